@@ -1,0 +1,57 @@
+// BulkScan: a granted scan of the DC that survives restarts of the DC (rules S4, X3). When the stream breaks it waits for the gate,
+// opens a new stream at the resume key and grants it again what was granted and not yet delivered.
+//
+// Why granting again is allowed: S4 forbids merging a batch that was asked for before the gather of its stretch. A grant is
+// given after that gather; asking later for the same stretch is asking after it, too.
+// Thread-safety: one thread at a time. Ownership: must not outlive the link; destroying it cancels the scan.
+#ifndef TC_DC_LINK_BULK_SCAN_H_
+#define TC_DC_LINK_BULK_SCAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "protocol/data_component.h"
+
+namespace deut::tc {
+
+class DcGate;
+
+class BulkScan {
+ public:
+  ~BulkScan();
+  BulkScan(const BulkScan&) = delete;
+  BulkScan& operator=(const BulkScan&) = delete;
+
+  // As ScanStream::Grant: up to the key `bound` (empty = to the end of the range), and `bytes` more of answer. Never waits.
+  // REQUIRES: raised and gathered up to `bound` (S4); bounds only move forward.
+  Status Grant(std::string_view bound, uint64_t bytes);
+
+  // As ScanStream::Next. UNAVAILABLE at the deadline; the scan may be continued with a later one.
+  Status Next(ScanBatch* batch, Deadline deadline);
+
+ private:
+  friend class DcLink;
+  BulkScan(DataComponent& dc, DcGate& gate, ScanSpec spec);
+
+  // Opens a stream for what is left of the range, behind the gate, and grants what is left of the grants.
+  Status Reopen(Deadline deadline);
+  // The stream's status says that this life of the DC is gone (true: reopen) or something final.
+  bool Interrupted(const Status& status);
+
+  DataComponent& dc_;
+  DcGate& gate_;
+  ScanSpec spec_;  // its range shrinks to what is left
+  std::unique_ptr<ScanStream> stream_;
+  uint64_t session_ = 0;  // of the gate, in which stream_ was opened
+  bool granted_ = false;
+  std::string bound_;        // the furthest bound granted
+  uint64_t left_bytes_ = 0;  // granted and not yet delivered
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_DC_LINK_BULK_SCAN_H_
