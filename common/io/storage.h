@@ -1,0 +1,113 @@
+// Storage: every access to files goes through here, so that the same code runs on io_uring, on pread/pwrite, in memory, and
+// on a faulty disk that forgets at a crash whatever no completed sync or synchronous write covers.
+//
+// Durability contract (what a caller may assume after a crash):
+//   - bytes of a write opened with `sync_writes`, once its completion was reaped with OK;
+//   - bytes written before a Sync of that file was submitted, once that sync completed with OK;
+//   - a file's name (create, rename, remove), once SyncDirectory on its directory completed with OK.
+//   Anything else may be there wholly, partly (torn at 512 bytes), or not at all, in any order.
+//   After a failed write or sync nothing may be assumed about that file; callers fail-stop (never retry a sync).
+// Thread-safety: Storage and File methods from any thread. An IoQueue belongs to one thread at a time.
+// Ownership: callers own Files and IoQueues; a File outlives the requests on it; a buffer outlives its request.
+#ifndef COMMON_IO_STORAGE_H_
+#define COMMON_IO_STORAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+
+namespace deut {
+
+// Alignment of offset, length and memory for files opened `direct`.
+constexpr size_t kIoAlignment = 4096;
+
+struct OpenOptions {
+  bool create = false;       // create if absent
+  bool exclusive = false;    // with create: fail with ALREADY_EXISTS if present
+  bool writable = false;
+  bool direct = false;       // O_DIRECT where the file system has it
+  bool sync_writes = false;  // O_DSYNC
+};
+
+class File {
+ public:
+  virtual ~File() = default;
+  virtual const std::string& path() const = 0;
+  // Blocking forms; complete transfers or an error that names path and offset (a short read at the end of the file returns
+  // the bytes there are).
+  virtual Result<size_t> Read(uint64_t offset, void* data, size_t bytes) = 0;
+  virtual Status Write(uint64_t offset, const void* data, size_t bytes) = 0;
+  virtual Status Sync() = 0;
+  virtual Result<uint64_t> Size() = 0;
+  virtual Status Truncate(uint64_t bytes) = 0;
+  // Reserves space so that later writes inside it fail neither for want of space nor need metadata of their own.
+  virtual Status Allocate(uint64_t bytes) = 0;
+};
+
+// One asynchronous transfer. The submitter fills the first part; the queue fills `status` and `transferred`.
+struct IoRequest {
+  enum class Kind : uint8_t { kRead, kWrite, kSync };
+  Kind kind = Kind::kRead;
+  File* file = nullptr;
+  uint64_t offset = 0;
+  void* data = nullptr;
+  size_t bytes = 0;
+  void* context = nullptr;  // the submitter's own
+
+  Status status;
+  size_t transferred = 0;
+};
+
+class IoQueue {
+ public:
+  virtual ~IoQueue() = default;
+  // Starts the transfer; never blocks on the device. RESOURCE_EXHAUSTED when `depth` requests are in flight.
+  virtual Status Submit(IoRequest* request) = 0;
+  // Waits until at least one request has completed or the deadline passed; appends what completed, in no order.
+  // Returns at once when something has completed already, or nothing is in flight.
+  virtual void Reap(std::vector<IoRequest*>* completed, Deadline deadline) = 0;
+  virtual size_t in_flight() const = 0;
+  // From any thread: a Reap that is waiting, or else the next one, returns at once though nothing may have completed. For a
+  // thread that has other work to do than completions. False where the queue cannot do it (Reap then needs short deadlines).
+  virtual bool Wake() { return false; }
+};
+
+class FileLock {
+ public:
+  virtual ~FileLock() = default;  // releases
+};
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  virtual Result<std::unique_ptr<File>> Open(const std::string& path, const OpenOptions& options) = 0;
+  virtual Status CreateDirectory(const std::string& path) = 0;  // with parents; OK if present
+  virtual Result<std::vector<std::string>> List(const std::string& directory) = 0;  // names, sorted
+  virtual Status Rename(const std::string& from, const std::string& to) = 0;
+  virtual Status Remove(const std::string& path) = 0;
+  virtual Status SyncDirectory(const std::string& path) = 0;
+  virtual Result<bool> Exists(const std::string& path) = 0;
+  virtual Result<uint64_t> FreeBytes(const std::string& path) = 0;
+  // An exclusive lock for the life of the returned object; UNAVAILABLE naming the holder if another process has it.
+  virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
+  virtual Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) = 0;
+  // "io_uring", "pread/pwrite", "memory", "faulty(...)": for the start-up message.
+  virtual std::string name() const = 0;
+};
+
+enum class IoKind : uint8_t { kAuto, kUring, kPosix };
+
+// The machine's disks. kAuto: io_uring where the kernel allows it, else pread/pwrite; kUring: an error where it is not allowed.
+Result<std::unique_ptr<Storage>> NewSystemStorage(IoKind kind, Runtime& runtime);
+std::unique_ptr<Storage> NewMemoryStorage(Runtime& runtime);
+
+}  // namespace deut
+
+#endif  // COMMON_IO_STORAGE_H_
