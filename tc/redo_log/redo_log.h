@@ -1,0 +1,166 @@
+// RedoLog: the transaction component's redo log: latch-free appends, ordered durability, recovery, reading back (rules D1-D4, S2, S10, X1,
+// X4; architecture section 5). After the log buffers of "High Performance Transactions in Deuteronomy", CIDR 2015, section 3.
+//
+// Positions:  first_lsn <= redo start <= durable <= tail. An LSN is a byte position in the stream of records; block headers and padding
+//   do not count. A record at `lsn` is durable once durable() > lsn (durability advances by whole records, in order).
+// Appending reserves with one fetch-and-add and copies. It allocates nothing, locks nothing and makes no system call, save to wake
+//   the log thread when that sleeps. It waits in one case: the ring is full behind an unfinished append or a slow device.
+// Durability: one log thread writes complete records with many blocks in flight. On the first failed write the failure callback is called
+//   once (default: fail-stop); nothing is retried, nothing after it is reported durable.
+// Thread-safety: all methods from any thread, except Open, Stop and destruction. Ownership: the runtime and storage outlive the
+//   log; readers and registered waiters end before it. The directory is locked exclusively for the life of the object (X5).
+// Errors: each call names its own; everything read from disk may give CORRUPTION with file and offset.
+#ifndef TC_REDO_LOG_REDO_LOG_H_
+#define TC_REDO_LOG_REDO_LOG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "tc/redo_log/durability_waiter.h"
+#include "tc/redo_log/log_reader.h"
+#include "tc/redo_log/log_record.h"
+
+namespace deut::tc {
+
+struct RedoLogOptions {
+  std::string directory;
+  TcId tc;  // identity of a new log; 0 = drawn at random. An existing log keeps its own; another one given here is refused
+  // Memory of the appended, not yet written, and of the most recent written log. A power of two, at least 4 * max_record_bytes.
+  size_t ring_bytes = size_t{64} << 20;
+  // A multiple of 4 KiB, at least 4 * max_record_bytes.
+  size_t segment_bytes = size_t{64} << 20;
+  // A transaction with more updates than this is logged in chunks of about this size. At most max_record_bytes / 2.
+  size_t chunk_bytes = size_t{1} << 20;
+  // At least one update of the largest key and value.
+  size_t max_record_bytes = size_t{4} << 20;
+  // A block takes complete records up to about this many bytes (at least one record).
+  size_t block_bytes = size_t{1} << 20;
+  // Blocks in flight at most; and how many of these may be small (a fuller one is worth waiting for once so many are under way).
+  size_t max_in_flight = 16;
+  size_t max_small_in_flight = 4;
+  // Segments kept allocated ahead of need, and how much of that is not given to commits (CheckSpace).
+  size_t spare_segments = 2;
+  uint64_t space_reserve_bytes = uint64_t{16} << 20;
+  // Timestamps are reserved in blocks of this many (D3).
+  uint64_t timestamp_block = uint64_t{1} << 32;
+  // A write that does not complete for this long is a failed device.
+  Duration device_timeout = seconds(60);
+  // Called once, on a thread of the log, with file, offset and error. Where it returns (tests), the log stays failed.
+  std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
+};
+
+// What Open found and decided.
+struct RecoveredLog {
+  bool created = false;  // there was no log
+  TcId tc;
+  TcEpoch epoch;            // this life's: above every earlier one, durable
+  uint64_t nonce = 0;       // this life's (X5), durable
+  Timestamp first_timestamp;  // draw from here on: no earlier life has drawn it (D3)
+  Lsn first_lsn;            // of the oldest record kept
+  Lsn end_lsn;              // end of what was recovered. A DC whose applied position lies at or beyond it must be refused (X4)
+  RedoStart redo_start;     // the last one logged; a new log: first_lsn, no positions
+  std::vector<DcId> known_dcs;
+  Timestamp low_water;      // the highest logged (X1); 0 = none
+  Cut cut;                  // as logged in END_OF_EPOCH
+  uint64_t torn_bytes = 0;  // bytes of torn, never acknowledged blocks behind the cut; 0 after a clean stop
+};
+
+struct AppendResult {
+  Lsn lsn;    // a transaction: of its COMMIT record, its place in commit-record order
+  Lsn first;  // of its earliest record (S2); equal to lsn unless there are chunks
+  Lsn end;
+};
+
+struct RedoLogCounters {
+  uint64_t records = 0, record_bytes = 0;    // appended
+  uint64_t blocks = 0, block_bytes = 0;      // written, with headers and padding
+  uint64_t ring_waits = 0;                   // appends that waited for the ring
+  uint64_t log_thread_sleeps = 0;
+  uint64_t segments = 0, spare_segments = 0;  // files now
+  uint64_t segments_recycled = 0, segments_removed = 0;
+  uint64_t free_bytes = 0;                   // preallocated and unwritten
+  uint64_t undurable_bytes = 0;              // tail - durable: the loss window of buffered commits
+  uint64_t reads_from_ring = 0, reads_from_disk = 0;
+};
+
+class RedoLog {
+ public:
+  // Locks the directory (created if absent), recovers, logs the cut, the new epoch and the first reservation of timestamps
+  // durably, and starts the log thread. Nothing is deleted before completeness is proven.
+  //   UNAVAILABLE: another process has the directory. CORRUPTION: damage that is not a torn tail, with file and offset.
+  //   INVALID_ARGUMENT: options. RESOURCE_EXHAUSTED: no space for the first segment.
+  static Result<std::unique_ptr<RedoLog>> Open(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
+                                               RecoveredLog* recovered);
+  ~RedoLog();
+  RedoLog(const RedoLog&) = delete;
+  RedoLog& operator=(const RedoLog&) = delete;
+
+  // Writes what was appended, waits for it, answers all waiters and ends the log's threads. REQUIRES: no append is under way or follows.
+  void Stop();
+
+  Lsn tail() const;
+  Lsn durable() const;
+  Lsn first_lsn() const;  // of the oldest record that can be read back
+  TcId tc() const;
+  TcEpoch epoch() const;
+  uint64_t nonce() const;
+
+  // --- Appending. When a call returns, LSN and bytes are in the buffer: the commit may become visible (D4). Waits only for ring space.
+  // `updates` in ascending sequence; `chunks` are LSNs of earlier AppendChunk calls of the same transaction (usually none: what is
+  // too large for one record is cut into chunks here).
+  AppendResult AppendCommit(Timestamp timestamp, absl::Span<const Update> updates, absl::Span<const Lsn> chunks = {});
+  // Updates ahead of their commit, for a transaction that does not want to keep them all. REQUIRES: at most chunk_bytes of them.
+  AppendResult AppendChunk(Timestamp timestamp, absl::Span<const Update> updates);
+  // X1. REQUIRES: every commit below L has been appended.
+  AppendResult AppendLowWater(Timestamp low_water);
+  // X4. REQUIRES: at most kMaxKnownDcs in all.
+  AppendResult AppendKnownDc(DcId dc);
+
+  // --- Admission. OK, or RESOURCE_EXHAUSTED with the figures when a commit of so many bytes is to be refused before it appends anything:
+  // preallocated space has run down to the reserve because the disk is full. Ends by itself. UNAVAILABLE after a failure or Stop.
+  Status CheckSpace(size_t bytes) const;
+  bool accepting() const { return CheckSpace(0).ok(); }
+
+  // --- Durability (D1).
+  // Waits until the record at `lsn` is durable. DEADLINE_EXCEEDED, or IO_ERROR after a failure (then it may or may not be durable).
+  Status WaitDurable(Lsn lsn, Deadline deadline);
+  // True: the record at `lsn` is durable, and the waiter was not taken. False: its OnDurable is called once, on the log thread.
+  bool NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter);
+
+  // --- Timestamps (D3). A timestamp may be used only after this returned OK for it; nearly always one load and one compare.
+  // Asks for the next block when half of the present one is used.
+  Status EnsureReserved(Timestamp timestamp, Deadline deadline);
+
+  // --- Redo start (S2). Logs it with its positions, waits until that is durable, then lets go of the segments wholly below.
+  // INVALID_ARGUMENT if it goes back, lies beyond the durable log, or names more than kMaxKnownDcs positions.
+  Status AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline);
+  RedoStart redo_start() const;
+
+  // --- Reading back. A reader of the durable records from `from` (a record's LSN), which follows the log as it grows. CORRUPTION from the
+  // reader if `from` is no record boundary, NOT_FOUND if it was trimmed.
+  std::unique_ptr<LogReader> NewReader(Lsn from);
+
+  RedoLogCounters counters() const;
+  Status failure() const;  // OK, or why the log has failed
+
+  // What AppendCommit of these would take, for admission.
+  static size_t CommitBytes(absl::Span<const Update> updates);
+
+ private:
+  struct Parts;
+  explicit RedoLog(std::unique_ptr<Parts> parts);
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_REDO_LOG_H_
