@@ -1,0 +1,151 @@
+"""The rules that BUILD files of this project use in place of the native ones.
+
+They add the warnings, the layering check and private visibility, and make tests state their size.
+"""
+
+load("@deps//:paths.bzl", "DEPS", "DEPS_INCLUDE")
+
+# Our own code compiles without a warning. Generated code and the libraries' headers are exempt.
+_WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wextra-semi",
+    "-Wimplicit-fallthrough",
+    "-Wnon-virtual-dtor",
+    "-Woverloaded-virtual",
+    "-Wshadow",
+    "-Wshorten-64-to-32",
+    "-Wsuggest-override",
+    "-Wthread-safety",
+    "-Wunreachable-code",
+    "-Wvla",
+]
+
+_PRIVATE = ["//visibility:private"]
+
+_TEST_SIZES = ["small", "medium", "large", "enormous"]
+
+def _settings(kwargs):
+    """Adds what all C++ targets of ours have in common to the arguments of a native rule."""
+    kwargs["copts"] = _WARNINGS + kwargs.get("copts", [])
+    kwargs["features"] = ["layering_check"] + kwargs.get("features", [])
+    if kwargs.get("visibility") == None:
+        kwargs["visibility"] = _PRIVATE
+    return kwargs
+
+def deut_cc_library(name, **kwargs):
+    """A C++ library; private to its package unless `visibility` says more."""
+    native.cc_library(name = name, **_settings(kwargs))
+
+def deut_cc_binary(name, **kwargs):
+    """A program."""
+    native.cc_binary(name = name, **_settings(kwargs))
+
+def deut_cc_test(name, size, deps = [], own_main = False, **kwargs):
+    """A googletest program.
+
+    Args:
+      name: ends in _test.
+      size: small (60 s), medium (300 s), large (900 s); `timeout` overrides the time.
+      deps: what it tests; googletest comes by itself.
+      own_main: True if the test has its own main().
+      **kwargs: as for cc_test. The tag `tsan` makes it part of `scripts/test tsan`,
+        `integration` takes it out of the unit tests and into `scripts/test integration`.
+    """
+    if size not in _TEST_SIZES:
+        fail("%s: size is one of %s" % (name, ", ".join(_TEST_SIZES)))
+    if not name.endswith("_test"):
+        fail("%s: the name of a test ends in _test" % name)
+    native.cc_test(
+        name = name,
+        size = size,
+        deps = deps + ["@deps//:gtest" if own_main else "@deps//:gtest_main"],
+        **_settings(kwargs)
+    )
+
+def deut_cc_benchmark(name, deps = [], **kwargs):
+    """A google-benchmark program with the library's main(); built and run by hand."""
+    native.cc_binary(
+        name = name,
+        testonly = True,
+        deps = deps + ["@deps//:benchmark"],
+        **_settings(dict(kwargs, tags = kwargs.get("tags", []) + ["benchmark", "manual"]))
+    )
+
+def deut_cc_fuzz_test(name, srcs, deps = [], corpus = [], size = "small", runs = 20000, **kwargs):
+    """A test with `LLVMFuzzerTestOneInput`.
+
+    With --config=fuzz it is a libFuzzer program that searches for a while; otherwise a test that plays
+    the files of `corpus` and `runs` mutations of them, from a fixed seed.
+    """
+    settings = _settings(dict(kwargs, tags = kwargs.get("tags", []) + ["fuzz"]))
+    native.cc_test(
+        name = name,
+        size = size,
+        srcs = srcs + select({
+            "//bazel:fuzzer": [],
+            "//conditions:default": ["//bazel:fuzz_main.cc"],
+        }),
+        data = corpus,
+        args = select({
+            "//bazel:fuzzer": [],
+            "//conditions:default": ["--runs=%d" % runs],
+        }) + ["$(locations %s)" % file for file in corpus],
+        # Debian's libFuzzer is built with libstdc++.
+        linkopts = select({
+            "//bazel:fuzzer": ["-fsanitize=fuzzer", "-lstdc++"],
+            "//conditions:default": [],
+        }),
+        deps = deps,
+        **settings
+    )
+
+def _sources_of(label):
+    """The label of the .proto files behind a deut_proto_library."""
+    if ":" in label:
+        return label + "_protos"
+    return "%s:%s_protos" % (label, label.split("/")[-1])
+
+def deut_proto_library(name, srcs, deps = [], grpc = False, visibility = None, **kwargs):
+    """C++ classes of .proto files, and service stubs if `grpc`.
+
+    Args:
+      name: target name.
+      srcs: .proto files of this package; they import each other by path from the root.
+      deps: deut_proto_library targets that they import.
+      grpc: True to generate and link the services too.
+      visibility: private unless given.
+      **kwargs: as for cc_library.
+    """
+    visibility = visibility or _PRIVATE
+    native.filegroup(
+        name = name + "_protos",
+        srcs = srcs + [_sources_of(dep) for dep in deps],
+        visibility = visibility,
+    )
+    kinds = [".pb"] + ([".grpc.pb"] if grpc else [])
+    stems = [src[:-len(".proto")] for src in srcs]
+    command = "%s/plain/bin/protoc -I. -I%s --cpp_out=$(RULEDIR)/%s" % (DEPS, DEPS_INCLUDE, _up())
+    if grpc:
+        command += " --plugin=protoc-gen-grpc=%s/plain/bin/grpc_cpp_plugin --grpc_out=$(RULEDIR)/%s" % (DEPS, _up())
+    native.genrule(
+        name = name + "_generated",
+        srcs = [name + "_protos"],
+        outs = [stem + kind + end for stem in stems for kind in kinds for end in [".h", ".cc"]],
+        cmd = command + " " + " ".join(["%s/%s" % (native.package_name(), src) for src in srcs]),
+        message = "Generating C++ from .proto",
+    )
+    native.cc_library(
+        name = name,
+        srcs = [stem + kind + ".cc" for stem in stems for kind in kinds],
+        hdrs = [stem + kind + ".h" for stem in stems for kind in kinds],
+        copts = ["-w"],
+        visibility = visibility,
+        deps = deps + (["@deps//:grpc"] if grpc else ["@deps//:protobuf"]),
+        **kwargs
+    )
+
+def _up():
+    """From the output folder of this package to that of the root."""
+    return "/".join([".."] * len(native.package_name().split("/")))
