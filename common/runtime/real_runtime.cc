@@ -10,7 +10,6 @@
 #include <random>
 #include <thread>
 
-#include "common/base/check.h"
 #include "common/runtime/runtime.h"
 
 namespace deut {
