@@ -1,7 +1,10 @@
-// Mutex: a lock for cold paths (connecting, configuration, statistics). Hot paths of tc/ and dc/ are latch-free and have none.
-// States of the word: 0 free, 1 held, 2 held and perhaps waited for. Lock: compare-and-swap 0 -> 1; who loses exchanges to 2 and waits
-// while it is 2. Unlock: exchange to 0, and wake one waiter if it was 2. Not recursive, not fair.
-// Waits go through the Runtime, as every wait does. Known to clang's thread-safety analysis: DEUT_GUARDED_BY, DEUT_REQUIRES.
+// Mutex, MutexLock, CondVar: blocking mutual exclusion over a Runtime, for cold paths only (start-up, files, sessions). No
+// read, update, commit or scan path takes one.
+// States of a mutex: 0 free, 1 held, 2 held and perhaps waited for. Lock: 0 -> 1 by compare-and-swap, else exchange to 2 and
+//   wait until the exchange finds 0. Unlock: exchange to 0; whoever finds 2 wakes one waiter.
+// Thread-safety: all methods from any thread; not recursive, not fair. Known to clang's thread-safety analysis: mark what a
+//   mutex guards with DEUT_GUARDED_BY, methods with DEUT_REQUIRES and DEUT_EXCLUDES.
+// Lifetime: the runtime outlives them; a mutex may be destroyed by the thread that unlocked it last.
 #ifndef COMMON_SYNC_MUTEX_H_
 #define COMMON_SYNC_MUTEX_H_
 
@@ -24,15 +27,22 @@ class __attribute__((capability("mutex"))) Mutex {
 
   void Lock() __attribute__((acquire_capability())) {
     uint32_t state = kFree;
-    if (state_.compare_exchange_strong(state, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) return;
+    if (state_.compare_exchange_strong(state, kHeld, std::memory_order_acquire)) return;
     while (state_.exchange(kWaited, std::memory_order_acquire) != kFree) runtime_.Wait(state_, kWaited, kNoDeadline);
   }
 
+  bool TryLock() __attribute__((try_acquire_capability(true))) {
+    uint32_t state = kFree;
+    return state_.compare_exchange_strong(state, kHeld, std::memory_order_acquire);
+  }
+
   void Unlock() __attribute__((release_capability())) {
-    if (state_.exchange(kFree, std::memory_order_release) == kWaited) runtime_.Wake(state_, 1);
+    Runtime& runtime = runtime_;  // after the exchange the mutex may be gone; the wake touches its address only
+    if (state_.exchange(kFree, std::memory_order_release) == kWaited) runtime.Wake(state_, 1);
   }
 
  private:
+  friend class CondVar;
   static constexpr uint32_t kFree = 0, kHeld = 1, kWaited = 2;
   Runtime& runtime_;
   std::atomic<uint32_t> state_{kFree};
@@ -47,6 +57,38 @@ class __attribute__((scoped_lockable)) MutexLock {
 
  private:
   Mutex& mutex_;
+};
+
+// Waits may return for no reason: the caller looks at its condition again. The condition is changed under the mutex.
+class CondVar {
+ public:
+  void Wait(Mutex& mutex) DEUT_REQUIRES(mutex) { WaitUntil(mutex, kNoDeadline); }
+
+  // False only when the deadline has passed. The mutex is held again in either case.
+  bool WaitUntil(Mutex& mutex, Deadline deadline) DEUT_REQUIRES(mutex)
+      __attribute__((no_thread_safety_analysis)) {
+    waiters_.fetch_add(1, std::memory_order_relaxed);  // ordered by the mutex
+    const uint32_t round = round_.load(std::memory_order_relaxed);
+    mutex.Unlock();
+    const bool in_time = mutex.runtime_.Wait(round_, round, deadline);
+    mutex.Lock();
+    waiters_.fetch_sub(1, std::memory_order_relaxed);
+    return in_time;
+  }
+
+  // Called with the mutex held, or after it was released by the thread that changed the condition.
+  void NotifyOne(Runtime& runtime) { Notify(runtime, 1); }
+  void NotifyAll(Runtime& runtime) { Notify(runtime, INT32_MAX); }
+
+ private:
+  void Notify(Runtime& runtime, int waiters) {
+    if (waiters_.load(std::memory_order_relaxed) == 0) return;
+    round_.fetch_add(1, std::memory_order_relaxed);
+    runtime.Wake(round_, waiters);
+  }
+
+  std::atomic<uint32_t> round_{0};
+  std::atomic<uint32_t> waiters_{0};
 };
 
 }  // namespace deut
