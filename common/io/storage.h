@@ -7,8 +7,12 @@
 //   - a file's name (create, rename, remove), once SyncDirectory on its directory completed with OK.
 //   Anything else may be there wholly, partly (torn at 512 bytes), or not at all, in any order.
 //   After a failed write or sync nothing may be assumed about that file; callers fail-stop (never retry a sync).
-// Thread-safety: Storage and File methods from any thread. An IoQueue belongs to one thread at a time.
-// Ownership: callers own Files and IoQueues; a File outlives the requests on it; a buffer outlives its request.
+// Errors, the same in every implementation; messages name operation, path and offset:
+//   NOT_FOUND, ALREADY_EXISTS of a name; RESOURCE_EXHAUSTED no space left (or a full queue); INVALID_ARGUMENT a transfer that
+//   breaks the alignment rule or a file not opened for it; UNAVAILABLE a lock that somebody holds; IO_ERROR everything else.
+// Thread-safety: Storage and File methods from any thread. An IoQueue belongs to one thread at a time, except Wake.
+// Ownership: callers own Files, IoQueues and FileLocks, which end before their Storage; a File outlives the requests on it, a
+//   buffer its request. The destructor of an IoQueue waits for what is in flight and hands nothing back.
 #ifndef COMMON_IO_STORAGE_H_
 #define COMMON_IO_STORAGE_H_
 
@@ -24,14 +28,14 @@
 
 namespace deut {
 
-// Alignment of offset, length and memory for files opened `direct`.
+// Alignment of offset, length and memory for files opened `direct`, enforced by every implementation (AlignedBuffer helps).
 constexpr size_t kIoAlignment = 4096;
 
 struct OpenOptions {
   bool create = false;       // create if absent
   bool exclusive = false;    // with create: fail with ALREADY_EXISTS if present
   bool writable = false;
-  bool direct = false;       // O_DIRECT where the file system has it
+  bool direct = false;       // O_DIRECT where the file system has it; the alignment rule holds in any case
   bool sync_writes = false;  // O_DSYNC
 };
 
@@ -46,11 +50,13 @@ class File {
   virtual Status Sync() = 0;
   virtual Result<uint64_t> Size() = 0;
   virtual Status Truncate(uint64_t bytes) = 0;
-  // Reserves space so that later writes inside it fail neither for want of space nor need metadata of their own.
+  // Grows the file to `bytes` (never shrinks it) with zeros that are written and durable, so that later writes inside it
+  // neither fail for want of space nor change metadata. Costs a write of that size.
   virtual Status Allocate(uint64_t bytes) = 0;
 };
 
-// One asynchronous transfer. The submitter fills the first part; the queue fills `status` and `transferred`.
+// One asynchronous transfer. The submitter fills the first part; the queue fills `status` and `transferred`: all of `bytes`,
+// or an error, or less for a read that met the end of the file. A sync covers the writes reaped before it was submitted.
 struct IoRequest {
   enum class Kind : uint8_t { kRead, kWrite, kSync };
   Kind kind = Kind::kRead;
@@ -69,9 +75,11 @@ class IoQueue {
   virtual ~IoQueue() = default;
   // Starts the transfer; never blocks on the device. RESOURCE_EXHAUSTED when `depth` requests are in flight.
   virtual Status Submit(IoRequest* request) = 0;
-  // Waits until at least one request has completed or the deadline passed; appends what completed, in no order.
-  // Returns at once when something has completed already, or nothing is in flight.
+  // Waits until at least one request has completed, Wake was called or the deadline passed; appends what completed, in no
+  // order. Returns at once when something has completed already, or nothing is in flight.
   virtual void Reap(std::vector<IoRequest*>* completed, Deadline deadline) = 0;
+  // Makes the Reap that waits, or else the next one that would, return early. From any thread; cheap when nobody waits.
+  virtual void Wake() = 0;
   virtual size_t in_flight() const = 0;
   // From any thread: a Reap that is waiting, or else the next one, returns at once though nothing may have completed. For a
   // thread that has other work to do than completions. False where the queue cannot do it (Reap then needs short deadlines).
@@ -88,15 +96,17 @@ class Storage {
   virtual ~Storage() = default;
 
   virtual Result<std::unique_ptr<File>> Open(const std::string& path, const OpenOptions& options) = 0;
-  virtual Status CreateDirectory(const std::string& path) = 0;  // with parents; OK if present
+  // With parents; OK if present. The directories it created are durable when it returns.
+  virtual Status CreateDirectory(const std::string& path) = 0;
   virtual Result<std::vector<std::string>> List(const std::string& directory) = 0;  // names, sorted
-  virtual Status Rename(const std::string& from, const std::string& to) = 0;
-  virtual Status Remove(const std::string& path) = 0;
+  virtual Status Rename(const std::string& from, const std::string& to) = 0;        // replaces `to`, atomically
+  virtual Status Remove(const std::string& path) = 0;                               // a file or an empty directory
   virtual Status SyncDirectory(const std::string& path) = 0;
   virtual Result<bool> Exists(const std::string& path) = 0;
   virtual Result<uint64_t> FreeBytes(const std::string& path) = 0;
   // An exclusive lock for the life of the returned object; UNAVAILABLE naming the holder if another process has it.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
+  // A queue for files of this storage. REQUIRES: depth > 0.
   virtual Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) = 0;
   // "io_uring", "pread/pwrite", "memory", "faulty(...)": for the start-up message.
   virtual std::string name() const = 0;
@@ -105,7 +115,9 @@ class Storage {
 enum class IoKind : uint8_t { kAuto, kUring, kPosix };
 
 // The machine's disks. kAuto: io_uring where the kernel allows it, else pread/pwrite; kUring: an error where it is not allowed.
+// (Target system_storage.)
 Result<std::unique_ptr<Storage>> NewSystemStorage(IoKind kind, Runtime& runtime);
+// Files in memory, empty at first, gone with the object. (Target memory_storage. The faulty disk: faulty_disk.h.)
 std::unique_ptr<Storage> NewMemoryStorage(Runtime& runtime);
 
 }  // namespace deut

@@ -1,0 +1,113 @@
+// FaultyDisk: a disk in memory that behaves as badly as the durability contract of storage.h allows. It keeps, for every
+// sector of 512 bytes, for every file's size and every name, what is durable beside what is merely written, forgets at a
+// crash what nothing covers, and fails on demand. For tests of everything that writes files.
+//
+// A crash ends the life of every Storage mounted before it (and of their files, queues and locks): all their operations fail
+// from then on with IO_ERROR. What the next Mount finds is chosen by the seed: each uncovered sector is its last durable
+// content or one written since (blocks tear at 512 bytes), each uncovered size the old, the new or one between, each uncovered
+// create, rename and remove happened or not. Some crashes lose all of that, some nothing.
+// A failed write leaves any part of its sectors written. After a failed sync the sectors it should have covered are never made
+// durable by a later sync, only by being written again: who repeats a failed sync as if nothing had happened loses data.
+//
+// Thread-safety: all methods from any thread. Ownership: storages may outlive the disk object. Deterministic for a given seed
+// and order of operations.
+#ifndef COMMON_IO_FAULTY_DISK_H_
+#define COMMON_IO_FAULTY_DISK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+
+namespace deut {
+
+// Kinds of operations, as bits. The changing ones are those after which a crash may leave something else behind.
+enum DiskOperationKind : uint32_t {
+  kDiskRead = 1,
+  kDiskWrite = 2,
+  kDiskSync = 4,       // of a file
+  kDiskAllocate = 8,   // and truncate
+  kDiskOpen = 16,      // without creating
+  kDiskName = 32,      // create, rename, remove
+  kDiskSyncDirectory = 64,
+  kDiskOther = 128,    // list, exists, size, free bytes, lock
+  kDiskChanging = kDiskWrite | kDiskSync | kDiskAllocate | kDiskName | kDiskSyncDirectory,
+  kDiskAny = 255,
+};
+
+struct DiskOperation {
+  DiskOperationKind kind = kDiskOther;
+  std::string path;  // of a rename: the old one
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+// Which operations go wrong, and how.
+struct DiskFault {
+  enum class Action : uint8_t {
+    kIoError,  // fails with IO_ERROR
+    kNoSpace,  // fails with RESOURCE_EXHAUSTED, changes nothing
+    kShort,    // a read returns only its first half; a write fails with IO_ERROR after its first half
+    kFlipBit,  // one bit of what is read or written is flipped, in silence
+    kCrash,    // the disk crashes during the operation
+  };
+  Action action = Action::kIoError;
+  // All of these must match.
+  uint32_t kinds = kDiskAny;
+  std::string path_contains;
+  uint64_t offset_from = 0, offset_to = UINT64_MAX;  // overlap with [from, to); for kinds without offset: matches
+  std::function<bool(const DiskOperation&)> predicate;  // empty: matches
+  uint64_t skip = 0;           // so many matches pass first
+  uint64_t count = UINT64_MAX;  // then so many go wrong
+};
+
+struct DiskCounts {
+  uint64_t reads = 0, writes = 0, syncs = 0, names = 0, directory_syncs = 0;
+  uint64_t changing = 0;  // operations of kDiskChanging: what CrashAfter counts
+};
+
+class FaultyDisk {
+ public:
+  FaultyDisk(Runtime& runtime, uint64_t seed);
+  ~FaultyDisk();
+  FaultyDisk(const FaultyDisk&) = delete;
+  FaultyDisk& operator=(const FaultyDisk&) = delete;
+
+  // The disk as a process of the current life sees it. Several may be mounted at once.
+  std::unique_ptr<Storage> Mount();
+
+  void Crash(uint64_t seed);
+  // Crashes during the n-th changing operation from now (1 = the next), with a seed drawn from the disk's own. 0 = never.
+  void CrashAfter(uint64_t changing_operations);
+  // How many crashes there were: a harness sees here that CrashAfter has struck.
+  uint64_t crashes() const;
+
+  // Faults stay until removed or used up, also across crashes. The first that matches decides.
+  int AddFault(DiskFault fault);
+  void RemoveFault(int id);
+  void RemoveAllFaults();
+  // How many operations went wrong by it, also after it was removed.
+  uint64_t hits(int id) const;
+
+  // Damages what is stored. NOT_FOUND, or INVALID_ARGUMENT beyond the end of the file.
+  Status FlipBit(const std::string& path, uint64_t offset, int bit);
+  // So much may be allocated from now on.
+  void SetFreeBytes(uint64_t bytes);
+  // While true, completed syncs and synchronous writes cover nothing. For proving that a test notices a missing sync.
+  void SetIgnoreSync(bool ignore);
+  // While true, no request of a queue completes (a device that hangs); Reap waits to its deadline.
+  void HoldCompletions(bool hold);
+
+  DiskCounts counts() const;
+
+ private:
+  const std::shared_ptr<struct ModelDisk> disk_;
+};
+
+}  // namespace deut
+
+#endif  // COMMON_IO_FAULTY_DISK_H_

@@ -1,0 +1,87 @@
+#include "common/io/transfer.h"
+
+#include <cerrno>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "common/io/aligned_buffer.h"
+
+namespace deut {
+namespace {
+
+const char* KindName(IoRequest::Kind kind) {
+  switch (kind) {
+    case IoRequest::Kind::kRead:
+      return "read";
+    case IoRequest::Kind::kWrite:
+      return "write";
+    case IoRequest::Kind::kSync:
+      return "sync";
+  }
+  return "transfer";
+}
+
+Status TransferError(const IoRequest& request, int error) {
+  return ErrnoStatus(absl::StrCat(KindName(request.kind), " of ", request.bytes, " bytes at offset ", request.offset, " of"),
+                     request.file->path(), error);
+}
+
+}  // namespace
+
+Status CheckTransfer(const OpenOptions& options, std::string_view path, IoRequest::Kind kind, uint64_t offset,
+                     const void* data, size_t bytes) {
+  if (kind != IoRequest::Kind::kRead && !options.writable) {
+    return DEUT_ERROR(kInvalidArgument, KindName(kind), " of ", path, ", which was opened for reading");
+  }
+  if (kind == IoRequest::Kind::kSync) return Status::Ok();
+  if (offset > INT64_MAX || bytes > INT64_MAX - offset) {
+    return DEUT_ERROR(kInvalidArgument, KindName(kind), " of ", bytes, " bytes at offset ", offset, " of ", path,
+                      ": beyond the largest file");
+  }
+  if (options.direct && (offset % kIoAlignment != 0 || bytes % kIoAlignment != 0 ||
+                         reinterpret_cast<uintptr_t>(data) % kIoAlignment != 0)) {
+    return DEUT_ERROR(kInvalidArgument, "direct ", KindName(kind), " of ", bytes, " bytes at offset ", offset, " of ", path,
+                      ": offset, length and memory must be multiples of ", kIoAlignment);
+  }
+  return Status::Ok();
+}
+
+Status ErrnoStatus(std::string_view operation, std::string_view path, int error) {
+  const std::string message = absl::StrCat(operation, " ", path, ": ", std::generic_category().message(error));
+  switch (error) {
+    case ENOENT:
+      return Status(ErrorCode::kNotFound, message);
+    case EEXIST:
+      return Status(ErrorCode::kAlreadyExists, message);
+    case ENOSPC:
+    case EDQUOT:
+      return Status(ErrorCode::kResourceExhausted, message);
+    default:
+      return Status(ErrorCode::kIoError, message);
+  }
+}
+
+TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, uint32_t* retries) {
+  if (result < 0) {
+    if ((result == -EINTR || result == -EAGAIN) && ++*retries <= kMaxRetries) return TransferStep::kAgain;
+    request->status = TransferError(*request, static_cast<int>(-result));
+    return TransferStep::kDone;
+  }
+  if (request->kind == IoRequest::Kind::kSync) return TransferStep::kDone;
+  const bool reads = request->kind == IoRequest::Kind::kRead;
+  request->transferred += static_cast<size_t>(result);
+  if (request->transferred == request->bytes) return TransferStep::kDone;
+  if (result == 0) {
+    if (!reads) request->status = TransferError(*request, EIO);
+    return TransferStep::kDone;  // a read met the end of the file
+  }
+  *retries = 0;
+  if (direct && request->transferred % kIoAlignment != 0) {
+    // Only the end of a file cuts a direct read off unaligned. A write goes on from the last whole block.
+    if (reads) return TransferStep::kDone;
+    request->transferred = RoundDownToIo(request->transferred);
+  }
+  return TransferStep::kAgain;
+}
+
+}  // namespace deut
