@@ -81,9 +81,6 @@ class IoQueue {
   // Makes the Reap that waits, or else the next one that would, return early. From any thread; cheap when nobody waits.
   virtual void Wake() = 0;
   virtual size_t in_flight() const = 0;
-  // From any thread: a Reap that is waiting, or else the next one, returns at once though nothing may have completed. For a
-  // thread that has other work to do than completions. False where the queue cannot do it (Reap then needs short deadlines).
-  virtual bool Wake() { return false; }
 };
 
 class FileLock {
