@@ -80,6 +80,7 @@ def deut_cc_fuzz_test(name, srcs, deps = [], corpus = [], size = "small", runs =
     the files of `corpus` and `runs` mutations of them, from a fixed seed.
     """
     settings = _settings(dict(kwargs, tags = kwargs.get("tags", []) + ["fuzz"]))
+    files = ["$(location %s)" % file for file in corpus]
     native.cc_test(
         name = name,
         size = size,
@@ -89,9 +90,10 @@ def deut_cc_fuzz_test(name, srcs, deps = [], corpus = [], size = "small", runs =
         }),
         data = corpus,
         args = select({
-            "//bazel:fuzzer": [],
-            "//conditions:default": ["--runs=%d" % runs],
-        }) + ["$(locations %s)" % file for file in corpus],
+            # Files given as arguments would only be played.
+            "//bazel:fuzzer": ["-seed_inputs=" + ",".join(files)] if files else [],
+            "//conditions:default": ["--runs=%d" % runs] + files,
+        }),
         # Debian's libFuzzer is built with libstdc++.
         linkopts = select({
             "//bazel:fuzzer": ["-fsanitize=fuzzer", "-lstdc++"],
