@@ -86,16 +86,16 @@ Status&& Status::WithRetryAfter(uint32_t ms) && {
 
 std::string Status::ToString() const {
   if (ok()) return "OK";
-  std::string text = absl::StrCat(ErrorCodeName(rep_->code), ": ", rep_->message);
+  std::string text = Concat(ErrorCodeName(rep_->code), ": ", rep_->message);
   if (rep_->abort) {
-    absl::StrAppend(&text, " [reason ", AbortReasonName(rep_->abort->reason));
+    ConcatTo(&text, " [reason ", AbortReasonName(rep_->abort->reason));
     if (!rep_->abort->key.empty()) {
-      absl::StrAppend(&text, ", table ", rep_->abort->table, ", key \"", absl::CHexEscape(rep_->abort->key), "\"");
+      ConcatTo(&text, ", table ", rep_->abort->table, ", key \"", absl::CHexEscape(rep_->abort->key), "\"");
     }
-    if (rep_->abort->other_timestamp != 0) absl::StrAppend(&text, ", against transaction ", rep_->abort->other_timestamp);
-    absl::StrAppend(&text, "]");
+    if (rep_->abort->other_timestamp != 0) ConcatTo(&text, ", against transaction ", rep_->abort->other_timestamp);
+    ConcatTo(&text, "]");
   }
-  if (rep_->retry_after_ms != 0) absl::StrAppend(&text, " (retry after ", rep_->retry_after_ms, " ms)");
+  if (rep_->retry_after_ms != 0) ConcatTo(&text, " (retry after ", rep_->retry_after_ms, " ms)");
   return text;
 }
 

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/abort_reason.h"
 #include "common/base/check.h"
+#include "common/base/concat.h"
 #include "common/base/error_table.h"
 
 namespace deut {
@@ -70,8 +70,8 @@ class [[nodiscard]] Status {
 
 inline bool operator==(const Status& status, ErrorCode code) { return status.code() == code; }
 
-// Formats a message from pieces; numbers and strings (absl::StrCat's rules).
-#define DEUT_ERROR(code, ...) ::deut::Status(::deut::ErrorCode::code, ::absl::StrCat(__VA_ARGS__))
+// Makes the message of pieces (concat.h).
+#define DEUT_ERROR(code, ...) ::deut::Status(::deut::ErrorCode::code, ::deut::Concat(__VA_ARGS__))
 
 template <typename T>
 class [[nodiscard]] Result {

@@ -76,6 +76,14 @@ TEST(Status, CarriesCodeMessageAndHint) {
   EXPECT_EQ(status.ToString(), "RESOURCE_EXHAUSTED: in flight 7 of 7 (retry after 20 ms)");
 }
 
+TEST(Status, MessagesTakeEveryKindOfPiece) {
+  const std::string_view view = "view";
+  const std::string text = "text";
+  EXPECT_EQ(DEUT_ERROR(kIoError, view, " ", text, " ", -3, " ", uint64_t{1} << 63, " ", 'c' - 'a').message(),
+            "view text -3 9223372036854775808 2");
+  EXPECT_EQ(DEUT_ERROR(kIoError, view).message(), "view");
+}
+
 TEST(Status, AbortNamesTheConflict) {
   const Status status = Status::Aborted(
       {.reason = AbortReason::kRangeReadLater, .table = 3, .key = std::string("a\0z", 3), .other_timestamp = 12}, "lost");

@@ -66,7 +66,7 @@ struct IoRequest {
   size_t bytes = 0;
   void* context = nullptr;  // the submitter's own
 
-  Status status;
+  Status status = {};
   size_t transferred = 0;
 };
 

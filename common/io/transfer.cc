@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "absl/strings/str_cat.h"
+#include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
 
 namespace deut {
@@ -22,7 +22,7 @@ const char* KindName(IoRequest::Kind kind) {
 }
 
 Status TransferError(const IoRequest& request, int error) {
-  return ErrnoStatus(absl::StrCat(KindName(request.kind), " of ", request.bytes, " bytes at offset ", request.offset, " of"),
+  return ErrnoStatus(Concat(KindName(request.kind), " of ", request.bytes, " bytes at offset ", request.offset, " of"),
                      request.file->path(), error);
 }
 
@@ -47,7 +47,7 @@ Status CheckTransfer(const OpenOptions& options, std::string_view path, IoReques
 }
 
 Status ErrnoStatus(std::string_view operation, std::string_view path, int error) {
-  const std::string message = absl::StrCat(operation, " ", path, ": ", std::generic_category().message(error));
+  const std::string message = Concat(operation, " ", path, ": ", std::generic_category().message(error));
   switch (error) {
     case ENOENT:
       return Status(ErrorCode::kNotFound, message);
@@ -69,17 +69,23 @@ TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, ui
   }
   if (request->kind == IoRequest::Kind::kSync) return TransferStep::kDone;
   const bool reads = request->kind == IoRequest::Kind::kRead;
+  const size_t before = request->transferred;
   request->transferred += static_cast<size_t>(result);
   if (request->transferred == request->bytes) return TransferStep::kDone;
   if (result == 0) {
     if (!reads) request->status = TransferError(*request, EIO);
     return TransferStep::kDone;  // a read met the end of the file
   }
-  *retries = 0;
   if (direct && request->transferred % kIoAlignment != 0) {
     // Only the end of a file cuts a direct read off unaligned. A write goes on from the last whole block.
     if (reads) return TransferStep::kDone;
     request->transferred = RoundDownToIo(request->transferred);
+  }
+  if (request->transferred > before) {
+    *retries = 0;
+  } else if (++*retries > kMaxRetries) {
+    request->status = TransferError(*request, EIO);
+    return TransferStep::kDone;
   }
   return TransferStep::kAgain;
 }

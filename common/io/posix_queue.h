@@ -1,0 +1,44 @@
+// The queue of pread/pwrite: a few threads, each running one request at a time to its end. For machines without io_uring.
+#ifndef COMMON_IO_POSIX_QUEUE_H_
+#define COMMON_IO_POSIX_QUEUE_H_
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "common/io/storage.h"
+#include "common/sync/mutex.h"
+
+namespace deut {
+
+class PosixQueue final : public IoQueue {
+ public:
+  // REQUIRES: depth > 0; files are SystemFiles.
+  PosixQueue(size_t depth, Runtime& runtime);
+  ~PosixQueue() override;
+
+  Status Submit(IoRequest* request) override;
+  void Reap(std::vector<IoRequest*>* completed, Deadline deadline) override;
+  void Wake() override;
+  size_t in_flight() const override { return in_flight_; }
+
+ private:
+  static constexpr size_t kMaxThreads = 4;
+
+  void Work();
+
+  Runtime& runtime_;
+  const size_t depth_;
+  size_t in_flight_ = 0;  // of the queue's own thread
+  Mutex mutex_;
+  CondVar waiting_changed_, done_changed_;
+  std::deque<IoRequest*> waiting_ DEUT_GUARDED_BY(mutex_);
+  std::vector<IoRequest*> done_ DEUT_GUARDED_BY(mutex_);
+  bool woken_ DEUT_GUARDED_BY(mutex_) = false;
+  bool stop_ DEUT_GUARDED_BY(mutex_) = false;
+  std::vector<std::unique_ptr<Thread>> threads_;
+};
+
+}  // namespace deut
+
+#endif  // COMMON_IO_POSIX_QUEUE_H_

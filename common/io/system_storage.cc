@@ -1,0 +1,192 @@
+// Storage of the operating system: names, locks and free space are shared; the queue is io_uring's or that of pread/pwrite.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "common/base/concat.h"
+#include "common/io/posix_queue.h"
+#include "common/io/storage.h"
+#include "common/io/system_file.h"
+#include "common/io/transfer.h"
+#include "common/io/uring_queue.h"
+
+namespace deut {
+namespace {
+
+// A descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
+  ~Descriptor() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return descriptor_; }
+  int release() { return std::exchange(descriptor_, -1); }
+
+ private:
+  int descriptor_;
+};
+
+class SystemLock final : public FileLock {
+ public:
+  explicit SystemLock(int descriptor) : descriptor_(descriptor) {}  // the lock ends with the descriptor
+
+ private:
+  Descriptor descriptor_;
+};
+
+std::string ParentOf(const std::string& path) {
+  const size_t last = path.find_last_not_of('/');
+  const size_t slash = last == std::string::npos ? std::string::npos : path.rfind('/', last);
+  if (slash == std::string::npos) return path.starts_with('/') ? "/" : ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Status MakeDirectory(const std::string& path) {
+  if (mkdir(path.c_str(), 0755) == 0) return Status::Ok();
+  const int error = errno;
+  struct stat about {};
+  if (error == EEXIST && stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode)) {
+    return DEUT_ERROR(kAlreadyExists, path);
+  }
+  return error == EEXIST ? ErrnoStatus("create directory", path, ENOTDIR) : ErrnoStatus("create directory", path, error);
+}
+
+class SystemStorage final : public Storage {
+ public:
+  SystemStorage(bool uring, std::string name, Runtime& runtime) : uring_(uring), name_(std::move(name)), runtime_(runtime) {}
+
+  Result<std::unique_ptr<File>> Open(const std::string& path, const OpenOptions& options) override {
+    return SystemFile::Open(path, options);
+  }
+
+  Status CreateDirectory(const std::string& path) override {
+    if (path.empty()) return DEUT_ERROR(kInvalidArgument, "create directory: the path is empty");
+    Status made = MakeDirectory(path);
+    if (made == ErrorCode::kNotFound && ParentOf(path) != path) {
+      DEUT_RETURN_IF_ERROR(CreateDirectory(ParentOf(path)));
+      made = MakeDirectory(path);
+    }
+    if (made == ErrorCode::kAlreadyExists) return Status::Ok();
+    DEUT_RETURN_IF_ERROR(made);
+    return SyncDirectory(ParentOf(path));
+  }
+
+  Result<std::vector<std::string>> List(const std::string& directory) override {
+    DIR* stream = opendir(directory.c_str());
+    if (stream == nullptr) return ErrnoStatus("list", directory, errno);
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = readdir(stream)) {
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+      errno = 0;
+    }
+    const int error = errno;
+    closedir(stream);
+    if (error != 0) return ErrnoStatus("list", directory, error);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  Status Rename(const std::string& from, const std::string& to) override {
+    if (rename(from.c_str(), to.c_str()) != 0) return ErrnoStatus(Concat("rename ", from, " to"), to, errno);
+    return Status::Ok();
+  }
+
+  Status Remove(const std::string& path) override {
+    if (std::remove(path.c_str()) != 0) return ErrnoStatus("remove", path, errno);
+    return Status::Ok();
+  }
+
+  Status SyncDirectory(const std::string& path) override {
+    const Descriptor directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory.get() < 0) return ErrnoStatus("open directory", path, errno);
+    int result;
+    do {
+      result = fsync(directory.get());
+    } while (result != 0 && errno == EINTR);
+    if (result != 0) return ErrnoStatus("sync of directory", path, errno);
+    return Status::Ok();
+  }
+
+  Result<bool> Exists(const std::string& path) override {
+    struct stat about {};
+    if (stat(path.c_str(), &about) == 0) return true;
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    return ErrnoStatus("look up", path, errno);
+  }
+
+  Result<uint64_t> FreeBytes(const std::string& path) override {
+    struct statvfs about {};
+    if (statvfs(path.c_str(), &about) != 0) return ErrnoStatus("free space of", path, errno);
+    return uint64_t{about.f_bavail} * about.f_frsize;
+  }
+
+  Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (file.get() < 0) return ErrnoStatus("open lock file", path, errno);
+    // flock belongs to the open file description: a second Open conflicts also within one process.
+    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) return ErrnoStatus("lock", path, errno);
+      return DEUT_ERROR(kUnavailable, path, " is locked by ", Holder(file.get()));
+    }
+    const std::string pid = Concat(getpid(), "\n");
+    if (ftruncate(file.get(), 0) != 0 || pwrite(file.get(), pid.data(), pid.size(), 0) < 0) {
+      return ErrnoStatus("write lock file", path, errno);
+    }
+    return std::unique_ptr<FileLock>(std::make_unique<SystemLock>(file.release()));
+  }
+
+  Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) override {
+    if (uring_) return UringQueue::Create(depth, runtime_);
+    return std::unique_ptr<IoQueue>(std::make_unique<PosixQueue>(depth, runtime_));
+  }
+
+  std::string name() const override { return name_; }
+
+ private:
+  // Who wrote the lock file, for a person.
+  static std::string Holder(int descriptor) {
+    char text[32] = {};
+    if (pread(descriptor, text, sizeof(text) - 1, 0) <= 0) return "another process";
+    const long pid = std::strtol(text, nullptr, 10);
+    if (pid <= 0) return "another process";
+    return pid == getpid() ? Concat("this process (", pid, ")") : Concat("process ", pid);
+  }
+
+  const bool uring_;
+  const std::string name_;
+  Runtime& runtime_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Storage>> NewSystemStorage(IoKind kind, Runtime& runtime) {
+  bool uring = kind != IoKind::kPosix;
+  std::string name = uring ? "io_uring" : "pread/pwrite";
+  if (uring) {
+    const Status probe = UringQueue::Create(1, runtime).status();
+    if (!probe.ok() && kind == IoKind::kUring) {
+      return DEUT_ERROR(kIoError, "the kernel refuses io_uring (", probe.message(),
+                        "): allow it (container seccomp profile, sysctl kernel.io_uring_disabled) or use pread/pwrite");
+    }
+    if (!probe.ok()) {
+      uring = false;
+      name = Concat("pread/pwrite (io_uring refused: ", probe.message(), ")");
+    }
+  }
+  return std::unique_ptr<Storage>(std::make_unique<SystemStorage>(uring, std::move(name), runtime));
+}
+
+}  // namespace deut
