@@ -30,24 +30,28 @@ class BulkScan {
   // REQUIRES: raised and gathered up to `bound` (S4); bounds only move forward.
   Status Grant(std::string_view bound, uint64_t bytes);
 
-  // As ScanStream::Next. UNAVAILABLE at the deadline; the scan may be continued with a later one.
+  // As ScanStream::Next; keys already delivered do not come again. At the deadline UNAVAILABLE (at the gate) or DEADLINE_EXCEEDED (the
+  // stream has nothing yet); the scan may be continued.
   Status Next(ScanBatch* batch, Deadline deadline);
 
  private:
   friend class DcLink;
-  BulkScan(DataComponent& dc, DcGate& gate, ScanSpec spec);
+  // `sender` without an incarnation, which comes from the gate.
+  BulkScan(DataComponent& dc, DcGate& gate, Sender sender, ScanSpec spec);
 
   // Opens a stream for what is left of the range, behind the gate, and grants what is left of the grants.
   Status Reopen(Deadline deadline);
-  // The stream's status says that this life of the DC is gone (true: reopen) or something final.
+  // The stream's status says that the connection or this life of the DC is gone: drops the stream.
   bool Interrupted(const Status& status);
+  // Checks the batch and takes it off what is left. CORRUPTION if it does not speak for a next stretch inside the grant.
+  Status Deliver(const ScanBatch& batch);
 
   DataComponent& dc_;
   DcGate& gate_;
+  Sender sender_;
   ScanSpec spec_;  // its range shrinks to what is left
   std::unique_ptr<ScanStream> stream_;
   uint64_t session_ = 0;  // of the gate, in which stream_ was opened
-  bool granted_ = false;
   std::string bound_;        // the furthest bound granted
   uint64_t left_bytes_ = 0;  // granted and not yet delivered
 };

@@ -24,10 +24,9 @@
 #include "tc/dc_link/bulk_scan.h"
 #include "tc/dc_link/dc_link_options.h"
 #include "tc/dc_link/low_water_source.h"
+#include "tc/redo_log/redo_log.h"
 
 namespace deut::tc {
-
-class RedoLog;
 
 // A moment's view of the link, for `deut status`, health and tests.
 struct DcLinkStatus {
@@ -46,29 +45,31 @@ struct DcLinkStatus {
   uint64_t free_bytes = 0;
   // Since the start:
   uint64_t hellos = 0;
+  uint64_t sessions = 0;
   uint64_t incarnations = 0;
   uint64_t batches = 0;
   uint64_t batch_bytes = 0;
   uint64_t updates = 0;
-  uint64_t resent_updates = 0;
+  uint64_t resent_batches = 0;
   uint64_t low_water_records = 0;  // appended to the log
-  uint64_t reads = 0;
   uint64_t repeated_reads = 0;
   uint64_t dropped_acks = 0;
   uint64_t held_back_rounds = 0;  // S1: low-water rounds asked for while a commit was held back
+  uint64_t wakeups = 0;           // rounds of the link's thread
 };
 
 class DcLink {
  public:
-  DcLink(Runtime& runtime, DataComponent& dc, RedoLog& log, LowWaterSource& low_water, ActiveFloorSource& active_floor,
-         DcLinkOptions options);
+  // `recovered` is what RedoLog::Open told: the log's end, redo start and known DCs (X4, S2).
+  DcLink(Runtime& runtime, DataComponent& dc, RedoLog& log, const RecoveredLog& recovered, LowWaterSource& low_water,
+         const ActiveFloorSource& active_floor, DcLinkOptions options);
   ~DcLink();  // stops
   DcLink(const DcLink&) = delete;
   DcLink& operator=(const DcLink&) = delete;
 
-  // REQUIRES: the log is recovered, its cut and this epoch are durable; nothing has been committed in this epoch yet (X4).
+  // REQUIRES: nothing has been committed in this epoch yet (X4).
   void Start();
-  // Closes the stream and ends the thread; everybody who waits gets UNAVAILABLE. Reads that were submitted are waited for or abandoned.
+  // Closes the stream and ends the thread; everybody who waits at the gate gets UNAVAILABLE. REQUIRES: the log has not been stopped.
   void Stop();
 
   // OK once the DC has applied everything that the log held when it was recovered (X4): from then on the TC may serve.

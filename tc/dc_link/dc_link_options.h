@@ -1,24 +1,28 @@
-// DcLinkOptions: who this TC is, and the limits and times of its link to a DC. Plain values; defaults suit production.
+// DcLinkOptions: the limits and times of a TC's link to a DC. Plain values; the defaults suit production.
 #ifndef TC_DC_LINK_DC_LINK_OPTIONS_H_
 #define TC_DC_LINK_DC_LINK_OPTIONS_H_
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
-#include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/time.h"
 
 namespace deut::tc {
 
 struct DcLinkOptions {
-  TcId tc;
-  TcEpoch epoch;       // durable before the link starts (X4, X5)
-  uint64_t nonce = 0;  // drawn at TC start; not 0
+  // For messages: what people call this DC, such as its address.
+  std::string dc_name = "the DC";
 
-  // Shipping. A batch is cut at the first entry that reaches batch_bytes; at most window_bytes are sent and not yet applied.
+  // Shipping. A batch is cut at the first entry that reaches batch_bytes; at most window_bytes are sent and not yet applied. Smaller
+  // batches leave at once when the last one left at least `linger` ago, else when it has passed.
   uint64_t batch_bytes = 256 << 10;
   uint64_t window_bytes = 8 << 20;
+  Duration linger = milliseconds(1);
+  // S1: while a commit waits for low-water, rounds are asked for at this pace, ever slower up to the second figure.
+  Duration round_min = milliseconds(1);
+  Duration round_max = milliseconds(10);
   // A low-water record is appended to the log at most once per this time or this much log (X1).
   Duration low_water_period = milliseconds(10);
   uint64_t low_water_log_bytes = 1 << 20;
@@ -26,8 +30,9 @@ struct DcLinkOptions {
   // X7: puts are refused while the DC's free bytes, less what it has yet to apply, are below this.
   uint64_t reserve_bytes = 0;
 
-  // S2: redo start is computed again after this much time, when there is something new to compute it from.
+  // S2: redo start is computed at most this often, and logged when it has advanced by at least so much log.
   Duration redo_start_period = seconds(1);
+  uint64_t redo_start_bytes = 4 << 20;
 
   // Reconnecting: pauses grow from min to max, each drawn between half and all of its length.
   Duration reconnect_min = milliseconds(50);

@@ -1,0 +1,81 @@
+#include "tc/dc_link/bulk_scan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tc/dc_link/dc_gate.h"
+
+namespace deut::tc {
+
+BulkScan::BulkScan(DataComponent& dc, DcGate& gate, Sender sender, ScanSpec spec)
+    : dc_(dc), gate_(gate), sender_(sender), spec_(std::move(spec)) {}
+
+BulkScan::~BulkScan() = default;
+
+bool BulkScan::Interrupted(const Status& status) {
+  if (!gate_.Interrupts(status, session_)) return false;
+  stream_.reset();
+  return true;
+}
+
+Status BulkScan::Reopen(Deadline deadline) {
+  for (;;) {
+    DcGate::Pass pass;
+    DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
+    session_ = pass.session;
+    sender_.incarnation = pass.incarnation;
+    Result<std::unique_ptr<ScanStream>> opened = dc_.OpenScan(sender_, spec_, deadline);
+    Status status = opened.status();
+    if (opened.ok()) {
+      stream_ = std::move(*opened);
+      if (left_bytes_ == 0) return Status::Ok();
+      status = stream_->Grant(bound_, left_bytes_);
+      if (status.ok()) return status;
+    }
+    if (!Interrupted(status)) return status;
+  }
+}
+
+Status BulkScan::Grant(std::string_view bound, uint64_t bytes) {
+  bound_ = bound;
+  left_bytes_ += bytes;
+  if (stream_ == nullptr) return Status::Ok();  // Next opens one and grants it
+  Status status = stream_->Grant(bound, bytes);
+  if (!status.ok() && Interrupted(status)) return gate_.finished() ? gate_.final_status() : Status::Ok();
+  return status;
+}
+
+Status BulkScan::Next(ScanBatch* batch, Deadline deadline) {
+  for (;;) {
+    if (stream_ == nullptr) DEUT_RETURN_IF_ERROR(Reopen(deadline));
+    Status status = stream_->Next(batch, deadline);
+    if (status.ok()) return Deliver(*batch);
+    if (!Interrupted(status)) return status;
+  }
+}
+
+Status BulkScan::Deliver(const ScanBatch& batch) {
+  const bool ascending = spec_.direction == Direction::kAscending;
+  KeyRange& left = spec_.range;
+  // The caller merges up to `covered`: a batch that speaks for less than was delivered, or for more than was granted, would lose keys.
+  const std::string& far_end = ascending ? left.high : left.low;
+  bool sound = true;
+  if (batch.complete) {
+    sound = bound_ == far_end || bound_.empty() || (ascending ? !left.high.empty() && bound_ >= left.high : bound_ <= left.low);
+  } else if (ascending) {
+    sound = !batch.covered.empty() && batch.covered >= left.low && (bound_.empty() || batch.covered <= bound_);
+  } else {
+    sound = !batch.covered.empty() && (left.high.empty() || batch.covered <= left.high) && batch.covered >= bound_;
+  }
+  if (!sound) {
+    return DEUT_ERROR(kCorruption, "the DC's scan batch covers ", batch.complete ? "the whole range" : batch.covered,
+                      ", which is not between what it covered before and the bound granted");
+  }
+  const uint64_t bytes = batch.records.bytes().size();
+  left_bytes_ -= std::min(left_bytes_, bytes);
+  if (!batch.complete) (ascending ? left.low : left.high) = batch.covered;
+  return Status::Ok();
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,226 @@
+#include "tc/dc_link/dc_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/testing/test_points.h"
+#include "tc/dc_link/position_text.h"
+
+namespace deut::tc {
+
+DcGate::DcGate(Runtime& runtime, ChangeWord& changes, std::string dc_name, std::function<void(const Status&)> on_fatal)
+    : changes_(changes), dc_name_(std::move(dc_name)), on_fatal_(std::move(on_fatal)), mutex_(runtime) {}
+
+Status DcGate::WaitOpen(Deadline deadline, Pass* pass) {
+  for (;;) {
+    const uint32_t seen = changes_.seen();
+    *pass = this->pass();
+    if (pass->open()) return Status::Ok();
+    if (finished()) return final_status();
+    if (!changes_.Wait(seen, deadline)) {
+      *pass = this->pass();
+      if (pass->open()) return Status::Ok();
+      MutexLock lock(mutex_);
+      return UnavailableLocked("reads wait");
+    }
+  }
+}
+
+Status DcGate::WaitCaughtUp(Deadline deadline) {
+  for (;;) {
+    const uint32_t seen = changes_.seen();
+    {
+      MutexLock lock(mutex_);
+      if (!final_.ok()) return final_;
+      if (caught_up_) return Status::Ok();
+    }
+    if (!changes_.Wait(seen, deadline)) {
+      MutexLock lock(mutex_);
+      if (caught_up_ && final_.ok()) return Status::Ok();
+      return UnavailableLocked("the start waits (X4)");
+    }
+  }
+}
+
+Status DcGate::WaitApplied(Position position, Deadline deadline) {
+  for (;;) {
+    const uint32_t seen = changes_.seen();
+    if (applied() >= position) return Status::Ok();
+    if (finished()) return final_status();
+    if (!changes_.Wait(seen, deadline)) {
+      if (applied() >= position) return Status::Ok();
+      MutexLock lock(mutex_);
+      return UnavailableLocked(absl::StrCat("position ", ToString(position), " is waited for"));
+    }
+  }
+}
+
+bool DcGate::OpenableLocked() const {
+  const bool known = start_target_known_ || DEUT_OMITTED("X4.wait_applied");
+  return final_.ok() && live_session_.load(std::memory_order_seq_cst) != 0 && known && applied() >= required_;
+}
+
+void DcGate::PublishLocked() {
+  const Pass now{OpenableLocked() ? incarnation_ : DcIncarnation{0}, session_};
+  if (now.open()) caught_up_ = true;
+  // Readers share this line: it is written only when it changes.
+  if (now != pass()) pass_.store(now, std::memory_order_seq_cst);
+  changes_.Bump();
+}
+
+void DcGate::LostLocked(const Status& why) {
+  live_session_.store(0, std::memory_order_seq_cst);
+  last_error_ = why;
+  PublishLocked();
+}
+
+void DcGate::Lost(uint64_t session, const Status& why) {
+  MutexLock lock(mutex_);
+  if (live_session_.load(std::memory_order_seq_cst) == session) LostLocked(why);
+}
+
+void DcGate::Fail(const Status& why) {
+  {
+    MutexLock lock(mutex_);
+    if (why == ErrorCode::kFenced && DEUT_OMITTED("X5.stop_when_fenced")) {
+      LostLocked(why);
+      return;
+    }
+    if (!final_.ok()) return;
+    final_ = why;
+    finished_.store(true, std::memory_order_seq_cst);
+    LostLocked(why);
+  }
+  if (on_fatal_) on_fatal_(why);
+}
+
+void DcGate::Stop() {
+  MutexLock lock(mutex_);
+  if (!final_.ok()) return;
+  final_ = DEUT_ERROR(kUnavailable, "the link to ", NameLocked(), " was stopped");
+  finished_.store(true, std::memory_order_seq_cst);
+  LostLocked(final_);
+}
+
+bool DcGate::Interrupts(const Status& status, uint64_t session) {
+  switch (status.code()) {
+    case ErrorCode::kWrongIncarnation:
+    case ErrorCode::kUnavailable:
+      Lost(session, status);
+      return true;
+    case ErrorCode::kFenced:
+      Fail(status);
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status DcGate::final_status() const {
+  MutexLock lock(mutex_);
+  return final_;
+}
+
+uint64_t DcGate::StartSession(const HelloAnswer& hello) {
+  MutexLock lock(mutex_);
+  dc_ = hello.dc;
+  if (hello.incarnation != incarnation_) {
+    // X3. At the first Hello nothing was sent by this life of the TC; what earlier ones sent is SetStartTarget's concern.
+    required_ = DEUT_OMITTED("X3.gate_on_sent") ? applied() : ever_sent_;
+    incarnation_ = hello.incarnation;
+    ++incarnations_;
+    applied_.store(hello.applied, std::memory_order_seq_cst);
+    stable_.store(hello.stable, std::memory_order_seq_cst);
+  } else {
+    applied_.store(std::max(applied(), hello.applied), std::memory_order_seq_cst);
+    stable_.store(std::max(stable(), hello.stable), std::memory_order_seq_cst);
+  }
+  ever_sent_ = std::max(ever_sent_, hello.applied);
+  free_bytes_.store(hello.free_bytes, std::memory_order_seq_cst);
+  ++session_;
+  live_session_.store(final_.ok() ? session_ : 0, std::memory_order_seq_cst);
+  PublishLocked();
+  return session_;
+}
+
+void DcGate::SetStartTarget(Position target) {
+  MutexLock lock(mutex_);
+  start_target_known_ = true;
+  if (!DEUT_OMITTED("X4.wait_applied")) required_ = std::max(required_, target);
+  ever_sent_ = std::max(ever_sent_, target);
+  PublishLocked();
+}
+
+void DcGate::RaiseEverSent(Position to) {
+  MutexLock lock(mutex_);
+  ever_sent_ = std::max(ever_sent_, to);
+}
+
+Position DcGate::ever_sent() const {
+  MutexLock lock(mutex_);
+  return ever_sent_;
+}
+
+Status DcGate::last_error() const {
+  MutexLock lock(mutex_);
+  return last_error_;
+}
+
+void DcGate::NoteError(const Status& why) {
+  MutexLock lock(mutex_);
+  last_error_ = why;
+}
+
+void DcGate::OnAck(const ApplyAck& ack) {
+  MutexLock lock(mutex_);
+  if (ack.incarnation != incarnation_ && !DEUT_OMITTED("X3.ack_of_current_life")) {
+    ++dropped_acks_;
+    return;
+  }
+  if (ack.applied > ever_sent_ || ack.stable > ack.applied) {
+    LostLocked(DEUT_ERROR(kCorruption, NameLocked(), " acknowledges applied ", ToString(ack.applied), " and stable ",
+                          ToString(ack.stable), " but was sent no more than ", ToString(ever_sent_)));
+    return;
+  }
+  applied_.store(std::max(applied(), ack.applied), std::memory_order_seq_cst);
+  stable_.store(std::max(stable(), ack.stable), std::memory_order_seq_cst);
+  free_bytes_.store(ack.free_bytes, std::memory_order_seq_cst);
+  PublishLocked();
+}
+
+DcGate::State DcGate::state() const {
+  MutexLock lock(mutex_);
+  State state;
+  state.text = final_.ok() ? DescribeLocked() : final_.ToString();
+  state.caught_up = caught_up_;
+  state.dc = dc_;
+  state.incarnation = incarnation_;
+  state.ever_sent = ever_sent_;
+  state.sessions = session_;
+  state.incarnations = incarnations_;
+  state.dropped_acks = dropped_acks_;
+  return state;
+}
+
+std::string DcGate::NameLocked() const {
+  if (dc_.value == 0) return dc_name_;
+  return absl::StrCat(dc_name_, " (id ", dc_.value, ", incarnation ", incarnation_.value, ")");
+}
+
+std::string DcGate::DescribeLocked() const {
+  if (live_session_.load(std::memory_order_seq_cst) == 0) {
+    return absl::StrCat(NameLocked(), " is not connected", last_error_.ok() ? "" : ": ", last_error_.ok() ? "" : last_error_.ToString());
+  }
+  if (pass().open()) return absl::StrCat(NameLocked(), " is open to reads");
+  if (!start_target_known_) return absl::StrCat(NameLocked(), " is catching up with the recovered log: applied ", ToString(applied()));
+  return absl::StrCat(NameLocked(), " has applied ", ToString(applied()), " of ", ToString(required_), " that it must hold");
+}
+
+Status DcGate::UnavailableLocked(const std::string& for_what) const {
+  if (!final_.ok()) return final_;
+  return DEUT_ERROR(kUnavailable, for_what, ": ", DescribeLocked());
+}
+
+}  // namespace deut::tc

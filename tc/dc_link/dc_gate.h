@@ -1,0 +1,138 @@
+// DcGate: what the TC knows of the DC's current life, and who may read from it (rules X3, X4, X5).
+//
+// States of the gate word {incarnation, session} (16 bytes, stored whole under the mutex, loaded without it):
+//   closed {0, s}    nobody reads: no connection, or this life has not applied enough
+//   open   {i, s}    reads go to life i; s numbers the connections made (Hello), so that a late report of a broken one is known as such
+// Transitions, each under the mutex:
+//   StartSession (link thread)  -> open if enough is applied, else closed
+//   OnAck (stream's thread)     closed -> open when applied reaches `required`
+//   Lost (any reader, stream)   open or closed of session s -> closed; a report of an earlier session changes nothing
+//   Fail, Stop                  -> closed for good
+// `required` is fixed when a new life is found: the highest position ever sent to earlier ones (sent, not acknowledged: rule X3), at TC start
+//   the end of the recovered log (X4), because an earlier life of the TC may have sent all of that.
+// Races. A reader that loaded `open` before the gate closed asks the life it names: that life either answers (what it held is what
+//   the reader is entitled to, because the gate was open for it) or is gone, and the request fails and is repeated behind the gate.
+//   An acknowledgement of an earlier life that arrives after StartSession found a new one is dropped under the same mutex, so
+//   `applied` never speaks for a dead life. What was collected on its word before is below ever_sent, thus behind the gate.
+// Thread-safety: pass, applied, stable, free_bytes, live: latch-free, any thread. The rest take the mutex (cold).
+#ifndef TC_DC_LINK_DC_GATE_H_
+#define TC_DC_LINK_DC_GATE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "protocol/data_component.h"
+#include "tc/dc_link/change_word.h"
+
+namespace deut::tc {
+
+class DcGate {
+ public:
+  struct Pass {
+    DcIncarnation incarnation;  // 0 = closed
+    uint64_t session = 0;
+    bool open() const { return incarnation.value != 0; }
+    friend bool operator==(const Pass&, const Pass&) = default;
+  };
+  struct State {
+    std::string text;  // for people
+    bool caught_up = false;
+    DcId dc;
+    DcIncarnation incarnation;
+    Position ever_sent;
+    uint64_t sessions = 0;
+    uint64_t incarnations = 0;
+    uint64_t dropped_acks = 0;
+  };
+
+  // `changes` is bumped whenever something below may be answered differently.
+  DcGate(Runtime& runtime, ChangeWord& changes, std::string dc_name, std::function<void(const Status&)> on_fatal);
+
+  // HOT PATH.
+  Pass pass() const { return pass_.load(std::memory_order_seq_cst); }
+  // As DcLink.
+  Position applied() const { return applied_.load(std::memory_order_seq_cst); }
+  Position stable() const { return stable_.load(std::memory_order_seq_cst); }
+  uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_seq_cst); }
+
+  // Waits until the gate is open. UNAVAILABLE at the deadline, naming the DC and what was waited for; or the final error.
+  Status WaitOpen(Deadline deadline, Pass* pass) DEUT_EXCLUDES(mutex_);
+  // Waits until the gate has been open once (X4).
+  Status WaitCaughtUp(Deadline deadline) DEUT_EXCLUDES(mutex_);
+  Status WaitApplied(Position position, Deadline deadline) DEUT_EXCLUDES(mutex_);
+
+  // The connection of this number does not work any more, or the DC says that this life of it has ended.
+  void Lost(uint64_t session, const Status& why) DEUT_EXCLUDES(mutex_);
+  // The link can never serve again (FENCED, a refusal): closes for good and tells the owner, once.
+  void Fail(const Status& why) DEUT_EXCLUDES(mutex_);
+  void Stop() DEUT_EXCLUDES(mutex_);
+  // An answer of this status says that the connection or the life is gone, so that the request is to be repeated behind the gate; reports
+  // the loss. FENCED is final and fails the link (X5).
+  bool Interrupts(const Status& status, uint64_t session) DEUT_EXCLUDES(mutex_);
+  // OK, or the final error after Fail or Stop.
+  Status final_status() const DEUT_EXCLUDES(mutex_);
+  bool finished() const { return finished_.load(std::memory_order_seq_cst); }
+
+  // Link thread. A Hello was answered and found good. Returns the new session's number.
+  uint64_t StartSession(const HelloAnswer& hello) DEUT_EXCLUDES(mutex_);
+  // X4: the last position of the recovered log. The gate does not open before this is known.
+  void SetStartTarget(Position target) DEUT_EXCLUDES(mutex_);
+  // X3: REQUIRES: called before anything up to `to` is handed to a stream.
+  void RaiseEverSent(Position to) DEUT_EXCLUDES(mutex_);
+  Position ever_sent() const DEUT_EXCLUDES(mutex_);
+  bool Live(uint64_t session) const { return live_session_.load(std::memory_order_seq_cst) == session; }
+  // Why the last session ended.
+  Status last_error() const DEUT_EXCLUDES(mutex_);
+  // A failure before a session began, for messages.
+  void NoteError(const Status& why) DEUT_EXCLUDES(mutex_);
+
+  // Stream.
+  void OnAck(const ApplyAck& ack) DEUT_EXCLUDES(mutex_);
+
+  State state() const DEUT_EXCLUDES(mutex_);
+
+ private:
+  bool OpenableLocked() const DEUT_REQUIRES(mutex_);
+  void PublishLocked() DEUT_REQUIRES(mutex_);
+  void LostLocked(const Status& why) DEUT_REQUIRES(mutex_);
+  std::string NameLocked() const DEUT_REQUIRES(mutex_);
+  // "the DC (id 3, incarnation 7) has applied 120/4 of 300/1".
+  std::string DescribeLocked() const DEUT_REQUIRES(mutex_);
+  // What a waiter is told now: the final error, or UNAVAILABLE with `for_what` and the description.
+  Status UnavailableLocked(const std::string& for_what) const DEUT_REQUIRES(mutex_);
+
+  ChangeWord& changes_;
+  const std::string dc_name_;
+  const std::function<void(const Status&)> on_fatal_;
+
+  alignas(64) std::atomic<Pass> pass_{Pass{}};
+  alignas(64) std::atomic<Position> applied_{Position{}};
+  std::atomic<Position> stable_{Position{}};
+  std::atomic<uint64_t> free_bytes_{0};
+  std::atomic<uint64_t> live_session_{0};  // 0 = not connected
+  std::atomic<bool> finished_{false};
+  static_assert(std::atomic<Pass>::is_always_lock_free && std::atomic<Position>::is_always_lock_free);
+
+  mutable Mutex mutex_;
+  DcId dc_ DEUT_GUARDED_BY(mutex_);
+  DcIncarnation incarnation_ DEUT_GUARDED_BY(mutex_);
+  uint64_t session_ DEUT_GUARDED_BY(mutex_) = 0;
+  Position ever_sent_ DEUT_GUARDED_BY(mutex_);
+  Position required_ DEUT_GUARDED_BY(mutex_);
+  bool start_target_known_ DEUT_GUARDED_BY(mutex_) = false;
+  bool caught_up_ DEUT_GUARDED_BY(mutex_) = false;
+  Status final_ DEUT_GUARDED_BY(mutex_);
+  Status last_error_ DEUT_GUARDED_BY(mutex_);
+  uint64_t incarnations_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t dropped_acks_ DEUT_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_DC_LINK_DC_GATE_H_

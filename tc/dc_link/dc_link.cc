@@ -1,0 +1,228 @@
+#include "tc/dc_link/dc_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/testing/test_points.h"
+#include "tc/dc_link/change_word.h"
+#include "tc/dc_link/dc_gate.h"
+#include "tc/dc_link/link_thread.h"
+
+namespace deut::tc {
+
+class DcLink::Impl {
+ public:
+  Impl(Runtime& runtime, DataComponent& dc, RedoLog& log, const RecoveredLog& recovered, LowWaterSource& low_water,
+       const ActiveFloorSource& active_floor, DcLinkOptions options)
+      : options_(std::move(options)),
+        runtime_(runtime),
+        dc_(dc),
+        log_(log),
+        sender_{log.tc(), log.epoch(), log.nonce(), DcIncarnation{0}},
+        changes_(std::make_shared<ChangeWord>(runtime)),
+        gate_(runtime, *changes_, options_.dc_name, options_.on_fatal),
+        thread_(runtime, dc, log, recovered, low_water, active_floor, gate_, changes_, options_) {}
+
+  void Stop() {
+    gate_.Stop();
+    thread_.Join();
+  }
+
+  Status Read(absl::Span<DataRequest* const> requests, Deadline deadline);
+  bool HasSpace(uint64_t bytes) const;
+  uint64_t BacklogBytes() const;
+  DcLinkStatus status() const;
+
+  // Runs `call(sender)` behind the gate, again as often as the connection or the DC's life ends meanwhile.
+  template <typename Call>
+  auto BehindGate(Deadline deadline, const Call& call) -> decltype(call(Sender{})) {
+    for (;;) {
+      DcGate::Pass pass;
+      DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
+      auto result = call(SenderTo(pass));
+      if (result.ok() || !gate_.Interrupts(result.status(), pass.session)) return result;
+    }
+  }
+
+  Sender SenderTo(DcGate::Pass pass) const {
+    Sender sender = sender_;
+    sender.incarnation = pass.incarnation;
+    return sender;
+  }
+
+  const DcLinkOptions options_;
+  Runtime& runtime_;
+  DataComponent& dc_;
+  RedoLog& log_;
+  const Sender sender_;  // without an incarnation
+  const std::shared_ptr<ChangeWord> changes_;
+  DcGate gate_;
+  LinkThread thread_;
+
+ private:
+  void Submit(absl::Span<DataRequest* const> requests, DcGate::Pass pass);
+  // Waits for all; *repeat if some must be asked again. At the deadline abandons what is unanswered: UNAVAILABLE.
+  Status Collect(absl::Span<DataRequest* const> requests, DcGate::Pass pass, Deadline deadline, bool* repeat);
+  // The request has an answer that counts: from the life of the DC it was meant for (X3), or an error of its own.
+  static bool Answered(const DataRequest& request, DcGate::Pass pass);
+  Status Repeat(absl::Span<DataRequest* const> requests, DcGate::Pass pass, Deadline deadline);
+
+  std::atomic<uint64_t> repeated_reads_{0};
+};
+
+void DcLink::Impl::Submit(absl::Span<DataRequest* const> requests, DcGate::Pass pass) {
+  const Sender sender = SenderTo(pass);
+  for (DataRequest* request : requests) {
+    request->sender = sender;
+    request->status = Status::Ok();
+    request->answer.Clear();
+    request->answered_by = DcIncarnation{0};
+    request->done.Reset();
+  }
+  dc_.Submit(requests);
+}
+
+bool DcLink::Impl::Answered(const DataRequest& request, DcGate::Pass pass) {
+  switch (request.status.code()) {
+    case ErrorCode::kWrongIncarnation:
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kFenced:
+      return false;
+    default:
+      break;
+  }
+  if (request.answered_by == pass.incarnation || DEUT_OMITTED("X3.check_answer_incarnation")) return true;
+  // An error made on this side of the wire has no answerer.
+  return !request.status.ok() && request.answered_by.value == 0;
+}
+
+Status DcLink::Impl::Collect(absl::Span<DataRequest* const> requests, DcGate::Pass pass, Deadline deadline, bool* repeat) {
+  size_t unanswered = 0;
+  for (DataRequest* request : requests) {
+    if (request->done.Wait(runtime_, deadline)) [[likely]] {
+      if (Answered(*request, pass)) [[likely]] continue;
+      *repeat = true;
+      const Status why =
+          request->status.ok() ? DEUT_ERROR(kWrongIncarnation, "an answer came from incarnation ", request->answered_by.value,
+                                            " to a request meant for ", pass.incarnation.value)
+                               : request->status;
+      gate_.Interrupts(why, pass.session);
+      continue;
+    }
+    dc_.Abandon(request);
+    ++unanswered;
+  }
+  if (unanswered == 0) [[likely]] return Status::Ok();
+  return DEUT_ERROR(kUnavailable, options_.dc_name, " (incarnation ", pass.incarnation.value, ") has not answered ", unanswered,
+                    " of ", requests.size(), " reads in time");
+}
+
+Status DcLink::Impl::Read(absl::Span<DataRequest* const> requests, Deadline deadline) {
+  DcGate::Pass pass = gate_.pass();
+  if (!pass.open()) [[unlikely]] DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
+  Submit(requests, pass);
+  bool repeat = false;
+  DEUT_RETURN_IF_ERROR(Collect(requests, pass, deadline, &repeat));
+  if (!repeat) [[likely]] return Status::Ok();
+  return Repeat(requests, pass, deadline);
+}
+
+Status DcLink::Impl::Repeat(absl::Span<DataRequest* const> requests, DcGate::Pass pass, Deadline deadline) {
+  std::vector<DataRequest*> left(requests.begin(), requests.end());
+  for (;;) {
+    std::erase_if(left, [&](const DataRequest* request) { return Answered(*request, pass); });
+    if (left.empty()) return Status::Ok();
+    repeated_reads_.fetch_add(left.size(), std::memory_order_relaxed);
+    DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
+    Submit(left, pass);
+    bool repeat = false;
+    DEUT_RETURN_IF_ERROR(Collect(left, pass, deadline, &repeat));
+  }
+}
+
+uint64_t DcLink::Impl::BacklogBytes() const {
+  const uint64_t applied = std::max(gate_.applied().commit, log_.first_lsn()).value;
+  const uint64_t tail = log_.tail().value;
+  return tail > applied ? tail - applied : 0;
+}
+
+bool DcLink::Impl::HasSpace(uint64_t bytes) const {
+  const uint64_t free_bytes = gate_.free_bytes();
+  const uint64_t wanted = options_.reserve_bytes + bytes + BacklogBytes();
+  return free_bytes >= wanted || DEUT_OMITTED("X7.reserve");
+}
+
+DcLinkStatus DcLink::Impl::status() const {
+  const DcGate::State gate = gate_.state();
+  const Shipper::Counters& shipped = thread_.shipped();
+  const auto get = [](const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
+  DcLinkStatus status;
+  status.state = gate.text;
+  status.caught_up = gate.caught_up;
+  status.gate_open = gate_.pass().open();
+  status.dc = gate.dc;
+  status.incarnation = gate.incarnation;
+  status.applied = gate_.applied();
+  status.stable = gate_.stable();
+  status.ship_position = shipped.ship_position.load(std::memory_order_relaxed);
+  status.ever_sent = gate.ever_sent;
+  status.redo_start = log_.redo_start().lsn;
+  status.backlog_bytes = BacklogBytes();
+  status.in_flight_bytes = get(shipped.in_flight_bytes);
+  status.free_bytes = gate_.free_bytes();
+  status.hellos = thread_.hellos();
+  status.sessions = gate.sessions;
+  status.incarnations = gate.incarnations;
+  status.batches = get(shipped.batches);
+  status.batch_bytes = get(shipped.batch_bytes);
+  status.updates = get(shipped.updates);
+  status.resent_batches = get(shipped.resent_batches);
+  status.low_water_records = get(shipped.low_water_records);
+  status.repeated_reads = repeated_reads_.load(std::memory_order_relaxed);
+  status.dropped_acks = gate.dropped_acks;
+  status.held_back_rounds = get(shipped.held_back_rounds);
+  status.wakeups = get(shipped.wakeups);
+  return status;
+}
+
+DcLink::DcLink(Runtime& runtime, DataComponent& dc, RedoLog& log, const RecoveredLog& recovered, LowWaterSource& low_water,
+               const ActiveFloorSource& active_floor, DcLinkOptions options)
+    : impl_(std::make_unique<Impl>(runtime, dc, log, recovered, low_water, active_floor, std::move(options))) {}
+
+DcLink::~DcLink() { Stop(); }
+
+void DcLink::Start() { impl_->thread_.Start(); }
+void DcLink::Stop() { impl_->Stop(); }
+Status DcLink::WaitCaughtUp(Deadline deadline) { return impl_->gate_.WaitCaughtUp(deadline); }
+
+Status DcLink::Read(absl::Span<DataRequest* const> requests, Deadline deadline) { return impl_->Read(requests, deadline); }
+
+Result<std::unique_ptr<BulkScan>> DcLink::OpenScan(const ScanSpec& spec, Deadline deadline) {
+  std::unique_ptr<BulkScan> scan(new BulkScan(impl_->dc_, impl_->gate_, impl_->sender_, spec));
+  DEUT_RETURN_IF_ERROR(scan->Reopen(deadline));
+  return scan;
+}
+
+Position DcLink::applied() const { return impl_->gate_.applied(); }
+Status DcLink::WaitApplied(Position position, Deadline deadline) { return impl_->gate_.WaitApplied(position, deadline); }
+Position DcLink::stable() const { return impl_->gate_.stable(); }
+bool DcLink::HasSpace(uint64_t bytes) const { return impl_->HasSpace(bytes); }
+
+Result<std::vector<TableInfo>> DcLink::Tables(Deadline deadline) {
+  return impl_->BehindGate(deadline, [&](const Sender& sender) { return impl_->dc_.Tables(sender, deadline); });
+}
+
+Result<std::vector<std::string>> DcLink::Partition(TableId table, uint32_t n, Deadline deadline) {
+  return impl_->BehindGate(deadline, [&](const Sender& sender) { return impl_->dc_.Partition(sender, table, n, deadline); });
+}
+
+Result<Position> DcLink::Checkpoint(Position up_to, Deadline deadline) {
+  return impl_->BehindGate(deadline, [&](const Sender& sender) { return impl_->dc_.Checkpoint(sender, up_to, deadline); });
+}
+
+Result<std::vector<Counter>> DcLink::DcCounters(Deadline deadline) { return impl_->dc_.Counters(deadline); }
+
+DcLinkStatus DcLink::status() const { return impl_->status(); }
+
+}  // namespace deut::tc

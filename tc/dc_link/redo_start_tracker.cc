@@ -1,0 +1,48 @@
+#include "tc/dc_link/redo_start_tracker.h"
+
+#include <algorithm>
+
+#include "common/testing/test_points.h"
+
+namespace deut::tc {
+namespace {
+
+// All updates of the commit are at or before the position.
+bool Covers(Position position, Lsn commit) { return position >= Position{commit, UINT32_MAX}; }
+
+}  // namespace
+
+void RedoStartTracker::ReportsFrom(Position position) {
+  if (!reports_from_) reports_from_ = position;
+}
+
+void RedoStartTracker::OnCommitRead(Lsn commit, Lsn first) {
+  if (commit <= last_reported_) return;
+  last_reported_ = commit;
+  // A transaction's first record is what counts, not its commit record: its chunks are resent from there.
+  const Lsn lowest = DEUT_OMITTED("S2.first_record") ? commit : first;
+  if (!commits_.empty() && lowest.value <= commits_.back().first.value + granularity_bytes_) {
+    commits_.back().last_commit = commit;
+    commits_.back().first = std::min(commits_.back().first, lowest);
+    return;
+  }
+  commits_.push_back(Stretch{commit, lowest});
+}
+
+void RedoStartTracker::Begin(Lsn floor, Lsn tail_afterwards) {
+  floor_ = DEUT_OMITTED("S2.active_floor") ? tail_afterwards : floor;
+  tail_ = tail_afterwards;
+}
+
+std::optional<Lsn> RedoStartTracker::Finish(Lsn read_up_to, Position stable) {
+  if (!tail_) return std::nullopt;
+  if (read_up_to < *tail_ && !DEUT_OMITTED("S2.read_to_tail")) return std::nullopt;
+  tail_.reset();
+  if (!reports_from_ || stable < *reports_from_) return std::nullopt;
+  while (!commits_.empty() && Covers(stable, commits_.front().last_commit)) commits_.pop_front();
+  Lsn lowest = floor_;
+  for (const Stretch& stretch : commits_) lowest = std::min(lowest, stretch.first);
+  return lowest;
+}
+
+}  // namespace deut::tc

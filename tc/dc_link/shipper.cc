@@ -1,0 +1,189 @@
+#include "tc/dc_link/shipper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/testing/test_points.h"
+
+namespace deut::tc {
+namespace {
+
+// Redo start need not be finer than this.
+constexpr uint64_t kRedoStartGranularityBytes = 1 << 20;
+
+void Add(std::atomic<uint64_t>& counter, uint64_t n) { counter.fetch_add(n, std::memory_order_relaxed); }
+
+}  // namespace
+
+Shipper::Shipper(Runtime& runtime, RedoLog& log, Lsn recovered_end, LowWaterSource& low_water,
+                 const ActiveFloorSource& active_floor, DcGate& gate, std::shared_ptr<ChangeWord> changes,
+                 const DcLinkOptions& options)
+    : runtime_(runtime),
+      log_(log),
+      recovered_end_(recovered_end),
+      low_water_(low_water),
+      active_floor_(active_floor),
+      gate_(gate),
+      changes_(std::move(changes)),
+      options_(options),
+      tracker_(std::min(kRedoStartGranularityBytes, options.redo_start_bytes)),
+      low_water_records_(log, low_water, options.low_water_period, options.low_water_log_bytes),
+      feed_(log, low_water, tracker_, low_water_records_),
+      durable_signal_(log, changes_),
+      round_pause_(options.round_min) {}
+
+void Shipper::Begin(Position applied) {
+  feed_.Restart(applied);
+  tracker_.ReportsFrom(applied);
+  low_water_records_.OnStreamStart();
+  in_flight_.clear();
+  in_flight_bytes_ = 0;
+  batch_.from = batch_.to = applied;
+  batch_.entries.clear();
+  resent_until_ = gate_.ever_sent();
+  last_send_ = MonotonicTime{};
+  last_progress_ = runtime_.Now();
+}
+
+Status Shipper::Run(ApplyLogStream& stream, uint64_t session, DcId dc, Position applied) {
+  Begin(applied);
+  for (;;) {
+    const uint32_t seen = changes_->seen();
+    if (gate_.finished()) return gate_.final_status();
+    if (!gate_.Live(session)) return gate_.last_error();
+    bool worked;
+    DEUT_RETURN_IF_ERROR(Round(stream, dc, &worked));
+    if (!worked) WaitForWork(seen);
+  }
+}
+
+Status Shipper::Round(ApplyLogStream& stream, DcId dc, bool* worked) {
+  const MonotonicTime now = runtime_.Now();
+  Add(counters_.wakeups, 1);
+  *worked = false;
+  TakeAcknowledged(now);
+  if (!in_flight_.empty() && now >= last_progress_ + options_.stall_timeout) {
+    return DEUT_ERROR(kUnavailable, "nothing was acknowledged for ",
+                      duration_cast<milliseconds>(options_.stall_timeout).count(), " ms with ", in_flight_bytes_,
+                      " bytes in flight");
+  }
+  const uint64_t updates_before = feed_.updates();
+  DEUT_RETURN_IF_ERROR(CheckLog(feed_.Fill(&batch_, options_.batch_bytes, &limit_)));
+  Add(counters_.updates, feed_.updates() - updates_before);
+  if (!start_target_set_ && feed_.Passed(recovered_end_)) {
+    start_target_set_ = true;
+    gate_.SetStartTarget(feed_.position());
+  }
+  if (ReadyToSend(now) && WindowHasRoom()) {
+    DEUT_RETURN_IF_ERROR(Send(stream, now));
+    *worked = true;
+  }
+  if (AdvanceLowWater(now)) *worked = true;
+  AppendLowWater(now);
+  return MoveRedoStart(dc, now);
+}
+
+void Shipper::TakeAcknowledged(MonotonicTime now) {
+  const Position applied = gate_.applied();
+  while (!in_flight_.empty() && in_flight_.front().to <= applied) {
+    in_flight_bytes_ -= in_flight_.front().bytes;
+    in_flight_.pop_front();
+    last_progress_ = now;
+  }
+  counters_.in_flight_bytes.store(in_flight_bytes_, std::memory_order_relaxed);
+}
+
+bool Shipper::ReadyToSend(MonotonicTime now) const {
+  if (batch_.to <= batch_.from) return false;
+  return limit_ == CommitFeed::Limit::kBatchFull || now >= last_send_ + options_.linger;
+}
+
+bool Shipper::WindowHasRoom() const {
+  return in_flight_.empty() || in_flight_bytes_ + batch_.entries.size() <= options_.window_bytes;
+}
+
+Status Shipper::Send(ApplyLogStream& stream, MonotonicTime now) {
+  // X3: from here on it may have been applied, whatever we hear of it.
+  gate_.RaiseEverSent(batch_.to);
+  // X5: nothing is sent by a TC that knows it is fenced.
+  if (gate_.finished()) return gate_.final_status();
+  DEUT_RETURN_IF_ERROR(stream.Send(batch_, now + options_.stall_timeout));
+  Add(counters_.batches, 1);
+  Add(counters_.batch_bytes, batch_.entries.size());
+  if (batch_.to <= resent_until_) Add(counters_.resent_batches, 1);
+  counters_.ship_position.store(batch_.to, std::memory_order_relaxed);
+  if (in_flight_.empty()) last_progress_ = now;
+  in_flight_.push_back(Sent{batch_.to, batch_.entries.size()});
+  in_flight_bytes_ += batch_.entries.size();
+  counters_.in_flight_bytes.store(in_flight_bytes_, std::memory_order_relaxed);
+  batch_.from = batch_.to;
+  batch_.entries.clear();
+  last_send_ = now;
+  return Status::Ok();
+}
+
+bool Shipper::AdvanceLowWater(MonotonicTime now) {
+  if (limit_ != CommitFeed::Limit::kHeldBack) {
+    round_pause_ = options_.round_min;
+    return false;
+  }
+  if (now < next_round_) return false;
+  const Timestamp before = low_water_.low_water();
+  const bool moved = low_water_.AdvanceNow() > before;
+  Add(counters_.held_back_rounds, 1);
+  round_pause_ = moved ? options_.round_min : std::min(round_pause_ * 2, options_.round_max);
+  next_round_ = now + round_pause_;
+  return moved;
+}
+
+void Shipper::AppendLowWater(MonotonicTime now) {
+  const auto appended = low_water_records_.MaybeAppend(now);
+  if (!appended) return;
+  Add(counters_.low_water_records, 1);
+  if (DEUT_OMITTED("X1.low_water_when_durable")) {
+    LogEntryView entry;
+    entry.kind = LogEntryKind::kLowWater;
+    entry.position = Position{appended->lsn, 0};
+    entry.timestamp = appended->low_water;
+    batch_.Append(entry);
+    batch_.to = Position{appended->lsn, UINT32_MAX};
+  }
+}
+
+Status Shipper::MoveRedoStart(DcId dc, MonotonicTime now) {
+  if (!tracker_.begun()) {
+    if (now < next_redo_start_) return Status::Ok();
+    next_redo_start_ = now + options_.redo_start_period;
+    // The order of these two is the rule (redo_start_tracker.h).
+    const Lsn floor = active_floor_.OldestFirstRecord();
+    tracker_.Begin(floor, log_.tail());
+  }
+  const Position stable = gate_.stable();
+  const std::optional<Lsn> lsn = tracker_.Finish(feed_.read_position(), stable);
+  if (!lsn || lsn->value < log_.redo_start().lsn.value + options_.redo_start_bytes) return Status::Ok();
+  Status status = log_.AdvanceRedoStart(RedoStart{*lsn, {DcPosition{dc, stable}}}, now + options_.connect_timeout);
+  if (status == ErrorCode::kDeadlineExceeded) return Status::Ok();  // it is tried again
+  return CheckLog(std::move(status));
+}
+
+Status Shipper::CheckLog(Status status) {
+  // No new connection cures a log that cannot be read or written. CANCELLED: it was stopped.
+  if (!status.ok() && !(status == ErrorCode::kCancelled)) gate_.Fail(status);
+  return status;
+}
+
+void Shipper::WaitForWork(uint32_t seen) {
+  const MonotonicTime now = runtime_.Now();
+  Deadline deadline = now + options_.redo_start_period;
+  const bool pending = batch_.to > batch_.from;
+  if (pending && WindowHasRoom()) deadline = std::min(deadline, last_send_ + options_.linger);
+  if (limit_ == CommitFeed::Limit::kHeldBack) deadline = std::min(deadline, next_round_);
+  if (low_water_records_.wanted()) deadline = std::min(deadline, low_water_records_.not_before());
+  if (!in_flight_.empty()) deadline = std::min(deadline, last_progress_ + options_.stall_timeout);
+  // A batch that waits for its linger or for the window is not made larger record by record.
+  if (!pending && limit_ == CommitFeed::Limit::kNotDurable && !durable_signal_.Arm(feed_.read_position())) return;
+  changes_->Wait(seen, deadline);
+}
+
+}  // namespace deut::tc

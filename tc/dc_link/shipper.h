@@ -1,0 +1,100 @@
+// Shipper: sends the log to the DC over one stream after another, keeps the window of batches in flight, appends LOW_WATER records (X1) and
+// moves the redo start (S2). It runs on the link's thread.
+//
+// One round: drop what is acknowledged; fill the batch; send it if it is full, or if the last one left at least `linger` ago, and the
+// window has room; append a LOW_WATER record if one is due; work on the redo start; if nothing was sent, wait for the first of: the
+// log's durability, an acknowledgement, a low-water round due, the linger. An idle system waits for durability and looks once a
+// redo_start_period.
+// Thread-safety: Run by one thread at a time; counters from any thread.
+#ifndef TC_DC_LINK_SHIPPER_H_
+#define TC_DC_LINK_SHIPPER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "protocol/data_component.h"
+#include "tc/dc_link/active_floor_source.h"
+#include "tc/dc_link/change_word.h"
+#include "tc/dc_link/commit_feed.h"
+#include "tc/dc_link/dc_gate.h"
+#include "tc/dc_link/dc_link_options.h"
+#include "tc/dc_link/durable_signal.h"
+#include "tc/dc_link/low_water_records.h"
+#include "tc/dc_link/low_water_source.h"
+#include "tc/dc_link/redo_start_tracker.h"
+#include "tc/redo_log/redo_log.h"
+
+namespace deut::tc {
+
+class Shipper {
+ public:
+  struct Counters {
+    std::atomic<uint64_t> batches{0}, batch_bytes{0}, updates{0}, resent_batches{0};
+    std::atomic<uint64_t> low_water_records{0}, held_back_rounds{0}, in_flight_bytes{0}, wakeups{0};
+    std::atomic<Position> ship_position{Position{}};
+  };
+
+  // `recovered_end`: what lies before it must be applied before the gate opens for the first time (X4).
+  Shipper(Runtime& runtime, RedoLog& log, Lsn recovered_end, LowWaterSource& low_water, const ActiveFloorSource& active_floor,
+          DcGate& gate, std::shared_ptr<ChangeWord> changes, const DcLinkOptions& options);
+
+  // Ships everything behind `applied` until the session is lost or the link is finished; says why it ended.
+  Status Run(ApplyLogStream& stream, uint64_t session, DcId dc, Position applied);
+
+  const Counters& counters() const { return counters_; }
+
+ private:
+  void Begin(Position applied);
+  Status Round(ApplyLogStream& stream, DcId dc, bool* worked);
+  void TakeAcknowledged(MonotonicTime now);
+  bool ReadyToSend(MonotonicTime now) const;
+  bool WindowHasRoom() const;
+  Status Send(ApplyLogStream& stream, MonotonicTime now);
+  void AppendLowWater(MonotonicTime now);
+  // Asks for a low-water round if a commit is held back and it is time; true if low-water moved.
+  bool AdvanceLowWater(MonotonicTime now);
+  Status MoveRedoStart(DcId dc, MonotonicTime now);
+  // Passes on the status of a call on the log; a failure ends the link.
+  Status CheckLog(Status status);
+  void WaitForWork(uint32_t seen);
+
+  Runtime& runtime_;
+  RedoLog& log_;
+  const Lsn recovered_end_;
+  LowWaterSource& low_water_;
+  const ActiveFloorSource& active_floor_;
+  DcGate& gate_;
+  std::shared_ptr<ChangeWord> changes_;
+  const DcLinkOptions& options_;
+
+  RedoStartTracker tracker_;
+  LowWaterRecords low_water_records_;
+  CommitFeed feed_;
+  DurableSignal durable_signal_;
+
+  struct Sent {
+    Position to;
+    uint64_t bytes;
+  };
+  std::deque<Sent> in_flight_;
+  uint64_t in_flight_bytes_ = 0;
+  LogBatch batch_;
+  CommitFeed::Limit limit_ = CommitFeed::Limit::kNotDurable;  // of the last Fill
+  bool start_target_set_ = false;
+  Position resent_until_;
+  MonotonicTime last_send_{};
+  MonotonicTime last_progress_{};
+  MonotonicTime next_round_{};
+  Duration round_pause_{};
+  MonotonicTime next_redo_start_{};
+  Counters counters_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_DC_LINK_SHIPPER_H_
