@@ -116,7 +116,7 @@ def deut_proto_library(name, srcs, deps = [], grpc = False, visibility = None, *
       name: target name.
       srcs: .proto files of this package; they import each other by path from the root.
       deps: deut_proto_library targets that they import.
-      grpc: True to generate and link the services too.
+      grpc: True to generate and link the services too. What only needs the classes, without gRPC, then depends on `name`_messages.
       visibility: private unless given.
       **kwargs: as for cc_library.
     """
@@ -138,15 +138,27 @@ def deut_proto_library(name, srcs, deps = [], grpc = False, visibility = None, *
         cmd = command + " " + " ".join(["%s/%s" % (native.package_name(), src) for src in srcs]),
         message = "Generating C++ from .proto",
     )
+    headers = [stem + ".pb.h" for stem in stems]
+    messages = name + "_messages" if grpc else name
     native.cc_library(
-        name = name,
-        srcs = [stem + kind + ".cc" for stem in stems for kind in kinds],
-        hdrs = [stem + kind + ".h" for stem in stems for kind in kinds],
+        name = messages,
+        srcs = [stem + ".pb.cc" for stem in stems],
+        hdrs = headers,
         copts = ["-w"],
         visibility = visibility,
-        deps = deps + (["@deps//:grpc"] if grpc else ["@deps//:protobuf"]),
+        deps = deps + ["@deps//:protobuf"],
         **kwargs
     )
+    if grpc:
+        native.cc_library(
+            name = name,
+            srcs = [stem + ".grpc.pb.cc" for stem in stems],
+            hdrs = headers + [stem + ".grpc.pb.h" for stem in stems],
+            copts = ["-w"],
+            visibility = visibility,
+            deps = deps + [":" + messages, "@deps//:grpc"],
+            **kwargs
+        )
 
 def _up():
     """From the output folder of this package to that of the root."""

@@ -1,0 +1,61 @@
+// Between the messages of data_component.proto and the types of data_component.h. Rules of convert.h.
+#ifndef PROTOCOL_CONVERT_DATA_COMPONENT_H_
+#define PROTOCOL_CONVERT_DATA_COMPONENT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "protocol/convert.h"
+#include "protocol/data_component.h"
+#include "protocol/data_component.pb.h"
+#include "protocol/log_batch.h"
+
+namespace deut {
+
+void ToWire(const Sender& sender, wire::Sender* out);
+Sender FromWire(const wire::Sender& sender);
+
+void ToWire(const HelloRequest& request, wire::HelloRequest* out);
+// VERSION_MISMATCH before anything else is looked at.
+Status FromWire(const wire::HelloRequest& request, HelloRequest* out);
+void ToWire(const Result<HelloAnswer>& answer, wire::HelloAnswer* out);
+Result<HelloAnswer> FromWire(const wire::HelloAnswer& answer);
+
+// `sender` is the message's business, not the item's.
+void ToWire(const DataRequest& request, uint64_t id, wire::DataItem* out);
+// Bytes that a request counts for in a message (kRequestMessageBytes).
+size_t WireBytes(const DataRequest& request);
+// Keys and bounds of `out` are views into `item`, which must live and stay unchanged as long as they are used.
+Status FromWire(const wire::DataItem& item, const Sender& sender, DataRequest* out);
+
+// What was answered to `request`: its status and, if OK, its answer.
+void ToWire(const DataRequest& request, uint64_t id, wire::DataAnswer* out);
+// Fills the request's status, answer, complete and covered; moves bytes out of `answer`. An answer that is no answer to this
+// request becomes a status CORRUPTION. Does not Finish the request.
+void FromWire(wire::DataAnswer* answer, DcIncarnation answered_by, DataRequest* request);
+
+void ToWire(const Sender& sender, const ScanSpec& spec, wire::ScanOpen* out);
+Status FromWire(const wire::ScanOpen& open, Sender* sender, ScanSpec* out);
+void ToWire(const ScanBatch& batch, wire::ScanAnswer* out);
+// `spec` is what was asked for. The answer's own status, if it has one, is returned.
+Status FromWire(wire::ScanAnswer* answer, const ScanSpec& spec, ScanBatch* out);
+
+// INVALID_ARGUMENT if the batch is too large to travel; the sender asks before it sends.
+Status CheckSendable(const LogBatch& batch);
+void ToWire(const LogBatch& batch, wire::ApplyLogBatch* out);
+// Checks size, checksum and grammar; moves bytes out of `batch`. CORRUPTION names the positions of the batch.
+Status FromWire(wire::ApplyLogBatch* batch, LogBatch* out);
+
+void ToWire(const ApplyAck& ack, wire::ApplyLogAck* out);
+ApplyAck FromWire(const wire::ApplyLogAck& ack);
+
+Status FromWire(const wire::PartitionRequest& request, Sender* sender, TableId* table, uint32_t* pieces);
+void ToWire(const Result<std::vector<std::string>>& keys, wire::PartitionAnswer* out);
+// Keys ascending, at most pieces - 1; CORRUPTION otherwise.
+Result<std::vector<std::string>> FromWire(const wire::PartitionAnswer& answer, uint32_t pieces);
+
+}  // namespace deut
+
+#endif  // PROTOCOL_CONVERT_DATA_COMPONENT_H_

@@ -1,0 +1,127 @@
+#include "protocol/rpc_peer.h"
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/tls_certificate_provider.h"
+#include "grpcpp/security/tls_certificate_verifier.h"
+#include "grpcpp/security/tls_credentials_options.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "protocol/limits.h"
+#include "protocol/rpc_limits.h"
+#include "protocol/rpc_status.h"
+
+namespace deut {
+
+// Why the last handshake was refused by us; gRPC reports it only as a connection that failed.
+struct RpcPeer::Refusal {
+  Mutex mutex{RealRuntime()};
+  Status last DEUT_GUARDED_BY(mutex);
+
+  void Set(Status status) {
+    MutexLock lock(mutex);
+    last = std::move(status);
+  }
+  Status Get() {
+    MutexLock lock(mutex);
+    return last;
+  }
+};
+
+// Compares the names of the server's certificate, whose chain gRPC has verified already, with the allow-list.
+class RpcPeer::NameCheck final : public grpc::experimental::ExternalCertificateVerifier {
+ public:
+  NameCheck(std::string peer, std::shared_ptr<const TlsIdentity> tls, std::shared_ptr<Refusal> refusal)
+      : peer_(std::move(peer)), tls_(std::move(tls)), refusal_(std::move(refusal)) {}
+
+  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
+              grpc::Status* sync_status) override {
+    std::vector<std::string> names;
+    const auto add = [&names](const std::vector<grpc::string_ref>& more) {
+      for (const grpc::string_ref& name : more) names.emplace_back(name.data(), name.size());
+    };
+    add(request->dns_names());
+    add(request->uri_names());
+    add(request->ip_names());
+    add(request->email_names());
+    add({request->common_name()});
+    Status status = CheckPeerNames(*tls_, peer_, names);
+    *sync_status = ToRpcStatus(status);
+    refusal_->Set(std::move(status));
+    return true;
+  }
+
+  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const std::string peer_;
+  const std::shared_ptr<const TlsIdentity> tls_;
+  const std::shared_ptr<Refusal> refusal_;
+};
+
+Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::string flag, const Address& address,
+                                                       std::shared_ptr<const TlsIdentity> tls, bool insecure) {
+  DEUT_RETURN_IF_ERROR(CheckTransport(flag, address, tls != nullptr, insecure));
+  if (!address.is_unix() && address.port() == 0) {
+    return DEUT_ERROR(kInvalidArgument, flag, ": ", address.ToString(), " has port 0, which nobody can connect to");
+  }
+  std::shared_ptr<RpcPeer> peer(new RpcPeer);
+  peer->name_ = Concat(what, " at ", address.ToString());
+  peer->target_ = address.is_unix() ? address.ToString() : Concat("dns:///", address.ToString());
+  peer->refusal_ = std::make_shared<Refusal>();
+  if (tls == nullptr) {
+    peer->credentials_ = grpc::InsecureChannelCredentials();
+    return std::shared_ptr<const RpcPeer>(std::move(peer));
+  }
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+      tls->ca_pem, std::vector<grpc::experimental::IdentityKeyCertPair>{{tls->key_pem, tls->cert_pem}}));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_verify_server_certs(true);
+  options.set_check_call_host(false);  // the allow-list stands in its place
+  options.set_certificate_verifier(
+      grpc::experimental::ExternalCertificateVerifier::Create<NameCheck>(peer->name_, tls, peer->refusal_));
+  peer->credentials_ = grpc::experimental::TlsCredentials(options);
+  return std::shared_ptr<const RpcPeer>(std::move(peer));
+}
+
+std::shared_ptr<grpc::Channel> RpcPeer::NewChannel(RpcTraffic traffic) const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kInitialBackoffMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxBackoffMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  // What is repeated, and when, is decided above (protocol/README.md); a proxy or a service configuration is nobody's wish.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  // A compressed message could grow to any size after its size was checked.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  const bool bulk = traffic == RpcTraffic::kBulk;
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(bulk ? kMaxControlAnswerBytes : kMaxMessageBytes));
+  arguments.SetMaxSendMessageSize(static_cast<int>(kMaxMessageBytes));
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, bulk ? kBulkFrameBytes : kShortFrameBytes);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+  return grpc::CreateCustomChannel(target_, credentials_, arguments);
+}
+
+Status RpcPeer::FromRpc(const grpc::Status& status) const {
+  Status ours = FromRpcStatus(status, name_);
+  if (ours == ErrorCode::kUnavailable) {
+    Status refused = refusal_->Get();
+    if (!refused.ok()) return refused;
+  }
+  return ours;
+}
+
+}  // namespace deut

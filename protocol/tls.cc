@@ -1,0 +1,107 @@
+#include "protocol/tls.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "common/base/concat.h"
+
+namespace deut {
+namespace {
+
+template <auto free_function>
+struct Free {
+  template <typename T>
+  void operator()(T* object) const {
+    free_function(object);
+  }
+};
+using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
+using Certificate = std::unique_ptr<X509, Free<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+
+Result<std::string> ReadFile(const char* flag, const std::string& path, Storage& storage) {
+  constexpr uint64_t kMostBytes = 1 << 20;
+  auto read = [&]() -> Result<std::string> {
+    DEUT_ASSIGN_OR_RETURN(std::unique_ptr<File> file, storage.Open(path, OpenOptions{}));
+    DEUT_ASSIGN_OR_RETURN(const uint64_t bytes, file->Size());
+    if (bytes > kMostBytes) {
+      return DEUT_ERROR(kInvalidArgument, bytes, " bytes; a PEM file here has at most ", kMostBytes);
+    }
+    std::string text(bytes, '\0');
+    DEUT_ASSIGN_OR_RETURN(const size_t got, file->Read(0, text.data(), bytes));
+    text.resize(got);
+    return text;
+  };
+  auto text = read();
+  if (text.ok()) return text;
+  return Status(text.status().code(), Concat(flag, " ", path, ": ", text.status().message()));
+}
+
+Bio Open(const std::string& pem) { return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
+
+Result<Certificate> FirstCertificate(const char* flag, const std::string& path, const std::string& pem) {
+  Certificate certificate(PEM_read_bio_X509(Open(pem).get(), nullptr, nullptr, nullptr));
+  ERR_clear_error();
+  if (certificate == nullptr)
+    return DEUT_ERROR(kInvalidArgument, flag, " ", path, ": holds no certificate in PEM form");
+  return certificate;
+}
+
+// Never asks at the terminal; an encrypted key is refused.
+int NoPassword(char*, int, int, void*) { return 0; }
+
+Status CheckPem(const TlsOptions& options, const TlsIdentity& identity) {
+  DEUT_ASSIGN_OR_RETURN(const Certificate certificate,
+                        FirstCertificate("--tls_cert", options.cert_file, identity.cert_pem));
+  DEUT_RETURN_IF_ERROR(FirstCertificate("--tls_ca", options.ca_file, identity.ca_pem).status());
+  const Key key(PEM_read_bio_PrivateKey(Open(identity.key_pem).get(), nullptr, NoPassword, nullptr));
+  ERR_clear_error();
+  if (key == nullptr) {
+    return DEUT_ERROR(kInvalidArgument, "--tls_key ", options.key_file,
+                      ": holds no private key in PEM form without a password");
+  }
+  const bool belong = X509_check_private_key(certificate.get(), key.get()) == 1;
+  ERR_clear_error();
+  if (!belong) {
+    return DEUT_ERROR(kInvalidArgument, "--tls_key ", options.key_file, " is not the key of --tls_cert ",
+                      options.cert_file);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const TlsIdentity>> LoadTls(const TlsOptions& options, Storage& storage) {
+  std::vector<std::string> missing;
+  if (options.cert_file.empty()) missing.push_back("--tls_cert");
+  if (options.key_file.empty()) missing.push_back("--tls_key");
+  if (options.ca_file.empty()) missing.push_back("--tls_ca");
+  if (options.allow.empty()) missing.push_back("--tls_allow");
+  if (!missing.empty()) {
+    return DEUT_ERROR(kInvalidArgument, "TLS needs all of --tls_cert, --tls_key, --tls_ca and --tls_allow; missing: ",
+                      absl::StrJoin(missing, ", "));
+  }
+  auto identity = std::make_shared<TlsIdentity>();
+  DEUT_ASSIGN_OR_RETURN(identity->cert_pem, ReadFile("--tls_cert", options.cert_file, storage));
+  DEUT_ASSIGN_OR_RETURN(identity->key_pem, ReadFile("--tls_key", options.key_file, storage));
+  DEUT_ASSIGN_OR_RETURN(identity->ca_pem, ReadFile("--tls_ca", options.ca_file, storage));
+  identity->allow = options.allow;
+  DEUT_RETURN_IF_ERROR(CheckPem(options, *identity));
+  return std::shared_ptr<const TlsIdentity>(std::move(identity));
+}
+
+Status CheckPeerNames(const TlsIdentity& identity, std::string_view peer, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (std::find(identity.allow.begin(), identity.allow.end(), name) != identity.allow.end()) return Status::Ok();
+  }
+  return DEUT_ERROR(kPermissionDenied, peer, "'s certificate carries the names [", absl::StrJoin(names, ", "),
+                    "], and none of them is allowed (--tls_allow)");
+}
+
+}  // namespace deut
