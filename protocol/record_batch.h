@@ -34,6 +34,8 @@ class RecordBatch {
   static Result<RecordBatch> Parse(std::string bytes);
 
   void Append(std::string_view key, std::string_view value, Version version);
+  // Appends `count` records that are already in the format. REQUIRES: they are.
+  void AppendRun(std::string_view records, size_t count);
   void Clear();
 
   size_t size() const { return count_; }
