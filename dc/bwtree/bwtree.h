@@ -1,0 +1,179 @@
+// BwTree: one table's records in key order; latch-free. One version of each record, idempotent updates.
+// [Levandoski, Lomet, Sengupta: "The Bw-Tree", ICDE 2013; Wang et al.: "Building a Bw-Tree Takes More Than Buzz Words",
+// SIGMOD 2018]. What is taken from where, and what differs: dc/docs/bwtree.md.
+//
+// Atomic steps, each one compare-and-swap of the word of one page (mapping_table.h); "head" is the head the thread looked at:
+//   update       head -> delta on head. Loser: links the same delta to the new head and tries again, or descends again when the
+//                page no longer covers the key (it was split, or the root became an inner page).
+//   consolidate  head -> new base page. Tried once; the loser frees what it built.
+//   split, 1     the right half gets an id (nobody knows it yet), then head -> split delta that names it. The loser frees
+//                page and id. From the winner's step on, everybody who needs the right half goes through the left page.
+//   split, 2     parent's head -> index term on head. Done by the splitter, and by whoever was led by a parent to the left page
+//                and had to step right (help-along); who finds the term there is done. Thus a thread that stops between
+//                the steps delays nobody, and a page may split again before the term is there.
+//   split root   head -> new base page with two children, which get ids first. One step: the root's id never changes.
+//   forced       When a leaf's chain or base has grown to kForced times its limit, because others kept winning, every update of it
+//                is a consolidation that contains the update, and a split if that is what the page needs (the base then
+//                simply ends at the separator): one compare-and-swap, repeated until it wins. Since all do the same amount of
+//                work, somebody gets through, and chains and pages are bounded however badly the tries above lose.
+// Winner of a step: retires the chain it replaced (N2), and owns nothing of it any more.
+// Every retry is caused by somebody's success on the same page: lock-free. Reads and scans change nothing, except that they help.
+//
+// Idempotence: rules X1 and X2 as in leaf_view.h. An update is blind: it does not look whether the record is there.
+// Thread-safety: all methods from any thread. Guards are taken inside; none is held when a method returns.
+// Limits: pages as MappingTable says; RESOURCE_EXHAUSTED then comes with the update that needed one, which may be applied or
+//   not: the caller stops, and repeats it when it goes on (rule X2).
+// Not there yet: removal and merging of pages. Empty pages stay, cost scans one look, and are filled again.
+#ifndef DC_BWTREE_BWTREE_H_
+#define DC_BWTREE_BWTREE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/sync/reclamation.h"
+#include "dc/bwtree/inner_view.h"
+#include "dc/bwtree/mapping_table.h"
+#include "dc/bwtree/node.h"
+#include "protocol/record_batch.h"
+
+namespace deut::dc {
+
+struct BwTreeOptions {
+  // A page above this size is split. Pages of one record may be larger.
+  uint32_t leaf_page_bytes = 16 << 10;
+  uint32_t inner_page_bytes = 8 << 10;
+  // Deltas in a chain before it is consolidated. A leaf is also consolidated when its deltas outweigh leaf_page_bytes.
+  uint16_t leaf_chain_length = 12;
+  uint16_t inner_chain_length = 4;
+};
+
+// What trees share. All of it outlives them.
+struct BwTreeEnvironment {
+  MappingTable& pages;
+  ReclamationDomain& domain;
+  // The consolidation timestamp C of rule X1.
+  const std::atomic<uint64_t>& consolidation_timestamp;
+};
+
+// The stretch [low, high) that a scan has still to return; an empty high is above every key. The scan's whole state.
+struct ScanCursor {
+  std::string low;
+  std::string high;
+  bool complete = false;
+};
+
+// How much one answer may hold. At least one record fits.
+struct ScanBudget {
+  uint64_t records = UINT64_MAX;
+  uint64_t bytes = UINT64_MAX;  // of the batch, headers included
+  bool spent = false;           // set by the scan when the next record did not fit
+};
+
+struct BwTreeStatistics {
+  uint64_t records = 0;  // as of the last consolidation of each page
+  uint64_t bytes = 0;    // memory of live nodes
+  uint64_t consolidations = 0;
+  uint64_t lost_consolidations = 0;
+  uint64_t splits = 0;
+  uint64_t helped_splits = 0;
+};
+
+class BwTree {
+ public:
+  static Result<std::unique_ptr<BwTree>> Create(const BwTreeEnvironment& environment, const BwTreeOptions& options);
+  // REQUIRES: no other thread uses the tree or can see its pages (in a deleter of the domain, or when the owner ends).
+  ~BwTree();
+  BwTree(const BwTree&) = delete;
+  BwTree& operator=(const BwTree&) = delete;
+
+  enum class Outcome : uint8_t { kApplied, kDuplicate };
+  // REQUIRES: key of 1 to kMaxKeyBytes bytes, value of at most kMaxValueBytes.
+  Result<Outcome> Put(std::string_view key, std::string_view value, Version version);
+  Result<Outcome> Delete(std::string_view key, Version version);
+
+  // Appends the record to `answer`. False: there is none.
+  bool Read(std::string_view key, RecordBatch* answer);
+
+  // Appends records of one page, in ascending (or descending) order, up to the page's border or the budget, and moves
+  // the cursor: what was returned, and the empty space behind it, is no longer in [low, high).
+  void ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer);
+  void ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer);
+
+  // At most n - 1 ascending keys that cut the tree into pieces of about equal size; looks at inner pages only.
+  std::vector<std::string> Partition(uint32_t n);
+
+  BwTreeStatistics statistics() const;
+  // Records by looking at the page if the tree is a single one, else statistics().records.
+  uint64_t ApproximateRecords();
+
+ private:
+  // A page and the head it was seen with.
+  struct PageView {
+    PageId id;
+    const Node* head = nullptr;
+  };
+  // A page that has an id but that nobody else knows; gives both back unless published.
+  class UnpublishedPage;
+
+  static constexpr uint32_t kForced = 4;
+
+  BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, PageId root)
+      : pages_(environment.pages),
+        domain_(environment.domain),
+        consolidation_timestamp_(environment.consolidation_timestamp),
+        options_(options),
+        root_(root) {}
+
+  // descend.cc
+  PageView Descend(uint8_t level, std::string_view key, Side side);
+  // update.cc
+  Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version);
+  // consolidate.cc. All REQUIRE a guard.
+  bool NeedsConsolidation(const Node* head) const;
+  bool MustConsolidate(const Node* head) const;
+  Owned<BasePage> BuildConsolidated(const Node* head) const;
+  bool ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page);
+  Status Consolidate(PageId id, const Node* head);
+  // A scan met `dead` tombstones, the latest of `newest`, and `live` records in the page: consolidates it if most of it is
+  // tombstones that rule X1 no longer needs.
+  void DropTombstones(const PageView& page, size_t dead, Timestamp newest, size_t live);
+  // partition.cc
+  std::vector<std::string> Separators(uint8_t level);
+  // split.cc. All REQUIRE a guard.
+  bool IsLarge(const BasePage& page) const;
+  Status NoPageId() const;
+  Status SplitIfLarge(PageId id, const BasePage* page);
+  // Replaces `expected` by `page` in one step, split in two if it is large. *won tells whether it happened.
+  Status ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> page, bool* won);
+  Status SplitRoot(const Node* expected, const BasePage& page, bool* won);
+  enum class Insistence : uint8_t { kOnce, kUntilThere };
+  Status PostIndexTerm(uint8_t level, std::string_view separator, PageId child, Insistence insistence);
+  // bwtree.cc
+  // `head` was replaced by this thread. `live`: records of leaves in what stands in its place.
+  void Retire(const Node* head, int64_t live);
+  void CountPublished(size_t bytes) { bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed); }
+
+  MappingTable& pages_;
+  ReclamationDomain& domain_;
+  const std::atomic<uint64_t>& consolidation_timestamp_;
+  const BwTreeOptions options_;
+  const PageId root_;
+
+  alignas(64) std::atomic<int64_t> bytes_{0};
+  std::atomic<int64_t> records_{0};
+  std::atomic<uint64_t> consolidations_{0};
+  std::atomic<uint64_t> lost_consolidations_{0};
+  std::atomic<uint64_t> splits_{0};
+  std::atomic<uint64_t> helped_splits_{0};
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_BWTREE_BWTREE_H_

@@ -1,0 +1,90 @@
+// Consolidation: a chain becomes one base page. Rule X1 is kept here: only here a page gives up tombstones and raises `flat`.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/leaf_view.h"
+
+namespace deut::dc {
+namespace {
+
+// What `flat` becomes when the tombstones below `consolidation` are given up, the latest of which is `dropped`.
+Timestamp RaisedFlat(Timestamp flat, Timestamp dropped, Timestamp consolidation) {
+  if (DEUT_OMITTED("X1.raise_flat")) return flat;
+  if (DEUT_OMITTED("X1.flat_is_max_dropped") && dropped > Timestamp(0)) return std::max(flat, consolidation);
+  return std::max(flat, dropped);
+}
+
+}  // namespace
+
+bool BwTree::NeedsConsolidation(const Node* head) const {
+  if (!head->is_leaf()) return head->chain_length >= options_.inner_chain_length;
+  return head->chain_length >= options_.leaf_chain_length || head->delta_bytes >= options_.leaf_page_bytes;
+}
+
+bool BwTree::MustConsolidate(const Node* head) const {
+  return head->chain_length >= kForced * options_.leaf_chain_length ||
+         (head->base->count() > 1 && head->base->bytes() > kForced * options_.leaf_page_bytes);
+}
+
+Owned<BasePage> BwTree::BuildConsolidated(const Node* head) const {
+  const BasePage& old = *head->base;
+  BasePage::Spec spec;
+  spec.level = head->level;
+  spec.low = old.low();
+  spec.high = head->fence->high_key();
+  spec.sibling = head->fence->sibling;
+  spec.flat = old.flat();
+  if (!head->is_leaf()) {
+    const std::vector<PageEntry> terms = CollectTerms(head);
+    spec.entries = terms;
+    return BasePage::Build(spec);
+  }
+  // Every update of this page below C was in its chain before C was set. So if the compare-and-swap that follows finds `head`
+  // still in place, none of them is missing from it.
+  const Timestamp consolidation(consolidation_timestamp_.load(std::memory_order_acquire));
+  absl::InlinedVector<PageEntry, 256> kept;
+  Timestamp dropped;
+  LeafMerge merge(head, {}, {});
+  for (PageEntry entry; merge.Next(&entry);) {
+    if (entry.tombstone && entry.version.timestamp < consolidation) {
+      dropped = std::max(dropped, entry.version.timestamp);
+    } else {
+      kept.push_back(entry);
+    }
+  }
+  spec.flat = RaisedFlat(old.flat(), dropped, consolidation);
+  spec.entries = kept;
+  return BasePage::Build(spec);
+}
+
+bool BwTree::ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page) {
+  if (DEUT_CAS_FAILS("bwtree.consolidate.cas") || !pages_.Replace(id, expected, page.get())) {
+    lost_consolidations_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  const BasePage* const installed = page.release();
+  CountPublished(installed->bytes());
+  consolidations_.fetch_add(1, std::memory_order_relaxed);
+  Retire(expected, installed->live_records());
+  return true;
+}
+
+Status BwTree::Consolidate(PageId id, const Node* head) {
+  Owned<BasePage> page = BuildConsolidated(head);
+  const BasePage* const installed = page.get();
+  DEUT_POINT("bwtree.consolidate.before_cas");
+  if (!ReplaceByBase(id, head, std::move(page))) return Status::Ok();
+  return SplitIfLarge(id, installed);
+}
+
+void BwTree::DropTombstones(const PageView& page, size_t dead, Timestamp newest, size_t live) {
+  if (dead <= live || newest.value >= consolidation_timestamp_.load(std::memory_order_acquire)) return;
+  // A status is of no concern here: the page only shrinks.
+  (void)Consolidate(page.id, page.head);
+}
+
+}  // namespace deut::dc

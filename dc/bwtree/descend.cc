@@ -1,0 +1,28 @@
+// Finding a page. HOT PATH: no allocation, no lock, no system call (unless an unfinished split is met and helped).
+#include "common/base/check.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+
+namespace deut::dc {
+
+BwTree::PageView BwTree::Descend(uint8_t level, std::string_view key, Side side) {
+  PageView page{root_, pages_.Load(root_)};
+  for (;;) {
+    while (LiesLeft(*page.head->fence, key, side)) {
+      // A parent that had the term would have led us further right: the split to the right of this page may be unfinished.
+      const Fence& fence = *page.head->fence;
+      DEUT_POINT("bwtree.descend.step_right");
+      // A status is of no concern here: whoever's update needs the page will get it.
+      (void)PostIndexTerm(static_cast<uint8_t>(page.head->level + 1), fence.high_key(), fence.sibling,
+                          Insistence::kOnce);
+      page.id = fence.sibling;
+      page.head = pages_.Load(page.id);
+    }
+    if (page.head->level == level) return page;
+    DEUT_CHECK(page.head->level > level);
+    page.id = FindChild(page.head, key, side);
+    page.head = pages_.Load(page.id);
+  }
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,129 @@
+#include "dc/bwtree/leaf_view.h"
+
+#include <algorithm>
+
+namespace deut::dc {
+namespace {
+
+bool IsRecord(const Node* node) { return node->kind == NodeKind::kPut || node->kind == NodeKind::kTombstone; }
+
+}  // namespace
+
+PageEntry LeafMerge::EntryOf(const RecordDelta& delta) {
+  PageEntry entry;
+  entry.data = delta.data();
+  entry.key_bytes = delta.key_bytes;
+  entry.tombstone = delta.tombstone();
+  entry.value_bytes = delta.value_bytes;
+  entry.version = delta.version();
+  return entry;
+}
+
+bool FindRecord(const Node* head, std::string_view key, PageEntry* found) {
+  const BasePage& base = *head->base;
+  const RecordDelta* best = nullptr;
+  for (const Node* node = head; node != &base; node = node->next) {
+    if (!IsRecord(node)) continue;
+    const auto* delta = static_cast<const RecordDelta*>(node);
+    if (delta->key() != key || IsDuplicate(delta->version(), base.flat())) continue;
+    if (best == nullptr || Supersedes(delta->version(), best->version())) best = delta;
+  }
+  const size_t i = base.Find(key);
+  if (i != base.count()) {
+    *found = base.record(i);
+    if (best == nullptr || Supersedes(found->version, best->version())) return !found->tombstone;
+  }
+  if (best == nullptr || best->tombstone()) return false;
+  found->data = best->data();
+  found->key_bytes = best->key_bytes;
+  found->tombstone = false;
+  found->value_bytes = best->value_bytes;
+  found->version = best->version();
+  return true;
+}
+
+LeafMerge::LeafMerge(const Node* head, std::string_view low, std::string_view high) : base_(head->base) {
+  if (head->fence->bounded() && (high.empty() || head->fence->high_key() < high)) high = head->fence->high_key();
+  base_begin_ = low.empty() ? 0 : base_->LowerBound(low);
+  base_end_ = high.empty() ? base_->count() : base_->LowerBound(high);
+  if (head != base_) {
+    Collect(head, low, high);
+    KeepWinners();
+  }
+}
+
+void LeafMerge::Collect(const Node* head, std::string_view low, std::string_view high) {
+  for (const Node* node = head; node != base_; node = node->next) {
+    if (!IsRecord(node)) continue;
+    const auto* delta = static_cast<const RecordDelta*>(node);
+    const std::string_view key = delta->key();
+    if (key < low || (!high.empty() && key >= high) || IsDuplicate(delta->version(), base_->flat())) continue;
+    const size_t place = base_->LowerBound(key);
+    const bool equal = place != base_->count() && base_->key(place) == key;
+    deltas_.push_back(Placed{delta, static_cast<uint32_t>(place), equal});
+  }
+}
+
+void LeafMerge::KeepWinners() {
+  // Stable, so that deltas of one key stay newest in the chain first.
+  const auto before = [](const Placed& a, const Placed& b) {
+    if (a.place != b.place) return a.place < b.place;
+    if (a.equal != b.equal) return b.equal;  // what stands before an entry precedes what stands on it
+    return !a.equal && a.delta->key() < b.delta->key();
+  };
+  const auto same_key = [](const Placed& a, const Placed& b) {
+    return a.place == b.place && a.equal == b.equal && (a.equal || a.delta->key() == b.delta->key());
+  };
+  // Chains are short: insertion sort.
+  for (size_t i = 1; i < deltas_.size(); ++i) {
+    const Placed moved = deltas_[i];
+    size_t to = i;
+    for (; to > 0 && before(moved, deltas_[to - 1]); --to) deltas_[to] = deltas_[to - 1];
+    deltas_[to] = moved;
+  }
+  for (const Placed& placed : deltas_) {
+    if (last_ > 0 && same_key(deltas_[last_ - 1], placed)) {
+      if (Supersedes(placed.delta->version(), deltas_[last_ - 1].delta->version())) deltas_[last_ - 1] = placed;
+    } else {
+      deltas_[last_++] = placed;
+    }
+  }
+}
+
+PageEntry LeafMerge::Winner(const Placed& placed) const {
+  if (placed.equal) {
+    const PageEntry entry = base_->record(placed.place);
+    if (Supersedes(entry.version, placed.delta->version())) return entry;
+  }
+  return EntryOf(*placed.delta);
+}
+
+bool LeafMerge::Next(PageEntry* entry) {
+  if (first_ < last_ && deltas_[first_].place <= base_begin_) {
+    const Placed& placed = deltas_[first_++];
+    *entry = Winner(placed);
+    if (placed.equal) ++base_begin_;
+    return true;
+  }
+  if (base_begin_ >= base_end_) return false;
+  *entry = base_->record(base_begin_++);
+  return true;
+}
+
+bool LeafMerge::Previous(PageEntry* entry) {
+  if (first_ < last_) {
+    const Placed& placed = deltas_[last_ - 1];
+    // A delta on entry p goes with that entry; one before entry p comes when only entries below p are left.
+    if (placed.equal ? placed.place + 1 == base_end_ : placed.place == base_end_) {
+      *entry = Winner(placed);
+      --last_;
+      if (placed.equal) --base_end_;
+      return true;
+    }
+  }
+  if (base_end_ <= base_begin_) return false;
+  *entry = base_->record(--base_end_);
+  return true;
+}
+
+}  // namespace deut::dc

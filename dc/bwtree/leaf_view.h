@@ -1,0 +1,78 @@
+// What a leaf's chain means: which version of each record counts. Point reads, scans and consolidation all decide it here.
+//
+// Rule X2: among a key's deltas and its entry in the base the largest (timestamp, sequence) wins, wherever it stands in the chain.
+// Rule X1: what is at or below the page's flat timestamp is a duplicate, whatever the chain holds.
+// Thread-safety: reads immutable nodes. Ownership: views into the chain; they live as long as the caller's reclamation guard.
+#ifndef DC_BWTREE_LEAF_VIEW_H_
+#define DC_BWTREE_LEAF_VIEW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/container/inlined_vector.h"
+#include "common/base/ids.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/base_page.h"
+#include "dc/bwtree/node.h"
+
+namespace deut::dc {
+
+// True if an update of this version was applied to a page with this flat timestamp before, or superseded by what was.
+inline bool IsDuplicate(Version version, Timestamp flat) {
+  if (DEUT_OMITTED("X1.flat_hides")) return false;
+  return version.timestamp <= flat;
+}
+
+// True if `candidate`, found deeper in the chain, wins over `found`.
+inline bool Supersedes(Version candidate, Version found) {
+  if (DEUT_OMITTED("X2.largest_wins")) return false;  // the newest in the chain
+  return candidate > found;
+}
+
+// Looks up one key. False: there is no such record. REQUIRES: the chain is a leaf's and covers the key.
+bool FindRecord(const Node* head, std::string_view key, PageEntry* found);
+
+// The records of a leaf in [low, high) (empty high: no bound but the page's), deltas and base merged.
+class LeafMerge {
+ public:
+  LeafMerge(const Node* head, std::string_view low, std::string_view high);
+
+  const BasePage& base() const { return *base_; }
+
+  // Steps through the winners in ascending or (Previous) descending order, tombstones included. False: no more.
+  // One object goes in one direction.
+  bool Next(PageEntry* entry);
+  bool Previous(PageEntry* entry);
+
+  // Ascending: the run of base entries [*begin, *end) that comes before the next delta; empty if a delta is next.
+  void NextRun(size_t* begin, size_t* end) const {
+    *begin = base_begin_;
+    *end = first_ < last_ ? deltas_[first_].place : base_end_;
+  }
+  // Takes `entries` entries off the front of that run.
+  void SkipRun(size_t entries) { base_begin_ += entries; }
+
+ private:
+  struct Placed {
+    const RecordDelta* delta;
+    uint32_t place;  // the base entry it stands before or, if `equal`, on
+    bool equal;
+  };
+
+  void Collect(const Node* head, std::string_view low, std::string_view high);
+  void KeepWinners();
+  static PageEntry EntryOf(const RecordDelta& delta);
+  PageEntry Winner(const Placed& placed) const;
+
+  const BasePage* const base_;
+  size_t base_begin_ = 0;
+  size_t base_end_ = 0;
+  size_t first_ = 0;
+  size_t last_ = 0;
+  absl::InlinedVector<Placed, 32> deltas_;  // [first_, last_) ascending, one for each key
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_BWTREE_LEAF_VIEW_H_

@@ -1,0 +1,107 @@
+#include "dc/bwtree/mapping_table.h"
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "dc/bwtree/node.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+TEST(PageWordTest, KindsDoNotOverlap) {
+  const Node node;
+  EXPECT_FALSE(PageWord().in_memory());
+  EXPECT_TRUE(PageWord::Memory(&node).in_memory());
+  EXPECT_EQ(PageWord::Memory(&node).head(), &node);
+  for (uint32_t next : {0u, 1u, 77u, UINT32_MAX}) {
+    EXPECT_FALSE(PageWord::Free(PageId(next)).in_memory());
+    EXPECT_EQ(PageWord::Free(PageId(next)).next_free(), PageId(next));
+  }
+}
+
+TEST(MappingTableTest, ReplacesOnlyWhatWasExpected) {
+  auto table = MappingTable::Create(4);
+  ASSERT_TRUE(table.ok());
+  ReclamationDomain domain;
+  const ReclamationDomain::Guard guard(domain);
+  const Node first;
+  const Node second;
+  const PageId id = (*table)->Allocate(&first);
+  ASSERT_NE(id, kNoPage);
+  EXPECT_EQ((*table)->Load(id), &first);
+  EXPECT_FALSE((*table)->Replace(id, &second, &second));
+  EXPECT_EQ((*table)->Load(id), &first);
+  EXPECT_TRUE((*table)->Replace(id, &first, &second));
+  EXPECT_EQ((*table)->Load(id), &second);
+}
+
+TEST(MappingTableTest, StopsAtItsLimitAndGoesOnWithFreedIds) {
+  constexpr uint32_t kCapacity = 100;
+  auto table = std::move(*MappingTable::Create(kCapacity));
+  ReclamationDomain domain;
+  const Node node;
+  std::set<uint32_t> ids;
+  {
+    const ReclamationDomain::Guard guard(domain);
+    for (uint32_t i = 0; i < kCapacity; ++i) ids.insert(table->Allocate(&node).value);
+    EXPECT_EQ(ids.size(), kCapacity);
+    EXPECT_EQ(ids.count(0), 0u);
+    EXPECT_EQ(table->used(), kCapacity);
+    EXPECT_EQ(table->Allocate(&node), kNoPage);
+    for (uint32_t i = 1; i <= 10; ++i) table->Free(PageId(i), domain);
+    // Not before every guard of the time has been left.
+    EXPECT_EQ(table->Allocate(&node), kNoPage);
+  }
+  domain.Collect();
+  EXPECT_EQ(table->used(), kCapacity - 10);
+  const ReclamationDomain::Guard guard(domain);
+  std::set<uint32_t> again;
+  for (int i = 0; i < 10; ++i) again.insert(table->Allocate(&node).value);
+  EXPECT_EQ(again, (std::set<uint32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(table->Allocate(&node), kNoPage);
+}
+
+TEST(MappingTableTest, RefusesATableThatDoesNotFit) {
+  EXPECT_EQ(MappingTable::Create(0).status(), ErrorCode::kInvalidArgument);
+}
+
+// Threads take and give back ids; no id is ever held by two at once.
+TEST(MappingTableTest, AnIdHasOneOwnerUnderContention) {
+  constexpr uint32_t kCapacity = 64;
+  constexpr int kRounds = 20000;
+  auto table = std::move(*MappingTable::Create(kCapacity));
+  ReclamationDomain domain;
+  std::vector<std::atomic<int>> owners(kCapacity + 1);
+  std::atomic<uint64_t> taken{0};
+  const Node node;
+  const auto body = [&](uint64_t seed) {
+    Random random(seed);
+    std::vector<PageId> mine;
+    for (int i = 0; i < kRounds; ++i) {
+      const ReclamationDomain::Guard guard(domain);
+      if (mine.empty() || (mine.size() < 12 && random.OneIn(2))) {
+        const PageId id = table->Allocate(&node);
+        if (id == kNoPage) continue;
+        taken.fetch_add(1);
+        ASSERT_EQ(owners[id.value].fetch_add(1), 0);
+        mine.push_back(id);
+      } else {
+        ASSERT_EQ(owners[mine.back().value].fetch_sub(1), 1);
+        table->Free(mine.back(), domain);
+        mine.pop_back();
+      }
+    }
+  };
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (uint64_t i = 0; i < 4; ++i) threads.push_back(RealRuntime().StartThread("ids", [&body, i] { body(i); }));
+  threads.clear();
+  EXPECT_GT(taken.load(), kCapacity);
+}
+
+}  // namespace
+}  // namespace deut::dc

@@ -1,0 +1,56 @@
+#include "dc/bwtree/node.h"
+
+#include <cstring>
+#include <new>
+
+#include "dc/bwtree/base_page.h"
+
+namespace deut::dc {
+
+void FreeChain(void* head) {
+  for (const Node* node = static_cast<const Node*>(head); node != nullptr;) {
+    const Node* next = node->next;
+    NodeDeleter()(node);
+    node = next;
+  }
+}
+
+size_t ChainBytes(const Node* head) { return head->delta_bytes + head->base->bytes(); }
+
+Owned<RecordDelta> RecordDelta::New(NodeKind kind, std::string_view key, std::string_view value, Version version) {
+  void* memory = ::operator new(sizeof(RecordDelta) + key.size() + value.size());
+  Owned<RecordDelta> delta(new (memory) RecordDelta);
+  delta->kind = kind;
+  delta->timestamp = version.timestamp;
+  delta->sequence = version.sequence;
+  delta->key_bytes = static_cast<uint16_t>(key.size());
+  delta->value_bytes = static_cast<uint32_t>(value.size());
+  char* data = static_cast<char*>(memory) + sizeof(RecordDelta);
+  std::memcpy(data, key.data(), key.size());
+  if (!value.empty()) std::memcpy(data + key.size(), value.data(), value.size());
+  return delta;
+}
+
+Owned<SplitDelta> SplitDelta::New(const Node* head, std::string_view separator, PageId right) {
+  void* memory = ::operator new(sizeof(SplitDelta) + separator.size());
+  Owned<SplitDelta> delta(new (memory) SplitDelta);
+  char* data = static_cast<char*>(memory) + sizeof(SplitDelta);
+  std::memcpy(data, separator.data(), separator.size());
+  delta->kind = NodeKind::kSplit;
+  delta->own_fence = Fence{data, static_cast<uint32_t>(separator.size()), right};
+  delta->Node::LinkTo(head, delta->bytes(), kSplitLength);
+  delta->fence = &delta->own_fence;
+  return delta;
+}
+
+Owned<IndexTermDelta> IndexTermDelta::New(std::string_view separator, PageId child) {
+  void* memory = ::operator new(sizeof(IndexTermDelta) + separator.size());
+  Owned<IndexTermDelta> delta(new (memory) IndexTermDelta);
+  std::memcpy(static_cast<char*>(memory) + sizeof(IndexTermDelta), separator.data(), separator.size());
+  delta->kind = NodeKind::kIndexTerm;
+  delta->child = child;
+  delta->key_bytes = static_cast<uint16_t>(separator.size());
+  return delta;
+}
+
+}  // namespace deut::dc

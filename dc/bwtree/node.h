@@ -1,0 +1,125 @@
+// The nodes of a page's chain. A page is a chain of delta nodes, newest first, that ends in a base page; the mapping table
+// points at the newest. [Bw-tree, ICDE 2013, section III]
+//
+//   leaf   (level 0)   RecordDelta (put, tombstone)   SplitDelta   BasePage of records
+//   inner  (level > 0) IndexTermDelta                 SplitDelta   BasePage of (separator, child)
+//
+// Every node repeats what a visitor asks first, so that nobody walks a chain for it: where the base is, how long the chain is,
+// and the page's fence (its upper bound and right neighbour) as of this node.
+// Invariants:
+//   N1 A node is immutable once the mapping table has pointed at it; before that one thread owns it (Owned).
+//   N2 A chain is retired as a whole by the thread whose compare-and-swap replaced its head, and a replaced head is never
+//      linked under another one. So whoever got a head inside a guard may follow all its pointers.
+//   N3 Keys at or above a node's fence in the nodes below it are dead: they live in the right neighbour.
+//   N4 A page's low key never changes; its fence only moves down (no merging yet).
+// Ownership: a node is one allocation, its bytes follow it. Thread-safety: by N1 none is needed.
+#ifndef DC_BWTREE_NODE_H_
+#define DC_BWTREE_NODE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "common/base/ids.h"
+#include "dc/bwtree/page_word.h"
+
+namespace deut::dc {
+
+class BasePage;
+
+enum class NodeKind : uint8_t { kBase, kPut, kTombstone, kSplit, kIndexTerm };
+
+// The upper bound of a page (exclusive) and the page that holds what is at or above it.
+struct Fence {
+  const char* high = nullptr;
+  uint32_t high_bytes = 0;
+  PageId sibling;  // kNoPage: the page has no upper bound
+
+  bool bounded() const { return sibling != kNoPage; }
+  std::string_view high_key() const { return {high, high_bytes}; }
+};
+
+struct Node {
+  const Node* next = nullptr;      // older; null in a base page
+  const BasePage* base = nullptr;  // the end of the chain
+  const Fence* fence = nullptr;    // lies in a node of this chain
+  uint32_t delta_bytes = 0;        // allocated for this node and the deltas below it
+  uint16_t chain_length = 0;       // deltas, this one included; a split delta counts kSplitLength
+  NodeKind kind = NodeKind::kBase;
+  uint8_t level = 0;  // 0 = leaf
+
+  bool is_leaf() const { return level == 0; }
+
+ protected:
+  // Puts a delta of `bytes` bytes that counts `length` on top of `head`.
+  void LinkTo(const Node* head, size_t bytes, uint16_t length) {
+    next = head;
+    base = head->base;
+    fence = head->fence;
+    delta_bytes = head->delta_bytes + static_cast<uint32_t>(bytes);
+    chain_length = static_cast<uint16_t>(std::min<uint32_t>(uint32_t{head->chain_length} + length, UINT16_MAX));
+    level = head->level;
+  }
+};
+
+struct NodeDeleter {
+  void operator()(const Node* node) const { ::operator delete(const_cast<Node*>(node)); }
+};
+
+// A node that nobody else can see.
+template <typename T>
+using Owned = std::unique_ptr<T, NodeDeleter>;
+
+// Frees a chain that nobody can see any more. Fits ReclamationDomain::Retire.
+void FreeChain(void* head);
+// What FreeChain frees, in bytes.
+size_t ChainBytes(const Node* head);
+
+// One version of one record: a full value or a tombstone (rules S10, X2). Key and value follow, without a gap.
+struct RecordDelta : Node {
+  Timestamp timestamp;
+  uint32_t sequence = 0;
+  uint32_t value_bytes = 0;
+  uint16_t key_bytes = 0;
+
+  static Owned<RecordDelta> New(NodeKind kind, std::string_view key, std::string_view value, Version version);
+  // May be repeated with another head as long as the delta is owned.
+  void LinkTo(const Node* head) { Node::LinkTo(head, bytes(), 1); }
+
+  const char* data() const { return reinterpret_cast<const char*>(this + 1); }
+  std::string_view key() const { return {data(), key_bytes}; }
+  std::string_view value() const { return {data() + key_bytes, value_bytes}; }
+  Version version() const { return Version{timestamp, sequence}; }
+  bool tombstone() const { return kind == NodeKind::kTombstone; }
+  size_t bytes() const { return sizeof(RecordDelta) + key_bytes + value_bytes; }
+};
+
+// First step of a split: from here on the page ends at `separator`, and what is at or above it lives in `right`.
+struct SplitDelta : Node {
+  Fence own_fence;
+
+  // Half the base below a split delta is dead, so the chain is to be consolidated early.
+  static constexpr uint16_t kSplitLength = 2;
+
+  // Linked to `head`.
+  static Owned<SplitDelta> New(const Node* head, std::string_view separator, PageId right);
+  size_t bytes() const { return sizeof(SplitDelta) + own_fence.high_bytes; }
+};
+
+// Second step of a split: keys from `separator` up to the next separator of the page belong to `child`.
+struct IndexTermDelta : Node {
+  PageId child;
+  uint16_t key_bytes = 0;
+
+  static Owned<IndexTermDelta> New(std::string_view separator, PageId child);
+  void LinkTo(const Node* head) { Node::LinkTo(head, bytes(), 1); }
+
+  std::string_view separator() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
+  size_t bytes() const { return sizeof(IndexTermDelta) + key_bytes; }
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_BWTREE_NODE_H_

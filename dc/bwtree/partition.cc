@@ -1,0 +1,47 @@
+// Cutting a tree into pieces of about equal size by looking at its inner pages only.
+#include <algorithm>
+
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+
+namespace deut::dc {
+namespace {
+
+// So many separators for each piece make pieces equal enough.
+constexpr size_t kSeparatorsPerPiece = 8;
+
+}  // namespace
+
+std::vector<std::string> BwTree::Separators(uint8_t level) {
+  std::vector<std::string> separators;
+  for (std::string low;;) {
+    const ReclamationDomain::Guard guard(domain_);
+    const PageView page = Descend(level, low, Side::kAt);
+    for (const PageEntry& term : CollectTerms(page.head)) {
+      if (term.key_bytes != 0) separators.emplace_back(term.key());
+    }
+    if (!page.head->fence->bounded()) return separators;
+    low.assign(page.head->fence->high_key());
+  }
+}
+
+std::vector<std::string> BwTree::Partition(uint32_t n) {
+  if (n < 2) return {};
+  uint8_t level;
+  {
+    const ReclamationDomain::Guard guard(domain_);
+    level = pages_.Load(root_)->level;
+  }
+  // From the root downward until there are enough; each level has some hundred times as many as the one above.
+  std::vector<std::string> separators;
+  for (; level > 0 && separators.size() < kSeparatorsPerPiece * n; --level) separators = Separators(level);
+  std::vector<std::string> cuts;
+  const size_t pieces = std::min<size_t>(n, separators.size() + 1);
+  for (size_t i = 1; i < pieces; ++i) {
+    // Separators stand between separators.size() + 1 children; cut after every (children / pieces)-th.
+    cuts.push_back(std::move(separators[i * (separators.size() + 1) / pieces - 1]));
+  }
+  return cuts;
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,199 @@
+// Splits: of leaves, inner pages and the root. The steps and their races: bwtree.h.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+
+namespace deut::dc {
+namespace {
+
+// Below this an inner page is not worth two.
+constexpr uint32_t kMinInnerEntries = 4;
+
+// The first entry of the right half; REQUIRES at least two entries. Halves by bytes. The last page of a level keeps
+// most of its entries, because keys that arrive in order leave nothing more to come for the left half.
+size_t CutOf(const BasePage& page) {
+  const size_t count = page.count();
+  const size_t total = page.run_bytes(0, count);
+  const size_t wanted = page.fence->bounded() ? total / 2 : total - total / 8;
+  size_t low = 1;
+  size_t high = count - 1;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (page.run_bytes(0, middle) < wanted) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// A key above every key left of `cut` and not above the one at it; in a leaf the shortest such key, since it goes into
+// all levels above. A view into the page.
+std::string_view SeparatorAt(const BasePage& page, size_t cut) {
+  const std::string_view right = page.key(cut);
+  if (!page.is_leaf()) return right;
+  const std::string_view left = page.key(cut - 1);
+  size_t common = 0;
+  while (common < left.size() && left[common] == right[common]) ++common;
+  return right.substr(0, common + 1);
+}
+
+std::vector<PageEntry> EntriesOf(const BasePage& page, size_t begin, size_t end) {
+  std::vector<PageEntry> entries(end - begin);
+  for (size_t i = begin; i < end; ++i) {
+    PageEntry& entry = entries[i - begin];
+    if (page.is_leaf()) {
+      entry = page.record(i);
+    } else {
+      const std::string_view key = page.key(i);
+      entry.data = key.data();
+      entry.key_bytes = static_cast<uint16_t>(key.size());
+      entry.child = page.child(i);
+    }
+  }
+  return entries;
+}
+
+Owned<BasePage> BuildHalf(const BasePage& page, size_t begin, size_t end, std::string_view low, std::string_view high,
+                          PageId sibling) {
+  const std::vector<PageEntry> entries = EntriesOf(page, begin, end);
+  BasePage::Spec spec;
+  spec.level = page.level;
+  spec.low = low;
+  spec.high = high;
+  spec.sibling = sibling;
+  spec.flat = DEUT_OMITTED("X1.split_copies_flat") && begin != 0 ? Timestamp() : page.flat();
+  spec.entries = entries;
+  return BasePage::Build(spec);
+}
+
+}  // namespace
+
+class BwTree::UnpublishedPage {
+ public:
+  UnpublishedPage(BwTree& tree, Owned<BasePage> page)
+      : tree_(tree), page_(std::move(page)), id_(tree.pages_.Allocate(page_.get())) {}
+  ~UnpublishedPage() {
+    if (page_ != nullptr && id_ != kNoPage) tree_.pages_.Free(id_, tree_.domain_);
+  }
+  UnpublishedPage(const UnpublishedPage&) = delete;
+  UnpublishedPage& operator=(const UnpublishedPage&) = delete;
+
+  PageId id() const { return id_; }
+  const BasePage& page() const { return *page_; }
+  // Called once other threads can find the page.
+  void Published() { tree_.CountPublished(page_.release()->bytes()); }
+
+ private:
+  BwTree& tree_;
+  Owned<BasePage> page_;
+  const PageId id_;
+};
+
+bool BwTree::IsLarge(const BasePage& page) const {
+  if (page.is_leaf()) return page.bytes() > options_.leaf_page_bytes && page.count() > 1;
+  return page.bytes() > options_.inner_page_bytes && page.count() >= kMinInnerEntries;
+}
+
+Status BwTree::NoPageId() const {
+  return DEUT_ERROR(kResourceExhausted, "Bw-tree: no page id for a split, all ", pages_.capacity(), " are in use");
+}
+
+Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
+  if (!IsLarge(*page)) return Status::Ok();
+  if (id == root_) {
+    bool won = false;
+    return SplitRoot(page, *page, &won);
+  }
+  const size_t cut = CutOf(*page);
+  const std::string_view separator = SeparatorAt(*page, cut);
+  const Fence& fence = *page->fence;
+  UnpublishedPage right(*this, BuildHalf(*page, cut, page->count(), separator, fence.high_key(), fence.sibling));
+  if (right.id() == kNoPage) return NoPageId();
+  Owned<SplitDelta> delta = SplitDelta::New(page, separator, right.id());
+  DEUT_POINT("bwtree.split.before_cas");
+  if (DEUT_CAS_FAILS("bwtree.split.cas") || !pages_.Replace(id, page, delta.get())) return Status::Ok();
+  // The left half's next consolidation counts what moved as gone.
+  if (page->is_leaf()) records_.fetch_add(right.page().live_records(), std::memory_order_relaxed);
+  right.Published();
+  CountPublished(delta.release()->bytes());
+  splits_.fetch_add(1, std::memory_order_relaxed);
+  DEUT_POINT("bwtree.split.before_post");
+  return PostIndexTerm(static_cast<uint8_t>(page->level + 1), separator, right.id(), Insistence::kUntilThere);
+}
+
+Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> page, bool* won) {
+  DEUT_POINT("bwtree.update.before_forced_cas");
+  if (!IsLarge(*page)) {
+    *won = ReplaceByBase(id, expected, std::move(page));
+    return Status::Ok();
+  }
+  if (id == root_) return SplitRoot(expected, *page, won);
+  const size_t cut = CutOf(*page);
+  const std::string_view separator = SeparatorAt(*page, cut);
+  const Fence& fence = *page->fence;
+  UnpublishedPage right(*this, BuildHalf(*page, cut, page->count(), separator, fence.high_key(), fence.sibling));
+  if (right.id() == kNoPage) return NoPageId();
+  Owned<BasePage> left = BuildHalf(*page, 0, cut, page->low(), separator, right.id());
+  if (DEUT_CAS_FAILS("bwtree.forced_split.cas") || !pages_.Replace(id, expected, left.get())) return Status::Ok();
+  *won = true;
+  Retire(expected, page->live_records());
+  right.Published();
+  CountPublished(left.release()->bytes());
+  splits_.fetch_add(1, std::memory_order_relaxed);
+  DEUT_POINT("bwtree.forced_split.before_post");
+  return PostIndexTerm(static_cast<uint8_t>(page->level + 1), separator, right.id(), Insistence::kUntilThere);
+}
+
+Status BwTree::SplitRoot(const Node* expected, const BasePage& page, bool* won) {
+  const size_t cut = CutOf(page);
+  const std::string_view separator = SeparatorAt(page, cut);
+  UnpublishedPage right(*this, BuildHalf(page, cut, page.count(), separator, {}, kNoPage));
+  if (right.id() == kNoPage) return NoPageId();
+  UnpublishedPage left(*this, BuildHalf(page, 0, cut, page.low(), separator, right.id()));
+  if (left.id() == kNoPage) return NoPageId();
+
+  PageEntry children[2];
+  children[0].child = left.id();
+  children[1].data = separator.data();
+  children[1].key_bytes = static_cast<uint16_t>(separator.size());
+  children[1].child = right.id();
+  BasePage::Spec spec;
+  spec.level = static_cast<uint8_t>(page.level + 1);
+  spec.entries = children;
+  Owned<BasePage> root = BasePage::Build(spec);
+  DEUT_POINT("bwtree.split_root.before_cas");
+  if (DEUT_CAS_FAILS("bwtree.split_root.cas") || !pages_.Replace(root_, expected, root.get())) return Status::Ok();
+  *won = true;
+  Retire(expected, page.live_records());
+  right.Published();
+  left.Published();
+  CountPublished(root.release()->bytes());
+  splits_.fetch_add(1, std::memory_order_relaxed);
+  return Status::Ok();
+}
+
+Status BwTree::PostIndexTerm(uint8_t level, std::string_view separator, PageId child, Insistence insistence) {
+  Owned<IndexTermDelta> term;
+  do {
+    const PageView parent = Descend(level, separator, Side::kAt);
+    if (HasTerm(parent.head, separator)) return Status::Ok();
+    if (term == nullptr) term = IndexTermDelta::New(separator, child);
+    term->LinkTo(parent.head);
+    DEUT_POINT("bwtree.post.before_cas");
+    if (!DEUT_CAS_FAILS("bwtree.post.cas") && pages_.Replace(parent.id, parent.head, term.get())) {
+      const IndexTermDelta* const installed = term.release();
+      CountPublished(installed->bytes());
+      if (insistence == Insistence::kOnce) helped_splits_.fetch_add(1, std::memory_order_relaxed);
+      return NeedsConsolidation(installed) ? Consolidate(parent.id, installed) : Status::Ok();
+    }
+  } while (insistence == Insistence::kUntilThere);
+  return Status::Ok();
+}
+
+}  // namespace deut::dc
