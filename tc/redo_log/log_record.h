@@ -118,15 +118,16 @@ struct LogRecord {
   Lsn lsn;  // the record's first byte
   Lsn end;  // one past its last; the next record's LSN
   RecordType type = RecordType::kCommit;
-  TcEpoch epoch;        // kCommit, kChunk: of the transaction. kEpochStart: the one that begins
-  Timestamp timestamp;  // kCommit, kChunk: of the transaction. kLowWater: L. kReserveTimestamps: all below it may be drawn
-  UpdateList updates;   // kCommit: those not in chunks; kChunk
-  ChunkList chunks;     // kCommit
-  TcId tc;              // kEpochStart
-  uint64_t nonce = 0;   // kEpochStart
-  Cut cut;              // kEndOfEpoch
+  TcEpoch epoch;  // kCommit, kChunk: of the transaction. kEpochStart: the one that begins
+  Timestamp
+      timestamp;  // kCommit, kChunk: of the transaction. kLowWater: L. kReserveTimestamps: all below it may be drawn
+  UpdateList updates;    // kCommit: those not in chunks; kChunk
+  ChunkList chunks;      // kCommit
+  TcId tc;               // kEpochStart
+  uint64_t nonce = 0;    // kEpochStart
+  Cut cut;               // kEndOfEpoch
   RedoStart redo_start;  // kRedoStart
-  DcId dc;              // kKnownDc
+  DcId dc;               // kKnownDc
 };
 
 }  // namespace deut::tc

@@ -33,14 +33,15 @@ namespace deut::tc {
 
 struct RedoLogOptions {
   std::string directory;
-  TcId tc;  // identity of a new log; 0 = drawn at random. An existing log keeps its own; another one given here is refused
+  TcId
+      tc;  // identity of a new log; 0 = drawn at random. An existing log keeps its own; another one given here is refused
   // Memory of the appended, not yet written, and of the most recent written log. A power of two, at least 4 * max_record_bytes.
   size_t ring_bytes = size_t{64} << 20;
   // A multiple of 4 KiB, at least 4 * max_record_bytes.
   size_t segment_bytes = size_t{64} << 20;
   // A transaction with more updates than this is logged in chunks of about this size. At most max_record_bytes / 2.
   size_t chunk_bytes = size_t{1} << 20;
-  // At least one update of the largest key and value.
+  // At least one update of the largest key and value that is to be logged.
   size_t max_record_bytes = size_t{4} << 20;
   // A block takes complete records up to about this many bytes (at least one record).
   size_t block_bytes = size_t{1} << 20;
@@ -62,16 +63,16 @@ struct RedoLogOptions {
 struct RecoveredLog {
   bool created = false;  // there was no log
   TcId tc;
-  TcEpoch epoch;            // this life's: above every earlier one, durable
-  uint64_t nonce = 0;       // this life's (X5), durable
+  TcEpoch epoch;              // this life's: above every earlier one, durable
+  uint64_t nonce = 0;         // this life's (X5), durable
   Timestamp first_timestamp;  // draw from here on: no earlier life has drawn it (D3)
-  Lsn first_lsn;            // of the oldest record kept
-  Lsn end_lsn;              // end of what was recovered. A DC whose applied position lies at or beyond it must be refused (X4)
-  RedoStart redo_start;     // the last one logged; a new log: first_lsn, no positions
+  Lsn first_lsn;              // of the oldest record kept
+  Lsn end_lsn;  // end of what was recovered. A DC whose applied position lies at or beyond it must be refused (X4)
+  RedoStart redo_start;  // the last one logged; a new log: first_lsn, no positions
   std::vector<DcId> known_dcs;
-  Timestamp low_water;      // the highest logged (X1); 0 = none
-  Cut cut;                  // as logged in END_OF_EPOCH
-  uint64_t torn_bytes = 0;  // bytes of torn, never acknowledged blocks behind the cut; 0 after a clean stop
+  Timestamp low_water;         // the highest logged (X1); 0 = none
+  Cut cut;                     // as logged in END_OF_EPOCH
+  uint64_t dropped_bytes = 0;  // of whole, never acknowledged blocks behind the cut; 0 after a clean stop
 };
 
 struct AppendResult {
@@ -81,15 +82,15 @@ struct AppendResult {
 };
 
 struct RedoLogCounters {
-  uint64_t records = 0, record_bytes = 0;    // appended
-  uint64_t blocks = 0, block_bytes = 0;      // written, with headers and padding
-  uint64_t ring_waits = 0;                   // appends that waited for the ring
+  uint64_t records = 0, record_bytes = 0;  // taken by the log thread; appended
+  uint64_t blocks = 0, block_bytes = 0;    // written, with headers and padding
+  uint64_t ring_waits = 0;                 // appends that waited for the ring
   uint64_t log_thread_sleeps = 0;
   uint64_t segments = 0, spare_segments = 0;  // files now
   uint64_t segments_recycled = 0, segments_removed = 0;
-  uint64_t free_bytes = 0;                   // preallocated and unwritten
-  uint64_t undurable_bytes = 0;              // tail - durable: the loss window of buffered commits
-  uint64_t reads_from_ring = 0, reads_from_disk = 0;
+  uint64_t free_bytes = 0;                            // preallocated and unwritten
+  uint64_t undurable_bytes = 0;                       // tail - durable: the loss window of buffered commits
+  uint64_t fills_from_ring = 0, fills_from_disk = 0;  // by readers; a fill serves many records
 };
 
 class RedoLog {
@@ -122,8 +123,6 @@ class RedoLog {
   AppendResult AppendChunk(Timestamp timestamp, absl::Span<const Update> updates);
   // X1. REQUIRES: every commit below L has been appended.
   AppendResult AppendLowWater(Timestamp low_water);
-  // X4. REQUIRES: at most kMaxKnownDcs in all.
-  AppendResult AppendKnownDc(DcId dc);
 
   // --- Admission. OK, or RESOURCE_EXHAUSTED with the figures when a commit of so many bytes is to be refused before it appends anything:
   // preallocated space has run down to the reserve because the disk is full. Ends by itself. UNAVAILABLE after a failure or Stop.
@@ -141,9 +140,12 @@ class RedoLog {
   Status EnsureReserved(Timestamp timestamp, Deadline deadline);
 
   // --- Redo start (S2). Logs it with its positions, waits until that is durable, then lets go of the segments wholly below.
-  // INVALID_ARGUMENT if it goes back, lies beyond the durable log, or names more than kMaxKnownDcs positions.
+  // INVALID_ARGUMENT if it goes back, lies beyond the durable log, or names more than 64 positions.
   Status AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline);
-  RedoStart redo_start() const;
+  RedoStart redo_start() const;  // the last durable one
+  // X4. Logs that this DC belongs to the TC, and waits until that is durable; OK at once for one that is known already.
+  // RESOURCE_EXHAUSTED beyond 64 of them.
+  Status AddKnownDc(DcId dc, Deadline deadline);
 
   // --- Reading back. A reader of the durable records from `from` (a record's LSN), which follows the log as it grows. CORRUPTION from the
   // reader if `from` is no record boundary, NOT_FOUND if it was trimmed.
@@ -158,6 +160,7 @@ class RedoLog {
  private:
   struct Parts;
   explicit RedoLog(std::unique_ptr<Parts> parts);
+  Status StartLife(const RecoveredLog& recovered);
   const std::unique_ptr<Parts> parts_;
 };
 

@@ -1,0 +1,54 @@
+// BlockWindow: reads blocks out of segment files, with one large read for many small blocks.
+// Thread-safety: one thread at a time. Ownership: owns its buffer; a block's bytes live until the next call.
+// Errors: IO_ERROR when a read fails; CORRUPTION, with file and offset, when no valid block is there.
+#ifndef TC_REDO_LOG_BLOCK_WINDOW_H_
+#define TC_REDO_LOG_BLOCK_WINDOW_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/io/aligned_buffer.h"
+#include "common/io/storage.h"
+#include "tc/redo_log/block_format.h"
+
+namespace deut::tc {
+
+// Grows `buffer`, without keeping its contents, to at least `bytes`.
+inline void EnsureSize(size_t bytes, AlignedBuffer* buffer) {
+  if (buffer->size() < bytes) *buffer = AlignedBuffer(std::bit_ceil(std::max(bytes, kIoAlignment)));
+}
+
+class BlockWindow {
+ public:
+  struct Block {
+    BlockHeader header;
+    uint32_t checksum = 0;
+    const char* bytes = nullptr;
+    std::string_view payload() const { return {bytes + kBlockHeaderBytes, header.payload_bytes}; }
+  };
+
+  explicit BlockWindow(size_t window_bytes = size_t{1} << 20) : window_bytes_(window_bytes) {}
+
+  // The verified block at `offset` of the segment `number`, which has `segment_bytes` (or is shorter: cut off).
+  Result<Block> Read(File& file, uint64_t number, uint64_t segment_bytes, uint64_t offset);
+
+  // Forgets what was read: the file may have changed.
+  void Clear() { file_ = nullptr; }
+
+ private:
+  // Makes [offset, offset + bytes) readable; beyond the end of the file it reads zeros.
+  Result<const char*> Load(File& file, uint64_t offset, size_t bytes, uint64_t limit);
+
+  const size_t window_bytes_;
+  AlignedBuffer buffer_;
+  const File* file_ = nullptr;
+  uint64_t begin_ = 0, end_ = 0;  // of file_, what buffer_ holds
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_BLOCK_WINDOW_H_

@@ -1,0 +1,70 @@
+#include "tc/redo_log/durability_waiters.h"
+
+#include <algorithm>
+
+#include "common/testing/test_points.h"
+
+namespace deut::tc {
+
+class DurabilityWaiters::Closed final : public DurabilityWaiter {
+ public:
+  void OnDurable(const Status& /*status*/) override {}
+};
+
+DurabilityWaiter* DurabilityWaiters::ClosedMark() {
+  static Closed closed;
+  return &closed;
+}
+
+bool DurabilityWaiters::Register(Lsn lsn, DurabilityWaiter* waiter) {
+  waiter->lsn_ = lsn;
+  DurabilityWaiter* top = top_.load(std::memory_order_seq_cst);
+  for (;;) {
+    if (top == ClosedMark()) return false;
+    waiter->next_ = top;
+    DEUT_POINT("redo_log.waiters.before_cas");
+    if (DEUT_CAS_FAILS("redo_log.waiters.cas")) {
+      top = top_.load(std::memory_order_seq_cst);
+      continue;
+    }
+    if (top_.compare_exchange_strong(top, waiter, std::memory_order_seq_cst)) return true;
+  }
+}
+
+void DurabilityWaiters::TakeIntoHeap(DurabilityWaiter* list) {
+  const auto later = [](const DurabilityWaiter* a, const DurabilityWaiter* b) { return a->lsn_ > b->lsn_; };
+  while (list != nullptr) {
+    DurabilityWaiter* const next = list->next_;
+    heap_.push_back(list);
+    std::push_heap(heap_.begin(), heap_.end(), later);
+    list = next;
+  }
+}
+
+size_t DurabilityWaiters::Answer(Lsn durable, const Status& others) {
+  const auto later = [](const DurabilityWaiter* a, const DurabilityWaiter* b) { return a->lsn_ > b->lsn_; };
+  size_t answered = 0;
+  while (!heap_.empty()) {
+    DurabilityWaiter* const first = heap_.front();
+    const bool reached = first->lsn_ < durable;
+    if (!reached && others.ok()) break;
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    heap_.pop_back();
+    first->OnDurable(reached ? Status::Ok() : others);  // may destroy it
+    ++answered;
+  }
+  return answered;
+}
+
+size_t DurabilityWaiters::CollectAndAnswer(Lsn durable, const Status& others) {
+  if (HasNew()) TakeIntoHeap(top_.exchange(nullptr, std::memory_order_seq_cst));
+  return Answer(durable, others);
+}
+
+void DurabilityWaiters::Close(Lsn durable, const Status& others) {
+  DurabilityWaiter* const list = top_.exchange(ClosedMark(), std::memory_order_seq_cst);
+  if (list != ClosedMark()) TakeIntoHeap(list);
+  Answer(durable, others);
+}
+
+}  // namespace deut::tc

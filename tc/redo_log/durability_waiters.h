@@ -1,0 +1,50 @@
+// DurabilityWaiters: who waits for which LSN. Registration is latch-free; the log thread answers.
+//
+// States of a waiter: its owner's -> on the stack (Register won the compare-and-swap) -> in the heap (taken by the log thread) -> answered.
+// Steps. Register: next = top; top: next -> waiter (compare-and-swap; the loser looks again); then the caller notifies the log thread.
+//   Collect (log thread): top -> empty (exchange; takes all), into a heap by LSN. Answer: those below the durable LSN, in LSN order.
+//   Close: top -> closed (exchange); every later Register fails.
+// Thread-safety: Register from any thread; the rest by the log thread only (Close: or after it has ended).
+#ifndef TC_REDO_LOG_DURABILITY_WAITERS_H_
+#define TC_REDO_LOG_DURABILITY_WAITERS_H_
+
+#include <atomic>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "tc/redo_log/durability_waiter.h"
+
+namespace deut::tc {
+
+class DurabilityWaiters {
+ public:
+  DurabilityWaiters() = default;
+  DurabilityWaiters(const DurabilityWaiters&) = delete;
+  DurabilityWaiters& operator=(const DurabilityWaiters&) = delete;
+
+  // False if closed: the waiter was not taken.
+  bool Register(Lsn lsn, DurabilityWaiter* waiter);
+
+  // True if something was registered since the last Collect.
+  bool HasNew() const { return top_.load(std::memory_order_seq_cst) != nullptr; }
+
+  // Answers everybody whose record lies below `durable` with OK, and, if `others` is not OK, all others with that. Returns how many.
+  size_t CollectAndAnswer(Lsn durable, const Status& others);
+
+  // Answers all that are left, and refuses later ones.
+  void Close(Lsn durable, const Status& others);
+
+ private:
+  class Closed;
+  static DurabilityWaiter* ClosedMark();
+  void TakeIntoHeap(DurabilityWaiter* list);
+  size_t Answer(Lsn durable, const Status& others);
+
+  std::atomic<DurabilityWaiter*> top_{nullptr};
+  std::vector<DurabilityWaiter*> heap_;  // lowest LSN first (std::push_heap by greater)
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_DURABILITY_WAITERS_H_

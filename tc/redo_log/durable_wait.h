@@ -1,0 +1,77 @@
+// DurableWait: a thread's wait until a record is durable, with a deadline. A wait whose deadline passed goes on where it was when the same
+// record is waited for again, so that polling leaves nothing behind.
+// Thread-safety: one thread at a time. Ownership: the writer outlives it, or was stopped.
+#ifndef TC_REDO_LOG_DURABLE_WAIT_H_
+#define TC_REDO_LOG_DURABLE_WAIT_H_
+
+#include <atomic>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "tc/redo_log/durability_waiter.h"
+#include "tc/redo_log/log_writer.h"
+
+namespace deut::tc {
+
+class DurableWait {
+ public:
+  DurableWait(Runtime& runtime, LogWriter& writer) : runtime_(runtime), writer_(writer) {}
+  ~DurableWait() { Drop(); }
+  DurableWait(const DurableWait&) = delete;
+  DurableWait& operator=(const DurableWait&) = delete;
+
+  // As RedoLog::WaitDurable.
+  Status Wait(Lsn lsn, Deadline deadline) {
+    if (writer_.durable() > lsn) return Status::Ok();
+    if (node_ == nullptr || node_->lsn != lsn) {
+      Drop();
+      node_ = new Node(runtime_, lsn);
+      if (writer_.NotifyWhenDurable(lsn, node_)) {
+        node_->Release();  // it was not taken
+        Drop();
+        return Status::Ok();
+      }
+    }
+    if (!node_->event.Wait(runtime_, deadline)) {
+      return DEUT_ERROR(kDeadlineExceeded, "the redo log was durable up to LSN ", writer_.durable().value,
+                        " at the deadline, not yet the record at ", lsn.value);
+    }
+    Status status = node_->status;
+    Drop();
+    return status;
+  }
+
+ private:
+  // Held by the waiting side and, until it has answered, by the log thread: whoever is last frees it.
+  struct Node final : DurabilityWaiter {
+    Node(Runtime& r, Lsn l) : runtime(r), lsn(l) {}
+    void OnDurable(const Status& s) override {
+      status = s;
+      event.Signal(runtime);
+      Release();
+    }
+    void Release() {
+      if (holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    }
+    Runtime& runtime;
+    const Lsn lsn;
+    Status status;
+    Event event;
+    std::atomic<int> holders{2};
+  };
+
+  void Drop() {
+    if (node_ != nullptr) node_->Release();
+    node_ = nullptr;
+  }
+
+  Runtime& runtime_;
+  LogWriter& writer_;
+  Node* node_ = nullptr;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_DURABLE_WAIT_H_

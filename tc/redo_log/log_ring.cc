@@ -1,0 +1,95 @@
+#include "tc/redo_log/log_ring.h"
+
+#include <bit>
+
+#include "common/base/check.h"
+
+namespace deut::tc {
+
+LogRing::LogRing(size_t bytes, Lsn base, Runtime& runtime, LogSignal& signal)
+    : bytes_(bytes),
+      runtime_(runtime),
+      signal_(signal),
+      words_(static_cast<uint64_t*>(std::calloc(bytes / sizeof(uint64_t), sizeof(uint64_t)))),
+      tail_(base.value),
+      released_(base.value),
+      floor_(base.value) {
+  DEUT_CHECK(words_ != nullptr);
+  DEUT_CHECK(std::has_single_bit(bytes) && base.value % kRecordAlignment == 0);
+}
+
+void LogRing::Cursor::Put(const void* data, size_t bytes) {
+  const char* in = static_cast<const char*>(data);
+  while (bytes >= sizeof(uint64_t)) {
+    uint64_t next;
+    std::memcpy(&next, in, sizeof(next));
+    in += sizeof(next);
+    bytes -= sizeof(next);
+    if (used_ == 0) {
+      ring_.Word(lsn_).store(next, std::memory_order_release);
+    } else {
+      ring_.Word(lsn_).store(pending_ | (next << (8 * used_)), std::memory_order_release);
+      pending_ = next >> (8 * (sizeof(uint64_t) - used_));
+    }
+    lsn_ += sizeof(uint64_t);
+  }
+  for (; bytes > 0; --bytes, ++in) {
+    pending_ |= uint64_t{static_cast<unsigned char>(*in)} << (8 * used_);
+    if (++used_ == sizeof(uint64_t)) Store();
+  }
+}
+
+void LogRing::WaitForSpace(uint64_t end) {
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  for (;;) {
+    const uint32_t seen = space_word_.load(std::memory_order_seq_cst);
+    DEUT_POINT("redo_log.append.before_space_check");
+    if (end <= released_.load(std::memory_order_seq_cst) + bytes_) break;
+    signal_.Notify();  // the consumer releases lazily; now somebody needs it
+    runtime_.Wait(space_word_, seen, kNoDeadline);
+  }
+  waiters_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+bool LogRing::Peek(Lsn lsn, RecordWord* word) const {
+  // Beyond the free space a word still belongs to the record one ring's size lower.
+  if (lsn.value >= released_.load(std::memory_order_relaxed) + bytes_) return false;
+  const uint64_t encoded = Word(lsn.value).load(std::memory_order_seq_cst);
+  if (encoded == 0) return false;
+  DEUT_CHECK(DecodeRecordWord(lsn, encoded, word));
+  return true;
+}
+
+void LogRing::CopyOut(Lsn from, size_t bytes, char* to) const {
+  for (uint64_t lsn = from.value; lsn < from.value + bytes; lsn += sizeof(uint64_t), to += sizeof(uint64_t)) {
+    const uint64_t word = Word(lsn).load(std::memory_order_relaxed);
+    std::memcpy(to, &word, sizeof(word));
+  }
+}
+
+void LogRing::Release(Lsn to) {
+  const uint64_t from = released_.load(std::memory_order_relaxed);
+  if (to.value > from) {
+    floor_.store(to.value, std::memory_order_seq_cst);
+    for (uint64_t lsn = from; lsn < to.value; lsn += sizeof(uint64_t)) Word(lsn).store(0, std::memory_order_release);
+    DEUT_POINT("redo_log.release.before_store");
+    released_.store(to.value, std::memory_order_seq_cst);
+  }
+  if (waiters_.load(std::memory_order_seq_cst) != 0) {
+    space_word_.fetch_add(1, std::memory_order_seq_cst);
+    runtime_.WakeAll(space_word_);
+  }
+}
+
+bool LogRing::TryCopy(Lsn from, size_t bytes, char* to) const {
+  if (from.value < floor_.load(std::memory_order_seq_cst)) return false;
+  for (uint64_t lsn = from.value; lsn < from.value + bytes; lsn += sizeof(uint64_t), to += sizeof(uint64_t)) {
+    const uint64_t word = Word(lsn).load(std::memory_order_acquire);
+    std::memcpy(to, &word, sizeof(word));
+  }
+  DEUT_POINT("redo_log.read.before_validate");
+  return from.value >= floor_.load(std::memory_order_seq_cst);
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,316 @@
+#include "tc/redo_log/log_writer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/testing/test_points.h"
+
+namespace deut::tc {
+namespace {
+
+// A block of so many bytes is worth a place in flight of its own.
+constexpr size_t kFullEnoughBytes = size_t{64} << 10;
+// Released space is zeroed in steps of this part of the ring, unless somebody waits for it.
+constexpr size_t kReleaseSteps = 64;
+// After a failure the thread looks at what is left of its transfers so often.
+constexpr Duration kFailedPause = milliseconds(10);
+
+}  // namespace
+
+LogWriter::LogWriter(const LogWriterOptions& options, const Parts& parts, LogState state, LogEnd end)
+    : options_(options),
+      parts_(parts),
+      state_(std::move(state)),
+      predecessor_(end.checksum),
+      scanned_(end.lsn),
+      durable_(end.lsn.value),
+      consumed_(end.lsn.value) {}
+
+LogWriter::~LogWriter() { Stop(); }
+
+void LogWriter::Start() {
+  thread_ = parts_.runtime.StartThread("log_writer", [this] { Loop(); });
+}
+
+void LogWriter::Stop() {
+  if (thread_ == nullptr) return;
+  stopping_.store(true, std::memory_order_seq_cst);
+  parts_.signal.Notify();
+  thread_.reset();
+}
+
+void LogWriter::Loop() {
+  for (;;) {
+    bool worked = TakeCompletions();
+    const bool failed = parts_.failure.failed();
+    failure_seen_ = failed;
+    parts_.waiters.CollectAndAnswer(durable(), parts_.failure.status());
+    ReleaseRing();
+    worked |= failed ? TakeWithoutWriting() : SubmitBlocks();
+    if (worked) {
+      if (!in_flight_.empty()) parts_.queue.Reap(&completed_, MonotonicTime());
+      continue;
+    }
+    if (stopping() && in_flight_.empty() && (failed || stalled_ || scanned_ == parts_.ring.tail())) break;
+    Sleep();
+  }
+  parts_.waiters.Close(durable(), EndStatus());
+}
+
+Status LogWriter::EndStatus() const {
+  const Status failure = parts_.failure.status();
+  return failure.ok() ? DEUT_ERROR(kCancelled, "the redo log was stopped") : failure;
+}
+
+bool LogWriter::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter) {
+  if (durable() > lsn) return true;
+  if (parts_.waiters.Register(lsn, waiter)) {
+    parts_.signal.Notify();
+  } else {
+    waiter->OnDurable(durable() > lsn ? Status::Ok() : EndStatus());
+  }
+  return false;
+}
+
+void LogWriter::Sleep() {
+  sleeps_.fetch_add(1, std::memory_order_relaxed);
+  const auto work_waits = [this] { return WorkWaits(); };
+  if (in_flight_.empty()) {
+    parts_.signal.SleepOnFutex(work_waits, kNoDeadline);
+    return;
+  }
+  const MonotonicTime now = parts_.runtime.Now();
+  const Deadline stuck = in_flight_.front()->submitted + options_.device_timeout;
+  if (failure_seen_) {
+    parts_.signal.SleepInReap(work_waits, &completed_, now + kFailedPause);
+  } else if (!MaySubmit()) {
+    // Only a completion can change that, so appenders need not wake the thread.
+    parts_.queue.Reap(&completed_, stuck);
+  } else {
+    parts_.signal.SleepInReap(work_waits, &completed_, stuck);
+  }
+  if (completed_.empty()) CheckDevice();
+}
+
+// With few places taken any record may go; with more of them only a run that Scan has found large enough.
+bool LogWriter::MaySubmit() const {
+  return in_flight_.size() < options_.max_small_in_flight ||
+         (in_flight_.size() < options_.max_in_flight && scanned_.value - consumed().value >= kFullEnoughBytes);
+}
+
+bool LogWriter::WorkWaits() const {
+  if (parts_.waiters.HasNew()) return true;
+  if (parts_.ring.has_waiters() && ReleaseTarget() > parts_.ring.released()) return true;
+  const bool failed = parts_.failure.failed();
+  if (failed != failure_seen_) return true;
+  if (stopping() && in_flight_.empty() && (failed || stalled_ || scanned_ == parts_.ring.tail())) return true;
+  RecordWord word;
+  if (failed) return parts_.ring.Peek(scanned_, &word);
+  if (stalled_) return parts_.segments.spare_count() != 0;
+  return MaySubmit() && (scanned_ > consumed() || parts_.ring.Peek(scanned_, &word));
+}
+
+void LogWriter::CheckDevice() {
+  const Block& oldest = *in_flight_.front();
+  if (oldest.completed || parts_.runtime.Now() < oldest.submitted + options_.device_timeout) return;
+  Fail(DEUT_ERROR(kIoError, "redo log: no completion of the write to ", oldest.segment->file().path(), " at offset ",
+                  oldest.header.offset, " within ", duration_cast<milliseconds>(options_.device_timeout).count(),
+                  " ms"));
+}
+
+void LogWriter::Fail(const Status& status) { parts_.failure.Report(status); }
+
+bool LogWriter::TakeCompletions() {
+  if (completed_.empty() && (in_flight_.empty() || !in_flight_.front()->completed)) return false;
+  for (IoRequest* const request : completed_) {
+    Block* const block = static_cast<Block*>(request->context);
+    block->completed = true;
+    if (!request->status.ok() || request->transferred != request->bytes) {
+      const std::string error =
+          request->status.ok() ? Concat("only ", request->transferred, " of ", request->bytes, " bytes were written")
+                               : request->status.ToString();
+      Fail(DEUT_ERROR(kIoError, "redo log: write to ", block->segment->file().path(), " at offset ", request->offset,
+                      " failed: ", error));
+    }
+  }
+  completed_.clear();
+  while (!in_flight_.empty() && in_flight_.front()->completed) {
+    std::unique_ptr<Block> block = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    if (!parts_.failure.failed()) {
+      if (block->header.kind == BlockKind::kRecords)
+        block->segment->AddBlock(block->header.first_lsn, block->header.offset);
+      DEUT_POINT("redo_log.writer.before_durable");
+      durable_.store(block->header.end_lsn().value, std::memory_order_seq_cst);
+    }
+    block->segment = nullptr;
+    free_blocks_.push_back(std::move(block));
+  }
+  return true;
+}
+
+void LogWriter::Scan() {
+  RecordWord word;
+  const Lsn from = consumed();
+  while (scanned_.value - from.value < options_.block_bytes && parts_.ring.Peek(scanned_, &word)) {
+    if (scanned_ != from && scanned_.value - from.value + word.bytes > options_.block_bytes) break;
+    scanned_ = Lsn(scanned_.value + word.bytes);
+  }
+}
+
+Lsn LogWriter::RunThatFits() const {
+  if (segment_ == nullptr) return consumed();
+  const uint64_t room = segment_->bytes() - offset_;
+  if (BlockBytesFor(scanned_.value - consumed().value) <= room) return scanned_;
+  Lsn end = consumed();
+  RecordWord word;
+  while (end < scanned_ && parts_.ring.Peek(end, &word) &&
+         BlockBytesFor(end.value + word.bytes - consumed().value) <= room) {
+    end = Lsn(end.value + word.bytes);
+  }
+  return end;
+}
+
+bool LogWriter::SubmitBlocks() {
+  bool worked = false;
+  while (!parts_.failure.failed()) {
+    Scan();
+    if (scanned_ == consumed() || !MaySubmit()) break;
+    const Lsn end = RunThatFits();
+    if (end != consumed()) {
+      SubmitRecords(end);
+    } else if (!OpenNextSegment()) {
+      break;
+    }
+    worked = true;
+  }
+  return worked;
+}
+
+bool LogWriter::OpenNextSegment() {
+  std::shared_ptr<Segment> next = parts_.segments.TakeSpare();
+  stalled_ = next == nullptr;
+  if (stalled_) return false;
+  Block* const block = NewBlock();
+  EnsureSize(kSegmentHeaderBytes, &block->buffer);
+  block->segment = next;
+  block->header = BlockHeader{.kind = BlockKind::kSegmentHeader,
+                              .block_bytes = kSegmentHeaderBytes,
+                              .predecessor = predecessor_,
+                              .first_lsn = consumed(),
+                              .durable = durable(),
+                              .segment = next->number(),
+                              .offset = 0,
+                              .tc = state_.tc,
+                              .epoch = state_.epoch,
+                              .nonce = state_.nonce};
+  predecessor_ = EncodeSegmentHeader(block->header, state_, next->bytes(), block->buffer.data());
+  parts_.segments.Open(next, consumed());
+  segment_ = std::move(next);
+  offset_ = kSegmentHeaderBytes;
+  segment_room_.store(segment_->bytes() - offset_, std::memory_order_relaxed);
+  Submit(block);
+  return true;
+}
+
+void LogWriter::SubmitRecords(Lsn end) {
+  const Lsn begin = consumed();
+  const size_t payload_bytes = end.value - begin.value;
+  Block* const block = NewBlock();
+  block->header = BlockHeader{.kind = BlockKind::kRecords,
+                              .block_bytes = static_cast<uint32_t>(BlockBytesFor(payload_bytes)),
+                              .payload_bytes = static_cast<uint32_t>(payload_bytes),
+                              .predecessor = predecessor_,
+                              .first_lsn = begin,
+                              .durable = durable(),
+                              .segment = segment_->number(),
+                              .offset = offset_,
+                              .tc = state_.tc,
+                              .epoch = state_.epoch,
+                              .nonce = state_.nonce};
+  block->segment = segment_;
+  EnsureSize(block->header.block_bytes, &block->buffer);
+  char* const payload = block->buffer.data() + kBlockHeaderBytes;
+  parts_.ring.CopyOut(begin, payload_bytes, payload);
+  ApplyToState(begin, payload, payload_bytes);
+  predecessor_ = SealBlock(block->header, block->buffer.data());
+  offset_ += block->header.block_bytes;
+  segment_room_.store(segment_->bytes() - offset_, std::memory_order_relaxed);
+  consumed_.store(end.value, std::memory_order_relaxed);
+  Submit(block);
+}
+
+void LogWriter::ApplyToState(Lsn lsn, const char* payload, size_t bytes) {
+  uint64_t records = 0;
+  for (size_t at = 0; at < bytes; ++records) {
+    uint64_t encoded;
+    std::memcpy(&encoded, payload + at, sizeof(encoded));
+    RecordWord word;
+    DEUT_CHECK(DecodeRecordWord(Lsn(lsn.value + at), encoded, &word));
+    if (word.type != RecordType::kCommit && word.type != RecordType::kChunk) {
+      LogRecord record;
+      size_t needed;
+      DEUT_CHECK(DecodeRecord(Lsn(lsn.value + at), std::string_view(payload + at, bytes - at), &record, &needed).ok());
+      state_.Apply(record);
+    }
+    at += word.bytes;
+  }
+  records_.fetch_add(records, std::memory_order_relaxed);
+}
+
+LogWriter::Block* LogWriter::NewBlock() {
+  if (free_blocks_.empty()) free_blocks_.push_back(std::make_unique<Block>());
+  in_flight_.push_back(std::move(free_blocks_.back()));
+  free_blocks_.pop_back();
+  return in_flight_.back().get();
+}
+
+void LogWriter::Submit(Block* block) {
+  block->completed = false;
+  block->submitted = parts_.runtime.Now();
+  block->request = IoRequest{.kind = IoRequest::Kind::kWrite,
+                             .file = &block->segment->file(),
+                             .offset = block->header.offset,
+                             .data = block->buffer.data(),
+                             .bytes = block->header.block_bytes,
+                             .context = block,
+                             .status = Status::Ok()};
+  blocks_.fetch_add(1, std::memory_order_relaxed);
+  block_bytes_.fetch_add(block->header.block_bytes, std::memory_order_relaxed);
+  DEUT_POINT("redo_log.writer.before_submit");
+  const Status submitted = parts_.queue.Submit(&block->request);
+  if (!submitted.ok()) {
+    block->completed = true;  // nobody will complete it
+    Fail(DEUT_ERROR(kIoError, "redo log: cannot submit a write to ", block->segment->file().path(), ": ",
+                    submitted.ToString()));
+  }
+}
+
+bool LogWriter::TakeWithoutWriting() {
+  const Lsn before = scanned_;
+  RecordWord word;
+  while (parts_.ring.Peek(scanned_, &word)) scanned_ = Lsn(scanned_.value + word.bytes);
+  consumed_.store(scanned_.value, std::memory_order_relaxed);
+  return scanned_ != before;
+}
+
+Lsn LogWriter::ReleaseTarget() const {
+  // A quarter of the ring is kept free and zeroed ahead of the tail; the rest serves readers for as long as it can.
+  const uint64_t size = parts_.ring.bytes();
+  const uint64_t wanted = parts_.ring.tail().value + size / 4;
+  if (wanted <= size) return Lsn(0);
+  return std::min(parts_.failure.failed() ? consumed() : durable(), Lsn(wanted - size));
+}
+
+void LogWriter::ReleaseRing() {
+  const Lsn target = ReleaseTarget();
+  const Lsn released = parts_.ring.released();
+  if (target <= released) return;
+  if (parts_.ring.has_waiters() || target.value - released.value >= parts_.ring.bytes() / kReleaseSteps)
+    parts_.ring.Release(target);
+}
+
+}  // namespace deut::tc

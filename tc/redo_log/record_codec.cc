@@ -1,0 +1,229 @@
+#include "tc/redo_log/record_codec.h"
+
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/coding/fixed.h"
+
+namespace deut::tc {
+namespace {
+
+// Ties a first word to its place, so that neither stale bytes nor a value's bytes pass for a record elsewhere.
+uint16_t CheckBits(Lsn lsn, uint64_t low48) {
+  uint64_t mixed = (lsn.value ^ (low48 * 0x9E3779B97F4A7C15u)) + 0xD1B54A32D192ED03u;
+  mixed ^= mixed >> 32;
+  mixed *= 0xBF58476D1CE4E5B9u;
+  return static_cast<uint16_t>(mixed >> 48);
+}
+
+Status Damaged(Lsn lsn, const std::string& what) {
+  return DEUT_ERROR(kCorruption, "redo log record at LSN ", lsn.value, ": ", what);
+}
+
+Status CheckUpdate(Lsn lsn, const Update& update) {
+  if (update.sequence == 0) return Damaged(lsn, "update with sequence 0");
+  switch (update.kind) {
+    case LogEntryKind::kPut:
+    case LogEntryKind::kDelete:
+      if (update.key.empty() || update.key.size() > kMaxKeyBytes) return Damaged(lsn, "key length out of limits");
+      if (update.value.size() > kMaxValueBytes) return Damaged(lsn, "value length out of limits");
+      if (update.kind == LogEntryKind::kDelete && !update.value.empty()) return Damaged(lsn, "delete with a value");
+      return Status::Ok();
+    case LogEntryKind::kCreateTable:
+    case LogEntryKind::kDropTable:
+      if (update.key.empty() || update.key.size() > kMaxTableNameBytes)
+        return Damaged(lsn, "table name length out of limits");
+      if (!update.value.empty()) return Damaged(lsn, "table update with a value");
+      return Status::Ok();
+    case LogEntryKind::kLowWater:
+      break;
+  }
+  return Damaged(lsn, Concat("unknown update kind ", static_cast<int>(update.kind)));
+}
+
+// The update at the front of `rest`, which holds at least its header. Returns its length; more than rest.size() if it is cut off.
+size_t ReadUpdate(std::string_view rest, Update* update) {
+  const size_t key_bytes = LoadU16(rest.data() + 2);
+  const size_t value_bytes = LoadU32(rest.data() + 4);
+  const size_t bytes = kUpdateHeaderBytes + key_bytes + value_bytes;
+  if (bytes > rest.size()) return bytes;
+  update->kind = static_cast<LogEntryKind>(rest[0]);
+  update->table = TableId(LoadU32(rest.data() + 8));
+  update->sequence = LoadU32(rest.data() + 12);
+  update->key = rest.substr(kUpdateHeaderBytes, key_bytes);
+  update->value = rest.substr(kUpdateHeaderBytes + key_bytes, value_bytes);
+  return bytes;
+}
+
+Status DecodeTransaction(std::string_view body, LogRecord* record) {
+  if (body.size() < kTransactionHeaderBytes) return Damaged(record->lsn, "transaction header cut off");
+  record->timestamp = Timestamp(LoadU64(body.data()));
+  record->epoch = TcEpoch(LoadU64(body.data() + 8));
+  const uint64_t chunk_bytes = uint64_t{LoadU32(body.data() + 16)} * sizeof(uint64_t);
+  const uint32_t update_count = LoadU32(body.data() + 20);
+  body.remove_prefix(kTransactionHeaderBytes);
+  if (record->type == RecordType::kChunk && chunk_bytes != 0) return Damaged(record->lsn, "chunk that lists chunks");
+  if (chunk_bytes > body.size()) return Damaged(record->lsn, "list of chunks cut off");
+  record->chunks = ChunkList(body.substr(0, chunk_bytes));
+  for (size_t i = 0; i < record->chunks.size(); ++i) {
+    if (record->chunks[i] >= record->lsn) return Damaged(record->lsn, "commit lists a chunk that does not precede it");
+  }
+  body.remove_prefix(chunk_bytes);
+  record->updates = UpdateList(update_count, body);
+  uint32_t last_sequence = 0;
+  for (uint32_t i = 0; i < update_count; ++i) {
+    Update update;
+    if (body.size() < kUpdateHeaderBytes) return Damaged(record->lsn, "update header cut off");
+    const size_t bytes = ReadUpdate(body, &update);
+    if (bytes > body.size()) return Damaged(record->lsn, "update cut off");
+    DEUT_RETURN_IF_ERROR(CheckUpdate(record->lsn, update));
+    if (update.sequence <= last_sequence) return Damaged(record->lsn, "sequences do not rise");
+    last_sequence = update.sequence;
+    body.remove_prefix(bytes);
+  }
+  return body.empty() ? Status::Ok() : Damaged(record->lsn, "bytes behind the last update");
+}
+
+Status DecodeRedoStart(std::string_view body, LogRecord* record) {
+  constexpr size_t kHeader = 16, kEntry = 24;
+  if (body.size() < kHeader) return Damaged(record->lsn, "redo start cut off");
+  const size_t count = LoadU32(body.data() + 8);
+  if (count > kMaxKnownDcs || body.size() != kHeader + count * kEntry)
+    return Damaged(record->lsn, "wrong number of positions");
+  record->redo_start.lsn = Lsn(LoadU64(body.data()));
+  for (size_t i = 0; i < count; ++i) {
+    const char* entry = body.data() + kHeader + i * kEntry;
+    record->redo_start.stable.push_back(
+        {.dc = DcId(LoadU64(entry)),
+         .stable = Position{.commit = Lsn(LoadU64(entry + 8)), .sequence = LoadU32(entry + 16)}});
+  }
+  return Status::Ok();
+}
+
+Status DecodeBody(std::string_view body, LogRecord* record) {
+  const auto sized = [&](size_t bytes) {
+    return body.size() == bytes ? Status::Ok() : Damaged(record->lsn, Concat("body of ", body.size(), " bytes"));
+  };
+  switch (record->type) {
+    case RecordType::kCommit:
+    case RecordType::kChunk:
+      return DecodeTransaction(body, record);
+    case RecordType::kLowWater:
+    case RecordType::kReserveTimestamps:
+      DEUT_RETURN_IF_ERROR(sized(8));
+      record->timestamp = Timestamp(LoadU64(body.data()));
+      return Status::Ok();
+    case RecordType::kEpochStart:
+      DEUT_RETURN_IF_ERROR(sized(24));
+      record->tc = TcId(LoadU64(body.data()));
+      record->epoch = TcEpoch(LoadU64(body.data() + 8));
+      record->nonce = LoadU64(body.data() + 16);
+      return Status::Ok();
+    case RecordType::kEndOfEpoch:
+      DEUT_RETURN_IF_ERROR(sized(24));
+      record->cut = Cut{
+          .lsn = Lsn(LoadU64(body.data())), .segment = LoadU64(body.data() + 8), .offset = LoadU64(body.data() + 16)};
+      return Status::Ok();
+    case RecordType::kRedoStart:
+      return DecodeRedoStart(body, record);
+    case RecordType::kKnownDc:
+      DEUT_RETURN_IF_ERROR(sized(8));
+      record->dc = DcId(LoadU64(body.data()));
+      return Status::Ok();
+  }
+  return Damaged(record->lsn, "unknown type");
+}
+
+}  // namespace
+
+Lsn ChunkList::operator[](size_t index) const { return Lsn(LoadU64(bytes_.data() + index * sizeof(uint64_t))); }
+
+void UpdateList::Iterator::Read() {
+  if (left_ != 0) rest_.remove_prefix(ReadUpdate(rest_, &update_));
+}
+
+uint64_t EncodeRecordWord(Lsn lsn, RecordWord word) {
+  const uint64_t low48 = word.bytes | (static_cast<uint64_t>(word.type) << 32) | (uint64_t{word.padding} << 40);
+  return low48 | (uint64_t{CheckBits(lsn, low48)} << 48);
+}
+
+bool DecodeRecordWord(Lsn lsn, uint64_t encoded, RecordWord* word) {
+  word->bytes = static_cast<uint32_t>(encoded);
+  word->type = static_cast<RecordType>(encoded >> 32);
+  word->padding = static_cast<uint8_t>(encoded >> 40);
+  return word->bytes >= kRecordWordBytes + word->padding && word->bytes % kRecordAlignment == 0 &&
+         word->padding < kRecordAlignment && word->type >= RecordType::kCommit && word->type <= RecordType::kKnownDc &&
+         CheckBits(lsn, encoded & 0xFFFF'FFFF'FFFFu) == encoded >> 48;
+}
+
+RecordWord MakeRecordWord(RecordType type, size_t body_bytes) {
+  const size_t bytes = (kRecordWordBytes + body_bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
+  return RecordWord{.bytes = static_cast<uint32_t>(bytes),
+                    .type = type,
+                    .padding = static_cast<uint8_t>(bytes - kRecordWordBytes - body_bytes)};
+}
+
+size_t TransactionBody::Bytes() const {
+  size_t bytes = kTransactionHeaderBytes + chunks.size() * sizeof(uint64_t);
+  for (const Update& update : updates) bytes += UpdateBytes(update);
+  return bytes;
+}
+
+std::string EncodeTimestampBody(Timestamp timestamp) {
+  std::string body;
+  AppendU64(&body, timestamp.value);
+  return body;
+}
+
+std::string EncodeEpochStartBody(TcId tc, TcEpoch epoch, uint64_t nonce) {
+  std::string body;
+  AppendU64(&body, tc.value);
+  AppendU64(&body, epoch.value);
+  AppendU64(&body, nonce);
+  return body;
+}
+
+std::string EncodeCutBody(const Cut& cut) {
+  std::string body;
+  AppendU64(&body, cut.lsn.value);
+  AppendU64(&body, cut.segment);
+  AppendU64(&body, cut.offset);
+  return body;
+}
+
+std::string EncodeRedoStartBody(const RedoStart& redo_start) {
+  DEUT_CHECK(redo_start.stable.size() <= kMaxKnownDcs);
+  std::string body;
+  AppendU64(&body, redo_start.lsn.value);
+  AppendU32(&body, static_cast<uint32_t>(redo_start.stable.size()));
+  AppendU32(&body, 0);
+  for (const DcPosition& position : redo_start.stable) {
+    AppendU64(&body, position.dc.value);
+    AppendU64(&body, position.stable.commit.value);
+    AppendU32(&body, position.stable.sequence);
+    AppendU32(&body, 0);
+  }
+  return body;
+}
+
+std::string EncodeKnownDcBody(DcId dc) {
+  std::string body;
+  AppendU64(&body, dc.value);
+  return body;
+}
+
+Status DecodeRecord(Lsn lsn, std::string_view bytes, LogRecord* record, size_t* bytes_needed) {
+  *bytes_needed = kRecordWordBytes;
+  if (bytes.size() < kRecordWordBytes) return Status::Ok();
+  RecordWord word;
+  if (!DecodeRecordWord(lsn, LoadU64(bytes.data()), &word)) return Damaged(lsn, "no record begins here");
+  *bytes_needed = word.bytes;
+  if (bytes.size() < word.bytes) return Status::Ok();
+  *record = LogRecord();
+  record->lsn = lsn;
+  record->end = Lsn(lsn.value + word.bytes);
+  record->type = word.type;
+  return DecodeBody(bytes.substr(kRecordWordBytes, word.body_bytes()), record);
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,104 @@
+// Encoding and decoding of redo log records (grammar in FORMAT.md). Encoders write into any sink with Put(const void*, size_t): the ring
+// takes records without an intermediate copy.
+// Thread-safety: pure functions. Errors: decoding returns CORRUPTION naming LSN and field; no bytes make it read outside what it was given.
+#ifndef TC_REDO_LOG_RECORD_CODEC_H_
+#define TC_REDO_LOG_RECORD_CODEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/coding/fixed.h"
+#include "tc/redo_log/log_record.h"
+
+namespace deut::tc {
+
+constexpr size_t kRecordAlignment = 8;
+constexpr size_t kRecordWordBytes = 8;
+constexpr size_t kTransactionHeaderBytes = 24;
+constexpr size_t kUpdateHeaderBytes = 16;
+constexpr size_t kMaxKnownDcs = 64;
+// The largest update of a key and a value within the limits of ids.h.
+constexpr size_t kMaxUpdateBytes = kUpdateHeaderBytes + kMaxKeyBytes + kMaxValueBytes;
+
+// A record's first word. Written last: a nonzero word says that the record is complete. It is never 0.
+struct RecordWord {
+  uint32_t bytes = 0;  // of the whole record with word and padding; a multiple of 8
+  RecordType type = RecordType::kCommit;
+  uint8_t padding = 0;  // zero bytes at the end, 0 to 7
+  size_t body_bytes() const { return bytes - kRecordWordBytes - padding; }
+};
+
+uint64_t EncodeRecordWord(Lsn lsn, RecordWord word);
+// False if `encoded` is no first word of a record at `lsn`.
+bool DecodeRecordWord(Lsn lsn, uint64_t encoded, RecordWord* word);
+// The word for a record with a body of so many bytes.
+RecordWord MakeRecordWord(RecordType type, size_t body_bytes);
+
+// Body of COMMIT and CHUNK.
+struct TransactionBody {
+  Timestamp timestamp;
+  TcEpoch epoch;
+  absl::Span<const Update> updates;
+  absl::Span<const Lsn> chunks;
+
+  size_t Bytes() const;
+  template <typename Sink>
+  void Write(Sink& sink) const {
+    char header[kTransactionHeaderBytes];
+    StoreU64(header, timestamp.value);
+    StoreU64(header + 8, epoch.value);
+    StoreU32(header + 16, static_cast<uint32_t>(chunks.size()));
+    StoreU32(header + 20, static_cast<uint32_t>(updates.size()));
+    sink.Put(header, sizeof(header));
+    if (!chunks.empty()) sink.Put(chunks.data(), chunks.size() * sizeof(uint64_t));
+    for (const Update& update : updates) WriteUpdate(update, sink);
+  }
+
+ private:
+  static_assert(sizeof(Lsn) == sizeof(uint64_t));
+  template <typename Sink>
+  static void WriteUpdate(const Update& update, Sink& sink) {
+    char header[kUpdateHeaderBytes];
+    header[0] = static_cast<char>(update.kind);
+    header[1] = 0;
+    StoreU16(header + 2, static_cast<uint16_t>(update.key.size()));
+    StoreU32(header + 4, static_cast<uint32_t>(update.value.size()));
+    StoreU32(header + 8, update.table.value);
+    StoreU32(header + 12, update.sequence);
+    sink.Put(header, sizeof(header));
+    sink.Put(update.key.data(), update.key.size());
+    if (!update.value.empty()) sink.Put(update.value.data(), update.value.size());
+  }
+};
+
+inline size_t UpdateBytes(const Update& update) { return kUpdateHeaderBytes + update.key.size() + update.value.size(); }
+
+// A body that was encoded before.
+struct BytesBody {
+  std::string bytes;
+  size_t Bytes() const { return bytes.size(); }
+  template <typename Sink>
+  void Write(Sink& sink) const {
+    sink.Put(bytes.data(), bytes.size());
+  }
+};
+
+// Bodies of the rare kinds.
+std::string EncodeTimestampBody(Timestamp timestamp);  // kLowWater, kReserveTimestamps
+std::string EncodeEpochStartBody(TcId tc, TcEpoch epoch, uint64_t nonce);
+std::string EncodeCutBody(const Cut& cut);
+std::string EncodeRedoStartBody(const RedoStart& redo_start);
+std::string EncodeKnownDcBody(DcId dc);
+
+// Decodes the record that starts at `lsn` and at bytes[0]; `bytes` may go on behind it. `record`'s views point into `bytes`.
+// OK with *bytes_needed > bytes.size(): there is no whole record in `bytes`, so many bytes would have to be there. CORRUPTION as above.
+Status DecodeRecord(Lsn lsn, std::string_view bytes, LogRecord* record, size_t* bytes_needed);
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_RECORD_CODEC_H_

@@ -1,0 +1,252 @@
+#include "tc/redo_log/recovery.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "tc/redo_log/block_window.h"
+#include "tc/redo_log/record_codec.h"
+
+namespace deut::tc {
+namespace {
+
+// One file as recovery sees it: what its header says, if that is valid, and whether a new life began with it.
+struct SegmentFile {
+  uint64_t number = 0;
+  std::unique_ptr<File> file;
+  uint64_t bytes = 0;  // of the file
+  std::optional<BlockHeader> header;
+  uint32_t header_checksum = 0;
+  LogState state;              // what the header repeats
+  uint64_t segment_bytes = 0;  // what the header says, at most `bytes`
+  std::optional<Lsn> cut;      // the first record is END_OF_EPOCH
+};
+
+class Recovery {
+ public:
+  Recovery(Storage& storage, std::string directory) : storage_(storage), directory_(std::move(directory)) {}
+
+  Result<RecoveredChain> Run() {
+    DEUT_RETURN_IF_ERROR(OpenFiles());
+    if (files_.empty()) {
+      chain_.empty = true;
+      return std::move(chain_);
+    }
+    DEUT_RETURN_IF_ERROR(WalkChain());
+    DEUT_RETURN_IF_ERROR(ScanPastBreak());
+    DEUT_RETURN_IF_ERROR(CheckState());
+    return std::move(chain_);
+  }
+
+ private:
+  Status OpenFiles();
+  Status ReadHeader(SegmentFile* file);
+  Status WalkChain();
+  // Takes the blocks of files_[index] from its header on. `end` is where it stopped.
+  Status WalkSegment(size_t index, uint64_t* end);
+  bool Continues(const SegmentFile& next) const;
+  Status TakeBlock(const SegmentFile& file, const BlockWindow::Block& block, uint64_t offset);
+  Status ScanPastBreak();
+  Status CheckState() const;
+  std::string PathOf(uint64_t number) const { return Concat(directory_, "/", SegmentName(number)); }
+
+  Storage& storage_;
+  const std::string directory_;
+  std::vector<SegmentFile> files_;
+  size_t chain_files_ = 0;  // so many of files_ belong to the chain
+  BlockWindow window_;
+
+  RecoveredChain chain_;
+  Lsn lsn_ = kFirstLsn;  // the chain's end so far
+  TcEpoch chain_epoch_;  // of its last segment
+  uint64_t break_offset_ = 0;
+};
+
+Status Recovery::OpenFiles() {
+  DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
+  std::vector<uint64_t> numbers;
+  for (const std::string& name : names) {
+    uint64_t number = 0;
+    if (ParseSegmentName(name, &number)) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (i > 0 && numbers[i] != numbers[i - 1] + 1) {
+      return DEUT_ERROR(kCorruption, PathOf(numbers[i - 1] + 1),
+                        " is missing, though later segments of the redo log are there");
+    }
+    SegmentFile file;
+    file.number = numbers[i];
+    DEUT_ASSIGN_OR_RETURN(file.file, storage_.Open(PathOf(numbers[i]), OpenOptions{.direct = true}));
+    DEUT_ASSIGN_OR_RETURN(file.bytes, file.file->Size());
+    DEUT_RETURN_IF_ERROR(ReadHeader(&file));
+    files_.push_back(std::move(file));
+  }
+  return Status::Ok();
+}
+
+Status Recovery::ReadHeader(SegmentFile* file) {
+  Result<BlockWindow::Block> block = window_.Read(*file->file, file->number, file->bytes, 0);
+  if (!block.ok()) return block.status() == ErrorCode::kCorruption ? Status::Ok() : block.status();
+  const Status decoded = DecodeSegmentHeader(block->bytes, block->header, &file->state, &file->segment_bytes);
+  if (!decoded.ok()) return DEUT_ERROR(kCorruption, file->file->path(), " at offset 0: ", decoded.message());
+  file->header = block->header;
+  file->header_checksum = block->checksum;
+  file->segment_bytes = std::min(file->segment_bytes, RoundDownToIo(file->bytes));
+
+  block = window_.Read(*file->file, file->number, file->segment_bytes, kSegmentHeaderBytes);
+  if (!block.ok()) return block.status() == ErrorCode::kCorruption ? Status::Ok() : block.status();
+  LogRecord record;
+  size_t needed;
+  if (block->header.epoch == file->header->epoch && block->header.nonce == file->header->nonce &&
+      DecodeRecord(block->header.first_lsn, block->payload(), &record, &needed).ok() &&
+      needed <= block->payload().size() && record.type == RecordType::kEndOfEpoch) {
+    file->cut = record.cut.lsn;
+  }
+  return Status::Ok();
+}
+
+// Whether the segment's header is the next element of the chain.
+bool Recovery::Continues(const SegmentFile& next) const {
+  return next.header && next.header->first_lsn == lsn_ && next.header->predecessor == chain_.checksum &&
+         next.header->epoch >= chain_epoch_ && next.header->tc == chain_.state.tc;
+}
+
+Status Recovery::WalkChain() {
+  const SegmentFile& oldest = files_.front();
+  if (!oldest.header) {
+    // A new log whose first header was never durable, or damage: the scan tells.
+    if (oldest.number == 1) return Status::Ok();
+    return DEUT_ERROR(kCorruption, oldest.file->path(),
+                      " at offset 0: the header of the oldest segment of the redo log is damaged");
+  }
+  chain_.first_lsn = lsn_ = oldest.header->first_lsn;
+  chain_.state = oldest.state;
+  chain_.checksum = oldest.header->predecessor;
+  while (chain_files_ < files_.size() && Continues(files_[chain_files_])) {
+    if (!chain_.segments.empty()) chain_.segments.back()->End(lsn_);
+    DEUT_RETURN_IF_ERROR(WalkSegment(chain_files_, &break_offset_));
+    ++chain_files_;
+  }
+  return Status::Ok();
+}
+
+Status Recovery::WalkSegment(size_t index, uint64_t* end) {
+  SegmentFile& file = files_[index];
+  chain_.checksum = file.header_checksum;
+  chain_epoch_ = file.header->epoch;
+  chain_.state.epoch = std::max(chain_.state.epoch, chain_epoch_);
+  auto segment =
+      std::make_shared<Segment>(file.number, std::move(file.file), file.segment_bytes, /*of_this_life=*/false);
+  segment->Begin(lsn_);
+  chain_.segments.push_back(segment);
+  std::optional<Lsn> limit;
+  if (index + 1 < files_.size() && files_[index + 1].header && files_[index + 1].header->epoch > chain_epoch_) {
+    limit = files_[index + 1].cut;
+  }
+  for (*end = kSegmentHeaderBytes; limit != lsn_;) {
+    const Result<BlockWindow::Block> block = window_.Read(segment->file(), file.number, file.segment_bytes, *end);
+    if (!block.ok() && block.status() != ErrorCode::kCorruption) return block.status();
+    if (!block.ok() || block->header.first_lsn != lsn_ || block->header.predecessor != chain_.checksum ||
+        block->header.epoch != chain_epoch_ || block->header.nonce != file.header->nonce) {
+      break;
+    }
+    DEUT_RETURN_IF_ERROR(TakeBlock(file, *block, *end));
+    segment->AddBlock(block->header.first_lsn, *end);
+    *end += block->header.block_bytes;
+  }
+  // A chain that breaks before the cut is found out by the scan: the next segment's header was written when all up to the cut was durable.
+  if (limit && (lsn_ > *limit || (lsn_ == *limit && !Continues(files_[index + 1])))) {
+    return DEUT_ERROR(kCorruption, files_[index + 1].file->path(), " at offset 0: an end of epoch at LSN ",
+                      limit->value, " does not fit the log before it, which ends at LSN ", lsn_.value);
+  }
+  return Status::Ok();
+}
+
+Status Recovery::TakeBlock(const SegmentFile& file, const BlockWindow::Block& block, uint64_t offset) {
+  std::string_view rest = block.payload();
+  const auto damaged = [&](std::string_view why) {
+    return DEUT_ERROR(kCorruption, PathOf(file.number), " at offset ", offset, ": the block is whole, but: ", why);
+  };
+  while (!rest.empty()) {
+    LogRecord record;
+    size_t needed = 0;
+    const Status decoded = DecodeRecord(lsn_, rest, &record, &needed);
+    if (!decoded.ok()) return damaged(decoded.message());
+    if (needed > rest.size()) return damaged(Concat("the record at LSN ", lsn_.value, " is cut off"));
+    if (record.type == RecordType::kEpochStart && record.epoch != block.header.epoch)
+      return damaged("it starts another epoch");
+    if (record.type == RecordType::kEndOfEpoch &&
+        (offset != kSegmentHeaderBytes || record.lsn != block.header.first_lsn || record.cut.lsn != record.lsn)) {
+      return damaged("an end of epoch out of place");
+    }
+    chain_.state.Apply(record);
+    rest.remove_prefix(needed);
+    lsn_ = record.end;
+  }
+  chain_.checksum = block.checksum;
+  return Status::Ok();
+}
+
+Status Recovery::ScanPastBreak() {
+  chain_.empty = chain_files_ == 0;
+  const size_t first = chain_.empty ? 0 : chain_files_ - 1;
+  const std::string place = Concat(PathOf(files_[first].number), " at offset ", break_offset_);
+  for (size_t i = first; i < files_.size(); ++i) {
+    const bool in_chain = i < chain_files_;
+    File& file = in_chain ? chain_.segments.back()->file() : *files_[i].file;
+    const uint64_t bytes = RoundDownToIo(files_[i].bytes);
+    uint64_t offset = in_chain ? break_offset_ : 0;
+    while (offset < bytes) {
+      const Result<BlockWindow::Block> block = window_.Read(file, files_[i].number, bytes, offset);
+      if (!block.ok()) {
+        if (block.status() != ErrorCode::kCorruption) return block.status();
+        offset += kBlockAlignment;
+        continue;
+      }
+      if (block->header.epoch >= chain_epoch_) {
+        if (block->header.durable > lsn_) {
+          return DEUT_ERROR(kCorruption, place, ": the redo log is damaged at LSN ", lsn_.value, ": the block in ",
+                            PathOf(files_[i].number), " at offset ", offset,
+                            " was written when the log was durable up to LSN ", block->header.durable.value);
+        }
+        if (!chain_.empty && block->header.tc != chain_.state.tc) {
+          return DEUT_ERROR(kCorruption, PathOf(files_[i].number), " at offset ", offset,
+                            ": a block of another transaction component, ", block->header.tc.value, " in place of ",
+                            chain_.state.tc.value);
+        }
+        chain_.dropped_bytes += block->header.block_bytes;
+        chain_.state.epoch = std::max(chain_.state.epoch, block->header.epoch);
+      }
+      offset += block->header.block_bytes;
+    }
+    if (!in_chain) chain_.stale.push_back(files_[i].number);
+  }
+  chain_.end = Cut{.lsn = lsn_, .segment = chain_.empty ? 0 : files_[first].number, .offset = break_offset_};
+  chain_.next_number = chain_.empty ? 1 : files_[first].number + 1;
+  return Status::Ok();
+}
+
+Status Recovery::CheckState() const {
+  if (chain_.empty) return Status::Ok();
+  const Lsn redo_start = chain_.state.redo_start.lsn;
+  if (redo_start < chain_.first_lsn || redo_start > chain_.end.lsn) {
+    return DEUT_ERROR(kCorruption, PathOf(files_.front().number), " at offset 0: the redo log holds LSNs ",
+                      chain_.first_lsn.value, " to ", chain_.end.lsn.value, ", but redo starts at LSN ",
+                      redo_start.value);
+  }
+  if (chain_.state.known_dcs.size() > kMaxKnownDcs) {
+    return DEUT_ERROR(kCorruption, directory_, ": the redo log names ", chain_.state.known_dcs.size(),
+                      " data components");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory) {
+  return Recovery(storage, directory).Run();
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,46 @@
+// Recovery of the redo log: finds the longest chain of valid blocks, decides whether what lies behind it is a torn tail or damage, and hands
+// over what the next life starts from. Reads only; whoever calls it deletes and logs (redo_log.cc).
+//
+// The chain (D2): segments by number, without a gap; in each the header, then blocks one behind the other. A block belongs to the chain if it
+// is valid by itself (magic, own place, checksum), begins at the LSN where its predecessor ended, names its predecessor's checksum, and is of the
+// epoch of its segment; epochs never fall from one segment to the next.
+// A segment ends where its blocks end and the next header continues the chain, or, if the next segment begins with END_OF_EPOCH, at the cut
+// that this record names: blocks behind it do not count, whether they were there when it was logged or arrived later (a write of a dead
+// process that was still under way).
+// The break: where the chain cannot be continued. Past it everything is scanned: a block valid by itself, of the same or a later epoch, that
+// was submitted when the log was already durable beyond the break proves that what is missing had been durable: CORRUPTION. Otherwise the
+// break is a torn tail, which nobody was ever told about. (Rot in the very last blocks, after which nothing was written, cannot be told from that.)
+// Also refused: a missing file, a redo start before the oldest record, records that no writer produces.
+// Thread-safety: a function. Errors: CORRUPTION and IO_ERROR name file and offset.
+#ifndef TC_REDO_LOG_RECOVERY_H_
+#define TC_REDO_LOG_RECOVERY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "tc/redo_log/block_format.h"
+#include "tc/redo_log/segment.h"
+
+namespace deut::tc {
+
+struct RecoveredChain {
+  bool empty = false;  // there is no log: nothing was ever durable
+  LogState state;      // as of the end. state.epoch is the highest epoch seen anywhere, also behind the break
+  Lsn first_lsn = kFirstLsn;
+  Cut end;                                         // the break: the next life goes on at end.lsn
+  uint32_t checksum = 0;                           // of the last block of the chain
+  std::vector<std::shared_ptr<Segment>> segments;  // of the chain, oldest first, with indexes; the last one not ended
+  std::vector<uint64_t> stale;                     // numbers of the files behind the chain, ascending: to be removed
+  uint64_t next_number = 1;                        // of the next segment, once the stale ones are gone
+  uint64_t dropped_bytes = 0;                      // of whole blocks behind the break
+};
+
+Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory);
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_RECOVERY_H_

@@ -1,0 +1,384 @@
+#include "tc/redo_log/redo_log.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/sync/mutex.h"
+#include "common/testing/test_points.h"
+#include "tc/redo_log/block_format.h"
+#include "tc/redo_log/durable_wait.h"
+#include "tc/redo_log/log_failure.h"
+#include "tc/redo_log/log_ring.h"
+#include "tc/redo_log/log_signal.h"
+#include "tc/redo_log/log_writer.h"
+#include "tc/redo_log/record_codec.h"
+#include "tc/redo_log/record_source.h"
+#include "tc/redo_log/recovery.h"
+#include "tc/redo_log/segment_set.h"
+#include "tc/redo_log/timestamp_reservation.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr uint32_t kFullDiskRetryMs = 200;
+// Holds every kind of record but transactions.
+constexpr size_t kSmallestRecordLimit = 4096;
+
+Status CheckOptions(const RedoLogOptions& options) {
+  const auto wrong = [](const std::string& what) { return DEUT_ERROR(kInvalidArgument, "redo log options: ", what); };
+  if (options.directory.empty()) return wrong("directory is empty");
+  if (options.max_record_bytes < kSmallestRecordLimit)
+    return wrong(Concat("max_record_bytes is below ", kSmallestRecordLimit));
+  if (options.max_record_bytes > (size_t{1} << 30)) return wrong("max_record_bytes is over 1 GiB");
+  if (!std::has_single_bit(options.ring_bytes)) return wrong("ring_bytes is no power of two");
+  if (options.ring_bytes < 4 * options.max_record_bytes) return wrong("ring_bytes is below 4 * max_record_bytes");
+  if (options.segment_bytes % kBlockAlignment != 0) return wrong("segment_bytes is no multiple of 4 KiB");
+  if (options.segment_bytes < 4 * options.max_record_bytes) return wrong("segment_bytes is below 4 * max_record_bytes");
+  if (options.chunk_bytes == 0 || options.chunk_bytes > options.max_record_bytes / 2)
+    return wrong("chunk_bytes is over max_record_bytes / 2");
+  if (options.block_bytes == 0 || options.block_bytes > options.max_record_bytes)
+    return wrong("block_bytes is over max_record_bytes");
+  if (options.max_in_flight == 0 || options.max_small_in_flight == 0) return wrong("nothing may be in flight");
+  if (options.spare_segments == 0) return wrong("spare_segments is 0");
+  if (options.timestamp_block < 2) return wrong("timestamp_block is below 2");
+  return Status::Ok();
+}
+
+class Reader final : public LogReader {
+ public:
+  Reader(Runtime& runtime, LogWriter& writer, RecordSource sequential, RecordSource chunks, Lsn from)
+      : writer_(writer),
+        wait_(runtime, writer),
+        sequential_(std::move(sequential)),
+        chunks_(std::move(chunks)),
+        position_(from) {}
+
+  Status Next(LogRecord* record, Deadline deadline) override {
+    if (position_ >= writer_.durable()) DEUT_RETURN_IF_ERROR(wait_.Wait(position_, deadline));
+    DEUT_RETURN_IF_ERROR(sequential_.Fetch(position_, record));
+    position_ = record->end;
+    return Status::Ok();
+  }
+
+  Lsn position() const override { return position_; }
+  void Seek(Lsn lsn) override { position_ = lsn; }
+
+  Status ReadChunk(const LogRecord& commit, Lsn lsn, LogRecord* chunk) override {
+    DEUT_RETURN_IF_ERROR(chunks_.Fetch(lsn, chunk));
+    if (chunk->type != RecordType::kChunk || chunk->epoch != commit.epoch || chunk->timestamp != commit.timestamp) {
+      return DEUT_ERROR(kCorruption, "the commit at LSN ", commit.lsn.value, " names LSN ", lsn.value,
+                        ", where no chunk of its transaction is");
+    }
+    return Status::Ok();
+  }
+
+ private:
+  LogWriter& writer_;
+  DurableWait wait_;
+  RecordSource sequential_;
+  RecordSource chunks_;
+  Lsn position_;
+};
+
+}  // namespace
+
+struct RedoLog::Parts {
+  Parts(RedoLogOptions o, Runtime& r, std::unique_ptr<FileLock> l, std::unique_ptr<IoQueue> q, Storage& storage,
+        RecoveredChain chain, LogState state)
+      : options(std::move(o)),
+        runtime(r),
+        base(chain.end.lsn),
+        tc(state.tc),
+        epoch(state.epoch),
+        nonce(state.nonce),
+        lock(std::move(l)),
+        failure(options.on_failure),
+        queue(std::move(q)),
+        signal(runtime, queue.get()),
+        ring(options.ring_bytes, chain.end.lsn, runtime, signal),
+        segments(
+            {.directory = options.directory, .segment_bytes = options.segment_bytes, .spares = options.spare_segments},
+            runtime, storage, std::move(chain.segments), chain.next_number, [this] { signal.Notify(); },
+            [this](const Status& status) {
+              failure.Report(status);
+              signal.Notify();
+            }),
+        writer({.block_bytes = options.block_bytes,
+                .max_in_flight = options.max_in_flight,
+                .max_small_in_flight = std::min(options.max_small_in_flight, options.max_in_flight),
+                .device_timeout = options.device_timeout},
+               {runtime, *queue, signal, ring, segments, waiters, failure}, state,
+               {.lsn = chain.end.lsn, .checksum = chain.checksum}),
+        // All up to the recovered bound has been drawn or given up: this life's first block begins there, and is not durable yet.
+        reservation(runtime, ring, writer, options.timestamp_block, state.reserved),
+        mutex(runtime),
+        redo_start(state.redo_start),
+        known_dcs(state.known_dcs) {}
+
+  AppendResult Append(RecordType type, std::string body_bytes) {
+    const BytesBody body{std::move(body_bytes)};
+    const RecordWord word = MakeRecordWord(type, body.Bytes());
+    const Lsn lsn = ring.Append(word, body);
+    return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + word.bytes)};
+  }
+
+  AppendResult AppendTransaction(RecordType type, const TransactionBody& body) {
+    const RecordWord word = MakeRecordWord(type, body.Bytes());
+    DEUT_CHECK(word.bytes <= options.max_record_bytes);
+    const Lsn lsn = ring.Append(word, body);
+    return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + word.bytes)};
+  }
+
+  RecordSource NewSource() { return RecordSource(ring, writer, segments, source_counters); }
+
+  const RedoLogOptions options;
+  Runtime& runtime;
+  const Lsn base;  // where this life's records begin
+  const TcId tc;
+  const TcEpoch epoch;
+  const uint64_t nonce;
+  const std::unique_ptr<FileLock> lock;
+  LogFailure failure;
+  const std::unique_ptr<IoQueue> queue;
+  LogSignal signal;
+  LogRing ring;
+  DurabilityWaiters waiters;
+  SegmentSet segments;
+  LogWriter writer;
+  TimestampReservation reservation;
+  RecordSourceCounters source_counters;
+  // Not on the path of any commit.
+  Mutex mutex;
+  RedoStart redo_start DEUT_GUARDED_BY(mutex);         // the last durable one
+  Lsn redo_start_logged DEUT_GUARDED_BY(mutex);        // the last appended one
+  std::vector<DcId> known_dcs DEUT_GUARDED_BY(mutex);  // appended
+};
+
+namespace {
+
+// Removes what lies behind the chain, newest first, so that a crash leaves no gap in the numbers.
+Status RemoveStale(Storage& storage, const std::string& directory, const std::vector<uint64_t>& stale) {
+  for (auto number = stale.rbegin(); number != stale.rend(); ++number) {
+    DEUT_RETURN_IF_ERROR(storage.Remove(Concat(directory, "/", SegmentName(*number))));
+    DEUT_RETURN_IF_ERROR(storage.SyncDirectory(directory));
+  }
+  return Status::Ok();
+}
+
+// What the new life begins with.
+Result<LogState> NewLife(const RecoveredChain& chain, TcId wanted, const std::string& directory, Runtime& runtime) {
+  LogState state = chain.state;
+  if (chain.empty) {
+    state = LogState();
+    state.tc = wanted;
+    state.reserved = Timestamp(1);
+    state.redo_start.lsn = chain.end.lsn;
+    while (state.tc.value == 0) state.tc = TcId(runtime.RandomSeed());
+  } else if (wanted.value != 0 && wanted != state.tc) {
+    return DEUT_ERROR(kInvalidArgument, "the redo log in ", directory, " is that of transaction component ",
+                      state.tc.value, ", not of ", wanted.value);
+  }
+  state.epoch = TcEpoch(chain.state.epoch.value + 1);
+  state.nonce = runtime.RandomSeed();
+  return state;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
+                                               RecoveredLog* recovered) {
+  DEUT_RETURN_IF_ERROR(CheckOptions(options));
+  DEUT_RETURN_IF_ERROR(storage.CreateDirectory(options.directory));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(options.directory, "/LOCK")));
+  DEUT_ASSIGN_OR_RETURN(RecoveredChain chain, RecoverChain(storage, options.directory));
+  DEUT_ASSIGN_OR_RETURN(const LogState state, NewLife(chain, options.tc, options.directory, runtime));
+  DEUT_RETURN_IF_ERROR(RemoveStale(storage, options.directory, chain.stale));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage.NewQueue(options.max_in_flight + 1));
+
+  *recovered = RecoveredLog{.created = chain.empty,
+                            .tc = state.tc,
+                            .epoch = state.epoch,
+                            .nonce = state.nonce,
+                            .first_timestamp = state.reserved,
+                            .first_lsn = chain.first_lsn,
+                            .end_lsn = chain.end.lsn,
+                            .redo_start = state.redo_start,
+                            .known_dcs = state.known_dcs,
+                            .low_water = state.low_water,
+                            .cut = chain.end,
+                            .dropped_bytes = chain.dropped_bytes};
+  auto parts =
+      std::make_unique<Parts>(options, runtime, std::move(lock), std::move(queue), storage, std::move(chain), state);
+  DEUT_RETURN_IF_ERROR(parts->segments.CreateSpare());
+  std::unique_ptr<RedoLog> log(new RedoLog(std::move(parts)));
+  DEUT_RETURN_IF_ERROR(log->StartLife(*recovered));
+  return log;
+}
+
+Status RedoLog::StartLife(const RecoveredLog& recovered) {
+  parts_->writer.Start();
+  parts_->segments.Start();
+  // First of all the cut: from here on nothing behind it counts, whatever the disk still brings forth.
+  if (!recovered.created && !DEUT_OMITTED("D2.log_cut"))
+    parts_->Append(RecordType::kEndOfEpoch, EncodeCutBody(recovered.cut));
+  const AppendResult start = parts_->Append(RecordType::kEpochStart, EncodeEpochStartBody(tc(), epoch(), nonce()));
+  DEUT_RETURN_IF_ERROR(WaitDurable(start.lsn, kNoDeadline));
+  return EnsureReserved(recovered.first_timestamp, kNoDeadline);
+}
+
+RedoLog::RedoLog(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+RedoLog::~RedoLog() { Stop(); }
+
+void RedoLog::Stop() {
+  parts_->writer.Stop();
+  parts_->segments.Stop();
+}
+
+Lsn RedoLog::tail() const { return parts_->ring.tail(); }
+Lsn RedoLog::durable() const { return parts_->writer.durable(); }
+Lsn RedoLog::first_lsn() const { return parts_->segments.first_lsn(); }
+TcId RedoLog::tc() const { return parts_->tc; }
+TcEpoch RedoLog::epoch() const { return parts_->epoch; }
+uint64_t RedoLog::nonce() const { return parts_->nonce; }
+Status RedoLog::failure() const { return parts_->failure.status(); }
+
+size_t RedoLog::CommitBytes(absl::Span<const Update> updates) {
+  return MakeRecordWord(RecordType::kCommit,
+                        TransactionBody{.timestamp = {}, .epoch = {}, .updates = updates, .chunks = {}}.Bytes())
+      .bytes;
+}
+
+AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update> updates,
+                                   absl::Span<const Lsn> chunks) {
+  TransactionBody body{.timestamp = timestamp, .epoch = epoch(), .updates = updates, .chunks = chunks};
+  Lsn first = chunks.empty() ? Lsn(UINT64_MAX) : *std::min_element(chunks.begin(), chunks.end());
+  absl::InlinedVector<Lsn, 8> all_chunks;
+  if (body.Bytes() > parts_->options.chunk_bytes + kTransactionHeaderBytes) {
+    all_chunks.assign(chunks.begin(), chunks.end());
+    // What is over goes ahead in chunks; the last run of updates stays with the commit.
+    for (;;) {
+      size_t count = 0;
+      for (size_t bytes = 0; count < updates.size(); ++count) {
+        bytes += UpdateBytes(updates[count]);
+        if (count > 0 && bytes > parts_->options.chunk_bytes) break;
+      }
+      if (count == updates.size()) break;
+      all_chunks.push_back(AppendChunk(timestamp, updates.first(count)).lsn);
+      first = std::min(first, all_chunks.back());
+      updates.remove_prefix(count);
+    }
+    body.updates = updates;
+    body.chunks = all_chunks;
+  }
+  AppendResult result = parts_->AppendTransaction(RecordType::kCommit, body);
+  result.first = std::min(first, result.lsn);
+  return result;
+}
+
+AppendResult RedoLog::AppendChunk(Timestamp timestamp, absl::Span<const Update> updates) {
+  return parts_->AppendTransaction(RecordType::kChunk,
+                                   {.timestamp = timestamp, .epoch = epoch(), .updates = updates, .chunks = {}});
+}
+
+AppendResult RedoLog::AppendLowWater(Timestamp low_water) {
+  return parts_->Append(RecordType::kLowWater, EncodeTimestampBody(low_water));
+}
+
+Status RedoLog::AddKnownDc(DcId dc, Deadline deadline) {
+  AppendResult appended;
+  {
+    MutexLock lock(parts_->mutex);
+    if (std::ranges::find(parts_->known_dcs, dc) != parts_->known_dcs.end()) return Status::Ok();
+    if (parts_->known_dcs.size() >= kMaxKnownDcs) {
+      return DEUT_ERROR(kResourceExhausted, "the redo log knows ", kMaxKnownDcs, " data components already, its limit");
+    }
+    parts_->known_dcs.push_back(dc);
+    appended = parts_->Append(RecordType::kKnownDc, EncodeKnownDcBody(dc));
+  }
+  return WaitDurable(appended.lsn, deadline);
+}
+
+Status RedoLog::CheckSpace(size_t bytes) const {
+  if (parts_->failure.failed())
+    return DEUT_ERROR(kUnavailable, "the redo log has failed: ", parts_->failure.status().ToString());
+  if (parts_->writer.stopping()) return DEUT_ERROR(kUnavailable, "the redo log is stopping");
+  if (!parts_->segments.disk_full()) return Status::Ok();
+  const uint64_t free = parts_->writer.segment_room() + parts_->segments.spare_bytes();
+  const uint64_t pending = tail().value - parts_->writer.consumed().value;
+  if (free >= pending + bytes + parts_->options.space_reserve_bytes) return Status::Ok();
+  return DEUT_ERROR(kResourceExhausted, "the disk of the redo log (", parts_->options.directory, ") is full: ", free,
+                    " bytes are left of what was allocated, ", pending, " of them are taken and ",
+                    parts_->options.space_reserve_bytes, " are kept in reserve")
+      .WithRetryAfter(kFullDiskRetryMs);
+}
+
+Status RedoLog::WaitDurable(Lsn lsn, Deadline deadline) {
+  return DurableWait(parts_->runtime, parts_->writer).Wait(lsn, deadline);
+}
+
+bool RedoLog::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter) {
+  return parts_->writer.NotifyWhenDurable(lsn, waiter);
+}
+
+Status RedoLog::EnsureReserved(Timestamp timestamp, Deadline deadline) {
+  return parts_->reservation.Ensure(timestamp, deadline);
+}
+
+Status RedoLog::AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline) {
+  if (redo_start.stable.size() > kMaxKnownDcs) {
+    return DEUT_ERROR(kInvalidArgument, "redo start with ", redo_start.stable.size(), " positions, at most ",
+                      kMaxKnownDcs, " are possible");
+  }
+  AppendResult appended;
+  {
+    MutexLock lock(parts_->mutex);
+    const Lsn least = std::max(parts_->redo_start.lsn, parts_->redo_start_logged);
+    if (redo_start.lsn < least || redo_start.lsn > durable()) {
+      return DEUT_ERROR(kInvalidArgument, "redo start ", redo_start.lsn.value, " lies outside of the last one, ",
+                        least.value, ", and the durable LSN, ", durable().value);
+    }
+    parts_->redo_start_logged = redo_start.lsn;
+    appended = parts_->Append(RecordType::kRedoStart, EncodeRedoStartBody(redo_start));
+  }
+  DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
+  {
+    MutexLock lock(parts_->mutex);
+    if (redo_start.lsn >= parts_->redo_start.lsn) parts_->redo_start = redo_start;
+  }
+  parts_->segments.TrimTo(redo_start.lsn, durable());
+  return Status::Ok();
+}
+
+RedoStart RedoLog::redo_start() const {
+  MutexLock lock(parts_->mutex);
+  return parts_->redo_start;
+}
+
+std::unique_ptr<LogReader> RedoLog::NewReader(Lsn from) {
+  return std::make_unique<Reader>(parts_->runtime, parts_->writer, parts_->NewSource(), parts_->NewSource(), from);
+}
+
+RedoLogCounters RedoLog::counters() const {
+  return RedoLogCounters{.records = parts_->writer.records(),
+                         .record_bytes = tail().value - parts_->base.value,
+                         .blocks = parts_->writer.blocks(),
+                         .block_bytes = parts_->writer.block_bytes(),
+                         .ring_waits = parts_->ring.waits(),
+                         .log_thread_sleeps = parts_->writer.sleeps(),
+                         .segments = parts_->segments.live_count(),
+                         .spare_segments = parts_->segments.spare_count(),
+                         .segments_recycled = parts_->segments.recycled(),
+                         .segments_removed = parts_->segments.removed(),
+                         .free_bytes = parts_->writer.segment_room() + parts_->segments.spare_bytes(),
+                         .undurable_bytes = tail().value - durable().value,
+                         .fills_from_ring = parts_->source_counters.from_ring.load(std::memory_order_relaxed),
+                         .fills_from_disk = parts_->source_counters.from_disk.load(std::memory_order_relaxed)};
+}
+
+}  // namespace deut::tc

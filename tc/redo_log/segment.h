@@ -1,0 +1,83 @@
+// Segment: one file of the redo log that is or was written to, with the stretch of LSNs it holds and a sparse index from LSNs to blocks.
+// States: spare (no LSN) -> open (first_lsn known; the log thread adds blocks) -> ended (end_lsn known) -> let go (SegmentSet).
+// Thread-safety: AddBlock and End by one thread (recovery, then the log thread); the rest by any thread. Readers keep a segment alive by
+// shared_ptr, also when its file has been removed.
+#ifndef TC_REDO_LOG_SEGMENT_H_
+#define TC_REDO_LOG_SEGMENT_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/io/storage.h"
+#include "tc/redo_log/block_format.h"
+
+namespace deut::tc {
+
+class Segment {
+ public:
+  // `of_this_life`: created by this process, so that no write of an earlier one can still be under way to it.
+  Segment(uint64_t number, std::unique_ptr<File> file, uint64_t bytes, bool of_this_life)
+      : number_(number), file_(std::move(file)), bytes_(bytes), of_this_life_(of_this_life) {}
+
+  uint64_t number() const { return number_; }
+  File& file() const { return *file_; }
+  uint64_t bytes() const { return bytes_; }
+  bool of_this_life() const { return of_this_life_; }
+
+  Lsn first_lsn() const { return first_lsn_; }
+  // One past the last record it holds, once that is known; before: the largest LSN.
+  Lsn end_lsn() const { return Lsn(end_lsn_.load(std::memory_order_acquire)); }
+
+  // REQUIRES: no other thread knows the segment yet.
+  void Begin(Lsn first_lsn) {
+    first_lsn_ = first_lsn;
+    index_ = std::make_unique<Entry[]>(kIndexEntries + 1);
+    index_[0] = Entry{first_lsn, kSegmentHeaderBytes};
+    indexed_.store(1, std::memory_order_release);
+  }
+
+  // A durable block that begins with `lsn` stands at `offset`; blocks come in order.
+  void AddBlock(Lsn lsn, uint64_t offset) {
+    const size_t count = indexed_.load(std::memory_order_relaxed);
+    if (offset < index_[count - 1].offset + bytes_ / kIndexEntries + 1) return;
+    index_[count] = Entry{lsn, offset};
+    indexed_.store(count + 1, std::memory_order_release);
+  }
+
+  void End(Lsn end_lsn) { end_lsn_.store(end_lsn.value, std::memory_order_release); }
+
+  // Where to start looking for `lsn`, which lies in [first_lsn, end_lsn): a block at or before it, and that block's first LSN.
+  std::pair<Lsn, uint64_t> Seek(Lsn lsn) const {
+    const Entry* const first = index_.get();
+    const Entry* const end = first + indexed_.load(std::memory_order_acquire);
+    const Entry* const after = std::upper_bound(first + 1, end, lsn, [](Lsn l, const Entry& e) { return l < e.lsn; });
+    return {after[-1].lsn, after[-1].offset};
+  }
+
+ private:
+  struct Entry {
+    Lsn lsn;
+    uint64_t offset = 0;
+  };
+  // Entries lie further apart than bytes_ / kIndexEntries, so there are never more than kIndexEntries + 1.
+  static constexpr size_t kIndexEntries = 512;
+
+  const uint64_t number_;
+  const std::unique_ptr<File> file_;
+  const uint64_t bytes_;
+  const bool of_this_life_;
+  Lsn first_lsn_;
+  std::atomic<uint64_t> end_lsn_{UINT64_MAX};
+  std::unique_ptr<Entry[]> index_;
+  std::atomic<size_t> indexed_{0};
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_SEGMENT_H_

@@ -1,0 +1,191 @@
+#include "tc/redo_log/segment_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/concat.h"
+
+namespace deut::tc {
+namespace {
+
+// How often allocation is tried again while the disk is full.
+constexpr Duration kFullDiskPause = milliseconds(100);
+
+}  // namespace
+
+SegmentSet::SegmentSet(SegmentSetOptions options, Runtime& runtime, Storage& storage,
+                       std::vector<std::shared_ptr<Segment>> live, uint64_t next_number, std::function<void()> on_spare,
+                       std::function<void(const Status&)> on_failure)
+    : options_(std::move(options)),
+      runtime_(runtime),
+      storage_(storage),
+      on_spare_(std::move(on_spare)),
+      on_failure_(std::move(on_failure)),
+      mutex_(runtime),
+      live_(live.begin(), live.end()),
+      next_number_(next_number) {}
+
+SegmentSet::~SegmentSet() { Stop(); }
+
+std::string SegmentSet::PathOf(uint64_t number) const { return Concat(options_.directory, "/", SegmentName(number)); }
+
+Result<std::unique_ptr<File>> SegmentSet::OpenFile(const std::string& path, bool create) {
+  return storage_.Open(
+      path, OpenOptions{.create = create, .exclusive = create, .writable = true, .direct = true, .sync_writes = true});
+}
+
+void SegmentSet::AddSpare(std::shared_ptr<Segment> segment) {
+  {
+    MutexLock lock(mutex_);
+    spares_.push_back(std::move(segment));
+    spare_count_.store(spares_.size(), std::memory_order_relaxed);
+  }
+  on_spare_();
+}
+
+Status SegmentSet::CreateSpare() {
+  DEUT_RETURN_IF_ERROR(Create(next_number_));
+  ++next_number_;
+  return Status::Ok();
+}
+
+Status SegmentSet::Create(uint64_t number) {
+  const std::string path = PathOf(number);
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<File> file, OpenFile(path, /*create=*/true));
+  Status allocated = file->Allocate(options_.segment_bytes);
+  if (allocated.ok()) allocated = file->Sync();
+  if (!allocated.ok()) {
+    file.reset();
+    // Half a file must neither keep the space nor stand in the way of the next attempt.
+    DEUT_RETURN_IF_ERROR(storage_.Remove(path));
+    DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
+    return allocated;
+  }
+  DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
+  AddSpare(std::make_shared<Segment>(number, std::move(file), options_.segment_bytes, /*of_this_life=*/true));
+  return Status::Ok();
+}
+
+Status SegmentSet::Recycle(const std::shared_ptr<Segment>& segment) {
+  const uint64_t number = next_number_;
+  DEUT_RETURN_IF_ERROR(storage_.Rename(PathOf(segment->number()), PathOf(number)));
+  DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<File> file, OpenFile(PathOf(number), /*create=*/false));
+  ++next_number_;
+  recycled_.fetch_add(1, std::memory_order_relaxed);
+  AddSpare(std::make_shared<Segment>(number, std::move(file), options_.segment_bytes, /*of_this_life=*/true));
+  return Status::Ok();
+}
+
+Result<bool> SegmentSet::TrimOne() {
+  std::shared_ptr<Segment> segment;
+  {
+    MutexLock lock(mutex_);
+    if (live_.size() < 2 || live_[1]->first_lsn() > trim_to_ || live_[1]->first_lsn() >= trim_durable_) return false;
+    segment = std::move(live_.front());
+    live_.pop_front();
+  }
+  // Nobody can find it any more; a reader that still has it reads on from the removed file.
+  const bool recycle = segment.use_count() == 1 && segment->of_this_life() &&
+                       segment->bytes() == options_.segment_bytes && spare_count() < options_.spares;
+  if (recycle) {
+    DEUT_RETURN_IF_ERROR(Recycle(segment));
+  } else {
+    DEUT_RETURN_IF_ERROR(storage_.Remove(PathOf(segment->number())));
+    DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
+    removed_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+Result<bool> SegmentSet::FillOne() {
+  if (spare_count() >= options_.spares) {
+    disk_full_.store(false, std::memory_order_relaxed);
+    return false;
+  }
+  const Status created = CreateSpare();
+  const bool full = created == ErrorCode::kResourceExhausted;
+  disk_full_.store(full, std::memory_order_relaxed);
+  if (full) return false;
+  DEUT_RETURN_IF_ERROR(created);
+  return true;
+}
+
+void SegmentSet::HelperLoop() {
+  while (!stopping_.load(std::memory_order_seq_cst)) {
+    const uint32_t seen = work_word_.load(std::memory_order_seq_cst);
+    Result<bool> worked = TrimOne();
+    if (worked.ok() && !*worked) worked = FillOne();
+    if (!worked.ok()) {
+      on_failure_(worked.status());
+      return;
+    }
+    if (*worked) continue;
+    runtime_.Wait(work_word_, seen, disk_full() ? runtime_.Now() + kFullDiskPause : kNoDeadline);
+  }
+}
+
+void SegmentSet::Notify() {
+  work_word_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.Wake(work_word_, 1);
+}
+
+void SegmentSet::Start() {
+  helper_ = runtime_.StartThread("log_segments", [this] { HelperLoop(); });
+}
+
+void SegmentSet::Stop() {
+  if (helper_ == nullptr) return;
+  stopping_.store(true, std::memory_order_seq_cst);
+  Notify();
+  helper_.reset();
+}
+
+std::shared_ptr<Segment> SegmentSet::TakeSpare() {
+  std::shared_ptr<Segment> segment;
+  {
+    MutexLock lock(mutex_);
+    if (spares_.empty()) return nullptr;
+    segment = std::move(spares_.front());
+    spares_.pop_front();
+    spare_count_.store(spares_.size(), std::memory_order_relaxed);
+  }
+  Notify();
+  return segment;
+}
+
+void SegmentSet::Open(std::shared_ptr<Segment> segment, Lsn first_lsn) {
+  segment->Begin(first_lsn);
+  MutexLock lock(mutex_);
+  if (!live_.empty()) live_.back()->End(first_lsn);
+  live_.push_back(std::move(segment));
+}
+
+std::shared_ptr<Segment> SegmentSet::Find(Lsn lsn) {
+  MutexLock lock(mutex_);
+  const auto after =
+      std::upper_bound(live_.begin(), live_.end(), lsn,
+                       [](Lsn l, const std::shared_ptr<Segment>& segment) { return l < segment->first_lsn(); });
+  return after == live_.begin() ? nullptr : after[-1];
+}
+
+void SegmentSet::TrimTo(Lsn redo_start, Lsn durable) {
+  {
+    MutexLock lock(mutex_);
+    trim_to_ = std::max(trim_to_, redo_start);
+    trim_durable_ = std::max(trim_durable_, durable);
+  }
+  Notify();
+}
+
+Lsn SegmentSet::first_lsn() {
+  MutexLock lock(mutex_);
+  return live_.empty() ? kFirstLsn : live_.front()->first_lsn();
+}
+
+uint64_t SegmentSet::live_count() {
+  MutexLock lock(mutex_);
+  return live_.size();
+}
+
+}  // namespace deut::tc

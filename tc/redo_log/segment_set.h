@@ -1,0 +1,106 @@
+// SegmentSet: the files of the redo log. A helper thread keeps spare segments allocated ahead of the log thread, and lets go of segments
+// below the redo start (S2): it makes spares of them, or removes them. None of that is on the way of a commit.
+//
+// Files are numbered without gaps, oldest first; the newest ones may be spares. Every create, rename and remove is followed by a sync of
+// the directory before the next step, so that after any crash the numbers have no gap. A segment of an earlier life is never
+// written to again: a write of the process that died could still be under way to it.
+// Disk full: the spares run down, disk_full() says so, the helper tries again until there is space (or trimming has given some back).
+// Thread-safety: all methods from any thread, save where one is named. The mutex is held for moments, once a segment, never over input or output.
+// Ownership: owns the segments together with readers that hold them; storage and runtime outlive it.
+#ifndef TC_REDO_LOG_SEGMENT_SET_H_
+#define TC_REDO_LOG_SEGMENT_SET_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "tc/redo_log/segment.h"
+
+namespace deut::tc {
+
+struct SegmentSetOptions {
+  std::string directory;
+  uint64_t segment_bytes = 0;
+  size_t spares = 0;
+};
+
+class SegmentSet {
+ public:
+  // `live` are the segments that recovery found, oldest first; all files with higher numbers are gone. `on_spare` is called whenever
+  // a spare was added, `on_failure` at the first error that is not want of space; both on the helper's thread.
+  SegmentSet(SegmentSetOptions options, Runtime& runtime, Storage& storage, std::vector<std::shared_ptr<Segment>> live,
+             uint64_t next_number, std::function<void()> on_spare, std::function<void(const Status&)> on_failure);
+  ~SegmentSet();
+
+  // Makes one spare on the calling thread, before Start. RESOURCE_EXHAUSTED: no space.
+  Status CreateSpare();
+  void Start();
+  void Stop();
+
+  // --- The log thread.
+  // The next spare, or null if there is none yet.
+  std::shared_ptr<Segment> TakeSpare();
+  // `segment` (from TakeSpare) holds what comes from `first_lsn` on; its predecessor ends there.
+  void Open(std::shared_ptr<Segment> segment, Lsn first_lsn);
+
+  // --- Anyone.
+  // The segment with the record at `lsn`; null if it was let go. REQUIRES: lsn is below the durable LSN.
+  std::shared_ptr<Segment> Find(Lsn lsn);
+  // Everything below `redo_start` may go; what holds records beyond `durable`, or the newest durable segment header, stays.
+  void TrimTo(Lsn redo_start, Lsn durable);
+  Lsn first_lsn();
+
+  // No space for a spare was left at the last attempt.
+  bool disk_full() const { return disk_full_.load(std::memory_order_relaxed); }
+  uint64_t spare_bytes() const {
+    return spare_count_.load(std::memory_order_relaxed) * (options_.segment_bytes - kSegmentHeaderBytes);
+  }
+  uint64_t spare_count() const { return spare_count_.load(std::memory_order_relaxed); }
+  uint64_t live_count();
+  uint64_t recycled() const { return recycled_.load(std::memory_order_relaxed); }
+  uint64_t removed() const { return removed_.load(std::memory_order_relaxed); }
+
+ private:
+  void HelperLoop();
+  void Notify();
+  // One round of work. True if something was done.
+  Result<bool> TrimOne();
+  Result<bool> FillOne();
+  Status Create(uint64_t number);
+  Status Recycle(const std::shared_ptr<Segment>& segment);
+  Result<std::unique_ptr<File>> OpenFile(const std::string& path, bool create);
+  void AddSpare(std::shared_ptr<Segment> segment);
+  std::string PathOf(uint64_t number) const;
+
+  const SegmentSetOptions options_;
+  Runtime& runtime_;
+  Storage& storage_;
+  const std::function<void()> on_spare_;
+  const std::function<void(const Status&)> on_failure_;
+
+  Mutex mutex_;
+  std::deque<std::shared_ptr<Segment>> live_ DEUT_GUARDED_BY(mutex_);    // oldest first; the last one is open
+  std::deque<std::shared_ptr<Segment>> spares_ DEUT_GUARDED_BY(mutex_);  // by number
+  Lsn trim_to_ DEUT_GUARDED_BY(mutex_);
+  Lsn trim_durable_ DEUT_GUARDED_BY(mutex_);
+
+  uint64_t next_number_;  // the helper's; before Start, the opener's
+  std::atomic<uint32_t> work_word_{0};
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> disk_full_{false};
+  std::atomic<uint64_t> spare_count_{0}, recycled_{0}, removed_{0};
+  std::unique_ptr<Thread> helper_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_SEGMENT_SET_H_

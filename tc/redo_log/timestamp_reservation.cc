@@ -1,0 +1,49 @@
+#include "tc/redo_log/timestamp_reservation.h"
+
+#include <string>
+
+#include "common/testing/test_points.h"
+#include "tc/redo_log/record_codec.h"
+
+namespace deut::tc {
+
+Status TimestampReservation::EnsureSlowly(Timestamp timestamp, Deadline deadline) {
+  for (;;) {
+    const uint32_t seen = changed_.load(std::memory_order_seq_cst);
+    const uint64_t limit = durable_.load(std::memory_order_seq_cst);
+    if (timestamp.value + block_ / 2 >= limit) Request(limit);
+    if (timestamp.value < limit || DEUT_OMITTED("D3.reserve_first")) return Status::Ok();
+    if (failed_.load(std::memory_order_seq_cst)) return failure_;
+    if (!runtime_.Wait(changed_, seen, deadline)) {
+      return DEUT_ERROR(kDeadlineExceeded, "the reservation of timestamps from ", limit, " on is not durable yet");
+    }
+  }
+}
+
+void TimestampReservation::Request(uint64_t limit) {
+  for (;;) {
+    uint64_t expected = requested_.load(std::memory_order_seq_cst);
+    if (expected != limit) return;  // a block is under way already
+    DEUT_POINT("redo_log.reservation.before_cas");
+    if (!DEUT_CAS_FAILS("redo_log.reservation.cas") &&
+        requested_.compare_exchange_strong(expected, limit + block_, std::memory_order_seq_cst)) {
+      break;
+    }
+  }
+  const BytesBody body{EncodeTimestampBody(Timestamp(limit + block_))};
+  const Lsn lsn = ring_.Append(MakeRecordWord(RecordType::kReserveTimestamps, body.Bytes()), body);
+  if (writer_.NotifyWhenDurable(lsn, this)) OnDurable(Status::Ok());
+}
+
+void TimestampReservation::OnDurable(const Status& status) {
+  if (status.ok()) {
+    durable_.store(requested_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  } else {
+    failure_ = status;
+    failed_.store(true, std::memory_order_seq_cst);
+  }
+  changed_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(changed_);
+}
+
+}  // namespace deut::tc

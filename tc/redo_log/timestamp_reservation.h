@@ -1,0 +1,58 @@
+// TimestampReservation: which timestamps may be drawn (D3). They are reserved in the log durably, in blocks, before any of a block is drawn;
+// a restart begins above the highest reservation, so that no two transactions ever have the same timestamp.
+//
+// States: durable == requested (nothing under way) -> requested = durable + block (compare-and-swap; the winner appends the record and
+// registers itself, losers have nothing to do) -> durable = requested (log thread). The next block is asked for when half of the last is used.
+// Thread-safety: Ensure from any thread, latch-free; it waits only when the log is slower than half a block of timestamps.
+#ifndef TC_REDO_LOG_TIMESTAMP_RESERVATION_H_
+#define TC_REDO_LOG_TIMESTAMP_RESERVATION_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "tc/redo_log/durability_waiter.h"
+#include "tc/redo_log/log_ring.h"
+#include "tc/redo_log/log_writer.h"
+
+namespace deut::tc {
+
+class TimestampReservation final : private DurabilityWaiter {
+ public:
+  // Everything below `durable_limit` is reserved.
+  TimestampReservation(Runtime& runtime, LogRing& ring, LogWriter& writer, uint64_t block, Timestamp durable_limit)
+      : runtime_(runtime),
+        ring_(ring),
+        writer_(writer),
+        block_(block),
+        durable_(durable_limit.value),
+        requested_(durable_limit.value) {}
+
+  // As RedoLog::EnsureReserved.
+  Status Ensure(Timestamp timestamp, Deadline deadline) {
+    if (timestamp.value + block_ / 2 < durable_.load(std::memory_order_seq_cst)) [[likely]]
+      return Status::Ok();
+    return EnsureSlowly(timestamp, deadline);
+  }
+
+ private:
+  Status EnsureSlowly(Timestamp timestamp, Deadline deadline);
+  void Request(uint64_t limit);
+  void OnDurable(const Status& status) override;
+
+  Runtime& runtime_;
+  LogRing& ring_;
+  LogWriter& writer_;
+  const uint64_t block_;
+  std::atomic<uint64_t> durable_;
+  std::atomic<uint64_t> requested_;
+  std::atomic<uint32_t> changed_{0};  // futex word: raised with every answer of the log
+  std::atomic<bool> failed_{false};
+  Status failure_;  // written before failed_
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_TIMESTAMP_RESERVATION_H_
