@@ -19,7 +19,7 @@ bool BulkScan::Interrupted(const Status& status) {
   return true;
 }
 
-Status BulkScan::Reopen(Deadline deadline) {
+Status BulkScan::Open(Deadline deadline) {
   for (;;) {
     DcGate::Pass pass;
     DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
@@ -48,7 +48,7 @@ Status BulkScan::Grant(std::string_view bound, uint64_t bytes) {
 
 Status BulkScan::Next(ScanBatch* batch, Deadline deadline) {
   for (;;) {
-    if (stream_ == nullptr) DEUT_RETURN_IF_ERROR(Reopen(deadline));
+    if (stream_ == nullptr) DEUT_RETURN_IF_ERROR(Open(deadline));
     Status status = stream_->Next(batch, deadline);
     if (status.ok()) return Deliver(*batch);
     if (!Interrupted(status)) return status;

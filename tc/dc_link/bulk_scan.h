@@ -22,9 +22,14 @@ class DcGate;
 
 class BulkScan {
  public:
+  // Use DcLink::OpenScan. `sender` is without an incarnation, which comes from the gate.
+  BulkScan(DataComponent& dc, DcGate& gate, Sender sender, ScanSpec spec);
   ~BulkScan();
   BulkScan(const BulkScan&) = delete;
   BulkScan& operator=(const BulkScan&) = delete;
+
+  // Opens a stream for what is left of the range, behind the gate, and grants it what is left of the grants. Next does so by itself.
+  Status Open(Deadline deadline);
 
   // As ScanStream::Grant: up to the key `bound` (empty = to the end of the range), and `bytes` more of answer. Never waits.
   // REQUIRES: raised and gathered up to `bound` (S4); bounds only move forward.
@@ -35,12 +40,6 @@ class BulkScan {
   Status Next(ScanBatch* batch, Deadline deadline);
 
  private:
-  friend class DcLink;
-  // `sender` without an incarnation, which comes from the gate.
-  BulkScan(DataComponent& dc, DcGate& gate, Sender sender, ScanSpec spec);
-
-  // Opens a stream for what is left of the range, behind the gate, and grants what is left of the grants.
-  Status Reopen(Deadline deadline);
   // The stream's status says that the connection or this life of the DC is gone: drops the stream.
   bool Interrupted(const Status& status);
   // Checks the batch and takes it off what is left. CORRUPTION if it does not speak for a next stretch inside the grant.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/dc_link/position_text.h"
 

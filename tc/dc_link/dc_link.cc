@@ -79,6 +79,7 @@ void DcLink::Impl::Submit(absl::Span<DataRequest* const> requests, DcGate::Pass 
     request->answer.Clear();
     request->answered_by = DcIncarnation{0};
     request->done.Reset();
+    request->listener = nullptr;  // this thread waits
   }
   dc_.Submit(requests);
 }
@@ -199,8 +200,8 @@ Status DcLink::WaitCaughtUp(Deadline deadline) { return impl_->gate_.WaitCaughtU
 Status DcLink::Read(absl::Span<DataRequest* const> requests, Deadline deadline) { return impl_->Read(requests, deadline); }
 
 Result<std::unique_ptr<BulkScan>> DcLink::OpenScan(const ScanSpec& spec, Deadline deadline) {
-  std::unique_ptr<BulkScan> scan(new BulkScan(impl_->dc_, impl_->gate_, impl_->sender_, spec));
-  DEUT_RETURN_IF_ERROR(scan->Reopen(deadline));
+  auto scan = std::make_unique<BulkScan>(impl_->dc_, impl_->gate_, impl_->sender_, spec);
+  DEUT_RETURN_IF_ERROR(scan->Open(deadline));
   return scan;
 }
 

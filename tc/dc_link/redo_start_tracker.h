@@ -20,7 +20,6 @@
 #include <optional>
 
 #include "common/base/ids.h"
-#include "tc/dc_link/active_floor_source.h"
 
 namespace deut::tc {
 

@@ -1,0 +1,181 @@
+#include "tc/dc_link/dc_gate.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/runtime/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tc/dc_link/change_word.h"
+
+namespace deut::tc {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr Position EndOf(uint64_t commit) { return Position{Lsn{commit}, UINT32_MAX}; }
+
+class DcGateTest : public ::testing::Test {
+ protected:
+  uint64_t Meet(uint64_t life, Position applied) {
+    HelloAnswer hello;
+    hello.dc = DcId{3};
+    hello.incarnation = DcIncarnation{life};
+    hello.applied = applied;
+    return gate_.StartSession(hello);
+  }
+  void Ack(uint64_t life, Position applied) {
+    ApplyAck ack;
+    ack.incarnation = DcIncarnation{life};
+    ack.applied = applied;
+    gate_.OnAck(ack);
+  }
+  bool open() const { return gate_.pass().open(); }
+  Deadline Soon() { return RealRuntime().Now() + milliseconds(5); }
+
+  ChangeWord changes_{RealRuntime()};
+  std::vector<std::string> fatal_;
+  DcGate gate_{RealRuntime(), changes_, "dc-under-test", [this](const Status& s) { fatal_.push_back(s.ToString()); }};
+};
+
+TEST_F(DcGateTest, X4OpensOnlyWhenTheRecoveredLogIsApplied) {
+  Meet(1, EndOf(10));
+  EXPECT_FALSE(open()) << "the end of the recovered log is not known yet";
+  gate_.SetStartTarget(EndOf(50));
+  EXPECT_FALSE(open());
+  const Status status = gate_.WaitCaughtUp(Soon());
+  EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(status.ToString(), HasSubstr("dc-under-test (id 3, incarnation 1) has applied 10/end of 50/end"));
+  Ack(1, Position{Lsn{50}, 3});
+  EXPECT_FALSE(open()) << "not its last update";
+  Ack(1, EndOf(50));
+  EXPECT_TRUE(open());
+  EXPECT_TRUE(gate_.WaitCaughtUp(Soon()).ok());
+}
+
+// X3: the TC sent up to 100 and heard of 40. The DC may have applied all of it, and a reader may have seen it there.
+TEST_F(DcGateTest, X3ANewLifeMustHaveAllThatWasEverSent) {
+  Meet(1, Position{});
+  gate_.SetStartTarget(Position{});
+  EXPECT_TRUE(open());
+  gate_.RaiseEverSent(EndOf(100));
+  Ack(1, EndOf(40));
+  Meet(2, EndOf(20));
+  EXPECT_EQ(gate_.applied(), EndOf(20));
+  EXPECT_FALSE(open());
+  Ack(2, EndOf(40));
+  EXPECT_FALSE(open()) << "what was acknowledged is not enough";
+  DcGate::Pass pass;
+  const Status status = gate_.WaitOpen(Soon(), &pass);
+  EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(status.ToString(), HasSubstr("40/end of 100/end"));
+  Ack(2, EndOf(100));
+  EXPECT_TRUE(open());
+  EXPECT_EQ(gate_.pass().incarnation, DcIncarnation{2});
+}
+
+// Two lives, and an acknowledgement of the first that was long under way.
+TEST_F(DcGateTest, X3ALateAcknowledgementOfAnEarlierLifeIsDropped) {
+  Meet(1, Position{});
+  gate_.SetStartTarget(Position{});
+  gate_.RaiseEverSent(EndOf(100));
+  Meet(2, Position{});
+  Ack(1, EndOf(100));
+  EXPECT_EQ(gate_.applied(), Position{});
+  EXPECT_FALSE(open());
+  EXPECT_EQ(gate_.state().dropped_acks, 1u);
+  Ack(2, EndOf(100));
+  EXPECT_TRUE(open());
+}
+
+TEST_F(DcGateTest, WhatWasSentToTheSameLifeDoesNotCloseIt) {
+  const uint64_t first = Meet(1, Position{});
+  gate_.SetStartTarget(Position{});
+  gate_.RaiseEverSent(EndOf(100));
+  gate_.Lost(first, DEUT_ERROR(kUnavailable, "a cable"));
+  EXPECT_FALSE(open());
+  EXPECT_THAT(gate_.state().text, HasSubstr("a cable"));
+  Meet(1, EndOf(60));
+  EXPECT_TRUE(open()) << "its answers hold what it has applied, and the rest is still in the TC";
+  EXPECT_EQ(gate_.applied(), EndOf(60));
+}
+
+TEST_F(DcGateTest, AReportOfAnEarlierSessionChangesNothing) {
+  const uint64_t first = Meet(1, Position{});
+  gate_.SetStartTarget(Position{});
+  gate_.Lost(first, DEUT_ERROR(kUnavailable, "gone"));
+  const uint64_t second = Meet(1, Position{});
+  EXPECT_TRUE(gate_.Interrupts(DEUT_ERROR(kUnavailable, "late"), first));
+  EXPECT_TRUE(open());
+  EXPECT_TRUE(gate_.Live(second));
+  EXPECT_TRUE(gate_.Interrupts(DEUT_ERROR(kWrongIncarnation, "now"), second));
+  EXPECT_FALSE(open());
+  EXPECT_FALSE(gate_.Interrupts(DEUT_ERROR(kNotFound, "no table"), second));
+}
+
+TEST_F(DcGateTest, X5FencedIsFinal) {
+  const uint64_t session = Meet(1, Position{});
+  gate_.SetStartTarget(Position{});
+  EXPECT_TRUE(gate_.Interrupts(DEUT_ERROR(kFenced, "another TC"), session));
+  EXPECT_TRUE(gate_.finished());
+  EXPECT_FALSE(open());
+  gate_.Fail(DEUT_ERROR(kFenced, "again"));
+  ASSERT_EQ(fatal_.size(), 1u);
+  EXPECT_THAT(fatal_[0], HasSubstr("another TC"));
+  Meet(2, Position{});
+  EXPECT_FALSE(open());
+  DcGate::Pass pass;
+  EXPECT_EQ(gate_.WaitOpen(kNoDeadline, &pass).code(), ErrorCode::kFenced);
+  EXPECT_EQ(gate_.WaitApplied(EndOf(9), kNoDeadline).code(), ErrorCode::kFenced);
+  EXPECT_EQ(gate_.WaitCaughtUp(kNoDeadline).code(), ErrorCode::kFenced);
+}
+
+TEST_F(DcGateTest, AnAcknowledgementOfWhatWasNeverSentEndsTheSession) {
+  const uint64_t session = Meet(1, Position{});
+  gate_.SetStartTarget(Position{});
+  gate_.RaiseEverSent(EndOf(100));
+  Ack(1, EndOf(101));
+  EXPECT_FALSE(gate_.Live(session));
+  EXPECT_EQ(gate_.applied(), Position{});
+  EXPECT_EQ(gate_.last_error().code(), ErrorCode::kCorruption);
+}
+
+TEST_F(DcGateTest, WaitersAreWoken) {
+  std::atomic<int> through{0};
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.push_back(RealRuntime().StartThread("gate-reader", [&] {
+      DcGate::Pass pass;
+      if (gate_.WaitOpen(kNoDeadline, &pass).ok() && pass.incarnation == DcIncarnation{1}) ++through;
+    }));
+    threads.push_back(RealRuntime().StartThread("gate-applied", [&] {
+      if (gate_.WaitApplied(EndOf(70), kNoDeadline).ok()) ++through;
+    }));
+    threads.push_back(RealRuntime().StartThread("gate-start", [&] {
+      if (gate_.WaitCaughtUp(kNoDeadline).ok()) ++through;
+    }));
+  }
+  Meet(1, Position{});
+  gate_.SetStartTarget(EndOf(50));
+  gate_.RaiseEverSent(EndOf(70));
+  Ack(1, EndOf(50));
+  Ack(1, EndOf(70));
+  threads.clear();
+  EXPECT_EQ(through, 9);
+}
+
+TEST_F(DcGateTest, StopReleasesWaiters) {
+  auto thread = RealRuntime().StartThread("gate-stop", [&] {
+    DcGate::Pass pass;
+    EXPECT_EQ(gate_.WaitOpen(kNoDeadline, &pass).code(), ErrorCode::kUnavailable);
+  });
+  gate_.Stop();
+  thread.reset();
+  EXPECT_TRUE(fatal_.empty()) << "stopping is not a failure";
+}
+
+}  // namespace
+}  // namespace deut::tc

@@ -1,0 +1,496 @@
+#include "tc/dc_link/fake_data_component.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr uint64_t kLifeOffset = 100;  // incarnations are not small numbers that could be confused with counts
+
+}  // namespace
+
+class FakeDataComponent::Stream final : public ApplyLogStream {
+ public:
+  Stream(FakeDataComponent& dc, ApplyLogListener* listener) : dc_(dc), listener_(listener) {}
+  ~Stream() override {
+    MutexLock lock(dc_.mutex_);
+    if (dc_.stream_ == this) dc_.CloseStreamLocked(DEUT_ERROR(kCancelled, "the stream was destroyed"));
+  }
+
+  Status Send(const LogBatch& batch, Deadline) override {
+    MutexLock lock(dc_.mutex_);
+    if (dc_.stream_ != this) return DEUT_ERROR(kUnavailable, "the stream is closed");
+    ++dc_.counts_.batches;
+    dc_.queue_.push_back(batch);
+    dc_.changes_.Bump();
+    return Status::Ok();
+  }
+
+  ApplyLogListener* listener() { return listener_; }
+
+ private:
+  FakeDataComponent& dc_;
+  ApplyLogListener* const listener_;
+};
+
+// Reads the map when Next is called, only inside the grant (S4).
+class FakeDataComponent::Scan final : public ScanStream {
+ public:
+  Scan(FakeDataComponent& dc, DcIncarnation life, ScanSpec spec) : dc_(dc), life_(life), spec_(std::move(spec)) {}
+
+  Status Grant(std::string_view bound, uint64_t bytes) override {
+    MutexLock lock(dc_.mutex_);
+    DEUT_RETURN_IF_ERROR(CheckLifeLocked());
+    granted_ = true;
+    bound_ = bound;
+    bytes_ += bytes;
+    return Status::Ok();
+  }
+
+  Status Next(ScanBatch* batch, Deadline deadline) override {
+    for (;;) {
+      const uint32_t seen = dc_.changes_.seen();
+      {
+        MutexLock lock(dc_.mutex_);
+        DEUT_RETURN_IF_ERROR(CheckLifeLocked());
+        if (granted_ && bytes_ > 0 && !dc_.hold_reads_) {
+          NextLocked(batch);
+          return Status::Ok();
+        }
+      }
+      if (!dc_.changes_.Wait(seen, deadline)) return DEUT_ERROR(kDeadlineExceeded, "nothing granted is left");
+    }
+  }
+
+ private:
+  Status CheckLifeLocked() const DEUT_REQUIRES(dc_.mutex_) {
+    if (!dc_.alive_) return DEUT_ERROR(kUnavailable, "the DC is down");
+    if (dc_.lives_ + kLifeOffset != life_.value) return DEUT_ERROR(kWrongIncarnation, "the scan's DC has ended");
+    return Status::Ok();
+  }
+
+  void NextLocked(ScanBatch* batch) DEUT_REQUIRES(dc_.mutex_) {
+    batch->records.Clear();
+    const bool ascending = spec_.direction == Direction::kAscending;
+    KeyRange granted = spec_.range;
+    bool whole = bound_.empty();
+    if (ascending) {
+      whole = whole || (!granted.high.empty() && bound_ >= granted.high);
+      if (!whole) granted.high = bound_;
+    } else {
+      whole = whole || bound_ <= granted.low;
+      if (!whole) granted.low = bound_;
+    }
+    const uint64_t limit = std::min<uint64_t>(spec_.batch_bytes, bytes_);
+    dc_.ScanInto(dc_.memory_, spec_.table, granted.low, granted.high, spec_.direction, 0, limit, &batch->records, &batch->complete,
+                 &batch->covered);
+    if (batch->complete && !whole) {
+      batch->complete = false;
+      batch->covered = bound_;
+    }
+    bytes_ -= std::min<uint64_t>(bytes_, batch->records.bytes().size());
+    (ascending ? spec_.range.low : spec_.range.high) = batch->covered;
+  }
+
+  FakeDataComponent& dc_;
+  const DcIncarnation life_;
+  ScanSpec spec_;
+  bool granted_ = false;
+  std::string bound_;
+  uint64_t bytes_ = 0;
+};
+
+FakeDataComponent::FakeDataComponent(Runtime& runtime, DcId id) : runtime_(runtime), id_(id), changes_(runtime), mutex_(runtime) {
+  thread_ = runtime_.StartThread("fake-dc", [this] { Work(); });
+}
+
+FakeDataComponent::~FakeDataComponent() {
+  Kill();
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    changes_.Bump();
+  }
+  thread_.reset();
+}
+
+void FakeDataComponent::Start() {
+  MutexLock lock(mutex_);
+  DEUT_CHECK(!alive_);
+  alive_ = true;
+  ++lives_;
+  memory_ = stable_;
+  changes_.Bump();
+}
+
+void FakeDataComponent::Kill() {
+  MutexLock lock(mutex_);
+  if (!alive_) return;
+  alive_ = false;
+  CloseStreamLocked(DEUT_ERROR(kUnavailable, "the DC went away"));
+  for (DataRequest* request : held_reads_) {
+    request->status = DEUT_ERROR(kUnavailable, "the DC went away");
+    request->Finish(runtime_);
+  }
+  held_reads_.clear();
+  changes_.Bump();
+}
+
+void FakeDataComponent::MakeStable() {
+  MutexLock lock(mutex_);
+  stable_ = memory_;
+  AckLocked();
+}
+
+void FakeDataComponent::LoseStable(Position left) {
+  MutexLock lock(mutex_);
+  stable_ = Image{};
+  stable_.applied = left;
+}
+
+void FakeDataComponent::HoldApply(bool hold) {
+  MutexLock lock(mutex_);
+  hold_apply_ = hold;
+  changes_.Bump();
+}
+
+void FakeDataComponent::HoldAcks(bool hold) {
+  MutexLock lock(mutex_);
+  hold_acks_ = hold;
+}
+
+void FakeDataComponent::DeliverHeldAcks() {
+  MutexLock lock(mutex_);
+  for (const ApplyAck& ack : held_acks_) {
+    if (stream_ != nullptr) stream_->listener()->OnAck(ack);
+  }
+  held_acks_.clear();
+}
+
+void FakeDataComponent::LoseAcks(bool lose) {
+  MutexLock lock(mutex_);
+  lose_acks_ = lose;
+}
+
+void FakeDataComponent::DuplicateAcks(bool duplicate) {
+  MutexLock lock(mutex_);
+  duplicate_acks_ = duplicate;
+}
+
+void FakeDataComponent::HoldReads(bool hold) {
+  MutexLock lock(mutex_);
+  hold_reads_ = hold;
+  if (!hold) {
+    for (DataRequest* request : held_reads_) AnswerLocked(request);
+    held_reads_.clear();
+  }
+  changes_.Bump();
+}
+
+void FakeDataComponent::AnswerReadsAs(DcIncarnation other) {
+  MutexLock lock(mutex_);
+  answer_as_ = other;
+}
+
+void FakeDataComponent::BreakStream(const Status& status) {
+  MutexLock lock(mutex_);
+  CloseStreamLocked(status);
+}
+
+void FakeDataComponent::SendFalseAck(const ApplyAck& ack) {
+  MutexLock lock(mutex_);
+  if (stream_ != nullptr) stream_->listener()->OnAck(ack);
+}
+
+void FakeDataComponent::set_free_bytes(uint64_t bytes) {
+  MutexLock lock(mutex_);
+  free_bytes_ = bytes;
+}
+
+void FakeDataComponent::set_extra_applied(Position applied) {
+  MutexLock lock(mutex_);
+  extra_applied_ = applied;
+}
+
+void FakeDataComponent::OnEntry(std::function<void(const LogEntryView&)> observer) {
+  MutexLock lock(mutex_);
+  on_entry_ = std::move(observer);
+}
+
+FakeDataComponent::Counts FakeDataComponent::counts() {
+  MutexLock lock(mutex_);
+  return counts_;
+}
+
+std::vector<FakeDataComponent::Seen> FakeDataComponent::seen() {
+  MutexLock lock(mutex_);
+  return seen_;
+}
+
+Position FakeDataComponent::applied() {
+  MutexLock lock(mutex_);
+  return memory_.applied;
+}
+
+DcIncarnation FakeDataComponent::incarnation() {
+  MutexLock lock(mutex_);
+  return DcIncarnation{lives_ + kLifeOffset};
+}
+
+std::optional<std::string> FakeDataComponent::Get(TableId table, const std::string& key) {
+  MutexLock lock(mutex_);
+  const auto found = memory_.records.find(Key(table.value, key));
+  if (found == memory_.records.end() || found->second.tombstone) return std::nullopt;
+  return found->second.value;
+}
+
+size_t FakeDataComponent::records() {
+  MutexLock lock(mutex_);
+  return memory_.records.size();
+}
+
+bool FakeDataComponent::WaitUntil(const std::function<bool()>& condition, Duration limit) {
+  const Deadline deadline = runtime_.Now() + limit;
+  for (;;) {
+    const uint32_t seen = changes_.seen();
+    if (condition()) return true;
+    if (runtime_.Now() >= deadline) return false;
+    // The condition may speak of more than this object: look again now and then.
+    changes_.Wait(seen, std::min(deadline, runtime_.Now() + milliseconds(2)));
+  }
+}
+
+Status FakeDataComponent::CheckSenderLocked(const Sender& sender) {
+  if (!alive_) return DEUT_ERROR(kUnavailable, "the DC is down");
+  if (sender.epoch < epoch_ || (sender.epoch == epoch_ && sender.nonce != nonce_)) {
+    ++counts_.refused;
+    return DEUT_ERROR(kFenced, "epoch ", sender.epoch.value, " was fenced by ", epoch_.value);
+  }
+  if (sender.incarnation.value != lives_ + kLifeOffset) {
+    return DEUT_ERROR(kWrongIncarnation, "meant for ", sender.incarnation.value, ", this is ", lives_ + kLifeOffset);
+  }
+  return Status::Ok();
+}
+
+Result<HelloAnswer> FakeDataComponent::Hello(const HelloRequest& request, Deadline) {
+  MutexLock lock(mutex_);
+  ++counts_.hellos;
+  changes_.Bump();
+  if (!alive_) return DEUT_ERROR(kUnavailable, "the DC is down");
+  if (request.epoch < epoch_ || (request.epoch == epoch_ && request.nonce != nonce_)) {
+    ++counts_.refused;
+    return DEUT_ERROR(kFenced, "epoch ", request.epoch.value, " was fenced by ", epoch_.value);
+  }
+  if (request.epoch > epoch_) {  // X5: drains what lower epochs have in flight
+    for (const LogBatch& batch : queue_) ApplyLocked(batch);
+    queue_.clear();
+    CloseStreamLocked(DEUT_ERROR(kFenced, "epoch ", request.epoch.value, " has taken over"));
+  }
+  epoch_ = request.epoch;
+  nonce_ = request.nonce;
+  HelloAnswer answer;
+  answer.dc = id_;
+  answer.incarnation = DcIncarnation{lives_ + kLifeOffset};
+  answer.applied = std::max(memory_.applied, extra_applied_);
+  answer.stable = stable_.applied;
+  answer.free_bytes = free_bytes_;
+  for (const auto& [id, name] : memory_.tables) answer.tables.push_back(TableInfo{TableId{id}, name});
+  return answer;
+}
+
+void FakeDataComponent::Submit(absl::Span<DataRequest* const> requests) {
+  MutexLock lock(mutex_);
+  for (DataRequest* request : requests) {
+    ++counts_.reads;
+    if (hold_reads_ && alive_) {
+      held_reads_.push_back(request);
+    } else {
+      AnswerLocked(request);
+    }
+  }
+  changes_.Bump();
+}
+
+void FakeDataComponent::AnswerLocked(DataRequest* request) {
+  request->status = CheckSenderLocked(request->sender);
+  request->answered_by = DcIncarnation{lives_ + kLifeOffset};
+  if (request->status.ok() && answer_as_.value != 0) {
+    request->answered_by = answer_as_;
+  } else if (request->status.ok() && request->kind == DataRequest::Kind::kScan) {
+    ScanInto(memory_, request->table, request->low, request->high, request->direction, request->limit_records, request->limit_bytes,
+             &request->answer, &request->complete, &request->covered);
+  } else if (request->status.ok()) {
+    const auto found = memory_.records.find(Key(request->table.value, request->key));
+    if (found != memory_.records.end() && !found->second.tombstone) {
+      request->answer.Append(request->key, found->second.value, found->second.version.value_or(memory_.flat));
+    }
+  }
+  request->Finish(runtime_);
+}
+
+void FakeDataComponent::Abandon(DataRequest* request) {
+  MutexLock lock(mutex_);
+  std::erase(held_reads_, request);
+}
+
+void FakeDataComponent::ScanInto(const Image& image, TableId table, std::string_view low, std::string_view high, Direction direction,
+                                 uint64_t limit_records, uint64_t limit_bytes, RecordBatch* records, bool* complete,
+                                 std::string* covered) {
+  const bool ascending = direction == Direction::kAscending;
+  auto begin = image.records.lower_bound(Key(table.value, low));
+  auto end = high.empty() ? image.records.lower_bound(Key(table.value + 1, "")) : image.records.lower_bound(Key(table.value, high));
+  *complete = false;
+  while (begin != end) {
+    const auto at = ascending ? begin : std::prev(end);
+    const Record& record = at->second;
+    if (!record.tombstone) {
+      const bool full = (limit_records != 0 && records->size() >= limit_records) || records->bytes().size() >= limit_bytes;
+      if (full && !records->empty()) return;
+      records->Append(at->first.second, record.value, record.version.value_or(image.flat));
+    }
+    // Ascending: everything below the next key is spoken for; descending: everything from this key on.
+    *covered = ascending ? at->first.second + '\0' : at->first.second;
+    if (ascending) {
+      ++begin;
+    } else {
+      end = at;
+    }
+  }
+  *complete = true;
+}
+
+Result<std::unique_ptr<ScanStream>> FakeDataComponent::OpenScan(const Sender& sender, const ScanSpec& spec, Deadline) {
+  MutexLock lock(mutex_);
+  ++counts_.scans;
+  DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
+  return std::unique_ptr<ScanStream>(new Scan(*this, sender.incarnation, spec));
+}
+
+Result<std::unique_ptr<ApplyLogStream>> FakeDataComponent::OpenApplyLog(const Sender& sender, ApplyLogListener* listener, Deadline) {
+  MutexLock lock(mutex_);
+  ++counts_.streams;
+  DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
+  CloseStreamLocked(DEUT_ERROR(kCancelled, "another stream took its place"));
+  auto stream = std::make_unique<Stream>(*this, listener);
+  stream_ = stream.get();
+  return std::unique_ptr<ApplyLogStream>(std::move(stream));
+}
+
+void FakeDataComponent::CloseStreamLocked(const Status& status) {
+  queue_.clear();
+  if (stream_ == nullptr) return;
+  std::exchange(stream_, nullptr)->listener()->OnClosed(status);
+}
+
+void FakeDataComponent::ApplyLocked(const LogBatch& batch) {
+  Status valid = batch.Validate();
+  if (valid.ok() && batch.from > memory_.applied) {
+    ++counts_.gaps;
+    valid = DEUT_ERROR(kPositionGap, "a batch does not join on");
+  }
+  if (!valid.ok()) {
+    CloseStreamLocked(valid);
+    return;
+  }
+  for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) ApplyEntryLocked(it.entry());
+  memory_.applied = std::max(memory_.applied, batch.to);
+}
+
+void FakeDataComponent::ApplyEntryLocked(const LogEntryView& entry) {
+  if (on_entry_) on_entry_(entry);
+  seen_.push_back(Seen{entry.kind, entry.position, entry.timestamp, std::string(entry.key)});
+  if (entry.kind == LogEntryKind::kLowWater) {
+    // X1: everything of the one page below C loses its own version; flat rises to the highest dropped, never to C.
+    for (auto it = memory_.records.begin(); it != memory_.records.end();) {
+      Record& record = it->second;
+      if (record.version && record.version->timestamp < entry.timestamp) {
+        memory_.flat = std::max(memory_.flat, *record.version);
+        record.version.reset();
+      }
+      it = record.tombstone && !record.version ? memory_.records.erase(it) : std::next(it);
+    }
+    return;
+  }
+  if (entry.kind == LogEntryKind::kCreateTable) memory_.tables[entry.table.value] = entry.key;
+  if (entry.kind == LogEntryKind::kDropTable) memory_.tables.erase(entry.table.value);
+  if (entry.kind != LogEntryKind::kPut && entry.kind != LogEntryKind::kDelete) return;
+  const Key key(entry.table.value, std::string(entry.key));
+  const auto found = memory_.records.find(key);
+  const Version held = found == memory_.records.end() ? memory_.flat : found->second.version.value_or(memory_.flat);
+  if (entry.version() <= held) {
+    ++counts_.duplicates;
+    return;
+  }
+  memory_.records[key] = Record{entry.version(), std::string(entry.value), entry.kind == LogEntryKind::kDelete};
+}
+
+void FakeDataComponent::AckLocked() {
+  ApplyAck ack;
+  ack.incarnation = DcIncarnation{lives_ + kLifeOffset};
+  ack.applied = memory_.applied;
+  ack.stable = stable_.applied;
+  ack.free_bytes = free_bytes_;
+  if (hold_acks_) {
+    held_acks_.push_back(ack);
+  } else if (!lose_acks_ && stream_ != nullptr) {
+    stream_->listener()->OnAck(ack);
+    if (duplicate_acks_ && stream_ != nullptr) stream_->listener()->OnAck(ack);
+  }
+}
+
+void FakeDataComponent::Work() {
+  for (;;) {
+    const uint32_t seen = changes_.seen();
+    {
+      MutexLock lock(mutex_);
+      if (ending_) return;
+      if (!hold_apply_ && !queue_.empty()) {
+        const LogBatch batch = std::move(queue_.front());
+        queue_.pop_front();
+        ApplyLocked(batch);
+        AckLocked();
+        changes_.Bump();
+        continue;
+      }
+    }
+    changes_.Wait(seen, kNoDeadline);
+  }
+}
+
+Result<std::vector<std::string>> FakeDataComponent::Partition(const Sender& sender, TableId table, uint32_t n, Deadline) {
+  MutexLock lock(mutex_);
+  DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
+  std::vector<std::string> keys;
+  for (const auto& [key, record] : memory_.records) {
+    if (key.first == table.value) keys.push_back(key.second);
+  }
+  std::vector<std::string> cuts;
+  for (uint32_t i = 1; i < n && n <= keys.size(); ++i) cuts.push_back(keys[keys.size() * i / n]);
+  return cuts;
+}
+
+Result<Position> FakeDataComponent::Checkpoint(const Sender& sender, Position, Deadline) {
+  MutexLock lock(mutex_);
+  DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
+  stable_ = memory_;
+  return stable_.applied;
+}
+
+Result<std::vector<TableInfo>> FakeDataComponent::Tables(const Sender& sender, Deadline) {
+  MutexLock lock(mutex_);
+  DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
+  std::vector<TableInfo> tables;
+  for (const auto& [id, name] : memory_.tables) tables.push_back(TableInfo{TableId{id}, name});
+  return tables;
+}
+
+Result<std::vector<Counter>> FakeDataComponent::Counters(Deadline) {
+  MutexLock lock(mutex_);
+  if (!alive_) return DEUT_ERROR(kUnavailable, "the DC is down");
+  return std::vector<Counter>{Counter{"reads", counts_.reads}};
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,147 @@
+// FakeDataComponent: a small, honest DC for tests of the link, in the test's own process. A single-version map that applies log batches
+// with apply-if-newer, consolidates at LOW_WATER records as rule X1 allows (one page: one flat version), refuses as X5 and X3 say, and
+// lives several lives: a kill ends one, with everything in memory that was not made stable. Batches are applied and acknowledged on
+// its own thread. A test can hold back or lose what real networks and machines delay or lose.
+// Thread-safety: all methods from any thread; Kill and Start by one at a time.
+#ifndef TC_DC_LINK_FAKE_DATA_COMPONENT_H_
+#define TC_DC_LINK_FAKE_DATA_COMPONENT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "protocol/data_component.h"
+#include "tc/dc_link/change_word.h"
+
+namespace deut::tc {
+
+class FakeDataComponent final : public DataComponent {
+ public:
+  // Every entry that reached any life of this DC, in the order of arrival.
+  struct Seen {
+    LogEntryKind kind;
+    Position position;
+    Timestamp timestamp;
+    std::string key;
+  };
+  struct Counts {
+    uint64_t hellos = 0, reads = 0, scans = 0, streams = 0, batches = 0, duplicates = 0, refused = 0, gaps = 0;
+    uint64_t calls() const { return hellos + reads + scans + streams + batches; }
+  };
+
+  // Begins without a life: Start it.
+  FakeDataComponent(Runtime& runtime, DcId id);
+  ~FakeDataComponent() override;
+
+  // --- What tests do to it.
+  void Start();  // the next life, from what is stable
+  void Kill();   // streams close, requests under way fail; what is not stable is forgotten
+  void Restart() {
+    Kill();
+    Start();
+  }
+  void MakeStable();                    // everything applied survives from now on; the next acknowledgement says so
+  void LoseStable(Position left);       // a disk that lied: only this much is stable (takes effect at the next life)
+  void HoldApply(bool hold);            // batches queue up unapplied
+  void HoldAcks(bool hold);             // batches are applied; acknowledgements queue up, also across lives
+  void DeliverHeldAcks();               // late: to whatever stream is open now
+  void LoseAcks(bool lose);
+  void DuplicateAcks(bool duplicate);
+  void HoldReads(bool hold);            // requests wait; letting go answers them
+  void AnswerReadsAs(DcIncarnation other);  // claims that another life answered, with no record; 0 = honest again
+  void BreakStream(const Status& status);   // the network closes the log stream; the life goes on
+  void SendFalseAck(const ApplyAck& ack);
+  void set_free_bytes(uint64_t bytes);
+  void set_extra_applied(Position applied);  // Hello claims this
+  void OnEntry(std::function<void(const LogEntryView&)> observer);  // called on the fake's thread
+
+  // --- What tests ask it.
+  Counts counts();
+  std::vector<Seen> seen();
+  Position applied();
+  DcIncarnation incarnation();
+  std::optional<std::string> Get(TableId table, const std::string& key);
+  size_t records();
+  // Waits until `condition(*this)`, looking again whenever something happened here.
+  bool WaitUntil(const std::function<bool()>& condition, Duration limit = seconds(20));
+
+  Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
+  void Submit(absl::Span<DataRequest* const> requests) override;
+  void Abandon(DataRequest* request) override;
+  Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) override;
+  Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
+                                                       Deadline deadline) override;
+  Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n, Deadline deadline) override;
+  Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) override;
+  Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override;
+  Result<std::vector<Counter>> Counters(Deadline deadline) override;
+
+ private:
+  class Scan;
+  class Stream;
+  struct Record {
+    std::optional<Version> version;  // none: consolidated, at or below flat
+    std::string value;
+    bool tombstone = false;
+  };
+  using Key = std::pair<uint32_t, std::string>;
+  struct Image {
+    std::map<Key, Record> records;
+    std::map<uint32_t, std::string> tables;
+    Version flat;
+    Position applied;
+  };
+
+  Status CheckSenderLocked(const Sender& sender) DEUT_REQUIRES(mutex_);
+  void AnswerLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
+  void ScanInto(const Image& image, TableId table, std::string_view low, std::string_view high, Direction direction,
+                uint64_t limit_records, uint64_t limit_bytes, RecordBatch* records, bool* complete, std::string* covered);
+  void ApplyLocked(const LogBatch& batch) DEUT_REQUIRES(mutex_);
+  void ApplyEntryLocked(const LogEntryView& entry) DEUT_REQUIRES(mutex_);
+  void AckLocked() DEUT_REQUIRES(mutex_);
+  void CloseStreamLocked(const Status& status) DEUT_REQUIRES(mutex_);
+  void Work();
+
+  Runtime& runtime_;
+  const DcId id_;
+  ChangeWord changes_;
+  Mutex mutex_;
+  bool ending_ DEUT_GUARDED_BY(mutex_) = false;
+  bool alive_ DEUT_GUARDED_BY(mutex_) = false;
+  uint64_t lives_ DEUT_GUARDED_BY(mutex_) = 0;
+  TcEpoch epoch_ DEUT_GUARDED_BY(mutex_);
+  uint64_t nonce_ DEUT_GUARDED_BY(mutex_) = 0;
+  Image memory_ DEUT_GUARDED_BY(mutex_);
+  Image stable_ DEUT_GUARDED_BY(mutex_);
+  Stream* stream_ DEUT_GUARDED_BY(mutex_) = nullptr;
+  std::deque<LogBatch> queue_ DEUT_GUARDED_BY(mutex_);
+  std::vector<DataRequest*> held_reads_ DEUT_GUARDED_BY(mutex_);
+  std::vector<ApplyAck> held_acks_ DEUT_GUARDED_BY(mutex_);
+  bool hold_apply_ DEUT_GUARDED_BY(mutex_) = false;
+  bool hold_acks_ DEUT_GUARDED_BY(mutex_) = false;
+  bool lose_acks_ DEUT_GUARDED_BY(mutex_) = false;
+  bool duplicate_acks_ DEUT_GUARDED_BY(mutex_) = false;
+  bool hold_reads_ DEUT_GUARDED_BY(mutex_) = false;
+  DcIncarnation answer_as_ DEUT_GUARDED_BY(mutex_);
+  uint64_t free_bytes_ DEUT_GUARDED_BY(mutex_) = uint64_t{1} << 40;
+  Position extra_applied_ DEUT_GUARDED_BY(mutex_);
+  std::function<void(const LogEntryView&)> on_entry_ DEUT_GUARDED_BY(mutex_);
+  Counts counts_ DEUT_GUARDED_BY(mutex_);
+  std::vector<Seen> seen_ DEUT_GUARDED_BY(mutex_);
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_DC_LINK_FAKE_DATA_COMPONENT_H_
