@@ -58,12 +58,12 @@ enum class OperationKind : uint8_t {
 
 struct Operation {
   OperationKind kind = OperationKind::kGet;
-  TableId table;
-  std::string_view key;
-  std::string_view value;
+  TableId table = {};
+  std::string_view key = {};
+  std::string_view value = {};
   // kScan: as DataRequest. At most limit_records records (0 = no limit but bytes) and about limit_bytes bytes.
-  std::string_view low;
-  std::string_view high;
+  std::string_view low = {};
+  std::string_view high = {};
   Direction direction = Direction::kAscending;
   uint32_t limit_records = 0;
   uint32_t limit_bytes = 256 << 10;

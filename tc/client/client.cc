@@ -1,0 +1,85 @@
+#include "tc/client/client.h"
+
+#include <utility>
+
+#include "tc/client/transaction_state.h"
+
+namespace deut {
+
+Client::Client(std::unique_ptr<TransactionService> owned, TransactionService* service, const ClientOptions& options)
+    : owned_(std::move(owned)), core_(service, options), tables_mutex_(core_.runtime()) {}
+
+Client::~Client() = default;
+
+std::unique_ptr<Client> Client::FromService(TransactionService* service, const ClientOptions& options) {
+  return std::unique_ptr<Client>(new Client(nullptr, service, options));
+}
+
+std::unique_ptr<Client> Client::FromService(std::unique_ptr<TransactionService> service, const ClientOptions& options) {
+  TransactionService* const borrowed = service.get();
+  return std::unique_ptr<Client>(new Client(std::move(service), borrowed, options));
+}
+
+Result<TableId> Client::OpenTable(std::string_view name, const CallOptions& call) {
+  {
+    const MutexLock lock(tables_mutex_);
+    const auto known = tables_.find(name);
+    if (known != tables_.end()) return known->second;
+  }
+  DEUT_ASSIGN_OR_RETURN(const TableId id, core_.service().OpenTable(name, core_.DeadlineFor(call)));
+  const MutexLock lock(tables_mutex_);
+  tables_.insert_or_assign(std::string(name), id);
+  return id;
+}
+
+Result<TableId> Client::CreateTable(std::string_view name, const CallOptions& call) {
+  DEUT_ASSIGN_OR_RETURN(const TableId id, core_.service().CreateTable(name, core_.DeadlineFor(call)));
+  const MutexLock lock(tables_mutex_);
+  tables_.insert_or_assign(std::string(name), id);
+  return id;
+}
+
+Status Client::DropTable(std::string_view name, const CallOptions& call) {
+  // Forgotten first: whatever the outcome, the next OpenTable asks.
+  ForgetTable(name);
+  return core_.service().DropTable(name, core_.DeadlineFor(call));
+}
+
+Result<std::vector<TableInfo>> Client::ListTables(const CallOptions& call) {
+  return core_.service().ListTables(core_.DeadlineFor(call));
+}
+
+void Client::ForgetTable(std::string_view name) {
+  const MutexLock lock(tables_mutex_);
+  const auto known = tables_.find(name);
+  if (known != tables_.end()) tables_.erase(known);
+}
+
+Result<Transaction> Client::Begin(const TransactionOptions& options, const CallOptions& call) {
+  DEUT_ASSIGN_OR_RETURN(ClientCore::Begun begun, core_.Begin(options, core_.DeadlineFor(call)));
+  return Transaction(std::make_unique<TransactionState>(&core_, std::move(begun), kNoDeadline, nullptr));
+}
+
+Result<Transaction> Client::BeginUntil(const TransactionOptions& options, Deadline limit, WrittenKeys* trail) {
+  DEUT_ASSIGN_OR_RETURN(ClientCore::Begun begun, core_.Begin(options, core_.DeadlineFor({}, limit)));
+  return Transaction(std::make_unique<TransactionState>(&core_, std::move(begun), limit, trail));
+}
+
+Result<CommitAnswer> Client::ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                            std::vector<OperationResult>* results, const CallOptions& call) {
+  return core_.ExecuteOneShot(options, operations, results, core_.DeadlineFor(call));
+}
+
+Result<CommitAnswer> Client::ExecuteOneShotUntil(const TransactionOptions& options,
+                                                 absl::Span<const Operation> operations,
+                                                 std::vector<OperationResult>* results, Deadline limit) {
+  return core_.ExecuteOneShot(options, operations, results, core_.DeadlineFor({}, limit));
+}
+
+Result<ServiceStatus> Client::GetStatus(const CallOptions& call) {
+  return core_.service().GetStatus(core_.DeadlineFor(call));
+}
+
+Status Client::DropCaches(const CallOptions& call) { return core_.service().DropCaches(core_.DeadlineFor(call)); }
+
+}  // namespace deut

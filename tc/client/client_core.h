@@ -1,0 +1,64 @@
+// ClientCore: what a client shares with its transactions: the service, the idle sessions, deadlines, and which failures leave a
+// session fit for reuse. Not part of the public interface.
+// Thread-safety: all methods from any thread. Ownership: the service is the caller's (client.h may own it); outlives all transactions.
+#ifndef TC_CLIENT_CLIENT_CORE_H_
+#define TC_CLIENT_CLIENT_CORE_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "protocol/transaction_service.h"
+#include "tc/client/options.h"
+#include "tc/client/session_pool.h"
+
+namespace deut {
+
+// True for an operation's status that leaves its transaction open (TransactionSession::Execute).
+inline bool LeavesOpen(const Status& status) {
+  return status.ok() || status == ErrorCode::kAlreadyExists || status == ErrorCode::kNotFound ||
+         status == ErrorCode::kInvalidArgument || status == ErrorCode::kConditionFailed;
+}
+
+class ClientCore {
+ public:
+  ClientCore(TransactionService* service, const ClientOptions& options);
+
+  TransactionService& service() { return *service_; }
+  Runtime& runtime() { return runtime_; }
+  Duration default_timeout() const { return default_timeout_; }
+
+  // The end of a call that begins now: its own or the default timeout, but not beyond `limit`.
+  Deadline DeadlineFor(const CallOptions& call, Deadline limit = kNoDeadline);
+
+  struct Begun {
+    std::unique_ptr<TransactionSession> session;
+    Timestamp timestamp;
+  };
+  // Begins a transaction on an idle session or a new one. An idle session whose connection has died meanwhile (UNAVAILABLE: nothing
+  // was done) is replaced, once.
+  Result<Begun> Begin(const TransactionOptions& options, Deadline deadline);
+
+  Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                      std::vector<OperationResult>* results, Deadline deadline);
+
+  // A session whose last transaction ended with `last`: kept if that was an outcome and not a failure, else closed.
+  // REQUIRES: no transaction is open on it.
+  void Release(std::unique_ptr<TransactionSession> session, const Status& last);
+
+ private:
+  // Runs `call(session)` as described at Begin; on success hands the session to `*kept`.
+  template <typename Call>
+  auto OnSession(Deadline deadline, std::unique_ptr<TransactionSession>* kept, Call call);
+
+  TransactionService* const service_;
+  Runtime& runtime_;
+  const Duration default_timeout_;
+  SessionPool pool_;
+};
+
+}  // namespace deut
+
+#endif  // TC_CLIENT_CLIENT_CORE_H_

@@ -1,0 +1,84 @@
+#include "tc/client/one_shot.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "protocol/limits.h"
+
+namespace deut {
+
+size_t OneShot::Add(Operation operation, std::string_view first, std::string_view second) {
+  Piece piece{.operation = operation};
+  piece.first_offset = bytes_.size();
+  piece.first_bytes = first.size();
+  bytes_.append(first);
+  piece.second_offset = bytes_.size();
+  piece.second_bytes = second.size();
+  bytes_.append(second);
+  pieces_.push_back(piece);
+  return pieces_.size() - 1;
+}
+
+size_t OneShot::Get(TableId table, std::string_view key) {
+  return Add({.kind = OperationKind::kGet, .table = table}, key, {});
+}
+
+size_t OneShot::Put(TableId table, std::string_view key, std::string_view value) {
+  return Add({.kind = OperationKind::kPut, .table = table}, key, value);
+}
+
+size_t OneShot::Insert(TableId table, std::string_view key, std::string_view value) {
+  return Add({.kind = OperationKind::kInsert, .table = table}, key, value);
+}
+
+size_t OneShot::Update(TableId table, std::string_view key, std::string_view value) {
+  return Add({.kind = OperationKind::kUpdate, .table = table}, key, value);
+}
+
+size_t OneShot::Remove(TableId table, std::string_view key) {
+  return Add({.kind = OperationKind::kRemove, .table = table}, key, {});
+}
+
+size_t OneShot::Scan(TableId table, const ScanOptions& scan) {
+  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+  uint64_t bytes = std::clamp(scan.batch_bytes, 1U, kMaxScanBytes);
+  if (scan.limit_bytes != 0) bytes = std::min(bytes, scan.limit_bytes);
+  return Add({.kind = OperationKind::kScan,
+              .table = table,
+              .direction = scan.direction,
+              .limit_records = static_cast<uint32_t>(std::min(scan.limit_records, kMost)),
+              .limit_bytes = static_cast<uint32_t>(bytes)},
+             scan.low, scan.high);
+}
+
+absl::Span<const Operation> OneShot::operations() {
+  operations_.clear();
+  const std::string_view bytes(bytes_);
+  for (const Piece& piece : pieces_) {
+    Operation operation = piece.operation;
+    const std::string_view first = bytes.substr(piece.first_offset, piece.first_bytes);
+    const std::string_view second = bytes.substr(piece.second_offset, piece.second_bytes);
+    if (operation.kind == OperationKind::kScan) {
+      operation.low = first;
+      operation.high = second;
+    } else {
+      operation.key = first;
+      operation.value = second;
+    }
+    operations_.push_back(operation);
+  }
+  return operations_;
+}
+
+Result<CommitAnswer> OneShot::Run(const CallOptions& call) {
+  return client_->ExecuteOneShot(options_, operations(), &results_, call);
+}
+
+void OneShot::Clear() {
+  bytes_.clear();
+  pieces_.clear();
+  operations_.clear();
+  results_.clear();
+}
+
+}  // namespace deut

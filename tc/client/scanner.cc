@@ -1,0 +1,102 @@
+#include "tc/client/scanner.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "protocol/limits.h"
+#include "tc/client/transaction_state.h"
+
+namespace deut {
+
+std::string KeyAfter(std::string_view key) {
+  std::string after;
+  after.reserve(key.size() + 1);
+  after.append(key);
+  after.push_back('\0');
+  return after;
+}
+
+Scanner::Scanner(TransactionState* transaction, TableId table, ScanOptions options, const CallOptions& call)
+    : transaction_(transaction), table_(table), options_(std::move(options)), call_(call) {}
+
+bool Scanner::MayFetch() const {
+  return status_.ok() && !complete_ && (options_.limit_records == 0 || records_ < options_.limit_records) &&
+         (options_.limit_bytes == 0 || bytes_ < options_.limit_bytes);
+}
+
+bool Scanner::Next() {
+  if (AtRecord()) iterator_->Next();
+  while (!AtRecord()) {
+    iterator_.reset();
+    if (!MayFetch() || !Fetch()) return false;
+    iterator_.emplace(results_[0].records);
+  }
+  return true;
+}
+
+bool Scanner::Fetch() {
+  uint64_t batch_bytes = std::clamp(options_.batch_bytes, 1U, kMaxScanBytes);
+  if (options_.limit_bytes != 0) batch_bytes = std::min(batch_bytes, options_.limit_bytes - bytes_);
+  uint64_t batch_records = 0;
+  if (options_.limit_records != 0) {
+    batch_records = std::min<uint64_t>(options_.limit_records - records_, std::numeric_limits<uint32_t>::max());
+  }
+  const Operation operation{.kind = OperationKind::kScan,
+                            .table = table_,
+                            .low = options_.low,
+                            .high = options_.high,
+                            .direction = options_.direction,
+                            .limit_records = static_cast<uint32_t>(batch_records),
+                            .limit_bytes = static_cast<uint32_t>(batch_bytes)};
+  status_ = transaction_->Execute(absl::MakeConstSpan(&operation, 1), &results_, call_);
+  if (status_.ok()) status_ = results_[0].status;
+  if (!status_.ok()) {
+    results_.clear();
+    return false;
+  }
+  OperationResult& result = results_[0];
+  records_ += result.records.size();
+  bytes_ += result.records.bytes().size() - result.records.size() * RecordBatch::kHeaderBytes;
+  complete_ = result.complete;
+  if (complete_) return true;
+  // Without progress the loop would ask for the same batch for ever.
+  const bool ascending = options_.direction == Direction::kAscending;
+  std::string& bound = ascending ? options_.low : options_.high;
+  const bool progress =
+      ascending ? result.resume > bound : !result.resume.empty() && (bound.empty() || result.resume < bound);
+  if (!progress) {
+    status_ = DEUT_ERROR(kInternal, "a batch of a scan neither ends it nor moves its resume key");
+    results_.clear();
+    return false;
+  }
+  bound = result.resume;
+  return true;
+}
+
+std::string Scanner::resume() const {
+  if (options_.direction == Direction::kAscending) return AtRecord() ? KeyAfter(key()) : options_.low;
+  return AtRecord() ? std::string(key()) : options_.high;
+}
+
+Result<ScanResult> Scanner::ReadAll() {
+  ScanResult all;
+  bool first = true;
+  while (MayFetch()) {
+    if (!Fetch()) return status_;
+    RecordBatch& batch = results_[0].records;
+    if (first) {
+      all.records = std::move(batch);
+      first = false;
+      continue;
+    }
+    for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) {
+      all.records.Append(it.record().key, it.record().value, it.record().version);
+    }
+  }
+  all.complete = complete_;
+  if (!complete_) all.resume = resume();
+  return all;
+}
+
+}  // namespace deut

@@ -1,0 +1,76 @@
+// Scanner: reads a range of one table in key order, a batch at a time; records are views into the batch.
+//
+//   Scanner scanner = transaction.OpenScanner(table, {.low = "a", .high = "b"});
+//   while (scanner.Next()) Use(scanner.key(), scanner.value());
+//   if (!scanner.status().ok()) return scanner.status();
+//
+// Everything it shows is provisional until the transaction's commit is acknowledged (D1).
+// Thread-safety: as its transaction, one thread at a time. Ownership: refers to its transaction, which must not be destroyed before
+// the last call. Views live until the next call of Next.
+#ifndef TC_CLIENT_SCANNER_H_
+#define TC_CLIENT_SCANNER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "protocol/record_batch.h"
+#include "protocol/transaction_service.h"
+#include "tc/client/options.h"
+
+namespace deut {
+
+class TransactionState;
+
+class Scanner {
+ public:
+  Scanner(TransactionState* transaction, TableId table, ScanOptions options,
+          const CallOptions& call);  // for Transaction
+  Scanner(Scanner&&) = default;
+  Scanner& operator=(Scanner&&) = default;
+
+  // Moves on to the next record (at first: to the first one). False: the range's end or a limit is reached, or a read failed.
+  bool Next();
+  // REQUIRES for these three: Next has returned true.
+  std::string_view key() const { return iterator_->record().key; }
+  std::string_view value() const { return iterator_->record().value; }
+  Version version() const { return iterator_->record().version; }
+
+  // OK unless a read failed.
+  const Status& status() const { return status_; }
+  // True when all of the range has been shown.
+  bool complete() const { return complete_ && !AtRecord(); }
+  // Where a further scan goes on behind the records shown so far (ScanOptions::ResumeAt). REQUIRES: not complete().
+  std::string resume() const;
+
+  // All that is left, up to the limits, in one batch. REQUIRES: Next has not been called.
+  Result<ScanResult> ReadAll();
+
+ private:
+  bool AtRecord() const { return iterator_.has_value() && iterator_->Valid(); }
+  // True when another batch may be asked for.
+  bool MayFetch() const;
+  bool Fetch();
+
+  TransactionState* transaction_;
+  TableId table_;
+  ScanOptions options_;  // low or high moves along
+  CallOptions call_;
+  std::vector<OperationResult> results_;  // one: the batch that is being shown
+  std::optional<RecordBatch::Iterator> iterator_;
+  uint64_t records_ = 0;  // received so far
+  uint64_t bytes_ = 0;
+  bool complete_ = false;
+  Status status_;
+};
+
+// The smallest bound above `key`: where an ascending scan goes on behind it.
+std::string KeyAfter(std::string_view key);
+
+}  // namespace deut
+
+#endif  // TC_CLIENT_SCANNER_H_
