@@ -1,0 +1,19 @@
+#include "integration/ycsb/insert_sequence.h"
+
+namespace deut::ycsb {
+
+void InsertSequence::Acknowledge(uint64_t number) {
+  while (number - visible() >= kWindow) {
+    if (stopped_.load()) return;
+    runtime_.Yield();
+  }
+  // Sequentially consistent: of two that acknowledge v and v + 1 at the same time, at least one sees both slots, so that no
+  // acknowledged number is left behind.
+  slots_[number % kWindow].store(number + 1);
+  uint64_t edge = visible_.load();
+  while (slots_[edge % kWindow].load() == edge + 1) {
+    if (visible_.compare_exchange_strong(edge, edge + 1)) ++edge;
+  }
+}
+
+}  // namespace deut::ycsb

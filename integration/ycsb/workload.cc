@@ -1,0 +1,57 @@
+#include "integration/ycsb/workload.h"
+
+#include "absl/strings/escaping.h"
+
+namespace deut::ycsb {
+namespace {
+
+struct Row {
+  const char* name;
+  // read, update, insert, scan, read-modify-write
+  std::array<uint32_t, kOperationTypes> percent;
+  Distribution distribution;
+};
+
+constexpr Row kRows[] = {
+    {"a", {50, 50, 0, 0, 0}, Distribution::kZipfian}, {"b", {95, 5, 0, 0, 0}, Distribution::kZipfian},
+    {"c", {100, 0, 0, 0, 0}, Distribution::kZipfian}, {"d", {95, 0, 5, 0, 0}, Distribution::kLatest},
+    {"e", {0, 0, 5, 95, 0}, Distribution::kZipfian},  {"e-update", {0, 5, 0, 95, 0}, Distribution::kZipfian},
+    {"f", {50, 0, 0, 0, 50}, Distribution::kZipfian},
+};
+
+}  // namespace
+
+const char* OperationTypeName(OperationType type) {
+  switch (type) {
+    case OperationType::kRead:
+      return "read";
+    case OperationType::kUpdate:
+      return "update";
+    case OperationType::kInsert:
+      return "insert";
+    case OperationType::kScan:
+      return "scan";
+    case OperationType::kReadModifyWrite:
+      return "read_modify_write";
+  }
+  return "unknown";
+}
+
+OperationType Workload::Choose(Random& random) const {
+  uint64_t draw = random.Below(100);
+  for (int type = 0; type < kOperationTypes; ++type) {
+    if (draw < percent[type]) return static_cast<OperationType>(type);
+    draw -= percent[type];
+  }
+  return OperationType::kRead;
+}
+
+Result<Workload> WorkloadByName(std::string_view name) {
+  for (const Row& row : kRows) {
+    if (name == row.name) return Workload{.name = row.name, .percent = row.percent, .distribution = row.distribution};
+  }
+  return DEUT_ERROR(kInvalidArgument, "no workload is named \"", absl::CHexEscape(std::string(name)),
+                    "\"; there are a, b, c, d, e, e-update and f");
+}
+
+}  // namespace deut::ycsb

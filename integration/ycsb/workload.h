@@ -1,0 +1,39 @@
+// Workload: the mix of operations of one of the YCSB core workloads (Cooper et al., "Benchmarking cloud serving systems with YCSB",
+// SoCC 2010).
+//   a  50 % reads, 50 % updates                  zipfian      d  95 % reads, 5 % inserts                 latest
+//   b  95 % reads, 5 % updates                   zipfian      e  95 % scans, 5 % inserts                 zipfian
+//   c  reads                                     zipfian      f  50 % reads, 50 % read-modify-writes     zipfian
+//   e-update  95 % scans, 5 % updates            zipfian
+#ifndef INTEGRATION_YCSB_WORKLOAD_H_
+#define INTEGRATION_YCSB_WORKLOAD_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/runtime/random.h"
+#include "integration/ycsb/key_chooser.h"
+
+namespace deut::ycsb {
+
+enum class OperationType : uint8_t { kRead = 0, kUpdate, kInsert, kScan, kReadModifyWrite };
+constexpr int kOperationTypes = 5;
+const char* OperationTypeName(OperationType type);
+
+struct Workload {
+  std::string name;
+  // Of a hundred.
+  std::array<uint32_t, kOperationTypes> percent{};
+  Distribution distribution = Distribution::kZipfian;
+
+  OperationType Choose(Random& random) const;
+};
+
+// INVALID_ARGUMENT, naming those there are.
+Result<Workload> WorkloadByName(std::string_view name);
+
+}  // namespace deut::ycsb
+
+#endif  // INTEGRATION_YCSB_WORKLOAD_H_
