@@ -1,0 +1,64 @@
+// DiskModel: the names of a disk in memory, each with what is there now and what is durable; its files are ModelFiles.
+// A create, rename or remove is pending until a sync of its directory; at a crash each pending one happened or did not, except
+// that one which builds on a name whose change did not happen did not happen either (a file is never lost by a rename).
+// Directories are durable at once. Paths are taken as text, "a//b/" being "a/b"; "" and "/" always exist.
+// Thread-safety: none (its owner's mutex).
+#ifndef COMMON_IO_DISK_MODEL_H_
+#define COMMON_IO_DISK_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/io/model_file.h"
+#include "common/runtime/random.h"
+
+namespace deut {
+
+class DiskModel {
+ public:
+  explicit DiskModel(bool remembers) : remembers_(remembers) {}
+
+  Result<std::shared_ptr<ModelFile>> Open(const std::string& path, bool create, bool exclusive);
+  Status CreateDirectory(const std::string& path);
+  Result<std::vector<std::string>> List(const std::string& path) const;
+  Status Rename(const std::string& from, const std::string& to);
+  Status Remove(const std::string& path);
+  // `covers`: false to check the path only.
+  Status SyncDirectory(const std::string& path, bool covers);
+  bool Exists(const std::string& path) const;
+
+  // Free space. Every file takes its size, rounded up to blocks; a removed one gives it back at once.
+  uint64_t free_bytes() const { return free_bytes_; }
+  void set_free_bytes(uint64_t bytes) { free_bytes_ = bytes; }
+  // Takes what growing `file` to `bytes` needs. False if there is not so much.
+  bool TakeSpace(const ModelFile& file, uint64_t bytes);
+  void GiveSpace(uint64_t old_size, uint64_t new_size);
+
+  void Crash(Random* random);
+
+ private:
+  // Null: a directory.
+  using Names = std::map<std::string, std::shared_ptr<ModelFile>>;
+  struct Change {
+    enum class Kind : uint8_t { kCreate, kRename, kRemove } kind;
+    std::string path, target;
+    std::shared_ptr<ModelFile> file;
+  };
+
+  Status CheckParent(const std::string& path) const;
+  static void Apply(const Change& change, Names* names);
+  uint64_t SpaceOfFiles() const;
+
+  const bool remembers_;
+  Names now_, durable_;
+  std::vector<Change> pending_;
+  uint64_t free_bytes_ = uint64_t{1} << 50;
+};
+
+}  // namespace deut
+
+#endif  // COMMON_IO_DISK_MODEL_H_

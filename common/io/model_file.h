@@ -1,0 +1,107 @@
+// ModelFile: the content of one file of a disk model: what is there now, and for every sector and the size, what a crash may
+// leave instead. (The rules of a crash are in faulty_disk.h.)
+//
+// A sector's possible contents: `older` versions, oldest first, of which the first is durable, and the present one. A sector
+// without an entry in `uncovered_` is durable as it is. Every write has a number, drawn when it begins; it covers its sectors
+// (synchronous writes) when it completes. A sync covers, when it completes, the newest version of each sector that was
+// complete when the sync began.
+// Thread-safety: none (its disk's mutex).
+#ifndef COMMON_IO_MODEL_FILE_H_
+#define COMMON_IO_MODEL_FILE_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "common/runtime/random.h"
+
+namespace deut {
+
+constexpr uint64_t kSectorBytes = 512;
+
+// The bytes of a file, zeros where nothing was written.
+class SparseBytes {
+ public:
+  void Read(uint64_t offset, char* data, uint64_t bytes) const;
+  void Write(uint64_t offset, const char* data, uint64_t bytes);
+  void Zero(uint64_t offset, uint64_t bytes);
+
+ private:
+  static constexpr uint64_t kChunkBytes = 64 << 10;
+  using Chunk = std::array<char, kChunkBytes>;
+  std::map<uint64_t, std::unique_ptr<Chunk>> chunks_;
+};
+
+class ModelFile {
+ public:
+  // `remembers`: false for memory storage, where nothing is ever forgotten.
+  explicit ModelFile(bool remembers) : remembers_(remembers) {}
+
+  uint64_t size() const { return size_; }
+  // How many bytes were there to read.
+  uint64_t Read(uint64_t offset, char* data, uint64_t bytes) const;
+
+  // The number of the write, for CompleteWrite or AbandonWrite.
+  uint64_t BeginWrite(uint64_t offset, const char* data, uint64_t bytes);
+  void CompleteWrite(uint64_t number, bool covers);
+  // The write failed or nobody will hear of it: what it wrote stays uncovered, also by later syncs.
+  void AbandonWrite(uint64_t number);
+
+  struct SyncTicket {
+    uint64_t last_write = 0;
+    std::vector<uint64_t> in_flight;
+    uint64_t size = 0, durable_size = 0;
+  };
+  SyncTicket BeginSync();
+  enum class SyncEnd : uint8_t {
+    kCovers,
+    kCoversNothing,
+    kFails,  // what this sync should have covered is never covered by another one
+  };
+  void EndSync(const SyncTicket& ticket, SyncEnd end);
+
+  void Resize(uint64_t bytes);
+  void CoverSize() { durable_size_ = size_; }
+
+  // Changes the bytes themselves and every remembered version of them.
+  void FlipBit(uint64_t offset, int bit);
+
+  // `keep_in_1024`: how likely what is uncovered stays.
+  void Crash(Random* random, uint32_t keep_in_1024);
+
+ private:
+  struct Version {
+    uint64_t number = 0;
+    bool abandoned = false;
+    std::array<char, kSectorBytes> bytes;
+  };
+  struct Sector {
+    uint64_t number = 0;     // of the write that made the present content
+    bool abandoned = false;  // the present content is never covered
+    std::vector<Version> older;
+  };
+  struct Write {
+    uint64_t number, offset, bytes;
+  };
+
+  // Remembers the sectors' present content before write `number` changes it.
+  void Remember(uint64_t offset, uint64_t bytes, uint64_t number);
+  // Makes the newest version with number <= last, not of `except`, the durable one. True if that is the present one.
+  static bool Cover(Sector* sector, uint64_t last, const std::vector<uint64_t>& except);
+  Write TakeInFlight(uint64_t number);
+
+  const bool remembers_;
+  SparseBytes bytes_;  // zeros beyond size_
+  uint64_t size_ = 0;
+  uint64_t durable_size_ = 0;
+  uint64_t last_number_ = 0;
+  std::map<uint64_t, Sector> uncovered_;  // by sector number; ordered, so that a seed always means the same
+  std::vector<Write> in_flight_;
+  uint32_t syncs_in_flight_ = 0;
+};
+
+}  // namespace deut
+
+#endif  // COMMON_IO_MODEL_FILE_H_

@@ -1,0 +1,57 @@
+// ModelDisk and ModelStorage: Storage over a DiskModel, for the storages in memory, well-behaved or faulty.
+// Thread-safety: all methods of ModelStorage and its files from any thread, under the disk's one mutex; what is named ...Locked
+// and the guarded fields want it held. Ownership: every handle shares the disk.
+#ifndef COMMON_IO_MODEL_STORAGE_H_
+#define COMMON_IO_MODEL_STORAGE_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/base/status.h"
+#include "common/io/disk_fault.h"
+#include "common/io/disk_model.h"
+#include "common/io/fault_plan.h"
+#include "common/io/storage.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+
+namespace deut {
+
+struct ModelDisk {
+  // `faulty`: remembers what a crash may leave, and completes requests in any order; otherwise `seed` is without effect.
+  ModelDisk(Runtime& runtime_to_wait_on, bool is_faulty, uint64_t seed)
+      : runtime(runtime_to_wait_on), faulty(is_faulty), mutex(runtime), model(is_faulty), random(seed) {}
+
+  // Counts and judges an operation of a handle of `life`: an error if that life is over, else what is to go wrong.
+  Result<std::optional<DiskFault::Action>> BeginLocked(uint64_t life, DiskOperation operation) DEUT_REQUIRES(mutex);
+  // As BeginLocked, for operations that can only fail or crash: the error of a fault. After OK the operation is done, and then
+  // EndLocked called with `crashes`.
+  Status AdmitLocked(uint64_t life, DiskOperation operation, bool* crashes) DEUT_REQUIRES(mutex);
+  Status EndLocked(bool crashes) DEUT_REQUIRES(mutex);
+  void CrashLocked(uint64_t seed) DEUT_REQUIRES(mutex);
+  static Status Crashed();
+
+  Runtime& runtime;
+  const bool faulty;
+  Mutex mutex;
+  CondVar changed;  // a crash, the end of a hold, a wake of a queue
+  DiskModel model DEUT_GUARDED_BY(mutex);
+  Random random DEUT_GUARDED_BY(mutex);
+  FaultPlan faults DEUT_GUARDED_BY(mutex);
+  DiskCounts counts DEUT_GUARDED_BY(mutex);
+  uint64_t life DEUT_GUARDED_BY(mutex) = 1;         // a crash begins the next
+  uint64_t crash_after DEUT_GUARDED_BY(mutex) = 0;  // changing operations; 0 = never
+  bool ignore_sync DEUT_GUARDED_BY(mutex) = false;
+  bool hold DEUT_GUARDED_BY(mutex) = false;
+  std::map<std::string, uint64_t> locks DEUT_GUARDED_BY(mutex);  // path -> life of the holder
+};
+
+// The storage as the present life of `disk` sees it.
+std::unique_ptr<Storage> NewModelStorage(std::shared_ptr<ModelDisk> disk);
+
+}  // namespace deut
+
+#endif  // COMMON_IO_MODEL_STORAGE_H_
