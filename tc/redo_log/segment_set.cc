@@ -10,6 +10,9 @@ namespace {
 
 // How often allocation is tried again while the disk is full.
 constexpr Duration kFullDiskPause = milliseconds(100);
+// Let-go segments are kept as spares up to this many times the number that is allocated ahead: using a file again costs nothing, a new one
+// is written twice.
+constexpr size_t kKeptPerSpare = 2;
 
 }  // namespace
 
@@ -87,7 +90,7 @@ Result<bool> SegmentSet::TrimOne() {
   }
   // Nobody can find it any more; a reader that still has it reads on from the removed file.
   const bool recycle = segment.use_count() == 1 && segment->of_this_life() &&
-                       segment->bytes() == options_.segment_bytes && spare_count() < options_.spares;
+                       segment->bytes() == options_.segment_bytes && spare_count() < kKeptPerSpare * options_.spares;
   if (recycle) {
     DEUT_RETURN_IF_ERROR(Recycle(segment));
   } else {
