@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
@@ -101,7 +100,7 @@ Status CommitFeed::AppendCommit(LogBatch* batch, uint64_t batch_bytes) {
       bool found;
       DEUT_RETURN_IF_ERROR(NextList(&found));
       if (!found) {
-        low_water_records_.OnShipped(record_.timestamp);
+        low_water_records_.NoteCommit(record_.timestamp);  // low-water has passed it (S1)
         position_ = Position{record_.lsn, UINT32_MAX};
         has_record_ = false;
         return Status::Ok();

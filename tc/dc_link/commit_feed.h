@@ -16,9 +16,9 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "protocol/log_batch.h"
-#include "tc/dc_link/low_water_records.h"
 #include "tc/dc_link/low_water_source.h"
 #include "tc/dc_link/redo_start_tracker.h"
+#include "tc/redo_log/low_water_records.h"
 #include "tc/redo_log/redo_log.h"
 
 namespace deut::tc {

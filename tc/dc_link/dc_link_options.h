@@ -23,10 +23,6 @@ struct DcLinkOptions {
   // S1: while a commit waits for low-water, rounds are asked for at this pace, ever slower up to the second figure.
   Duration round_min = milliseconds(1);
   Duration round_max = milliseconds(10);
-  // A low-water record is appended to the log at most once per this time or this much log (X1).
-  Duration low_water_period = milliseconds(10);
-  uint64_t low_water_log_bytes = 1 << 20;
-
   // X7: puts are refused while the DC's free bytes, less what it has yet to apply, are below this.
   uint64_t reserve_bytes = 0;
 

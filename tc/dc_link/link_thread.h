@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
@@ -54,8 +53,7 @@ class LinkThread {
   const DcLinkOptions& options_;
   const Position recovered_limit_;
   PeerExpectation expected_;
-  std::optional<Lsn> known_dc_record_;  // appended, not yet known to be durable
-  bool met_ = false;                    // a DC was accepted by this life of the TC
+  bool met_ = false;  // a DC was accepted by this life of the TC
   Shipper shipper_;
   std::atomic<uint64_t> hellos_{0};
   std::unique_ptr<Thread> thread_;

@@ -28,7 +28,6 @@ Shipper::Shipper(Runtime& runtime, RedoLog& log, Lsn recovered_end, LowWaterSour
       changes_(std::move(changes)),
       options_(options),
       tracker_(std::min(kRedoStartGranularityBytes, options.redo_start_bytes)),
-      low_water_records_(log, low_water, options.low_water_period, options.low_water_log_bytes),
       feed_(log, low_water, tracker_, low_water_records_),
       durable_signal_(log, changes_),
       round_pause_(options.round_min) {}
@@ -36,7 +35,7 @@ Shipper::Shipper(Runtime& runtime, RedoLog& log, Lsn recovered_end, LowWaterSour
 void Shipper::Begin(Position applied) {
   feed_.Restart(applied);
   tracker_.ReportsFrom(applied);
-  low_water_records_.OnStreamStart();
+  stream_starts_ = true;
   in_flight_.clear();
   in_flight_bytes_ = 0;
   batch_.from = batch_.to = applied;
@@ -138,16 +137,20 @@ bool Shipper::AdvanceLowWater(MonotonicTime now) {
 }
 
 void Shipper::AppendLowWater(MonotonicTime now) {
-  const auto appended = low_water_records_.MaybeAppend(now);
-  if (!appended) return;
+  // Read before the append: every commit below it has its LSN reserved, so precedes the record in the log (L1, X1).
+  const Timestamp low_water = stream_starts_ ? low_water_.AdvanceNow() : low_water_.low_water();
+  if (!stream_starts_ && !low_water_records_.Due(low_water, log_.tail(), now)) return;
+  const AppendResult appended = log_.AppendLowWater(low_water);
+  low_water_records_.Appended(low_water, appended.end, now);
+  stream_starts_ = false;
   Add(counters_.low_water_records, 1);
   if (DEUT_OMITTED("X1.low_water_when_durable")) {
     LogEntryView entry;
     entry.kind = LogEntryKind::kLowWater;
-    entry.position = Position{appended->lsn, 0};
-    entry.timestamp = appended->low_water;
+    entry.position = Position{appended.lsn, 0};
+    entry.timestamp = low_water;
     batch_.Append(entry);
-    batch_.to = Position{appended->lsn, UINT32_MAX};
+    batch_.to = Position{appended.lsn, UINT32_MAX};
   }
 }
 
@@ -162,9 +165,7 @@ Status Shipper::MoveRedoStart(DcId dc, MonotonicTime now) {
   const Position stable = gate_.stable();
   const std::optional<Lsn> lsn = tracker_.Finish(feed_.read_position(), stable);
   if (!lsn || lsn->value < log_.redo_start().lsn.value + options_.redo_start_bytes) return Status::Ok();
-  Status status = log_.AdvanceRedoStart(RedoStart{*lsn, {DcPosition{dc, stable}}}, now + options_.connect_timeout);
-  if (status == ErrorCode::kDeadlineExceeded) return Status::Ok();  // it is tried again
-  return CheckLog(std::move(status));
+  return CheckLog(log_.AdvanceRedoStart(RedoStart{*lsn, {DcPosition{dc, stable}}}, kNoDeadline));
 }
 
 Status Shipper::CheckLog(Status status) {
@@ -179,7 +180,7 @@ void Shipper::WaitForWork(uint32_t seen) {
   const bool pending = batch_.to > batch_.from;
   if (pending && WindowHasRoom()) deadline = std::min(deadline, last_send_ + options_.linger);
   if (limit_ == CommitFeed::Limit::kHeldBack) deadline = std::min(deadline, next_round_);
-  if (low_water_records_.wanted()) deadline = std::min(deadline, low_water_records_.not_before());
+  if (low_water_records_.Pending()) deadline = std::min(deadline, now + LowWaterRecords::kInterval);
   if (!in_flight_.empty()) deadline = std::min(deadline, last_progress_ + options_.stall_timeout);
   // A batch that waits for its linger or for the window is not made larger record by record.
   if (!pending && limit_ == CommitFeed::Limit::kNotDurable && !durable_signal_.Arm(feed_.read_position())) return;

@@ -24,9 +24,9 @@
 #include "tc/dc_link/dc_gate.h"
 #include "tc/dc_link/dc_link_options.h"
 #include "tc/dc_link/durable_signal.h"
-#include "tc/dc_link/low_water_records.h"
 #include "tc/dc_link/low_water_source.h"
 #include "tc/dc_link/redo_start_tracker.h"
+#include "tc/redo_log/low_water_records.h"
 #include "tc/redo_log/redo_log.h"
 
 namespace deut::tc {
@@ -55,6 +55,7 @@ class Shipper {
   bool ReadyToSend(MonotonicTime now) const;
   bool WindowHasRoom() const;
   Status Send(ApplyLogStream& stream, MonotonicTime now);
+  // X1: one per stream start, and when one is due.
   void AppendLowWater(MonotonicTime now);
   // Asks for a low-water round if a commit is held back and it is time; true if low-water moved.
   bool AdvanceLowWater(MonotonicTime now);
@@ -74,6 +75,7 @@ class Shipper {
 
   RedoStartTracker tracker_;
   LowWaterRecords low_water_records_;
+  bool stream_starts_ = false;  // and its low-water record is owed
   CommitFeed feed_;
   DurableSignal durable_signal_;
 

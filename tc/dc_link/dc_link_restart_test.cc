@@ -1,0 +1,259 @@
+// TC starts, fencing and redo start. Tests named after a rule fail when that rule's step is left out.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "protocol/data_component.h"
+#include "tc/dc_link/dc_link.h"
+#include "tc/dc_link/fake_data_component.h"
+#include "tc/dc_link/link_harness.h"
+
+namespace deut::tc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string Text(const Result<std::optional<std::string>>& read) {
+  if (!read.ok()) return read.status().ToString();
+  return read->value_or("(absent)");
+}
+
+class DcLinkRestartTest : public ::testing::Test {
+ protected:
+  void Begin() {
+    h_.dc.Start();
+    h_.StartTc();
+    ASSERT_TRUE(h_.WaitCaughtUp().ok());
+  }
+  bool Eventually(const std::function<bool()>& condition) { return h_.dc.WaitUntil(condition); }
+  // The link refused for good with this code and text.
+  void ExpectRefused(ErrorCode code, const std::string& text) {
+    ASSERT_TRUE(h_.WaitFatal());
+    EXPECT_EQ(h_.fatal().front().code(), code);
+    EXPECT_THAT(h_.fatal().front().ToString(), HasSubstr(text));
+    EXPECT_EQ(h_.WaitCaughtUp().code(), code) << "or the first error, had it served";
+    EXPECT_EQ(h_.Read("a").status().code(), code);
+  }
+
+  LinkHarness h_;
+};
+
+TEST_F(DcLinkRestartTest, X4ATcStartsWhileItsDcIsDown) {
+  h_.StartTc();
+  const Status waiting = h_.link->WaitCaughtUp(LinkHarness::After(milliseconds(30)));
+  EXPECT_EQ(waiting.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(waiting.ToString(), HasSubstr("dc-under-test is not connected"));
+  EXPECT_THAT(h_.link->status().state, HasSubstr("dc-under-test"));
+  EXPECT_FALSE(h_.link->status().caught_up);
+  h_.dc.Start();
+  EXPECT_TRUE(h_.WaitCaughtUp().ok());
+  EXPECT_TRUE(h_.link->status().caught_up);
+}
+
+// The TC's chains are gone with its life: a read may be answered by the DC only when it holds all that the log does.
+TEST_F(DcLinkRestartTest, X4NothingIsReadBeforeTheRecoveredLogIsApplied) {
+  Begin();
+  h_.CommitAndApply({{"a", "old"}});
+  h_.dc.HoldApply(true);
+  const Position end = h_.Commit({{"a", "new"}});
+  ASSERT_TRUE(h_.log->WaitDurable(end.commit, LinkHarness::Soon()).ok());
+  h_.StopTc();
+  // The batch is lost on its way, so that the DC, alive, lags behind the log.
+  h_.dc.BreakStream(DEUT_ERROR(kUnavailable, "a cable"));
+  h_.StartTc();
+  EXPECT_EQ(h_.link->WaitCaughtUp(LinkHarness::After(milliseconds(60))).code(), ErrorCode::kUnavailable);
+  const auto early = h_.Read("a", LinkHarness::After(milliseconds(20)));
+  EXPECT_FALSE(early.ok()) << Text(early);
+  h_.dc.HoldApply(false);
+  ASSERT_TRUE(h_.WaitCaughtUp().ok());
+  EXPECT_GE(h_.link->applied(), end);
+  EXPECT_EQ(Text(h_.Read("a")), "new");
+  EXPECT_EQ(h_.link->status().incarnations, 1u);
+}
+
+TEST_F(DcLinkRestartTest, X4ALivingDcGetsOnlyWhatItLacks) {
+  Begin();
+  for (int i = 0; i < 50; ++i) h_.CommitAndApply({{absl::StrCat("k", i), "v"}});
+  h_.StopTc();
+  const size_t before = h_.dc.seen().size();
+  h_.StartTc();
+  ASSERT_TRUE(h_.WaitCaughtUp().ok());
+  h_.CommitAndApply({{"k50", "v"}});
+  size_t updates = 0;
+  for (size_t i = before; i < h_.dc.seen().size(); ++i) updates += h_.dc.seen()[i].kind == LogEntryKind::kPut ? 1 : 0;
+  EXPECT_EQ(updates, 1u);
+}
+
+TEST_F(DcLinkRestartTest, X4BothDie) {
+  Begin();
+  Position last;
+  for (int i = 0; i < 300; ++i) last = h_.Commit({{absl::StrCat("k", i % 40), absl::StrCat(i)}});
+  ASSERT_TRUE(h_.log->WaitDurable(last.commit, LinkHarness::Soon()).ok());
+  h_.dc.Kill();
+  h_.CrashTc();
+  h_.dc.Start();
+  h_.StartTc();
+  ASSERT_TRUE(h_.WaitCaughtUp().ok());
+  for (int k = 0; k < 40; ++k) EXPECT_EQ(Text(h_.Read(absl::StrCat("k", k))), absl::StrCat(k < 20 ? 280 + k : 240 + k));
+}
+
+TEST_F(DcLinkRestartTest, X4TheDcIsKnownToTheLogBeforeItIsUsed) {
+  Begin();
+  EXPECT_TRUE(h_.recovered.known_dcs.empty());
+  h_.CrashTc();  // forgets everything that is not durable
+  h_.StartTc();
+  EXPECT_THAT(h_.recovered.known_dcs, ElementsAre(DcId{3}));
+  EXPECT_TRUE(h_.WaitCaughtUp().ok());
+}
+
+TEST_F(DcLinkRestartTest, X4AnUnknownDcIsRefused) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.StopTc();
+  FakeDataComponent stranger(RealRuntime(), DcId{4});
+  stranger.Start();
+  {
+    auto storage = h_.disk.Mount();
+    auto log = RedoLog::Open(h_.log_options, RealRuntime(), *storage, &h_.recovered);
+    ASSERT_TRUE(log.ok());
+    h_.transactions.set_log(log->get());
+    DcLink link(RealRuntime(), stranger, **log, h_.recovered, h_.transactions, h_.transactions, h_.link_options);
+    link.Start();
+    EXPECT_EQ(link.WaitCaughtUp(LinkHarness::Soon()).code(), ErrorCode::kWrongState);
+    EXPECT_THAT(link.status().state, HasSubstr("not a DC of this redo log"));
+  }
+  EXPECT_EQ(stranger.counts().streams, 0u) << "it was sent nothing";
+}
+
+TEST_F(DcLinkRestartTest, X4ADcAheadOfTheLogIsRefused) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.StopTc();
+  h_.dc.set_extra_applied(Position{Lsn{uint64_t{1} << 40}, 0});
+  h_.StartTc();
+  ExpectRefused(ErrorCode::kCorruption, "the log has lost its end");
+}
+
+TEST_F(DcLinkRestartTest, X4ANewLogRefusesADcWithData) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.StopTc();
+  h_.log_options.directory = "another-log";
+  h_.StartTc();
+  ExpectRefused(ErrorCode::kWrongState, "knows no DC yet");
+}
+
+// --- X5.
+
+TEST_F(DcLinkRestartTest, X5AFencedTcSendsNothingMore) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  HelloRequest usurper;
+  usurper.tc = h_.log->tc();
+  usurper.epoch = TcEpoch{h_.log->epoch().value + 1};
+  usurper.nonce = 5;
+  ASSERT_TRUE(h_.dc.Hello(usurper, kNoDeadline).ok());  // closes this TC's stream
+  h_.Commit({{"a", "2"}});
+  ASSERT_TRUE(h_.WaitFatal());
+  EXPECT_EQ(h_.fatal().size(), 1u);
+  EXPECT_EQ(h_.fatal()[0].code(), ErrorCode::kFenced);
+  const uint64_t calls = h_.dc.counts().calls();
+  h_.Commit({{"a", "3"}});
+  EXPECT_EQ(h_.Read("a", LinkHarness::After(milliseconds(50))).status().code(), ErrorCode::kFenced);
+  EXPECT_EQ(h_.link->Tables(LinkHarness::After(milliseconds(50))).status().code(), ErrorCode::kFenced);
+  EXPECT_EQ(h_.link->OpenScan(ScanSpec{}, LinkHarness::After(milliseconds(50))).status().code(), ErrorCode::kFenced);
+  EXPECT_FALSE(h_.dc.WaitUntil([&] { return h_.dc.counts().calls() != calls; }, milliseconds(60)));
+  EXPECT_EQ(h_.dc.Get(LinkHarness::kTable, "a"), "1");
+}
+
+TEST_F(DcLinkRestartTest, X5AReadThatIsFencedStopsTheLink) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.dc.HoldReads(true);
+  Status status;
+  auto reader = RealRuntime().StartThread("reader", [&] { status = h_.Read("a").status(); });
+  ASSERT_TRUE(Eventually([&] { return h_.dc.counts().reads >= 1; }));
+  HelloRequest usurper{kProtocolVersion, h_.log->tc(), TcEpoch{h_.log->epoch().value + 1}, 5};
+  ASSERT_TRUE(h_.dc.Hello(usurper, kNoDeadline).ok());
+  h_.dc.HoldReads(false);
+  reader.reset();
+  EXPECT_EQ(status.code(), ErrorCode::kFenced);
+  EXPECT_TRUE(h_.WaitFatal());
+}
+
+// --- S2.
+
+class RedoStartTest : public DcLinkRestartTest {
+ protected:
+  void SetUp() override {
+    h_.link_options.redo_start_bytes = 16 << 10;
+    Begin();
+  }
+  // About `bytes` of log, applied.
+  void Fill(size_t bytes) {
+    Position last;
+    for (size_t done = 0; done < bytes; done += 4096) last = h_.Commit({{absl::StrCat("fill", done % 65536), std::string(4000, 'v')}});
+    ASSERT_TRUE(h_.WaitApplied(last));
+  }
+};
+
+TEST_F(RedoStartTest, S2StaysWhileNothingIsStable) {
+  const Lsn start = h_.log->redo_start().lsn;
+  Fill(1 << 20);
+  EXPECT_FALSE(h_.dc.WaitUntil([&] { return h_.log->redo_start().lsn != start; }, milliseconds(50)));
+  h_.dc.Restart();  // a volatile DC: everything comes again
+  EXPECT_EQ(Text(h_.Read("fill0")), std::string(4000, 'v'));
+}
+
+TEST_F(RedoStartTest, S2FollowsTheStablePositionAndTrimsTheLog) {
+  Fill(3 << 20);
+  const Lsn first = h_.log->first_lsn();
+  h_.dc.MakeStable();
+  const Position stable = h_.dc.applied();
+  ASSERT_TRUE(Eventually([&] { return h_.log->redo_start().lsn.value + (64 << 10) > stable.commit.value; }))
+      << h_.log->redo_start().lsn.value << " of " << stable.commit.value;
+  EXPECT_THAT(h_.log->redo_start().stable, ElementsAre(DcPosition{DcId{3}, stable}));
+  EXPECT_TRUE(Eventually([&] { return h_.log->first_lsn() > first; }));
+  Fill(64 << 10);
+  h_.dc.Restart();  // gets what is not stable from a trimmed log
+  EXPECT_EQ(Text(h_.Read("fill4096")), std::string(4000, 'v'));
+  h_.CrashTc();
+  h_.dc.Restart();
+  h_.StartTc();
+  EXPECT_TRUE(h_.WaitCaughtUp().ok()) << h_.WaitCaughtUp().ToString();
+}
+
+TEST_F(RedoStartTest, S2AnActiveTransactionHoldsTheRedoStart) {
+  Fill(64 << 10);
+  const Lsn held = h_.log->tail();
+  h_.transactions.HoldRecordsFrom(held.value);
+  Fill(1 << 20);
+  h_.dc.MakeStable();
+  ASSERT_TRUE(Eventually([&] { return h_.log->redo_start().lsn.value + (32 << 10) > held.value; }));
+  EXPECT_FALSE(h_.dc.WaitUntil([&] { return h_.log->redo_start().lsn > held; }, milliseconds(50)));
+  h_.transactions.HoldRecordsFrom(UINT64_MAX);
+  EXPECT_TRUE(Eventually([&] { return h_.log->redo_start().lsn > held; }));
+}
+
+TEST_F(RedoStartTest, S2ADcThatLostItsStableStateIsRefused) {
+  Fill(1 << 20);
+  h_.dc.MakeStable();
+  ASSERT_TRUE(Eventually([&] { return !h_.log->redo_start().stable.empty(); }));
+  h_.dc.LoseStable(Position{});
+  h_.dc.Restart();
+  ExpectRefused(ErrorCode::kCorruption, "had reported");
+  const Lsn first = h_.log->first_lsn();
+  h_.StopTc();
+  h_.StartTc();  // and again at the next start of the TC
+  EXPECT_EQ(h_.WaitCaughtUp().code(), ErrorCode::kCorruption);
+  EXPECT_EQ(h_.log->first_lsn(), first) << "nothing was deleted";
+}
+
+}  // namespace
+}  // namespace deut::tc

@@ -1,0 +1,433 @@
+// The link as the TC sees it, against a DC that lives several lives. Tests named after a rule fail when that rule's step is left out.
+#include "tc/dc_link/dc_link.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "protocol/data_component.h"
+#include "tc/dc_link/fake_data_component.h"
+#include "tc/dc_link/link_harness.h"
+
+namespace deut::tc {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr TableId kTable = LinkHarness::kTable;
+
+// Reads are answered "no such key" where there is none, so a test can tell that from an error.
+std::string Text(const Result<std::optional<std::string>>& read) {
+  if (!read.ok()) return read.status().ToString();
+  return read->value_or("(absent)");
+}
+
+class DcLinkTest : public ::testing::Test {
+ protected:
+  // A TC that has met its DC and serves.
+  void Begin() {
+    h_.dc.Start();
+    h_.StartTc();
+    ASSERT_TRUE(h_.WaitCaughtUp().ok());
+  }
+  bool Within(Duration limit, const std::function<bool()>& condition) { return h_.dc.WaitUntil(condition, limit); }
+  bool Eventually(const std::function<bool()>& condition) { return h_.dc.WaitUntil(condition); }
+
+  // Updates that reached the DC, by timestamp, in order of arrival.
+  std::vector<uint64_t> SeenUpdates() {
+    std::vector<uint64_t> timestamps;
+    for (const auto& seen : h_.dc.seen()) {
+      if (seen.kind != LogEntryKind::kLowWater) timestamps.push_back(seen.timestamp.value);
+    }
+    return timestamps;
+  }
+  size_t SeenLowWaters() { return h_.dc.seen().size() - SeenUpdates().size(); }
+
+  LinkHarness h_;
+};
+
+TEST_F(DcLinkTest, ShipsWhatIsCommittedAndReadsItBack) {
+  Begin();
+  Position last;
+  for (int i = 0; i < 500; ++i) last = h_.Commit({{absl::StrCat("k", i % 50), absl::StrCat("v", i)}});
+  ASSERT_TRUE(h_.WaitApplied(last));
+  EXPECT_EQ(Text(h_.Read("k7")), "v457");
+  EXPECT_EQ(Text(h_.Read("nothing")), "(absent)");
+  EXPECT_EQ(SeenUpdates().size(), 500u);
+  const DcLinkStatus status = h_.link->status();
+  EXPECT_TRUE(status.gate_open);
+  EXPECT_EQ(status.dc, DcId{3});
+  EXPECT_EQ(status.incarnation, h_.dc.incarnation());
+  EXPECT_EQ(status.updates, 500u);
+  EXPECT_LT(status.batches, 400u) << "commits are gathered into batches";
+  EXPECT_GE(status.applied, last);
+  EXPECT_TRUE(h_.fatal().empty());
+}
+
+TEST_F(DcLinkTest, ManyReadsInOneCall) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}, {"b", "2"}, {"c", "3"}});
+  std::vector<DataRequest> requests(4);
+  const char* keys[] = {"a", "b", "x", "c"};
+  std::vector<DataRequest*> pointers;
+  for (int i = 0; i < 4; ++i) {
+    requests[i].table = kTable;
+    requests[i].key = keys[i];
+    pointers.push_back(&requests[i]);
+  }
+  for (int round = 0; round < 2; ++round) {  // requests are used again as they are
+    ASSERT_TRUE(h_.link->Read(pointers, LinkHarness::Soon()).ok());
+    EXPECT_EQ(requests[0].answer.size(), 1u);
+    EXPECT_EQ(requests[1].answer.size(), 1u);
+    EXPECT_EQ(requests[2].answer.size(), 0u);
+    EXPECT_EQ(requests[3].answer.size(), 1u);
+  }
+}
+
+// Larger than a log record, a chunk and a batch: it travels in several batches, and a life that ends in the middle changes nothing.
+TEST_F(DcLinkTest, ACommitLargerThanABatchSurvivesAKillInItsMiddle) {
+  h_.link_options.batch_bytes = 16 << 10;
+  h_.link_options.window_bytes = 64 << 10;
+  Begin();
+  h_.CommitAndApply({{"before", "1"}});
+  h_.dc.MakeStable();
+  std::atomic<int> seen{0};
+  std::atomic<bool> reached{false};
+  h_.dc.OnEntry([&](const LogEntryView&) {
+    if (++seen == 250) reached = true;
+  });
+  std::vector<std::pair<std::string, std::string>> puts;
+  for (int i = 0; i < 1000; ++i) puts.emplace_back(absl::StrCat("big", i), std::string(300, 'a' + i % 26));
+  const Position end = h_.Commit(puts);
+  ASSERT_TRUE(Eventually([&] { return reached.load(); }));
+  h_.dc.MakeStable();  // part of the commit is stable: the next life begins inside it
+  h_.dc.Restart();
+  ASSERT_TRUE(h_.WaitApplied(end));
+  for (int i = 0; i < 1000; i += 37) EXPECT_EQ(Text(h_.Read(puts[i].first)), puts[i].second);
+  EXPECT_EQ(h_.dc.records(), 1001u);
+  EXPECT_GE(h_.link->status().batches, 300u * 1000 / (17 << 10));
+}
+
+// S1: T20 is above low-water, because T15 is still active. It holds back T12, which committed behind it.
+TEST_F(DcLinkTest, S1HoldsBackWhatIsNotBelowLowWater) {
+  h_.transactions.SkipTo(Timestamp{9});
+  Begin();
+  const uint64_t base = h_.transactions.next().value;
+  h_.transactions.SkipTo(Timestamp{base + 30});
+  std::atomic<int> above{0};
+  h_.dc.OnEntry([&](const LogEntryView& entry) {
+    if (entry.kind != LogEntryKind::kLowWater && entry.timestamp >= h_.transactions.low_water()) ++above;
+  });
+  h_.transactions.HoldBackAt(base + 15);
+  h_.Commit({{"a", "9"}}, Timestamp{base + 9});
+  h_.Commit({{"a", "20"}}, Timestamp{base + 20});
+  h_.Commit({{"b", "12"}}, Timestamp{base + 12});
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().held_back_rounds >= 3; })) << h_.link->status().state;
+  ASSERT_TRUE(Eventually([&] { return !SeenUpdates().empty(); }));
+  EXPECT_EQ(SeenUpdates(), std::vector<uint64_t>({base + 9}));
+  EXPECT_EQ(h_.dc.Get(kTable, "a"), "9") << "the reader at 15 finds its version in the DC";
+  h_.transactions.Release();
+  ASSERT_TRUE(Eventually([&] { return SeenUpdates().size() == 3; }));
+  EXPECT_EQ(SeenUpdates(), std::vector<uint64_t>({base + 9, base + 20, base + 12})) << "commit-record order";
+  EXPECT_EQ(above, 0);
+}
+
+// X1: the record that says so must be durable before the DC acts on it. Else a crash of the TC gives its LSN to other records, which
+// the DC takes for applied.
+TEST_F(DcLinkTest, X1LowWaterTravelsOnlyWhenDurable) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  std::atomic<int> too_early{0};
+  h_.dc.OnEntry([&](const LogEntryView& entry) {
+    if (entry.position.commit >= h_.log->durable()) ++too_early;
+  });
+  h_.disk.HoldCompletions(true);
+  const Lsn durable = h_.log->durable();
+  const uint64_t before = h_.link->status().low_water_records;
+  h_.dc.Restart();  // a new stream: one low-water record is appended, and cannot become durable
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().low_water_records > before; }));
+  const Position applied = h_.dc.applied();
+  EXPECT_FALSE(Within(milliseconds(50), [&] { return h_.dc.applied().commit >= durable; }));
+  EXPECT_EQ(too_early, 0);
+  h_.disk.HoldCompletions(false);
+  EXPECT_TRUE(Eventually([&] { return h_.dc.applied() > applied && h_.dc.applied().commit >= durable; }));
+}
+
+TEST_F(DcLinkTest, X1OneLowWaterRecordFollowsTheLastCommit) {
+  Begin();
+  const auto covers = [&](uint64_t timestamp) {
+    for (const auto& seen : h_.dc.seen()) {
+      if (seen.kind == LogEntryKind::kLowWater && seen.timestamp.value > timestamp) return true;
+    }
+    return false;
+  };
+  for (int burst = 0; burst < 3; ++burst) {
+    for (int i = 0; i < 100; ++i) h_.Commit({{absl::StrCat("k", i), "v"}});
+    const uint64_t last = h_.transactions.next().value - 1;
+    ASSERT_TRUE(Eventually([&] { return covers(last); }));
+    const size_t count = SeenLowWaters();
+    EXPECT_FALSE(Within(milliseconds(40), [&] { return SeenLowWaters() != count; })) << "a quiet system appends nothing";
+  }
+}
+
+// X1's counter-example, end to end: T9 commits before T7, both on the fake's one page. Consolidating at 9 before T7 has arrived
+// would make T7 a duplicate.
+TEST_F(DcLinkTest, X1AnEarlierTimestampThatCommitsLaterIsNotADuplicate) {
+  Begin();
+  const uint64_t base = h_.transactions.next().value;
+  h_.transactions.SkipTo(Timestamp{base + 10});
+  h_.transactions.HoldBackAt(base + 7);
+  h_.Commit({{"k2", "nine"}}, Timestamp{base + 9});
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().held_back_rounds >= 2; }));
+  const Position end = h_.Commit({{"k1", "seven"}}, Timestamp{base + 7});
+  h_.transactions.Release();
+  ASSERT_TRUE(h_.WaitApplied(end));
+  ASSERT_TRUE(Eventually([&] { return SeenLowWaters() >= 2; }));
+  EXPECT_EQ(h_.dc.Get(kTable, "k1"), "seven");
+  EXPECT_EQ(h_.dc.Get(kTable, "k2"), "nine");
+}
+
+TEST_F(DcLinkTest, AnIdleLinkSendsNothingAndSleeps) {
+  h_.link_options.redo_start_period = seconds(1);
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  ASSERT_TRUE(Eventually([&] { return SeenLowWaters() >= 2; }));
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().in_flight_bytes == 0; }));
+  uint64_t wakeups = 0, batches = 0;
+  // The last acknowledgement and the last record's durability may still arrive.
+  ASSERT_TRUE(Eventually([&] {
+    const DcLinkStatus status = h_.link->status();
+    const bool still = status.wakeups == wakeups;
+    wakeups = status.wakeups;
+    batches = status.batches;
+    return still;
+  }));
+  EXPECT_FALSE(Within(milliseconds(300), [&] { return h_.link->status().batches != batches; }));
+  EXPECT_LE(h_.link->status().wakeups, wakeups + 5);
+}
+
+// --- X3: lives of the DC.
+
+TEST_F(DcLinkTest, X3ReadsWaitUntilANewLifeHasAllThatWasEverSent) {
+  Begin();
+  h_.CommitAndApply({{"a", "old"}});
+  h_.dc.MakeStable();
+  // The DC applies "new", but its acknowledgement is lost: sent, not acknowledged.
+  h_.dc.LoseAcks(true);
+  h_.Commit({{"a", "new"}});
+  ASSERT_TRUE(Eventually([&] { return h_.dc.Get(kTable, "a") == "new"; }));
+  EXPECT_EQ(Text(h_.Read("a")), "new") << "somebody has seen it";
+  h_.dc.HoldApply(true);
+  h_.dc.Restart();
+  h_.dc.LoseAcks(false);
+  const auto early = h_.Read("a", LinkHarness::After(milliseconds(60)));
+  ASSERT_FALSE(early.ok()) << "an answer from the new life, older than what was seen: " << Text(early);
+  EXPECT_EQ(early.status().code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(early.status().ToString(), HasSubstr("dc-under-test (id 3, incarnation 102)"));
+  EXPECT_THAT(early.status().ToString(), HasSubstr("that it must hold"));
+  EXPECT_FALSE(h_.link->status().gate_open);
+  h_.dc.HoldApply(false);
+  EXPECT_EQ(Text(h_.Read("a")), "new");
+  EXPECT_GE(h_.link->status().resent_batches, 1u);
+}
+
+TEST_F(DcLinkTest, X3AnAnswerFromAnotherLifeIsDropped) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.dc.AnswerReadsAs(DcIncarnation{77});  // without the record
+  const auto read = h_.Read("a", LinkHarness::After(milliseconds(60)));
+  EXPECT_EQ(read.status().code(), ErrorCode::kUnavailable) << Text(read);
+  h_.dc.AnswerReadsAs(DcIncarnation{0});
+  EXPECT_EQ(Text(h_.Read("a")), "1");
+  EXPECT_GE(h_.link->status().repeated_reads, 1u);
+}
+
+TEST_F(DcLinkTest, X3LateAcknowledgementsOfAnEarlierLifeAreDropped) {
+  Begin();
+  h_.dc.HoldAcks(true);
+  const Position end = h_.Commit({{"a", "1"}});
+  ASSERT_TRUE(Eventually([&] { return h_.dc.Get(kTable, "a") == "1"; }));
+  h_.dc.HoldApply(true);
+  h_.dc.Restart();
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().incarnation == h_.dc.incarnation(); }));
+  ASSERT_TRUE(Eventually([&] { return h_.dc.counts().streams >= 2; }));
+  h_.dc.DeliverHeldAcks();
+  EXPECT_LT(h_.link->applied(), end);
+  EXPECT_FALSE(h_.link->status().gate_open);
+  EXPECT_GE(h_.link->status().dropped_acks, 1u);
+  const auto read = h_.Read("a", LinkHarness::After(milliseconds(20)));
+  EXPECT_EQ(read.status().code(), ErrorCode::kUnavailable) << Text(read);
+  h_.dc.HoldAcks(false);
+  h_.dc.HoldApply(false);
+  EXPECT_TRUE(h_.WaitApplied(end));
+  EXPECT_EQ(Text(h_.Read("a")), "1");
+}
+
+TEST_F(DcLinkTest, X3ReadsUnderWayWhenALifeEndsAreRepeated) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.dc.HoldReads(true);
+  const uint64_t reads = h_.dc.counts().reads;
+  std::string text;
+  auto reader = RealRuntime().StartThread("reader", [&] { text = Text(h_.Read("a")); });
+  ASSERT_TRUE(Eventually([&] { return h_.dc.counts().reads > reads; }));
+  h_.dc.Kill();
+  h_.dc.HoldReads(false);
+  h_.dc.Start();
+  reader.reset();
+  EXPECT_EQ(text, "1");
+}
+
+TEST_F(DcLinkTest, AnUnansweredReadIsAbandonedAtItsDeadline) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.dc.HoldReads(true);
+  {
+    const auto read = h_.Read("a", LinkHarness::After(milliseconds(20)));
+    EXPECT_EQ(read.status().code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(read.status().ToString(), HasSubstr("has not answered 1 of 1 reads"));
+  }
+  h_.dc.HoldReads(false);  // would answer into a dead stack frame, had it not been abandoned
+  EXPECT_EQ(Text(h_.Read("a")), "1");
+}
+
+TEST_F(DcLinkTest, ADcThatIsDownIsTriedAgainWithPauses) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.dc.Kill();
+  const auto read = h_.Read("a", LinkHarness::After(milliseconds(200)));
+  EXPECT_EQ(read.status().code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(read.status().ToString(), HasSubstr("is not connected"));
+  const uint64_t hellos = h_.link->status().hellos;
+  EXPECT_GE(hellos, 4u);
+  EXPECT_LE(hellos, 2 + 200 / 10 + 200 / 2) << "at least half of reconnect_min lies between two";
+  h_.dc.Start();
+  EXPECT_EQ(Text(h_.Read("a")), "1");
+}
+
+TEST_F(DcLinkTest, ABrokenStreamAndDuplicatedAcknowledgementsDoNoHarm) {
+  Begin();
+  h_.dc.DuplicateAcks(true);
+  Position last;
+  for (int i = 0; i < 20; ++i) {
+    last = h_.Commit({{"a", absl::StrCat(i)}, {absl::StrCat("k", i), "v"}});
+    if (i % 5 == 2) h_.dc.BreakStream(DEUT_ERROR(kPositionGap, "a batch went missing"));
+  }
+  ASSERT_TRUE(h_.WaitApplied(last));
+  EXPECT_EQ(Text(h_.Read("a")), "19");
+  EXPECT_EQ(h_.link->status().incarnations, 1u);
+  EXPECT_GE(h_.link->status().sessions, 2u);
+}
+
+// A half-open connection: nothing comes back. After a while the link says Hello again, which tells what was applied.
+TEST_F(DcLinkTest, LostAcknowledgementsAreMadeUpForByHello) {
+  h_.link_options.stall_timeout = milliseconds(30);
+  Begin();
+  h_.dc.LoseAcks(true);
+  const Position end = h_.Commit({{"a", "1"}});
+  EXPECT_TRUE(h_.WaitApplied(end));
+  EXPECT_GE(h_.link->status().hellos, 2u);
+}
+
+TEST_F(DcLinkTest, AnAcknowledgementOfTheFutureIsNotBelieved) {
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  ApplyAck lie;
+  lie.incarnation = h_.dc.incarnation();
+  lie.applied = Position{Lsn{uint64_t{1} << 40}, 0};
+  h_.dc.SendFalseAck(lie);
+  EXPECT_LT(h_.link->applied(), lie.applied);
+  h_.CommitAndApply({{"a", "2"}});
+  EXPECT_EQ(Text(h_.Read("a")), "2");
+  EXPECT_GE(h_.link->status().sessions, 2u);
+}
+
+TEST_F(DcLinkTest, TheWindowBoundsWhatIsInFlight) {
+  h_.link_options.batch_bytes = 1 << 10;
+  h_.link_options.window_bytes = 8 << 10;
+  Begin();
+  h_.dc.HoldApply(true);
+  Position last;
+  for (int i = 0; i < 200; ++i) last = h_.Commit({{absl::StrCat("k", i), std::string(300, 'v')}});
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().in_flight_bytes > (6 << 10); }));
+  EXPECT_FALSE(Within(milliseconds(30), [&] { return h_.link->status().in_flight_bytes > (8 << 10); }));
+  h_.dc.HoldApply(false);
+  EXPECT_TRUE(h_.WaitApplied(last));
+  EXPECT_EQ(h_.dc.records(), 200u);
+}
+
+TEST_F(DcLinkTest, TablesPartitionsAndCountersComeFromTheCurrentLife) {
+  Begin();
+  const Update create{LogEntryKind::kCreateTable, 1, kTable, "accounts", ""};
+  h_.log->AppendCommit(h_.transactions.Draw(), {&create, 1});
+  Position last;
+  for (int i = 0; i < 100; ++i) last = h_.Commit({{absl::StrCat("k", 100 + i), "v"}});
+  ASSERT_TRUE(h_.WaitApplied(last));
+  h_.dc.Restart();
+  const auto tables = h_.link->Tables(LinkHarness::Soon());
+  ASSERT_TRUE(tables.ok()) << tables.status().ToString();
+  ASSERT_EQ(tables->size(), 1u);
+  EXPECT_EQ(tables->front().name, "accounts");
+  const auto cuts = h_.link->Partition(kTable, 4, LinkHarness::Soon());
+  ASSERT_TRUE(cuts.ok());
+  EXPECT_EQ(*cuts, std::vector<std::string>({"k125", "k150", "k175"}));
+  EXPECT_TRUE(h_.link->DcCounters(LinkHarness::Soon()).ok());
+  h_.dc.Kill();
+  EXPECT_EQ(h_.link->Partition(kTable, 4, LinkHarness::After(milliseconds(20))).status().code(), ErrorCode::kUnavailable);
+}
+
+TEST_F(DcLinkTest, AScanSurvivesARestart) {
+  Begin();
+  std::vector<std::pair<std::string, std::string>> puts;
+  for (int i = 0; i < 300; ++i) puts.emplace_back(absl::StrCat("k", 1000 + i), "v");
+  h_.CommitAndApply(puts);
+  ScanSpec spec;
+  spec.table = kTable;
+  spec.batch_bytes = 500;
+  auto scan = h_.link->OpenScan(spec, LinkHarness::Soon());
+  ASSERT_TRUE(scan.ok()) << scan.status().ToString();
+  ASSERT_TRUE((*scan)->Grant("", 1 << 20).ok());
+  size_t records = 0;
+  ScanBatch batch;
+  for (int n = 0; !batch.complete || n == 0; ++n) {
+    ASSERT_TRUE((*scan)->Next(&batch, LinkHarness::Soon()).ok());
+    records += batch.records.size();
+    if (n % 4 == 1) h_.dc.Restart();
+  }
+  EXPECT_EQ(records, 300u);
+}
+
+// --- X7.
+
+TEST_F(DcLinkTest, X7PutsAreRefusedWhenTheDcCouldNotHoldThem) {
+  h_.link_options.reserve_bytes = 1 << 20;
+  h_.dc.set_free_bytes(2 << 20);
+  Begin();
+  EXPECT_TRUE(h_.link->HasSpace(100));
+  EXPECT_TRUE(Eventually([&] { return h_.link->HasSpace((1 << 20) - 4096); })) << "once the log's own records are applied";
+  EXPECT_FALSE(h_.link->HasSpace((1 << 20) + 1));
+  // What is not applied yet will take space, too.
+  h_.dc.HoldApply(true);
+  for (int i = 0; i < 8; ++i) h_.Commit({{absl::StrCat("k", i), std::string(60 << 10, 'v')}});
+  EXPECT_FALSE(h_.link->HasSpace(600 << 10));
+  EXPECT_TRUE(h_.link->HasSpace(400 << 10));
+  h_.dc.HoldApply(false);
+  EXPECT_TRUE(Eventually([&] { return h_.link->HasSpace(600 << 10); }));
+  h_.dc.set_free_bytes(1000);
+  h_.CommitAndApply({{"a", "1"}});
+  EXPECT_FALSE(h_.link->HasSpace(1));
+  h_.dc.set_free_bytes(4 << 20);  // space is back: service resumes by itself
+  h_.CommitAndApply({{"a", "2"}});
+  EXPECT_TRUE(h_.link->HasSpace(1000));
+}
+
+}  // namespace
+}  // namespace deut::tc

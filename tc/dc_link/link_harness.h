@@ -1,0 +1,73 @@
+// LinkHarness: a redo log on a disk in memory, a fake transaction table and a fake DC around a real DcLink, for tests. The TC's life (log
+// and link) and the DC's lives end and begin as the test says.
+// Thread-safety: Commit and Read from any thread; the rest by the test's thread.
+#ifndef TC_DC_LINK_LINK_HARNESS_H_
+#define TC_DC_LINK_LINK_HARNESS_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/faulty_disk.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "protocol/data_component.h"
+#include "tc/dc_link/dc_link.h"
+#include "tc/dc_link/fake_data_component.h"
+#include "tc/dc_link/fake_transactions.h"
+#include "tc/redo_log/redo_log.h"
+
+namespace deut::tc {
+
+class LinkHarness {
+ public:
+  static constexpr TableId kTable{7};
+
+  LinkHarness();
+  ~LinkHarness();
+
+  // The TC's life. StartTc opens the log and starts the link; it does not wait for the DC.
+  void StartTc();
+  void StopTc();  // clean
+  void CrashTc();  // the disk forgets what is not durable
+  Status WaitCaughtUp() { return link->WaitCaughtUp(Soon()); }
+
+  // A transaction of one timestamp, drawn here unless given, that puts key = value for each pair. Answers its end.
+  Position Commit(const std::vector<std::pair<std::string, std::string>>& puts, std::optional<Timestamp> timestamp = std::nullopt);
+  // The same, applied.
+  void CommitAndApply(const std::vector<std::pair<std::string, std::string>>& puts);
+  bool WaitApplied(Position position) { return link->WaitApplied(position, Soon()).ok(); }
+
+  // A point read through the link; the value, or nothing.
+  Result<std::optional<std::string>> Read(const std::string& key, Deadline deadline);
+  Result<std::optional<std::string>> Read(const std::string& key) { return Read(key, Soon()); }
+
+  static Deadline Soon() { return RealRuntime().Now() + seconds(20); }
+  static Deadline After(Duration duration) { return RealRuntime().Now() + duration; }
+
+  // Fatal errors that the link has reported, in order.
+  std::vector<Status> fatal();
+  bool WaitFatal();
+
+  FaultyDisk disk;
+  std::unique_ptr<Storage> storage;
+  RedoLogOptions log_options;
+  DcLinkOptions link_options;
+  RecoveredLog recovered;
+  std::unique_ptr<RedoLog> log;
+  FakeTransactions transactions{Timestamp{1}};
+  FakeDataComponent dc{RealRuntime(), DcId{3}};
+  std::unique_ptr<DcLink> link;
+
+ private:
+  Mutex mutex_{RealRuntime()};
+  std::vector<Status> fatal_ DEUT_GUARDED_BY(mutex_);
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_DC_LINK_LINK_HARNESS_H_
