@@ -62,10 +62,7 @@ Owned<BasePage> BwTree::BuildConsolidated(const Node* head) const {
 }
 
 bool BwTree::ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page) {
-  if (DEUT_CAS_FAILS("bwtree.consolidate.cas") || !pages_.Replace(id, expected, page.get())) {
-    lost_consolidations_.fetch_add(1, std::memory_order_relaxed);
-    return false;
-  }
+  if (!pages_.Replace(id, expected, page.get())) return false;
   const BasePage* const installed = page.release();
   CountPublished(installed->bytes());
   consolidations_.fetch_add(1, std::memory_order_relaxed);
@@ -77,7 +74,10 @@ Status BwTree::Consolidate(PageId id, const Node* head) {
   Owned<BasePage> page = BuildConsolidated(head);
   const BasePage* const installed = page.get();
   DEUT_POINT("bwtree.consolidate.before_cas");
-  if (!ReplaceByBase(id, head, std::move(page))) return Status::Ok();
+  if (DEUT_CAS_FAILS("bwtree.consolidate.cas") || !ReplaceByBase(id, head, std::move(page))) {
+    lost_consolidations_.fetch_add(1, std::memory_order_relaxed);
+    return Status::Ok();
+  }
   return SplitIfLarge(id, installed);
 }
 

@@ -130,7 +130,7 @@ Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
 Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> page, bool* won) {
   DEUT_POINT("bwtree.update.before_forced_cas");
   if (!IsLarge(*page)) {
-    *won = ReplaceByBase(id, expected, std::move(page));
+    *won = !DEUT_CAS_FAILS("bwtree.forced_consolidate.cas") && ReplaceByBase(id, expected, std::move(page));
     return Status::Ok();
   }
   if (id == root_) return SplitRoot(expected, *page, won);

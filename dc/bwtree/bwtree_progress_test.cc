@@ -1,0 +1,225 @@
+// Progress: a thread is stopped at a named point, between what it looked at and its compare-and-swap (or between the steps of a
+// split). All others then finish 100,000 operations each, also on the same page and key. Nobody waits for anybody in the tree, so
+// there is no exception to list.
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/tree_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint64_t kKeys = 2000;
+constexpr uint64_t kHotKey = 1000;
+constexpr int kOthers = 2;
+constexpr int kOperations = 100000;
+
+// Points of the tree. The points of the reclamation domain that its threads pass on the way are found by running.
+constexpr const char* kTreePoints[] = {
+    "bwtree.update.before_cas",     "bwtree.update.before_forced_cas", "bwtree.consolidate.before_cas",
+    "bwtree.split.before_cas",      "bwtree.split.before_post",        "bwtree.forced_split.before_post",
+    "bwtree.split_root.before_cas", "bwtree.post.before_cas",          "bwtree.descend.step_right",
+    "mapping_table.pop.before_cas", "mapping_table.push.before_cas"};
+
+class Workload {
+ public:
+  explicit Workload(TestTree& tree) : tree_(tree), latest_(kKeys) {}
+
+  void Operate(Random& random) {
+    const uint64_t key = random.OneIn(2) ? kHotKey : random.Below(kKeys);
+    switch (random.Below(8)) {
+      case 0: {
+        RecordBatch batch;
+        if (tree_.tree->Read(KeyOf(key), &batch)) ASSERT_EQ(batch.size(), 1u);
+        return;
+      }
+      case 1: {
+        RecordBatch batch;
+        ScanCursor cursor;
+        ScanBudget budget;
+        const bool ascending = random.OneIn(2);
+        (ascending ? cursor.low : cursor.high) = KeyOf(key);
+        budget.records = 10;
+        ascending ? tree_.tree->ScanAscending(&cursor, &budget, &batch)
+                  : tree_.tree->ScanDescending(&cursor, &budget, &batch);
+        return;
+      }
+      default: {
+        const uint64_t version = clock_.fetch_add(1) + 1;
+        const bool put = !random.OneIn(8);
+        if (put) {
+          tree_.Put(KeyOf(key), std::string(8, 'v'), V(version));
+        } else {
+          tree_.Delete(KeyOf(key), V(version));
+        }
+        const uint64_t word = version * 2 + (put ? 1 : 0);
+        uint64_t seen = latest_[key].load();
+        while (seen < word && !latest_[key].compare_exchange_weak(seen, word)) {
+        }
+        return;
+      }
+    }
+  }
+
+  void ExpectLatest() {
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      const auto found = tree_.Read(KeyOf(key));
+      const uint64_t word = latest_[key].load();
+      ASSERT_EQ(found != nullptr, (word & 1) != 0) << key;
+      if (found != nullptr) ASSERT_EQ(found->version, V(word / 2)) << key;
+    }
+  }
+
+ private:
+  TestTree& tree_;
+  std::atomic<uint64_t> clock_{0};
+  std::vector<std::atomic<uint64_t>> latest_;
+};
+
+// Makes rare paths common: compare-and-swaps lose often while it lives.
+class FrequentLosses {
+ public:
+  FrequentLosses() {
+    testing::SetCasHandler([this](std::string_view name) {
+      const uint64_t number = number_.fetch_add(1);
+      return Mix64(number) % 8 < (name == "bwtree.consolidate.cas" || name == "bwtree.split.cas" ? 6u : 1u);
+    });
+  }
+  ~FrequentLosses() { testing::SetCasHandler(nullptr); }
+
+ private:
+  std::atomic<uint64_t> number_{0};
+};
+
+thread_local bool is_victim = false;
+
+// Splits by others stay unfinished for a while, so that somebody meets them.
+void LingerInSplit(std::string_view name) {
+  if (!name.ends_with("split.before_post")) return;
+  for (int i = 0; i < 20; ++i) RealRuntime().Yield();
+}
+
+// Stops the victim the first time it passes `target`, until released.
+class Stop {
+ public:
+  explicit Stop(std::string target) : target_(std::move(target)) {
+    testing::SetPointHandler([this](std::string_view name) {
+      if (stopped_.IsSet()) return;
+      if (!is_victim) return LingerInSplit(name);
+      if (name != target_) return;
+      stopped_.Signal(RealRuntime());
+      release_.Wait(RealRuntime(), kNoDeadline);
+    });
+  }
+  ~Stop() { testing::SetPointHandler(nullptr); }
+
+  bool stopped() const { return stopped_.IsSet(); }
+  void Release() { release_.Signal(RealRuntime()); }
+
+ private:
+  const std::string target_;
+  Event stopped_;
+  Event release_;
+};
+
+// Which points the workload passes, for a while.
+std::set<std::string> PointsPassed() {
+  std::mutex mutex;
+  std::set<std::string> names;
+  testing::SetPointHandler([&](std::string_view name) {
+    LingerInSplit(name);
+    const std::lock_guard<std::mutex> lock(mutex);
+    names.emplace(name);
+  });
+  TestTree t;
+  Workload workload(t);
+  {
+    FrequentLosses losses;
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (uint64_t i = 0; i < 3; ++i) {
+      threads.push_back(RealRuntime().StartThread("finder", [&workload, i] {
+        Random random(i);
+        for (int n = 0; n < 20000; ++n) workload.Operate(random);
+      }));
+    }
+    threads.clear();
+    t.domain.Collect();
+  }
+  testing::SetPointHandler(nullptr);
+  return names;
+}
+
+void StopAt(const std::string& point) {
+  SCOPED_TRACE(point);
+  TestTree t;
+  Workload workload(t);
+  Stop stop(point);
+  std::atomic<bool> victim_may_end{false};
+  std::atomic<int> victim_operations{0};
+  std::unique_ptr<Thread> victim;
+  {
+    FrequentLosses losses;
+    victim = RealRuntime().StartThread("victim", [&] {
+      is_victim = true;
+      Random random(1);
+      for (; !victim_may_end.load(); victim_operations.fetch_add(1)) workload.Operate(random);
+    });
+    // Alone at first, for what happens once in a young tree; then with another, for what takes two.
+    Random random(2);
+    while (!stop.stopped() && victim_operations.load() < 2000) RealRuntime().Yield();
+    const MonotonicTime patience = RealRuntime().Now() + seconds(20);
+    while (!stop.stopped() && RealRuntime().Now() < patience) workload.Operate(random);
+  }
+  EXPECT_TRUE(stop.stopped()) << "the victim never came there";
+
+  std::atomic<int> finished{0};
+  Event all_finished;
+  std::vector<std::unique_ptr<Thread>> others;
+  for (uint64_t i = 0; i < kOthers; ++i) {
+    others.push_back(RealRuntime().StartThread("other", [&, i] {
+      Random random(10 + i);
+      for (int n = 0; n < kOperations; ++n) workload.Operate(random);
+      if (finished.fetch_add(1) + 1 == kOthers) all_finished.Signal(RealRuntime());
+    }));
+  }
+  EXPECT_TRUE(all_finished.Wait(RealRuntime(), RealRuntime().Now() + seconds(60)))
+      << "others wait for the stopped thread";
+  victim_may_end.store(true);
+  stop.Release();
+  others.clear();
+  victim->Join();
+  workload.ExpectLatest();
+}
+
+TEST(BwTreeProgressTest, OthersFinishWhileOneIsStopped) {
+  std::set<std::string> points = PointsPassed();
+  for (const char* point : kTreePoints) EXPECT_EQ(points.count(point), 1u) << point << " was never passed";
+  for (const std::string& point : points) {
+    const bool of_others = !point.starts_with("bwtree.") && !point.starts_with("mapping_table.");
+    EXPECT_TRUE(of_others || std::find(std::begin(kTreePoints), std::end(kTreePoints), point) != std::end(kTreePoints))
+        << point << " is not in the list";
+  }
+  for (const char* point : kTreePoints) StopAt(point);
+}
+
+// The epochs' own points: a thread that stops inside the domain, as seen by users of the tree.
+TEST(BwTreeProgressTest, OthersFinishWhileOneIsStoppedInReclamation) {
+  for (const char* point : {"reclamation.enter.before_store", "reclamation.enter.before_second_look",
+                            "reclamation.retire.garbage_out", "reclamation.before_seal"}) {
+    StopAt(point);
+  }
+}
+
+}  // namespace
+}  // namespace deut::dc
