@@ -31,7 +31,7 @@ struct RecoveredChain {
   bool empty = false;  // there is no log: nothing was ever durable
   LogState state;      // as of the end. state.epoch is the highest epoch seen anywhere, also behind the break
   Lsn first_lsn = kFirstLsn;
-  Cut end{.lsn = kFirstLsn};                            // the break: the next life goes on at end.lsn
+  Cut end{.lsn = kFirstLsn};                       // the break: the next life goes on at end.lsn
   uint32_t checksum = 0;                           // of the last block of the chain
   std::vector<std::shared_ptr<Segment>> segments;  // of the chain, oldest first, with indexes; the last one not ended
   std::vector<uint64_t> stale;                     // numbers of the files behind the chain, ascending: to be removed

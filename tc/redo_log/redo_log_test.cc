@@ -259,7 +259,8 @@ TEST_F(RedoLogTest, ManyThreads) {
         if (i % 4 == 0) {
           EXPECT_TRUE(log->WaitDurable(commit.lsn, kNoDeadline).ok());
           LogRecord record;
-          EXPECT_TRUE(log->NewReader(commit.lsn)->Next(&record, kNoDeadline).ok());
+          const auto reader = log->NewReader(commit.lsn);
+          EXPECT_TRUE(reader->Next(&record, kNoDeadline).ok());
           EXPECT_EQ(record.timestamp, Timestamp(timestamp));
           EXPECT_EQ(record.updates.begin()->value, ValueOf(timestamp, timestamp % 900));
         }

@@ -1,0 +1,336 @@
+#include "tc/redo_log/recovery.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "tc/redo_log/block_format.h"
+#include "tc/redo_log/log_forge.h"
+#include "tc/redo_log/log_record.h"
+#include "tc/redo_log/record_codec.h"
+
+namespace deut::tc {
+namespace {
+
+class RecoveryTest : public ::testing::Test {
+ protected:
+  // A log of one segment: three blocks with a commit each.
+  void ThreeCommits() {
+    forge_.BeginSegment(1);
+    forge_.Record(RecordType::kEpochStart,
+                  BytesBody{EncodeEpochStartBody(forge_.state.tc, forge_.state.epoch, forge_.state.nonce)});
+    forge_.Record(RecordType::kReserveTimestamps, BytesBody{EncodeTimestampBody(Timestamp(1000))});
+    forge_.Block();
+    for (uint64_t i = 1; i <= 3; ++i) {
+      forge_.CommitRecord(i);
+      forge_.Block();
+    }
+  }
+
+  RecoveredChain Recover() {
+    Result<RecoveredChain> chain = RecoverChain(*storage_, "/log");
+    EXPECT_TRUE(chain.ok()) << chain.status().ToString();
+    return chain.ok() ? std::move(*chain) : RecoveredChain();
+  }
+
+  void ExpectEnd(const Cut& cut) { EXPECT_EQ(Recover().end, cut); }
+
+  void ExpectCorruption(const std::string& message) {
+    const Status status = RecoverChain(*storage_, "/log").status();
+    EXPECT_TRUE(status == ErrorCode::kCorruption) << status.ToString();
+    EXPECT_NE(status.ToString().find(message), std::string::npos) << status.ToString();
+  }
+
+  std::string At(uint64_t segment, uint64_t offset) {
+    return forge_.Path(segment) + " at offset " + std::to_string(offset);
+  }
+
+  std::unique_ptr<Storage> storage_ = NewMemoryStorage(RealRuntime());
+  LogForge forge_{*storage_, "/log"};
+};
+
+TEST_F(RecoveryTest, NoFilesIsAnEmptyLog) {
+  const RecoveredChain chain = Recover();
+  EXPECT_TRUE(chain.empty);
+  EXPECT_EQ(chain.end.lsn, kFirstLsn);
+  EXPECT_EQ(chain.next_number, 1u);
+}
+
+TEST_F(RecoveryTest, AWholeLog) {
+  ThreeCommits();
+  forge_.BeginSegment(2);
+  forge_.Record(RecordType::kKnownDc, BytesBody{EncodeKnownDcBody(DcId(9))});
+  forge_.Block();
+  forge_.Allocate(3, LogForge::kSegmentBytes);  // a spare
+  const RecoveredChain chain = Recover();
+  EXPECT_FALSE(chain.empty);
+  EXPECT_EQ(chain.end, forge_.Here());
+  EXPECT_EQ(chain.checksum, forge_.predecessor);
+  EXPECT_EQ(chain.state.tc, TcId(1));
+  EXPECT_EQ(chain.state.epoch, TcEpoch(1));
+  EXPECT_EQ(chain.state.reserved, Timestamp(1000));
+  EXPECT_EQ(chain.state.known_dcs, std::vector<DcId>{DcId(9)});
+  EXPECT_EQ(chain.stale, std::vector<uint64_t>{3});
+  EXPECT_EQ(chain.next_number, 3u);
+  EXPECT_EQ(chain.dropped_bytes, 0u);
+  ASSERT_EQ(chain.segments.size(), 2u);
+  EXPECT_EQ(chain.segments[0]->end_lsn(), chain.segments[1]->first_lsn());
+}
+
+TEST_F(RecoveryTest, ATornTailIsCut) {
+  ThreeCommits();
+  const Cut cut = forge_.Here();
+  forge_.CommitRecord(4, 9000);  // three pages
+  const std::string block = forge_.LostBlock(forge_.lsn);
+  for (size_t part = 512; part < kBlockHeaderBytes + 9000; part += 512) {
+    forge_.Write(cut.segment, cut.offset, block.substr(0, part));
+    ExpectEnd(cut);
+  }
+  forge_.Write(cut.segment, cut.offset, block);
+  ExpectEnd(forge_.Here());
+}
+
+TEST_F(RecoveryTest, BlocksBehindATornOneAreDroppedUnlessTheyProveIt) {
+  ThreeCommits();
+  const Cut cut = forge_.Here();
+  forge_.CommitRecord(4);
+  const std::string torn = forge_.LostBlock(cut.lsn);
+  const Lsn behind = forge_.lsn;
+  forge_.CommitRecord(5);
+  forge_.BlockSubmittedAt(cut.lsn);  // in flight together with the torn one
+  RecoveredChain chain = Recover();
+  EXPECT_EQ(chain.end, cut);
+  EXPECT_EQ(chain.dropped_bytes, 4096u);
+
+  forge_.CommitRecord(6);
+  const uint64_t proof = forge_.offset;
+  forge_.BlockSubmittedAt(behind);  // submitted when the missing one was durable
+  ExpectCorruption(At(cut.segment, cut.offset) + ": the redo log is damaged at LSN " + std::to_string(cut.lsn.value) +
+                   ": the block in " + At(cut.segment, proof));
+  forge_.Write(cut.segment, cut.offset, torn);
+  ExpectEnd(forge_.Here());
+}
+
+TEST_F(RecoveryTest, ALaterSegmentProvesDamageToo) {
+  ThreeCommits();
+  const Cut cut = forge_.Here();
+  forge_.CommitRecord(4);
+  forge_.LostBlock(cut.lsn);
+  forge_.durable = cut.lsn;
+  forge_.BeginSegment(2);
+  EXPECT_EQ(Recover().stale, std::vector<uint64_t>{2});  // its header was in flight as well
+  forge_.durable = forge_.lsn;
+  forge_.BeginSegment(2);
+  ExpectCorruption(At(2, 0));
+}
+
+TEST_F(RecoveryTest, OlderEpochsProveNothing) {
+  ThreeCommits();
+  const Cut cut = forge_.Here();
+  forge_.NewLife(2, cut);
+  const Cut end = forge_.Here();
+  // What an earlier life left in a file that was allocated ahead of need.
+  forge_.state.epoch = TcEpoch(1);
+  forge_.lsn = Lsn(forge_.lsn.value + 8000);
+  forge_.durable = forge_.lsn;
+  forge_.BeginSegment(3);
+  const RecoveredChain chain = Recover();
+  EXPECT_EQ(chain.end, end);
+  EXPECT_EQ(chain.stale, std::vector<uint64_t>{3});
+}
+
+// D2: what lies behind a logged cut never comes back, also if it was not there when the cut was made.
+TEST_F(RecoveryTest, BehindALoggedCutNothingCounts) {
+  ThreeCommits();
+  const Cut cut = forge_.Here();
+  forge_.CommitRecord(4);
+  const std::string late = forge_.LostBlock(cut.lsn);
+  LogForge again(*storage_, "/log");
+  again.state = forge_.state;
+  again.predecessor = Recover().checksum;
+  again.NewLife(2, cut);
+  again.CommitRecord(5);
+  again.Block();
+  ExpectEnd(again.Here());
+  forge_.Write(cut.segment, cut.offset, late);
+  const RecoveredChain chain = Recover();
+  EXPECT_EQ(chain.end, again.Here());
+  EXPECT_EQ(chain.segments[0]->end_lsn(), cut.lsn);
+}
+
+TEST_F(RecoveryTest, DamageBeforeALoggedCutIsRefused) {
+  ThreeCommits();
+  const uint64_t last = forge_.offset - 4096;
+  forge_.NewLife(2, forge_.Here());
+  forge_.Write(1, last, std::string(512, '\0'));
+  ExpectCorruption(At(1, last));
+}
+
+TEST_F(RecoveryTest, ACutThatDoesNotFitIsRefused) {
+  ThreeCommits();
+  const Cut cut = forge_.Here();
+  forge_.predecessor ^= 1;
+  forge_.NewLife(2, cut);
+  ExpectCorruption(At(2, 0) + ": an end of epoch");
+}
+
+TEST_F(RecoveryTest, ALifeThatDiedBeforeItsFirstBlockLeavesOnlyAHeader) {
+  ThreeCommits();
+  const Lsn end = forge_.lsn;
+  forge_.state.epoch = TcEpoch(2);
+  forge_.BeginSegment(2);
+  const RecoveredChain chain = Recover();
+  EXPECT_EQ(chain.end, (Cut{.lsn = end, .segment = 2, .offset = kSegmentHeaderBytes}));
+  EXPECT_EQ(chain.state.epoch, TcEpoch(2));
+  EXPECT_EQ(chain.next_number, 3u);
+  EXPECT_EQ(chain.checksum, forge_.predecessor);
+}
+
+TEST_F(RecoveryTest, AMissingFileIsRefused) {
+  ThreeCommits();
+  for (uint64_t number = 2; number <= 4; ++number) {
+    forge_.BeginSegment(number);
+    forge_.CommitRecord(number * 10);
+    forge_.Block();
+  }
+  ASSERT_TRUE(storage_->Remove(forge_.Path(3)).ok());
+  ExpectCorruption(forge_.Path(3) + " is missing");
+}
+
+TEST_F(RecoveryTest, AMissingOldestFileIsRefused) {
+  ThreeCommits();
+  const Lsn second = forge_.lsn;
+  forge_.BeginSegment(2);
+  forge_.CommitRecord(10);
+  forge_.Block();
+  ASSERT_TRUE(storage_->Remove(forge_.Path(1)).ok());
+  ExpectCorruption("redo starts at LSN 8");
+  // Once redo starts in the second, the first may be gone.
+  forge_.Record(RecordType::kRedoStart, BytesBody{EncodeRedoStartBody({.lsn = second, .stable = {}})});
+  forge_.Block();
+  const RecoveredChain chain = Recover();
+  EXPECT_EQ(chain.first_lsn, second);
+  EXPECT_EQ(chain.state.redo_start.lsn, second);
+}
+
+TEST_F(RecoveryTest, ADamagedOldestHeaderIsRefused) {
+  forge_.state.redo_start.lsn = Lsn(800);
+  forge_.lsn = forge_.durable = Lsn(800);
+  forge_.BeginSegment(5);
+  forge_.Write(5, 100, "x");
+  ExpectCorruption(At(5, 0) + ": the header of the oldest segment");
+}
+
+TEST_F(RecoveryTest, ALogThatNeverGotItsFirstHeaderIsEmpty) {
+  forge_.Allocate(1, LogForge::kSegmentBytes);
+  forge_.Allocate(2, LogForge::kSegmentBytes);
+  const RecoveredChain chain = Recover();
+  EXPECT_TRUE(chain.empty);
+  EXPECT_EQ(chain.stale, (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(chain.next_number, 1u);
+  // But not if anything was ever durable.
+  ThreeCommits();
+  forge_.Write(1, 100, "x");
+  ExpectCorruption(At(1, 0) + ": the redo log is damaged at LSN 8");
+}
+
+TEST_F(RecoveryTest, ATruncatedFileIsSeen) {
+  ThreeCommits();
+  const uint64_t last = forge_.offset - 4096;
+  forge_.NewLife(2, forge_.Here());
+  const auto file = storage_->Open(forge_.Path(1), {.writable = true});
+  ASSERT_TRUE((*file)->Truncate(last + 100).ok());
+  ExpectCorruption(At(1, last));
+}
+
+TEST_F(RecoveryTest, ABlockOfAnotherLifeDoesNotContinueASegment) {
+  ThreeCommits();
+  const Cut cut = forge_.Here();
+  forge_.state.nonce += 1;
+  forge_.CommitRecord(4);
+  forge_.BlockSubmittedAt(cut.lsn);
+  ExpectEnd(cut);
+}
+
+TEST_F(RecoveryTest, ABlockOfAnotherComponentIsRefused) {
+  ThreeCommits();
+  forge_.state.tc = TcId(2);
+  forge_.BeginSegment(2);
+  ExpectCorruption(At(2, 0) + ": a block of another transaction component, 2 in place of 1");
+}
+
+TEST_F(RecoveryTest, WholeBlocksWithWrongRecordsAreRefused) {
+  ThreeCommits();
+  const Cut here = forge_.Here();
+  forge_.CommitRecord(4);
+  forge_.payload[8 + 24] = 77;  // kind of the update
+  forge_.BlockSubmittedAt(here.lsn);
+  ExpectCorruption(At(here.segment, here.offset) + ": the block is whole, but: redo log record at LSN " +
+                   std::to_string(here.lsn.value) + ": unknown update kind 77");
+}
+
+TEST_F(RecoveryTest, EpochRecordsStandWhereTheyBelong) {
+  ThreeCommits();
+  const Cut here = forge_.Here();
+  forge_.Record(RecordType::kEndOfEpoch, BytesBody{EncodeCutBody(here)});
+  forge_.Block();
+  ExpectCorruption(At(here.segment, here.offset) + ": the block is whole, but: an end of epoch out of place");
+}
+
+TEST(RecoveryOnAFaultyDisk, AReadErrorIsNoEndOfTheLog) {
+  FaultyDisk disk(RealRuntime(), 1);
+  const std::unique_ptr<Storage> storage = disk.Mount();
+  LogForge forge(*storage, "/log");
+  forge.BeginSegment(1);
+  for (uint64_t i = 1; i < 10; ++i) {
+    forge.CommitRecord(i);
+    forge.Block();
+  }
+  disk.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskRead, .path_contains = "log-", .predicate = {}});
+  const Status status = RecoverChain(*storage, "/log").status();
+  EXPECT_TRUE(status == ErrorCode::kIoError) << status.ToString();
+}
+
+// Random damage anywhere: refused or cut, never taken for whole, never a crash.
+TEST_F(RecoveryTest, RandomDamage) {
+  ThreeCommits();
+  forge_.BeginSegment(2);
+  for (uint64_t i = 10; i < 15; ++i) {
+    forge_.CommitRecord(i, 5000);
+    forge_.Block();
+  }
+  const Cut end = forge_.Here();
+  Random random(99);
+  int refused = 0, cut = 0;
+  for (int round = 0; round < 300; ++round) {
+    const uint64_t segment = 1 + random.Below(2);
+    const uint64_t offset = random.Below(segment == 1 ? 5 * 4096 : end.offset);
+    const auto file = storage_->Open(forge_.Path(segment), {.writable = true});
+    char before = 0;
+    ASSERT_TRUE((*file)->Read(offset, &before, 1).ok());
+    const char after = static_cast<char>(before ^ (1 << random.Below(8)));
+    ASSERT_TRUE((*file)->Write(offset, &after, 1).ok());
+    const Result<RecoveredChain> chain = RecoverChain(*storage_, "/log");
+    if (chain.ok()) {
+      ++cut;
+      EXPECT_LT(chain->end.lsn, end.lsn) << "segment " << segment << " offset " << offset;
+    } else {
+      ++refused;
+      EXPECT_TRUE(chain.status() == ErrorCode::kCorruption) << chain.status().ToString();
+    }
+    ASSERT_TRUE((*file)->Write(offset, &before, 1).ok());
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(cut, 10);  // the last block: damage there cannot be told from a torn write
+  ExpectEnd(end);
+}
+
+}  // namespace
+}  // namespace deut::tc
