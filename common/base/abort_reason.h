@@ -42,7 +42,7 @@ const char* AbortReasonName(AbortReason reason);
 struct AbortInfo {
   AbortReason reason = AbortReason::kNone;
   uint32_t table = 0;
-  std::string key;
+  std::string key = {};
   uint64_t other_timestamp = 0;
 };
 

@@ -24,7 +24,7 @@ enum DiskOperationKind : uint32_t {
 
 struct DiskOperation {
   DiskOperationKind kind = kDiskOther;
-  std::string path;  // of a rename: the old one
+  std::string path = {};  // of a rename: the old one
   uint64_t offset = 0;
   uint64_t bytes = 0;
 };
@@ -41,9 +41,9 @@ struct DiskFault {
   Action action = Action::kIoError;
   // All of these must match.
   uint32_t kinds = kDiskAny;
-  std::string path_contains;
+  std::string path_contains = {};
   uint64_t offset_from = 0, offset_to = UINT64_MAX;  // overlap with [from, to); for kinds without offset: matches
-  std::function<bool(const DiskOperation&)> predicate;  // empty: matches
+  std::function<bool(const DiskOperation&)> predicate = {};  // empty: matches
   uint64_t skip = 0;           // so many matches pass first
   uint64_t count = UINT64_MAX;  // then so many go wrong
 };

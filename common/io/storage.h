@@ -11,8 +11,9 @@
 //   NOT_FOUND, ALREADY_EXISTS of a name; RESOURCE_EXHAUSTED no space left (or a full queue); INVALID_ARGUMENT a transfer that
 //   breaks the alignment rule or a file not opened for it; UNAVAILABLE a lock that somebody holds; IO_ERROR everything else.
 // Thread-safety: Storage and File methods from any thread. An IoQueue belongs to one thread at a time, except Wake.
-// Ownership: callers own Files, IoQueues and FileLocks, which end before their Storage; a File outlives the requests on it, a
-//   buffer its request. The destructor of an IoQueue waits for what is in flight and hands nothing back.
+// Ownership: callers own Files, IoQueues and FileLocks, which end before their Storage; a File, a
+//   buffer and the request itself outlive the transfer. The destructor of an IoQueue waits for what is in flight and hands
+//   nothing back.
 #ifndef COMMON_IO_STORAGE_H_
 #define COMMON_IO_STORAGE_H_
 
