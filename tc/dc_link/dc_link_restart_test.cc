@@ -143,8 +143,13 @@ TEST_F(DcLinkRestartTest, X4ADcAheadOfTheLogIsRefused) {
 TEST_F(DcLinkRestartTest, X4ANewLogRefusesADcWithData) {
   Begin();
   h_.CommitAndApply({{"a", "1"}});
+  h_.dc.MakeStable();
   h_.StopTc();
+  h_.dc.Kill();
   h_.log_options.directory = "another-log";
+  h_.StartTc();  // its first epoch passes, so that the DC does not fence it
+  h_.StopTc();
+  h_.dc.Start();
   h_.StartTc();
   ExpectRefused(ErrorCode::kWrongState, "knows no DC yet");
 }
