@@ -1,0 +1,82 @@
+// Metrics: the named numbers a process shows about itself. Counters only go up; gauges are set, or asked for when read.
+// Names are lower_case with dots, and end in a unit where there is one: "tc.commit.durable", "dc.cache_bytes".
+// Thread-safety: Counter and Gauge from any thread, a counter at the cost of one add to a line that few threads share.
+//   Metrics: all methods from any thread; registering and snapshots take a mutex, so get the references once, at start.
+// Ownership: a Metrics object owns what it registered; references live as long as it. There is one for each component, passed in.
+#ifndef COMMON_OBSERVE_METRICS_H_
+#define COMMON_OBSERVE_METRICS_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+
+namespace deut {
+
+class Counter {
+ public:
+  void Add(uint64_t n = 1) { stripes_[StripeOfThread()].value.fetch_add(n, std::memory_order_relaxed); }
+  // Includes every Add that happened before.
+  uint64_t value() const;
+
+ private:
+  static constexpr size_t kStripes = 16;
+  struct alignas(64) Stripe {
+    std::atomic<uint64_t> value{0};
+  };
+  // Threads take stripes in turn.
+  static size_t StripeOfThread();
+
+  std::array<Stripe, kStripes> stripes_{};
+};
+
+class Gauge {
+ public:
+  void Set(int64_t value) { value_.store(value, std::memory_order_relaxed); }
+  void Add(int64_t n) { value_.fetch_add(n, std::memory_order_relaxed); }
+  int64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> value_{0};
+};
+
+struct MetricValue {
+  std::string name;
+  int64_t value = 0;
+  friend bool operator==(const MetricValue&, const MetricValue&) = default;
+};
+
+class Metrics {
+ public:
+  explicit Metrics(Runtime& runtime) : mutex_(runtime) {}
+
+  // The metric of that name, made at the first call. REQUIRES: the name is of no other kind.
+  Counter& counter(const std::string& name);
+  Gauge& gauge(const std::string& name);
+  // A gauge that is asked for: `read` is called by Snapshot, quick, from any thread, until Remove or the end of this object.
+  void AddGauge(const std::string& name, std::function<int64_t()> read);
+  void Remove(const std::string& name);
+
+  // All of them, by name.
+  std::vector<MetricValue> Snapshot() const;
+
+ private:
+  struct Metric {
+    std::unique_ptr<Counter> counter;
+    std::unique_ptr<Gauge> gauge;
+    std::function<int64_t()> read;
+  };
+  mutable Mutex mutex_;
+  std::map<std::string, Metric> metrics_ DEUT_GUARDED_BY(mutex_);
+};
+
+}  // namespace deut
+
+#endif  // COMMON_OBSERVE_METRICS_H_
