@@ -1,0 +1,116 @@
+// FlagSet: the options of one program, from its command line and a file. No global state: main() makes one, binds each name to
+// a field of an Options struct, and parses.
+//
+//   FlagSet flags("dcd", "Deuteronomy's data component.");
+//   flags.Add("data_dir", &options.data_dir, "folder of all its files");
+//   flags.AddBytes("memory", &options.memory_bytes, "what it may use, data and garbage together");
+//   auto rest = flags.Parse(argc, argv, storage);           // --data_dir=/srv/dc --memory=2GiB --config=/etc/dcd.conf
+//   if (flags.help_requested()) ...print flags.Help()
+//
+// The command line takes --name=value; a bool also --name alone. "--" ends the flags; what has no "--" is returned as operands.
+// --config=FILE: lines `name = value`; empty lines and what follows '#' at the start of a line or after a blank are ignored.
+// The command line wins over the file, the file over the defaults, which are the fields' values when added.
+// Errors: INVALID_ARGUMENT naming flag (file and line), value and what is expected; an unknown name also the nearest known one.
+//   After an error some fields may have been set.
+// Thread-safety: none. Ownership: the fields outlive the FlagSet.
+#ifndef COMMON_CONFIG_FLAGS_H_
+#define COMMON_CONFIG_FLAGS_H_
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/time.h"
+
+namespace deut {
+
+class FlagSet {
+ public:
+  FlagSet(std::string program, std::string description);
+
+  // `help` is one sentence: what it means, in which unit, which trade-off.
+  void Add(std::string name, bool* field, std::string help);
+  void Add(std::string name, std::string* field, std::string help);
+  void Add(std::string name, double* field, std::string help);
+  void Add(std::string name, Duration* field, std::string help);
+  // Comma-separated; "" is the empty list.
+  void Add(std::string name, std::vector<std::string>* field, std::string help);
+  // Whole numbers in [low, high].
+  template <typename Number>
+    requires(std::is_integral_v<Number> && !std::is_same_v<Number, bool>)
+  void Add(std::string name, Number* field, std::string help, Number low = std::numeric_limits<Number>::min(),
+           Number high = std::numeric_limits<Number>::max()) {
+    if constexpr (std::is_signed_v<Number>) {
+      AddSigned(std::move(name), *field, std::move(help), low, high, [field](int64_t n) { *field = static_cast<Number>(n); });
+    } else {
+      AddUnsigned(std::move(name), *field, std::move(help), low, high, [field](uint64_t n) { *field = static_cast<Number>(n); });
+    }
+  }
+  // An amount of bytes ("512MiB") in [low, high].
+  void AddBytes(std::string name, uint64_t* field, std::string help, uint64_t low = 0, uint64_t high = UINT64_MAX);
+  // One of the named values. REQUIRES: the field's value is among them.
+  template <typename Enum>
+  void AddEnum(std::string name, Enum* field, std::vector<std::pair<std::string, Enum>> values, std::string help) {
+    std::string choices, shown;
+    for (const auto& [text, value] : values) {
+      ConcatTo(&choices, choices.empty() ? "" : "|", text);
+      if (value == *field) shown = text;
+    }
+    AddFlag(std::move(name), choices, shown, std::move(help), [field, values, choices](std::string_view text) {
+      for (const auto& [known, value] : values) {
+        if (known != text) continue;
+        *field = value;
+        return Status::Ok();
+      }
+      return DEUT_ERROR(kInvalidArgument, "\"", text, "\" is not one of ", choices);
+    });
+  }
+
+  // argv as given to main, program name first. Returns the operands. A --config file is read from `storage`.
+  Result<std::vector<std::string>> Parse(int argc, const char* const* argv, Storage& storage);
+
+  // True if --help was given; then nothing else was looked at.
+  bool help_requested() const { return help_requested_; }
+  // Every flag with its kind, default and meaning.
+  std::string Help() const;
+  // "name=value" for each flag that was given, with its present value: for the start-up message.
+  std::vector<std::string> Given() const;
+
+ private:
+  using Setter = std::function<Status(std::string_view text)>;
+  enum class Source : uint8_t { kDefault, kFile, kCommandLine };
+  struct Flag {
+    std::string kind, shown_default, help;
+    Setter set;
+    bool is_bool = false;
+    Source source = Source::kDefault;
+    std::string given;
+  };
+
+  void AddFlag(std::string name, std::string kind, std::string shown_default, std::string help, Setter set);
+  void AddSigned(std::string name, int64_t value, std::string help, int64_t low, int64_t high, std::function<void(int64_t)> set);
+  void AddUnsigned(std::string name, uint64_t value, std::string help, uint64_t low, uint64_t high,
+                   std::function<void(uint64_t)> set);
+
+  Status ParseFile(const std::string& path, Storage& storage);
+  // `where` begins the error message. A flag already set by a stronger source keeps its value.
+  Status Set(std::string_view name, std::string_view value, Source source, std::string_view where);
+  Status Unknown(std::string_view name, std::string_view where) const;
+
+  const std::string program_, description_;
+  std::map<std::string, Flag, std::less<>> flags_;
+  bool help_requested_ = false;
+};
+
+}  // namespace deut
+
+#endif  // COMMON_CONFIG_FLAGS_H_
