@@ -14,14 +14,15 @@ namespace deut {
 
 }  // namespace deut
 
-#define DEUT_CHECK(condition)                                                  \
-  do {                                                                         \
-    if (!(condition)) [[unlikely]] ::deut::CheckFailed(__FILE__, __LINE__, #condition); \
+#define DEUT_CHECK(condition)                              \
+  do {                                                     \
+    if (!(condition)) [[unlikely]]                         \
+      ::deut::CheckFailed(__FILE__, __LINE__, #condition); \
   } while (false)
 
 #ifdef NDEBUG
-#define DEUT_DCHECK(condition) \
-  do {                         \
+#define DEUT_DCHECK(condition)    \
+  do {                            \
     if (false) (void)(condition); \
   } while (false)
 #else

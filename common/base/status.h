@@ -76,8 +76,10 @@ inline bool operator==(const Status& status, ErrorCode code) { return status.cod
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                          // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) { DEUT_CHECK(!status_.ok()); }  // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {
+    DEUT_CHECK(!status_.ok());
+  }  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -99,10 +101,12 @@ class [[nodiscard]] Result {
   std::optional<T> value_;
 };
 
-#define DEUT_RETURN_IF_ERROR(expression)                        \
-  do {                                                          \
-    ::deut::Status deut_status = (expression);                  \
-    if (!deut_status.ok()) [[unlikely]] { return deut_status; } \
+#define DEUT_RETURN_IF_ERROR(expression)       \
+  do {                                         \
+    ::deut::Status deut_status = (expression); \
+    if (!deut_status.ok()) [[unlikely]] {      \
+      return deut_status;                      \
+    }                                          \
   } while (false)
 
 #define DEUT_CONCAT_INNER(a, b) a##b
@@ -111,7 +115,9 @@ class [[nodiscard]] Result {
   DEUT_ASSIGN_OR_RETURN_IMPL(DEUT_CONCAT(deut_result_, __LINE__), declaration, expression)
 #define DEUT_ASSIGN_OR_RETURN_IMPL(result, declaration, expression) \
   auto result = (expression);                                       \
-  if (!result.ok()) [[unlikely]] { return result.status(); }        \
+  if (!result.ok()) [[unlikely]] {                                  \
+    return result.status();                                         \
+  }                                                                 \
   declaration = std::move(result).value()
 
 }  // namespace deut

@@ -45,10 +45,10 @@ TEST(ErrorTable, NumberOfANewerPeerIsInternal) {
 TEST(AbortReasonTable, NumbersAndNamesAreUniqueAndCounted) {
   std::set<int> numbers;
   std::set<std::string> names;
-#define ROW(enumerator, number, name, meaning)                         \
-  numbers.insert(number);                                              \
-  names.insert(name);                                                  \
-  EXPECT_EQ(static_cast<int>(AbortReason::enumerator), number);        \
+#define ROW(enumerator, number, name, meaning)                  \
+  numbers.insert(number);                                       \
+  names.insert(name);                                           \
+  EXPECT_EQ(static_cast<int>(AbortReason::enumerator), number); \
   EXPECT_STREQ(AbortReasonName(AbortReason::enumerator), name);
   DEUT_ABORT_REASON_TABLE(ROW)
 #undef ROW
@@ -86,7 +86,8 @@ TEST(Status, MessagesTakeEveryKindOfPiece) {
 
 TEST(Status, AbortNamesTheConflict) {
   const Status status = Status::Aborted(
-      {.reason = AbortReason::kRangeReadLater, .table = 3, .key = std::string("a\0z", 3), .other_timestamp = 12}, "lost");
+      {.reason = AbortReason::kRangeReadLater, .table = 3, .key = std::string("a\0z", 3), .other_timestamp = 12},
+      "lost");
   ASSERT_NE(status.abort(), nullptr);
   EXPECT_EQ(status.abort()->reason, AbortReason::kRangeReadLater);
   EXPECT_EQ(status.ToString(),

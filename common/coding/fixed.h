@@ -11,7 +11,8 @@
 
 namespace deut {
 
-static_assert(std::endian::native == std::endian::little, "the formats are little-endian; add byte swaps for this machine");
+static_assert(std::endian::native == std::endian::little,
+              "the formats are little-endian; add byte swaps for this machine");
 
 template <typename Number>
 inline Number LoadFixed(const void* from) {
@@ -36,9 +37,15 @@ inline void StoreU16(void* to, uint16_t number) { StoreFixed(to, number); }
 inline void StoreU32(void* to, uint32_t number) { StoreFixed(to, number); }
 inline void StoreU64(void* to, uint64_t number) { StoreFixed(to, number); }
 
-inline void AppendU16(std::string* to, uint16_t number) { to->append(reinterpret_cast<const char*>(&number), sizeof(number)); }
-inline void AppendU32(std::string* to, uint32_t number) { to->append(reinterpret_cast<const char*>(&number), sizeof(number)); }
-inline void AppendU64(std::string* to, uint64_t number) { to->append(reinterpret_cast<const char*>(&number), sizeof(number)); }
+inline void AppendU16(std::string* to, uint16_t number) {
+  to->append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+inline void AppendU32(std::string* to, uint32_t number) {
+  to->append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+inline void AppendU64(std::string* to, uint64_t number) {
+  to->append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
 
 }  // namespace deut
 

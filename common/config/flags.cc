@@ -43,7 +43,8 @@ size_t Distance(std::string_view a, std::string_view b) {
 template <typename Number>
 Status ParseWhole(std::string_view text, Number low, Number high, Number* number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  if (error == std::errc() && end == text.data() + text.size() && *number >= low && *number <= high) return Status::Ok();
+  if (error == std::errc() && end == text.data() + text.size() && *number >= low && *number <= high)
+    return Status::Ok();
   return DEUT_ERROR(kInvalidArgument, "\"", text, "\" is not a whole number from ", low, " to ", high);
 }
 
@@ -74,7 +75,8 @@ void FlagSet::AddFlag(std::string name, std::string kind, std::string shown_defa
 
 void FlagSet::Add(std::string name, bool* field, std::string help) {
   AddFlag(std::move(name), "true|false", *field ? "true" : "false", std::move(help), [field](std::string_view text) {
-    if (text != "true" && text != "false") return DEUT_ERROR(kInvalidArgument, "\"", text, "\" is neither true nor false");
+    if (text != "true" && text != "false")
+      return DEUT_ERROR(kInvalidArgument, "\"", text, "\" is neither true nor false");
     *field = text == "true";
     return Status::Ok();
   });
@@ -132,22 +134,24 @@ void FlagSet::AddBytes(std::string name, uint64_t* field, std::string help, uint
 
 void FlagSet::AddSigned(std::string name, int64_t value, std::string help, int64_t low, int64_t high,
                         std::function<void(int64_t)> set) {
-  AddFlag(std::move(name), "NUMBER", Concat(value), std::move(help), [low, high, set = std::move(set)](std::string_view text) {
-    int64_t number = 0;
-    DEUT_RETURN_IF_ERROR(ParseWhole(text, low, high, &number));
-    set(number);
-    return Status::Ok();
-  });
+  AddFlag(std::move(name), "NUMBER", Concat(value), std::move(help),
+          [low, high, set = std::move(set)](std::string_view text) {
+            int64_t number = 0;
+            DEUT_RETURN_IF_ERROR(ParseWhole(text, low, high, &number));
+            set(number);
+            return Status::Ok();
+          });
 }
 
 void FlagSet::AddUnsigned(std::string name, uint64_t value, std::string help, uint64_t low, uint64_t high,
                           std::function<void(uint64_t)> set) {
-  AddFlag(std::move(name), "NUMBER", Concat(value), std::move(help), [low, high, set = std::move(set)](std::string_view text) {
-    uint64_t number = 0;
-    DEUT_RETURN_IF_ERROR(ParseWhole(text, low, high, &number));
-    set(number);
-    return Status::Ok();
-  });
+  AddFlag(std::move(name), "NUMBER", Concat(value), std::move(help),
+          [low, high, set = std::move(set)](std::string_view text) {
+            uint64_t number = 0;
+            DEUT_RETURN_IF_ERROR(ParseWhole(text, low, high, &number));
+            set(number);
+            return Status::Ok();
+          });
 }
 
 Status FlagSet::Unknown(std::string_view name, std::string_view where) const {
@@ -156,7 +160,8 @@ Status FlagSet::Unknown(std::string_view name, std::string_view where) const {
     if (Distance(name, known) < Distance(name, nearest)) nearest = known;
   }
   if (Distance(name, "config") < Distance(name, nearest)) nearest = "config";
-  return DEUT_ERROR(kInvalidArgument, where, "there is no flag \"", name, "\"; the nearest is \"", nearest, "\" (--help lists all)");
+  return DEUT_ERROR(kInvalidArgument, where, "there is no flag \"", name, "\"; the nearest is \"", nearest,
+                    "\" (--help lists all)");
 }
 
 Status FlagSet::Set(std::string_view name, std::string_view value, Source source, std::string_view where) {
@@ -183,7 +188,8 @@ Status FlagSet::ParseFile(const std::string& path, Storage& storage) {
     if (line.empty()) continue;
     const std::string where = Concat(path, ":", number, ": ");
     const size_t equals = line.find('=');
-    if (equals == std::string_view::npos) return DEUT_ERROR(kInvalidArgument, where, "\"", line, "\" is not of the form name = value");
+    if (equals == std::string_view::npos)
+      return DEUT_ERROR(kInvalidArgument, where, "\"", line, "\" is not of the form name = value");
     DEUT_RETURN_IF_ERROR(Set(Trim(line.substr(0, equals)), Trim(line.substr(equals + 1)), Source::kFile, where));
   }
   return Status::Ok();
@@ -232,8 +238,10 @@ std::string FlagSet::Help() const {
     ConcatTo(&text, "  --", name, "=", flag.kind, "\n      ", flag.help);
     ConcatTo(&text, flag.shown_default.empty() ? "" : Concat(" (default ", flag.shown_default, ")"), "\n");
   }
-  ConcatTo(&text, "  --config=FILE\n      lines \"name = value\" for any of these, '#' begins a comment; the command line wins\n",
-           "  --help\n      this text\n");
+  ConcatTo(
+      &text,
+      "  --config=FILE\n      lines \"name = value\" for any of these, '#' begins a comment; the command line wins\n",
+      "  --help\n      this text\n");
   return text;
 }
 

@@ -50,9 +50,11 @@ class FlagSet {
   void Add(std::string name, Number* field, std::string help, Number low = std::numeric_limits<Number>::min(),
            Number high = std::numeric_limits<Number>::max()) {
     if constexpr (std::is_signed_v<Number>) {
-      AddSigned(std::move(name), *field, std::move(help), low, high, [field](int64_t n) { *field = static_cast<Number>(n); });
+      AddSigned(std::move(name), *field, std::move(help), low, high,
+                [field](int64_t n) { *field = static_cast<Number>(n); });
     } else {
-      AddUnsigned(std::move(name), *field, std::move(help), low, high, [field](uint64_t n) { *field = static_cast<Number>(n); });
+      AddUnsigned(std::move(name), *field, std::move(help), low, high,
+                  [field](uint64_t n) { *field = static_cast<Number>(n); });
     }
   }
   // An amount of bytes ("512MiB") in [low, high].
@@ -97,7 +99,8 @@ class FlagSet {
   };
 
   void AddFlag(std::string name, std::string kind, std::string shown_default, std::string help, Setter set);
-  void AddSigned(std::string name, int64_t value, std::string help, int64_t low, int64_t high, std::function<void(int64_t)> set);
+  void AddSigned(std::string name, int64_t value, std::string help, int64_t low, int64_t high,
+                 std::function<void(int64_t)> set);
   void AddUnsigned(std::string name, uint64_t value, std::string help, uint64_t low, uint64_t high,
                    std::function<void(uint64_t)> set);
 

@@ -60,9 +60,8 @@ class FlagsTest : public ::testing::Test {
 };
 
 TEST_F(FlagsTest, EveryKind) {
-  const auto operands =
-      Parse({"--verbose", "put", "--data_dir=/x=y", "--theta=0.99", "--threads=64", "--offset=-7", "--memory=2GiB",
-             "--timeout=250us", "--color=green", "--names=one, two,three", "key"});
+  const auto operands = Parse({"--verbose", "put", "--data_dir=/x=y", "--theta=0.99", "--threads=64", "--offset=-7",
+                               "--memory=2GiB", "--timeout=250us", "--color=green", "--names=one, two,three", "key"});
   ASSERT_TRUE(operands.ok()) << operands.status().ToString();
   EXPECT_EQ(*operands, (std::vector<std::string>{"put", "key"}));
   EXPECT_TRUE(options_.verbose);
@@ -151,7 +150,8 @@ TEST_F(FlagsTest, HelpListsEveryFlagWithDefaultAndMeaning) {
   const std::string help = flags_.Help();
   for (const char* part :
        {"Does things.\n", "Usage: program", "  --threads=NUMBER\n      how many (default 2)\n",
-        "  --memory=BYTES\n      budget (default 64MiB)\n", "  --timeout=DURATION\n      how long to wait (default 30s)\n",
+        "  --memory=BYTES\n      budget (default 64MiB)\n",
+        "  --timeout=DURATION\n      how long to wait (default 30s)\n",
         "  --color=red|green\n      which (default red)\n", "  --names=TEXT,...\n      who may (default a,b)\n",
         "  --verbose=true|false\n      say more (default false)\n", "  --config=FILE\n"}) {
     EXPECT_NE(help.find(part), std::string::npos) << part << "\nis not in\n" << help;

@@ -15,11 +15,16 @@ struct Unit {
 
 // In each table the units that Format uses stand from large to small.
 constexpr Unit kByteUnits[] = {
-    {"TiB", uint64_t{1} << 40}, {"GiB", uint64_t{1} << 30},  {"MiB", 1 << 20},   {"KiB", 1 << 10}, {"B", 1},
-    {"TB", 1'000'000'000'000},  {"GB", 1'000'000'000}, {"MB", 1'000'000}, {"KB", 1000},     {"", 1},
+    {"TiB", uint64_t{1} << 40}, {"GiB", uint64_t{1} << 30}, {"MiB", 1 << 20},  {"KiB", 1 << 10}, {"B", 1},
+    {"TB", 1'000'000'000'000},  {"GB", 1'000'000'000},      {"MB", 1'000'000}, {"KB", 1000},     {"", 1},
 };
 constexpr Unit kTimeUnits[] = {
-    {"h", uint64_t{3600} * 1'000'000'000}, {"m", uint64_t{60} * 1'000'000'000}, {"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1000}, {"ns", 1},
+    {"h", uint64_t{3600} * 1'000'000'000},
+    {"m", uint64_t{60} * 1'000'000'000},
+    {"s", 1'000'000'000},
+    {"ms", 1'000'000},
+    {"us", 1000},
+    {"ns", 1},
 };
 
 // False: not of the form, or beyond `limit`.
@@ -62,7 +67,8 @@ Result<Duration> ParseDuration(std::string_view text) {
 std::string FormatBytes(uint64_t bytes) { return Format(bytes, kByteUnits); }
 
 std::string FormatDuration(Duration duration) {
-  const std::string text = Format(static_cast<uint64_t>(duration < Duration(0) ? -duration.count() : duration.count()), kTimeUnits);
+  const std::string text =
+      Format(static_cast<uint64_t>(duration < Duration(0) ? -duration.count() : duration.count()), kTimeUnits);
   return duration < Duration(0) ? "-" + text : text;
 }
 

@@ -12,12 +12,12 @@ namespace deut {
 enum DiskOperationKind : uint32_t {
   kDiskRead = 1,
   kDiskWrite = 2,
-  kDiskSync = 4,       // of a file
-  kDiskAllocate = 8,   // and truncate
-  kDiskOpen = 16,      // without creating
-  kDiskName = 32,      // create, rename, remove
+  kDiskSync = 4,      // of a file
+  kDiskAllocate = 8,  // and truncate
+  kDiskOpen = 16,     // without creating
+  kDiskName = 32,     // create, rename, remove
   kDiskSyncDirectory = 64,
-  kDiskOther = 128,    // list, exists, size, free bytes, lock
+  kDiskOther = 128,  // list, exists, size, free bytes, lock
   kDiskChanging = kDiskWrite | kDiskSync | kDiskAllocate | kDiskName | kDiskSyncDirectory,
   kDiskAny = 255,
 };
@@ -44,8 +44,8 @@ struct DiskFault {
   std::string path_contains = {};
   uint64_t offset_from = 0, offset_to = UINT64_MAX;  // overlap with [from, to); for kinds without offset: matches
   std::function<bool(const DiskOperation&)> predicate = {};  // empty: matches
-  uint64_t skip = 0;           // so many matches pass first
-  uint64_t count = UINT64_MAX;  // then so many go wrong
+  uint64_t skip = 0;                                         // so many matches pass first
+  uint64_t count = UINT64_MAX;                               // then so many go wrong
 };
 
 struct DiskCounts {

@@ -164,7 +164,9 @@ bool DiskModel::TakeSpace(const ModelFile& file, uint64_t bytes) {
   return true;
 }
 
-void DiskModel::GiveSpace(uint64_t old_size, uint64_t new_size) { free_bytes_ += BlocksOf(old_size) - BlocksOf(new_size); }
+void DiskModel::GiveSpace(uint64_t old_size, uint64_t new_size) {
+  free_bytes_ += BlocksOf(old_size) - BlocksOf(new_size);
+}
 
 uint64_t DiskModel::SpaceOfFiles() const {
   uint64_t bytes = 0;
@@ -181,7 +183,8 @@ void DiskModel::Crash(Random* random) {
   std::set<std::string> undone;
   for (const Change& change : pending_) {
     const bool renames = change.kind == Change::Kind::kRename;
-    if (random->Below(1024) >= keep_in_1024 || undone.contains(change.path) || (renames && undone.contains(change.target))) {
+    if (random->Below(1024) >= keep_in_1024 || undone.contains(change.path) ||
+        (renames && undone.contains(change.target))) {
       undone.insert(change.path);
       if (renames) undone.insert(change.target);
     } else {

@@ -26,7 +26,8 @@ uint64_t FaultPlan::hits(int id) const {
 bool FaultPlan::Matches(const DiskFault& fault, const DiskOperation& operation) {
   const bool transfers = operation.kind == kDiskRead || operation.kind == kDiskWrite;
   if ((fault.kinds & operation.kind) == 0) return false;
-  if (!transfers && (fault.action == DiskFault::Action::kShort || fault.action == DiskFault::Action::kFlipBit)) return false;
+  if (!transfers && (fault.action == DiskFault::Action::kShort || fault.action == DiskFault::Action::kFlipBit))
+    return false;
   if (operation.path.find(fault.path_contains) == std::string::npos) return false;
   if (transfers && (operation.offset >= fault.offset_to || operation.offset + operation.bytes <= fault.offset_from)) {
     return false;

@@ -53,7 +53,8 @@ Status FaultyDisk::FlipBit(const std::string& path, uint64_t offset, int bit) {
   MutexLock lock(disk_->mutex);
   DEUT_ASSIGN_OR_RETURN(auto file, disk_->model.Open(path, /*create=*/false, /*exclusive=*/false));
   if (offset >= file->size() || bit < 0 || bit > 7) {
-    return DEUT_ERROR(kInvalidArgument, "bit ", bit, " of offset ", offset, " of ", path, ", which has ", file->size(), " bytes");
+    return DEUT_ERROR(kInvalidArgument, "bit ", bit, " of offset ", offset, " of ", path, ", which has ", file->size(),
+                      " bytes");
   }
   file->FlipBit(offset, bit);
   return Status::Ok();

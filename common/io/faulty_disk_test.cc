@@ -171,7 +171,8 @@ TEST(FaultyDisk, ASyncCoversWhatWasReapedBeforeItWasSubmitted) {
       auto file = Open(*storage, "f", kCreate);
       ASSERT_TRUE(Put(*file, 512, b).ok());
       auto queue = std::move(storage->NewQueue(4)).value();
-      const IoRequest write{.kind = IoRequest::Kind::kWrite, .file = file.get(), .offset = 0, .data = b.data(), .bytes = 512};
+      const IoRequest write{
+          .kind = IoRequest::Kind::kWrite, .file = file.get(), .offset = 0, .data = b.data(), .bytes = 512};
       const IoRequest sync{.kind = IoRequest::Kind::kSync, .file = file.get()};
       std::vector<IoRequest> requests = before ? std::vector{write, sync} : std::vector{sync, write};
       Submit(*queue, requests, /*reap=*/true);
@@ -531,7 +532,8 @@ TEST(FaultyDisk, TheSameSeedGivesTheSameDisk) {
     Random random(seed);
     for (int i = 0; i < 50; ++i) {
       auto file = Open(*storage, "f" + std::to_string(random.Below(5)), kCreate);
-      EXPECT_TRUE(Put(*file, random.Below(20000), std::string(random.Below(5000), static_cast<char>('a' + i % 26))).ok());
+      EXPECT_TRUE(
+          Put(*file, random.Below(20000), std::string(random.Below(5000), static_cast<char>('a' + i % 26))).ok());
       if (random.OneIn(5)) EXPECT_TRUE(file->Sync().ok());
       if (random.OneIn(9)) EXPECT_TRUE(storage->SyncDirectory("").ok());
     }

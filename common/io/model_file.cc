@@ -86,7 +86,8 @@ uint64_t ModelFile::BeginWrite(uint64_t offset, const char* data, uint64_t bytes
 }
 
 ModelFile::Write ModelFile::TakeInFlight(uint64_t number) {
-  const auto found = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const Write& w) { return w.number == number; });
+  const auto found =
+      std::find_if(in_flight_.begin(), in_flight_.end(), [&](const Write& w) { return w.number == number; });
   DEUT_CHECK(found != in_flight_.end());
   const Write write = *found;
   in_flight_.erase(found);
@@ -111,7 +112,8 @@ void ModelFile::CompleteWrite(uint64_t number, bool covers) {
   const Write write = TakeInFlight(number);
   if (!covers || write.bytes == 0) return;
   const uint64_t end = (write.offset + write.bytes - 1) / kSectorBytes;
-  for (auto entry = uncovered_.lower_bound(write.offset / kSectorBytes); entry != uncovered_.end() && entry->first <= end;) {
+  for (auto entry = uncovered_.lower_bound(write.offset / kSectorBytes);
+       entry != uncovered_.end() && entry->first <= end;) {
     entry = Cover(&entry->second, number, {}) ? uncovered_.erase(entry) : std::next(entry);
   }
   durable_size_ = std::max(durable_size_, std::min(size_, write.offset + write.bytes));

@@ -68,8 +68,11 @@ class ModelHandle final : public File {
     return request.transferred;
   }
   Status Write(uint64_t offset, const void* data, size_t bytes) override {
-    IoRequest request{
-        .kind = IoRequest::Kind::kWrite, .file = this, .offset = offset, .data = const_cast<void*>(data), .bytes = bytes};
+    IoRequest request{.kind = IoRequest::Kind::kWrite,
+                      .file = this,
+                      .offset = offset,
+                      .data = const_cast<void*>(data),
+                      .bytes = bytes};
     return Run(&request);
   }
   Status Sync() override {
@@ -114,8 +117,8 @@ class ModelHandle final : public File {
     const uint64_t size = target_.file->size();
     Status status;
     if (bytes > size && !disk_.model.TakeSpace(*target_.file, bytes)) {
-      status = DEUT_ERROR(kResourceExhausted, operation, target_.path, ": ", bytes, " bytes wanted, ", disk_.model.free_bytes(),
-                          " bytes free");
+      status = DEUT_ERROR(kResourceExhausted, operation, target_.path, ": ", bytes, " bytes wanted, ",
+                          disk_.model.free_bytes(), " bytes free");
     } else if (bytes > size || !allocates) {
       target_.file->Resize(bytes);
       if (bytes < size) disk_.model.GiveSpace(size, bytes);
@@ -132,7 +135,8 @@ class ModelHandle final : public File {
 
 class ModelQueue final : public IoQueue {
  public:
-  ModelQueue(std::shared_ptr<ModelDisk> disk, uint64_t life, size_t depth) : disk_(std::move(disk)), life_(life), depth_(depth) {}
+  ModelQueue(std::shared_ptr<ModelDisk> disk, uint64_t life, size_t depth)
+      : disk_(std::move(disk)), life_(life), depth_(depth) {}
 
   ~ModelQueue() override {
     MutexLock lock(disk_->mutex);
@@ -143,7 +147,8 @@ class ModelQueue final : public IoQueue {
     const ModelTarget& target = static_cast<const ModelHandle*>(request->file)->target();
     DEUT_RETURN_IF_ERROR(
         CheckTransfer(target.options, target.path, request->kind, request->offset, request->data, request->bytes));
-    if (pending_.size() == depth_) return DEUT_ERROR(kResourceExhausted, depth_, " requests are in flight, the queue's depth");
+    if (pending_.size() == depth_)
+      return DEUT_ERROR(kResourceExhausted, depth_, " requests are in flight, the queue's depth");
     request->transferred = 0;
     MutexLock lock(disk_->mutex);
     pending_.push_back({request, BeginTransferLocked(*disk_, target, request)});
@@ -217,7 +222,8 @@ class ModelStorage final : public Storage {
   ModelStorage(std::shared_ptr<ModelDisk> disk, uint64_t life) : disk_(std::move(disk)), life_(life) {}
 
   Result<std::unique_ptr<File>> Open(const std::string& path, const OpenOptions& options) override {
-    if (options.create && !options.writable) return DEUT_ERROR(kInvalidArgument, "create of ", path, " for reading only");
+    if (options.create && !options.writable)
+      return DEUT_ERROR(kInvalidArgument, "create of ", path, " for reading only");
     MutexLock lock(disk_->mutex);
     const DiskOperationKind kind = options.create && !disk_->model.Exists(path) ? kDiskName : kDiskOpen;
     bool crashes = false;
@@ -272,7 +278,8 @@ class ModelStorage final : public Storage {
     uint64_t bytes = 0;
     DEUT_RETURN_IF_ERROR(Change(kDiskOther, path, [&](DiskModel& model) {
       bytes = model.free_bytes();
-      return model.Exists(path) ? Status::Ok() : DEUT_ERROR(kNotFound, "free space of ", path, ": no such file or directory");
+      return model.Exists(path) ? Status::Ok()
+                                : DEUT_ERROR(kNotFound, "free space of ", path, ": no such file or directory");
     }));
     return bytes;
   }
@@ -281,7 +288,8 @@ class ModelStorage final : public Storage {
     DEUT_RETURN_IF_ERROR(Open(path, {.create = true, .writable = true}).status());
     MutexLock lock(disk_->mutex);
     if (disk_->life != life_) return ModelDisk::Crashed();
-    if (!disk_->locks.try_emplace(path, life_).second) return DEUT_ERROR(kUnavailable, path, " is locked by this process");
+    if (!disk_->locks.try_emplace(path, life_).second)
+      return DEUT_ERROR(kUnavailable, path, " is locked by this process");
     return std::unique_ptr<FileLock>(std::make_unique<ModelLock>(disk_, life_, path));
   }
 

@@ -10,8 +10,8 @@ namespace {
 using Action = DiskFault::Action;
 
 Status Injected(const ModelTarget& target, const IoRequest& request, const char* operation) {
-  return DEUT_ERROR(kIoError, operation, " of ", request.bytes, " bytes at offset ", request.offset, " of ", target.path,
-                    ": injected error");
+  return DEUT_ERROR(kIoError, operation, " of ", request.bytes, " bytes at offset ", request.offset, " of ",
+                    target.path, ": injected error");
 }
 
 void BeginRead(const ModelTarget& target, std::optional<Action> action, Random* random, ModelTransfer* transfer) {
@@ -42,9 +42,10 @@ void WriteSome(const ModelTarget& target, const IoRequest& request, Random* rand
 void BeginWrite(DiskModel& model, const ModelTarget& target, std::optional<Action> action, Random* random,
                 ModelTransfer* transfer) {
   const IoRequest& request = *transfer->request;
-  if (action == Action::kNoSpace || !model.TakeSpace(*target.file, request.bytes == 0 ? 0 : request.offset + request.bytes)) {
-    transfer->status = DEUT_ERROR(kResourceExhausted, "write of ", request.bytes, " bytes at offset ", request.offset, " of ",
-                                  target.path, ": no space left, ", model.free_bytes(), " bytes free");
+  if (action == Action::kNoSpace ||
+      !model.TakeSpace(*target.file, request.bytes == 0 ? 0 : request.offset + request.bytes)) {
+    transfer->status = DEUT_ERROR(kResourceExhausted, "write of ", request.bytes, " bytes at offset ", request.offset,
+                                  " of ", target.path, ": no space left, ", model.free_bytes(), " bytes free");
     return;
   }
   const char* data = static_cast<const char*>(request.data);

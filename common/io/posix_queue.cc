@@ -43,7 +43,8 @@ void PosixQueue::Work() {
 
 Status PosixQueue::Submit(IoRequest* request) {
   const auto* file = static_cast<const SystemFile*>(request->file);
-  DEUT_RETURN_IF_ERROR(CheckTransfer(file->options(), file->path(), request->kind, request->offset, request->data, request->bytes));
+  DEUT_RETURN_IF_ERROR(
+      CheckTransfer(file->options(), file->path(), request->kind, request->offset, request->data, request->bytes));
   if (in_flight_ == depth_) return DEUT_ERROR(kResourceExhausted, depth_, " requests are in flight, the queue's depth");
   request->status = Status::Ok();
   request->transferred = 0;

@@ -33,8 +33,8 @@ namespace deut {
 constexpr size_t kIoAlignment = 4096;
 
 struct OpenOptions {
-  bool create = false;       // create if absent
-  bool exclusive = false;    // with create: fail with ALREADY_EXISTS if present
+  bool create = false;     // create if absent
+  bool exclusive = false;  // with create: fail with ALREADY_EXISTS if present
   bool writable = false;
   bool direct = false;       // O_DIRECT where the file system has it; the alignment rule holds in any case
   bool sync_writes = false;  // O_DSYNC

@@ -142,7 +142,8 @@ TEST_P(StorageConformanceTest, DirectTransfersMustBeAligned) {
   EXPECT_EQ(file->Read(0, buffer.data() + 8, kIoAlignment).status(), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(file->Write(kIoAlignment, buffer.data(), kIoAlignment).ok());
   auto queue = Queue(1);
-  IoRequest request{.kind = IoRequest::Kind::kRead, .file = file.get(), .data = buffer.data() + 1, .bytes = kIoAlignment};
+  IoRequest request{
+      .kind = IoRequest::Kind::kRead, .file = file.get(), .data = buffer.data() + 1, .bytes = kIoAlignment};
   EXPECT_EQ(queue->Submit(&request), ErrorCode::kInvalidArgument);
 }
 
@@ -238,7 +239,9 @@ TEST_P(StorageConformanceTest, LocksAreExclusiveAlsoWithinOneProcess) {
   EXPECT_EQ(second, ErrorCode::kUnavailable);
   EXPECT_NE(second.message().find("this process"), std::string_view::npos) << second.ToString();
   EXPECT_TRUE(storage_->Lock(Path("OTHER")).ok());
-  { auto released = std::move(first).value(); }
+  {
+    auto released = std::move(first).value();
+  }
   EXPECT_TRUE(storage_->Lock(Path("LOCK")).ok());
 }
 
@@ -304,7 +307,8 @@ TEST_P(StorageConformanceTest, QueueRefusesMoreThanItsDepth) {
   char bytes[3] = {'a', 'b', 'c'};
   IoRequest requests[3];
   for (int i = 0; i < 3; ++i) {
-    requests[i] = {.kind = IoRequest::Kind::kWrite, .file = file.get(), .offset = uint64_t(i), .data = &bytes[i], .bytes = 1};
+    requests[i] = {
+        .kind = IoRequest::Kind::kWrite, .file = file.get(), .offset = uint64_t(i), .data = &bytes[i], .bytes = 1};
   }
   ASSERT_TRUE(queue->Submit(&requests[0]).ok());
   ASSERT_TRUE(queue->Submit(&requests[1]).ok());
@@ -378,7 +382,8 @@ TEST_P(StorageConformanceTest, WakesDoNotLoseCompletions) {
   for (int round = 0; round < 200; ++round) {
     IoRequest requests[4];
     for (int i = 0; i < 4; ++i) {
-      requests[i] = {.kind = IoRequest::Kind::kWrite, .file = file.get(), .offset = uint64_t(i), .data = &bytes[i], .bytes = 1};
+      requests[i] = {
+          .kind = IoRequest::Kind::kWrite, .file = file.get(), .offset = uint64_t(i), .data = &bytes[i], .bytes = 1};
       ASSERT_TRUE(queue->Submit(&requests[i]).ok());
     }
     std::vector<IoRequest*> completed;

@@ -32,7 +32,7 @@ int OpenRetrying(const std::string& path, int flags) {
 // False where the file system or device wants a larger alignment than ours, or has no direct transfers.
 bool DirectFits([[maybe_unused]] int descriptor) {
 #ifdef STATX_DIOALIGN
-  struct statx about {};
+  struct statx about{};
   if (statx(descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &about) == 0 && (about.stx_mask & STATX_DIOALIGN) != 0) {
     return about.stx_dio_offset_align != 0 && about.stx_dio_offset_align <= kIoAlignment &&
            about.stx_dio_mem_align <= kIoAlignment;
@@ -87,7 +87,8 @@ Result<size_t> SystemFile::Read(uint64_t offset, void* data, size_t bytes) {
 }
 
 Status SystemFile::Write(uint64_t offset, const void* data, size_t bytes) {
-  IoRequest request{.kind = IoRequest::Kind::kWrite, .file = this, .offset = offset, .data = const_cast<void*>(data), .bytes = bytes};
+  IoRequest request{
+      .kind = IoRequest::Kind::kWrite, .file = this, .offset = offset, .data = const_cast<void*>(data), .bytes = bytes};
   DEUT_RETURN_IF_ERROR(CheckTransfer(options_, path_, request.kind, offset, data, bytes));
   TransferBlocking(&request);
   return std::move(request.status);
@@ -101,7 +102,7 @@ Status SystemFile::Sync() {
 }
 
 Result<uint64_t> SystemFile::Size() {
-  struct stat about {};
+  struct stat about{};
   if (fstat(descriptor_, &about) != 0) return ErrnoStatus("size of", path_, errno);
   return static_cast<uint64_t>(about.st_size);
 }

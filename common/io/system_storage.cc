@@ -55,16 +55,18 @@ std::string ParentOf(const std::string& path) {
 Status MakeDirectory(const std::string& path) {
   if (mkdir(path.c_str(), 0755) == 0) return Status::Ok();
   const int error = errno;
-  struct stat about {};
+  struct stat about{};
   if (error == EEXIST && stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode)) {
     return DEUT_ERROR(kAlreadyExists, path);
   }
-  return error == EEXIST ? ErrnoStatus("create directory", path, ENOTDIR) : ErrnoStatus("create directory", path, error);
+  return error == EEXIST ? ErrnoStatus("create directory", path, ENOTDIR)
+                         : ErrnoStatus("create directory", path, error);
 }
 
 class SystemStorage final : public Storage {
  public:
-  SystemStorage(bool uring, std::string name, Runtime& runtime) : uring_(uring), name_(std::move(name)), runtime_(runtime) {}
+  SystemStorage(bool uring, std::string name, Runtime& runtime)
+      : uring_(uring), name_(std::move(name)), runtime_(runtime) {}
 
   Result<std::unique_ptr<File>> Open(const std::string& path, const OpenOptions& options) override {
     return SystemFile::Open(path, options);
@@ -121,14 +123,14 @@ class SystemStorage final : public Storage {
   }
 
   Result<bool> Exists(const std::string& path) override {
-    struct stat about {};
+    struct stat about{};
     if (stat(path.c_str(), &about) == 0) return true;
     if (errno == ENOENT || errno == ENOTDIR) return false;
     return ErrnoStatus("look up", path, errno);
   }
 
   Result<uint64_t> FreeBytes(const std::string& path) override {
-    struct statvfs about {};
+    struct statvfs about{};
     if (statvfs(path.c_str(), &about) != 0) return ErrnoStatus("free space of", path, errno);
     return uint64_t{about.f_bavail} * about.f_frsize;
   }

@@ -40,8 +40,8 @@ Status CheckTransfer(const OpenOptions& options, std::string_view path, IoReques
   }
   if (options.direct && (offset % kIoAlignment != 0 || bytes % kIoAlignment != 0 ||
                          reinterpret_cast<uintptr_t>(data) % kIoAlignment != 0)) {
-    return DEUT_ERROR(kInvalidArgument, "direct ", KindName(kind), " of ", bytes, " bytes at offset ", offset, " of ", path,
-                      ": offset, length and memory must be multiples of ", kIoAlignment);
+    return DEUT_ERROR(kInvalidArgument, "direct ", KindName(kind), " of ", bytes, " bytes at offset ", offset, " of ",
+                      path, ": offset, length and memory must be multiples of ", kIoAlignment);
   }
   return Status::Ok();
 }

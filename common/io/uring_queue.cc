@@ -36,7 +36,8 @@ Result<std::unique_ptr<IoQueue>> UringQueue::Create(size_t depth, Runtime& runti
     return DEUT_ERROR(kIoError, ErrnoStatus("creating", "an io_uring", -result).message());
   }
   if (params.sq_entries < depth + 1) {
-    return DEUT_ERROR(kInvalidArgument, "a depth of ", depth, " is more than an io_uring holds (", params.sq_entries - 1, ")");
+    return DEUT_ERROR(kInvalidArgument, "a depth of ", depth, " is more than an io_uring holds (",
+                      params.sq_entries - 1, ")");
   }
   return std::unique_ptr<IoQueue>(std::move(queue));
 }
@@ -83,7 +84,8 @@ void UringQueue::Flush() {
 
 Status UringQueue::Submit(IoRequest* request) {
   const auto* file = static_cast<const SystemFile*>(request->file);
-  DEUT_RETURN_IF_ERROR(CheckTransfer(file->options(), file->path(), request->kind, request->offset, request->data, request->bytes));
+  DEUT_RETURN_IF_ERROR(
+      CheckTransfer(file->options(), file->path(), request->kind, request->offset, request->data, request->bytes));
   if (in_flight_ == depth_) return DEUT_ERROR(kResourceExhausted, depth_, " requests are in flight, the queue's depth");
   request->status = Status::Ok();
   request->transferred = 0;

@@ -37,9 +37,7 @@ TEST(Log, GoesToStderrWithTimeAndLevel) {
   ::testing::internal::CaptureStderr();
   LogWarning("disk is slow");
   const std::string text = ::testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(std::regex_match(
-      text, std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z W disk is slow\n)")))
-      << text;
+  EXPECT_TRUE(std::regex_match(text, std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z W disk is slow\n)"))) << text;
 }
 
 TEST(Log, LinesOfSeveralThreadsDoNotMix) {

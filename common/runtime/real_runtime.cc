@@ -35,7 +35,8 @@ class RealRuntimeImpl final : public Runtime {
     return MonotonicTime(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
   }
   int64_t WallMicros() override {
-    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
   }
   uint64_t RandomSeed() override {
     std::random_device device;

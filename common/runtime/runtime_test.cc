@@ -45,7 +45,9 @@ TEST(RealRuntime, NoWakeUpIsMissed) {
 
 TEST(RealRuntime, DestructorOfAThreadJoins) {
   std::atomic<bool> ran{false};
-  { auto thread = RealRuntime().StartThread("a-name-longer-than-15-bytes", [&] { ran = true; }); }
+  {
+    auto thread = RealRuntime().StartThread("a-name-longer-than-15-bytes", [&] { ran = true; });
+  }
   EXPECT_TRUE(ran.load());
 }
 

@@ -65,8 +65,7 @@ class CondVar {
   void Wait(Mutex& mutex) DEUT_REQUIRES(mutex) { WaitUntil(mutex, kNoDeadline); }
 
   // False only when the deadline has passed. The mutex is held again in either case.
-  bool WaitUntil(Mutex& mutex, Deadline deadline) DEUT_REQUIRES(mutex)
-      __attribute__((no_thread_safety_analysis)) {
+  bool WaitUntil(Mutex& mutex, Deadline deadline) DEUT_REQUIRES(mutex) __attribute__((no_thread_safety_analysis)) {
     waiters_.fetch_add(1, std::memory_order_relaxed);  // ordered by the mutex
     const uint32_t round = round_.load(std::memory_order_relaxed);
     mutex.Unlock();

@@ -31,12 +31,15 @@ TEST(Mutex, TryLockFailsWhileHeld) {
   Mutex mutex(RealRuntime());
   const auto try_from_another_thread = [&] {
     bool got = false;
-    RealRuntime().StartThread("other", [&] {
-      if (mutex.TryLock()) {
-        got = true;
-        mutex.Unlock();
-      }
-    })->Join();
+    RealRuntime()
+        .StartThread("other",
+                     [&] {
+                       if (mutex.TryLock()) {
+                         got = true;
+                         mutex.Unlock();
+                       }
+                     })
+        ->Join();
     return got;
   };
   mutex.Lock();

@@ -215,7 +215,8 @@ struct ReclamationThread {
   // Null if this thread never entered the domain.
   static Slot* Find(uint64_t id) {
     Cached& cached = cache[id % kCached];
-    if (cached.id == id) [[likely]] return cached.slot;
+    if (cached.id == id) [[likely]]
+      return cached.slot;
     if (ended) return nullptr;
     for (const Entry& entry : thread.entries) {
       if (entry.id == id) {
@@ -279,7 +280,8 @@ ReclamationDomain::~ReclamationDomain() {
 
 ReclamationDomain::Slot* ReclamationDomain::Enter() {
   Slot* slot = ReclamationThread::Find(id_);
-  if (slot == nullptr) [[unlikely]] slot = ReclamationThread::Register(id_, core_);
+  if (slot == nullptr) [[unlikely]]
+    slot = ReclamationThread::Register(id_, core_);
   if (slot->depth++ != 0) return slot;
   const uint64_t seen = core_->epoch.load(std::memory_order_acquire);
   DEUT_POINT("reclamation.enter.before_store");
@@ -293,7 +295,8 @@ ReclamationDomain::Slot* ReclamationDomain::Enter() {
 void ReclamationDomain::Leave(Slot* slot) {
   if (--slot->depth != 0) return;
   slot->epoch.store(0, std::memory_order_release);
-  if (slot->collect_wanted && !slot->collecting) [[unlikely]] CollectOwn(slot);
+  if (slot->collect_wanted && !slot->collecting) [[unlikely]]
+    CollectOwn(slot);
 }
 
 void ReclamationDomain::Retire(void* object, void (*deleter)(void*), size_t bytes) {
@@ -301,7 +304,8 @@ void ReclamationDomain::Retire(void* object, void (*deleter)(void*), size_t byte
   DEUT_CHECK(slot != nullptr && slot->depth != 0);
   Garbage* garbage = slot->garbage.exchange(nullptr, std::memory_order_acq_rel);
   DEUT_POINT("reclamation.retire.garbage_out");
-  if (garbage == nullptr) [[unlikely]] garbage = new Garbage;
+  if (garbage == nullptr) [[unlikely]]
+    garbage = new Garbage;
   if (garbage->open == nullptr) garbage->open = garbage->NewOpen();
   Batch* batch = garbage->open;
   batch->entries[batch->count++] = {object, deleter, bytes};

@@ -11,7 +11,8 @@ namespace deut::testing {
 
 TempDir::TempDir(TempDirPath where) {
   const char* folder = where == TempDirPath::kTestFolder ? std::getenv("TEST_TMPDIR") : nullptr;
-  std::string pattern = (folder != nullptr ? std::string(folder) : std::filesystem::temp_directory_path().string()) + "/deut-XXXXXX";
+  std::string pattern =
+      (folder != nullptr ? std::string(folder) : std::filesystem::temp_directory_path().string()) + "/deut-XXXXXX";
   DEUT_CHECK(mkdtemp(pattern.data()) != nullptr);
   path_ = pattern;
 }
