@@ -3,7 +3,7 @@
 # Versions, flags and DEPS_REVISION make the cache key (deps_key): changing one of them rebuilds everything.
 
 # Raise it when a build_* function below changes what it produces.
-DEPS_REVISION=2
+DEPS_REVISION=1
 
 DEBIAN_PACKAGES=(
   bazel-bootstrap clang-19 lld-19 llvm-19 libc++-19-dev libc++abi-19-dev libclang-rt-19-dev
@@ -128,8 +128,6 @@ library() {
 
 build_abseil() {
   fetch_source "$ABSEIL_SOURCE" "$ABSEIL_VERSION"
-  # Debian's packages pin Abseil's own string_view, optional, any and variant; with C++20 they are those of the standard.
-  sed -i -E 's/^#define (ABSL_OPTION_USE_STD_[A-Z_]+) 0$/#define \1 1/' "$sources/$ABSEIL_SOURCE/absl/base/options.h"
   cmake_library "$1" abseil "$sources/$ABSEIL_SOURCE" "" -DABSL_PROPAGATE_CXX_STD=ON -DBUILD_TESTING=OFF
   install_library "$1" abseil
 }
