@@ -1,0 +1,289 @@
+#include "dc/record_ops/record_operations.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/runtime/random.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr TableId kTable{3};
+
+std::unique_ptr<RecordOperations> NewOperations(uint16_t chain_length = 4) {
+  RecordOperationsOptions options;
+  options.tree.leaf_page_bytes = 1024;
+  options.tree.inner_page_bytes = 512;
+  options.tree.leaf_chain_length = chain_length;
+  options.max_pages = 1 << 20;
+  auto operations = RecordOperations::Create(RealRuntime(), options);
+  DEUT_CHECK(operations.ok());
+  return std::move(*operations);
+}
+
+// Builds batches whose positions follow each other.
+class Log {
+ public:
+  Log& Entry(LogEntryKind kind, TableId table, uint64_t timestamp, std::string_view key, std::string_view value = {}) {
+    LogEntryView entry;
+    entry.kind = kind;
+    entry.position = Position{Lsn(lsn_ += 100), kind == LogEntryKind::kLowWater ? 0u : 1u};
+    entry.timestamp = Timestamp(timestamp);
+    entry.table = table;
+    entry.key = key;
+    entry.value = value;
+    batch_.Append(entry);
+    batch_.to = entry.position;
+    return *this;
+  }
+  Log& Create(TableId table, std::string_view name) { return Entry(LogEntryKind::kCreateTable, table, 1, name); }
+  Log& Drop(TableId table, std::string_view name) { return Entry(LogEntryKind::kDropTable, table, 1, name); }
+  Log& Put(uint64_t timestamp, std::string_view key, std::string_view value) {
+    return Entry(LogEntryKind::kPut, kTable, timestamp, key, value);
+  }
+  Log& Delete(uint64_t timestamp, std::string_view key) { return Entry(LogEntryKind::kDelete, kTable, timestamp, key); }
+  Log& LowWater(uint64_t timestamp) { return Entry(LogEntryKind::kLowWater, TableId(), timestamp, {}); }
+
+  LogBatch Take() {
+    LogBatch taken = std::move(batch_);
+    batch_ = LogBatch();
+    batch_.from = batch_.to = taken.to;
+    return taken;
+  }
+
+ private:
+  uint64_t lsn_ = 0;
+  LogBatch batch_;
+};
+
+Status Apply(RecordOperations& operations, const LogBatch& batch, Position applied = Position()) {
+  DEUT_CHECK(batch.Validate().ok());
+  return operations.ApplyBatch(batch, applied);
+}
+
+std::string ValueOf(RecordOperations& operations, std::string_view key) {
+  RecordBatch batch;
+  const Status status = operations.Read(kTable, key, &batch);
+  if (!status.ok()) return status.ToString();
+  return batch.empty() ? "absent" : std::string(RecordBatch::Iterator(batch).record().value);
+}
+
+std::vector<std::string> KeysOf(RecordOperations& operations, TableId table, Direction direction, ScanCursor cursor, ScanBudget budget) {
+  RecordBatch batch;
+  EXPECT_TRUE(operations.Scan(table, direction, &cursor, &budget, UINT64_MAX, &batch).ok());
+  std::vector<std::string> keys;
+  for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) keys.emplace_back(it.record().key);
+  return keys;
+}
+
+TEST(RecordOperationsTest, AppliesReadsAndScans) {
+  auto operations = NewOperations();
+  Log log;
+  log.Create(kTable, "accounts");
+  for (int i = 0; i < 500; ++i) log.Put(10 + i, Concat("k", 1000 + i), "v");
+  log.Delete(1000, "k1007");
+  ASSERT_TRUE(Apply(*operations, log.Take()).ok());
+  EXPECT_EQ(ValueOf(*operations, "k1003"), "v");
+  EXPECT_EQ(ValueOf(*operations, "k1007"), "absent");
+  ScanBudget budget;
+  budget.records = 3;
+  EXPECT_EQ(KeysOf(*operations, kTable, Direction::kAscending, {"k1006", "", false}, budget),
+            (std::vector<std::string>{"k1006", "k1008", "k1009"}));
+  EXPECT_EQ(KeysOf(*operations, kTable, Direction::kDescending, {"", "k1009", false}, budget),
+            (std::vector<std::string>{"k1008", "k1006", "k1005"}));
+  EXPECT_EQ(KeysOf(*operations, kTable, Direction::kAscending, {}, ScanBudget()).size(), 499u);
+  // One page at a time when asked so.
+  ScanCursor cursor;
+  ScanBudget none;
+  RecordBatch batch;
+  ASSERT_TRUE(operations->Scan(kTable, Direction::kAscending, &cursor, &none, 1, &batch).ok());
+  EXPECT_FALSE(cursor.complete);
+  EXPECT_LT(batch.size(), 100u);
+  EXPECT_GT(operations->memory_bytes(), 500u * 20);
+
+  std::vector<Counter> counters;
+  operations->AppendCounters(&counters);
+  std::map<std::string, uint64_t> by_name;
+  for (const Counter& counter : counters) by_name[counter.name] = counter.value;
+  EXPECT_EQ(by_name.size(), counters.size());
+  EXPECT_EQ(by_name["reads"], 2u);
+  EXPECT_EQ(by_name["scans"], 4u);
+  EXPECT_EQ(by_name["records_returned"], 1 + 3 + 3 + 499 + batch.size());
+  EXPECT_EQ(by_name["updates_applied"], 502u);
+  EXPECT_EQ(by_name["tables"], 1u);
+}
+
+TEST(RecordOperationsTest, UnknownTables) {
+  auto operations = NewOperations();
+  EXPECT_EQ(operations->CheckTable(kTable), ErrorCode::kNotFound);
+  RecordBatch batch;
+  EXPECT_EQ(operations->Read(kTable, "k", &batch), ErrorCode::kNotFound);
+  ScanCursor cursor;
+  ScanBudget budget;
+  EXPECT_EQ(operations->Scan(kTable, Direction::kAscending, &cursor, &budget, 1, &batch), ErrorCode::kNotFound);
+  EXPECT_EQ(operations->Partition(kTable, 4).status(), ErrorCode::kNotFound);
+  Log log;
+  const Status refused = Apply(*operations, log.Put(5, "k", "v").Take());
+  EXPECT_EQ(refused, ErrorCode::kCorruption);
+  EXPECT_NE(refused.message().find("table 3"), std::string::npos) << refused.ToString();
+  EXPECT_EQ(Apply(*operations, log.Drop(kTable, "accounts").Take()), ErrorCode::kCorruption);
+}
+
+TEST(RecordOperationsTest, T1TablesAreNeverReusedAndDroppedOnesCountAsApplied) {
+  auto operations = NewOperations();
+  Log log;
+  log.Create(kTable, "accounts").Put(5, "k", "v").Drop(kTable, "accounts");
+  const LogBatch all = log.Take();
+  ASSERT_TRUE(Apply(*operations, all).ok());
+  EXPECT_EQ(operations->CheckTable(kTable), ErrorCode::kNotFound);
+  // Late updates, and the whole life of the table once more: nothing happens, nothing is wrong.
+  EXPECT_TRUE(Apply(*operations, log.Put(6, "k", "w").Take()).ok());
+  EXPECT_TRUE(Apply(*operations, all).ok());
+  EXPECT_EQ(operations->CheckTable(kTable), ErrorCode::kNotFound);
+  // The name is free again, under another id.
+  ASSERT_TRUE(Apply(*operations, log.Create(TableId(4), "accounts").Take()).ok());
+  const std::vector<TableInfo> tables = operations->Tables();
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_EQ(tables[0].id, TableId(4));
+  EXPECT_FALSE(tables[0].dropped);
+  EXPECT_EQ(tables[1].id, kTable);
+  EXPECT_EQ(tables[1].name, "accounts");
+  EXPECT_TRUE(tables[1].dropped);
+}
+
+TEST(RecordOperationsTest, T1ContradictionsAreCorruption) {
+  auto operations = NewOperations();
+  Log log;
+  ASSERT_TRUE(Apply(*operations, log.Create(kTable, "accounts").Take()).ok());
+  EXPECT_TRUE(Apply(*operations, log.Create(kTable, "accounts").Take()).ok());
+  EXPECT_EQ(Apply(*operations, log.Create(kTable, "orders").Take()), ErrorCode::kCorruption);
+  EXPECT_EQ(Apply(*operations, log.Create(TableId(4), "accounts").Take()), ErrorCode::kCorruption);
+}
+
+// T9 deletes k2 at LSN 200, T7 commits its update of k1 on the same page at LSN 300, and only then the log says that low-water is 10. If the
+// page gave up T9's tombstone before the stream got there, T7 would be taken for a duplicate.
+TEST(RecordOperationsTest, X1LowWaterCountsOnlyInItsPlace) {
+  auto operations = NewOperations(/*chain_length=*/1);
+  Log log;
+  log.Create(kTable, "accounts").Delete(9, "k2").Put(7, "k1", "seven").LowWater(10);
+  ASSERT_TRUE(Apply(*operations, log.Take()).ok());
+  EXPECT_EQ(ValueOf(*operations, "k1"), "seven");
+}
+
+TEST(RecordOperationsTest, X1ANewStreamStartsWithoutABound) {
+  auto operations = NewOperations(/*chain_length=*/1);
+  Log log;
+  ASSERT_TRUE(Apply(*operations, log.Create(kTable, "accounts").LowWater(10).Take()).ok());
+  operations->BeginStream();
+  ASSERT_TRUE(Apply(*operations, log.Delete(9, "k2").Put(7, "k1", "seven").Take()).ok());
+  EXPECT_EQ(ValueOf(*operations, "k1"), "seven");
+}
+
+TEST(RecordOperationsTest, PositionsThatAreAppliedAreSkipped) {
+  auto operations = NewOperations();
+  Log log;
+  const LogBatch first = log.Create(kTable, "accounts").Put(5, "a", "1").Take();
+  ASSERT_TRUE(Apply(*operations, first).ok());
+  // From within the middle of a batch: only what lies behind is new.
+  LogBatch both = first;
+  const LogBatch second = log.Put(6, "b", "2").Take();
+  both.entries += second.entries;
+  both.to = second.to;
+  ASSERT_TRUE(Apply(*operations, both, first.to).ok());
+  EXPECT_EQ(ValueOf(*operations, "b"), "2");
+  std::vector<Counter> counters;
+  operations->AppendCounters(&counters);
+  for (const Counter& counter : counters) {
+    if (counter.name == "updates_applied") EXPECT_EQ(counter.value, 3u);
+    if (counter.name == "updates_duplicate") EXPECT_EQ(counter.value, 2u);
+  }
+}
+
+// Whole batches sent again, out of order, and with everything known as applied: the state is that of the log.
+TEST(RecordOperationsTest, DuplicatedReorderedResentBatches) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(Concat("seed ", seed));
+    Random random(seed);
+    auto operations = NewOperations();
+    Log log;
+    std::vector<LogBatch> batches = {log.Create(kTable, "accounts").Take()};
+    std::map<std::string, std::string> expected;
+    uint64_t now = 1;
+    for (int i = 0; i < 40; ++i) {
+      for (uint64_t n = random.Below(20); n > 0; --n) {
+        const std::string key = Concat("k", random.Below(50));
+        if (random.OneIn(3)) {
+          log.Delete(++now, key);
+          expected.erase(key);
+        } else {
+          log.Put(++now, key, Concat("v", now));
+          expected[key] = Concat("v", now);
+        }
+      }
+      if (random.OneIn(3)) log.LowWater(now + 1);
+      batches.push_back(log.Take());
+    }
+    ASSERT_TRUE(Apply(*operations, batches[0]).ok());
+    size_t done = 1;
+    while (done < batches.size()) {
+      ASSERT_TRUE(Apply(*operations, batches[done]).ok());
+      ++done;
+      // Late ones in any order. They carry low-water entries that were reached before.
+      for (uint64_t n = random.Below(4); n > 0; --n) ASSERT_TRUE(Apply(*operations, batches[random.Below(done)]).ok());
+    }
+    RecordBatch all;
+    ScanCursor cursor;
+    ScanBudget budget;
+    ASSERT_TRUE(operations->Scan(kTable, Direction::kAscending, &cursor, &budget, UINT64_MAX, &all).ok());
+    std::map<std::string, std::string> found;
+    for (RecordBatch::Iterator it(all); it.Valid(); it.Next()) found[std::string(it.record().key)] = it.record().value;
+    ASSERT_EQ(found, expected);
+  }
+}
+
+// Readers and scanners while tables are created, filled and dropped.
+TEST(RecordOperationsTest, DropsUnderReaders) {
+  auto operations = NewOperations();
+  std::atomic<uint32_t> newest{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (uint64_t i = 0; i < 2; ++i) {
+    threads.push_back(RealRuntime().StartThread("reader", [&, i] {
+      Random random(i);
+      RecordBatch batch;
+      while (!stop.load()) {
+        const TableId table(newest.load() - static_cast<uint32_t>(random.Below(2)));
+        batch.Clear();
+        const Status read = operations->Read(table, "k5", &batch);
+        EXPECT_TRUE(read.ok() || read == ErrorCode::kNotFound);
+        ScanCursor cursor;
+        ScanBudget budget;
+        const Status scanned = operations->Scan(table, Direction::kAscending, &cursor, &budget, UINT64_MAX, &batch);
+        EXPECT_TRUE(scanned.ok() || scanned == ErrorCode::kNotFound);
+        operations->Tables();
+        operations->memory_bytes();
+      }
+    }));
+  }
+  Log log;
+  for (uint32_t i = 1; i <= 60; ++i) {
+    log.Create(TableId(i), Concat("table ", i));
+    for (int k = 0; k < 200; ++k) log.Entry(LogEntryKind::kPut, TableId(i), 5, Concat("k", k), "value");
+    ASSERT_TRUE(Apply(*operations, log.Take()).ok());
+    newest.store(i);
+    if (i > 1) ASSERT_TRUE(Apply(*operations, log.Drop(TableId(i - 1), Concat("table ", i - 1)).Take()).ok());
+  }
+  stop.store(true);
+  threads.clear();
+  EXPECT_EQ(operations->Tables().size(), 60u);
+}
+
+}  // namespace
+}  // namespace deut::dc

@@ -1,0 +1,79 @@
+#include "dc/record_ops/table_registry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/testing/test_points.h"
+
+namespace deut::dc {
+namespace {
+
+auto LowerBound(const std::vector<Table*>& live, TableId id) {
+  return std::lower_bound(live.begin(), live.end(), id, [](const Table* table, TableId wanted) { return table->id < wanted; });
+}
+
+auto LowerBound(const std::vector<TableRegistry::Dropped>& dropped, TableId id) {
+  return std::lower_bound(dropped.begin(), dropped.end(), id,
+                          [](const TableRegistry::Dropped& table, TableId wanted) { return table.id < wanted; });
+}
+
+}  // namespace
+
+TableRegistry::TableRegistry(Runtime& runtime, const BwTreeEnvironment& environment, const BwTreeOptions& options)
+    : environment_(environment), options_(options), mutex_(runtime), snapshot_(new Snapshot) {}
+
+TableRegistry::~TableRegistry() {
+  const std::unique_ptr<const Snapshot> last(snapshot_.load(std::memory_order_acquire));
+  for (Table* table : last->live) delete table;
+}
+
+TableRegistry::Found TableRegistry::Find(TableId id) const {
+  const Snapshot& now = snapshot();
+  const auto live = LowerBound(now.live, id);
+  if (live != now.live.end() && (*live)->id == id) return {State::kLive, *live};
+  const auto dropped = LowerBound(now.dropped, id);
+  if (dropped == now.dropped.end() || dropped->id != id || DEUT_OMITTED("T1.dropped_counts_as_applied")) return {};
+  return {State::kDropped, nullptr};
+}
+
+Result<bool> TableRegistry::Create(TableId id, std::string_view name) {
+  const MutexLock lock(mutex_);
+  const ReclamationDomain::Guard guard(environment_.domain);
+  const Found found = Find(id);
+  if (found.state == State::kDropped) return false;
+  if (found.state == State::kLive) {
+    if (found.table->name == name) return false;
+    return DEUT_ERROR(kCorruption, "table ", id.value, " is \"", found.table->name, "\", it cannot be created as \"", name, "\"");
+  }
+  const Snapshot& old = snapshot();
+  for (const Table* table : old.live) {
+    if (table->name != name) continue;
+    return DEUT_ERROR(kCorruption, "table \"", name, "\" is table ", table->id.value, ", it cannot be created as ", id.value);
+  }
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BwTree> tree, BwTree::Create(environment_, options_));
+  auto next = std::make_unique<Snapshot>(old);
+  next->live.insert(LowerBound(next->live, id), new Table{id, std::string(name), std::move(tree)});
+  Publish(std::move(next));
+  return true;
+}
+
+Result<bool> TableRegistry::Drop(TableId id) {
+  const MutexLock lock(mutex_);
+  const ReclamationDomain::Guard guard(environment_.domain);
+  const Found found = Find(id);
+  if (found.state == State::kDropped) return false;
+  if (found.state == State::kUnknown) return DEUT_ERROR(kCorruption, "table ", id.value, " is dropped but was never created");
+  auto next = std::make_unique<Snapshot>(snapshot());
+  next->live.erase(LowerBound(next->live, id));
+  next->dropped.insert(LowerBound(next->dropped, id), Dropped{id, found.table->name});
+  Publish(std::move(next));
+  environment_.domain.RetireObject(found.table, found.table->tree->statistics().bytes);
+  return true;
+}
+
+void TableRegistry::Publish(std::unique_ptr<const Snapshot> next) {
+  const Snapshot* old = snapshot_.exchange(next.release(), std::memory_order_acq_rel);
+  environment_.domain.RetireObject(const_cast<Snapshot*>(old));
+}
+
+}  // namespace deut::dc

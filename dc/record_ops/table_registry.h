@@ -1,0 +1,77 @@
+// TableRegistry: which tables there are (rule T1). Each table is a Bw-tree of its own, so dropping one costs no look at the others.
+//
+// States of a table id: unknown -> live (Create) -> dropped (Drop). Dropped is for ever: ids are never used again.
+// A look-up reads an immutable snapshot behind one atomic pointer. Create and Drop (rare, one at a time under a mutex) publish a new
+// snapshot and retire the old one, and a dropped table, through the reclamation domain: readers inside a guard finish on what they
+// found. The tree of a dropped table is freed, page by page, by whichever thread collects it.
+// Thread-safety: all methods from any thread; Find requires a guard of the domain and its answer lives as long as that guard.
+#ifndef DC_RECORD_OPS_TABLE_REGISTRY_H_
+#define DC_RECORD_OPS_TABLE_REGISTRY_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "dc/bwtree/bwtree.h"
+
+namespace deut::dc {
+
+struct Table {
+  TableId id;
+  std::string name;
+  std::unique_ptr<BwTree> tree;
+};
+
+class TableRegistry {
+ public:
+  enum class State : uint8_t { kUnknown, kLive, kDropped };
+  struct Found {
+    State state = State::kUnknown;
+    Table* table = nullptr;  // if live
+  };
+
+  TableRegistry(Runtime& runtime, const BwTreeEnvironment& environment, const BwTreeOptions& options);
+  // REQUIRES: no other thread uses the registry.
+  ~TableRegistry();
+  TableRegistry(const TableRegistry&) = delete;
+  TableRegistry& operator=(const TableRegistry&) = delete;
+
+  // HOT PATH. REQUIRES: a guard.
+  Found Find(TableId id) const;
+
+  // False: the table was created (and perhaps dropped) before. CORRUPTION if the id or the name is another live table's.
+  Result<bool> Create(TableId id, std::string_view name);
+  // False: the table was dropped before. CORRUPTION if the id is unknown.
+  Result<bool> Drop(TableId id);
+
+  struct Dropped {
+    TableId id;
+    std::string name;
+  };
+  struct Snapshot {
+    std::vector<Table*> live;      // by id
+    std::vector<Dropped> dropped;  // by id
+  };
+
+  // All tables there are and were. REQUIRES: a guard; it and the tables live as long as that.
+  const Snapshot& snapshot() const { return *snapshot_.load(std::memory_order_acquire); }
+
+ private:
+
+  void Publish(std::unique_ptr<const Snapshot> next);
+
+  const BwTreeEnvironment environment_;
+  const BwTreeOptions options_;
+  Mutex mutex_;
+  std::atomic<const Snapshot*> snapshot_;
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_RECORD_OPS_TABLE_REGISTRY_H_
