@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -32,6 +33,11 @@ std::string Concat(const Pieces&... pieces) {
 template <typename... Pieces>
 void ConcatTo(std::string* text, const Pieces&... pieces) {
   absl::StrAppend(text, concat_internal::Known(pieces)...);
+}
+
+// Bytes for a message: in double quotes, unprintable ones as hexadecimal escapes.
+inline std::string Quoted(std::string_view bytes) {
+  return absl::StrCat("\"", absl::CHexEscape(absl::string_view(bytes.data(), bytes.size())), "\"");
 }
 
 }  // namespace deut

@@ -1,0 +1,60 @@
+// TableState: what the TC knows of one table: its ranges, and the words by which dropping it excludes writers (rule T1).
+//
+// States of `open`: true -> false (drop begun) -> true (drop failed) or dropped for good. A writer publishes its key and then checks
+//   `open` and `last_read`; who drops closes, raises last_read, then examines every range's postings: one finds the other, as in R1/R2.
+// `created_at`: the commit position of the table's creation. While the DC has not applied it, the DC knows nothing of the table and all that
+//   exists of it is in the TC.
+// Thread-safety: any thread. Ownership: the catalogue owns states for its own life; maps are retired through the domain.
+#ifndef TC_CATALOGUE_TABLE_STATE_H_
+#define TC_CATALOGUE_TABLE_STATE_H_
+
+#include <atomic>
+#include <string>
+
+#include "common/base/ids.h"
+#include "tc/mvcc/range_table.h"
+
+namespace deut::tc {
+
+class TableState {
+ public:
+  TableState(TableId id, std::string name, Position created_at)
+      : id_(id), name_(std::move(name)), created_at_(created_at), map_(new RangeMap({}, Timestamp{0})) {}
+  ~TableState() { delete map_.load(std::memory_order_relaxed); }
+  TableState(const TableState&) = delete;
+  TableState& operator=(const TableState&) = delete;
+
+  TableId id() const { return id_; }
+  const std::string& name() const { return name_; }
+  Position created_at() const { return created_at_; }
+
+  bool open() const { return open_.load(std::memory_order_seq_cst); }
+  void set_open(bool open) { open_.store(open, std::memory_order_seq_cst); }
+  Timestamp last_read() const { return Timestamp{last_read_.load(std::memory_order_seq_cst)}; }
+  void RaiseLastRead(Timestamp timestamp) {
+    uint64_t seen = last_read_.load(std::memory_order_seq_cst);
+    while (seen < timestamp.value &&
+           !last_read_.compare_exchange_weak(seen, timestamp.value, std::memory_order_seq_cst)) {
+    }
+  }
+
+  // REQUIRES: a guard, for as long as the map is used.
+  const RangeMap& map() const { return *map_.load(std::memory_order_seq_cst); }
+  // Answers the old map, which the caller retires.
+  const RangeMap* ExchangeMap(const RangeMap* map) { return map_.exchange(map, std::memory_order_seq_cst); }
+
+  // Size at the last partitioning, for the repartitioner alone.
+  std::atomic<uint64_t> partitioned_records{0};
+
+ private:
+  const TableId id_;
+  const std::string name_;
+  const Position created_at_;
+  std::atomic<bool> open_{true};
+  std::atomic<uint64_t> last_read_{0};
+  std::atomic<const RangeMap*> map_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_CATALOGUE_TABLE_STATE_H_

@@ -1,0 +1,225 @@
+#include "tc/mvcc/collector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "common/base/check.h"
+#include "common/testing/test_points.h"
+#include "tc/mvcc/range_table.h"
+#include "tc/mvcc/version_chain.h"
+
+namespace deut::tc {
+namespace {
+
+bool LaterCommit(const TransactionRecord* a, const TransactionRecord* b) { return a->commit_lsn() > b->commit_lsn(); }
+
+// The place of the transaction's last logged update.
+Position LastPosition(const TransactionRecord& record) {
+  uint32_t last = 0;
+  record.write_set().ForEach([&](const WriteItem& item) {
+    if (item.version != nullptr) last = std::max(last, item.version->sequence);
+  });
+  return Position{record.commit_lsn(), last};
+}
+
+}  // namespace
+
+Collector::Collector(Options options, Runtime& runtime, ReclamationDomain& domain, RecordTable& records)
+    : options_(std::move(options)), runtime_(runtime), domain_(domain), records_(records) {}
+
+Collector::~Collector() { Stop(); }
+
+void Collector::Start() {
+  thread_ = runtime_.StartThread("tc-collector", [this] { Run(); });
+}
+
+void Collector::Stop() {
+  if (!thread_) return;
+  stop_.store(true, std::memory_order_seq_cst);
+  WakeUp();
+  thread_->Join();
+  thread_.reset();
+  RunTasks();
+  std::vector<TransactionRecord*> rest;
+  TakeFinished(&rest);
+  std::sort_heap(committed_.begin(), committed_.end(), LaterCommit);
+  std::reverse(committed_.begin(), committed_.end());
+  rest.insert(rest.end(), applied_.begin(), applied_.end());
+  rest.insert(rest.end(), committed_.begin(), committed_.end());
+  applied_.clear();
+  committed_.clear();
+  Collect(rest);
+  ReclamationDomain::Guard guard(domain_);
+  RetryDeferred(kMaxTimestamp);
+}
+
+void Collector::WakeUp() {
+  work_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleeping_.load(std::memory_order_seq_cst) != 0) runtime_.WakeAll(work_);
+}
+
+void Collector::Finish(TransactionRecord* record) {
+  uncollected_.fetch_add(1, std::memory_order_relaxed);
+  TransactionRecord* head = finished_.load(std::memory_order_relaxed);
+  do {
+    record->next_finished = head;
+    DEUT_POINT("collector.finish.before_cas");
+  } while (!finished_.compare_exchange_weak(head, record, std::memory_order_seq_cst));
+  // The thread looks by itself every period while it has work; it is woken only from the long sleep.
+  if (sleeping_.load(std::memory_order_seq_cst) == 2) WakeUp();
+}
+
+void Collector::RunExclusive(std::function<void(const std::vector<TransactionRecord*>&)> run) {
+  Task task;
+  task.run = std::move(run);
+  task.next = tasks_.load(std::memory_order_relaxed);
+  while (!tasks_.compare_exchange_weak(task.next, &task, std::memory_order_seq_cst)) {
+  }
+  WakeUp();
+  task.done.Wait(runtime_, kNoDeadline);
+}
+
+void Collector::RunTasks() {
+  Task* task = tasks_.exchange(nullptr, std::memory_order_seq_cst);
+  if (task == nullptr) return;
+  std::vector<TransactionRecord*> aborted;
+  TakeFinished(&aborted);
+  Collect(aborted);
+  std::vector<TransactionRecord*> uncollected = applied_;
+  uncollected.insert(uncollected.end(), committed_.begin(), committed_.end());
+  while (task != nullptr) {
+    Task* const next = task->next;
+    task->run(uncollected);
+    task->done.Signal(runtime_);
+    task = next;
+  }
+}
+
+bool Collector::WaitIdle(Deadline deadline) {
+  for (;;) {
+    bool idle = false;
+    RunExclusive(
+        [&](const std::vector<TransactionRecord*>& uncollected) { idle = uncollected.empty() && deferred_.empty(); });
+    if (idle) return true;
+    const MonotonicTime now = runtime_.Now();
+    if (now >= deadline) return false;
+    runtime_.SleepUntil(std::min(deadline, now + options_.period));
+  }
+}
+
+void Collector::Run() {
+  for (;;) {
+    const uint32_t seen = work_.load(std::memory_order_seq_cst);
+    Round();
+    if (stop_.load(std::memory_order_seq_cst)) return;
+    const bool waiting = !committed_.empty() || !applied_.empty() || !deferred_.empty();
+    // Sleep lightly (1) while there is something to look at again soon, deeply (2) otherwise.
+    sleeping_.store(waiting ? 1 : 2, std::memory_order_seq_cst);
+    const bool arrived = finished_.load(std::memory_order_seq_cst) != nullptr && !waiting;
+    if (!arrived && !stop_.load(std::memory_order_seq_cst)) {
+      runtime_.Wait(work_, seen, waiting ? runtime_.Now() + options_.period : kNoDeadline);
+    }
+    sleeping_.store(0, std::memory_order_seq_cst);
+  }
+}
+
+void Collector::Round() {
+  // What the previous round found applied has been kept for one round (S5).
+  Collect(std::exchange(applied_, {}));
+  std::vector<TransactionRecord*> aborted;
+  TakeFinished(&aborted);
+  Collect(aborted);
+  const Position applied = options_.applied();
+  if (applied.commit.value > collected_through_.load(std::memory_order_relaxed)) {
+    collected_through_.store(applied.commit.value,
+                             std::memory_order_seq_cst);  // before anything is collected because of it
+  }
+  while (!committed_.empty()) {
+    TransactionRecord* const first = committed_.front();
+    if (LastPosition(*first) > applied && !DEUT_OMITTED("S6.applied")) break;
+    std::pop_heap(committed_.begin(), committed_.end(), LaterCommit);
+    committed_.pop_back();
+    applied_.push_back(first);
+  }
+  if (!deferred_.empty()) {
+    const Timestamp low_water = options_.low_water();
+    ReclamationDomain::Guard guard(domain_);
+    RetryDeferred(low_water);
+  }
+  RunTasks();
+}
+
+void Collector::TakeFinished(std::vector<TransactionRecord*>* aborted) {
+  TransactionRecord* record = finished_.exchange(nullptr, std::memory_order_seq_cst);
+  while (record != nullptr) {
+    TransactionRecord* const next = record->next_finished;
+    if (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0) {
+      committed_.push_back(record);
+      std::push_heap(committed_.begin(), committed_.end(), LaterCommit);
+    } else {
+      aborted->push_back(record);
+    }
+    record = next;
+  }
+}
+
+void Collector::Collect(const std::vector<TransactionRecord*>& gone) {
+  if (gone.empty()) return;
+  absl::flat_hash_set<Range*> ranges;
+  uint64_t bytes = 0;
+  for (TransactionRecord* record : gone) {
+    bytes += record->version_bytes;
+    record->collected = true;
+    ranges.insert(record->posted.begin(), record->posted.end());
+    CollectItems(*record);
+  }
+  for (Range* range : ranges) {
+    ReclamationDomain::Guard guard(domain_);
+    range->RemovePostings(domain_, [](const TransactionRecord& record) { return record.collected; });
+  }
+  if (bytes != 0 && options_.released) options_.released(bytes);
+  ReclamationDomain::Guard guard(domain_);
+  for (TransactionRecord* record : gone) record->DropReference(domain_);
+  uncollected_.fetch_sub(gone.size(), std::memory_order_relaxed);
+  collected_.fetch_add(gone.size(), std::memory_order_relaxed);
+}
+
+void Collector::CollectItems(TransactionRecord& record) {
+  const bool committed = record.status() == TransactionStatus::kCommitted;
+  const Timestamp low_water = options_.low_water();
+  ReclamationDomain::Guard guard(domain_);
+  record.write_set().ForEachMutable([&](WriteItem& item) {
+    RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
+    if (entry == nullptr) return;
+    RemoveDeadVersions(*entry, domain_);
+    if (committed && item.version != nullptr) CutChain(*entry, item.version, domain_);
+    if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
+  });
+}
+
+void Collector::RemoveEntry(RecordEntry* entry, Timestamp low_water) {
+  if (entry->deferred || records_.Remove(entry, low_water)) return;
+  if (entry->word.Load().head != nullptr) return;  // somebody installed; its collection will come here again
+  entry->deferred = true;
+  deferred_.push_back(entry);
+  deferred_count_.store(deferred_.size(), std::memory_order_relaxed);
+}
+
+void Collector::RetryDeferred(Timestamp low_water) {
+  for (size_t n = deferred_.size(); n > 0; --n) {
+    RecordEntry* const entry = deferred_.front();
+    deferred_.pop_front();
+    entry->deferred = false;
+    const HeadWord::Value word = entry->word.Load();
+    if (word.head != nullptr) continue;
+    if (deferred_.size() >= options_.max_deferred_entries)
+      records_.RaiseFloor(entry->hash, word.last_read());  // R6: floor first
+    if (records_.Remove(entry, low_water) || entry->word.Load().head != nullptr) continue;
+    entry->deferred = true;
+    deferred_.push_back(entry);
+  }
+  deferred_count_.store(deferred_.size(), std::memory_order_relaxed);
+}
+
+}  // namespace deut::tc

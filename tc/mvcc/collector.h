@@ -1,0 +1,107 @@
+// Collector: unlinks what nobody needs any more (rules S6, R5, R6, R7): versions and postings of aborted transactions at once; those of
+// committed transactions once the DC has applied them; then entries that hold no version.
+//
+// One thread. Finished transactions arrive over a latch-free stack; they are worked off in commit-record order, which per key is
+//   timestamp order, so older versions always leave before newer ones. All unlinking of entries, postings and chain tails is done here; the
+//   structures rely on that (record_table.h, range_table.h, version_chain.h).
+// S6: a commit is collected when its last position <= applied. It was shipped, hence below low-water: every reader that could want its
+//   versions finds them, or something newer that it may read, at the DC. S5: it is kept for one more round after that, so that scans that
+//   gathered its keys before it was applied seldom find the chain empty.
+// R5/R6: an entry whose last_read is above low-water waits in a list; when that list is over its limit, the bucket's floor is raised to the
+//   entry's last_read and the entry goes at once.
+// Thread-safety: Finish, RunExclusive, WaitIdle and the figures from any thread.
+#ifndef TC_MVCC_COLLECTOR_H_
+#define TC_MVCC_COLLECTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/sync/reclamation.h"
+#include "tc/mvcc/record_table.h"
+#include "tc/txn/transaction_record.h"
+
+namespace deut::tc {
+
+class Collector {
+ public:
+  struct Options {
+    std::function<Position()> applied;       // by the DC's current life
+    std::function<Timestamp()> low_water;    // may run a round
+    std::function<void(uint64_t)> released;  // bytes of versions that collected transactions had
+    Duration period = milliseconds(2);       // between rounds while commits wait to be applied
+    size_t max_deferred_entries = 64 << 10;
+  };
+
+  Collector(Options options, Runtime& runtime, ReclamationDomain& domain, RecordTable& records);
+  ~Collector();
+
+  void Start();
+  // Ends the thread. REQUIRES: no transaction is open. What is left is unlinked, applied or not.
+  void Stop();
+
+  // Hands over a transaction whose status is final, with the owner's reference. Called before its slot is cleared, so that when no slot is
+  // taken all finished transactions are here.
+  void Finish(TransactionRecord* record);
+
+  // Runs `task` on the collector's thread between two rounds, with the committed transactions that are not collected yet, and waits for it.
+  void RunExclusive(std::function<void(const std::vector<TransactionRecord*>& uncollected)> task);
+
+  // True once everything finished before the call has been collected and every entry removed; false at the deadline.
+  bool WaitIdle(Deadline deadline);
+
+  // Everything that was ever collected committed at or before this LSN; only rises. (The DC's applied position goes back when it restarts.)
+  Lsn collected_through() const { return Lsn{collected_through_.load(std::memory_order_seq_cst)}; }
+
+  uint64_t uncollected() const { return uncollected_.load(std::memory_order_relaxed); }
+  uint64_t collected() const { return collected_.load(std::memory_order_relaxed); }
+  uint64_t deferred_entries() const { return deferred_count_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Task {
+    std::function<void(const std::vector<TransactionRecord*>&)> run;
+    Event done;
+    Task* next = nullptr;
+  };
+
+  void Run();
+  void Round();
+  void TakeFinished(std::vector<TransactionRecord*>* aborted);
+  void RunTasks();
+  void Collect(const std::vector<TransactionRecord*>& gone);
+  void CollectItems(TransactionRecord& record);
+  void RemoveEntry(RecordEntry* entry, Timestamp low_water);
+  void RetryDeferred(Timestamp low_water);
+  void WakeUp();
+
+  const Options options_;
+  Runtime& runtime_;
+  ReclamationDomain& domain_;
+  RecordTable& records_;
+
+  std::atomic<TransactionRecord*> finished_{nullptr};
+  std::atomic<Task*> tasks_{nullptr};
+  std::atomic<uint32_t> work_{0};      // bumped with every arrival
+  std::atomic<uint32_t> sleeping_{0};  // the thread waits on work_
+  std::atomic<bool> stop_{false};
+  std::atomic<uint64_t> uncollected_{0};
+  std::atomic<uint64_t> collected_{0};
+  std::atomic<uint64_t> deferred_count_{0};
+  std::atomic<uint64_t> collected_through_{0};
+
+  // The thread's own.
+  std::vector<TransactionRecord*> committed_;  // heap: smallest commit LSN on top
+  std::vector<TransactionRecord*> applied_;    // applied when last looked at; collected next round, in commit order
+  std::deque<RecordEntry*> deferred_;
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_MVCC_COLLECTOR_H_

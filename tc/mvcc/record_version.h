@@ -1,0 +1,73 @@
+// RecordVersion: one version of a record in its chain, newest first.
+//
+// A version is decided by its transaction's status alone (R7), and by `withdrawn`: set once, by its owner, when the precondition of an
+// insert or update turns out false (R11). Dead = aborted or withdrawn.
+// Invariant (R4): the live versions of a chain are in strictly descending (timestamp, sequence); dead versions stand only above all
+//   live ones, because whoever installs links the new version to the newest live one.
+// Ownership: the chain owns it; whoever unlinks it drops its transaction reference and retires it. Each version holds one reference.
+#ifndef TC_MVCC_RECORD_VERSION_H_
+#define TC_MVCC_RECORD_VERSION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "common/base/ids.h"
+#include "common/sync/reclamation.h"
+#include "tc/txn/transaction_record.h"
+
+namespace deut::tc {
+
+struct RecordVersion {
+  static RecordVersion* Create(TransactionRecord* transaction, uint32_t sequence, bool tombstone,
+                               std::string_view value) {
+    void* memory = ::operator new(sizeof(RecordVersion) + value.size());
+    auto* version = new (memory) RecordVersion(transaction, sequence, tombstone, static_cast<uint32_t>(value.size()));
+    if (!value.empty()) std::memcpy(version->data(), value.data(), value.size());
+    transaction->AddReference();
+    return version;
+  }
+  // For a version that was never published.
+  static void Destroy(RecordVersion* version, ReclamationDomain& domain) {
+    version->transaction->DropReference(domain);
+    version->~RecordVersion();
+    ::operator delete(version);
+  }
+  // For a version that this thread has just unlinked. REQUIRES: a guard is held.
+  static void Retire(RecordVersion* version, ReclamationDomain& domain) {
+    version->transaction->DropReference(domain);
+    domain.Retire(
+        version,
+        [](void* p) {
+          static_cast<RecordVersion*>(p)->~RecordVersion();
+          ::operator delete(p);
+        },
+        sizeof(RecordVersion) + version->value_bytes);
+  }
+
+  std::string_view value() const { return {reinterpret_cast<const char*>(this + 1), value_bytes}; }
+  Version version() const { return Version{transaction->timestamp(), sequence}; }
+  bool dead() const {
+    return withdrawn.load(std::memory_order_seq_cst) || transaction->status() == TransactionStatus::kAborted;
+  }
+  size_t bytes() const { return sizeof(RecordVersion) + value_bytes; }
+
+  TransactionRecord* const transaction;
+  WriteItem* item = nullptr;  // of the owner's write set; the owner's alone
+  std::atomic<RecordVersion*> older{nullptr};
+  const uint32_t sequence;
+  const uint32_t value_bytes;
+  const bool tombstone;
+  std::atomic<bool> withdrawn{false};
+
+ private:
+  RecordVersion(TransactionRecord* t, uint32_t s, bool is_tombstone, uint32_t bytes)
+      : transaction(t), sequence(s), value_bytes(bytes), tombstone(is_tombstone) {}
+  char* data() { return reinterpret_cast<char*>(this + 1); }
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_MVCC_RECORD_VERSION_H_

@@ -1,0 +1,57 @@
+// Operations on the version chain of one record entry: what a reader sees, how a version is installed, how dead and applied versions leave.
+// Rules R1 (step 3), R4, R7, R10, S6. All are latch-free and run under a guard of the reclamation domain.
+//
+// Who changes what. The head: installers, readers (last_read only) and the collector, by 16-byte compare-and-swap. `older` of a
+//   published version: the collector alone (a cut stores null). Dead versions at the top are unlinked by whoever swings the head past them;
+//   that thread retires them. A cut below an unchanged head turns the CUT flag over (head_word.h), so an installer that read the
+//   chain before the cut loses its compare-and-swap and reads again.
+#ifndef TC_MVCC_VERSION_CHAIN_H_
+#define TC_MVCC_VERSION_CHAIN_H_
+
+#include <cstdint>
+
+#include "common/base/ids.h"
+#include "common/sync/reclamation.h"
+#include "tc/mvcc/record_table.h"
+#include "tc/mvcc/record_version.h"
+
+namespace deut::tc {
+
+// What a reader finds in a chain.
+struct Visible {
+  enum class Kind : uint8_t {
+    kNothing,   // no version for this reader: the DC's record is the version
+    kVersion,   // `version` (a tombstone means absent)
+    kConflict,  // an earlier transaction's uncommitted version: `version`
+  };
+  Kind kind = Kind::kNothing;
+  const RecordVersion* version = nullptr;
+};
+
+struct ReaderView {
+  Timestamp timestamp;                      // sees committed versions below it
+  const TransactionRecord* self = nullptr;  // and its own
+  uint32_t own_below = UINT32_MAX;          // of its own, those with a smaller sequence (R10)
+};
+
+// Newest first: own -> use; uncommitted earlier -> conflict; uncommitted later, dead or committed later -> skip; committed earlier -> use.
+Visible FindVisible(const RecordVersion* head, const ReaderView& reader);
+
+// R4: the newest version that is neither aborted nor withdrawn.
+RecordVersion* LiveHead(RecordVersion* head);
+
+// Swings the head from `seen` (a word of this entry, read under this guard) to `replacement`, whose `older` is LiveHead(seen.head), with
+// last_read raised to at least `raise_to`. On success retires the dead versions it unlinked. On failure reloads `seen`.
+bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* replacement, Timestamp raise_to,
+                    ReclamationDomain& domain);
+
+// Unlinks dead versions from the top.
+void RemoveDeadVersions(RecordEntry& entry, ReclamationDomain& domain);
+
+// S6: cuts the chain at `version`: it and everything older are unlinked and retired. Nothing happens if it is not in the chain.
+// REQUIRES: the collector's thread.
+void CutChain(RecordEntry& entry, RecordVersion* version, ReclamationDomain& domain);
+
+}  // namespace deut::tc
+
+#endif  // TC_MVCC_VERSION_CHAIN_H_

@@ -1,0 +1,134 @@
+#include "tc/record_manager/commit_path.h"
+
+#include <algorithm>
+
+#include "common/testing/test_points.h"
+#include "tc/mvcc/record_version.h"
+#include "tc/record_manager/conflict.h"
+
+namespace deut::tc {
+
+Result<std::unique_ptr<Transaction>> CommitPath::Begin(const TransactionOptions& options, Deadline deadline) {
+  auto txn = std::make_unique<Transaction>();
+  txn->options_ = options;
+  if (options.isolation == Isolation::kSnapshot) {
+    DEUT_ASSIGN_OR_RETURN(const ActiveTransactions::Begun begun,
+                          engine_.active.BeginSnapshot(options.min_timestamp, deadline));
+    txn->slot_ = begun.slot;
+    txn->timestamp_ = begun.timestamp;
+  } else {
+    DEUT_ASSIGN_OR_RETURN(const ActiveTransactions::Begun begun, engine_.active.Begin(deadline));
+    txn->slot_ = begun.slot;
+    txn->timestamp_ = begun.timestamp;
+    txn->record_ = new TransactionRecord(begun.timestamp);
+  }
+  engine_.counters.begun.fetch_add(1, std::memory_order_relaxed);
+  return txn;
+}
+
+std::vector<Update> CommitPath::UpdatesOf(const Transaction& txn) {
+  std::vector<Update> updates;
+  if (txn.record_ == nullptr) return updates;
+  txn.record_->write_set().ForEach([&](const WriteItem& item) {
+    if (item.version == nullptr) return;
+    updates.push_back(Update{.kind = item.version->tombstone ? LogEntryKind::kDelete : LogEntryKind::kPut,
+                             .sequence = item.version->sequence,
+                             .table = item.table,
+                             .key = item.key,
+                             .value = item.version->value()});
+  });
+  // Only the last version of a key is logged (S10), so a key written again stands at its last sequence.
+  std::sort(updates.begin(), updates.end(), [](const Update& a, const Update& b) { return a.sequence < b.sequence; });
+  return updates;
+}
+
+Result<CommitAnswer> CommitPath::Commit(Transaction& txn, Deadline deadline) {
+  return CommitUpdates(txn, UpdatesOf(txn), deadline);
+}
+
+Result<CommitAnswer> CommitPath::CommitUpdates(Transaction& txn, absl::Span<const Update> updates, Deadline deadline) {
+  if (txn.state_ != Transaction::State::kOpen)
+    return DEUT_ERROR(kWrongState, "commit: the transaction has ended already");
+  if (updates.empty()) {
+    if (txn.record_ != nullptr && !txn.record_->TryStartCommit()) {
+      Abort(txn, AbortReason::kIdle);
+      return Conflict(engine_, AbortReason::kIdle, txn.timestamp_, TableId{}, {}, Timestamp{});
+    }
+    if (txn.record_ != nullptr) txn.record_->FinishCommit(Lsn{0});
+    const CommitAnswer answer{.timestamp = txn.timestamp_, .commit_lsn = Lsn{0}};
+    Finish(txn, Transaction::State::kCommitted);
+    engine_.counters.committed.fetch_add(1, std::memory_order_relaxed);
+    // Nothing was written: a read-only transaction whose wait fails has no unknown outcome, only an unacknowledged one.
+    if (txn.options_.durability == Durability::kDurable) DEUT_RETURN_IF_ERROR(WaitAcknowledged(txn, Lsn{0}, deadline));
+    return answer;
+  }
+  DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, Append(txn, updates));
+  if (txn.options_.durability == Durability::kDurable) {
+    if (Status durable = WaitAcknowledged(txn, answer.commit_lsn, deadline); !durable.ok()) {
+      return DEUT_ERROR(kOutcomeUnknown, "transaction ", txn.timestamp_.value, " is ordered at log position ",
+                        answer.commit_lsn.value, " but not known to be durable: ", durable.message());
+    }
+  }
+  return answer;
+}
+
+Result<CommitAnswer> CommitPath::Append(Transaction& txn, absl::Span<const Update> updates) {
+  if (Status space = engine_.log.CheckSpace(RedoLog::CommitBytes(updates)); !space.ok()) {
+    Abort(txn, AbortReason::kFailedOperation);
+    return space;
+  }
+  if (!txn.record_->TryStartCommit()) {
+    Abort(txn, AbortReason::kIdle);
+    return Conflict(engine_, AbortReason::kIdle, txn.timestamp_, TableId{}, {}, Timestamp{});
+  }
+  engine_.active.PublishFirstRecord(txn.slot_);  // S2
+  DEUT_POINT("commit.before_append");
+  if (DEUT_OMITTED("D4.append_first")) txn.record_->FinishCommit(Lsn{1});
+  const AppendResult appended = engine_.log.AppendCommit(txn.timestamp_, updates);
+  DEUT_POINT("commit.appended");
+  // An LSN of 0 stands for "wrote nothing"; the log begins with records of its own, so no commit is at 0.
+  txn.record_->FinishCommit(appended.lsn);
+  DEUT_POINT("commit.committed");
+  const CommitAnswer answer{.timestamp = txn.timestamp_, .commit_lsn = appended.lsn};
+  Finish(txn, Transaction::State::kCommitted);
+  engine_.counters.committed.fetch_add(1, std::memory_order_relaxed);
+  return answer;
+}
+
+Status CommitPath::WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline) {
+  if (DEUT_OMITTED("D1.wait_dependencies") && own_commit == Lsn{0}) return Status::Ok();
+  if (DEUT_OMITTED("D1.wait_own")) return Status::Ok();
+  const Lsn last = std::max(own_commit, txn.depends_on_);
+  if (last == Lsn{0}) return Status::Ok();
+  return engine_.log.WaitDurable(last, deadline);
+}
+
+void CommitPath::Abort(Transaction& txn, AbortReason reason) {
+  if (txn.state_ != Transaction::State::kOpen) return;
+  if (txn.record_ != nullptr) txn.record_->TryAbort();
+  if (reason == AbortReason::kIdle || reason == AbortReason::kRequested || reason == AbortReason::kShutdown ||
+      reason == AbortReason::kFailedOperation) {
+    engine_.counters.aborts[static_cast<size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+  }
+  Finish(txn, Transaction::State::kAborted);
+}
+
+Status CommitPath::AbortAcknowledged(Transaction& txn, Deadline deadline) {
+  Abort(txn, AbortReason::kFailedOperation);
+  if (txn.options_.durability != Durability::kDurable) return Status::Ok();
+  return WaitAcknowledged(txn, Lsn{0}, deadline);
+}
+
+void CommitPath::Finish(Transaction& txn, Transaction::State state) {
+  txn.state_ = state;
+  if (txn.record_ != nullptr) {
+    // The collector gets the record before the slot is cleared; afterwards this transaction must not touch it.
+    TransactionRecord* const record = txn.record_;
+    txn.record_ = nullptr;
+    txn.declared_.clear();
+    engine_.collector.Finish(record);
+  }
+  engine_.active.End(txn.slot_);
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,41 @@
+// Beginning and ending transactions (rules L, D1, D4, S2, R7).
+//
+// Commit order: status active -> committing; lower bound of the first record published (S2); commit record reserved and copied; status
+//   committed (D4); handed to the collector; slot cleared (L1: not before the commit LSN is reserved); then the wait for durability (D1).
+// Thread-safety: as RecordManager.
+#ifndef TC_RECORD_MANAGER_COMMIT_PATH_H_
+#define TC_RECORD_MANAGER_COMMIT_PATH_H_
+
+#include <memory>
+#include <vector>
+
+#include "common/base/status.h"
+#include "tc/record_manager/engine.h"
+#include "tc/record_manager/transaction.h"
+
+namespace deut::tc {
+
+class CommitPath {
+ public:
+  explicit CommitPath(Engine& engine) : engine_(engine) {}
+
+  Result<std::unique_ptr<Transaction>> Begin(const TransactionOptions& options, Deadline deadline);
+  Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline);
+  void Abort(Transaction& txn, AbortReason reason);
+  Status AbortAcknowledged(Transaction& txn, Deadline deadline);
+
+  // Commits `updates` in place of the write set's; for creating and dropping tables.
+  Result<CommitAnswer> CommitUpdates(Transaction& txn, absl::Span<const Update> updates, Deadline deadline);
+
+ private:
+  static std::vector<Update> UpdatesOf(const Transaction& txn);
+  Result<CommitAnswer> Append(Transaction& txn, absl::Span<const Update> updates);
+  Status WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline);
+  void Finish(Transaction& txn, Transaction::State state);
+
+  Engine& engine_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_COMMIT_PATH_H_

@@ -1,0 +1,61 @@
+// Engine: what the paths of the record manager share: the parts of a TC, borrowed, and its figures. Built by the server (tc/server).
+#ifndef TC_RECORD_MANAGER_ENGINE_H_
+#define TC_RECORD_MANAGER_ENGINE_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "common/base/abort_reason.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/reclamation.h"
+#include "protocol/data_component.h"
+#include "tc/catalogue/catalogue.h"
+#include "tc/mvcc/collector.h"
+#include "tc/mvcc/record_table.h"
+#include "tc/redo_log/redo_log.h"
+#include "tc/txn/active_transactions.h"
+
+namespace deut::tc {
+
+// What the record manager asks of the DC; implemented over the dc link (tc/server), and by tests.
+class DcReader {
+ public:
+  virtual ~DcReader() = default;
+  // As DcLink::Read: OK when every request has its own answer.
+  virtual Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) = 0;
+  virtual Position applied() const = 0;
+  // X7.
+  virtual bool HasSpace(uint64_t bytes) const = 0;
+};
+
+struct EngineCounters {
+  std::array<std::atomic<uint64_t>, kAbortReasonCount> aborts{};
+  std::atomic<uint64_t> begun{0};
+  std::atomic<uint64_t> committed{0};
+  std::atomic<uint64_t> dc_reads{0};
+  std::atomic<uint64_t> dc_scans{0};
+  std::atomic<uint64_t> chain_reads{0};  // point reads answered by the TC
+  std::atomic<uint64_t> gathered_keys{0};
+  std::atomic<uint64_t> asked_again{0};    // S5: keys whose versions were collected between gather and merge
+  std::atomic<uint64_t> version_bytes{0};  // of versions not collected yet, roughly
+};
+
+struct Engine {
+  Runtime& runtime;
+  ReclamationDomain& domain;
+  ActiveTransactions& active;
+  RecordTable& records;
+  Catalogue& catalogue;
+  Collector& collector;
+  RedoLog& log;
+  DcReader& dc;
+  uint64_t version_budget_bytes = uint64_t{1} << 30;
+  EngineCounters counters{};
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_ENGINE_H_

@@ -1,0 +1,112 @@
+#include "tc/record_manager/read_path.h"
+
+#include <vector>
+
+#include "common/testing/test_points.h"
+#include "tc/mvcc/version_chain.h"
+#include "tc/record_manager/conflict.h"
+
+namespace deut::tc {
+
+ReadPath::Found ReadPath::LookInChain(TableId table, std::string_view key, RecordBatch* result, Status* conflict) {
+  const uint64_t hash = RecordTable::Hash(table, key);
+  const ReaderView view{.timestamp = txn_.timestamp_, .self = txn_.record_};
+  ReclamationDomain::Guard guard(engine_.domain);
+  HeadWord::Value word;
+  for (;;) {
+    RecordEntry* entry = engine_.records.Find(hash, table, key);
+    if (entry == nullptr && !txn_.snapshot()) {
+      // R6: raise, then look for the entry once more, then ask the DC.
+      if (!DEUT_OMITTED("R6.raise_floor")) engine_.records.RaiseFloor(hash, txn_.timestamp_);
+      DEUT_POINT("read.floor_raised");
+      entry = engine_.records.Find(hash, table, key);
+    }
+    if (entry == nullptr) return Found::kAsk;
+    word = txn_.snapshot() || DEUT_OMITTED("R2.record_raise") ? entry->word.Load()
+                                                              : RecordTable::RaiseLastRead(*entry, txn_.timestamp_);
+    if (!word.dead()) break;
+  }
+  const Visible visible = FindVisible(word.head, view);
+  switch (visible.kind) {
+    case Visible::Kind::kNothing:
+      return Found::kAsk;
+    case Visible::Kind::kConflict:
+      *conflict = Conflict(engine_, AbortReason::kReadUncommitted, txn_.timestamp_, table, key,
+                           visible.version->transaction->timestamp());
+      return Found::kConflict;
+    case Visible::Kind::kVersion:
+      break;
+  }
+  if (visible.version->transaction != txn_.record_) txn_.DependOn(visible.version->transaction->commit_lsn());
+  if (!visible.version->tombstone) result->Append(key, visible.version->value(), visible.version->version());
+  engine_.counters.chain_reads.fetch_add(1, std::memory_order_relaxed);
+  return Found::kAnswered;
+}
+
+Status ReadPath::Get(TableId table, std::string_view key, RecordBatch* result, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(CheckKey(key));
+  const TableState* state = engine_.catalogue.Find(table);
+  if (state == nullptr) return Catalogue::NotFound(table);
+  Status conflict;
+  switch (LookInChain(table, key, result, &conflict)) {
+    case Found::kAnswered:
+      return Status::Ok();
+    case Found::kConflict:
+      return conflict;
+    case Found::kAsk:
+      break;
+  }
+  if (!DcKnows(engine_, *state)) return Status::Ok();
+  DataRequest request;
+  request.kind = DataRequest::Kind::kRead;
+  request.table = table;
+  request.key = key;
+  DataRequest* const requests[] = {&request};
+  engine_.counters.dc_reads.fetch_add(1, std::memory_order_relaxed);
+  DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline));
+  DEUT_RETURN_IF_ERROR(request.status);
+  for (RecordBatch::Iterator it(request.answer); it.Valid(); it.Next()) {
+    DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
+  }
+  *result = std::move(request.answer);
+  return Status::Ok();
+}
+
+Status ReadPath::MultiGet(absl::Span<const Operation* const> gets, absl::Span<OperationResult* const> results,
+                          Deadline deadline) {
+  std::vector<DataRequest> asks(gets.size());
+  std::vector<DataRequest*> asked;
+  std::vector<OperationResult*> asked_results;
+  for (size_t i = 0; i < gets.size(); ++i) {
+    const Operation& get = *gets[i];
+    results[i]->status = CheckKey(get.key);
+    if (!results[i]->status.ok()) continue;
+    const TableState* state = engine_.catalogue.Find(get.table);
+    if (state == nullptr) {
+      results[i]->status = Catalogue::NotFound(get.table);
+      continue;
+    }
+    Status conflict;
+    const Found found = LookInChain(get.table, get.key, &results[i]->records, &conflict);
+    if (found == Found::kConflict) return results[i]->status = conflict;
+    if (found == Found::kAnswered || !DcKnows(engine_, *state)) continue;
+    DataRequest& request = asks[i];
+    request.table = get.table;
+    request.key = get.key;
+    asked.push_back(&request);
+    asked_results.push_back(results[i]);
+  }
+  if (asked.empty()) return Status::Ok();
+  engine_.counters.dc_reads.fetch_add(asked.size(), std::memory_order_relaxed);
+  DEUT_RETURN_IF_ERROR(engine_.dc.Read(absl::MakeSpan(asked), deadline));
+  for (size_t i = 0; i < asked.size(); ++i) {
+    DEUT_RETURN_IF_ERROR(asked[i]->status);
+    for (RecordBatch::Iterator it(asked[i]->answer); it.Valid(); it.Next()) {
+      DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
+    }
+    asked_results[i]->records = std::move(asked[i]->answer);
+  }
+  return Status::Ok();
+}
+
+}  // namespace deut::tc

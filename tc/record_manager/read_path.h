@@ -1,0 +1,34 @@
+// Point reads: raise, then look; the chain decides, else the DC's record is the version (paper 4.1; rules R2, R6, S4, S7, D1).
+// Thread-safety: as RecordManager.
+#ifndef TC_RECORD_MANAGER_READ_PATH_H_
+#define TC_RECORD_MANAGER_READ_PATH_H_
+
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "common/base/status.h"
+#include "tc/record_manager/engine.h"
+#include "tc/record_manager/transaction.h"
+
+namespace deut::tc {
+
+class ReadPath {
+ public:
+  ReadPath(Engine& engine, Transaction& txn) : engine_(engine), txn_(txn) {}
+
+  Status Get(TableId table, std::string_view key, RecordBatch* result, Deadline deadline);
+  Status MultiGet(absl::Span<const Operation* const> gets, absl::Span<OperationResult* const> results,
+                  Deadline deadline);
+
+  // Step one, without the DC. kAsk: the record table holds nothing for this reader, and the read is protected: ask the DC.
+  enum class Found : uint8_t { kAnswered, kAsk, kConflict };
+  Found LookInChain(TableId table, std::string_view key, RecordBatch* result, Status* conflict);
+
+ private:
+  Engine& engine_;
+  Transaction& txn_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_READ_PATH_H_

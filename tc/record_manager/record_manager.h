@@ -1,0 +1,57 @@
+// RecordManager: transactions over records and key ranges (paper, sections 2.1, 3 and 4; rules R, S4, S5, S10, T1, D1, D4). The facade of the
+// TC's concurrency control: everything above it (sessions, wire) knows no versions and no ranges.
+//
+// Errors of operations. ABORTED, and any failure that leaves the transaction's effects unclear: the caller must Abort. ALREADY_EXISTS,
+//   NOT_FOUND, INVALID_ARGUMENT: nothing was done, the transaction goes on. UNAVAILABLE / DEADLINE_EXCEEDED from the DC: the caller must Abort.
+// Thread-safety: any thread; each Transaction by one thread at a time.
+#ifndef TC_RECORD_MANAGER_RECORD_MANAGER_H_
+#define TC_RECORD_MANAGER_RECORD_MANAGER_H_
+
+#include <memory>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "common/base/status.h"
+#include "protocol/transaction_service.h"
+#include "tc/record_manager/engine.h"
+#include "tc/record_manager/transaction.h"
+
+namespace deut::tc {
+
+class RecordManager {
+ public:
+  explicit RecordManager(Engine& engine) : engine_(engine) {}
+
+  Result<std::unique_ptr<Transaction>> Begin(const TransactionOptions& options, Deadline deadline);
+
+  // Appends the record to `result` if there is one.
+  Status Get(Transaction& txn, TableId table, std::string_view key, RecordBatch* result, Deadline deadline);
+  // One message to the DC for all keys that the TC does not hold. results[i] belongs to keys[i].
+  Status MultiGet(Transaction& txn, absl::Span<const Operation* const> gets, absl::Span<OperationResult* const> results,
+                  Deadline deadline);
+
+  Status Put(Transaction& txn, TableId table, std::string_view key, std::string_view value);
+  Status Remove(Transaction& txn, TableId table, std::string_view key);
+  Status Insert(Transaction& txn, TableId table, std::string_view key, std::string_view value, Deadline deadline);
+  Status Update(Transaction& txn, TableId table, std::string_view key, std::string_view value, Deadline deadline);
+
+  // One batch (OperationKind::kScan).
+  Status Scan(Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline);
+
+  // D1: returns when the commit is acknowledged as its durability asks. OUTCOME_UNKNOWN if the deadline passes while waiting for that.
+  Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline);
+  void Abort(Transaction& txn, AbortReason reason);
+  // Aborts, and returns when everything the transaction has shown its client is durable (D1): for a failed precondition.
+  Status AbortAcknowledged(Transaction& txn, Deadline deadline);
+
+  // T1. Each is a transaction of its own, durable when it returns.
+  Result<TableId> CreateTable(std::string_view name, Deadline deadline);
+  Status DropTable(std::string_view name, Deadline deadline);
+
+ private:
+  Engine& engine_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_RECORD_MANAGER_H_

@@ -1,0 +1,305 @@
+#include "tc/record_manager/scan_path.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/testing/test_points.h"
+#include "tc/record_manager/conflict.h"
+
+namespace deut::tc {
+namespace {
+
+// The DC is asked for at most this much at once: a page-size batch.
+constexpr uint32_t kBatchBytes = 64 << 10;
+// Gathered keys kept of one stretch; with more, the stretch ends at the first one not kept.
+constexpr size_t kMaxGathered = 4096;
+
+bool Inside(std::string_view key, std::string_view low, std::string_view high) {
+  return key >= low && (high.empty() || key < high);
+}
+
+std::string Successor(std::string_view key) {
+  std::string successor(key);
+  successor.push_back('\0');
+  return successor;
+}
+
+// The smaller of two upper bounds; empty is above every key.
+std::string_view LowerBound(std::string_view a, std::string_view b) {
+  if (a.empty()) return b;
+  if (b.empty()) return a;
+  return std::min(a, b);
+}
+
+}  // namespace
+
+ScanPath::ScanPath(Engine& engine, Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline)
+    : engine_(engine), txn_(txn), scan_(scan), result_(result), deadline_(deadline), low_(scan.low), high_(scan.high) {
+  const uint32_t own_below = scan.scan_sequence != 0 ? scan.scan_sequence : txn.next_sequence_;
+  view_ = ReaderView{.timestamp = txn.timestamp_, .self = txn.record_, .own_below = own_below};
+  result->scan_sequence = own_below;
+}
+
+bool ScanPath::Exhausted() const { return !high_.empty() && low_ >= high_; }
+
+Status ScanPath::Run() {
+  const TableState* const table = engine_.catalogue.Find(scan_.table);
+  if (table == nullptr) return Catalogue::NotFound(scan_.table);
+  if (scan_.low.size() > kMaxKeyBytes + 1 || scan_.high.size() > kMaxKeyBytes + 1) {
+    return DEUT_ERROR(kInvalidArgument, "a scan's bound has at most ", kMaxKeyBytes + 1, " bytes");
+  }
+  if (scan_.for_update && txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
+  engine_.counters.dc_scans.fetch_add(1, std::memory_order_relaxed);
+  while (!full_) {
+    if (Exhausted()) break;
+    Stretch stretch;
+    DEUT_RETURN_IF_ERROR(NextStretch(*table, &stretch));
+    DEUT_RETURN_IF_ERROR(Deliver(*table, stretch));
+    if (full_) break;
+    if (ascending()) {
+      if (stretch.high.empty()) {
+        result_->complete = true;
+        return Status::Ok();
+      }
+      low_ = stretch.high;
+    } else {
+      if (stretch.low.empty()) {
+        result_->complete = true;
+        return Status::Ok();
+      }
+      high_ = stretch.low;
+    }
+  }
+  result_->complete = Exhausted();
+  if (!result_->complete) result_->resume = ascending() ? low_ : high_;
+  return Status::Ok();
+}
+
+Status ScanPath::NextStretch(const TableState& table, Stretch* stretch) {
+  ReclamationDomain::Guard guard(engine_.domain);
+  const RangeMap& map = table.map();
+  Range& range = map.at(ascending() ? map.IndexOf(low_) : map.IndexBelow(high_));
+  stretch->low = std::max<std::string_view>(low_, range.low());
+  stretch->high = LowerBound(high_, range.high());
+  DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, stretch));
+  SortAndCut(stretch);
+  engine_.counters.gathered_keys.fetch_add(stretch->keys.size(), std::memory_order_relaxed);
+  return Status::Ok();
+}
+
+Status ScanPath::RaiseAndGather(const TableState& table, Range& range, Stretch* stretch) {
+  const bool raise = !txn_.snapshot();
+  const bool six = scan_.for_update && !DEUT_OMITTED("R3.post_first");
+  if (scan_.for_update && !txn_.HasPosted(&range)) {
+    if (six) range.Post(txn_.record_);
+    txn_.record_->posted.push_back(&range);
+  }
+  DEUT_POINT("scan.before_raise");
+  if (raise && !DEUT_OMITTED("R2.raise") && !DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
+  DEUT_POINT("scan.raised");
+  Status outcome;
+  range.ForEachPosting([&](TransactionRecord& record) {
+    outcome = GatherFrom(record, table.id(), stretch);
+    return outcome.ok();
+  });
+  DEUT_RETURN_IF_ERROR(outcome);
+  if (raise && DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
+  if (!scan_.for_update || DEUT_OMITTED("R3.check_last")) return Status::Ok();
+  if (const Timestamp read = range.last_read(); read > txn_.timestamp_) {
+    return Conflict(engine_, AbortReason::kRangeReadLater, txn_.timestamp_, table.id(), stretch->low, read);
+  }
+  if (const Timestamp read = table.last_read(); read > txn_.timestamp_ || !table.open()) {
+    return Conflict(engine_, AbortReason::kTableReadLater, txn_.timestamp_, table.id(), stretch->low, read);
+  }
+  return Status::Ok();
+}
+
+Status ScanPath::GatherFrom(TransactionRecord& record, TableId table, Stretch* stretch) {
+  if (&record != txn_.record_) {
+    if (record.timestamp() > txn_.timestamp_) return Status::Ok();
+    switch (record.status()) {
+      case TransactionStatus::kAborted:
+        return Status::Ok();
+      case TransactionStatus::kActive:
+      case TransactionStatus::kCommitting:
+        if (DEUT_OMITTED("R2.look")) return Status::Ok();
+        return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table, stretch->low, record.timestamp());
+      case TransactionStatus::kCommitted:
+        break;
+    }
+  }
+  bool any = false;
+  record.write_set().ForEach([&](const WriteItem& item) {
+    if (item.table != table || !Inside(item.key, stretch->low, stretch->high)) return;
+    any = true;
+    Gathered& gathered = stretch->keys.emplace_back();
+    gathered.key.assign(item.key);
+    gathered.hash = item.hash;
+  });
+  if (any && &record != txn_.record_) txn_.DependOn(record.commit_lsn());
+  return Status::Ok();
+}
+
+void ScanPath::SortAndCut(Stretch* stretch) {
+  std::vector<Gathered>& keys = stretch->keys;
+  std::sort(keys.begin(), keys.end(), [this](const Gathered& a, const Gathered& b) { return Before(a.key, b.key); });
+  keys.erase(std::unique(keys.begin(), keys.end(), [](const Gathered& a, const Gathered& b) { return a.key == b.key; }),
+             keys.end());
+  if (keys.size() <= kMaxGathered) return;
+  if (ascending()) {
+    stretch->high = keys[kMaxGathered].key;
+  } else {
+    stretch->low = Successor(keys[kMaxGathered].key);
+  }
+  keys.resize(kMaxGathered);
+}
+
+Status ScanPath::AskDc(const TableState& table, const Stretch& stretch, size_t keys_left, DataRequest* request) {
+  request->kind = DataRequest::Kind::kScan;
+  request->table = table.id();
+  request->low = stretch.low;
+  request->high = stretch.high;
+  request->direction = scan_.direction;
+  const size_t left = scan_.limit_records == 0 ? 0 : scan_.limit_records - result_->records.size();
+  // Gathered keys may remove or replace what the DC returns.
+  request->limit_records = left == 0 ? 0 : static_cast<uint32_t>(std::min<size_t>(left + keys_left, UINT32_MAX));
+  request->limit_bytes = std::min(kBatchBytes, std::max<uint32_t>(scan_.limit_bytes, 1));
+  if (!DcKnows(engine_, table)) {
+    request->complete = true;
+    return Status::Ok();
+  }
+  DataRequest* const requests[] = {request};
+  DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline_));
+  return request->status;
+}
+
+Status ScanPath::Deliver(const TableState& table, Stretch& stretch) {
+  size_t next_key = 0;
+  for (;;) {
+    DEUT_POINT("scan.before_dc");
+    DataRequest request;
+    DEUT_RETURN_IF_ERROR(AskDc(table, stretch, stretch.keys.size() - next_key, &request));
+    DEUT_POINT("scan.after_dc");
+    // S4: TC keys are emitted only up to the bound that this batch covers.
+    size_t end = stretch.keys.size();
+    if (!request.complete && !DEUT_OMITTED("S4.covered_bound")) {
+      if (ascending() ? request.covered <= stretch.low : (!stretch.high.empty() && request.covered >= stretch.high)) {
+        return DEUT_ERROR(kInternal, "the data component answered a scan of table ", table.id().value,
+                          " without progress");
+      }
+      const auto covers = [&](const Gathered& g) {
+        return ascending() ? g.key < request.covered : g.key >= request.covered;
+      };
+      end = static_cast<size_t>(
+          std::partition_point(stretch.keys.begin() + static_cast<ptrdiff_t>(next_key), stretch.keys.end(), covers) -
+          stretch.keys.begin());
+    }
+    std::vector<DataRequest> again;
+    DEUT_RETURN_IF_ERROR(Resolve(table, stretch, next_key, end, &again));
+    DEUT_RETURN_IF_ERROR(Merge(stretch, &next_key, end, request.answer));
+    if (full_ || request.complete) return Status::Ok();
+    (ascending() ? stretch.low : stretch.high) = request.covered;
+    (ascending() ? low_ : high_) = request.covered;
+  }
+}
+
+Status ScanPath::Resolve(const TableState& table, Stretch& stretch, size_t begin, size_t end,
+                         std::vector<DataRequest>* again) {
+  size_t ask = 0;
+  {
+    ReclamationDomain::Guard guard(engine_.domain);
+    for (size_t i = begin; i < end; ++i) {
+      Gathered& gathered = stretch.keys[i];
+      gathered.kind = Gathered::Kind::kAskDc;
+      RecordEntry* const entry = engine_.records.Find(gathered.hash, table.id(), gathered.key);
+      Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
+      // An earlier writer that is uncommitted now published its key after our look (else it would have been a conflict there), so its own
+      // check meets our last_read and it aborts: what is below its version is the reader's.
+      while (visible.kind == Visible::Kind::kConflict) {
+        visible = FindVisible(visible.version->older.load(std::memory_order_seq_cst), view_);
+      }
+      if (visible.kind == Visible::Kind::kNothing) {
+        ++ask;
+        continue;
+      }
+      gathered.kind = visible.version->tombstone ? Gathered::Kind::kTombstone : Gathered::Kind::kValue;
+      gathered.version = visible.version->version();
+      gathered.value.assign(visible.version->value());
+    }
+  }
+  if (ask == 0 || DEUT_OMITTED("S5.ask_again") || !DcKnows(engine_, table)) return Status::Ok();
+  engine_.counters.asked_again.fetch_add(ask, std::memory_order_relaxed);
+  *again = std::vector<DataRequest>(ask);
+  std::vector<DataRequest*> requests;
+  for (size_t i = begin; i < end; ++i) {
+    Gathered& gathered = stretch.keys[i];
+    if (gathered.kind != Gathered::Kind::kAskDc) continue;
+    DataRequest& request = (*again)[requests.size()];
+    request.table = table.id();
+    request.key = gathered.key;
+    gathered.again = &request;
+    requests.push_back(&request);
+  }
+  DEUT_RETURN_IF_ERROR(engine_.dc.Read(absl::MakeSpan(requests), deadline_));
+  for (size_t i = begin; i < end; ++i) {
+    Gathered& gathered = stretch.keys[i];
+    if (gathered.again == nullptr || gathered.kind != Gathered::Kind::kAskDc) continue;
+    DEUT_RETURN_IF_ERROR(gathered.again->status);
+    gathered.kind = Gathered::Kind::kTombstone;    // the DC has nothing
+    gathered.version = Version{kMaxTimestamp, 0};  // and what it says now is newer than what it said before
+    for (RecordBatch::Iterator it(gathered.again->answer); it.Valid(); it.Next()) {
+      DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
+      gathered.kind = Gathered::Kind::kValue;
+      gathered.value.assign(it.record().value);
+    }
+    gathered.again = nullptr;
+  }
+  return Status::Ok();
+}
+
+bool ScanPath::Full() const {
+  return (scan_.limit_records != 0 && result_->records.size() >= scan_.limit_records) ||
+         result_->records.bytes().size() >= scan_.limit_bytes;
+}
+
+void ScanPath::StopAfter(std::string_view key) {
+  full_ = true;
+  if (ascending()) {
+    low_ = Successor(key);
+  } else {
+    high_ = std::string(key);
+  }
+}
+
+void ScanPath::Emit(std::string_view key, std::string_view value, Version version) {
+  result_->records.Append(key, value, version);
+  if (Full()) StopAfter(key);
+}
+
+Status ScanPath::Merge(Stretch& stretch, size_t* next_key, size_t end, const RecordBatch& records) {
+  const auto emit_gathered = [this](const Gathered& g) {
+    if (g.kind != Gathered::Kind::kValue) return;
+    // The version of a key asked again is only bounded: the answer's own does not matter to the client.
+    Emit(g.key, g.value, g.version.timestamp == kMaxTimestamp ? Version{} : g.version);
+  };
+  size_t& k = *next_key;
+  for (RecordBatch::Iterator it(records); it.Valid() && !full_; it.Next()) {
+    const RecordView& record = it.record();
+    DEUT_RETURN_IF_ERROR(CheckVisible(record, txn_.timestamp_));
+    while (!full_ && k < end && Before(stretch.keys[k].key, record.key)) emit_gathered(stretch.keys[k++]);
+    if (full_) return Status::Ok();
+    if (k < end && stretch.keys[k].key == record.key) {
+      const Gathered& gathered = stretch.keys[k++];
+      const bool tc_wins = gathered.kind != Gathered::Kind::kAskDc && gathered.version > record.version;
+      if (tc_wins && !DEUT_OMITTED("S5.larger_wins")) {
+        emit_gathered(gathered);
+        continue;
+      }
+    }
+    Emit(record.key, record.value, record.version);
+  }
+  while (!full_ && k < end) emit_gathered(stretch.keys[k++]);
+  return Status::Ok();
+}
+
+}  // namespace deut::tc

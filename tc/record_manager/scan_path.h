@@ -1,0 +1,86 @@
+// Range reads: one batch of a scan (paper, section 4; rules R2, R3, R10, S4, S5, D1).
+//
+// A scan goes through the table stretch by stretch; a stretch is a logical range cut to the requested bounds. For each:
+//   1. raise the range's last_read, then examine its postings (R2; with the intent posted first and last_read checked last for SIX, R3):
+//      an earlier uncommitted one is a conflict; committed and own ones give keys, not values (S5);
+//   2. only then ask the DC for the stretch, a page-size batch at a time (S4: TC first, DC second);
+//   3. merge up to the bound that the batch covers: each gathered key's value comes from its chain, as for a point read; if the chain shows
+//      nothing visible any more, the key is asked of the DC again, all such keys of a batch in one message. The larger
+//      (timestamp, sequence) wins, the DC on ties; a tombstone removes.
+// What is delivered is a prefix of the range in scan order; `resume` is where the next batch starts. No guard is held across a wait.
+// Memory is bounded by the batch: a stretch with very many gathered keys is cut at one of them.
+// Thread-safety: one object per batch, used by one thread.
+#ifndef TC_RECORD_MANAGER_SCAN_PATH_H_
+#define TC_RECORD_MANAGER_SCAN_PATH_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "protocol/transaction_service.h"
+#include "tc/mvcc/range_table.h"
+#include "tc/mvcc/version_chain.h"
+#include "tc/record_manager/engine.h"
+#include "tc/record_manager/transaction.h"
+
+namespace deut::tc {
+
+class ScanPath {
+ public:
+  ScanPath(Engine& engine, Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline);
+
+  Status Run();
+
+ private:
+  // A key that the TC has an update of, and what its chain shows when it is merged.
+  struct Gathered {
+    enum class Kind : uint8_t { kValue, kTombstone, kAskDc };
+    std::string key;
+    uint64_t hash = 0;
+    Kind kind = Kind::kAskDc;
+    Version version;
+    std::string value;
+    DataRequest* again = nullptr;
+  };
+  struct Stretch {
+    std::string low, high;       // as KeyRange
+    std::vector<Gathered> keys;  // in scan order, distinct
+  };
+
+  bool ascending() const { return scan_.direction == Direction::kAscending; }
+  // True if `a` comes before `b` in scan order.
+  bool Before(std::string_view a, std::string_view b) const { return ascending() ? a < b : b < a; }
+  // Nothing of the requested range is left.
+  bool Exhausted() const;
+
+  // Step 1, for the stretch that begins where the scan stands.
+  Status NextStretch(const TableState& table, Stretch* stretch);
+  Status RaiseAndGather(const TableState& table, Range& range, Stretch* stretch);
+  Status GatherFrom(TransactionRecord& record, TableId table, Stretch* stretch);
+  void SortAndCut(Stretch* stretch);
+
+  // Steps 2 and 3 until the stretch is delivered or the batch is full.
+  Status Deliver(const TableState& table, Stretch& stretch);
+  Status AskDc(const TableState& table, const Stretch& stretch, size_t keys_left, DataRequest* request);
+  Status Resolve(const TableState& table, Stretch& stretch, size_t begin, size_t end, std::vector<DataRequest>* again);
+  Status Merge(Stretch& stretch, size_t* next_key, size_t end, const RecordBatch& records);
+  void Emit(std::string_view key, std::string_view value, Version version);
+  bool Full() const;
+  // Where the scan goes on if the batch ends after `key`.
+  void StopAfter(std::string_view key);
+
+  Engine& engine_;
+  Transaction& txn_;
+  const Operation& scan_;
+  OperationResult* const result_;
+  const Deadline deadline_;
+  ReaderView view_;
+  std::string low_, high_;  // what is left of the requested range
+  bool full_ = false;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_SCAN_PATH_H_

@@ -1,0 +1,60 @@
+// Transaction: the owner's side of an open transaction. One thread at a time uses it, through the record manager.
+// Ownership: the session owns it; its record is handed to the collector when it ends.
+#ifndef TC_RECORD_MANAGER_TRANSACTION_H_
+#define TC_RECORD_MANAGER_TRANSACTION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "protocol/transaction_service.h"
+#include "tc/txn/active_transactions.h"
+#include "tc/txn/transaction_record.h"
+
+namespace deut::tc {
+
+class Transaction {
+ public:
+  enum class State : uint8_t { kOpen, kCommitted, kAborted };
+
+  Timestamp timestamp() const { return timestamp_; }
+  State state() const { return state_; }
+  bool snapshot() const { return record_ == nullptr; }
+  bool wrote() const { return next_sequence_ > 1; }
+
+ private:
+  friend class RecordManager;
+  friend class WritePath;
+  friend class ReadPath;
+  friend class ScanPath;
+  friend class CommitPath;
+
+  // The transaction has shown, or will show, something of this commit to its client (D1).
+  void DependOn(Lsn commit_lsn) {
+    if (commit_lsn > depends_on_) depends_on_ = commit_lsn;
+  }
+  bool HasPosted(const Range* range) const {
+    for (const Range* posted : record_->posted) {
+      if (posted == range) return true;
+    }
+    return false;
+  }
+
+  TransactionOptions options_;
+  State state_ = State::kOpen;
+  SlotId slot_;
+  Timestamp timestamp_;
+  TransactionRecord* record_ = nullptr;  // null for a snapshot
+  Lsn depends_on_;
+  uint32_t next_sequence_ = 1;
+  // R11: keys declared at begin and not written yet, by table and key.
+  absl::flat_hash_map<std::pair<uint32_t, std::string>, WriteItem*> declared_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_TRANSACTION_H_

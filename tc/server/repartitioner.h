@@ -1,0 +1,67 @@
+// Repartitioner: keeps every table's logical ranges in step with its size (paper, section 2.3.2; architecture section 3).
+//
+// One thread. It asks the DC for the tables' sizes; a table that has grown fourfold since its ranges were made (or never had any made)
+// gets a new map from the DC's Partition. The exchange: close the gate to new transactions for a bounded time; if none is open by then,
+// the collector's thread builds the new ranges (last_read = the latest of the old ranges they overlap; postings = every uncollected
+// transaction that wrote into them), swings the map and retires the old one; open the gate. If transactions remain open the gate is
+// opened again and the attempt repeated later. The DC's answer is advice: any cuts are correct ones.
+// Thread-safety: Start, Stop by one thread; figures from any.
+#ifndef TC_SERVER_REPARTITIONER_H_
+#define TC_SERVER_REPARTITIONER_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "tc/dc_link/dc_link.h"
+#include "tc/record_manager/engine.h"
+
+namespace deut::tc {
+
+class Repartitioner {
+ public:
+  struct Options {
+    uint32_t records_per_range = 2000;
+    uint32_t max_ranges = 512;
+    uint32_t fixed_ranges = 0;
+    Duration period = milliseconds(500);
+    Duration gate = milliseconds(20);
+  };
+
+  Repartitioner(Options options, Engine& engine, DcLink& dc);
+  ~Repartitioner();
+
+  void Start();
+  void Stop();
+
+  // One look at all tables; also what the thread does every period.
+  void RunOnce(Deadline deadline);
+
+  uint64_t attempts() const { return attempts_.load(std::memory_order_relaxed); }
+  uint64_t exchanges() const { return exchanges_.load(std::memory_order_relaxed); }
+
+ private:
+  void Run();
+  uint32_t RangesFor(uint64_t records) const;
+  bool Exchange(TableState& table, const std::vector<std::string>& cuts);
+
+  const Options options_;
+  Engine& engine_;
+  DcLink& dc_;
+  std::atomic<uint64_t> attempts_{0};
+  std::atomic<uint64_t> exchanges_{0};
+  std::atomic<uint32_t> stop_{0};
+  std::unique_ptr<Thread> thread_;
+};
+
+// The exchange itself. REQUIRES: no transaction is open and none can begin; the collector's thread; `uncollected` are all committed
+// transactions whose updates the DC may not have applied.
+void ExchangeRanges(TableState& table, const std::vector<std::string>& cuts,
+                    const std::vector<TransactionRecord*>& uncollected, ReclamationDomain& domain);
+
+}  // namespace deut::tc
+
+#endif  // TC_SERVER_REPARTITIONER_H_

@@ -1,0 +1,200 @@
+#include "tc/server/session.h"
+
+#include <utility>
+
+#include "common/base/concat.h"
+#include "tc/server/session_registry.h"
+
+namespace deut::tc {
+namespace {
+
+// Operations that fail so have done nothing, and the transaction goes on.
+bool LeavesOpen(ErrorCode code) {
+  return code == ErrorCode::kOk || code == ErrorCode::kAlreadyExists || code == ErrorCode::kNotFound ||
+         code == ErrorCode::kInvalidArgument || code == ErrorCode::kWrongState;
+}
+
+AbortReason ReasonOf(const Status& status) {
+  return status.abort() != nullptr ? status.abort()->reason : AbortReason::kFailedOperation;
+}
+
+}  // namespace
+
+class Session::Claim {
+ public:
+  explicit Claim(Session& session) : session_(session) {
+    uint32_t free = 0;
+    if (session_.claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;
+    while (session_.claim_.exchange(2, std::memory_order_acquire) != 0) {
+      session_.runtime_.Wait(session_.claim_, 2, kNoDeadline);
+    }
+  }
+  ~Claim() {
+    session_.last_use_ = session_.runtime_.Now();
+    Runtime& runtime = session_.runtime_;
+    if (session_.claim_.exchange(0, std::memory_order_release) == 2) runtime.WakeAll(session_.claim_);
+  }
+
+ private:
+  Session& session_;
+};
+
+Session::Session(RecordManager& records, Runtime& runtime, std::function<Status()> serving, SessionRegistry& registry)
+    : records_(records),
+      runtime_(runtime),
+      serving_(std::move(serving)),
+      registry_(registry),
+      last_use_(runtime.Now()) {
+  registry_.Enter(this);
+}
+
+Session::~Session() {
+  registry_.Leave(this);
+  AbortNow(AbortReason::kRequested);
+}
+
+void Session::AbortNow(AbortReason reason) {
+  const Claim claim(*this);
+  AbortLocked(reason);
+}
+
+void Session::AbortLocked(AbortReason reason) {
+  if (!txn_) return;
+  records_.Abort(*txn_, reason);
+  txn_.reset();
+}
+
+void Session::ReapIfIdle(MonotonicTime used_before) {
+  uint32_t free = 0;
+  if (!claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;  // in use: not idle
+  if (txn_ && last_use_ < used_before) {
+    ended_by_ =
+        Status::Aborted(AbortInfo{.reason = AbortReason::kIdle},
+                        Concat("transaction ", txn_->timestamp().value, " was idle for too long (--idle_timeout)"));
+    AbortLocked(AbortReason::kIdle);
+  }
+  if (claim_.exchange(0, std::memory_order_release) == 2) runtime_.WakeAll(claim_);
+}
+
+Status Session::NoTransaction() const {
+  if (!ended_by_.ok()) return ended_by_;
+  return DEUT_ERROR(kWrongState, "no transaction is open in this session: begin one first");
+}
+
+Result<Timestamp> Session::Begin(const TransactionOptions& options, Deadline deadline) {
+  const Claim claim(*this);
+  return BeginLocked(options, deadline);
+}
+
+Result<Timestamp> Session::BeginLocked(const TransactionOptions& options, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(serving_());
+  if (txn_)
+    return DEUT_ERROR(kWrongState, "begin: transaction ", txn_->timestamp().value, " of this session is open already");
+  ended_by_ = Status::Ok();
+  DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline));
+  return txn_->timestamp();
+}
+
+Status Session::Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                        Deadline deadline) {
+  const Claim claim(*this);
+  return ExecuteLocked(operations, results, deadline);
+}
+
+Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                              Deadline deadline) {
+  results->clear();
+  results->resize(operations.size());
+  Status ended = txn_ ? serving_() : NoTransaction();
+  if (!ended.ok() && txn_) AbortLocked(AbortReason::kFailedOperation);
+  size_t i = 0;
+  while (i < operations.size() && ended.ok()) {
+    // Neighbouring point reads share one message to the DC.
+    size_t end = i;
+    while (end < operations.size() && operations[end].kind == OperationKind::kGet) ++end;
+    if (end > i + 1) {
+      std::vector<const Operation*> gets;
+      std::vector<OperationResult*> got;
+      for (size_t g = i; g < end; ++g) {
+        gets.push_back(&operations[g]);
+        got.push_back(&(*results)[g]);
+      }
+      ended = records_.MultiGet(*txn_, gets, absl::MakeSpan(got), deadline);
+      if (!ended.ok()) {
+        for (size_t g = i; g < end; ++g) (*results)[g].status = ended;
+      }
+      i = end;
+    } else {
+      (*results)[i].status = RunOne(operations[i], &(*results)[i], deadline);
+      if (!LeavesOpen((*results)[i].status.code())) ended = (*results)[i].status;
+      ++i;
+    }
+    if (!ended.ok()) AbortLocked(ReasonOf(ended));
+  }
+  for (; i < operations.size(); ++i) {
+    (*results)[i].status = DEUT_ERROR(kWrongState, "not run: an earlier operation of the batch ended the transaction");
+  }
+  return ended;
+}
+
+Status Session::RunOne(const Operation& operation, OperationResult* result, Deadline deadline) {
+  switch (operation.kind) {
+    case OperationKind::kGet:
+      return records_.Get(*txn_, operation.table, operation.key, &result->records, deadline);
+    case OperationKind::kPut:
+      return records_.Put(*txn_, operation.table, operation.key, operation.value);
+    case OperationKind::kInsert:
+      return records_.Insert(*txn_, operation.table, operation.key, operation.value, deadline);
+    case OperationKind::kUpdate:
+      return records_.Update(*txn_, operation.table, operation.key, operation.value, deadline);
+    case OperationKind::kRemove:
+      return records_.Remove(*txn_, operation.table, operation.key);
+    case OperationKind::kScan:
+      return records_.Scan(*txn_, operation, result, deadline);
+  }
+  return DEUT_ERROR(kInvalidArgument, "unknown kind of operation ", static_cast<int>(operation.kind));
+}
+
+Result<CommitAnswer> Session::Commit(Deadline deadline) {
+  const Claim claim(*this);
+  if (!txn_) return NoTransaction();
+  const std::unique_ptr<Transaction> txn = std::move(txn_);
+  if (Status serving = serving_(); !serving.ok()) {
+    records_.Abort(*txn, AbortReason::kFailedOperation);
+    return serving;
+  }
+  Result<CommitAnswer> answer = records_.Commit(*txn, deadline);
+  records_.Abort(*txn, AbortReason::kFailedOperation);  // nothing if it has committed
+  return answer;
+}
+
+Status Session::Abort() {
+  const Claim claim(*this);
+  if (!txn_) return NoTransaction();
+  AbortLocked(AbortReason::kRequested);
+  return Status::Ok();
+}
+
+Result<CommitAnswer> Session::ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                             std::vector<OperationResult>* results, Deadline deadline) {
+  const Claim claim(*this);
+  results->clear();
+  DEUT_RETURN_IF_ERROR(BeginLocked(options, deadline).status());
+  DEUT_RETURN_IF_ERROR(ExecuteLocked(operations, results, deadline));
+  const std::unique_ptr<Transaction> txn = std::move(txn_);
+  Status failed;
+  for (const OperationResult& result : *results) {
+    if (failed.ok()) failed = result.status;
+  }
+  if (!failed.ok() && txn->wrote()) {
+    // What the failed precondition showed stays provisional until everything it depended on is durable (D1); the writes are undone.
+    Status shown = records_.AbortAcknowledged(*txn, deadline);
+    return shown.ok() ? failed : shown;
+  }
+  Result<CommitAnswer> answer = records_.Commit(*txn, deadline);
+  records_.Abort(*txn, AbortReason::kFailedOperation);
+  if (answer.ok() && !failed.ok()) return failed;
+  return answer;
+}
+
+}  // namespace deut::tc

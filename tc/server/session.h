@@ -1,0 +1,61 @@
+// Session: one client's transactions, one at a time (protocol/transaction_service.h).
+//
+// The claim word: 0 free, 1 in use, 2 in use and waited for. A call claims it for its duration. So does the reaper, for the moment in
+// which it aborts a transaction that nobody has used for the idle timeout; that is the only thing a call may have to wait for.
+// Thread-safety: calls by one thread at a time, as the interface says; ReapIfIdle from the reaper's thread.
+#ifndef TC_SERVER_SESSION_H_
+#define TC_SERVER_SESSION_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "protocol/transaction_service.h"
+#include "tc/record_manager/record_manager.h"
+
+namespace deut::tc {
+
+class SessionRegistry;
+
+class Session final : public TransactionSession {
+ public:
+  // `serving` answers why the TC does not serve, or OK.
+  Session(RecordManager& records, Runtime& runtime, std::function<Status()> serving, SessionRegistry& registry);
+  ~Session() override;
+
+  Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
+  Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                 Deadline deadline) override;
+  Result<CommitAnswer> Commit(Deadline deadline) override;
+  Status Abort() override;
+  Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                      std::vector<OperationResult>* results, Deadline deadline) override;
+
+  // Aborts the open transaction if its last use ended before `used_before`.
+  void ReapIfIdle(MonotonicTime used_before);
+  void AbortNow(AbortReason reason);
+
+ private:
+  class Claim;
+
+  Result<Timestamp> BeginLocked(const TransactionOptions& options, Deadline deadline);
+  Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                       Deadline deadline);
+  Status RunOne(const Operation& operation, OperationResult* result, Deadline deadline);
+  Status NoTransaction() const;
+  void AbortLocked(AbortReason reason);
+
+  RecordManager& records_;
+  Runtime& runtime_;
+  const std::function<Status()> serving_;
+  SessionRegistry& registry_;
+  std::atomic<uint32_t> claim_{0};
+  MonotonicTime last_use_;
+  std::unique_ptr<Transaction> txn_;
+  Status ended_by_;  // why the last transaction is gone, where the client has not been told yet
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_SERVER_SESSION_H_

@@ -1,0 +1,44 @@
+// SessionRegistry: the sessions there are, and the thread that aborts their idle transactions. Cold: a mutex.
+// Thread-safety: any thread. Ownership: sessions register themselves and leave before they die.
+#ifndef TC_SERVER_SESSION_REGISTRY_H_
+#define TC_SERVER_SESSION_REGISTRY_H_
+
+#include <atomic>
+#include <memory>
+
+#include "absl/container/flat_hash_set.h"
+#include "common/base/abort_reason.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+
+namespace deut::tc {
+
+class Session;
+
+class SessionRegistry {
+ public:
+  SessionRegistry(Runtime& runtime, Duration idle_timeout);
+  ~SessionRegistry();
+
+  void Start();
+  void Stop();
+  void AbortAll(AbortReason reason);
+
+  void Enter(Session* session);
+  void Leave(Session* session);
+  size_t size() const;
+
+ private:
+  void Run();
+
+  Runtime& runtime_;
+  const Duration idle_timeout_;
+  mutable Mutex mutex_;
+  absl::flat_hash_set<Session*> sessions_ DEUT_GUARDED_BY(mutex_);
+  std::atomic<uint32_t> stop_{0};
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_SERVER_SESSION_REGISTRY_H_

@@ -1,0 +1,76 @@
+#include "tc/server/status_report.h"
+
+#include "common/base/concat.h"
+
+namespace deut::tc {
+
+std::vector<Counter> ReportTc(const Engine& engine, const DcLinkStatus& link, const Repartitioner& repartitioner,
+                              size_t sessions, bool serving) {
+  std::vector<Counter> report;
+  const auto add = [&report](std::string name, uint64_t value) { report.push_back(Counter{std::move(name), value}); };
+  const auto load = [](const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
+
+  add("serving", serving ? 1 : 0);
+  add("sessions", sessions);
+  add("transactions.open", engine.active.open_transactions());
+  add("transactions.begun", load(engine.counters.begun));
+  add("transactions.committed", load(engine.counters.committed));
+  for (int reason = 1; reason < kAbortReasonCount; ++reason) {
+    add(Concat("transactions.aborted.", AbortReasonName(static_cast<AbortReason>(reason))),
+        load(engine.counters.aborts[static_cast<size_t>(reason)]));
+  }
+  add("timestamp.next", engine.active.next_timestamp().value);
+  add("timestamp.oldest", engine.active.oldest().value);
+  add("timestamp.low_water", engine.active.low_water().value);
+  add("timestamp.snapshot", engine.active.proposed().value);
+
+  add("log.tail", engine.log.tail().value);
+  add("log.durable", engine.log.durable().value);
+  add("log.first", engine.log.first_lsn().value);
+  const RedoLogCounters log = engine.log.counters();
+  add("log.records", log.records);
+  add("log.record_bytes", log.record_bytes);
+  add("log.blocks", log.blocks);
+  add("log.block_bytes", log.block_bytes);
+  add("log.segments", log.segments);
+  add("log.undurable_bytes", log.undurable_bytes);
+
+  add("ship.position", link.ship_position.commit.value);
+  add("ship.applied", link.applied.commit.value);
+  add("ship.stable", link.stable.commit.value);
+  add("ship.ever_sent", link.ever_sent.commit.value);
+  add("ship.redo_start", link.redo_start.value);
+  add("ship.backlog_bytes", link.backlog_bytes);
+  add("ship.batches", link.batches);
+  add("ship.updates", link.updates);
+  add("ship.resent_batches", link.resent_batches);
+  add("ship.in_flight_bytes", link.in_flight_bytes);
+  add("dc.incarnation", link.incarnation.value);
+  add("dc.incarnations_seen", link.incarnations);
+  add("dc.gate_open", link.gate_open ? 1 : 0);
+  add("dc.free_bytes", link.free_bytes);
+
+  add("records.entries", engine.records.entries());
+  add("records.entry_bytes", engine.records.entry_bytes());
+  add("records.table_bytes", engine.records.fixed_bytes());
+  add("versions.bytes", load(engine.counters.version_bytes));
+  add("versions.budget_bytes", engine.version_budget_bytes);
+  add("collector.waiting_transactions", engine.collector.uncollected());
+  add("collector.collected_transactions", engine.collector.collected());
+  add("collector.deferred_entries", engine.collector.deferred_entries());
+  add("memory.awaiting_reclamation_bytes", engine.domain.pending_bytes());
+  add("reads.from_versions", load(engine.counters.chain_reads));
+  add("reads.from_dc", load(engine.counters.dc_reads));
+  add("scans.batches", load(engine.counters.dc_scans));
+  add("scans.gathered_keys", load(engine.counters.gathered_keys));
+  add("scans.keys_asked_again", load(engine.counters.asked_again));
+  for (const TableState* table : engine.catalogue.tables()) {
+    ReclamationDomain::Guard guard(engine.domain);
+    add(Concat("ranges.table.", table->name()), table->map().size());
+  }
+  add("ranges.attempts", repartitioner.attempts());
+  add("ranges.exchanges", repartitioner.exchanges());
+  return report;
+}
+
+}  // namespace deut::tc

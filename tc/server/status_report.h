@@ -1,0 +1,19 @@
+// What `deut status` shows of a TC, as name and value. The names are documented in tc/README.md.
+#ifndef TC_SERVER_STATUS_REPORT_H_
+#define TC_SERVER_STATUS_REPORT_H_
+
+#include <vector>
+
+#include "protocol/data_component.h"
+#include "tc/dc_link/dc_link.h"
+#include "tc/record_manager/engine.h"
+#include "tc/server/repartitioner.h"
+
+namespace deut::tc {
+
+std::vector<Counter> ReportTc(const Engine& engine, const DcLinkStatus& link, const Repartitioner& repartitioner,
+                              size_t sessions, bool serving);
+
+}  // namespace deut::tc
+
+#endif  // TC_SERVER_STATUS_REPORT_H_

@@ -1,0 +1,258 @@
+#include "tc/server/transaction_component.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/sync/event.h"
+#include "common/sync/mutex.h"
+#include "tc/catalogue/catalogue.h"
+#include "tc/dc_link/dc_link.h"
+#include "tc/mvcc/collector.h"
+#include "tc/mvcc/record_table.h"
+#include "tc/record_manager/record_manager.h"
+#include "tc/server/repartitioner.h"
+#include "tc/server/session.h"
+#include "tc/server/session_registry.h"
+#include "tc/server/status_report.h"
+
+namespace deut::tc {
+namespace {
+
+class LinkReader final : public DcReader {
+ public:
+  explicit LinkReader(DcLink& link) : link_(link) {}
+  Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override {
+    return link_.Read(requests, deadline);
+  }
+  Position applied() const override { return link_.applied(); }
+  bool HasSpace(uint64_t bytes) const override { return link_.HasSpace(bytes); }
+
+ private:
+  DcLink& link_;
+};
+
+ActiveTransactions::Options ActiveOptions(const TransactionComponentOptions& options, const RecoveredLog& recovered,
+                                          RedoLog& log) {
+  ActiveTransactions::Options active;
+  active.max_transactions = options.max_transactions;
+  active.first_timestamp = recovered.first_timestamp;
+  active.ensure_reserved = [&log](Timestamp timestamp, Deadline deadline) {
+    return log.EnsureReserved(timestamp, deadline);
+  };
+  active.log_tail = [&log] { return log.tail(); };
+  return active;
+}
+
+DcLinkOptions LinkOptions(DcLinkOptions options, std::function<void(const Status&)> on_fatal) {
+  options.on_fatal = std::move(on_fatal);
+  return options;
+}
+
+}  // namespace
+
+// In the order of dependence; destroyed in reverse.
+struct TransactionComponent::Parts {
+  Parts(TransactionComponentOptions o, Runtime& r, DataComponent& dc, std::unique_ptr<RedoLog> opened,
+        const RecoveredLog& recovered)
+      : options(std::move(o)),
+        runtime(r),
+        log(std::move(opened)),
+        active(ActiveOptions(options, recovered, *log), r),
+        link(r, dc, *log, recovered, active, active,
+             LinkOptions(options.dc_link, [this](const Status& s) { Refuse(s); })),
+        reader(link),
+        records(domain, options.log2_record_buckets),
+        catalogue(r, domain),
+        collector(CollectorOptions(), r, domain, records),
+        engine{.runtime = r,
+               .domain = domain,
+               .active = active,
+               .records = records,
+               .catalogue = catalogue,
+               .collector = collector,
+               .log = *log,
+               .dc = reader,
+               .version_budget_bytes = options.version_budget_bytes},
+        record_manager(engine),
+        repartitioner({.records_per_range = options.records_per_range,
+                       .max_ranges = options.max_ranges,
+                       .fixed_ranges = options.fixed_ranges,
+                       .period = options.repartition_period,
+                       .gate = options.repartition_gate},
+                      engine, link),
+        registry(r, options.idle_timeout),
+        state_mutex(r) {}
+
+  Collector::Options CollectorOptions() {
+    Collector::Options collecting;
+    collecting.applied = [this] { return link.applied(); };
+    collecting.low_water = [this] { return active.AdvanceNow(); };
+    collecting.released = [this](uint64_t bytes) {
+      engine.counters.version_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    };
+    return collecting;
+  }
+
+  // OK while serving; else why not.
+  Status Serving() {
+    if (serving.load(std::memory_order_acquire)) [[likely]]
+      return Status::Ok();
+    MutexLock lock(state_mutex);
+    if (!refused.ok()) return refused;
+    return Status(ErrorCode::kUnavailable, Concat("the transaction component is not serving: ", link.status().state))
+        .WithRetryAfter(100);
+  }
+
+  void Refuse(const Status& status) {
+    serving.store(false, std::memory_order_release);
+    {
+      MutexLock lock(state_mutex);
+      if (!refused.ok()) return;
+      refused = status;
+    }
+    decided.Signal(runtime);
+    if (options.on_refused) options.on_refused(status);
+  }
+
+  // X4: nothing is served before the DC has everything that the log held.
+  void StartServing() {
+    while (!stopping.load(std::memory_order_acquire)) {
+      const Status caught_up = link.WaitCaughtUp(runtime.Now() + milliseconds(200));
+      if (caught_up == ErrorCode::kUnavailable || caught_up == ErrorCode::kDeadlineExceeded) continue;
+      if (!caught_up.ok()) return Refuse(caught_up);
+      const Result<std::vector<TableInfo>> tables = link.Tables(runtime.Now() + seconds(10));
+      if (!tables.ok()) continue;
+      if (Status loaded = catalogue.Load(*tables); !loaded.ok()) return Refuse(loaded);
+      repartitioner.RunOnce(runtime.Now() + seconds(10));
+      serving.store(true, std::memory_order_release);
+      decided.Signal(runtime);
+      repartitioner.Start();
+      return;
+    }
+  }
+
+  const TransactionComponentOptions options;
+  Runtime& runtime;
+  ReclamationDomain domain;
+  const std::unique_ptr<RedoLog> log;
+  ActiveTransactions active;
+  DcLink link;
+  LinkReader reader;
+  RecordTable records;
+  Catalogue catalogue;
+  Collector collector;
+  Engine engine;
+  RecordManager record_manager;
+  Repartitioner repartitioner;
+  SessionRegistry registry;
+
+  std::atomic<bool> serving{false};
+  std::atomic<bool> stopping{false};
+  Event decided;  // serving, refused or stopped
+  Mutex state_mutex;
+  Status refused DEUT_GUARDED_BY(state_mutex);
+  std::unique_ptr<Thread> starter;
+  bool stopped = false;
+};
+
+Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(TransactionComponentOptions options,
+                                                                         Runtime& runtime, Storage& storage,
+                                                                         DataComponent& dc) {
+  if (options.log2_record_buckets > 30) {
+    return DEUT_ERROR(kInvalidArgument, "log2_record_buckets is at most 30; it is ", options.log2_record_buckets);
+  }
+  RecoveredLog recovered;
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Open(options.log, runtime, storage, &recovered));
+  auto parts = std::make_unique<Parts>(std::move(options), runtime, dc, std::move(log), recovered);
+  Parts* const p = parts.get();
+  p->collector.Start();
+  p->registry.Start();
+  p->link.Start();
+  p->starter = runtime.StartThread("tc-start", [p] { p->StartServing(); });
+  return std::unique_ptr<TransactionComponent>(new TransactionComponent(std::move(parts)));
+}
+
+TransactionComponent::TransactionComponent(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+TransactionComponent::~TransactionComponent() { Stop(); }
+
+void TransactionComponent::Stop() {
+  Parts& p = *parts_;
+  if (std::exchange(p.stopped, true)) return;
+  p.stopping.store(true, std::memory_order_release);
+  p.Refuse(DEUT_ERROR(kUnavailable, "the transaction component is stopping"));
+  p.starter->Join();
+  p.repartitioner.Stop();
+  p.registry.Stop();
+  p.link.Stop();  // whoever waits for the DC returns now
+  p.registry.AbortAll(AbortReason::kShutdown);
+  p.log->Stop();
+  p.collector.Stop();
+}
+
+Status TransactionComponent::WaitServing(Deadline deadline) {
+  if (!parts_->decided.Wait(parts_->runtime, deadline)) return parts_->Serving();
+  return parts_->Serving();
+}
+
+Result<std::unique_ptr<TransactionSession>> TransactionComponent::NewSession(Deadline) {
+  Parts* const p = parts_.get();
+  return std::unique_ptr<TransactionSession>(
+      std::make_unique<Session>(p->record_manager, p->runtime, [p] { return p->Serving(); }, p->registry));
+}
+
+Result<TableId> TransactionComponent::OpenTable(std::string_view name, Deadline) {
+  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  DEUT_ASSIGN_OR_RETURN(const TableState* const table, parts_->catalogue.FindByName(name));
+  return table->id();
+}
+
+Result<TableId> TransactionComponent::CreateTable(std::string_view name, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  return parts_->record_manager.CreateTable(name, deadline);
+}
+
+Status TransactionComponent::DropTable(std::string_view name, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  return parts_->record_manager.DropTable(name, deadline);
+}
+
+Result<std::vector<TableInfo>> TransactionComponent::ListTables(Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  // Sizes are the DC's; a table that it has not created yet, or cannot be asked about, is listed without them.
+  Result<std::vector<TableInfo>> sizes = parts_->link.Tables(deadline);
+  std::vector<TableInfo> listed;
+  for (const TableState* table : parts_->catalogue.tables()) {
+    TableInfo info{.id = table->id(), .name = table->name()};
+    if (sizes.ok()) {
+      for (const TableInfo& size : *sizes) {
+        if (size.id == info.id) info = size;
+      }
+    }
+    listed.push_back(std::move(info));
+  }
+  return listed;
+}
+
+Result<ServiceStatus> TransactionComponent::GetStatus(Deadline deadline) {
+  Parts& p = *parts_;
+  ServiceStatus status;
+  status.tc = ReportTc(p.engine, p.link.status(), p.repartitioner, p.registry.size(),
+                       p.serving.load(std::memory_order_acquire));
+  // Status is for people, also while the DC is away.
+  if (Result<std::vector<Counter>> dc = p.link.DcCounters(std::min(deadline, p.runtime.Now() + seconds(2))); dc.ok()) {
+    status.dc = *std::move(dc);
+  }
+  return status;
+}
+
+Status TransactionComponent::DropCaches(Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  if (parts_->collector.WaitIdle(deadline)) return Status::Ok();
+  return DEUT_ERROR(kDeadlineExceeded, parts_->collector.uncollected(),
+                    " transactions are not collected yet; the oldest open transaction is ",
+                    parts_->active.oldest().value);
+}
+
+}  // namespace deut::tc

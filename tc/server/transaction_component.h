@@ -1,0 +1,73 @@
+// TransactionComponent: a whole TC: redo log, concurrency control, dc link, ranges, sessions (architecture section 1; rule X4 for its start).
+//
+// States: starting -> serving -> stopped, or -> refused (a final error: fenced, the wrong DC, ...). Open recovers the log and returns;
+//   a thread then waits until the DC has applied what the log holds (X4), loads the catalogue, partitions, and serves. Until then, and
+//   while refused, every call is answered with the reason.
+// Thread-safety: any thread; Stop once. Ownership: borrows runtime, storage and DC, which outlive it.
+#ifndef TC_SERVER_TRANSACTION_COMPONENT_H_
+#define TC_SERVER_TRANSACTION_COMPONENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "protocol/data_component.h"
+#include "protocol/transaction_service.h"
+#include "tc/dc_link/dc_link_options.h"
+#include "tc/redo_log/redo_log.h"
+
+namespace deut::tc {
+
+struct TransactionComponentOptions {
+  RedoLogOptions log;  // log.directory is the TC's data directory
+  DcLinkOptions dc_link;
+  uint32_t max_transactions = 4096;
+  uint32_t log2_record_buckets = 20;
+  uint64_t version_budget_bytes = uint64_t{1} << 30;
+  // An open transaction that nobody has used for this long is aborted.
+  Duration idle_timeout = seconds(60);
+  // Ranges per table are one per this many records, up to max_ranges; a fixed number if fixed_ranges is not 0.
+  uint32_t records_per_range = 2000;
+  uint32_t max_ranges = 512;
+  uint32_t fixed_ranges = 0;
+  Duration repartition_period = milliseconds(500);
+  // How long new transactions may be held back to exchange a table's ranges.
+  Duration repartition_gate = milliseconds(20);
+  // Called once when this TC can never serve again, for another reason than a failed log (RedoLogOptions::on_failure).
+  std::function<void(const Status&)> on_refused;
+};
+
+class TransactionComponent final : public TransactionService {
+ public:
+  // CORRUPTION, UNAVAILABLE (directory locked), IO_ERROR from the log. Needs no DC.
+  static Result<std::unique_ptr<TransactionComponent>> Open(TransactionComponentOptions options, Runtime& runtime,
+                                                            Storage& storage, DataComponent& dc);
+  ~TransactionComponent() override;
+
+  // Aborts what is open, writes the log out. Sessions must have ended or may only be destroyed afterwards.
+  void Stop();
+
+  // OK once it serves; the final error if it is refused; UNAVAILABLE with what it waits for at the deadline.
+  Status WaitServing(Deadline deadline);
+
+  Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
+  Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
+  Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
+  Status DropTable(std::string_view name, Deadline deadline) override;
+  Result<std::vector<TableInfo>> ListTables(Deadline deadline) override;
+  Result<ServiceStatus> GetStatus(Deadline deadline) override;
+  Status DropCaches(Deadline deadline) override;
+
+ private:
+  struct Parts;
+  explicit TransactionComponent(std::unique_ptr<Parts> parts);
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_SERVER_TRANSACTION_COMPONENT_H_

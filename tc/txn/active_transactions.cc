@@ -1,0 +1,221 @@
+#include "tc/txn/active_transactions.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/testing/test_points.h"
+
+namespace deut::tc {
+namespace {
+
+// Where a thread starts to look for a free slot: its own place, so that threads do not meet in one word of the bitmap.
+uint32_t ThreadPlace() {
+  static std::atomic<uint32_t> next{0};
+  thread_local const uint32_t place = next.fetch_add(1, std::memory_order_relaxed);
+  return place;
+}
+
+void RaiseTo(std::atomic<uint64_t>& word, uint64_t value) {
+  uint64_t seen = word.load(std::memory_order_seq_cst);
+  while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_seq_cst)) {
+  }
+}
+
+}  // namespace
+
+ActiveTransactions::ActiveTransactions(Options options, Runtime& runtime)
+    : options_(std::move(options)),
+      runtime_(runtime),
+      counter_(options_.first_timestamp.value),
+      words_(std::max<uint32_t>(1, options_.max_transactions / 64)),
+      claimed_(std::make_unique<std::atomic<uint64_t>[]>(words_)),
+      slots_(std::make_unique<Slot[]>(size_t{words_} * 64)) {
+  DEUT_CHECK(options_.first_timestamp.value > 0);
+}
+
+ActiveTransactions::~ActiveTransactions() = default;
+
+Result<SlotId> ActiveTransactions::ClaimBit() {
+  const uint32_t start = ThreadPlace() % words_;
+  for (uint32_t i = 0; i < words_; ++i) {
+    const uint32_t w = (start + i) % words_;
+    uint64_t bits = claimed_[w].load(std::memory_order_relaxed);
+    while (~bits != 0) {
+      const int bit = std::countr_one(bits);
+      DEUT_POINT("active.claim.before_cas");
+      if (!DEUT_CAS_FAILS("active.claim.cas") &&
+          claimed_[w].compare_exchange_weak(bits, bits | (uint64_t{1} << bit), std::memory_order_seq_cst)) {
+        return SlotId{w * 64 + static_cast<uint32_t>(bit)};
+      }
+      bits = claimed_[w].load(std::memory_order_relaxed);
+    }
+  }
+  return DEUT_ERROR(kResourceExhausted, words_ * 64, " transactions are open, which is the limit (--max_transactions)")
+      .WithRetryAfter(10);
+}
+
+void ActiveTransactions::ReleaseBit(SlotId slot) {
+  claimed_[slot.index / 64].fetch_and(~(uint64_t{1} << (slot.index % 64)), std::memory_order_seq_cst);
+  if (gate_closed_.load(std::memory_order_seq_cst) != 0) {
+    ended_.fetch_add(1, std::memory_order_seq_cst);
+    runtime_.WakeAll(ended_);
+  }
+}
+
+Result<SlotId> ActiveTransactions::Claim(Deadline deadline) {
+  for (;;) {
+    Result<SlotId> slot = ClaimBit();
+    if (!slot.ok()) return slot;
+    // Claim, then look at the gate; CloseGate closes, then looks at the claims.
+    if (gate_closed_.load(std::memory_order_seq_cst) == 0) return slot;
+    ReleaseBit(*slot);
+    if (!runtime_.Wait(gate_closed_, 1, deadline)) {
+      return DEUT_ERROR(kDeadlineExceeded,
+                        "no transaction could begin before the deadline: ranges are being repartitioned");
+    }
+  }
+}
+
+Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline) {
+  DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim(deadline));
+  Slot& slot = slots_[id.index];
+  uint64_t timestamp;
+  if (DEUT_OMITTED("L1.publish_first")) {
+    timestamp = counter_.fetch_add(1, std::memory_order_seq_cst);
+    DEUT_POINT("active.begin.after_draw");
+    slot.bound.store(timestamp, std::memory_order_release);
+  } else {
+    slot.bound.store(counter_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+    DEUT_POINT("active.begin.after_publish");
+    timestamp = counter_.fetch_add(1, std::memory_order_seq_cst);
+    DEUT_POINT("active.begin.after_draw");
+    slot.bound.store(timestamp, std::memory_order_seq_cst);
+  }
+  // D3. A timestamp drawn and then refused is never used, which is harmless.
+  if (options_.ensure_reserved) {
+    if (Status reserved = options_.ensure_reserved(Timestamp{timestamp}, deadline); !reserved.ok()) {
+      End(id);
+      return reserved;
+    }
+  }
+  return Begun{id, Timestamp{timestamp}};
+}
+
+Result<ActiveTransactions::Begun> ActiveTransactions::BeginSnapshot(Timestamp min_timestamp, Deadline deadline) {
+  DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim(deadline));
+  Slot& slot = slots_[id.index];
+  MonotonicTime pause = runtime_.Now();
+  for (;;) {
+    uint64_t x = proposed_.load(std::memory_order_seq_cst);
+    for (;;) {
+      // 0 marks a free slot; a snapshot below 1 reads nothing, and 1 is as good a bound.
+      slot.bound.store(std::max<uint64_t>(x, 1), std::memory_order_seq_cst);
+      DEUT_POINT("active.snapshot.after_publish");
+      if (DEUT_OMITTED("L2.look_again")) break;
+      const uint64_t again = proposed_.load(std::memory_order_seq_cst);
+      if (again == x) break;
+      x = again;
+    }
+    if (x > min_timestamp.value) return Begun{id, Timestamp{x}};
+    // The snapshot is older than the client's own commit: advance, and wait until the older writers have ended.
+    slot.bound.store(0, std::memory_order_seq_cst);
+    AdvanceNow();
+    if (proposed_.load(std::memory_order_seq_cst) > min_timestamp.value) continue;
+    const MonotonicTime now = runtime_.Now();
+    if (now >= deadline) {
+      ReleaseBit(id);
+      return DEUT_ERROR(kDeadlineExceeded, "no snapshot contains timestamp ", min_timestamp.value,
+                        " yet: the oldest open transaction is ", oldest().value);
+    }
+    pause = std::min<MonotonicTime>(deadline, now + microseconds(200));
+    runtime_.SleepUntil(pause);
+  }
+}
+
+void ActiveTransactions::End(SlotId id) {
+  Slot& slot = slots_[id.index];
+  slot.first_lsn.store(UINT64_MAX, std::memory_order_seq_cst);
+  slot.bound.store(0, std::memory_order_seq_cst);
+  ReleaseBit(id);
+}
+
+void ActiveTransactions::PublishFirstRecord(SlotId id) {
+  if (DEUT_OMITTED("S2.publish_first_record")) return;
+  slots_[id.index].first_lsn.store(options_.log_tail ? options_.log_tail().value : 0, std::memory_order_seq_cst);
+}
+
+Lsn ActiveTransactions::OldestFirstRecord() const {
+  uint64_t oldest = options_.log_tail ? options_.log_tail().value : 0;
+  for (uint32_t w = 0; w < words_; ++w) {
+    for (uint64_t bits = claimed_[w].load(std::memory_order_seq_cst); bits != 0; bits &= bits - 1) {
+      oldest = std::min(oldest, slots_[w * 64 + std::countr_zero(bits)].first_lsn.load(std::memory_order_seq_cst));
+    }
+  }
+  return Lsn{oldest};
+}
+
+uint64_t ActiveTransactions::OldestBound(uint64_t limit) const {
+  uint64_t oldest = limit;
+  for (uint32_t w = 0; w < words_; ++w) {
+    // The claim precedes the slot's publication, so a slot that L1 must see is in the bitmap by then.
+    for (uint64_t bits = claimed_[w].load(std::memory_order_seq_cst); bits != 0; bits &= bits - 1) {
+      const uint64_t bound = slots_[w * 64 + std::countr_zero(bits)].bound.load(std::memory_order_seq_cst);
+      if (bound != 0) oldest = std::min(oldest, bound);
+    }
+  }
+  return oldest;
+}
+
+Timestamp ActiveTransactions::AdvanceNow() {
+  if (round_.exchange(1, std::memory_order_seq_cst) != 0) return low_water();
+  uint64_t low;
+  if (DEUT_OMITTED("L1.counter_first")) {
+    low = OldestBound(UINT64_MAX);
+    DEUT_POINT("active.round.between");
+    low = std::min(low, counter_.load(std::memory_order_seq_cst));
+  } else {
+    low = counter_.load(std::memory_order_seq_cst);
+    DEUT_POINT("active.round.between");
+    low = OldestBound(low);
+  }
+  RaiseTo(proposed_, low);
+  DEUT_POINT("active.round.proposed");
+  if (DEUT_OMITTED("L2.two_steps") || OldestBound(low) >= low) RaiseTo(low_water_, low);
+  round_.store(0, std::memory_order_seq_cst);
+  return low_water();
+}
+
+bool ActiveTransactions::CloseGate(Deadline deadline) {
+  gate_closed_.store(1, std::memory_order_seq_cst);
+  for (;;) {
+    const uint32_t ended = ended_.load(std::memory_order_seq_cst);
+    if (open_transactions() == 0) return true;
+    if (!runtime_.Wait(ended_, ended, deadline)) {
+      if (open_transactions() == 0) return true;
+      OpenGate();
+      return false;
+    }
+  }
+}
+
+void ActiveTransactions::OpenGate() {
+  gate_closed_.store(0, std::memory_order_seq_cst);
+  runtime_.WakeAll(gate_closed_);
+}
+
+uint32_t ActiveTransactions::open_transactions() const {
+  uint32_t open = 0;
+  for (uint32_t w = 0; w < words_; ++w) {
+    open += static_cast<uint32_t>(std::popcount(claimed_[w].load(std::memory_order_seq_cst)));
+  }
+  return open;
+}
+
+Timestamp ActiveTransactions::oldest() const {
+  return Timestamp{OldestBound(counter_.load(std::memory_order_seq_cst))};
+}
+
+}  // namespace deut::tc

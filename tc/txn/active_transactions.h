@@ -1,0 +1,110 @@
+// ActiveTransactions: the timestamp counter, the slots of open transactions and snapshots, and low-water (rules L1, L2, S2, D3).
+//
+// Words. `counter_`: the next timestamp. A slot's `bound`: 0 = free, else a lower bound of its transaction's timestamp, then the
+//   timestamp. For a snapshot it is the timestamp it reads below. `proposed_`, `low_water_`: only rise.
+// L1 begin:      slot.bound = counter; ts = counter++; slot.bound = ts.           (publish, then draw)
+//    round:      c = counter; L = min(c, all slots).                              (counter first, then slots)
+//    In the total order either the round sees the slot, or the slot was published after the round had read the counter, and then
+//    ts >= c >= L. A slot is cleared only when the status is final and, if committed, the commit LSN is reserved.
+// L2 round, by one thread at a time (`round_` is a try-flag: who finds it taken uses the current value, nobody waits):
+//                proposed = max(itself, L); look at the slots again; only if none is below L: low_water = max(itself, L).
+//                (Transactions and snapshots share one array of slots; looking at all of them again is more than L2 asks.)
+//    snapshot:   x = proposed; slot = x; repeat until proposed is still x; r = x.
+//    Either the round's second look sees the snapshot's slot, or the snapshot's second load sees the round's proposal and tries again.
+// S2: `first_lsn` of a slot is a lower bound of the LSN of the transaction's first log record, published (the log's tail) before its
+//    first reservation; OldestFirstRecord reads the tail first, then the slots.
+// Gate (repartitioning): who begins claims a slot, then looks at the gate; who closes the gate then looks at the slots.
+// Slots are claimed by compare-and-swap on a bitmap. Limit: `max_transactions`; beyond it RESOURCE_EXHAUSTED.
+// Thread-safety: all methods from any thread.
+#ifndef TC_TXN_ACTIVE_TRANSACTIONS_H_
+#define TC_TXN_ACTIVE_TRANSACTIONS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "tc/dc_link/active_floor_source.h"
+#include "tc/dc_link/low_water_source.h"
+
+namespace deut::tc {
+
+// Index of a claimed slot.
+struct SlotId {
+  uint32_t index = UINT32_MAX;
+};
+
+class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource {
+ public:
+  struct Options {
+    uint32_t max_transactions = 4096;
+    Timestamp first_timestamp{1};  // D3: above every timestamp reserved before
+    // D3: OK once a durable reservation covers the timestamp; nearly always at once.
+    std::function<Status(Timestamp timestamp, Deadline deadline)> ensure_reserved;
+    // S2: the log's tail.
+    std::function<Lsn()> log_tail;
+  };
+
+  ActiveTransactions(Options options, Runtime& runtime);
+  ~ActiveTransactions() override;
+
+  struct Begun {
+    SlotId slot;
+    Timestamp timestamp;
+  };
+  // L1. Waits while the gate is closed.
+  Result<Begun> Begin(Deadline deadline);
+  // L2. Waits until the snapshot contains `min_timestamp`.
+  Result<Begun> BeginSnapshot(Timestamp min_timestamp, Deadline deadline);
+  void End(SlotId slot);
+
+  // S2; owner of the slot, before its first reservation in the log.
+  void PublishFirstRecord(SlotId slot);
+  Lsn OldestFirstRecord() const override;
+
+  Timestamp low_water() const override { return Timestamp{low_water_.load(std::memory_order_seq_cst)}; }
+  Timestamp AdvanceNow() override;
+
+  // Closes the gate and waits, to the deadline, until no transaction and no snapshot is open. True: none is open and none begins until
+  // OpenGate. False: the gate is open again.
+  bool CloseGate(Deadline deadline);
+  void OpenGate();
+
+  uint32_t open_transactions() const;
+  Timestamp next_timestamp() const { return Timestamp{counter_.load(std::memory_order_seq_cst)}; }
+  // The oldest open transaction or snapshot; the counter if none is open. A metric.
+  Timestamp oldest() const;
+  Timestamp proposed() const { return Timestamp{proposed_.load(std::memory_order_seq_cst)}; }
+
+ private:
+  struct alignas(64) Slot {
+    std::atomic<uint64_t> bound{0};
+    std::atomic<uint64_t> first_lsn{UINT64_MAX};
+  };
+
+  // Claims a slot, waiting while the gate is closed. Its bound is still 0.
+  Result<SlotId> Claim(Deadline deadline);
+  Result<SlotId> ClaimBit();
+  void ReleaseBit(SlotId slot);
+  // min(`limit`, bounds of all claimed slots).
+  uint64_t OldestBound(uint64_t limit) const;
+
+  Options options_;
+  Runtime& runtime_;
+  alignas(64) std::atomic<uint64_t> counter_;
+  alignas(64) std::atomic<uint64_t> proposed_{0};
+  std::atomic<uint64_t> low_water_{0};
+  std::atomic<uint32_t> round_{0};
+  alignas(64) std::atomic<uint32_t> gate_closed_{0};
+  alignas(64) std::atomic<uint32_t> ended_{0};  // bumped by End while the gate is closed; CloseGate waits on it
+  const uint32_t words_;
+  std::unique_ptr<std::atomic<uint64_t>[]> claimed_;  // bitmap of claimed slots
+  std::unique_ptr<Slot[]> slots_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_TXN_ACTIVE_TRANSACTIONS_H_

@@ -1,0 +1,81 @@
+// TransactionRecord: what other transactions see of a transaction: its timestamp, its status word, its commit position, its write set.
+// It is a leaf: versions and postings point to it, it points to nothing of theirs.
+//
+// States of `status`, and who moves them:
+//   active ─owner─► committing ─owner─► committed
+//   active ─owner or reaper─► aborted            (R7: abort is this one compare-and-swap; versions and postings are unlinked later)
+//   From committing only committed follows, or the end of the process (R9). Whoever loses the compare-and-swap from active obeys
+//   the state it finds. `commit_lsn` is stored before `committed` (D4), so whoever sees committed may read it.
+// Lifetime (R7: the status outlives all versions and postings). `references` counts: 1 for the owner and then the collector, 1 per
+//   version, 1 per posting. A version or posting drops its reference when it has been unlinked; whoever drops the last retires the
+//   record through the reclamation domain, so readers that still hold a pointer under a guard are safe.
+// Thread-safety: any thread, within those rules.
+#ifndef TC_TXN_TRANSACTION_RECORD_H_
+#define TC_TXN_TRANSACTION_RECORD_H_
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/ids.h"
+#include "common/sync/reclamation.h"
+#include "tc/txn/write_set.h"
+
+namespace deut::tc {
+
+class Range;
+
+enum class TransactionStatus : uint32_t { kActive, kCommitting, kCommitted, kAborted };
+
+class TransactionRecord {
+ public:
+  explicit TransactionRecord(Timestamp timestamp) : timestamp_(timestamp) {}
+
+  Timestamp timestamp() const { return timestamp_; }
+  TransactionStatus status() const { return status_.load(std::memory_order_seq_cst); }
+  // REQUIRES: status() was seen to be committed.
+  Lsn commit_lsn() const { return Lsn{commit_lsn_.load(std::memory_order_relaxed)}; }
+
+  // True for the winner of the race from active.
+  bool TryAbort() { return Move(TransactionStatus::kActive, TransactionStatus::kAborted); }
+  bool TryStartCommit() { return Move(TransactionStatus::kActive, TransactionStatus::kCommitting); }
+  // D4: the commit record's bytes are in the log buffer and its LSN is reserved.
+  void FinishCommit(Lsn commit_lsn) {
+    commit_lsn_.store(commit_lsn.value, std::memory_order_relaxed);
+    status_.store(TransactionStatus::kCommitted, std::memory_order_seq_cst);
+  }
+
+  WriteSet& write_set() { return write_set_; }
+  const WriteSet& write_set() const { return write_set_; }
+
+  void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
+  // REQUIRES: a guard of `domain` is held.
+  void DropReference(ReclamationDomain& domain) {
+    const uint32_t before = references_.fetch_sub(1, std::memory_order_acq_rel);
+    DEUT_DCHECK(before > 0);
+    if (before == 1) domain.RetireObject(this, sizeof(*this) + write_set_.bytes());
+  }
+
+  // The ranges that hold a posting of this transaction. The owner's until it hands the finished record to the collector.
+  std::vector<Range*> posted;
+  uint64_t version_bytes = 0;  // of its versions, for the budget; as `posted`
+  // The collector's own.
+  TransactionRecord* next_finished = nullptr;
+  bool collected = false;
+
+ private:
+  bool Move(TransactionStatus from, TransactionStatus to) {
+    return status_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
+  }
+
+  const Timestamp timestamp_;
+  std::atomic<TransactionStatus> status_{TransactionStatus::kActive};
+  std::atomic<uint32_t> references_{1};
+  std::atomic<uint64_t> commit_lsn_{0};
+  WriteSet write_set_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_TXN_TRANSACTION_RECORD_H_
