@@ -60,6 +60,8 @@ Status Journal::BeginPhase(std::string_view phase) {
 
 Status Journal::Try(const JournalWrite& write) { return Append(JournalLine(Concat("T ", WriteText(write)))); }
 
+Status Journal::Fail(const JournalWrite& write) { return Append(JournalLine(Concat("F ", WriteText(write)))); }
+
 Status Journal::Acknowledge(const JournalWrite& write, Timestamp timestamp) {
   return Append(JournalLine(Concat("A ", WriteText(write), " ", timestamp.value, " ", runtime_.WallMicros())));
 }

@@ -8,10 +8,11 @@
 //         | "P " phase " " wall_us                    what follows belongs to phase "load" or "run"
 //         | "T " write                                about to be sent
 //         | "A " write " " timestamp " " wall_us      acknowledged: its commit timestamp
+//         | "F " write                                failed: refused in a way that promises that it will never happen
 //   write := writer " " sequence " " number " " count
 // A write covers the records number, number + 1, ... (count of them), written by writes (writer, sequence), (writer, sequence + 1), ...
-// in one transaction. Numbers are decimal; wall_us is microseconds since 1970. An A answers the T of the same write; a T without
-// one may or may not have happened. The last line before an S, or before the end, may be torn.
+// in one transaction. Numbers are decimal; wall_us is microseconds since 1970. An A or F answers the T of the same write; a T
+// without either may or may not have happened. The last line before an S, or before the end, may be torn.
 //
 // It does not go through common/io: it is an observer from outside, and shares nothing with what is observed.
 // Thread-safety: all methods from any thread (appends are atomic: O_APPEND, one write(2) a line).
@@ -51,6 +52,7 @@ class Journal {
   Status BeginPhase(std::string_view phase);
   Status Try(const JournalWrite& write);
   Status Acknowledge(const JournalWrite& write, Timestamp timestamp);
+  Status Fail(const JournalWrite& write);
 
  private:
   Journal(int file, std::string path, Runtime& runtime) : file_(file), path_(std::move(path)), runtime_(runtime) {}

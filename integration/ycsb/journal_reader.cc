@@ -46,6 +46,8 @@ class Reader {
 
  private:
   bool Write(const std::vector<std::string_view>& words, JournalWrite* write) const;
+  // Takes the write out of those that wait for an answer.
+  Status Answered(const JournalWrite& write);
   Status Acknowledged(const JournalWrite& write, Timestamp timestamp, int64_t wall_us);
 
   bool in_run_ = false;
@@ -78,6 +80,10 @@ bool Reader::Line(std::string_view line, Status* status) {
     if (!open_.try_emplace({write.first.writer, write.first.sequence}, write).second) {
       *status = DEUT_ERROR(kCorruption, "the write is tried twice");
     }
+    contents.writers.insert(write.first.writer);
+    for (uint32_t i = 0; i < write.count; ++i) contents.records.try_emplace(write.number + i);
+  } else if (words[0] == "F" && words.size() == 5 && Write(words, &write)) {
+    *status = Answered(write);
   } else if (words[0] == "A" && words.size() == 7 && Write(words, &write)) {
     uint64_t timestamp = 0;
     int64_t wall_us = 0;
@@ -92,12 +98,17 @@ bool Reader::Line(std::string_view line, Status* status) {
   return true;
 }
 
-Status Reader::Acknowledged(const JournalWrite& write, Timestamp timestamp, int64_t wall_us) {
+Status Reader::Answered(const JournalWrite& write) {
   const auto tried = open_.find({write.first.writer, write.first.sequence});
   if (tried == open_.end() || tried->second.number != write.number || tried->second.count != write.count) {
-    return DEUT_ERROR(kCorruption, "a write is acknowledged that was not tried");
+    return DEUT_ERROR(kCorruption, "a write is answered that was not tried");
   }
   open_.erase(tried);
+  return Status();
+}
+
+Status Reader::Acknowledged(const JournalWrite& write, Timestamp timestamp, int64_t wall_us) {
+  DEUT_RETURN_IF_ERROR(Answered(write));
   for (uint32_t i = 0; i < write.count; ++i) {
     RecordHistory& record = contents.records[write.number + i];
     ++record.acknowledged_writes;

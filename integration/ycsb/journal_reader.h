@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "integration/ycsb/record.h"
@@ -29,7 +30,9 @@ struct RecordHistory {
 };
 
 struct JournalContents {
+  // Every record that was ever tried to be written.
   absl::flat_hash_map<uint64_t, RecordHistory> records;
+  absl::flat_hash_set<uint64_t> writers;
   uint64_t acknowledged = 0;  // writes of single records
   uint64_t unknown = 0;
   uint64_t torn_lines = 0;

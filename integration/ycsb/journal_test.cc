@@ -62,11 +62,14 @@ TEST_F(JournalTest, TheNewestAcknowledgedWriteOfEachRecordCounts) {
   ASSERT_TRUE(journal->Acknowledge(Write(2, 1, 105), Timestamp(70)).ok());
   ASSERT_TRUE(journal->Try(Write(2, 2, 106)).ok());
   ASSERT_TRUE(journal->Try(Write(2, 3, 999)).ok());
+  ASSERT_TRUE(journal->Try(Write(2, 4, 106)).ok());
+  ASSERT_TRUE(journal->Fail(Write(2, 4, 106)).ok());
   const JournalContents contents = Read();
   EXPECT_EQ(contents.acknowledged, 12u);
   EXPECT_EQ(contents.run_acknowledged, 2u);
   EXPECT_EQ(contents.unknown, 2u);
   EXPECT_EQ(contents.records.size(), 11u);
+  EXPECT_EQ(contents.writers.size(), 3u);
   EXPECT_GT(contents.first_run_ack_us, 0);
   EXPECT_LE(contents.first_run_ack_us, contents.last_run_ack_us);
 
@@ -77,6 +80,7 @@ TEST_F(JournalTest, TheNewestAcknowledgedWriteOfEachRecordCounts) {
   const RecordHistory& sixth = contents.records.at(106);
   EXPECT_TRUE(sixth.Allows({.writer = 1, .sequence = 7}));
   EXPECT_TRUE(sixth.Allows({.writer = 2, .sequence = 2})) << "may have happened";
+  EXPECT_FALSE(sixth.Allows({.writer = 2, .sequence = 4})) << "refused for good";
   EXPECT_FALSE(sixth.Allows({.writer = 1, .sequence = 6})) << "another record's";
   EXPECT_FALSE(contents.records.at(999).acknowledged);
 }
@@ -125,7 +129,7 @@ TEST_F(JournalTest, DamageElsewhereIsRefused) {
   std::string missing = whole;
   missing.erase(missing.find("T 1 2"), missing.find("A 1 2") - missing.find("T 1 2"));
   Replace(missing);
-  EXPECT_THAT(ReadError(), HasSubstr("line 4: a write is acknowledged that was not tried"));
+  EXPECT_THAT(ReadError(), HasSubstr("line 4: a write is answered that was not tried"));
   Replace(whole.substr(0, whole.find('\n') + 1) + JournalLine("T 1 1 2"));
   EXPECT_THAT(ReadError(), HasSubstr("says nothing that is known"));
   Replace(JournalLine("S 2 1"));

@@ -1,6 +1,6 @@
 // Client: the way into a transactional store, from C++. Start here.
 //
-//   auto client = deut::Client::Connect("127.0.0.1:7100", {});
+//   auto client = deut::Client::Connect("127.0.0.1:7701", {});
 //   auto table = client.value()->OpenTable("accounts");
 //   deut::Status done = deut::RunTransaction(**client, {}, [&](deut::Transaction& t) { return t.Put(*table, "key", "value"); });
 //
@@ -34,8 +34,8 @@ struct ConnectOptions;
 
 class Client {
  public:
-  // `target`: HOST:PORT or unix:/path. Waits for the connection for as long as a call may take (options.client.default_timeout).
-  // Defined in connect.cc.
+  // `target`: HOST:PORT or unix:/path. INVALID_ARGUMENT if it, or the TLS files, are not right. Nothing is contacted yet: connections
+  // are made when they are needed, and made again when they break. (connect.h)
   static Result<std::unique_ptr<Client>> Connect(const std::string& target, const ConnectOptions& options);
 
   // A client of a store inside this process. The service must outlive the client; or, in the second form, belongs to it.
@@ -85,7 +85,7 @@ class Client {
 
   // Names seen before. Not on the path of transactions: those carry ids.
   Mutex tables_mutex_;
-  std::map<std::string, TableId, std::less<>> tables_;  // guarded by tables_mutex_
+  std::map<std::string, TableId, std::less<>> tables_ DEUT_GUARDED_BY(tables_mutex_);
 };
 
 }  // namespace deut

@@ -38,13 +38,11 @@ class FakeSession final : public TransactionSession {
     reads_.clear();
     scanned_.clear();
   }
-  OperationResult Run(const Operation& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_->mutex_);
-  void Scan(const Operation& operation, Service::Table& table, OperationResult* result)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_->mutex_);
+  OperationResult Run(const Operation& operation) DEUT_REQUIRES(service_->mutex_);
+  void Scan(const Operation& operation, Service::Table& table, OperationResult* result) DEUT_REQUIRES(service_->mutex_);
   // The value as this transaction sees it, and its version.
-  Service::Record See(uint32_t table_id, Service::Table& table, const std::string& key)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_->mutex_);
-  Result<CommitAnswer> Apply() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_->mutex_);
+  Service::Record See(uint32_t table_id, Service::Table& table, const std::string& key) DEUT_REQUIRES(service_->mutex_);
+  Result<CommitAnswer> Apply() DEUT_REQUIRES(service_->mutex_);
 
   Service* const service_;
   bool open_ = false;

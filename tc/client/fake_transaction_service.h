@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
@@ -85,13 +84,13 @@ class FakeTransactionService final : public TransactionService {
   };
 
   // Null if the id is unknown or the table dropped.
-  Table* FindTable(TableId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Table* FindTable(TableId id) DEUT_REQUIRES(mutex_);
   FakeFault Fault(FakeCall call, Deadline deadline) { return on_call ? on_call(call, deadline) : FakeFault{}; }
 
   Mutex mutex_;
-  std::map<uint32_t, Table> tables_ ABSL_GUARDED_BY(mutex_);
-  uint64_t last_timestamp_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t reads_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint32_t, Table> tables_ DEUT_GUARDED_BY(mutex_);
+  uint64_t last_timestamp_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t reads_ DEUT_GUARDED_BY(mutex_) = 0;
   std::atomic<int> sessions_opened_{0}, sessions_open_{0}, transactions_open_{0}, tables_opened_{0};
 };
 

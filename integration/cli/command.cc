@@ -1,0 +1,205 @@
+#include "integration/cli/command.h"
+
+#include <optional>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "tc/client/one_shot.h"
+#include "tc/client/retry.h"
+#include "tc/client/scanner.h"
+#include "tc/client/transaction.h"
+
+namespace deut::cli {
+namespace {
+
+struct Shape {
+  const char* words;       // fixed words, separated by a blank
+  const char* parameters;  // names of what follows
+  size_t count;            // how many parameters
+  const char* meaning;
+};
+
+constexpr Shape kShapes[] = {
+    {"put", "KEY VALUE", 2, "writes a record"},
+    {"get", "KEY", 1, "shows a record's value"},
+    {"delete", "KEY", 1, "removes a record, whether it is there or not"},
+    {"scan", "", 0, "shows records in key order: --low --high --limit --reverse"},
+    {"tables list", "", 0, "shows name, id, and about how many records and bytes"},
+    {"tables create", "NAME", 1, "creates a table"},
+    {"tables drop", "NAME", 1, "drops a table with all its records"},
+    {"status", "", 0, "shows what the store does and holds, a name and a value a line"},
+};
+
+// The command's fixed words as one string: "tables list", "put".
+std::string FixedWords(const std::vector<std::string>& words) {
+  if (words.empty()) return "";
+  if (words[0] == "tables" && words.size() > 1) return words[0] + " " + words[1];
+  return words[0];
+}
+
+std::string Usage(const Shape& shape) {
+  return Concat("deut ", shape.words, *shape.parameters != '\0' ? " " : "", shape.parameters);
+}
+
+// A missing table is told with the cure.
+Result<TableId> OpenTable(Client& client, const CommandOptions& options) {
+  Result<TableId> table = client.OpenTable(options.table, {.timeout = options.deadline});
+  if (table.status() != ErrorCode::kNotFound) return table;
+  return DEUT_ERROR(kNotFound, "no table is named \"", Show(options.table, TextForm::kEscaped),
+                    "\"; create it with: deut tables create ", options.table);
+}
+
+RetryOptions Retrying(const CommandOptions& options) {
+  RetryOptions retry;
+  retry.timeout = options.deadline;
+  return retry;
+}
+
+Status Put(Client& client, const std::vector<std::string>& words, const CommandOptions& options) {
+  DEUT_ASSIGN_OR_RETURN(const std::string key, Take("key", words[1], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string value, Take("value", words[2], options.form));
+  DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
+  OneShot put(client);
+  put.Put(table, key, value);
+  return RunOneShot(put, Retrying(options)).status();
+}
+
+Status Get(Client& client, const std::vector<std::string>& words, const CommandOptions& options, const Output& out) {
+  DEUT_ASSIGN_OR_RETURN(const std::string key, Take("key", words[1], options.form));
+  DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
+  OneShot get(client);
+  get.Get(table, key);
+  DEUT_RETURN_IF_ERROR(RunOneShot(get, Retrying(options)).status());
+  const RecordBatch::Iterator it(get.result(0).records);
+  if (!it.Valid()) return DEUT_ERROR(kNotFound, "no record has the key ", Show(key, options.form));
+  out(Show(it.record().value, options.form) + "\n");
+  return Status();
+}
+
+Status Delete(Client& client, const std::vector<std::string>& words, const CommandOptions& options) {
+  DEUT_ASSIGN_OR_RETURN(const std::string key, Take("key", words[1], options.form));
+  DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
+  OneShot remove(client);
+  remove.Remove(table, key);
+  return RunOneShot(remove, Retrying(options)).status();
+}
+
+// Collects a scan's lines and hands them out when the transaction is acknowledged. A scan that is too long for that is handed out as
+// it comes; should it fail afterwards, its reader is told that what is printed is void (D1).
+class ScanText {
+ public:
+  explicit ScanText(const Output& out) : out_(out) {}
+
+  void Restart() { text_.clear(); }
+  void Add(std::string_view line) {
+    text_.append(line);
+    if (text_.size() >= kHeldBytes) Flush();
+  }
+  void Flush() {
+    if (text_.empty()) return;
+    out_(text_);
+    text_.clear();
+    printed_ = true;
+  }
+  bool printed() const { return printed_; }
+
+ private:
+  static constexpr size_t kHeldBytes = 8 << 20;
+  const Output& out_;
+  std::string text_;
+  bool printed_ = false;
+};
+
+Status Scan(Client& client, const CommandOptions& options, const Output& out, const Output& notes) {
+  ScanOptions scan;
+  DEUT_ASSIGN_OR_RETURN(scan.low, Take("--low", options.low, options.form));
+  DEUT_ASSIGN_OR_RETURN(scan.high, Take("--high", options.high, options.form));
+  scan.direction = options.reverse ? Direction::kDescending : Direction::kAscending;
+  scan.limit_records = options.limit;
+  DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
+  ScanText text(out);
+  std::optional<std::string> resume;
+  Status status = RunTransaction(client, Retrying(options), [&](Transaction& transaction) {
+    // A repetition would print what is printed already.
+    if (text.printed()) return DEUT_ERROR(kCancelled, "the scan lost against another transaction");
+    text.Restart();
+    Scanner scanner = transaction.OpenScanner(table, scan);
+    while (scanner.Next()) {
+      text.Add(Concat(Show(scanner.key(), options.form), "\t", Show(scanner.value(), options.form), "\n"));
+    }
+    if (scanner.status().ok() && !scanner.complete()) resume = scanner.resume();
+    return scanner.status();
+  });
+  if (!status.ok()) {
+    if (text.printed()) notes("deut: the scan failed: what is printed above is void\n");
+    return status;
+  }
+  text.Flush();
+  if (resume.has_value()) {
+    notes(Concat("# the limit of ", options.limit, " is reached; go on with --", options.reverse ? "high" : "low", "='",
+                 Show(*resume, options.form), "'\n"));
+  }
+  return Status();
+}
+
+Status ListTables(Client& client, const CommandOptions& options, const Output& out) {
+  DEUT_ASSIGN_OR_RETURN(const std::vector<TableInfo> tables, client.ListTables({.timeout = options.deadline}));
+  std::string text;
+  for (const TableInfo& table : tables) {
+    ConcatTo(&text, Show(table.name, TextForm::kEscaped), "\tid ", table.id.value, "\trecords ", table.records,
+             "\tbytes ", table.bytes, "\n");
+  }
+  out(text);
+  return Status();
+}
+
+Status ShowStatus(Client& client, const CommandOptions& options, const Output& out) {
+  DEUT_ASSIGN_OR_RETURN(const ServiceStatus status, client.GetStatus({.timeout = options.deadline}));
+  std::string text;
+  for (const Counter& counter : status.tc) ConcatTo(&text, "tc.", counter.name, " ", counter.value, "\n");
+  for (const Counter& counter : status.dc) ConcatTo(&text, "dc.", counter.name, " ", counter.value, "\n");
+  out(text);
+  return Status();
+}
+
+}  // namespace
+
+Status CheckCommand(const std::vector<std::string>& words) {
+  if (words.empty()) return DEUT_ERROR(kInvalidArgument, "no command is given; there are:\n", CommandHelp());
+  const std::string fixed = FixedWords(words);
+  for (const Shape& shape : kShapes) {
+    if (fixed != shape.words) continue;
+    const size_t fixed_count = words[0] == "tables" ? 2 : 1;
+    if (words.size() != fixed_count + shape.count)
+      return DEUT_ERROR(kInvalidArgument, "what is meant is: ", Usage(shape));
+    return Status();
+  }
+  return DEUT_ERROR(kInvalidArgument, "no command is named \"", Show(fixed, TextForm::kEscaped), "\"; there are:\n",
+                    CommandHelp());
+}
+
+Status RunCommand(Client& client, const std::vector<std::string>& words, const CommandOptions& options,
+                  const Output& out, const Output& notes) {
+  const std::string command = FixedWords(words);
+  const CallOptions call{.timeout = options.deadline};
+  if (command == "put") return Put(client, words, options);
+  if (command == "get") return Get(client, words, options, out);
+  if (command == "delete") return Delete(client, words, options);
+  if (command == "scan") return Scan(client, options, out, notes);
+  if (command == "tables list") return ListTables(client, options, out);
+  if (command == "tables create") return client.CreateTable(words[2], call).status();
+  if (command == "tables drop") return client.DropTable(words[2], call);
+  return ShowStatus(client, options, out);
+}
+
+std::string CommandHelp() {
+  std::string help;
+  for (const Shape& shape : kShapes) {
+    std::string usage = Usage(shape);
+    usage.resize(std::max<size_t>(usage.size(), 28), ' ');
+    ConcatTo(&help, "  ", usage, " ", shape.meaning, "\n");
+  }
+  return help;
+}
+
+}  // namespace deut::cli

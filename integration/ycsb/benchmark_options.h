@@ -1,0 +1,40 @@
+// What a run of the benchmark is to do. Set by flags (ycsb_main.cc).
+#ifndef INTEGRATION_YCSB_BENCHMARK_OPTIONS_H_
+#define INTEGRATION_YCSB_BENCHMARK_OPTIONS_H_
+
+#include <cstdint>
+
+#include "common/runtime/runtime.h"
+#include "integration/ycsb/workload.h"
+#include "protocol/transaction_service.h"
+
+namespace deut::ycsb {
+
+struct BenchmarkOptions {
+  Workload workload;
+  uint64_t records = 1'000'000;
+  uint32_t value_bytes = 100;
+  uint32_t threads = 4;
+  // Of the run phase: it ends after this time, or after so many transactions (0 = no such end), whichever comes first.
+  Duration run_time = seconds(10);
+  uint64_t operations = 0;
+  double theta = 0.99;
+  // Scans ask for 1 to scan_max records, each number alike.
+  uint32_t scan_max = 100;
+  // Records that the load phase puts into one transaction.
+  uint32_t load_batch = 100;
+  // For one transaction with all its repetitions.
+  Duration deadline = seconds(30);
+  // Of transactions that only read.
+  Isolation read_isolation = Isolation::kSerializable;
+  Durability durability = Durability::kDurable;
+  // For runs in which daemons are killed: UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED and OUTCOME_UNKNOWN are counted, and a write
+  // is tried again until it is acknowledged; without it any of them ends the run.
+  bool tolerate_unavailable = false;
+  // Of the random choices; what the workers draw follows from it.
+  uint64_t seed = 1;
+};
+
+}  // namespace deut::ycsb
+
+#endif  // INTEGRATION_YCSB_BENCHMARK_OPTIONS_H_

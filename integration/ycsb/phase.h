@@ -1,0 +1,57 @@
+// RunPhase: runs the load phase or the run phase of a benchmark with its workers, telling progress every second.
+// Thread-safety: one phase of a client at a time is meant, nothing forbids more.
+#ifndef INTEGRATION_YCSB_PHASE_H_
+#define INTEGRATION_YCSB_PHASE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "integration/ycsb/benchmark_options.h"
+#include "integration/ycsb/worker.h"
+#include "tc/client/client.h"
+
+namespace deut::ycsb {
+
+enum class PhaseKind : uint8_t { kLoad, kRun };
+
+// The sum of all workers' counters at a time.
+struct Tick {
+  int64_t wall_us = 0;
+  double elapsed = 0;  // seconds since the phase began
+  uint64_t transactions = 0;
+  uint64_t scans = 0;
+  uint64_t records = 0;
+  uint64_t aborts = 0;
+  uint64_t errors = 0;
+};
+
+struct PhaseOutput {
+  // A line of progress, each second; without its end. May be empty.
+  std::function<void(std::string_view line)> progress;
+  // Ten times a second, and at the end. May be empty.
+  std::function<void(const Tick& tick)> tick;
+};
+
+struct PhaseResult {
+  double seconds = 0;
+  Tick total;
+  WorkerResults workers;
+  // The longest time without a completed transaction; a tenth of a second exact.
+  double longest_gap = 0;
+  // What ended the phase before its time; OK if nothing did.
+  Status failure;
+};
+
+// `journal` may be null. In the run phase the records below options.records must exist.
+PhaseResult RunPhase(PhaseKind kind, Client& client, TableId table, const BenchmarkOptions& options, Journal* journal,
+                     const PhaseOutput& output);
+
+}  // namespace deut::ycsb
+
+#endif  // INTEGRATION_YCSB_PHASE_H_

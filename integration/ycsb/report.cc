@@ -1,0 +1,157 @@
+#include "integration/ycsb/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/abort_reason.h"
+#include "common/base/concat.h"
+
+namespace deut::ycsb {
+namespace {
+
+// Builds one object, member by member.
+class JsonObject {
+ public:
+  JsonObject& Text(std::string_view name, std::string_view value) { return Raw(name, JsonString(value)); }
+  JsonObject& Number(std::string_view name, uint64_t value) { return Raw(name, Concat(value)); }
+  JsonObject& Number(std::string_view name, double value) {
+    return Raw(name, absl::StrFormat("%.6g", std::isfinite(value) ? value : 0));
+  }
+  JsonObject& Raw(std::string_view name, std::string value) {
+    members_.push_back(JsonString(name) + ": " + value);
+    return *this;
+  }
+  std::string Str() const { return "{" + absl::StrJoin(members_, ", ") + "}"; }
+
+ private:
+  std::vector<std::string> members_;
+};
+
+constexpr double kNsPerUs = 1000;
+
+double Microseconds(uint64_t ns) { return static_cast<double>(ns) / kNsPerUs; }
+
+std::string LatencyJson(const Histogram& ns) {
+  return JsonObject()
+      .Number("mean", ns.mean() / kNsPerUs)
+      .Number("p50", Microseconds(ns.Percentile(50)))
+      .Number("p95", Microseconds(ns.Percentile(95)))
+      .Number("p99", Microseconds(ns.Percentile(99)))
+      .Number("p999", Microseconds(ns.Percentile(99.9)))
+      .Number("max", Microseconds(ns.max()))
+      .Str();
+}
+
+uint64_t Aborts(const WorkerResults& workers) {
+  uint64_t sum = 0;
+  for (const uint64_t count : workers.report.aborts) sum += count;
+  return sum;
+}
+
+std::string AbortReasonsJson(const WorkerResults& workers) {
+  JsonObject reasons;
+  for (int reason = 0; reason < kAbortReasonCount; ++reason) {
+    if (workers.report.aborts[reason] != 0)
+      reasons.Number(AbortReasonName(static_cast<AbortReason>(reason)), workers.report.aborts[reason]);
+  }
+  return reasons.Str();
+}
+
+uint64_t Errors(const PhaseResult& phase) { return phase.total.errors + (phase.failure.ok() ? 0 : 1); }
+
+double Rate(uint64_t count, const PhaseResult& phase) {
+  return static_cast<double>(count) / std::max(phase.seconds, 1e-9);
+}
+
+void AddRun(const PhaseResult& run, JsonObject* json) {
+  json->Number("seconds", run.seconds)
+      .Number("transactions", run.total.transactions)
+      .Number("transactions_per_second", Rate(run.total.transactions, run))
+      .Number("records_per_second", Rate(run.total.records, run))
+      .Number("aborts_per_second", Rate(Aborts(run.workers), run))
+      .Raw("abort_reasons", AbortReasonsJson(run.workers))
+      .Raw("latency_us", LatencyJson(run.workers.latency_ns));
+  JsonObject operations;
+  for (int type = 0; type < kOperationTypes; ++type) {
+    const Histogram& ns = run.workers.latency_ns_by_type[type];
+    if (ns.count() == 0) continue;
+    operations.Raw(OperationTypeName(static_cast<OperationType>(type)),
+                   JsonObject().Number("count", ns.count()).Raw("latency_us", LatencyJson(ns)).Str());
+  }
+  json->Raw("operations", operations.Str());
+  JsonObject tolerated;
+  for (const auto& [code, count] : run.workers.tolerated) tolerated.Number(ErrorCodeName(code), count);
+  json->Number("errors", Errors(run)).Raw("tolerated", tolerated.Str());
+  if (!run.failure.ok()) json->Text("failure", run.failure.ToString());
+  json->Number("longest_gap_seconds", run.longest_gap).Number("checksum", run.workers.checksum);
+}
+
+}  // namespace
+
+std::string JsonString(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out.push_back('\\');
+      out.push_back(c);
+    } else if (byte < 0x20 || byte >= 0x7f) {
+      out.append(absl::StrFormat("\\u%04x", byte));
+    } else {
+      out.push_back(c);
+    }
+  }
+  out.push_back('"');
+  return out;
+}
+
+std::string ReportJson(const BenchmarkOptions& options, std::string_view target, const PhaseResult* load,
+                       const PhaseResult* run) {
+  JsonObject json;
+  json.Text("workload", options.workload.name)
+      .Text("target", target)
+      .Number("threads", uint64_t{options.threads})
+      .Number("records", options.records)
+      .Number("value_bytes", uint64_t{options.value_bytes})
+      .Number("theta", options.theta)
+      .Number("scan_max", uint64_t{options.scan_max})
+      .Text("isolation", options.read_isolation == Isolation::kSnapshot ? "snapshot" : "serializable")
+      .Text("durability", options.durability == Durability::kBuffered ? "buffered" : "durable");
+  if (run != nullptr) AddRun(*run, &json);
+  if (load != nullptr) {
+    JsonObject loaded;
+    loaded.Number("seconds", load->seconds)
+        .Number("records", load->total.records)
+        .Number("records_per_second", Rate(load->total.records, *load))
+        .Number("errors", Errors(*load));
+    if (!load->failure.ok()) loaded.Text("failure", load->failure.ToString());
+    json.Raw("load", loaded.Str());
+  }
+  return json.Str() + "\n";
+}
+
+std::string ReportText(const PhaseResult& run) {
+  const Histogram& ns = run.workers.latency_ns;
+  std::string text = absl::StrFormat(
+      "%.1f s: %d transactions (%.0f/s), %d records (%.0f/s), %d aborts repeated (%.1f/s), %d errors\n"
+      "latency: mean %.0f us, p50 %.0f, p95 %.0f, p99 %.0f, p99.9 %.0f, max %.0f; longest time without a completed "
+      "transaction %.1f s\n",
+      run.seconds, run.total.transactions, Rate(run.total.transactions, run), run.total.records,
+      Rate(run.total.records, run), Aborts(run.workers), Rate(Aborts(run.workers), run), Errors(run),
+      ns.mean() / kNsPerUs, Microseconds(ns.Percentile(50)), Microseconds(ns.Percentile(95)),
+      Microseconds(ns.Percentile(99)), Microseconds(ns.Percentile(99.9)), Microseconds(ns.max()), run.longest_gap);
+  for (int reason = 0; reason < kAbortReasonCount; ++reason) {
+    if (run.workers.report.aborts[reason] == 0) continue;
+    ConcatTo(&text, "aborts, ", AbortReasonName(static_cast<AbortReason>(reason)), ": ",
+             run.workers.report.aborts[reason], "\n");
+  }
+  for (const auto& [code, count] : run.workers.tolerated)
+    ConcatTo(&text, "tolerated, ", ErrorCodeName(code), ": ", count, "\n");
+  return text;
+}
+
+}  // namespace deut::ycsb

@@ -1,0 +1,34 @@
+// The result of a benchmark as JSON, for programs, and as text, for people.
+//
+// JSON (one object; a member that is a rate counts completed transactions, or records they read or wrote, over the run phase):
+//   workload, target, threads, records, value_bytes, theta, scan_max, isolation, durability, seconds
+//   transactions, transactions_per_second, records_per_second
+//   aborts_per_second, abort_reasons {reason: count}         attempts that the retry loop repeated
+//   latency_us {mean, p50, p95, p99, p999, max}              of transactions with all their repetitions
+//   operations {type: {count, latency_us}}
+//   errors, tolerated {code: count}, failure                 errors: those tolerated, and the one that ended the run
+//   longest_gap_seconds                                      longest time without a completed transaction, to a tenth of a second
+//   checksum                                                 of all that was read
+//   load {seconds, records, records_per_second, errors}      absent if nothing was loaded
+#ifndef INTEGRATION_YCSB_REPORT_H_
+#define INTEGRATION_YCSB_REPORT_H_
+
+#include <string>
+#include <string_view>
+
+#include "integration/ycsb/benchmark_options.h"
+#include "integration/ycsb/phase.h"
+
+namespace deut::ycsb {
+
+// `load` and `run` may be null: that phase was not run.
+std::string ReportJson(const BenchmarkOptions& options, std::string_view target, const PhaseResult* load,
+                       const PhaseResult* run);
+std::string ReportText(const PhaseResult& run);
+
+// `text` in quotes, with everything escaped that JSON wants escaped; bytes that are no ASCII as \u00XX.
+std::string JsonString(std::string_view text);
+
+}  // namespace deut::ycsb
+
+#endif  // INTEGRATION_YCSB_REPORT_H_

@@ -1,0 +1,51 @@
+// What verify_journal does: compares a store with a journal (journal_reader.h), and the store's two ways of reading with each other.
+// Thread-safety: free functions; each uses its own transactions.
+#ifndef INTEGRATION_YCSB_VERIFY_H_
+#define INTEGRATION_YCSB_VERIFY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "integration/ycsb/journal_reader.h"
+#include "tc/client/client.h"
+
+namespace deut::ycsb {
+
+struct JournalCheck {
+  uint64_t acknowledged = 0;              // writes of the journal
+  uint64_t checked = 0;                   // of these, those whose record was read
+  uint64_t missing = 0;                   // records that had an acknowledged write and are not there
+  uint64_t wrong = 0;                     // records whose value is none of those they may have
+  uint64_t unknown = 0;                   // writes of which nobody knows
+  std::vector<std::string> details = {};  // of the first that are missing or wrong
+
+  // "acknowledged N, checked N, missing 0, wrong 0, unknown K"
+  std::string Summary() const;
+};
+
+// Reads every record of the journal. An error means that a read failed, not that something is missing.
+Result<JournalCheck> CheckAgainstJournal(Client& client, TableId table, const JournalContents& journal,
+                                         Duration deadline);
+
+// OK if each time (microseconds since 1970) lies between the first and the last acknowledgement of the run phase.
+Status CheckKillTimes(const JournalContents& journal, const std::vector<int64_t>& kills_us);
+
+struct ReadCheck {
+  uint64_t scanned_ascending = 0;
+  uint64_t scanned_descending = 0;
+  uint64_t points = 0;
+  uint64_t disagreements = 0;
+  std::vector<std::string> details = {};
+};
+
+// Reads `records` records by scans (half from the low end upwards, half from the high end downwards) and each of them again by a point
+// read, each time with the transaction component's caches emptied before. NOT_FOUND if the table has fewer. For a store at rest.
+Result<ReadCheck> CheckReads(Client& client, TableId table, uint64_t records, Duration deadline);
+
+}  // namespace deut::ycsb
+
+#endif  // INTEGRATION_YCSB_VERIFY_H_

@@ -1,0 +1,30 @@
+#include "tc/client/connect.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/io/storage.h"
+#include "protocol/endpoint.h"
+#include "protocol/grpc_transaction_service.h"
+#include "protocol/rpc_peer.h"
+
+namespace deut {
+
+Result<std::unique_ptr<Client>> Client::Connect(const std::string& target, const ConnectOptions& options) {
+  Runtime& runtime = options.client.runtime != nullptr ? *options.client.runtime : RealRuntime();
+  DEUT_ASSIGN_OR_RETURN(const Address address, Address::Parse("target", target));
+  std::shared_ptr<const TlsIdentity> tls;
+  if (options.tls.any()) {
+    DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<Storage> storage, NewSystemStorage(IoKind::kPosix, runtime));
+    DEUT_ASSIGN_OR_RETURN(tls, LoadTls(options.tls, *storage));
+  }
+  DEUT_ASSIGN_OR_RETURN(
+      std::shared_ptr<const RpcPeer> peer,
+      RpcPeer::Create("the transaction component", "target", address, std::move(tls), options.insecure));
+  return FromService(std::make_unique<GrpcTransactionService>(
+                         runtime, std::move(peer), GrpcTransactionServiceOptions{.connections = options.connections}),
+                     options.client);
+}
+
+}  // namespace deut
