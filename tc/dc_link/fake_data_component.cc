@@ -483,7 +483,14 @@ Result<std::vector<TableInfo>> FakeDataComponent::Tables(const Sender& sender, D
   MutexLock lock(mutex_);
   DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
   std::vector<TableInfo> tables;
-  for (const auto& [id, name] : memory_.tables) tables.push_back(TableInfo{TableId{id}, name});
+  std::map<uint32_t, uint64_t> records;
+  for (const auto& [key, record] : memory_.records) records[key.first] += record.tombstone ? 0 : 1;
+  for (const auto& [id, name] : memory_.tables) {
+    TableInfo& info = tables.emplace_back();
+    info.id = TableId{id};
+    info.name = name;
+    info.records = records[id];
+  }
   return tables;
 }
 

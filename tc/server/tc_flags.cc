@@ -1,0 +1,24 @@
+#include "tc/server/tc_flags.h"
+
+namespace deut::tc {
+
+void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
+  flags->Add("max_transactions", &options->max_transactions, "transactions and snapshots that may be open at once", 64u,
+             1u << 20);
+  flags->Add("record_buckets_log2", &options->log2_record_buckets,
+             "buckets of the record table, as a power of two; more make false conflicts rarer", 4u, 30u);
+  flags->AddBytes(
+      "version_budget", &options->version_budget_bytes,
+      "bytes of versions the data component has yet to apply; beyond it writers are refused until it has caught up");
+  flags->Add("idle_timeout", &options->idle_timeout, "an open transaction that is not used for so long is aborted");
+  flags->Add("records_per_range", &options->records_per_range, "a table has one logical range per this many records",
+             1u, UINT32_MAX);
+  flags->Add("max_ranges", &options->max_ranges, "logical ranges of a table at most", 1u, 8192u);
+  flags->Add("fixed_ranges", &options->fixed_ranges, "logical ranges of every table, whatever its size; 0 = by size",
+             0u, 8192u);
+  flags->AddBytes("log_segment", &options->log.segment_bytes, "size of a redo log segment", 4 << 20, uint64_t{1} << 32);
+  flags->AddBytes("log_buffer", &options->log.ring_bytes, "log kept in memory; a power of two", 4 << 20,
+                  uint64_t{1} << 34);
+}
+
+}  // namespace deut::tc

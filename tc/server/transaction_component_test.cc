@@ -1,0 +1,265 @@
+// The whole TC over an in-memory disk and a DC of the test's own: transactions from session to log and DC, restarts of either side.
+#include "tc/server/transaction_component.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tc/dc_link/fake_data_component.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr Duration kPatience = seconds(20);
+
+#define ASSERT_OK(expression)                                            \
+  do {                                                                   \
+    const ::deut::Status status_for_assert = (expression);               \
+    ASSERT_TRUE(status_for_assert.ok()) << status_for_assert.ToString(); \
+  } while (false)
+
+class TransactionComponentTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    storage_ = NewMemoryStorage(runtime_);
+    dc_.Start();
+    StartTc();
+    Result<TableId> table = tc_->CreateTable("t", Soon());
+    ASSERT_TRUE(table.ok()) << table.status().ToString();
+    table_ = *table;
+  }
+
+  void TearDown() override {
+    session_.reset();
+    tc_.reset();
+  }
+
+  Deadline Soon() { return runtime_.Now() + kPatience; }
+
+  void StartTc() {
+    TransactionComponentOptions options;
+    options.log.directory = "/tc";
+    options.log.ring_bytes = 4 << 20;
+    options.log.segment_bytes = 4 << 20;
+    options.log.max_record_bytes = 1 << 20;
+    options.log.chunk_bytes = 256 << 10;
+    options.log2_record_buckets = 8;
+    options.repartition_period = milliseconds(5);
+    options.records_per_range = 50;
+    Result<std::unique_ptr<TransactionComponent>> opened =
+        TransactionComponent::Open(options, runtime_, *storage_, dc_);
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    tc_ = *std::move(opened);
+    ASSERT_OK(tc_->WaitServing(Soon()));
+    session_ = *tc_->NewSession(Soon());
+  }
+
+  void RestartTc() {
+    session_.reset();
+    tc_.reset();
+    StartTc();
+  }
+
+  static Operation Put(TableId table, std::string_view key, std::string_view value) {
+    Operation operation;
+    operation.kind = OperationKind::kPut;
+    operation.table = table;
+    operation.key = key;
+    operation.value = value;
+    return operation;
+  }
+
+  Status OneShot(const std::vector<Operation>& operations, std::vector<OperationResult>* results) {
+    return session_->ExecuteOneShot({}, operations, results, Soon()).status();
+  }
+  Status PutOne(std::string_view key, std::string_view value) {
+    std::vector<OperationResult> results;
+    return OneShot({Put(table_, key, value)}, &results);
+  }
+
+  // All records by scans of `limit`, in the given direction.
+  std::vector<std::pair<std::string, std::string>> ScanAll(Direction direction, uint32_t limit,
+                                                           TransactionSession& session) {
+    std::vector<std::pair<std::string, std::string>> records;
+    std::string low, high;
+    Result<Timestamp> begun = session.Begin({}, Soon());
+    EXPECT_TRUE(begun.ok()) << begun.status().ToString();
+    for (;;) {
+      Operation scan;
+      scan.kind = OperationKind::kScan;
+      scan.table = table_;
+      scan.low = low;
+      scan.high = high;
+      scan.direction = direction;
+      scan.limit_records = limit;
+      std::vector<OperationResult> results;
+      const Status status = session.Execute({&scan, 1}, &results, Soon());
+      EXPECT_TRUE(status.ok()) << status.ToString();
+      if (!status.ok() || !results[0].status.ok()) return records;
+      for (RecordBatch::Iterator it(results[0].records); it.Valid(); it.Next()) {
+        records.emplace_back(it.record().key, it.record().value);
+      }
+      if (results[0].complete) break;
+      (direction == Direction::kAscending ? low : high) = results[0].resume;
+    }
+    EXPECT_TRUE(session.Commit(Soon()).ok());
+    return records;
+  }
+
+  uint64_t StatusValue(std::string_view name) {
+    const Result<ServiceStatus> status = tc_->GetStatus(Soon());
+    EXPECT_TRUE(status.ok());
+    for (const Counter& counter : status->tc) {
+      if (counter.name == name) return counter.value;
+    }
+    ADD_FAILURE() << "no counter " << name;
+    return 0;
+  }
+
+  Runtime& runtime_ = RealRuntime();
+  FakeDataComponent dc_{runtime_, DcId{7}};
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<TransactionComponent> tc_;
+  std::unique_ptr<TransactionSession> session_;
+  TableId table_;
+};
+
+TEST_F(TransactionComponentTest, WritesAreReadBackFromVersionsAndFromTheDc) {
+  ASSERT_OK(PutOne("a", "1"));
+  for (const bool from_dc : {false, true}) {
+    if (from_dc) ASSERT_OK(tc_->DropCaches(Soon()));
+    Operation get;
+    get.table = table_;
+    get.key = "a";
+    std::vector<OperationResult> results;
+    ASSERT_OK(OneShot({get}, &results));
+    ASSERT_EQ(results[0].records.size(), 1u);
+    EXPECT_EQ(RecordBatch::Iterator(results[0].records).record().value, "1");
+  }
+  EXPECT_EQ(StatusValue("records.entries"), 0u);
+  EXPECT_EQ(StatusValue("versions.bytes"), 0u);
+  EXPECT_GE(StatusValue("reads.from_dc"), 1u);
+  EXPECT_EQ(dc_.Get(table_, "a"), "1");
+}
+
+TEST_F(TransactionComponentTest, ScansMergeVersionsWithTheDcInBothDirections) {
+  std::map<std::string, std::string> expected;
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = absl::StrCat("k", 1000 + i);
+    ASSERT_OK(PutOne(key, absl::StrCat(i)));
+    expected[key] = absl::StrCat(i);
+  }
+  ASSERT_OK(tc_->DropCaches(Soon()));
+  dc_.HoldApply(true);  // from here on updates stay in the TC
+  for (int i = 0; i < 300; i += 3) {
+    const std::string key = absl::StrCat("k", 1000 + i);
+    if (i % 2 == 0) {
+      Operation remove;
+      remove.kind = OperationKind::kRemove;
+      remove.table = table_;
+      remove.key = key;
+      std::vector<OperationResult> results;
+      ASSERT_OK(OneShot({remove}, &results));
+      expected.erase(key);
+    } else {
+      ASSERT_OK(PutOne(key, "new"));
+      expected[key] = "new";
+    }
+  }
+  const std::vector<std::pair<std::string, std::string>> ascending(expected.begin(), expected.end());
+  const std::vector<std::pair<std::string, std::string>> descending(expected.rbegin(), expected.rend());
+  for (const uint32_t limit : {0u, 1u, 7u, 1000u}) {
+    EXPECT_EQ(ScanAll(Direction::kAscending, limit, *session_), ascending) << limit;
+    EXPECT_EQ(ScanAll(Direction::kDescending, limit, *session_), descending) << limit;
+  }
+  dc_.HoldApply(false);
+  ASSERT_OK(tc_->DropCaches(Soon()));
+  EXPECT_EQ(ScanAll(Direction::kAscending, 10, *session_), ascending);
+}
+
+TEST_F(TransactionComponentTest, ARestartedDcIsRebuiltBehindTheGate) {
+  for (int i = 0; i < 200; ++i) ASSERT_OK(PutOne(absl::StrCat("k", i), absl::StrCat(i)));
+  ASSERT_OK(tc_->DropCaches(Soon()));
+  dc_.Restart();  // volatile: it has lost everything
+  EXPECT_EQ(ScanAll(Direction::kAscending, 0, *session_).size(), 200u);
+  EXPECT_EQ(dc_.records(), 200u);
+}
+
+TEST_F(TransactionComponentTest, ARestartedTcHasEverythingAcknowledged) {
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 50; ++i) ASSERT_OK(PutOne(absl::StrCat("k", round, "-", i), "v"));
+    if (round == 1) dc_.Restart();
+    RestartTc();
+    EXPECT_EQ(ScanAll(Direction::kAscending, 0, *session_).size(), static_cast<size_t>(50 * (round + 1)));
+  }
+  Result<TableId> again = tc_->CreateTable("t", Soon());
+  EXPECT_EQ(again.status().code(), ErrorCode::kAlreadyExists);
+}
+
+TEST_F(TransactionComponentTest, ATableThatGrowsGetsMoreRanges) {
+  for (int i = 0; i < 400; ++i) ASSERT_OK(PutOne(absl::StrCat("k", 1000 + i), "v"));
+  const Deadline deadline = Soon();
+  while (StatusValue("ranges.table.t") < 2 && runtime_.Now() < deadline)
+    runtime_.SleepUntil(runtime_.Now() + milliseconds(5));
+  EXPECT_GE(StatusValue("ranges.table.t"), 2u);
+  EXPECT_EQ(ScanAll(Direction::kDescending, 9, *session_).size(), 400u);
+}
+
+TEST_F(TransactionComponentTest, FailedPreconditionsLeaveTheTransactionOpenAndWriteNothing) {
+  ASSERT_OK(PutOne("there", "1"));
+  ASSERT_TRUE(session_->Begin({}, Soon()).ok());
+  Operation insert = Put(table_, "there", "2");
+  insert.kind = OperationKind::kInsert;
+  Operation update = Put(table_, "absent", "2");
+  update.kind = OperationKind::kUpdate;
+  std::vector<OperationResult> results;
+  ASSERT_OK(session_->Execute(std::vector<Operation>{insert, update, Put(table_, "new", "3")}, &results, Soon()));
+  EXPECT_EQ(results[0].status.code(), ErrorCode::kAlreadyExists);
+  EXPECT_EQ(results[1].status.code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(results[2].status.ok());
+  ASSERT_TRUE(session_->Commit(Soon()).ok());
+  EXPECT_THAT(ScanAll(Direction::kAscending, 0, *session_),
+              ::testing::ElementsAre(::testing::Pair("new", "3"), ::testing::Pair("there", "1")));
+}
+
+TEST_F(TransactionComponentTest, ADroppedTableIsGoneAndItsNameFree) {
+  ASSERT_OK(PutOne("a", "1"));
+  ASSERT_OK(tc_->DropTable("t", Soon()));
+  EXPECT_EQ(PutOne("a", "2").code(), ErrorCode::kNotFound);
+  EXPECT_EQ(tc_->OpenTable("t", Soon()).status().code(), ErrorCode::kNotFound);
+  const Result<TableId> again = tc_->CreateTable("t", Soon());
+  ASSERT_TRUE(again.ok());
+  EXPECT_GT(*again, table_);
+  table_ = *again;
+  EXPECT_TRUE(ScanAll(Direction::kAscending, 0, *session_).empty());
+}
+
+TEST_F(TransactionComponentTest, SnapshotsReadACommittedPast) {
+  std::vector<OperationResult> results;
+  const Operation put = Put(table_, "a", "1");
+  const Result<CommitAnswer> committed = session_->ExecuteOneShot({}, {&put, 1}, &results, Soon());
+  ASSERT_TRUE(committed.ok());
+  TransactionOptions snapshot;
+  snapshot.isolation = Isolation::kSnapshot;
+  snapshot.min_timestamp = committed->timestamp;
+  ASSERT_TRUE(session_->Begin(snapshot, Soon()).ok());
+  std::unique_ptr<TransactionSession> writer = *tc_->NewSession(Soon());
+  const Operation later = Put(table_, "a", "2");
+  ASSERT_TRUE(writer->ExecuteOneShot({}, {&later, 1}, &results, Soon()).ok());
+  Operation get;
+  get.table = table_;
+  get.key = "a";
+  ASSERT_OK(session_->Execute({&get, 1}, &results, Soon()));
+  ASSERT_EQ(results[0].records.size(), 1u);
+  EXPECT_EQ(RecordBatch::Iterator(results[0].records).record().value, "1");
+  EXPECT_TRUE(session_->Commit(Soon()).ok());
+}
+
+}  // namespace
+}  // namespace deut::tc
