@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/strings/escaping.h"
 #include "common/base/concat.h"
 #include "protocol/limits.h"
 
 namespace deut {
 namespace {
 
-std::string Quoted(std::string_view bytes) {
-  constexpr size_t kShown = 64;
-  return Concat("\"", absl::CHexEscape(std::string(bytes.substr(0, kShown))), bytes.size() > kShown ? "\"..." : "\"");
+std::string Shown(std::string_view bytes) {
+  constexpr size_t kMost = 64;
+  return Concat(Quoted(bytes.substr(0, kMost)), bytes.size() > kMost ? "..." : "");
 }
 
 }  // namespace
@@ -65,6 +64,7 @@ void ToWire(const std::vector<TableInfo>& tables, google::protobuf::RepeatedPtrF
     item->set_name(table.name);
     item->set_records(table.records);
     item->set_bytes(table.bytes);
+    item->set_dropped(table.dropped);
   }
 }
 
@@ -74,8 +74,11 @@ Status FromWire(const google::protobuf::RepeatedPtrField<wire::TableInfo>& table
   for (const wire::TableInfo& item : tables) {
     const Status name = CheckTableName("name", item.name());
     if (!name.ok()) return At("tables", out->size(), name);
-    out->push_back(
-        TableInfo{.id = TableId(item.id()), .name = item.name(), .records = item.records(), .bytes = item.bytes()});
+    out->push_back(TableInfo{.id = TableId(item.id()),
+                             .name = item.name(),
+                             .dropped = item.dropped(),
+                             .records = item.records(),
+                             .bytes = item.bytes()});
   }
   return Status::Ok();
 }
@@ -110,8 +113,9 @@ Status FromWire(wire::Direction direction, Direction* out) {
 
 uint64_t TimeoutToWire(Runtime& runtime, Deadline deadline) {
   if (deadline == kNoDeadline) return 0;
-  const int64_t left = duration_cast<microseconds>(deadline - runtime.Now()).count();
-  return left <= 0 ? 1 : static_cast<uint64_t>(left);
+  const MonotonicTime now = runtime.Now();
+  if (deadline <= now) return 1;
+  return std::max<int64_t>(1, duration_cast<microseconds>(deadline - now).count());
 }
 
 Deadline DeadlineFromWire(Runtime& runtime, uint64_t timeout_us) {
@@ -170,11 +174,10 @@ Status CheckRecordOrder(const RecordBatch& records, std::string_view low, std::s
   for (RecordBatch::Iterator it(records); it.Valid(); it.Next(), ++index) {
     const std::string_view key = it.record().key;
     if (key < low || (!high.empty() && key >= high)) {
-      return DEUT_ERROR(kCorruption, "records[", index, "]: key ", Quoted(key), " lies outside of the range asked for");
+      return DEUT_ERROR(kCorruption, "records[", index, "]: key ", Shown(key), " lies outside of the range asked for");
     }
     if (index != 0 && (direction == Direction::kAscending ? key <= last : key >= last)) {
-      return DEUT_ERROR(kCorruption, "records[", index, "]: key ", Quoted(key), " is not in order behind ",
-                        Quoted(last));
+      return DEUT_ERROR(kCorruption, "records[", index, "]: key ", Shown(key), " is not in order behind ", Shown(last));
     }
     last = key;
   }

@@ -16,6 +16,8 @@ namespace deut {
 
 class Address {
  public:
+  // 127.0.0.1:0.
+  Address() = default;
   // INVALID_ARGUMENT that names `flag` and shows both forms.
   static Result<Address> Parse(std::string_view flag, std::string_view text);
 
@@ -31,9 +33,8 @@ class Address {
   std::string ToString() const;
 
  private:
-  Address() = default;
   std::string path_;
-  std::string host_;  // without brackets
+  std::string host_ = "127.0.0.1";  // without brackets
   uint16_t port_ = 0;
 };
 

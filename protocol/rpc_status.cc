@@ -1,7 +1,5 @@
 #include "protocol/rpc_status.h"
 
-#include <algorithm>
-
 #include "common/base/concat.h"
 
 namespace deut {
@@ -69,8 +67,9 @@ Status FromRpcStatus(const grpc::Status& status, std::string_view peer) {
 
 gpr_timespec ToRpcTime(Runtime& runtime, Deadline deadline) {
   if (deadline == kNoDeadline) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-  const int64_t left = std::max<int64_t>(0, duration_cast<nanoseconds>(deadline - runtime.Now()).count());
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(left, GPR_TIMESPAN));
+  const MonotonicTime now = runtime.Now();
+  if (deadline <= now) return gpr_now(GPR_CLOCK_MONOTONIC);
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos((deadline - now).count(), GPR_TIMESPAN));
 }
 
 Deadline FromRpcTime(Runtime& runtime, gpr_timespec deadline) {

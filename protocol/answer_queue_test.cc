@@ -1,0 +1,160 @@
+#include "protocol/answer_queue.h"
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+using Entered = AnswerQueue::Entered;
+
+TEST(AnswerQueueTest, WritesWhatIsAnsweredInsideSubmit) {
+  AnswerQueue queue(RealRuntime(), 4);
+  DataRequest requests[3];
+  ASSERT_EQ(queue.Enter(3), Entered::kYes);
+  requests[1].answer.Append("k", "value", Version());
+  queue.OnAnswered(&requests[1]);
+  queue.OnAnswered(&requests[0]);
+  queue.Submitted();
+  EXPECT_GT(queue.ready_bytes(), 5u);
+  std::vector<DataRequest*> answered;
+  ASSERT_TRUE(queue.StartWriting(&answered));
+  EXPECT_EQ(answered, (std::vector<DataRequest*>{&requests[1], &requests[0]}));
+  // One writes at a time.
+  std::vector<DataRequest*> other;
+  queue.OnAnswered(&requests[2]);
+  EXPECT_FALSE(queue.StartWriting(&other));
+  queue.FinishWriting(2);
+  ASSERT_TRUE(queue.StartWriting(&answered));
+  EXPECT_EQ(answered, std::vector<DataRequest*>{&requests[2]});
+  queue.FinishWriting(1);
+  EXPECT_FALSE(queue.StartWriting(&answered));
+}
+
+TEST(AnswerQueueTest, NoRoomMeansWriteFirstOrWait) {
+  Runtime& runtime = RealRuntime();
+  AnswerQueue queue(runtime, 2);
+  DataRequest requests[2];
+  ASSERT_EQ(queue.Enter(2), Entered::kYes);
+  queue.OnAnswered(&requests[0]);
+  queue.Submitted();
+  EXPECT_EQ(queue.Enter(1), Entered::kWriteFirst);
+  std::vector<DataRequest*> answered;
+  ASSERT_TRUE(queue.StartWriting(&answered));
+  queue.FinishWriting(1);
+  ASSERT_EQ(queue.Enter(1), Entered::kYes);
+  queue.Submitted();
+  // Full, and nothing is answered: the handler waits until somebody has written.
+  const auto write = [&] {
+    std::vector<DataRequest*> batch;
+    if (queue.StartWriting(&batch)) queue.FinishWriting(batch.size());
+  };
+  Event entered;
+  const auto handler = runtime.StartThread("handler", [&] {
+    Entered result = queue.Enter(1);
+    while (result == Entered::kWriteFirst) {
+      write();
+      result = queue.Enter(1);
+    }
+    EXPECT_EQ(result, Entered::kYes);
+    entered.Signal(runtime);
+  });
+  const auto writer = runtime.StartThread("writer", [&] {
+    while (queue.WaitForWork()) write();
+  });
+  for (int i = 0; i < 1000; ++i) runtime.Yield();
+  EXPECT_FALSE(entered.IsSet());
+  queue.OnAnswered(&requests[1]);
+  entered.Wait(runtime, kNoDeadline);
+  queue.Close();
+}
+
+TEST(AnswerQueueTest, CloseEndsAllWaits) {
+  Runtime& runtime = RealRuntime();
+  AnswerQueue queue(runtime, 1);
+  ASSERT_EQ(queue.Enter(1), Entered::kYes);
+  queue.Submitted();
+  const auto handler = runtime.StartThread("handler", [&] { EXPECT_EQ(queue.Enter(1), Entered::kClosed); });
+  const auto writer = runtime.StartThread("writer", [&] { EXPECT_FALSE(queue.WaitForWork()); });
+  for (int i = 0; i < 100; ++i) runtime.Yield();
+  queue.Close();
+}
+
+// A handler that submits groups, a component of which one half answers at once and the other later on threads of its own, and a writer:
+// everything that went in comes out once, and never more than the limit is in.
+TEST(AnswerQueueTest, EverythingIsWrittenOnce) {
+  Runtime& runtime = RealRuntime();
+  constexpr size_t kMost = 24;
+  constexpr int kRounds = 1000;
+  constexpr size_t kGroup = 8;
+  AnswerQueue queue(runtime, kMost);
+  std::deque<DataRequest> requests;
+  for (size_t i = 0; i < kRounds * kGroup; ++i) requests.emplace_back().limit_records = 0;
+  std::atomic<size_t> written{0};
+  const auto write = [&] {
+    std::vector<DataRequest*> batch;
+    while (queue.StartWriting(&batch)) {
+      for (DataRequest* request : batch) {
+        ASSERT_EQ(request->limit_records, 0u);
+        request->limit_records = 1;  // written
+      }
+      written.fetch_add(batch.size());
+      queue.FinishWriting(batch.size());
+    }
+  };
+  const auto writer = runtime.StartThread("writer", [&] {
+    while (queue.WaitForWork()) write();
+  });
+  Mutex mutex(runtime);
+  std::deque<DataRequest*> later;
+  std::atomic<bool> stop{false};
+  const auto component = runtime.StartThread("component", [&] {
+    while (!stop.load()) {
+      DataRequest* request = nullptr;
+      {
+        MutexLock lock(mutex);
+        if (!later.empty()) {
+          request = later.front();
+          later.pop_front();
+        }
+      }
+      if (request != nullptr) {
+        queue.OnAnswered(request);
+      } else {
+        runtime.Yield();
+      }
+    }
+  });
+  size_t next = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    for (Entered entered = Entered::kWriteFirst; entered != Entered::kYes;) {
+      entered = queue.Enter(kGroup);
+      ASSERT_NE(entered, Entered::kClosed);
+      if (entered == Entered::kWriteFirst) write();
+    }
+    ASSERT_LE(next - written.load(), kMost);
+    for (size_t i = 0; i < kGroup; ++i, ++next) {
+      if (i % 2 == 0) {
+        queue.OnAnswered(&requests[next]);
+      } else {
+        MutexLock lock(mutex);
+        later.push_back(&requests[next]);
+      }
+    }
+    queue.Submitted();
+    if (round % 3 == 0) write();
+  }
+  write();
+  while (written.load() != requests.size()) runtime.Yield();
+  stop.store(true);
+  queue.Close();
+}
+
+}  // namespace
+}  // namespace deut

@@ -1,0 +1,83 @@
+#include "protocol/call_gate.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+TEST(CallGateTest, StartsClosedAndLetsInWhileOpen) {
+  CallGate gate(RealRuntime());
+  EXPECT_FALSE(CallGate::Call(gate).entered());
+  gate.Open();
+  EXPECT_TRUE(CallGate::Call(gate).entered());
+  gate.Close();
+  EXPECT_FALSE(CallGate::Call(gate).entered());
+  gate.Open();
+  EXPECT_TRUE(CallGate::Call(gate).entered());
+}
+
+TEST(CallGateTest, CloseWaitsForTheCallInside) {
+  Runtime& runtime = RealRuntime();
+  CallGate gate(runtime);
+  gate.Open();
+  Event inside;
+  Event leave;
+  std::atomic<bool> left{false};
+  const auto caller = runtime.StartThread("caller", [&] {
+    CallGate::Call call(gate);
+    ASSERT_TRUE(call.entered());
+    inside.Signal(runtime);
+    leave.Wait(runtime, kNoDeadline);
+    left.store(true);
+  });
+  inside.Wait(runtime, kNoDeadline);
+  Event closed;
+  const auto closer = runtime.StartThread("closer", [&] {
+    gate.Close();
+    EXPECT_TRUE(left.load());
+    closed.Signal(runtime);
+  });
+  // The gate cannot close while the call is inside; new calls are refused long before.
+  while (CallGate::Call(gate).entered()) runtime.Yield();
+  EXPECT_FALSE(closed.IsSet());
+  leave.Signal(runtime);
+  closed.Wait(runtime, kNoDeadline);
+}
+
+// What the gate protects changes only while nobody is inside: a call that finds it changed under its hands shows a lost race.
+TEST(CallGateTest, NobodyIsInsideAfterClose) {
+  Runtime& runtime = RealRuntime();
+  CallGate gate(runtime);
+  auto object = std::make_unique<int>(7);
+  gate.Open();
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> calls{0};
+  std::vector<std::unique_ptr<Thread>> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.push_back(runtime.StartThread("caller", [&] {
+      while (!stop.load(std::memory_order_relaxed)) {
+        CallGate::Call call(gate);
+        if (!call.entered()) continue;
+        ASSERT_EQ(*object, 7);
+        calls.fetch_add(1, std::memory_order_relaxed);
+      }
+    }));
+  }
+  for (int round = 0; round < 2000; ++round) {
+    gate.Close();
+    object.reset();
+    object = std::make_unique<int>(7);
+    gate.Open();
+  }
+  while (calls.load() == 0) runtime.Yield();
+  stop.store(true);
+}
+
+}  // namespace
+}  // namespace deut

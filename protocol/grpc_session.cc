@@ -1,0 +1,179 @@
+#include "protocol/grpc_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "protocol/convert_transaction_service.h"
+#include "protocol/grpc_transaction_service.h"
+#include "protocol/limits.h"
+
+namespace deut {
+namespace {
+
+// What operations may take of a message; the rest is for what surrounds them.
+constexpr size_t kOperationBytes = kMaxMessageBytes - (64 << 10);
+
+Status NotRun() { return Status(ErrorCode::kWrongState, "not run: an operation before it ended the transaction"); }
+
+// Results correspond one to one also if the call ended early.
+void FillUp(size_t n, std::vector<OperationResult>* results) {
+  while (results->size() < n) {
+    results->emplace_back();
+    results->back().status = NotRun();
+  }
+}
+
+}  // namespace
+
+Status GrpcSession::Open(wire::TransactionService::Stub& stub, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(
+      stream_.Start([&stub](grpc::ClientContext* context,
+                            grpc::CompletionQueue* queue) { return stub.PrepareAsyncSession(context, queue); },
+                    deadline));
+  NewRequest()->mutable_open()->set_protocol_version(kProtocolVersion);
+  DEUT_RETURN_IF_ERROR(Call({}, nullptr, Lost::kNothing, deadline));
+  return CheckProtocolVersion(peer_->name(), answer_.protocol_version());
+}
+
+wire::SessionRequest* GrpcSession::NewRequest() {
+  request_.Clear();
+  return request_.add_requests();
+}
+
+Status GrpcSession::Fail(Status status, Lost lost) {
+  // Only the connection, or the wait for it, can have failed here: everything else arrives as an answer.
+  if (lost == Lost::kPerhapsCommitted) {
+    status = DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", status.ToString());
+  }
+  stream_.Abandon(status);
+  return status;
+}
+
+Status GrpcSession::Call(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
+                         Deadline deadline) {
+  if (!stream_.open()) {
+    return DEUT_ERROR(kUnavailable, "the session is closed: ", stream_.status().ToString());
+  }
+  request_.mutable_requests(0)->set_timeout_us(TimeoutToWire(runtime_, deadline));
+  const Deadline wait = deadline > kNoDeadline - GrpcTransactionService::kAnswerGrace
+                            ? kNoDeadline
+                            : deadline + GrpcTransactionService::kAnswerGrace;
+  Status sent = stream_.Write(request_, wait);
+  if (!sent.ok()) return Fail(std::move(sent), Lost::kNothing);
+  size_t taken = 0;
+  do {
+    while (next_answer_ == answers_.answers_size()) {
+      next_answer_ = 0;
+      answers_.Clear();
+      Status read = stream_.Read(&answers_, wait);
+      if (!read.ok()) return Fail(std::move(read), lost);
+    }
+    answer_.Swap(answers_.mutable_answers(next_answer_++));
+    Status valid = TakeResults(operations, &taken, results);
+    if (!valid.ok()) return Fail(std::move(valid), lost);
+  } while (answer_.more());
+  return FromWire(answer_.status());
+}
+
+Status GrpcSession::TakeResults(absl::Span<const Operation> operations, size_t* taken,
+                                std::vector<OperationResult>* results) {
+  for (wire::OperationResult& result : *answer_.mutable_results()) {
+    if (*taken == operations.size()) {
+      return DEUT_ERROR(kCorruption, peer_->name(), " answers with more results than operations");
+    }
+    results->emplace_back();
+    const Status valid = FromWire(&result, operations[(*taken)++], &results->back());
+    if (!valid.ok()) return DEUT_ERROR(kCorruption, peer_->name(), ": results[", *taken - 1, "].", valid.message());
+  }
+  return Status::Ok();
+}
+
+Result<Timestamp> GrpcSession::Begin(const TransactionOptions& options, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(CheckOptions(options));
+  ToWire(options, NewRequest()->mutable_begin());
+  DEUT_RETURN_IF_ERROR(Call({}, nullptr, Lost::kNothing, deadline));
+  wrote_ = false;
+  return Timestamp(answer_.timestamp());
+}
+
+Status GrpcSession::ExecuteSome(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                                Deadline deadline) {
+  wire::Execute* execute = NewRequest()->mutable_execute();
+  for (const Operation& operation : operations) {
+    ToWire(operation, execute->add_operations());
+    wrote_ = wrote_ || Writes(operation.kind);
+  }
+  const size_t before = results->size();
+  DEUT_RETURN_IF_ERROR(Call(operations, results, Lost::kNothing, deadline));
+  if (results->size() - before == operations.size()) return Status::Ok();
+  return Fail(DEUT_ERROR(kCorruption, peer_->name(), " answers with ", results->size() - before, " results to ",
+                         operations.size(), " operations"),
+              Lost::kNothing);
+}
+
+Status GrpcSession::Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                            Deadline deadline) {
+  results->clear();
+  // Each operation by itself: there may be more of them than travel in one message.
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const Status valid = CheckOperation(operations[i]);
+    if (!valid.ok()) return At("operations", i, valid);
+  }
+  Status status;
+  size_t next = 0;
+  do {
+    size_t n = 0;
+    for (size_t bytes = 0; next + n < operations.size() && n < size_t{kMaxOperationsPerCall}; ++n) {
+      bytes += WireBytes(operations[next + n]);
+      if (bytes > kOperationBytes) break;  // never the first: one operation always fits
+    }
+    status = ExecuteSome(operations.subspan(next, n), results, deadline);
+    next += n;
+  } while (status.ok() && next < operations.size());
+  FillUp(operations.size(), results);
+  return status;
+}
+
+Result<CommitAnswer> GrpcSession::TakeCommit(const Status& status) {
+  if (!status.ok()) return status;
+  return CommitAnswer{.timestamp = Timestamp(answer_.timestamp()), .commit_lsn = Lsn(answer_.commit_lsn())};
+}
+
+Result<CommitAnswer> GrpcSession::Commit(Deadline deadline) {
+  NewRequest()->mutable_commit();
+  return TakeCommit(Call({}, nullptr, wrote_ ? Lost::kPerhapsCommitted : Lost::kNothing, deadline));
+}
+
+Status GrpcSession::Abort() {
+  NewRequest()->mutable_abort();
+  // An abort does not wait for anything; without an answer the closed session aborts.
+  return Call({}, nullptr, Lost::kNothing, runtime_.Now() + seconds(10));
+}
+
+Result<CommitAnswer> GrpcSession::ExecuteOneShot(const TransactionOptions& options,
+                                                 absl::Span<const Operation> operations,
+                                                 std::vector<OperationResult>* results, Deadline deadline) {
+  results->clear();
+  DEUT_RETURN_IF_ERROR(CheckOptions(options));
+  DEUT_RETURN_IF_ERROR(CheckOperations(operations));
+  size_t bytes = 0;
+  bool writes = false;
+  for (const DeclaredKey& declared : options.declared) bytes += declared.key.size() + 16;
+  for (const Operation& operation : operations) {
+    bytes += WireBytes(operation);
+    writes = writes || Writes(operation.kind);
+  }
+  if (bytes > kOperationBytes) {
+    return DEUT_ERROR(kInvalidArgument, "operations: a one-shot transaction of ", bytes, " bytes; at most ",
+                      kOperationBytes, " travel in one message, use an interactive transaction");
+  }
+  wire::OneShot* one_shot = NewRequest()->mutable_one_shot();
+  ToWire(options, one_shot->mutable_begin());
+  for (const Operation& operation : operations) ToWire(operation, one_shot->add_operations());
+  const Status status = Call(operations, results, writes ? Lost::kPerhapsCommitted : Lost::kNothing, deadline);
+  FillUp(operations.size(), results);
+  return TakeCommit(status);
+}
+
+}  // namespace deut

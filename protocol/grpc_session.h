@@ -1,0 +1,63 @@
+// GrpcSession: the client side of one Session stream (grpc_transaction_service.h says how its calls fail).
+// Thread-safety: one thread at a time.
+#ifndef PROTOCOL_GRPC_SESSION_H_
+#define PROTOCOL_GRPC_SESSION_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "protocol/rpc_peer.h"
+#include "protocol/rpc_stream.h"
+#include "protocol/transaction_service.grpc.pb.h"
+#include "protocol/transaction_service.h"
+
+namespace deut {
+
+class GrpcSession final : public TransactionSession {
+ public:
+  GrpcSession(Runtime& runtime, std::shared_ptr<const RpcPeer> peer)
+      : runtime_(runtime), peer_(peer), stream_(runtime, std::move(peer)) {}
+
+  // Opens the stream and exchanges versions. Nothing else may be called unless it returned OK.
+  Status Open(wire::TransactionService::Stub& stub, Deadline deadline);
+
+  Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
+  Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                 Deadline deadline) override;
+  Result<CommitAnswer> Commit(Deadline deadline) override;
+  Status Abort() override;
+  Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                      std::vector<OperationResult>* results, Deadline deadline) override;
+
+ private:
+  // What a call that got no answer means to its caller.
+  enum class Lost : uint8_t { kNothing, kPerhapsCommitted };
+
+  // The empty request of the next call.
+  wire::SessionRequest* NewRequest();
+  // Sends the request and waits for its answer; results go to `results` from index `first` on, checked against `operations`.
+  // The answer's own status, or how the call failed.
+  Status Call(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
+              Deadline deadline);
+  Status TakeResults(absl::Span<const Operation> operations, size_t* taken, std::vector<OperationResult>* results);
+  Status ExecuteSome(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline);
+  Result<CommitAnswer> TakeCommit(const Status& status);
+  // Closes the session; the status for the caller.
+  Status Fail(Status status, Lost lost);
+
+  Runtime& runtime_;
+  const std::shared_ptr<const RpcPeer> peer_;
+  RpcStream<wire::SessionRequests, wire::SessionAnswers> stream_;
+  wire::SessionRequests request_;
+  wire::SessionAnswers answers_;
+  int next_answer_ = 0;         // of answers_, not yet taken
+  wire::SessionAnswer answer_;  // the last one of the call
+  bool wrote_ = false;          // since the last begin, an operation that writes has been sent
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_GRPC_SESSION_H_

@@ -1,0 +1,136 @@
+#include "protocol/grpc_transaction_service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "protocol/convert_transaction_service.h"
+#include "protocol/grpc_session.h"
+#include "protocol/rpc_stream.h"
+#include "protocol/transaction_service.grpc.pb.h"
+
+namespace deut {
+
+struct GrpcTransactionService::Impl {
+  using Stub = wire::TransactionService::Stub;
+
+  Impl(Runtime& own_runtime, std::shared_ptr<const RpcPeer> own_peer, const GrpcTransactionServiceOptions& options)
+      : runtime(own_runtime),
+        peer(std::move(own_peer)),
+        channel(peer->NewChannel(RpcTraffic::kBulk)),
+        control(wire::TransactionService::NewStub(channel)) {
+    for (int i = 0; i < std::max(1, options.connections); ++i) {
+      sessions.push_back(wire::TransactionService::NewStub(peer->NewChannel(RpcTraffic::kShort)));
+    }
+  }
+
+  template <typename Call>
+  Status Control(Deadline deadline, Call call) {
+    return CallRpc(runtime, *peer, deadline, call);
+  }
+
+  // Waits until the connection for control calls is there or cannot be made. What fails after it was there may have been carried out.
+  bool Connected(Deadline deadline) {
+    for (;;) {
+      const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
+      if (state == GRPC_CHANNEL_READY) return true;
+      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) return false;
+      if (!channel->WaitForStateChange(state, ToRpcTime(runtime, deadline))) return false;
+    }
+  }
+
+  // OpenTable, CreateTable and DropTable differ in the method only; the last two are commits.
+  Result<TableId> Table(bool commits,
+                        grpc::Status (Stub::*method)(grpc::ClientContext*, const wire::TableRequest&,
+                                                     wire::TableAnswer*),
+                        std::string_view name, Deadline deadline) {
+    DEUT_RETURN_IF_ERROR(CheckTableName("name", name));
+    wire::TableRequest message;
+    message.set_protocol_version(kProtocolVersion);
+    message.set_name(name.data(), name.size());
+    wire::TableAnswer answer;
+    commits = commits && Connected(deadline);
+    const Status called = Control(
+        deadline, [&](grpc::ClientContext* context) { return (control.get()->*method)(context, message, &answer); });
+    if (commits && (called == ErrorCode::kUnavailable || called == ErrorCode::kDeadlineExceeded)) {
+      return DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", called.ToString());
+    }
+    DEUT_RETURN_IF_ERROR(called);
+    DEUT_RETURN_IF_ERROR(FromWire(answer.status()));
+    return TableId(answer.table());
+  }
+
+  Runtime& runtime;
+  const std::shared_ptr<const RpcPeer> peer;
+  const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<Stub> control;
+  std::vector<std::unique_ptr<Stub>> sessions;
+  std::atomic<uint32_t> next_session{0};
+};
+
+namespace {
+
+wire::ServiceRequest Versioned() {
+  wire::ServiceRequest message;
+  message.set_protocol_version(kProtocolVersion);
+  return message;
+}
+
+}  // namespace
+
+GrpcTransactionService::GrpcTransactionService(Runtime& runtime, std::shared_ptr<const RpcPeer> peer,
+                                               GrpcTransactionServiceOptions options)
+    : impl_(std::make_unique<Impl>(runtime, std::move(peer), options)) {}
+
+GrpcTransactionService::~GrpcTransactionService() = default;
+
+Result<std::unique_ptr<TransactionSession>> GrpcTransactionService::NewSession(Deadline deadline) {
+  const uint32_t number = impl_->next_session.fetch_add(1, std::memory_order_relaxed);
+  auto session = std::make_unique<GrpcSession>(impl_->runtime, impl_->peer);
+  DEUT_RETURN_IF_ERROR(session->Open(*impl_->sessions[number % impl_->sessions.size()], deadline));
+  return std::unique_ptr<TransactionSession>(std::move(session));
+}
+
+Result<TableId> GrpcTransactionService::OpenTable(std::string_view name, Deadline deadline) {
+  return impl_->Table(false, &Impl::Stub::OpenTable, name, deadline);
+}
+
+Result<TableId> GrpcTransactionService::CreateTable(std::string_view name, Deadline deadline) {
+  return impl_->Table(true, &Impl::Stub::CreateTable, name, deadline);
+}
+
+Status GrpcTransactionService::DropTable(std::string_view name, Deadline deadline) {
+  return impl_->Table(true, &Impl::Stub::DropTable, name, deadline).status();
+}
+
+Result<std::vector<TableInfo>> GrpcTransactionService::ListTables(Deadline deadline) {
+  wire::ListTablesAnswer answer;
+  DEUT_RETURN_IF_ERROR(impl_->Control(deadline, [&](grpc::ClientContext* context) {
+    return impl_->control->ListTables(context, Versioned(), &answer);
+  }));
+  DEUT_RETURN_IF_ERROR(FromWire(answer.status()));
+  std::vector<TableInfo> tables;
+  DEUT_RETURN_IF_ERROR(FromWire(answer.tables(), &tables));
+  return tables;
+}
+
+Result<ServiceStatus> GrpcTransactionService::GetStatus(Deadline deadline) {
+  wire::GetStatusAnswer answer;
+  DEUT_RETURN_IF_ERROR(impl_->Control(deadline, [&](grpc::ClientContext* context) {
+    return impl_->control->GetStatus(context, Versioned(), &answer);
+  }));
+  return FromWire(answer);
+}
+
+Status GrpcTransactionService::DropCaches(Deadline deadline) {
+  wire::DropCachesAnswer answer;
+  DEUT_RETURN_IF_ERROR(impl_->Control(deadline, [&](grpc::ClientContext* context) {
+    return impl_->control->DropCaches(context, Versioned(), &answer);
+  }));
+  return FromWire(answer.status());
+}
+
+}  // namespace deut

@@ -1,0 +1,33 @@
+// GrpcTransactionServiceServer: the server side of transaction_service.proto: checks what comes in and forwards it to a
+// TransactionService. One thread for each session or call in progress. A client that does not take its answers for
+// `stuck_peer` loses its session (stream_watchdog.h). Messages, streams, threads: rpc_server.h.
+// Thread-safety: gRPC's threads call it. Ownership: the service outlives it; the server that it is registered with ends before it.
+#ifndef PROTOCOL_GRPC_TRANSACTION_SERVICE_SERVER_H_
+#define PROTOCOL_GRPC_TRANSACTION_SERVICE_SERVER_H_
+
+#include <memory>
+
+#include "common/runtime/runtime.h"
+#include "grpcpp/impl/service_type.h"
+#include "protocol/transaction_service.h"
+
+namespace deut {
+
+class GrpcTransactionServiceServer {
+ public:
+  GrpcTransactionServiceServer(Runtime& runtime, TransactionService& service, Duration stuck_peer = seconds(30));
+  ~GrpcTransactionServiceServer();
+  GrpcTransactionServiceServer(const GrpcTransactionServiceServer&) = delete;
+  GrpcTransactionServiceServer& operator=(const GrpcTransactionServiceServer&) = delete;
+
+  // For RpcServer::Start.
+  grpc::Service* service();
+
+ private:
+  class Service;
+  const std::unique_ptr<Service> service_;
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_GRPC_TRANSACTION_SERVICE_SERVER_H_

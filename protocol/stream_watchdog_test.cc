@@ -1,0 +1,56 @@
+#include "protocol/stream_watchdog.h"
+
+#include <atomic>
+#include <memory>
+
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+TEST(StreamWatchdogTest, CancelsOnceWhoWaitsTooLong) {
+  Runtime& runtime = RealRuntime();
+  StreamWatchdog watchdog(runtime, milliseconds(40));
+  Event cancelled;
+  std::atomic<int> times{0};
+  StreamWatchdog::Watch stuck(watchdog, [&] {
+    times.fetch_add(1);
+    cancelled.Signal(runtime);
+  });
+  std::atomic<int> wrong{0};
+  StreamWatchdog::Watch idle(watchdog, [&] { wrong.fetch_add(1); });
+  StreamWatchdog::Watch finished(watchdog, [&] { wrong.fetch_add(1); });
+  finished.Start();
+  finished.Stop();
+  const MonotonicTime start = runtime.Now();
+  stuck.Start();
+  ASSERT_TRUE(cancelled.Wait(runtime, start + seconds(20)));
+  EXPECT_GE(runtime.Now() - start, milliseconds(40));
+  // Several rounds later it is still once.
+  Event next;
+  StreamWatchdog::Watch another(watchdog, [&] { next.Signal(runtime); });
+  another.Start();
+  ASSERT_TRUE(next.Wait(runtime, runtime.Now() + seconds(20)));
+  EXPECT_EQ(times.load(), 1);
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+// Streams come and go while the watchdog looks; a cancel function is never called after its watch is gone.
+TEST(StreamWatchdogTest, WatchesComeAndGo) {
+  Runtime& runtime = RealRuntime();
+  StreamWatchdog watchdog(runtime, nanoseconds(4));
+  std::atomic<uint64_t> cancelled{0};
+  for (int i = 0; i < 20000 || cancelled.load() == 0; ++i) {
+    auto alive = std::make_unique<std::atomic<bool>>(true);
+    StreamWatchdog::Watch watch(watchdog, [&] {
+      ASSERT_TRUE(alive->load());
+      cancelled.fetch_add(1);
+    });
+    watch.Start();
+  }
+}
+
+}  // namespace
+}  // namespace deut
