@@ -10,15 +10,15 @@
 namespace deut::tc {
 
 DcGate::DcGate(Runtime& runtime, ChangeWord& changes, std::string dc_name, std::function<void(const Status&)> on_fatal)
-    : changes_(changes), dc_name_(std::move(dc_name)), on_fatal_(std::move(on_fatal)), mutex_(runtime) {}
+    : changes_(changes), pass_changes_(runtime), dc_name_(std::move(dc_name)), on_fatal_(std::move(on_fatal)), mutex_(runtime) {}
 
 Status DcGate::WaitOpen(Deadline deadline, Pass* pass) {
   for (;;) {
-    const uint32_t seen = changes_.seen();
+    const uint32_t seen = pass_changes_.seen();
     *pass = this->pass();
     if (pass->open()) return Status::Ok();
     if (finished()) return final_status();
-    if (!changes_.Wait(seen, deadline)) {
+    if (!pass_changes_.Wait(seen, deadline)) {
       *pass = this->pass();
       if (pass->open()) return Status::Ok();
       MutexLock lock(mutex_);
@@ -29,13 +29,13 @@ Status DcGate::WaitOpen(Deadline deadline, Pass* pass) {
 
 Status DcGate::WaitCaughtUp(Deadline deadline) {
   for (;;) {
-    const uint32_t seen = changes_.seen();
+    const uint32_t seen = pass_changes_.seen();
     {
       MutexLock lock(mutex_);
       if (!final_.ok()) return final_;
       if (caught_up_) return Status::Ok();
     }
-    if (!changes_.Wait(seen, deadline)) {
+    if (!pass_changes_.Wait(seen, deadline)) {
       MutexLock lock(mutex_);
       if (caught_up_ && final_.ok()) return Status::Ok();
       return UnavailableLocked("the start waits (X4)");
@@ -65,7 +65,10 @@ void DcGate::PublishLocked() {
   const Pass now{OpenableLocked() ? incarnation_ : DcIncarnation{0}, session_};
   if (now.open()) caught_up_ = true;
   // Readers share this line: it is written only when it changes.
-  if (now != pass()) pass_.store(now, std::memory_order_seq_cst);
+  if (now != pass()) {
+    pass_.store(now, std::memory_order_seq_cst);
+    pass_changes_.Bump();
+  }
   changes_.Bump();
 }
 
@@ -73,6 +76,13 @@ void DcGate::LostLocked(const Status& why) {
   live_session_.store(0, std::memory_order_seq_cst);
   last_error_ = why;
   PublishLocked();
+}
+
+void DcGate::FinishLocked(const Status& why) {
+  final_ = why;
+  finished_.store(true, std::memory_order_seq_cst);
+  LostLocked(why);
+  pass_changes_.Bump();
 }
 
 void DcGate::Lost(uint64_t session, const Status& why) {
@@ -88,9 +98,7 @@ void DcGate::Fail(const Status& why) {
       return;
     }
     if (!final_.ok()) return;
-    final_ = why;
-    finished_.store(true, std::memory_order_seq_cst);
-    LostLocked(why);
+    FinishLocked(why);
   }
   if (on_fatal_) on_fatal_(why);
 }
@@ -98,9 +106,7 @@ void DcGate::Fail(const Status& why) {
 void DcGate::Stop() {
   MutexLock lock(mutex_);
   if (!final_.ok()) return;
-  final_ = DEUT_ERROR(kUnavailable, "the link to ", NameLocked(), " was stopped");
-  finished_.store(true, std::memory_order_seq_cst);
-  LostLocked(final_);
+  FinishLocked(DEUT_ERROR(kUnavailable, "the link to ", NameLocked(), " was stopped"));
 }
 
 bool DcGate::Interrupts(const Status& status, uint64_t session) {

@@ -51,7 +51,8 @@ class DcGate {
     uint64_t dropped_acks = 0;
   };
 
-  // `changes` is bumped whenever something below may be answered differently.
+  // `changes` is bumped whenever something below may be answered differently. (Readers behind the gate wait on a word of the gate's own, so
+  // that acknowledgements do not wake them.)
   DcGate(Runtime& runtime, ChangeWord& changes, std::string dc_name, std::function<void(const Status&)> on_fatal);
 
   // HOT PATH.
@@ -101,6 +102,7 @@ class DcGate {
   bool OpenableLocked() const DEUT_REQUIRES(mutex_);
   void PublishLocked() DEUT_REQUIRES(mutex_);
   void LostLocked(const Status& why) DEUT_REQUIRES(mutex_);
+  void FinishLocked(const Status& why) DEUT_REQUIRES(mutex_);
   std::string NameLocked() const DEUT_REQUIRES(mutex_);
   // "the DC (id 3, incarnation 7) has applied 120/4 of 300/1".
   std::string DescribeLocked() const DEUT_REQUIRES(mutex_);
@@ -108,6 +110,7 @@ class DcGate {
   Status UnavailableLocked(const std::string& for_what) const DEUT_REQUIRES(mutex_);
 
   ChangeWord& changes_;
+  ChangeWord pass_changes_;
   const std::string dc_name_;
   const std::function<void(const Status&)> on_fatal_;
 

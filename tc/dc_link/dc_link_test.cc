@@ -50,6 +50,13 @@ class DcLinkTest : public ::testing::Test {
     return timestamps;
   }
   size_t SeenLowWaters() { return h_.dc.seen().size() - SeenUpdates().size(); }
+  // A low-water record above the timestamp has reached the DC.
+  bool Covered(uint64_t timestamp) {
+    for (const auto& seen : h_.dc.seen()) {
+      if (seen.kind == LogEntryKind::kLowWater && seen.timestamp.value > timestamp) return true;
+    }
+    return false;
+  }
 
   LinkHarness h_;
 };
@@ -163,16 +170,10 @@ TEST_F(DcLinkTest, X1LowWaterTravelsOnlyWhenDurable) {
 
 TEST_F(DcLinkTest, X1OneLowWaterRecordFollowsTheLastCommit) {
   Begin();
-  const auto covers = [&](uint64_t timestamp) {
-    for (const auto& seen : h_.dc.seen()) {
-      if (seen.kind == LogEntryKind::kLowWater && seen.timestamp.value > timestamp) return true;
-    }
-    return false;
-  };
   for (int burst = 0; burst < 3; ++burst) {
     for (int i = 0; i < 100; ++i) h_.Commit({{absl::StrCat("k", i), "v"}});
     const uint64_t last = h_.transactions.next().value - 1;
-    ASSERT_TRUE(Eventually([&] { return covers(last); }));
+    ASSERT_TRUE(Eventually([&] { return Covered(last); }));
     const size_t count = SeenLowWaters();
     EXPECT_FALSE(Within(milliseconds(40), [&] { return SeenLowWaters() != count; })) << "a quiet system appends nothing";
   }
@@ -190,7 +191,7 @@ TEST_F(DcLinkTest, X1AnEarlierTimestampThatCommitsLaterIsNotADuplicate) {
   const Position end = h_.Commit({{"k1", "seven"}}, Timestamp{base + 7});
   h_.transactions.Release();
   ASSERT_TRUE(h_.WaitApplied(end));
-  ASSERT_TRUE(Eventually([&] { return SeenLowWaters() >= 2; }));
+  ASSERT_TRUE(Eventually([&] { return Covered(base + 9); }));
   EXPECT_EQ(h_.dc.Get(kTable, "k1"), "seven");
   EXPECT_EQ(h_.dc.Get(kTable, "k2"), "nine");
 }
@@ -199,7 +200,7 @@ TEST_F(DcLinkTest, AnIdleLinkSendsNothingAndSleeps) {
   h_.link_options.redo_start_period = seconds(1);
   Begin();
   h_.CommitAndApply({{"a", "1"}});
-  ASSERT_TRUE(Eventually([&] { return SeenLowWaters() >= 2; }));
+  ASSERT_TRUE(Eventually([&] { return Covered(h_.transactions.next().value - 1); }));
   ASSERT_TRUE(Eventually([&] { return h_.link->status().in_flight_bytes == 0; }));
   uint64_t wakeups = 0, batches = 0;
   // The last acknowledgement and the last record's durability may still arrive.
@@ -237,6 +238,20 @@ TEST_F(DcLinkTest, X3ReadsWaitUntilANewLifeHasAllThatWasEverSent) {
   h_.dc.HoldApply(false);
   EXPECT_EQ(Text(h_.Read("a")), "new");
   EXPECT_GE(h_.link->status().resent_batches, 1u);
+}
+
+// A batch that was handed to the stream may have been applied, whether or not its sender lives to hear of it.
+TEST_F(DcLinkTest, X3WhatIsSentCountsBeforeItIsHandedOver) {
+  Begin();
+  std::atomic<int> batches{0}, too_late{0};
+  h_.dc.OnSend([&](const LogBatch& batch) {
+    ++batches;
+    if (h_.link->status().ever_sent < batch.to) ++too_late;
+  });
+  h_.CommitAndApply({{"a", "1"}});
+  h_.dc.OnSend(nullptr);
+  EXPECT_GE(batches, 1);
+  EXPECT_EQ(too_late, 0);
 }
 
 TEST_F(DcLinkTest, X3AnAnswerFromAnotherLifeIsDropped) {

@@ -23,6 +23,7 @@ class FakeDataComponent::Stream final : public ApplyLogStream {
   Status Send(const LogBatch& batch, Deadline) override {
     MutexLock lock(dc_.mutex_);
     if (dc_.stream_ != this) return DEUT_ERROR(kUnavailable, "the stream is closed");
+    if (dc_.on_send_) dc_.on_send_(batch);
     ++dc_.counts_.batches;
     dc_.queue_.push_back(batch);
     dc_.changes_.Bump();
@@ -218,6 +219,11 @@ void FakeDataComponent::set_extra_applied(Position applied) {
 void FakeDataComponent::OnEntry(std::function<void(const LogEntryView&)> observer) {
   MutexLock lock(mutex_);
   on_entry_ = std::move(observer);
+}
+
+void FakeDataComponent::OnSend(std::function<void(const LogBatch&)> observer) {
+  MutexLock lock(mutex_);
+  on_send_ = std::move(observer);
 }
 
 FakeDataComponent::Counts FakeDataComponent::counts() {

@@ -65,6 +65,7 @@ class FakeDataComponent final : public DataComponent {
   void set_free_bytes(uint64_t bytes);
   void set_extra_applied(Position applied);  // Hello claims this
   void OnEntry(std::function<void(const LogEntryView&)> observer);  // called on the fake's thread
+  void OnSend(std::function<void(const LogBatch&)> observer);       // called on the sender's thread, inside Send
 
   // --- What tests ask it.
   Counts counts();
@@ -137,6 +138,7 @@ class FakeDataComponent final : public DataComponent {
   uint64_t free_bytes_ DEUT_GUARDED_BY(mutex_) = uint64_t{1} << 40;
   Position extra_applied_ DEUT_GUARDED_BY(mutex_);
   std::function<void(const LogEntryView&)> on_entry_ DEUT_GUARDED_BY(mutex_);
+  std::function<void(const LogBatch&)> on_send_ DEUT_GUARDED_BY(mutex_);
   Counts counts_ DEUT_GUARDED_BY(mutex_);
   std::vector<Seen> seen_ DEUT_GUARDED_BY(mutex_);
   std::unique_ptr<Thread> thread_;

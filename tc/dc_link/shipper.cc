@@ -104,10 +104,11 @@ bool Shipper::WindowHasRoom() const {
 
 Status Shipper::Send(ApplyLogStream& stream, MonotonicTime now) {
   // X3: from here on it may have been applied, whatever we hear of it.
-  gate_.RaiseEverSent(batch_.to);
+  if (!DEUT_OMITTED("X3.raise_before_send")) gate_.RaiseEverSent(batch_.to);
   // X5: nothing is sent by a TC that knows it is fenced.
   if (gate_.finished()) return gate_.final_status();
   DEUT_RETURN_IF_ERROR(stream.Send(batch_, now + options_.stall_timeout));
+  gate_.RaiseEverSent(batch_.to);
   Add(counters_.batches, 1);
   Add(counters_.batch_bytes, batch_.entries.size());
   if (batch_.to <= resent_until_) Add(counters_.resent_batches, 1);
