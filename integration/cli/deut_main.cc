@@ -1,0 +1,80 @@
+// deut: looks into a store and changes single records, from the command line. Commands: command.h.
+// Exit status: 0 done; 1 the store refused or has no such record; 2 wrong words or flags.
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/base/status.h"
+#include "common/config/flags.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "integration/cli/command.h"
+#include "integration/cli/target.h"
+
+namespace deut::cli {
+namespace {
+
+constexpr int kDone = 0, kRefused = 1, kUsage = 2;
+
+struct Options {
+  TargetOptions target;
+  CommandOptions command;
+  bool hex = false;
+};
+
+FlagSet MakeFlags(Options* options) {
+  FlagSet flags("deut",
+                Concat("Reads and writes a store from the command line: deut [flags] COMMAND\n", CommandHelp()));
+  AddTargetFlags(&flags, &options->target);
+  flags.Add("table", &options->command.table, "the table");
+  flags.Add("hex", &options->hex,
+            "keys and values as hexadecimal digits, in place of text with \\xNN for what is not printable");
+  flags.Add("low", &options->command.low, "scan: the lowest key; empty = from the first");
+  flags.Add("high", &options->command.high, "scan: the key before which it ends; empty = to the last");
+  flags.Add("limit", &options->command.limit, "scan: at most so many records; 0 = all");
+  flags.Add("reverse", &options->command.reverse, "scan: from the highest key down");
+  flags.Add("deadline", &options->command.deadline, "how long to try");
+  return flags;
+}
+
+int Fail(const Status& status, int code) {
+  std::fprintf(stderr, "deut: %s\n", status.ToString().c_str());
+  const std::string advice = ErrorCodeAdvice(status.code());
+  if (code == kRefused && !advice.empty()) std::fprintf(stderr, "      (%s)\n", advice.c_str());
+  return code;
+}
+
+void Print(std::FILE* file, std::string_view text) { std::fwrite(text.data(), 1, text.size(), file); }
+
+int Main(int argc, char** argv) {
+  Options options;
+  FlagSet flags = MakeFlags(&options);
+  Result<std::unique_ptr<Storage>> files = NewSystemStorage(IoKind::kPosix, RealRuntime());
+  if (!files.ok()) return Fail(files.status(), kRefused);
+  const Result<std::vector<std::string>> words = flags.Parse(argc, argv, **files);
+  if (!words.ok()) return Fail(words.status(), kUsage);
+  if (flags.help_requested()) {
+    Print(stdout, flags.Help());
+    return kDone;
+  }
+  if (const Status status = CheckCommand(*words); !status.ok()) return Fail(status, kUsage);
+  if (options.hex) options.command.form = TextForm::kHex;
+  options.target.connect.client.default_timeout = options.command.deadline;
+  Result<std::unique_ptr<Target>> target = Target::Open(options.target);
+  if (!target.ok()) return Fail(target.status(), target.status() == ErrorCode::kInvalidArgument ? kUsage : kRefused);
+  const Status status =
+      RunCommand((*target)->client(), *words, options.command, [](std::string_view text) { Print(stdout, text); },
+                 [](std::string_view text) { Print(stderr, text); });
+  // Output that could not be written (a full disk, a closed pipe) is a failure, too.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return Fail(DEUT_ERROR(kIoError, "cannot write the output"), kRefused);
+  return status.ok() ? kDone : Fail(status, kRefused);
+}
+
+}  // namespace
+}  // namespace deut::cli
+
+int main(int argc, char** argv) { return deut::cli::Main(argc, argv); }
