@@ -1,0 +1,166 @@
+// TC, Bw-tree DC and client library in one process, over real files: the whole system without the network.
+#include "integration/embedded/embedded.h"
+
+#include <atomic>
+#include <charconv>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/runtime/random.h"
+#include "common/testing/temp_dir.h"
+#include "gtest/gtest.h"
+#include "tc/client/retry.h"
+
+namespace deut {
+namespace {
+
+constexpr int kAccounts = 200;
+constexpr int64_t kStart = 1000;
+
+int64_t Number(std::string_view text) {
+  int64_t number = -1;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::string Account(int64_t i) { return absl::StrCat("account", 1000 + i); }
+
+class EmbeddedTest : public ::testing::Test {
+ protected:
+  void Open() {
+    EmbeddedOptions options;
+    options.data_dir = dir_.path();
+    options.tc.log.segment_bytes = 16 << 20;
+    options.tc.log.ring_bytes = 16 << 20;
+    options.tc.log2_record_buckets = 12;
+    options.tc.records_per_range = 20;
+    options.tc.repartition_period = milliseconds(20);
+    Result<std::unique_ptr<Embedded>> opened = Embedded::Open(options);
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    store_ = *std::move(opened);
+  }
+  void OpenBank() {
+    Open();
+    Result<TableId> table = store_->client().CreateTable("bank");
+    ASSERT_TRUE(table.ok()) << table.status().ToString();
+    table_ = *table;
+    const Status loaded = RunTransaction(store_->client(), {}, [&](Transaction& t) {
+      for (int i = 0; i < kAccounts; ++i) {
+        Status put = t.Put(table_, Account(i), absl::StrCat(kStart));
+        if (!put.ok()) return put;
+      }
+      return Status::Ok();
+    });
+    ASSERT_TRUE(loaded.ok()) << loaded.ToString();
+  }
+
+  // Moves money between two accounts; now and then closes one and opens it again.
+  Status Transfer(Random& random) {
+    const int64_t from = static_cast<int64_t>(random.Below(kAccounts));
+    const int64_t to = static_cast<int64_t>(random.Below(kAccounts));
+    if (from == to) return Status::Ok();
+    RetryOptions retry;
+    retry.transaction.durability = Durability::kBuffered;
+    return RunTransaction(store_->client(), retry, [&](Transaction& t) -> Status {
+      DEUT_ASSIGN_OR_RETURN(const std::optional<std::string> a, t.Get(table_, Account(from)));
+      DEUT_ASSIGN_OR_RETURN(const std::optional<std::string> b, t.Get(table_, Account(to)));
+      const int64_t have = a ? Number(*a) : 0, has = b ? Number(*b) : 0;
+      if (have == 0) return Status::Ok();
+      const int64_t amount = random.Below(4) == 0 ? have : 1;
+      // An account of nothing is removed, so that transfers delete and insert as well.
+      DEUT_RETURN_IF_ERROR(amount == have ? t.Remove(table_, Account(from)) : t.Put(table_, Account(from), absl::StrCat(have - amount)));
+      return t.Put(table_, Account(to), absl::StrCat(has + amount));
+    });
+  }
+
+  // The sum over a scan of everything, in one transaction.
+  Result<int64_t> Sum(bool ascending, Isolation isolation) {
+    int64_t sum = 0;
+    RetryOptions retry;
+    retry.transaction.isolation = isolation;
+    retry.transaction.durability = Durability::kBuffered;
+    const Status done = RunTransaction(store_->client(), retry, [&](Transaction& t) -> Status {
+      sum = 0;
+      ScanOptions scan;
+      scan.direction = ascending ? Direction::kAscending : Direction::kDescending;
+      Scanner scanner = t.OpenScanner(table_, scan);
+      while (scanner.Next()) sum += Number(scanner.value());
+      return scanner.status();
+    });
+    if (!done.ok()) return done;
+    return sum;
+  }
+
+  testing::TempDir dir_;
+  std::unique_ptr<Embedded> store_;
+  TableId table_;
+};
+
+TEST_F(EmbeddedTest, WhatIsCommittedIsThereAfterReopening) {
+  for (int life = 0; life < 3; ++life) {
+    if (life == 0) {
+      OpenBank();
+    } else {
+      Open();
+      Result<TableId> table = store_->client().OpenTable("bank");
+      ASSERT_TRUE(table.ok()) << table.status().ToString();
+      table_ = *table;
+    }
+    const Result<int64_t> sum = Sum(true, Isolation::kSerializable);
+    ASSERT_TRUE(sum.ok()) << sum.status().ToString();
+    EXPECT_EQ(*sum, kAccounts * kStart);
+    store_.reset();
+  }
+}
+
+TEST_F(EmbeddedTest, MoneyIsNeitherMadeNorLostWhileTheDcRestartsAndRangesChange) {
+  OpenBank();
+  std::atomic<bool> stop{false};
+  std::atomic<int> transfers{0}, sums{0};
+  std::vector<std::string> failures(4);
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int w = 0; w < 4; ++w) {
+    threads.push_back(RealRuntime().StartThread("worker", [&, w] {
+      Random random(static_cast<uint64_t>(w) + 1);
+      for (int n = 0; !stop.load() && failures[static_cast<size_t>(w)].empty(); ++n) {
+        if (w < 2) {
+          const Status moved = Transfer(random);
+          if (!moved.ok()) failures[static_cast<size_t>(w)] = moved.ToString();
+          ++transfers;
+        } else {
+          const Result<int64_t> sum = Sum(n % 2 == 0, w == 2 ? Isolation::kSerializable : Isolation::kSnapshot);
+          if (!sum.ok()) {
+            failures[static_cast<size_t>(w)] = sum.status().ToString();
+          } else if (*sum != kAccounts * kStart) {
+            failures[static_cast<size_t>(w)] = absl::StrCat("a scan saw ", *sum, " in place of ", kAccounts * kStart);
+          }
+          ++sums;
+        }
+      }
+    }));
+  }
+  for (int restart = 0; restart < 5; ++restart) {
+    const int seen = transfers.load(), seen_sums = sums.load();
+    const Deadline deadline = RealRuntime().Now() + seconds(60);
+    while ((transfers.load() < seen + 300 || sums.load() < seen_sums + 10) && RealRuntime().Now() < deadline) {
+      RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(2));
+    }
+    EXPECT_GE(transfers.load(), seen + 300) << "no progress after restart " << restart;
+    EXPECT_GE(sums.load(), seen_sums + 10) << "no scans after restart " << restart;
+    const Status restarted = store_->RestartDc();
+    ASSERT_TRUE(restarted.ok()) << restarted.ToString();
+  }
+  stop.store(true);
+  threads.clear();
+  for (const std::string& failure : failures) EXPECT_EQ(failure, "");
+  ASSERT_TRUE(store_->client().DropCaches().ok());
+  const Result<int64_t> from_dc = Sum(true, Isolation::kSerializable);
+  ASSERT_TRUE(from_dc.ok()) << from_dc.status().ToString();
+  EXPECT_EQ(*from_dc, kAccounts * kStart);
+  store_.reset();
+}
+
+}  // namespace
+}  // namespace deut
