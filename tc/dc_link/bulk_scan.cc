@@ -62,7 +62,8 @@ Status BulkScan::Deliver(const ScanBatch& batch) {
   const std::string& far_end = ascending ? left.high : left.low;
   bool sound = true;
   if (batch.complete) {
-    sound = bound_ == far_end || bound_.empty() || (ascending ? !left.high.empty() && bound_ >= left.high : bound_ <= left.low);
+    sound = bound_ == far_end || bound_.empty() ||
+            (ascending ? !left.high.empty() && bound_ >= left.high : bound_ <= left.low);
   } else if (ascending) {
     sound = !batch.covered.empty() && batch.covered >= left.low && (bound_.empty() || batch.covered <= bound_);
   } else {

@@ -50,7 +50,7 @@ class BulkScan {
   Sender sender_;
   ScanSpec spec_;  // its range shrinks to what is left
   std::unique_ptr<ScanStream> stream_;
-  uint64_t session_ = 0;  // of the gate, in which stream_ was opened
+  uint64_t session_ = 0;     // of the gate, in which stream_ was opened
   std::string bound_;        // the furthest bound granted
   uint64_t left_bytes_ = 0;  // granted and not yet delivered
 };

@@ -50,7 +50,8 @@ class BulkScanTest : public ::testing::Test {
 
   void Connect() {
     stream_.reset();
-    Result<HelloAnswer> hello = dc_.Hello(HelloRequest{kProtocolVersion, sender_.tc, sender_.epoch, sender_.nonce}, kNoDeadline);
+    Result<HelloAnswer> hello =
+        dc_.Hello(HelloRequest{kProtocolVersion, sender_.tc, sender_.epoch, sender_.nonce}, kNoDeadline);
     ASSERT_TRUE(hello.ok());
     gate_.StartSession(*hello);
     Sender sender = sender_;
@@ -235,7 +236,9 @@ class LyingDc final : public DataComponent {
   Result<HelloAnswer> Hello(const HelloRequest&, Deadline) override { return HelloAnswer{}; }
   void Submit(absl::Span<DataRequest* const>) override {}
   void Abandon(DataRequest*) override {}
-  Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender&, ApplyLogListener*, Deadline) override { return Unused(); }
+  Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender&, ApplyLogListener*, Deadline) override {
+    return Unused();
+  }
   Result<std::vector<std::string>> Partition(const Sender&, TableId, uint32_t, Deadline) override { return Unused(); }
   Result<Position> Checkpoint(const Sender&, Position, Deadline) override { return Unused(); }
   Result<std::vector<TableInfo>> Tables(const Sender&, Deadline) override { return Unused(); }

@@ -29,7 +29,8 @@ class CommitFeed {
   enum class Limit { kBatchFull, kNotDurable, kHeldBack };
 
   // Tells `tracker` of every commit record it reads and `low_water_records` of every commit it hands out. All outlive it.
-  CommitFeed(RedoLog& log, const LowWaterSource& low_water, RedoStartTracker& tracker, LowWaterRecords& low_water_records)
+  CommitFeed(RedoLog& log, const LowWaterSource& low_water, RedoStartTracker& tracker,
+             LowWaterRecords& low_water_records)
       : log_(log), low_water_(low_water), tracker_(tracker), low_water_records_(low_water_records) {}
 
   // Continues behind `applied`.
@@ -66,8 +67,8 @@ class CommitFeed {
   LogRecord record_;  // a commit or low-water record, if has_record_
   bool has_record_ = false;
   LogRecord chunk_;
-  size_t lists_taken_ = 0;                        // of the commit: chunks, then its own updates
-  std::optional<UpdateList::Iterator> here_;      // in the list taken last
+  size_t lists_taken_ = 0;                    // of the commit: chunks, then its own updates
+  std::optional<UpdateList::Iterator> here_;  // in the list taken last
   std::optional<UpdateList::Iterator> here_end_;
   uint64_t updates_ = 0;
 };

@@ -10,7 +10,11 @@
 namespace deut::tc {
 
 DcGate::DcGate(Runtime& runtime, ChangeWord& changes, std::string dc_name, std::function<void(const Status&)> on_fatal)
-    : changes_(changes), pass_changes_(runtime), dc_name_(std::move(dc_name)), on_fatal_(std::move(on_fatal)), mutex_(runtime) {}
+    : changes_(changes),
+      pass_changes_(runtime),
+      dc_name_(std::move(dc_name)),
+      on_fatal_(std::move(on_fatal)),
+      mutex_(runtime) {}
 
 Status DcGate::WaitOpen(Deadline deadline, Pass* pass) {
   for (;;) {
@@ -216,11 +220,14 @@ std::string DcGate::NameLocked() const {
 
 std::string DcGate::DescribeLocked() const {
   if (live_session_.load(std::memory_order_seq_cst) == 0) {
-    return absl::StrCat(NameLocked(), " is not connected", last_error_.ok() ? "" : ": ", last_error_.ok() ? "" : last_error_.ToString());
+    return absl::StrCat(NameLocked(), " is not connected", last_error_.ok() ? "" : ": ",
+                        last_error_.ok() ? "" : last_error_.ToString());
   }
   if (pass().open()) return absl::StrCat(NameLocked(), " is open to reads");
-  if (!start_target_known_) return absl::StrCat(NameLocked(), " is catching up with the recovered log: applied ", ToString(applied()));
-  return absl::StrCat(NameLocked(), " has applied ", ToString(applied()), " of ", ToString(required_), " that it must hold");
+  if (!start_target_known_)
+    return absl::StrCat(NameLocked(), " is catching up with the recovered log: applied ", ToString(applied()));
+  return absl::StrCat(NameLocked(), " has applied ", ToString(applied()), " of ", ToString(required_),
+                      " that it must hold");
 }
 
 Status DcGate::UnavailableLocked(const std::string& for_what) const {

@@ -98,34 +98,39 @@ bool DcLink::Impl::Answered(const DataRequest& request, DcGate::Pass pass) {
   return !request.status.ok() && request.answered_by.value == 0;
 }
 
-Status DcLink::Impl::Collect(absl::Span<DataRequest* const> requests, DcGate::Pass pass, Deadline deadline, bool* repeat) {
+Status DcLink::Impl::Collect(absl::Span<DataRequest* const> requests, DcGate::Pass pass, Deadline deadline,
+                             bool* repeat) {
   size_t unanswered = 0;
   for (DataRequest* request : requests) {
     if (request->done.Wait(runtime_, deadline)) [[likely]] {
-      if (Answered(*request, pass)) [[likely]] continue;
+      if (Answered(*request, pass)) [[likely]]
+        continue;
       *repeat = true;
-      const Status why =
-          request->status.ok() ? DEUT_ERROR(kWrongIncarnation, "an answer came from incarnation ", request->answered_by.value,
-                                            " to a request meant for ", pass.incarnation.value)
-                               : request->status;
+      const Status why = request->status.ok() ? DEUT_ERROR(kWrongIncarnation, "an answer came from incarnation ",
+                                                           request->answered_by.value, " to a request meant for ",
+                                                           pass.incarnation.value)
+                                              : request->status;
       gate_.Interrupts(why, pass.session);
       continue;
     }
     dc_.Abandon(request);
     ++unanswered;
   }
-  if (unanswered == 0) [[likely]] return Status::Ok();
-  return DEUT_ERROR(kUnavailable, options_.dc_name, " (incarnation ", pass.incarnation.value, ") has not answered ", unanswered,
-                    " of ", requests.size(), " reads in time");
+  if (unanswered == 0) [[likely]]
+    return Status::Ok();
+  return DEUT_ERROR(kUnavailable, options_.dc_name, " (incarnation ", pass.incarnation.value, ") has not answered ",
+                    unanswered, " of ", requests.size(), " reads in time");
 }
 
 Status DcLink::Impl::Read(absl::Span<DataRequest* const> requests, Deadline deadline) {
   DcGate::Pass pass = gate_.pass();
-  if (!pass.open()) [[unlikely]] DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
+  if (!pass.open()) [[unlikely]]
+    DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
   Submit(requests, pass);
   bool repeat = false;
   DEUT_RETURN_IF_ERROR(Collect(requests, pass, deadline, &repeat));
-  if (!repeat) [[likely]] return Status::Ok();
+  if (!repeat) [[likely]]
+    return Status::Ok();
   return Repeat(requests, pass, deadline);
 }
 
@@ -187,8 +192,8 @@ DcLinkStatus DcLink::Impl::status() const {
   return status;
 }
 
-DcLink::DcLink(Runtime& runtime, DataComponent& dc, RedoLog& log, const RecoveredLog& recovered, LowWaterSource& low_water,
-               const ActiveFloorSource& active_floor, DcLinkOptions options)
+DcLink::DcLink(Runtime& runtime, DataComponent& dc, RedoLog& log, const RecoveredLog& recovered,
+               LowWaterSource& low_water, const ActiveFloorSource& active_floor, DcLinkOptions options)
     : impl_(std::make_unique<Impl>(runtime, dc, log, recovered, low_water, active_floor, std::move(options))) {}
 
 DcLink::~DcLink() { Stop(); }
@@ -197,7 +202,9 @@ void DcLink::Start() { impl_->thread_.Start(); }
 void DcLink::Stop() { impl_->Stop(); }
 Status DcLink::WaitCaughtUp(Deadline deadline) { return impl_->gate_.WaitCaughtUp(deadline); }
 
-Status DcLink::Read(absl::Span<DataRequest* const> requests, Deadline deadline) { return impl_->Read(requests, deadline); }
+Status DcLink::Read(absl::Span<DataRequest* const> requests, Deadline deadline) {
+  return impl_->Read(requests, deadline);
+}
 
 Result<std::unique_ptr<BulkScan>> DcLink::OpenScan(const ScanSpec& spec, Deadline deadline) {
   auto scan = std::make_unique<BulkScan>(impl_->dc_, impl_->gate_, impl_->sender_, spec);
@@ -206,7 +213,9 @@ Result<std::unique_ptr<BulkScan>> DcLink::OpenScan(const ScanSpec& spec, Deadlin
 }
 
 Position DcLink::applied() const { return impl_->gate_.applied(); }
-Status DcLink::WaitApplied(Position position, Deadline deadline) { return impl_->gate_.WaitApplied(position, deadline); }
+Status DcLink::WaitApplied(Position position, Deadline deadline) {
+  return impl_->gate_.WaitApplied(position, deadline);
+}
 Position DcLink::stable() const { return impl_->gate_.stable(); }
 bool DcLink::HasSpace(uint64_t bytes) const { return impl_->HasSpace(bytes); }
 
@@ -215,11 +224,13 @@ Result<std::vector<TableInfo>> DcLink::Tables(Deadline deadline) {
 }
 
 Result<std::vector<std::string>> DcLink::Partition(TableId table, uint32_t n, Deadline deadline) {
-  return impl_->BehindGate(deadline, [&](const Sender& sender) { return impl_->dc_.Partition(sender, table, n, deadline); });
+  return impl_->BehindGate(deadline,
+                           [&](const Sender& sender) { return impl_->dc_.Partition(sender, table, n, deadline); });
 }
 
 Result<Position> DcLink::Checkpoint(Position up_to, Deadline deadline) {
-  return impl_->BehindGate(deadline, [&](const Sender& sender) { return impl_->dc_.Checkpoint(sender, up_to, deadline); });
+  return impl_->BehindGate(deadline,
+                           [&](const Sender& sender) { return impl_->dc_.Checkpoint(sender, up_to, deadline); });
 }
 
 Result<std::vector<Counter>> DcLink::DcCounters(Deadline deadline) { return impl_->dc_.Counters(deadline); }

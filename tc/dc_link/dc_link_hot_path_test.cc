@@ -47,20 +47,26 @@ class QuickReads final : public DataComponent {
     }
   }
   void Abandon(DataRequest* request) override { dc_.Abandon(request); }
-  Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override { return dc_.Hello(request, deadline); }
+  Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override {
+    return dc_.Hello(request, deadline);
+  }
   Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) override {
     return dc_.OpenScan(sender, spec, deadline);
   }
-  Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener, Deadline deadline) override {
+  Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
+                                                       Deadline deadline) override {
     return dc_.OpenApplyLog(sender, listener, deadline);
   }
-  Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n, Deadline deadline) override {
+  Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n,
+                                             Deadline deadline) override {
     return dc_.Partition(sender, table, n, deadline);
   }
   Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) override {
     return dc_.Checkpoint(sender, up_to, deadline);
   }
-  Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override { return dc_.Tables(sender, deadline); }
+  Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override {
+    return dc_.Tables(sender, deadline);
+  }
   Result<std::vector<Counter>> Counters(Deadline deadline) override { return dc_.Counters(deadline); }
 
  private:

@@ -18,7 +18,7 @@ struct DcLinkOptions {
   // Shipping. A batch is cut at the first entry that reaches batch_bytes; at most window_bytes are sent and not yet applied. Smaller
   // batches leave at once when the last one left at least `linger` ago, else when it has passed.
   uint64_t batch_bytes = 256 << 10;
-  uint64_t window_bytes = 8 << 20;
+  uint64_t window_bytes = 1 << 20;
   Duration linger = milliseconds(1);
   // S1: while a commit waits for low-water, rounds are asked for at this pace, ever slower up to the second figure.
   Duration round_min = milliseconds(1);
@@ -35,8 +35,8 @@ struct DcLinkOptions {
   Duration reconnect_max = seconds(1);
   // How long one Hello or one opening of the log stream may take before it is tried again.
   Duration connect_timeout = seconds(5);
-  // A DC that has acknowledged nothing for this long, with batches in flight, is taken for unreachable: Hello again, resend.
-  Duration stall_timeout = seconds(30);
+  // A DC that has acknowledged or taken nothing for this long, with batches in flight, is taken for unreachable: Hello again, resend.
+  Duration stall_timeout = seconds(10);
 
   // Called once, on any thread, when this link can never serve again; it must not call back into the link, nor block on it.
   //   FENCED                      another TC has taken over: this one is a zombie and must refuse its clients (X5)

@@ -203,7 +203,8 @@ class RedoStartTest : public DcLinkRestartTest {
   // About `bytes` of log, applied.
   void Fill(size_t bytes) {
     Position last;
-    for (size_t done = 0; done < bytes; done += 4096) last = h_.Commit({{absl::StrCat("fill", done % 65536), std::string(4000, 'v')}});
+    for (size_t done = 0; done < bytes; done += 4096)
+      last = h_.Commit({{absl::StrCat("fill", done % 65536), std::string(4000, 'v')}});
     ASSERT_TRUE(h_.WaitApplied(last));
   }
 };

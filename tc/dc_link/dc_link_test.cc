@@ -175,7 +175,8 @@ TEST_F(DcLinkTest, X1OneLowWaterRecordFollowsTheLastCommit) {
     const uint64_t last = h_.transactions.next().value - 1;
     ASSERT_TRUE(Eventually([&] { return Covered(last); }));
     const size_t count = SeenLowWaters();
-    EXPECT_FALSE(Within(milliseconds(40), [&] { return SeenLowWaters() != count; })) << "a quiet system appends nothing";
+    EXPECT_FALSE(Within(milliseconds(40), [&] { return SeenLowWaters() != count; }))
+        << "a quiet system appends nothing";
   }
 }
 
@@ -396,7 +397,8 @@ TEST_F(DcLinkTest, TablesPartitionsAndCountersComeFromTheCurrentLife) {
   EXPECT_EQ(*cuts, std::vector<std::string>({"k125", "k150", "k175"}));
   EXPECT_TRUE(h_.link->DcCounters(LinkHarness::Soon()).ok());
   h_.dc.Kill();
-  EXPECT_EQ(h_.link->Partition(kTable, 4, LinkHarness::After(milliseconds(20))).status().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(h_.link->Partition(kTable, 4, LinkHarness::After(milliseconds(20))).status().code(),
+            ErrorCode::kUnavailable);
 }
 
 TEST_F(DcLinkTest, AScanSurvivesARestart) {
@@ -427,7 +429,8 @@ TEST_F(DcLinkTest, X7PutsAreRefusedWhenTheDcCouldNotHoldThem) {
   h_.dc.set_free_bytes(2 << 20);
   Begin();
   EXPECT_TRUE(h_.link->HasSpace(100));
-  EXPECT_TRUE(Eventually([&] { return h_.link->HasSpace((1 << 20) - 4096); })) << "once the log's own records are applied";
+  EXPECT_TRUE(Eventually([&] { return h_.link->HasSpace((1 << 20) - 4096); }))
+      << "once the log's own records are applied";
   EXPECT_FALSE(h_.link->HasSpace((1 << 20) + 1));
   // What is not applied yet will take space, too.
   h_.dc.HoldApply(true);

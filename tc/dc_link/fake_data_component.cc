@@ -86,8 +86,8 @@ class FakeDataComponent::Scan final : public ScanStream {
       if (!whole) granted.low = bound_;
     }
     const uint64_t limit = std::min<uint64_t>(spec_.batch_bytes, bytes_);
-    dc_.ScanInto(dc_.memory_, spec_.table, granted.low, granted.high, spec_.direction, 0, limit, &batch->records, &batch->complete,
-                 &batch->covered);
+    dc_.ScanInto(dc_.memory_, spec_.table, granted.low, granted.high, spec_.direction, 0, limit, &batch->records,
+                 &batch->complete, &batch->covered);
     if (batch->complete && !whole) {
       batch->complete = false;
       batch->covered = bound_;
@@ -104,7 +104,8 @@ class FakeDataComponent::Scan final : public ScanStream {
   uint64_t bytes_ = 0;
 };
 
-FakeDataComponent::FakeDataComponent(Runtime& runtime, DcId id) : runtime_(runtime), id_(id), changes_(runtime), mutex_(runtime) {
+FakeDataComponent::FakeDataComponent(Runtime& runtime, DcId id)
+    : runtime_(runtime), id_(id), changes_(runtime), mutex_(runtime) {
   thread_ = runtime_.StartThread("fake-dc", [this] { Work(); });
 }
 
@@ -326,8 +327,8 @@ void FakeDataComponent::AnswerLocked(DataRequest* request) {
   if (request->status.ok() && answer_as_.value != 0) {
     request->answered_by = answer_as_;
   } else if (request->status.ok() && request->kind == DataRequest::Kind::kScan) {
-    ScanInto(memory_, request->table, request->low, request->high, request->direction, request->limit_records, request->limit_bytes,
-             &request->answer, &request->complete, &request->covered);
+    ScanInto(memory_, request->table, request->low, request->high, request->direction, request->limit_records,
+             request->limit_bytes, &request->answer, &request->complete, &request->covered);
   } else if (request->status.ok()) {
     const auto found = memory_.records.find(Key(request->table.value, request->key));
     if (found != memory_.records.end() && !found->second.tombstone) {
@@ -342,18 +343,20 @@ void FakeDataComponent::Abandon(DataRequest* request) {
   std::erase(held_reads_, request);
 }
 
-void FakeDataComponent::ScanInto(const Image& image, TableId table, std::string_view low, std::string_view high, Direction direction,
-                                 uint64_t limit_records, uint64_t limit_bytes, RecordBatch* records, bool* complete,
-                                 std::string* covered) {
+void FakeDataComponent::ScanInto(const Image& image, TableId table, std::string_view low, std::string_view high,
+                                 Direction direction, uint64_t limit_records, uint64_t limit_bytes,
+                                 RecordBatch* records, bool* complete, std::string* covered) {
   const bool ascending = direction == Direction::kAscending;
   auto begin = image.records.lower_bound(Key(table.value, low));
-  auto end = high.empty() ? image.records.lower_bound(Key(table.value + 1, "")) : image.records.lower_bound(Key(table.value, high));
+  auto end = high.empty() ? image.records.lower_bound(Key(table.value + 1, ""))
+                          : image.records.lower_bound(Key(table.value, high));
   *complete = false;
   while (begin != end) {
     const auto at = ascending ? begin : std::prev(end);
     const Record& record = at->second;
     if (!record.tombstone) {
-      const bool full = (limit_records != 0 && records->size() >= limit_records) || records->bytes().size() >= limit_bytes;
+      const bool full =
+          (limit_records != 0 && records->size() >= limit_records) || records->bytes().size() >= limit_bytes;
       if (full && !records->empty()) return;
       records->Append(at->first.second, record.value, record.version.value_or(image.flat));
     }
@@ -375,7 +378,8 @@ Result<std::unique_ptr<ScanStream>> FakeDataComponent::OpenScan(const Sender& se
   return std::unique_ptr<ScanStream>(new Scan(*this, sender.incarnation, spec));
 }
 
-Result<std::unique_ptr<ApplyLogStream>> FakeDataComponent::OpenApplyLog(const Sender& sender, ApplyLogListener* listener, Deadline) {
+Result<std::unique_ptr<ApplyLogStream>> FakeDataComponent::OpenApplyLog(const Sender& sender,
+                                                                        ApplyLogListener* listener, Deadline) {
   MutexLock lock(mutex_);
   ++counts_.streams;
   DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
@@ -466,7 +470,8 @@ void FakeDataComponent::Work() {
   }
 }
 
-Result<std::vector<std::string>> FakeDataComponent::Partition(const Sender& sender, TableId table, uint32_t n, Deadline) {
+Result<std::vector<std::string>> FakeDataComponent::Partition(const Sender& sender, TableId table, uint32_t n,
+                                                              Deadline) {
   MutexLock lock(mutex_);
   DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
   std::vector<std::string> keys;

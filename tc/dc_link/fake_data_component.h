@@ -51,19 +51,19 @@ class FakeDataComponent final : public DataComponent {
     Kill();
     Start();
   }
-  void MakeStable();                    // everything applied survives from now on; the next acknowledgement says so
-  void LoseStable(Position left);       // a disk that lied: only this much is stable (takes effect at the next life)
-  void HoldApply(bool hold);            // batches queue up unapplied
-  void HoldAcks(bool hold);             // batches are applied; acknowledgements queue up, also across lives
-  void DeliverHeldAcks();               // late: to whatever stream is open now
+  void MakeStable();               // everything applied survives from now on; the next acknowledgement says so
+  void LoseStable(Position left);  // a disk that lied: only this much is stable (takes effect at the next life)
+  void HoldApply(bool hold);       // batches queue up unapplied
+  void HoldAcks(bool hold);        // batches are applied; acknowledgements queue up, also across lives
+  void DeliverHeldAcks();          // late: to whatever stream is open now
   void LoseAcks(bool lose);
   void DuplicateAcks(bool duplicate);
-  void HoldReads(bool hold);            // requests wait; letting go answers them
+  void HoldReads(bool hold);                // requests wait; letting go answers them
   void AnswerReadsAs(DcIncarnation other);  // claims that another life answered, with no record; 0 = honest again
   void BreakStream(const Status& status);   // the network closes the log stream; the life goes on
   void SendFalseAck(const ApplyAck& ack);
   void set_free_bytes(uint64_t bytes);
-  void set_extra_applied(Position applied);  // Hello claims this
+  void set_extra_applied(Position applied);                         // Hello claims this
   void OnEntry(std::function<void(const LogEntryView&)> observer);  // called on the fake's thread
   void OnSend(std::function<void(const LogBatch&)> observer);       // called on the sender's thread, inside Send
 
@@ -83,7 +83,8 @@ class FakeDataComponent final : public DataComponent {
   Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) override;
   Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
                                                        Deadline deadline) override;
-  Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n, Deadline deadline) override;
+  Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n,
+                                             Deadline deadline) override;
   Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) override;
   Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override;
   Result<std::vector<Counter>> Counters(Deadline deadline) override;
@@ -107,7 +108,8 @@ class FakeDataComponent final : public DataComponent {
   Status CheckSenderLocked(const Sender& sender) DEUT_REQUIRES(mutex_);
   void AnswerLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
   void ScanInto(const Image& image, TableId table, std::string_view low, std::string_view high, Direction direction,
-                uint64_t limit_records, uint64_t limit_bytes, RecordBatch* records, bool* complete, std::string* covered);
+                uint64_t limit_records, uint64_t limit_bytes, RecordBatch* records, bool* complete,
+                std::string* covered);
   void ApplyLocked(const LogBatch& batch) DEUT_REQUIRES(mutex_);
   void ApplyEntryLocked(const LogEntryView& entry) DEUT_REQUIRES(mutex_);
   void AckLocked() DEUT_REQUIRES(mutex_);

@@ -48,7 +48,8 @@ void LinkHarness::CrashTc() {
   StopTc();
 }
 
-Position LinkHarness::Commit(const std::vector<std::pair<std::string, std::string>>& puts, std::optional<Timestamp> timestamp) {
+Position LinkHarness::Commit(const std::vector<std::pair<std::string, std::string>>& puts,
+                             std::optional<Timestamp> timestamp) {
   if (!timestamp) timestamp = transactions.Draw();
   std::vector<Update> updates;
   for (const auto& [key, value] : puts) {

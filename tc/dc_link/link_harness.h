@@ -32,12 +32,13 @@ class LinkHarness {
 
   // The TC's life. StartTc opens the log and starts the link; it does not wait for the DC.
   void StartTc();
-  void StopTc();  // clean
+  void StopTc();   // clean
   void CrashTc();  // the disk forgets what is not durable
   Status WaitCaughtUp() { return link->WaitCaughtUp(Soon()); }
 
   // A transaction of one timestamp, drawn here unless given, that puts key = value for each pair. Answers its end.
-  Position Commit(const std::vector<std::pair<std::string, std::string>>& puts, std::optional<Timestamp> timestamp = std::nullopt);
+  Position Commit(const std::vector<std::pair<std::string, std::string>>& puts,
+                  std::optional<Timestamp> timestamp = std::nullopt);
   // The same, applied.
   void CommitAndApply(const std::vector<std::pair<std::string, std::string>>& puts);
   bool WaitApplied(Position position) { return link->WaitApplied(position, Soon()).ok(); }

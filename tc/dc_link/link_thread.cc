@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "common/observe/log.h"
+#include "tc/dc_link/position_text.h"
 
 namespace deut::tc {
 namespace {
@@ -49,12 +50,15 @@ void LinkThread::Join() { thread_.reset(); }
 
 void LinkThread::Main() {
   Duration pause = options_.reconnect_min;
+  bool told = false;  // people know that it is away
   while (!gate_.finished()) {
     const MonotonicTime begin = runtime_.Now();
     bool established = false;
     const Status status = Session(&established);
-    if (gate_.finished()) return;
+    if (gate_.finished()) return;  // why is told by whoever finished it
     gate_.NoteError(status);
+    if (established || !told) LogWarning("no connection to ", options_.dc_name, ", trying again: ", status.ToString());
+    told = true;
     if (established && runtime_.Now() - begin >= options_.reconnect_max) pause = options_.reconnect_min;
     Pause(pause);
     pause = std::min(pause * 2, options_.reconnect_max);
@@ -79,7 +83,8 @@ Result<HelloAnswer> LinkThread::SayHello() {
   hellos_.fetch_add(1, std::memory_order_relaxed);
   Result<HelloAnswer> answer = dc_.Hello(request, runtime_.Now() + options_.connect_timeout);
   if (!answer.ok()) {
-    if (answer.status() == ErrorCode::kFenced || answer.status() == ErrorCode::kVersionMismatch) gate_.Fail(answer.status());
+    if (answer.status() == ErrorCode::kFenced || answer.status() == ErrorCode::kVersionMismatch)
+      gate_.Fail(answer.status());
     return answer;
   }
   expected_.limit = met_ ? gate_.ever_sent() : recovered_limit_;
@@ -109,9 +114,12 @@ Status LinkThread::Session(bool* established) {
   *established = true;
   met_ = true;
   const uint64_t session = gate_.StartSession(hello);
+  LogInfo("connected to ", options_.dc_name, " (id ", hello.dc.value, ", incarnation ", hello.incarnation.value,
+          "), applied ", ToString(hello.applied), ", stable ", ToString(hello.stable));
   SessionListener listener(gate_, session);
   const Sender sender{log_.tc(), log_.epoch(), log_.nonce(), hello.incarnation};
-  Result<std::unique_ptr<ApplyLogStream>> stream = dc_.OpenApplyLog(sender, &listener, runtime_.Now() + options_.connect_timeout);
+  Result<std::unique_ptr<ApplyLogStream>> stream =
+      dc_.OpenApplyLog(sender, &listener, runtime_.Now() + options_.connect_timeout);
   Status status = stream.status();
   if (stream.ok()) {
     status = shipper_.Run(**stream, session, hello.dc, hello.applied);

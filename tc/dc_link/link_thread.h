@@ -25,9 +25,9 @@ namespace deut::tc {
 
 class LinkThread {
  public:
-  LinkThread(Runtime& runtime, DataComponent& dc, RedoLog& log, const RecoveredLog& recovered, LowWaterSource& low_water,
-             const ActiveFloorSource& active_floor, DcGate& gate, std::shared_ptr<ChangeWord> changes,
-             const DcLinkOptions& options);
+  LinkThread(Runtime& runtime, DataComponent& dc, RedoLog& log, const RecoveredLog& recovered,
+             LowWaterSource& low_water, const ActiveFloorSource& active_floor, DcGate& gate,
+             std::shared_ptr<ChangeWord> changes, const DcLinkOptions& options);
 
   void Start();
   // REQUIRES: the gate is finished (its Stop was called).

@@ -9,10 +9,11 @@
 namespace deut::tc {
 
 Status CheckPeer(const HelloAnswer& hello, const PeerExpectation& expected, const std::string& dc_name) {
-  const std::string name = absl::StrCat(dc_name, " (id ", hello.dc.value, ", incarnation ", hello.incarnation.value, ")");
+  const std::string name =
+      absl::StrCat(dc_name, " (id ", hello.dc.value, ", incarnation ", hello.incarnation.value, ")");
   if (hello.dc.value == 0 || hello.incarnation.value == 0 || hello.stable > hello.applied) {
-    return DEUT_ERROR(kCorruption, name, " gives no identity, no incarnation, or a stable position ", ToString(hello.stable),
-                      " beyond the applied one ", ToString(hello.applied));
+    return DEUT_ERROR(kCorruption, name, " gives no identity, no incarnation, or a stable position ",
+                      ToString(hello.stable), " beyond the applied one ", ToString(hello.applied));
   }
   const bool known = std::ranges::find(expected.known_dcs, hello.dc) != expected.known_dcs.end();
   if (!known && !DEUT_OMITTED("X4.refuse_unknown")) {
@@ -31,8 +32,8 @@ Status CheckPeer(const HelloAnswer& hello, const PeerExpectation& expected, cons
   }
   for (const DcPosition& logged : expected.redo_start.stable) {
     if (logged.dc != hello.dc || hello.stable >= logged.stable || DEUT_OMITTED("S2.refuse_lost_stable")) continue;
-    return DEUT_ERROR(kCorruption, name, " has ", ToString(hello.stable), " stable but had reported ", ToString(logged.stable),
-                      " when redo start ", expected.redo_start.lsn.value,
+    return DEUT_ERROR(kCorruption, name, " has ", ToString(hello.stable), " stable but had reported ",
+                      ToString(logged.stable), " when redo start ", expected.redo_start.lsn.value,
                       " was logged: what lies between is lost; refusing to serve, nothing was deleted");
   }
   return Status::Ok();

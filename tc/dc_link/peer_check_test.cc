@@ -26,7 +26,9 @@ PeerExpectation Knows(uint64_t dc, Position limit) {
   return expected;
 }
 
-Status Check(const HelloAnswer& answer, const PeerExpectation& expected) { return CheckPeer(answer, expected, "dc at 10.0.0.7:7002"); }
+Status Check(const HelloAnswer& answer, const PeerExpectation& expected) {
+  return CheckPeer(answer, expected, "dc at 10.0.0.7:7002");
+}
 
 TEST(PeerCheckTest, AcceptsAKnownDcWithinTheLog) {
   EXPECT_TRUE(Check(Answer(3, EndOf(900), EndOf(500)), Knows(3, EndOf(999))).ok());

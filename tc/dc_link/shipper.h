@@ -40,8 +40,9 @@ class Shipper {
   };
 
   // `recovered_end`: what lies before it must be applied before the gate opens for the first time (X4).
-  Shipper(Runtime& runtime, RedoLog& log, Lsn recovered_end, LowWaterSource& low_water, const ActiveFloorSource& active_floor,
-          DcGate& gate, std::shared_ptr<ChangeWord> changes, const DcLinkOptions& options);
+  Shipper(Runtime& runtime, RedoLog& log, Lsn recovered_end, LowWaterSource& low_water,
+          const ActiveFloorSource& active_floor, DcGate& gate, std::shared_ptr<ChangeWord> changes,
+          const DcLinkOptions& options);
 
   // Ships everything behind `applied` until the session is lost or the link is finished; says why it ended.
   Status Run(ApplyLogStream& stream, uint64_t session, DcId dc, Position applied);
