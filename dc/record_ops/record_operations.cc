@@ -12,12 +12,14 @@ Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no ta
 
 }  // namespace
 
-Result<std::unique_ptr<RecordOperations>> RecordOperations::Create(Runtime& runtime, const RecordOperationsOptions& options) {
+Result<std::unique_ptr<RecordOperations>> RecordOperations::Create(Runtime& runtime,
+                                                                   const RecordOperationsOptions& options) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<MappingTable> pages, MappingTable::Create(options.max_pages));
   return std::unique_ptr<RecordOperations>(new RecordOperations(runtime, options, std::move(pages)));
 }
 
-RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptions& options, std::unique_ptr<MappingTable> pages)
+RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptions& options,
+                                   std::unique_ptr<MappingTable> pages)
     : pages_(std::move(pages)),
       tables_(runtime, BwTreeEnvironment{*pages_, domain_, consolidation_timestamp_}, options.tree) {}
 
@@ -91,12 +93,14 @@ Status RecordOperations::Read(TableId table, std::string_view key, RecordBatch* 
   return Status::Ok();
 }
 
-Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
-                              RecordBatch* answer) {
+Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
+                              uint64_t max_pages, RecordBatch* answer) {
   const size_t before = answer->size();
   scans_.Add(1);
   for (uint64_t page = 0; page < max_pages && !cursor->complete; ++page) {
-    if (budget->spent || (!answer->empty() && (answer->size() >= budget->records || answer->bytes().size() >= budget->bytes))) break;
+    if (budget->spent ||
+        (!answer->empty() && (answer->size() >= budget->records || answer->bytes().size() >= budget->bytes)))
+      break;
     const ReclamationDomain::Guard guard(domain_);
     const TableRegistry::Found found = tables_.Find(table);
     if (found.table == nullptr) return NoSuchTable(table);
@@ -168,7 +172,9 @@ void RecordOperations::AppendCounters(std::vector<Counter>* counters) {
     }
   }
   const uint64_t pending = domain_.pending_bytes();
-  const auto add = [counters](std::string name, uint64_t value) { counters->push_back(Counter{std::move(name), value}); };
+  const auto add = [counters](std::string name, uint64_t value) {
+    counters->push_back(Counter{std::move(name), value});
+  };
   add("reads", reads_.value());
   add("scans", scans_.value());
   add("records_returned", records_returned_.value());

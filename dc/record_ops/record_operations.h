@@ -55,7 +55,8 @@ class RecordOperations {
 
   // Appends records of the cursor's stretch to `answer`, until the stretch or the budget is used up or `max_pages` pages were
   // looked at, and moves the cursor behind them. No guard is held between pages. NOT_FOUND: no such table (any more).
-  Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages, RecordBatch* answer);
+  Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
+              RecordBatch* answer);
 
   // NOT_FOUND: no such table.
   Result<std::vector<std::string>> Partition(TableId table, uint32_t n);

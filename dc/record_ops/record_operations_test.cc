@@ -75,7 +75,8 @@ std::string ValueOf(RecordOperations& operations, std::string_view key) {
   return batch.empty() ? "absent" : std::string(RecordBatch::Iterator(batch).record().value);
 }
 
-std::vector<std::string> KeysOf(RecordOperations& operations, TableId table, Direction direction, ScanCursor cursor, ScanBudget budget) {
+std::vector<std::string> KeysOf(RecordOperations& operations, TableId table, Direction direction, ScanCursor cursor,
+                                ScanBudget budget) {
   RecordBatch batch;
   EXPECT_TRUE(operations.Scan(table, direction, &cursor, &budget, UINT64_MAX, &batch).ok());
   std::vector<std::string> keys;

@@ -9,7 +9,8 @@ namespace deut::dc {
 namespace {
 
 auto LowerBound(const std::vector<Table*>& live, TableId id) {
-  return std::lower_bound(live.begin(), live.end(), id, [](const Table* table, TableId wanted) { return table->id < wanted; });
+  return std::lower_bound(live.begin(), live.end(), id,
+                          [](const Table* table, TableId wanted) { return table->id < wanted; });
 }
 
 auto LowerBound(const std::vector<TableRegistry::Dropped>& dropped, TableId id) {
@@ -43,12 +44,14 @@ Result<bool> TableRegistry::Create(TableId id, std::string_view name) {
   if (found.state == State::kDropped) return false;
   if (found.state == State::kLive) {
     if (found.table->name == name) return false;
-    return DEUT_ERROR(kCorruption, "table ", id.value, " is \"", found.table->name, "\", it cannot be created as \"", name, "\"");
+    return DEUT_ERROR(kCorruption, "table ", id.value, " is \"", found.table->name, "\", it cannot be created as \"",
+                      name, "\"");
   }
   const Snapshot& old = snapshot();
   for (const Table* table : old.live) {
     if (table->name != name) continue;
-    return DEUT_ERROR(kCorruption, "table \"", name, "\" is table ", table->id.value, ", it cannot be created as ", id.value);
+    return DEUT_ERROR(kCorruption, "table \"", name, "\" is table ", table->id.value, ", it cannot be created as ",
+                      id.value);
   }
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BwTree> tree, BwTree::Create(environment_, options_));
   auto next = std::make_unique<Snapshot>(old);
@@ -62,7 +65,8 @@ Result<bool> TableRegistry::Drop(TableId id) {
   const ReclamationDomain::Guard guard(environment_.domain);
   const Found found = Find(id);
   if (found.state == State::kDropped) return false;
-  if (found.state == State::kUnknown) return DEUT_ERROR(kCorruption, "table ", id.value, " is dropped but was never created");
+  if (found.state == State::kUnknown)
+    return DEUT_ERROR(kCorruption, "table ", id.value, " is dropped but was never created");
   auto next = std::make_unique<Snapshot>(snapshot());
   next->live.erase(LowerBound(next->live, id));
   next->dropped.insert(LowerBound(next->dropped, id), Dropped{id, found.table->name});

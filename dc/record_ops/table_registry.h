@@ -63,7 +63,6 @@ class TableRegistry {
   const Snapshot& snapshot() const { return *snapshot_.load(std::memory_order_acquire); }
 
  private:
-
   void Publish(std::unique_ptr<const Snapshot> next);
 
   const BwTreeEnvironment environment_;

@@ -1,0 +1,69 @@
+#include "dc/server/apply_stream.h"
+
+#include <utility>
+
+#include "common/testing/test_points.h"
+
+namespace deut::dc {
+
+ApplyStream::ApplyStream(const ApplyEnvironment& environment, const Sender& sender, ApplyLogListener* listener)
+    : environment_(environment),
+      sender_(sender),
+      listener_(listener),
+      gate_(environment.runtime),
+      mutex_(environment.runtime) {
+  gate_.Open();
+}
+
+Status ApplyStream::Send(const LogBatch& batch) {
+  Status status;
+  {
+    const CallGate::Call call(gate_);
+    if (!call.entered()) {
+      const MutexLock lock(mutex_);
+      return closed_ ? reason_ : DEUT_ERROR(kCancelled, "the log stream is being closed");
+    }
+    status = Apply(batch);
+  }
+  if (!status.ok()) Close(status);
+  return status;
+}
+
+Status ApplyStream::Apply(const LogBatch& batch) {
+  const Fencing::Admission admission(environment_.fencing, sender_);
+  DEUT_RETURN_IF_ERROR(admission.status());
+  DEUT_RETURN_IF_ERROR(batch.Validate());
+  const Position applied = environment_.applied.load();
+  if (batch.from > applied && !DEUT_OMITTED("X5.no_gap")) {
+    return DEUT_ERROR(kPositionGap, "the batch starts at (", batch.from.commit.value, ", ", batch.from.sequence,
+                      "), applied is (", applied.commit.value, ", ", applied.sequence, ")");
+  }
+  DEUT_POINT("dc.apply.before_batch");
+  DEUT_RETURN_IF_ERROR(environment_.operations.ApplyBatch(batch, applied));
+  environment_.applied.Advance(batch.to);
+  ApplyAck ack;
+  ack.incarnation = environment_.fencing.incarnation();
+  ack.applied = environment_.applied.load();
+  ack.free_bytes = environment_.free_bytes();
+  listener_->OnAck(ack);
+  return Status::Ok();
+}
+
+void ApplyStream::Close(const Status& reason) {
+  const MutexLock lock(mutex_);
+  if (closed_) return;
+  gate_.Close();
+  closed_ = true;
+  reason_ = reason;
+  listener_->OnClosed(reason);
+}
+
+ApplyStreamHandle::ApplyStreamHandle(std::shared_ptr<ApplyStream> stream) : stream_(std::move(stream)) {}
+
+ApplyStreamHandle::~ApplyStreamHandle() {
+  stream_->Close(DEUT_ERROR(kCancelled, "the log stream was closed by its owner"));
+}
+
+Status ApplyStreamHandle::Send(const LogBatch& batch, Deadline /*deadline*/) { return stream_->Send(batch); }
+
+}  // namespace deut::dc

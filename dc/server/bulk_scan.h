@@ -1,0 +1,47 @@
+// BulkScan: one scan stream on the DC's side (rule S4). It reads the tree on the thread that asks for the next batch, and only inside what
+// was granted: keys up to the granted bound, bytes up to the granted sum (a batch may exceed it by one record).
+// Its whole state is the stretch of keys still to come; nothing is held between batches.
+// Thread-safety: one thread at a time. Ownership: borrows what the server owns; must end before it.
+#ifndef DC_SERVER_BULK_SCAN_H_
+#define DC_SERVER_BULK_SCAN_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "dc/record_ops/record_operations.h"
+#include "dc/server/fencing.h"
+#include "protocol/data_component.h"
+
+namespace deut::dc {
+
+class BulkScan final : public ScanStream {
+ public:
+  BulkScan(Fencing& fencing, RecordOperations& operations, const Sender& sender, const ScanSpec& spec);
+
+  // INVALID_ARGUMENT if the bound goes back.
+  Status Grant(std::string_view bound, uint64_t bytes) override;
+  // WRONG_STATE if the grant is used up. A batch may be empty: it then says that a stretch holds no records.
+  Status Next(ScanBatch* batch, Deadline deadline) override;
+
+ private:
+  bool ascending() const { return spec_.direction == Direction::kAscending; }
+  // The side of `left_` that the scan moves.
+  std::string& moving() { return ascending() ? left_.low : left_.high; }
+  bool BoundReached() const;
+
+  Fencing& fencing_;
+  RecordOperations& operations_;
+  const Sender sender_;
+  const ScanSpec spec_;
+  ScanCursor left_;  // what is still to come of the scan's range
+  bool granted_ = false;
+  bool to_the_end_ = false;
+  std::string bound_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_SERVER_BULK_SCAN_H_

@@ -1,0 +1,59 @@
+// CallPhases: lets a thread wait until every call that was running at some moment has ended, while new calls go on. (The two-counter
+// scheme of sleepable read-copy-update; McKenney 2006.)
+//
+// States: two gates, one open (the current phase), one closed. A call enters the current phase's gate; if that has been closed
+// meanwhile, it tries again with the new phase. WaitForRunning opens the other gate, makes it current, and closes the old one, which waits
+// for the calls inside it.
+// Thread-safety: all methods from any thread. A call never waits: the phase changes before a gate is closed.
+#ifndef DC_SERVER_CALL_PHASES_H_
+#define DC_SERVER_CALL_PHASES_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "protocol/call_gate.h"
+
+namespace deut::dc {
+
+class CallPhases {
+ public:
+  explicit CallPhases(Runtime& runtime) : mutex_(runtime), gates_{CallGate(runtime), CallGate(runtime)} {
+    gates_[0].Open();
+  }
+
+  class Call {
+   public:
+    explicit Call(CallPhases& phases) {
+      do {
+        call_.emplace(phases.gates_[phases.phase_.load(std::memory_order_seq_cst) & 1]);
+      } while (!call_->entered());
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    std::optional<CallGate::Call> call_;
+  };
+
+  // REQUIRES: not called inside a call.
+  void WaitForRunning() {
+    const MutexLock lock(mutex_);
+    const uint32_t old = phase_.load(std::memory_order_relaxed);
+    gates_[(old + 1) & 1].Open();
+    phase_.store(old + 1, std::memory_order_seq_cst);
+    gates_[old & 1].Close();
+  }
+
+ private:
+  Mutex mutex_;  // one change of phase at a time
+  std::atomic<uint32_t> phase_{0};
+  std::array<CallGate, 2> gates_;
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_SERVER_CALL_PHASES_H_

@@ -1,0 +1,67 @@
+#include "dc/server/call_phases.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+TEST(CallPhasesTest, WaitsForWhatRunsAndForNothingElse) {
+  CallPhases phases(RealRuntime());
+  phases.WaitForRunning();
+  Event inside;
+  Event leave;
+  std::atomic<bool> left{false};
+  const auto caller = RealRuntime().StartThread("caller", [&] {
+    const CallPhases::Call call(phases);
+    inside.Signal(RealRuntime());
+    leave.Wait(RealRuntime(), kNoDeadline);
+    left.store(true);
+  });
+  inside.Wait(RealRuntime(), kNoDeadline);
+  Event waited;
+  const auto waiter = RealRuntime().StartThread("waiter", [&] {
+    phases.WaitForRunning();
+    EXPECT_TRUE(left.load());
+    waited.Signal(RealRuntime());
+  });
+  // New calls come and go meanwhile, also after the phase has changed.
+  for (int i = 0; i < 1000; ++i) const CallPhases::Call call(phases);
+  EXPECT_FALSE(waited.Wait(RealRuntime(), RealRuntime().Now() + milliseconds(20)));
+  for (int i = 0; i < 1000; ++i) const CallPhases::Call call(phases);
+  leave.Signal(RealRuntime());
+  EXPECT_TRUE(waited.Wait(RealRuntime(), kNoDeadline));
+}
+
+// Each caller lends out an object for the length of a call; once waited for, it may be changed freely (TSan sees a race otherwise).
+TEST(CallPhasesTest, ManyCallersAndWaiters) {
+  CallPhases phases(RealRuntime());
+  std::atomic<int*> shared{new int(0)};
+  std::atomic<bool> stop{false};
+  std::vector<std::unique_ptr<Thread>> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.push_back(RealRuntime().StartThread("caller", [&] {
+      while (!stop.load()) {
+        const CallPhases::Call call(phases);
+        EXPECT_GE(*shared.load(), 0);
+      }
+    }));
+  }
+  for (int i = 1; i < 3000; ++i) {
+    int* old = shared.exchange(new int(i));
+    phases.WaitForRunning();
+    *old = -1;
+    delete old;
+  }
+  stop.store(true);
+  callers.clear();
+  delete shared.load();
+}
+
+}  // namespace
+}  // namespace deut::dc

@@ -1,0 +1,212 @@
+#include "dc/server/data_component_server.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/testing/test_points.h"
+#include "dc/server/bulk_scan.h"
+#include "protocol/limits.h"
+
+namespace deut::dc {
+namespace {
+
+Status CheckBound(std::string_view name, std::string_view bound) {
+  if (bound.size() <= kMaxBoundBytes) return Status::Ok();
+  return DEUT_ERROR(kInvalidArgument, name, " of ", bound.size(), " bytes, the limit is ", kMaxBoundBytes);
+}
+
+bool SameSender(const Sender& a, const Sender& b) {
+  return a.incarnation == b.incarnation && a.epoch == b.epoch && a.nonce == b.nonce && a.tc == b.tc;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Open(const DataComponentOptions& options,
+                                                                       Storage& storage, Runtime& runtime) {
+  DEUT_RETURN_IF_ERROR(storage.CreateDirectory(options.directory));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock,
+                        storage.Lock(Concat(options.directory, "/", StateFile::kLockName)));
+  StateFile file(storage, options.directory);
+  DEUT_ASSIGN_OR_RETURN(const std::optional<DcState> found, file.Load());
+  DcState state = found.value_or(DcState());
+  while (state.dc.value == 0) state.dc = DcId(runtime.RandomSeed());
+  ++state.incarnation.value;
+  DEUT_RETURN_IF_ERROR(file.Save(state));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RecordOperations> operations,
+                        RecordOperations::Create(runtime, options.records));
+  return std::unique_ptr<DataComponentServer>(
+      new DataComponentServer(options, storage, runtime, std::move(lock), state, std::move(operations)));
+}
+
+DataComponentServer::DataComponentServer(const DataComponentOptions& options, Storage& storage, Runtime& runtime,
+                                         std::unique_ptr<FileLock> lock, const DcState& state,
+                                         std::unique_ptr<RecordOperations> operations)
+    : runtime_(runtime),
+      storage_(storage),
+      options_(options),
+      lock_(std::move(lock)),
+      state_file_(storage, options.directory),
+      operations_(std::move(operations)),
+      fencing_(runtime, state.incarnation, state.fence),
+      apply_environment_{runtime, fencing_, *operations_, applied_, [this] { return FreeBytes(); }},
+      submits_(runtime),
+      mutex_(runtime),
+      state_(state) {}
+
+DataComponentServer::~DataComponentServer() {
+  const MutexLock lock(mutex_);
+  CloseLogStream(DEUT_ERROR(kUnavailable, "the data component has ended"));
+}
+
+Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Deadline /*deadline*/) {
+  if (request.protocol_version != kProtocolVersion) {
+    return DEUT_ERROR(kVersionMismatch, "the TC speaks protocol version ", request.protocol_version, ", this DC ",
+                      kProtocolVersion);
+  }
+  const MutexLock lock(mutex_);
+  DEUT_RETURN_IF_ERROR(Obey(FenceState{request.tc, request.epoch, request.nonce}));
+  HelloAnswer answer;
+  answer.dc = state_.dc;
+  answer.incarnation = incarnation();
+  answer.applied = applied_.load();
+  answer.free_bytes = FreeBytes();
+  answer.tables = operations_->Tables();
+  return answer;
+}
+
+Status DataComponentServer::Obey(const FenceState& wanted) {
+  DEUT_RETURN_IF_ERROR(Fencing::CheckHello(state_.fence, wanted));
+  if (wanted == state_.fence) return Status::Ok();
+  DcState next = state_;
+  next.fence = wanted;
+  if (!DEUT_OMITTED("X5.durable_before_answer")) DEUT_RETURN_IF_ERROR(state_file_.Save(next));
+  state_ = next;
+  fencing_.Replace(wanted);
+  CloseLogStream(DEUT_ERROR(kFenced, "TC epoch ", wanted.epoch.value, " has taken over"));
+  return Status::Ok();
+}
+
+void DataComponentServer::CloseLogStream(const Status& reason) {
+  if (log_stream_ == nullptr) return;
+  if (!DEUT_OMITTED("X5.close_old_stream")) log_stream_->Close(reason);
+  log_stream_.reset();
+}
+
+// HOT PATH: no lock, no system call; allocates only what the answers' buffers still need.
+void DataComponentServer::Submit(absl::Span<DataRequest* const> requests) {
+  const CallPhases::Call call(submits_);
+  std::optional<Fencing::Admission> admission;
+  Sender admitted;
+  for (DataRequest* request : requests) {
+    if (!admission || !SameSender(request->sender, admitted)) {
+      admitted = request->sender;
+      admission.emplace(fencing_, admitted);
+    }
+    request->answer.Clear();
+    request->complete = false;
+    request->answered_by = fencing_.incarnation();
+    request->status = admission->status().ok() ? Execute(request) : admission->status();
+    request->Finish(runtime_);
+  }
+}
+
+Status DataComponentServer::Execute(DataRequest* request) {
+  if (request->kind == DataRequest::Kind::kScan) return ExecuteScan(request);
+  if (request->key.empty() || request->key.size() > kMaxKeyBytes) {
+    return DEUT_ERROR(kInvalidArgument, "key of ", request->key.size(), " bytes, allowed are 1 to ", kMaxKeyBytes);
+  }
+  return operations_->Read(request->table, request->key, &request->answer);
+}
+
+Status DataComponentServer::ExecuteScan(DataRequest* request) {
+  DEUT_RETURN_IF_ERROR(CheckBound("low bound", request->low));
+  DEUT_RETURN_IF_ERROR(CheckBound("high bound", request->high));
+  ScanBudget budget;
+  if (request->limit_records != 0) budget.records = request->limit_records;
+  budget.bytes = std::min(request->limit_bytes, kMaxScanBytes);
+  ScanCursor cursor{std::string(request->low), std::string(request->high), false};
+  DEUT_RETURN_IF_ERROR(operations_->Scan(request->table, request->direction, &cursor, &budget, /*max_pages=*/UINT64_MAX,
+                                         &request->answer));
+  request->complete = cursor.complete;
+  if (!cursor.complete)
+    request->covered = request->direction == Direction::kAscending ? std::move(cursor.low) : std::move(cursor.high);
+  return Status::Ok();
+}
+
+void DataComponentServer::Abandon(DataRequest* /*request*/) {
+  // Submit ends every request before it returns; so when all that are running now have returned, nobody touches this one.
+  submits_.WaitForRunning();
+}
+
+Result<std::unique_ptr<ScanStream>> DataComponentServer::OpenScan(const Sender& sender, const ScanSpec& spec,
+                                                                  Deadline /*deadline*/) {
+  const Fencing::Admission admission(fencing_, sender);
+  DEUT_RETURN_IF_ERROR(admission.status());
+  DEUT_RETURN_IF_ERROR(CheckBound("low bound", spec.range.low));
+  DEUT_RETURN_IF_ERROR(CheckBound("high bound", spec.range.high));
+  DEUT_RETURN_IF_ERROR(operations_->CheckTable(spec.table));
+  ScanSpec within = spec;
+  within.batch_bytes = std::clamp<uint32_t>(spec.batch_bytes, 1, kMaxScanBytes);
+  return std::unique_ptr<ScanStream>(new BulkScan(fencing_, *operations_, sender, within));
+}
+
+Result<std::unique_ptr<ApplyLogStream>> DataComponentServer::OpenApplyLog(const Sender& sender,
+                                                                          ApplyLogListener* listener,
+                                                                          Deadline /*deadline*/) {
+  const MutexLock lock(mutex_);
+  const Fencing::Admission admission(fencing_, sender);
+  DEUT_RETURN_IF_ERROR(admission.status());
+  CloseLogStream(DEUT_ERROR(kCancelled, "a newer log stream of the same TC has taken its place"));
+  operations_->BeginStream();
+  log_stream_ = std::make_shared<ApplyStream>(apply_environment_, sender, listener);
+  return std::unique_ptr<ApplyLogStream>(new ApplyStreamHandle(log_stream_));
+}
+
+Result<std::vector<std::string>> DataComponentServer::Partition(const Sender& sender, TableId table, uint32_t n,
+                                                                Deadline /*deadline*/) {
+  const Fencing::Admission admission(fencing_, sender);
+  DEUT_RETURN_IF_ERROR(admission.status());
+  return operations_->Partition(table, std::min(n, kMaxPartitions));
+}
+
+Result<Position> DataComponentServer::Checkpoint(const Sender& sender, Position /*up_to*/, Deadline /*deadline*/) {
+  const Fencing::Admission admission(fencing_, sender);
+  DEUT_RETURN_IF_ERROR(admission.status());
+  return Position();  // nothing here survives the process
+}
+
+Result<std::vector<TableInfo>> DataComponentServer::Tables(const Sender& sender, Deadline /*deadline*/) {
+  const Fencing::Admission admission(fencing_, sender);
+  DEUT_RETURN_IF_ERROR(admission.status());
+  return operations_->Tables();
+}
+
+Result<std::vector<Counter>> DataComponentServer::Counters(Deadline /*deadline*/) {
+  std::vector<Counter> counters;
+  const auto add = [&counters](std::string name, uint64_t value) {
+    counters.push_back(Counter{std::move(name), value});
+  };
+  const Position applied = applied_.load();
+  add("incarnation", incarnation().value);
+  add("applied_commit_lsn", applied.commit.value);
+  add("applied_sequence", applied.sequence);
+  add("stable_commit_lsn", 0);
+  add("free_bytes", FreeBytes());
+  operations_->AppendCounters(&counters);
+  return counters;
+}
+
+uint64_t DataComponentServer::FreeBytes() {
+  // A disk that does not answer has no room.
+  const Result<uint64_t> disk = storage_.FreeBytes(options_.directory);
+  uint64_t free = disk.ok() ? *disk : 0;
+  if (options_.memory_bytes != 0) {
+    const uint64_t used = operations_->memory_bytes();
+    free = std::min(free, options_.memory_bytes > used ? options_.memory_bytes - used : 0);
+  }
+  return free;
+}
+
+}  // namespace deut::dc

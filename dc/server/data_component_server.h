@@ -1,0 +1,92 @@
+// DataComponentServer: a data component in this process; one object is one life (incarnation) of it. It answers the calls of
+// protocol/data_component.h by itself; a gRPC service in front of it makes it a daemon.
+//
+// Volatile: records live in memory only. A new life is empty and is rebuilt by redo; the stable position is always 0. What is on disk
+// is who it is, which life this is and which TC it obeys (state_file.h).
+// Life: Open takes the data directory (lock, checks), makes the new incarnation durable, then serves. The destructor requires that no call
+//   is running and that the streams it gave out are destroyed.
+// Who may ask what, and fencing: fencing.h. Streams: apply_stream.h, bulk_scan.h. Reads and short scans run on the calling thread.
+// Thread-safety: all methods from any thread. Reads, scans and applying take no lock; Hello and opening a log stream do.
+// Overload: the answer to an ApplyLog batch carries the free bytes: of the disk, and of `memory_bytes` if that is set. The TC stops
+//   accepting puts when it runs low (rule X7); what it has accepted is always applied.
+#ifndef DC_SERVER_DATA_COMPONENT_SERVER_H_
+#define DC_SERVER_DATA_COMPONENT_SERVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "dc/record_ops/record_operations.h"
+#include "dc/server/applied_position.h"
+#include "dc/server/apply_stream.h"
+#include "dc/server/call_phases.h"
+#include "dc/server/fencing.h"
+#include "dc/server/state_file.h"
+#include "protocol/data_component.h"
+
+namespace deut::dc {
+
+struct DataComponentOptions {
+  std::string directory;      // made if it is not there
+  uint64_t memory_bytes = 0;  // what records may take; 0 = no limit but the machine's
+  RecordOperationsOptions records;
+};
+
+class DataComponentServer final : public DataComponent {
+ public:
+  // UNAVAILABLE if another process has the directory; CORRUPTION or VERSION_MISMATCH if its state cannot be read (nothing is changed
+  // then); IO_ERROR if the new incarnation cannot be made durable. `runtime` and `storage` outlive it.
+  static Result<std::unique_ptr<DataComponentServer>> Open(const DataComponentOptions& options, Storage& storage,
+                                                           Runtime& runtime);
+  ~DataComponentServer() override;
+
+  DcId id() const { return state_.dc; }
+  DcIncarnation incarnation() const { return fencing_.incarnation(); }
+
+  Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
+  void Submit(absl::Span<DataRequest* const> requests) override;
+  void Abandon(DataRequest* request) override;
+  Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) override;
+  Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
+                                                       Deadline deadline) override;
+  Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n,
+                                             Deadline deadline) override;
+  Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) override;
+  Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override;
+  Result<std::vector<Counter>> Counters(Deadline deadline) override;
+
+ private:
+  DataComponentServer(const DataComponentOptions& options, Storage& storage, Runtime& runtime,
+                      std::unique_ptr<FileLock> lock, const DcState& state,
+                      std::unique_ptr<RecordOperations> operations);
+
+  Status Obey(const FenceState& wanted) DEUT_REQUIRES(mutex_);
+  void CloseLogStream(const Status& reason) DEUT_REQUIRES(mutex_);
+  Status Execute(DataRequest* request);
+  Status ExecuteScan(DataRequest* request);
+  uint64_t FreeBytes();
+
+  Runtime& runtime_;
+  Storage& storage_;
+  const DataComponentOptions options_;
+  const std::unique_ptr<FileLock> lock_;
+  StateFile state_file_;
+  const std::unique_ptr<RecordOperations> operations_;
+  Fencing fencing_;
+  AppliedPosition applied_;
+  const ApplyEnvironment apply_environment_;
+  CallPhases submits_;
+
+  Mutex mutex_;    // Hello and opening log streams
+  DcState state_;  // as durable; `fence` under mutex_
+  std::shared_ptr<ApplyStream> log_stream_ DEUT_GUARDED_BY(mutex_);
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_SERVER_DATA_COMPONENT_SERVER_H_

@@ -1,0 +1,393 @@
+#include "dc/server/data_component_server.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "dc/server/server_fixture.h"
+#include "gtest/gtest.h"
+#include "protocol/limits.h"
+#include "protocol/record_batch.h"
+
+namespace deut::dc {
+namespace {
+
+class DataComponentServerTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Storage> storage_ = NewMemoryStorage(RealRuntime());
+  std::unique_ptr<DataComponentServer> server_ = StartServer(*storage_);
+  Sender sender_ = SayHello(*server_, 1);
+  CountingListener listener_;
+  std::unique_ptr<ApplyLogStream> stream_ = std::move(*server_->OpenApplyLog(sender_, &listener_, kNoDeadline));
+  TestLog log_;
+
+  Status Send(const LogBatch& batch) { return stream_->Send(batch, kNoDeadline); }
+
+  void Fill(uint64_t records) {
+    log_.Create();
+    for (uint64_t i = 0; i < records; ++i) log_.Put(Key(i), Concat("value ", i));
+    ASSERT_TRUE(Send(log_.Take()).ok());
+  }
+  static std::string Key(uint64_t i) { return Concat("key", 100000 + i); }
+
+  std::map<std::string, uint64_t> Counted() {
+    std::map<std::string, uint64_t> by_name;
+    const auto counters = server_->Counters(kNoDeadline);
+    for (const Counter& counter : *counters) by_name[counter.name] = counter.value;
+    return by_name;
+  }
+
+  static std::vector<std::string> KeysOf(const RecordBatch& batch) {
+    std::vector<std::string> keys;
+    for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) keys.emplace_back(it.record().key);
+    return keys;
+  }
+
+  // A short scan with bounds of its own.
+  struct ShortScan : DataRequest {
+    ShortScan(const DataComponentServerTest& test, std::string low_bound, std::string high_bound, Direction of,
+              uint32_t records, uint32_t bytes = 64 << 10)
+        : own_low(std::move(low_bound)), own_high(std::move(high_bound)) {
+      kind = Kind::kScan;
+      sender = test.sender_;
+      table = kTable;
+      low = own_low;
+      high = own_high;
+      direction = of;
+      limit_records = records;
+      limit_bytes = bytes;
+    }
+    const std::string own_low;
+    const std::string own_high;
+  };
+  void Submit(DataRequest* request) {
+    DataRequest* const requests[] = {request};
+    server_->Submit(requests);
+    ASSERT_TRUE(request->done.IsSet());
+  }
+};
+
+TEST_F(DataComponentServerTest, HelloTellsWhoAndHowFar) {
+  Fill(3);
+  const auto answer = server_->Hello(HelloOf(1), kNoDeadline);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_NE(answer->dc.value, 0u);
+  EXPECT_EQ(answer->incarnation, DcIncarnation(1));
+  EXPECT_EQ(answer->applied, log_.end());
+  EXPECT_EQ(answer->stable, Position());
+  EXPECT_GT(answer->free_bytes, 0u);
+  ASSERT_EQ(answer->tables.size(), 1u);
+  EXPECT_EQ(answer->tables[0].id, kTable);
+  EXPECT_EQ(answer->tables[0].name, "accounts");
+  EXPECT_EQ(answer->tables[0].records, 3u);
+  // The stream goes on after a second Hello of the same TC.
+  EXPECT_TRUE(Send(log_.Put("a", "b").Take()).ok());
+}
+
+TEST_F(DataComponentServerTest, ANewLifeIsEmptyAndRebuiltByRedo) {
+  log_.Create().Put("k", "v");
+  const LogBatch redo = log_.Take();
+  ASSERT_TRUE(Send(redo).ok());
+  const auto before = server_->Hello(HelloOf(1), kNoDeadline);
+  EXPECT_EQ(*server_->Checkpoint(sender_, log_.end(), kNoDeadline), Position());
+  stream_.reset();
+  server_.reset();
+  server_ = StartServer(*storage_);
+  sender_ = SayHello(*server_, 1);
+  const auto after = server_->Hello(HelloOf(1), kNoDeadline);
+  EXPECT_EQ(after->dc, before->dc);
+  EXPECT_GT(after->incarnation, before->incarnation);
+  EXPECT_EQ(after->applied, Position());
+  EXPECT_TRUE(after->tables.empty());
+  EXPECT_EQ(Read(*server_, sender_, "k").status, ErrorCode::kNotFound);
+  CountingListener listener;
+  auto stream = std::move(*server_->OpenApplyLog(sender_, &listener, kNoDeadline));
+  ASSERT_TRUE(stream->Send(redo, kNoDeadline).ok());
+  EXPECT_EQ(Read(*server_, sender_, "k").value, "v");
+}
+
+TEST_F(DataComponentServerTest, OneProcessHasTheDirectory) {
+  const auto second = OpenServer(*storage_);
+  EXPECT_EQ(second.status(), ErrorCode::kUnavailable) << second.status().ToString();
+}
+
+TEST_F(DataComponentServerTest, AcknowledgesWhatItApplied) {
+  Fill(10);
+  EXPECT_EQ(listener_.acks.load(), 1);
+  EXPECT_EQ(listener_.last.applied, log_.end());
+  EXPECT_EQ(listener_.last.stable, Position());
+  EXPECT_EQ(listener_.last.incarnation, server_->incarnation());
+  EXPECT_GT(listener_.last.free_bytes, 0u);
+  // What S3 skips is covered too: `applied` moves to the end of the batch, which may hold nothing.
+  LogBatch nothing = log_.Take();
+  nothing.to = Position{Lsn(nothing.to.commit.value + 1000), UINT32_MAX};
+  ASSERT_TRUE(Send(nothing).ok());
+  EXPECT_EQ(listener_.last.applied, nothing.to);
+}
+
+TEST_F(DataComponentServerTest, X5NoGaps) {
+  const LogBatch first = log_.Create().Put("a", "1").Take();
+  const LogBatch second = log_.Put("b", "2").Take();
+  const LogBatch third = log_.Put("c", "3").Take();
+  ASSERT_TRUE(Send(first).ok());
+  EXPECT_EQ(Send(third), ErrorCode::kPositionGap);
+  EXPECT_EQ(listener_.closings.load(), 1);
+  EXPECT_EQ(listener_.reason, ErrorCode::kPositionGap);
+  EXPECT_EQ(Send(second), ErrorCode::kPositionGap);  // the stream is closed
+  EXPECT_EQ(Read(*server_, sender_, "c").value, std::nullopt);
+  // A new stream starts at or before what is applied.
+  CountingListener listener;
+  auto stream = std::move(*server_->OpenApplyLog(sender_, &listener, kNoDeadline));
+  for (const LogBatch* batch : {&first, &second, &first, &third}) ASSERT_TRUE(stream->Send(*batch, kNoDeadline).ok());
+  EXPECT_EQ(Read(*server_, sender_, "c").value, "3");
+  EXPECT_EQ(listener.last.applied, third.to);
+  EXPECT_EQ(Counted()["updates_duplicate"], 4u);
+}
+
+TEST_F(DataComponentServerTest, X5ANewStreamClosesTheOld) {
+  Fill(1);
+  CountingListener listener;
+  auto newer = std::move(*server_->OpenApplyLog(sender_, &listener, kNoDeadline));
+  EXPECT_EQ(listener_.closings.load(), 1);
+  EXPECT_EQ(listener_.reason, ErrorCode::kCancelled);
+  const LogBatch batch = log_.Put("a", "b").Take();
+  EXPECT_EQ(Send(batch), ErrorCode::kCancelled);
+  EXPECT_EQ(Read(*server_, sender_, "a").value, std::nullopt);
+  EXPECT_TRUE(newer->Send(batch, kNoDeadline).ok());
+  newer.reset();
+  EXPECT_EQ(listener.closings.load(), 1);
+  stream_.reset();
+  EXPECT_EQ(listener_.closings.load(), 1);
+}
+
+TEST_F(DataComponentServerTest, MalformedBatchesCloseTheStreamAndMoveNothing) {
+  Fill(5);
+  Random random(3);
+  const LogBatch good = log_.Put("a", "1").Put("b", "2").Delete("key100001").LowWater().Take();
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    LogBatch bad = good;
+    switch (random.Below(3)) {
+      case 0:
+        bad.entries.resize(random.Below(bad.entries.size()));
+        break;
+      case 1:
+        for (uint64_t n = random.Between(1, 4); n > 0; --n)
+          bad.entries[random.Below(bad.entries.size())] = static_cast<char>(random.Next());
+        break;
+      default:
+        bad.entries.insert(random.Below(bad.entries.size()),
+                           std::string(random.Between(1, 40), static_cast<char>(random.Next())));
+        break;
+    }
+    CountingListener listener;
+    auto stream = std::move(*server_->OpenApplyLog(sender_, &listener, kNoDeadline));
+    const Position before = server_->Hello(HelloOf(1), kNoDeadline)->applied;
+    const Status status = stream->Send(bad, kNoDeadline);
+    if (status.ok()) continue;
+    ++refused;
+    ASSERT_EQ(status, ErrorCode::kCorruption) << status.ToString();
+    ASSERT_EQ(listener.closings.load(), 1);
+    ASSERT_EQ(server_->Hello(HelloOf(1), kNoDeadline)->applied, before);
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST_F(DataComponentServerTest, PointReadsInOneCall) {
+  Fill(100);
+  std::vector<DataRequest> requests(50);
+  std::vector<std::string> keys(50);
+  std::vector<DataRequest*> pointers;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    keys[i] = Key(i * 3);
+    requests[i].sender = sender_;
+    requests[i].table = kTable;
+    requests[i].key = keys[i];
+    pointers.push_back(&requests[i]);
+  }
+  requests[7].sender.incarnation = DcIncarnation(99);
+  requests[8].table = TableId(1234);
+  requests[9].key = "";
+  const std::string long_key(kMaxKeyBytes + 1, 'k');
+  requests[10].key = long_key;
+  server_->Submit(pointers);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    ASSERT_TRUE(requests[i].done.IsSet());
+    EXPECT_EQ(requests[i].answered_by, server_->incarnation());
+    const ErrorCode expected = i == 7              ? ErrorCode::kWrongIncarnation
+                               : i == 8            ? ErrorCode::kNotFound
+                               : i == 9 || i == 10 ? ErrorCode::kInvalidArgument
+                                                   : ErrorCode::kOk;
+    ASSERT_EQ(requests[i].status, expected) << i << " " << requests[i].status.ToString();
+    EXPECT_EQ(requests[i].answer.size(), expected == ErrorCode::kOk && i * 3 < 100 ? 1u : 0u) << i;
+  }
+  EXPECT_NE(requests[10].status.message().find("4096"), std::string::npos);
+  EXPECT_EQ(Counted()["reads"], 46u);
+  server_->Abandon(pointers[0]);
+  DataRequest never_submitted;
+  server_->Abandon(&never_submitted);
+}
+
+TEST_F(DataComponentServerTest, ShortScansSayWhatTheyCover) {
+  Fill(200);
+  ShortScan request(*this, Key(10), Key(20), Direction::kAscending, 4);
+  Submit(&request);
+  EXPECT_EQ(KeysOf(request.answer), (std::vector<std::string>{Key(10), Key(11), Key(12), Key(13)}));
+  EXPECT_FALSE(request.complete);
+  EXPECT_EQ(request.covered, Key(14));
+
+  ShortScan down(*this, Key(10), Key(20), Direction::kDescending, 4);
+  Submit(&down);
+  EXPECT_EQ(KeysOf(down.answer), (std::vector<std::string>{Key(19), Key(18), Key(17), Key(16)}));
+  EXPECT_FALSE(down.complete);
+  EXPECT_EQ(down.covered, Key(16));
+
+  ShortScan all(*this, Key(10), Key(20), Direction::kAscending, 0);
+  Submit(&all);
+  EXPECT_EQ(all.answer.size(), 10u);
+  EXPECT_TRUE(all.complete);
+
+  // At least one record, however small the limit.
+  ShortScan tiny(*this, "", "", Direction::kDescending, 0, 1);
+  Submit(&tiny);
+  EXPECT_EQ(KeysOf(tiny.answer), (std::vector<std::string>{Key(199)}));
+
+  ShortScan empty(*this, Key(20), Key(10), Direction::kAscending, 0);
+  Submit(&empty);
+  EXPECT_TRUE(empty.status.ok());
+  EXPECT_TRUE(empty.complete);
+  EXPECT_TRUE(empty.answer.empty());
+
+  const std::string long_bound(kMaxBoundBytes + 1, 'x');
+  ShortScan bad(*this, long_bound, "", Direction::kAscending, 0);
+  Submit(&bad);
+  EXPECT_EQ(bad.status, ErrorCode::kInvalidArgument);
+  // A bound may be one byte longer than a key.
+  const std::string longest(kMaxBoundBytes, 'x');
+  ShortScan good(*this, "", longest, Direction::kAscending, 0);
+  Submit(&good);
+  EXPECT_EQ(good.answer.size(), 200u);
+}
+
+TEST_F(DataComponentServerTest, S4BulkScansStayInsideTheGrant) {
+  Fill(1000);
+  for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+    const bool ascending = direction == Direction::kAscending;
+    SCOPED_TRACE(ascending);
+    ScanSpec spec;
+    spec.table = kTable;
+    spec.range = KeyRange{Key(100), Key(900)};
+    spec.direction = direction;
+    spec.batch_bytes = 2000;
+    auto scan = std::move(*server_->OpenScan(sender_, spec, kNoDeadline));
+    ScanBatch batch;
+    EXPECT_EQ(scan->Next(&batch, kNoDeadline), ErrorCode::kWrongState);  // nothing is granted
+    std::vector<std::string> keys;
+    const std::string bounds[] = {ascending ? Key(300) : Key(700), ascending ? Key(300) + "x" : Key(699) + "x",
+                                  ascending ? Key(650) : Key(350), ""};
+    for (const std::string& bound : bounds) {
+      ASSERT_TRUE(scan->Grant(bound, 1 << 20).ok());
+      for (;;) {
+        const Status status = scan->Next(&batch, kNoDeadline);
+        if (status == ErrorCode::kWrongState) break;
+        ASSERT_TRUE(status.ok()) << status.ToString();
+        EXPECT_LE(batch.records.bytes().size(), 2000u);
+        for (const std::string& key : KeysOf(batch.records)) {
+          ASSERT_TRUE(spec.range.Contains(key));
+          ASSERT_TRUE(bound.empty() || (ascending ? key < bound : key >= bound)) << key << " outside " << bound;
+          ASSERT_TRUE(batch.complete || (ascending ? key < batch.covered : key >= batch.covered));
+          keys.push_back(key);
+        }
+        if (batch.complete) break;
+      }
+      if (bound.empty()) {
+        EXPECT_TRUE(batch.complete);
+      } else {
+        EXPECT_EQ(batch.covered, bound);
+        EXPECT_FALSE(batch.complete);
+      }
+    }
+    ASSERT_EQ(keys.size(), 800u);
+    for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(keys[i], ascending ? Key(100 + i) : Key(899 - i));
+    EXPECT_EQ(scan->Grant(ascending ? Key(5) : Key(950), 1), ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST_F(DataComponentServerTest, BulkScansStopAtTheGrantedBytes) {
+  Fill(1000);
+  ScanSpec spec;
+  spec.table = kTable;
+  auto scan = std::move(*server_->OpenScan(sender_, spec, kNoDeadline));
+  ASSERT_TRUE(scan->Grant("", 500).ok());
+  ScanBatch batch;
+  size_t bytes = 0;
+  while (scan->Next(&batch, kNoDeadline).ok()) bytes += batch.records.bytes().size();
+  EXPECT_GT(bytes, 400u);
+  EXPECT_LT(bytes, 600u);
+  EXPECT_EQ(server_->OpenScan(sender_, ScanSpec{}, kNoDeadline).status(), ErrorCode::kNotFound);
+}
+
+TEST_F(DataComponentServerTest, TablesPartitionsCounters) {
+  Fill(3000);
+  const auto cuts = server_->Partition(sender_, kTable, 8, kNoDeadline);
+  ASSERT_TRUE(cuts.ok());
+  EXPECT_EQ(cuts->size(), 7u);
+  EXPECT_EQ(server_->Partition(sender_, TableId(99), 8, kNoDeadline).status(), ErrorCode::kNotFound);
+  const auto tables = server_->Tables(sender_, kNoDeadline);
+  ASSERT_TRUE(tables.ok());
+  ASSERT_EQ(tables->size(), 1u);
+  EXPECT_NEAR(static_cast<double>((*tables)[0].records), 3000, 600);
+  std::map<std::string, uint64_t> counted = Counted();
+  EXPECT_EQ(counted["incarnation"], 1u);
+  EXPECT_EQ(counted["applied_commit_lsn"], log_.end().commit.value);
+  EXPECT_EQ(counted["stable_commit_lsn"], 0u);
+  EXPECT_EQ(counted["updates_applied"], 3001u);
+  EXPECT_GT(counted["memory_bytes"], 3000u * 20);
+  EXPECT_GT(counted["pages"], 20u);
+}
+
+TEST(DataComponentServerStartTest, RefusesWhatItCannotProve) {
+  const auto storage = NewMemoryStorage(RealRuntime());
+  StartServer(*storage);
+  OpenOptions options;
+  options.writable = true;
+  const std::string path = SmallServer().directory + "/dc_state";
+  auto file = std::move(*storage->Open(path, options));
+  char byte = 0;
+  ASSERT_TRUE(file->Read(30, &byte, 1).ok());
+  byte = static_cast<char>(byte ^ 1);
+  ASSERT_TRUE(file->Write(30, &byte, 1).ok());
+  const auto refused = OpenServer(*storage);
+  EXPECT_EQ(refused.status(), ErrorCode::kCorruption);
+  EXPECT_NE(refused.status().message().find(path), std::string::npos) << refused.status().ToString();
+  EXPECT_TRUE(*storage->Exists(path));
+}
+
+TEST(DataComponentServerMemoryTest, FreeBytesFollowTheMemoryLimit) {
+  const auto storage = NewMemoryStorage(RealRuntime());
+  DataComponentOptions options = SmallServer();
+  options.memory_bytes = 1 << 20;
+  auto server = std::move(*DataComponentServer::Open(options, *storage, RealRuntime()));
+  const Sender sender = SayHello(*server, 1);
+  const uint64_t before = server->Hello(HelloOf(1), kNoDeadline)->free_bytes;
+  EXPECT_LE(before, 1u << 20);
+  CountingListener listener;
+  auto stream = std::move(*server->OpenApplyLog(sender, &listener, kNoDeadline));
+  TestLog log;
+  log.Create();
+  for (int i = 0; i < 40; ++i) log.Put(Concat("k", i), std::string(10000, 'v'));
+  ASSERT_TRUE(stream->Send(log.Take(), kNoDeadline).ok());
+  EXPECT_LT(listener.last.free_bytes, before - 400000);
+  // Beyond the limit nothing is free, and what comes is applied all the same.
+  for (int i = 0; i < 100; ++i) log.Put(Concat("l", i), std::string(10000, 'v'));
+  ASSERT_TRUE(stream->Send(log.Take(), kNoDeadline).ok());
+  EXPECT_EQ(listener.last.free_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace deut::dc

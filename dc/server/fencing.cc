@@ -1,0 +1,83 @@
+#include "dc/server/fencing.h"
+
+#include "common/testing/test_points.h"
+
+namespace deut::dc {
+namespace {
+
+Status OtherTc(TcId current, TcId wanted) {
+  return DEUT_ERROR(kFenced, "this data component belongs to TC ", current.value, ", not to TC ", wanted.value);
+}
+
+Status LowerEpoch(TcEpoch current, TcEpoch wanted) {
+  return DEUT_ERROR(kFenced, "TC epoch ", wanted.value, " has been replaced by epoch ", current.value);
+}
+
+Status OtherNonce(TcEpoch epoch) {
+  return DEUT_ERROR(kFenced, "another TC instance has said Hello with epoch ", epoch.value,
+                    " (running from a copy of the log?)");
+}
+
+}  // namespace
+
+Fencing::Fencing(Runtime& runtime, DcIncarnation incarnation, const FenceState& state)
+    : runtime_(runtime), incarnation_(incarnation) {
+  if (state.epoch.value != 0) Replace(state);
+}
+
+Status Fencing::CheckHello(const FenceState& current, const FenceState& wanted) {
+  if (wanted.epoch.value == 0 || wanted.tc.value == 0)
+    return DEUT_ERROR(kInvalidArgument, "Hello: TC id and epoch start at 1");
+  if (current.epoch.value == 0) return Status::Ok();
+  if (current.tc != wanted.tc) return OtherTc(current.tc, wanted.tc);
+  if (wanted.epoch < current.epoch && !DEUT_OMITTED("X5.refuse_lower_epoch"))
+    return LowerEpoch(current.epoch, wanted.epoch);
+  if (wanted.epoch == current.epoch && wanted.nonce != current.nonce && !DEUT_OMITTED("X5.refuse_other_nonce")) {
+    return OtherNonce(current.epoch);
+  }
+  return Status::Ok();
+}
+
+void Fencing::Replace(const FenceState& state) {
+  auto next = std::make_unique<Fence>(runtime_, state);
+  Fence* const old = current_.load(std::memory_order_acquire);
+  if (old != nullptr && !DEUT_OMITTED("X5.drain")) old->gate.Close();
+  current_.store(next.get(), std::memory_order_seq_cst);
+  fences_.push_back(std::move(next));
+}
+
+Status Fencing::Check(const Fence* fence, const Sender& sender) {
+  const TcEpoch epoch = fence == nullptr ? TcEpoch() : fence->state.epoch;
+  if (fence != nullptr && sender.tc != fence->state.tc) return OtherTc(fence->state.tc, sender.tc);
+  if (sender.epoch < epoch) return LowerEpoch(epoch, sender.epoch);
+  if (sender.epoch > epoch) return DEUT_ERROR(kUnavailable, "no TC of epoch ", sender.epoch.value, " has said Hello");
+  if (fence != nullptr && sender.nonce != fence->state.nonce) return OtherNonce(epoch);
+  return Status::Ok();
+}
+
+Fencing::Admission::Admission(Fencing& fencing, const Sender& sender) {
+  Fence* const fence = fencing.current_.load(std::memory_order_seq_cst);
+  const bool fits = fence != nullptr && sender.epoch == fence->state.epoch && sender.nonce == fence->state.nonce &&
+                    sender.tc == fence->state.tc;
+  if (!fits && !DEUT_OMITTED("X5.check_every_request")) [[unlikely]] {
+    status_ = Check(fence, sender);
+    if (status_.ok()) status_ = DEUT_ERROR(kUnavailable, "no TC has said Hello");
+    return;
+  }
+  if (sender.incarnation != fencing.incarnation_ && !DEUT_OMITTED("X3.check_incarnation")) [[unlikely]] {
+    status_ = DEUT_ERROR(kWrongIncarnation, "the request is meant for incarnation ", sender.incarnation.value,
+                         ", this is ", fencing.incarnation_.value);
+    return;
+  }
+  if (fence == nullptr) return;  // only with a step left out
+  DEUT_POINT("dc.admission.before_gate");
+  call_.emplace(fence->gate);
+  if (!call_->entered()) {
+    call_.reset();
+    status_ = DEUT_ERROR(kFenced, "TC epoch ", sender.epoch.value, " is being replaced");
+    return;
+  }
+  DEUT_POINT("dc.admission.admitted");
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,262 @@
+// Rules X3 and X5: which requests are answered at all. With a step left out its test fails (integration/rules.txt).
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/io/faulty_disk.h"
+#include "common/runtime/random.h"
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
+#include "dc/server/data_component_server.h"
+#include "dc/server/server_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+class FencingTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Storage> storage_ = NewMemoryStorage(RealRuntime());
+  std::unique_ptr<DataComponentServer> server_ = StartServer(*storage_);
+
+  void Restart() {
+    server_.reset();
+    server_ = StartServer(*storage_);
+  }
+};
+
+TEST_F(FencingTest, X5LowerEpochsAreRefused) {
+  SayHello(*server_, 5);
+  EXPECT_EQ(server_->Hello(HelloOf(4), kNoDeadline).status(), ErrorCode::kFenced);
+  EXPECT_TRUE(server_->Hello(HelloOf(5), kNoDeadline).ok());
+  SayHello(*server_, 6);
+  EXPECT_EQ(server_->Hello(HelloOf(5), kNoDeadline).status(), ErrorCode::kFenced);
+}
+
+TEST_F(FencingTest, X5TheSameEpochWithAnotherNonceIsRefused) {
+  SayHello(*server_, 5, 1);
+  EXPECT_EQ(server_->Hello(HelloOf(5, 2), kNoDeadline).status(), ErrorCode::kFenced);
+}
+
+TEST_F(FencingTest, AnotherTcIsRefused) {
+  SayHello(*server_, 5);
+  EXPECT_EQ(server_->Hello(HelloOf(6, 1, /*tc=*/8), kNoDeadline).status(), ErrorCode::kFenced);
+}
+
+TEST_F(FencingTest, BadHellos) {
+  HelloRequest request = HelloOf(1);
+  request.protocol_version = kProtocolVersion + 1;
+  EXPECT_EQ(server_->Hello(request, kNoDeadline).status(), ErrorCode::kVersionMismatch);
+  EXPECT_EQ(server_->Hello(HelloOf(0), kNoDeadline).status(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(server_->Hello(HelloOf(1, 1, 0), kNoDeadline).status(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(FencingTest, X5TheFenceOutlivesTheDc) {
+  SayHello(*server_, 5);
+  Restart();
+  EXPECT_EQ(server_->Hello(HelloOf(4), kNoDeadline).status(), ErrorCode::kFenced);
+  EXPECT_TRUE(server_->Hello(HelloOf(5), kNoDeadline).ok());
+}
+
+TEST_F(FencingTest, X5RequestsOfAReplacedTcAreRefused) {
+  const Sender older = SayHello(*server_, 5);
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(older, &listener, kNoDeadline);
+  ASSERT_TRUE(stream.ok());
+  TestLog log;
+  ASSERT_TRUE((*stream)->Send(log.Create().Put("k", "v").Take(), kNoDeadline).ok());
+  ScanSpec spec;
+  spec.table = kTable;
+  auto scan = server_->OpenScan(older, spec, kNoDeadline);
+  ASSERT_TRUE(scan.ok());
+  ASSERT_TRUE((*scan)->Grant("", 1 << 20).ok());
+
+  const Sender newer = SayHello(*server_, 6);
+  EXPECT_EQ(listener.closings.load(), 1);
+  EXPECT_EQ(listener.reason, ErrorCode::kFenced);
+  EXPECT_EQ((*stream)->Send(log.Put("k", "zombie").Take(), kNoDeadline), ErrorCode::kFenced);
+  ScanBatch batch;
+  EXPECT_EQ((*scan)->Next(&batch, kNoDeadline), ErrorCode::kFenced);
+  EXPECT_EQ(Read(*server_, older, "k").status, ErrorCode::kFenced);
+  EXPECT_EQ(server_->OpenScan(older, spec, kNoDeadline).status(), ErrorCode::kFenced);
+  EXPECT_EQ(server_->OpenApplyLog(older, &listener, kNoDeadline).status(), ErrorCode::kFenced);
+  EXPECT_EQ(server_->Partition(older, kTable, 4, kNoDeadline).status(), ErrorCode::kFenced);
+  EXPECT_EQ(server_->Tables(older, kNoDeadline).status(), ErrorCode::kFenced);
+  EXPECT_EQ(server_->Checkpoint(older, Position(), kNoDeadline).status(), ErrorCode::kFenced);
+  EXPECT_EQ(Read(*server_, newer, "k").value, "v");
+  EXPECT_EQ(listener.closings.load(), 1);
+}
+
+TEST_F(FencingTest, RequestsBeforeHello) {
+  const Sender early{TcId(5), TcEpoch(1), 1, server_->incarnation()};
+  EXPECT_EQ(Read(*server_, early, "k").status, ErrorCode::kUnavailable);
+  SayHello(*server_, 1);
+  Sender ahead = early;
+  ahead.epoch = TcEpoch(2);
+  EXPECT_EQ(Read(*server_, ahead, "k").status, ErrorCode::kUnavailable);
+}
+
+TEST_F(FencingTest, X3RequestsForAnotherLifeAreRefused) {
+  const Sender before = SayHello(*server_, 1);
+  Restart();
+  EXPECT_EQ(Read(*server_, before, "k").status, ErrorCode::kWrongIncarnation);
+  const Sender after = SayHello(*server_, 1);
+  EXPECT_NE(before.incarnation, after.incarnation);
+  // The TC's own epoch fits, the life does not: an answer from here would miss what the earlier life had applied.
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(after, &listener, kNoDeadline);
+  ASSERT_TRUE((*stream)->Send(TestLog().Create().Take(), kNoDeadline).ok());
+  EXPECT_EQ(Read(*server_, before, "k").status, ErrorCode::kWrongIncarnation);
+  EXPECT_EQ(server_->OpenApplyLog(before, &listener, kNoDeadline).status(), ErrorCode::kWrongIncarnation);
+  const ReadAnswer answer = Read(*server_, after, "k");
+  EXPECT_TRUE(answer.status.ok()) << answer.status.ToString();
+  EXPECT_EQ(answer.answered_by, after.incarnation);
+}
+
+// A batch of the old TC is being applied when the new TC says Hello: Hello waits until it is over, and nothing of the old TC
+// happens after Hello has been answered.
+TEST_F(FencingTest, X5HelloDrainsABatchInFlight) {
+  const Sender older = SayHello(*server_, 1);
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(older, &listener, kNoDeadline);
+  TestLog log;
+  ASSERT_TRUE((*stream)->Send(log.Create().Take(), kNoDeadline).ok());
+  Event inside;
+  Event go_on;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "dc.apply.before_batch") return;
+    inside.Signal(RealRuntime());
+    go_on.Wait(RealRuntime(), kNoDeadline);
+  });
+  std::atomic<bool> applied{false};
+  const auto sender = RealRuntime().StartThread("old TC", [&] {
+    EXPECT_TRUE((*stream)->Send(log.Put("k", "late").Take(), kNoDeadline).ok());
+    applied.store(true);
+  });
+  inside.Wait(RealRuntime(), kNoDeadline);
+  Event answered;
+  const auto hello = RealRuntime().StartThread("new TC", [&] {
+    const auto answer = server_->Hello(HelloOf(2), kNoDeadline);
+    EXPECT_TRUE(answer.ok());
+    EXPECT_EQ(answer->applied, log.end());  // it speaks for the batch that was inside
+    answered.Signal(RealRuntime());
+  });
+  EXPECT_FALSE(answered.Wait(RealRuntime(), RealRuntime().Now() + milliseconds(50)));
+  go_on.Signal(RealRuntime());
+  answered.Wait(RealRuntime(), kNoDeadline);
+  sender->Join();
+  hello->Join();
+  testing::SetPointHandler(nullptr);
+  EXPECT_TRUE(applied.load());
+  EXPECT_EQ(listener.reason, ErrorCode::kFenced);
+}
+
+// The same of a read: the new TC may change what the DC holds as soon as it has its answer.
+TEST_F(FencingTest, X5HelloDrainsReadsInFlight) {
+  const Sender older = SayHello(*server_, 1);
+  Event inside;
+  Event go_on;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "dc.admission.admitted") return;
+    inside.Signal(RealRuntime());
+    go_on.Wait(RealRuntime(), kNoDeadline);
+  });
+  std::atomic<bool> read{false};
+  const auto reader = RealRuntime().StartThread("old TC", [&] {
+    Read(*server_, older, "k");
+    read.store(true);
+  });
+  inside.Wait(RealRuntime(), kNoDeadline);
+  Event answered;
+  const auto hello = RealRuntime().StartThread("new TC", [&] {
+    EXPECT_TRUE(server_->Hello(HelloOf(2), kNoDeadline).ok());
+    answered.Signal(RealRuntime());
+  });
+  EXPECT_FALSE(answered.Wait(RealRuntime(), RealRuntime().Now() + milliseconds(50)));
+  EXPECT_EQ(Read(*server_, older, "k").status, ErrorCode::kFenced);  // and nothing new gets in meanwhile
+  EXPECT_FALSE(read.load());
+  go_on.Signal(RealRuntime());
+  answered.Wait(RealRuntime(), kNoDeadline);
+  reader->Join();
+  hello->Join();
+  testing::SetPointHandler(nullptr);
+}
+
+// TCs replace each other while the older ones go on sending and reading as if nothing had happened. Each epoch writes its own
+// number; whatever a newer TC has seen applied is never overtaken by an older one.
+TEST_F(FencingTest, ZombiesUnderLoad) {
+  constexpr uint64_t kEpochs = 12;
+  std::atomic<uint64_t> newest{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::unique_ptr<Thread>> zombies;
+  std::vector<std::unique_ptr<CountingListener>> listeners;
+  Position applied;
+  for (uint64_t epoch = 1; epoch <= kEpochs; ++epoch) {
+    const Sender sender = SayHello(*server_, epoch);
+    newest.store(epoch);
+    listeners.push_back(std::make_unique<CountingListener>());
+    std::shared_ptr<ApplyLogStream> stream =
+        std::move(*server_->OpenApplyLog(sender, listeners.back().get(), kNoDeadline));
+    zombies.push_back(RealRuntime().StartThread("zombie", [&, sender, stream, epoch] {
+      TestLog log;
+      bool open = stream->Send(log.Create().Take(), kNoDeadline).ok();
+      while (!stop.load()) {
+        if (open) open = stream->Send(log.Put("k", Concat(epoch)).Take(), kNoDeadline).ok();
+        const uint64_t at_least = newest.load();
+        const ReadAnswer answer = Read(*server_, sender, "k");
+        if (at_least > epoch) {
+          EXPECT_EQ(answer.status, ErrorCode::kFenced);
+        } else if (!answer.status.ok() && answer.status != ErrorCode::kNotFound) {
+          EXPECT_EQ(answer.status, ErrorCode::kFenced);
+        }
+      }
+    }));
+    RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(5));
+    const auto position = server_->Hello(HelloOf(epoch), kNoDeadline);
+    ASSERT_TRUE(position.ok());
+    EXPECT_GE(position->applied, applied);
+    applied = position->applied;
+  }
+  stop.store(true);
+  zombies.clear();
+  for (const auto& listener : listeners) EXPECT_EQ(listener->closings.load(), 1);
+}
+
+// Incarnations and fences across crashes at every step of the disk: a number that somebody was told is never used again, and a fence that
+// a TC was told is never forgotten.
+TEST(FencingCrashTest, X5NeitherLivesNorFencesAreForgotten) {
+  uint64_t hellos = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(Concat("seed ", seed));
+    FaultyDisk disk(RealRuntime(), seed);
+    Random random(seed);
+    uint64_t last_incarnation = 0;
+    uint64_t last_epoch = 0;
+    for (int life = 0; life < 25; ++life) {
+      const auto storage = disk.Mount();
+      if (random.OneIn(3)) disk.CrashAfter(random.Between(1, 14));
+      auto server = OpenServer(*storage);
+      if (server.ok()) {
+        ASSERT_GT((*server)->incarnation().value, last_incarnation);
+        last_incarnation = (*server)->incarnation().value;
+        if (last_epoch > 1)
+          ASSERT_EQ((*server)->Hello(HelloOf(last_epoch - 1), kNoDeadline).status(), ErrorCode::kFenced);
+        for (uint64_t n = random.Below(4); n > 0; --n) {
+          const uint64_t epoch = last_epoch + random.Between(1, 3);
+          if (!(*server)->Hello(HelloOf(epoch), kNoDeadline).ok()) break;
+          last_epoch = epoch;
+          ++hellos;
+        }
+      }
+      disk.CrashAfter(0);
+      disk.Crash(random.Next());
+    }
+  }
+  EXPECT_GT(hellos, 100u);
+}
+
+}  // namespace
+}  // namespace deut::dc

@@ -1,0 +1,62 @@
+// StateFile: what a DC has to know about itself before anything else: who it is, which life this is, and which TC it obeys.
+// One small file `dc_state` in the data directory, replaced as a whole. Format: dc/docs/state_file.md.
+//
+// Invariants: a state that Save has answered OK to is what the next Load finds, whatever crashes; a state that Save had not yet answered
+//   is found whole or not at all. Damage is refused with CORRUPTION naming file and offset; nothing is deleted or repaired.
+// Thread-safety: none; one owner. Ownership: borrows the storage.
+#ifndef DC_SERVER_STATE_FILE_H_
+#define DC_SERVER_STATE_FILE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+
+namespace deut::dc {
+
+// The TC that the DC obeys (rule X5). Epoch 0: none has said Hello yet.
+struct FenceState {
+  TcId tc;
+  TcEpoch epoch;
+  uint64_t nonce = 0;
+  friend bool operator==(const FenceState&, const FenceState&) = default;
+};
+
+struct DcState {
+  DcId dc;                    // drawn at the first start
+  DcIncarnation incarnation;  // of the latest life
+  FenceState fence;
+  friend bool operator==(const DcState&, const DcState&) = default;
+};
+
+std::string EncodeDcState(const DcState& state);
+// CORRUPTION naming the offset; VERSION_MISMATCH for a format this program does not know. `path` is for the message.
+Result<DcState> DecodeDcState(std::string_view bytes, std::string_view path);
+
+class StateFile {
+ public:
+  // `directory` exists and is locked by this process.
+  StateFile(Storage& storage, std::string directory);
+
+  // Nothing if this is a new data directory, that is, an empty one. CORRUPTION if the file is damaged, or is missing where others are.
+  Result<std::optional<DcState>> Load();
+  // Durable when it returns OK. After an error the file holds the old or the new state.
+  Status Save(const DcState& state);
+
+  // Name of the lock file in the data directory.
+  static constexpr std::string_view kLockName = "lock";
+
+ private:
+  Storage& storage_;
+  const std::string directory_;
+  const std::string path_;
+  const std::string new_path_;
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_SERVER_STATE_FILE_H_

@@ -1,0 +1,116 @@
+#include "dc/server/state_file.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr char kDirectory[] = "/data";
+
+DcState StateOf(uint64_t incarnation, uint64_t epoch = 0) {
+  return DcState{DcId(0x1122334455667788), DcIncarnation(incarnation),
+                 FenceState{TcId(epoch == 0 ? 0 : 9), TcEpoch(epoch), epoch * 3}};
+}
+
+void WriteFile(Storage& storage, const std::string& path, std::string_view bytes) {
+  OpenOptions options;
+  options.create = true;
+  options.writable = true;
+  auto file = storage.Open(path, options);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE((*file)->Truncate(0).ok());
+  ASSERT_TRUE((*file)->Write(0, bytes.data(), bytes.size()).ok());
+}
+
+TEST(StateFileTest, GoldenBytes) {
+  const DcState state{DcId(0x0102030405060708), DcIncarnation(3), FenceState{TcId(0x11), TcEpoch(0x22), 0x33}};
+  const std::string expected(
+      "DEUTDCST"
+      "\x01\x00\x00\x00"
+      "\x3c\x00\x00\x00"
+      "\x08\x07\x06\x05\x04\x03\x02\x01"
+      "\x03\x00\x00\x00\x00\x00\x00\x00"
+      "\x11\x00\x00\x00\x00\x00\x00\x00"
+      "\x22\x00\x00\x00\x00\x00\x00\x00"
+      "\x33\x00\x00\x00\x00\x00\x00\x00"
+      "\x06\x18\x15\xb3",
+      60);
+  EXPECT_EQ(EncodeDcState(state), expected);
+  const auto decoded = DecodeDcState(expected, "dc_state");
+  ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+  EXPECT_EQ(*decoded, state);
+}
+
+TEST(StateFileTest, EveryDamageIsRefusedAndNothingIsChanged) {
+  const std::string good = EncodeDcState(StateOf(4, 2));
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 0x40);
+    const auto decoded = DecodeDcState(bad, "/data/dc_state");
+    ASSERT_FALSE(decoded.ok()) << i;
+    EXPECT_EQ(decoded.status(), i >= 8 && i < 12 ? ErrorCode::kVersionMismatch : ErrorCode::kCorruption) << i;
+    EXPECT_NE(decoded.status().message().find("/data/dc_state: offset"), std::string::npos);
+  }
+  const auto storage = NewMemoryStorage(RealRuntime());
+  ASSERT_TRUE(storage->CreateDirectory(kDirectory).ok());
+  for (const std::string& bad : {std::string(), good.substr(0, 30), good + "x", std::string(60, '\0')}) {
+    WriteFile(*storage, "/data/dc_state", bad);
+    EXPECT_EQ(StateFile(*storage, kDirectory).Load().status(), ErrorCode::kCorruption);
+    auto file = storage->Open("/data/dc_state", OpenOptions{});
+    EXPECT_EQ(*(*file)->Size(), bad.size());
+  }
+}
+
+TEST(StateFileTest, NewAndStrangeDirectories) {
+  const auto storage = NewMemoryStorage(RealRuntime());
+  ASSERT_TRUE(storage->CreateDirectory(kDirectory).ok());
+  StateFile file(*storage, kDirectory);
+  EXPECT_EQ(*file.Load(), std::nullopt);
+  WriteFile(*storage, "/data/lock", "");
+  WriteFile(*storage, "/data/dc_state.new", "half");
+  EXPECT_EQ(*file.Load(), std::nullopt);
+  WriteFile(*storage, "/data/segment-1", "records");
+  const auto refused = file.Load();
+  EXPECT_EQ(refused.status(), ErrorCode::kCorruption);
+  EXPECT_NE(refused.status().message().find("segment-1"), std::string::npos);
+  EXPECT_TRUE(*storage->Exists("/data/segment-1"));
+}
+
+// A crash at every step of replacing the state: what was answered OK is found, and nothing is ever torn.
+TEST(StateFileTest, CrashesAtEveryStep) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    for (uint64_t operations = 1; operations <= 12; ++operations) {
+      SCOPED_TRACE(Concat("seed ", seed, ", crash after ", operations));
+      FaultyDisk disk(RealRuntime(), seed);
+      uint64_t durable = 0;
+      uint64_t tried = 0;
+      {
+        const auto storage = disk.Mount();
+        ASSERT_TRUE(storage->CreateDirectory(kDirectory).ok());
+        StateFile file(*storage, kDirectory);
+        ASSERT_TRUE(file.Save(StateOf(durable = tried = 1)).ok());
+        disk.CrashAfter(operations);
+        while (disk.crashes() == 0) {
+          if (file.Save(StateOf(++tried)).ok()) durable = tried;
+        }
+      }
+      const auto storage = disk.Mount();
+      const auto found = StateFile(*storage, kDirectory).Load();
+      ASSERT_TRUE(found.ok()) << found.status().ToString();
+      ASSERT_TRUE(found->has_value());
+      ASSERT_GE((*found)->incarnation.value, durable);
+      ASSERT_LE((*found)->incarnation.value, tried);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace deut::dc
