@@ -175,6 +175,7 @@ OperationResult FakeSession::Run(const Operation& operation) {
 
 Status FakeSession::Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                             Deadline deadline) {
+  results->clear();
   FakeFault fault = service_->Fault(FakeCall::kExecute, deadline);
   if (!fault.status.ok()) {
     Close();
@@ -236,6 +237,7 @@ Result<CommitAnswer> FakeSession::ExecuteOneShot(const TransactionOptions& optio
                                                  absl::Span<const Operation> operations,
                                                  std::vector<OperationResult>* results, Deadline deadline) {
   if (service_->on_begin) service_->on_begin(options);
+  results->clear();
   FakeFault fault = service_->Fault(FakeCall::kOneShot, deadline);
   if (!fault.status.ok() && !fault.applied) return fault.status;
   const MutexLock lock(service_->mutex_);
