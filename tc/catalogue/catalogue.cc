@@ -82,7 +82,8 @@ void Catalogue::CancelReservation(std::string_view name) {
 
 void Catalogue::Forget(TableState* table) {
   MutexLock lock(mutex_);
-  names_.erase(table->name());
+  const auto it = names_.find(table->name());
+  if (it != names_.end() && it->second == table->id()) names_.erase(it);
 }
 
 std::vector<TableState*> Catalogue::tables() const {

@@ -1,6 +1,6 @@
 // TableState: what the TC knows of one table: its ranges, and the words by which dropping it excludes writers (rule T1).
 //
-// States of `open`: true -> false (drop begun) -> true (drop failed) or dropped for good. A writer publishes its key and then checks
+// States of `open`: true -> false (drop begun, by the winner of the exchange) -> true (drop failed) or dropped for good. A writer publishes its key and then checks
 //   `open` and `last_read`; who drops closes, raises last_read, then examines every range's postings: one finds the other, as in R1/R2.
 // `created_at`: the commit position of the table's creation. While the DC has not applied it, the DC knows nothing of the table and all that
 //   exists of it is in the TC.
@@ -29,7 +29,10 @@ class TableState {
   Position created_at() const { return created_at_; }
 
   bool open() const { return open_.load(std::memory_order_seq_cst); }
-  void set_open(bool open) { open_.store(open, std::memory_order_seq_cst); }
+  // Whoever drops the table. False: somebody else is dropping it, or has.
+  bool TryClose() { return open_.exchange(false, std::memory_order_seq_cst); }
+  // The drop failed. REQUIRES: this thread closed it.
+  void Reopen() { open_.store(true, std::memory_order_seq_cst); }
   Timestamp last_read() const { return Timestamp{last_read_.load(std::memory_order_seq_cst)}; }
   void RaiseLastRead(Timestamp timestamp) {
     uint64_t seen = last_read_.load(std::memory_order_seq_cst);

@@ -50,8 +50,13 @@ void Collector::Stop() {
   applied_.clear();
   committed_.clear();
   Collect(rest);
-  ReclamationDomain::Guard guard(domain_);
-  RetryDeferred(kMaxTimestamp);
+  {
+    ReclamationDomain::Guard guard(domain_);
+    RetryDeferred(kMaxTimestamp);
+  }
+  // From here on whoever brings a task runs it: each either is seen by this last look, or sees `stopped_`.
+  stopped_.store(true, std::memory_order_seq_cst);
+  RunTasks();
 }
 
 void Collector::WakeUp() {
@@ -77,6 +82,8 @@ void Collector::RunExclusive(std::function<void(const std::vector<TransactionRec
   while (!tasks_.compare_exchange_weak(task.next, &task, std::memory_order_seq_cst)) {
   }
   WakeUp();
+  // Nobody touches what the thread had any more, and all of it has been collected.
+  if (stopped_.load(std::memory_order_seq_cst)) RunTasks();
   task.done.Wait(runtime_, kNoDeadline);
 }
 
@@ -127,10 +134,15 @@ void Collector::Run() {
 void Collector::Round() {
   // What the previous round found applied has been kept for one round (S5).
   Collect(std::exchange(applied_, {}));
+  // The applied position first, the finished transactions second: a commit at or below the position was below low-water, so every
+  // earlier writer of its keys had cleared its slot, hence was handed over. Else an earlier commit could arrive after a later one of
+  // the same key was collected, and with it the version it points to.
+  const Position applied = options_.applied();
+  DEUT_POINT("collector.applied_read");
   std::vector<TransactionRecord*> aborted;
   TakeFinished(&aborted);
+  DEUT_POINT("collector.taken");
   Collect(aborted);
-  const Position applied = options_.applied();
   if (applied.commit.value > collected_through_.load(std::memory_order_relaxed)) {
     collected_through_.store(applied.commit.value,
                              std::memory_order_seq_cst);  // before anything is collected because of it
@@ -213,7 +225,7 @@ void Collector::RetryDeferred(Timestamp low_water) {
     entry->deferred = false;
     const HeadWord::Value word = entry->word.Load();
     if (word.head != nullptr) continue;
-    if (deferred_.size() >= options_.max_deferred_entries)
+    if (deferred_.size() >= options_.max_deferred_entries && !DEUT_OMITTED("R6.over_budget"))
       records_.RaiseFloor(entry->hash, word.last_read());  // R6: floor first
     if (records_.Remove(entry, low_water) || entry->word.Load().head != nullptr) continue;
     entry->deferred = true;

@@ -51,6 +51,7 @@ class Collector {
   void Finish(TransactionRecord* record);
 
   // Runs `task` on the collector's thread between two rounds, with the committed transactions that are not collected yet, and waits for it.
+  // After Stop the caller's thread runs it (there is nothing left to collect). REQUIRES: started.
   void RunExclusive(std::function<void(const std::vector<TransactionRecord*>& uncollected)> task);
 
   // True once everything finished before the call has been collected and every entry removed; false at the deadline.
@@ -90,6 +91,7 @@ class Collector {
   std::atomic<uint32_t> work_{0};      // bumped with every arrival
   std::atomic<uint32_t> sleeping_{0};  // the thread waits on work_
   std::atomic<bool> stop_{false};
+  std::atomic<bool> stopped_{false};  // the thread has ended and all is collected
   std::atomic<uint64_t> uncollected_{0};
   std::atomic<uint64_t> collected_{0};
   std::atomic<uint64_t> deferred_count_{0};

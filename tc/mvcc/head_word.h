@@ -2,7 +2,10 @@
 // All changes are 16-byte compare-and-swaps, so an install and the last_read it was checked against are one step, and sealing is one.
 // Flags in last_read: DEAD seals the entry (R5). CUT is turned over whenever the collector has cut a chain below an unchanged head, so that
 //   an installer which looked past a dead head before the cut, and would link to what was cut off, fails its compare-and-swap.
-//   (One bit is enough: below one head, which never becomes the head again once it was dead and unlinked, there is one cut.)
+//   One bit is enough, because such an installer loads the word again after it has passed the dead head (LiveHead): from then on there is at
+//   most one cut below this head. The collector unlinks dead heads before every cut, so the next cut would find another head; and a
+//   head that was dead never becomes the head again. (Without the second load two cuts, one before the head died, one
+//   after, give the bit its old value back.)
 // Loads read the halves, 8 bytes each, last_read first: a reader that finds last_read already late enough and then loads the head sees
 //   every install that did not see that last_read.
 // The processor must have cmpxchg16b (checked at start); without it the program does not start.
@@ -27,6 +30,7 @@ class HeadWord {
     uint64_t bits;  // last_read and flags
     RecordVersion* head;
     bool dead() const { return (bits & kDead) != 0; }
+    friend bool operator==(const Value&, const Value&) = default;
     Timestamp last_read() const { return Timestamp{bits & ~kFlags}; }
     Value WithLastRead(Timestamp timestamp) const { return {(bits & kFlags) | timestamp.value, head}; }
     Value WithHead(RecordVersion* new_head) const { return {bits, new_head}; }

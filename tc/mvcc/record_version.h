@@ -16,6 +16,7 @@
 
 #include "common/base/ids.h"
 #include "common/sync/reclamation.h"
+#include "common/testing/test_points.h"
 #include "tc/txn/transaction_record.h"
 
 namespace deut::tc {
@@ -50,7 +51,8 @@ struct RecordVersion {
   std::string_view value() const { return {reinterpret_cast<const char*>(this + 1), value_bytes}; }
   Version version() const { return Version{transaction->timestamp(), sequence}; }
   bool dead() const {
-    return withdrawn.load(std::memory_order_seq_cst) || transaction->status() == TransactionStatus::kAborted;
+    return (withdrawn.load(std::memory_order_seq_cst) && !DEUT_OMITTED("R4.withdrawn")) ||
+           transaction->status() == TransactionStatus::kAborted;
   }
   size_t bytes() const { return sizeof(RecordVersion) + value_bytes; }
 

@@ -24,7 +24,7 @@ void RetireUntil(RecordVersion* first, const RecordVersion* end, ReclamationDoma
 
 Visible FindVisible(const RecordVersion* head, const ReaderView& reader) {
   for (const RecordVersion* version = head; version != nullptr; version = Older(version)) {
-    if (version->withdrawn.load(std::memory_order_seq_cst)) continue;
+    if (version->withdrawn.load(std::memory_order_seq_cst) && !DEUT_OMITTED("R4.withdrawn")) continue;
     if (version->transaction == reader.self) {
       if (version->sequence < reader.own_below) return {Visible::Kind::kVersion, version};
       continue;
@@ -48,6 +48,18 @@ Visible FindVisible(const RecordVersion* head, const ReaderView& reader) {
 RecordVersion* LiveHead(RecordVersion* head) {
   while (head != nullptr && head->dead()) head = Older(head);
   return head;
+}
+
+RecordVersion* LiveHead(const RecordEntry& entry, HeadWord::Value& seen) {
+  for (;;) {
+    DEUT_POINT("chain.live_head.loaded");
+    RecordVersion* const live = LiveHead(seen.head);
+    if (live == seen.head) return live;
+    // Looked past dead versions: only what the word still says afterwards counts (head_word.h, CUT).
+    const HeadWord::Value again = entry.word.Load();
+    if (again == seen || DEUT_OMITTED("R4.look_again")) return live;
+    seen = again;
+  }
 }
 
 bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* replacement, Timestamp raise_to,

@@ -40,7 +40,11 @@ Visible FindVisible(const RecordVersion* head, const ReaderView& reader);
 // R4: the newest version that is neither aborted nor withdrawn.
 RecordVersion* LiveHead(RecordVersion* head);
 
-// Swings the head from `seen` (a word of this entry, read under this guard) to `replacement`, whose `older` is LiveHead(seen.head), with
+// The same for whoever installs on top of it. `seen` is a word of this entry, read under this guard; it is loaded again when it changed while
+// dead versions were passed over. A `seen` that is dead (sealed) holds nothing.
+RecordVersion* LiveHead(const RecordEntry& entry, HeadWord::Value& seen);
+
+// Swings the head from `seen` (a word of this entry, read under this guard) to `replacement`, whose `older` is LiveHead(entry, seen), with
 // last_read raised to at least `raise_to`. On success retires the dead versions it unlinked. On failure reloads `seen`.
 bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* replacement, Timestamp raise_to,
                     ReclamationDomain& domain);

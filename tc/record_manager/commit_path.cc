@@ -84,7 +84,9 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, absl::Span<const Updat
   engine_.active.PublishFirstRecord(txn.slot_);  // S2
   DEUT_POINT("commit.before_append");
   if (DEUT_OMITTED("D4.append_first")) txn.record_->FinishCommit(Lsn{1});
+  DEUT_POINT("commit.appending");
   const AppendResult appended = engine_.log.AppendCommit(txn.timestamp_, updates);
+  txn.commit_lsn_ = appended.lsn;
   DEUT_POINT("commit.appended");
   // An LSN of 0 stands for "wrote nothing"; the log begins with records of its own, so no commit is at 0.
   txn.record_->FinishCommit(appended.lsn);
@@ -105,7 +107,7 @@ Status CommitPath::WaitAcknowledged(const Transaction& txn, Lsn own_commit, Dead
 
 void CommitPath::Abort(Transaction& txn, AbortReason reason) {
   if (txn.state_ != Transaction::State::kOpen) return;
-  if (txn.record_ != nullptr) txn.record_->TryAbort();
+  if (txn.record_ != nullptr && !DEUT_OMITTED("R7.abort")) txn.record_->TryAbort();
   if (reason == AbortReason::kIdle || reason == AbortReason::kRequested || reason == AbortReason::kShutdown ||
       reason == AbortReason::kFailedOperation) {
     engine_.counters.aborts[static_cast<size_t>(reason)].fetch_add(1, std::memory_order_relaxed);

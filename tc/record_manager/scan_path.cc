@@ -36,7 +36,9 @@ std::string_view LowerBound(std::string_view a, std::string_view b) {
 ScanPath::ScanPath(Engine& engine, Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline)
     : engine_(engine), txn_(txn), scan_(scan), result_(result), deadline_(deadline), low_(scan.low), high_(scan.high) {
   const uint32_t own_below = scan.scan_sequence != 0 ? scan.scan_sequence : txn.next_sequence_;
-  view_ = ReaderView{.timestamp = txn.timestamp_, .self = txn.record_, .own_below = own_below};
+  view_ = ReaderView{.timestamp = txn.timestamp_,
+                     .self = txn.record_,
+                     .own_below = DEUT_OMITTED("R10.own_below") ? UINT32_MAX : own_below};
   result->scan_sequence = own_below;
 }
 
@@ -102,6 +104,7 @@ Status ScanPath::RaiseAndGather(const TableState& table, Range& range, Stretch* 
     outcome = GatherFrom(record, table.id(), stretch);
     return outcome.ok();
   });
+  DEUT_POINT("scan.looked");
   DEUT_RETURN_IF_ERROR(outcome);
   if (raise && DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
   if (!scan_.for_update || DEUT_OMITTED("R3.check_last")) return Status::Ok();
@@ -116,7 +119,8 @@ Status ScanPath::RaiseAndGather(const TableState& table, Range& range, Stretch* 
 
 Status ScanPath::GatherFrom(TransactionRecord& record, TableId table, Stretch* stretch) {
   if (&record != txn_.record_) {
-    if (record.timestamp() > txn_.timestamp_) return Status::Ok();
+    // Equality is no other transaction's, save for a snapshot: it may read below the very timestamp of the oldest writer.
+    if (record.timestamp() >= txn_.timestamp_) return Status::Ok();
     switch (record.status()) {
       case TransactionStatus::kAborted:
         return Status::Ok();

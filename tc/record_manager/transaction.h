@@ -25,6 +25,8 @@ class Transaction {
   State state() const { return state_; }
   bool snapshot() const { return record_ == nullptr; }
   bool wrote() const { return next_sequence_ > 1; }
+  // Its place in commit-record order once it has been appended, also where its outcome is not known to be durable; else 0.
+  Lsn commit_lsn() const { return commit_lsn_; }
 
  private:
   friend class RecordManager;
@@ -50,6 +52,7 @@ class Transaction {
   Timestamp timestamp_;
   TransactionRecord* record_ = nullptr;  // null for a snapshot
   Lsn depends_on_;
+  Lsn commit_lsn_;
   uint32_t next_sequence_ = 1;
   // R11: keys declared at begin and not written yet, by table and key.
   absl::flat_hash_map<std::pair<uint32_t, std::string>, WriteItem*> declared_;

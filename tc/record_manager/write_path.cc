@@ -34,6 +34,7 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   DEUT_RETURN_IF_ERROR(CheckKey(key));
   const TableState* const table = engine_.catalogue.Find(table_id);
   if (table == nullptr) return Catalogue::NotFound(table_id);
+  if (DEUT_OMITTED("R11.declare")) return Status::Ok();
   const uint64_t hash = RecordTable::Hash(table_id, key);
   ReclamationDomain::Guard guard(engine_.domain);
   const RangeMap& map = table->map();
@@ -53,10 +54,8 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   TransactionRecord* const self = txn_.record_;
   const Timestamp timestamp = txn_.timestamp_;
   ReclamationDomain::Guard guard(engine_.domain);
-  {
-    const RangeMap& map = table.map();
-    PostIntent(map.at(map.IndexOf(key)));  // step 1
-  }
+  Range& range = table.map().at(table.map().IndexOf(key));
+  if (!DEUT_OMITTED("R1.post_first")) PostIntent(range);  // step 1
   DEUT_POINT("write.posted");
 
   WriteItem* item = nullptr;
@@ -65,7 +64,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
     if (const auto it = txn_.declared_.find(std::pair(table.id().value, std::string(key)));
         it != txn_.declared_.end()) {
       item = it->second;
-      check_range = false;  // done at the declaration
+      check_range = DEUT_OMITTED("R11.check_once");  // done at the declaration
     }
   }
   RecordVersion* version = nullptr;
@@ -78,7 +77,8 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
     RecordEntry* const entry = engine_.records.FindOrCreate(hash, table.id(), key);
     HeadWord::Value seen = entry->word.Load();
     while (!seen.dead()) {
-      live = LiveHead(seen.head);
+      live = LiveHead(*entry, seen);
+      if (seen.dead()) break;
       const bool own = live != nullptr && live->transaction == self;
       if (own) {
         item = live->item;
@@ -86,7 +86,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
           if (Status judged = Judge(precondition, key, !live->tombstone); !judged.ok())
             return refuse(std::move(judged));
         }
-      } else if (item == nullptr && !DEUT_OMITTED("R1.publish_first")) {
+      } else if (item == nullptr) {
         item = self->write_set().Publish(table.id(), key, hash);  // step 2
         DEUT_POINT("write.published");
         seen = entry->word.Load();
@@ -110,7 +110,8 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
       if (version == nullptr) version = RecordVersion::Create(self, txn_.next_sequence_, tombstone, value);
       version->item = item;
       version->older.store(live, std::memory_order_relaxed);
-      const Timestamp raise_to = precondition == Precondition::kNone ? Timestamp{0} : timestamp;
+      const bool reads = precondition != Precondition::kNone && !DEUT_OMITTED("S10.insert_reads");
+      const Timestamp raise_to = reads ? timestamp : Timestamp{0};
       if (InstallVersion(*entry, seen, version, raise_to, engine_.domain)) {
         done = true;
         break;
@@ -123,10 +124,6 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   self->version_bytes += bytes;
   engine_.counters.version_bytes.fetch_add(bytes, std::memory_order_relaxed);
   const bool own_before = live != nullptr && live->transaction == self;
-  if (item == nullptr) {  // only where the seeded bug left step 2 out above
-    item = self->write_set().Publish(table.id(), key, hash, std::memory_order_release);
-    version->item = item;
-  }
   RecordVersion* const replaced = item->version;
   item->version = version;
   installed->version = version;
@@ -137,7 +134,10 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   }
   // A key that is an own write already was checked then; who reads it since meets the own version.
   if (replaced != nullptr || own_before) return Status::Ok();
-  return CheckReads(table, key, hash, check_range);  // steps 4 and 5
+  Status checked = CheckReads(table, key, hash, check_range);  // steps 4 and 5
+  DEUT_POINT("write.checked");
+  if (DEUT_OMITTED("R1.post_first")) PostIntent(range);
+  return checked;
 }
 
 Status WritePath::AskWhetherPresent(const TableState& table, std::string_view key, Deadline deadline, bool* present) {
@@ -181,6 +181,7 @@ Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, 
   if (txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
   TableState* const table = engine_.catalogue.Find(table_id);
   if (table == nullptr) return Catalogue::NotFound(table_id);
+  DEUT_POINT("write.table_found");
   if (!tombstone && !engine_.dc.HasSpace(key.size() + value.size())) {
     return DEUT_ERROR(kResourceExhausted,
                       "the data component is short of disk space: puts are refused, deletes and reads go on")

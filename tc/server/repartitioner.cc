@@ -2,38 +2,9 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
+#include "tc/catalogue/range_exchange.h"
 
 namespace deut::tc {
-
-void ExchangeRanges(TableState& table, const std::vector<std::string>& cuts,
-                    const std::vector<TransactionRecord*>& uncollected, ReclamationDomain& domain) {
-  ReclamationDomain::Guard guard(domain);
-  const RangeMap& old_map = table.map();
-  auto* const new_map = new RangeMap(cuts, Timestamp{0});
-  for (size_t i = 0; i < new_map->size(); ++i) {
-    Range& range = new_map->at(i);
-    const size_t last = old_map.IndexBelow(range.high());
-    for (size_t old = old_map.IndexOf(range.low()); old <= last; ++old)
-      range.RaiseLastRead(old_map.at(old).last_read());
-  }
-  absl::flat_hash_set<const Range*> old_ranges;
-  for (size_t i = 0; i < old_map.size(); ++i) old_ranges.insert(&old_map.at(i));
-  for (TransactionRecord* record : uncollected) {
-    std::erase_if(record->posted, [&](const Range* range) { return old_ranges.contains(range); });
-    absl::flat_hash_set<Range*> posted;
-    record->write_set().ForEach([&](const WriteItem& item) {
-      if (item.table != table.id()) return;
-      Range& range = new_map->at(new_map->IndexOf(item.key));
-      if (!posted.insert(&range).second) return;
-      range.Post(record);
-      record->posted.push_back(&range);
-    });
-  }
-  const RangeMap* const retired = table.ExchangeMap(new_map);
-  retired->RemoveAllPostings(domain);
-  domain.RetireObject(const_cast<RangeMap*>(retired), sizeof(RangeMap) + retired->size() * sizeof(Range));
-}
 
 Repartitioner::Repartitioner(Options options, Engine& engine, DcLink& dc)
     : options_(options), engine_(engine), dc_(dc) {}

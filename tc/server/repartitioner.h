@@ -57,11 +57,6 @@ class Repartitioner {
   std::unique_ptr<Thread> thread_;
 };
 
-// The exchange itself. REQUIRES: no transaction is open and none can begin; the collector's thread; `uncollected` are all committed
-// transactions whose updates the DC may not have applied.
-void ExchangeRanges(TableState& table, const std::vector<std::string>& cuts,
-                    const std::vector<TransactionRecord*>& uncollected, ReclamationDomain& domain);
-
 }  // namespace deut::tc
 
 #endif  // TC_SERVER_REPARTITIONER_H_

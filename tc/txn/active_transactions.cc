@@ -30,7 +30,10 @@ ActiveTransactions::ActiveTransactions(Options options, Runtime& runtime)
     : options_(std::move(options)),
       runtime_(runtime),
       counter_(options_.first_timestamp.value),
-      words_(std::max<uint32_t>(1, options_.max_transactions / 64)),
+      // What a round would find now. A snapshot may begin before the first round, and what the DC holds is below it.
+      proposed_(options_.first_timestamp.value),
+      low_water_(options_.first_timestamp.value),
+      words_(std::max<uint32_t>(1, (options_.max_transactions + 63) / 64)),
       claimed_(std::make_unique<std::atomic<uint64_t>[]>(words_)),
       slots_(std::make_unique<Slot[]>(size_t{words_} * 64)) {
   DEUT_CHECK(options_.first_timestamp.value > 0);
@@ -105,12 +108,16 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline) {
 }
 
 Result<ActiveTransactions::Begun> ActiveTransactions::BeginSnapshot(Timestamp min_timestamp, Deadline deadline) {
+  if (min_timestamp >= next_timestamp()) {
+    return DEUT_ERROR(kInvalidArgument, "no transaction has had timestamp ", min_timestamp.value,
+                      " yet: a snapshot that contains it would wait for ever");
+  }
   DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim(deadline));
   Slot& slot = slots_[id.index];
-  MonotonicTime pause = runtime_.Now();
   for (;;) {
     uint64_t x = proposed_.load(std::memory_order_seq_cst);
     for (;;) {
+      DEUT_POINT("active.snapshot.before_publish");
       // 0 marks a free slot; a snapshot below 1 reads nothing, and 1 is as good a bound.
       slot.bound.store(std::max<uint64_t>(x, 1), std::memory_order_seq_cst);
       DEUT_POINT("active.snapshot.after_publish");
@@ -130,8 +137,7 @@ Result<ActiveTransactions::Begun> ActiveTransactions::BeginSnapshot(Timestamp mi
       return DEUT_ERROR(kDeadlineExceeded, "no snapshot contains timestamp ", min_timestamp.value,
                         " yet: the oldest open transaction is ", oldest().value);
     }
-    pause = std::min<MonotonicTime>(deadline, now + microseconds(200));
-    runtime_.SleepUntil(pause);
+    runtime_.SleepUntil(std::min<MonotonicTime>(deadline, now + microseconds(200)));
   }
 }
 
@@ -181,6 +187,7 @@ Timestamp ActiveTransactions::AdvanceNow() {
     DEUT_POINT("active.round.between");
     low = OldestBound(low);
   }
+  DEUT_POINT("active.round.scanned");
   RaiseTo(proposed_, low);
   DEUT_POINT("active.round.proposed");
   if (DEUT_OMITTED("L2.two_steps") || OldestBound(low) >= low) RaiseTo(low_water_, low);

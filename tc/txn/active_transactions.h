@@ -40,8 +40,8 @@ struct SlotId {
 class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource {
  public:
   struct Options {
-    uint32_t max_transactions = 4096;
-    Timestamp first_timestamp{1};  // D3: above every timestamp reserved before
+    uint32_t max_transactions = 4096;  // rounded up to a multiple of 64
+    Timestamp first_timestamp{1};      // D3: above every timestamp reserved before
     // D3: OK once a durable reservation covers the timestamp; nearly always at once.
     std::function<Status(Timestamp timestamp, Deadline deadline)> ensure_reserved;
     // S2: the log's tail.
@@ -57,7 +57,7 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   };
   // L1. Waits while the gate is closed.
   Result<Begun> Begin(Deadline deadline);
-  // L2. Waits until the snapshot contains `min_timestamp`.
+  // L2. Waits until the snapshot contains `min_timestamp`. INVALID_ARGUMENT for one that was never drawn.
   Result<Begun> BeginSnapshot(Timestamp min_timestamp, Deadline deadline);
   void End(SlotId slot);
 
@@ -95,8 +95,8 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   Options options_;
   Runtime& runtime_;
   alignas(64) std::atomic<uint64_t> counter_;
-  alignas(64) std::atomic<uint64_t> proposed_{0};
-  std::atomic<uint64_t> low_water_{0};
+  alignas(64) std::atomic<uint64_t> proposed_;
+  std::atomic<uint64_t> low_water_;
   std::atomic<uint32_t> round_{0};
   alignas(64) std::atomic<uint32_t> gate_closed_{0};
   alignas(64) std::atomic<uint32_t> ended_{0};  // bumped by End while the gate is closed; CloseGate waits on it

@@ -11,6 +11,7 @@
 #ifndef TC_TXN_WRITE_SET_H_
 #define TC_TXN_WRITE_SET_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/testing/test_points.h"
 
 namespace deut::tc {
 
@@ -39,13 +41,16 @@ class WriteSet {
   WriteSet(const WriteSet&) = delete;
   WriteSet& operator=(const WriteSet&) = delete;
 
-  // Owner only. The returned item stays where it is. `order` is for tests that weaken it (rule R1's litmus).
-  WriteItem* Publish(TableId table, std::string_view key, uint64_t hash,
-                     std::memory_order order = std::memory_order_seq_cst) {
+  // Owner only. The returned item stays where it is.
+  WriteItem* Publish(TableId table, std::string_view key, uint64_t hash) {
     const uint32_t index = count_.load(std::memory_order_relaxed);
     WriteItem* item = Reserve(index);
     *item = WriteItem{.table = table, .key = CopyKey(key), .hash = hash, .version = nullptr};
-    count_.store(index + 1, order);
+    if (DEUT_OMITTED("R1.publish_order")) {
+      count_.store(index + 1, std::memory_order_release);
+    } else {
+      count_.store(index + 1, std::memory_order_seq_cst);
+    }
     return item;
   }
 
