@@ -137,8 +137,9 @@ TEST_F(DcLinkTest, S1HoldsBackWhatIsNotBelowLowWater) {
   h_.Commit({{"a", "9"}}, Timestamp{base + 9});
   h_.Commit({{"a", "20"}}, Timestamp{base + 20});
   h_.Commit({{"b", "12"}}, Timestamp{base + 12});
-  ASSERT_TRUE(Eventually([&] { return h_.link->status().held_back_rounds >= 3; })) << h_.link->status().state;
-  ASSERT_TRUE(Eventually([&] { return !SeenUpdates().empty(); }));
+  ASSERT_TRUE(Eventually([&] {
+    return (h_.link->status().held_back_rounds >= 3 && !SeenUpdates().empty()) || SeenUpdates().size() > 1;
+  })) << h_.link->status().state;
   EXPECT_EQ(SeenUpdates(), std::vector<uint64_t>({base + 9}));
   EXPECT_EQ(h_.dc.Get(kTable, "a"), "9") << "the reader at 15 finds its version in the DC";
   h_.transactions.Release();
