@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "common/config/flags.h"
 #include "common/io/storage.h"
+#include "common/observe/log.h"
 #include "common/runtime/runtime.h"
 #include "integration/cli/command.h"
 #include "integration/cli/target.h"
@@ -47,6 +48,15 @@ int Fail(const Status& status, int code) {
   return code;
 }
 
+// An embedded store tells how it starts; who asks for one record does not want to know.
+class WarningsOnly final : public LogSink {
+ public:
+  void Write(LogLevel level, std::string_view text) override {
+    if (level == LogLevel::kInfo) return;
+    std::fprintf(stderr, "deut: %.*s\n", static_cast<int>(text.size()), text.data());
+  }
+};
+
 void Print(std::FILE* file, std::string_view text) { std::fwrite(text.data(), 1, text.size(), file); }
 
 int Main(int argc, char** argv) {
@@ -63,6 +73,8 @@ int Main(int argc, char** argv) {
   if (const Status status = CheckCommand(*words); !status.ok()) return Fail(status, kUsage);
   if (options.hex) options.command.form = TextForm::kHex;
   options.target.connect.client.default_timeout = options.command.deadline;
+  static WarningsOnly warnings;  // whoever logs last may do so after main
+  SetLogSink(&warnings);
   Result<std::unique_ptr<Target>> target = Target::Open(options.target);
   if (!target.ok()) return Fail(target.status(), target.status() == ErrorCode::kInvalidArgument ? kUsage : kRefused);
   const Status status =
