@@ -128,6 +128,8 @@ bool LogWriter::TakeCompletions() {
   for (IoRequest* const request : completed_) {
     Block* const block = static_cast<Block*>(request->context);
     block->completed = true;
+    if (DEUT_OMITTED("D2.in_order"))
+      durable_.store(std::max(durable(), block->header.end_lsn()).value, std::memory_order_seq_cst);
     if (!request->status.ok() || request->transferred != request->bytes) {
       const std::string error =
           request->status.ok() ? Concat("only ", request->transferred, " of ", request->bytes, " bytes were written")
@@ -207,7 +209,8 @@ bool LogWriter::OpenNextSegment() {
                               .tc = state_.tc,
                               .epoch = state_.epoch,
                               .nonce = state_.nonce};
-  predecessor_ = EncodeSegmentHeader(block->header, state_, next->bytes(), block->buffer.data());
+  const bool repeat = !DEUT_OMITTED("D3.repeat_in_header");
+  predecessor_ = EncodeSegmentHeader(block->header, repeat ? state_ : LogState(), next->bytes(), block->buffer.data());
   parts_.segments.Open(next, consumed());
   segment_ = std::move(next);
   offset_ = kSegmentHeaderBytes;

@@ -310,7 +310,8 @@ Status RedoLog::CheckSpace(size_t bytes) const {
   if (parts_->writer.stopping()) return DEUT_ERROR(kUnavailable, "the redo log is stopping");
   if (!parts_->segments.disk_full()) return Status::Ok();
   const uint64_t free = parts_->writer.segment_room() + parts_->segments.spare_bytes();
-  const uint64_t pending = tail().value - parts_->writer.consumed().value;
+  const Lsn consumed = parts_->writer.consumed();
+  const uint64_t pending = tail().value - consumed.value;
   if (free >= pending + bytes + parts_->options.space_reserve_bytes) return Status::Ok();
   return DEUT_ERROR(kResourceExhausted, "the disk of the redo log (", parts_->options.directory, ") is full: ", free,
                     " bytes are left of what was allocated, ", pending, " of them are taken and ",
@@ -346,7 +347,7 @@ Status RedoLog::AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline)
     parts_->redo_start_logged = redo_start.lsn;
     appended = parts_->Append(RecordType::kRedoStart, EncodeRedoStartBody(redo_start));
   }
-  DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
+  if (!DEUT_OMITTED("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
   {
     MutexLock lock(parts_->mutex);
     if (redo_start.lsn >= parts_->redo_start.lsn) parts_->redo_start = redo_start;
@@ -365,6 +366,9 @@ std::unique_ptr<LogReader> RedoLog::NewReader(Lsn from) {
 }
 
 RedoLogCounters RedoLog::counters() const {
+  // Before the tail, so that none of the differences is negative.
+  const Lsn durable_lsn = durable();
+  const Lsn consumed = parts_->writer.consumed();
   return RedoLogCounters{.records = parts_->writer.records(),
                          .record_bytes = tail().value - parts_->base.value,
                          .blocks = parts_->writer.blocks(),
@@ -376,7 +380,8 @@ RedoLogCounters RedoLog::counters() const {
                          .segments_recycled = parts_->segments.recycled(),
                          .segments_removed = parts_->segments.removed(),
                          .free_bytes = parts_->writer.segment_room() + parts_->segments.spare_bytes(),
-                         .undurable_bytes = tail().value - durable().value,
+                         .untaken_bytes = tail().value - consumed.value,
+                         .undurable_bytes = tail().value - durable_lsn.value,
                          .fills_from_ring = parts_->source_counters.from_ring.load(std::memory_order_relaxed),
                          .fills_from_disk = parts_->source_counters.from_disk.load(std::memory_order_relaxed)};
 }

@@ -89,6 +89,7 @@ struct RedoLogCounters {
   uint64_t segments = 0, spare_segments = 0;  // files now
   uint64_t segments_recycled = 0, segments_removed = 0;
   uint64_t free_bytes = 0;                            // preallocated and unwritten
+  uint64_t untaken_bytes = 0;                         // tail - what the log thread has taken
   uint64_t undurable_bytes = 0;                       // tail - durable: the loss window of buffered commits
   uint64_t fills_from_ring = 0, fills_from_disk = 0;  // by readers; a fill serves many records
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/testing/test_points.h"
 
 namespace deut::tc {
 namespace {
@@ -33,8 +34,11 @@ SegmentSet::~SegmentSet() { Stop(); }
 std::string SegmentSet::PathOf(uint64_t number) const { return Concat(options_.directory, "/", SegmentName(number)); }
 
 Result<std::unique_ptr<File>> SegmentSet::OpenFile(const std::string& path, bool create) {
-  return storage_.Open(
-      path, OpenOptions{.create = create, .exclusive = create, .writable = true, .direct = true, .sync_writes = true});
+  return storage_.Open(path, OpenOptions{.create = create,
+                                         .exclusive = create,
+                                         .writable = true,
+                                         .direct = true,
+                                         .sync_writes = !DEUT_OMITTED("D2.dsync")});
 }
 
 void SegmentSet::AddSpare(std::shared_ptr<Segment> segment) {
@@ -64,7 +68,7 @@ Status SegmentSet::Create(uint64_t number) {
     DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
     return allocated;
   }
-  DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
+  if (!DEUT_OMITTED("D2.sync_directory")) DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
   AddSpare(std::make_shared<Segment>(number, std::move(file), options_.segment_bytes, /*of_this_life=*/true));
   return Status::Ok();
 }

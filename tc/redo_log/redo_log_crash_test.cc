@@ -1,0 +1,282 @@
+// Crashes the disk at every changing operation of a run, and once more during the recovery that follows, and checks what comes back:
+//   every record whose durability was reported is there, whole;
+//   the commits are those that were appended, in order, without a hole: a prefix from the redo start on;
+//   what one recovery has answered is what every later one answers (D2);
+//   no timestamp that was allowed to be drawn is given out again (D3); epochs rise (X5).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "tc/redo_log/block_format.h"
+#include "tc/redo_log/log_record.h"
+#include "tc/redo_log/log_test_util.h"
+#include "tc/redo_log/redo_log.h"
+
+namespace deut::tc {
+namespace {
+
+// What a run has been told, and what it has given in.
+class Oracle {
+ public:
+  void Appended(uint64_t timestamp, Lsn lsn, size_t bytes) {
+    sizes_[timestamp] = bytes;
+    lsns_[timestamp] = lsn;
+  }
+  void Acknowledged(uint64_t timestamp) { acknowledged_.push_back(timestamp); }
+  void MayBeDrawn(uint64_t timestamp) { highest_drawn_ = std::max(highest_drawn_, timestamp); }
+  void RedoStartMayBe(Lsn lsn) { redo_starts_.push_back(lsn); }
+  void DcAcknowledged(DcId dc) { dcs_.push_back(dc); }
+
+  // The first thing that is wrong with a log that was opened again, or nothing.
+  std::optional<std::string> Check(RedoLog& log, const RecoveredLog& recovered) {
+    if (recovered.epoch.value <= epoch_) return Concat("epoch ", recovered.epoch.value, " after ", epoch_);
+    epoch_ = recovered.epoch.value;
+    if (recovered.first_timestamp.value <= highest_drawn_) {
+      return Concat("timestamps from ", recovered.first_timestamp.value, " on, but ", highest_drawn_,
+                    " may be drawn already");
+    }
+    if (std::ranges::find(redo_starts_, recovered.redo_start.lsn) == redo_starts_.end()) {
+      return Concat("redo start ", recovered.redo_start.lsn.value, " was never given");
+    }
+    for (const DcId dc : dcs_) {
+      if (std::ranges::find(recovered.known_dcs, dc) == recovered.known_dcs.end())
+        return Concat("DC ", dc.value, " is forgotten");
+    }
+    Status error;
+    const std::vector<ReadRecord> records = ReadAll(log, recovered.redo_start.lsn, &error);
+    if (!error.ok()) return error.ToString();
+    return CheckCommits(records, recovered);
+  }
+
+ private:
+  std::optional<std::string> CheckCommits(const std::vector<ReadRecord>& records, const RecoveredLog& recovered) {
+    std::vector<uint64_t> found;
+    for (const ReadRecord& record : records) {
+      if (record.type != RecordType::kCommit) continue;
+      const uint64_t timestamp = record.timestamp.value;
+      found.push_back(timestamp);
+      if (!lsns_.contains(timestamp)) return Concat("commit ", timestamp, " was never made");
+      if (lsns_[timestamp] != record.lsn) return Concat("commit ", timestamp, " stands at LSN ", record.lsn.value);
+      std::string value;
+      for (const auto& update : record.updates) value += update.second;
+      if (value != ValueOf(timestamp, sizes_[timestamp])) return Concat("commit ", timestamp, " has another content");
+    }
+    for (const uint64_t timestamp : acknowledged_) {
+      if (lsns_[timestamp] >= recovered.redo_start.lsn && std::ranges::find(found, timestamp) == found.end()) {
+        return Concat("commit ", timestamp, " was acknowledged and is lost");
+      }
+    }
+    // Those that did not come back never will: what is there now is all there ever was.
+    for (auto it = lsns_.begin(); it != lsns_.end();) {
+      const bool back = std::ranges::find(found, it->first) != found.end();
+      if (back && it->second >= recovered.end_lsn)
+        return Concat("commit ", it->first, " rose from behind the end of the log");
+      it = !back && it->second >= recovered.redo_start.lsn ? lsns_.erase(it) : std::next(it);
+    }
+    for (size_t i = 1; i < found.size(); ++i) {
+      if (lsns_[found[i]] <= lsns_[found[i - 1]]) return Concat("commit ", found[i], " stands out of order");
+    }
+    return FindHole(found, recovered.redo_start.lsn);
+  }
+
+  // A prefix: nobody is missing among those that were appended, of the same life, before one that is there.
+  std::optional<std::string> FindHole(const std::vector<uint64_t>& found, Lsn redo_start) {
+    std::map<uint64_t, uint64_t> last_of_life;
+    for (const uint64_t timestamp : found) last_of_life[timestamp / kLifeTimestamps] = timestamp;
+    for (const auto& [life, last] : last_of_life) {
+      for (uint64_t timestamp = life * kLifeTimestamps + 1; timestamp < last; ++timestamp) {
+        if (!sizes_.contains(timestamp)) continue;
+        const bool there = std::ranges::find(found, timestamp) != found.end();
+        const bool trimmed = lsns_.contains(timestamp) && lsns_[timestamp] < redo_start;
+        if (!there && !trimmed) return Concat("commit ", timestamp, " is missing before ", last);
+      }
+    }
+    return std::nullopt;
+  }
+
+ public:
+  static constexpr uint64_t kLifeTimestamps = 1'000'000;
+
+ private:
+  std::map<uint64_t, size_t> sizes_;
+  std::map<uint64_t, Lsn> lsns_;
+  std::vector<uint64_t> acknowledged_;
+  std::vector<Lsn> redo_starts_{kFirstLsn};
+  std::vector<DcId> dcs_;
+  uint64_t highest_drawn_ = 0;
+  uint64_t epoch_ = 0;
+};
+
+class CrashRun {
+ public:
+  explicit CrashRun(uint64_t seed) : disk_(RealRuntime(), seed), random_(seed) {}
+
+  FaultyDisk& disk() { return disk_; }
+  // Whole blocks that recoveries have found behind a torn one.
+  uint64_t dropped_bytes() const { return dropped_bytes_; }
+
+  // One life: opens, checks, works, dies. `changes_until_crash` 0: it dies after its work. The first thing that is wrong, or nothing.
+  std::optional<std::string> Live(uint64_t changes_until_crash, int commits) {
+    const std::unique_ptr<Storage> storage = disk_.Mount();
+    const uint64_t crashes = disk_.crashes();
+    disk_.CrashAfter(changes_until_crash);
+    std::optional<std::string> wrong;
+    {
+      RecoveredLog recovered;
+      Result<std::unique_ptr<RedoLog>> log = RedoLog::Open(Options(), RealRuntime(), *storage, &recovered);
+      if (log.ok()) {
+        dropped_bytes_ += recovered.dropped_bytes;
+        if (changes_until_crash == 0 || disk_.crashes() == crashes) wrong = oracle_.Check(**log, recovered);
+        // A crash during the check spoils its reading, not the log.
+        if (disk_.crashes() != crashes) wrong = std::nullopt;
+        if (!wrong) Work(**log, recovered, commits);
+      } else if (disk_.crashes() == crashes) {
+        wrong = Concat("refused: ", log.status().ToString());
+      }
+      if (disk_.crashes() == crashes) disk_.Crash(random_.Next());
+    }
+    disk_.CrashAfter(0);
+    return wrong;
+  }
+
+ private:
+  static RedoLogOptions Options() {
+    RedoLogOptions options = SmallLog("/log");
+    options.ring_bytes = 16 << 10;
+    options.segment_bytes = 16 << 10;
+    options.max_record_bytes = 4 << 10;
+    options.block_bytes = 4 << 10;
+    options.chunk_bytes = 1 << 10;
+    options.timestamp_block = 16;
+    options.max_small_in_flight = 8;
+    return options;
+  }
+
+  // Commits of one thread, now and then waited for; redo starts, DCs and reservations in between.
+  void Work(RedoLog& log, const RecoveredLog& recovered, int commits) {
+    const uint64_t life = recovered.epoch.value * Oracle::kLifeTimestamps;
+    std::vector<std::pair<uint64_t, Lsn>> unacknowledged;
+    uint64_t drawn = recovered.first_timestamp.value;
+    int held = 0;
+    for (int i = 1; i <= commits && log.failure().ok(); ++i, ++drawn) {
+      if (held > 0 && !log.EnsureReserved(Timestamp(drawn), RealRuntime().Now()).ok()) {
+        held = 0;
+        disk_.HoldCompletions(false);
+      }
+      if (!log.EnsureReserved(Timestamp(drawn), kNoDeadline).ok()) break;
+      oracle_.MayBeDrawn(drawn);
+      const uint64_t timestamp = life + static_cast<uint64_t>(i);
+      const size_t bytes = held == 0 && random_.OneIn(6) ? random_.Below(6000) : random_.Below(300);
+      const AppendResult appended = CommitInPieces(log, timestamp, bytes);
+      oracle_.Appended(timestamp, appended.lsn, ValueOf(timestamp, bytes).size());
+      unacknowledged.emplace_back(timestamp, appended.lsn);
+      // Now and then several blocks are in flight together, so that a crash can tear one and keep those behind it.
+      if (held == 0 && random_.OneIn(8)) held = 1 + static_cast<int>(random_.Below(6));
+      if (held > 0) {
+        disk_.HoldCompletions(--held > 0);
+        AwaitTaken(log);
+        continue;
+      }
+      if (random_.OneIn(4) && log.WaitDurable(appended.lsn, kNoDeadline).ok()) {
+        for (const auto& each : unacknowledged) oracle_.Acknowledged(each.first);
+        unacknowledged.clear();
+        if (random_.OneIn(4)) {
+          oracle_.RedoStartMayBe(appended.first);
+          (void)log.AdvanceRedoStart({.lsn = appended.first, .stable = {}}, kNoDeadline);  // fails only with the disk
+        }
+      }
+      if (random_.OneIn(20) && log.AddKnownDc(DcId(timestamp % 7), kNoDeadline).ok())
+        oracle_.DcAcknowledged(DcId(timestamp % 7));
+    }
+    disk_.HoldCompletions(false);
+    log.Stop();
+  }
+
+  // Waits until the log thread has taken all that was appended, so that the next commit gets a block of its own; gives up soon where
+  // that cannot be (no place in flight, no spare segment, a crash).
+  void AwaitTaken(RedoLog& log) {
+    const Deadline give_up = In(milliseconds(2));
+    for (Duration pause = microseconds(5); RealRuntime().Now() < give_up && log.failure().ok(); pause *= 2) {
+      if (log.counters().untaken_bytes == 0) return;
+      RealRuntime().SleepUntil(RealRuntime().Now() + pause);
+    }
+  }
+
+  // The value cut into updates of at most 500 bytes, so that large commits come in chunks.
+  static AppendResult CommitInPieces(RedoLog& log, uint64_t timestamp, size_t bytes) {
+    const std::string value = ValueOf(timestamp, bytes);
+    std::vector<Update> updates;
+    for (size_t at = 0; at < value.size(); at += 500) {
+      updates.push_back(Put(static_cast<uint32_t>(updates.size() + 1), "key", std::string_view(value).substr(at, 500)));
+    }
+    return log.AppendCommit(Timestamp(timestamp), updates);
+  }
+
+  FaultyDisk disk_;
+  Random random_;
+  Oracle oracle_;
+  uint64_t dropped_bytes_ = 0;
+};
+
+// Changing operations of one whole first life.
+uint64_t OperationsOfALife(uint64_t seed, int commits) {
+  CrashRun run(seed);
+  EXPECT_EQ(run.Live(0, commits), std::nullopt);
+  return run.disk().counts().changing;
+}
+
+// The first thing that goes wrong when lives of `commits` commits end at each of their operations, with a second crash soon after.
+std::optional<std::string> CrashEverywhere(int commits, uint64_t step, void (*prepare)(FaultyDisk&)) {
+  const uint64_t operations = OperationsOfALife(1, commits);
+  EXPECT_GT(operations, static_cast<uint64_t>(commits) / 2);
+  for (uint64_t crash_at = 1; crash_at <= operations; crash_at += step) {
+    CrashRun run(crash_at);
+    prepare(run.disk());
+    std::optional<std::string> wrong = run.Live(crash_at, commits);
+    if (!wrong) wrong = run.Live(1 + crash_at % 11, commits);  // during recovery, or soon after it
+    if (!wrong) wrong = run.Live(0, commits);
+    if (!wrong) wrong = run.Live(0, 0);
+    if (wrong) return Concat("crash at operation ", crash_at, ": ", *wrong);
+  }
+  return std::nullopt;
+}
+
+TEST(RedoLogCrash, AtEveryOperationAndAgainInRecovery) {
+  EXPECT_EQ(CrashEverywhere(100, 1, [](FaultyDisk&) {}), std::nullopt);
+}
+
+TEST(RedoLogCrash, ManyLivesEndedAtRandom) {
+  uint64_t dropped_bytes = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    CrashRun run(seed);
+    for (int life = 0; life < 8; ++life) {
+      const std::optional<std::string> wrong = run.Live(random.OneIn(4) ? 0 : 1 + random.Below(80), 30);
+      ASSERT_EQ(wrong, std::nullopt) << "seed " << seed << " life " << life;
+    }
+    dropped_bytes += run.dropped_bytes();
+  }
+  EXPECT_GT(dropped_bytes, 0u);  // else no run has had a hole with blocks behind it
+}
+
+// The oracle is worth something: with a disk that acknowledges syncs without doing them it finds the loss.
+TEST(RedoLogCrash, ADiskThatIgnoresSyncsIsFoundOut) {
+  const std::optional<std::string> wrong = CrashEverywhere(40, 1, [](FaultyDisk& disk) { disk.SetIgnoreSync(true); });
+  ASSERT_NE(wrong, std::nullopt);
+}
+
+}  // namespace
+}  // namespace deut::tc
