@@ -68,7 +68,7 @@ class EmbeddedTest : public ::testing::Test {
       DEUT_ASSIGN_OR_RETURN(const std::optional<std::string> b, t.Get(table_, Account(to)));
       const int64_t have = a ? Number(*a) : 0, has = b ? Number(*b) : 0;
       if (have == 0) return Status::Ok();
-      const int64_t amount = random.Below(4) == 0 ? have : 1;
+      const int64_t amount = random.Below(64) == 0 ? have : 1;
       // An account of nothing is removed, so that transfers delete and insert as well.
       DEUT_RETURN_IF_ERROR(amount == have ? t.Remove(table_, Account(from)) : t.Put(table_, Account(from), absl::StrCat(have - amount)));
       return t.Put(table_, Account(to), absl::StrCat(has + amount));

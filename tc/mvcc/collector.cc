@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/mvcc/range_table.h"
@@ -11,6 +10,9 @@
 
 namespace deut::tc {
 namespace {
+
+// Postings of collected transactions that a range may keep before they are unlinked.
+constexpr uint32_t kSweepPostings = 16;
 
 bool LaterCommit(const TransactionRecord* a, const TransactionRecord* b) { return a->commit_lsn() > b->commit_lsn(); }
 
@@ -50,6 +52,7 @@ void Collector::Stop() {
   applied_.clear();
   committed_.clear();
   Collect(rest);
+  SweepPostings(true);
   {
     ReclamationDomain::Guard guard(domain_);
     RetryDeferred(kMaxTimestamp);
@@ -93,6 +96,7 @@ void Collector::RunTasks() {
   std::vector<TransactionRecord*> aborted;
   TakeFinished(&aborted);
   Collect(aborted);
+  SweepPostings(true);  // the task may exchange ranges
   std::vector<TransactionRecord*> uncollected = applied_;
   uncollected.insert(uncollected.end(), committed_.begin(), committed_.end());
   while (task != nullptr) {
@@ -159,6 +163,7 @@ void Collector::Round() {
     ReclamationDomain::Guard guard(domain_);
     RetryDeferred(low_water);
   }
+  if (committed_.empty() && applied_.empty()) SweepPostings(true);
   RunTasks();
 }
 
@@ -178,34 +183,46 @@ void Collector::TakeFinished(std::vector<TransactionRecord*>* aborted) {
 
 void Collector::Collect(const std::vector<TransactionRecord*>& gone) {
   if (gone.empty()) return;
-  absl::flat_hash_set<Range*> ranges;
   uint64_t bytes = 0;
+  const Timestamp low_water = options_.low_water();
   for (TransactionRecord* record : gone) {
     bytes += record->version_bytes;
-    record->collected = true;
-    ranges.insert(record->posted.begin(), record->posted.end());
-    CollectItems(*record);
-  }
-  for (Range* range : ranges) {
+    CollectItems(*record, low_water);
+    record->set_collected();
+    for (Range* range : record->posted) ++gone_postings_[range];
     ReclamationDomain::Guard guard(domain_);
-    range->RemovePostings(domain_, [](const TransactionRecord& record) { return record.collected; });
+    record->DropReference(domain_);
   }
   if (bytes != 0 && options_.released) options_.released(bytes);
-  ReclamationDomain::Guard guard(domain_);
-  for (TransactionRecord* record : gone) record->DropReference(domain_);
+  SweepPostings(false);
   uncollected_.fetch_sub(gone.size(), std::memory_order_relaxed);
   collected_.fetch_add(gone.size(), std::memory_order_relaxed);
 }
 
-void Collector::CollectItems(TransactionRecord& record) {
+void Collector::SweepPostings(bool all) {
+  for (auto it = gone_postings_.begin(); it != gone_postings_.end();) {
+    Range* const range = it->first;
+    if (!all && it->second < std::max(kSweepPostings, range->posting_count() / 2)) {
+      ++it;
+      continue;
+    }
+    ReclamationDomain::Guard guard(domain_);
+    range->RemovePostings(domain_, [](const TransactionRecord& record) { return record.collected(); });
+    gone_postings_.erase(it++);
+  }
+}
+
+void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {
   const bool committed = record.status() == TransactionStatus::kCommitted;
-  const Timestamp low_water = options_.low_water();
   ReclamationDomain::Guard guard(domain_);
   record.write_set().ForEachMutable([&](WriteItem& item) {
     RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
     if (entry == nullptr) return;
-    RemoveDeadVersions(*entry, domain_);
-    if (committed && item.version != nullptr) CutChain(*entry, item.version, domain_);
+    if (committed && item.version != nullptr) {
+      CollectApplied(*entry, item.version, domain_);
+    } else {
+      RemoveDeadAndApplied(*entry, domain_);
+    }
     if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
   });
 }

@@ -20,6 +20,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
@@ -75,8 +76,12 @@ class Collector {
   void Round();
   void TakeFinished(std::vector<TransactionRecord*>* aborted);
   void RunTasks();
+  // In ascending commit order.
   void Collect(const std::vector<TransactionRecord*>& gone);
-  void CollectItems(TransactionRecord& record);
+  void CollectItems(TransactionRecord& record, Timestamp low_water);
+  // Unlinks postings of collected transactions: of ranges where they are the larger part, or (`all`) wherever there are any. So walking
+  // a list costs in proportion to what is unlinked, whatever the backlog is.
+  void SweepPostings(bool all);
   void RemoveEntry(RecordEntry* entry, Timestamp low_water);
   void RetryDeferred(Timestamp low_water);
   void WakeUp();
@@ -101,6 +106,7 @@ class Collector {
   std::vector<TransactionRecord*> committed_;  // heap: smallest commit LSN on top
   std::vector<TransactionRecord*> applied_;    // applied when last looked at; collected next round, in commit order
   std::deque<RecordEntry*> deferred_;
+  absl::flat_hash_map<Range*, uint32_t> gone_postings_;  // of collected transactions, still linked
   std::unique_ptr<Thread> thread_;
 };
 

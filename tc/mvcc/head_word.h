@@ -1,11 +1,6 @@
 // HeadWord: {last_read and flags, head of the version chain} of a record as one 16-byte word (rule R5).
 // All changes are 16-byte compare-and-swaps, so an install and the last_read it was checked against are one step, and sealing is one.
-// Flags in last_read: DEAD seals the entry (R5). CUT is turned over whenever the collector has cut a chain below an unchanged head, so that
-//   an installer which looked past a dead head before the cut, and would link to what was cut off, fails its compare-and-swap.
-//   One bit is enough, because such an installer loads the word again after it has passed the dead head (LiveHead): from then on there is at
-//   most one cut below this head. The collector unlinks dead heads before every cut, so the next cut would find another head; and a
-//   head that was dead never becomes the head again. (Without the second load two cuts, one before the head died, one
-//   after, give the bit its old value back.)
+// The flag DEAD in last_read seals the entry (R5).
 // Loads read the halves, 8 bytes each, last_read first: a reader that finds last_read already late enough and then loads the head sees
 //   every install that did not see that last_read.
 // The processor must have cmpxchg16b (checked at start); without it the program does not start.
@@ -23,16 +18,14 @@ struct RecordVersion;
 class HeadWord {
  public:
   static constexpr uint64_t kDead = uint64_t{1} << 63;
-  static constexpr uint64_t kCut = uint64_t{1} << 62;
-  static constexpr uint64_t kFlags = kDead | kCut;
 
   struct Value {
-    uint64_t bits;  // last_read and flags
+    uint64_t bits;  // last_read and DEAD
     RecordVersion* head;
     bool dead() const { return (bits & kDead) != 0; }
     friend bool operator==(const Value&, const Value&) = default;
-    Timestamp last_read() const { return Timestamp{bits & ~kFlags}; }
-    Value WithLastRead(Timestamp timestamp) const { return {(bits & kFlags) | timestamp.value, head}; }
+    Timestamp last_read() const { return Timestamp{bits & ~kDead}; }
+    Value WithLastRead(Timestamp timestamp) const { return {(bits & kDead) | timestamp.value, head}; }
     Value WithHead(RecordVersion* new_head) const { return {bits, new_head}; }
   };
 

@@ -63,6 +63,7 @@ struct RecordVersion {
   const uint32_t value_bytes;
   const bool tombstone;
   std::atomic<bool> withdrawn{false};
+  bool applied = false;  // at the DC; the collector's alone
 
  private:
   RecordVersion(TransactionRecord* t, uint32_t s, bool is_tombstone, uint32_t bytes)

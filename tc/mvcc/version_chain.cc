@@ -10,10 +10,9 @@ namespace {
 
 RecordVersion* Older(const RecordVersion* version) { return version->older.load(std::memory_order_seq_cst); }
 
-// Retires the versions from `first` up to, not including, `end`. Stops also at the end of the chain: the collector may have cut the link
-// from the last dead version to `end` meanwhile.
+// Retires the versions from `first` up to, not including, `end`.
 void RetireUntil(RecordVersion* first, const RecordVersion* end, ReclamationDomain& domain) {
-  while (first != end && first != nullptr) {
+  while (first != end) {
     RecordVersion* const older = Older(first);
     RecordVersion::Retire(first, domain);
     first = older;
@@ -50,23 +49,11 @@ RecordVersion* LiveHead(RecordVersion* head) {
   return head;
 }
 
-RecordVersion* LiveHead(const RecordEntry& entry, HeadWord::Value& seen) {
-  for (;;) {
-    DEUT_POINT("chain.live_head.loaded");
-    RecordVersion* const live = LiveHead(seen.head);
-    if (live == seen.head) return live;
-    // Looked past dead versions: only what the word still says afterwards counts (head_word.h, CUT).
-    const HeadWord::Value again = entry.word.Load();
-    if (again == seen || DEUT_OMITTED("R4.look_again")) return live;
-    seen = again;
-  }
-}
-
 bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* replacement, Timestamp raise_to,
                     ReclamationDomain& domain) {
   DEUT_POINT("chain.install.before_cas");
   const HeadWord::Value before = seen;
-  const RecordVersion* const live = Older(replacement);  // read now: the collector may cut it once it is in the chain
+  const RecordVersion* const live = Older(replacement);
   HeadWord::Value after = before.WithHead(replacement);
   if (before.last_read() < raise_to) after = after.WithLastRead(raise_to);
   if (DEUT_CAS_FAILS("chain.install.cas")) {
@@ -78,51 +65,29 @@ bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* re
   return true;
 }
 
-void RemoveDeadVersions(RecordEntry& entry, ReclamationDomain& domain) {
+void RemoveDeadAndApplied(RecordEntry& entry, ReclamationDomain& domain) {
   HeadWord::Value seen = entry.word.Load();
   while (!seen.dead()) {
-    RecordVersion* const live = LiveHead(seen.head);
-    if (live == seen.head) return;
-    DEUT_POINT("chain.remove_dead.before_cas");
-    if (DEUT_CAS_FAILS("chain.remove_dead.cas")) {
+    RecordVersion* rest = LiveHead(seen.head);
+    if (rest != nullptr && rest->applied) rest = Older(rest);
+    if (rest == seen.head) return;
+    DEUT_POINT("chain.remove.before_cas");
+    if (DEUT_CAS_FAILS("chain.remove.cas")) {
       seen = entry.word.Load();
       continue;
     }
     const HeadWord::Value before = seen;
-    if (entry.word.CompareExchange(seen, before.WithHead(live))) {
-      RetireUntil(before.head, live, domain);
+    if (entry.word.CompareExchange(seen, before.WithHead(rest))) {
+      RetireUntil(before.head, rest, domain);
       return;
     }
   }
 }
 
-void CutChain(RecordEntry& entry, RecordVersion* version, ReclamationDomain& domain) {
-  bool cut = false;
-  for (HeadWord::Value seen = entry.word.Load(); !seen.dead(); seen = entry.word.Load()) {
-    RecordVersion* above = nullptr;
-    RecordVersion* found = seen.head;
-    while (found != nullptr && found != version) {
-      above = found;
-      found = Older(found);
-    }
-    if (found == nullptr && !cut) return;
-    HeadWord::Value after = seen;
-    if (found != nullptr && above == nullptr) {
-      after.head = nullptr;
-    } else {
-      // Cut, then change the word: an installer that read the chain before the cut fails, or has come first, and then the new head is
-      // looked at again. The last round finds nothing left to cut and still has to change the word.
-      if (found != nullptr) above->older.store(nullptr, std::memory_order_seq_cst);
-      cut = true;
-      after.bits ^= HeadWord::kCut;
-    }
-    DEUT_POINT("chain.cut.before_cas");
-    if (DEUT_CAS_FAILS("chain.cut.cas")) continue;
-    if (entry.word.CompareExchange(seen, after)) {
-      RetireUntil(version, nullptr, domain);
-      return;
-    }
-  }
+void CollectApplied(RecordEntry& entry, RecordVersion* version, ReclamationDomain& domain) {
+  RetireUntil(version->older.exchange(nullptr, std::memory_order_seq_cst), nullptr, domain);
+  version->applied = true;
+  RemoveDeadAndApplied(entry, domain);
 }
 
 }  // namespace deut::tc

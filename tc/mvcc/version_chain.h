@@ -2,9 +2,9 @@
 // Rules R1 (step 3), R4, R7, R10, S6. All are latch-free and run under a guard of the reclamation domain.
 //
 // Who changes what. The head: installers, readers (last_read only) and the collector, by 16-byte compare-and-swap. `older` of a
-//   published version: the collector alone (a cut stores null). Dead versions at the top are unlinked by whoever swings the head past them;
-//   that thread retires them. A cut below an unchanged head turns the CUT flag over (head_word.h), so an installer that read the
-//   chain before the cut loses its compare-and-swap and reads again.
+//   published version: the collector alone, once, of a version that is applied: what is below it dies. Nobody links past a live version, and
+//   an applied one is live, so no installer can hold on to what is cut off.
+//   Dead versions at the top are unlinked by whoever swings the head past them; that thread retires them.
 #ifndef TC_MVCC_VERSION_CHAIN_H_
 #define TC_MVCC_VERSION_CHAIN_H_
 
@@ -40,21 +40,18 @@ Visible FindVisible(const RecordVersion* head, const ReaderView& reader);
 // R4: the newest version that is neither aborted nor withdrawn.
 RecordVersion* LiveHead(RecordVersion* head);
 
-// The same for whoever installs on top of it. `seen` is a word of this entry, read under this guard; it is loaded again when it changed while
-// dead versions were passed over. A `seen` that is dead (sealed) holds nothing.
-RecordVersion* LiveHead(const RecordEntry& entry, HeadWord::Value& seen);
-
-// Swings the head from `seen` (a word of this entry, read under this guard) to `replacement`, whose `older` is LiveHead(entry, seen), with
+// Swings the head from `seen` (a word of this entry, read under this guard) to `replacement`, whose `older` is LiveHead(seen.head), with
 // last_read raised to at least `raise_to`. On success retires the dead versions it unlinked. On failure reloads `seen`.
 bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* replacement, Timestamp raise_to,
                     ReclamationDomain& domain);
 
-// Unlinks dead versions from the top.
-void RemoveDeadVersions(RecordEntry& entry, ReclamationDomain& domain);
+// S6: `version` is applied and below low-water: everything older is unlinked and retired, and it goes itself if it is the head, or
+// when it becomes the head because what was above it has died. (A reader that still finds it reads what the DC would have told.)
+// REQUIRES: the collector's thread; versions of one key in ascending order.
+void CollectApplied(RecordEntry& entry, RecordVersion* version, ReclamationDomain& domain);
 
-// S6: cuts the chain at `version`: it and everything older are unlinked and retired. Nothing happens if it is not in the chain.
-// REQUIRES: the collector's thread.
-void CutChain(RecordEntry& entry, RecordVersion* version, ReclamationDomain& domain);
+// Unlinks dead versions from the top, and then an applied one. REQUIRES: the collector's thread.
+void RemoveDeadAndApplied(RecordEntry& entry, ReclamationDomain& domain);
 
 }  // namespace deut::tc
 

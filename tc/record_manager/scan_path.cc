@@ -120,7 +120,7 @@ Status ScanPath::RaiseAndGather(const TableState& table, Range& range, Stretch* 
 Status ScanPath::GatherFrom(TransactionRecord& record, TableId table, Stretch* stretch) {
   if (&record != txn_.record_) {
     // Equality is no other transaction's, save for a snapshot: it may read below the very timestamp of the oldest writer.
-    if (record.timestamp() >= txn_.timestamp_) return Status::Ok();
+    if (record.timestamp() >= txn_.timestamp_ || record.collected()) return Status::Ok();
     switch (record.status()) {
       case TransactionStatus::kAborted:
         return Status::Ok();

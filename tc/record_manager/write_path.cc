@@ -77,8 +77,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
     RecordEntry* const entry = engine_.records.FindOrCreate(hash, table.id(), key);
     HeadWord::Value seen = entry->word.Load();
     while (!seen.dead()) {
-      live = LiveHead(*entry, seen);
-      if (seen.dead()) break;
+      live = LiveHead(seen.head);
       const bool own = live != nullptr && live->transaction == self;
       if (own) {
         item = live->item;

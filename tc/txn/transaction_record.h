@@ -62,7 +62,9 @@ class TransactionRecord {
   uint64_t version_bytes = 0;  // of its versions, for the budget; as `posted`
   // The collector's own.
   TransactionRecord* next_finished = nullptr;
-  bool collected = false;
+  // Set by the collector: its postings count as gone (they are unlinked in bulk, later).
+  bool collected() const { return collected_.load(std::memory_order_acquire); }
+  void set_collected() { collected_.store(true, std::memory_order_release); }
 
  private:
   bool Move(TransactionStatus from, TransactionStatus to) {
@@ -71,6 +73,7 @@ class TransactionRecord {
 
   const Timestamp timestamp_;
   std::atomic<TransactionStatus> status_{TransactionStatus::kActive};
+  std::atomic<bool> collected_{false};
   std::atomic<uint32_t> references_{1};
   std::atomic<uint64_t> commit_lsn_{0};
   WriteSet write_set_;
