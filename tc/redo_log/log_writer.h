@@ -92,6 +92,8 @@ class LogWriter {
   void Sleep();
   bool WorkWaits() const;
   bool MaySubmit() const;
+  // Records wait for a segment, and there may never be one.
+  bool NoSpace() const { return stalled_ && parts_.segments.disk_full(); }
   // Each returns true if it got something done.
   bool TakeCompletions();
   bool SubmitBlocks();

@@ -26,6 +26,8 @@ namespace deut::tc {
 namespace {
 
 constexpr uint32_t kFullDiskRetryMs = 200;
+constexpr uint32_t kLaggingRetryMs = 5;
+constexpr uint64_t kLaggingReservePart = 4;
 // Holds every kind of record but transactions.
 constexpr size_t kSmallestRecordLimit = 4096;
 
@@ -308,15 +310,18 @@ Status RedoLog::CheckSpace(size_t bytes) const {
   if (parts_->failure.failed())
     return DEUT_ERROR(kUnavailable, "the redo log has failed: ", parts_->failure.status().ToString());
   if (parts_->writer.stopping()) return DEUT_ERROR(kUnavailable, "the redo log is stopping");
-  if (!parts_->segments.disk_full()) return Status::Ok();
-  const uint64_t free = parts_->writer.segment_room() + parts_->segments.spare_bytes();
   const Lsn consumed = parts_->writer.consumed();
+  const uint64_t free = parts_->writer.segment_room() + parts_->segments.spare_bytes();
   const uint64_t pending = tail().value - consumed.value;
-  if (free >= pending + bytes + parts_->options.space_reserve_bytes) return Status::Ok();
-  return DEUT_ERROR(kResourceExhausted, "the disk of the redo log (", parts_->options.directory, ") is full: ", free,
-                    " bytes are left of what was allocated, ", pending, " of them are taken and ",
-                    parts_->options.space_reserve_bytes, " are kept in reserve")
-      .WithRetryAfter(kFullDiskRetryMs);
+  // While allocation merely lags behind, most of the reserve may be used: the next segment is on its way.
+  const bool full = parts_->segments.disk_full();
+  const uint64_t reserve = parts_->options.space_reserve_bytes / (full ? 1 : kLaggingReservePart);
+  if (free >= pending + bytes + reserve) return Status::Ok();
+  return DEUT_ERROR(kResourceExhausted,
+                    full ? "the disk of the redo log is full" : "the redo log waits for the allocation of a segment",
+                    " (", parts_->options.directory, "): ", free, " bytes are left of what was allocated, ", pending,
+                    " of them are taken and ", reserve, " are kept in reserve")
+      .WithRetryAfter(full ? kFullDiskRetryMs : kLaggingRetryMs);
 }
 
 Status RedoLog::WaitDurable(Lsn lsn, Deadline deadline) {

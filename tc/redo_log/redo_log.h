@@ -106,7 +106,8 @@ class RedoLog {
   RedoLog(const RedoLog&) = delete;
   RedoLog& operator=(const RedoLog&) = delete;
 
-  // Writes what was appended, waits for it, answers all waiters and ends the log's threads. REQUIRES: no append is under way or follows.
+  // Writes what was appended, waits for it, answers all waiters and ends the log's threads. What found no space on a full disk is given up
+  // (CANCELLED). REQUIRES: no append is under way or follows.
   void Stop();
 
   Lsn tail() const;
@@ -126,7 +127,8 @@ class RedoLog {
   AppendResult AppendLowWater(Timestamp low_water);
 
   // --- Admission. OK, or RESOURCE_EXHAUSTED with the figures when a commit of so many bytes is to be refused before it appends anything:
-  // preallocated space has run down to the reserve because the disk is full. Ends by itself. UNAVAILABLE after a failure or Stop.
+  // preallocated space has run down to the reserve because the disk is full (or to a quarter of it, and the next segment is not there yet:
+  // what is appended always has its place). Ends by itself. UNAVAILABLE after a failure or Stop.
   Status CheckSpace(size_t bytes) const;
   bool accepting() const { return CheckSpace(0).ok(); }
 

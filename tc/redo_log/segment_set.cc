@@ -18,12 +18,12 @@ constexpr size_t kKeptPerSpare = 2;
 }  // namespace
 
 SegmentSet::SegmentSet(SegmentSetOptions options, Runtime& runtime, Storage& storage,
-                       std::vector<std::shared_ptr<Segment>> live, uint64_t next_number, std::function<void()> on_spare,
-                       std::function<void(const Status&)> on_failure)
+                       std::vector<std::shared_ptr<Segment>> live, uint64_t next_number,
+                       std::function<void()> on_change, std::function<void(const Status&)> on_failure)
     : options_(std::move(options)),
       runtime_(runtime),
       storage_(storage),
-      on_spare_(std::move(on_spare)),
+      on_change_(std::move(on_change)),
       on_failure_(std::move(on_failure)),
       mutex_(runtime),
       live_(live.begin(), live.end()),
@@ -47,7 +47,7 @@ void SegmentSet::AddSpare(std::shared_ptr<Segment> segment) {
     spares_.push_back(std::move(segment));
     spare_count_.store(spares_.size(), std::memory_order_relaxed);
   }
-  on_spare_();
+  on_change_();
 }
 
 Status SegmentSet::CreateSpare() {
@@ -113,7 +113,10 @@ Result<bool> SegmentSet::FillOne() {
   const Status created = CreateSpare();
   const bool full = created == ErrorCode::kResourceExhausted;
   disk_full_.store(full, std::memory_order_relaxed);
-  if (full) return false;
+  if (full) {
+    on_change_();
+    return false;
+  }
   DEUT_RETURN_IF_ERROR(created);
   return true;
 }

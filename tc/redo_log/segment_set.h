@@ -35,10 +35,10 @@ struct SegmentSetOptions {
 
 class SegmentSet {
  public:
-  // `live` are the segments that recovery found, oldest first; all files with higher numbers are gone. `on_spare` is called whenever
-  // a spare was added, `on_failure` at the first error that is not want of space; both on the helper's thread.
+  // `live` are the segments that recovery found, oldest first; all files with higher numbers are gone. `on_change` is called whenever
+  // a spare was added or could not be, `on_failure` at the first error that is not want of space; both on the helper's thread.
   SegmentSet(SegmentSetOptions options, Runtime& runtime, Storage& storage, std::vector<std::shared_ptr<Segment>> live,
-             uint64_t next_number, std::function<void()> on_spare, std::function<void(const Status&)> on_failure);
+             uint64_t next_number, std::function<void()> on_change, std::function<void(const Status&)> on_failure);
   ~SegmentSet();
 
   // Makes one spare on the calling thread, before Start. RESOURCE_EXHAUSTED: no space.
@@ -84,7 +84,7 @@ class SegmentSet {
   const SegmentSetOptions options_;
   Runtime& runtime_;
   Storage& storage_;
-  const std::function<void()> on_spare_;
+  const std::function<void()> on_change_;
   const std::function<void(const Status&)> on_failure_;
 
   Mutex mutex_;
