@@ -1,0 +1,190 @@
+// When a commit is visible, acknowledged, and remembered: rules D1, D4, S2, R7; what happens to a DC that restarts.
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tc/record_manager/engine_fixture.h"
+
+namespace deut::tc {
+namespace {
+
+TransactionOptions Durable() { return TransactionOptions{}; }
+
+class CommitTest : public ::testing::Test {
+ protected:
+  // What a commit answers that has a moment's time, with a device that does not answer.
+  std::string CommitSoon(TestTransaction& txn) {
+    return StatusText(f.manager->Commit(txn.transaction(), RealRuntime().Now() + milliseconds(50)).status());
+  }
+  EngineFixture f{{.faulty_disk = true}};
+};
+
+TEST_F(CommitTest, ADurableCommitWaitsForItself) {
+  std::unique_ptr<TestTransaction> t10 = f.BeginPointer(Durable()), t20 = f.BeginPointer();
+  EXPECT_EQ(t10->Put("a", "1"), "ok");
+  EXPECT_EQ(t20->Put("b", "1"), "ok");
+  f.disk->HoldCompletions(true);
+  EXPECT_EQ(CommitSoon(*t20), "ok");  // buffered: waits for nothing
+  EXPECT_EQ(CommitSoon(*t10), "OUTCOME_UNKNOWN");
+  // Ordered all the same: others see it (provisionally).
+  EXPECT_EQ(f.Begin().Get("a"), "1");
+  f.disk->HoldCompletions(false);
+  TestTransaction t30 = f.Begin(Durable());
+  EXPECT_EQ(t30.Put("c", "1"), "ok");
+  EXPECT_EQ(t30.Commit(), "ok");
+  EXPECT_GT(f.log->durable(), t30.transaction().commit_lsn());
+}
+
+// D1: what a durable reader has shown must be durable: a value, a tombstone, a committed key in the bounds of a scan, "the key exists".
+TEST_F(CommitTest, ADurableReaderWaitsForWhatItDependedOn) {
+  f.Load({{"old", "0"}, {"gone", "0"}});
+  f.disk->HoldCompletions(true);
+  {
+    TestTransaction t = f.Begin();
+    EXPECT_EQ(t.Put("new", "1"), "ok");
+    EXPECT_EQ(t.Remove("gone"), "ok");
+    EXPECT_EQ(t.Commit(), "ok");
+  }
+  const auto after = [&](const std::function<void(TestTransaction&)>& read) {
+    TestTransaction t = f.Begin(Durable());
+    read(t);
+    return CommitSoon(t);
+  };
+  EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Get("new"), "1"); }), "DEADLINE_EXCEEDED");
+  EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Get("gone"), "-"); }), "DEADLINE_EXCEEDED");
+  EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Scan(), "new=1 old=0"); }), "DEADLINE_EXCEEDED");
+  EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Insert("new", "2"), "ALREADY_EXISTS"); }), "DEADLINE_EXCEEDED");
+  // What came from the DC is durable, and so is what was not there.
+  EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Get("old"), "0"); }), "ok");
+  EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Scan("o"), "old=0"); }), "ok");
+  EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Get("never"), "-"); }), "ok");
+  f.disk->HoldCompletions(false);
+  TestTransaction t = f.Begin(Durable());
+  EXPECT_EQ(t.Get("new"), "1");
+  EXPECT_EQ(t.Commit(), "ok");
+}
+
+TEST_F(CommitTest, AFailedPreconditionWaitsForWhatItHasShown) {
+  f.disk->HoldCompletions(true);
+  {
+    TestTransaction t = f.Begin();
+    EXPECT_EQ(t.Put("a", "1"), "ok");
+    EXPECT_EQ(t.Commit(), "ok");
+  }
+  const auto acknowledged = [&](TransactionOptions options) {
+    TestTransaction t = f.Begin(options);
+    EXPECT_EQ(t.Insert("a", "2"), "ALREADY_EXISTS");
+    return StatusText(f.manager->AbortAcknowledged(t.transaction(), RealRuntime().Now() + milliseconds(50)));
+  };
+  EXPECT_EQ(acknowledged(Durable()), "DEADLINE_EXCEEDED");
+  EXPECT_EQ(acknowledged(EngineFixture::Buffered()), "ok");
+  f.disk->HoldCompletions(false);
+  EXPECT_EQ(acknowledged(Durable()), "ok");
+}
+
+// D4: nobody sees a commit whose record is not in the log.
+TEST_F(CommitTest, ACommitIsVisibleOnlyOnceItsRecordIsInTheLog) {
+  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  EXPECT_EQ(t10.Put("a", "1"), "ok");
+  std::string read;
+  AtPoint point("commit.appending", [&] { read = t20.Get("a"); });
+  EXPECT_EQ(t10.Commit(), "ok");
+  EXPECT_TRUE(point.reached());
+  EXPECT_EQ(read, "read-uncommitted");
+}
+
+// S2: while a transaction's record is being appended, the log's start does not pass it.
+TEST_F(CommitTest, TheOldestFirstRecordCoversACommitInProgress) {
+  TestTransaction t10 = f.Begin();
+  EXPECT_EQ(t10.Put("a", "1"), "ok");
+  Lsn oldest;
+  AtPoint point("commit.appended", [&] { oldest = f.active->OldestFirstRecord(); });
+  EXPECT_EQ(t10.Commit(), "ok");
+  EXPECT_TRUE(point.reached());
+  EXPECT_LE(oldest, t10.transaction().commit_lsn());
+  EXPECT_EQ(f.active->OldestFirstRecord(), f.log->tail());
+}
+
+// L1: a slot counts until the commit is in the log; so nothing later is shipped before it.
+TEST_F(CommitTest, LowWaterWaitsForACommitInProgress) {
+  TestTransaction t10 = f.Begin();
+  EXPECT_EQ(t10.Put("a", "1"), "ok");
+  for (const char* name : {"commit.before_append", "commit.appended", "commit.committed"}) {
+    Timestamp low_water;
+    TestTransaction t = f.Begin();
+    EXPECT_EQ(t.Put(name, "1"), "ok");
+    t10.Abort();
+    AtPoint point(name, [&] { low_water = f.active->AdvanceNow(); });
+    EXPECT_EQ(t.Commit(), "ok");
+    EXPECT_TRUE(point.reached());
+    EXPECT_LE(low_water.value, t.timestamp());
+  }
+  EXPECT_EQ(f.active->AdvanceNow(), f.active->next_timestamp());
+}
+
+TEST_F(CommitTest, ACommitWithoutUpdatesIsNoRecord) {
+  const Lsn tail = f.log->tail();
+  TestTransaction t = f.Begin(Durable());
+  EXPECT_EQ(t.Insert("a", "1"), "ok");
+  t.Abort();
+  TestTransaction u = f.Begin(Durable());
+  EXPECT_EQ(u.Update("a", "1"), "NOT_FOUND");
+  EXPECT_EQ(u.ScanForUpdate(), "");
+  EXPECT_EQ(u.Commit(), "ok");
+  EXPECT_EQ(f.log->tail(), tail);
+  f.Collect();
+  EXPECT_EQ(f.RangeOf("a").posting_count(), 0u);
+  EXPECT_EQ(f.records->entries(), 0u);
+}
+
+// Only the last version of a key is logged, and the sequence says which (S10, X2).
+TEST_F(CommitTest, OneUpdateAKey) {
+  TestTransaction t = f.Begin();
+  EXPECT_EQ(t.Put("a", "1"), "ok");
+  EXPECT_EQ(t.Put("b", "1"), "ok");
+  EXPECT_EQ(t.Put("a", "2"), "ok");
+  EXPECT_EQ(t.Insert("c", "1"), "ok");
+  EXPECT_EQ(t.Remove("c"), "ok");
+  EXPECT_EQ(t.Insert("b", "x"), "ALREADY_EXISTS");
+  EXPECT_EQ(t.Commit(), "ok");
+  std::unique_ptr<LogReader> reader = f.log->NewReader(t.transaction().commit_lsn());
+  LogRecord record;
+  ASSERT_TRUE(reader->Next(&record, EngineFixture::Soon()).ok());
+  std::string text;
+  for (const Update& update : record.updates) {
+    text += std::to_string(update.sequence) + (update.kind == LogEntryKind::kDelete ? "-" : "+") +
+            std::string(update.key) + std::string(update.value) + " ";
+  }
+  EXPECT_EQ(text, "2+b1 3+a2 5-c ");
+}
+
+// A DC that restarts has less than was collected; the TC asks it all the same, and the gate behind the reader makes it whole first.
+TEST_F(CommitTest, ARestartedDc) {
+  f.Load({{"a", "1"}});
+  const Result<TableId> table = f.manager->CreateTable("young", EngineFixture::Soon());
+  ASSERT_TRUE(table.ok());
+  const auto write = [&](std::string key) {
+    TestTransaction t = f.Begin();
+    t.table = *table;
+    EXPECT_EQ(t.Put(key, "1"), "ok");
+    EXPECT_EQ(t.Commit(), "ok");
+  };
+  const auto contents = [&] {
+    TestTransaction t = f.Begin();
+    t.table = *table;
+    const std::string got = t.Get("y1");
+    return t.Scan() + " " + got;
+  };
+  write("y1");
+  f.dc->Restart();
+  EXPECT_EQ(contents(), "y1=1 1");  // the DC knows nothing of the table: all of it is here
+  f.PumpAndCollect();
+  f.Collect();
+  EXPECT_EQ(f.records->entries(), 0u);
+  write("y2");
+  f.dc->Restart();
+  EXPECT_EQ(contents(), "y1=1 y2=1 1") << "what was collected is the DC's, whatever its applied position says";
+  EXPECT_EQ(f.Contents(), "a=1");
+}
+
+}  // namespace
+}  // namespace deut::tc

@@ -1,0 +1,141 @@
+// EngineFixture: a whole engine for tests (log on a disk in memory, transactions, record table, ranges, collector, a DC that the test pumps),
+// and TestTransaction, whose operations answer short texts, so that a test reads like the history it plays:
+//   EXPECT_EQ(t20.Scan(), "a=1 c=3");   EXPECT_EQ(t10.Put("b", "2"), "range-read-later");
+// Texts: "ok"; the reason of an abort (after which the transaction is aborted); the name of another error; for Get the value or "-" if there is
+// no record; for Scan "key=value" in scan order.
+// Table 1, "t", is there from the start, with one range.
+// Thread-safety: each TestTransaction by one thread at a time; the fixture's other methods from any, except Stop.
+#ifndef TC_RECORD_MANAGER_ENGINE_FIXTURE_H_
+#define TC_RECORD_MANAGER_ENGINE_FIXTURE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/reclamation.h"
+#include "protocol/transaction_service.h"
+#include "tc/catalogue/catalogue.h"
+#include "tc/mvcc/collector.h"
+#include "tc/mvcc/record_table.h"
+#include "tc/record_manager/engine.h"
+#include "tc/record_manager/pumped_dc.h"
+#include "tc/record_manager/record_manager.h"
+#include "tc/redo_log/redo_log.h"
+#include "tc/txn/active_transactions.h"
+
+namespace deut::tc {
+
+struct EngineFixtureOptions {
+  uint32_t log2_buckets = 6;
+  size_t max_deferred_entries = 64 << 10;
+  uint32_t max_transactions = 256;
+  Duration collector_period = milliseconds(1);
+  bool faulty_disk = false;  // then `disk` is there
+};
+
+class TestTransaction;
+
+class EngineFixture {
+ public:
+  static constexpr TableId kTable{1};
+
+  explicit EngineFixture(EngineFixtureOptions options = {});
+  ~EngineFixture();
+
+  TestTransaction Begin(TransactionOptions options = Buffered());
+  std::unique_ptr<TestTransaction> BeginPointer(TransactionOptions options = Buffered());
+  TestTransaction BeginSnapshot();
+  static TransactionOptions Buffered();
+  static TransactionOptions Declaring(const std::vector<std::string>& keys);
+
+  // One transaction that puts all of them (empty value text "-": removes); applied by the DC and collected.
+  void Load(const std::vector<std::pair<std::string, std::string>>& puts);
+  // The DC applies what it may, and what is applied is collected.
+  void PumpAndCollect();
+  // Waits until the collector has nothing left to do for what is finished and applied.
+  void Collect();
+  // Cuts the table into ranges. REQUIRES: no open transaction.
+  void SetRanges(const std::vector<std::string>& cuts, TableId table = kTable);
+  // What a new transaction sees in the whole table.
+  std::string Contents();
+  // The range of table 1 that holds the key. Stays while no ranges are set.
+  Range& RangeOf(std::string_view key);
+  // Ends the engine: no transaction may be open.
+  void Stop();
+
+  static Deadline Soon() { return RealRuntime().Now() + seconds(30); }
+
+  std::unique_ptr<FaultyDisk> disk;
+  std::unique_ptr<Storage> storage;
+  ReclamationDomain domain;
+  std::unique_ptr<RedoLog> log;
+  std::unique_ptr<ActiveTransactions> active;
+  std::unique_ptr<PumpedDc> dc;
+  std::unique_ptr<RecordTable> records;
+  std::unique_ptr<Catalogue> catalogue;
+  std::unique_ptr<Collector> collector;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<RecordManager> manager;
+};
+
+class TestTransaction {
+ public:
+  TestTransaction(RecordManager& manager, std::unique_ptr<Transaction> txn) : manager_(manager), txn_(std::move(txn)) {}
+  ~TestTransaction();
+  TestTransaction(const TestTransaction&) = delete;
+  TestTransaction& operator=(const TestTransaction&) = delete;
+
+  uint64_t timestamp() const { return txn_->timestamp().value; }
+  Transaction& transaction() { return *txn_; }
+  bool open() const { return txn_->state() == Transaction::State::kOpen; }
+
+  std::string Get(std::string_view key);
+  std::string Put(std::string_view key, std::string_view value);
+  std::string Remove(std::string_view key);
+  std::string Insert(std::string_view key, std::string_view value);
+  std::string Update(std::string_view key, std::string_view value);
+  // All of [low, high), as many batches as it takes.
+  std::string Scan(std::string_view low = {}, std::string_view high = {}, Direction direction = Direction::kAscending);
+  std::string ScanForUpdate(std::string_view low = {}, std::string_view high = {});
+  // One batch. `scan` is changed so that the next call goes on; false in `more` when the scan is complete.
+  std::string ScanBatch(Operation* scan, bool* more);
+  std::string Commit();
+  void Abort();
+
+  TableId table = EngineFixture::kTable;
+
+ private:
+  // Aborts after errors that end a transaction.
+  std::string Text(const Status& status);
+  std::string ScanAll(Operation scan);
+
+  RecordManager& manager_;
+  std::unique_ptr<Transaction> txn_;
+  std::string low_, high_;  // what the operation of ScanBatch points to
+};
+
+std::string StatusText(const Status& status);
+
+// Calls `action` once, the first time any thread passes the point, on that thread; nested passes do nothing.
+class AtPoint {
+ public:
+  AtPoint(std::string point, std::function<void()> action);
+  ~AtPoint();
+  AtPoint(const AtPoint&) = delete;
+  AtPoint& operator=(const AtPoint&) = delete;
+  bool reached() const { return reached_->load(); }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> reached_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_ENGINE_FIXTURE_H_

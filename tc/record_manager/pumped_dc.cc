@@ -1,0 +1,187 @@
+#include "tc/record_manager/pumped_dc.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace deut::tc {
+
+PumpedDc::PumpedDc(Runtime& runtime, RedoLog& log, ActiveTransactions& active)
+    : runtime_(runtime),
+      log_(log),
+      active_(active),
+      first_(log.first_lsn()),
+      mutex_(runtime),
+      reader_(log.NewReader(first_)) {}
+
+void PumpedDc::AddTable(TableId table) {
+  MutexLock lock(mutex_);
+  tables_.insert(table.value);
+  old_tables_.insert(table.value);
+}
+
+uint64_t PumpedDc::Pump(uint64_t commits) {
+  MutexLock lock(mutex_);
+  return PumpLocked(commits, Position{});
+}
+
+uint64_t PumpedDc::PumpLocked(uint64_t commits, Position at_least) {
+  const Timestamp low_water = active_.AdvanceNow();
+  const Lsn tail = log_.tail();
+  uint64_t applied = 0;
+  while (reader_->position() < tail && applied < commits) {
+    LogRecord record;
+    const Status read = reader_->Next(&record, runtime_.Now() + seconds(20));
+    if (!read.ok()) FailStop(read.ToString());
+    if (record.type != RecordType::kCommit) continue;
+    // S1. What an earlier life had applied was below low-water then.
+    const Position position{record.lsn, UINT32_MAX};
+    if (record.timestamp >= low_water && position > at_least) {
+      reader_->Seek(record.lsn);
+      break;
+    }
+    for (size_t i = 0; i < record.chunks.size(); ++i) {
+      LogRecord chunk;
+      const Status chunk_read = reader_->ReadChunk(record, record.chunks[i], &chunk);
+      if (!chunk_read.ok()) FailStop(chunk_read.ToString());
+      ApplyLocked(record, chunk.updates);
+    }
+    ApplyLocked(record, record.updates);
+    applied_ = position;
+    ever_applied_ = std::max(ever_applied_, applied_);
+    ++applied;
+  }
+  return applied;
+}
+
+void PumpedDc::ApplyLocked(const LogRecord& record, const UpdateList& updates) {
+  for (const Update& update : updates) {
+    if (update.kind == LogEntryKind::kCreateTable) {
+      tables_.insert(update.table.value);
+      continue;
+    }
+    if (update.kind == LogEntryKind::kDropTable) {
+      tables_.erase(update.table.value);
+      dropped_.insert(update.table.value);
+      records_.erase(records_.lower_bound(Key(update.table.value, "")),
+                     records_.lower_bound(Key(update.table.value + 1, "")));
+      continue;
+    }
+    if (dropped_.contains(update.table.value)) continue;
+    DEUT_CHECK(tables_.contains(update.table.value));
+    const Key key(update.table.value, std::string(update.key));
+    const Version version{record.timestamp, update.sequence};
+    const auto found = records_.find(key);
+    DEUT_CHECK(found == records_.end() || found->second.version < version);  // X2: log order is timestamp order
+    if (update.kind == LogEntryKind::kDelete) {
+      records_.erase(key);
+    } else {
+      records_[key] = Record{version, std::string(update.value)};
+    }
+  }
+}
+
+void PumpedDc::Restart() {
+  MutexLock lock(mutex_);
+  records_.clear();
+  tables_ = old_tables_;
+  dropped_.clear();
+  applied_ = Position{};
+  reader_->Seek(first_);
+}
+
+void PumpedDc::TrimLog() {
+  MutexLock lock(mutex_);
+  const Lsn to = std::min(reader_->position(), log_.durable());
+  if (to <= log_.redo_start().lsn) return;
+  const Status trimmed = log_.AdvanceRedoStart(RedoStart{to, {}}, runtime_.Now() + seconds(20));
+  if (!trimmed.ok()) FailStop(trimmed.ToString());
+}
+
+void PumpedDc::set_error(const Status& error) {
+  MutexLock lock(mutex_);
+  error_ = error;
+}
+
+void PumpedDc::set_has_space(bool has_space) {
+  MutexLock lock(mutex_);
+  has_space_ = has_space;
+}
+
+void PumpedDc::set_scan_records(uint32_t records) {
+  MutexLock lock(mutex_);
+  scan_records_ = records;
+}
+
+uint64_t PumpedDc::requests() {
+  MutexLock lock(mutex_);
+  return requests_;
+}
+
+size_t PumpedDc::records() {
+  MutexLock lock(mutex_);
+  return records_.size();
+}
+
+Status PumpedDc::Read(absl::Span<DataRequest* const> requests, Deadline) {
+  MutexLock lock(mutex_);
+  if (!error_.ok()) return error_;
+  if (applied_ < ever_applied_) PumpLocked(UINT64_MAX, ever_applied_);
+  for (DataRequest* request : requests) {
+    ++requests_;
+    AnswerLocked(request);
+  }
+  return Status::Ok();
+}
+
+void PumpedDc::AnswerLocked(DataRequest* request) {
+  request->answer.Clear();
+  request->covered.clear();
+  request->complete = false;
+  if (!tables_.contains(request->table.value)) {
+    request->status = DEUT_ERROR(kNotFound, "the DC knows no table ", request->table.value);
+    return;
+  }
+  request->status = Status::Ok();
+  if (request->kind == DataRequest::Kind::kScan) return ScanLocked(request);
+  const auto found = records_.find(Key(request->table.value, std::string(request->key)));
+  if (found != records_.end()) request->answer.Append(request->key, found->second.value, found->second.version);
+}
+
+void PumpedDc::ScanLocked(DataRequest* request) {
+  const bool ascending = request->direction == Direction::kAscending;
+  const uint32_t table = request->table.value;
+  auto begin = records_.lower_bound(Key(table, std::string(request->low)));
+  auto end = request->high.empty() ? records_.lower_bound(Key(table + 1, ""))
+                                   : records_.lower_bound(Key(table, std::string(request->high)));
+  uint64_t limit = request->limit_records == 0 ? UINT64_MAX : request->limit_records;
+  if (scan_records_ != 0) limit = std::min<uint64_t>(limit, scan_records_);
+  if (!request->high.empty() && request->low >= request->high) end = begin;
+  while (begin != end) {
+    const auto at = ascending ? begin : std::prev(end);
+    if (!request->answer.empty() &&
+        (request->answer.size() >= limit || request->answer.bytes().size() >= request->limit_bytes)) {
+      return;
+    }
+    request->answer.Append(at->first.second, at->second.value, at->second.version);
+    request->covered = ascending ? at->first.second + '\0' : at->first.second;
+    if (ascending) {
+      ++begin;
+    } else {
+      end = at;
+    }
+  }
+  request->complete = true;
+}
+
+Position PumpedDc::applied() const {
+  MutexLock lock(mutex_);
+  return applied_;
+}
+
+bool PumpedDc::HasSpace(uint64_t) const {
+  MutexLock lock(mutex_);
+  return has_space_;
+}
+
+}  // namespace deut::tc

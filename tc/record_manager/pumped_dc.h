@@ -1,0 +1,82 @@
+// PumpedDc: the smallest honest DC for tests of the record manager: a single-version map that applies the redo log when the test says so, in
+// commit-record order, and only what is durable and below low-water (rule S1).
+// It lives several lives: Restart forgets everything; reads are then answered when all that was ever applied has been applied again (X3).
+// Thread-safety: all methods from any thread. Ownership: borrows log and transactions.
+#ifndef TC_RECORD_MANAGER_PUMPED_DC_H_
+#define TC_RECORD_MANAGER_PUMPED_DC_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "protocol/data_component.h"
+#include "tc/record_manager/engine.h"
+#include "tc/redo_log/redo_log.h"
+#include "tc/txn/active_transactions.h"
+
+namespace deut::tc {
+
+class PumpedDc final : public DcReader {
+ public:
+  PumpedDc(Runtime& runtime, RedoLog& log, ActiveTransactions& active);
+
+  // A table that the DC has held since before the log began.
+  void AddTable(TableId table);
+  // Applies all that may be applied now, at most `commits` transactions; answers how many it applied.
+  uint64_t Pump(uint64_t commits = UINT64_MAX);
+  void Restart();
+  // Lets the log forget what has been applied. Not to be followed by Restart.
+  void TrimLog();
+  // Every request fails with it until it is OK again.
+  void set_error(const Status& error);
+  void set_has_space(bool has_space);
+  // Scans answer at most so many records, whatever was asked. 0 = no such limit.
+  void set_scan_records(uint32_t records);
+
+  uint64_t requests();
+  size_t records();
+
+  Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override;
+  Position applied() const override;
+  bool HasSpace(uint64_t bytes) const override;
+
+ private:
+  struct Record {
+    Version version;
+    std::string value;
+  };
+  using Key = std::pair<uint32_t, std::string>;
+
+  uint64_t PumpLocked(uint64_t commits, Position at_least) DEUT_REQUIRES(mutex_);
+  void ApplyLocked(const LogRecord& record, const UpdateList& updates) DEUT_REQUIRES(mutex_);
+  void AnswerLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
+  void ScanLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
+
+  Runtime& runtime_;
+  RedoLog& log_;
+  ActiveTransactions& active_;
+  const Lsn first_;
+  mutable Mutex mutex_;
+  std::unique_ptr<LogReader> reader_ DEUT_GUARDED_BY(mutex_);
+  std::map<Key, Record> records_ DEUT_GUARDED_BY(mutex_);
+  std::set<uint32_t> tables_ DEUT_GUARDED_BY(mutex_);
+  std::set<uint32_t> old_tables_ DEUT_GUARDED_BY(mutex_);
+  std::set<uint32_t> dropped_ DEUT_GUARDED_BY(mutex_);
+  Position applied_ DEUT_GUARDED_BY(mutex_);
+  Position ever_applied_ DEUT_GUARDED_BY(mutex_);
+  Status error_ DEUT_GUARDED_BY(mutex_);
+  bool has_space_ DEUT_GUARDED_BY(mutex_) = true;
+  uint32_t scan_records_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t requests_ DEUT_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_PUMPED_DC_H_

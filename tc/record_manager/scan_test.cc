@@ -1,0 +1,285 @@
+// Scans against what happens meanwhile: updates that are applied and collected between the steps of a scan (rules S4, S5, S6), own writes in
+// own scans (R10), scans of large write sets.
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tc/record_manager/engine_fixture.h"
+
+namespace deut::tc {
+namespace {
+
+class ScanTest : public ::testing::Test {
+ protected:
+  EngineFixture f;
+};
+
+// A committed update that is only in the TC when the scan begins, and at the DC, collected, before the scan is done. At every step, both ways,
+// for an update, an insert and a delete.
+TEST_F(ScanTest, AppliedAndCollectedBetweenTwoSteps) {
+  for (const char* point_name :
+       {"scan.before_raise", "scan.raised", "scan.looked", "scan.before_dc", "scan.after_dc"}) {
+    for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+      SCOPED_TRACE(::testing::Message() << point_name << static_cast<int>(direction));
+      EngineFixture g;
+      g.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}});
+      TestTransaction t10 = g.Begin();
+      EXPECT_EQ(t10.Put("b", "1"), "ok");
+      EXPECT_EQ(t10.Put("bb", "1"), "ok");
+      EXPECT_EQ(t10.Remove("c"), "ok");
+      EXPECT_EQ(t10.Commit(), "ok");
+      TestTransaction t20 = g.Begin();
+      AtPoint point(point_name, [&] {
+        EXPECT_EQ(g.dc->Pump(), 1u);
+        g.Collect();
+        EXPECT_EQ(g.records->entries(), 0u);
+      });
+      const std::string scan = t20.Scan("", "", direction);
+      EXPECT_TRUE(point.reached());
+      EXPECT_EQ(scan, direction == Direction::kAscending ? "a=0 b=1 bb=1" : "bb=1 b=1 a=0");
+      EXPECT_EQ(t20.Commit(), "ok");
+    }
+  }
+}
+
+// Late insert, update, delete (paper 4.3): a later transaction commits all three in the middle of a slow scan of an earlier one. The DC does not
+// get them (S1), and the TC's versions are skipped.
+TEST_F(ScanTest, LateChangesDuringASlowScan) {
+  for (const char* point_name :
+       {"scan.before_raise", "scan.raised", "scan.looked", "scan.before_dc", "scan.after_dc"}) {
+    SCOPED_TRACE(point_name);
+    EngineFixture g;
+    g.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}});
+    TestTransaction t10 = g.Begin();
+    AtPoint point(point_name, [&] {
+      TestTransaction t20 = g.Begin();
+      EXPECT_EQ(t20.Put("a", "2"), "ok");
+      EXPECT_EQ(t20.Insert("bb", "2"), "ok");
+      EXPECT_EQ(t20.Remove("c"), "ok");
+      EXPECT_EQ(t20.Commit(), "ok");
+      EXPECT_EQ(g.dc->Pump(), 0u);
+      g.Collect();
+    });
+    EXPECT_EQ(t10.Scan(), "a=0 b=0 c=0");
+    EXPECT_TRUE(point.reached());
+    EXPECT_EQ(t10.Commit(), "ok");
+    EXPECT_EQ(g.Contents(), "a=2 b=0 bb=2");
+    g.PumpAndCollect();
+    EXPECT_EQ(g.Contents(), "a=2 b=0 bb=2");
+    EXPECT_EQ(g.records->entries(), 0u);
+  }
+}
+
+// A long scan in batches, with the whole world changing between the batches: one transaction before it in time commits nothing new (it would
+// be a phantom), later ones do, and the batches are one state.
+TEST_F(ScanTest, BatchesAreOneState) {
+  std::vector<std::pair<std::string, std::string>> load;
+  std::string expected;
+  for (int i = 10; i < 30; ++i) {
+    load.push_back({std::to_string(i), "0"});
+    expected += (i == 10 ? "" : " ") + std::to_string(i) + "=0";
+  }
+  f.Load(load);
+  f.SetRanges({"15", "22"});
+  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  Operation scan{.limit_records = 3};
+  std::string all;
+  int round = 0;
+  for (bool more = true; more; ++round) {
+    const std::string text = t20.ScanBatch(&scan, &more);
+    all += (all.empty() || text.empty() ? "" : " ") + text;
+    TestTransaction later = f.Begin();
+    EXPECT_EQ(later.Put(std::to_string(10 + round), "later"), "ok");
+    EXPECT_EQ(later.Insert(std::to_string(29 - round) + "x", "later"), "ok");
+    EXPECT_EQ(later.Remove(std::to_string(28 - round)), "ok");
+    EXPECT_EQ(later.Commit(), "ok");
+    f.PumpAndCollect();
+  }
+  EXPECT_EQ(all, expected);
+  EXPECT_EQ(t10.Put("29y", "1"), "range-read-later");
+}
+
+// S4: keys of the TC beyond what the DC's batch covers wait for the batch that covers them.
+TEST_F(ScanTest, KeysAreEmittedUpToTheCoveredBound) {
+  f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}});
+  TestTransaction t10 = f.Begin();
+  for (const char* key : {"aa", "cc", "dd"}) EXPECT_EQ(t10.Put(key, "1"), "ok");
+  EXPECT_EQ(t10.Remove("c"), "ok");
+  EXPECT_EQ(t10.Commit(), "ok");
+  TestTransaction t20 = f.Begin();
+  f.dc->set_scan_records(1);
+  EXPECT_EQ(t20.Scan(), "a=0 aa=1 b=0 cc=1 d=0 dd=1");
+  EXPECT_EQ(t20.Scan("", "", Direction::kDescending), "dd=1 d=0 cc=1 b=0 aa=1 a=0");
+}
+
+// S5: of both sides' versions the larger wins, whichever side has it.
+TEST_F(ScanTest, TheLargerVersionWins) {
+  f.Load({{"a", "0"}, {"b", "0"}});
+  TestTransaction t10 = f.Begin();
+  EXPECT_EQ(t10.Put("a", "1"), "ok");
+  EXPECT_EQ(t10.Remove("b"), "ok");
+  EXPECT_EQ(t10.Commit(), "ok");
+  TestTransaction t20 = f.Begin();
+  EXPECT_EQ(t20.Scan(), "a=1");
+  EXPECT_EQ(t20.Put("a", "2"), "ok");
+  EXPECT_EQ(t20.Scan(), "a=2");
+  EXPECT_EQ(t20.Put("a", "3"), "ok");
+  EXPECT_EQ(t20.Scan(), "a=3");
+}
+
+// S6: a version that the DC has not applied is kept, however long that takes.
+TEST_F(ScanTest, UnappliedVersionsAreKept) {
+  TestTransaction t10 = f.Begin();
+  EXPECT_EQ(t10.Put("a", "1"), "ok");
+  EXPECT_EQ(t10.Commit(), "ok");
+  f.Collect();
+  f.Collect();
+  EXPECT_EQ(f.Begin().Get("a"), "1");
+  EXPECT_EQ(f.Contents(), "a=1");
+  EXPECT_EQ(f.collector->uncollected(), 1u);
+}
+
+// S6, in order: older versions of a key leave first, whatever is above them.
+TEST_F(ScanTest, ChainsAreCutFromTheirEnd) {
+  f.Load({{"k", "0"}});
+  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  EXPECT_EQ(t10.Put("k", "1"), "ok");
+  EXPECT_EQ(t10.Put("k", "2"), "ok");
+  EXPECT_EQ(t10.Commit(), "ok");
+  EXPECT_EQ(t20.Put("k", "3"), "ok");
+  EXPECT_EQ(t20.Commit(), "ok");
+  TestTransaction t30 = f.Begin(), t40 = f.Begin();
+  EXPECT_EQ(t40.Put("k", "4"), "ok");
+  EXPECT_EQ(f.dc->Pump(1), 1u);
+  f.Collect();
+  EXPECT_EQ(t30.Get("k"), "3");
+  EXPECT_EQ(t30.Scan(), "k=3");
+  EXPECT_EQ(f.dc->Pump(1), 1u);
+  f.Collect();
+  EXPECT_EQ(t30.Get("k"), "3");
+  EXPECT_EQ(t30.Scan(), "k=3");
+  t40.Abort();
+  f.Collect();
+  EXPECT_EQ(t30.Get("k"), "3");
+  EXPECT_EQ(t30.Commit(), "ok");
+  f.Collect();
+  EXPECT_EQ(f.records->entries(), 0u);
+  EXPECT_EQ(f.RangeOf("k").posting_count(), 0u);
+  EXPECT_EQ(f.collector->uncollected(), 0u);
+  EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
+}
+
+// The order in which the collector hears of commits and of what is applied: t20 is taken, then t10 (an earlier version of the same key)
+// ends, both are applied. t10 must not come after t20 was collected.
+TEST_F(ScanTest, AnEarlierCommitNeverArrivesAfterALaterOneWasCollected) {
+  std::unique_ptr<TestTransaction> t10 = f.BeginPointer(), t20 = f.BeginPointer();
+  std::atomic<bool> armed{false}, done{false};
+  EXPECT_EQ(t10->Put("k", "1"), "ok");
+  // t10 stops between being committed and being handed over; t20 overtakes it.
+  AtPoint overtaken("commit.committed", [&] {
+    EXPECT_EQ(t20->Put("k", "2"), "ok");
+    EXPECT_EQ(t20->Commit(), "ok");
+    // The collector takes t20, and stops before (as the code is) or after it has looked at what is applied.
+    armed.store(true);
+    f.collector->RunExclusive([](const std::vector<TransactionRecord*>&) {});
+    EXPECT_EQ(f.dc->Pump(), 0u) << "t10 holds low-water";
+  });
+  EXPECT_EQ(t10->Commit(), "ok");
+  EXPECT_TRUE(overtaken.reached());
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "collector.taken" || done.exchange(true)) return;
+    f.dc->Pump();
+  });
+  f.Collect();
+  testing::SetPointHandler(nullptr);
+  f.PumpAndCollect();
+  EXPECT_EQ(f.collector->uncollected(), 0u);
+  EXPECT_EQ(f.records->entries(), 0u);
+  EXPECT_EQ(f.Contents(), "k=2");
+}
+
+// R10.
+TEST_F(ScanTest, AScanDoesNotSeeOwnWritesMadeSinceItWasOpened) {
+  f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}});
+  TestTransaction t = f.Begin();
+  EXPECT_EQ(t.Put("b", "before"), "ok");
+  Operation scan{.limit_records = 1};
+  bool more = false;
+  EXPECT_EQ(t.ScanBatch(&scan, &more), "a=0");
+  EXPECT_EQ(t.Put("b", "since"), "ok");
+  EXPECT_EQ(t.Put("bb", "since"), "ok");
+  EXPECT_EQ(t.Remove("c"), "ok");
+  EXPECT_EQ(t.ScanBatch(&scan, &more), "b=before");
+  EXPECT_EQ(t.ScanBatch(&scan, &more), "c=0");
+  EXPECT_EQ(t.ScanBatch(&scan, &more), "d=0");
+  // A new scan sees all of it.
+  EXPECT_EQ(t.Scan(), "a=0 b=since bb=since d=0");
+  EXPECT_EQ(t.Commit(), "ok");
+  f.PumpAndCollect();
+  EXPECT_EQ(f.Contents(), "a=0 b=since bb=since d=0");
+  EXPECT_EQ(f.records->entries(), 0u);
+}
+
+// More gathered keys than one stretch keeps.
+TEST_F(ScanTest, LargeWriteSets) {
+  constexpr int kKeys = 9000;
+  const auto key_of = [](int i) { return std::to_string(100000 + i); };
+  TestTransaction t10 = f.Begin();
+  for (int i = kKeys - 1; i >= 0; --i) ASSERT_EQ(t10.Put(key_of(i), "v"), "ok");
+  ASSERT_EQ(t10.Commit(), "ok");
+  for (const bool applied : {false, true}) {
+    if (applied) f.PumpAndCollect();
+    for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+      TestTransaction t = f.Begin();
+      Operation scan{.direction = direction, .limit_records = 700};
+      std::string all, expected;
+      for (bool more = true; more;) all += (all.empty() ? "" : " ") + t.ScanBatch(&scan, &more);
+      for (int i = 0; i < kKeys; ++i) {
+        expected += (i == 0 ? "" : " ") + key_of(direction == Direction::kAscending ? i : kKeys - 1 - i) + "=v";
+      }
+      EXPECT_TRUE(all == expected) << all.size() << " bytes, not " << expected.size();
+    }
+  }
+  EXPECT_EQ(f.records->entries(), 0u);
+  EXPECT_EQ(f.RangeOf("1").posting_count(), 0u);
+}
+
+// R5: the entry of a key remembers who read it as long as an earlier writer may come.
+TEST_F(ScanTest, AnEntryIsKeptWhileItsReadsMatter) {
+  TestTransaction t5 = f.Begin(), t6 = f.Begin();
+  EXPECT_EQ(t5.Put("k", "5"), "ok");
+  EXPECT_EQ(t5.Commit(), "ok");
+  std::unique_ptr<TestTransaction> t30 = f.BeginPointer();
+  EXPECT_EQ(t30->Get("k"), "5");
+  EXPECT_EQ(t30->Commit(), "ok");
+  f.PumpAndCollect();
+  f.Collect();
+  EXPECT_EQ(f.records->entries(), 1u);
+  EXPECT_EQ(f.collector->deferred_entries(), 1u);
+  EXPECT_EQ(t6.Put("k", "6"), "record-read-later");
+  f.PumpAndCollect();
+  EXPECT_EQ(f.records->entries(), 0u);
+}
+
+// R6: what only remembers reads stays within its budget under one long transaction; what goes is remembered by the bucket.
+TEST(DeferredEntriesTest, StayWithinTheirBudget) {
+  EngineFixture f({.max_deferred_entries = 8});
+  TestTransaction old = f.Begin();
+  for (int i = 0; i < 100; ++i) {
+    // A later transaction reads a key that has an entry, while another keeps low-water down.
+    const std::string key = "k" + std::to_string(i);
+    TestTransaction writer = f.Begin();
+    EXPECT_EQ(writer.Put(key, "1"), "ok");
+    TestTransaction reader = f.Begin();
+    EXPECT_EQ(reader.Get(key), "read-uncommitted");
+    writer.Abort();
+    f.Collect();
+  }
+  EXPECT_LE(f.records->entries(), 10u);
+  EXPECT_LE(f.collector->deferred_entries(), 10u);
+  EXPECT_EQ(old.Put("k7", "1"), "bucket-floor");
+  f.Collect();
+  EXPECT_EQ(f.records->entries(), 0u);
+}
+
+}  // namespace
+}  // namespace deut::tc

@@ -1,0 +1,204 @@
+// Creating and dropping tables (rule T1), and exchanging their ranges (rules P).
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tc/record_manager/engine_fixture.h"
+
+namespace deut::tc {
+namespace {
+
+class TableTest : public ::testing::Test {
+ protected:
+  std::string Drop(const char* name = "t") { return StatusText(f.manager->DropTable(name, EngineFixture::Soon())); }
+  std::string Create(const char* name) {
+    return StatusText(f.manager->CreateTable(name, EngineFixture::Soon()).status());
+  }
+  EngineFixture f{{.faulty_disk = true}};
+};
+
+TEST_F(TableTest, CreateUseDropCreateAgain) {
+  const Result<TableId> first = f.manager->CreateTable("x", EngineFixture::Soon());
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(Create("x"), "ALREADY_EXISTS");
+  EXPECT_EQ(Create(""), "INVALID_ARGUMENT");
+  EXPECT_EQ(Create(std::string(256, 'x').c_str()), "INVALID_ARGUMENT");
+  {
+    TestTransaction t = f.Begin();
+    t.table = *first;
+    EXPECT_EQ(t.Get("a"), "-");
+    EXPECT_EQ(t.Scan(), "");
+    EXPECT_EQ(t.Insert("a", "1"), "ok");
+    EXPECT_EQ(t.Commit(), "ok");
+    EXPECT_EQ(f.dc->requests(), 0u) << "the DC does not know the table yet";
+  }
+  {
+    TestTransaction t = f.Begin();
+    t.table = *first;
+    EXPECT_EQ(t.Scan(), "a=1");
+  }
+  f.PumpAndCollect();
+  {
+    TestTransaction t = f.Begin();
+    t.table = *first;
+    EXPECT_EQ(t.Scan(), "a=1");
+  }
+  EXPECT_EQ(Drop("x"), "ok");
+  EXPECT_EQ(Drop("x"), "NOT_FOUND");
+  {
+    TestTransaction t = f.Begin();
+    t.table = *first;
+    EXPECT_EQ(t.Get("a"), "NOT_FOUND");
+    EXPECT_EQ(t.Put("a", "2"), "NOT_FOUND");
+  }
+  const Result<TableId> second = f.manager->CreateTable("x", EngineFixture::Soon());
+  ASSERT_TRUE(second.ok());
+  EXPECT_GT(second->value, first->value);
+  TestTransaction t = f.Begin();
+  t.table = *second;
+  EXPECT_EQ(t.Scan(), "");
+  t.Abort();
+  f.PumpAndCollect();
+  EXPECT_EQ(f.collector->uncollected(), 0u);
+}
+
+TEST_F(TableTest, DropMeetsAnUndecidedWriter) {
+  TestTransaction t10 = f.Begin();
+  EXPECT_EQ(t10.Put("a", "1"), "ok");
+  EXPECT_EQ(Drop(), "table-writer");
+  EXPECT_EQ(t10.Commit(), "ok");  // its write came before the drop; no further one would pass
+  EXPECT_EQ(f.Contents(), "a=1") << "the failed drop has opened the table again";
+  TestTransaction declared = f.Begin(EngineFixture::Declaring({"b"}));
+  EXPECT_EQ(Drop(), "table-writer");
+  declared.Abort();
+  EXPECT_EQ(Drop(), "ok");
+}
+
+TEST_F(TableTest, DropMeetsWhatCameLaterThanIt) {
+  f.Load({{"a", "0"}});
+  // The drop's timestamp is drawn, then a later writer, or a later scan, comes and commits.
+  std::string text;
+  {
+    AtPoint point("active.begin.after_draw", [&] {
+      TestTransaction t = f.Begin();
+      text = t.Put("b", "1");
+    });
+    EXPECT_EQ(Drop(), "ok");
+    EXPECT_TRUE(point.reached());
+  }
+  EXPECT_EQ(text, "NOT_FOUND") << "closed before the timestamp was drawn";
+}
+
+// T1, the race: the writer has found the table, then the whole drop happens.
+TEST_F(TableTest, WholeDropBetweenTwoStepsOfAWriter) {
+  for (const char* point_name : {"write.table_found", "write.posted", "write.published", "chain.install.before_cas",
+                                 "write.installed", "write.checked"}) {
+    for (const bool writer_is_later : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << point_name << writer_is_later);
+      EngineFixture g;
+      TestTransaction early = g.Begin();
+      std::string dropped;
+      AtPoint point(point_name, [&] { dropped = StatusText(g.manager->DropTable("t", EngineFixture::Soon())); });
+      TestTransaction late = g.Begin();
+      TestTransaction& writer = writer_is_later ? late : early;
+      const bool wrote = writer.Put("a", "1") == "ok" && writer.Commit() == "ok";
+      EXPECT_TRUE(point.reached());
+      EXPECT_FALSE(wrote && dropped == "ok");
+      EXPECT_TRUE(wrote || dropped == "ok");
+    }
+  }
+}
+
+TEST_F(TableTest, TwoDropsOfOneTable) {
+  f.Load({{"a", "0"}});
+  std::string second, created;
+  AtPoint point("commit.appended", [&] {
+    second = Drop();
+    created = Create("t");
+  });
+  EXPECT_EQ(Drop(), "ok");
+  EXPECT_TRUE(point.reached());
+  EXPECT_EQ(second, "NOT_FOUND");
+  EXPECT_EQ(created, "ALREADY_EXISTS") << "the name is free when the drop is committed, not before";
+  EXPECT_EQ(Create("t"), "ok");
+  EXPECT_TRUE(f.catalogue->FindByName("t").ok());
+}
+
+// A creation that is ordered but whose durability nobody knows: the table is there, with the right place in the log.
+TEST_F(TableTest, ACreationOfUnknownOutcome) {
+  f.disk->HoldCompletions(true);
+  const Result<TableId> created = f.manager->CreateTable("x", RealRuntime().Now() + milliseconds(50));
+  EXPECT_EQ(StatusText(created.status()), "OUTCOME_UNKNOWN");
+  f.disk->HoldCompletions(false);
+  Result<TableState*> table = f.catalogue->FindByName("x");
+  ASSERT_TRUE(table.ok());
+  {
+    TestTransaction t = f.Begin();
+    t.table = (*table)->id();
+    EXPECT_EQ(t.Put("a", "1"), "ok");
+    EXPECT_EQ(t.Commit(), "ok");
+    EXPECT_LT((*table)->created_at().commit, t.transaction().commit_lsn());
+  }
+  f.PumpAndCollect();
+  f.dc->Restart();
+  TestTransaction t = f.Begin();
+  t.table = (*table)->id();
+  EXPECT_EQ(t.Get("a"), "1");
+}
+
+// P: what was read is remembered by the new ranges, and what is only in the TC is gathered from them.
+TEST_F(TableTest, ExchangedRangesRememberReadsAndWrites) {
+  f.Load({{"a", "0"}, {"p", "0"}});
+  {
+    TestTransaction t = f.Begin();
+    for (const char* key : {"b", "g", "q"}) EXPECT_EQ(t.Put(key, "1"), "ok");
+    EXPECT_EQ(t.Commit(), "ok");
+    TestTransaction reader = f.Begin();
+    EXPECT_EQ(reader.Scan("", "c"), "a=0 b=1");
+    EXPECT_EQ(reader.Commit(), "ok");
+  }
+  const std::string all = f.Contents();
+  const Timestamp read = f.RangeOf("a").last_read();
+  for (const std::vector<std::string>& cuts :
+       {std::vector<std::string>{"b", "c", "m"}, {"c"}, {}, {"a", "b", "g", "h", "p", "q", "r"}}) {
+    f.SetRanges(cuts);
+    EXPECT_GE(f.RangeOf("a").last_read(), read);
+    EXPECT_EQ(f.Contents(), all);
+    f.Collect();
+    EXPECT_EQ(f.Contents(), all);
+  }
+  f.SetRanges({"c", "m"});
+  f.PumpAndCollect();
+  f.Collect();
+  EXPECT_EQ(f.Contents(), all);
+  for (const char* key : {"a", "d", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
+  EXPECT_EQ(f.records->entries(), 0u);
+}
+
+TEST_F(TableTest, TheGateWaitsForOpenTransactionsAndGivesUp) {
+  {
+    TestTransaction t = f.Begin();
+    EXPECT_FALSE(f.active->CloseGate(RealRuntime().Now() + milliseconds(20)));
+    EXPECT_EQ(f.Begin().Get("a"), "-") << "open again";
+  }
+  ASSERT_TRUE(f.active->CloseGate(EngineFixture::Soon()));
+  EXPECT_EQ(StatusText(f.manager->Begin(EngineFixture::Buffered(), RealRuntime().Now() + milliseconds(20)).status()),
+            "DEADLINE_EXCEEDED");
+  std::string late;
+  std::unique_ptr<Thread> waiting = RealRuntime().StartThread("waiting", [&] { late = f.Begin().Put("a", "1"); });
+  f.active->OpenGate();
+  waiting.reset();
+  EXPECT_EQ(late, "ok");
+}
+
+// Tasks for the collector's thread are run also after it has ended: nobody waits for ever.
+TEST_F(TableTest, TasksAfterTheEnd) {
+  f.Load({{"a", "0"}});
+  f.collector->Stop();
+  bool ran = false;
+  f.collector->RunExclusive([&](const std::vector<TransactionRecord*>& uncollected) { ran = uncollected.empty(); });
+  EXPECT_TRUE(ran);
+  EXPECT_TRUE(f.collector->WaitIdle(EngineFixture::Soon()));
+}
+
+}  // namespace
+}  // namespace deut::tc
