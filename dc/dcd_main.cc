@@ -13,8 +13,15 @@
 namespace deut::dc {
 namespace {
 
+DaemonOptions Defaults() {
+  DaemonOptions options;
+  options.listen = "127.0.0.1:7702";
+  options.data_dir = "dc-data";
+  return options;
+}
+
 struct Options {
-  DaemonOptions daemon{.listen = "127.0.0.1:7702", .data_dir = "dc-data"};
+  DaemonOptions daemon = Defaults();
   DataComponentOptions component;
 };
 

@@ -60,10 +60,8 @@ DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, Run
 Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::function<Status(Deadline)> ready,
                             const std::string& details) {
   DEUT_ASSIGN_OR_RETURN(const Address listen, Address::Parse("--listen", options_.listen));
-  RpcServerOptions server_options{.listen = listen};
-  server_options.tls = tls_;
-  server_options.insecure = options_.insecure;
-  server_options.max_threads = options_.max_threads;
+  const RpcServerOptions server_options{
+      .listen = listen, .tls = tls_, .insecure = options_.insecure, .max_threads = options_.max_threads};
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server, RpcServer::Start(runtime_, server_options, services));
   LogInfo(name_, " listens on ", server->address().ToString(), tls_ != nullptr ? " with mutual TLS" : " without TLS", ", data in ",
           options_.data_dir, ", io ", storage_->name(), details.empty() ? "" : ", ", details);

@@ -17,8 +17,15 @@
 namespace deut::tc {
 namespace {
 
+DaemonOptions Defaults() {
+  DaemonOptions options;
+  options.listen = "127.0.0.1:7701";
+  options.data_dir = "tc-data";
+  return options;
+}
+
 struct Options {
-  DaemonOptions daemon{.listen = "127.0.0.1:7701", .data_dir = "tc-data"};
+  DaemonOptions daemon = Defaults();
   std::string dc = "127.0.0.1:7702";
   int dc_streams = 2;
   TransactionComponentOptions component;
