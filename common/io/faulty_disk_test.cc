@@ -573,16 +573,17 @@ TEST(FaultyDisk, SurvivesItsThreads) {
         std::vector<IoRequest*> completed;
         while ((*queue)->in_flight() > 0) (*queue)->Reap(&completed, kNoDeadline);
         EXPECT_EQ(completed.size(), 4u);
+        RealRuntime().Yield();  // the disk's mutex is not fair
       }
     }));
   }
-  for (uint64_t seed = 0; seed < 100; ++seed) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
     disk.Crash(seed);
     runtime.Yield();
   }
   stop = true;
   for (auto& thread : threads) thread->Join();
-  EXPECT_EQ(disk.crashes(), 100u);
+  EXPECT_EQ(disk.crashes(), 30u);
 }
 
 }  // namespace
