@@ -135,6 +135,7 @@ TEST_F(ScanTest, UnappliedVersionsAreKept) {
   f.Collect();
   EXPECT_EQ(f.Begin().Get("a"), "1");
   EXPECT_EQ(f.Contents(), "a=1");
+  f.Collect();
   EXPECT_EQ(f.collector->uncollected(), 1u);
 }
 

@@ -1,0 +1,157 @@
+// Ranges, postings and maps (rules R1 - R3); lost compare-and-swaps; unlinking while others post.
+#include "tc/mvcc/range_table.h"
+
+#include <string>
+#include <vector>
+
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+
+namespace deut::tc {
+namespace {
+
+class RangeTableTest : public ::testing::Test {
+ protected:
+  ~RangeTableTest() override {
+    testing::SetPointHandler(nullptr);
+    testing::SetCasHandler(nullptr);
+    ReclamationDomain::Guard guard(domain);
+    range.RemovePostings(domain, [](const TransactionRecord&) { return true; });
+    for (TransactionRecord* record : records) record->DropReference(domain);
+  }
+  TransactionRecord* Post(uint64_t timestamp) {
+    records.push_back(new TransactionRecord(Timestamp{timestamp}));
+    range.Post(records.back());
+    return records.back();
+  }
+  std::string Postings() {
+    ReclamationDomain::Guard guard(domain);
+    std::string text;
+    range.ForEachPosting([&](TransactionRecord& record) {
+      text += std::to_string(record.timestamp().value) + " ";
+      return true;
+    });
+    return text;
+  }
+  void Remove(std::vector<uint64_t> timestamps) {
+    ReclamationDomain::Guard guard(domain);
+    range.RemovePostings(domain, [&](const TransactionRecord& record) {
+      return std::find(timestamps.begin(), timestamps.end(), record.timestamp().value) != timestamps.end();
+    });
+  }
+
+  ReclamationDomain domain;
+  Range range{"", "", Timestamp{5}};
+  std::vector<TransactionRecord*> records;
+};
+
+TEST_F(RangeTableTest, LastReadOnlyRises) {
+  EXPECT_EQ(range.last_read(), Timestamp{5});
+  range.RaiseLastRead(Timestamp{3});
+  EXPECT_EQ(range.last_read(), Timestamp{5});
+  range.RaiseLastRead(Timestamp{9});
+  EXPECT_EQ(range.last_read(), Timestamp{9});
+  int lost = 0;
+  testing::SetCasHandler([&](std::string_view name) { return name == "range.raise.cas" && lost++ == 0; });
+  range.RaiseLastRead(Timestamp{11});
+  EXPECT_EQ(lost, 2);
+  EXPECT_EQ(range.last_read(), Timestamp{11});
+}
+
+TEST_F(RangeTableTest, RemovalFromEveryPlace) {
+  for (uint64_t t = 1; t <= 6; ++t) Post(t);
+  EXPECT_EQ(Postings(), "6 5 4 3 2 1 ");
+  Remove({4, 3});
+  EXPECT_EQ(Postings(), "6 5 2 1 ");
+  Remove({6, 1});
+  EXPECT_EQ(Postings(), "5 2 ");
+  Remove({9});
+  EXPECT_EQ(range.posting_count(), 2u);
+  Remove({5, 2});
+  EXPECT_EQ(Postings(), "");
+  EXPECT_EQ(range.posting_count(), 0u);
+}
+
+TEST_F(RangeTableTest, PostingWhileTheFirstIsUnlinked) {
+  Post(1);
+  Post(2);
+  bool done = false;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "range.unlink.before_cas" || done) return;
+    done = true;
+    Post(3);
+  });
+  Remove({1, 2});
+  EXPECT_TRUE(done);
+  EXPECT_EQ(Postings(), "3 ");
+}
+
+TEST_F(RangeTableTest, LostCompareAndSwaps) {
+  int lost = 0;
+  testing::SetCasHandler([&](std::string_view name) { return name == "range.post.cas" && lost++ == 0; });
+  Post(1);
+  EXPECT_EQ(lost, 2);
+  lost = 0;
+  testing::SetCasHandler([&](std::string_view name) { return name == "range.unlink.cas" && lost++ == 0; });
+  Remove({1});
+  EXPECT_GE(lost, 2);
+  EXPECT_EQ(Postings(), "");
+}
+
+TEST_F(RangeTableTest, PostersAndReadersWhileOneUnlinks) {
+  constexpr int kPosts = 20000;
+  std::atomic<int> working{2};
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.push_back(RealRuntime().StartThread("poster", [&] {
+      for (uint64_t i = 1; i <= kPosts; ++i) {
+        ReclamationDomain::Guard guard(domain);
+        auto* record = new TransactionRecord(Timestamp{i});
+        record->write_set().Publish(TableId{1}, std::to_string(i), i);
+        range.Post(record);
+        record->TryAbort();
+        record->DropReference(domain);
+        if (i % 8 == 0) {
+          range.ForEachPosting([](TransactionRecord& r) {
+            EXPECT_EQ(r.write_set().size(), 1u);
+            return true;
+          });
+        }
+      }
+      working.fetch_sub(1);
+    }));
+  }
+  while (working.load() != 0 || range.posting_count() != 0) {
+    ReclamationDomain::Guard guard(domain);
+    range.RemovePostings(domain, [](const TransactionRecord& r) { return r.status() == TransactionStatus::kAborted; });
+  }
+  threads.clear();
+  EXPECT_EQ(Postings(), "");
+}
+
+TEST(RangeMapTest, FindsRangesByKeyAndBelowBounds) {
+  const RangeMap map({"g", "n"}, Timestamp{7});
+  ASSERT_EQ(map.size(), 3u);
+  EXPECT_EQ(map.at(0).low(), "");
+  EXPECT_EQ(map.at(0).high(), "g");
+  EXPECT_EQ(map.at(2).low(), "n");
+  EXPECT_EQ(map.at(2).high(), "");
+  EXPECT_EQ(map.at(1).last_read(), Timestamp{7});
+  const std::vector<std::pair<std::string, size_t>> of = {{"", 0},   {"a", 0},  {"fz", 0}, {"g", 1},
+                                                          {"g0", 1}, {"mz", 1}, {"n", 2},  {"z", 2}};
+  for (const auto& [key, index] : of) EXPECT_EQ(map.IndexOf(key), index) << key;
+  const std::vector<std::pair<std::string, size_t>> below = {{"a", 0}, {"g", 0},  {std::string("g\0", 2), 1},
+                                                             {"n", 1}, {"n0", 2}, {"", 2}};
+  for (const auto& [bound, index] : below) EXPECT_EQ(map.IndexBelow(bound), index) << bound;
+  map.at(1).RaiseLastRead(Timestamp{9});
+  EXPECT_EQ(map.MaxLastRead(), Timestamp{9});
+  const RangeMap whole({}, Timestamp{0});
+  EXPECT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole.IndexOf("x"), 0u);
+  EXPECT_EQ(whole.IndexBelow(""), 0u);
+}
+
+}  // namespace
+}  // namespace deut::tc

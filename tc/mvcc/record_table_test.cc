@@ -1,0 +1,240 @@
+// The hash table of record entries: rule R5's sealing and removal against readers and writers at every step, R6's floors, lost
+// compare-and-swaps.
+#include "tc/mvcc/record_table.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+#include "tc/mvcc/record_version.h"
+#include "tc/mvcc/version_chain.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr TableId kTable{1};
+
+class RecordTableTest : public ::testing::Test {
+ protected:
+  ~RecordTableTest() override {
+    testing::SetPointHandler(nullptr);
+    testing::SetCasHandler(nullptr);
+  }
+  uint64_t HashOf(std::string_view key) { return RecordTable::Hash(kTable, key); }
+  RecordEntry* Find(std::string_view key) { return table.Find(HashOf(key), kTable, key); }
+  RecordEntry* Make(std::string_view key) { return table.FindOrCreate(HashOf(key), kTable, key); }
+  void Once(const char* point, std::function<void()> action) {
+    auto done = std::make_shared<bool>(false);
+    testing::SetPointHandler([point, action, done](std::string_view name) {
+      if (name != point || *done) return;
+      *done = true;
+      action();
+    });
+  }
+  // An uncommitted version of a transaction of its own.
+  RecordVersion* Install(RecordEntry* entry, Timestamp timestamp) {
+    auto* transaction = new TransactionRecord(timestamp);
+    RecordVersion* version = RecordVersion::Create(transaction, 1, false, "v");
+    transaction->DropReference(domain);  // the version keeps it
+    HeadWord::Value seen = entry->word.Load();
+    do {
+      if (seen.dead()) {
+        RecordVersion::Destroy(version, domain);
+        return nullptr;
+      }
+      version->older.store(LiveHead(seen.head));
+    } while (!InstallVersion(*entry, seen, version, Timestamp{0}, domain));
+    return version;
+  }
+
+  ReclamationDomain domain;
+  RecordTable table{domain, 1};  // two buckets: everything collides
+};
+
+TEST_F(RecordTableTest, OneEntryAKey) {
+  ReclamationDomain::Guard guard(domain);
+  EXPECT_EQ(Find("a"), nullptr);
+  std::vector<RecordEntry*> entries;
+  for (int i = 0; i < 100; ++i) entries.push_back(Make(std::to_string(i)));
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(Find(std::to_string(i)), entries[i]);
+    EXPECT_EQ(Make(std::to_string(i)), entries[i]);
+    EXPECT_EQ(entries[i]->key(), std::to_string(i));
+  }
+  EXPECT_EQ(table.entries(), 100u);
+  EXPECT_NE(table.FindOrCreate(HashOf("1"), TableId{2}, "1"), entries[1]) << "another table's";
+  const std::string longest(4096, 'k');
+  EXPECT_EQ(Make(longest)->key(), longest);
+}
+
+TEST_F(RecordTableTest, RemovalFromEveryPlaceOfABucket) {
+  ReclamationDomain::Guard guard(domain);
+  Random random(7);
+  std::vector<std::string> live;
+  for (int round = 0; round < 2000; ++round) {
+    if (live.size() < 20) {
+      live.push_back("key" + std::to_string(round));
+      Make(live.back());
+    }
+    if (random.OneIn(2)) continue;
+    const size_t at = random.Below(live.size());
+    EXPECT_TRUE(table.Remove(Find(live[at]), Timestamp{0}));
+    EXPECT_EQ(Find(live[at]), nullptr);
+    live.erase(live.begin() + static_cast<ptrdiff_t>(at));
+    for (const std::string& key : live) ASSERT_NE(Find(key), nullptr);
+  }
+  EXPECT_EQ(table.entries(), live.size());
+}
+
+TEST_F(RecordTableTest, R5AnEntryStaysWhileItsReadsOrVersionsMatter) {
+  ReclamationDomain::Guard guard(domain);
+  RecordEntry* const entry = Make("k");
+  RecordTable::RaiseLastRead(*entry, Timestamp{30});
+  RecordTable::RaiseLastRead(*entry, Timestamp{20});
+  EXPECT_EQ(entry->word.Load().last_read(), Timestamp{30});
+  EXPECT_FALSE(table.Remove(entry, Timestamp{29}));
+  Install(entry, Timestamp{40})->transaction->TryAbort();
+  EXPECT_FALSE(table.Remove(entry, Timestamp{100}));
+  RemoveDeadAndApplied(*entry, domain);
+  EXPECT_FALSE(table.Remove(entry, Timestamp{29}));
+  // Either low-water or the bucket's floor covers the reads.
+  table.RaiseFloor(HashOf("k"), Timestamp{30});
+  EXPECT_TRUE(table.Remove(entry, Timestamp{0}));
+  EXPECT_EQ(Find("k"), nullptr);
+  EXPECT_TRUE(entry->word.Load().dead());
+}
+
+// R5: a reader or a writer between the look and the seal: the seal fails.
+TEST_F(RecordTableTest, R5AReaderBeforeTheSeal) {
+  ReclamationDomain::Guard guard(domain);
+  RecordEntry* const entry = Make("k");
+  Once("record_table.seal.before_cas", [&] { RecordTable::RaiseLastRead(*entry, Timestamp{30}); });
+  EXPECT_FALSE(table.Remove(entry, Timestamp{10}));
+  EXPECT_EQ(Find("k"), entry);
+  EXPECT_EQ(entry->word.Load().last_read(), Timestamp{30});
+}
+
+TEST_F(RecordTableTest, R5AWriterBeforeTheSeal) {
+  ReclamationDomain::Guard guard(domain);
+  RecordEntry* const entry = Make("k");
+  RecordVersion* version = nullptr;
+  Once("record_table.seal.before_cas", [&] { version = Install(entry, Timestamp{26}); });
+  EXPECT_FALSE(table.Remove(entry, Timestamp{10}));
+  ASSERT_EQ(Find("k"), entry);
+  EXPECT_EQ(entry->word.Load().head, version);
+}
+
+// R5: between seal and unlink the entry is absent for everybody, and the key may have a new one.
+TEST_F(RecordTableTest, R5ASealedEntryIsAbsent) {
+  ReclamationDomain::Guard guard(domain);
+  RecordEntry* const entry = Make("k");
+  RecordEntry* fresh = nullptr;
+  bool raised_dead = false, installed_dead = false;
+  Once("record_table.unlink.before_cas", [&] {
+    EXPECT_EQ(Find("k"), nullptr);
+    raised_dead = RecordTable::RaiseLastRead(*entry, Timestamp{50}).dead();
+    installed_dead = Install(entry, Timestamp{50}) == nullptr;
+    fresh = Make("k");
+  });
+  EXPECT_TRUE(table.Remove(entry, Timestamp{10}));
+  EXPECT_TRUE(raised_dead);
+  EXPECT_TRUE(installed_dead);
+  EXPECT_NE(fresh, entry);
+  EXPECT_EQ(Find("k"), fresh);
+  EXPECT_EQ(table.entries(), 1u);
+}
+
+TEST_F(RecordTableTest, TwoCreationsOfOneKeyRace) {
+  ReclamationDomain::Guard guard(domain);
+  RecordEntry* other = nullptr;
+  Once("record_table.insert.before_cas", [&] { other = Make("k"); });
+  EXPECT_EQ(Make("k"), other);
+  EXPECT_EQ(table.entries(), 1u);
+}
+
+TEST_F(RecordTableTest, FloorsOnlyRise) {
+  table.RaiseFloor(1, Timestamp{30});
+  table.RaiseFloor(1, Timestamp{20});
+  EXPECT_EQ(table.Floor(1), Timestamp{30});
+  EXPECT_EQ(table.Floor(3), Timestamp{30}) << "the same bucket";
+  EXPECT_EQ(table.Floor(0), Timestamp{0});
+}
+
+// Each compare-and-swap is lost once, then succeeds: nothing is done twice, nothing is left out.
+TEST_F(RecordTableTest, EveryLostCompareAndSwapIsTriedAgain) {
+  for (const char* cas :
+       {"record_table.insert.cas", "record_table.raise.cas", "record_table.floor.cas", "record_table.seal.cas",
+        "record_table.unlink.cas", "chain.install.cas", "chain.remove.cas"}) {
+    SCOPED_TRACE(cas);
+    ReclamationDomain::Guard guard(domain);
+    const Timestamp now{table.Floor(HashOf(cas)).value + 10};
+    int lost = 0;
+    testing::SetCasHandler([&](std::string_view name) { return name == cas && lost++ == 0; });
+    RecordEntry* const entry = Make(cas);
+    RecordTable::RaiseLastRead(*entry, now);
+    EXPECT_EQ(entry->word.Load().last_read(), now);
+    table.RaiseFloor(HashOf(cas), now);
+    RecordVersion* const version = Install(entry, now);
+    ASSERT_NE(version, nullptr);
+    EXPECT_EQ(entry->word.Load().head, version);
+    version->transaction->TryAbort();
+    RemoveDeadAndApplied(*entry, domain);
+    EXPECT_EQ(entry->word.Load().head, nullptr);
+    EXPECT_TRUE(table.Remove(entry, now));
+    EXPECT_EQ(Find(cas), nullptr);
+    EXPECT_GE(lost, 2);
+    testing::SetCasHandler(nullptr);
+  }
+  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_EQ(table.entry_bytes(), 0u);
+}
+
+// Readers and creators of few keys while one thread removes as fast as it can.
+TEST_F(RecordTableTest, RemovalAtFullRate) {
+  constexpr int kThreads = 3;
+  constexpr int kOperations = 50000;
+  std::atomic<int> working{kThreads};
+  // The latest timestamp read under a live word, per key: removal below low-water 0 must never lose one.
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.push_back(RealRuntime().StartThread("user", [&, t] {
+      Random random(static_cast<uint64_t>(t));
+      for (int i = 0; i < kOperations; ++i) {
+        const std::string key = std::to_string(random.Below(4));
+        ReclamationDomain::Guard guard(domain);
+        RecordEntry* const entry = Make(key);
+        ASSERT_EQ(entry->key(), key);
+        if (random.OneIn(4)) {
+          if (RecordVersion* version = Install(entry, Timestamp{1})) {
+            RecordEntry* const now = Find(key);
+            ASSERT_EQ(now, entry) << "an entry that holds a version was removed";
+            version->transaction->TryAbort();
+            continue;
+          }
+        }
+        const HeadWord::Value word = RecordTable::RaiseLastRead(*entry, Timestamp{0});
+        if (!word.dead() && word.head != nullptr) ASSERT_EQ(word.head->value(), "v");
+      }
+      working.fetch_sub(1);
+    }));
+  }
+  uint64_t removed = 0;
+  while (working.load() != 0 || table.entries() != 0) {
+    for (const char* key : {"0", "1", "2", "3"}) {
+      ReclamationDomain::Guard guard(domain);
+      RecordEntry* const entry = Find(key);
+      if (entry == nullptr) continue;
+      RemoveDeadAndApplied(*entry, domain);
+      removed += table.Remove(entry, Timestamp{1});
+    }
+  }
+  threads.clear();
+  EXPECT_GT(removed, 100u);
+}
+
+}  // namespace
+}  // namespace deut::tc

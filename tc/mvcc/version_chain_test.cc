@@ -1,0 +1,226 @@
+// What readers find in a chain, and how versions come and go, at every step of a race (rules R4, R7, R10, S6).
+#include "tc/mvcc/version_chain.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+
+namespace deut::tc {
+namespace {
+
+class VersionChainTest : public ::testing::Test {
+ protected:
+  VersionChainTest() {
+    ReclamationDomain::Guard guard(domain);
+    entry = table.FindOrCreate(1, TableId{1}, "k");
+  }
+  ~VersionChainTest() override {
+    testing::SetPointHandler(nullptr);
+    ReclamationDomain::Guard guard(domain);
+    for (TransactionRecord* transaction : transactions) transaction->DropReference(domain);
+  }
+
+  TransactionRecord* Txn(uint64_t timestamp) {
+    transactions.push_back(new TransactionRecord(Timestamp{timestamp}));
+    return transactions.back();
+  }
+  RecordVersion* Install(TransactionRecord* transaction, uint32_t sequence = 1, bool tombstone = false) {
+    ReclamationDomain::Guard guard(domain);
+    RecordVersion* version = RecordVersion::Create(transaction, sequence, tombstone, "v");
+    HeadWord::Value seen = entry->word.Load();
+    do version->older.store(LiveHead(seen.head));
+    while (!InstallVersion(*entry, seen, version, Timestamp{0}, domain));
+    return version;
+  }
+  RecordVersion* Committed(uint64_t timestamp) {
+    TransactionRecord* const transaction = Txn(timestamp);
+    RecordVersion* const version = Install(transaction);
+    transaction->TryStartCommit();
+    transaction->FinishCommit(Lsn{timestamp});
+    return version;
+  }
+  void Collect(RecordVersion* version) {
+    ReclamationDomain::Guard guard(domain);
+    CollectApplied(*entry, version, domain);
+  }
+  // "20a 10": timestamps from the head, with a for aborted, w for withdrawn, p for pending.
+  std::string Chain() {
+    ReclamationDomain::Guard guard(domain);
+    std::string text;
+    for (const RecordVersion* v = entry->word.Load().head; v != nullptr; v = v->older.load()) {
+      if (!text.empty()) text += ' ';
+      text += std::to_string(v->transaction->timestamp().value);
+      if (v->withdrawn.load()) {
+        text += 'w';
+      } else if (v->transaction->status() == TransactionStatus::kAborted) {
+        text += 'a';
+      } else if (v->transaction->status() != TransactionStatus::kCommitted) {
+        text += 'p';
+      }
+    }
+    return text;
+  }
+  std::string Sees(uint64_t timestamp, const TransactionRecord* self = nullptr, uint32_t own_below = UINT32_MAX) {
+    ReclamationDomain::Guard guard(domain);
+    const Visible visible = FindVisible(entry->word.Load().head, {Timestamp{timestamp}, self, own_below});
+    if (visible.kind == Visible::Kind::kNothing) return "-";
+    const std::string text =
+        std::to_string(visible.version->version().timestamp.value) + "/" + std::to_string(visible.version->sequence);
+    return (visible.kind == Visible::Kind::kConflict ? "!" : "") + text;
+  }
+
+  ReclamationDomain domain;
+  RecordTable table{domain, 0};
+  RecordEntry* entry = nullptr;
+  std::vector<TransactionRecord*> transactions;
+};
+
+TEST_F(VersionChainTest, WhatAReaderFinds) {
+  EXPECT_EQ(Sees(100), "-");
+  Committed(10);
+  Committed(20);
+  TransactionRecord* const pending = Txn(30);
+  Install(pending, 1);
+  Install(pending, 2);
+  EXPECT_EQ(Chain(), "30p 30p 20 10");
+  EXPECT_EQ(Sees(10), "-");
+  EXPECT_EQ(Sees(11), "10/1");
+  EXPECT_EQ(Sees(20), "10/1");
+  EXPECT_EQ(Sees(25), "20/1");
+  EXPECT_EQ(Sees(40), "!30/2");
+  EXPECT_EQ(Sees(30, pending), "30/2");
+  EXPECT_EQ(Sees(30, pending, 2), "30/1");
+  EXPECT_EQ(Sees(30, pending, 1), "20/1");
+  pending->TryStartCommit();
+  EXPECT_EQ(Sees(40), "!30/2") << "committing is not decided";
+  pending->FinishCommit(Lsn{30});
+  EXPECT_EQ(Sees(40), "30/2");
+}
+
+TEST_F(VersionChainTest, R7AbortIsOneStoreForAllVersions) {
+  Committed(10);
+  TransactionRecord* const doomed = Txn(20);
+  Install(doomed, 1);
+  Install(doomed, 2);
+  EXPECT_EQ(Sees(30), "!20/2");
+  EXPECT_TRUE(doomed->TryAbort());
+  EXPECT_FALSE(doomed->TryStartCommit());
+  EXPECT_EQ(Sees(30), "10/1");
+  EXPECT_EQ(LiveHead(entry->word.Load().head)->version().timestamp, Timestamp{10});
+  // Whoever installs unlinks the dead.
+  Install(Txn(40));
+  EXPECT_EQ(Chain(), "40p 10");
+}
+
+TEST_F(VersionChainTest, R4WithdrawnVersionsAreNobodys) {
+  Committed(10);
+  TransactionRecord* const owner = Txn(20);
+  RecordVersion* const intent = Install(owner, 1);
+  intent->withdrawn.store(true);
+  EXPECT_EQ(Sees(30), "10/1");
+  EXPECT_EQ(Sees(20, owner), "10/1");
+  EXPECT_EQ(LiveHead(entry->word.Load().head)->version().timestamp, Timestamp{10});
+  Install(owner, 2);
+  EXPECT_EQ(Chain(), "20p 10");
+  owner->TryAbort();
+  ReclamationDomain::Guard guard(domain);
+  RemoveDeadAndApplied(*entry, domain);
+  EXPECT_EQ(Chain(), "10");
+}
+
+// S6: what is applied ends the chain; it leaves itself when nothing is above it.
+TEST_F(VersionChainTest, S6AppliedVersionsEndTheChain) {
+  RecordVersion* const v10 = Committed(10);
+  RecordVersion* const v20 = Committed(20);
+  TransactionRecord* const pending = Txn(30);
+  Install(pending);
+  Collect(v10);
+  EXPECT_EQ(Chain(), "30p 20 10");
+  Collect(v20);
+  EXPECT_EQ(Chain(), "30p 20");
+  EXPECT_EQ(Sees(25), "20/1") << "what the DC would tell";
+  EXPECT_EQ(Sees(15), "-");
+  pending->TryAbort();
+  ReclamationDomain::Guard guard(domain);
+  RemoveDeadAndApplied(*entry, domain);
+  EXPECT_EQ(Chain(), "");
+}
+
+TEST_F(VersionChainTest, S6TheHeadLeavesAtOnce) {
+  RecordVersion* const v10 = Committed(10);
+  RecordVersion* const v20 = Committed(20);
+  Collect(v10);
+  EXPECT_EQ(Chain(), "20 10");
+  Collect(v20);
+  EXPECT_EQ(Chain(), "");
+}
+
+// A writer and the collector, each wholly between two steps of the other; with a dead head, which both look past.
+TEST_F(VersionChainTest, AnInstallerAndTheCollectorRace) {
+  for (const char* point : {"chain.install.before_cas", "chain.remove.before_cas"}) {
+    for (const bool dead_head : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << point << dead_head);
+      RecordVersion* const v10 = Committed(10);
+      RecordVersion* const v20 = Committed(20);
+      Collect(v10);
+      if (dead_head) {
+        TransactionRecord* const doomed = Txn(30);
+        Install(doomed);
+        doomed->TryAbort();
+      }
+      TransactionRecord* const writer = Txn(40);
+      bool done = false;
+      const bool collector_inside = std::string_view(point) == "chain.install.before_cas";
+      testing::SetPointHandler([&](std::string_view name) {
+        if (name != point || done) return;
+        done = true;
+        if (collector_inside) {
+          Collect(v20);
+        } else {
+          Install(writer);
+        }
+      });
+      if (collector_inside) {
+        Install(writer);
+      } else {
+        Collect(v20);
+      }
+      EXPECT_TRUE(done);
+      testing::SetPointHandler(nullptr);
+      EXPECT_TRUE(Chain() == "40p" || Chain() == "40p 20") << Chain();
+      EXPECT_EQ(Sees(40, writer), "40/1");
+      EXPECT_EQ(Sees(15), "-");
+      writer->TryAbort();
+      ReclamationDomain::Guard guard(domain);
+      RemoveDeadAndApplied(*entry, domain);
+      EXPECT_EQ(Chain(), "");
+    }
+  }
+}
+
+// The head dies while the collector works below it, over and over: an installer that stops before its compare-and-swap finds a chain that holds.
+TEST_F(VersionChainTest, ADyingHeadOverSeveralCollections) {
+  RecordVersion* const v10 = Committed(10);
+  RecordVersion* const v20 = Committed(20);
+  TransactionRecord* const dying = Txn(30);
+  Install(dying);
+  TransactionRecord* const writer = Txn(40);
+  bool done = false;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "chain.install.before_cas" || done) return;
+    done = true;
+    Collect(v20);
+  });
+  Collect(v10);
+  dying->TryAbort();
+  Install(writer);
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(Chain() == "40p" || Chain() == "40p 20") << Chain();
+  writer->TryAbort();
+}
+
+}  // namespace
+}  // namespace deut::tc

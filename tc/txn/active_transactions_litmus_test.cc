@@ -1,0 +1,68 @@
+// Litmus of rule L1 on the real functions: one thread begins and ends transactions, one runs rounds, ten million times. No timestamp may
+// ever be below low-water while its transaction is open. With `L1.publish_first` or `L1.counter_first` left out some are.
+#include <atomic>
+#include <memory>
+
+#include "common/runtime/runtime.h"
+#include "gtest/gtest.h"
+#include "tc/txn/active_transactions.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr uint64_t kRounds = 10'000'000;
+
+ActiveTransactions::Options Few() {
+  ActiveTransactions::Options options;
+  options.max_transactions = 64;
+  return options;
+}
+
+TEST(ActiveTransactionsLitmusTest, L1NoTimestampBelowLowWater) {
+  ActiveTransactions active(Few(), RealRuntime());
+  std::atomic<bool> done{false};
+  std::atomic<uint64_t> violations{0};
+  uint64_t rounds = 0;
+  std::unique_ptr<Thread> thread = RealRuntime().StartThread("rounds", [&] {
+    for (; !done.load(std::memory_order_relaxed); ++rounds) active.AdvanceNow();
+  });
+  uint64_t transactions = 0;
+  // At least ten million of either; a found violation is enough.
+  for (; transactions < kRounds && violations.load() == 0; ++transactions) {
+    const Result<ActiveTransactions::Begun> begun = active.Begin(kNoDeadline);
+    ASSERT_TRUE(begun.ok());
+    if (active.low_water() > begun->timestamp) violations.fetch_add(1);
+    if (transactions % 4 == 0 && active.low_water() > begun->timestamp) violations.fetch_add(1);
+    active.End(begun->slot);
+  }
+  done.store(true);
+  thread.reset();
+  EXPECT_EQ(violations.load(), 0u) << "after " << transactions << " transactions and " << rounds << " rounds";
+}
+
+// L2 in the same way: no snapshot below low-water while it is open.
+TEST(ActiveTransactionsLitmusTest, L2NoSnapshotBelowLowWater) {
+  ActiveTransactions active(Few(), RealRuntime());
+  std::atomic<bool> done{false};
+  std::atomic<uint64_t> violations{0};
+  std::unique_ptr<Thread> thread = RealRuntime().StartThread("rounds", [&] {
+    while (!done.load(std::memory_order_relaxed)) {
+      const Result<ActiveTransactions::Begun> writer = active.Begin(kNoDeadline);
+      active.AdvanceNow();
+      if (writer.ok()) active.End(writer->slot);
+      active.AdvanceNow();
+    }
+  });
+  for (uint64_t i = 0; i < kRounds && violations.load() == 0; ++i) {
+    const Result<ActiveTransactions::Begun> snapshot = active.BeginSnapshot(Timestamp{0}, kNoDeadline);
+    ASSERT_TRUE(snapshot.ok());
+    if (active.low_water() > snapshot->timestamp) violations.fetch_add(1);
+    active.End(snapshot->slot);
+  }
+  done.store(true);
+  thread.reset();
+  EXPECT_EQ(violations.load(), 0u);
+}
+
+}  // namespace
+}  // namespace deut::tc

@@ -1,0 +1,248 @@
+// Rules L1, L2, S2: every step of a beginning transaction or snapshot against a whole round of low-water, and every step of a round
+// against a whole transaction or snapshot, played at test points on one thread. And the gate, and the limits.
+#include "tc/txn/active_transactions.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+
+namespace deut::tc {
+namespace {
+
+Deadline Soon() { return RealRuntime().Now() + seconds(20); }
+Deadline At(Duration duration) { return RealRuntime().Now() + duration; }
+
+class ActiveTransactionsTest : public ::testing::Test {
+ protected:
+  ActiveTransactionsTest() { Reset(); }
+  ~ActiveTransactionsTest() override { testing::SetPointHandler(nullptr); }
+
+  void Reset(uint32_t max_transactions = 64) {
+    ActiveTransactions::Options options;
+    options.max_transactions = max_transactions;
+    options.first_timestamp = Timestamp{100};
+    options.log_tail = [this] { return Lsn{tail.load()}; };
+    active = std::make_unique<ActiveTransactions>(options, RealRuntime());
+  }
+
+  ActiveTransactions::Begun Begin() {
+    Result<ActiveTransactions::Begun> begun = active->Begin(Soon());
+    EXPECT_TRUE(begun.ok()) << begun.status().ToString();
+    return *begun;
+  }
+  ActiveTransactions::Begun Snapshot(Timestamp minimum = Timestamp{0}) {
+    Result<ActiveTransactions::Begun> begun = active->BeginSnapshot(minimum, Soon());
+    EXPECT_TRUE(begun.ok()) << begun.status().ToString();
+    return *begun;
+  }
+  // A transaction begins and ends: the counter moves on.
+  void Pass() { active->End(Begin().slot); }
+
+  // Once, at the n-th pass of the point.
+  void At(const char* point, std::function<void()> action, int pass = 1) {
+    auto left = std::make_shared<int>(pass);
+    testing::SetPointHandler([point, action, left](std::string_view name) {
+      if (name == point && --*left == 0) action();
+    });
+  }
+
+  std::atomic<uint64_t> tail{1000};
+  std::unique_ptr<ActiveTransactions> active;
+};
+
+TEST_F(ActiveTransactionsTest, TimestampsRiseAndLowWaterIsTheOldest) {
+  EXPECT_EQ(active->low_water(), Timestamp{100});
+  const auto a = Begin(), b = Begin(), c = Begin();
+  EXPECT_EQ(a.timestamp, Timestamp{100});
+  EXPECT_LT(a.timestamp, b.timestamp);
+  EXPECT_LT(b.timestamp, c.timestamp);
+  EXPECT_EQ(active->open_transactions(), 3u);
+  active->End(b.slot);
+  EXPECT_EQ(active->AdvanceNow(), a.timestamp);
+  active->End(a.slot);
+  EXPECT_EQ(active->AdvanceNow(), c.timestamp);
+  EXPECT_EQ(active->oldest(), c.timestamp);
+  active->End(c.slot);
+  EXPECT_EQ(active->AdvanceNow(), active->next_timestamp());
+  EXPECT_EQ(active->open_transactions(), 0u);
+}
+
+TEST_F(ActiveTransactionsTest, NoMoreThanTheLimit) {
+  Reset(65);  // rounded up
+  std::vector<ActiveTransactions::Begun> all;
+  for (int i = 0; i < 128; ++i) all.push_back(Begin());
+  const Result<ActiveTransactions::Begun> refused = active->Begin(Soon());
+  EXPECT_EQ(refused.status().code(), ErrorCode::kResourceExhausted);
+  EXPECT_GT(refused.status().retry_after_ms(), 0u);
+  EXPECT_EQ(active->BeginSnapshot(Timestamp{0}, Soon()).status().code(), ErrorCode::kResourceExhausted);
+  active->End(all[77].slot);
+  EXPECT_TRUE(active->Begin(Soon()).ok());
+}
+
+TEST_F(ActiveTransactionsTest, ATimestampThatIsNotReservedIsNotUsed) {
+  ActiveTransactions::Options options;
+  options.ensure_reserved = [](Timestamp t, Deadline) {
+    return t.value == 2 ? Status(ErrorCode::kDeadlineExceeded, "no reservation") : Status::Ok();
+  };
+  ActiveTransactions reserved(options, RealRuntime());
+  const auto one = reserved.Begin(Soon());
+  EXPECT_EQ(one->timestamp, Timestamp{1});
+  EXPECT_EQ(reserved.Begin(Soon()).status().code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(reserved.open_transactions(), 1u);
+  EXPECT_EQ(reserved.Begin(Soon())->timestamp, Timestamp{3});
+}
+
+// L1, from the side of who begins.
+TEST_F(ActiveTransactionsTest, L1ARoundBetweenTwoStepsOfBegin) {
+  for (const char* point : {"active.claim.before_cas", "active.begin.after_publish", "active.begin.after_draw"}) {
+    SCOPED_TRACE(point);
+    Reset();
+    Pass();
+    At(point, [this] {
+      Pass();
+      active->AdvanceNow();
+    });
+    const auto begun = Begin();
+    EXPECT_LE(active->low_water(), begun.timestamp);
+    testing::SetPointHandler(nullptr);
+    EXPECT_LE(active->AdvanceNow(), begun.timestamp);
+    active->End(begun.slot);
+  }
+}
+
+// L1, from the side of the round.
+TEST_F(ActiveTransactionsTest, L1ABeginBetweenTwoStepsOfARound) {
+  for (const char* point : {"active.round.between", "active.round.scanned", "active.round.proposed"}) {
+    SCOPED_TRACE(point);
+    Reset();
+    Pass();
+    ActiveTransactions::Begun begun;
+    At(point, [&] {
+      begun = Begin();
+      Pass();
+    });
+    active->AdvanceNow();
+    EXPECT_LE(active->low_water(), begun.timestamp);
+    active->End(begun.slot);
+  }
+}
+
+// L2, from the side of the snapshot. A round may move low-water past what the snapshot has read, until it has published it.
+TEST_F(ActiveTransactionsTest, L2ARoundBetweenTwoStepsOfASnapshot) {
+  for (const char* point :
+       {"active.claim.before_cas", "active.snapshot.before_publish", "active.snapshot.after_publish"}) {
+    SCOPED_TRACE(point);
+    Reset();
+    At(point, [this] {
+      Pass();
+      active->AdvanceNow();
+    });
+    const auto snapshot = Snapshot();
+    EXPECT_LE(active->low_water(), snapshot.timestamp);
+    testing::SetPointHandler(nullptr);
+    Pass();
+    EXPECT_LE(active->AdvanceNow(), snapshot.timestamp);
+    active->End(snapshot.slot);
+  }
+}
+
+// L2, from the side of the round.
+TEST_F(ActiveTransactionsTest, L2ASnapshotBetweenTwoStepsOfARound) {
+  for (const char* point : {"active.round.between", "active.round.scanned", "active.round.proposed"}) {
+    SCOPED_TRACE(point);
+    Reset();
+    Pass();
+    ActiveTransactions::Begun snapshot;
+    At(point, [&] { snapshot = Snapshot(); });
+    active->AdvanceNow();
+    EXPECT_LE(active->low_water(), snapshot.timestamp);
+    testing::SetPointHandler(nullptr);
+    EXPECT_LE(active->AdvanceNow(), snapshot.timestamp);
+    active->End(snapshot.slot);
+  }
+}
+
+// A snapshot reads below every open writer, and low-water never goes back.
+TEST_F(ActiveTransactionsTest, L2SnapshotsAndWriters) {
+  const auto old = Begin();
+  Pass();
+  active->AdvanceNow();
+  const auto snapshot = Snapshot();
+  EXPECT_LE(snapshot.timestamp, old.timestamp);
+  active->End(old.slot);
+  EXPECT_LE(active->AdvanceNow(), snapshot.timestamp);
+  const auto second = Snapshot();
+  EXPECT_GE(second.timestamp, snapshot.timestamp);
+  active->End(snapshot.slot);
+  EXPECT_LE(active->AdvanceNow(), second.timestamp);
+  active->End(second.slot);
+  const Timestamp all = active->AdvanceNow();
+  EXPECT_EQ(all, active->next_timestamp());
+  const auto late = Begin();
+  EXPECT_EQ(active->AdvanceNow(), all);
+  active->End(late.slot);
+}
+
+TEST_F(ActiveTransactionsTest, ASnapshotWaitsUntilItContainsTheMinimum) {
+  const auto old = Begin();
+  const auto mine = Begin();
+  active->End(mine.slot);
+  EXPECT_EQ(active->BeginSnapshot(mine.timestamp, deut::tc::At(milliseconds(20))).status().code(),
+            ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(active->BeginSnapshot(active->next_timestamp(), Soon()).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(active->open_transactions(), 1u);
+  Result<ActiveTransactions::Begun> snapshot = DEUT_ERROR(kInternal, "not begun");
+  {
+    std::unique_ptr<Thread> waiting =
+        RealRuntime().StartThread("waiting", [&] { snapshot = active->BeginSnapshot(mine.timestamp, Soon()); });
+    active->End(old.slot);
+  }
+  ASSERT_TRUE(snapshot.ok());
+  EXPECT_GT(snapshot->timestamp, mine.timestamp);
+}
+
+// S2: the bound is published before the record is reserved, and who computes the floor reads the tail first.
+TEST_F(ActiveTransactionsTest, S2TheFloorNeverPassesAnOpenTransactionsFirstRecord) {
+  EXPECT_EQ(active->OldestFirstRecord(), Lsn{1000});
+  const auto a = Begin(), b = Begin();
+  EXPECT_EQ(active->OldestFirstRecord(), Lsn{1000}) << "no record yet";
+  active->PublishFirstRecord(a.slot);
+  tail = 2000;
+  active->PublishFirstRecord(b.slot);
+  tail = 3000;
+  EXPECT_EQ(active->OldestFirstRecord(), Lsn{1000});
+  active->End(a.slot);
+  EXPECT_EQ(active->OldestFirstRecord(), Lsn{2000});
+  active->End(b.slot);
+  EXPECT_EQ(active->OldestFirstRecord(), Lsn{3000});
+  const auto c = Begin();
+  EXPECT_EQ(active->OldestFirstRecord(), Lsn{3000}) << "the slot of an ended transaction is clean";
+  active->End(c.slot);
+}
+
+TEST_F(ActiveTransactionsTest, LostCompareAndSwapsAreTriedAgain) {
+  int lost = 0;
+  testing::SetCasHandler([&](std::string_view name) { return name == "active.claim.cas" && lost++ == 0; });
+  const auto begun = Begin();
+  testing::SetCasHandler(nullptr);
+  EXPECT_EQ(lost, 2);
+  EXPECT_EQ(active->open_transactions(), 1u);
+  active->End(begun.slot);
+}
+
+// The gate from the side of who begins: closed between the claim and the look, it sends the transaction back.
+TEST_F(ActiveTransactionsTest, TheGateClosesBetweenTwoStepsOfBegin) {
+  bool closed = false;
+  At("active.claim.before_cas", [&] { closed = active->CloseGate(deut::tc::At(milliseconds(20))); });
+  EXPECT_EQ(active->Begin(deut::tc::At(milliseconds(50))).status().code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(active->open_transactions(), 0u);
+  active->OpenGate();
+  EXPECT_TRUE(active->Begin(Soon()).ok());
+}
+
+}  // namespace
+}  // namespace deut::tc
