@@ -64,12 +64,15 @@ Status OperationFromWire(const wire::Operation& operation, Operation* out) {
   out->high = operation.high();
   out->limit_records = operation.limit_records();
   out->limit_bytes = operation.limit_bytes();
+  out->for_update = operation.for_update();
+  out->scan_sequence = operation.scan_sequence();
   return CheckOperation(*out);
 }
 
 Status ResumeFromWire(wire::OperationResult* result, const Operation& operation, OperationResult* out) {
   DEUT_RETURN_IF_ERROR(CheckRecordOrder(out->records, operation.low, operation.high, operation.direction));
   out->complete = result->complete();
+  out->scan_sequence = result->scan_sequence();
   if (out->complete) return Status::Ok();
   const std::string& resume = result->resume();
   DEUT_RETURN_IF_ERROR(CheckBound("resume", resume));
@@ -176,6 +179,8 @@ void ToWire(const Operation& operation, wire::Operation* out) {
   out->set_direction(operation.direction == Direction::kAscending ? wire::ASCENDING : wire::DESCENDING);
   out->set_limit_records(operation.limit_records);
   out->set_limit_bytes(operation.limit_bytes);
+  out->set_for_update(operation.for_update);
+  out->set_scan_sequence(operation.scan_sequence);
 }
 
 Status FromWire(const google::protobuf::RepeatedPtrField<wire::Operation>& operations, std::vector<Operation>* out) {
@@ -191,12 +196,12 @@ Status FromWire(const google::protobuf::RepeatedPtrField<wire::Operation>& opera
 }
 
 size_t WireBytes(const Operation& operation) {
-  constexpr size_t kFixedBytes = 48;
+  constexpr size_t kFixedBytes = 64;
   return kFixedBytes + operation.key.size() + operation.value.size() + operation.low.size() + operation.high.size();
 }
 
 size_t WireBytes(const OperationResult& result) {
-  constexpr size_t kFixedBytes = 32;
+  constexpr size_t kFixedBytes = 40;
   const AbortInfo* abort = result.status.abort();
   return kFixedBytes + result.records.bytes().size() + result.resume.size() + result.status.message().size() +
          (abort == nullptr ? 0 : abort->key.size());
@@ -209,6 +214,7 @@ void ToWire(const OperationResult& result, wire::OperationResult* out) {
   }
   out->set_records(result.records.bytes());
   out->set_complete(result.complete);
+  out->set_scan_sequence(result.scan_sequence);
   out->set_resume(result.resume);
 }
 

@@ -71,7 +71,9 @@ TEST(ConvertTransactionServiceTest, OperationsTravel) {
        .high = "b",
        .direction = Direction::kDescending,
        .limit_records = 3,
-       .limit_bytes = 4},
+       .limit_bytes = 4,
+       .for_update = true,
+       .scan_sequence = 7},
   };
   ASSERT_TRUE(CheckOperations(operations).ok());
   wire::Execute message;
@@ -96,6 +98,8 @@ TEST(ConvertTransactionServiceTest, OperationsTravel) {
   }
   EXPECT_EQ(back[5].limit_records, 3u);
   EXPECT_EQ(back[5].limit_bytes, 4u);
+  EXPECT_TRUE(back[5].for_update);
+  EXPECT_EQ(back[5].scan_sequence, 7u);
   EXPECT_FALSE(Writes(OperationKind::kGet));
   EXPECT_FALSE(Writes(OperationKind::kScan));
   EXPECT_TRUE(Writes(OperationKind::kRemove));

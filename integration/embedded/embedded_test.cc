@@ -115,6 +115,30 @@ TEST_F(EmbeddedTest, WhatIsCommittedIsThereAfterReopening) {
   }
 }
 
+TEST_F(EmbeddedTest, AScanSeesItsOwnTransactionsWritesAsOfItsOpening) {
+  OpenBank();
+  const Status done = RunTransaction(store_->client(), {}, [&](Transaction& t) -> Status {
+    DEUT_RETURN_IF_ERROR(t.Put(table_, "b1", "before"));
+    ScanOptions scan;
+    scan.low = "b";
+    scan.batch_bytes = 1;  // a record a batch
+    Scanner scanner = t.OpenScanner(table_, scan);
+    // Every record shown makes the transaction insert another one further on; none of these may be met.
+    int shown = 0;
+    while (scanner.Next()) {
+      EXPECT_EQ(scanner.value(), "before");
+      if (++shown > 100) return Status(ErrorCode::kInternal, "the scan feeds on its own transaction's writes");
+      DEUT_RETURN_IF_ERROR(t.Put(table_, absl::StrCat("c", 100 + shown), "during"));
+    }
+    DEUT_RETURN_IF_ERROR(scanner.status());
+    EXPECT_EQ(shown, 1);
+    DEUT_ASSIGN_OR_RETURN(const ScanResult after, t.Scan(table_, scan));
+    EXPECT_EQ(after.records.size(), 2u);
+    return Status::Ok();
+  });
+  EXPECT_TRUE(done.ok()) << done.ToString();
+}
+
 TEST_F(EmbeddedTest, MoneyIsNeitherMadeNorLostWhileTheDcRestartsAndRangesChange) {
   OpenBank();
   std::atomic<bool> stop{false};

@@ -40,6 +40,8 @@ struct ScanOptions {
   uint64_t limit_bytes = 0;
   // Size of one batch: what is in memory, and travels in one message, at a time (1 byte to kMaxScanBytes; clamped).
   uint32_t batch_bytes = 256 << 10;
+  // Announces that records of the range are going to be updated (SIX): the first conflicting transaction loses at once, not at the update.
+  bool for_update = false;
 
   void ResumeAt(std::string key) { (direction == Direction::kAscending ? low : high) = std::move(key); }
 };

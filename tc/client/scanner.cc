@@ -48,7 +48,9 @@ bool Scanner::Fetch() {
                             .high = options_.high,
                             .direction = options_.direction,
                             .limit_records = static_cast<uint32_t>(batch_records),
-                            .limit_bytes = static_cast<uint32_t>(batch_bytes)};
+                            .limit_bytes = static_cast<uint32_t>(batch_bytes),
+                            .for_update = options_.for_update,
+                            .scan_sequence = scan_sequence_};
   status_ = transaction_->Execute(absl::MakeConstSpan(&operation, 1), &results_, call_);
   if (status_.ok()) status_ = results_[0].status;
   if (!status_.ok()) {
@@ -56,6 +58,7 @@ bool Scanner::Fetch() {
     return false;
   }
   OperationResult& result = results_[0];
+  scan_sequence_ = result.scan_sequence;
   records_ += result.records.size();
   bytes_ += result.records.bytes().size() - result.records.size() * RecordBatch::kHeaderBytes;
   complete_ = result.complete;

@@ -70,7 +70,7 @@ class Transaction {
   // Reads up to the limits of `options` into memory (limit_bytes 0 means kDefaultScanBytes here). For long ranges: OpenScanner.
   static constexpr uint64_t kDefaultScanBytes = 4 << 20;
   Result<ScanResult> Scan(TableId table, const ScanOptions& options, const CallOptions& call = {});
-  // A scan that holds one batch at a time. Sees the transaction's own writes made before each batch is fetched.
+  // A scan that holds one batch at a time. Of the transaction's own writes it sees those made before its first batch is fetched.
   // The scanner must not be used after this transaction is destroyed; after its end it reports the end.
   Scanner OpenScanner(TableId table, ScanOptions options, const CallOptions& call = {});
 
