@@ -26,7 +26,7 @@ struct DaemonOptions {
   std::string listen;
   std::string data_dir;
   IoKind io = IoKind::kAuto;
-  TlsOptions tls;
+  TlsOptions tls = {};
   bool insecure = false;
   int max_threads = 1024;
 };
