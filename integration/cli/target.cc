@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "dc/server/dc_flags.h"
 #include "tc/server/tc_flags.h"
 
 namespace deut::cli {
@@ -21,6 +22,7 @@ void AddTargetFlags(FlagSet* flags, TargetOptions* options) {
   flags->AddEnum("io", &embedded.io, {{"auto", IoKind::kAuto}, {"uring", IoKind::kUring}, {"posix", IoKind::kPosix}},
                  "embedded: how files are read and written");
   tc::AddTcFlags(flags, &embedded.tc);
+  dc::AddDcFlags(flags, &embedded.dc);
 }
 
 Result<std::unique_ptr<Target>> Target::Open(const TargetOptions& options) {

@@ -116,8 +116,8 @@ Status RunTransaction(Client& client, const RetryOptions& options, absl::Functio
   for (;;) {
     loop.BeginAttempt();
     CommitAnswer committed;
-    const Status status = RunOnce(client, declaring.has_value() ? *declaring : options.transaction, loop.limit(), body,
-                                  &trail, &committed);
+    Status status = RunOnce(client, declaring.has_value() ? *declaring : options.transaction, loop.limit(), body,
+                            &trail, &committed);
     if (status.ok()) {
       if (report != nullptr) report->commit = committed;
       return status;

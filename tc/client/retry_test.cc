@@ -22,7 +22,7 @@ using testing::JumpingRuntime;
 class RetryTest : public ::testing::Test {
  protected:
   // Makes the first `times` calls of this kind fail.
-  void Fail(FakeCall kind, int times, Status status) {
+  void Fail(FakeCall kind, int times, const Status& status) {
     service_.on_call = [this, kind, times, status](FakeCall call, Deadline) {
       if (call != kind || failures_ >= times) return FakeFault{};
       ++failures_;

@@ -46,7 +46,7 @@ void SessionPool::Return(std::unique_ptr<TransactionSession> session) {
                                               std::memory_order_relaxed)) {
       continue;
     }
-    (void)session.release();  // the slot owns it now
+    (void)session.release();  // NOLINT(bugprone-unused-return-value): the slot owns it now
     return;
   }
 }
