@@ -82,6 +82,7 @@ class LogRing {
   // Copies [from, from + bytes) if it is still there. REQUIRES: all of it was consumed once; from and bytes are multiples of 8.
   bool TryCopy(Lsn from, size_t bytes, char* to) const;
 
+  uint32_t waiters() const { return waiters_.load(std::memory_order_relaxed); }
   uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
 
  private:

@@ -379,6 +379,7 @@ RedoLogCounters RedoLog::counters() const {
                          .blocks = parts_->writer.blocks(),
                          .block_bytes = parts_->writer.block_bytes(),
                          .ring_waits = parts_->ring.waits(),
+                         .ring_waiters = parts_->ring.waiters(),
                          .log_thread_sleeps = parts_->writer.sleeps(),
                          .segments = parts_->segments.live_count(),
                          .spare_segments = parts_->segments.spare_count(),

@@ -84,7 +84,8 @@ struct AppendResult {
 struct RedoLogCounters {
   uint64_t records = 0, record_bytes = 0;  // taken by the log thread; appended
   uint64_t blocks = 0, block_bytes = 0;    // written, with headers and padding
-  uint64_t ring_waits = 0;                 // appends that waited for the ring
+  uint64_t ring_waits = 0;                 // appends that have waited for the ring
+  uint64_t ring_waiters = 0;               // appends that wait for it now
   uint64_t log_thread_sleeps = 0;
   uint64_t segments = 0, spare_segments = 0;  // files now
   uint64_t segments_recycled = 0, segments_removed = 0;

@@ -1,0 +1,117 @@
+// One test a rule, built on what goes wrong when its decisive step is left out (see DEUT_OMITTED in the code).
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "tc/redo_log/block_format.h"
+#include "tc/redo_log/log_forge.h"
+#include "tc/redo_log/log_test_util.h"
+#include "tc/redo_log/recovery.h"
+#include "tc/redo_log/redo_log.h"
+
+namespace deut::tc {
+namespace {
+
+// D2. A write of a process that has died may reach the disk after its successor has read the log and cut it. Here the successor finds block
+// 4 missing and block 5 behind it, cuts, serves what is left (1, 2, 3), and acknowledges 6; then block 4 arrives. After a second crash
+// neither 4 nor 5 may rise, and 6 must be there. The logged cut says where the earlier life ends, whatever is found behind it.
+TEST(RedoLogRules, D2TheCutIsLogged) {
+  const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
+  RecoveredLog recovered;
+  {
+    const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
+    for (uint64_t i = 1; i <= 3; ++i) ASSERT_TRUE(log->WaitDurable(Commit(*log, i).lsn, kNoDeadline).ok());
+  }
+  LogForge forge(*storage, "/log");
+  const Result<RecoveredChain> chain = RecoverChain(*storage, "/log");
+  ASSERT_TRUE(chain.ok()) << chain.status().ToString();
+  forge.state = chain->state;
+  forge.lsn = forge.durable = chain->end.lsn;
+  forge.predecessor = chain->checksum;
+  forge.segment = chain->end.segment;
+  forge.offset = chain->end.offset;
+  forge.CommitRecord(4);
+  const std::string late = forge.LostBlock(chain->end.lsn);
+  forge.CommitRecord(5);
+  forge.BlockSubmittedAt(chain->end.lsn);
+  {
+    const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
+    EXPECT_EQ(recovered.end_lsn, chain->end.lsn);
+    EXPECT_EQ(recovered.dropped_bytes, 4096u);
+    EXPECT_EQ(CommitTimestamps(ReadAll(*log, recovered.redo_start.lsn)), (std::vector<uint64_t>{1, 2, 3}));
+    ASSERT_TRUE(log->WaitDurable(Commit(*log, 6).lsn, kNoDeadline).ok());
+    forge.Write(chain->end.segment, chain->end.offset, late);
+  }
+  Result<std::unique_ptr<RedoLog>> log = RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered);
+  ASSERT_TRUE(log.ok()) << log.status().ToString();
+  EXPECT_EQ(CommitTimestamps(ReadAll(**log, recovered.redo_start.lsn)), (std::vector<uint64_t>{1, 2, 3, 6}));
+}
+
+// D3. Timestamps are drawn only from durable reservations: else a crash forgets the reservation, and the next life draws them again. The disk
+// is slow: nothing is acknowledged. Whatever was allowed to be drawn must lie below what the next life begins with.
+TEST(RedoLogRules, D3TimestampsAreReservedBeforeTheyAreDrawn) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    FaultyDisk disk(RealRuntime(), seed);
+    RecoveredLog recovered;
+    uint64_t drawn = 0;
+    {
+      const std::unique_ptr<Storage> storage = disk.Mount();
+      const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
+      disk.HoldCompletions(true);
+      for (const uint64_t timestamp : {999, 1500, 2500}) {
+        if (log->EnsureReserved(Timestamp(timestamp), In(milliseconds(2))).ok()) drawn = timestamp;
+      }
+      disk.Crash(seed);
+      disk.HoldCompletions(false);
+    }
+    const std::unique_ptr<Storage> storage = disk.Mount();
+    const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
+    EXPECT_GT(recovered.first_timestamp.value, drawn);
+    // With a disk that answers, the next ones may be drawn, and are remembered.
+    const uint64_t next = recovered.first_timestamp.value + 2500;
+    ASSERT_TRUE(log->EnsureReserved(Timestamp(next), kNoDeadline).ok());
+    disk.Crash(seed);
+    const std::unique_ptr<Storage> again = disk.Mount();
+    ASSERT_NE(MustOpen(SmallLog("/log"), *again, &recovered), nullptr);
+    EXPECT_GT(recovered.first_timestamp.value, next);
+  }
+}
+
+// S2. Segments go only when the redo start that lets them go is durable: else a crash forgets the redo start but not the removal.
+TEST(RedoLogRules, S2TheRedoStartIsDurableBeforeSegmentsGo) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    FaultyDisk disk(RealRuntime(), seed);
+    RecoveredLog recovered;
+    AppendResult last;
+    {
+      const std::unique_ptr<Storage> storage = disk.Mount();
+      const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
+      for (uint64_t i = 1; i <= 300; ++i) last = Commit(*log, i, 900);
+      ASSERT_TRUE(log->WaitDurable(last.lsn, kNoDeadline).ok());
+      ASSERT_GT(log->counters().segments, 3u);
+      disk.HoldCompletions(true);
+      const Status advanced = log->AdvanceRedoStart({.lsn = last.lsn, .stable = {}}, In(milliseconds(10)));
+      if (advanced.ok()) {
+        while (log->counters().segments > 1) RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(50));
+      }
+      disk.Crash(seed);
+      disk.HoldCompletions(false);
+    }
+    const std::unique_ptr<Storage> storage = disk.Mount();
+    Result<std::unique_ptr<RedoLog>> log = RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered);
+    ASSERT_TRUE(log.ok()) << log.status().ToString();
+    const std::vector<uint64_t> found = CommitTimestamps(ReadAll(**log, recovered.redo_start.lsn));
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found.back(), 300u);
+  }
+}
+
+}  // namespace
+}  // namespace deut::tc
