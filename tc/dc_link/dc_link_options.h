@@ -24,7 +24,7 @@ struct DcLinkOptions {
   Duration round_min = milliseconds(1);
   Duration round_max = milliseconds(10);
   // X7: puts are refused while the DC's free bytes, less what it has yet to apply, are below this.
-  uint64_t reserve_bytes = 0;
+  uint64_t reserve_bytes = 64 << 20;
 
   // S2: redo start is computed at most this often, and logged when it has advanced by at least so much log.
   Duration redo_start_period = seconds(1);

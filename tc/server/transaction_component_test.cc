@@ -48,6 +48,7 @@ class TransactionComponentTest : public ::testing::Test {
     options.log.ring_bytes = 4 << 20;
     options.log.segment_bytes = 4 << 20;
     options.log.max_record_bytes = 1 << 20;
+    options.log.space_reserve_bytes = 256 << 10;
     options.log.chunk_bytes = 256 << 10;
     options.log2_record_buckets = 8;
     options.repartition_period = milliseconds(5);
