@@ -250,7 +250,7 @@ class LyingDc final : public DataComponent {
 
 TEST_F(BulkScanTest, ABatchThatSpeaksForTheWrongStretchIsCorruption) {
   LyingDc liar;
-  const auto verdict = [&](Direction direction, std::string bound, bool complete, std::string covered) {
+  const auto verdict = [&](Direction direction, const std::string& bound, bool complete, std::string covered) {
     ScanSpec spec;
     spec.range = KeyRange{"d", "m"};
     spec.direction = direction;

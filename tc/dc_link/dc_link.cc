@@ -51,14 +51,10 @@ class DcLink::Impl {
     return sender;
   }
 
-  const DcLinkOptions options_;
-  Runtime& runtime_;
-  DataComponent& dc_;
-  RedoLog& log_;
-  const Sender sender_;  // without an incarnation
-  const std::shared_ptr<ChangeWord> changes_;
-  DcGate gate_;
-  LinkThread thread_;
+  DcGate& gate() { return gate_; }
+  LinkThread& thread() { return thread_; }
+  DataComponent& dc() { return dc_; }
+  const Sender& sender() const { return sender_; }
 
  private:
   void Submit(absl::Span<DataRequest* const> requests, DcGate::Pass pass);
@@ -68,6 +64,14 @@ class DcLink::Impl {
   static bool Answered(const DataRequest& request, DcGate::Pass pass);
   Status Repeat(absl::Span<DataRequest* const> requests, DcGate::Pass pass, Deadline deadline);
 
+  const DcLinkOptions options_;
+  Runtime& runtime_;
+  DataComponent& dc_;
+  RedoLog& log_;
+  const Sender sender_;  // without an incarnation
+  const std::shared_ptr<ChangeWord> changes_;
+  DcGate gate_;
+  LinkThread thread_;
   std::atomic<uint64_t> repeated_reads_{0};
 };
 
@@ -198,42 +202,42 @@ DcLink::DcLink(Runtime& runtime, DataComponent& dc, RedoLog& log, const Recovere
 
 DcLink::~DcLink() { Stop(); }
 
-void DcLink::Start() { impl_->thread_.Start(); }
+void DcLink::Start() { impl_->thread().Start(); }
 void DcLink::Stop() { impl_->Stop(); }
-Status DcLink::WaitCaughtUp(Deadline deadline) { return impl_->gate_.WaitCaughtUp(deadline); }
+Status DcLink::WaitCaughtUp(Deadline deadline) { return impl_->gate().WaitCaughtUp(deadline); }
 
 Status DcLink::Read(absl::Span<DataRequest* const> requests, Deadline deadline) {
   return impl_->Read(requests, deadline);
 }
 
 Result<std::unique_ptr<BulkScan>> DcLink::OpenScan(const ScanSpec& spec, Deadline deadline) {
-  auto scan = std::make_unique<BulkScan>(impl_->dc_, impl_->gate_, impl_->sender_, spec);
+  auto scan = std::make_unique<BulkScan>(impl_->dc(), impl_->gate(), impl_->sender(), spec);
   DEUT_RETURN_IF_ERROR(scan->Open(deadline));
   return scan;
 }
 
-Position DcLink::applied() const { return impl_->gate_.applied(); }
+Position DcLink::applied() const { return impl_->gate().applied(); }
 Status DcLink::WaitApplied(Position position, Deadline deadline) {
-  return impl_->gate_.WaitApplied(position, deadline);
+  return impl_->gate().WaitApplied(position, deadline);
 }
-Position DcLink::stable() const { return impl_->gate_.stable(); }
+Position DcLink::stable() const { return impl_->gate().stable(); }
 bool DcLink::HasSpace(uint64_t bytes) const { return impl_->HasSpace(bytes); }
 
 Result<std::vector<TableInfo>> DcLink::Tables(Deadline deadline) {
-  return impl_->BehindGate(deadline, [&](const Sender& sender) { return impl_->dc_.Tables(sender, deadline); });
+  return impl_->BehindGate(deadline, [&](const Sender& sender) { return impl_->dc().Tables(sender, deadline); });
 }
 
 Result<std::vector<std::string>> DcLink::Partition(TableId table, uint32_t n, Deadline deadline) {
   return impl_->BehindGate(deadline,
-                           [&](const Sender& sender) { return impl_->dc_.Partition(sender, table, n, deadline); });
+                           [&](const Sender& sender) { return impl_->dc().Partition(sender, table, n, deadline); });
 }
 
 Result<Position> DcLink::Checkpoint(Position up_to, Deadline deadline) {
   return impl_->BehindGate(deadline,
-                           [&](const Sender& sender) { return impl_->dc_.Checkpoint(sender, up_to, deadline); });
+                           [&](const Sender& sender) { return impl_->dc().Checkpoint(sender, up_to, deadline); });
 }
 
-Result<std::vector<Counter>> DcLink::DcCounters(Deadline deadline) { return impl_->dc_.Counters(deadline); }
+Result<std::vector<Counter>> DcLink::DcCounters(Deadline deadline) { return impl_->dc().Counters(deadline); }
 
 DcLinkStatus DcLink::status() const { return impl_->status(); }
 

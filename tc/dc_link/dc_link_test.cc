@@ -231,6 +231,7 @@ TEST_F(DcLinkTest, X3ReadsWaitUntilANewLifeHasAllThatWasEverSent) {
   h_.dc.HoldApply(true);
   h_.dc.Restart();
   h_.dc.LoseAcks(false);
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().incarnation == h_.dc.incarnation(); }));
   const auto early = h_.Read("a", LinkHarness::After(milliseconds(60)));
   ASSERT_FALSE(early.ok()) << "an answer from the new life, older than what was seen: " << Text(early);
   EXPECT_EQ(early.status().code(), ErrorCode::kUnavailable);

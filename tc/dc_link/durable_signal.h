@@ -30,7 +30,7 @@ class DurableSignal {
       shared_->armed.store(false, std::memory_order_seq_cst);
       return false;
     }
-    waiter.release();  // OnDurable deletes it
+    static_cast<void>(waiter.release());  // OnDurable deletes it
     return true;
   }
 

@@ -107,11 +107,11 @@ Status Shipper::Send(ApplyLogStream& stream, MonotonicTime now) {
   if (!DEUT_OMITTED("X3.raise_before_send")) gate_.RaiseEverSent(batch_.to);
   // X5: nothing is sent by a TC that knows it is fenced.
   if (gate_.finished()) return gate_.final_status();
+  if (batch_.from < resent_until_) Add(counters_.resent_batches, 1);
   DEUT_RETURN_IF_ERROR(stream.Send(batch_, now + options_.stall_timeout));
   gate_.RaiseEverSent(batch_.to);
   Add(counters_.batches, 1);
   Add(counters_.batch_bytes, batch_.entries.size());
-  if (batch_.to <= resent_until_) Add(counters_.resent_batches, 1);
   counters_.ship_position.store(batch_.to, std::memory_order_relaxed);
   if (in_flight_.empty()) last_progress_ = now;
   in_flight_.push_back(Sent{batch_.to, batch_.entries.size()});
