@@ -1,0 +1,112 @@
+#include "integration/harness/cluster.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <set>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/runtime/random.h"
+
+namespace deut::testing {
+namespace {
+
+bool IsFree(uint16_t port) {
+  const int socket_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool free = bind(socket_fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  close(socket_fd);
+  return free;
+}
+
+}  // namespace
+
+uint16_t FreePort() {
+  static Random random(RealRuntime().RandomSeed());
+  static std::set<uint16_t> given;
+  for (int i = 0; i < 10000; ++i) {
+    const auto port = static_cast<uint16_t>(random.Between(20000, 31999));
+    if (IsFree(port) && given.insert(port).second) return port;
+  }
+  DEUT_CHECK(false);
+}
+
+std::string EndOfLog(const std::string& path, size_t bytes) {
+  const std::string text = ReadWholeFile(path);
+  return Concat("--- end of ", path, "\n", text.substr(text.size() - std::min(bytes, text.size())));
+}
+
+uint64_t CounterOf(const std::vector<Counter>& counters, std::string_view name) {
+  for (const Counter& counter : counters) {
+    if (counter.name == name) return counter.value;
+  }
+  return 0;
+}
+
+Cluster::Cluster(ClusterOptions options)
+    : options_(std::move(options)), dc_address_(Concat("127.0.0.1:", FreePort())), tc_address_(Concat("127.0.0.1:", FreePort())) {
+  StartDc();
+  StartTc();
+  client_ = Client::Connect(tc_address_, options_.connect).value();
+}
+
+Cluster::~Cluster() {
+  client_.reset();
+  KillTc();
+  KillDc();
+  if (!::testing::Test::HasFailure()) return;
+  std::cerr << EndOfLog(directory_.Sub("dc.log")) << EndOfLog(directory_.Sub("tc.log"));
+}
+
+std::unique_ptr<Process> Cluster::Start(const DaemonSetting& setting, const char* variable, const char* name,
+                                        std::vector<std::string> flags) {
+  std::vector<std::string> command = setting.prefix;
+  command.push_back(ProgramAt(variable));
+  command.insert(command.end(), flags.begin(), flags.end());
+  command.push_back(Concat("--data_dir=", directory_.Sub(name)));
+  command.insert(command.end(), setting.flags.begin(), setting.flags.end());
+  return std::make_unique<Process>(std::move(command), directory_.Sub(Concat(name, ".log")));
+}
+
+void Cluster::StartDc() {
+  DEUT_CHECK(dc_ == nullptr);
+  dc_ = Start(options_.dc, "DCD", "dc", {Concat("--listen=", dc_address_)});
+}
+
+void Cluster::StartTc() {
+  DEUT_CHECK(tc_ == nullptr);
+  tc_ = Start(options_.tc, "TCD", "tc", {Concat("--listen=", tc_address_), Concat("--dc=", dc_address_)});
+}
+
+Status Cluster::AwaitServing(Duration limit) {
+  Runtime& runtime = RealRuntime();
+  const Deadline deadline = runtime.Now() + limit;
+  Status last = DEUT_ERROR(kUnavailable, "never asked");
+  while (runtime.Now() < deadline) {
+    for (Process* process : {dc_.get(), tc_.get()}) {
+      if (process != nullptr && !process->Running()) {
+        return DEUT_ERROR(kWrongState, "a daemon has ended by itself: ", EndOfLog(process->log()));
+      }
+    }
+    const Result<ServiceStatus> status = client_->GetStatus({.timeout = seconds(1)});
+    last = status.status();
+    if (status.ok()) {
+      const uint64_t serving = CounterOf(status->tc, "serving"), open = CounterOf(status->tc, "dc.gate_open");
+      if (serving == 1 && open == 1) return Status::Ok();
+      last = DEUT_ERROR(kUnavailable, "serving ", serving, ", dc.gate_open ", open);
+    }
+    runtime.SleepUntil(runtime.Now() + milliseconds(10));
+  }
+  return DEUT_ERROR(kDeadlineExceeded, "does not serve after ", duration_cast<milliseconds>(limit).count(), " ms: ", last.ToString());
+}
+
+}  // namespace deut::testing

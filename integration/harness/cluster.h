@@ -1,0 +1,87 @@
+// Cluster: a real tcd and a real dcd, each a process with a folder and a port of its own, to be killed and started again, and a client.
+// Folders are under TEST_TMPDIR, so on a disk where Bazel's output is.
+//
+//   Cluster cluster({});                    // starts both, does not wait
+//   ASSERT_TRUE(cluster.AwaitServing().ok());
+//   cluster.KillDc();  cluster.StartDc();
+//
+// The test target names the programs: data = ["//tc:tcd", "//dc:dcd"], env TCD and DCD.
+// If the test has failed, the destructor prints the end of both logs.
+// Thread-safety: the client from any thread; the rest from the thread that made it, which outlives it (Process).
+#ifndef INTEGRATION_HARNESS_CLUSTER_H_
+#define INTEGRATION_HARNESS_CLUSTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/temp_dir.h"
+#include "integration/harness/process.h"
+#include "tc/client/client.h"
+#include "tc/client/connect.h"
+
+namespace deut::testing {
+
+// A port of 127.0.0.1 where nobody listens now; each call of a process answers another one. They are below the range from which the
+// system takes the ports of outgoing connections, so a killed daemon finds its port free again.
+uint16_t FreePort();
+
+// The last `bytes` of a log, with a headline.
+std::string EndOfLog(const std::string& path, size_t bytes = 4000);
+
+struct DaemonSetting {
+  std::vector<std::string> prefix = {};  // words before the program, as "ip netns exec NAME"
+  std::vector<std::string> flags = {};   // beyond --listen, --data_dir and --dc
+};
+
+struct ClusterOptions {
+  // Small tables and segments: a start takes little time.
+  DaemonSetting tc = {.flags = {"--record_buckets_log2=14", "--log_segment=16MiB", "--log_buffer=16MiB"}};
+  DaemonSetting dc = {};
+  ConnectOptions connect = {};
+};
+
+class Cluster {
+ public:
+  explicit Cluster(ClusterOptions options);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  void StartTc();
+  void StartDc();
+  // kill -9. They do nothing if it does not run.
+  void KillTc() { tc_.reset(); }
+  void KillDc() { dc_.reset(); }
+
+  // OK when the TC serves and has a DC that holds everything; DEADLINE_EXCEEDED with the last answer after `limit`; WRONG_STATE with
+  // the log if one of them has ended by itself.
+  Status AwaitServing(Duration limit = seconds(60));
+
+  Client& client() { return *client_; }
+  Process* tc() { return tc_.get(); }
+  Process* dc() { return dc_.get(); }
+  std::string tc_address() const { return tc_address_; }
+  std::string dc_address() const { return dc_address_; }
+  const TempDir& directory() const { return directory_; }
+
+ private:
+  std::unique_ptr<Process> Start(const DaemonSetting& setting, const char* variable, const char* name, std::vector<std::string> flags);
+
+  TempDir directory_;
+  const ClusterOptions options_;
+  const std::string dc_address_, tc_address_;
+  std::unique_ptr<Process> dc_, tc_;
+  std::unique_ptr<Client> client_;
+};
+
+// Of a status report; 0 if there is none of the name.
+uint64_t CounterOf(const std::vector<Counter>& counters, std::string_view name);
+
+}  // namespace deut::testing
+
+#endif  // INTEGRATION_HARNESS_CLUSTER_H_

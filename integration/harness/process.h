@@ -1,0 +1,56 @@
+// Process: a program that a test starts. Both of its output streams go to one file. It dies with the thread that started it, so that
+// no test leaves daemons behind, however it ends.
+// Thread-safety: one thread at a time; the thread that starts it outlives it. Ownership: the destructor kills it and waits.
+#ifndef INTEGRATION_HARNESS_PROCESS_H_
+#define INTEGRATION_HARNESS_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+
+namespace deut::testing {
+
+// The program that the test target names by an environment variable ("TCD"). Ends the test process if it is not set.
+std::string ProgramAt(const char* variable);
+
+std::string ReadWholeFile(const std::string& path);
+
+class Process {
+ public:
+  // `command` is the program's path (or a name that PATH finds) and its arguments. Output is appended to `log`.
+  Process(std::vector<std::string> command, std::string log);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  bool Running();
+  // kill -9, and waits until it has ended.
+  void Kill();
+  // SIGTERM: asks it to stop.
+  void Terminate();
+  // The exit status, or 128 + the signal that ended it. Nothing if it still runs at the deadline.
+  std::optional<int> Wait(Deadline deadline);
+
+  const std::string& log() const { return log_; }
+  std::string Output() const { return ReadWholeFile(log_); }
+
+ private:
+  const std::string log_;
+  pid_t pid_ = 0;
+  std::optional<int> status_;  // once it has been waited for
+};
+
+// A program that ends by itself: its status (128 + SIGKILL if it had to be killed after `limit`) and what it has printed.
+struct Ended {
+  int status = 0;
+  std::string output;
+};
+Ended RunProgram(std::vector<std::string> command, const std::string& log, Duration limit = seconds(60));
+
+}  // namespace deut::testing
+
+#endif  // INTEGRATION_HARNESS_PROCESS_H_
