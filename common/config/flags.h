@@ -61,7 +61,8 @@ class FlagSet {
   void AddBytes(std::string name, uint64_t* field, std::string help, uint64_t low = 0, uint64_t high = UINT64_MAX);
   // One of the named values. REQUIRES: the field's value is among them.
   template <typename Enum>
-  void AddEnum(std::string name, Enum* field, std::vector<std::pair<std::string, Enum>> values, std::string help) {
+  void AddEnum(std::string name, Enum* field, const std::vector<std::pair<std::string, Enum>>& values,
+               std::string help) {
     std::string choices, shown;
     for (const auto& [text, value] : values) {
       ConcatTo(&choices, choices.empty() ? "" : "|", text);

@@ -38,13 +38,13 @@ class FlagsTest : public ::testing::Test {
     flags_.Add("names", &options_.names, "who may");
   }
 
-  Result<std::vector<std::string>> Parse(std::vector<std::string> arguments) {
+  Result<std::vector<std::string>> Parse(const std::vector<std::string>& arguments) {
     std::vector<const char*> argv = {"program"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     return flags_.Parse(static_cast<int>(argv.size()), argv.data(), *storage_);
   }
-  std::string ErrorOf(std::vector<std::string> arguments) {
-    const auto result = Parse(std::move(arguments));
+  std::string ErrorOf(const std::vector<std::string>& arguments) {
+    const auto result = Parse(arguments);
     EXPECT_EQ(result.status(), ErrorCode::kInvalidArgument);
     return std::string(result.status().message());
   }

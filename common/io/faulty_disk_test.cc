@@ -472,24 +472,25 @@ TEST(FaultyDisk, AFlippedBitSurvivesACrash) {
 }
 
 TEST(FaultyDisk, AFullDiskRefusesGrowthOnlyAndRecovers) {
+  constexpr uint64_t kBlock = 4096;
   FaultyDisk disk(RealRuntime(), 1);
-  disk.SetFreeBytes(10 * 4096);
+  disk.SetFreeBytes(10 * kBlock);
   auto storage = disk.Mount();
   auto big = Open(*storage, "big", kCreate), small = Open(*storage, "small", kCreate);
-  ASSERT_TRUE(big->Allocate(9 * 4096).ok());
+  ASSERT_TRUE(big->Allocate(9 * kBlock).ok());
   ASSERT_TRUE(Put(*small, 0, "x").ok());
   EXPECT_EQ(*storage->FreeBytes(""), 0u);
   const Status full = Put(*small, 0, std::string(4097, 'x'));
   EXPECT_EQ(full, ErrorCode::kResourceExhausted);
   EXPECT_NE(full.message().find("0 bytes free"), std::string_view::npos) << full.ToString();
   EXPECT_EQ(small->Allocate(5000), ErrorCode::kResourceExhausted);
-  EXPECT_TRUE(Put(*big, 0, std::string(9 * 4096, 'y')).ok());  // inside what was allocated
+  EXPECT_TRUE(Put(*big, 0, std::string(9 * kBlock, 'y')).ok());  // inside what was allocated
   EXPECT_TRUE(Put(*small, 4095, "z").ok());
   ASSERT_TRUE(storage->Remove("big").ok());
-  EXPECT_EQ(*storage->FreeBytes(""), 9u * 4096);
+  EXPECT_EQ(*storage->FreeBytes(""), 9 * kBlock);
   EXPECT_TRUE(Put(*small, 0, std::string(4097, 'x')).ok());
   ASSERT_TRUE(small->Truncate(0).ok());
-  EXPECT_EQ(*storage->FreeBytes(""), 10u * 4096);
+  EXPECT_EQ(*storage->FreeBytes(""), 10 * kBlock);
 }
 
 TEST(FaultyDisk, HeldCompletionsComeWhenReleased) {

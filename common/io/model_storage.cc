@@ -13,7 +13,7 @@ namespace deut {
 
 Status ModelDisk::Crashed() { return DEUT_ERROR(kIoError, "the disk has crashed since this was opened"); }
 
-Result<std::optional<DiskFault::Action>> ModelDisk::BeginLocked(uint64_t of_life, DiskOperation operation) {
+Result<std::optional<DiskFault::Action>> ModelDisk::BeginLocked(uint64_t of_life, const DiskOperation& operation) {
   if (of_life != life) return Crashed();
   counts.reads += operation.kind == kDiskRead;
   counts.writes += operation.kind == kDiskWrite;
@@ -23,17 +23,18 @@ Result<std::optional<DiskFault::Action>> ModelDisk::BeginLocked(uint64_t of_life
   if (!faulty) return std::optional<DiskFault::Action>();
   if ((operation.kind & kDiskChanging) != 0) {
     ++counts.changing;
-    if (crash_after > 0 && --crash_after == 0) return std::optional(DiskFault::Action::kCrash);
+    if (crash_after == 1) return std::optional(DiskFault::Action::kCrash);  // CrashLocked resets it
+    if (crash_after > 1) --crash_after;
   }
   return faults.Strike(operation);
 }
 
-Status ModelDisk::AdmitLocked(uint64_t of_life, DiskOperation operation, bool* crashes) {
-  const std::string path = operation.path;
-  DEUT_ASSIGN_OR_RETURN(const auto action, BeginLocked(of_life, std::move(operation)));
+Status ModelDisk::AdmitLocked(uint64_t of_life, const DiskOperation& operation, bool* crashes) {
+  DEUT_ASSIGN_OR_RETURN(const auto action, BeginLocked(of_life, operation));
   *crashes = action == DiskFault::Action::kCrash;
-  if (action == DiskFault::Action::kIoError) return DEUT_ERROR(kIoError, path, ": injected error");
-  if (action == DiskFault::Action::kNoSpace) return DEUT_ERROR(kResourceExhausted, path, ": injected: no space left");
+  if (action == DiskFault::Action::kIoError) return DEUT_ERROR(kIoError, operation.path, ": injected error");
+  if (action == DiskFault::Action::kNoSpace)
+    return DEUT_ERROR(kResourceExhausted, operation.path, ": injected: no space left");
   return Status::Ok();
 }
 

@@ -26,10 +26,11 @@ struct ModelDisk {
       : runtime(runtime_to_wait_on), faulty(is_faulty), mutex(runtime), model(is_faulty), random(seed) {}
 
   // Counts and judges an operation of a handle of `life`: an error if that life is over, else what is to go wrong.
-  Result<std::optional<DiskFault::Action>> BeginLocked(uint64_t life, DiskOperation operation) DEUT_REQUIRES(mutex);
+  Result<std::optional<DiskFault::Action>> BeginLocked(uint64_t of_life, const DiskOperation& operation)
+      DEUT_REQUIRES(mutex);
   // As BeginLocked, for operations that can only fail or crash: the error of a fault. After OK the operation is done, and then
   // EndLocked called with `crashes`.
-  Status AdmitLocked(uint64_t life, DiskOperation operation, bool* crashes) DEUT_REQUIRES(mutex);
+  Status AdmitLocked(uint64_t of_life, const DiskOperation& operation, bool* crashes) DEUT_REQUIRES(mutex);
   Status EndLocked(bool crashes) DEUT_REQUIRES(mutex);
   void CrashLocked(uint64_t seed) DEUT_REQUIRES(mutex);
   static Status Crashed();

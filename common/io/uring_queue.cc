@@ -42,7 +42,8 @@ Result<std::unique_ptr<IoQueue>> UringQueue::Create(size_t depth, Runtime& runti
   return std::unique_ptr<IoQueue>(std::move(queue));
 }
 
-UringQueue::~UringQueue() {
+// Out of memory ends the process wherever it happens.
+UringQueue::~UringQueue() {  // NOLINT(bugprone-exception-escape)
   if (ring_.ring_fd >= 0) {
     std::vector<IoRequest*> dropped;
     while (in_flight_ > 0) Reap(&dropped, kNoDeadline);
