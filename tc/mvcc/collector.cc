@@ -141,11 +141,11 @@ void Collector::Round() {
   // The applied position first, the finished transactions second: a commit at or below the position was below low-water, so every
   // earlier writer of its keys had cleared its slot, hence was handed over. Else an earlier commit could arrive after a later one of
   // the same key was collected, and with it the version it points to.
-  const Position applied = options_.applied();
-  DEUT_POINT("collector.applied_read");
+  Position applied = options_.applied();
   std::vector<TransactionRecord*> aborted;
   TakeFinished(&aborted);
   DEUT_POINT("collector.taken");
+  if (DEUT_OMITTED("S6.applied_first")) applied = options_.applied();
   Collect(aborted);
   if (applied.commit.value > collected_through_.load(std::memory_order_relaxed)) {
     collected_through_.store(applied.commit.value,
@@ -187,6 +187,10 @@ void Collector::Collect(const std::vector<TransactionRecord*>& gone) {
   const Timestamp low_water = options_.low_water();
   for (TransactionRecord* record : gone) {
     bytes += record->version_bytes;
+    if (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0) {
+      DEUT_CHECK(record->commit_lsn() > last_collected_);  // else its versions may be gone already
+      last_collected_ = record->commit_lsn();
+    }
     CollectItems(*record, low_water);
     record->set_collected();
     for (Range* range : record->posted) ++gone_postings_[range];

@@ -105,6 +105,7 @@ class Collector {
   // The thread's own.
   std::vector<TransactionRecord*> committed_;  // heap: smallest commit LSN on top
   std::vector<TransactionRecord*> applied_;    // applied when last looked at; collected next round, in commit order
+  Lsn last_collected_;
   std::deque<RecordEntry*> deferred_;
   absl::flat_hash_map<Range*, uint32_t> gone_postings_;  // of collected transactions, still linked
   std::unique_ptr<Thread> thread_;

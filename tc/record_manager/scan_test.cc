@@ -2,6 +2,8 @@
 // own scans (R10), scans of large write sets.
 #include <string>
 
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 #include "tc/record_manager/engine_fixture.h"
 
@@ -169,30 +171,33 @@ TEST_F(ScanTest, ChainsAreCutFromTheirEnd) {
   EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
 }
 
-// The order in which the collector hears of commits and of what is applied: t20 is taken, then t10 (an earlier version of the same key)
-// ends, both are applied. t10 must not come after t20 was collected.
+// The order in which the collector hears of commits and of what is applied. t20 is with the collector; t10, of an earlier version of the same
+// key, arrives when it has just taken what was there; then both are applied. t10 must not come after t20 was collected.
 TEST_F(ScanTest, AnEarlierCommitNeverArrivesAfterALaterOneWasCollected) {
   std::unique_ptr<TestTransaction> t10 = f.BeginPointer(), t20 = f.BeginPointer();
-  std::atomic<bool> armed{false}, done{false};
+  Event taken, applied;
+  std::atomic<bool> armed{false}, caught{false};
   EXPECT_EQ(t10->Put("k", "1"), "ok");
-  // t10 stops between being committed and being handed over; t20 overtakes it.
-  AtPoint overtaken("commit.committed", [&] {
-    EXPECT_EQ(t20->Put("k", "2"), "ok");
-    EXPECT_EQ(t20->Commit(), "ok");
-    // The collector takes t20, and stops before (as the code is) or after it has looked at what is applied.
-    armed.store(true);
-    f.collector->RunExclusive([](const std::vector<TransactionRecord*>&) {});
-    EXPECT_EQ(f.dc->Pump(), 0u) << "t10 holds low-water";
-  });
+  const auto outer = [&](std::string_view name) {
+    if (name == "commit.committed" && !armed.exchange(true)) {
+      EXPECT_EQ(t20->Put("k", "2"), "ok");
+      EXPECT_EQ(t20->Commit(), "ok");
+      f.collector->RunExclusive([](const std::vector<TransactionRecord*>&) {});
+      caught.store(true);
+      taken.Wait(RealRuntime(), EngineFixture::Soon());
+    } else if (name == "collector.taken" && caught.load() && !taken.IsSet()) {
+      taken.Signal(RealRuntime());
+      applied.Wait(RealRuntime(), EngineFixture::Soon());
+    }
+  };
+  testing::SetPointHandler(outer);
   EXPECT_EQ(t10->Commit(), "ok");
-  EXPECT_TRUE(overtaken.reached());
-  testing::SetPointHandler([&](std::string_view name) {
-    if (name != "collector.taken" || done.exchange(true)) return;
-    f.dc->Pump();
-  });
+  EXPECT_TRUE(taken.IsSet());
+  EXPECT_EQ(f.dc->Pump(), 2u);
+  applied.Signal(RealRuntime());
+  f.Collect();
   f.Collect();
   testing::SetPointHandler(nullptr);
-  f.PumpAndCollect();
   EXPECT_EQ(f.collector->uncollected(), 0u);
   EXPECT_EQ(f.records->entries(), 0u);
   EXPECT_EQ(f.Contents(), "k=2");

@@ -11,7 +11,7 @@ namespace {
 TransactionOptions TableChange() { return TransactionOptions{}; }
 
 // SIX over the table, which is closed already: last_read raised, then every range's postings. A writer that is not decided is a
-// conflict, and so is what came later: a write, or a read of a range. A writer that publishes after this look finds the table closed.
+// conflict, and so is what came later: a write, or a read of a range. A writer that publishes after this look finds the table's word.
 // (A later point read is not found: it leaves its trace in the record table, by key. It was ordered before the drop, as it saw the table.)
 Status ExcludeWriters(Engine& engine, TableState& table, Timestamp self) {
   table.RaiseLastRead(self);
@@ -19,7 +19,6 @@ Status ExcludeWriters(Engine& engine, TableState& table, Timestamp self) {
   const RangeMap& map = table.map();
   Status conflict;
   for (size_t i = 0; i < map.size() && conflict.ok(); ++i) {
-    map.at(i).RaiseLastRead(self);
     if (const Timestamp read = map.at(i).last_read(); read > self) {
       conflict = Conflict(engine, AbortReason::kRangeReadLater, self, table.id(), map.at(i).low(), read);
     }

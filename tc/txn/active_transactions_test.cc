@@ -107,6 +107,7 @@ TEST_F(ActiveTransactionsTest, L1ARoundBetweenTwoStepsOfBegin) {
     });
     const auto begun = Begin();
     EXPECT_LE(active->low_water(), begun.timestamp);
+    EXPECT_LE(active->proposed(), begun.timestamp);
     testing::SetPointHandler(nullptr);
     EXPECT_LE(active->AdvanceNow(), begun.timestamp);
     active->End(begun.slot);
@@ -126,6 +127,7 @@ TEST_F(ActiveTransactionsTest, L1ABeginBetweenTwoStepsOfARound) {
     });
     active->AdvanceNow();
     EXPECT_LE(active->low_water(), begun.timestamp);
+    EXPECT_LE(active->proposed(), begun.timestamp) << "a snapshot would read above an open writer";
     active->End(begun.slot);
   }
 }

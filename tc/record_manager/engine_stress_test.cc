@@ -1,0 +1,310 @@
+// The whole engine under load: few keys, few buckets, the collector and the DC at full rate, ranges cut anew meanwhile. What is checked:
+//   transfers between accounts keep the sum in every committed scan, forwards and backwards, and in every snapshot;
+//   in timestamp order every committed transaction saw exactly what its predecessors left (point reads and scans, so phantoms too);
+//   afterwards everything is collected, and the DC alone has the state.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/runtime/random.h"
+#include "common/sync/mutex.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+#include "tc/catalogue/range_exchange.h"
+#include "tc/record_manager/engine_fixture.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr Duration kTime = seconds(4);
+constexpr int kThreads = 3;
+
+// The DC pumps, the log is trimmed, the ranges change, until destroyed.
+class Background {
+ public:
+  explicit Background(EngineFixture& f) : f_(f) {
+    threads_.push_back(RealRuntime().StartThread("pump", [this] {
+      for (int i = 0; !done_.load(); ++i) {
+        f_.dc->Pump();
+        if (i % 64 == 0) f_.dc->TrimLog();
+        RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(200));
+      }
+    }));
+    threads_.push_back(RealRuntime().StartThread("ranges", [this] {
+      const std::vector<std::vector<std::string>> cuts = {{"k2"}, {}, {"k1", "k3", "k5"}, {"k4"}};
+      for (size_t i = 0; !done_.load(); ++i) {
+        if (f_.active->CloseGate(RealRuntime().Now() + milliseconds(20))) {
+          f_.collector->RunExclusive([&](const std::vector<TransactionRecord*>& uncollected) {
+            ExchangeRanges(*f_.catalogue->Find(EngineFixture::kTable), cuts[i % cuts.size()], uncollected, f_.domain);
+          });
+          f_.active->OpenGate();
+          exchanges_.fetch_add(1);
+        }
+        RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(20));
+      }
+    }));
+  }
+  ~Background() {
+    done_.store(true);
+    threads_.clear();
+  }
+  uint64_t exchanges() const { return exchanges_.load(); }
+
+ private:
+  EngineFixture& f_;
+  std::atomic<bool> done_{false};
+  std::atomic<uint64_t> exchanges_{0};
+  std::vector<std::unique_ptr<Thread>> threads_;
+};
+
+EngineFixtureOptions Tiny() {
+  return {.log2_buckets = 2, .max_deferred_entries = 4, .collector_period = microseconds(100)};
+}
+
+void ExpectAllCollected(EngineFixture& f) {
+  f.PumpAndCollect();
+  EXPECT_TRUE(f.collector->WaitIdle(EngineFixture::Soon()));
+  EXPECT_EQ(f.records->entries(), 0u);
+  EXPECT_EQ(f.records->entry_bytes(), 0u);
+  EXPECT_EQ(f.collector->uncollected(), 0u);
+  EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  ReclamationDomain::Guard guard(f.domain);
+  const RangeMap& map = f.catalogue->Find(EngineFixture::kTable)->map();
+  for (size_t i = 0; i < map.size(); ++i) EXPECT_EQ(map.at(i).posting_count(), 0u);
+}
+
+std::vector<std::pair<std::string, int>> Parse(const std::string& scan) {
+  std::vector<std::pair<std::string, int>> records;
+  for (size_t at = 0; at < scan.size();) {
+    const size_t end = std::min(scan.find(' ', at), scan.size());
+    const size_t equals = scan.find('=', at);
+    records.emplace_back(scan.substr(at, equals - at), std::stoi(scan.substr(equals + 1, end - equals - 1)));
+    at = end + 1;
+  }
+  return records;
+}
+
+TEST(EngineStressTest, TransfersKeepTheSum) {
+  constexpr int kAccounts = 8;
+  constexpr int kSum = kAccounts * 100;
+  EngineFixture f(Tiny());
+  std::vector<std::pair<std::string, std::string>> accounts;
+  for (int i = 0; i < kAccounts; ++i) accounts.push_back({"k" + std::to_string(i), "100"});
+  f.Load(accounts);
+  std::atomic<uint64_t> transfers{0}, scans{0}, snapshots{0};
+  uint64_t exchanges = 0;
+  {
+    Background background(f);
+    std::vector<std::unique_ptr<Thread>> threads;
+    const MonotonicTime end = RealRuntime().Now() + kTime;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.push_back(RealRuntime().StartThread("client", [&, t] {
+        Random random(static_cast<uint64_t>(t) + 1);
+        while (RealRuntime().Now() < end) {
+          const uint64_t what = random.Below(8);
+          if (what < 5) {
+            // An account with nothing is removed, one that gets something is made: inserts and deletes are part of it.
+            const std::string from = "k" + std::to_string(random.Below(kAccounts));
+            const std::string to = "k" + std::to_string(random.Below(kAccounts));
+            if (from == to) continue;
+            TestTransaction txn = f.Begin();
+            const std::string a = txn.Get(from), b = txn.open() ? txn.Get(to) : "";
+            if (!txn.open()) continue;
+            const int has = a == "-" ? 0 : std::stoi(a), gets = b == "-" ? 0 : std::stoi(b);
+            const int amount = has > 20 && random.OneIn(2) ? static_cast<int>(random.Below(20)) : has;
+            const std::string left = std::to_string(has - amount), sum = std::to_string(gets + amount);
+            std::string wrote = has == amount ? txn.Remove(from) : txn.Update(from, left);
+            if (wrote == "ok") wrote = b == "-" ? txn.Insert(to, sum) : txn.Put(to, sum);
+            if (wrote == "ok" && txn.Commit() == "ok") transfers.fetch_add(1);
+          } else if (what < 7) {
+            TestTransaction txn = f.Begin();
+            const std::string all =
+                what == 5 ? txn.Scan()
+                          : txn.Scan("", "", random.OneIn(2) ? Direction::kDescending : Direction::kAscending);
+            if (!txn.open() || txn.Commit() != "ok") continue;
+            int sum = 0;
+            for (const auto& [key, value] : Parse(all)) sum += value;
+            ASSERT_EQ(sum, kSum) << all;
+            scans.fetch_add(1);
+          } else {
+            TestTransaction txn = f.BeginSnapshot();
+            const std::string all = txn.Scan();
+            ASSERT_TRUE(txn.open()) << all;
+            int sum = 0;
+            for (const auto& [key, value] : Parse(all)) sum += value;
+            ASSERT_EQ(sum, kSum) << all;
+            snapshots.fetch_add(1);
+          }
+        }
+      }));
+    }
+    threads.clear();
+    exchanges = background.exchanges();
+  }
+  EXPECT_GT(transfers.load(), 100u);
+  EXPECT_GT(scans.load(), 20u);
+  EXPECT_GT(snapshots.load(), 20u);
+  ExpectAllCollected(f);
+  int sum = 0;
+  for (const auto& [key, value] : Parse(f.Contents())) sum += value;
+  EXPECT_EQ(sum, kSum);
+  RecordProperty("transfers", static_cast<int>(transfers.load()));
+  RecordProperty("scans", static_cast<int>(scans.load()));
+  RecordProperty("exchanges", static_cast<int>(exchanges));
+}
+
+// What a committed transaction did, in its order.
+struct Step {
+  enum class Kind { kGet, kScan, kPut, kRemove } kind;
+  std::string key;    // kScan: low
+  std::string value;  // what was read or written; "-" = absent
+  std::string high = {};
+};
+struct History {
+  uint64_t timestamp;
+  std::vector<Step> steps;
+};
+
+// Plays the committed transactions one after the other in timestamp order: each must have seen what a single thread would have.
+void ExpectSerializable(std::vector<History> histories) {
+  std::sort(histories.begin(), histories.end(),
+            [](const History& a, const History& b) { return a.timestamp < b.timestamp; });
+  std::map<std::string, std::string> state;
+  for (const History& history : histories) {
+    for (const Step& step : history.steps) {
+      switch (step.kind) {
+        case Step::Kind::kPut:
+          state[step.key] = step.value;
+          break;
+        case Step::Kind::kRemove:
+          state.erase(step.key);
+          break;
+        case Step::Kind::kGet: {
+          const auto found = state.find(step.key);
+          ASSERT_EQ(found == state.end() ? "-" : found->second, step.value)
+              << "transaction " << history.timestamp << " read " << step.key;
+          break;
+        }
+        case Step::Kind::kScan: {
+          std::string all;
+          for (auto it = state.lower_bound(step.key); it != state.end() && (step.high.empty() || it->first < step.high);
+               ++it) {
+            all += (all.empty() ? "" : " ") + it->first + "=" + it->second;
+          }
+          ASSERT_EQ(all, step.value) << "transaction " << history.timestamp << " scanned [" << step.key << ", "
+                                     << step.high << ")";
+          break;
+        }
+      }
+    }
+  }
+}
+
+// One random transaction; answers whether it committed.
+bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* history) {
+  constexpr uint64_t kKeys = 7;
+  const auto key = [&] { return "k" + std::to_string(random.Below(kKeys)); };
+  TransactionOptions options = EngineFixture::Buffered();
+  if (random.OneIn(6)) options = EngineFixture::Declaring({key()});
+  Result<std::unique_ptr<Transaction>> begun = f.manager->Begin(options, EngineFixture::Soon());
+  if (!begun.ok()) return false;
+  TestTransaction txn(*f.manager, *std::move(begun));
+  history->timestamp = txn.timestamp();
+  const uint64_t operations = 1 + random.Below(5);
+  for (uint64_t i = 0; i < operations && txn.open(); ++i) {
+    const std::string k = key();
+    const std::string value = std::to_string(number) + "." + std::to_string(i);
+    switch (random.Below(8)) {
+      case 0:
+      case 1:
+        history->steps.push_back({Step::Kind::kGet, k, txn.Get(k)});
+        break;
+      case 2: {
+        const std::string high = random.OneIn(2) ? "" : key();
+        history->steps.push_back(
+            {Step::Kind::kScan, k, random.OneIn(4) ? txn.ScanForUpdate(k, high) : txn.Scan(k, high), high});
+        break;
+      }
+      case 3:
+        txn.Put(k, value);
+        history->steps.push_back({Step::Kind::kPut, k, value});
+        break;
+      case 4:
+        txn.Remove(k);
+        history->steps.push_back({Step::Kind::kRemove, k, ""});
+        break;
+      default: {
+        const bool insert = random.OneIn(2);
+        const std::string outcome = insert ? txn.Insert(k, value) : txn.Update(k, value);
+        const bool present = insert == (outcome == "ALREADY_EXISTS");
+        // Whether it was there is a read of its own; what was there is not told.
+        if (outcome == "ok") {
+          if (insert) history->steps.push_back({Step::Kind::kGet, k, "-"});
+          history->steps.push_back({Step::Kind::kPut, k, value});
+        } else if (txn.open() && !present) {
+          history->steps.push_back({Step::Kind::kGet, k, "-"});
+        }
+      }
+    }
+    if (random.OneIn(8)) RealRuntime().Yield();
+  }
+  if (!txn.open() || random.OneIn(12)) return false;
+  return txn.Commit() == "ok";
+}
+
+void RunHistories(Duration time, uint64_t at_least) {
+  EngineFixture f(Tiny());
+  Mutex mutex(RealRuntime());
+  std::vector<History> histories;
+  {
+    Background background(f);
+    std::vector<std::unique_ptr<Thread>> threads;
+    const MonotonicTime end = RealRuntime().Now() + time;
+    std::atomic<uint64_t> numbers{1};
+    for (int t = 0; t < kThreads; ++t) {
+      threads.push_back(RealRuntime().StartThread("client", [&, t] {
+        Random random(100 + static_cast<uint64_t>(t));
+        std::vector<History> mine;
+        while (RealRuntime().Now() < end) {
+          History history;
+          if (RunRandom(f, random, numbers.fetch_add(1), &history)) mine.push_back(std::move(history));
+        }
+        MutexLock lock(mutex);
+        histories.insert(histories.end(), mine.begin(), mine.end());
+      }));
+    }
+    threads.clear();
+  }
+  EXPECT_GT(histories.size(), at_least);
+  ExpectSerializable(histories);
+  const std::string before = f.Contents();
+  ExpectAllCollected(f);
+  EXPECT_EQ(f.Contents(), before);
+}
+
+TEST(EngineStressTest, HistoriesAreSerializableInTimestampOrder) { RunHistories(kTime, 100); }
+
+// The same with compare-and-swaps that lose, one in eight, and every name at least once.
+TEST(EngineStressTest, WithLostCompareAndSwaps) {
+  std::atomic<uint64_t> number{0};
+  const std::vector<std::string> names = {"active.claim.cas",       "range.raise.cas",        "range.post.cas",
+                                          "range.unlink.cas",       "record_table.raise.cas", "record_table.insert.cas",
+                                          "record_table.floor.cas", "record_table.seal.cas",  "record_table.unlink.cas",
+                                          "chain.install.cas",      "chain.remove.cas"};
+  std::vector<std::atomic<uint64_t>> lost(names.size());
+  testing::SetCasHandler([&](std::string_view name) {
+    if (Mix64(number.fetch_add(1)) % 8 != 0) return false;
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) return false;
+    lost[static_cast<size_t>(found - names.begin())].fetch_add(1);
+    return true;
+  });
+  RunHistories(kTime / 2, 50);
+  testing::SetCasHandler(nullptr);
+  for (size_t i = 0; i < names.size(); ++i) EXPECT_GT(lost[i].load(), 0u) << names[i];
+}
+
+}  // namespace
+}  // namespace deut::tc
