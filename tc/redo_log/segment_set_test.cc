@@ -1,0 +1,155 @@
+#include "tc/redo_log/segment_set.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/aligned_buffer.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "tc/redo_log/block_format.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr uint64_t kBytes = 64 << 10;
+
+class SegmentSetTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(storage_->CreateDirectory("/log").ok());
+    segments_ = std::make_unique<SegmentSet>(
+        SegmentSetOptions{.directory = "/log", .segment_bytes = kBytes, .spares = 2}, RealRuntime(), *storage_,
+        std::vector<std::shared_ptr<Segment>>{}, 1, [this] { changes_.fetch_add(1); },
+        [this](const Status& status) {
+          failure_ = status;
+          failed_.store(true);
+        });
+  }
+
+  static void Until(const std::function<bool()>& condition) {
+    while (!condition()) RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(50));
+  }
+
+  // Takes the next spare, as soon as there is one, for LSNs from `lsn` on.
+  std::shared_ptr<Segment> Use(Lsn lsn) {
+    std::shared_ptr<Segment> segment;
+    Until([&] { return (segment = segments_->TakeSpare()) != nullptr; });
+    segments_->Open(segment, lsn);
+    return segment;
+  }
+
+  std::vector<std::string> Files() { return *storage_->List("/log"); }
+
+  FaultyDisk disk_{RealRuntime(), 1};
+  std::unique_ptr<Storage> storage_ = disk_.Mount();
+  std::atomic<int> changes_{0};
+  std::atomic<bool> failed_{false};
+  Status failure_;
+  std::unique_ptr<SegmentSet> segments_;
+};
+
+TEST_F(SegmentSetTest, SparesAreMadeAheadAndInOrder) {
+  ASSERT_TRUE(segments_->CreateSpare().ok());
+  EXPECT_EQ(changes_.load(), 1);
+  segments_->Start();
+  Until([&] { return segments_->spare_count() == 2; });
+  for (uint64_t i = 1; i <= 5; ++i) EXPECT_EQ(Use(Lsn(i * 800))->number(), i);
+  Until([&] { return segments_->spare_count() == 2; });
+  EXPECT_EQ(Files().size(), 7u);
+  EXPECT_EQ(Files().front(), SegmentName(1));
+  EXPECT_EQ(segments_->live_count(), 5u);
+  EXPECT_EQ(segments_->spare_bytes(), 2 * (kBytes - kSegmentHeaderBytes));
+}
+
+TEST_F(SegmentSetTest, LsnsAreFoundWhereTheyAre) {
+  segments_->Start();
+  EXPECT_EQ(segments_->Find(Lsn(100)), nullptr);
+  for (uint64_t i = 1; i <= 4; ++i) Use(Lsn(i * 800));
+  EXPECT_EQ(segments_->Find(Lsn(799)), nullptr);
+  EXPECT_EQ(segments_->Find(Lsn(800))->number(), 1u);
+  EXPECT_EQ(segments_->Find(Lsn(2399))->number(), 2u);
+  EXPECT_EQ(segments_->Find(Lsn(2400))->number(), 3u);
+  EXPECT_EQ(segments_->Find(Lsn(1000000))->number(), 4u);
+  EXPECT_EQ(segments_->Find(Lsn(800))->end_lsn(), Lsn(1600));
+  EXPECT_EQ(segments_->first_lsn(), Lsn(800));
+}
+
+TEST_F(SegmentSetTest, WhatLiesBelowIsLetGoOldestFirst) {
+  segments_->Start();
+  std::shared_ptr<Segment> held;
+  for (uint64_t i = 1; i <= 8; ++i) {
+    std::shared_ptr<Segment> segment = Use(Lsn(i * 800));
+    if (i == 2) held = segment;
+  }
+  Until([&] { return segments_->spare_count() == 2; });
+  segments_->TrimTo(Lsn(799), Lsn(8 * 800));
+  segments_->TrimTo(Lsn(4 * 800 - 1), Lsn(8 * 800));
+  Until([&] { return segments_->live_count() == 6; });
+  EXPECT_EQ(segments_->first_lsn(), Lsn(3 * 800));
+  // The first is used again under a new number; the second, which a reader holds, is removed, and can still be read.
+  Until([&] { return segments_->recycled() == 1 && segments_->removed() == 1; });
+  AlignedBuffer buffer(kIoAlignment);
+  EXPECT_TRUE(held->file().Read(0, buffer.data(), buffer.size()).ok());
+  // Nothing goes whose successor has no durable record: its header might not be there yet.
+  segments_->TrimTo(Lsn(8 * 800), Lsn(8 * 800));
+  Until([&] { return segments_->live_count() == 2; });
+  EXPECT_EQ(segments_->first_lsn(), Lsn(7 * 800));
+  segments_->TrimTo(Lsn(8 * 800), Lsn(8 * 800 + 8));
+  Until([&] { return segments_->live_count() == 1; });
+  // Numbers have no gap, whatever was used again. No more files are kept than twice the spares.
+  Until([&] { return segments_->recycled() + segments_->removed() == 7; });
+  EXPECT_LE(segments_->spare_count(), 4u);
+  uint64_t number = 0, previous = 0;
+  for (const std::string& name : Files()) {
+    ASSERT_TRUE(ParseSegmentName(name, &number));
+    if (previous != 0) EXPECT_EQ(number, previous + 1);
+    previous = number;
+  }
+}
+
+TEST_F(SegmentSetTest, AFullDiskIsWaitedFor) {
+  disk_.SetFreeBytes(kBytes);
+  segments_->Start();
+  Until([&] { return segments_->spare_count() == 1 && segments_->disk_full(); });
+  EXPECT_EQ(Files().size(), 1u);  // no half file is left
+  disk_.SetFreeBytes(10 * kBytes);
+  Until([&] { return segments_->spare_count() == 2; });
+  Until([&] { return !segments_->disk_full(); });
+  EXPECT_FALSE(failed_.load());
+}
+
+TEST_F(SegmentSetTest, OtherErrorsAreReported) {
+  disk_.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskAllocate});
+  segments_->Start();
+  Until([&] { return failed_.load(); });
+  EXPECT_TRUE(failure_ == ErrorCode::kIoError) << failure_.ToString();
+  EXPECT_NE(failure_.message().find(SegmentName(1)), std::string_view::npos) << failure_.ToString();
+}
+
+TEST(Segment, TheIndexFindsABlockAtOrBefore) {
+  Segment segment(1, nullptr, uint64_t{64} << 20, true);
+  segment.Begin(Lsn(1000));
+  uint64_t offset = kSegmentHeaderBytes;
+  std::vector<std::pair<Lsn, uint64_t>> blocks;
+  for (uint64_t lsn = 1000; offset + 8192 <= segment.bytes(); lsn += 5000, offset += 8192) {
+    segment.AddBlock(Lsn(lsn), offset);
+    blocks.emplace_back(Lsn(lsn), offset);
+  }
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const auto [lsn, at] = segment.Seek(Lsn(blocks[i].first.value + 4999));
+    ASSERT_LE(at, blocks[i].second);
+    ASSERT_LE(blocks[i].second - at, segment.bytes() / 256);
+    ASSERT_EQ(lsn, blocks[(at - kSegmentHeaderBytes) / 8192].first);
+  }
+}
+
+}  // namespace
+}  // namespace deut::tc
