@@ -23,12 +23,26 @@ struct GrpcTransactionService::Impl {
         channel(peer->NewChannel(RpcTraffic::kBulk)),
         control(wire::TransactionService::NewStub(channel)) {
     for (int i = 0; i < std::max(1, options.connections); ++i) {
-      sessions.push_back(wire::TransactionService::NewStub(peer->NewChannel(RpcTraffic::kShort)));
+      session_channels.push_back(peer->NewChannel(RpcTraffic::kShort));
+      sessions.push_back(wire::TransactionService::NewStub(session_channels.back()));
+    }
+  }
+
+  // Waits a little for a connection that is not there. A call that finds none fails at once, and between such calls nobody would notice
+  // that an attempt to connect has ended: gRPC's own poller looks every five seconds only. This wait polls.
+  void AwaitConnection(grpc::Channel& to, Deadline deadline) {
+    constexpr Duration kPatience = milliseconds(200);
+    const Deadline limit = std::min(deadline, runtime.Now() + kPatience);
+    for (;;) {
+      const grpc_connectivity_state state = to.GetState(/*try_to_connect=*/true);
+      if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_SHUTDOWN) return;
+      if (!to.WaitForStateChange(state, ToRpcTime(runtime, limit))) return;
     }
   }
 
   template <typename Call>
   Status Control(Deadline deadline, Call call) {
+    AwaitConnection(*channel, deadline);
     return CallRpc(runtime, *peer, deadline, call);
   }
 
@@ -52,9 +66,11 @@ struct GrpcTransactionService::Impl {
     message.set_protocol_version(kProtocolVersion);
     message.set_name(name.data(), name.size());
     wire::TableAnswer answer;
+    AwaitConnection(*channel, deadline);
     commits = commits && Connected(deadline);
-    const Status called = Control(
-        deadline, [&](grpc::ClientContext* context) { return (control.get()->*method)(context, message, &answer); });
+    const Status called = CallRpc(runtime, *peer, deadline, [&](grpc::ClientContext* context) {
+      return (control.get()->*method)(context, message, &answer);
+    });
     if (commits && (called == ErrorCode::kUnavailable || called == ErrorCode::kDeadlineExceeded)) {
       return DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", called.ToString());
     }
@@ -67,7 +83,8 @@ struct GrpcTransactionService::Impl {
   const std::shared_ptr<const RpcPeer> peer;
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<Stub> control;
-  std::vector<std::unique_ptr<Stub>> sessions;
+  std::vector<std::shared_ptr<grpc::Channel>> session_channels;
+  std::vector<std::unique_ptr<Stub>> sessions;  // one to one
   std::atomic<uint32_t> next_session{0};
 };
 
@@ -88,9 +105,10 @@ GrpcTransactionService::GrpcTransactionService(Runtime& runtime, std::shared_ptr
 GrpcTransactionService::~GrpcTransactionService() = default;
 
 Result<std::unique_ptr<TransactionSession>> GrpcTransactionService::NewSession(Deadline deadline) {
-  const uint32_t number = impl_->next_session.fetch_add(1, std::memory_order_relaxed);
+  const size_t number = impl_->next_session.fetch_add(1, std::memory_order_relaxed) % impl_->sessions.size();
   auto session = std::make_unique<GrpcSession>(impl_->runtime, impl_->peer);
-  DEUT_RETURN_IF_ERROR(session->Open(*impl_->sessions[number % impl_->sessions.size()], deadline));
+  impl_->AwaitConnection(*impl_->session_channels[number], deadline);
+  DEUT_RETURN_IF_ERROR(session->Open(*impl_->sessions[number], deadline));
   return std::unique_ptr<TransactionSession>(std::move(session));
 }
 
