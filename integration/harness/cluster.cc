@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <set>
 #include <utility>
@@ -53,7 +54,9 @@ uint64_t CounterOf(const std::vector<Counter>& counters, std::string_view name) 
 }
 
 Cluster::Cluster(ClusterOptions options)
-    : options_(std::move(options)), dc_address_(Concat("127.0.0.1:", FreePort())), tc_address_(Concat("127.0.0.1:", FreePort())) {
+    : options_(std::move(options)),
+      dc_address_(Concat("127.0.0.1:", FreePort())),
+      tc_address_(Concat("127.0.0.1:", FreePort())) {
   StartDc();
   StartTc();
   client_ = Client::Connect(tc_address_, options_.connect).value();
@@ -106,7 +109,8 @@ Status Cluster::AwaitServing(Duration limit) {
     }
     runtime.SleepUntil(runtime.Now() + milliseconds(10));
   }
-  return DEUT_ERROR(kDeadlineExceeded, "does not serve after ", duration_cast<milliseconds>(limit).count(), " ms: ", last.ToString());
+  return DEUT_ERROR(kDeadlineExceeded, "does not serve after ", duration_cast<milliseconds>(limit).count(),
+                    " ms: ", last.ToString());
 }
 
 }  // namespace deut::testing

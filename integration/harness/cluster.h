@@ -70,7 +70,8 @@ class Cluster {
   const TempDir& directory() const { return directory_; }
 
  private:
-  std::unique_ptr<Process> Start(const DaemonSetting& setting, const char* variable, const char* name, std::vector<std::string> flags);
+  std::unique_ptr<Process> Start(const DaemonSetting& setting, const char* variable, const char* name,
+                                 std::vector<std::string> flags);
 
   TempDir directory_;
   const ClusterOptions options_;

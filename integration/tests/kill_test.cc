@@ -116,7 +116,8 @@ class KillTest : public ::testing::Test {
       size_t at = 0;
       for (RecordBatch::Iterator i(all.records); i.Valid(); i.Next()) {
         while (at < keys.size() && keys[at] < i.record().key) ++at;
-        if (at == keys.size() || keys[at] != i.record().key) return DEUT_ERROR(kInternal, "foreign key ", Quoted(i.record().key));
+        if (at == keys.size() || keys[at] != i.record().key)
+          return DEUT_ERROR(kInternal, "foreign key ", Quoted(i.record().key));
         scanned[at] = std::string(i.record().value);
       }
       return Status::Ok();
@@ -164,8 +165,9 @@ class KillTest : public ::testing::Test {
       Cycle(tc, dc);
       longest_ = std::max(longest_, RealRuntime().Now() - begun);
     }
-    std::cout << oracle_.acknowledged() << " writes acknowledged, " << oracle_.unknown() << " unknown, " << refused_.load()
-              << " refused; the longest cycle took " << duration_cast<milliseconds>(longest_).count() << " ms\n";
+    std::cout << oracle_.acknowledged() << " writes acknowledged, " << oracle_.unknown() << " unknown, "
+              << refused_.load() << " refused; the longest cycle took " << duration_cast<milliseconds>(longest_).count()
+              << " ms\n";
   }
 
   Random random_{Seed()};

@@ -20,8 +20,8 @@ namespace deut {
 namespace {
 
 using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
 using testing::Ended;
+using ::testing::HasSubstr;
 using testing::Inside;
 using testing::Process;
 using testing::ProgramAt;
@@ -38,12 +38,14 @@ class NamespacesTest : public ::testing::Test {
 
   void SetUp() override {
     if (!network_->ok()) GTEST_SKIP() << "no network namespaces on this machine: " << network_->ToString();
-    const Ended made = RunProgram({"bash", ProgramAt("CERTIFICATES"), certs_, "tcd", "dcd", "client", "stranger"}, Log("certificates"));
+    const Ended made = RunProgram({"bash", ProgramAt("CERTIFICATES"), certs_, "tcd", "dcd", "client", "stranger"},
+                                  Log("certificates"));
     ASSERT_EQ(made.status, 0) << made.output;
   }
   void TearDown() override {
     if (!HasFailure()) return;
-    for (const char* name : {"dcd", "tcd"}) std::cerr << "--- " << name << ".log\n" << ReadWholeFile(Log(name)).substr(0, 8000);
+    for (const char* name : {"dcd", "tcd"})
+      std::cerr << "--- " << name << ".log\n" << ReadWholeFile(Log(name)).substr(0, 8000);
   }
 
   std::string Log(const std::string& name) const { return directory_.Sub(name + ".log"); }
@@ -62,7 +64,8 @@ class NamespacesTest : public ::testing::Test {
     command.insert(command.end(), flags.begin(), flags.end());
     return command;
   }
-  std::vector<std::string> ClientCommand(const char* variable, const std::string& certificate, std::vector<std::string> words) const {
+  std::vector<std::string> ClientCommand(const char* variable, const std::string& certificate,
+                                         std::vector<std::string> words) const {
     words.insert(words.begin(), Concat("--target=", testing::kTcAddressOfClients, ":7701"));
     return Command("client", variable, certificate, "tcd", words);
   }
@@ -138,10 +141,10 @@ TEST_F(NamespacesTest, YcsbEAcrossThreeNamespacesWithAKilledDc) {
   EXPECT_GT(Bytes("dc") - dc_bytes, kMegabyte);
   EXPECT_GT(Bytes("tc") - tc_bytes, 2 * kMegabyte);
 
-  const Ended verified =
-      RunProgram(ClientCommand("VERIFY_JOURNAL", "client",
-                               {journal, "--min_acknowledged=50", Concat("--kill_at_us=", kill_us), "--read_check=2000"}),
-                 Log("verify"), seconds(180));
+  const Ended verified = RunProgram(
+      ClientCommand("VERIFY_JOURNAL", "client",
+                    {journal, "--min_acknowledged=50", Concat("--kill_at_us=", kill_us), "--read_check=2000"}),
+      Log("verify"), seconds(180));
   EXPECT_EQ(verified.status, 0) << verified.output;
   EXPECT_THAT(verified.output, ContainsRegex("missing 0, wrong 0"));
 }
@@ -159,16 +162,20 @@ TEST_F(NamespacesTest, OnlyAllowedNamesAreServed) {
   const std::string others = directory_.Sub("others");
   ASSERT_EQ(RunProgram({"bash", ProgramAt("CERTIFICATES"), others, "client"}, Log("certificates")).status, 0);
   std::vector<std::string> forged = Inside("client");
-  forged.insert(forged.end(), {ProgramAt("DEUT"), Concat("--target=", testing::kTcAddressOfClients, ":7701"),
-                               Concat("--tls_cert=", others, "/client.pem"), Concat("--tls_key=", others, "/client.key"),
-                               Concat("--tls_ca=", certs_, "/ca.pem"), "--tls_allow=tcd", "--deadline=2s", "tables", "list"});
+  forged.insert(forged.end(),
+                {ProgramAt("DEUT"), Concat("--target=", testing::kTcAddressOfClients, ":7701"),
+                 Concat("--tls_cert=", others, "/client.pem"), Concat("--tls_key=", others, "/client.key"),
+                 Concat("--tls_ca=", certs_, "/ca.pem"), "--tls_allow=tcd", "--deadline=2s", "tables", "list"});
   const Ended refused = RunProgram(forged, Log("forged"));
   EXPECT_EQ(refused.status, 1) << refused.output;
   // A client that expects somebody else at that address.
-  const Ended elsewhere = RunProgram(
-      Command("client", "DEUT", "client", "bank", {Concat("--target=", testing::kTcAddressOfClients, ":7701"), "--deadline=2s", "status"}),
-      Log("elsewhere"));
+  const Ended elsewhere =
+      RunProgram(Command("client", "DEUT", "client", "bank",
+                         {Concat("--target=", testing::kTcAddressOfClients, ":7701"), "--deadline=2s", "status"}),
+                 Log("elsewhere"));
   EXPECT_EQ(elsewhere.status, 1) << elsewhere.output;
+  EXPECT_THAT(elsewhere.output, HasSubstr("PERMISSION_DENIED"));
+  EXPECT_THAT(elsewhere.output, HasSubstr("[tcd"));
   // Without TLS a client of another machine does not even try.
   std::vector<std::string> plain = Inside("client");
   plain.insert(plain.end(), {ProgramAt("DEUT"), Concat("--target=", testing::kTcAddressOfClients, ":7701"), "status"});

@@ -53,7 +53,8 @@ class PairOracle {
   uint64_t unknown() const { return unknown_.load(); }
 
   // What is wrong with a pair as a transaction of `timestamp` has read it; empty if nothing.
-  std::string Judge(uint32_t pair, Timestamp timestamp, const std::optional<std::string>& left, const std::optional<std::string>& right) {
+  std::string Judge(uint32_t pair, Timestamp timestamp, const std::optional<std::string>& left,
+                    const std::optional<std::string>& right) {
     MutexLock lock(mutex_);
     State& state = states_[pair];
     if (left != right) return Concat("pair ", pair, " is torn: ", Shown(left), " and ", Shown(right));
@@ -65,8 +66,8 @@ class PairOracle {
       state.unknown.erase(write);
       return "";
     }
-    return Concat("pair ", pair, " holds ", Shown(left), "; the newest acknowledged is write ", state.write, " at ", state.newest.value,
-                  ", and none of ", state.unknown.size(), " unknown ones fits");
+    return Concat("pair ", pair, " holds ", Shown(left), "; the newest acknowledged is write ", state.write, " at ",
+                  state.newest.value, ", and none of ", state.unknown.size(), " unknown ones fits");
   }
 
  private:
@@ -75,7 +76,9 @@ class PairOracle {
     uint64_t write = 0;  // 0 = none
     std::set<uint64_t> unknown;
   };
-  static std::string Shown(const std::optional<std::string>& value) { return value.has_value() ? Quoted(*value) : "nothing"; }
+  static std::string Shown(const std::optional<std::string>& value) {
+    return value.has_value() ? Quoted(*value) : "nothing";
+  }
 
   Mutex mutex_;
   std::vector<State> states_ DEUT_GUARDED_BY(mutex_);

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include <fstream>
 #include <optional>
 #include <string>
@@ -22,11 +21,11 @@ namespace deut {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Matcher;
 using testing::Cluster;
 using testing::Ended;
 using testing::FreePort;
+using ::testing::HasSubstr;
+using ::testing::Matcher;
 using testing::Process;
 using testing::ProgramAt;
 using testing::RunProgram;
@@ -49,9 +48,11 @@ class DaemonRefusalsTest : public ::testing::Test {
 
 TEST_F(DaemonRefusalsTest, BadFlags) {
   for (const char* daemon : {"DCD", "TCD"}) {
-    ExpectRefusal(daemon, {"--listne=127.0.0.1:1"}, AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("listne"), HasSubstr("listen")));
+    ExpectRefusal(daemon, {"--listne=127.0.0.1:1"},
+                  AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("listne"), HasSubstr("listen")));
     ExpectRefusal(daemon, {"--max_threads=3"}, AllOf(HasSubstr("max_threads"), HasSubstr("3"), HasSubstr("16")));
-    ExpectRefusal(daemon, {"--listen=nowhere"}, AllOf(HasSubstr("--listen"), HasSubstr("nowhere"), HasSubstr("HOST:PORT")));
+    ExpectRefusal(daemon, {"--listen=nowhere"},
+                  AllOf(HasSubstr("--listen"), HasSubstr("nowhere"), HasSubstr("HOST:PORT")));
     ExpectRefusal(daemon, {"start"}, AllOf(HasSubstr("takes flags only"), HasSubstr("start")));
   }
   ExpectRefusal("TCD", {Data("tc"), "--dc=nowhere"}, AllOf(HasSubstr("--dc"), HasSubstr("nowhere")));
@@ -59,8 +60,9 @@ TEST_F(DaemonRefusalsTest, BadFlags) {
 
 TEST_F(DaemonRefusalsTest, NoPlainTextBeyondLoopback) {
   for (const char* daemon : {"DCD", "TCD"}) {
-    ExpectRefusal(daemon, {Data("open"), "--listen=0.0.0.0:7707"},
-                  AllOf(HasSubstr("--listen"), HasSubstr("0.0.0.0:7707"), HasSubstr("--tls_cert"), HasSubstr("--insecure")));
+    ExpectRefusal(
+        daemon, {Data("open"), "--listen=0.0.0.0:7707"},
+        AllOf(HasSubstr("--listen"), HasSubstr("0.0.0.0:7707"), HasSubstr("--tls_cert"), HasSubstr("--insecure")));
     ExpectRefusal(daemon, {Data("open"), "--listen=0.0.0.0:7707", "--tls_cert=none.pem"},
                   AllOf(HasSubstr("--tls_key"), HasSubstr("missing")));
   }
@@ -79,7 +81,8 @@ TEST_F(DaemonRefusalsTest, TakenPort) {
   ExpectRefusal("DCD", {listen, Data("second")}, HasSubstr(address));
   ExpectRefusal("TCD", {listen, Data("tc")}, HasSubstr(address));
   // The same folder, at another port: the first one's lock.
-  ExpectRefusal("DCD", {Listen(), Data("first")}, AllOf(HasSubstr(directory_.Sub("first")), HasSubstr("is locked by process")));
+  ExpectRefusal("DCD", {Listen(), Data("first")},
+                AllOf(HasSubstr(directory_.Sub("first")), HasSubstr("is locked by process")));
   // It has not suffered, and stops when it is told to.
   EXPECT_TRUE(first.Running());
   first.Terminate();
@@ -157,9 +160,10 @@ TEST_F(ClientRefusalsTest, KeysAndValuesHaveLimits) {
 }
 
 TEST_F(ClientRefusalsTest, ASecondTcOnTheSameFolder) {
-  const Ended second = RunProgram({ProgramAt("TCD"), Concat("--listen=127.0.0.1:", FreePort()), Concat("--dc=", cluster_.dc_address()),
-                                   Concat("--data_dir=", cluster_.directory().Sub("tc"))},
-                                  cluster_.directory().Sub("second.log"), seconds(20));
+  const Ended second =
+      RunProgram({ProgramAt("TCD"), Concat("--listen=127.0.0.1:", FreePort()), Concat("--dc=", cluster_.dc_address()),
+                  Concat("--data_dir=", cluster_.directory().Sub("tc"))},
+                 cluster_.directory().Sub("second.log"), seconds(20));
   EXPECT_EQ(second.status, 1) << second.output;
   EXPECT_THAT(second.output, AllOf(HasSubstr(cluster_.directory().Sub("tc")), HasSubstr("is locked by process")));
   // The first one has not been fenced by the attempt.
