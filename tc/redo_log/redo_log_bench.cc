@@ -23,7 +23,7 @@ namespace {
 struct Bench {
   explicit Bench(size_t max_small_in_flight = 4) {
     const char* base = std::getenv("REDO_LOG_BENCH_DIR");
-    directory = std::string(base == nullptr ? "." : base) + "/redo_log_bench";
+    directory = std::string(base == nullptr ? "." : base) + "/redo_log_bench_data";
     std::filesystem::remove_all(directory);
     storage = std::move(NewSystemStorage(IoKind::kAuto, RealRuntime()).value());
     RedoLogOptions options;
