@@ -30,16 +30,19 @@ Status Serve(Options& options, DaemonContext& context) {
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<DataComponentServer> component,
                         DataComponentServer::Open(options.component, context.storage(), context.runtime()));
   GrpcDataComponentService service(context.runtime(), *component, RpcServiceOptions{});
-  return context.Serve({service.service()}, [](Deadline) { return Status::Ok(); },
-                       Concat("data component ", component->id().value, ", incarnation ", component->incarnation().value));
+  return context.Serve(
+      {service.service()}, [](Deadline) { return Status::Ok(); },
+      Concat("data component ", component->id().value, ", incarnation ", component->incarnation().value));
 }
 
 int Main(int argc, char** argv) {
   Options options;
-  FlagSet flags("dcd", "The data component: tables of ordered records in a latch-free Bw-tree, in memory; serves one tcd.");
+  FlagSet flags("dcd",
+                "The data component: tables of ordered records in a latch-free Bw-tree, in memory; serves one tcd.");
   AddDaemonFlags(&flags, &options.daemon);
   AddDcFlags(&flags, &options.component);
-  return RunDaemon("dcd", flags, argc, argv, options.daemon, [&](DaemonContext& context) { return Serve(options, context); });
+  return RunDaemon("dcd", flags, argc, argv, options.daemon,
+                   [&](DaemonContext& context) { return Serve(options, context); });
 }
 
 }  // namespace

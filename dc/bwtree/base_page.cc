@@ -12,10 +12,13 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "entries are in the little-endian format of record_batch.h");
 
+constexpr size_t kLineBytes = 64;
+
 size_t CommonPrefix(std::string_view a, std::string_view b) {
   const size_t limit = std::min(a.size(), b.size());
-  return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(limit), b.begin()).first -
-                             a.begin());
+  size_t common = 0;
+  while (common < limit && a[common] == b[common]) ++common;
+  return common;
 }
 
 // The first of `count` ascending numbers that is >= number. Without branches that depend on the numbers.
@@ -37,52 +40,115 @@ void Write(char*& to, const T& value) {
 
 }  // namespace
 
-Owned<BasePage> BasePage::Build(const Spec& spec) {
-  static_assert(kRecordHeaderBytes == RecordBatch::kHeaderBytes);
-  const size_t count = spec.entries.size();
-  const size_t first = spec.level == 0 ? 0 : 1;
-  const size_t prefix_bytes =
-      count > first ? CommonPrefix(spec.entries[first].key(), spec.entries[count - 1].key()) : 0;
-  const size_t bounds_bytes = (spec.low.size() + spec.high.size() + prefix_bytes + 7) & ~size_t{7};
-  const size_t header_bytes = spec.level == 0 ? kRecordHeaderBytes : kChildHeaderBytes;
-  size_t entries_bytes = 0;
-  for (const PageEntry& entry : spec.entries) entries_bytes += header_bytes + entry.key_bytes + entry.value_bytes;
-  DEUT_CHECK(entries_bytes < kTombstoneBit);
-  const size_t bytes =
-      sizeof(BasePage) + bounds_bytes + count * sizeof(uint64_t) + (count + 1) * sizeof(uint32_t) + entries_bytes;
+void BasePage::Content::AddRun(const BasePage& page, size_t begin, size_t end) {
+  if (begin >= end) return;
+  Piece piece;
+  piece.run = &page;
+  piece.begin = static_cast<uint32_t>(begin);
+  piece.end = static_cast<uint32_t>(end);
+  pieces_.push_back(piece);
+  count_ += end - begin;
+}
 
-  char* memory = static_cast<char*>(::operator new(bytes));
+void BasePage::Content::Add(const PageEntry& entry) {
+  Piece piece;
+  piece.entry = entry;
+  pieces_.push_back(piece);
+  ++count_;
+}
+
+// REQUIRES: i is the first entry, the second, or the last.
+std::string_view BasePage::Content::key(size_t i) const {
+  const auto at = [](const Piece& piece, size_t n) {
+    return piece.run == nullptr ? piece.entry.key() : piece.run->key(piece.begin + n);
+  };
+  if (i + 1 == count_) return at(pieces_.back(), pieces_.back().count() - 1);
+  return i < pieces_.front().count() ? at(pieces_.front(), i) : at(pieces_[1], 0);
+}
+
+struct BasePage::Sizes {
+  size_t prefix = 0;
+  size_t entries = 0;
+  size_t up_to_bounds = 0;  // header, samples, low, high, prefix
+  size_t heads = 0;
+  size_t total = 0;
+};
+
+BasePage::Sizes BasePage::SizesOf(uint8_t level, const Bounds& bounds, const Content& content) {
+  Sizes sizes;
+  const size_t count = content.count_;
+  const size_t first = level == 0 ? 0 : 1;
+  if (count > first) sizes.prefix = CommonPrefix(content.key(first), content.key(count - 1));
+  for (const Content::Piece& piece : content.pieces_) {
+    sizes.entries += piece.run != nullptr ? piece.run->run_bytes(piece.begin, piece.end)
+                                          : EntryHeaderBytes(level) + piece.entry.key_bytes + piece.entry.value_bytes;
+  }
+  DEUT_CHECK(sizes.entries < kTombstoneBit);
+  const size_t groups = (count + kGroup - 1) / kGroup;
+  sizes.up_to_bounds =
+      sizeof(BasePage) + groups * sizeof(uint64_t) + bounds.low.size() + bounds.high.size() + sizes.prefix;
+  sizes.heads = groups * kGroup * sizeof(uint64_t);
+  // Up to a line is spent on the heads' alignment.
+  sizes.total = sizes.up_to_bounds + kLineBytes + sizes.heads + (count + 1) * sizeof(uint32_t) + sizes.entries;
+  return sizes;
+}
+
+Owned<BasePage> BasePage::Build(uint8_t level, const Bounds& bounds, Timestamp flat, const Content& content) {
+  static_assert(kRecordHeaderBytes == RecordBatch::kHeaderBytes);
+  const Sizes sizes = SizesOf(level, bounds, content);
+  char* memory = static_cast<char*>(::operator new(sizes.total));
   Owned<BasePage> page(new (memory) BasePage);
   page->base = page.get();
   page->fence = &page->own_fence_;
   page->kind = NodeKind::kBase;
-  page->level = spec.level;
-  page->flat_ = spec.flat;
-  page->bytes_ = bytes;
-  page->count_ = static_cast<uint32_t>(count);
-  page->low_bytes_ = static_cast<uint32_t>(spec.low.size());
-  page->prefix_bytes_ = static_cast<uint32_t>(prefix_bytes);
-  page->bounds_bytes_ = static_cast<uint32_t>(bounds_bytes);
+  page->level = level;
+  page->base_bytes = static_cast<uint32_t>(sizes.total);
+  page->flat_ = flat;
+  page->count_ = static_cast<uint32_t>(content.count_);
+  page->low_bytes_ = static_cast<uint32_t>(bounds.low.size());
+  page->prefix_bytes_ = static_cast<uint32_t>(sizes.prefix);
+  const auto address = reinterpret_cast<uintptr_t>(memory) + sizes.up_to_bounds;
+  page->heads_at_ = static_cast<uint32_t>(sizes.up_to_bounds + (kLineBytes - address % kLineBytes) % kLineBytes);
 
-  char* bounds = memory + sizeof(BasePage);
-  bounds = std::copy(spec.low.begin(), spec.low.end(), bounds);
-  page->own_fence_ = Fence{bounds, static_cast<uint32_t>(spec.high.size()), spec.sibling};
-  bounds = std::copy(spec.high.begin(), spec.high.end(), bounds);
-  if (prefix_bytes != 0) std::memcpy(bounds, spec.entries[first].data, prefix_bytes);
+  char* to = const_cast<char*>(page->bounds());
+  to = std::copy(bounds.low.begin(), bounds.low.end(), to);
+  page->own_fence_ = Fence{to, static_cast<uint32_t>(bounds.high.size()), bounds.sibling};
+  if (bounds.sibling != kNoPage) page->high_head = KeyHead(bounds.high);
+  to = std::copy(bounds.high.begin(), bounds.high.end(), to);
+  if (sizes.prefix != 0) std::memcpy(to, content.key(page->first_compared()).data(), sizes.prefix);
+  page->FillEntries(content);
+  page->FillHeads(content);
+  return page;
+}
 
-  auto* heads = reinterpret_cast<uint64_t*>(memory + sizeof(BasePage) + bounds_bytes);
-  auto* offsets = reinterpret_cast<uint32_t*>(heads + count);
-  char* const entries = reinterpret_cast<char*>(offsets + count + 1);
+void BasePage::FillEntries(const Content& content) {
+  auto* const offsets = const_cast<uint32_t*>(this->offsets());
+  char* const entries = const_cast<char*>(this->entries());
   char* to = entries;
-  for (size_t i = 0; i < count; ++i) {
-    const PageEntry& entry = spec.entries[i];
-    heads[i] = i < first ? 0 : KeyHead(entry.key(), prefix_bytes);
+  size_t i = 0;
+  for (const Content::Piece& piece : content.pieces_) {
+    if (piece.run != nullptr) {
+      const std::string_view run = piece.run->run(piece.begin, piece.end);
+      const uint32_t* from = piece.run->offsets() + piece.begin;
+      const uint32_t shift =
+          static_cast<uint32_t>(to - entries) - static_cast<uint32_t>(piece.run->offset(piece.begin));
+      for (size_t n = 0; n < piece.count(); ++n)
+        offsets[i + n] = (((from[n] & ~kTombstoneBit) + shift) | (from[n] & kTombstoneBit));
+      if (piece.run->tombstones_ != 0) {
+        for (size_t n = 0; n < piece.count(); ++n) tombstones_ += from[n] >> 31;
+      }
+      std::memcpy(to, run.data(), run.size());
+      to += run.size();
+      i += piece.count();
+      continue;
+    }
+    const PageEntry& entry = piece.entry;
     offsets[i] = static_cast<uint32_t>(to - entries);
     Write(to, entry.key_bytes);
-    if (spec.level == 0) {
+    if (is_leaf()) {
       if (entry.tombstone) {
         offsets[i] |= kTombstoneBit;
-        ++page->tombstones_;
+        ++tombstones_;
       }
       Write(to, entry.value_bytes);
       Write(to, entry.version.timestamp.value);
@@ -93,9 +159,28 @@ Owned<BasePage> BasePage::Build(const Spec& spec) {
     const size_t data_bytes = size_t{entry.key_bytes} + entry.value_bytes;
     if (data_bytes != 0) std::memcpy(to, entry.data, data_bytes);
     to += data_bytes;
+    ++i;
   }
-  offsets[count] = static_cast<uint32_t>(to - entries);
-  return page;
+  offsets[i] = static_cast<uint32_t>(to - entries);
+}
+
+void BasePage::FillHeads(const Content& content) {
+  auto* const heads = const_cast<uint64_t*>(this->heads());
+  size_t i = 0;
+  for (const Content::Piece& piece : content.pieces_) {
+    if (piece.run == nullptr) {
+      heads[i++] = KeyHead(piece.entry.key(), prefix_bytes_);
+    } else if (piece.run->prefix_bytes_ == prefix_bytes_) {
+      std::memcpy(heads + i, piece.run->heads() + piece.begin, piece.count() * sizeof(uint64_t));
+      i += piece.count();
+    } else {
+      for (size_t n = piece.begin; n < piece.end; ++n) heads[i++] = KeyHead(piece.run->key(n), prefix_bytes_);
+    }
+  }
+  if (!is_leaf() && count_ != 0) heads[0] = 0;
+  for (; i < groups() * kGroup; ++i) heads[i] = UINT64_MAX;
+  auto* const samples = const_cast<uint64_t*>(this->samples());
+  for (size_t group = 0; group < groups(); ++group) samples[group] = heads[group * kGroup];
 }
 
 PageEntry BasePage::record(size_t i) const {
@@ -121,9 +206,21 @@ size_t BasePage::Bound(std::string_view key) const {
     if (order > 0) return count_;
   }
   const uint64_t head = KeyHead(key, prefix_bytes_);
-  const uint64_t* heads = this->heads();
-  size_t begin = first + LowerBoundOf(heads + first, count_ - first, head);
-  if (begin == count_ || heads[begin] != head) return begin;
+  const uint64_t* const heads = this->heads();
+  // The first group that starts at or above `head`; so what is looked for is in the group before it, or is its first.
+  const size_t group = LowerBoundOf(samples(), groups(), head);
+  size_t begin = 0;
+  if (group != 0) {
+    begin = (group - 1) * kGroup;
+    __builtin_prefetch(offsets() + begin);
+    const uint64_t* const line = heads + begin;
+    size_t below = 0;
+    for (size_t i = 0; i < kGroup; ++i) below += line[i] < head ? 1 : 0;
+    begin += below;
+  }
+  begin = std::max(begin, first);
+  if (begin >= count_) return count_;
+  if (heads[begin] != head) return begin;
   // Heads that are equal do not decide: compare whole keys among them.
   size_t end = begin + 1;
   while (end < count_ && heads[end] == head) ++end;

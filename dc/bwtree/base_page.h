@@ -1,13 +1,15 @@
 // BasePage: the consolidated part of a page: one contiguous allocation, immutable, keys sorted and searched in place.
 //
 // Layout (in memory only; native byte order except where said):
-//   page     := header low high prefix pad8 head:u64{count} offset:u32{count + 1} entry{count}
-//   entry    := record     in a leaf: exactly as protocol/record_batch.h has it, so that a scan copies runs of entries at once
-//             | child      in an inner page
-//   child    := key_bytes:u16 child:u32 key
-// low, high: the page's bounds. prefix: what all compared keys have in common. head: the 8 bytes behind the prefix, big-endian,
-// padded with zeros, so that most comparisons are of integers that lie together. offset: from the start of the entries; its
-// top bit says tombstone; the last one is the end.
+//   page   := header sample:u64{groups} low high prefix pad64 head:u64{groups * 8} offset:u32{count + 1} entry{count}
+//   entry  := record     in a leaf: exactly as protocol/record_batch.h has it, so that a scan copies runs of entries at once
+//           | child      in an inner page
+//   child  := key_bytes:u16 child:u32 key
+// low, high: the page's bounds. prefix: what all compared keys have in common. head: KeyHead behind the prefix; 8 of them, a
+// group, fill one cache line; the last group is filled up with all ones. sample: the first head of each group. offset: from the start
+// of the entries; its top bit says tombstone; the last one is the end.
+// A search takes few cache misses: header and samples lie together; they name the one line of heads to look at, and the offset
+// and the entry behind it. Keys are compared whole only where heads are equal.
 // The key of an inner page's first entry is the page's low key and is never compared (every key sent here is at or above it).
 //
 // Versions: a record carries its own version in its entry. Rule X1 would allow to give it up below the consolidation
@@ -22,13 +24,13 @@
 #include <cstring>
 #include <string_view>
 
-#include "absl/types/span.h"
+#include "absl/container/inlined_vector.h"
 #include "common/base/ids.h"
 #include "dc/bwtree/node.h"
 
 namespace deut::dc {
 
-// An entry on its way into a page. `data`: the key, and in a leaf the value behind it without a gap.
+// One entry by itself. `data`: the key, and in a leaf the value behind it without a gap.
 struct PageEntry {
   const char* data = nullptr;
   uint16_t key_bytes = 0;
@@ -43,18 +45,40 @@ struct PageEntry {
 
 class BasePage : public Node {
  public:
-  struct Spec {
-    uint8_t level = 0;
+  // What a page is built from, in ascending order of keys: entries of older pages, in runs, and single ones.
+  class Content {
+   public:
+    void AddRun(const BasePage& page, size_t begin, size_t end);
+    void Add(const PageEntry& entry);
+    bool empty() const { return pieces_.empty(); }
+
+   private:
+    friend class BasePage;
+    struct Piece {
+      const BasePage* run = nullptr;  // null: `entry`
+      uint32_t begin = 0;
+      uint32_t end = 0;
+      PageEntry entry;
+
+      size_t count() const { return run == nullptr ? 1 : end - begin; }
+    };
+    std::string_view key(size_t i) const;
+
+    absl::InlinedVector<Piece, 32> pieces_;
+    size_t count_ = 0;
+  };
+
+  struct Bounds {
     std::string_view low;   // empty: below every key
     std::string_view high;  // empty, and sibling none: above every key
     PageId sibling;
-    Timestamp flat;
-    absl::Span<const PageEntry> entries;  // strictly ascending keys in [low, high)
   };
-  static Owned<BasePage> Build(const Spec& spec);
+
+  // REQUIRES: strictly ascending keys in [low, high).
+  static Owned<BasePage> Build(uint8_t level, const Bounds& bounds, Timestamp flat, const Content& content);
 
   uint32_t count() const { return count_; }
-  size_t bytes() const { return bytes_; }
+  size_t bytes() const { return base_bytes; }
   std::string_view low() const { return {bounds(), low_bytes_}; }
   Timestamp flat() const { return flat_; }
   uint32_t tombstones() const { return tombstones_; }
@@ -68,9 +92,7 @@ class BasePage : public Node {
   PageEntry record(size_t i) const;
   bool tombstone(size_t i) const { return (offsets()[i] & kTombstoneBit) != 0; }
   // Leaf: the entries [begin, end) as they lie, which are records of a RecordBatch.
-  std::string_view run(size_t begin, size_t end) const {
-    return {entries() + offset(begin), offset(end) - offset(begin)};
-  }
+  std::string_view run(size_t begin, size_t end) const { return {entries() + offset(begin), run_bytes(begin, end)}; }
   // Bytes of the entries [begin, end).
   size_t run_bytes(size_t begin, size_t end) const { return offset(end) - offset(begin); }
   // Inner.
@@ -87,52 +109,61 @@ class BasePage : public Node {
   // The entry with this key; count() if there is none. Leaf.
   size_t Find(std::string_view key) const;
 
+  // Starts loading what a search of the page looks at first, without looking at it.
+  static void Prefetch(const void* page) {
+    for (size_t line = 0; line < 5; ++line) __builtin_prefetch(static_cast<const char*>(page) + line * 64);
+  }
+  // Starts loading the first entries; looks at the header.
+  void PrefetchEntries() const {
+    for (size_t line = 0; line < 4; ++line) __builtin_prefetch(entries() + line * 64);
+  }
+
  private:
   BasePage() = default;
 
   static constexpr uint32_t kTombstoneBit = uint32_t{1} << 31;
   static constexpr size_t kRecordHeaderBytes = 18;
   static constexpr size_t kChildHeaderBytes = sizeof(uint16_t) + sizeof(uint32_t);
+  static constexpr size_t kGroup = 8;
+
+  struct Sizes;
+  static Sizes SizesOf(uint8_t level, const Bounds& bounds, const Content& content);
+  void FillEntries(const Content& content);
+  void FillHeads(const Content& content);
 
   template <bool kAbove>
   size_t Bound(std::string_view key) const;
   size_t first_compared() const { return is_leaf() ? 0 : 1; }
+  size_t groups() const { return (count_ + kGroup - 1) / kGroup; }
 
-  const char* bounds() const { return reinterpret_cast<const char*>(this + 1); }
+  const uint64_t* samples() const { return reinterpret_cast<const uint64_t*>(this + 1); }
+  const char* bounds() const { return reinterpret_cast<const char*>(samples() + groups()); }
   const char* prefix() const { return bounds() + low_bytes_ + own_fence_.high_bytes; }
-  const uint64_t* heads() const { return reinterpret_cast<const uint64_t*>(bounds() + bounds_bytes_); }
-  const uint32_t* offsets() const { return reinterpret_cast<const uint32_t*>(heads() + count_); }
+  const uint64_t* heads() const {
+    return reinterpret_cast<const uint64_t*>(reinterpret_cast<const char*>(this) + heads_at_);
+  }
+  const uint32_t* offsets() const { return reinterpret_cast<const uint32_t*>(heads() + groups() * kGroup); }
   const char* entries() const { return reinterpret_cast<const char*>(offsets() + count_ + 1); }
   size_t offset(size_t i) const { return offsets()[i] & ~kTombstoneBit; }
   const char* entry_at(size_t i) const { return entries() + offset(i); }
-  size_t entry_header_bytes() const { return is_leaf() ? kRecordHeaderBytes : kChildHeaderBytes; }
+  static constexpr size_t EntryHeaderBytes(uint8_t level) {
+    return level == 0 ? kRecordHeaderBytes : kChildHeaderBytes;
+  }
+  size_t entry_header_bytes() const { return EntryHeaderBytes(level); }
   static uint16_t KeyBytes(const char* entry) {
     uint16_t bytes;
     std::memcpy(&bytes, entry, sizeof(bytes));
     return bytes;
   }
 
-  Fence own_fence_;
-  Timestamp flat_;
-  uint64_t bytes_ = 0;
   uint32_t count_ = 0;
-  uint32_t tombstones_ = 0;
-  uint32_t low_bytes_ = 0;
   uint32_t prefix_bytes_ = 0;
-  uint32_t bounds_bytes_ = 0;  // low, high, prefix and padding
+  uint32_t low_bytes_ = 0;
+  uint32_t heads_at_ = 0;  // from the start of the page
+  Timestamp flat_;
+  Fence own_fence_;
+  uint32_t tombstones_ = 0;
 };
-
-// The bytes of `key` behind `skip` as an integer that sorts like them.
-inline uint64_t KeyHead(std::string_view key, size_t skip) {
-  uint64_t head = 0;
-  const size_t left = key.size() > skip ? key.size() - skip : 0;
-  if (left >= sizeof(head)) [[likely]] {
-    std::memcpy(&head, key.data() + skip, sizeof(head));
-  } else if (left != 0) {
-    std::memcpy(&head, key.data() + skip, left);
-  }
-  return __builtin_bswap64(head);
-}
 
 }  // namespace deut::dc
 

@@ -28,6 +28,13 @@ std::set<std::string> AwkwardKeys(uint64_t seed, size_t count) {
   return keys;
 }
 
+PageEntry EntryOf(const std::string& key) {
+  PageEntry entry;
+  entry.data = key.data();
+  entry.key_bytes = static_cast<uint16_t>(key.size());
+  return entry;
+}
+
 TEST(KeyHeadTest, SortsLikeTheBytes) {
   Random random(3);
   for (int i = 0; i < 20000; ++i) {
@@ -46,16 +53,21 @@ TEST(BasePageTest, FindsEveryKeyAndEveryGap) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const std::set<std::string> keys = AwkwardKeys(seed, seed < 3 ? seed : 5 + seed);
     const std::vector<std::string> sorted(keys.begin(), keys.end());
-    std::vector<PageEntry> entries;
-    for (const std::string& key : sorted) {
-      PageEntry entry;
-      entry.data = key.data();
-      entry.key_bytes = static_cast<uint16_t>(key.size());
-      entries.push_back(entry);
+    // Every third key by itself, the others in runs of another page.
+    BasePage::Content some;
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      if (i % 3 != 1) some.Add(EntryOf(sorted[i]));
     }
-    BasePage::Spec spec;
-    spec.entries = entries;
-    const Owned<BasePage> page = BasePage::Build(spec);
+    const Owned<BasePage> older = BasePage::Build(0, {}, Timestamp(), some);
+    BasePage::Content content;
+    for (size_t i = 0, at = 0; i < sorted.size(); i += 3) {
+      content.AddRun(*older, at, at + 1);
+      ++at;
+      if (i + 1 < sorted.size()) content.Add(EntryOf(sorted[i + 1]));
+      if (i + 2 < sorted.size()) content.AddRun(*older, at, at + 1);
+      ++at;
+    }
+    const Owned<BasePage> page = BasePage::Build(0, {}, Timestamp(), content);
     ASSERT_EQ(page->count(), sorted.size());
     std::set<std::string> probes = AwkwardKeys(seed + 1000, 100);
     for (const std::string& key : sorted) {
@@ -82,13 +94,12 @@ TEST(BasePageTest, KeepsRecordsInTheFormatOfAnswers) {
     entries[i].version = Version{Timestamp(100 + i), static_cast<uint32_t>(i)};
   }
   entries[1].tombstone = true;
-  BasePage::Spec spec;
-  spec.low = "key0";
-  spec.high = "key9";
-  spec.sibling = PageId(17);
-  spec.flat = Timestamp(55);
-  spec.entries = entries;
-  const Owned<BasePage> page = BasePage::Build(spec);
+  BasePage::Content content;
+  for (const PageEntry& entry : entries) content.Add(entry);
+  const Owned<BasePage> first = BasePage::Build(0, {}, Timestamp(), content);
+  BasePage::Content copy;
+  copy.AddRun(*first, 0, 3);
+  const Owned<BasePage> page = BasePage::Build(0, {"key0", "key9", PageId(17)}, Timestamp(55), copy);
   EXPECT_EQ(page->low(), "key0");
   EXPECT_EQ(page->fence->high_key(), "key9");
   EXPECT_EQ(page->fence->sibling, PageId(17));
@@ -113,16 +124,13 @@ TEST(BasePageTest, KeepsRecordsInTheFormatOfAnswers) {
 
 TEST(BasePageTest, TheFirstChildOfAnInnerPageIsBelowEveryKey) {
   const std::string keys[] = {"", "prefix-b", "prefix-d"};
-  std::vector<PageEntry> entries(3);
-  for (size_t i = 0; i < 3; ++i) {
-    entries[i].data = keys[i].data();
-    entries[i].key_bytes = static_cast<uint16_t>(keys[i].size());
-    entries[i].child = PageId(static_cast<uint32_t>(10 + i));
+  BasePage::Content content;
+  for (uint32_t i = 0; i < 3; ++i) {
+    PageEntry entry = EntryOf(keys[i]);
+    entry.child = PageId(10 + i);
+    content.Add(entry);
   }
-  BasePage::Spec spec;
-  spec.level = 1;
-  spec.entries = entries;
-  const Owned<BasePage> page = BasePage::Build(spec);
+  const Owned<BasePage> page = BasePage::Build(1, {}, Timestamp(), content);
   EXPECT_EQ(page->UpperBound("a"), 1u);
   EXPECT_EQ(page->UpperBound("prefix-"), 1u);
   EXPECT_EQ(page->UpperBound("prefix-b"), 2u);

@@ -10,7 +10,7 @@ namespace deut::dc {
 Result<std::unique_ptr<BwTree>> BwTree::Create(const BwTreeEnvironment& environment, const BwTreeOptions& options) {
   DEUT_CHECK(options.leaf_page_bytes > 0 && options.inner_page_bytes > 0 && options.leaf_chain_length > 0 &&
              options.inner_chain_length > 0);
-  Owned<BasePage> page = BasePage::Build(BasePage::Spec{});
+  Owned<BasePage> page = BasePage::Build(/*level=*/0, BasePage::Bounds{}, Timestamp(), BasePage::Content());
   const ReclamationDomain::Guard guard(environment.domain);
   const PageId root = environment.pages.Allocate(page.get());
   if (root == kNoPage) {

@@ -17,7 +17,8 @@
 //                simply ends at the separator): one compare-and-swap, repeated until it wins. Since all do the same amount of
 //                work, somebody gets through, and chains and pages are bounded however badly the tries above lose.
 // Winner of a step: retires the chain it replaced (N2), and owns nothing of it any more.
-// Every retry is caused by somebody's success on the same page: lock-free. Reads and scans change nothing, except that they help.
+// Every retry is caused by somebody's success on the same page: lock-free. Reads and scans change nothing, except that they help,
+// and that now and then one of them consolidates a page whose deltas it had to step through (see ConsolidateForReaders).
 //
 // Idempotence: rules X1 and X2 as in leaf_view.h. An update is blind: it does not look whether the record is there.
 // Thread-safety: all methods from any thread. Guards are taken inside; none is held when a method returns.
@@ -46,11 +47,12 @@
 namespace deut::dc {
 
 struct BwTreeOptions {
-  // A page above this size is split. Pages of one record may be larger.
-  uint32_t leaf_page_bytes = 16 << 10;
+  // A page above this size is split. Pages of one record may be larger. Large leaves make reads and scans faster (fewer pages, longer
+  // copies); what they cost updates is made up for by longer chains.
+  uint32_t leaf_page_bytes = 32 << 10;
   uint32_t inner_page_bytes = 8 << 10;
   // Deltas in a chain before it is consolidated. A leaf is also consolidated when its deltas outweigh leaf_page_bytes.
-  uint16_t leaf_chain_length = 12;
+  uint16_t leaf_chain_length = 20;
   uint16_t inner_chain_length = 4;
 };
 
@@ -132,7 +134,7 @@ class BwTree {
         root_(root) {}
 
   // descend.cc
-  PageView Descend(uint8_t level, std::string_view key, Side side);
+  PageView Descend(uint8_t level, const Target& target);
   // update.cc
   Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version);
   // consolidate.cc. All REQUIRE a guard.
@@ -141,6 +143,9 @@ class BwTree {
   Owned<BasePage> BuildConsolidated(const Node* head) const;
   bool ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page);
   Status Consolidate(PageId id, const Node* head);
+  // A reader stepped through the page's deltas, which took it about `work` cache misses. Consolidates the page once the thread's readers
+  // have spent about as much on deltas as a consolidation costs: whatever is read, that at most doubles the cost.
+  void ConsolidateForReaders(const PageView& page, size_t work);
   // A scan met `dead` tombstones, the latest of `newest`, and `live` records in the page: consolidates it if most of it is
   // tombstones that rule X1 no longer needs.
   void DropTombstones(const PageView& page, size_t dead, Timestamp newest, size_t live);

@@ -114,7 +114,8 @@ void Scan(benchmark::State& state, bool ascending, uint64_t min_records, uint64_
       budget.records = wanted - got;
       budget.bytes = 64 << 10;
       while (!cursor.complete && !budget.spent && answer.size() < budget.records) {
-        ascending ? store.tree->ScanAscending(&cursor, &budget, &answer) : store.tree->ScanDescending(&cursor, &budget, &answer);
+        ascending ? store.tree->ScanAscending(&cursor, &budget, &answer)
+                  : store.tree->ScanDescending(&cursor, &budget, &answer);
       }
       got += answer.size();
       benchmark::DoNotOptimize(answer.bytes().data());

@@ -1,9 +1,7 @@
 // Consolidation: a chain becomes one base page. Rule X1 is kept here: only here a page gives up tombstones and raises `flat`.
 #include <algorithm>
 #include <utility>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/leaf_view.h"
@@ -11,11 +9,19 @@
 namespace deut::dc {
 namespace {
 
+// What a consolidation costs a reader, in cache misses.
+constexpr size_t kConsolidationWork = 64;
+
 // What `flat` becomes when the tombstones below `consolidation` are given up, the latest of which is `dropped`.
 Timestamp RaisedFlat(Timestamp flat, Timestamp dropped, Timestamp consolidation) {
   if (DEUT_OMITTED("X1.raise_flat")) return flat;
   if (DEUT_OMITTED("X1.flat_is_max_dropped") && dropped > Timestamp(0)) return std::max(flat, consolidation);
   return std::max(flat, dropped);
+}
+
+size_t NextTombstone(const BasePage& page, size_t begin, size_t end) {
+  while (begin < end && !page.tombstone(begin)) ++begin;
+  return begin;
 }
 
 }  // namespace
@@ -27,38 +33,38 @@ bool BwTree::NeedsConsolidation(const Node* head) const {
 
 bool BwTree::MustConsolidate(const Node* head) const {
   return head->chain_length >= kForced * options_.leaf_chain_length ||
-         (head->base->count() > 1 && head->base->bytes() > kForced * options_.leaf_page_bytes);
+         (head->base_bytes > kForced * options_.leaf_page_bytes && head->base->count() > 1);
 }
 
 Owned<BasePage> BwTree::BuildConsolidated(const Node* head) const {
   const BasePage& old = *head->base;
-  BasePage::Spec spec;
-  spec.level = head->level;
-  spec.low = old.low();
-  spec.high = head->fence->high_key();
-  spec.sibling = head->fence->sibling;
-  spec.flat = old.flat();
+  const BasePage::Bounds bounds{old.low(), head->fence->high_key(), head->fence->sibling};
+  BasePage::Content content;
   if (!head->is_leaf()) {
-    const std::vector<PageEntry> terms = CollectTerms(head);
-    spec.entries = terms;
-    return BasePage::Build(spec);
+    CollectTerms(head, &content);
+    return BasePage::Build(head->level, bounds, old.flat(), content);
   }
   // Every update of this page below C was in its chain before C was set. So if the compare-and-swap that follows finds `head`
   // still in place, none of them is missing from it.
   const Timestamp consolidation(consolidation_timestamp_.load(std::memory_order_acquire));
-  absl::InlinedVector<PageEntry, 256> kept;
   Timestamp dropped;
   LeafMerge merge(head, {}, {});
-  for (PageEntry entry; merge.Next(&entry);) {
+  for (;;) {
+    size_t begin;
+    size_t end;
+    merge.NextRun(&begin, &end);
+    if (old.tombstones() != 0) end = std::min(end, NextTombstone(old, begin, end));
+    content.AddRun(old, begin, end);
+    merge.SkipRun(end - begin);
+    PageEntry entry;
+    if (!merge.Next(&entry)) break;
     if (entry.tombstone && entry.version.timestamp < consolidation) {
       dropped = std::max(dropped, entry.version.timestamp);
     } else {
-      kept.push_back(entry);
+      content.Add(entry);
     }
   }
-  spec.flat = RaisedFlat(old.flat(), dropped, consolidation);
-  spec.entries = kept;
-  return BasePage::Build(spec);
+  return BasePage::Build(head->level, bounds, RaisedFlat(old.flat(), dropped, consolidation), content);
 }
 
 bool BwTree::ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page) {
@@ -79,6 +85,15 @@ Status BwTree::Consolidate(PageId id, const Node* head) {
     return Status::Ok();
   }
   return SplitIfLarge(id, installed);
+}
+
+void BwTree::ConsolidateForReaders(const PageView& page, size_t work) {
+  static thread_local size_t spent = 0;
+  spent += work;
+  if (spent < kConsolidationWork) return;
+  spent = 0;
+  // A status is of no concern here: an update that needs more pages will get it.
+  (void)Consolidate(page.id, page.head);
 }
 
 void BwTree::DropTombstones(const PageView& page, size_t dead, Timestamp newest, size_t live) {

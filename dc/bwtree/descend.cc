@@ -5,10 +5,10 @@
 
 namespace deut::dc {
 
-BwTree::PageView BwTree::Descend(uint8_t level, std::string_view key, Side side) {
+BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
   PageView page{root_, pages_.Load(root_)};
   for (;;) {
-    while (LiesLeft(*page.head->fence, key, side)) {
+    while (LiesLeft(*page.head, target)) {
       // A parent that had the term would have led us further right: the split to the right of this page may be unfinished.
       const Fence& fence = *page.head->fence;
       DEUT_POINT("bwtree.descend.step_right");
@@ -20,8 +20,9 @@ BwTree::PageView BwTree::Descend(uint8_t level, std::string_view key, Side side)
     }
     if (page.head->level == level) return page;
     DEUT_CHECK(page.head->level > level);
-    page.id = FindChild(page.head, key, side);
+    page.id = FindChild(page.head, target);
     page.head = pages_.Load(page.id);
+    BasePage::Prefetch(page.head);  // if it is not a base page the first line alone is wanted
   }
 }
 

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "dc/bwtree/base_page.h"
 #include "dc/bwtree/node.h"
@@ -19,21 +18,35 @@ enum class Side : uint8_t {
   kBelow,  // the page that covers what lies just below `key`; an empty key is above every key
 };
 
-// True if the page that ends at `fence` lies wholly left of the wanted page.
-inline bool LiesLeft(const Fence& fence, std::string_view key, Side side) {
+// What a descent is after: a page of a level, named by a key.
+struct Target {
+  Target(std::string_view target_key, Side target_side)
+      : key(target_key), head(KeyHead(target_key)), side(target_side) {}
+
+  std::string_view key;
+  uint64_t head;
+  Side side;
+};
+
+// True if the page lies wholly left of the wanted one.
+inline bool LiesLeft(const Node& page, const Target& target) {
+  const bool endless = target.side == Side::kBelow && target.key.empty();
+  if (target.head != page.high_head && !endless) [[likely]]
+    return target.head > page.high_head;
+  const Fence& fence = *page.fence;
   if (!fence.bounded()) return false;
-  if (side == Side::kAt) return key >= fence.high_key();
-  return key.empty() || fence.high_key() < key;
+  if (target.side == Side::kAt) return target.key >= fence.high_key();
+  return endless || fence.high_key() < target.key;
 }
 
 // The child on the way to the wanted page. REQUIRES: the chain is an inner page's that does not lie left of it.
-PageId FindChild(const Node* head, std::string_view key, Side side);
+PageId FindChild(const Node* head, const Target& target);
 
 // True if the page has a term with this separator. REQUIRES: the page covers the separator.
 bool HasTerm(const Node* head, std::string_view separator);
 
-// All terms of the page below its fence, ascending, as entries for a new base page.
-std::vector<PageEntry> CollectTerms(const Node* head);
+// All terms of the page below its fence, for a new base page.
+void CollectTerms(const Node* head, BasePage::Content* terms);
 
 }  // namespace deut::dc
 

@@ -19,31 +19,33 @@ PageEntry LeafMerge::EntryOf(const RecordDelta& delta) {
   return entry;
 }
 
-bool FindRecord(const Node* head, std::string_view key, PageEntry* found) {
+bool AppendRecord(const Node* head, std::string_view key, RecordBatch* answer) {
   const BasePage& base = *head->base;
   const RecordDelta* best = nullptr;
-  for (const Node* node = head; node != &base; node = node->next) {
-    if (!IsRecord(node)) continue;
-    const auto* delta = static_cast<const RecordDelta*>(node);
-    if (delta->key() != key || IsDuplicate(delta->version(), base.flat())) continue;
-    if (best == nullptr || Supersedes(delta->version(), best->version())) best = delta;
+  if (head != &base) {
+    BasePage::Prefetch(&base);
+    const uint16_t tag = KeyTag(key);
+    for (const Node* node = head; node != &base; node = node->next) {
+      if (node->key_tag != tag || !IsRecord(node)) continue;
+      const auto* delta = static_cast<const RecordDelta*>(node);
+      if (delta->key() != key || IsDuplicate(delta->version(), base.flat())) continue;
+      if (best == nullptr || Supersedes(delta->version(), best->version())) best = delta;
+    }
   }
   const size_t i = base.Find(key);
-  if (i != base.count()) {
-    *found = base.record(i);
-    if (best == nullptr || Supersedes(found->version, best->version())) return !found->tombstone;
+  if (i != base.count() && (best == nullptr || Supersedes(base.record(i).version, best->version()))) {
+    if (base.tombstone(i)) return false;
+    answer->AppendRun(base.run(i, i + 1), 1);
+    return true;
   }
   if (best == nullptr || best->tombstone()) return false;
-  found->data = best->data();
-  found->key_bytes = best->key_bytes;
-  found->tombstone = false;
-  found->value_bytes = best->value_bytes;
-  found->version = best->version();
+  answer->Append(best->key(), best->value(), best->version());
   return true;
 }
 
 LeafMerge::LeafMerge(const Node* head, std::string_view low, std::string_view high) : base_(head->base) {
-  if (head->fence->bounded() && (high.empty() || head->fence->high_key() < high)) high = head->fence->high_key();
+  // Only below a split delta are there entries at or above the fence.
+  if (head->fence != base_->fence && (high.empty() || head->fence->high_key() < high)) high = head->fence->high_key();
   base_begin_ = low.empty() ? 0 : base_->LowerBound(low);
   base_end_ = high.empty() ? base_->count() : base_->LowerBound(high);
   if (head != base_) {

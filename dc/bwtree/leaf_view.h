@@ -6,6 +6,7 @@
 #ifndef DC_BWTREE_LEAF_VIEW_H_
 #define DC_BWTREE_LEAF_VIEW_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "common/testing/test_points.h"
 #include "dc/bwtree/base_page.h"
 #include "dc/bwtree/node.h"
+#include "protocol/record_batch.h"
 
 namespace deut::dc {
 
@@ -30,8 +32,9 @@ inline bool Supersedes(Version candidate, Version found) {
   return candidate > found;
 }
 
-// Looks up one key. False: there is no such record. REQUIRES: the chain is a leaf's and covers the key.
-bool FindRecord(const Node* head, std::string_view key, PageEntry* found);
+// Looks up one key and appends its record to `answer`. False: there is no such record.
+// REQUIRES: the chain is a leaf's and covers the key.
+bool AppendRecord(const Node* head, std::string_view key, RecordBatch* answer);
 
 // The records of a leaf in [low, high) (empty high: no bound but the page's), deltas and base merged.
 class LeafMerge {
@@ -39,6 +42,8 @@ class LeafMerge {
   LeafMerge(const Node* head, std::string_view low, std::string_view high);
 
   const BasePage& base() const { return *base_; }
+  // Entries of the base that are still to come.
+  size_t base_entries() const { return base_end_ - base_begin_; }
 
   // Steps through the winners in ascending or (Previous) descending order, tombstones included. False: no more.
   // One object goes in one direction.
@@ -52,6 +57,13 @@ class LeafMerge {
   }
   // Takes `entries` entries off the front of that run.
   void SkipRun(size_t entries) { base_begin_ += entries; }
+  // Descending: the run that comes before (that is, above) the next delta, taken off the back.
+  void PreviousRun(size_t* begin, size_t* end) const {
+    *end = base_end_;
+    *begin =
+        first_ < last_ ? std::min(base_end_, deltas_[last_ - 1].place + size_t{deltas_[last_ - 1].equal}) : base_begin_;
+  }
+  void SkipRunBack(size_t entries) { base_end_ -= entries; }
 
  private:
   struct Placed {

@@ -3,8 +3,6 @@
 #include <cstring>
 #include <new>
 
-#include "dc/bwtree/base_page.h"
-
 namespace deut::dc {
 
 void FreeChain(void* head) {
@@ -15,8 +13,6 @@ void FreeChain(void* head) {
   }
 }
 
-size_t ChainBytes(const Node* head) { return head->delta_bytes + head->base->bytes(); }
-
 Owned<RecordDelta> RecordDelta::New(NodeKind kind, std::string_view key, std::string_view value, Version version) {
   void* memory = ::operator new(sizeof(RecordDelta) + key.size() + value.size());
   Owned<RecordDelta> delta(new (memory) RecordDelta);
@@ -24,6 +20,7 @@ Owned<RecordDelta> RecordDelta::New(NodeKind kind, std::string_view key, std::st
   delta->timestamp = version.timestamp;
   delta->sequence = version.sequence;
   delta->key_bytes = static_cast<uint16_t>(key.size());
+  delta->key_tag = KeyTag(key);
   delta->value_bytes = static_cast<uint32_t>(value.size());
   char* data = static_cast<char*>(memory) + sizeof(RecordDelta);
   std::memcpy(data, key.data(), key.size());
@@ -40,6 +37,7 @@ Owned<SplitDelta> SplitDelta::New(const Node* head, std::string_view separator, 
   delta->own_fence = Fence{data, static_cast<uint32_t>(separator.size()), right};
   delta->Node::LinkTo(head, delta->bytes(), kSplitLength);
   delta->fence = &delta->own_fence;
+  delta->high_head = KeyHead(separator);
   return delta;
 }
 

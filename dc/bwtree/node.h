@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string_view>
 
@@ -41,14 +42,32 @@ struct Fence {
   std::string_view high_key() const { return {high, high_bytes}; }
 };
 
+// The first 8 bytes of `key` behind `skip`, as a number that sorts like them (padded with zeros): if the heads of two keys differ they
+// decide the keys' order, else the keys have to be compared.
+inline uint64_t KeyHead(std::string_view key, size_t skip = 0) {
+  uint64_t head = 0;
+  const size_t left = key.size() > skip ? key.size() - skip : 0;
+  if (left >= sizeof(head)) [[likely]] {
+    std::memcpy(&head, key.data() + skip, sizeof(head));
+  } else if (left != 0) {
+    std::memcpy(&head, key.data() + skip, left);
+  }
+  return __builtin_bswap64(head);
+}
+
+// What a visitor needs of the newest node lies in its first line: to pass by, to prepend, and to decide whether to consolidate.
 struct Node {
-  const Node* next = nullptr;      // older; null in a base page
-  const BasePage* base = nullptr;  // the end of the chain
-  const Fence* fence = nullptr;    // lies in a node of this chain
-  uint32_t delta_bytes = 0;        // allocated for this node and the deltas below it
-  uint16_t chain_length = 0;       // deltas, this one included; a split delta counts kSplitLength
+  const Node* next = nullptr;       // older; null in a base page
+  const BasePage* base = nullptr;   // the end of the chain
+  const Fence* fence = nullptr;     // lies in a node of this chain
+  uint64_t high_head = UINT64_MAX;  // KeyHead of the fence's key; all ones if there is none
+  uint32_t base_bytes = 0;          // allocated for the base
+  uint32_t delta_bytes = 0;         // allocated for this node and the deltas below it
+  uint16_t chain_length = 0;        // deltas, this one included; a split delta counts kSplitLength
   NodeKind kind = NodeKind::kBase;
-  uint8_t level = 0;  // 0 = leaf
+  uint8_t level = 0;       // 0 = leaf
+  uint16_t key_bytes = 0;  // of a delta's key
+  uint16_t key_tag = 0;    // of a record delta's key: keys with different tags differ
 
   bool is_leaf() const { return level == 0; }
 
@@ -58,6 +77,8 @@ struct Node {
     next = head;
     base = head->base;
     fence = head->fence;
+    high_head = head->high_head;
+    base_bytes = head->base_bytes;
     delta_bytes = head->delta_bytes + static_cast<uint32_t>(bytes);
     chain_length = static_cast<uint16_t>(std::min<uint32_t>(uint32_t{head->chain_length} + length, UINT16_MAX));
     level = head->level;
@@ -75,14 +96,22 @@ using Owned = std::unique_ptr<T, NodeDeleter>;
 // Frees a chain that nobody can see any more. Fits ReclamationDomain::Retire.
 void FreeChain(void* head);
 // What FreeChain frees, in bytes.
-size_t ChainBytes(const Node* head);
+inline size_t ChainBytes(const Node* head) { return size_t{head->delta_bytes} + head->base_bytes; }
+
+// A short hash of a record's key, for Node::key_tag.
+inline uint16_t KeyTag(std::string_view key) {
+  // The ends of keys differ most.
+  uint64_t tail = 0;
+  const size_t bytes = std::min(key.size(), sizeof(tail));
+  if (bytes != 0) std::memcpy(&tail, key.data() + key.size() - bytes, bytes);
+  return static_cast<uint16_t>(((tail ^ key.size()) * 0x9e3779b97f4a7c15ull) >> 48);
+}
 
 // One version of one record: a full value or a tombstone (rules S10, X2). Key and value follow, without a gap.
 struct RecordDelta : Node {
   Timestamp timestamp;
   uint32_t sequence = 0;
   uint32_t value_bytes = 0;
-  uint16_t key_bytes = 0;
 
   static Owned<RecordDelta> New(NodeKind kind, std::string_view key, std::string_view value, Version version);
   // May be repeated with another head as long as the delta is owned.
@@ -111,7 +140,6 @@ struct SplitDelta : Node {
 // Second step of a split: keys from `separator` up to the next separator of the page belong to `child`.
 struct IndexTermDelta : Node {
   PageId child;
-  uint16_t key_bytes = 0;
 
   static Owned<IndexTermDelta> New(std::string_view separator, PageId child);
   void LinkTo(const Node* head) { Node::LinkTo(head, bytes(), 1); }

@@ -16,9 +16,10 @@ std::vector<std::string> BwTree::Separators(uint8_t level) {
   std::vector<std::string> separators;
   for (std::string low;;) {
     const ReclamationDomain::Guard guard(domain_);
-    const PageView page = Descend(level, low, Side::kAt);
-    for (const PageEntry& term : CollectTerms(page.head)) {
-      if (term.key_bytes != 0) separators.emplace_back(term.key());
+    const PageView page = Descend(level, Target(low, Side::kAt));
+    const Owned<BasePage> copy = BuildConsolidated(page.head);
+    for (size_t i = 0; i < copy->count(); ++i) {
+      if (!copy->key(i).empty()) separators.emplace_back(copy->key(i));
     }
     if (!page.head->fence->bounded()) return separators;
     low.assign(page.head->fence->high_key());

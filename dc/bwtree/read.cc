@@ -6,11 +6,10 @@ namespace deut::dc {
 
 bool BwTree::Read(std::string_view key, RecordBatch* answer) {
   const ReclamationDomain::Guard guard(domain_);
-  const PageView page = Descend(/*level=*/0, key, Side::kAt);
-  PageEntry found;
-  if (!FindRecord(page.head, key, &found)) return false;
-  answer->Append(found.key(), found.value(), found.version);
-  return true;
+  const PageView page = Descend(/*level=*/0, Target(key, Side::kAt));
+  const bool found = AppendRecord(page.head, key, answer);
+  if (page.head->chain_length != 0) ConsolidateForReaders(page, page.head->chain_length);
+  return found;
 }
 
 }  // namespace deut::dc

@@ -9,6 +9,9 @@
 namespace deut::dc {
 namespace {
 
+// Cache misses that a scan spends on each delta: itself, and finding its place in the base.
+constexpr size_t kScanWork = 4;
+
 bool Fits(const PageEntry& entry, const ScanBudget& budget, const RecordBatch& answer) {
   if (answer.empty()) return true;
   const uint64_t bytes = RecordBatch::kHeaderBytes + entry.key_bytes + uint64_t{entry.value_bytes};
@@ -48,6 +51,23 @@ void AppendRun(LeafMerge* merge, const ScanBudget& budget, RecordBatch* answer) 
   merge->SkipRun(fitting);
 }
 
+// The same from the other end, record by record.
+void AppendRunBack(LeafMerge* merge, const ScanBudget& budget, RecordBatch* answer, std::string_view* last) {
+  const BasePage& base = merge->base();
+  size_t begin;
+  size_t end;
+  merge->PreviousRun(&begin, &end);
+  size_t i = end;
+  for (; i > begin && !base.tombstone(i - 1); --i) {
+    const std::string_view record = base.run(i - 1, i);
+    if (answer->size() >= budget.records || answer->bytes().size() + record.size() > budget.bytes) break;
+    answer->AppendRun(record, 1);
+  }
+  if (i == end) return;
+  *last = base.key(i);
+  merge->SkipRunBack(end - i);
+}
+
 // The tombstones a scan has met in a page.
 struct Tombstones {
   size_t count = 0;
@@ -66,8 +86,16 @@ void BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* 
     return;
   }
   const ReclamationDomain::Guard guard(domain_);
-  const PageView page = Descend(/*level=*/0, cursor->low, Side::kAt);
+  const PageView page = Descend(/*level=*/0, Target(cursor->low, Side::kAt));
+  const Fence& fence = *page.head->fence;
+  const bool last_page = !fence.bounded() || (!cursor->high.empty() && cursor->high <= fence.high_key());
   LeafMerge merge(page.head, cursor->low, cursor->high);
+  // While this page is copied the next one is on its way into the cache, if the scan is going to get there.
+  const Node* next = nullptr;
+  if (!last_page && budget->records - answer->size() > merge.base_entries()) {
+    next = pages_.Load(fence.sibling);
+    BasePage::Prefetch(next);
+  }
   Tombstones tombstones;
   const size_t before = answer->size();
   for (;;) {
@@ -81,16 +109,18 @@ void BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* 
     if (!Fits(entry, *budget, *answer)) {
       budget->spent = true;
       cursor->low.assign(entry.key());
+      if (page.head->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head->chain_length);
       return;
     }
     answer->Append(entry.key(), entry.value(), entry.version);
   }
-  const Fence& fence = *page.head->fence;
-  if (!fence.bounded() || (!cursor->high.empty() && cursor->high <= fence.high_key())) {
+  if (last_page) {
     cursor->complete = true;
     return;
   }
+  if (next != nullptr && next->kind == NodeKind::kBase) static_cast<const BasePage*>(next)->PrefetchEntries();
   cursor->low.assign(fence.high_key());
+  if (page.head->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head->chain_length);
   DropTombstones(page, tombstones.count, tombstones.newest, answer->size() - before);
 }
 
@@ -100,12 +130,15 @@ void BwTree::ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch*
     return;
   }
   const ReclamationDomain::Guard guard(domain_);
-  const PageView page = Descend(/*level=*/0, cursor->high, Side::kBelow);
+  const PageView page = Descend(/*level=*/0, Target(cursor->high, Side::kBelow));
   LeafMerge merge(page.head, cursor->low, cursor->high);
   Tombstones tombstones;
   const size_t before = answer->size();
   std::string_view last;
-  for (PageEntry entry; merge.Previous(&entry);) {
+  for (;;) {
+    AppendRunBack(&merge, *budget, answer, &last);
+    PageEntry entry;
+    if (!merge.Previous(&entry)) break;
     if (entry.tombstone) {
       tombstones.Count(entry);
       continue;
@@ -113,6 +146,7 @@ void BwTree::ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch*
     if (!Fits(entry, *budget, *answer)) {
       budget->spent = true;
       if (!last.empty()) cursor->high.assign(last);
+      if (page.head->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head->chain_length);
       return;
     }
     answer->Append(entry.key(), entry.value(), entry.version);
@@ -124,6 +158,7 @@ void BwTree::ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch*
     return;
   }
   cursor->high.assign(low);
+  if (page.head->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head->chain_length);
   DropTombstones(page, tombstones.count, tombstones.newest, answer->size() - before);
 }
 

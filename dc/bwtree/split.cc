@@ -1,7 +1,6 @@
 // Splits: of leaves, inner pages and the root. The steps and their races: bwtree.h.
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
@@ -43,33 +42,11 @@ std::string_view SeparatorAt(const BasePage& page, size_t cut) {
   return right.substr(0, common + 1);
 }
 
-std::vector<PageEntry> EntriesOf(const BasePage& page, size_t begin, size_t end) {
-  std::vector<PageEntry> entries(end - begin);
-  for (size_t i = begin; i < end; ++i) {
-    PageEntry& entry = entries[i - begin];
-    if (page.is_leaf()) {
-      entry = page.record(i);
-    } else {
-      const std::string_view key = page.key(i);
-      entry.data = key.data();
-      entry.key_bytes = static_cast<uint16_t>(key.size());
-      entry.child = page.child(i);
-    }
-  }
-  return entries;
-}
-
-Owned<BasePage> BuildHalf(const BasePage& page, size_t begin, size_t end, std::string_view low, std::string_view high,
-                          PageId sibling) {
-  const std::vector<PageEntry> entries = EntriesOf(page, begin, end);
-  BasePage::Spec spec;
-  spec.level = page.level;
-  spec.low = low;
-  spec.high = high;
-  spec.sibling = sibling;
-  spec.flat = DEUT_OMITTED("X1.split_copies_flat") && begin != 0 ? Timestamp() : page.flat();
-  spec.entries = entries;
-  return BasePage::Build(spec);
+Owned<BasePage> BuildHalf(const BasePage& page, size_t begin, size_t end, const BasePage::Bounds& bounds) {
+  BasePage::Content content;
+  content.AddRun(page, begin, end);
+  const bool forget = DEUT_OMITTED("X1.split_copies_flat") && begin != 0;
+  return BasePage::Build(page.level, bounds, forget ? Timestamp() : page.flat(), content);
 }
 
 }  // namespace
@@ -113,7 +90,7 @@ Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
   const size_t cut = CutOf(*page);
   const std::string_view separator = SeparatorAt(*page, cut);
   const Fence& fence = *page->fence;
-  UnpublishedPage right(*this, BuildHalf(*page, cut, page->count(), separator, fence.high_key(), fence.sibling));
+  UnpublishedPage right(*this, BuildHalf(*page, cut, page->count(), {separator, fence.high_key(), fence.sibling}));
   if (right.id() == kNoPage) return NoPageId();
   Owned<SplitDelta> delta = SplitDelta::New(page, separator, right.id());
   DEUT_POINT("bwtree.split.before_cas");
@@ -137,9 +114,9 @@ Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> 
   const size_t cut = CutOf(*page);
   const std::string_view separator = SeparatorAt(*page, cut);
   const Fence& fence = *page->fence;
-  UnpublishedPage right(*this, BuildHalf(*page, cut, page->count(), separator, fence.high_key(), fence.sibling));
+  UnpublishedPage right(*this, BuildHalf(*page, cut, page->count(), {separator, fence.high_key(), fence.sibling}));
   if (right.id() == kNoPage) return NoPageId();
-  Owned<BasePage> left = BuildHalf(*page, 0, cut, page->low(), separator, right.id());
+  Owned<BasePage> left = BuildHalf(*page, 0, cut, {page->low(), separator, right.id()});
   if (DEUT_CAS_FAILS("bwtree.forced_split.cas") || !pages_.Replace(id, expected, left.get())) return Status::Ok();
   *won = true;
   Retire(expected, page->live_records());
@@ -153,20 +130,21 @@ Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> 
 Status BwTree::SplitRoot(const Node* expected, const BasePage& page, bool* won) {
   const size_t cut = CutOf(page);
   const std::string_view separator = SeparatorAt(page, cut);
-  UnpublishedPage right(*this, BuildHalf(page, cut, page.count(), separator, {}, kNoPage));
+  UnpublishedPage right(*this, BuildHalf(page, cut, page.count(), {separator, {}, kNoPage}));
   if (right.id() == kNoPage) return NoPageId();
-  UnpublishedPage left(*this, BuildHalf(page, 0, cut, page.low(), separator, right.id()));
+  UnpublishedPage left(*this, BuildHalf(page, 0, cut, {page.low(), separator, right.id()}));
   if (left.id() == kNoPage) return NoPageId();
 
-  PageEntry children[2];
-  children[0].child = left.id();
-  children[1].data = separator.data();
-  children[1].key_bytes = static_cast<uint16_t>(separator.size());
-  children[1].child = right.id();
-  BasePage::Spec spec;
-  spec.level = static_cast<uint8_t>(page.level + 1);
-  spec.entries = children;
-  Owned<BasePage> root = BasePage::Build(spec);
+  BasePage::Content children;
+  PageEntry child;
+  child.child = left.id();
+  children.Add(child);
+  child.data = separator.data();
+  child.key_bytes = static_cast<uint16_t>(separator.size());
+  child.child = right.id();
+  children.Add(child);
+  Owned<BasePage> root =
+      BasePage::Build(static_cast<uint8_t>(page.level + 1), BasePage::Bounds{}, Timestamp(), children);
   DEUT_POINT("bwtree.split_root.before_cas");
   if (DEUT_CAS_FAILS("bwtree.split_root.cas") || !pages_.Replace(root_, expected, root.get())) return Status::Ok();
   *won = true;
@@ -181,7 +159,7 @@ Status BwTree::SplitRoot(const Node* expected, const BasePage& page, bool* won) 
 Status BwTree::PostIndexTerm(uint8_t level, std::string_view separator, PageId child, Insistence insistence) {
   Owned<IndexTermDelta> term;
   do {
-    const PageView parent = Descend(level, separator, Side::kAt);
+    const PageView parent = Descend(level, Target(separator, Side::kAt));
     if (HasTerm(parent.head, separator)) return Status::Ok();
     if (term == nullptr) term = IndexTermDelta::New(separator, child);
     term->LinkTo(parent.head);

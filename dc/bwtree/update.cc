@@ -16,12 +16,18 @@ Result<BwTree::Outcome> BwTree::Delete(std::string_view key, Version version) {
 Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std::string_view value, Version version) {
   DEUT_CHECK(!key.empty() && key.size() <= kMaxKeyBytes && value.size() <= kMaxValueBytes);
   Owned<RecordDelta> delta = RecordDelta::New(kind, key, value, version);
+  const Target target(key, Side::kAt);
   const ReclamationDomain::Guard guard(domain_);
   for (;;) {
-    PageView page = Descend(/*level=*/0, key, Side::kAt);
-    while (page.head->is_leaf() && !LiesLeft(*page.head->fence, key, Side::kAt)) {
+    PageView page = Descend(/*level=*/0, target);
+    while (page.head->is_leaf() && !LiesLeft(*page.head, target)) {
       const Node* const head = page.head;
-      if (IsDuplicate(version, head->base->flat())) return Outcome::kDuplicate;
+      // No page's flat timestamp reaches C, so the base need not be looked at for what comes in time. After a new stream has set C back
+      // a duplicate may get into the chain; it is passed over there.
+      if (version.timestamp.value < consolidation_timestamp_.load(std::memory_order_relaxed) &&
+          IsDuplicate(version, head->base->flat())) {
+        return Outcome::kDuplicate;
+      }
       delta->LinkTo(head);
       if (MustConsolidate(head)) {
         // The delta stays ours: it goes into the new base by value.

@@ -32,7 +32,7 @@ namespace deut::dc {
 
 struct RecordOperationsOptions {
   BwTreeOptions tree;
-  // Pages of all tables together; 8 bytes of address space each. With pages of 16 KiB the default is 4 TiB of data.
+  // Pages of all tables together; 8 bytes of address space each. With pages of 32 KiB the default is 8 TiB of data.
   uint32_t max_pages = uint32_t{1} << 28;
 };
 

@@ -126,7 +126,10 @@ Status DataComponentServer::ExecuteScan(DataRequest* request) {
   ScanBudget budget;
   if (request->limit_records != 0) budget.records = request->limit_records;
   budget.bytes = std::min(request->limit_bytes, kMaxScanBytes);
-  ScanCursor cursor{std::string(request->low), std::string(request->high), false};
+  static thread_local ScanCursor cursor;  // keeps its buffers from scan to scan
+  cursor.low = request->low;
+  cursor.high = request->high;
+  cursor.complete = false;
   DEUT_RETURN_IF_ERROR(operations_->Scan(request->table, request->direction, &cursor, &budget, /*max_pages=*/UINT64_MAX,
                                          &request->answer));
   request->complete = cursor.complete;

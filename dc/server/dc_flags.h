@@ -9,7 +9,8 @@ namespace deut::dc {
 
 // Binds everything but the data directory, which every program names in its own way.
 inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
-  flags->AddBytes("dc_memory", &options->memory_bytes, "what the data component's records may take; 0 = no limit but the machine's");
+  flags->AddBytes("dc_memory", &options->memory_bytes,
+                  "what the data component's records may take; 0 = no limit but the machine's");
 }
 
 }  // namespace deut::dc
