@@ -11,7 +11,7 @@ void AnswerQueue::NotifyLocked() {
   runtime_.WakeAll(changes_);
 }
 
-AnswerQueue::Entered AnswerQueue::Enter(size_t n) {
+AnswerQueue::Entered AnswerQueue::Enter(size_t n, Deadline deadline) {
   DEUT_CHECK(n <= max_requests_);
   for (;;) {
     uint32_t changes = 0;
@@ -27,9 +27,10 @@ AnswerQueue::Entered AnswerQueue::Enter(size_t n) {
       ++waiters_;
       changes = changes_.load(std::memory_order_seq_cst);
     }
-    runtime_.Wait(changes_, changes, kNoDeadline);
+    const bool in_time = runtime_.Wait(changes_, changes, deadline);
     MutexLock lock(mutex_);
     --waiters_;
+    if (!in_time) return Entered::kTimeout;
   }
 }
 
@@ -44,10 +45,10 @@ size_t AnswerQueue::ready_bytes() {
 }
 
 bool AnswerQueue::StartWriting(std::vector<DataRequest*>* answered) {
-  answered->clear();
   MutexLock lock(mutex_);
   if (writing_ || ready_.empty()) return false;
   writing_ = true;
+  answered->clear();
   answered->swap(ready_);
   ready_bytes_ = 0;
   return true;

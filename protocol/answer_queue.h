@@ -27,17 +27,18 @@ class AnswerQueue final : public DataRequestListener {
   AnswerQueue(Runtime& runtime, size_t max_requests)
       : runtime_(runtime), max_requests_(max_requests), mutex_(runtime) {}
 
-  enum class Entered : uint8_t { kYes, kWriteFirst, kClosed };
+  enum class Entered : uint8_t { kYes, kWriteFirst, kTimeout, kClosed };
 
-  // The handler is about to submit `n` requests whose listener this is: waits for room. kWriteFirst: there is no room, but something
-  // to write.
-  Entered Enter(size_t n);
+  // The handler is about to submit `n` requests whose listener this is: waits for room, to the deadline. kWriteFirst: there is no room,
+  // but something to write.
+  Entered Enter(size_t n, Deadline deadline);
   // The Submit that followed has returned.
   void Submitted();
   // Bytes of the answers that wait to be written.
   size_t ready_bytes();
 
-  // Takes the role and what is answered. False: nothing to write, or somebody else writes.
+  // Takes the role and what is answered. False: nothing to write, or somebody else writes; then `answered`, which all who may have the role
+  // share, is not touched.
   bool StartWriting(std::vector<DataRequest*>* answered);
   // What StartWriting gave is written (or given up).
   void FinishWriting(size_t written);

@@ -14,6 +14,7 @@ DataStreamHandler::DataStreamHandler(Runtime& runtime, DataComponent& component,
                                      size_t max_requests, grpc::ServerContext* context, Stream* stream)
     : runtime_(runtime),
       component_(component),
+      context_(context),
       stream_(stream),
       write_watch_(watchdog, [context] { context->TryCancel(); }),
       queue_(runtime, std::max(max_requests, kGroup)),
@@ -82,10 +83,11 @@ bool DataStreamHandler::SubmitGroup(Batch* batch, size_t first, size_t n) {
     (item.status.ok() ? group_ : refused_).push_back(&item);
   }
   for (;;) {
-    const AnswerQueue::Entered entered = queue_.Enter(n);
-    if (entered == AnswerQueue::Entered::kClosed) return false;
+    // While it waits for room it does not read, and would not notice that the peer has gone.
+    const AnswerQueue::Entered entered = queue_.Enter(n, runtime_.Now() + kLookForPeer);
     if (entered == AnswerQueue::Entered::kYes) break;
-    WriteReady();
+    if (entered == AnswerQueue::Entered::kClosed || context_->IsCancelled()) return false;
+    if (entered == AnswerQueue::Entered::kWriteFirst) WriteReady();
   }
   for (DataRequest* request : refused_) queue_.OnAnswered(request);
   if (!group_.empty()) component_.Submit(group_);

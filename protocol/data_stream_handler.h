@@ -38,6 +38,8 @@ class DataStreamHandler {
   // Submitted together: few, so that what their answers may hold together stays small.
   static constexpr size_t kGroup = 16;
 
+  static constexpr Duration kLookForPeer = milliseconds(100);
+
   struct Batch;
   struct Item : DataRequest {
     uint64_t id = 0;
@@ -61,6 +63,7 @@ class DataStreamHandler {
 
   Runtime& runtime_;
   DataComponent& component_;
+  grpc::ServerContext* const context_;
   Stream* const stream_;
   StreamWatchdog::Watch write_watch_;
   AnswerQueue queue_;

@@ -5,7 +5,6 @@
 
 #include "common/base/concat.h"
 #include "protocol/convert_transaction_service.h"
-#include "protocol/grpc_transaction_service.h"
 #include "protocol/limits.h"
 
 namespace deut {
@@ -56,9 +55,7 @@ Status GrpcSession::Call(absl::Span<const Operation> operations, std::vector<Ope
     return DEUT_ERROR(kUnavailable, "the session is closed: ", stream_.status().ToString());
   }
   request_.mutable_requests(0)->set_timeout_us(TimeoutToWire(runtime_, deadline));
-  const Deadline wait = deadline > kNoDeadline - GrpcTransactionService::kAnswerGrace
-                            ? kNoDeadline
-                            : deadline + GrpcTransactionService::kAnswerGrace;
+  const Deadline wait = deadline > kNoDeadline - kAnswerGrace ? kNoDeadline : deadline + kAnswerGrace;
   Status sent = stream_.Write(request_, wait);
   if (!sent.ok()) return Fail(std::move(sent), Lost::kNothing);
   size_t taken = 0;
@@ -142,7 +139,9 @@ Result<CommitAnswer> GrpcSession::TakeCommit(const Status& status) {
 
 Result<CommitAnswer> GrpcSession::Commit(Deadline deadline) {
   NewRequest()->mutable_commit();
-  return TakeCommit(Call({}, nullptr, wrote_ ? Lost::kPerhapsCommitted : Lost::kNothing, deadline));
+  const Status status = Call({}, nullptr, wrote_ ? Lost::kPerhapsCommitted : Lost::kNothing, deadline);
+  if (status.ok()) wrote_ = false;
+  return TakeCommit(status);
 }
 
 Status GrpcSession::Abort() {

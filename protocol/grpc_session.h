@@ -16,6 +16,9 @@
 
 namespace deut {
 
+// How much longer than a call's deadline its answer is waited for.
+constexpr Duration kAnswerGrace = milliseconds(20);
+
 class GrpcSession final : public TransactionSession {
  public:
   GrpcSession(Runtime& runtime, std::shared_ptr<const RpcPeer> peer)
@@ -55,7 +58,7 @@ class GrpcSession final : public TransactionSession {
   wire::SessionAnswers answers_;
   int next_answer_ = 0;         // of answers_, not yet taken
   wire::SessionAnswer answer_;  // the last one of the call
-  bool wrote_ = false;          // since the last begin, an operation that writes has been sent
+  bool wrote_ = false;          // since the last begin or commit, an operation that writes has been sent
 };
 
 }  // namespace deut

@@ -4,9 +4,9 @@
 //   DEADLINE_EXCEEDED  no answer in time. Nothing was committed by this call
 //   OUTCOME_UNKNOWN    as the two above, but a commit (or a one-shot) of a transaction that writes was on its way
 //   PERMISSION_DENIED  one side refuses the other's certificate
-// After one of these the session is closed, and its transaction aborted by the TC: every further call answers UNAVAILABLE; a new session
-// is needed. The TC is told each call's deadline and answers by it; the client waits kAnswerGrace longer, so that a call which is merely
-// late is answered, and its session stays open.
+// After one of these the session is closed, and its transaction aborted by the TC: every further call answers UNAVAILABLE; a new
+// session is needed. The TC is told each call's deadline and answers by it; the client waits kAnswerGrace (grpc_session.h) longer, so
+// that a call which is merely late is answered, and its session stays open.
 // Calls with more operations than travel in one message are split; a one-shot cannot be and is refused (INVALID_ARGUMENT names the limit).
 // Thread-safety: as transaction_service.h. Ownership: sessions must not outlive it.
 #ifndef PROTOCOL_GRPC_TRANSACTION_SERVICE_H_
@@ -30,8 +30,6 @@ struct GrpcTransactionServiceOptions {
 
 class GrpcTransactionService final : public TransactionService {
  public:
-  static constexpr Duration kAnswerGrace = milliseconds(20);
-
   // Connects when it is needed.
   GrpcTransactionService(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, GrpcTransactionServiceOptions options);
   ~GrpcTransactionService() override;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_join.h"
 #include "common/base/concat.h"
+#include "common/io/read_file.h"
 
 namespace deut {
 namespace {
@@ -25,20 +26,8 @@ using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
 using Certificate = std::unique_ptr<X509, Free<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 
-Result<std::string> ReadFile(const char* flag, const std::string& path, Storage& storage) {
-  constexpr uint64_t kMostBytes = 1 << 20;
-  auto read = [&]() -> Result<std::string> {
-    DEUT_ASSIGN_OR_RETURN(std::unique_ptr<File> file, storage.Open(path, OpenOptions{}));
-    DEUT_ASSIGN_OR_RETURN(const uint64_t bytes, file->Size());
-    if (bytes > kMostBytes) {
-      return DEUT_ERROR(kInvalidArgument, bytes, " bytes; a PEM file here has at most ", kMostBytes);
-    }
-    std::string text(bytes, '\0');
-    DEUT_ASSIGN_OR_RETURN(const size_t got, file->Read(0, text.data(), bytes));
-    text.resize(got);
-    return text;
-  };
-  auto text = read();
+Result<std::string> ReadPem(const char* flag, const std::string& path, Storage& storage) {
+  auto text = ReadFile(storage, path);
   if (text.ok()) return text;
   return Status(text.status().code(), Concat(flag, " ", path, ": ", text.status().message()));
 }
@@ -88,9 +77,9 @@ Result<std::shared_ptr<const TlsIdentity>> LoadTls(const TlsOptions& options, St
                       absl::StrJoin(missing, ", "));
   }
   auto identity = std::make_shared<TlsIdentity>();
-  DEUT_ASSIGN_OR_RETURN(identity->cert_pem, ReadFile("--tls_cert", options.cert_file, storage));
-  DEUT_ASSIGN_OR_RETURN(identity->key_pem, ReadFile("--tls_key", options.key_file, storage));
-  DEUT_ASSIGN_OR_RETURN(identity->ca_pem, ReadFile("--tls_ca", options.ca_file, storage));
+  DEUT_ASSIGN_OR_RETURN(identity->cert_pem, ReadPem("--tls_cert", options.cert_file, storage));
+  DEUT_ASSIGN_OR_RETURN(identity->key_pem, ReadPem("--tls_key", options.key_file, storage));
+  DEUT_ASSIGN_OR_RETURN(identity->ca_pem, ReadPem("--tls_ca", options.ca_file, storage));
   identity->allow = options.allow;
   DEUT_RETURN_IF_ERROR(CheckPem(options, *identity));
   return std::shared_ptr<const TlsIdentity>(std::move(identity));

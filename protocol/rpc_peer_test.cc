@@ -1,0 +1,116 @@
+#include "protocol/rpc_peer.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "protocol/data_component.grpc.pb.h"
+#include "protocol/grpc_data_component_service.h"
+#include "protocol/rpc_stream.h"
+#include "protocol/testing/loopback.h"
+#include "protocol/testing/scripted_data_component.h"
+#include "protocol/testing/test_authority.h"
+
+namespace deut {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(RpcPeerTest, SameRuleAsTheServer) {
+  const auto far = Address::Parse("--dc", "10.0.0.1:7702");
+  const auto refused = RpcPeer::Create("the data component", "--dc", *far, nullptr, false);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.status().ToString(), HasSubstr("--dc: 10.0.0.1:7702"));
+  EXPECT_TRUE(RpcPeer::Create("the data component", "--dc", *far, nullptr, true).ok());
+  EXPECT_FALSE(RpcPeer::Create("the data component", "--dc", Address(), nullptr, false).ok());
+}
+
+// Both ends have certificates of one authority, each allows the other's name, whatever host names are in them.
+class TlsLinkTest : public ::testing::Test {
+ protected:
+  TlsLinkTest() { Serve({"tc"}); }
+
+  void Serve(const std::vector<std::string>& allow) {
+    loopback_ = std::make_unique<testing::Loopback>(std::vector<grpc::Service*>{service_.service()},
+                                                    authority_.Identity("dc", {"dc.example.com"}, allow));
+  }
+
+  Status Call(std::shared_ptr<const TlsIdentity> identity) {
+    const auto peer = loopback_->Peer(std::move(identity));
+    const auto stub = wire::DataComponent::NewStub(peer->NewChannel(RpcTraffic::kShort));
+    wire::CountersAnswer answer;
+    Status status = CallRpc(RealRuntime(), *peer, RealRuntime().Now() + seconds(20), [&](grpc::ClientContext* context) {
+      return stub->Counters(context, wire::CountersRequest(), &answer);
+    });
+    if (status.ok()) EXPECT_EQ(answer.counters_size(), 1);
+    return status;
+  }
+
+  testing::TestAuthority authority_{"ca"};
+  testing::TestAuthority other_authority_{"ca"};
+  testing::ScriptedDataComponent component_{RealRuntime()};
+  GrpcDataComponentService service_{RealRuntime(), component_, RpcServiceOptions()};
+  std::unique_ptr<testing::Loopback> loopback_;
+};
+
+TEST_F(TlsLinkTest, AllowedNamesOnBothSides) {
+  EXPECT_EQ(Call(authority_.Identity("tc", {}, {"dc"})).ToString(), "OK");
+  // A subject alternative name does as well as the common name.
+  EXPECT_EQ(Call(authority_.Identity("anything", {"x.example.com", "tc"}, {"dc.example.com"})).ToString(), "OK");
+}
+
+TEST_F(TlsLinkTest, ClientWithAnotherNameIsDenied) {
+  const Status status = Call(authority_.Identity("intruder", {"intruder.example.com"}, {"dc"}));
+  EXPECT_EQ(status.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(status.ToString(), HasSubstr("intruder"));
+  // For every service, health too.
+  EXPECT_EQ(testing::Health(*loopback_->Peer(authority_.Identity("intruder", {}, {"dc"}))).status().code(),
+            ErrorCode::kPermissionDenied);
+  EXPECT_TRUE(testing::Health(*loopback_->Peer(authority_.Identity("tc", {}, {"dc"}))).ok());
+}
+
+TEST_F(TlsLinkTest, ServerWithAnotherNameIsDenied) {
+  const Status status = Call(authority_.Identity("tc", {}, {"another-dc"}));
+  EXPECT_EQ(status.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(status.ToString(), HasSubstr("dc.example.com"));
+}
+
+TEST_F(TlsLinkTest, CertificateOfAnotherAuthorityIsUseless) {
+  const auto foreign = other_authority_.Issue("tc", {});
+  auto identity = std::make_shared<TlsIdentity>(TlsIdentity{
+      .cert_pem = foreign.cert_pem, .key_pem = foreign.key_pem, .ca_pem = authority_.ca_pem(), .allow = {"dc"}});
+  EXPECT_EQ(Call(identity).code(), ErrorCode::kUnavailable);
+  // And the other way round: the client does not believe the server.
+  const auto own = authority_.Issue("tc", {});
+  identity = std::make_shared<TlsIdentity>(TlsIdentity{
+      .cert_pem = own.cert_pem, .key_pem = own.key_pem, .ca_pem = other_authority_.ca_pem(), .allow = {"dc"}});
+  EXPECT_EQ(Call(identity).code(), ErrorCode::kUnavailable);
+}
+
+TEST_F(TlsLinkTest, NoTlsNoCall) { EXPECT_EQ(Call(nullptr).code(), ErrorCode::kUnavailable); }
+
+TEST_F(TlsLinkTest, PlainServerIsNoTlsServer) {
+  testing::Loopback plain({service_.service()});
+  const auto peer = plain.Peer(authority_.Identity("tc", {}, {"dc"}));
+  const auto stub = wire::DataComponent::NewStub(peer->NewChannel(RpcTraffic::kShort));
+  wire::CountersAnswer answer;
+  EXPECT_EQ(
+      CallRpc(RealRuntime(), *peer, RealRuntime().Now() + seconds(20),
+              [&](grpc::ClientContext* context) { return stub->Counters(context, wire::CountersRequest(), &answer); })
+          .code(),
+      ErrorCode::kUnavailable);
+}
+
+TEST_F(TlsLinkTest, RefusalIsForgottenWhenTheRightServerComes) {
+  const auto identity = authority_.Identity("tc", {}, {"dc"});
+  const auto peer = loopback_->Peer(identity);
+  EXPECT_TRUE(peer->FromRpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "away")) == ErrorCode::kUnavailable);
+  EXPECT_TRUE(testing::Health(*peer).ok());
+  EXPECT_TRUE(peer->FromRpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "away")) == ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace deut

@@ -1,0 +1,279 @@
+// The server's side of sessions, against a client that does as it likes.
+#include "protocol/session_handler.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "protocol/convert_transaction_service.h"
+#include "protocol/grpc_transaction_service_server.h"
+#include "protocol/limits.h"
+#include "protocol/testing/loopback.h"
+#include "protocol/testing/scripted_transaction_service.h"
+
+namespace deut {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SessionHandlerTest : public ::testing::Test {
+ protected:
+  SessionHandlerTest() {
+    stub_ = wire::TransactionService::NewStub(loopback_.Peer()->NewChannel(RpcTraffic::kShort));
+    Connect();
+  }
+  ~SessionHandlerTest() override { HangUp(); }
+
+  void Connect() {
+    context_ = std::make_unique<grpc::ClientContext>();
+    stream_ = stub_->Session(context_.get());
+    answers_.Clear();
+    next_ = 0;
+  }
+  void HangUp() {
+    if (stream_ == nullptr) return;
+    context_->TryCancel();
+    (void)stream_->Finish();
+    stream_.reset();
+  }
+  grpc::Status Finish() {
+    const grpc::Status end = stream_->Finish();
+    stream_.reset();
+    return end;
+  }
+
+  wire::SessionRequest* Add() { return message_.add_requests(); }
+  bool Send() {
+    const bool sent = stream_->Write(message_);
+    message_.Clear();
+    return sent;
+  }
+  // The next answer; more == true with status INTERNAL if there is none.
+  wire::SessionAnswer Next() {
+    if (next_ == answers_.answers_size()) {
+      next_ = 0;
+      if (!stream_->Read(&answers_)) {
+        answers_.Clear();
+        wire::SessionAnswer none;
+        ToWire(Status(ErrorCode::kInternal, "the stream has ended"), none.mutable_status());
+        return none;
+      }
+    }
+    return answers_.answers(next_++);
+  }
+  Status NextStatus() { return FromWire(Next().status()); }
+  void Open() {
+    Add()->mutable_open()->set_protocol_version(kProtocolVersion);
+    ASSERT_TRUE(Send());
+    const wire::SessionAnswer answer = Next();
+    ASSERT_TRUE(FromWire(answer.status()).ok());
+    EXPECT_EQ(answer.protocol_version(), kProtocolVersion);
+  }
+  static void AddPut(google::protobuf::RepeatedPtrField<wire::Operation>* operations, const std::string& key,
+                     const std::string& value) {
+    ToWire(Operation{.kind = OperationKind::kPut, .table = TableId(1), .key = key, .value = value}, operations->Add());
+  }
+
+  Runtime& runtime_ = RealRuntime();
+  testing::ScriptedTransactionService scripted_{runtime_};
+  GrpcTransactionServiceServer service_{runtime_, scripted_, milliseconds(300)};
+  testing::Loopback loopback_{{service_.service()}};
+  std::unique_ptr<wire::TransactionService::Stub> stub_;
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientReaderWriter<wire::SessionRequests, wire::SessionAnswers>> stream_;
+  wire::SessionRequests message_;
+  wire::SessionAnswers answers_;
+  int next_ = 0;
+};
+
+TEST_F(SessionHandlerTest, PipelinedRequestsAreAnsweredInOrder) {
+  Add()->mutable_open()->set_protocol_version(kProtocolVersion);
+  Add()->mutable_begin();
+  AddPut(Add()->mutable_execute()->mutable_operations(), "k", "v");
+  Add()->mutable_commit();
+  ASSERT_TRUE(Send());
+  // The next message before any answer.
+  Add()->mutable_begin();
+  Add()->mutable_abort();
+  ASSERT_TRUE(Send());
+  EXPECT_EQ(Next().protocol_version(), kProtocolVersion);
+  EXPECT_EQ(Next().timestamp(), 1u);
+  EXPECT_EQ(Next().results_size(), 1);
+  const wire::SessionAnswer commit = Next();
+  EXPECT_EQ(commit.timestamp(), 1u);
+  EXPECT_EQ(commit.commit_lsn(), 100u);
+  EXPECT_EQ(Next().timestamp(), 2u);
+  EXPECT_TRUE(NextStatus().ok());
+  EXPECT_EQ(scripted_.Value(TableId(1), "k"), "v");
+  EXPECT_EQ(scripted_.aborts(), 1u);
+}
+
+TEST_F(SessionHandlerTest, VersionComesFirst) {
+  Add()->mutable_open()->set_protocol_version(kProtocolVersion + 1);
+  ASSERT_TRUE(Send());
+  EXPECT_EQ(NextStatus().code(), ErrorCode::kVersionMismatch);
+  EXPECT_TRUE(Finish().ok());
+  EXPECT_EQ(scripted_.sessions(), 0u);
+}
+
+TEST_F(SessionHandlerTest, NothingBeforeOpen) {
+  Add()->mutable_begin();
+  ASSERT_TRUE(Send());
+  EXPECT_EQ(NextStatus().code(), ErrorCode::kWrongState);
+  EXPECT_TRUE(Finish().ok());
+}
+
+TEST_F(SessionHandlerTest, ServiceThatRefusesSessions) {
+  scripted_.before = [](std::string_view call, Deadline) {
+    return call == "new_session" ? Status(ErrorCode::kResourceExhausted, "full").WithRetryAfter(7) : Status::Ok();
+  };
+  Add()->mutable_open()->set_protocol_version(kProtocolVersion);
+  ASSERT_TRUE(Send());
+  const Status status = NextStatus();
+  EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(status.retry_after_ms(), 7u);
+}
+
+TEST_F(SessionHandlerTest, BadRequestsLeaveTheTransactionAlone) {
+  Open();
+  Add()->mutable_begin();
+  Add();  // nothing in it
+  Add()->mutable_open()->set_protocol_version(kProtocolVersion);
+  AddPut(Add()->mutable_execute()->mutable_operations(), "", "v");
+  AddPut(Add()->mutable_execute()->mutable_operations(), std::string(4097, 'k'), "v");
+  Add()->mutable_execute()->add_operations();
+  Add()->mutable_begin()->set_isolation(static_cast<wire::Isolation>(9));
+  AddPut(Add()->mutable_execute()->mutable_operations(), "k", "v");
+  Add()->mutable_commit();
+  Add()->mutable_commit();
+  ASSERT_TRUE(Send());
+  EXPECT_TRUE(NextStatus().ok());
+  EXPECT_EQ(NextStatus().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(NextStatus().code(), ErrorCode::kWrongState);
+  EXPECT_THAT(NextStatus().ToString(), HasSubstr("INVALID_ARGUMENT: operations[0].key: a key of 0 bytes"));
+  EXPECT_THAT(NextStatus().ToString(), HasSubstr("operations[0].key: a key of 4097 bytes"));
+  EXPECT_THAT(NextStatus().ToString(), HasSubstr("operations[0].kind"));
+  EXPECT_THAT(NextStatus().ToString(), HasSubstr("isolation: 9"));
+  EXPECT_TRUE(NextStatus().ok());
+  EXPECT_TRUE(NextStatus().ok());
+  EXPECT_EQ(NextStatus().code(), ErrorCode::kWrongState);  // nothing to commit any more
+  EXPECT_EQ(scripted_.commits(), 1u);
+}
+
+TEST_F(SessionHandlerTest, BadOneShotNamesItsPart) {
+  Open();
+  AddPut(Add()->mutable_one_shot()->mutable_operations(), "", "v");
+  wire::OneShot* one_shot = Add()->mutable_one_shot();
+  AddPut(one_shot->mutable_operations(), "k", "v");
+  one_shot->mutable_begin()->set_durability(static_cast<wire::Durability>(7));
+  ASSERT_TRUE(Send());
+  EXPECT_THAT(NextStatus().ToString(), HasSubstr("operations[0].key"));
+  EXPECT_THAT(NextStatus().ToString(), HasSubstr("begin.durability: 7"));
+  EXPECT_EQ(scripted_.commits(), 0u);
+}
+
+TEST_F(SessionHandlerTest, MessagesThatAreNoneEndTheSession) {
+  Open();
+  Add()->mutable_begin();
+  ASSERT_TRUE(Send());
+  EXPECT_TRUE(NextStatus().ok());
+  for (int i = 0; i <= kMaxCallsPerMessage; ++i) Add()->mutable_commit();
+  ASSERT_TRUE(Send());
+  EXPECT_EQ(NextStatus().code(), ErrorCode::kInternal);
+  const grpc::Status end = Finish();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(end.error_message(), HasSubstr("requests: 65 is not within 1 to 64"));
+  EXPECT_EQ(scripted_.sessions(), 0u);
+  EXPECT_EQ(scripted_.aborts(), 1u);
+}
+
+TEST_F(SessionHandlerTest, DeadlinesReachTheService) {
+  Deadline seen;
+  scripted_.before = [&](std::string_view call, Deadline deadline) {
+    if (call == "begin") seen = deadline;
+    return Status::Ok();
+  };
+  Open();
+  wire::SessionRequest* begin = Add();
+  begin->mutable_begin();
+  begin->set_timeout_us(5'000'000);
+  ASSERT_TRUE(Send());
+  EXPECT_TRUE(NextStatus().ok());
+  EXPECT_GT(seen, runtime_.Now() + seconds(1));
+  EXPECT_LT(seen, runtime_.Now() + seconds(6));
+  Add()->mutable_abort();
+  Add()->mutable_begin();
+  ASSERT_TRUE(Send());
+  EXPECT_TRUE(NextStatus().ok());
+  EXPECT_TRUE(NextStatus().ok());
+  EXPECT_EQ(seen, kNoDeadline);
+}
+
+TEST_F(SessionHandlerTest, LargeResultsTravelInSeveralMessages) {
+  Open();
+  Add()->mutable_begin();
+  for (int i = 0; i < 3; ++i)
+    AddPut(Add()->mutable_execute()->mutable_operations(), "k" + std::to_string(i), std::string(kMaxValueBytes, 'v'));
+  ASSERT_TRUE(Send());
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(NextStatus().ok());
+  wire::Execute* execute = Add()->mutable_execute();
+  for (int i = 0; i < 12; ++i) {
+    ToWire(Operation{.kind = OperationKind::kGet, .table = TableId(1), .key = "k" + std::to_string(i % 3)},
+           execute->add_operations());
+  }
+  ASSERT_TRUE(Send());
+  int results = 0, answers = 0;
+  wire::SessionAnswer answer;
+  do {
+    answer = Next();
+    ++answers;
+    results += answer.results_size();
+    EXPECT_LT(answer.ByteSizeLong(), kMaxMessageBytes);
+  } while (answer.more());
+  EXPECT_EQ(results, 12);
+  EXPECT_GE(answers, 12);
+}
+
+TEST_F(SessionHandlerTest, LostConnectionAborts) {
+  Open();
+  Add()->mutable_begin();
+  ASSERT_TRUE(Send());
+  EXPECT_TRUE(NextStatus().ok());
+  EXPECT_EQ(scripted_.transactions(), 1u);
+  HangUp();
+  EXPECT_TRUE(testing::Eventually([&] { return scripted_.sessions() == 0; }));
+  EXPECT_EQ(scripted_.aborts(), 1u);
+}
+
+TEST_F(SessionHandlerTest, HalfClosedSessionIsDone) {
+  Open();
+  Add()->mutable_begin();
+  ASSERT_TRUE(Send());
+  EXPECT_TRUE(NextStatus().ok());
+  stream_->WritesDone();
+  EXPECT_TRUE(Finish().ok());
+  EXPECT_EQ(scripted_.aborts(), 1u);
+}
+
+TEST_F(SessionHandlerTest, ClientThatDoesNotReadIsCutOff) {
+  Open();
+  Add()->mutable_begin();
+  AddPut(Add()->mutable_execute()->mutable_operations(), "k", std::string(kMaxValueBytes, 'v'));
+  ASSERT_TRUE(Send());
+  EXPECT_TRUE(NextStatus().ok());
+  EXPECT_TRUE(NextStatus().ok());
+  wire::Execute* execute = Add()->mutable_execute();
+  for (int i = 0; i < 200; ++i) {
+    ToWire(Operation{.kind = OperationKind::kGet, .table = TableId(1), .key = "k"}, execute->add_operations());
+  }
+  ASSERT_TRUE(Send());
+  EXPECT_TRUE(testing::Eventually([&] { return scripted_.sessions() == 0; }));
+  EXPECT_EQ(scripted_.aborts(), 1u);
+}
+
+}  // namespace
+}  // namespace deut

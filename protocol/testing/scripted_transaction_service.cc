@@ -1,0 +1,215 @@
+#include "protocol/testing/scripted_transaction_service.h"
+
+namespace deut::testing {
+
+// Writes are kept aside until the commit.
+class ScriptedTransactionService::Session final : public TransactionSession {
+ public:
+  explicit Session(ScriptedTransactionService& owner) : owner_(owner) {
+    MutexLock lock(owner_.mutex_);
+    ++owner_.sessions_;
+  }
+  ~Session() override {
+    End(/*aborted=*/true);
+    MutexLock lock(owner_.mutex_);
+    --owner_.sessions_;
+  }
+
+  Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override {
+    DEUT_RETURN_IF_ERROR(owner_.before("begin", deadline));
+    if (open_) return Status(ErrorCode::kWrongState, "a transaction is open");
+    MutexLock lock(owner_.mutex_);
+    open_ = true;
+    timestamp_ = Timestamp(++owner_.clock_);
+    owner_.last_options_ = options;
+    ++owner_.transactions_;
+    return timestamp_;
+  }
+
+  Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                 Deadline deadline) override {
+    results->clear();
+    DEUT_RETURN_IF_ERROR(owner_.before("execute", deadline));
+    if (!open_) return Status(ErrorCode::kWrongState, "no transaction is open");
+    Status ended;
+    for (const Operation& operation : operations) {
+      OperationResult& result = results->emplace_back();
+      result.status = ended.ok() ? Run(operation, &result, deadline) : Status(ErrorCode::kWrongState, "not run");
+      const ErrorCode code = result.status.code();
+      const bool stays_open = result.status.ok() || code == ErrorCode::kAlreadyExists || code == ErrorCode::kNotFound;
+      if (ended.ok() && !stays_open) {
+        ended = result.status;
+        End(/*aborted=*/true);
+      }
+    }
+    return ended;
+  }
+
+  Result<CommitAnswer> Commit(Deadline deadline) override {
+    DEUT_RETURN_IF_ERROR(owner_.before("commit", deadline));
+    if (!open_) return Status(ErrorCode::kWrongState, "no transaction is open");
+    const CommitAnswer answer{.timestamp = timestamp_,
+                              .commit_lsn = Lsn(written_.empty() ? 0 : timestamp_.value * 100)};
+    End(/*aborted=*/false);
+    return answer;
+  }
+
+  Status Abort() override {
+    DEUT_RETURN_IF_ERROR(owner_.before("abort", kNoDeadline));
+    if (!open_) return Status(ErrorCode::kWrongState, "no transaction is open");
+    End(/*aborted=*/true);
+    return Status::Ok();
+  }
+
+  Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                      std::vector<OperationResult>* results, Deadline deadline) override {
+    DEUT_RETURN_IF_ERROR(owner_.before("one_shot", deadline));
+    DEUT_RETURN_IF_ERROR(Begin(options, deadline).status());
+    DEUT_RETURN_IF_ERROR(Execute(operations, results, deadline));
+    for (const OperationResult& result : *results) {
+      if (result.status.ok()) continue;
+      End(/*aborted=*/true);
+      return result.status;
+    }
+    return Commit(deadline);
+  }
+
+ private:
+  Status Run(const Operation& operation, OperationResult* result, Deadline deadline) {
+    DEUT_RETURN_IF_ERROR(owner_.before("operation", deadline));
+    const Key key(operation.table, std::string(operation.key));
+    MutexLock lock(owner_.mutex_);
+    const auto found = owner_.records_.find(key);
+    const bool there = written_.count(key) != 0 || found != owner_.records_.end();
+    switch (operation.kind) {
+      case OperationKind::kGet:
+        if (written_.count(key) != 0) {
+          result->records.Append(key.second, written_[key], Version{timestamp_, 1});
+        } else if (there) {
+          result->records.Append(key.second, found->second, Version{Timestamp(1), 1});
+        }
+        return Status::Ok();
+      case OperationKind::kInsert:
+        if (there) return Status(ErrorCode::kAlreadyExists, "the key is there");
+        break;
+      case OperationKind::kUpdate:
+        if (!there) return Status(ErrorCode::kNotFound, "the key is not there");
+        break;
+      case OperationKind::kPut:
+        break;
+      case OperationKind::kRemove:
+        return Status::Ok();
+      case OperationKind::kScan:
+        result->complete = true;
+        for (const auto& [at, value] : owner_.records_) {
+          if (at.first != operation.table || at.second < operation.low ||
+              (!operation.high.empty() && at.second >= operation.high)) {
+            continue;
+          }
+          if (result->records.bytes().size() >= operation.limit_bytes) {
+            result->complete = false;
+            result->resume = at.second;
+            break;
+          }
+          result->records.Append(at.second, value, Version{Timestamp(1), 1});
+        }
+        return Status::Ok();
+    }
+    written_[key] = operation.value;
+    return Status::Ok();
+  }
+
+  void End(bool aborted) {
+    if (!open_) return;
+    open_ = false;
+    MutexLock lock(owner_.mutex_);
+    --owner_.transactions_;
+    ++(aborted ? owner_.aborts_ : owner_.commits_);
+    if (!aborted) {
+      for (auto& [key, value] : written_) owner_.records_[key] = std::move(value);
+    }
+    written_.clear();
+  }
+
+  ScriptedTransactionService& owner_;
+  bool open_ = false;
+  Timestamp timestamp_;
+  std::map<Key, std::string> written_;
+};
+
+size_t ScriptedTransactionService::sessions() {
+  MutexLock lock(mutex_);
+  return sessions_;
+}
+
+size_t ScriptedTransactionService::transactions() {
+  MutexLock lock(mutex_);
+  return transactions_;
+}
+
+size_t ScriptedTransactionService::aborts() {
+  MutexLock lock(mutex_);
+  return aborts_;
+}
+
+size_t ScriptedTransactionService::commits() {
+  MutexLock lock(mutex_);
+  return commits_;
+}
+
+TransactionOptions ScriptedTransactionService::last_options() {
+  MutexLock lock(mutex_);
+  return last_options_;
+}
+
+std::string ScriptedTransactionService::Value(TableId table, const std::string& key) {
+  MutexLock lock(mutex_);
+  return records_[{table, key}];
+}
+
+Result<std::unique_ptr<TransactionSession>> ScriptedTransactionService::NewSession(Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(before("new_session", deadline));
+  return std::unique_ptr<TransactionSession>(new Session(*this));
+}
+
+Result<TableId> ScriptedTransactionService::OpenTable(std::string_view name, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(before("open_table", deadline));
+  MutexLock lock(mutex_);
+  const auto found = tables_.find(name);
+  if (found == tables_.end()) return Status(ErrorCode::kNotFound, "no such table");
+  return found->second;
+}
+
+Result<TableId> ScriptedTransactionService::CreateTable(std::string_view name, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(before("create_table", deadline));
+  MutexLock lock(mutex_);
+  const TableId id(static_cast<uint32_t>(tables_.size() + 1));
+  if (!tables_.emplace(std::string(name), id).second) return Status(ErrorCode::kAlreadyExists, "the table is there");
+  return id;
+}
+
+Status ScriptedTransactionService::DropTable(std::string_view name, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(before("drop_table", deadline));
+  MutexLock lock(mutex_);
+  const auto found = tables_.find(name);
+  if (found == tables_.end()) return Status(ErrorCode::kNotFound, "no such table");
+  tables_.erase(found);
+  return Status::Ok();
+}
+
+Result<std::vector<TableInfo>> ScriptedTransactionService::ListTables(Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(before("list_tables", deadline));
+  MutexLock lock(mutex_);
+  std::vector<TableInfo> tables;
+  for (const auto& [name, id] : tables_) tables.push_back(TableInfo{.id = id, .name = name});
+  return tables;
+}
+
+Result<ServiceStatus> ScriptedTransactionService::GetStatus(Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(before("get_status", deadline));
+  return ServiceStatus{.tc = {Counter{"a", 1}}, .dc = {Counter{"b", 2}}};
+}
+
+Status ScriptedTransactionService::DropCaches(Deadline deadline) { return before("drop_caches", deadline); }
+
+}  // namespace deut::testing

@@ -1,0 +1,64 @@
+// ScriptedTransactionService: a transaction service for tests of what stands around one: one map behind a lock, sessions that follow the
+// rules of calls (not those of isolation), and hooks by which a test decides what happens.
+// Thread-safety: as transaction_service.h; hooks are set before the first call.
+#ifndef PROTOCOL_TESTING_SCRIPTED_TRANSACTION_SERVICE_H_
+#define PROTOCOL_TESTING_SCRIPTED_TRANSACTION_SERVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "protocol/transaction_service.h"
+
+namespace deut::testing {
+
+class ScriptedTransactionService : public TransactionService {
+ public:
+  explicit ScriptedTransactionService(Runtime& runtime) : mutex_(runtime) {}
+
+  // Called before each call of a session ("begin", "execute", "commit", "abort", "one_shot"), of the service ("new_session",
+  // "create_table", ...), and before each operation ("operation"). A status that is not OK is the call's answer.
+  std::function<Status(std::string_view call, Deadline deadline)> before = [](std::string_view, Deadline) {
+    return Status::Ok();
+  };
+
+  size_t sessions();      // open ones
+  size_t transactions();  // open ones
+  size_t aborts();
+  size_t commits();
+  TransactionOptions last_options();
+  std::string Value(TableId table, const std::string& key);
+
+  Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
+  Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
+  Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
+  Status DropTable(std::string_view name, Deadline deadline) override;
+  Result<std::vector<TableInfo>> ListTables(Deadline deadline) override;
+  Result<ServiceStatus> GetStatus(Deadline deadline) override;
+  Status DropCaches(Deadline deadline) override;
+
+ private:
+  class Session;
+  using Key = std::pair<TableId, std::string>;
+
+  Mutex mutex_;
+  std::map<Key, std::string> records_ DEUT_GUARDED_BY(mutex_);
+  std::map<std::string, TableId, std::less<>> tables_ DEUT_GUARDED_BY(mutex_);
+  TransactionOptions last_options_ DEUT_GUARDED_BY(mutex_);
+  uint64_t clock_ DEUT_GUARDED_BY(mutex_) = 0;
+  size_t sessions_ DEUT_GUARDED_BY(mutex_) = 0;
+  size_t transactions_ DEUT_GUARDED_BY(mutex_) = 0;
+  size_t aborts_ DEUT_GUARDED_BY(mutex_) = 0;
+  size_t commits_ DEUT_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace deut::testing
+
+#endif  // PROTOCOL_TESTING_SCRIPTED_TRANSACTION_SERVICE_H_

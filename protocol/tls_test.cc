@@ -1,0 +1,99 @@
+#include "protocol/tls.h"
+
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/temp_dir.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "protocol/testing/test_authority.h"
+
+namespace deut {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TlsTest : public ::testing::Test {
+ protected:
+  TlsTest() {
+    const auto issued = authority_.Issue("node", {"node.example.com"});
+    options_ = TlsOptions{.cert_file = Write("cert.pem", issued.cert_pem),
+                          .key_file = Write("key.pem", issued.key_pem),
+                          .ca_file = Write("ca.pem", authority_.ca_pem()),
+                          .allow = {"peer"}};
+  }
+
+  std::string Write(const std::string& name, const std::string& content) {
+    std::ofstream(dir_.Sub(name), std::ios::binary) << content;
+    return dir_.Sub(name);
+  }
+
+  std::string Error() {
+    const auto identity = LoadTls(options_, *storage_);
+    EXPECT_FALSE(identity.ok());
+    return identity.status().ToString();
+  }
+
+  testing::TempDir dir_;
+  testing::TestAuthority authority_{"ca"};
+  const std::unique_ptr<Storage> storage_ = std::move(NewSystemStorage(IoKind::kPosix, RealRuntime())).value();
+  TlsOptions options_;
+};
+
+TEST_F(TlsTest, LoadsWhatBelongsTogether) {
+  const auto identity = LoadTls(options_, *storage_);
+  ASSERT_TRUE(identity.ok()) << identity.status().ToString();
+  EXPECT_EQ((*identity)->ca_pem, authority_.ca_pem());
+  EXPECT_EQ((*identity)->allow, std::vector<std::string>{"peer"});
+  EXPECT_FALSE(TlsOptions().any());
+}
+
+TEST_F(TlsTest, NamesMissingFlags) {
+  options_.key_file.clear();
+  options_.allow.clear();
+  EXPECT_TRUE(options_.any());
+  EXPECT_THAT(Error(), HasSubstr("missing: --tls_key, --tls_allow"));
+}
+
+TEST_F(TlsTest, NamesUnreadableFiles) {
+  options_.ca_file = dir_.Sub("absent.pem");
+  EXPECT_THAT(Error(), HasSubstr("--tls_ca " + options_.ca_file));
+}
+
+TEST_F(TlsTest, NamesFilesThatAreNotWhatTheyShouldBe) {
+  const TlsOptions good = options_;
+  options_.cert_file = Write("rubbish.pem", "rubbish");
+  EXPECT_THAT(Error(), HasSubstr("--tls_cert " + options_.cert_file + ": holds no certificate"));
+  options_ = good;
+  options_.cert_file = good.key_file;
+  EXPECT_THAT(Error(), HasSubstr("--tls_cert"));
+  options_ = good;
+  options_.key_file = good.cert_file;
+  EXPECT_THAT(Error(), HasSubstr("--tls_key " + options_.key_file + ": holds no private key"));
+  options_ = good;
+  options_.ca_file = Write("empty.pem", "");
+  EXPECT_THAT(Error(), HasSubstr("--tls_ca"));
+  options_ = good;
+  options_.ca_file = Write("huge.pem", std::string((1 << 20) + 1, 'x'));
+  EXPECT_THAT(Error(), HasSubstr("--tls_ca"));
+  options_ = good;
+  options_.key_file = Write("other.pem", authority_.Issue("other", {}).key_pem);
+  EXPECT_THAT(Error(), HasSubstr("is not the key of --tls_cert"));
+}
+
+TEST_F(TlsTest, OneAllowedNameIsEnough) {
+  TlsIdentity identity;
+  identity.allow = {"a", "b.example.com"};
+  EXPECT_TRUE(CheckPeerNames(identity, "the client", {"x", "b.example.com"}).ok());
+  const Status refused = CheckPeerNames(identity, "the client", {"x", "A"});
+  EXPECT_EQ(refused.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(refused.ToString(), HasSubstr("the client's certificate carries the names [x, A]"));
+  EXPECT_EQ(CheckPeerNames(identity, "the client", {}).code(), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(CheckPeerNames(identity, "the client", {""}).code(), ErrorCode::kPermissionDenied);
+}
+
+}  // namespace
+}  // namespace deut
