@@ -53,9 +53,13 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
   flags->Add("max_threads", &options->max_threads, "streams and calls served at once", 16, 65536);
 }
 
-DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, Runtime& runtime, std::unique_ptr<Storage> storage,
-                             std::shared_ptr<const TlsIdentity> tls)
-    : name_(std::move(name)), options_(options), runtime_(runtime), storage_(std::move(storage)), tls_(std::move(tls)) {}
+DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, Runtime& runtime,
+                             std::unique_ptr<Storage> storage, std::shared_ptr<const TlsIdentity> tls)
+    : name_(std::move(name)),
+      options_(options),
+      runtime_(runtime),
+      storage_(std::move(storage)),
+      tls_(std::move(tls)) {}
 
 Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::function<Status(Deadline)> ready,
                             const std::string& details) {
@@ -63,8 +67,8 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
   const RpcServerOptions server_options{
       .listen = listen, .tls = tls_, .insecure = options_.insecure, .max_threads = options_.max_threads};
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server, RpcServer::Start(runtime_, server_options, services));
-  LogInfo(name_, " listens on ", server->address().ToString(), tls_ != nullptr ? " with mutual TLS" : " without TLS", ", data in ",
-          options_.data_dir, ", io ", storage_->name(), details.empty() ? "" : ", ", details);
+  LogInfo(name_, " listens on ", server->address().ToString(), tls_ != nullptr ? " with mutual TLS" : " without TLS",
+          ", data in ", options_.data_dir, ", io ", storage_->name(), details.empty() ? "" : ", ", details);
   std::atomic<bool> stopping{false};
   const std::unique_ptr<Thread> health = runtime_.StartThread("health", [&] {
     while (!stopping.load(std::memory_order_acquire)) {
@@ -98,7 +102,8 @@ int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, co
     std::fputs(flags.Help().c_str(), stdout);
     return 0;
   }
-  if (!operands->empty()) return Fail(name, DEUT_ERROR(kInvalidArgument, name, " takes flags only, not ", Quoted(operands->front())));
+  if (!operands->empty())
+    return Fail(name, DEUT_ERROR(kInvalidArgument, name, " takes flags only, not ", Quoted(operands->front())));
   const Status served = Start(name, options, body);
   return served.ok() ? 0 : Fail(name, served);
 }

@@ -46,7 +46,8 @@ class DaemonContext {
 
   // Listens, tells so, and returns when the process is told to stop, with the server shut down. `ready` is asked, on a thread of its
   // own, with a deadline, until it answers OK: from then on health says SERVING. `details` goes to the start-up line.
-  Status Serve(const std::vector<grpc::Service*>& services, std::function<Status(Deadline)> ready, const std::string& details);
+  Status Serve(const std::vector<grpc::Service*>& services, std::function<Status(Deadline)> ready,
+               const std::string& details);
 
  private:
   const std::string name_;

@@ -102,7 +102,7 @@ struct DataRequest {
   uint32_t limit_bytes = 64 << 10;
 
   Status status;
-  RecordBatch answer;    // kRead: 0 or 1 record
+  RecordBatch answer;  // kRead: 0 or 1 record
   DcIncarnation answered_by;
   // kScan: the stretch the answer speaks for (not its last record). `complete`: all of [low, high). Otherwise ascending: [low, covered);
   // descending: [covered, high). The covered key is where the next request resumes.
@@ -126,7 +126,8 @@ struct DataRequest {
 struct ApplyAck {
   DcIncarnation incarnation;
   Position applied;  // everything up to here is in this life's memory
-  Position stable;   // everything up to here survives the DC (X6); falls back to what both checkpoint generations hold (S2)
+  Position
+      stable;  // everything up to here survives the DC (X6); falls back to what both checkpoint generations hold (S2)
   uint64_t free_bytes = 0;
 };
 
@@ -190,13 +191,16 @@ class DataComponent {
   // After it returns the implementation no longer touches `request` (its `done` may or may not have been set).
   virtual void Abandon(DataRequest* request) = 0;
 
-  virtual Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) = 0;
+  virtual Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec,
+                                                       Deadline deadline) = 0;
 
   // The listener outlives the stream. A second stream of the same TC closes and drains the first.
-  virtual Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener, Deadline deadline) = 0;
+  virtual Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
+                                                               Deadline deadline) = 0;
 
   // At most n - 1 keys, ascending, that cut the table into pieces of about equal size; from the index levels only, so cheap (advice).
-  virtual Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n, Deadline deadline) = 0;
+  virtual Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n,
+                                                     Deadline deadline) = 0;
 
   // Makes everything up to `up_to` stable; answers the stable position.
   virtual Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) = 0;

@@ -25,7 +25,8 @@ namespace deut {
 
 enum class Isolation : uint8_t {
   kSerializable = 0,  // strict: ordered after everything that was acknowledged before it began
-  kSnapshot = 1,      // read-only; tracks nothing, never aborts, never causes an abort; as stale as the oldest writer is old (L2)
+  kSnapshot =
+      1,  // read-only; tracks nothing, never aborts, never causes an abort; as stale as the oldest writer is old (L2)
 };
 
 enum class Durability : uint8_t {
@@ -49,11 +50,11 @@ struct TransactionOptions {
 
 enum class OperationKind : uint8_t {
   kGet = 0,
-  kPut = 1,      // blind: writes whether the key is there or not
-  kInsert = 2,   // ALREADY_EXISTS if the key is there
-  kUpdate = 3,   // NOT_FOUND if it is not
-  kRemove = 4,   // blind: absent afterwards; reports nothing
-  kScan = 5,     // one batch of [low, high)
+  kPut = 1,     // blind: writes whether the key is there or not
+  kInsert = 2,  // ALREADY_EXISTS if the key is there
+  kUpdate = 3,  // NOT_FOUND if it is not
+  kRemove = 4,  // blind: absent afterwards; reports nothing
+  kScan = 5,    // one batch of [low, high)
 };
 
 struct Operation {
@@ -99,7 +100,8 @@ class TransactionSession {
   // Runs the operations in order; results correspond one to one. An operation that fails with ALREADY_EXISTS, NOT_FOUND or
   // INVALID_ARGUMENT leaves the transaction open; after ABORTED (or any other failure of an operation) it is aborted and the
   // operations behind it are not run (their status is WRONG_STATE). Returns the status that ended the call early, else OK.
-  virtual Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline) = 0;
+  virtual Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                         Deadline deadline) = 0;
 
   virtual Result<CommitAnswer> Commit(Deadline deadline) = 0;
   virtual Status Abort() = 0;

@@ -33,8 +33,8 @@ struct Options {
 
 Status Serve(Options& options, DaemonContext& context) {
   DEUT_ASSIGN_OR_RETURN(const Address address, Address::Parse("--dc", options.dc));
-  DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<const RpcPeer> peer, RpcPeer::Create("the data component", "--dc", address, context.tls(),
-                                                                                   options.daemon.insecure));
+  DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<const RpcPeer> peer,
+                        RpcPeer::Create("the data component", "--dc", address, context.tls(), options.daemon.insecure));
   GrpcDataComponent dc(context.runtime(), peer, GrpcDataComponentOptions{.data_streams = options.dc_streams});
   options.component.log.directory = options.daemon.data_dir;
   options.component.dc_link.dc_name = peer->name();
@@ -51,12 +51,15 @@ Status Serve(Options& options, DaemonContext& context) {
 
 int Main(int argc, char** argv) {
   Options options;
-  FlagSet flags("tcd", "The transaction component: concurrency control, redo log and commit; talks to clients and to one dcd.");
+  FlagSet flags(
+      "tcd", "The transaction component: concurrency control, redo log and commit; talks to clients and to one dcd.");
   AddDaemonFlags(&flags, &options.daemon);
   flags.Add("dc", &options.dc, "where the data component listens: HOST:PORT or unix:/PATH");
-  flags.Add("dc_streams", &options.dc_streams, "connections for point reads and short scans to the data component", 1, 64);
+  flags.Add("dc_streams", &options.dc_streams, "connections for point reads and short scans to the data component", 1,
+            64);
   AddTcFlags(&flags, &options.component);
-  return RunDaemon("tcd", flags, argc, argv, options.daemon, [&](DaemonContext& context) { return Serve(options, context); });
+  return RunDaemon("tcd", flags, argc, argv, options.daemon,
+                   [&](DaemonContext& context) { return Serve(options, context); });
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ class EmbeddedTest : public ::testing::Test {
       if (have == 0) return Status::Ok();
       const int64_t amount = random.Below(64) == 0 ? have : 1;
       // An account of nothing is removed, so that transfers delete and insert as well.
-      DEUT_RETURN_IF_ERROR(amount == have ? t.Remove(table_, Account(from)) : t.Put(table_, Account(from), absl::StrCat(have - amount)));
+      DEUT_RETURN_IF_ERROR(amount == have ? t.Remove(table_, Account(from))
+                                          : t.Put(table_, Account(from), absl::StrCat(have - amount)));
       return t.Put(table_, Account(to), absl::StrCat(has + amount));
     });
   }

@@ -1,6 +1,7 @@
 // TableState: what the TC knows of one table: its ranges, and the words by which dropping it excludes writers (rule T1).
 //
-// States of `open`: true -> false (drop begun, by the winner of the exchange) -> true (drop failed) or dropped for good. A writer publishes its key and then checks
+// States of `open`: true -> false (drop begun, by the winner of the exchange) -> true (drop failed) or dropped for good. A writer
+//   publishes its key and then checks
 //   `open` and `last_read`; who drops closes, raises last_read, then examines every range's postings: one finds the other, as in R1/R2.
 // `created_at`: the commit position of the table's creation. While the DC has not applied it, the DC knows nothing of the table and all that
 //   exists of it is in the TC.

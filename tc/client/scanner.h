@@ -63,7 +63,7 @@ class Scanner {
   std::vector<OperationResult> results_;  // one: the batch that is being shown
   std::optional<RecordBatch::Iterator> iterator_;
   uint32_t scan_sequence_ = 0;  // of the first batch: which of the transaction's own writes the scan sees
-  uint64_t records_ = 0;  // received so far
+  uint64_t records_ = 0;        // received so far
   uint64_t bytes_ = 0;
   bool complete_ = false;
   Status status_;

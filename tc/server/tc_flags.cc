@@ -16,9 +16,11 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
   flags->Add("max_ranges", &options->max_ranges, "logical ranges of a table at most", 1u, 8192u);
   flags->Add("fixed_ranges", &options->fixed_ranges, "logical ranges of every table, whatever its size; 0 = by size",
              0u, 8192u);
-  flags->AddBytes("dc_reserve", &options->dc_link.reserve_bytes,
-                  "puts are refused while the data component's free bytes, less what it has yet to apply, are below this");
-  flags->AddBytes("log_segment", &options->log.segment_bytes, "size of a redo log segment", 16 << 20, uint64_t{1} << 32);
+  flags->AddBytes(
+      "dc_reserve", &options->dc_link.reserve_bytes,
+      "puts are refused while the data component's free bytes, less what it has yet to apply, are below this");
+  flags->AddBytes("log_segment", &options->log.segment_bytes, "size of a redo log segment", 16 << 20,
+                  uint64_t{1} << 32);
   flags->AddBytes("log_buffer", &options->log.ring_bytes, "log kept in memory; a power of two", 16 << 20,
                   uint64_t{1} << 34);
 }
