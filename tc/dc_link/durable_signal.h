@@ -25,12 +25,12 @@ class DurableSignal {
   bool Arm(Lsn lsn) {
     if (log_.durable() > lsn) return false;
     if (shared_->armed.exchange(true, std::memory_order_seq_cst)) return true;
-    auto waiter = std::make_unique<Waiter>(shared_, word_);
-    if (log_.NotifyWhenDurable(lsn, waiter.get())) {
+    auto* waiter = new Waiter(shared_, word_);  // OnDurable deletes it
+    if (log_.NotifyWhenDurable(lsn, waiter)) {  // not taken
+      delete waiter;
       shared_->armed.store(false, std::memory_order_seq_cst);
       return false;
     }
-    static_cast<void>(waiter.release());  // OnDurable deletes it
     return true;
   }
 
