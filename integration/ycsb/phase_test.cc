@@ -111,7 +111,10 @@ TEST_F(PhaseTest, ConflictsAreRepeatedAndCounted) {
   EXPECT_EQ(run.total.transactions, 3000u);
   EXPECT_GT(run.workers.report.aborts[static_cast<size_t>(AbortReason::kRangeReadLater)], 250u);
   EXPECT_GE(run.total.aborts, 250u);
-  EXPECT_THAT(ReportJson(options_, "here", nullptr, &run), HasSubstr("\"abort_reasons\": {\"range-read-later\": "));
+  // Real conflicts of the workload may be listed beside the injected ones.
+  const std::string json = ReportJson(options_, "here", nullptr, &run);
+  EXPECT_THAT(json, HasSubstr("\"abort_reasons\": {\""));
+  EXPECT_THAT(json, HasSubstr("\"range-read-later\": "));
 }
 
 TEST_F(PhaseTest, AnyOtherErrorEndsTheRun) {
