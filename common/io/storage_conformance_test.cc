@@ -350,6 +350,18 @@ TEST_P(StorageConformanceTest, QueueWithNothingInFlightReturnsAtOnce) {
   EXPECT_TRUE(completed.empty());
 }
 
+TEST_P(StorageConformanceTest, AReapWhoseTimeIsLongPastDoesNotWait) {
+  auto file = Open("f", kCreate);
+  auto queue = Queue(2);
+  char byte = 'a';
+  IoRequest write{.kind = IoRequest::Kind::kWrite, .file = file.get(), .offset = 0, .data = &byte, .bytes = 1};
+  ASSERT_TRUE(queue->Submit(&write).ok());
+  std::vector<IoRequest*> completed;
+  while (queue->in_flight() > 0) queue->Reap(&completed, MonotonicTime::min());
+  EXPECT_EQ(completed.size(), 1u);
+  EXPECT_EQ(Get("f"), "a");
+}
+
 TEST_P(StorageConformanceTest, QueueMayEndWithRequestsInFlight) {
   auto file = Open("f", kCreate);
   std::string text(100000, 't');

@@ -152,7 +152,9 @@ bool UringQueue::WaitForCompletion(Deadline deadline) {
     if (deadline == kNoDeadline) {
       result = io_uring_wait_cqe(&ring_, &completion);
     } else {
-      const Duration left = std::max(deadline - runtime_.Now(), Duration(0));
+      // Compared first: the distance from a deadline in the far past has no representation.
+      const MonotonicTime now = runtime_.Now();
+      const Duration left = deadline <= now ? Duration(0) : deadline - now;
       __kernel_timespec timeout{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
       result = io_uring_wait_cqe_timeout(&ring_, &completion, &timeout);
     }
