@@ -18,6 +18,9 @@ struct BenchmarkOptions {
   // Of the run phase: it ends after this time, or after so many transactions (0 = no such end), whichever comes first.
   Duration run_time = seconds(10);
   uint64_t operations = 0;
+  // When the time is over and fewer writes than this were acknowledged, the run goes on until there are as many, or for six times its
+  // time: on a slow or busy machine, too, the journal is to be worth something.
+  uint64_t min_writes = 0;
   double theta = 0.99;
   // Scans ask for 1 to scan_max records, each number alike.
   uint32_t scan_max = 100;

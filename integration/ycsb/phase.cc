@@ -14,6 +14,10 @@ namespace {
 
 constexpr Duration kTick = milliseconds(100);
 constexpr int kTicksPerSecond = 10;
+// How much longer than its time a run may go on for want of writes (BenchmarkOptions::min_writes).
+constexpr int kMostTimes = 6;
+// Seconds from which on the progress tells of an operation in progress.
+constexpr double kStrangelyLong = 1;
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -73,31 +77,38 @@ void Phase::Work(Worker& worker) {
 }
 
 Tick Phase::Sum() const {
-  Tick sum{.wall_us = client_.runtime().WallMicros(), .elapsed = Seconds(client_.runtime().Now() - begun_)};
+  const MonotonicTime now = client_.runtime().Now();
+  Tick sum{.wall_us = client_.runtime().WallMicros(), .elapsed = Seconds(now - begun_)};
   for (const auto& worker : workers_) {
     const WorkerCounters& counters = worker->counters();
     sum.transactions += counters.transactions.load(std::memory_order_relaxed);
     sum.scans += counters.scans.load(std::memory_order_relaxed);
+    sum.writes += counters.writes.load(std::memory_order_relaxed);
     sum.records += counters.records.load(std::memory_order_relaxed);
     sum.aborts += counters.aborts.load(std::memory_order_relaxed);
     sum.errors += counters.errors.load(std::memory_order_relaxed);
+    const int64_t busy_since = counters.busy_since.load(std::memory_order_relaxed);
+    if (busy_since != 0) sum.oldest = std::max(sum.oldest, Seconds(now.time_since_epoch() - Duration(busy_since)));
   }
   return sum;
 }
 
 void Phase::Progress(const Tick& before, const Tick& now) const {
+  // Worth a word only when it is strange.
+  const std::string waiting =
+      now.oldest < kStrangelyLong ? "" : absl::StrFormat("  one in progress for %.1f s", now.oldest);
   const double span = std::max(now.elapsed - before.elapsed, 1e-3);
   const auto rate = [&](uint64_t Tick::* field) { return static_cast<double>(now.*field - before.*field) / span; };
   if (kind_ == PhaseKind::kLoad) {
     output_.progress(absl::StrFormat(
-        "load %4.0f s  %9.0f records/s  %3.0f %%  errors %d", now.elapsed, rate(&Tick::records),
+        "load %4.0f s  %9.0f records/s  %3.0f %%  errors %d%s", now.elapsed, rate(&Tick::records),
         100.0 * static_cast<double>(now.records) / static_cast<double>(std::max<uint64_t>(options_.records, 1)),
-        now.errors));
+        now.errors, waiting));
     return;
   }
   output_.progress(absl::StrFormat(
-      "run  %4.0f s  %8.0f ops/s  %8.0f scans/s  %9.0f records/s  aborts %.0f/s  errors %d", now.elapsed,
-      rate(&Tick::transactions), rate(&Tick::scans), rate(&Tick::records), rate(&Tick::aborts), now.errors));
+      "run  %4.0f s  %8.0f ops/s  %8.0f scans/s  %9.0f records/s  aborts %.0f/s  errors %d%s", now.elapsed,
+      rate(&Tick::transactions), rate(&Tick::scans), rate(&Tick::records), rate(&Tick::aborts), now.errors, waiting));
 }
 
 PhaseResult Phase::Run() {
@@ -114,16 +125,18 @@ PhaseResult Phase::Run() {
   for (const auto& worker : workers_)
     threads.push_back(runtime_.StartThread("ycsb-worker", [this, w = worker.get()] { Work(*w); }));
 
-  const Deadline end =
-      kind_ == PhaseKind::kRun && options_.run_time > Duration(0) ? begun_ + options_.run_time : kNoDeadline;
+  const bool timed = kind_ == PhaseKind::kRun && options_.run_time > Duration(0);
+  const Deadline end = timed ? begun_ + options_.run_time : kNoDeadline;
+  const Deadline last_end = timed ? begun_ + kMostTimes * options_.run_time : kNoDeadline;
   Tick second{.wall_us = runtime_.WallMicros()};
   Tick completed = second;  // when a transaction was last seen to be completed
   bool all_finished = false;
   for (int64_t number = 1; !all_finished; ++number) {
     const Deadline next = begun_ + number * kTick;
     const bool stopping = state_.stop.load();
-    all_finished = all_finished_.Wait(runtime_, stopping ? next : std::min(next, end));
-    if (!stopping && runtime_.Now() >= end) {
+    all_finished = all_finished_.Wait(runtime_, stopping || runtime_.Now() >= end ? next : std::min(next, end));
+    const MonotonicTime time = runtime_.Now();
+    if (!stopping && time >= end && (time >= last_end || Sum().writes >= options_.min_writes)) {
       // Each worker ends the transaction it is in; there may be more ticks until then.
       state_.stop.store(true);
       inserts_.Stop();
@@ -144,7 +157,14 @@ PhaseResult Phase::Run() {
   for (const auto& thread : threads) thread->Join();
   result.total = Sum();
   result.seconds = result.total.elapsed;
-  for (const auto& worker : workers_) result.workers.Add(worker->results());
+  result.begun = begun_;
+  for (const auto& worker : workers_) {
+    result.workers.Add(worker->results());
+    result.longest.push_back(worker->results().longest);
+  }
+  std::sort(result.longest.begin(), result.longest.end(),
+            [](const TimedOperation& a, const TimedOperation& b) { return a.took > b.took; });
+  result.longest.resize(std::min(result.longest.size(), PhaseResult::kMostLongest));
   const MutexLock lock(failure_mutex_);
   result.failure = failure_;
   return result;

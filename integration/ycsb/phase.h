@@ -26,9 +26,11 @@ struct Tick {
   double elapsed = 0;  // seconds since the phase began
   uint64_t transactions = 0;
   uint64_t scans = 0;
+  uint64_t writes = 0;
   uint64_t records = 0;
   uint64_t aborts = 0;
   uint64_t errors = 0;
+  double oldest = 0;  // seconds since the oldest operation in progress began
 };
 
 struct PhaseOutput {
@@ -44,6 +46,10 @@ struct PhaseResult {
   WorkerResults workers;
   // The longest time without a completed transaction; a tenth of a second exact.
   double longest_gap = 0;
+  // Each worker's longest operation, the longest first; no more than kMostLongest.
+  static constexpr size_t kMostLongest = 10;
+  std::vector<TimedOperation> longest;
+  MonotonicTime begun;
   // What ended the phase before its time; OK if nothing did.
   Status failure;
 };

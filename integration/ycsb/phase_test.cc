@@ -162,8 +162,8 @@ TEST_F(PhaseTest, ToleratesAnOutageAndJournalsWhatIsKnown) {
   const PhaseResult run = Run();
   EXPECT_TRUE(run.failure.ok()) << run.failure.ToString();
   EXPECT_GT(run.total.errors, 20u);
-  EXPECT_GT(run.workers.tolerated.at(ErrorCode::kOutcomeUnknown), 10u);
-  EXPECT_GT(run.workers.tolerated.at(ErrorCode::kDeadlineExceeded), 5u);
+  EXPECT_GT(run.workers.tolerated.at(ErrorCode::kOutcomeUnknown).count, 10u);
+  EXPECT_GT(run.workers.tolerated.at(ErrorCode::kDeadlineExceeded).count, 5u);
   EXPECT_GE(run.workers.report.unavailable, 20u) << "39, less those met by an idle session, which is replaced";
   service_.on_call = nullptr;
 
@@ -196,6 +196,64 @@ TEST_F(PhaseTest, EndsByTimeAndTellsProgress) {
     EXPECT_GE(ticks[i].elapsed, ticks[i - 1].elapsed);
   }
   EXPECT_EQ(ticks.back().transactions, run.total.transactions);
+}
+
+TEST_F(PhaseTest, GoesOnForWantOfWrites) {
+  ASSERT_TRUE(Load().failure.ok());
+  options_.operations = 0;
+  options_.run_time = milliseconds(200);
+  // So slow that the time alone would see some 40 writes.
+  service_.on_call = [&](FakeCall call, Deadline) {
+    if (call == FakeCall::kOneShot) RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(500));
+    return FakeFault{};
+  };
+  options_.min_writes = 60;
+  const PhaseResult enough = Run();
+  EXPECT_TRUE(enough.failure.ok());
+  EXPECT_TRUE(enough.total.writes >= 60 || enough.seconds >= 1.2)
+      << enough.total.writes << " in " << enough.seconds << " s";
+  EXPECT_LT(enough.total.writes, 600u);
+  options_.min_writes = 1'000'000;
+  const PhaseResult never = Run();
+  EXPECT_TRUE(never.failure.ok());
+  EXPECT_GE(never.seconds, 1.2);
+  EXPECT_LT(never.total.writes, 10'000u);
+}
+
+TEST_F(PhaseTest, TellsTheLongestOperationAlsoOneThatFails) {
+  ASSERT_TRUE(Load().failure.ok());
+  options_.workload = WorkloadByName("c").value();
+  options_.tolerate_unavailable = true;
+  std::atomic<int> calls{0};
+  service_.on_call = [&](FakeCall call, Deadline) {
+    if (call != FakeCall::kOneShot || calls.fetch_add(1) != 1500) return FakeFault{};
+    RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(1300));
+    return FakeFault{DEUT_ERROR(kDeadlineExceeded, "injected")};
+  };
+  std::vector<std::string> lines;
+  double oldest = 0;
+  output_.progress = [&](std::string_view line) { lines.emplace_back(line); };
+  output_.tick = [&](const Tick& tick) { oldest = std::max(oldest, tick.oldest); };
+  // The other worker has work for longer than the one waits.
+  options_.operations = 0;
+  options_.run_time = milliseconds(2100);
+  const PhaseResult run = Run();
+  EXPECT_TRUE(run.failure.ok()) << run.failure.ToString();
+  ASSERT_EQ(run.longest.size(), 2u) << "one of each worker";
+  EXPECT_GE(run.longest[0].took, milliseconds(1300));
+  EXPECT_LT(run.longest[0].begun - run.begun, milliseconds(2100));
+  EXPECT_EQ(run.longest[0].type, OperationType::kRead);
+  EXPECT_EQ(run.longest[0].attempts, 1u);
+  EXPECT_EQ(run.longest[0].outcome, ErrorCode::kDeadlineExceeded);
+  EXPECT_LE(run.longest[1].took, run.longest[0].took);
+  EXPECT_GE(oldest, 1.0);
+  EXPECT_EQ(run.workers.tolerated.at(ErrorCode::kDeadlineExceeded).count, 1u);
+  const std::string json = ReportJson(options_, "here", nullptr, &run);
+  EXPECT_THAT(json, HasSubstr("\"longest_operations\": [{\"type\": \"read\", \"began_at_seconds\": "));
+  EXPECT_THAT(json, HasSubstr("\"attempts\": 1, \"outcome\": \"DEADLINE_EXCEEDED\"}"));
+  EXPECT_THAT(json, HasSubstr("\"tolerated\": {\"DEADLINE_EXCEEDED\": {\"count\": 1, \"example\": \"a read: "));
+  EXPECT_THAT(json, HasSubstr("injected"));
+  EXPECT_THAT(ReportText(run), HasSubstr("in 1 attempt, began at"));
 }
 
 TEST_F(PhaseTest, TellsTheLongestGap) {

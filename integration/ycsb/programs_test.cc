@@ -92,14 +92,17 @@ class ProgramsTest : public ::testing::Test {
 
 TEST_F(ProgramsTest, YcsbRunsAndReports) {
   const std::string json = directory_.Sub("result.json");
-  const Ended run =
-      RunHere("YCSB", {"--workload=e", "--records=5000", "--threads=2", "--seconds=2", Concat("--json=", json)});
+  const Ended run = RunHere("YCSB", {"--workload=e", "--records=5000", "--threads=2", "--seconds=2", "--settle",
+                                     "--min_writes=10", Concat("--json=", json)});
   EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_THAT(run.output,
               ContainsRegex("run +1 s +[0-9]+ ops/s +[0-9]+ scans/s +[0-9]+ records/s +aborts [0-9]+/s +errors 0"));
+  EXPECT_THAT(run.output, ContainsRegex("loaded 5000 records in .*\n(.*\n)*settled in .*\n(.*\n)*run "));
+  EXPECT_THAT(run.output, HasSubstr("the longest operation, a"));
   const std::string report = ReadFile(json);
   EXPECT_THAT(report, HasSubstr("\"workload\": \"e\", \"target\": \"embedded\", \"threads\": 2"));
   EXPECT_THAT(report, HasSubstr("\"errors\": 0"));
+  EXPECT_THAT(report, ContainsRegex("\"longest_operations\": .[{]\"type\": \"(scan|insert)\", \"began_at_seconds\": "));
   // Again on what is there.
   const Ended again =
       RunHere("YCSB", {"--workload=f", "--records=5000", "--load=false", "--seconds=0", "--operations=500"});
@@ -178,6 +181,7 @@ TEST_F(ProgramsTest, WrongFlagsAndUnreachableStores) {
   EXPECT_EQ(workload.status, 2);
   EXPECT_THAT(workload.output, HasSubstr("no workload is named \"x\"; there are a, b"));
   EXPECT_EQ(RunHere("YCSB", {"--theta=1"}).status, 2);
+  EXPECT_THAT(RunHere("YCSB", {"--min_writes=5", "--seconds=0"}).output, HasSubstr("--min_writes=5 prolongs a run of"));
   EXPECT_EQ(RunHere("YCSB", {"--value_bytes=23"}).status, 2);
   EXPECT_THAT(RunHere("YCSB", {"--worklod=e"}).output, HasSubstr("workload"));
   EXPECT_EQ(Run("YCSB", {"--target=embedded"}).status, 2) << "no --data_dir";

@@ -33,6 +33,7 @@ class JsonObject {
 
 constexpr double kNsPerUs = 1000;
 
+double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 double Microseconds(uint64_t ns) { return static_cast<double>(ns) / kNsPerUs; }
 
 std::string LatencyJson(const Histogram& ns) {
@@ -67,9 +68,24 @@ double Rate(uint64_t count, const PhaseResult& phase) {
   return static_cast<double>(count) / std::max(phase.seconds, 1e-9);
 }
 
+std::string LongestJson(const PhaseResult& run) {
+  std::vector<std::string> operations;
+  for (const TimedOperation& longest : run.longest) {
+    operations.push_back(JsonObject()
+                             .Text("type", OperationTypeName(longest.type))
+                             .Number("began_at_seconds", Seconds(longest.begun - run.begun))
+                             .Number("latency_us", Microseconds(static_cast<uint64_t>(longest.took.count())))
+                             .Number("attempts", longest.attempts)
+                             .Text("outcome", ErrorCodeName(longest.outcome))
+                             .Str());
+  }
+  return "[" + absl::StrJoin(operations, ", ") + "]";
+}
+
 void AddRun(const PhaseResult& run, JsonObject* json) {
   json->Number("seconds", run.seconds)
       .Number("transactions", run.total.transactions)
+      .Number("writes", run.total.writes)
       .Number("transactions_per_second", Rate(run.total.transactions, run))
       .Number("records_per_second", Rate(run.total.records, run))
       .Number("aborts_per_second", Rate(Aborts(run.workers), run))
@@ -83,8 +99,12 @@ void AddRun(const PhaseResult& run, JsonObject* json) {
                    JsonObject().Number("count", ns.count()).Raw("latency_us", LatencyJson(ns)).Str());
   }
   json->Raw("operations", operations.Str());
+  json->Raw("longest_operations", LongestJson(run));
   JsonObject tolerated;
-  for (const auto& [code, count] : run.workers.tolerated) tolerated.Number(ErrorCodeName(code), count);
+  for (const auto& [code, errors] : run.workers.tolerated) {
+    tolerated.Raw(ErrorCodeName(code),
+                  JsonObject().Number("count", errors.count).Text("example", errors.example).Str());
+  }
   json->Number("errors", Errors(run)).Raw("tolerated", tolerated.Str());
   if (!run.failure.ok()) json->Text("failure", run.failure.ToString());
   json->Number("longest_gap_seconds", run.longest_gap).Number("checksum", run.workers.checksum);
@@ -144,13 +164,21 @@ std::string ReportText(const PhaseResult& run) {
       Rate(run.total.records, run), Aborts(run.workers), Rate(Aborts(run.workers), run), Errors(run),
       ns.mean() / kNsPerUs, Microseconds(ns.Percentile(50)), Microseconds(ns.Percentile(95)),
       Microseconds(ns.Percentile(99)), Microseconds(ns.Percentile(99.9)), Microseconds(ns.max()), run.longest_gap);
+  if (!run.longest.empty()) {
+    const TimedOperation& longest = run.longest.front();
+    absl::StrAppendFormat(&text, "the longest operation, a %s of %.3f s in %d %s, began at %.1f s and ended %s\n",
+                          OperationTypeName(longest.type), Seconds(longest.took), longest.attempts,
+                          longest.attempts == 1 ? "attempt" : "attempts", Seconds(longest.begun - run.begun),
+                          ErrorCodeName(longest.outcome));
+  }
   for (int reason = 0; reason < kAbortReasonCount; ++reason) {
     if (run.workers.report.aborts[reason] == 0) continue;
     ConcatTo(&text, "aborts, ", AbortReasonName(static_cast<AbortReason>(reason)), ": ",
              run.workers.report.aborts[reason], "\n");
   }
-  for (const auto& [code, count] : run.workers.tolerated)
-    ConcatTo(&text, "tolerated, ", ErrorCodeName(code), ": ", count, "\n");
+  for (const auto& [code, errors] : run.workers.tolerated) {
+    ConcatTo(&text, "tolerated, ", ErrorCodeName(code), ": ", errors.count, ", for example: ", errors.example, "\n");
+  }
   return text;
 }
 

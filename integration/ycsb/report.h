@@ -2,11 +2,13 @@
 //
 // JSON (one object; a member that is a rate counts completed transactions, or records they read or wrote, over the run phase):
 //   workload, target, threads, records, value_bytes, theta, scan_max, isolation, durability, seconds
-//   transactions, transactions_per_second, records_per_second
+//   transactions, writes, transactions_per_second, records_per_second
 //   aborts_per_second, abort_reasons {reason: count}         attempts that the retry loop repeated
 //   latency_us {mean, p50, p95, p99, p999, max}              of transactions with all their repetitions
 //   operations {type: {count, latency_us}}
-//   errors, tolerated {code: count}, failure                 errors: those tolerated, and the one that ended the run
+//   longest_operations [{type, began_at_seconds, latency_us, attempts, outcome}]
+//                                                            each worker's longest, the ten longest of these; failed ones, too
+//   errors, tolerated {code: {count, example}}, failure      errors: those tolerated, and the one that ended the run
 //   longest_gap_seconds                                      longest time without a completed transaction, to a tenth of a second
 //   checksum                                                 of all that was read
 //   load {seconds, records, records_per_second, errors}      absent if nothing was loaded

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/concat.h"
 #include "protocol/limits.h"
 #include "tc/client/scanner.h"
 #include "tc/client/transaction.h"
@@ -36,8 +37,12 @@ void WorkerResults::Add(const WorkerResults& other) {
   report.exhausted += other.report.exhausted;
   for (size_t i = 0; i < report.aborts.size(); ++i) report.aborts[i] += other.report.aborts[i];
   latency_ns.Merge(other.latency_ns);
+  if (other.longest.took > longest.took) longest = other.longest;
   for (int i = 0; i < kOperationTypes; ++i) latency_ns_by_type[i].Merge(other.latency_ns_by_type[i]);
-  for (const auto& [code, count] : other.tolerated) tolerated[code] += count;
+  for (const auto& [code, errors] : other.tolerated) {
+    tolerated[code].count += errors.count;
+    tolerated[code].example = errors.example;
+  }
   checksum += other.checksum;
 }
 
@@ -61,7 +66,7 @@ RetryOptions Worker::Retrying(bool reads_only) const {
   return retry;
 }
 
-bool Worker::Tolerated(const Status& status) {
+bool Worker::Tolerated(std::string_view what, const Status& status) {
   switch (status.code()) {
     case ErrorCode::kUnavailable:
     case ErrorCode::kDeadlineExceeded:
@@ -73,7 +78,9 @@ bool Worker::Tolerated(const Status& status) {
       return false;
   }
   if (!options_.tolerate_unavailable) return false;
-  ++results_.tolerated[status.code()];
+  WorkerResults::Tolerated& errors = results_.tolerated[status.code()];
+  ++errors.count;
+  errors.example = Concat(what, ": ", status.message());
   Count(counters_.errors, 1);
   return true;
 }
@@ -85,6 +92,22 @@ void Worker::CountAborts() {
   counted_aborts_ = aborts;
 }
 
+void Worker::Begin(TimedOperation* operation, OperationType type) {
+  operation->type = type;
+  operation->begun = client_.runtime().Now();
+  operation->attempts = results_.report.attempts;
+  counters_.busy_since.store(operation->begun.time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+void Worker::End(TimedOperation* operation, const Status& outcome) {
+  counters_.busy_since.store(0, std::memory_order_relaxed);
+  operation->took = client_.runtime().Now() - operation->begun;
+  operation->attempts = results_.report.attempts - operation->attempts;
+  operation->outcome = outcome.code();
+  if (operation->took > results_.longest.took) results_.longest = *operation;
+  CountAborts();
+}
+
 Status Worker::Load() {
   const uint64_t record_bytes = kKeyBytes + options_.value_bytes;
   const uint64_t fitting = std::max<uint64_t>(kLoadMessageBytes / record_bytes, 1);
@@ -94,10 +117,12 @@ Status Worker::Load() {
     const uint64_t first = state_.next.fetch_add(batch);
     if (first >= options_.records) return Status();
     const auto count = static_cast<uint32_t>(std::min(batch, options_.records - first));
-    const MonotonicTime begun = client_.runtime().Now();
-    DEUT_RETURN_IF_ERROR(Write(first, count));
-    results_.latency_ns.Record(static_cast<uint64_t>((client_.runtime().Now() - begun).count()));
-    CountAborts();
+    TimedOperation operation;
+    Begin(&operation, OperationType::kInsert);
+    const Status status = Write(first, count);
+    End(&operation, status);
+    if (!status.ok()) return status;
+    results_.latency_ns.Record(static_cast<uint64_t>(operation.took.count()));
     Count(counters_.transactions, 1);
     Count(counters_.records, count);
   }
@@ -109,20 +134,22 @@ Status Worker::Run() {
     if (options_.operations != 0 && state_.next.fetch_add(1) >= options_.operations) return Status();
     const OperationType type = options_.workload.Choose(random_);
     uint64_t records = 0;
-    const MonotonicTime begun = client_.runtime().Now();
+    TimedOperation operation;
+    Begin(&operation, type);
     const Status status = RunOperation(type, &records);
-    const auto elapsed = static_cast<uint64_t>((client_.runtime().Now() - begun).count());
-    CountAborts();
+    End(&operation, status);
     if (!status.ok()) {
       // Counted where it was met.
       if (options_.tolerate_unavailable && results_.tolerated.contains(status.code())) continue;
       return status;
     }
+    const auto elapsed = static_cast<uint64_t>(operation.took.count());
     results_.latency_ns.Record(elapsed);
     results_.latency_ns_by_type[static_cast<size_t>(type)].Record(elapsed);
     Count(counters_.transactions, 1);
     Count(counters_.records, records);
     if (type == OperationType::kScan) Count(counters_.scans, 1);
+    if (type != OperationType::kScan && type != OperationType::kRead) Count(counters_.writes, 1);
   }
   return Status();
 }
@@ -158,7 +185,7 @@ Status Worker::Read(uint64_t number) {
   Result<CommitAnswer> answer =
       RunOneShot(client_, reading_, absl::MakeConstSpan(&get, 1), &answers_, &results_.report);
   if (!answer.ok()) {
-    (void)Tolerated(answer.status());  // counts it; the caller decides
+    (void)Tolerated("a read", answer.status());  // counts it; the caller decides
     return answer.status();
   }
   const RecordBatch::Iterator it(answers_[0].records);
@@ -176,7 +203,7 @@ Status Worker::Scan(uint64_t number, uint64_t wanted, uint64_t* records) {
     status = ScanInOneMessage(key_, wanted, &whole, records);
   // Longer, or the answer stopped short of the limits: several batches of one transaction.
   if (status.ok() && !whole) status = ScanInBatches(key_, wanted, records);
-  if (!status.ok()) (void)Tolerated(status);
+  if (!status.ok()) (void)Tolerated(Concat("a scan of ", wanted, " from ", key_), status);
   return status;
 }
 
@@ -240,7 +267,7 @@ Status Worker::Journalled(uint64_t number, uint32_t count, Attempt attempt) {
     if (answer.ok())
       return state_.journal != nullptr ? state_.journal->Acknowledge(write, answer->timestamp) : Status();
     if (state_.journal != nullptr && SurelyFailed(answer.status())) DEUT_RETURN_IF_ERROR(state_.journal->Fail(write));
-    if (!Tolerated(answer.status()) || state_.stop.load()) return answer.status();
+    if (!Tolerated("a write", answer.status()) || state_.stop.load()) return answer.status();
   }
 }
 

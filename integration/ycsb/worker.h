@@ -32,16 +32,34 @@ namespace deut::ycsb {
 struct alignas(64) WorkerCounters {
   std::atomic<uint64_t> transactions{0};
   std::atomic<uint64_t> scans{0};
+  std::atomic<uint64_t> writes{0};   // transactions that wrote, acknowledged
   std::atomic<uint64_t> records{0};  // read or written
   std::atomic<uint64_t> aborts{0};
   std::atomic<uint64_t> errors{0};  // tolerated ones
+  // When the operation in progress began: nanoseconds of the client's clock. 0 = none is in progress.
+  std::atomic<int64_t> busy_since{0};
+};
+
+// An operation with all its repetitions, whatever came of it.
+struct TimedOperation {
+  Duration took{0};
+  MonotonicTime begun;
+  OperationType type = OperationType::kRead;
+  uint64_t attempts = 0;
+  ErrorCode outcome = ErrorCode::kOk;
 };
 
 struct WorkerResults {
   RetryReport report;
   Histogram latency_ns;
   std::array<Histogram, kOperationTypes> latency_ns_by_type;
-  std::map<ErrorCode, uint64_t> tolerated;
+  // Unlike the latencies, one that failed counts, too.
+  TimedOperation longest;
+  struct Tolerated {
+    uint64_t count = 0;
+    std::string example;  // the last one's message
+  };
+  std::map<ErrorCode, Tolerated> tolerated;
   // Made of every byte that was returned, so that none can be left unread.
   uint64_t checksum = 0;
 
@@ -70,6 +88,10 @@ class Worker {
   const WorkerResults& results() const { return results_; }
 
  private:
+  // Around each operation: what PhaseResult::longest and a watcher of the counters see.
+  void Begin(TimedOperation* operation, OperationType type);
+  void End(TimedOperation* operation, const Status& outcome);
+
   // One operation of the run phase; `*records` is what it read or wrote.
   Status RunOperation(OperationType type, uint64_t* records);
   Status Read(uint64_t number);
@@ -91,7 +113,8 @@ class Worker {
   Status CheckScanned(std::string_view key, std::string_view value, std::string_view low, std::string* last,
                       uint64_t* records);
 
-  bool Tolerated(const Status& status);
+  // Counts it and says that the run goes on, if it may.
+  bool Tolerated(std::string_view what, const Status& status);
   RetryOptions Retrying(bool reads_only) const;
   void CountAborts();
 

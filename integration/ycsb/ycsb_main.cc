@@ -20,6 +20,7 @@
 #include "integration/ycsb/journal.h"
 #include "integration/ycsb/phase.h"
 #include "integration/ycsb/report.h"
+#include "integration/ycsb/settle.h"
 #include "protocol/transaction_service.h"
 #include "tc/client/client.h"
 
@@ -35,6 +36,7 @@ struct Options {
   std::string workload = "e";
   uint64_t seconds = 10;
   bool load = true;
+  bool settle = false;
   std::string table = "usertable";
   std::string json_file;
   std::string journal_file;
@@ -56,9 +58,14 @@ FlagSet MakeFlags(Options* options) {
   flags.Add("seconds", &options->seconds, "of the run phase; 0 = load only, unless --operations is given", uint64_t{0},
             uint64_t{1} << 30);
   flags.Add("operations", &benchmark.operations, "ends the run phase after so many transactions; 0 = by time only");
+  flags.Add("min_writes", &benchmark.min_writes,
+            "the run phase goes on beyond --seconds, up to six times as long, until so many writes are acknowledged");
   flags.Add("theta", &benchmark.theta, "skew of the Zipfian distribution, 0 (none) to below 1");
   flags.Add("scan_max", &benchmark.scan_max, "scans ask for 1 to so many records", uint32_t{1}, uint32_t{1} << 24);
   flags.Add("load", &options->load, "load the records first");
+  flags.Add("settle", &options->settle,
+            "before the run phase, wait until the data component holds it all and the transaction component keeps none "
+            "of it");
   flags.Add("load_batch", &benchmark.load_batch, "records that the load phase puts into one transaction", uint32_t{1},
             uint32_t{1000});
   flags.Add("table", &options->table, "the table; made if there is none");
@@ -91,10 +98,19 @@ Status CheckOptions(Options* options) {
   if (!(benchmark.theta >= 0 && benchmark.theta < 1)) {
     return DEUT_ERROR(kInvalidArgument, "--theta=", benchmark.theta, ": 0 to below 1 is meant");
   }
+  if (benchmark.min_writes != 0 && options->seconds == 0) {
+    return DEUT_ERROR(kInvalidArgument, "--min_writes=", benchmark.min_writes,
+                      " prolongs a run of --seconds, and --seconds is 0");
+  }
   benchmark.run_time = seconds(options->seconds);
   options->target.connect.client.default_timeout = benchmark.deadline;
   options->target.connect.client.max_idle_sessions = std::max(benchmark.threads, 16U);
   return Status();
+}
+
+void PrintLine(std::string_view line) {
+  std::printf("%.*s\n", static_cast<int>(line.size()), line.data());
+  std::fflush(stdout);
 }
 
 // A file that is closed when it goes; "-" is the standard output.
@@ -139,6 +155,7 @@ class Program {
  private:
   Status Prepare();
   PhaseResult RunOne(PhaseKind kind);
+  Status RunSettle();
 
   const Options& options_;
   std::unique_ptr<cli::Target> target_;
@@ -161,10 +178,7 @@ Status Program::Prepare() {
 
 PhaseResult Program::RunOne(PhaseKind kind) {
   PhaseOutput output;
-  output.progress = [](std::string_view line) {
-    std::printf("%.*s\n", static_cast<int>(line.size()), line.data());
-    std::fflush(stdout);
-  };
+  output.progress = PrintLine;
   Status timeline_status;
   if (timeline_ != nullptr) {
     output.tick = [&](const Tick& tick) {
@@ -179,6 +193,15 @@ PhaseResult Program::RunOne(PhaseKind kind) {
   return result;
 }
 
+Status Program::RunSettle() {
+  const MonotonicTime begun = RealRuntime().Now();
+  DEUT_RETURN_IF_ERROR(
+      Settle(target_->client(), {.tolerate_unavailable = options_.benchmark.tolerate_unavailable}, PrintLine));
+  std::printf("settled in %.1f s\n", std::chrono::duration<double>(RealRuntime().Now() - begun).count());
+  std::fflush(stdout);
+  return Status();
+}
+
 int Program::Run() {
   if (const Status status = Prepare(); !status.ok())
     return Fail(status, status == ErrorCode::kInvalidArgument ? kUsage : kFailed);
@@ -190,6 +213,7 @@ int Program::Run() {
     std::printf("loaded %s records in %.1f s (%.0f/s)\n", Concat(load->total.records).c_str(), load->seconds,
                 static_cast<double>(load->total.records) / std::max(load->seconds, 1e-9));
   }
+  if (failure.ok() && options_.settle) failure = RunSettle();
   if (failure.ok() && (options_.seconds != 0 || options_.benchmark.operations != 0)) {
     run = std::make_unique<PhaseResult>(RunOne(PhaseKind::kRun));
     failure = run->failure;

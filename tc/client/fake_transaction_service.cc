@@ -311,7 +311,9 @@ Result<ServiceStatus> FakeTransactionService::GetStatus(Deadline deadline) {
   FakeFault fault = Fault(FakeCall::kStatus, deadline);
   if (!fault.status.ok()) return fault.status;
   const MutexLock lock(mutex_);
-  return ServiceStatus{.tc = {{"last_timestamp", last_timestamp_}}, .dc = {{"reads_served", reads_}}};
+  ServiceStatus status{.tc = {{"last_timestamp", last_timestamp_}}, .dc = {{"reads_served", reads_}}};
+  if (on_status) on_status(&status);
+  return status;
 }
 
 Status FakeTransactionService::DropCaches(Deadline deadline) { return Fault(FakeCall::kDropCaches, deadline).status; }

@@ -49,6 +49,8 @@ class FakeTransactionService final : public TransactionService {
   std::function<FakeFault(FakeCall call, Deadline deadline)> on_call;
   // Called with the options of every Begin and one-shot.
   std::function<void(const TransactionOptions& options)> on_begin;
+  // Changes what GetStatus is about to answer.
+  std::function<void(ServiceStatus* status)> on_status;
   // Scans answer at most so many records a batch.
   uint32_t max_batch_records = 1000;
 
