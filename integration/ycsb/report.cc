@@ -166,7 +166,7 @@ std::string ReportText(const PhaseResult& run) {
       Microseconds(ns.Percentile(99)), Microseconds(ns.Percentile(99.9)), Microseconds(ns.max()), run.longest_gap);
   if (!run.longest.empty()) {
     const TimedOperation& longest = run.longest.front();
-    absl::StrAppendFormat(&text, "the longest operation, a %s of %.3f s in %d %s, began at %.1f s and ended %s\n",
+    absl::StrAppendFormat(&text, "the longest operation (%s) took %.3f s in %d %s, began at %.1f s and ended %s\n",
                           OperationTypeName(longest.type), Seconds(longest.took), longest.attempts,
                           longest.attempts == 1 ? "attempt" : "attempts", Seconds(longest.begun - run.begun),
                           ErrorCodeName(longest.outcome));
