@@ -43,8 +43,8 @@ void Collector::Stop() {
   thread_->Join();
   thread_.reset();
   RunTasks();
-  std::vector<TransactionRecord*> rest;
-  TakeFinished(&rest);
+  TakeFinished();
+  std::vector<TransactionRecord*> rest = std::exchange(aborted_, {});
   std::sort_heap(committed_.begin(), committed_.end(), LaterCommit);
   std::reverse(committed_.begin(), committed_.end());
   rest.insert(rest.end(), applied_.begin(), applied_.end());
@@ -78,13 +78,14 @@ void Collector::Finish(TransactionRecord* record) {
   if (sleeping_.load(std::memory_order_seq_cst) == 2) WakeUp();
 }
 
-void Collector::RunExclusive(std::function<void(const std::vector<TransactionRecord*>&)> run) {
+void Collector::RunExclusive(std::function<void(Access&)> run) {
   Task task;
   task.run = std::move(run);
   task.next = tasks_.load(std::memory_order_relaxed);
   while (!tasks_.compare_exchange_weak(task.next, &task, std::memory_order_seq_cst)) {
   }
   WakeUp();
+  DEUT_POINT("collector.asked");
   // Nobody touches what the thread had any more, and all of it has been collected.
   if (stopped_.load(std::memory_order_seq_cst)) RunTasks();
   task.done.Wait(runtime_, kNoDeadline);
@@ -93,25 +94,44 @@ void Collector::RunExclusive(std::function<void(const std::vector<TransactionRec
 void Collector::RunTasks() {
   Task* task = tasks_.exchange(nullptr, std::memory_order_seq_cst);
   if (task == nullptr) return;
-  std::vector<TransactionRecord*> aborted;
-  TakeFinished(&aborted);
-  Collect(aborted);
-  SweepPostings(true);  // the task may exchange ranges
-  std::vector<TransactionRecord*> uncollected = applied_;
-  uncollected.insert(uncollected.end(), committed_.begin(), committed_.end());
+  TakeFinished();
+  CollectAborted();
+  if (committed_.empty() && applied_.empty()) SweepPostings(true);
+  Access access(*this);
   while (task != nullptr) {
     Task* const next = task->next;
-    task->run(uncollected);
+    task->run(access);
     task->done.Signal(runtime_);
     task = next;
   }
+  CollectAborted();
+}
+
+std::vector<TransactionRecord*> Collector::Access::Uncollected() const {
+  std::vector<TransactionRecord*> uncollected = collector_.applied_;
+  uncollected.insert(uncollected.end(), collector_.committed_.begin(), collector_.committed_.end());
+  return uncollected;
+}
+
+std::vector<TransactionRecord*> Collector::Access::TakeFinished() {
+  std::vector<TransactionRecord*> committed;
+  collector_.TakeFinished(&committed);
+  return committed;
+}
+
+void Collector::Access::ForgetRanges(const RangeMap& map) {
+  collector_.CollectAborted();  // they may have postings there
+  for (size_t i = 0; i < map.size(); ++i) collector_.gone_postings_.erase(&map.at(i));
+}
+
+bool Collector::Access::Idle() const {
+  return collector_.applied_.empty() && collector_.committed_.empty() && collector_.deferred_.empty();
 }
 
 bool Collector::WaitIdle(Deadline deadline) {
   for (;;) {
     bool idle = false;
-    RunExclusive(
-        [&](const std::vector<TransactionRecord*>& uncollected) { idle = uncollected.empty() && deferred_.empty(); });
+    RunExclusive([&](Access& access) { idle = access.Idle(); });
     if (idle) return true;
     const MonotonicTime now = runtime_.Now();
     if (now >= deadline) return false;
@@ -142,11 +162,10 @@ void Collector::Round() {
   // earlier writer of its keys had cleared its slot, hence was handed over. Else an earlier commit could arrive after a later one of
   // the same key was collected, and with it the version it points to.
   Position applied = options_.applied();
-  std::vector<TransactionRecord*> aborted;
-  TakeFinished(&aborted);
+  TakeFinished();
   DEUT_POINT("collector.taken");
   if (DEUT_OMITTED("S6.applied_first")) applied = options_.applied();
-  Collect(aborted);
+  CollectAborted();
   if (applied.commit.value > collected_through_.load(std::memory_order_relaxed)) {
     collected_through_.store(applied.commit.value,
                              std::memory_order_seq_cst);  // before anything is collected because of it
@@ -167,19 +186,22 @@ void Collector::Round() {
   RunTasks();
 }
 
-void Collector::TakeFinished(std::vector<TransactionRecord*>* aborted) {
+void Collector::TakeFinished(std::vector<TransactionRecord*>* committed) {
   TransactionRecord* record = finished_.exchange(nullptr, std::memory_order_seq_cst);
   while (record != nullptr) {
     TransactionRecord* const next = record->next_finished;
     if (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0) {
       committed_.push_back(record);
       std::push_heap(committed_.begin(), committed_.end(), LaterCommit);
+      if (committed != nullptr) committed->push_back(record);
     } else {
-      aborted->push_back(record);
+      aborted_.push_back(record);
     }
     record = next;
   }
 }
+
+void Collector::CollectAborted() { Collect(std::exchange(aborted_, {})); }
 
 void Collector::Collect(const std::vector<TransactionRecord*>& gone) {
   if (gone.empty()) return;

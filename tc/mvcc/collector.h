@@ -25,6 +25,7 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/sync/reclamation.h"
+#include "tc/mvcc/range_table.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/txn/transaction_record.h"
 
@@ -51,9 +52,27 @@ class Collector {
   // taken all finished transactions are here.
   void Finish(TransactionRecord* record);
 
-  // Runs `task` on the collector's thread between two rounds, with the committed transactions that are not collected yet, and waits for it.
+  // What a task sees of the collector; valid during the task, for its thread.
+  class Access {
+   public:
+    // The committed transactions that were taken over and are not collected yet, in no order.
+    std::vector<TransactionRecord*> Uncollected() const;
+    // Takes over what has finished meanwhile; answers the committed ones among it.
+    std::vector<TransactionRecord*> TakeFinished();
+    // The map is no longer in use: no posting of its ranges is the collector's business any more.
+    void ForgetRanges(const RangeMap& map);
+    // Nothing is uncollected, no entry is kept for its last_read alone.
+    bool Idle() const;
+
+   private:
+    friend class Collector;
+    explicit Access(Collector& collector) : collector_(collector) {}
+    Collector& collector_;
+  };
+
+  // Runs `task` on the collector's thread between two rounds and waits for it. Nothing is collected meanwhile; transactions may begin and end.
   // After Stop the caller's thread runs it (there is nothing left to collect). REQUIRES: started.
-  void RunExclusive(std::function<void(const std::vector<TransactionRecord*>& uncollected)> task);
+  void RunExclusive(std::function<void(Access&)> task);
 
   // True once everything finished before the call has been collected and every entry removed; false at the deadline.
   bool WaitIdle(Deadline deadline);
@@ -67,14 +86,16 @@ class Collector {
 
  private:
   struct Task {
-    std::function<void(const std::vector<TransactionRecord*>&)> run;
+    std::function<void(Access&)> run;
     Event done;
     Task* next = nullptr;
   };
 
   void Run();
   void Round();
-  void TakeFinished(std::vector<TransactionRecord*>* aborted);
+  // Committed ones go to committed_, and to `committed` if that is not null; the others to aborted_.
+  void TakeFinished(std::vector<TransactionRecord*>* committed = nullptr);
+  void CollectAborted();
   void RunTasks();
   // In ascending commit order.
   void Collect(const std::vector<TransactionRecord*>& gone);
@@ -105,6 +126,7 @@ class Collector {
   // The thread's own.
   std::vector<TransactionRecord*> committed_;  // heap: smallest commit LSN on top
   std::vector<TransactionRecord*> applied_;    // applied when last looked at; collected next round, in commit order
+  std::vector<TransactionRecord*> aborted_;    // taken and not collected yet
   Lsn last_collected_;
   std::deque<RecordEntry*> deferred_;
   absl::flat_hash_map<Range*, uint32_t> gone_postings_;  // of collected transactions, still linked

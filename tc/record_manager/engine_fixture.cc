@@ -125,16 +125,13 @@ void EngineFixture::PumpAndCollect() {
 void EngineFixture::Collect() {
   // A round takes what is finished, a second looks at what is applied, a third collects it.
   for (int i = 0; i < 3; ++i) {
-    collector->RunExclusive([](const std::vector<TransactionRecord*>&) {});
+    collector->RunExclusive([](Collector::Access&) {});
   }
 }
 
 void EngineFixture::SetRanges(const std::vector<std::string>& cuts, TableId table) {
-  DEUT_CHECK(active->CloseGate(Soon()));
-  collector->RunExclusive([&](const std::vector<TransactionRecord*>& uncollected) {
-    ExchangeRanges(*catalogue->Find(table), cuts, uncollected, domain);
-  });
-  active->OpenGate();
+  RangeExchange exchange(RealRuntime(), domain, *active, *collector);
+  DEUT_CHECK(exchange.Run(*catalogue->Find(table), cuts, seconds(30)));
 }
 
 std::string EngineFixture::Contents() { return Begin().Scan(); }

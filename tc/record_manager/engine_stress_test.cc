@@ -33,12 +33,9 @@ class Background {
     }));
     threads_.push_back(RealRuntime().StartThread("ranges", [this] {
       const std::vector<std::vector<std::string>> cuts = {{"k2"}, {}, {"k1", "k3", "k5"}, {"k4"}};
+      RangeExchange exchange(RealRuntime(), f_.domain, *f_.active, *f_.collector);
       for (size_t i = 0; !done_.load(); ++i) {
-        if (f_.active->CloseGate(RealRuntime().Now() + milliseconds(20))) {
-          f_.collector->RunExclusive([&](const std::vector<TransactionRecord*>& uncollected) {
-            ExchangeRanges(*f_.catalogue->Find(EngineFixture::kTable), cuts[i % cuts.size()], uncollected, f_.domain);
-          });
-          f_.active->OpenGate();
+        if (exchange.Run(*f_.catalogue->Find(EngineFixture::kTable), cuts[i % cuts.size()], milliseconds(20))) {
           exchanges_.fetch_add(1);
         }
         RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(20));

@@ -2,12 +2,19 @@
 
 #include <algorithm>
 
-#include "tc/catalogue/range_exchange.h"
-
 namespace deut::tc {
+namespace {
+
+// Pauses after failed exchanges grow to so many periods.
+constexpr int kMaxDoublings = 4;
+
+}  // namespace
 
 Repartitioner::Repartitioner(Options options, Engine& engine, DcLink& dc)
-    : options_(options), engine_(engine), dc_(dc) {}
+    : options_(options),
+      engine_(engine),
+      dc_(dc),
+      exchange_(engine.runtime, engine.domain, engine.active, engine.collector) {}
 
 Repartitioner::~Repartitioner() { Stop(); }
 
@@ -25,7 +32,8 @@ void Repartitioner::Stop() {
 
 void Repartitioner::Run() {
   while (stop_.load(std::memory_order_seq_cst) == 0) {
-    engine_.runtime.Wait(stop_, 0, engine_.runtime.Now() + options_.period);
+    const Duration pause = options_.period * (1 << std::min(failed_in_a_row_, kMaxDoublings));
+    engine_.runtime.Wait(stop_, 0, engine_.runtime.Now() + pause);
     if (stop_.load(std::memory_order_seq_cst) != 0) return;
     RunOnce(engine_.runtime.Now() + options_.period);
   }
@@ -55,13 +63,11 @@ void Repartitioner::RunOnce(Deadline deadline) {
 
 bool Repartitioner::Exchange(TableState& table, const std::vector<std::string>& cuts) {
   attempts_.fetch_add(1, std::memory_order_relaxed);
-  if (!engine_.active.CloseGate(engine_.runtime.Now() + options_.gate)) return false;
-  engine_.collector.RunExclusive([&](const std::vector<TransactionRecord*>& uncollected) {
-    ExchangeRanges(table, cuts, uncollected, engine_.domain);
-  });
-  engine_.active.OpenGate();
-  exchanges_.fetch_add(1, std::memory_order_relaxed);
-  return true;
+  const bool exchanged = exchange_.Run(table, cuts, options_.gate);
+  longest_gate_.store(exchange_.longest_gate().count(), std::memory_order_relaxed);
+  failed_in_a_row_ = exchanged ? 0 : failed_in_a_row_ + 1;
+  if (exchanged) exchanges_.fetch_add(1, std::memory_order_relaxed);
+  return exchanged;
 }
 
 }  // namespace deut::tc

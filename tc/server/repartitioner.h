@@ -1,10 +1,8 @@
 // Repartitioner: keeps every table's logical ranges in step with its size (paper, section 2.3.2; architecture section 3).
 //
 // One thread. It asks the DC for the tables' sizes; a table that has grown fourfold since its ranges were made (or never had any made)
-// gets a new map from the DC's Partition. The exchange: close the gate to new transactions for a bounded time; if none is open by then,
-// the collector's thread builds the new ranges (last_read = the latest of the old ranges they overlap; postings = every uncollected
-// transaction that wrote into them), swings the map and retires the old one; open the gate. If transactions remain open the gate is
-// opened again and the attempt repeated later. The DC's answer is advice: any cuts are correct ones.
+// gets a new map from the DC's Partition (tc/catalogue/range_exchange.h says how). If transactions remain open for longer than the gate may
+// be closed, the attempt is repeated later, after pauses that grow. The DC's answer is advice: any cuts are correct ones.
 // Thread-safety: Start, Stop by one thread; figures from any.
 #ifndef TC_SERVER_REPARTITIONER_H_
 #define TC_SERVER_REPARTITIONER_H_
@@ -16,6 +14,7 @@
 
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "tc/catalogue/range_exchange.h"
 #include "tc/dc_link/dc_link.h"
 #include "tc/record_manager/engine.h"
 
@@ -42,6 +41,8 @@ class Repartitioner {
 
   uint64_t attempts() const { return attempts_.load(std::memory_order_relaxed); }
   uint64_t exchanges() const { return exchanges_.load(std::memory_order_relaxed); }
+  // The longest that new transactions were held back.
+  Duration longest_gate() const { return Duration(longest_gate_.load(std::memory_order_relaxed)); }
 
  private:
   void Run();
@@ -53,6 +54,9 @@ class Repartitioner {
   DcLink& dc_;
   std::atomic<uint64_t> attempts_{0};
   std::atomic<uint64_t> exchanges_{0};
+  std::atomic<int64_t> longest_gate_{0};
+  RangeExchange exchange_;
+  int failed_in_a_row_ = 0;
   std::atomic<uint32_t> stop_{0};
   std::unique_ptr<Thread> thread_;
 };

@@ -70,6 +70,8 @@ std::vector<Counter> ReportTc(const Engine& engine, const DcLinkStatus& link, co
   }
   add("ranges.attempts", repartitioner.attempts());
   add("ranges.exchanges", repartitioner.exchanges());
+  add("ranges.longest_gate_us",
+      static_cast<uint64_t>(duration_cast<microseconds>(repartitioner.longest_gate()).count()));
   return report;
 }
 

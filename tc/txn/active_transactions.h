@@ -72,6 +72,7 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   // OpenGate. False: the gate is open again.
   bool CloseGate(Deadline deadline);
   void OpenGate();
+  bool gate_closed() const { return gate_closed_.load(std::memory_order_seq_cst) != 0; }
 
   uint32_t open_transactions() const;
   Timestamp next_timestamp() const { return Timestamp{counter_.load(std::memory_order_seq_cst)}; }
