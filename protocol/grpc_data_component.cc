@@ -62,8 +62,10 @@ struct GrpcDataComponent::Impl {
   Impl(Runtime& own_runtime, std::shared_ptr<const RpcPeer> own_peer, const GrpcDataComponentOptions& options)
       : runtime(own_runtime),
         peer(std::move(own_peer)),
-        bulk(wire::DataComponent::NewStub(peer->NewChannel(RpcTraffic::kBulk))),
-        log(wire::DataComponent::NewStub(peer->NewChannel(RpcTraffic::kBulk))) {
+        bulk_channel(peer->NewChannel(RpcTraffic::kBulk)),
+        bulk(wire::DataComponent::NewStub(bulk_channel)),
+        log_channel(peer->NewChannel(RpcTraffic::kBulk)),
+        log(wire::DataComponent::NewStub(log_channel)) {
     for (int i = 0; i < std::max(1, options.data_streams); ++i) {
       data.push_back(std::make_unique<GrpcDataStream>(runtime, peer));
     }
@@ -78,12 +80,15 @@ struct GrpcDataComponent::Impl {
   // A control call.
   template <typename Call>
   Status Control(Deadline deadline, Call call) {
+    AwaitConnection(runtime, *bulk_channel, deadline);
     return CallRpc(runtime, *peer, deadline, call);
   }
 
   Runtime& runtime;
   const std::shared_ptr<const RpcPeer> peer;
+  const std::shared_ptr<grpc::Channel> bulk_channel;
   const std::unique_ptr<wire::DataComponent::Stub> bulk;
+  const std::shared_ptr<grpc::Channel> log_channel;
   const std::unique_ptr<wire::DataComponent::Stub> log;
   std::vector<std::unique_ptr<GrpcDataStream>> data;
 };
@@ -112,6 +117,7 @@ void GrpcDataComponent::Abandon(DataRequest* request) {
 Result<std::unique_ptr<ScanStream>> GrpcDataComponent::OpenScan(const Sender& sender, const ScanSpec& spec,
                                                                 Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckFigure("batch_bytes", spec.batch_bytes, 1, kMaxScanBytes));
+  AwaitConnection(impl_->runtime, *impl_->bulk_channel, deadline);
   auto scan = std::make_unique<GrpcScan>(impl_->runtime, impl_->peer, spec);
   DEUT_RETURN_IF_ERROR(scan->Open(*impl_->bulk, sender, deadline));
   return std::unique_ptr<ScanStream>(std::move(scan));
@@ -119,6 +125,7 @@ Result<std::unique_ptr<ScanStream>> GrpcDataComponent::OpenScan(const Sender& se
 
 Result<std::unique_ptr<ApplyLogStream>> GrpcDataComponent::OpenApplyLog(const Sender& sender,
                                                                         ApplyLogListener* listener, Deadline deadline) {
+  AwaitConnection(impl_->runtime, *impl_->log_channel, deadline);
   return GrpcApplyLog::Open(impl_->runtime, impl_->peer, *impl_->log, sender, listener, deadline);
 }
 

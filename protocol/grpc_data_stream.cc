@@ -79,6 +79,7 @@ Status GrpcDataStream::RunStream() {
     context_ = &context;
   }
   if (stopping()) context.TryCancel();  // else the destructor sees the context
+  AwaitConnection(runtime_, *channel_, kNoDeadline);
   stream_ = stub_->PrepareAsyncData(&context, &events_);
   stream_->StartCall(Tag(kStarted));
 

@@ -28,31 +28,20 @@ struct GrpcTransactionService::Impl {
     }
   }
 
-  // Waits a little for a connection that is not there. A call that finds none fails at once, and between such calls nobody would notice
-  // that an attempt to connect has ended: gRPC's own poller looks every five seconds only. This wait polls.
-  void AwaitConnection(grpc::Channel& to, Deadline deadline) {
-    constexpr Duration kPatience = milliseconds(200);
-    const Deadline limit = std::min(deadline, runtime.Now() + kPatience);
-    for (;;) {
-      const grpc_connectivity_state state = to.GetState(/*try_to_connect=*/true);
-      if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_SHUTDOWN) return;
-      if (!to.WaitForStateChange(state, ToRpcTime(runtime, limit))) return;
-    }
-  }
-
   template <typename Call>
   Status Control(Deadline deadline, Call call) {
-    AwaitConnection(*channel, deadline);
+    AwaitConnection(runtime, *channel, deadline);
     return CallRpc(runtime, *peer, deadline, call);
   }
 
-  // Waits until the connection for control calls is there or cannot be made. What fails after it was there may have been carried out.
+  // Waits for the connection as long as it is being made. False if it cannot be made now.
   bool Connected(Deadline deadline) {
     for (;;) {
+      AwaitConnection(runtime, *channel, deadline);
       const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
       if (state == GRPC_CHANNEL_READY) return true;
-      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) return false;
-      if (!channel->WaitForStateChange(state, ToRpcTime(runtime, deadline))) return false;
+      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN || runtime.Now() >= deadline)
+        return false;
     }
   }
 
@@ -66,8 +55,9 @@ struct GrpcTransactionService::Impl {
     message.set_protocol_version(kProtocolVersion);
     message.set_name(name.data(), name.size());
     wire::TableAnswer answer;
-    AwaitConnection(*channel, deadline);
-    commits = commits && Connected(deadline);
+    // A commit is sent over a connection that is there: then what fails may have been carried out, and without one nothing was.
+    if (!Connected(deadline) && commits)
+      return peer->FromRpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "no connection"));
     const Status called = CallRpc(runtime, *peer, deadline, [&](grpc::ClientContext* context) {
       return (control.get()->*method)(context, message, &answer);
     });
@@ -107,7 +97,7 @@ GrpcTransactionService::~GrpcTransactionService() = default;
 Result<std::unique_ptr<TransactionSession>> GrpcTransactionService::NewSession(Deadline deadline) {
   const size_t number = impl_->next_session.fetch_add(1, std::memory_order_relaxed) % impl_->sessions.size();
   auto session = std::make_unique<GrpcSession>(impl_->runtime, impl_->peer);
-  impl_->AwaitConnection(*impl_->session_channels[number], deadline);
+  AwaitConnection(impl_->runtime, *impl_->session_channels[number], deadline);
   DEUT_RETURN_IF_ERROR(session->Open(*impl_->sessions[number], deadline));
   return std::unique_ptr<TransactionSession>(std::move(session));
 }

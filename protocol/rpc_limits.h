@@ -4,10 +4,13 @@
 
 namespace deut {
 
-// Reconnecting. The time allowed for one attempt must differ from the longest pause, or a slow TLS handshake never ends.
+// Reconnecting. gRPC pauses for 100 ms at least. The time allowed for one attempt must differ from the longest pause, or a slow TLS
+// handshake never ends.
 constexpr int kInitialBackoffMs = 100;
 constexpr int kMaxBackoffMs = 1000;
 constexpr int kConnectTimeoutMs = 5000;
+// How long a call waits for a connection before it fails.
+constexpr int kConnectPatienceMs = 200;
 
 // A side that hears nothing pings; a peer that does not answer in time is gone (a half-open connection). A server accepts pings this often.
 constexpr int kKeepaliveMs = 10'000;

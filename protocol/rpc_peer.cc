@@ -1,5 +1,6 @@
 #include "protocol/rpc_peer.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -17,6 +18,15 @@
 #include "protocol/rpc_status.h"
 
 namespace deut {
+
+void AwaitConnection(Runtime& runtime, grpc::Channel& channel, Deadline deadline) {
+  const Deadline limit = std::min(deadline, runtime.Now() + milliseconds(kConnectPatienceMs));
+  for (;;) {
+    const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
+    if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_SHUTDOWN) return;
+    if (!channel.WaitForStateChange(state, ToRpcTime(runtime, limit))) return;
+  }
+}
 
 // Why the last handshake was refused by us; gRPC reports it only as a connection that failed.
 struct RpcPeer::Refusal {

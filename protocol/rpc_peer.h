@@ -1,6 +1,7 @@
 // RpcPeer: a daemon as its clients see it: where it is, how to reach it (TLS or not), and channels to it.
 // Every channel has a connection of its own, so that bulk transfers never stand in the way of short calls. gRPC reconnects by itself,
-// at once on demand, then with a pause that grows from 0.1 s to 1 s; calls on a channel without a connection fail quickly with UNAVAILABLE.
+// at once on demand, then with a pause that grows from 0.1 s to 1 s; calls on a channel without a connection fail at once with UNAVAILABLE,
+// so whoever starts one waits a little for the connection first (AwaitConnection).
 // Thread-safety: all methods from any thread. Ownership: channels keep what they need of it.
 #ifndef PROTOCOL_RPC_PEER_H_
 #define PROTOCOL_RPC_PEER_H_
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "common/base/status.h"
+#include "common/runtime/runtime.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/status.h"
@@ -23,6 +25,10 @@ enum class RpcTraffic : uint8_t {
   kShort,  // many small messages: small frames, so that none waits behind a large one
   kBulk,   // scans, log batches, table lists: large frames and windows, large answers allowed
 };
+
+// Waits a little for a connection that is not there (kConnectPatienceMs). A call that finds none fails at once, and between such calls
+// nobody would notice that an attempt to connect has ended: gRPC's own poller looks every five seconds only. This wait polls.
+void AwaitConnection(Runtime& runtime, grpc::Channel& channel, Deadline deadline);
 
 class RpcPeer {
  public:
