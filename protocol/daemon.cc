@@ -62,7 +62,7 @@ DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, Run
       tls_(std::move(tls)) {}
 
 Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::function<Status(Deadline)> ready,
-                            const std::string& details) {
+                            const std::string& details, const std::function<void()>& stop) {
   DEUT_ASSIGN_OR_RETURN(const Address listen, Address::Parse("--listen", options_.listen));
   const RpcServerOptions server_options{
       .listen = listen, .tls = tls_, .insecure = options_.insecure, .max_threads = options_.max_threads};
@@ -85,6 +85,7 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
   stopping.store(true, std::memory_order_release);
   health->Join();
   server->SetServing(false);
+  if (stop) stop();
   server->Shutdown(runtime_.Now() + seconds(2));
   return Status::Ok();
 }

@@ -44,7 +44,8 @@ Status Serve(Options& options, DaemonContext& context) {
                         TransactionComponent::Open(options.component, context.runtime(), context.storage(), dc));
   GrpcTransactionServiceServer service(context.runtime(), *component);
   DEUT_RETURN_IF_ERROR(context.Serve(
-      {service.service()}, [&](Deadline deadline) { return component->WaitServing(deadline); }, peer->name()));
+      {service.service()}, [&](Deadline deadline) { return component->WaitServing(deadline); }, peer->name(),
+      [&] { component->BeginStop(); }));
   component->Stop();
   return Status::Ok();
 }

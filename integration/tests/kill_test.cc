@@ -196,6 +196,35 @@ TEST_F(KillTest, TcKilledTwentyTimesInMidLoad) {
 
 TEST_F(KillTest, BothKilledTenTimesInMidLoad) { Cycles(10, true, true); }
 
+// A TC that is asked to stop does so at once, although clients wait in it for a DC that is away.
+TEST_F(KillTest, TheTcStopsWhileClientsWaitForTheDc) {
+  OneShot put(cluster_.client());
+  put.Put(table_, "key", "value");
+  ASSERT_TRUE(RunOneShot(put).ok());
+  ASSERT_TRUE(cluster_.client().DropCaches().ok());
+  cluster_.KillDc();
+  std::atomic<bool> stop{false};
+  const std::unique_ptr<Thread> reader = RealRuntime().StartThread("reader", [&] {
+    while (!stop.load()) {
+      OneShot get(cluster_.client());
+      get.Get(table_, "key");
+      (void)get.Run({.timeout = seconds(60)});  // UNAVAILABLE: nobody is there
+    }
+  });
+  const absl::Cleanup stop_reader = [&] { stop.store(true); };
+  // The read waits at the gate.
+  for (bool waits = false; !waits;) {
+    const Result<ServiceStatus> status = cluster_.client().GetStatus();
+    ASSERT_TRUE(status.ok()) << status.status().ToString();
+    waits = CounterOf(status->tc, "dc.gate_open") == 0 && CounterOf(status->tc, "transactions.open") == 1;
+  }
+  cluster_.tc()->Terminate();
+  EXPECT_EQ(cluster_.tc()->Wait(RealRuntime().Now() + seconds(15)), 0) << "has not stopped";
+  EXPECT_EQ(cluster_.tc()->Output().find(" E "), std::string::npos) << cluster_.tc()->Output();
+  stop.store(true);
+  reader->Join();
+}
+
 // A record's only writer knows what a read must find, at once after a start of the DC, and while it starts.
 TEST_F(KillTest, ReadsAfterADcRestartAreNeverOlder) {
   constexpr int kKeys = 8, kCycles = 10;

@@ -203,6 +203,7 @@ DcLink::DcLink(Runtime& runtime, DataComponent& dc, RedoLog& log, const Recovere
 DcLink::~DcLink() { Stop(); }
 
 void DcLink::Start() { impl_->thread().Start(); }
+void DcLink::CloseGate() { impl_->gate().Stop(); }
 void DcLink::Stop() { impl_->Stop(); }
 Status DcLink::WaitCaughtUp(Deadline deadline) { return impl_->gate().WaitCaughtUp(deadline); }
 

@@ -69,7 +69,9 @@ class DcLink {
 
   // REQUIRES: nothing has been committed in this epoch yet (X4).
   void Start();
-  // Closes the stream and ends the thread; everybody who waits at the gate gets UNAVAILABLE. REQUIRES: the log has not been stopped.
+  // Closes the gate for good: everybody who waits at it, now or later, gets UNAVAILABLE. Any thread, any number of times.
+  void CloseGate();
+  // CloseGate, closes the stream and ends the thread. REQUIRES: the log has not been stopped.
   void Stop();
 
   // OK once the DC has applied everything that the log held when it was recovered (X4): from then on the TC may serve.

@@ -19,6 +19,9 @@
 namespace deut::tc {
 namespace {
 
+// The longest time for which a wait does not look whether the component is to stop.
+constexpr Duration kStopNoticed = milliseconds(100);
+
 class LinkReader final : public DcReader {
  public:
   explicit LinkReader(DcLink& link) : link_(link) {}
@@ -112,7 +115,7 @@ struct TransactionComponent::Parts {
       refused = status;
     }
     decided.Signal(runtime);
-    if (options.on_refused) options.on_refused(status);
+    if (options.on_refused && !stopping.load(std::memory_order_acquire)) options.on_refused(status);
   }
 
   // X4: nothing is served before the DC has everything that the log held.
@@ -177,15 +180,21 @@ TransactionComponent::TransactionComponent(std::unique_ptr<Parts> parts) : parts
 
 TransactionComponent::~TransactionComponent() { Stop(); }
 
+void TransactionComponent::BeginStop() {
+  Parts& p = *parts_;
+  p.stopping.store(true, std::memory_order_release);
+  p.Refuse(DEUT_ERROR(kUnavailable, "the transaction component is stopping"));
+  p.link.CloseGate();
+}
+
 void TransactionComponent::Stop() {
   Parts& p = *parts_;
   if (std::exchange(p.stopped, true)) return;
-  p.stopping.store(true, std::memory_order_release);
-  p.Refuse(DEUT_ERROR(kUnavailable, "the transaction component is stopping"));
+  BeginStop();
   p.starter->Join();
   p.repartitioner.Stop();
   p.registry.Stop();
-  p.link.Stop();  // whoever waits for the DC returns now
+  p.link.Stop();
   p.registry.AbortAll(AbortReason::kShutdown);
   p.log->Stop();
   p.collector.Stop();
@@ -249,7 +258,13 @@ Result<ServiceStatus> TransactionComponent::GetStatus(Deadline deadline) {
 
 Status TransactionComponent::DropCaches(Deadline deadline) {
   DEUT_RETURN_IF_ERROR(parts_->Serving());
-  if (parts_->collector.WaitIdle(deadline)) return Status::Ok();
+  // In steps, so that a stop is noticed.
+  for (;;) {
+    const MonotonicTime now = parts_->runtime.Now();
+    if (parts_->collector.WaitIdle(std::min<Deadline>(deadline, now + kStopNoticed))) return Status::Ok();
+    DEUT_RETURN_IF_ERROR(parts_->Serving());
+    if (parts_->runtime.Now() >= deadline) break;
+  }
   return DEUT_ERROR(kDeadlineExceeded, parts_->collector.uncollected(),
                     " transactions are not collected yet; the oldest open transaction is ",
                     parts_->active.oldest().value);

@@ -48,7 +48,10 @@ class TransactionComponent final : public TransactionService {
                                                             Storage& storage, DataComponent& dc);
   ~TransactionComponent() override;
 
-  // Aborts what is open, writes the log out. Sessions must have ended or may only be destroyed afterwards.
+  // From now on nothing is begun, and whoever waits for the DC or for collection gets UNAVAILABLE at once: a server that waits for its
+  // handlers before Stop would otherwise wait as long as they do. Any thread, any number of times.
+  void BeginStop();
+  // BeginStop; aborts what is open, writes the log out. Sessions must have ended or may only be destroyed afterwards.
   void Stop();
 
   // OK once it serves; the final error if it is refused; UNAVAILABLE with what it waits for at the deadline.

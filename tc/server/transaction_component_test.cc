@@ -192,6 +192,33 @@ TEST_F(TransactionComponentTest, ARestartedDcIsRebuiltBehindTheGate) {
   EXPECT_EQ(dc_.records(), 200u);
 }
 
+TEST_F(TransactionComponentTest, AStopDoesNotWaitForThoseWhoWaitForTheDc) {
+  ASSERT_OK(PutOne("a", "1"));
+  ASSERT_OK(tc_->DropCaches(Soon()));
+  dc_.Kill();
+  // What is written now stays uncollected; a read must ask the DC.
+  ASSERT_OK(PutOne("b", "2"));
+  const MonotonicTime begun = runtime_.Now();
+  Status read, dropped;
+  const std::unique_ptr<Thread> reader = runtime_.StartThread("reader", [&] {
+    Operation get;
+    get.kind = OperationKind::kGet;
+    get.table = table_;
+    get.key = "a";
+    std::vector<OperationResult> results;
+    read = OneShot({get}, &results);
+  });
+  const std::unique_ptr<Thread> dropper =
+      runtime_.StartThread("dropper", [&] { dropped = tc_->DropCaches(begun + kPatience); });
+  while (StatusValue("transactions.open") == 0) runtime_.SleepUntil(runtime_.Now() + milliseconds(1));
+  tc_->BeginStop();
+  reader->Join();
+  dropper->Join();
+  EXPECT_EQ(read.code(), ErrorCode::kUnavailable) << read.ToString();
+  EXPECT_EQ(dropped.code(), ErrorCode::kUnavailable) << dropped.ToString();
+  EXPECT_LT(runtime_.Now() - begun, kPatience / 2);
+}
+
 TEST_F(TransactionComponentTest, ARestartedTcHasEverythingAcknowledged) {
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 50; ++i) ASSERT_OK(PutOne(absl::StrCat("k", round, "-", i), "v"));
