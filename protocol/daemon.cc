@@ -3,10 +3,12 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "common/base/concat.h"
 #include "common/observe/log.h"
+#include "grpc/support/log.h"
 #include "protocol/endpoint.h"
 
 namespace deut {
@@ -18,6 +20,19 @@ sigset_t StopSignals() {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   return signals;
+}
+
+// gRPC's messages (errors, unless GRPC_VERBOSITY asks for more) as lines of our log.
+void LogFromRpc(gpr_log_func_args* args) {
+  const std::string_view message = args->message;
+  // A peer that connects by address says the address for the server's name. Certificates here carry names for allow-lists.
+  if (message.starts_with("No match found for server name")) return;
+  // RpcServer::Start tells it better.
+  if (message.find("No address added out of total") != std::string_view::npos) return;
+  std::string_view file = args->file;
+  file.remove_prefix(file.find_last_of('/') + 1);
+  LogLine(args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kInfo,
+          Concat("gRPC: ", message, " (", file, ":", args->line, ")"));
 }
 
 int Fail(const std::string& name, const Status& status) {
@@ -92,6 +107,7 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
 
 int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, const DaemonOptions& options,
               const std::function<Status(DaemonContext&)>& body) {
+  gpr_set_log_function(LogFromRpc);
   // Blocked here, so in every thread that is started later; taken by sigwait.
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
