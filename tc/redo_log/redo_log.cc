@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -120,7 +121,9 @@ struct RedoLog::Parts {
         reservation(runtime, ring, writer, options.timestamp_block, state.reserved),
         mutex(runtime),
         redo_start(state.redo_start),
-        known_dcs(state.known_dcs) {}
+        known_dcs(state.known_dcs.size()) {
+    for (size_t i = 0; i < known_dcs.size(); ++i) known_dcs[i].dc = state.known_dcs[i];
+  }
 
   AppendResult Append(RecordType type, std::string body_bytes) {
     const BytesBody body{std::move(body_bytes)};
@@ -156,9 +159,13 @@ struct RedoLog::Parts {
   RecordSourceCounters source_counters;
   // Not on the path of any commit.
   Mutex mutex;
-  RedoStart redo_start DEUT_GUARDED_BY(mutex);         // the last durable one
-  Lsn redo_start_logged DEUT_GUARDED_BY(mutex);        // the last appended one
-  std::vector<DcId> known_dcs DEUT_GUARDED_BY(mutex);  // appended
+  RedoStart redo_start DEUT_GUARDED_BY(mutex);   // the last durable one
+  Lsn redo_start_logged DEUT_GUARDED_BY(mutex);  // the last appended one
+  struct KnownDc {
+    DcId dc;
+    std::optional<Lsn> lsn;  // of the record that this life has appended; none: an earlier life's
+  };
+  std::vector<KnownDc> known_dcs DEUT_GUARDED_BY(mutex);  // appended, perhaps not durable yet
 };
 
 namespace {
@@ -293,17 +300,22 @@ AppendResult RedoLog::AppendLowWater(Timestamp low_water) {
 }
 
 Status RedoLog::AddKnownDc(DcId dc, Deadline deadline) {
-  AppendResult appended;
+  Lsn lsn;
   {
     MutexLock lock(parts_->mutex);
-    if (std::ranges::find(parts_->known_dcs, dc) != parts_->known_dcs.end()) return Status::Ok();
-    if (parts_->known_dcs.size() >= kMaxKnownDcs) {
+    std::vector<Parts::KnownDc>& known = parts_->known_dcs;
+    const auto found = std::ranges::find(known, dc, &Parts::KnownDc::dc);
+    if (found != known.end()) {
+      if (!found->lsn) return Status::Ok();
+      lsn = *found->lsn;  // whoever asked for it first may not have waited to the end
+    } else if (known.size() >= kMaxKnownDcs) {
       return DEUT_ERROR(kResourceExhausted, "the redo log knows ", kMaxKnownDcs, " data components already, its limit");
+    } else {
+      lsn = parts_->Append(RecordType::kKnownDc, EncodeKnownDcBody(dc)).lsn;
+      known.push_back({.dc = dc, .lsn = lsn});
     }
-    parts_->known_dcs.push_back(dc);
-    appended = parts_->Append(RecordType::kKnownDc, EncodeKnownDcBody(dc));
   }
-  return WaitDurable(appended.lsn, deadline);
+  return WaitDurable(lsn, deadline);
 }
 
 Status RedoLog::CheckSpace(size_t bytes) const {

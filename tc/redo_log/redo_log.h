@@ -147,7 +147,7 @@ class RedoLog {
   // INVALID_ARGUMENT if it goes back, lies beyond the durable log, or names more than 64 positions.
   Status AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline);
   RedoStart redo_start() const;  // the last durable one
-  // X4. Logs that this DC belongs to the TC, and waits until that is durable; OK at once for one that is known already.
+  // X4. Logs that this DC belongs to the TC, and waits until that is durable, also where another call has logged it.
   // RESOURCE_EXHAUSTED beyond 64 of them.
   Status AddKnownDc(DcId dc, Deadline deadline);
 
