@@ -14,6 +14,7 @@ ApplyLogHandler::ApplyLogHandler(Runtime& runtime, DataComponent& component, Str
       component_(component),
       context_(context),
       stream_(stream),
+      patience_(watchdog.limit()),
       write_watch_(watchdog, [context] { context->TryCancel(); }),
       mutex_(runtime) {}
 
@@ -51,7 +52,7 @@ Status ApplyLogHandler::Forward(ApplyLogStream& log) {
     if (!request.has_batch())
       return DEUT_ERROR(kInvalidArgument, "request: a log stream that is open takes batches only");
     DEUT_RETURN_IF_ERROR(FromWire(request.mutable_batch(), &batch));
-    DEUT_RETURN_IF_ERROR(log.Send(batch, kNoDeadline));
+    DEUT_RETURN_IF_ERROR(log.Send(batch, runtime_.Now() + patience_));
   }
   return Status::Ok();
 }

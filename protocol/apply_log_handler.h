@@ -1,6 +1,7 @@
 // ApplyLogHandler: one ApplyLog stream on the server. Its handler thread reads batches and sends them to the component, which blocks while
 // its window is full, and so does the peer. A second thread writes acknowledgements: each stands for all before it, so one that could
 // not be written yet is replaced by the next.
+// A component that does not take a batch within the watchdog's limit loses the stream, or a thread would be lost with it.
 // End: a broken batch, the component's OnClosed, or the peer. The reason goes out as the last message; a peer that then does not
 // hang up is cut off by the watchdog.
 // Thread-safety: Run by one thread; the listener's methods by any. Ownership: borrows everything.
@@ -47,6 +48,7 @@ class ApplyLogHandler final : public ApplyLogListener {
   DataComponent& component_;
   grpc::ServerContext* const context_;
   Stream* const stream_;
+  const Duration patience_;  // with the component
   StreamWatchdog::Watch write_watch_;
 
   Mutex mutex_;

@@ -1,11 +1,13 @@
 // The server's side of ApplyLog streams, against a client that does as it likes.
 #include "protocol/apply_log_handler.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/event.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/convert_data_component.h"
@@ -81,6 +83,7 @@ class ApplyLogHandlerTest : public ::testing::Test {
   }
 
   Runtime& runtime_ = RealRuntime();
+  Event never_;
   testing::ScriptedDataComponent component_{runtime_};
   GrpcDataComponentService service_{runtime_, component_, RpcServiceOptions{.stuck_peer = milliseconds(300)}};
   testing::Loopback loopback_{{service_.service()}};
@@ -188,6 +191,20 @@ TEST_F(ApplyLogHandlerTest, SecondStreamReplacesTheFirst) {
   ASSERT_TRUE(stream_->Write(Batch(0, 1)));
   ASSERT_TRUE(stream_->Read(&answer));
   EXPECT_TRUE(answer.has_ack());
+}
+
+// Otherwise the stream, its thread and the server's shutdown would wait for the component as long as it likes.
+TEST_F(ApplyLogHandlerTest, ComponentThatTakesNothingLosesTheStream) {
+  component_.await_window = [&](Deadline deadline) {
+    never_.Wait(runtime_, std::min(deadline, runtime_.Now() + seconds(10)));
+    return Status(ErrorCode::kDeadlineExceeded, "the window is full");
+  };
+  const MonotonicTime begin = runtime_.Now();
+  ASSERT_TRUE(Open().ok());
+  ASSERT_TRUE(stream_->Write(Batch(0, 1)));
+  EXPECT_EQ(Closed().code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_LT(runtime_.Now() - begin, seconds(9));
+  EXPECT_TRUE(testing::Eventually([&] { return component_.apply_logs() == 0; }));
 }
 
 TEST_F(ApplyLogHandlerTest, ClientThatGoesAwayClosesTheComponentsSide) {

@@ -4,7 +4,8 @@
 //
 // Bounds on what one peer can make this process hold: a Data stream is read only while there is room for its answers (answer_queue.h); a
 //   scan is read from the component only inside its grants, one batch at a time; acknowledgements replace each other; a peer that
-//   does not take what is written to it for `stuck_peer` has its stream cancelled (stream_watchdog.h). Messages, streams, threads: rpc_server.h.
+//   does not take what is written to it for `stuck_peer` has its stream cancelled (stream_watchdog.h); a component that is waited for as
+//   long in a log stream or scan ends it with DEADLINE_EXCEEDED. Messages, streams, threads: rpc_server.h.
 // Errors: of single items inside messages. A stream ends with a gRPC status only if its messages cannot be understood at all.
 // Thread-safety: gRPC's threads call it. Ownership: the component outlives it; the server that it is registered with ends before it.
 #ifndef PROTOCOL_GRPC_DATA_COMPONENT_SERVICE_H_

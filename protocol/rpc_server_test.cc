@@ -1,5 +1,10 @@
 #include "protocol/rpc_server.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -149,6 +154,50 @@ TEST_F(RpcServerBoundsTest, LargeMetadataIsRefused) {
   wire::CountersAnswer answer;
   EXPECT_FALSE(Stub()->Counters(&context, wire::CountersRequest(), &answer).ok());
   ExpectAlive();
+}
+
+// A frame of HTTP/2 as RFC 9113 draws it, on stream 1 or the connection.
+std::string Frame(char type, char flags, char stream, const std::string& payload) {
+  return std::string{
+             0,     static_cast<char>(payload.size() >> 8), static_cast<char>(payload.size()), type, flags, 0, 0, 0,
+             stream} +
+         payload;
+}
+
+// A client whose machine is gone: it has opened a stream, and from then on answers nothing, pings included. The kernel of this machine still
+// takes what is sent to it.
+class SilentClient {
+ public:
+  SilentClient(const Address& server, const std::string& path, const std::string& message)
+      : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server.port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const std::string headers = std::string("\x83\x86\x44") + static_cast<char>(path.size()) + path + "\x41\x01x" +
+                                std::string("\0\x02te\x08trailers", 13) + "\x0f\x10\x10" + "application/grpc";
+    const std::string prefixed = std::string(4, '\0') + static_cast<char>(message.size()) + message;
+    const std::string bytes =
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(4, 0, 0, "") + Frame(1, 4, 1, headers) + Frame(0, 0, 1, prefixed);
+    connected_ = connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+                 send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
+  ~SilentClient() { close(socket_); }
+  bool connected() const { return connected_; }
+
+ private:
+  const int socket_;
+  bool connected_ = false;
+};
+
+TEST_F(RpcServerBoundsTest, PeerThatIsGoneWithoutAWordLosesItsStreams) {
+  wire::ApplyLogRequest open;
+  open.mutable_open()->mutable_sender()->set_tc(1);
+  const SilentClient client(loopback_.address(), "/deut.wire.DataComponent/ApplyLog", open.SerializeAsString());
+  ASSERT_TRUE(client.connected());
+  ASSERT_TRUE(testing::Eventually([&] { return component_.apply_logs() == 1; }));
+  // After kKeepaliveMs + kKeepaliveTimeoutMs.
+  EXPECT_TRUE(testing::Eventually([&] { return component_.apply_logs() == 0; }));
 }
 
 // A server with few threads: streams beyond them are refused, not queued, and the health service still answers.

@@ -12,9 +12,12 @@ namespace deut {
 
 ScanHandler::ScanHandler(Runtime& runtime, DataComponent& component, StreamWatchdog& watchdog,
                          grpc::ServerContext* context, Stream* stream)
-    : runtime_(runtime), component_(component), context_(context), stream_(stream), write_watch_(watchdog, [context] {
-        context->TryCancel();
-      }) {}
+    : runtime_(runtime),
+      component_(component),
+      context_(context),
+      stream_(stream),
+      patience_(watchdog.limit()),
+      write_watch_(watchdog, [context] { context->TryCancel(); }) {}
 
 grpc::Status ScanHandler::Run() {
   wire::ScanRequest request;
@@ -49,7 +52,7 @@ bool ScanHandler::UseGrant(ScanStream& scan) {
   wire::ScanAnswer answer;
   while (credit_ != 0) {
     const std::string before = std::move(batch.covered);
-    const Status status = scan.Next(&batch, kNoDeadline);
+    const Status status = scan.Next(&batch, runtime_.Now() + patience_);
     if (!status.ok()) {
       WriteStatus(status);
       return false;

@@ -39,6 +39,7 @@ class ScanHandler {
   DataComponent& component_;
   grpc::ServerContext* const context_;
   Stream* const stream_;
+  const Duration patience_;  // with the component, for one batch
   StreamWatchdog::Watch write_watch_;
   ScanSpec spec_;
   std::string bound_;    // the furthest granted

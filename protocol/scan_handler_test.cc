@@ -1,11 +1,13 @@
 // The server's side of bulk scans, against a client that does as it likes.
 #include "protocol/scan_handler.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/event.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/convert_data_component.h"
@@ -64,6 +66,7 @@ class ScanHandlerTest : public ::testing::Test {
 
   const ScanSpec spec_{.table = kTable, .range = {}, .direction = Direction::kAscending, .batch_bytes = 1000};
   Runtime& runtime_ = RealRuntime();
+  Event never_;
   testing::ScriptedDataComponent component_{runtime_};
   GrpcDataComponentService service_{runtime_, component_, RpcServiceOptions{.stuck_peer = milliseconds(300)}};
   testing::Loopback loopback_{{service_.service()}};
@@ -74,6 +77,19 @@ class ScanHandlerTest : public ::testing::Test {
   std::string covered_;
   bool complete_ = false;
 };
+
+TEST_F(ScanHandlerTest, ComponentThatAnswersNothingEndsTheScan) {
+  component_.await_window = [&](Deadline deadline) {
+    never_.Wait(runtime_, std::min(deadline, runtime_.Now() + seconds(10)));
+    return Status(ErrorCode::kDeadlineExceeded, "nothing to be had");
+  };
+  const MonotonicTime begin = runtime_.Now();
+  ASSERT_TRUE(Open(spec_).ok());
+  Grant(Key(30), 1 << 20);
+  EXPECT_EQ(Next().code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_LT(runtime_.Now() - begin, seconds(9));
+  EXPECT_TRUE(testing::Eventually([&] { return component_.scans() == 0; }));
+}
 
 TEST_F(ScanHandlerTest, ReadsOnlyWhatIsGranted) {
   ASSERT_TRUE(Open(spec_).ok());

@@ -26,6 +26,9 @@ class StreamWatchdog {
   StreamWatchdog(const StreamWatchdog&) = delete;
   StreamWatchdog& operator=(const StreamWatchdog&) = delete;
 
+  // For waits that have a deadline of their own.
+  Duration limit() const { return limit_; }
+
   class Watch {
    public:
     Watch(StreamWatchdog& watchdog, std::function<void()> cancel);

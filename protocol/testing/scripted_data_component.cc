@@ -27,7 +27,8 @@ class ScriptedDataComponent::Scan final : public ScanStream {
     return Status::Ok();
   }
 
-  Status Next(ScanBatch* batch, Deadline) override {
+  Status Next(ScanBatch* batch, Deadline deadline) override {
+    DEUT_RETURN_IF_ERROR(owner_.await_window(deadline));
     const bool ascending = spec_.direction == Direction::kAscending;
     const bool bounded = !bound_.empty() &&
                          (ascending ? spec_.range.high.empty() || bound_ < spec_.range.high : bound_ > spec_.range.low);
@@ -63,7 +64,8 @@ class ScriptedDataComponent::ApplyLog final : public ApplyLogStream {
     if (owner_.current_log_ == this) owner_.current_log_ = nullptr;
   }
 
-  Status Send(const LogBatch& batch, Deadline) override {
+  Status Send(const LogBatch& batch, Deadline deadline) override {
+    DEUT_RETURN_IF_ERROR(owner_.await_window(deadline));
     DEUT_RETURN_IF_ERROR(owner_.on_batch(batch));
     ApplyAck ack{.incarnation = owner_.incarnation_, .applied = batch.to, .stable = batch.from, .free_bytes = 1 << 30};
     {

@@ -30,6 +30,8 @@ class ScriptedDataComponent : public DataComponent {
   std::function<Status(const HelloRequest&)> check_hello = [](const HelloRequest&) { return Status::Ok(); };
   // True: the request is not answered inside Submit but held until Release or Abandon.
   std::function<bool(const DataRequest&)> hold = [](const DataRequest&) { return false; };
+  // Called by Send of log streams and Next of scans first: waits as if for a window, to the deadline.
+  std::function<Status(Deadline)> await_window = [](Deadline) { return Status::Ok(); };
   // Called by Send before the batch is applied.
   std::function<Status(const LogBatch&)> on_batch = [](const LogBatch&) { return Status::Ok(); };
 
