@@ -83,18 +83,18 @@ Status FromWire(const google::protobuf::RepeatedPtrField<wire::TableInfo>& table
   return Status::Ok();
 }
 
-void ToWire(const std::vector<Counter>& counters, google::protobuf::RepeatedPtrField<wire::Counter>* out) {
-  for (const Counter& counter : counters) {
+void ToWire(const std::vector<CounterValue>& counters, google::protobuf::RepeatedPtrField<wire::Counter>* out) {
+  for (const CounterValue& counter : counters) {
     wire::Counter* item = out->Add();
     item->set_name(counter.name);
     item->set_value(counter.value);
   }
 }
 
-void FromWire(const google::protobuf::RepeatedPtrField<wire::Counter>& counters, std::vector<Counter>* out) {
+void FromWire(const google::protobuf::RepeatedPtrField<wire::Counter>& counters, std::vector<CounterValue>* out) {
   out->clear();
   out->reserve(counters.size());
-  for (const wire::Counter& item : counters) out->push_back(Counter{.name = item.name(), .value = item.value()});
+  for (const wire::Counter& item : counters) out->push_back(CounterValue{.name = item.name(), .value = item.value()});
 }
 
 Status FromWire(wire::Direction direction, Direction* out) {

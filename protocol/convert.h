@@ -32,8 +32,8 @@ Position FromWire(const wire::Position& position);
 void ToWire(const std::vector<TableInfo>& tables, google::protobuf::RepeatedPtrField<wire::TableInfo>* out);
 Status FromWire(const google::protobuf::RepeatedPtrField<wire::TableInfo>& tables, std::vector<TableInfo>* out);
 
-void ToWire(const std::vector<Counter>& counters, google::protobuf::RepeatedPtrField<wire::Counter>* out);
-void FromWire(const google::protobuf::RepeatedPtrField<wire::Counter>& counters, std::vector<Counter>* out);
+void ToWire(const std::vector<CounterValue>& counters, google::protobuf::RepeatedPtrField<wire::Counter>* out);
+void FromWire(const google::protobuf::RepeatedPtrField<wire::Counter>& counters, std::vector<CounterValue>* out);
 
 Status FromWire(wire::Direction direction, Direction* out);
 

@@ -1,8 +1,10 @@
 #include "protocol/convert.h"
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "common/observe/metrics.h"
 #include "common/runtime/runtime.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,6 +22,9 @@ Status RoundTrip(const Status& status) {
   EXPECT_TRUE(received.ParseFromString(message.SerializeAsString()));
   return FromWire(received);
 }
+
+// What travels of a counter is its value; one name for both types would be two definitions of it.
+static_assert(!std::is_same_v<CounterValue, Counter>);
 
 TEST(ConvertTest, EveryErrorCodeTravels) {
   EXPECT_TRUE(RoundTrip(Status::Ok()).ok());
@@ -84,8 +89,8 @@ TEST(ConvertTest, TablesAndCounters) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("tables[1].name: a table name of 256 bytes"));
 
   google::protobuf::RepeatedPtrField<wire::Counter> counters;
-  ToWire({Counter{"reads", 3}}, &counters);
-  std::vector<Counter> counted;
+  ToWire({CounterValue{"reads", 3}}, &counters);
+  std::vector<CounterValue> counted;
   FromWire(counters, &counted);
   ASSERT_EQ(counted.size(), 1u);
   EXPECT_EQ(counted[0].name, "reads");

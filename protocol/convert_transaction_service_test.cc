@@ -190,8 +190,8 @@ TEST_F(OperationResultTest, HostileResults) {
 
 TEST(ConvertTransactionServiceTest, StatusOfTheService) {
   ServiceStatus status;
-  status.tc = {Counter{"a", 1}};
-  status.dc = {Counter{"b", 2}, Counter{"c", 3}};
+  status.tc = {CounterValue{"a", 1}};
+  status.dc = {CounterValue{"b", 2}, CounterValue{"c", 3}};
   wire::GetStatusAnswer answer;
   ToWire(Result<ServiceStatus>(status), &answer);
   auto back = FromWire(answer);

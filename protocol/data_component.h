@@ -174,7 +174,7 @@ class ScanStream {
   virtual Status Next(ScanBatch* batch, Deadline deadline) = 0;
 };
 
-struct Counter {
+struct CounterValue {
   std::string name;
   uint64_t value = 0;
 };
@@ -208,7 +208,7 @@ class DataComponent {
   virtual Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) = 0;
 
   // What the DC has done and holds (reads served, updates applied, duplicates, memory, ...). For people and tests; needs no Hello.
-  virtual Result<std::vector<Counter>> Counters(Deadline deadline) = 0;
+  virtual Result<std::vector<CounterValue>> Counters(Deadline deadline) = 0;
 };
 
 }  // namespace deut

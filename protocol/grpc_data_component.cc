@@ -165,13 +165,13 @@ Result<std::vector<TableInfo>> GrpcDataComponent::Tables(const Sender& sender, D
   return tables;
 }
 
-Result<std::vector<Counter>> GrpcDataComponent::Counters(Deadline deadline) {
+Result<std::vector<CounterValue>> GrpcDataComponent::Counters(Deadline deadline) {
   wire::CountersAnswer answer;
   DEUT_RETURN_IF_ERROR(impl_->Control(deadline, [&](grpc::ClientContext* context) {
     return impl_->bulk->Counters(context, wire::CountersRequest(), &answer);
   }));
   DEUT_RETURN_IF_ERROR(FromWire(answer.status()));
-  std::vector<Counter> counters;
+  std::vector<CounterValue> counters;
   FromWire(answer.counters(), &counters);
   return counters;
 }

@@ -33,7 +33,7 @@ class FixedDataComponent final : public DataComponent {
   Result<std::vector<std::string>> Partition(const Sender&, TableId, uint32_t, Deadline) override { return None(); }
   Result<Position> Checkpoint(const Sender&, Position, Deadline) override { return None(); }
   Result<std::vector<TableInfo>> Tables(const Sender&, Deadline) override { return None(); }
-  Result<std::vector<Counter>> Counters(Deadline) override { return None(); }
+  Result<std::vector<CounterValue>> Counters(Deadline) override { return None(); }
 
  private:
   static Status None() { return Status(ErrorCode::kInternal, "not measured"); }

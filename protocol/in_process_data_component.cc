@@ -254,7 +254,7 @@ Result<std::vector<TableInfo>> InProcessDataComponent::Tables(const Sender& send
   return component_->Tables(sender, deadline);
 }
 
-Result<std::vector<Counter>> InProcessDataComponent::Counters(Deadline deadline) {
+Result<std::vector<CounterValue>> InProcessDataComponent::Counters(Deadline deadline) {
   CallGate::Call call(gate_);
   if (!call.entered()) return Dead();
   return component_->Counters(deadline);

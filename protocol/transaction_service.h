@@ -114,8 +114,8 @@ class TransactionSession {
 
 // What `deut status` shows. Sections are free-form name/value pairs with documented names (tc/README.md, dc/README.md).
 struct ServiceStatus {
-  std::vector<Counter> tc;
-  std::vector<Counter> dc;
+  std::vector<CounterValue> tc;
+  std::vector<CounterValue> dc;
 };
 
 class TransactionService {

@@ -155,7 +155,7 @@ uint64_t RecordOperations::memory_bytes() {
   return bytes;
 }
 
-void RecordOperations::AppendCounters(std::vector<Counter>* counters) {
+void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   BwTreeStatistics sum;
   uint64_t tables = 0;
   {
@@ -173,7 +173,7 @@ void RecordOperations::AppendCounters(std::vector<Counter>* counters) {
   }
   const uint64_t pending = domain_.pending_bytes();
   const auto add = [counters](std::string name, uint64_t value) {
-    counters->push_back(Counter{std::move(name), value});
+    counters->push_back(CounterValue{std::move(name), value});
   };
   add("reads", reads_.value());
   add("scans", scans_.value());

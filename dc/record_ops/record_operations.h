@@ -67,7 +67,7 @@ class RecordOperations {
   // Memory of live pages and of what waits to be freed.
   uint64_t memory_bytes();
   // Names: dc/README.md.
-  void AppendCounters(std::vector<Counter>* counters);
+  void AppendCounters(std::vector<CounterValue>* counters);
 
  private:
   RecordOperations(Runtime& runtime, const RecordOperationsOptions& options, std::unique_ptr<MappingTable> pages);

@@ -109,10 +109,10 @@ TEST(RecordOperationsTest, AppliesReadsAndScans) {
   EXPECT_LT(batch.size(), 100u);
   EXPECT_GT(operations->memory_bytes(), 500u * 20);
 
-  std::vector<Counter> counters;
+  std::vector<CounterValue> counters;
   operations->AppendCounters(&counters);
   std::map<std::string, uint64_t> by_name;
-  for (const Counter& counter : counters) by_name[counter.name] = counter.value;
+  for (const CounterValue& counter : counters) by_name[counter.name] = counter.value;
   EXPECT_EQ(by_name.size(), counters.size());
   EXPECT_EQ(by_name["reads"], 2u);
   EXPECT_EQ(by_name["scans"], 4u);
@@ -199,9 +199,9 @@ TEST(RecordOperationsTest, PositionsThatAreAppliedAreSkipped) {
   both.to = second.to;
   ASSERT_TRUE(Apply(*operations, both, first.to).ok());
   EXPECT_EQ(ValueOf(*operations, "b"), "2");
-  std::vector<Counter> counters;
+  std::vector<CounterValue> counters;
   operations->AppendCounters(&counters);
-  for (const Counter& counter : counters) {
+  for (const CounterValue& counter : counters) {
     if (counter.name == "updates_applied") EXPECT_EQ(counter.value, 3u);
     if (counter.name == "updates_duplicate") EXPECT_EQ(counter.value, 2u);
   }

@@ -186,10 +186,10 @@ Result<std::vector<TableInfo>> DataComponentServer::Tables(const Sender& sender,
   return operations_->Tables();
 }
 
-Result<std::vector<Counter>> DataComponentServer::Counters(Deadline /*deadline*/) {
-  std::vector<Counter> counters;
+Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadline*/) {
+  std::vector<CounterValue> counters;
   const auto add = [&counters](std::string name, uint64_t value) {
-    counters.push_back(Counter{std::move(name), value});
+    counters.push_back(CounterValue{std::move(name), value});
   };
   const Position applied = applied_.load();
   add("incarnation", incarnation().value);

@@ -38,7 +38,7 @@ class DataComponentServerTest : public ::testing::Test {
   std::map<std::string, uint64_t> Counted() {
     std::map<std::string, uint64_t> by_name;
     const auto counters = server_->Counters(kNoDeadline);
-    for (const Counter& counter : *counters) by_name[counter.name] = counter.value;
+    for (const CounterValue& counter : *counters) by_name[counter.name] = counter.value;
     return by_name;
   }
 

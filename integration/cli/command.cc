@@ -156,8 +156,8 @@ Status ListTables(Client& client, const CommandOptions& options, const Output& o
 Status ShowStatus(Client& client, const CommandOptions& options, const Output& out) {
   DEUT_ASSIGN_OR_RETURN(const ServiceStatus status, client.GetStatus({.timeout = options.deadline}));
   std::string text;
-  for (const Counter& counter : status.tc) ConcatTo(&text, "tc.", counter.name, " ", counter.value, "\n");
-  for (const Counter& counter : status.dc) ConcatTo(&text, "dc.", counter.name, " ", counter.value, "\n");
+  for (const CounterValue& counter : status.tc) ConcatTo(&text, "tc.", counter.name, " ", counter.value, "\n");
+  for (const CounterValue& counter : status.dc) ConcatTo(&text, "dc.", counter.name, " ", counter.value, "\n");
   out(text);
   return Status();
 }

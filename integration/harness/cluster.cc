@@ -46,8 +46,8 @@ std::string EndOfLog(const std::string& path, size_t bytes) {
   return Concat("--- end of ", path, "\n", text.substr(text.size() - std::min(bytes, text.size())));
 }
 
-uint64_t CounterOf(const std::vector<Counter>& counters, std::string_view name) {
-  for (const Counter& counter : counters) {
+uint64_t CounterOf(const std::vector<CounterValue>& counters, std::string_view name) {
+  for (const CounterValue& counter : counters) {
     if (counter.name == name) return counter.value;
   }
   return 0;

@@ -81,7 +81,7 @@ class Cluster {
 };
 
 // Of a status report; 0 if there is none of the name.
-uint64_t CounterOf(const std::vector<Counter>& counters, std::string_view name);
+uint64_t CounterOf(const std::vector<CounterValue>& counters, std::string_view name);
 
 }  // namespace deut::testing
 

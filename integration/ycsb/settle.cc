@@ -21,7 +21,7 @@ struct Work {
 
 Work Look(const ServiceStatus& status) {
   Work work;
-  for (const Counter& counter : status.tc) {
+  for (const CounterValue& counter : status.tc) {
     if (counter.name == "collector.waiting_transactions") work.transactions = counter.value;
     if (counter.name == "collector.collected_transactions") work.collected = counter.value;
     if (counter.name == "ship.backlog_bytes") work.backlog_bytes = counter.value;

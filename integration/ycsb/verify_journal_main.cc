@@ -82,7 +82,7 @@ struct Served {
 Result<Served> AskServed(Client& client) {
   DEUT_ASSIGN_OR_RETURN(const ServiceStatus status, client.GetStatus());
   Served served;
-  for (const Counter& counter : status.dc) {
+  for (const CounterValue& counter : status.dc) {
     if (counter.name == "reads") served.reads = counter.value;
     if (counter.name == "scans") served.scans = counter.value;
     if (counter.name == "records_returned") served.records = counter.value;

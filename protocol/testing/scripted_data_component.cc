@@ -293,8 +293,8 @@ Result<std::vector<TableInfo>> ScriptedDataComponent::Tables(const Sender& sende
   return TablesLocked();
 }
 
-Result<std::vector<Counter>> ScriptedDataComponent::Counters(Deadline) {
-  return std::vector<Counter>{Counter{.name = "reads", .value = reads_.load()}};
+Result<std::vector<CounterValue>> ScriptedDataComponent::Counters(Deadline) {
+  return std::vector<CounterValue>{CounterValue{.name = "reads", .value = reads_.load()}};
 }
 
 }  // namespace deut::testing

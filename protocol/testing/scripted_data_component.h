@@ -58,7 +58,7 @@ class ScriptedDataComponent : public DataComponent {
                                              Deadline deadline) override;
   Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) override;
   Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override;
-  Result<std::vector<Counter>> Counters(Deadline deadline) override;
+  Result<std::vector<CounterValue>> Counters(Deadline deadline) override;
 
  private:
   class Scan;

@@ -207,7 +207,7 @@ Result<std::vector<TableInfo>> ScriptedTransactionService::ListTables(Deadline d
 
 Result<ServiceStatus> ScriptedTransactionService::GetStatus(Deadline deadline) {
   DEUT_RETURN_IF_ERROR(before("get_status", deadline));
-  return ServiceStatus{.tc = {Counter{"a", 1}}, .dc = {Counter{"b", 2}}};
+  return ServiceStatus{.tc = {CounterValue{"a", 1}}, .dc = {CounterValue{"b", 2}}};
 }
 
 Status ScriptedTransactionService::DropCaches(Deadline deadline) { return before("drop_caches", deadline); }

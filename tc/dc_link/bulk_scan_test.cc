@@ -242,7 +242,7 @@ class LyingDc final : public DataComponent {
   Result<std::vector<std::string>> Partition(const Sender&, TableId, uint32_t, Deadline) override { return Unused(); }
   Result<Position> Checkpoint(const Sender&, Position, Deadline) override { return Unused(); }
   Result<std::vector<TableInfo>> Tables(const Sender&, Deadline) override { return Unused(); }
-  Result<std::vector<Counter>> Counters(Deadline) override { return Unused(); }
+  Result<std::vector<CounterValue>> Counters(Deadline) override { return Unused(); }
 
  private:
   static Status Unused() { return DEUT_ERROR(kInternal, "not used here"); }

@@ -238,7 +238,7 @@ Result<Position> DcLink::Checkpoint(Position up_to, Deadline deadline) {
                            [&](const Sender& sender) { return impl_->dc().Checkpoint(sender, up_to, deadline); });
 }
 
-Result<std::vector<Counter>> DcLink::DcCounters(Deadline deadline) { return impl_->dc().Counters(deadline); }
+Result<std::vector<CounterValue>> DcLink::DcCounters(Deadline deadline) { return impl_->dc().Counters(deadline); }
 
 DcLinkStatus DcLink::status() const { return impl_->status(); }
 

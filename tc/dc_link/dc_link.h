@@ -105,7 +105,7 @@ class DcLink {
   Result<std::vector<std::string>> Partition(TableId table, uint32_t n, Deadline deadline);
   // Makes everything applied up to `up_to` stable; redo start may advance afterwards.
   Result<Position> Checkpoint(Position up_to, Deadline deadline);
-  Result<std::vector<Counter>> DcCounters(Deadline deadline);
+  Result<std::vector<CounterValue>> DcCounters(Deadline deadline);
 
   DcLinkStatus status() const;
 

@@ -67,7 +67,7 @@ class QuickReads final : public DataComponent {
   Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override {
     return dc_.Tables(sender, deadline);
   }
-  Result<std::vector<Counter>> Counters(Deadline deadline) override { return dc_.Counters(deadline); }
+  Result<std::vector<CounterValue>> Counters(Deadline deadline) override { return dc_.Counters(deadline); }
 
  private:
   FakeDataComponent& dc_;

@@ -505,10 +505,10 @@ Result<std::vector<TableInfo>> FakeDataComponent::Tables(const Sender& sender, D
   return tables;
 }
 
-Result<std::vector<Counter>> FakeDataComponent::Counters(Deadline) {
+Result<std::vector<CounterValue>> FakeDataComponent::Counters(Deadline) {
   MutexLock lock(mutex_);
   if (!alive_) return DEUT_ERROR(kUnavailable, "the DC is down");
-  return std::vector<Counter>{Counter{"reads", counts_.reads}};
+  return std::vector<CounterValue>{CounterValue{"reads", counts_.reads}};
 }
 
 }  // namespace deut::tc

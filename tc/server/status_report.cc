@@ -4,10 +4,12 @@
 
 namespace deut::tc {
 
-std::vector<Counter> ReportTc(const Engine& engine, const DcLinkStatus& link, const Repartitioner& repartitioner,
-                              size_t sessions, bool serving) {
-  std::vector<Counter> report;
-  const auto add = [&report](std::string name, uint64_t value) { report.push_back(Counter{std::move(name), value}); };
+std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& link, const Repartitioner& repartitioner,
+                                   size_t sessions, bool serving) {
+  std::vector<CounterValue> report;
+  const auto add = [&report](std::string name, uint64_t value) {
+    report.push_back(CounterValue{std::move(name), value});
+  };
   const auto load = [](const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
 
   add("serving", serving ? 1 : 0);

@@ -11,8 +11,8 @@
 
 namespace deut::tc {
 
-std::vector<Counter> ReportTc(const Engine& engine, const DcLinkStatus& link, const Repartitioner& repartitioner,
-                              size_t sessions, bool serving);
+std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& link, const Repartitioner& repartitioner,
+                                   size_t sessions, bool serving);
 
 }  // namespace deut::tc
 

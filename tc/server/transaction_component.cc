@@ -250,7 +250,8 @@ Result<ServiceStatus> TransactionComponent::GetStatus(Deadline deadline) {
   status.tc = ReportTc(p.engine, p.link.status(), p.repartitioner, p.registry.size(),
                        p.serving.load(std::memory_order_acquire));
   // Status is for people, also while the DC is away.
-  if (Result<std::vector<Counter>> dc = p.link.DcCounters(std::min(deadline, p.runtime.Now() + seconds(2))); dc.ok()) {
+  if (Result<std::vector<CounterValue>> dc = p.link.DcCounters(std::min(deadline, p.runtime.Now() + seconds(2)));
+      dc.ok()) {
     status.dc = *std::move(dc);
   }
   return status;

@@ -116,7 +116,7 @@ class TransactionComponentTest : public ::testing::Test {
   uint64_t StatusValue(std::string_view name) {
     const Result<ServiceStatus> status = tc_->GetStatus(Soon());
     EXPECT_TRUE(status.ok());
-    for (const Counter& counter : status->tc) {
+    for (const CounterValue& counter : status->tc) {
       if (counter.name == name) return counter.value;
     }
     ADD_FAILURE() << "no counter " << name;
