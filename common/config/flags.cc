@@ -48,6 +48,12 @@ Status ParseWhole(std::string_view text, Number low, Number high, Number* number
   return DEUT_ERROR(kInvalidArgument, "\"", text, "\" is not a whole number from ", low, " to ", high);
 }
 
+// How a message names a flag: as it stands on the command line (`where` is "--"), or in a file at `where`.
+std::string Named(std::string_view where, std::string_view name) {
+  return where == "--" ? Concat("--", name) : Concat("\"", name, "\"");
+}
+std::string_view Place(std::string_view where) { return where == "--" ? "" : where; }
+
 std::string Join(const std::vector<std::string>& items) {
   std::string joined;
   for (const std::string& item : items) ConcatTo(&joined, joined.empty() ? "" : ",", item);
@@ -160,15 +166,19 @@ Status FlagSet::Unknown(std::string_view name, std::string_view where) const {
     if (Distance(name, known) < Distance(name, nearest)) nearest = known;
   }
   if (Distance(name, "config") < Distance(name, nearest)) nearest = "config";
-  return DEUT_ERROR(kInvalidArgument, where, "there is no flag \"", name, "\"; the nearest is \"", nearest,
-                    "\" (--help lists all)");
+  // Of a name that resembles none, none is told.
+  std::string guess;
+  if (Distance(name, nearest) <= std::max<size_t>(2, name.size() / 3))
+    guess = Concat("; the nearest is ", Named(where, nearest));
+  return DEUT_ERROR(kInvalidArgument, Place(where), "there is no flag ", Named(where, name), guess,
+                    " (--help lists all)");
 }
 
 Status FlagSet::Set(std::string_view name, std::string_view value, Source source, std::string_view where) {
   const auto found = flags_.find(name);
   if (found == flags_.end()) return Unknown(name, where);
   Flag& flag = found->second;
-  if (flag.source == source) return DEUT_ERROR(kInvalidArgument, where, "\"", name, "\" is given twice");
+  if (flag.source == source) return DEUT_ERROR(kInvalidArgument, Place(where), Named(where, name), " is given twice");
   if (flag.source == Source::kCommandLine) return Status::Ok();
   const Status status = flag.set(value);
   if (!status.ok()) return DEUT_ERROR(kInvalidArgument, where, name, ": ", status.message());
@@ -214,7 +224,7 @@ Result<std::vector<std::string>> FlagSet::Parse(int argc, const char* const* arg
     if (name.empty() && equals == std::string_view::npos) {
       flags_ended = true;
     } else if (equals != std::string_view::npos && name == "config") {
-      if (!config.empty()) return DEUT_ERROR(kInvalidArgument, "\"config\" is given twice");
+      if (!config.empty()) return DEUT_ERROR(kInvalidArgument, "--config is given twice");
       config = argument.substr(equals + 1);
       if (config.empty()) return DEUT_ERROR(kInvalidArgument, "--config names no file");
     } else if (equals != std::string_view::npos) {
@@ -228,7 +238,11 @@ Result<std::vector<std::string>> FlagSet::Parse(int argc, const char* const* arg
       DEUT_RETURN_IF_ERROR(Set(name, "true", Source::kCommandLine, "--"));
     }
   }
-  if (!config.empty()) DEUT_RETURN_IF_ERROR(ParseFile(config, storage));
+  if (!config.empty()) {
+    const Status parsed = ParseFile(config, storage);
+    if (parsed == ErrorCode::kNotFound) return DEUT_ERROR(kNotFound, "--config: ", parsed.message());
+    if (!parsed.ok()) return parsed;
+  }
   return operands;
 }
 

@@ -86,7 +86,8 @@ TEST_F(FlagsTest, EmptyValuesAndTheEndOfFlags) {
 }
 
 TEST_F(FlagsTest, ErrorsNameFlagValueAndForm) {
-  EXPECT_EQ(ErrorOf({"--thread=3"}), "--there is no flag \"thread\"; the nearest is \"threads\" (--help lists all)");
+  EXPECT_EQ(ErrorOf({"--thread=3"}), "there is no flag --thread; the nearest is --threads (--help lists all)");
+  EXPECT_EQ(ErrorOf({"--frob=3"}), "there is no flag --frob (--help lists all)");
   EXPECT_EQ(ErrorOf({"--threads=many"}), "--threads: \"many\" is not a whole number from 1 to 64");
   EXPECT_EQ(ErrorOf({"--threads=65"}), "--threads: \"65\" is not a whole number from 1 to 64");
   EXPECT_EQ(ErrorOf({"--threads=3x"}), "--threads: \"3x\" is not a whole number from 1 to 64");
@@ -100,8 +101,8 @@ TEST_F(FlagsTest, ErrorsNameFlagValueAndForm) {
   EXPECT_EQ(ErrorOf({"--names=a,,b"}), "--names: \"a,,b\" has an empty item");
   EXPECT_EQ(ErrorOf({"--data_dir"}), "--data_dir wants a value: --data_dir=...");
   EXPECT_EQ(ErrorOf({"--config"}), "--config wants a value: --config=...");
-  EXPECT_EQ(ErrorOf({"--hel"}), "--there is no flag \"hel\"; the nearest is \"help\" (--help lists all)");
-  EXPECT_EQ(ErrorOf({"--data_dir=a", "--data_dir=b"}), "--\"data_dir\" is given twice");
+  EXPECT_EQ(ErrorOf({"--hel"}), "there is no flag --hel; the nearest is --help (--help lists all)");
+  EXPECT_EQ(ErrorOf({"--data_dir=a", "--data_dir=b"}), "--data_dir is given twice");
 }
 
 TEST_F(FlagsTest, TheCommandLineWinsOverTheFileAndTheFileOverDefaults) {
@@ -139,7 +140,9 @@ TEST_F(FlagsTest, OtherErrorsInTheFile) {
   EXPECT_EQ(ErrorOf({"--config=config"}), "config:2: \"offset\" is given twice");
   WriteConfig("threads = 0\n");
   EXPECT_EQ(ErrorOf({"--config=config"}), "config:1: threads: \"0\" is not a whole number from 1 to 64");
-  EXPECT_EQ(Parse({"--config=absent"}).status(), ErrorCode::kNotFound);
+  const Status absent = Parse({"--config=absent"}).status();
+  EXPECT_EQ(absent, ErrorCode::kNotFound);
+  EXPECT_EQ(absent.message().find("--config: "), 0u) << absent.message();
   WriteConfig(std::string(2 << 20, '#'));
   EXPECT_NE(ErrorOf({"--config=config"}).find("the limit is 1048576"), std::string::npos);
 }

@@ -174,6 +174,12 @@ Status CheckCommand(const std::vector<std::string>& words) {
       return DEUT_ERROR(kInvalidArgument, "what is meant is: ", Usage(shape));
     return Status();
   }
+  // Half a command: those that begin so.
+  std::string meant;
+  for (const Shape& shape : kShapes) {
+    if (std::string_view(shape.words).starts_with(words[0] + " ")) ConcatTo(&meant, "\n  ", Usage(shape));
+  }
+  if (!meant.empty()) return DEUT_ERROR(kInvalidArgument, "what is meant is one of:", meant);
   return DEUT_ERROR(kInvalidArgument, "no command is named \"", Show(fixed, TextForm::kEscaped), "\"; there are:\n",
                     CommandHelp());
 }

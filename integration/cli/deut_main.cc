@@ -13,6 +13,7 @@
 #include "common/observe/log.h"
 #include "common/runtime/runtime.h"
 #include "integration/cli/command.h"
+#include "integration/cli/failure.h"
 #include "integration/cli/target.h"
 
 namespace deut::cli {
@@ -42,9 +43,8 @@ FlagSet MakeFlags(Options* options) {
 }
 
 int Fail(const Status& status, int code) {
-  std::fprintf(stderr, "deut: %s\n", status.ToString().c_str());
-  const std::string advice = ErrorCodeAdvice(status.code());
-  if (code == kRefused && !advice.empty()) std::fprintf(stderr, "      (%s)\n", advice.c_str());
+  const FailureKind kind = code == kUsage ? FailureKind::kUsage : FailureKind::kRun;
+  std::fputs(FailureText("deut", status, kind).c_str(), stderr);
   return code;
 }
 

@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::TempDir;
 
 std::string ReadFile(const std::string& path) {
@@ -113,6 +114,10 @@ TEST_F(ProgramsTest, YcsbRunsAndReports) {
       RunHere("YCSB", {"--workload=c", "--records=90000", "--load=false", "--seconds=0", "--operations=500"});
   EXPECT_EQ(wrong.status, 1);
   EXPECT_THAT(wrong.output, HasSubstr("was the table loaded with as many records?"));
+  const Ended wrong_scan =
+      RunHere("YCSB", {"--workload=e", "--records=90000", "--load=false", "--seconds=0", "--operations=500"});
+  EXPECT_EQ(wrong_scan.status, 1);
+  EXPECT_THAT(wrong_scan.output, HasSubstr("was the table loaded with as many records?"));
 }
 
 TEST_F(ProgramsTest, AKilledRunLosesNothing) {
@@ -183,7 +188,13 @@ TEST_F(ProgramsTest, WrongFlagsAndUnreachableStores) {
   EXPECT_EQ(RunHere("YCSB", {"--theta=1"}).status, 2);
   EXPECT_THAT(RunHere("YCSB", {"--min_writes=5", "--seconds=0"}).output, HasSubstr("--min_writes=5 prolongs a run of"));
   EXPECT_EQ(RunHere("YCSB", {"--value_bytes=23"}).status, 2);
-  EXPECT_THAT(RunHere("YCSB", {"--worklod=e"}).output, HasSubstr("workload"));
+  EXPECT_THAT(RunHere("YCSB", {"--worklod=e"}).output,
+              HasSubstr("there is no flag --worklod; the nearest is --workload"));
+  EXPECT_THAT(RunHere("YCSB", {"--theta=1"}).output, HasSubstr("(ycsb --help lists the flags)"));
+  const Ended no_json = RunHere("YCSB", {"--records=1000", "--seconds=30", "--json=/proc/none/file"});
+  EXPECT_EQ(no_json.status, 1);
+  EXPECT_THAT(no_json.output, HasSubstr("cannot open /proc/none/file"));
+  EXPECT_THAT(no_json.output, Not(HasSubstr("loaded"))) << "found out before the work";
   EXPECT_EQ(Run("YCSB", {"--target=embedded"}).status, 2) << "no --data_dir";
   EXPECT_EQ(Run("YCSB", {"--target=127.0.0.1:1", "--data_dir=x"}).status, 2) << "--data_dir without embedded";
   EXPECT_EQ(Run("VERIFY_JOURNAL", {"--target=127.0.0.1:1"}).status, 2) << "no --journal";

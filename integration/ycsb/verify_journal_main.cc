@@ -13,6 +13,7 @@
 #include "common/config/flags.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
+#include "integration/cli/failure.h"
 #include "integration/cli/target.h"
 #include "integration/ycsb/journal_reader.h"
 #include "integration/ycsb/verify.h"
@@ -49,7 +50,8 @@ FlagSet MakeFlags(Options* options) {
 }
 
 int Fail(const Status& status, int code) {
-  std::fprintf(stderr, "verify_journal: %s\n", status.ToString().c_str());
+  const cli::FailureKind kind = code == kUsage ? cli::FailureKind::kUsage : cli::FailureKind::kRun;
+  std::fputs(cli::FailureText("verify_journal", status, kind).c_str(), stderr);
   return code;
 }
 

@@ -18,6 +18,9 @@ constexpr uint64_t kOneMessageBytes = kMaxScanBytes / 2;
 // Of one transaction of the load phase.
 constexpr uint64_t kLoadMessageBytes = kMaxMessageBytes / 2;
 
+// What a missing record most often means.
+constexpr char kMissingHint[] = ": was the table loaded with as many records?";
+
 // Whether the store promises with this code that the transaction has not committed and never will.
 bool SurelyFailed(const Status& status) {
   return status == ErrorCode::kAborted || status == ErrorCode::kUnavailable || status == ErrorCode::kDeadlineExceeded ||
@@ -189,9 +192,7 @@ Status Worker::Read(uint64_t number) {
     return answer.status();
   }
   const RecordBatch::Iterator it(answers_[0].records);
-  if (!it.Valid())
-    return DEUT_ERROR(kCorruption, "record ", number, " (key ", key_,
-                      ") is missing: was the table loaded with as many records?");
+  if (!it.Valid()) return DEUT_ERROR(kCorruption, "record ", number, " (key ", key_, ") is missing", kMissingHint);
   return CheckRecord(key_, it.record().value);
 }
 
@@ -212,7 +213,8 @@ Status Worker::CheckScanned(std::string_view key, std::string_view value, std::s
   DEUT_RETURN_IF_ERROR(CheckRecord(key, value));
   const bool first = *records == 0;
   if (first ? key != low : key <= *last) {
-    return DEUT_ERROR(kCorruption, "a scan from ", low, " shows ", key, first ? " first" : " after " + *last);
+    return DEUT_ERROR(kCorruption, "a scan from ", low, " shows ", key,
+                      first ? Concat(" first", kMissingHint) : Concat(" after ", *last));
   }
   last->assign(key);
   ++*records;
@@ -236,7 +238,8 @@ Status Worker::ScanInOneMessage(std::string_view low, uint64_t wanted, bool* who
     DEUT_RETURN_IF_ERROR(CheckScanned(it.record().key, it.record().value, low, &last, records));
   }
   if (*records == 0 || *records > wanted)
-    return DEUT_ERROR(kCorruption, "a scan of ", wanted, " from ", low, " shows ", *records, " records");
+    return DEUT_ERROR(kCorruption, "a scan of ", wanted, " from ", low, " shows ", *records, " records",
+                      *records == 0 ? kMissingHint : "");
   return Status();
 }
 
@@ -253,7 +256,8 @@ Status Worker::ScanInBatches(std::string_view low, uint64_t wanted, uint64_t* re
   };
   DEUT_RETURN_IF_ERROR(RunTransaction(client_, reading_, body, &results_.report));
   if (*records == 0 || *records > wanted)
-    return DEUT_ERROR(kCorruption, "a scan of ", wanted, " from ", low, " shows ", *records, " records");
+    return DEUT_ERROR(kCorruption, "a scan of ", wanted, " from ", low, " shows ", *records, " records",
+                      *records == 0 ? kMissingHint : "");
   return Status();
 }
 

@@ -15,6 +15,7 @@
 #include "common/config/flags.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
+#include "integration/cli/failure.h"
 #include "integration/cli/target.h"
 #include "integration/ycsb/benchmark_options.h"
 #include "integration/ycsb/journal.h"
@@ -88,7 +89,8 @@ FlagSet MakeFlags(Options* options) {
 }
 
 int Fail(const Status& status, int code) {
-  std::fprintf(stderr, "ycsb: %s\n", status.ToString().c_str());
+  const cli::FailureKind kind = code == kUsage ? cli::FailureKind::kUsage : cli::FailureKind::kRun;
+  std::fputs(cli::FailureText("ycsb", status, kind).c_str(), stderr);
   return code;
 }
 
@@ -161,7 +163,7 @@ class Program {
   std::unique_ptr<cli::Target> target_;
   TableId table_;
   std::unique_ptr<Journal> journal_;
-  std::unique_ptr<OutputFile> timeline_;
+  std::unique_ptr<OutputFile> timeline_, json_;
 };
 
 Status Program::Prepare() {
@@ -171,6 +173,10 @@ Status Program::Prepare() {
   }
   if (!options_.timeline_file.empty()) {
     DEUT_ASSIGN_OR_RETURN(timeline_, OutputFile::Open(options_.timeline_file, "a"));
+  }
+  // Before the work, not after it.
+  if (!options_.json_file.empty()) {
+    DEUT_ASSIGN_OR_RETURN(json_, OutputFile::Open(options_.json_file, "w"));
   }
   DEUT_ASSIGN_OR_RETURN(table_, OpenOrCreateTable(target_->client(), options_.table));
   return Status();
@@ -219,11 +225,8 @@ int Program::Run() {
     failure = run->failure;
     std::fputs(ReportText(*run).c_str(), stdout);
   }
-  if (!options_.json_file.empty()) {
-    Result<std::unique_ptr<OutputFile>> json = OutputFile::Open(options_.json_file, "w");
-    if (!json.ok()) return Fail(json.status(), kFailed);
-    const Status written =
-        (*json)->Write(ReportJson(options_.benchmark, options_.target.target, load.get(), run.get()));
+  if (json_ != nullptr) {
+    const Status written = json_->Write(ReportJson(options_.benchmark, options_.target.target, load.get(), run.get()));
     if (!written.ok()) return Fail(written, kFailed);
   }
   return failure.ok() ? kDone : Fail(failure, kFailed);
@@ -241,7 +244,8 @@ int Main(int argc, char** argv) {
     return kDone;
   }
   if (!operands->empty())
-    return Fail(DEUT_ERROR(kInvalidArgument, "ycsb takes flags only, not ", operands->front()), kUsage);
+    return Fail(DEUT_ERROR(kInvalidArgument, "ycsb takes flags only (--name=value), not \"", operands->front(), "\""),
+                kUsage);
   if (const Status status = CheckOptions(&options); !status.ok()) return Fail(status, kUsage);
   return Program(options).Run();
 }
