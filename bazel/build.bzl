@@ -3,7 +3,7 @@
 They add the warnings, the layering check and private visibility, and make tests state their size.
 """
 
-load("@deps//:paths.bzl", "DEPS", "DEPS_INCLUDE")
+load("@deps//:paths.bzl", "DEPS_INCLUDE")
 
 # Our own code compiles without a warning. Generated code and the libraries' headers are exempt.
 _WARNINGS = [
@@ -24,11 +24,30 @@ _WARNINGS = [
 
 _PRIVATE = ["//visibility:private"]
 
+# The code of a test itself is compiled in a hurry: it is most of what there is to compile, and what it
+# measures is in libraries. A test that counts on the optimizer says `optimized = True`.
+TEST_COPTS = ["-O0"]
+
+# Builds for tests take the standard headers precompiled (precompiled_header.bzl).
+def _precompiled(name):
+    return struct(
+        deps = select({
+            "//bazel:test_build": ["//bazel:" + name],
+            "//conditions:default": [],
+        }),
+        copts = select({
+            "//bazel:test_build": ["-include-pch", "$(BINDIR)/bazel/%s.pch" % name],
+            "//conditions:default": [],
+        }),
+    )
+
 _TEST_SIZES = ["small", "medium", "large", "enormous"]
 
-def _settings(kwargs):
+def _settings(kwargs, headers = "standard_headers"):
     """Adds what all C++ targets of ours have in common to the arguments of a native rule."""
-    kwargs["copts"] = _WARNINGS + kwargs.get("copts", [])
+    precompiled = _precompiled(headers)
+    kwargs["copts"] = _WARNINGS + kwargs.get("copts", []) + precompiled.copts
+    kwargs["deps"] = kwargs.get("deps", []) + precompiled.deps
     kwargs["features"] = ["layering_check"] + kwargs.get("features", [])
     if kwargs.get("visibility") == None:
         kwargs["visibility"] = _PRIVATE
@@ -42,7 +61,7 @@ def deut_cc_binary(name, **kwargs):
     """A program."""
     native.cc_binary(name = name, **_settings(kwargs))
 
-def deut_cc_test(name, size, deps = [], own_main = False, **kwargs):
+def deut_cc_test(name, size, deps = [], own_main = False, optimized = False, **kwargs):
     """A googletest program.
 
     Args:
@@ -50,6 +69,7 @@ def deut_cc_test(name, size, deps = [], own_main = False, **kwargs):
       size: small (60 s), medium (300 s), large (900 s); `timeout` overrides the time.
       deps: what it tests; googletest comes by itself.
       own_main: True if the test has its own main().
+      optimized: True if the test's own code must be compiled like the rest, as in a litmus test.
       **kwargs: as for cc_test. The tag `tsan` makes it part of `scripts/test tsan`,
         `integration` takes it out of the unit tests and into `scripts/test integration`.
     """
@@ -57,11 +77,13 @@ def deut_cc_test(name, size, deps = [], own_main = False, **kwargs):
         fail("%s: size is one of %s" % (name, ", ".join(_TEST_SIZES)))
     if not name.endswith("_test"):
         fail("%s: the name of a test ends in _test" % name)
+    kwargs["deps"] = deps + ["@deps//:gtest" if own_main else "@deps//:gtest_main"]
+    if not optimized:
+        kwargs["copts"] = kwargs.get("copts", []) + TEST_COPTS
     native.cc_test(
         name = name,
         size = size,
-        deps = deps + ["@deps//:gtest" if own_main else "@deps//:gtest_main"],
-        **_settings(kwargs)
+        **_settings(kwargs, "standard_headers" if optimized else "test_headers")
     )
 
 def deut_cc_benchmark(name, deps = [], **kwargs):
@@ -69,8 +91,7 @@ def deut_cc_benchmark(name, deps = [], **kwargs):
     native.cc_binary(
         name = name,
         testonly = True,
-        deps = deps + ["@deps//:benchmark"],
-        **_settings(dict(kwargs, tags = kwargs.get("tags", []) + ["benchmark", "manual"]))
+        **_settings(dict(kwargs, deps = deps + ["@deps//:benchmark"], tags = kwargs.get("tags", []) + ["benchmark", "manual"]))
     )
 
 def deut_cc_fuzz_test(name, srcs, deps = [], corpus = [], size = "small", runs = 20000, **kwargs):
@@ -79,7 +100,7 @@ def deut_cc_fuzz_test(name, srcs, deps = [], corpus = [], size = "small", runs =
     With --config=fuzz it is a libFuzzer program that searches for a while; otherwise a test that plays
     the files of `corpus` and `runs` mutations of them, from a fixed seed.
     """
-    settings = _settings(dict(kwargs, tags = kwargs.get("tags", []) + ["fuzz"]))
+    settings = _settings(dict(kwargs, deps = deps, tags = kwargs.get("tags", []) + ["fuzz"]))
     files = ["$(location %s)" % file for file in corpus]
     native.cc_test(
         name = name,
@@ -99,7 +120,6 @@ def deut_cc_fuzz_test(name, srcs, deps = [], corpus = [], size = "small", runs =
             "//bazel:fuzzer": ["-fsanitize=fuzzer", "-lstdc++"],
             "//conditions:default": [],
         }),
-        deps = deps,
         **settings
     )
 
@@ -128,9 +148,9 @@ def deut_proto_library(name, srcs, deps = [], grpc = False, visibility = None, *
     )
     kinds = [".pb"] + ([".grpc.pb"] if grpc else [])
     stems = [src[:-len(".proto")] for src in srcs]
-    command = "%s/plain/bin/protoc -I. -I%s --cpp_out=$(RULEDIR)/%s" % (DEPS, DEPS_INCLUDE, _up())
+    command = "/usr/bin/protoc -I. -I%s --cpp_out=$(RULEDIR)/%s" % (DEPS_INCLUDE, _up())
     if grpc:
-        command += " --plugin=protoc-gen-grpc=%s/plain/bin/grpc_cpp_plugin --grpc_out=$(RULEDIR)/%s" % (DEPS, _up())
+        command += " --plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin --grpc_out=$(RULEDIR)/%s" % _up()
     native.genrule(
         name = name + "_generated",
         srcs = [name + "_protos"],

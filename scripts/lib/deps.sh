@@ -3,12 +3,13 @@
 # Versions, flags and DEPS_REVISION make the cache key (deps_key): changing one of them rebuilds everything.
 
 # Raise it when a build_* function below changes what it produces.
-DEPS_REVISION=1
+DEPS_REVISION=2
 
 DEBIAN_PACKAGES=(
   bazel-bootstrap clang-19 lld-19 llvm-19 libc++-19-dev libc++abi-19-dev libclang-rt-19-dev
   clang-format-19 clang-tidy-19 cmake ninja-build dpkg-dev ca-certificates
   liburing-dev libssl-dev libc-ares-dev zlib1g-dev
+  protobuf-compiler protobuf-compiler-grpc
   perl python3 python3-six unicode-data git openssl iproute2
 )
 
@@ -24,6 +25,11 @@ BENCHMARK_SOURCE=benchmark BENCHMARK_VERSION=1.7.1
 DEPS_CXX_FLAGS="-stdlib=libc++ -march=x86-64-v3 -D_LIBCPP_ENABLE_CXX20_REMOVED_FEATURES -Wno-missing-template-arg-list-after-template-kw -w"
 DEPS_C_FLAGS="-march=x86-64-v3 -w"
 DEPS_LINK_FLAGS="-fuse-ld=lld-19 -stdlib=libc++"
+# What is precompiled (precompile.cmake) in a library's own build.
+STANDARD_HEADERS="algorithm;atomic;functional;map;memory;mutex;string;unordered_map;utility;vector"
+ABSEIL_HEADERS="absl/status/status.h;absl/status/statusor.h;absl/strings/str_cat.h;absl/strings/str_format.h;absl/types/optional.h;absl/types/variant.h"
+# Debian's code generators are of the same versions as the libraries: protoc and its gRPC plugin need not be built.
+PROTOC=/usr/bin/protoc GRPC_CPP_PLUGIN=/usr/bin/grpc_cpp_plugin
 TSAN_FLAGS="-fsanitize=thread -g1 -O1 -fno-omit-frame-pointer"
 
 deps_key() {
@@ -108,6 +114,7 @@ cmake_library() {  # cmake_library FLAVOUR NAME TREE TARGETS(or "") OPTION...: c
     -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_AR=/usr/bin/llvm-ar-19 -DCMAKE_RANLIB=/usr/bin/llvm-ranlib-19 \
     -DCMAKE_C_FLAGS="$cflags" -DCMAKE_CXX_FLAGS="$cxxflags" -DCMAKE_EXE_LINKER_FLAGS="$DEPS_LINK_FLAGS" \
     -DCMAKE_CXX_STANDARD=20 -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF \
+    -DCMAKE_PROJECT_INCLUDE="$ROOT/scripts/lib/precompile.cmake" \
     -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF "$@"
   # shellcheck disable=SC2086
   run_logged "$flavour-$name-build" ninja -C "$build" $targets
@@ -143,12 +150,25 @@ build_re2() {
 }
 
 build_protobuf() {
-  local extra=()
   fetch_source "$PROTOBUF_SOURCE" "$PROTOBUF_VERSION"
-  # The sanitized library is only linked; its code generator is the plain one.
-  [ "$1" = tsan ] && extra=(-Dprotobuf_BUILD_PROTOC_BINARIES=OFF)
-  cmake_library "$1" protobuf "$sources/$PROTOBUF_SOURCE" "" -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_WITH_ZLIB=OFF "${extra[@]}"
+  cmake_library "$1" protobuf "$sources/$PROTOBUF_SOURCE" "" -DDEUT_PRECOMPILE=libprotobuf "-DDEUT_PRECOMPILE_HEADERS=$STANDARD_HEADERS" \
+    -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_WITH_ZLIB=OFF -Dprotobuf_BUILD_PROTOC_BINARIES=OFF
   install_library "$1" protobuf
+}
+
+# Server reflection belongs to gRPC's own code generation in its build, which is left out: its four files, then.
+build_grpc_reflection() {  # build_grpc_reflection TREE BUILD PREFIX
+  local tree="$1" build="$2/reflection" prefix="$3" proto=src/proto/grpc/reflection/v1alpha/reflection source object objects=()
+  mkdir -p "$build"
+  "$PROTOC" -I "$tree" --cpp_out="$build" --plugin=protoc-gen-grpc="$GRPC_CPP_PLUGIN" --grpc_out="$build" "$tree/$proto.proto" || return
+  for source in "$build/$proto".{pb,grpc.pb}.cc "$tree"/src/cpp/ext/proto_server_reflection{,_plugin}.cc; do
+    object="$build/$(basename "$source").o"
+    # shellcheck disable=SC2086
+    clang++-19 $DEPS_CXX_FLAGS -std=c++20 -O2 -DNDEBUG -fPIC -I"$build" -I"$tree" -I"$tree/include" -isystem "$prefix/include" \
+      -c "$source" -o "$object" || return
+    objects+=("$object")
+  done
+  llvm-ar-19 rcs "$prefix/lib/libgrpc++_reflection.a" "${objects[@]}"
 }
 
 build_grpc() {
@@ -157,19 +177,18 @@ build_grpc() {
     fetch_source "$GRPC_SOURCE" "$GRPC_VERSION"
     tree="$sources/$GRPC_SOURCE"
   fi
-  # Only the targets used: the default compiles everything a second time as *_unsecure.
-  cmake_library "$1" grpc "$tree" "grpc++ grpc++_reflection grpc_cpp_plugin" \
+  # Only the target used: the default compiles everything a second time as *_unsecure.
+  cmake_library "$1" grpc "$tree" grpc++ -DgRPC_BUILD_CODEGEN=OFF -DProtobuf_PROTOC_LIBRARY=not-built \
+    "-DDEUT_PRECOMPILE=gpr;grpc;grpc++" "-DDEUT_PRECOMPILE_HEADERS=$STANDARD_HEADERS;$ABSEIL_HEADERS" \
     -DgRPC_ABSL_PROVIDER=package -DgRPC_CARES_PROVIDER=package -DgRPC_PROTOBUF_PROVIDER=package \
     -DgRPC_RE2_PROVIDER=package -DgRPC_SSL_PROVIDER=package -DgRPC_ZLIB_PROVIDER=package \
-    -DgRPC_BUILD_TESTS=OFF -DgRPC_INSTALL=OFF -DgRPC_BUILD_CSHARP_EXT=OFF \
-    -DgRPC_BUILD_GRPC_CSHARP_PLUGIN=OFF -DgRPC_BUILD_GRPC_NODE_PLUGIN=OFF -DgRPC_BUILD_GRPC_OBJECTIVE_C_PLUGIN=OFF \
-    -DgRPC_BUILD_GRPC_PHP_PLUGIN=OFF -DgRPC_BUILD_GRPC_PYTHON_PLUGIN=OFF -DgRPC_BUILD_GRPC_RUBY_PLUGIN=OFF
-  mkdir -p "$deps/$1/lib" "$deps/$1/include" "$deps/$1/bin"
-  for library in grpc++ grpc++_reflection grpc gpr address_sorting upb; do
+    -DgRPC_BUILD_TESTS=OFF -DgRPC_INSTALL=OFF -DgRPC_BUILD_CSHARP_EXT=OFF
+  mkdir -p "$deps/$1/lib" "$deps/$1/include"
+  for library in grpc++ grpc gpr address_sorting upb; do
     cp "$build/lib$library.a" "$deps/$1/lib/" || die "gRPC's build left no lib$library.a in $build"
   done
-  cp "$build/grpc_cpp_plugin" "$deps/$1/bin/"
   cp -r "$tree/include/." "$deps/$1/include/"
+  run_logged "$1-grpc-reflection" build_grpc_reflection "$tree" "$build" "$deps/$1"
 }
 
 build_googletest() {
