@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "common/base/concat.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
@@ -74,6 +75,22 @@ class RpcPeer::NameCheck final : public grpc::experimental::ExternalCertificateV
   const std::shared_ptr<Refusal> refusal_;
 };
 
+namespace {
+
+// A server looks for the name that its client asks for among those in its certificate, and gRPC complains in the log of each connection that
+// asks for another. The certificates here name who a server is and not where, so the name to ask for is one that is allowed.
+std::string NameToAskFor(const TlsIdentity& tls) {
+  constexpr size_t kMaxHostName = 253;
+  const auto is_host_name = [](const std::string& name) {
+    return !name.empty() && name.size() <= kMaxHostName &&
+           std::ranges::all_of(name, [](char c) { return absl::ascii_isalnum(c) || c == '.' || c == '-'; });
+  };
+  const auto found = std::ranges::find_if(tls.allow, is_host_name);
+  return found == tls.allow.end() ? std::string() : *found;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::string flag, const Address& address,
                                                        std::shared_ptr<const TlsIdentity> tls, bool insecure) {
   DEUT_RETURN_IF_ERROR(CheckTransport(flag, address, tls != nullptr, insecure));
@@ -88,6 +105,7 @@ Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::st
     peer->credentials_ = grpc::InsecureChannelCredentials();
     return std::shared_ptr<const RpcPeer>(std::move(peer));
   }
+  peer->server_name_ = NameToAskFor(*tls);
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
       tls->ca_pem, std::vector<grpc::experimental::IdentityKeyCertPair>{{tls->key_pem, tls->cert_pem}}));
@@ -104,6 +122,7 @@ Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::st
 std::shared_ptr<grpc::Channel> RpcPeer::NewChannel(RpcTraffic traffic) const {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (!server_name_.empty()) arguments.SetSslTargetNameOverride(server_name_);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kInitialBackoffMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxBackoffMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);

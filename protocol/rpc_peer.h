@@ -51,6 +51,7 @@ class RpcPeer {
   RpcPeer() = default;
   std::string name_;
   std::string target_;
+  std::string server_name_;  // what TLS asks for; empty: the host of target_
   std::shared_ptr<grpc::ChannelCredentials> credentials_;
   std::shared_ptr<Refusal> refusal_;
 };

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
 #include "gmock/gmock.h"
+#include "grpc/support/log.h"
 #include "gtest/gtest.h"
 #include "protocol/data_component.grpc.pb.h"
 #include "protocol/grpc_data_component_service.h"
@@ -18,6 +20,7 @@ namespace deut {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST(RpcPeerTest, SameRuleAsTheServer) {
   const auto far = Address::Parse("--dc", "10.0.0.1:7702");
@@ -60,6 +63,42 @@ TEST_F(TlsLinkTest, AllowedNamesOnBothSides) {
   EXPECT_EQ(Call(authority_.Identity("tc", {}, {"dc"})).ToString(), "OK");
   // A subject alternative name does as well as the common name.
   EXPECT_EQ(Call(authority_.Identity("anything", {"x.example.com", "tc"}, {"dc.example.com"})).ToString(), "OK");
+}
+
+// What gRPC logs meanwhile, errors only.
+class Complaints {
+ public:
+  Complaints() {
+    Lines().clear();
+    gpr_set_log_function([](gpr_log_func_args* args) {
+      if (args->severity == GPR_LOG_SEVERITY_ERROR) {
+        MutexLock lock(LinesMutex());
+        Lines().emplace_back(args->message);
+      }
+    });
+  }
+  ~Complaints() { gpr_set_log_function(nullptr); }
+  std::vector<std::string> lines() {
+    MutexLock lock(LinesMutex());
+    return Lines();
+  }
+
+ private:
+  static Mutex& LinesMutex() {
+    static Mutex mutex(RealRuntime());
+    return mutex;
+  }
+  static std::vector<std::string>& Lines() {
+    static std::vector<std::string> lines;
+    return lines;
+  }
+};
+
+// The address is 127.0.0.1, which is no name of the server's.
+TEST_F(TlsLinkTest, NothingToComplainAboutInAGoodConnection) {
+  Complaints complaints;
+  EXPECT_EQ(Call(authority_.Identity("tc", {}, {"spiffe://no.host/name", "dc.example.com"})).ToString(), "OK");
+  EXPECT_THAT(complaints.lines(), IsEmpty());
 }
 
 TEST_F(TlsLinkTest, ClientWithAnotherNameIsDenied) {

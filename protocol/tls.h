@@ -1,6 +1,6 @@
 // TLS of both links. It is always mutual: each side shows a certificate of the same authority and checks that a name of the other's
 // certificate (subject alternative names, common name) is on its allow-list. What a certificate says about host names does not
-// matter; who it names does, so addresses may change.
+// matter; who it names does, so addresses may change. A client asks its server (SNI) for the first name of --tls_allow.
 //   --tls_cert FILE   this process's certificate (and intermediate ones), PEM
 //   --tls_key FILE    its private key, PEM
 //   --tls_ca FILE     the authority that peers' certificates must come from, PEM
