@@ -11,8 +11,12 @@ namespace {
 
 // The DC is asked for at most this much at once: a page-size batch.
 constexpr uint32_t kBatchBytes = 64 << 10;
-// Gathered keys kept of one stretch; with more, the stretch ends at the first one not kept.
+// Gathered keys kept of one stretch: twice what the batch may still take (some show nothing), within these limits. With more, the stretch
+// ends behind the last one kept.
+constexpr size_t kMinGathered = 64;
 constexpr size_t kMaxGathered = 4096;
+// Keys of large write sets that one gather sorts, about: the rest is walked, and sorted by the next ones.
+constexpr int64_t kSortedPerGather = 32 << 10;
 
 bool Inside(std::string_view key, std::string_view low, std::string_view high) {
   return key >= low && (high.empty() || key < high);
@@ -83,13 +87,15 @@ Status ScanPath::NextStretch(const TableState& table, Stretch* stretch) {
   Range& range = map.at(ascending() ? map.IndexOf(low_) : map.IndexBelow(high_));
   stretch->low = std::max<std::string_view>(low_, range.low());
   stretch->high = LowerBound(high_, range.high());
-  DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, stretch));
+  candidates_.clear();
+  may_sort_ = kSortedPerGather;
+  DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, *stretch));
   SortAndCut(stretch);
   engine_.counters.gathered_keys.fetch_add(stretch->keys.size(), std::memory_order_relaxed);
   return Status::Ok();
 }
 
-Status ScanPath::RaiseAndGather(const TableState& table, Range& range, Stretch* stretch) {
+Status ScanPath::RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch) {
   const bool raise = !txn_.snapshot();
   const bool six = scan_.for_update && !DEUT_OMITTED("R3.post_first");
   if (scan_.for_update && !txn_.HasPosted(&range)) {
@@ -109,15 +115,15 @@ Status ScanPath::RaiseAndGather(const TableState& table, Range& range, Stretch* 
   if (raise && DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
   if (!scan_.for_update || DEUT_OMITTED("R3.check_last")) return Status::Ok();
   if (const Timestamp read = range.last_read(); read > txn_.timestamp_) {
-    return Conflict(engine_, AbortReason::kRangeReadLater, txn_.timestamp_, table.id(), stretch->low, read);
+    return Conflict(engine_, AbortReason::kRangeReadLater, txn_.timestamp_, table.id(), stretch.low, read);
   }
   if (const Timestamp read = table.last_read(); read > txn_.timestamp_ || !table.open()) {
-    return Conflict(engine_, AbortReason::kTableReadLater, txn_.timestamp_, table.id(), stretch->low, read);
+    return Conflict(engine_, AbortReason::kTableReadLater, txn_.timestamp_, table.id(), stretch.low, read);
   }
   return Status::Ok();
 }
 
-Status ScanPath::GatherFrom(TransactionRecord& record, TableId table, Stretch* stretch) {
+Status ScanPath::GatherFrom(TransactionRecord& record, TableId table, const Stretch& stretch) {
   if (&record != txn_.record_) {
     // Equality is no other transaction's, save for a snapshot: it may read below the very timestamp of the oldest writer.
     if (record.timestamp() >= txn_.timestamp_ || record.collected()) return Status::Ok();
@@ -127,35 +133,73 @@ Status ScanPath::GatherFrom(TransactionRecord& record, TableId table, Stretch* s
       case TransactionStatus::kActive:
       case TransactionStatus::kCommitting:
         if (DEUT_OMITTED("R2.look")) return Status::Ok();
-        return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table, stretch->low, record.timestamp());
+        return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table, stretch.low, record.timestamp());
       case TransactionStatus::kCommitted:
         break;
     }
   }
-  bool any = false;
-  record.write_set().ForEach([&](const WriteItem& item) {
-    if (item.table != table || !Inside(item.key, stretch->low, stretch->high)) return;
-    any = true;
-    Gathered& gathered = stretch->keys.emplace_back();
-    gathered.key.assign(item.key);
-    gathered.hash = item.hash;
-  });
-  if (any && &record != txn_.record_) txn_.DependOn(record.commit_lsn());
+  const bool own = &record == txn_.record_;
+  if (GatherKeys(record.write_set(), table, stretch, !own) && !own) txn_.DependOn(record.commit_lsn());
   return Status::Ok();
 }
 
-void ScanPath::SortAndCut(Stretch* stretch) {
-  std::vector<Gathered>& keys = stretch->keys;
-  std::sort(keys.begin(), keys.end(), [this](const Gathered& a, const Gathered& b) { return Before(a.key, b.key); });
-  keys.erase(std::unique(keys.begin(), keys.end(), [](const Gathered& a, const Gathered& b) { return a.key == b.key; }),
-             keys.end());
-  if (keys.size() <= kMaxGathered) return;
-  if (ascending()) {
-    stretch->high = keys[kMaxGathered].key;
-  } else {
-    stretch->low = Successor(keys[kMaxGathered].key);
+bool ScanPath::GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final) {
+  const size_t before = candidates_.size();
+  const std::vector<WriteSet::Key>* sorted = nullptr;
+  if (final && writes.size() >= WriteSet::kWorthSorting) {
+    sorted = writes.sorted();
+    if (sorted == nullptr && may_sort_ > 0) {
+      sorted = &writes.Sort();
+      may_sort_ -= static_cast<int64_t>(sorted->size());
+    }
   }
-  keys.resize(kMaxGathered);
+  if (sorted == nullptr) {
+    writes.ForEach([&](const WriteItem& item) {
+      if (item.table == table && Inside(item.key, stretch.low, stretch.high))
+        candidates_.push_back({.key = item.key, .hash = item.hash});
+    });
+    return candidates_.size() > before;
+  }
+  const auto begin = std::partition_point(sorted->begin(), sorted->end(), [&](const WriteSet::Key& key) {
+    return key.table < table || (key.table == table && key.key < stretch.low);
+  });
+  const auto end = std::partition_point(begin, sorted->end(), [&](const WriteSet::Key& key) {
+    return key.table == table && Inside(key.key, stretch.low, stretch.high);
+  });
+  // One more than is kept, so that the cut is seen.
+  const auto count = std::min<ptrdiff_t>(end - begin, static_cast<ptrdiff_t>(MostKept()) + 1);
+  const auto first = ascending() ? begin : end - count;
+  for (auto it = first; it != first + count; ++it) candidates_.push_back({.key = it->key, .hash = it->hash});
+  return count > 0;
+}
+
+size_t ScanPath::MostKept() const {
+  if (scan_.limit_records == 0) return kMaxGathered;
+  const size_t left = scan_.limit_records - result_->records.size();
+  return std::clamp(2 * left, kMinGathered, kMaxGathered);
+}
+
+void ScanPath::SortAndCut(Stretch* stretch) {
+  const auto before = [this](const Candidate& a, const Candidate& b) { return Before(a.key, b.key); };
+  if (candidates_.size() > MostKept()) {
+    const auto last = candidates_.begin() + static_cast<ptrdiff_t>(MostKept());
+    std::nth_element(candidates_.begin(), last, candidates_.end(), before);
+    const std::string_view key = last->key;
+    if (ascending()) {
+      stretch->high = Successor(key);
+    } else {
+      stretch->low = key;
+    }
+    std::erase_if(candidates_, [&](const Candidate& candidate) { return Before(key, candidate.key); });
+  }
+  std::sort(candidates_.begin(), candidates_.end(), before);
+  stretch->keys.reserve(candidates_.size());
+  for (const Candidate& candidate : candidates_) {
+    if (!stretch->keys.empty() && stretch->keys.back().key == candidate.key) continue;
+    Gathered& gathered = stretch->keys.emplace_back();
+    gathered.key.assign(candidate.key);
+    gathered.hash = candidate.hash;
+  }
 }
 
 Status ScanPath::AskDc(const TableState& table, const Stretch& stretch, size_t keys_left, DataRequest* request) {

@@ -8,7 +8,8 @@
 //      nothing visible any more, the key is asked of the DC again, all such keys of a batch in one message. The larger
 //      (timestamp, sequence) wins, the DC on ties; a tombstone removes.
 // What is delivered is a prefix of the range in scan order; `resume` is where the next batch starts. No guard is held across a wait.
-// Memory is bounded by the batch: a stretch with very many gathered keys is cut at one of them.
+// Memory and time are bounded by the batch: a stretch with more gathered keys than the batch is likely to take is cut at one of them, and of a
+//   large write set only the keys within the bounds are looked at, once a scan has sorted it (each gather sorts a few).
 // Thread-safety: one object per batch, used by one thread.
 #ifndef TC_RECORD_MANAGER_SCAN_PATH_H_
 #define TC_RECORD_MANAGER_SCAN_PATH_H_
@@ -44,6 +45,11 @@ class ScanPath {
     std::string value;
     DataRequest* again = nullptr;
   };
+  // A key found by a gather; a view into a write set, good under the guard of the gather.
+  struct Candidate {
+    std::string_view key;
+    uint64_t hash = 0;
+  };
   struct Stretch {
     std::string low, high;       // as KeyRange
     std::vector<Gathered> keys;  // in scan order, distinct
@@ -57,9 +63,13 @@ class ScanPath {
 
   // Step 1, for the stretch that begins where the scan stands.
   Status NextStretch(const TableState& table, Stretch* stretch);
-  Status RaiseAndGather(const TableState& table, Range& range, Stretch* stretch);
-  Status GatherFrom(TransactionRecord& record, TableId table, Stretch* stretch);
+  Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch);
+  Status GatherFrom(TransactionRecord& record, TableId table, const Stretch& stretch);
+  // Answers whether it has any key of the stretch.
+  bool GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final);
+  // What is kept of the candidates; where there are too many the stretch ends behind the last one kept.
   void SortAndCut(Stretch* stretch);
+  size_t MostKept() const;
 
   // Steps 2 and 3 until the stretch is delivered or the batch is full.
   Status Deliver(const TableState& table, Stretch& stretch);
@@ -78,6 +88,8 @@ class ScanPath {
   const Deadline deadline_;
   ReaderView view_;
   std::string low_, high_;  // what is left of the requested range
+  std::vector<Candidate> candidates_;
+  int64_t may_sort_ = 0;  // keys of large write sets that this gather may still sort
   bool full_ = false;
 };
 

@@ -249,6 +249,47 @@ TEST_F(ScanTest, LargeWriteSets) {
   EXPECT_EQ(f.RangeOf("1").posting_count(), 0u);
 }
 
+// A scan with a limit looks at what it returns, not at all that is in the TC alone: it keeps few keys, and sorts large write sets once.
+TEST_F(ScanTest, AShortScanOfALargeBacklogGathersLittle) {
+  constexpr int kTransactions = 40, kKeys = 200;
+  const auto key_of = [](int i) { return std::to_string(100000 + i); };
+  std::string expected, backwards;
+  for (int t = 0; t < kTransactions; ++t) {
+    TestTransaction txn = f.Begin();
+    for (int i = 0; i < kKeys; ++i) {
+      // Every key of 4,000, twice: the second time some are removed.
+      const int number = (t * kKeys + i) * 7 % (kTransactions * kKeys / 2);
+      const bool removed = t >= kTransactions / 2 && number % 3 == 0;
+      ASSERT_EQ(removed ? txn.Remove(key_of(number)) : txn.Put(key_of(number), "v"), "ok");
+    }
+    ASSERT_EQ(txn.Commit(), "ok");
+  }
+  for (int i = 1000, n = 0; n < 10; ++i) {
+    if (i % 3 != 0) expected += (n++ == 0 ? "" : " ") + key_of(i) + "=v";
+  }
+  for (int i = 999, n = 0; n < 10; --i) {
+    if (i % 3 != 0) backwards += (n++ == 0 ? "" : " ") + key_of(i) + "=v";
+  }
+  std::atomic<int> sorts{0};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "write_set.sort.before_cas") ++sorts;
+  });
+  constexpr int kScans = 20;
+  for (int n = 0; n < kScans; ++n) {
+    TestTransaction txn = f.Begin();
+    bool more = false;
+    Operation scan{.low = "101000", .limit_records = 10};
+    EXPECT_EQ(txn.ScanBatch(&scan, &more), expected);
+    EXPECT_TRUE(more);
+    Operation back{.high = "101000", .direction = Direction::kDescending, .limit_records = 10};
+    EXPECT_EQ(txn.ScanBatch(&back, &more), backwards);
+    EXPECT_TRUE(more);
+  }
+  testing::SetPointHandler(nullptr);
+  EXPECT_EQ(sorts.load(), kTransactions);
+  EXPECT_LE(f.engine->counters.gathered_keys.load(), 2u * kScans * 70);
+}
+
 // R5: the entry of a key remembers who read it as long as an earlier writer may come.
 TEST_F(ScanTest, AnEntryIsKeptWhileItsReadsMatter) {
   TestTransaction t5 = f.Begin(), t6 = f.Begin();

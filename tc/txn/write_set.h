@@ -5,9 +5,11 @@
 //   only the owner uses before the transaction is final, and the collector afterwards. Publication is one sequentially consistent
 //   store of `count` after the item is complete (R1 step 2: publish, then install, then check). A reader loads `count`
 //   (sequentially consistent) and reads the items below it; there is one writer, so nobody loses.
+// In key order. Whoever scans may sort a large set once its transaction publishes no more: it builds a list of its own and installs it by
+//   compare-and-swap from null; who loses takes the winner's. So a scan looks at the keys within its bounds, not at all of them.
 // Keys are copies in the write set's own memory: they stay readable as long as the transaction record lives (R7), whatever becomes
 //   of the record table's entries.
-// Thread-safety: Publish by the owner only; everything else by any thread that keeps the transaction record alive.
+// Thread-safety: Publish by the owner only; Sort once the transaction is final; everything else by any thread that keeps the transaction record alive.
 #ifndef TC_TXN_WRITE_SET_H_
 #define TC_TXN_WRITE_SET_H_
 
@@ -37,7 +39,16 @@ struct WriteItem {
 
 class WriteSet {
  public:
+  struct Key {
+    TableId table;
+    std::string_view key;
+    uint64_t hash = 0;
+  };
+  // Smaller sets are walked.
+  static constexpr uint32_t kWorthSorting = 48;
+
   WriteSet() = default;
+  ~WriteSet() { delete sorted_.load(std::memory_order_relaxed); }
   WriteSet(const WriteSet&) = delete;
   WriteSet& operator=(const WriteSet&) = delete;
 
@@ -72,7 +83,31 @@ class WriteSet {
     ForEach([&](const WriteItem& item) { visit(const_cast<WriteItem&>(item)); });
   }
 
-  size_t bytes() const { return bytes_; }
+  // All keys by table and key; null until somebody has sorted them.
+  const std::vector<Key>* sorted() const { return sorted_.load(std::memory_order_acquire); }
+  // REQUIRES: the transaction is final.
+  const std::vector<Key>& Sort() const {
+    auto sorting = std::make_unique<std::vector<Key>>();
+    sorting->reserve(size());
+    ForEach([&](const WriteItem& item) { sorting->push_back(Key{item.table, item.key, item.hash}); });
+    std::sort(sorting->begin(), sorting->end(),
+              [](const Key& a, const Key& b) { return a.table != b.table ? a.table < b.table : a.key < b.key; });
+    const std::vector<Key>* sorted = nullptr;
+    while (sorted == nullptr) {
+      DEUT_POINT("write_set.sort.before_cas");
+      if (DEUT_CAS_FAILS("write_set.sort.cas")) {
+        sorted = sorted_.load(std::memory_order_acquire);
+      } else if (sorted_.compare_exchange_strong(sorted, sorting.get(), std::memory_order_acq_rel)) {
+        return *sorting.release();
+      }
+    }
+    return *sorted;
+  }
+
+  size_t bytes() const {
+    const std::vector<Key>* const keys = sorted();
+    return bytes_ + (keys == nullptr ? 0 : keys->capacity() * sizeof(Key));
+  }
 
  private:
   static constexpr uint32_t kFirstItems = 4;
@@ -131,6 +166,7 @@ class WriteSet {
   size_t bytes_ = 0;
   std::vector<std::unique_ptr<Chunk>> chunks_;
   std::vector<std::unique_ptr<char[]>> keys_;
+  mutable std::atomic<const std::vector<Key>*> sorted_{nullptr};
 };
 
 }  // namespace deut::tc

@@ -73,5 +73,30 @@ TEST(WriteSetTest, ReadersWhileTheOwnerAppends) {
   done.store(true);
 }
 
+TEST(WriteSetTest, IsSortedOnceByWhoeverComesFirst) {
+  WriteSet set;
+  constexpr uint32_t kItems = 500;
+  for (uint32_t i = 0; i < kItems; ++i) set.Publish(TableId{i % 3}, std::to_string(i * 7919 % kItems), i);
+  EXPECT_EQ(set.sorted(), nullptr);
+  const size_t bytes = set.bytes();
+  std::vector<const std::vector<WriteSet::Key>*> seen(4);
+  {
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (auto& mine : seen) threads.push_back(RealRuntime().StartThread("sorter", [&] { mine = &set.Sort(); }));
+  }
+  for (const auto* one : seen) EXPECT_EQ(one, set.sorted());
+  EXPECT_GE(set.bytes(), bytes + kItems * sizeof(WriteSet::Key));
+  const std::vector<WriteSet::Key>& keys = *set.sorted();
+  ASSERT_EQ(keys.size(), kItems);
+  for (uint32_t i = 1; i < kItems; ++i) {
+    EXPECT_TRUE(keys[i - 1].table < keys[i].table ||
+                (keys[i - 1].table == keys[i].table && keys[i - 1].key < keys[i].key));
+  }
+  for (const WriteSet::Key& key : keys) {
+    EXPECT_EQ(key.key, std::to_string(key.hash * 7919 % kItems));
+    EXPECT_EQ(key.table.value, key.hash % 3);
+  }
+}
+
 }  // namespace
 }  // namespace deut::tc
