@@ -66,6 +66,14 @@ void Process::Kill() {
   status_ = ExitStatus(status);
 }
 
+void Process::Freeze() {
+  if (!status_.has_value()) kill(pid_, SIGSTOP);
+}
+
+void Process::Thaw() {
+  if (!status_.has_value()) kill(pid_, SIGCONT);
+}
+
 void Process::Terminate() {
   if (!status_.has_value()) kill(pid_, SIGTERM);
 }

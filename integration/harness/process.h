@@ -30,6 +30,9 @@ class Process {
   bool Running();
   // kill -9, and waits until it has ended.
   void Kill();
+  // SIGSTOP and SIGCONT: in between it neither runs nor ends; its connections stay, and nobody reads them.
+  void Freeze();
+  void Thaw();
   // SIGTERM: asks it to stop.
   void Terminate();
   // The exit status, or 128 + the signal that ended it. Nothing if it still runs at the deadline.

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,17 +17,23 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/sync/mutex.h"
 #include "common/testing/temp_dir.h"
 #include "integration/harness/cluster.h"
 #include "integration/harness/process.h"
 #include "protocol/endpoint.h"
 #include "protocol/grpc_data_component.h"
+#include "protocol/log_batch.h"
+#include "protocol/record_batch.h"
 #include "protocol/rpc_peer.h"
 
 namespace deut {
 namespace {
 
+using ::testing::AllOf;
 using testing::FreePort;
+using ::testing::HasSubstr;
 using testing::Process;
 using testing::ProgramAt;
 using testing::TempDir;
@@ -132,6 +139,223 @@ TEST_P(ReconnectTest, RestartedDataComponentIsFoundSoon) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, ReconnectTest, ::testing::ValuesIn(kWays),
                          [](const auto& info) { return std::string(info.param.name); });
+
+class Listener final : public ApplyLogListener {
+ public:
+  void OnAck(const ApplyAck& ack) override {
+    MutexLock lock(mutex_);
+    applied_ = ack.applied;
+  }
+  void OnClosed(const Status& status) override {
+    MutexLock lock(mutex_);
+    reason_ = status;
+    closed.Signal(RealRuntime());
+  }
+  Position applied() {
+    MutexLock lock(mutex_);
+    return applied_;
+  }
+  Status reason() {
+    MutexLock lock(mutex_);
+    return reason_;
+  }
+  Event closed;
+
+ private:
+  Mutex mutex_{RealRuntime()};
+  Position applied_ DEUT_GUARDED_BY(mutex_);
+  Status reason_ DEUT_GUARDED_BY(mutex_);
+};
+
+// A transaction component of a given epoch, with a log that has one record of key "k" in each batch.
+class PlayedTc {
+ public:
+  PlayedTc(std::unique_ptr<DataComponent> dc, uint64_t epoch, uint64_t nonce)
+      : dc_(std::move(dc)), hello_{.tc = TcId(1), .epoch = TcEpoch(epoch), .nonce = nonce} {}
+
+  Status SayHello() {
+    const Result<HelloAnswer> answer = dc_->Hello(hello_, Soon());
+    if (!answer.ok()) return answer.status();
+    sender_ = {.tc = hello_.tc, .epoch = hello_.epoch, .nonce = hello_.nonce, .incarnation = answer->incarnation};
+    applied_ = answer->applied;
+    return Status::Ok();
+  }
+  // Sends from what was applied when it said Hello.
+  Status OpenLog() {
+    sent_ = applied_;
+    DEUT_ASSIGN_OR_RETURN(log_, dc_->OpenApplyLog(sender_, &listener_, Soon()));
+    return Status::Ok();
+  }
+  void CloseLog() { log_.reset(); }
+  // The next batch: the table's creation at the log's beginning, then puts.
+  Status Send(std::string_view value, Deadline deadline) {
+    const Position next{Lsn(sent_.commit.value + 1), 1};
+    LogBatch batch{.from = sent_, .to = next, .entries = {}};
+    const bool first = next.commit == Lsn(1);
+    batch.Append({.kind = first ? LogEntryKind::kCreateTable : LogEntryKind::kPut,
+                  .position = next,
+                  .timestamp = Timestamp(next.commit.value),
+                  .table = kTable,
+                  .key = first ? "accounts" : "k",
+                  .value = first ? "" : value});
+    DEUT_RETURN_IF_ERROR(log_->Send(batch, deadline));
+    sent_ = next;
+    return Status::Ok();
+  }
+  Status SendApplied(std::string_view value) {
+    DEUT_RETURN_IF_ERROR(Send(value, Soon()));
+    while (listener_.applied() < sent_) {
+      if (listener_.closed.IsSet()) return listener_.reason();
+      RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(1));
+    }
+    return Status::Ok();
+  }
+  // The value of "k", or why there is none.
+  std::string Read() {
+    const Result<std::string> read = TryRead();
+    return read.ok() ? *read : read.status().ToString();
+  }
+  Result<std::string> TryRead() {
+    DataRequest request;
+    request.sender = sender_;
+    request.table = kTable;
+    request.key = "k";
+    DataRequest* const requests[] = {&request};
+    dc_->Submit(requests);
+    if (!request.done.Wait(RealRuntime(), RealRuntime().Now() + seconds(60))) {
+      dc_->Abandon(&request);
+      return DEUT_ERROR(kDeadlineExceeded, "the read was given up");
+    }
+    if (!request.status.ok()) return request.status;
+    if (request.answer.empty()) return DEUT_ERROR(kNotFound, "k");
+    return std::string(RecordBatch::Iterator(request.answer).record().value);
+  }
+
+  DataComponent& dc() { return *dc_; }
+  Listener& listener() { return listener_; }
+  const Sender& sender() const { return sender_; }
+  Position applied() const { return applied_; }
+  Position sent() const { return sent_; }
+
+  static constexpr TableId kTable{7};
+
+ private:
+  static Deadline Soon() { return RealRuntime().Now() + seconds(20); }
+
+  const std::unique_ptr<DataComponent> dc_;
+  const HelloRequest hello_;
+  Sender sender_;
+  Position applied_, sent_;
+  Listener listener_;
+  std::unique_ptr<ApplyLogStream> log_;
+};
+
+// X5: one transaction component at a time.
+class FencingTest : public DataComponentTest {
+ protected:
+  std::unique_ptr<PlayedTc> Tc(uint64_t epoch, uint64_t nonce = 1) {
+    return std::make_unique<PlayedTc>(Connect(), epoch, nonce);
+  }
+};
+
+TEST_F(FencingTest, LowerEpochsAndOtherNoncesAreRefusedAndDoNoHarm) {
+  const auto tc = Tc(5);
+  ASSERT_TRUE(tc->SayHello().ok());
+  ASSERT_TRUE(tc->OpenLog().ok());
+  ASSERT_TRUE(tc->SendApplied("").ok());
+  ASSERT_TRUE(tc->SendApplied("first").ok());
+
+  const Status lower = Tc(4)->SayHello();
+  EXPECT_EQ(lower.code(), ErrorCode::kFenced);
+  EXPECT_THAT(lower.ToString(), AllOf(HasSubstr("epoch 4"), HasSubstr("epoch 5")));
+  const Status copy = Tc(5, 2)->SayHello();
+  EXPECT_EQ(copy.code(), ErrorCode::kFenced);
+  EXPECT_THAT(copy.ToString(), HasSubstr("copy of the log"));
+
+  EXPECT_EQ(tc->Read(), "first");
+  EXPECT_TRUE(tc->SendApplied("second").ok());
+  EXPECT_EQ(tc->Read(), "second");
+  // The same one may say Hello again, and a new life of the data component remembers whom it obeys.
+  EXPECT_TRUE(tc->SayHello().ok());
+  Kill();
+  ASSERT_NO_FATAL_FAILURE(Start());
+  EXPECT_EQ(Tc(4)->SayHello().code(), ErrorCode::kFenced);
+  EXPECT_EQ(Tc(5, 2)->SayHello().code(), ErrorCode::kFenced);
+  EXPECT_TRUE(Tc(5)->SayHello().ok());
+}
+
+// The older one is in the middle of sending when the newer one says Hello: what Hello has answered as applied stays so.
+TEST_F(FencingTest, OlderTcIsRefusedInTheMiddleOfItsStreams) {
+  const auto older = Tc(5);
+  ASSERT_TRUE(older->SayHello().ok());
+  ASSERT_TRUE(older->OpenLog().ok());
+  ASSERT_TRUE(older->SendApplied("").ok());
+  ASSERT_TRUE(older->SendApplied("old").ok());
+  const ScanSpec spec{.table = PlayedTc::kTable, .range = {}};
+  const auto scan = older->dc().OpenScan(older->sender(), spec, Soon());
+  ASSERT_TRUE(scan.ok()) << scan.status().ToString();
+
+  Event sending;
+  Status end;
+  const auto sender = runtime_.StartThread("older", [&] {
+    const Position begin = older->sent();
+    while ((end = older->Send("old", Soon())).ok()) {
+      if (older->sent().commit.value == begin.commit.value + 100) sending.Signal(runtime_);
+    }
+    sending.Signal(runtime_);
+  });
+  ASSERT_TRUE(sending.Wait(runtime_, Soon()));
+  const auto newer = Tc(6);
+  ASSERT_TRUE(newer->SayHello().ok());
+  sender->Join();
+  EXPECT_EQ(end.code(), ErrorCode::kFenced) << end.ToString();
+  ASSERT_TRUE(older->listener().closed.Wait(runtime_, Soon()));
+  EXPECT_EQ(older->listener().reason().code(), ErrorCode::kFenced);
+  EXPECT_LE(older->listener().applied(), newer->applied());
+
+  ScanBatch batch;
+  ASSERT_TRUE((*scan)->Grant("", 1 << 20).ok());
+  EXPECT_EQ((*scan)->Next(&batch, Soon()).code(), ErrorCode::kFenced);
+  EXPECT_EQ(older->TryRead().status().code(), ErrorCode::kFenced);
+  EXPECT_EQ(older->dc().Tables(older->sender(), Soon()).status().code(), ErrorCode::kFenced);
+  EXPECT_EQ(older->OpenLog().code(), ErrorCode::kFenced);
+  EXPECT_EQ(older->SayHello().code(), ErrorCode::kFenced);
+
+  const Position applied = newer->applied();
+  EXPECT_TRUE(newer->SayHello().ok());
+  EXPECT_EQ(newer->applied(), applied);
+  ASSERT_TRUE(newer->OpenLog().ok());
+  EXPECT_TRUE(newer->SendApplied("new").ok());
+  EXPECT_EQ(newer->Read(), "new");
+}
+
+// A data component that neither answers nor goes away: frozen, its connections stay open and its machine takes bytes as long as there is room.
+TEST_F(FencingTest, FrozenDataComponentHoldsNobodyForEver) {
+  const auto tc = Tc(5);
+  ASSERT_TRUE(tc->SayHello().ok());
+  ASSERT_TRUE(tc->OpenLog().ok());
+  ASSERT_TRUE(tc->SendApplied("").ok());
+  ASSERT_TRUE(tc->SendApplied("before").ok());
+  const auto idle = Tc(5);
+  ASSERT_TRUE(idle->SayHello().ok());
+  EXPECT_EQ(idle->Read(), "before");
+  dc_->Freeze();
+  const MonotonicTime frozen = runtime_.Now();
+
+  // A stream that is being filled ends at the deadline of Send, and closing it waits for nobody.
+  const std::string value(kMaxValueBytes, 'v');
+  Status status;
+  for (int i = 0; i < 100 && status.ok(); ++i) status = tc->Send(value, runtime_.Now() + milliseconds(500));
+  EXPECT_EQ(status.code(), ErrorCode::kDeadlineExceeded);
+  tc->CloseLog();
+  EXPECT_LT(runtime_.Now() - frozen, seconds(10));
+  EXPECT_TRUE(tc->listener().closed.IsSet());
+
+  // A read ends when nothing has answered the pings of its connection for 15 s.
+  EXPECT_EQ(idle->TryRead().status().code(), ErrorCode::kUnavailable);
+  EXPECT_LT(runtime_.Now() - frozen, seconds(40));
+  dc_->Thaw();
+}
 
 }  // namespace
 }  // namespace deut
