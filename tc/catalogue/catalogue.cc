@@ -17,7 +17,10 @@ Catalogue::Catalogue(Runtime& runtime, ReclamationDomain& domain)
 Catalogue::~Catalogue() {
   ReclamationDomain::Guard guard(domain_);
   MutexLock lock(mutex_);
-  for (const auto& state : owned_) state->map().RemoveAllPostings(domain_);
+  for (const auto& state : owned_) {
+    state->map().RemoveAllPostings(domain_);
+    state->ForgetDropper(domain_);
+  }
 }
 
 Status Catalogue::Load(const std::vector<TableInfo>& tables) {

@@ -33,9 +33,12 @@ class Catalogue {
 
   // Null if the id names no table, or one that is dropped or being dropped.
   TableState* Find(TableId id) const {
-    if (id.value >= kMaxTables) return nullptr;
-    TableState* const state = states_[id.value].load(std::memory_order_acquire);
+    TableState* const state = FindAlsoDropped(id);
     return state != nullptr && state->open() ? state : nullptr;
+  }
+  // Null if this TC, since it began, knew no such table.
+  TableState* FindAlsoDropped(TableId id) const {
+    return id.value < kMaxTables ? states_[id.value].load(std::memory_order_acquire) : nullptr;
   }
   // NOT_FOUND, naming the table.
   Result<TableState*> FindByName(std::string_view name) const;

@@ -3,6 +3,9 @@
 // States of `open`: true -> false (drop begun, by the winner of the exchange) -> true (drop failed) or dropped for good. A writer
 //   publishes its key and then checks
 //   `open` and `last_read`; who drops closes, raises last_read, then examines every range's postings: one finds the other, as in R1/R2.
+// `dropper`: the transaction that drops, from when it has begun; its status decides, as a version's does. A table is closed before its dropper's
+//   timestamp is drawn, so whoever has found it open is earlier than the drop. Who finds it closed (tc/record_manager/table_path.cc): earlier than
+//   the drop, reads on; later than a committed one, finds no table; later than an undecided one, loses a conflict.
 // `created_at`: the commit position of the table's creation. While the DC has not applied it, the DC knows nothing of the table and all that
 //   exists of it is in the TC.
 // Thread-safety: any thread. Ownership: the catalogue owns states for its own life; maps are retired through the domain.
@@ -13,7 +16,9 @@
 #include <string>
 
 #include "common/base/ids.h"
+#include "common/sync/reclamation.h"
 #include "tc/mvcc/range_table.h"
+#include "tc/txn/transaction_record.h"
 
 namespace deut::tc {
 
@@ -21,7 +26,7 @@ class TableState {
  public:
   TableState(TableId id, std::string name, Position created_at)
       : id_(id), name_(std::move(name)), created_at_(created_at), map_(new RangeMap({}, Timestamp{0})) {}
-  ~TableState() { delete map_.load(std::memory_order_relaxed); }
+  ~TableState() { delete map_.load(std::memory_order_relaxed); }  // REQUIRES: no dropper
   TableState(const TableState&) = delete;
   TableState& operator=(const TableState&) = delete;
 
@@ -32,8 +37,23 @@ class TableState {
   bool open() const { return open_.load(std::memory_order_seq_cst); }
   // Whoever drops the table. False: somebody else is dropping it, or has.
   bool TryClose() { return open_.exchange(false, std::memory_order_seq_cst); }
-  // The drop failed. REQUIRES: this thread closed it.
-  void Reopen() { open_.store(true, std::memory_order_seq_cst); }
+  // REQUIRES: this thread closed it. The table keeps a reference to the record from here on.
+  void SetDropper(TransactionRecord* record) {
+    record->AddReference();
+    dropper_.store(record, std::memory_order_seq_cst);
+  }
+  // Null: none has begun. Good under the guard that was held at the call.
+  const TransactionRecord* dropper() const { return dropper_.load(std::memory_order_seq_cst); }
+  // REQUIRES: a guard; this thread closed the table, or nobody uses it any more.
+  void ForgetDropper(ReclamationDomain& domain) {
+    TransactionRecord* const record = dropper_.exchange(nullptr, std::memory_order_seq_cst);
+    if (record != nullptr) record->DropReference(domain);
+  }
+  // The drop failed. REQUIRES: a guard; this thread closed it.
+  void Reopen(ReclamationDomain& domain) {
+    open_.store(true, std::memory_order_seq_cst);
+    ForgetDropper(domain);
+  }
   Timestamp last_read() const { return Timestamp{last_read_.load(std::memory_order_seq_cst)}; }
   void RaiseLastRead(Timestamp timestamp) {
     uint64_t seen = last_read_.load(std::memory_order_seq_cst);
@@ -56,6 +76,7 @@ class TableState {
   const Position created_at_;
   std::atomic<bool> open_{true};
   std::atomic<uint64_t> last_read_{0};
+  std::atomic<TransactionRecord*> dropper_{nullptr};
   std::atomic<const RangeMap*> map_;
 };
 

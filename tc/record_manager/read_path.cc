@@ -5,6 +5,7 @@
 #include "common/testing/test_points.h"
 #include "tc/mvcc/version_chain.h"
 #include "tc/record_manager/conflict.h"
+#include "tc/record_manager/find_table.h"
 
 namespace deut::tc {
 
@@ -45,8 +46,7 @@ ReadPath::Found ReadPath::LookInChain(TableId table, std::string_view key, Recor
 
 Status ReadPath::Get(TableId table, std::string_view key, RecordBatch* result, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckKey(key));
-  const TableState* state = engine_.catalogue.Find(table);
-  if (state == nullptr) return Catalogue::NotFound(table);
+  DEUT_ASSIGN_OR_RETURN(const TableState* const state, FindTable(engine_, txn_, table, false));
   Status conflict;
   switch (LookInChain(table, key, result, &conflict)) {
     case Found::kAnswered:
@@ -81,15 +81,16 @@ Status ReadPath::MultiGet(absl::Span<const Operation* const> gets, absl::Span<Op
     const Operation& get = *gets[i];
     results[i]->status = CheckKey(get.key);
     if (!results[i]->status.ok()) continue;
-    const TableState* state = engine_.catalogue.Find(get.table);
-    if (state == nullptr) {
-      results[i]->status = Catalogue::NotFound(get.table);
-      continue;
+    const Result<TableState*> table = FindTable(engine_, txn_, get.table, false);
+    if (!table.ok()) {
+      results[i]->status = table.status();
+      if (table.status() == ErrorCode::kNotFound) continue;
+      return table.status();
     }
     Status conflict;
     const Found found = LookInChain(get.table, get.key, &results[i]->records, &conflict);
     if (found == Found::kConflict) return results[i]->status = conflict;
-    if (found == Found::kAnswered || !DcKnows(engine_, *state)) continue;
+    if (found == Found::kAnswered || !DcKnows(engine_, **table)) continue;
     DataRequest& request = asks[i];
     request.table = get.table;
     request.key = get.key;

@@ -5,6 +5,7 @@
 
 #include "common/testing/test_points.h"
 #include "tc/record_manager/conflict.h"
+#include "tc/record_manager/find_table.h"
 
 namespace deut::tc {
 namespace {
@@ -49,8 +50,7 @@ ScanPath::ScanPath(Engine& engine, Transaction& txn, const Operation& scan, Oper
 bool ScanPath::Exhausted() const { return !high_.empty() && low_ >= high_; }
 
 Status ScanPath::Run() {
-  const TableState* const table = engine_.catalogue.Find(scan_.table);
-  if (table == nullptr) return Catalogue::NotFound(scan_.table);
+  DEUT_ASSIGN_OR_RETURN(const TableState* const table, FindTable(engine_, txn_, scan_.table, scan_.for_update));
   if (scan_.low.size() > kMaxKeyBytes + 1 || scan_.high.size() > kMaxKeyBytes + 1) {
     return DEUT_ERROR(kInvalidArgument, "a scan's bound has at most ", kMaxKeyBytes + 1, " bytes");
   }

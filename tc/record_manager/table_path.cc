@@ -3,6 +3,7 @@
 #include "common/testing/test_points.h"
 #include "tc/record_manager/commit_path.h"
 #include "tc/record_manager/conflict.h"
+#include "tc/record_manager/find_table.h"
 #include "tc/record_manager/record_manager.h"
 
 namespace deut::tc {
@@ -12,7 +13,7 @@ TransactionOptions TableChange() { return TransactionOptions{}; }
 
 // SIX over the table, which is closed already: last_read raised, then every range's postings. A writer that is not decided is a
 // conflict, and so is what came later: a write, or a read of a range. A writer that publishes after this look finds the table's word.
-// (A later point read is not found: it leaves its trace in the record table, by key. It was ordered before the drop, as it saw the table.)
+// Later readers there are none: who has found the table open is earlier than the drop, whose timestamp was drawn after it was closed.
 Status ExcludeWriters(Engine& engine, TableState& table, Timestamp self) {
   table.RaiseLastRead(self);
   ReclamationDomain::Guard guard(engine.domain);
@@ -35,7 +36,32 @@ Status ExcludeWriters(Engine& engine, TableState& table, Timestamp self) {
   return conflict;
 }
 
+void Reopen(Engine& engine, TableState& table) {
+  ReclamationDomain::Guard guard(engine.domain);
+  table.Reopen(engine.domain);
+}
+
 }  // namespace
+
+Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool for_write) {
+  TableState* const table = engine.catalogue.FindAlsoDropped(id);
+  if (table == nullptr) return Catalogue::NotFound(id);
+  if (table->open()) [[likely]]
+    return table;
+  ReclamationDomain::Guard guard(engine.domain);
+  const TransactionRecord* const dropper = table->dropper();
+  if (dropper != nullptr && dropper->status() == TransactionStatus::kCommitted &&
+      dropper->timestamp() < txn.timestamp_) {
+    txn.DependOn(dropper->commit_lsn());
+    return Catalogue::NotFound(id);
+  }
+  if (txn.snapshot()) return table;
+  const bool earlier = dropper != nullptr && txn.timestamp_ < dropper->timestamp();
+  if (earlier && !for_write) return table;
+  // Where nothing is known of the drop but that it has begun, it may be either.
+  return Conflict(engine, earlier ? AbortReason::kTableReadLater : AbortReason::kTableWriter, txn.timestamp_, id, {},
+                  dropper == nullptr ? Timestamp{} : dropper->timestamp());
+}
 
 Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadline) {
   DEUT_ASSIGN_OR_RETURN(const TableId id, engine_.catalogue.ReserveId(name));
@@ -64,20 +90,21 @@ Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
   CommitPath commits(engine_);
   Result<std::unique_ptr<Transaction>> begun = commits.Begin(TableChange(), deadline);
   if (!begun.ok()) {
-    table->Reopen();
+    Reopen(engine_, *table);
     return begun.status();
   }
   Transaction* const txn = begun->get();
+  table->SetDropper(txn->record_);
   if (Status excluded = ExcludeWriters(engine_, *table, txn->timestamp()); !excluded.ok()) {
     commits.Abort(*txn, excluded.abort() != nullptr ? excluded.abort()->reason : AbortReason::kFailedOperation);
-    table->Reopen();
+    Reopen(engine_, *table);
     return excluded;
   }
   const tc::Update drop{
       .kind = LogEntryKind::kDropTable, .sequence = 1, .table = table->id(), .key = table->name(), .value = {}};
   Result<CommitAnswer> committed = commits.CommitUpdates(*txn, {&drop, 1}, deadline);
   if (!committed.ok() && !(committed.status() == ErrorCode::kOutcomeUnknown)) {
-    table->Reopen();
+    Reopen(engine_, *table);
     return committed.status();
   }
   engine_.catalogue.Forget(table);

@@ -76,19 +76,83 @@ TEST_F(TableTest, DropMeetsAnUndecidedWriter) {
   EXPECT_EQ(Drop(), "ok");
 }
 
-TEST_F(TableTest, DropMeetsWhatCameLaterThanIt) {
-  f.Load({{"a", "0"}});
-  // The drop's timestamp is drawn, then a later writer, or a later scan, comes and commits.
-  std::string text;
-  {
-    AtPoint point("active.begin.after_draw", [&] {
-      TestTransaction t = f.Begin();
-      text = t.Put("b", "1");
+// A drop that is not decided is like an uncommitted version: who is later loses, who is earlier does not see it. (It is no NOT_FOUND before
+// it is committed: the drop may fail.) There is no later reader that the drop would have to find: it closes the table before its timestamp is drawn.
+TEST_F(TableTest, ADropThatIsNotDecided) {
+  for (const char* point_name : {"active.begin.after_draw", "commit.before_append"}) {
+    SCOPED_TRACE(point_name);
+    EngineFixture g;
+    g.Load({{"a", "0"}});
+    TestTransaction t10 = g.Begin(), writer = g.Begin();
+    if (point_name == std::string("active.begin.after_draw")) EXPECT_EQ(writer.Put("w", "1"), "ok");
+    TestTransaction old_snapshot = g.BeginSnapshot();
+    std::string got, put, scan, for_update, earlier, snapshots;
+    AtPoint point(point_name, [&] {
+      got = g.Begin().Get("a");
+      put = g.Begin().Put("b", "1");
+      scan = g.Begin().Scan();
+      for_update = g.Begin().ScanForUpdate();
+      snapshots = old_snapshot.Get("a") + g.BeginSnapshot().Get("a");
+      earlier = t10.Get("a");
     });
-    EXPECT_EQ(Drop(), "ok");
+    // The first one fails, at the writer.
+    const std::string dropped = StatusText(g.manager->DropTable("t", EngineFixture::Soon()));
     EXPECT_TRUE(point.reached());
+    for (const std::string& later : {got, put, scan, for_update}) EXPECT_EQ(later, "table-writer");
+    EXPECT_EQ(snapshots, "00");
+    if (dropped == "ok") {
+      EXPECT_EQ(earlier, "0");
+      EXPECT_EQ(t10.Scan(), "a=0");
+      EXPECT_EQ(g.Begin().Get("a"), "NOT_FOUND");
+      EXPECT_EQ(g.Begin().Put("a", "1"), "NOT_FOUND");
+    } else {
+      EXPECT_EQ(dropped, "table-writer");
+      // Nobody knew the drop's timestamp yet.
+      EXPECT_EQ(earlier, "table-writer");
+      EXPECT_EQ(writer.Commit(), "ok");
+      EXPECT_EQ(g.Contents(), "a=0 w=1");
+    }
   }
-  EXPECT_EQ(text, "NOT_FOUND") << "closed before the timestamp was drawn";
+}
+
+// Who is earlier than a committed drop sees the table to the end, and cannot write any more; its answers are one state.
+TEST_F(TableTest, ADropIsNotSeenByEarlierTransactions) {
+  f.Load({{"a", "0"}, {"b", "0"}});
+  TestTransaction t10 = f.Begin(), t11 = f.Begin(), t12 = f.Begin();
+  TestTransaction snapshot = f.BeginSnapshot();
+  EXPECT_EQ(t10.Get("a"), "0");
+  Operation scan{.limit_records = 1};
+  bool more = false;
+  EXPECT_EQ(t10.ScanBatch(&scan, &more), "a=0");
+  EXPECT_EQ(Drop(), "ok");
+  EXPECT_EQ(f.dc->Pump(), 0u) << "S1: an earlier transaction is open";
+  EXPECT_EQ(t10.Get("a"), "0");
+  EXPECT_EQ(t10.ScanBatch(&scan, &more), "b=0");
+  EXPECT_EQ(t10.Scan(), "a=0 b=0");
+  EXPECT_EQ(snapshot.Scan(), "a=0 b=0");
+  EXPECT_EQ(t10.Commit(), "ok");
+  EXPECT_EQ(t11.Put("c", "1"), "table-read-later");
+  EXPECT_EQ(t12.ScanForUpdate(), "table-read-later");
+  EXPECT_EQ(f.Begin().Get("a"), "NOT_FOUND");
+  EXPECT_EQ(f.Begin().Scan(), "NOT_FOUND");
+  snapshot.Abort();
+  f.active->AdvanceNow();
+  EXPECT_EQ(f.BeginSnapshot().Get("a"), "NOT_FOUND");
+}
+
+// D1: that there is no table any more is an answer that must be durable before it is acknowledged.
+TEST_F(TableTest, WhoFindsADroppedTableDependsOnTheDrop) {
+  f.Load({{"a", "0"}});
+  f.disk->HoldCompletions(true);
+  EXPECT_EQ(StatusText(f.manager->DropTable("t", RealRuntime().Now() + milliseconds(20))), "OUTCOME_UNKNOWN");
+  std::unique_ptr<TestTransaction> reader = f.BeginPointer(TransactionOptions{});
+  EXPECT_EQ(reader->Get("a"), "NOT_FOUND");
+  EXPECT_EQ(StatusText(f.manager->Commit(reader->transaction(), RealRuntime().Now() + milliseconds(20)).status()),
+            "DEADLINE_EXCEEDED");
+  f.disk->HoldCompletions(false);
+  std::unique_ptr<TestTransaction> later = f.BeginPointer(TransactionOptions{});
+  EXPECT_EQ(later->Get("a"), "NOT_FOUND");
+  EXPECT_EQ(later->Commit(), "ok");
 }
 
 // T1, the race: the writer has found the table, then the whole drop happens. (Every such writer is earlier than the drop, which

@@ -17,6 +17,9 @@
 
 namespace deut::tc {
 
+struct Engine;
+class TableState;
+
 class Transaction {
  public:
   enum class State : uint8_t { kOpen, kCommitted, kAborted };
@@ -34,6 +37,7 @@ class Transaction {
   friend class ReadPath;
   friend class ScanPath;
   friend class CommitPath;
+  friend Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool for_write);
 
   // The transaction has shown, or will show, something of this commit to its client (D1).
   void DependOn(Lsn commit_lsn) {

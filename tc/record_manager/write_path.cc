@@ -4,6 +4,7 @@
 #include "tc/mvcc/range_table.h"
 #include "tc/mvcc/version_chain.h"
 #include "tc/record_manager/conflict.h"
+#include "tc/record_manager/find_table.h"
 
 namespace deut::tc {
 
@@ -32,8 +33,7 @@ Status WritePath::CheckReads(const TableState& table, std::string_view key, uint
 
 Status WritePath::Declare(TableId table_id, std::string_view key) {
   DEUT_RETURN_IF_ERROR(CheckKey(key));
-  const TableState* const table = engine_.catalogue.Find(table_id);
-  if (table == nullptr) return Catalogue::NotFound(table_id);
+  DEUT_ASSIGN_OR_RETURN(const TableState* const table, FindTable(engine_, txn_, table_id, true));
   if (DEUT_OMITTED("R11.declare")) return Status::Ok();
   const uint64_t hash = RecordTable::Hash(table_id, key);
   ReclamationDomain::Guard guard(engine_.domain);
@@ -178,8 +178,7 @@ Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, 
   DEUT_RETURN_IF_ERROR(CheckKey(key));
   DEUT_RETURN_IF_ERROR(CheckValue(value));
   if (txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
-  TableState* const table = engine_.catalogue.Find(table_id);
-  if (table == nullptr) return Catalogue::NotFound(table_id);
+  DEUT_ASSIGN_OR_RETURN(TableState* const table, FindTable(engine_, txn_, table_id, true));
   DEUT_POINT("write.table_found");
   if (!tombstone && !engine_.dc.HasSpace(key.size() + value.size())) {
     return DEUT_ERROR(kResourceExhausted,
