@@ -1,0 +1,211 @@
+// Sessions: one transaction at a time, what leaves it open and what ends it, one-shot transactions, idle ones and the end of the TC.
+#include "tc/server/session.h"
+
+#include <string>
+#include <vector>
+
+#include "common/runtime/random.h"
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+#include "tc/record_manager/engine_fixture.h"
+#include "tc/server/session_registry.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr TableId kTable = EngineFixture::kTable;
+
+Operation Get(std::string_view key) { return {.kind = OperationKind::kGet, .table = kTable, .key = key}; }
+Operation Put(std::string_view key, std::string_view value) {
+  return {.kind = OperationKind::kPut, .table = kTable, .key = key, .value = value};
+}
+Operation Insert(std::string_view key, std::string_view value) {
+  return {.kind = OperationKind::kInsert, .table = kTable, .key = key, .value = value};
+}
+
+class SessionTest : public ::testing::Test {
+ protected:
+  explicit SessionTest(Duration idle = seconds(60)) : registry(RealRuntime(), idle) {}
+  ~SessionTest() override { registry.Stop(); }
+
+  std::unique_ptr<Session> NewSession() {
+    return std::make_unique<Session>(*f.manager, RealRuntime(), [this] { return serving; }, registry);
+  }
+  static Deadline Soon() { return EngineFixture::Soon(); }
+  // Values or statuses, separated by blanks; what ended the call behind a bar.
+  std::string Execute(Session& session, const std::vector<Operation>& operations) {
+    std::vector<OperationResult> results;
+    const Status status = session.Execute(operations, &results, Soon());
+    return Text(results) + (status.ok() ? "" : "| " + StatusText(status));
+  }
+  std::string OneShot(Session& session, const std::vector<Operation>& operations) {
+    std::vector<OperationResult> results;
+    const Status status = session.ExecuteOneShot(TransactionOptions{}, operations, &results, Soon()).status();
+    return Text(results) + "| " + StatusText(status);
+  }
+  static std::string Text(const std::vector<OperationResult>& results) {
+    std::string text;
+    for (const OperationResult& result : results) {
+      RecordBatch::Iterator it(result.records);
+      text += it.Valid() ? std::string(it.record().value) : StatusText(result.status);
+      text += ' ';
+    }
+    return text;
+  }
+
+  Status serving;
+  EngineFixture f;
+  SessionRegistry registry;
+};
+
+TEST_F(SessionTest, OneTransactionAtATime) {
+  std::unique_ptr<Session> session = NewSession();
+  EXPECT_EQ(StatusText(session->Commit(Soon()).status()), "WRONG_STATE");
+  EXPECT_EQ(StatusText(session->Abort()), "WRONG_STATE");
+  EXPECT_EQ(Execute(*session, {Get("a")}), "WRONG_STATE | WRONG_STATE");
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(StatusText(session->Begin(TransactionOptions{}, Soon()).status()), "WRONG_STATE");
+  EXPECT_EQ(Execute(*session, {Put("a", "1"), Get("a"), Get("b"), Put("b", "2"), Get("b")}), "ok 1 ok ok 2 ");
+  EXPECT_TRUE(session->Commit(Soon()).ok());
+  EXPECT_EQ(OneShot(*session, {Get("a"), Get("b")}), "1 2 | ok");
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*session, {Put("a", "3")}), "ok ");
+  EXPECT_TRUE(session->Abort().ok());
+  EXPECT_EQ(OneShot(*session, {Get("a")}), "1 | ok");
+}
+
+TEST_F(SessionTest, WhatLeavesTheTransactionOpenAndWhatEndsIt) {
+  std::unique_ptr<Session> session = NewSession(), other = NewSession();
+  EXPECT_EQ(OneShot(*session, {Put("a", "1")}), "ok | ok");
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*session, {Insert("a", "2"), Put("", "x"), Get("a")}), "ALREADY_EXISTS INVALID_ARGUMENT 1 ");
+  ASSERT_TRUE(other->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*other, {Put("c", "1")}), "ok ");
+  EXPECT_EQ(Execute(*session, {Put("b", "2"), Put("c", "2"), Get("a")}),
+            "ok write-uncommitted WRONG_STATE | write-uncommitted");
+  EXPECT_EQ(StatusText(session->Commit(Soon()).status()), "WRONG_STATE");
+  EXPECT_TRUE(other->Commit(Soon()).ok());
+  EXPECT_EQ(OneShot(*session, {Get("b"), Get("c")}), "ok 1 | ok") << "an ended transaction has written nothing";
+}
+
+TEST_F(SessionTest, OneShotsWriteAllOrNothing) {
+  std::unique_ptr<Session> session = NewSession();
+  EXPECT_EQ(OneShot(*session, {Insert("a", "1"), Insert("b", "1")}), "ok ok | ok");
+  EXPECT_EQ(OneShot(*session, {Put("c", "2"), Insert("a", "2"), Put("d", "2")}),
+            "ok ALREADY_EXISTS ok | ALREADY_EXISTS");
+  EXPECT_EQ(OneShot(*session, {Get("c"), Get("d"), Get("a")}), "ok ok 1 | ok");
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+}
+
+TEST_F(SessionTest, ASessionThatGoesAwayAborts) {
+  {
+    std::unique_ptr<Session> session = NewSession();
+    ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+    EXPECT_EQ(Execute(*session, {Put("a", "1")}), "ok ");
+    EXPECT_EQ(registry.size(), 1u);
+  }
+  EXPECT_EQ(registry.size(), 0u);
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f.Contents(), "");
+}
+
+TEST_F(SessionTest, ATcThatDoesNotServeAborts) {
+  std::unique_ptr<Session> session = NewSession(), committing = NewSession();
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  ASSERT_TRUE(committing->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*committing, {Put("a", "1")}), "ok ");
+  serving = DEUT_ERROR(kUnavailable, "not now");
+  EXPECT_EQ(Execute(*session, {Get("a")}), "WRONG_STATE | UNAVAILABLE");
+  EXPECT_EQ(StatusText(committing->Commit(Soon()).status()), "UNAVAILABLE");
+  EXPECT_EQ(StatusText(session->Begin(TransactionOptions{}, Soon()).status()), "UNAVAILABLE");
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+}
+
+TEST_F(SessionTest, AbortAllEndsWhatIsOpen) {
+  std::unique_ptr<Session> one = NewSession(), idle = NewSession();
+  ASSERT_TRUE(one->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*one, {Put("a", "1")}), "ok ");
+  registry.AbortAll(AbortReason::kShutdown);
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(StatusText(one->Commit(Soon()).status()), "WRONG_STATE");
+}
+
+// The reaper leaves alone what is in use; what it has ended is told the client until it begins anew.
+TEST_F(SessionTest, OnlyIdleTransactionsAreReaped) {
+  std::unique_ptr<Session> session = NewSession();
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*session, {Put("a", "1")}), "ok ");
+  const MonotonicTime used = RealRuntime().Now();
+  session->ReapIfIdle(used - seconds(1));
+  EXPECT_EQ(Execute(*session, {Get("a")}), "1 ");
+  {
+    // In the middle of a call.
+    bool reaped = false;
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name != "write.posted" || reaped) return;
+      reaped = true;
+      session->ReapIfIdle(RealRuntime().Now() + seconds(100));
+    });
+    EXPECT_EQ(Execute(*session, {Put("b", "1")}), "ok ");
+    testing::SetPointHandler(nullptr);
+    EXPECT_TRUE(reaped);
+  }
+  session->ReapIfIdle(RealRuntime().Now() + seconds(1));
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(Execute(*session, {Get("a")}), "WRONG_STATE | idle");
+  EXPECT_EQ(StatusText(session->Commit(Soon()).status()), "idle");
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*session, {Get("a")}), "ok ");
+  EXPECT_TRUE(session->Commit(Soon()).ok());
+}
+
+class ReaperTest : public SessionTest {
+ protected:
+  ReaperTest() : SessionTest(milliseconds(4)) {}
+};
+
+TEST_F(ReaperTest, AnIdleTransactionIsAborted) {
+  registry.Start();
+  std::unique_ptr<Session> session = NewSession();
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  const MonotonicTime end = Soon();
+  while (f.active->open_transactions() != 0 && RealRuntime().Now() < end) RealRuntime().Yield();
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(StatusText(session->Commit(Soon()).status()), "idle");
+}
+
+// Sessions in use while the reaper runs at full rate: each transaction ends as one thing only.
+TEST_F(ReaperTest, UsersAndTheReaper) {
+  registry.Start();
+  std::vector<std::unique_ptr<Thread>> threads;
+  std::atomic<int> committed{0}, idle{0};
+  for (int t = 0; t < 2; ++t) {
+    threads.push_back(RealRuntime().StartThread("user", [&, t] {
+      Random random(static_cast<uint64_t>(t));
+      std::unique_ptr<Session> session = NewSession();
+      for (int i = 0; i < 60; ++i) {
+        ASSERT_TRUE(session->Begin(EngineFixture::Buffered(), Soon()).ok());
+        const std::string key = std::to_string(t) + "-" + std::to_string(i);
+        const std::string put = Execute(*session, {Put(key, "1")});
+        RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(random.Below(12)));
+        const std::string commit = StatusText(session->Commit(Soon()).status());
+        // The first call after the reaper has been there says so.
+        if (commit == "ok") {
+          ASSERT_EQ(put, "ok ");
+          committed.fetch_add(1);
+        } else {
+          ASSERT_EQ(commit, "idle");
+          idle.fetch_add(1);
+        }
+        ASSERT_EQ(OneShot(*session, {Get(key)}), commit == "ok" ? "1 | ok" : "ok | ok");
+      }
+    }));
+  }
+  threads.clear();
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(committed.load() + idle.load(), 120);
+}
+
+}  // namespace
+}  // namespace deut::tc
