@@ -26,7 +26,7 @@
 
 namespace deut::tc {
 
-class FakeDataComponent final : public DataComponent {
+class FakeDataComponent : public DataComponent {
  public:
   // Every entry that reached any life of this DC, in the order of arrival.
   struct Seen {

@@ -6,6 +6,7 @@
 #include "common/base/concat.h"
 #include "common/sync/event.h"
 #include "common/sync/mutex.h"
+#include "common/testing/test_points.h"
 #include "tc/catalogue/catalogue.h"
 #include "tc/dc_link/dc_link.h"
 #include "tc/mvcc/collector.h"
@@ -21,6 +22,8 @@ namespace {
 
 // The longest time for which a wait does not look whether the component is to stop.
 constexpr Duration kStopNoticed = milliseconds(100);
+// A question to the DC at the start is asked again after so long: a stop waits for the answer.
+constexpr Duration kStartStep = seconds(1);
 
 class LinkReader final : public DcReader {
  public:
@@ -99,7 +102,7 @@ struct TransactionComponent::Parts {
 
   // OK while serving; else why not.
   Status Serving() {
-    if (serving.load(std::memory_order_acquire)) [[likely]]
+    if (serving.load(std::memory_order_seq_cst)) [[likely]]
       return Status::Ok();
     MutexLock lock(state_mutex);
     if (!refused.ok()) return refused;
@@ -108,14 +111,22 @@ struct TransactionComponent::Parts {
   }
 
   void Refuse(const Status& status) {
-    serving.store(false, std::memory_order_release);
     {
       MutexLock lock(state_mutex);
       if (!refused.ok()) return;
       refused = status;
+      serving.store(false, std::memory_order_seq_cst);
     }
     decided.Signal(runtime);
     if (options.on_refused && !stopping.load(std::memory_order_acquire)) options.on_refused(status);
+  }
+
+  // False: it has been refused, or stopped, meanwhile.
+  bool Serve() {
+    MutexLock lock(state_mutex);
+    if (!refused.ok()) return false;
+    serving.store(true, std::memory_order_seq_cst);
+    return true;
   }
 
   // X4: nothing is served before the DC has everything that the log held.
@@ -124,14 +135,38 @@ struct TransactionComponent::Parts {
       const Status caught_up = link.WaitCaughtUp(runtime.Now() + milliseconds(200));
       if (caught_up == ErrorCode::kUnavailable || caught_up == ErrorCode::kDeadlineExceeded) continue;
       if (!caught_up.ok()) return Refuse(caught_up);
-      const Result<std::vector<TableInfo>> tables = link.Tables(runtime.Now() + seconds(10));
+      const Result<std::vector<TableInfo>> tables = link.Tables(runtime.Now() + kStartStep);
       if (!tables.ok()) continue;
       if (Status loaded = catalogue.Load(*tables); !loaded.ok()) return Refuse(loaded);
-      repartitioner.RunOnce(runtime.Now() + seconds(10));
-      serving.store(true, std::memory_order_release);
+      repartitioner.RunOnce(runtime.Now() + kStartStep);
+      if (!Serve()) return;
       decided.Signal(runtime);
       repartitioner.Start();
       return;
+    }
+  }
+
+  // A call that makes or drops a table, from before it looks whether the component serves until it has ended. As Stop looks in the opposite order,
+  // it waits for all that went on; they append to the log. (Transactions of sessions end in AbortAll.)
+  class TableCall {
+   public:
+    explicit TableCall(Parts& parts) : parts_(parts) { parts_.table_calls.fetch_add(1, std::memory_order_seq_cst); }
+    ~TableCall() {
+      parts_.table_calls.fetch_sub(1, std::memory_order_seq_cst);
+      if (parts_.stopping.load(std::memory_order_seq_cst)) parts_.runtime.WakeAll(parts_.table_calls);
+    }
+    TableCall(const TableCall&) = delete;
+    TableCall& operator=(const TableCall&) = delete;
+
+   private:
+    Parts& parts_;
+  };
+
+  void WaitForTableCalls() {
+    for (;;) {
+      const uint32_t calls = table_calls.load(std::memory_order_seq_cst);
+      if (calls == 0) return;
+      runtime.Wait(table_calls, calls, kNoDeadline);
     }
   }
 
@@ -152,7 +187,8 @@ struct TransactionComponent::Parts {
 
   std::atomic<bool> serving{false};
   std::atomic<bool> stopping{false};
-  Event decided;  // serving, refused or stopped
+  std::atomic<uint32_t> table_calls{0};  // under way
+  Event decided;                         // serving, refused or stopped
   Mutex state_mutex;
   Status refused DEUT_GUARDED_BY(state_mutex);
   std::unique_ptr<Thread> starter;
@@ -182,7 +218,7 @@ TransactionComponent::~TransactionComponent() { Stop(); }
 
 void TransactionComponent::BeginStop() {
   Parts& p = *parts_;
-  p.stopping.store(true, std::memory_order_release);
+  p.stopping.store(true, std::memory_order_seq_cst);
   p.Refuse(DEUT_ERROR(kUnavailable, "the transaction component is stopping"));
   p.link.CloseGate();
 }
@@ -196,6 +232,9 @@ void TransactionComponent::Stop() {
   p.registry.Stop();
   p.link.Stop();
   p.registry.AbortAll(AbortReason::kShutdown);
+  DEUT_POINT("component.aborted_all");
+  p.WaitForTableCalls();
+  DEUT_POINT("component.stopping_log");
   p.log->Stop();
   p.collector.Stop();
 }
@@ -218,11 +257,13 @@ Result<TableId> TransactionComponent::OpenTable(std::string_view name, Deadline)
 }
 
 Result<TableId> TransactionComponent::CreateTable(std::string_view name, Deadline deadline) {
+  const Parts::TableCall call(*parts_);
   DEUT_RETURN_IF_ERROR(parts_->Serving());
   return parts_->record_manager.CreateTable(name, deadline);
 }
 
 Status TransactionComponent::DropTable(std::string_view name, Deadline deadline) {
+  const Parts::TableCall call(*parts_);
   DEUT_RETURN_IF_ERROR(parts_->Serving());
   return parts_->record_manager.DropTable(name, deadline);
 }

@@ -1,6 +1,8 @@
 // The whole TC over an in-memory disk and a DC of the test's own: transactions from session to log and DC, restarts of either side.
 #include "tc/server/transaction_component.h"
 
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tc/dc_link/fake_data_component.h"
@@ -23,6 +27,17 @@ constexpr Duration kPatience = seconds(20);
     const ::deut::Status status_for_assert = (expression);               \
     ASSERT_TRUE(status_for_assert.ok()) << status_for_assert.ToString(); \
   } while (false)
+
+// A DC whose list of tables takes a while, when the test says so.
+class SlowlyListingDc : public FakeDataComponent {
+ public:
+  using FakeDataComponent::FakeDataComponent;
+  Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override {
+    if (on_tables) on_tables(deadline);
+    return FakeDataComponent::Tables(sender, deadline);
+  }
+  std::function<void(Deadline)> on_tables;
+};
 
 class TransactionComponentTest : public ::testing::Test {
  protected:
@@ -53,10 +68,12 @@ class TransactionComponentTest : public ::testing::Test {
     options.log2_record_buckets = 8;
     options.repartition_period = milliseconds(5);
     options.records_per_range = 50;
+    options.on_refused = [this](const Status&) { refused_.fetch_add(1); };
     Result<std::unique_ptr<TransactionComponent>> opened =
         TransactionComponent::Open(options, runtime_, *storage_, dc_);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     tc_ = *std::move(opened);
+    if (!wait_serving_) return;
     ASSERT_OK(tc_->WaitServing(Soon()));
     session_ = *tc_->NewSession(Soon());
   }
@@ -124,7 +141,9 @@ class TransactionComponentTest : public ::testing::Test {
   }
 
   Runtime& runtime_ = RealRuntime();
-  FakeDataComponent dc_{runtime_, DcId{7}};
+  SlowlyListingDc dc_{runtime_, DcId{7}};
+  std::atomic<int> refused_{0};
+  bool wait_serving_ = true;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<TransactionComponent> tc_;
   std::unique_ptr<TransactionSession> session_;
@@ -217,6 +236,70 @@ TEST_F(TransactionComponentTest, AStopDoesNotWaitForThoseWhoWaitForTheDc) {
   EXPECT_EQ(read.code(), ErrorCode::kUnavailable) << read.ToString();
   EXPECT_EQ(dropped.code(), ErrorCode::kUnavailable) << dropped.ToString();
   EXPECT_LT(runtime_.Now() - begun, kPatience / 2);
+}
+
+TEST_F(TransactionComponentTest, ACleanStopIsNoRefusal) {
+  ASSERT_OK(PutOne("a", "1"));
+  session_.reset();
+  tc_->Stop();
+  EXPECT_EQ(refused_.load(), 0);
+  EXPECT_EQ(tc_->OpenTable("t", Soon()).status().code(), ErrorCode::kUnavailable);
+}
+
+// Stopped while the DC is still listing its tables: it does not begin to serve afterwards, and asks for no longer than a stop may take.
+TEST_F(TransactionComponentTest, AStopDuringTheStartIsFinal) {
+  session_.reset();
+  tc_.reset();
+  Event listing, go_on;
+  Duration patience{0};
+  dc_.on_tables = [&](Deadline deadline) {
+    if (listing.IsSet()) return;
+    patience = deadline - runtime_.Now();
+    listing.Signal(runtime_);
+    go_on.Wait(runtime_, kNoDeadline);
+  };
+  wait_serving_ = false;
+  StartTc();
+  ASSERT_TRUE(listing.Wait(runtime_, Soon()));
+  EXPECT_LE(patience, seconds(1));
+  tc_->BeginStop();
+  go_on.Signal(runtime_);
+  tc_->Stop();
+  EXPECT_EQ(tc_->WaitServing(Soon()).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(tc_->CreateTable("x", Soon()).status().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(refused_.load(), 0);
+  dc_.on_tables = nullptr;
+}
+
+// What makes or drops a table appends to the log, which is not stopped under it.
+TEST_F(TransactionComponentTest, AStopWaitsForATableThatIsBeingMade) {
+  Event appending, go_on;
+  std::atomic<bool> committed{false}, stopped_log{false}, committed_first{false};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "commit.before_append") {
+      appending.Signal(runtime_);
+      go_on.Wait(runtime_, kNoDeadline);
+    } else if (name == "commit.committed") {
+      committed.store(true);
+    } else if (name == "component.aborted_all") {
+      go_on.Signal(runtime_);
+    } else if (name == "component.stopping_log") {
+      committed_first.store(committed.load());
+      stopped_log.store(true);
+    }
+  });
+  Status made;
+  std::unique_ptr<Thread> maker = runtime_.StartThread("maker", [&] { made = tc_->CreateTable("x", Soon()).status(); });
+  ASSERT_TRUE(appending.Wait(runtime_, Soon()));
+  session_.reset();
+  tc_->Stop();
+  maker.reset();
+  testing::SetPointHandler(nullptr);
+  EXPECT_TRUE(stopped_log.load());
+  EXPECT_TRUE(committed_first.load());
+  EXPECT_TRUE(made.ok()) << made.ToString();
+  RestartTc();
+  EXPECT_TRUE(tc_->OpenTable("x", Soon()).ok());
 }
 
 TEST_F(TransactionComponentTest, ARestartedTcHasEverythingAcknowledged) {
