@@ -59,6 +59,8 @@ class EngineFixture {
   void Load(const std::vector<std::pair<std::string, std::string>>& puts);
   // The DC applies what it may, and what is applied is collected.
   void PumpAndCollect();
+  // Until all is applied and collected. REQUIRES: no open transaction.
+  bool Settle();
   // Waits until the collector has nothing left to do for what is finished and applied.
   void Collect();
   // Cuts the table into ranges. REQUIRES: no open transaction.

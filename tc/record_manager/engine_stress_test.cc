@@ -60,8 +60,7 @@ EngineFixtureOptions Tiny() {
 }
 
 void ExpectAllCollected(EngineFixture& f) {
-  f.PumpAndCollect();
-  EXPECT_TRUE(f.collector->WaitIdle(EngineFixture::Soon()));
+  EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.records->entries(), 0u);
   EXPECT_EQ(f.records->entry_bytes(), 0u);
   EXPECT_EQ(f.collector->uncollected(), 0u);
