@@ -128,6 +128,7 @@ Status SessionHandler::OneShot(const wire::OneShot& one_shot, Deadline deadline)
   results_.clear();
   auto commit = session_->ExecuteOneShot(options, operations_, &results_, deadline);
   AddResults(results_);
+  results_.clear();  // they may be many; the session may be idle for long
   DEUT_RETURN_IF_ERROR(commit.status());
   SetCommit(*commit);
   return Status::Ok();

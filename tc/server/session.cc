@@ -1,8 +1,10 @@
 #include "tc/server/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/base/ids.h"
 #include "tc/server/session_registry.h"
 
 namespace deut::tc {
@@ -101,17 +103,34 @@ Status Session::Execute(absl::Span<const Operation> operations, std::vector<Oper
   return ExecuteLocked(operations, results, deadline);
 }
 
+Status Session::TakeRoom(absl::Span<OperationResult> results, size_t* room) {
+  for (OperationResult& result : results) {
+    const size_t bytes = result.records.bytes().size();
+    if (bytes > *room) {
+      result = OperationResult{};
+      result.status = DEUT_ERROR(kInvalidArgument, "operations: the results of a one-shot transaction exceed ",
+                                 kMaxOneShotResultBytes, " bytes; use an interactive transaction, or several");
+      return result.status;
+    }
+    *room -= bytes;
+  }
+  return Status::Ok();
+}
+
 Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
-                              Deadline deadline) {
+                              Deadline deadline, size_t room) {
   results->clear();
   results->resize(operations.size());
   Status ended = txn_ ? serving_() : NoTransaction();
   if (!ended.ok() && txn_) AbortLocked(AbortReason::kFailedOperation);
   size_t i = 0;
   while (i < operations.size() && ended.ok()) {
-    // Neighbouring point reads share one message to the DC.
+    // Neighbouring point reads share one message to the DC, as many as fit whatever they find.
+    const size_t first = i;
+    const size_t most =
+        i + std::min(operations.size() - i, std::max<size_t>(1, room / (kMaxKeyBytes + kMaxValueBytes)));
     size_t end = i;
-    while (end < operations.size() && operations[end].kind == OperationKind::kGet) ++end;
+    while (end < most && operations[end].kind == OperationKind::kGet) ++end;
     if (end > i + 1) {
       std::vector<const Operation*> gets;
       std::vector<OperationResult*> got;
@@ -129,6 +148,7 @@ Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vecto
       if (!LeavesOpen((*results)[i].status.code())) ended = (*results)[i].status;
       ++i;
     }
+    if (ended.ok()) ended = TakeRoom(absl::MakeSpan(*results).subspan(first, i - first), &room);
     if (!ended.ok()) AbortLocked(ReasonOf(ended));
   }
   for (; i < operations.size(); ++i) {
@@ -180,7 +200,7 @@ Result<CommitAnswer> Session::ExecuteOneShot(const TransactionOptions& options, 
   const Claim claim(*this);
   results->clear();
   DEUT_RETURN_IF_ERROR(BeginLocked(options, deadline).status());
-  DEUT_RETURN_IF_ERROR(ExecuteLocked(operations, results, deadline));
+  DEUT_RETURN_IF_ERROR(ExecuteLocked(operations, results, deadline, kMaxOneShotResultBytes));
   const std::unique_ptr<Transaction> txn = std::move(txn_);
   Status failed;
   for (const OperationResult& result : *results) {

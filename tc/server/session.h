@@ -7,6 +7,8 @@
 #define TC_SERVER_SESSION_H_
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -17,6 +19,10 @@
 namespace deut::tc {
 
 class SessionRegistry;
+
+// What the results of a one-shot transaction may hold together: they are kept until it has committed. Those of an interactive one travel
+// while it goes on.
+constexpr size_t kMaxOneShotResultBytes = 64 << 20;
 
 class Session final : public TransactionSession {
  public:
@@ -40,8 +46,10 @@ class Session final : public TransactionSession {
   class Claim;
 
   Result<Timestamp> BeginLocked(const TransactionOptions& options, Deadline deadline);
-  Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
-                       Deadline deadline);
+  Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline,
+                       size_t room = SIZE_MAX);
+  // Takes what the results hold from `room`. The first that does not fit loses its records, and ends the transaction with its status.
+  static Status TakeRoom(absl::Span<OperationResult> results, size_t* room);
   Status RunOne(const Operation& operation, OperationResult* result, Deadline deadline);
   Status NoTransaction() const;
   void AbortLocked(AbortReason reason);

@@ -168,6 +168,48 @@ TEST_F(TransactionComponentTest, WritesAreReadBackFromVersionsAndFromTheDc) {
   EXPECT_EQ(dc_.Get(table_, "a"), "1");
 }
 
+// They are held until the transaction has committed. Nothing is lost by the refusal but the call.
+TEST_F(TransactionComponentTest, ResultsOfAOneShotAreBounded) {
+  const std::string large(1'000'000, 'v');
+  ASSERT_OK(PutOne("large", large));
+  Operation get;
+  get.table = table_;
+  get.key = "large";
+  Operation scan;
+  scan.kind = OperationKind::kScan;
+  scan.table = table_;
+  scan.limit_records = 1;
+  scan.limit_bytes = 1 << 20;
+  for (const bool from_dc : {false, true}) {
+    if (from_dc) ASSERT_OK(tc_->DropCaches(Soon()));
+    for (const Operation& read : {get, scan}) {
+      std::vector<OperationResult> results;
+      std::vector<Operation> operations(67, read);
+      ASSERT_OK(OneShot(operations, &results));
+      operations.insert(operations.begin(), Put(table_, "small", "written"));
+      operations.resize(70, read);
+      const Status refused = OneShot(operations, &results);
+      EXPECT_EQ(refused.code(), ErrorCode::kInvalidArgument);
+      EXPECT_THAT(refused.ToString(), ::testing::AllOf(::testing::HasSubstr("67108864"),
+                                                       ::testing::HasSubstr("use an interactive transaction")));
+      ASSERT_EQ(results.size(), 70u);
+      EXPECT_EQ(results[67].records.size(), 1u);
+      EXPECT_EQ(results[68].status.code(), ErrorCode::kInvalidArgument);
+      EXPECT_TRUE(results[68].records.empty());
+      EXPECT_EQ(results[69].status.code(), ErrorCode::kWrongState);
+      // The session goes on, nothing was written, and an interactive transaction may read as much.
+      get.key = "small";
+      ASSERT_OK(OneShot({get}, &results));
+      EXPECT_TRUE(results[0].records.empty());
+      get.key = "large";
+      ASSERT_TRUE(session_->Begin({}, Soon()).ok());
+      ASSERT_OK(session_->Execute(std::vector<Operation>(70, read), &results, Soon()));
+      EXPECT_EQ(results[69].records.size(), 1u);
+      ASSERT_TRUE(session_->Commit(Soon()).ok());
+    }
+  }
+}
+
 TEST_F(TransactionComponentTest, ScansMergeVersionsWithTheDcInBothDirections) {
   std::map<std::string, std::string> expected;
   for (int i = 0; i < 300; ++i) {
