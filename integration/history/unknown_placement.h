@@ -1,0 +1,33 @@
+// Position: a transaction's place in the serial order; and where transactions stand whose outcome and timestamp are both unknown but whose
+// writes were read.
+//
+// Such a transaction U must stand behind what it read, behind those that had completed before it began, in front of whoever read its writes,
+// and such that nobody between U and the next writer of a key that U wrote read another value of that key. Any place that fits is as good as
+// another. One U is placed at a time, in the order of invocation, with those placed before as part of the history: exact for
+// one U at a time, while several that write the same keys at the same time could be placed wrongly.
+// Thread-safety: pure functions.
+#ifndef INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
+#define INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "integration/history/history_index.h"
+
+namespace deut::history {
+
+struct Position {
+  uint64_t timestamp = 0;  // 0: none
+  // 0: a snapshot, which reads below its timestamp; 1: the transaction of this timestamp; from 2 on: those placed behind it.
+  uint32_t rank = 0;
+  friend constexpr auto operator<=>(const Position&, const Position&) = default;
+};
+
+// By place in the history. Transactions without a timestamp that count as committed are placed; those for which there is no place
+// that fits get the one in front of their first reader.
+std::vector<Position> Positions(const HistoryIndex& index);
+
+}  // namespace deut::history
+
+#endif  // INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
