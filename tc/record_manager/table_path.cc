@@ -48,6 +48,7 @@ Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool
   if (table == nullptr) return Catalogue::NotFound(id);
   if (table->open()) [[likely]]
     return table;
+  if (DEUT_OMITTED("T1.drop_decides")) return Catalogue::NotFound(id);
   ReclamationDomain::Guard guard(engine.domain);
   const TransactionRecord* const dropper = table->dropper();
   if (dropper != nullptr && dropper->status() == TransactionStatus::kCommitted &&

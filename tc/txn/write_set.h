@@ -5,11 +5,12 @@
 //   only the owner uses before the transaction is final, and the collector afterwards. Publication is one sequentially consistent
 //   store of `count` after the item is complete (R1 step 2: publish, then install, then check). A reader loads `count`
 //   (sequentially consistent) and reads the items below it; there is one writer, so nobody loses.
-// In key order. Whoever scans may sort a large set once its transaction publishes no more: it builds a list of its own and installs it by
-//   compare-and-swap from null; who loses takes the winner's. So a scan looks at the keys within its bounds, not at all of them.
+// In key order. Whoever scans may sort a large set once its transaction publishes no more: it builds a list of its own and installs it
+//   by compare-and-swap from null; who loses takes the winner's. So a scan looks at the keys within its bounds, not at all of them.
 // Keys are copies in the write set's own memory: they stay readable as long as the transaction record lives (R7), whatever becomes
 //   of the record table's entries.
-// Thread-safety: Publish by the owner only; Sort once the transaction is final; everything else by any thread that keeps the transaction record alive.
+// Thread-safety: Publish by the owner only; Sort by any thread once the transaction is final; everything else by any thread. All keep the
+//   transaction record alive.
 #ifndef TC_TXN_WRITE_SET_H_
 #define TC_TXN_WRITE_SET_H_
 
