@@ -228,6 +228,18 @@ void Finder::SawList(uint32_t place, uint32_t number, const Value& value) {
   const auto element = [](const Value& list, size_t i) -> const WriteId& {
     return i < list.before.size() ? list.before[i] : list.id;
   };
+  const bool longer = key.longest == nullptr || value.before.size() > key.longest->before.size();
+  const size_t common = key.longest == nullptr ? 0 : std::min(value.before.size(), key.longest->before.size()) + 1;
+  size_t equal = 0;
+  while (equal < common && element(value, equal) == element(*key.longest, equal)) ++equal;
+  // A list that ends with a write that was not committed has a name of its own.
+  if (equal < common && VersionOf(number, value.id) != kNobody && VersionOf(number, key.longest->id) != kNobody) {
+    report_->Add(Anomaly::kIncompatibleOrder,
+                 Concat(KeyText(key.name), ": T", transaction(place).id, " read ", ToText(value), ", T",
+                        transaction(key.longest_reader).id, " read ", ToText(*key.longest)),
+                 {transaction(place).id, transaction(key.longest_reader).id});
+  }
+  if (equal == common && !longer) return;  // part of a list that was looked at
   absl::flat_hash_set<WriteId> seen;
   for (size_t i = 0; i <= value.before.size(); ++i) {
     if (seen.insert(element(value, i)).second) continue;
@@ -235,20 +247,6 @@ void Finder::SawList(uint32_t place, uint32_t number, const Value& value) {
                  Concat("T", transaction(place).id, " read ", KeyText(key.name), "=", ToText(value)),
                  {transaction(place).id});
     break;
-  }
-  const bool longer = key.longest == nullptr || value.before.size() > key.longest->before.size();
-  if (key.longest != nullptr) {
-    const size_t common = std::min(value.before.size(), key.longest->before.size()) + 1;
-    for (size_t i = 0; i < common; ++i) {
-      if (element(value, i) == element(*key.longest, i)) continue;
-      // Of one list by two transactions: a prefix that was not committed has its own name.
-      if (VersionOf(number, value.id) == kNobody || VersionOf(number, key.longest->id) == kNobody) break;
-      report_->Add(Anomaly::kIncompatibleOrder,
-                   Concat(KeyText(key.name), ": T", transaction(place).id, " read ", ToText(value), ", T",
-                          transaction(key.longest_reader).id, " read ", ToText(*key.longest)),
-                   {transaction(place).id, transaction(key.longest_reader).id});
-      break;
-    }
   }
   if (!longer) return;
   key.longest = &value;

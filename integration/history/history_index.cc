@@ -97,20 +97,21 @@ void HistoryIndex::CheckSources(Report* report) const {
 void HistoryIndex::CheckSource(uint32_t reader, const OperationRecord& operation, const std::string& key,
                                const Value& value, Report* report) const {
   const uint64_t id = transaction(reader).id;
+  // Made only where it is needed: a list is looked at element by element.
+  const auto what = [&] { return Concat("T", id, " read ", KeyText(key), "=", ToText(value)); };
   const auto check = [&](const WriteId& element, bool newest) {
     const Write* write = Find(element);
     const OperationRecord* source = write == nullptr ? nullptr : &this->operation(*write);
-    const std::string what = Concat("T", id, " read ", KeyText(key), "=", ToText(value));
     if (source == nullptr || source->table != operation.table || source->key != key) {
       report->Add(Anomaly::kGarbageRead,
-                  Concat(what, "; nobody wrote ", element.writer, ".", element.sequence, " there"), {id});
+                  Concat(what(), "; nobody wrote ", element.writer, ".", element.sequence, " there"), {id});
       return;
     }
     const TransactionRecord& writer = transaction(write->transaction);
     if (writer.outcome == Outcome::kAborted) {
-      report->Add(Anomaly::kAbortedRead, Concat(what, " of T", writer.id, ", which aborted"), {id, writer.id});
+      report->Add(Anomaly::kAbortedRead, Concat(what(), " of T", writer.id, ", which aborted"), {id, writer.id});
     } else if (newest && !write->last && write->transaction != reader) {
-      report->Add(Anomaly::kIntermediateRead, Concat(what, ", which T", writer.id, " itself replaced"),
+      report->Add(Anomaly::kIntermediateRead, Concat(what(), ", which T", writer.id, " itself replaced"),
                   {id, writer.id});
     }
   };

@@ -212,8 +212,8 @@ void Checker::CheckValue(const OperationRecord& operation, const std::string& ke
     cell->seen = positions_[current_];
     return;
   }
-  if (cell != nullptr ? Refute(cell->writer) : RefuteDeletion(operation.table, key)) return;
   if (seen == nullptr && ExplainAbsence(operation.table, key, *cell)) return;
+  if (cell != nullptr ? Refute(cell->writer) : RefuteDeletion(operation.table, key)) return;
   std::string message = Concat(Name(current_), " read ", KeyText(key), "=", seen == nullptr ? "-" : ToText(*seen));
   ConcatTo(&message, "; the transactions before it leave ", cell == nullptr ? "-" : ToText(cell->value));
   std::vector<uint64_t> about = {transaction(current_).id};
@@ -232,8 +232,8 @@ void Checker::CheckPresence(const OperationRecord& operation, bool expected) {
     return;
   }
   if (expected) {
-    if (RefuteDeletion(operation.table, operation.key) || ExplainPresence(operation.table, operation.key)) return;
-  } else if (Refute(it->second.writer) || ExplainAbsence(operation.table, operation.key, it->second)) {
+    if (ExplainPresence(operation.table, operation.key) || RefuteDeletion(operation.table, operation.key)) return;
+  } else if (ExplainAbsence(operation.table, operation.key, it->second) || Refute(it->second.writer)) {
     return;
   }
   const bool own = it != cells.end() && it->second.writer == current_;
@@ -336,7 +336,7 @@ void Checker::CheckScan(const OperationRecord& operation) {
   const auto missing_until = [&](const std::string* key) {
     for (; next < expected_.size() && (key == nullptr || before(expected_[next].first, *key)); ++next) {
       const auto& [absent, cell] = expected_[next];
-      if (Refute(cell->writer) || ExplainAbsence(operation.table, absent, *cell)) continue;
+      if (ExplainAbsence(operation.table, absent, *cell) || Refute(cell->writer)) continue;
       wrong(cell->writer == current_ ? Anomaly::kInternal : Anomaly::kPhantom,
             Concat("without ", ToText(cell->value), " of ", Name(cell->writer), " at "), absent);
     }

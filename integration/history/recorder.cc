@@ -1,0 +1,192 @@
+#include "integration/history/recorder.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "integration/history/history_text.h"
+#include "protocol/record_batch.h"
+
+namespace deut::history {
+namespace {
+
+int64_t Nanos(Runtime& runtime) { return runtime.Now().time_since_epoch().count(); }
+
+}  // namespace
+
+std::string StoredText(const Value& value, std::string_view payload) {
+  std::string text = ToText(value);
+  if (!payload.empty()) ConcatTo(&text, " ", payload);
+  return text;
+}
+
+StoredValue ParseStored(std::string_view text) {
+  StoredValue stored;
+  if (!TakeValue(&text, &stored.value) || (!text.empty() && !text.starts_with(' '))) return {};
+  if (!text.empty()) stored.payload = text.substr(1);
+  return stored;
+}
+
+OperationRecord RecordedTransaction::Begin(OperationKind kind, TableId table, std::string_view key) {
+  OperationRecord operation;
+  operation.kind = kind;
+  operation.table = table.value;
+  operation.key = key;
+  operation.invoke = Nanos(runtime_);
+  return operation;
+}
+
+void RecordedTransaction::End(OperationRecord operation) {
+  operation.complete = Nanos(runtime_);
+  record_->operations.push_back(std::move(operation));
+}
+
+Result<std::optional<StoredValue>> RecordedTransaction::Get(TableId table, std::string_view key) {
+  OperationRecord operation = Begin(OperationKind::kRead, table, key);
+  DEUT_ASSIGN_OR_RETURN(const std::optional<std::string> text, transaction_->Get(table, key));
+  std::optional<StoredValue> stored;
+  if (text) {
+    stored = ParseStored(*text);
+    operation.value = stored->value;
+  }
+  End(std::move(operation));
+  return stored;
+}
+
+Status RecordedTransaction::Write(OperationKind kind, TableId table, std::string_view key, std::string_view payload) {
+  OperationRecord operation = Begin(kind, table, key);
+  operation.value = NextValue();
+  const std::string text = StoredText(*operation.value, payload);
+  const Status status = kind == OperationKind::kInsert   ? transaction_->Insert(table, key, text)
+                        : kind == OperationKind::kUpdate ? transaction_->Update(table, key, text)
+                                                         : transaction_->Put(table, key, text);
+  if (status.ok()) {
+    ++sequence_;
+    End(std::move(operation));
+  } else if (status == ErrorCode::kAlreadyExists || status == ErrorCode::kNotFound) {
+    operation.value.reset();
+    operation.kind = status == ErrorCode::kNotFound ? OperationKind::kRead : OperationKind::kPresent;
+    End(std::move(operation));
+  }
+  return status;
+}
+
+Status RecordedTransaction::Put(TableId table, std::string_view key, std::string_view payload) {
+  return Write(OperationKind::kWrite, table, key, payload);
+}
+
+Status RecordedTransaction::Insert(TableId table, std::string_view key, std::string_view payload) {
+  return Write(OperationKind::kInsert, table, key, payload);
+}
+
+Status RecordedTransaction::Update(TableId table, std::string_view key, std::string_view payload) {
+  return Write(OperationKind::kUpdate, table, key, payload);
+}
+
+Status RecordedTransaction::Append(TableId table, std::string_view key) {
+  DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> list, Get(table, key));
+  OperationRecord operation = Begin(OperationKind::kAppend, table, key);
+  operation.value = NextValue();
+  Value longer = *operation.value;
+  if (list) {
+    longer.before = list->value.before;
+    longer.before.push_back(list->value.id);
+  }
+  DEUT_RETURN_IF_ERROR(transaction_->Put(table, key, StoredText(longer, "")));
+  ++sequence_;
+  End(std::move(operation));
+  return Status();
+}
+
+Status RecordedTransaction::Remove(TableId table, std::string_view key) {
+  OperationRecord operation = Begin(OperationKind::kDelete, table, key);
+  DEUT_RETURN_IF_ERROR(transaction_->Remove(table, key));
+  End(std::move(operation));
+  return Status();
+}
+
+Result<std::vector<StoredRecord>> RecordedTransaction::Scan(TableId table, const ScanOptions& options) {
+  OperationRecord operation = Begin(OperationKind::kScan, table, "");
+  DEUT_ASSIGN_OR_RETURN(const ScanResult result, transaction_->Scan(table, options));
+  const bool descending = options.direction == Direction::kDescending;
+  history::Scan scan{.low = options.low,
+                     .high = options.high,
+                     .descending = descending,
+                     .limit = options.limit_records,
+                     .reached_low = options.low,
+                     .reached_high = options.high,
+                     .results = {}};
+  if (!result.complete) (descending ? scan.reached_low : scan.reached_high) = result.resume;
+  std::vector<StoredRecord> records;
+  for (RecordBatch::Iterator it(result.records); it.Valid(); it.Next()) {
+    records.push_back({.key = std::string(it.record().key), .value = ParseStored(it.record().value)});
+    scan.results.emplace_back(records.back().key, records.back().value.value);
+  }
+  operation.scan = static_cast<uint32_t>(record_->scans.size());
+  record_->scans.push_back(std::move(scan));
+  End(std::move(operation));
+  return records;
+}
+
+Status RecordedClient::Run(const RetryOptions& options, absl::FunctionRef<Status(RecordedTransaction&)> body,
+                           RetryReport* report) {
+  Runtime& runtime = client_.runtime();
+  const bool snapshot = options.transaction.isolation == Isolation::kSnapshot;
+  // Before RunTransaction begins an attempt: the interval must hold the drawing of the timestamp.
+  int64_t invoke = Nanos(runtime);
+  CommitAnswer answer;
+  const Status done = RunTransaction(
+      client_, options,
+      [&](Transaction& transaction) {
+        TransactionRecord record;
+        record.id = ++transactions_ * Recorder::kMaxClients + number_;
+        record.client = number_;
+        record.invoke = invoke;
+        record.snapshot = snapshot;
+        record.min_timestamp = options.transaction.min_timestamp.value;
+        record.timestamp = transaction.timestamp().value;
+        RecordedTransaction recorded(runtime, &transaction, &record);
+        Status status = body(recorded);
+        record.outcome = Outcome::kAborted;
+        if (status.ok()) {
+          Result<CommitAnswer> committed = transaction.Commit();
+          record.complete = Nanos(runtime);
+          if (committed.ok()) {
+            record.outcome = Outcome::kCommitted;
+            if (committed->timestamp.value != record.timestamp && !snapshot)
+              record.timestamp = committed->timestamp.value;
+            answer = *committed;
+          } else {
+            status = committed.status();
+            if (status == ErrorCode::kOutcomeUnknown) record.outcome = Outcome::kUnknown;
+          }
+        } else {
+          record.complete = Nanos(runtime);
+        }
+        records_.push_back(std::move(record));
+        invoke = Nanos(runtime);
+        return status;
+      },
+      report);
+  if (done.ok() && report != nullptr) report->commit = answer;
+  return done;
+}
+
+RecordedClient* Recorder::NewClient() {
+  const MutexLock lock(mutex_);
+  DEUT_CHECK(clients_.size() < kMaxClients);
+  clients_.push_back(std::make_unique<RecordedClient>(client_, static_cast<uint32_t>(clients_.size())));
+  return clients_.back().get();
+}
+
+History Recorder::Take() {
+  const MutexLock lock(mutex_);
+  History history;
+  for (const std::unique_ptr<RecordedClient>& client : clients_) {
+    for (TransactionRecord& record : client->records_) history.transactions.push_back(std::move(record));
+    client->records_.clear();
+  }
+  return history;
+}
+
+}  // namespace deut::history

@@ -1,0 +1,120 @@
+// Recorder: a client whose transactions write down what they do and see. Each thread has a RecordedClient with memory of its own, so that recording
+// costs two readings of the clock and an append, and shares nothing.
+//
+//   Recorder recorder(client);
+//   RecordedClient* mine = recorder.NewClient();
+//   const Status done = mine->Run({}, [&](RecordedTransaction& t) { return t.Put(table, "key", "950"); });
+//   ...
+//   History history = recorder.Take();
+//
+// Values are made by the recorder: the write's identity (history_text.h: ToText of a Value), then a blank and the caller's payload if there is one. A
+// stored value that is not of this form is recorded as WriteId{0, 0}, which nobody wrote.
+// Every attempt of a repeated transaction is one of the history. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises that nothing was written.
+// A buffered commit is recorded as committed: a history that goes over a crash of the transaction component uses durable ones.
+// Thread-safety: NewClient and Take from any thread, Take when the clients' threads have ended; a RecordedClient by one thread at a time.
+// Ownership: the Client outlives the Recorder, which owns the RecordedClients.
+#ifndef INTEGRATION_HISTORY_RECORDER_H_
+#define INTEGRATION_HISTORY_RECORDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "integration/history/history.h"
+#include "tc/client/client.h"
+#include "tc/client/options.h"
+#include "tc/client/retry.h"
+#include "tc/client/transaction.h"
+
+namespace deut::history {
+
+// A value as it is read back.
+struct StoredValue {
+  Value value;
+  std::string payload;
+};
+// What is stored, and what a stored value says.
+std::string StoredText(const Value& value, std::string_view payload);
+StoredValue ParseStored(std::string_view text);
+
+struct StoredRecord {
+  std::string key;
+  StoredValue value;
+};
+
+// One attempt of a transaction. Methods as those of Transaction (tc/client/transaction.h).
+class RecordedTransaction {
+ public:
+  RecordedTransaction(Runtime& runtime, Transaction* transaction, TransactionRecord* record)
+      : runtime_(runtime), transaction_(transaction), record_(record) {}
+
+  Result<std::optional<StoredValue>> Get(TableId table, std::string_view key);
+  Status Put(TableId table, std::string_view key, std::string_view payload = {});
+  // A refused one is recorded as what it says: that the key is there, or is not.
+  Status Insert(TableId table, std::string_view key, std::string_view payload = {});
+  Status Update(TableId table, std::string_view key, std::string_view payload = {});
+  // Reads the list and writes it with one element more; both are recorded.
+  Status Append(TableId table, std::string_view key);
+  Status Remove(TableId table, std::string_view key);
+  Result<std::vector<StoredRecord>> Scan(TableId table, const ScanOptions& options);
+
+  Timestamp timestamp() const { return transaction_->timestamp(); }
+
+ private:
+  OperationRecord Begin(OperationKind kind, TableId table, std::string_view key);
+  void End(OperationRecord operation);
+  Status Write(OperationKind kind, TableId table, std::string_view key, std::string_view payload);
+  Value NextValue() const { return {.id = {.writer = record_->id, .sequence = sequence_ + 1}, .before = {}}; }
+
+  Runtime& runtime_;
+  Transaction* const transaction_;
+  TransactionRecord* const record_;
+  uint32_t sequence_ = 0;
+};
+
+class RecordedClient {
+ public:
+  // For Recorder.
+  RecordedClient(Client& client, uint32_t number) : client_(client), number_(number) {}
+
+  Client& client() { return client_; }
+  // As RunTransaction, without giving up before the time is over.
+  Status Run(const RetryOptions& options, absl::FunctionRef<Status(RecordedTransaction&)> body,
+             RetryReport* report = nullptr);
+
+ private:
+  friend class Recorder;
+  Client& client_;
+  const uint32_t number_;
+  uint64_t transactions_ = 0;
+  std::vector<TransactionRecord> records_;
+};
+
+class Recorder {
+ public:
+  static constexpr uint32_t kMaxClients = 1000;
+
+  explicit Recorder(Client& client) : client_(client), mutex_(client.runtime()) {}
+
+  // REQUIRES: fewer than kMaxClients were made.
+  RecordedClient* NewClient() DEUT_EXCLUDES(mutex_);
+  // What was recorded so far; it is recorded no longer.
+  History Take() DEUT_EXCLUDES(mutex_);
+
+ private:
+  Client& client_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<RecordedClient>> clients_ DEUT_GUARDED_BY(mutex_);
+};
+
+}  // namespace deut::history
+
+#endif  // INTEGRATION_HISTORY_RECORDER_H_

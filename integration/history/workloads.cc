@@ -1,0 +1,457 @@
+#include "integration/history/workloads.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/sync/mutex.h"
+
+namespace deut::history {
+namespace {
+
+int64_t Number(std::string_view text) {
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+int64_t Number(const std::optional<StoredValue>& value) { return value ? Number(value->payload) : 0; }
+
+std::string Name(std::string_view prefix, uint64_t number) { return Concat(prefix, 100000 + number); }
+
+class TableWorkload : public Workload {
+ public:
+  explicit TableWorkload(TableId table) : table_(table) {}
+
+ protected:
+  static RetryOptions Retry(Isolation isolation = Isolation::kSerializable) {
+    RetryOptions retry;
+    retry.transaction.isolation = isolation;
+    retry.transaction.durability = Durability::kBuffered;
+    retry.timeout = seconds(20);
+    return retry;
+  }
+  static ScanOptions Range(Random& random, std::string low, std::string high) {
+    ScanOptions scan;
+    scan.low = std::move(low);
+    scan.high = std::move(high);
+    if (random.OneIn(2)) scan.direction = Direction::kDescending;
+    if (random.OneIn(4)) scan.batch_bytes = 64;
+    return scan;
+  }
+
+  const TableId table_;
+};
+
+class ListAppend final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Step(RecordedClient& client, Random& random) override {
+    const uint64_t base = steps_.fetch_add(1, std::memory_order_relaxed) / kStepsPerKeys * kKeys;
+    std::vector<std::pair<bool, std::string>> plan;
+    for (uint64_t i = 1 + random.Below(4); i > 0; --i) {
+      plan.emplace_back(random.OneIn(2), Name("list", base + random.Below(kKeys)));
+    }
+    return client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+      for (const auto& [append, key] : plan) {
+        DEUT_RETURN_IF_ERROR(append ? t.Append(table_, key) : t.Get(table_, key).status());
+      }
+      return Status();
+    });
+  }
+
+ private:
+  static constexpr uint64_t kKeys = 6;
+  static constexpr uint64_t kStepsPerKeys = 120;  // then other keys are used: lists stay short
+  std::atomic<uint64_t> steps_{0};
+};
+
+class Register final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Step(RecordedClient& client, Random& random) override {
+    const bool snapshot = random.OneIn(8);
+    std::vector<std::pair<uint64_t, std::string>> plan;
+    for (uint64_t i = 1 + random.Below(4); i > 0; --i) {
+      plan.emplace_back(snapshot ? 0 : random.Below(4), Name("register", random.Below(10)));
+    }
+    return client.Run(Retry(snapshot ? Isolation::kSnapshot : Isolation::kSerializable),
+                      [&](RecordedTransaction& t) -> Status {
+                        for (const auto& [action, key] : plan) {
+                          if (action != 3) DEUT_RETURN_IF_ERROR(t.Get(table_, key).status());
+                          if (action >= 2) DEUT_RETURN_IF_ERROR(t.Put(table_, key));
+                        }
+                        return Status();
+                      });
+  }
+};
+
+class Bank final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Load(RecordedClient& client) override {
+    return client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+      for (uint64_t i = 0; i < kAccounts; ++i) DEUT_RETURN_IF_ERROR(t.Put(table_, Name("account", i), "100"));
+      return Status();
+    });
+  }
+
+  Status Step(RecordedClient& client, Random& random) override {
+    if (random.OneIn(5)) return Sum(client, random);
+    const std::string from = Name("account", random.Below(kAccounts)), to = Name("account", random.Below(kAccounts));
+    if (from == to) return Status();
+    return client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+      DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> a, t.Get(table_, from));
+      DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> b, t.Get(table_, to));
+      if (Number(a) == 0) return Status();
+      DEUT_RETURN_IF_ERROR(t.Put(table_, from, Concat(Number(a) - 1)));
+      return t.Put(table_, to, Concat(Number(b) + 1));
+    });
+  }
+
+ private:
+  static constexpr uint64_t kAccounts = 12;
+
+  Status Sum(RecordedClient& client, Random& random) {
+    int64_t sum = 0;
+    const ScanOptions all = Range(random, "", "");
+    DEUT_RETURN_IF_ERROR(client.Run(Retry(random.OneIn(2) ? Isolation::kSnapshot : Isolation::kSerializable),
+                                    [&](RecordedTransaction& t) -> Status {
+                                      sum = 0;
+                                      DEUT_ASSIGN_OR_RETURN(const std::vector<StoredRecord> records,
+                                                            t.Scan(table_, all));
+                                      for (const StoredRecord& record : records) sum += Number(record.value.payload);
+                                      // A snapshot of the time before the accounts were opened.
+                                      if (records.empty()) sum = kAccounts * 100;
+                                      return Status();
+                                    }));
+    if (sum == kAccounts * 100) return Status();
+    return DEUT_ERROR(kCorruption, "the accounts hold ", sum, " in all, not ", kAccounts * 100);
+  }
+};
+
+class Ring final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Load(RecordedClient& client) override {
+    return client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+      for (uint64_t i = 0; i < kRecords; ++i) {
+        DEUT_RETURN_IF_ERROR(t.Insert(table_, Name("ring", i), Concat((i + 1) % kRecords)));
+      }
+      return Status();
+    });
+  }
+
+  Status Step(RecordedClient& client, Random& random) override {
+    if (random.OneIn(6)) return Walk(client, random);
+    const uint64_t start = random.Below(kRecords);
+    return client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+      std::array<uint64_t, 4> at = {start};
+      for (size_t i = 1; i < at.size(); ++i) {
+        DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> next, t.Get(table_, Name("ring", at[i - 1])));
+        if (!next) return DEUT_ERROR(kInternal, "provisional: a record of the ring is absent");
+        at[i] = static_cast<uint64_t>(Number(next));
+      }
+      // 0 1 2 3 becomes 0 2 1 3.
+      DEUT_RETURN_IF_ERROR(t.Put(table_, Name("ring", at[0]), Concat(at[2])));
+      DEUT_RETURN_IF_ERROR(t.Put(table_, Name("ring", at[2]), Concat(at[1])));
+      return t.Put(table_, Name("ring", at[1]), Concat(at[3]));
+    });
+  }
+
+ private:
+  static constexpr uint64_t kRecords = 24;
+
+  Status Walk(RecordedClient& client, Random& random) {
+    std::map<std::string, std::string> next;
+    const ScanOptions all = Range(random, "", "");
+    DEUT_RETURN_IF_ERROR(client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+      next.clear();
+      DEUT_ASSIGN_OR_RETURN(const std::vector<StoredRecord> records, t.Scan(table_, all));
+      for (const StoredRecord& record : records) next[record.key] = record.value.payload;
+      return Status();
+    }));
+    std::string at = Name("ring", 0);
+    uint64_t steps = 0;
+    do {
+      at = Name("ring", static_cast<uint64_t>(Number(next[at])));
+    } while (++steps < kRecords && at != Name("ring", 0));
+    if (steps == kRecords && at == Name("ring", 0)) return Status();
+    return DEUT_ERROR(kCorruption, "the ring closes after ", steps, " records, not ", kRecords);
+  }
+};
+
+class WriteSkew final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Step(RecordedClient& client, Random& random) override {
+    const uint64_t pair = random.Below(4), side = random.Below(2);
+    const std::string mine = Name("switch", pair * 2 + side), other = Name("switch", pair * 2 + 1 - side);
+    bool both = false;
+    DEUT_RETURN_IF_ERROR(client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+      DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> a, t.Get(table_, mine));
+      DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> b, t.Get(table_, other));
+      both = Number(a) == 1 && Number(b) == 1;
+      if (both) return Status();
+      return t.Put(table_, mine, Number(a) == 1 || Number(b) == 1 ? "0" : "1");
+    }));
+    return both ? DEUT_ERROR(kCorruption, "both switches are on: ", mine, ", ", other) : Status();
+  }
+};
+
+class PhantomScan final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Step(RecordedClient& client, Random& random) override {
+    const uint64_t group = random.Below(4), slot = random.Below(1000);
+    const std::string low = Concat("group", group, "/"), high = Concat("group", group, "0");
+    const ScanOptions scan = Range(random, low, high);
+    ScanOptions front = scan;
+    front.limit_records = 1 + random.Below(3);
+    bool crowded = false;
+    DEUT_RETURN_IF_ERROR(client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+      DEUT_ASSIGN_OR_RETURN(const std::vector<StoredRecord> records, t.Scan(table_, scan));
+      crowded = records.size() > kRoom;
+      if (records.size() < kRoom) {
+        const Status inserted = t.Insert(table_, Name(low, slot));
+        return inserted == ErrorCode::kAlreadyExists ? Status() : inserted;
+      }
+      DEUT_ASSIGN_OR_RETURN(const std::vector<StoredRecord> some, t.Scan(table_, front));
+      for (const StoredRecord& record : some) DEUT_RETURN_IF_ERROR(t.Remove(table_, record.key));
+      return Status();
+    }));
+    return crowded ? DEUT_ERROR(kCorruption, low, " holds more than there is room for") : Status();
+  }
+
+ private:
+  static constexpr size_t kRoom = 8;
+};
+
+class LongFork final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Step(RecordedClient& client, Random& random) override {
+    const uint64_t base = steps_.fetch_add(1, std::memory_order_relaxed) / 16 * kKeys;
+    const bool write = random.OneIn(3);
+    const uint64_t first = random.Below(kKeys);
+    return client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+      if (write) return t.Put(table_, Name("fork", base + first));
+      for (uint64_t i = 0; i < kKeys; ++i) {
+        DEUT_RETURN_IF_ERROR(t.Get(table_, Name("fork", base + (first + i) % kKeys)).status());
+      }
+      return Status();
+    });
+  }
+
+ private:
+  static constexpr uint64_t kKeys = 3;
+  std::atomic<uint64_t> steps_{0};
+};
+
+class SnapshotStaleness final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Step(RecordedClient& client, Random& random) override {
+    const uint64_t pair = random.Below(6);
+    const std::string a = Name("left", pair), b = Name("right", pair);
+    RetryReport report;
+    int64_t written = 0;
+    DEUT_RETURN_IF_ERROR(client.Run(
+        Retry(),
+        [&](RecordedTransaction& t) -> Status {
+          DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> old, t.Get(table_, a));
+          written = Number(old) + 1;
+          DEUT_RETURN_IF_ERROR(t.Put(table_, a, Concat(written)));
+          return t.Put(table_, b, Concat(written));
+        },
+        &report));
+    RetryOptions retry = Retry(Isolation::kSnapshot);
+    if (random.OneIn(2)) retry.transaction.min_timestamp = report.commit.timestamp;
+    int64_t left = 0, right = 0;
+    DEUT_RETURN_IF_ERROR(client.Run(retry, [&](RecordedTransaction& t) -> Status {
+      DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> l, t.Get(table_, a));
+      DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> r, t.Get(table_, b));
+      left = Number(l);
+      right = Number(r);
+      return Status();
+    }));
+    if (left != right) return DEUT_ERROR(kCorruption, "a snapshot holds ", left, " and ", right, " of ", a);
+    if (retry.transaction.min_timestamp.value != 0 && left < written) {
+      return DEUT_ERROR(kCorruption, "a snapshot of ", a, " holds ", left, ", older than ", written, " as asked for");
+    }
+    return Status();
+  }
+};
+
+class Deletes final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Step(RecordedClient& client, Random& random) override {
+    struct Action {
+      uint64_t kind;
+      std::string key;
+      ScanOptions scan;
+    };
+    std::vector<Action> plan;
+    for (uint64_t i = 1 + random.Below(4); i > 0; --i) {
+      const uint64_t low = random.Below(kKeys);
+      Action action{.kind = random.Below(7), .key = Name("key", low), .scan = {}};
+      action.scan = Range(random, action.key, Name("key", low + 1 + random.Below(10)));
+      if (random.OneIn(2)) action.scan.limit_records = 1 + random.Below(4);
+      plan.push_back(std::move(action));
+    }
+    return client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+      for (const Action& action : plan) DEUT_RETURN_IF_ERROR(Do(t, action.kind, action.key, action.scan));
+      return Status();
+    });
+  }
+
+ private:
+  static constexpr uint64_t kKeys = 30;
+
+  Status Do(RecordedTransaction& t, uint64_t kind, const std::string& key, const ScanOptions& scan) const {
+    const auto refused_or = [](Status status) {
+      return status == ErrorCode::kAlreadyExists || status == ErrorCode::kNotFound ? Status() : status;
+    };
+    switch (kind) {
+      case 0:
+        return t.Put(table_, key);
+      case 1:
+        return refused_or(t.Insert(table_, key));
+      case 2:
+        return refused_or(t.Update(table_, key));
+      case 3:
+      case 4:
+        return t.Remove(table_, key);
+      case 5:
+        return t.Get(table_, key).status();
+      default:
+        return t.Scan(table_, scan).status();
+    }
+  }
+};
+
+class Monotonic final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Step(RecordedClient& client, Random& random) override {
+    const std::string key = Name("counter", random.Below(2));
+    RetryReport report;
+    int64_t value = 0;
+    DEUT_RETURN_IF_ERROR(client.Run(
+        Retry(),
+        [&](RecordedTransaction& t) -> Status {
+          DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> old, t.Get(table_, key));
+          value = Number(old) + 1;
+          return t.Put(table_, key, Concat(value));
+        },
+        &report));
+    const MutexLock lock(mutex_);
+    std::map<uint64_t, int64_t>& values = values_[key];
+    const auto at = values.emplace(report.commit.timestamp.value, value).first;
+    const bool above = at == values.begin() || std::prev(at)->second < value;
+    const bool below = std::next(at) == values.end() || std::next(at)->second > value;
+    if (above && below) return Status();
+    return DEUT_ERROR(kCorruption, key, ": ", value, " at ", report.commit.timestamp.value,
+                      " is not in the order of the timestamps");
+  }
+
+ private:
+  Mutex mutex_{RealRuntime()};
+  std::map<std::string, std::map<uint64_t, int64_t>> values_ DEUT_GUARDED_BY(mutex_);  // key -> timestamp -> value
+};
+
+template <typename Kind>
+std::unique_ptr<Workload> Make(TableId table) {
+  return std::make_unique<Kind>(table);
+}
+
+struct Known {
+  const char* name;
+  std::unique_ptr<Workload> (*make)(TableId);
+};
+constexpr Known kKnown[] = {
+    {"list_append", Make<ListAppend>},
+    {"register", Make<Register>},
+    {"bank", Make<Bank>},
+    {"ring", Make<Ring>},
+    {"write_skew", Make<WriteSkew>},
+    {"phantom_scan", Make<PhantomScan>},
+    {"long_fork", Make<LongFork>},
+    {"snapshot_staleness", Make<SnapshotStaleness>},
+    {"deletes", Make<Deletes>},
+    {"monotonic", Make<Monotonic>},
+};
+
+Status ReadEverything(RecordedClient& client, TableId table) {
+  return client.Run({}, [&](RecordedTransaction& t) -> Status {
+    ScanOptions scan;
+    DEUT_RETURN_IF_ERROR(t.Scan(table, scan).status());
+    scan.direction = Direction::kDescending;
+    return t.Scan(table, scan).status();
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> WorkloadNames() {
+  std::vector<std::string> names;
+  for (const Known& known : kKnown) names.emplace_back(known.name);
+  return names;
+}
+
+Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table) {
+  for (const Known& known : kKnown) {
+    if (name == known.name) return known.make(table);
+  }
+  return DEUT_ERROR(kInvalidArgument, "no workload has the name ", name);
+}
+
+WorkloadRun RunWorkload(Client& client, TableId table, Workload& workload, const WorkloadOptions& options,
+                        absl::FunctionRef<void()> meanwhile) {
+  Recorder recorder(client);
+  RecordedClient& first = *recorder.NewClient();
+  Status status = workload.Load(first);
+  if (!status.ok()) return {.history = recorder.Take(), .status = std::move(status)};
+  Runtime& runtime = client.runtime();
+  const Deadline end = runtime.Now() + options.duration;
+  std::vector<Status> corrupt(options.threads);
+  std::atomic<uint32_t> running{options.threads};
+  {
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (uint32_t i = 0; i < options.threads; ++i) {
+      RecordedClient* mine = recorder.NewClient();
+      threads.push_back(runtime.StartThread(Concat("workload", i), [&, i, mine] {
+        Random random(options.seed + i);
+        for (uint64_t steps = 0; steps < options.steps_per_thread && runtime.Now() < end && corrupt[i].ok(); ++steps) {
+          Status step = workload.Step(*mine, random);
+          if (step == ErrorCode::kCorruption) corrupt[i] = std::move(step);
+        }
+        running.fetch_sub(1);
+      }));
+    }
+    while (running.load() != 0) meanwhile();
+  }
+  status = ReadEverything(first, table);
+  for (Status& failure : corrupt) {
+    if (!failure.ok()) status = std::move(failure);
+  }
+  return {.history = recorder.Take(), .status = std::move(status)};
+}
+
+}  // namespace deut::history

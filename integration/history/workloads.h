@@ -1,0 +1,70 @@
+// Workloads whose histories the checkers judge, each aimed at an anomaly. Some know a condition of their own that must hold in every state, which is
+// then checked besides.
+//
+//   list_append        reads of and appends to short lists: all dependencies can be read from the values
+//   register           blind writes, updates and reads of few keys, snapshots among them
+//   bank               transfers; sums by scans up and down, serializable and snapshot
+//   ring               records that name their next one; three neighbours change places; the ring stays whole
+//   write_skew         of two switches at most one is on: each transaction looks at both and sets one
+//   phantom_scan       counts a range and inserts if there is room; limited scans, both directions
+//   long_fork          blind writes of single keys, and reads of all of them
+//   snapshot_staleness updates, then a snapshot that must hold one's own commit, and is whole
+//   deletes            insert, update, remove, read and scan of few keys
+//   monotonic          one counter: its values are in the order of the commit timestamps
+//
+// Thread-safety: Step from several threads at once, each with its own client and generator. Errors: CORRUPTION if the workload's own condition does not
+// hold; otherwise those of RunTransaction.
+#ifndef INTEGRATION_HISTORY_WORKLOADS_H_
+#define INTEGRATION_HISTORY_WORKLOADS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "integration/history/history.h"
+#include "integration/history/recorder.h"
+
+namespace deut::history {
+
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  // What is there before the first Step.
+  virtual Status Load(RecordedClient&) { return Status(); }
+  // One transaction, with its repetitions.
+  virtual Status Step(RecordedClient& client, Random& random) = 0;
+};
+
+std::vector<std::string> WorkloadNames();
+// INVALID_ARGUMENT if there is none of this name. The table is empty.
+Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table);
+
+struct WorkloadOptions {
+  uint32_t threads = 4;
+  // The run ends when this time is over, or when every thread has made so many steps.
+  Duration duration = seconds(2);
+  uint64_t steps_per_thread = UINT64_MAX;
+  uint64_t seed = 1;
+};
+
+struct WorkloadRun {
+  History history;
+  // OK, or the workload's own condition that did not hold, or what kept the run from its end.
+  Status status;
+};
+
+// Loads, runs, then reads the table once more; all of it recorded. `meanwhile` is called again and again while it runs (may pause, do
+// harm, or nothing). A Step's failure other than CORRUPTION is part of the history and goes on.
+WorkloadRun RunWorkload(Client& client, TableId table, Workload& workload, const WorkloadOptions& options,
+                        absl::FunctionRef<void()> meanwhile);
+
+}  // namespace deut::history
+
+#endif  // INTEGRATION_HISTORY_WORKLOADS_H_
