@@ -16,7 +16,7 @@
 namespace deut::history {
 namespace {
 
-constexpr int kRounds = 1500;
+constexpr int kRounds = 600;
 
 std::string TextOf(const History& history) {
   std::ostringstream out;
@@ -120,7 +120,7 @@ TEST_F(MutationTest, ATimestampOutOfRealTimeIsFound) {
 TEST_F(MutationTest, LongHistoriesTakeLinearTime) {
   for (const bool lists : {false, true}) {
     const SimulatorOptions options{
-        .transactions = 10000, .keys = 200, .lists = lists, .scans = !lists, .unknown_deletes = false};
+        .transactions = 5000, .keys = 200, .lists = lists, .scans = !lists, .unknown_deletes = false};
     const History history = Simulate(options, random_);
     const MonotonicTime begin = RealRuntime().Now();
     const Report timestamps = CheckTimestamps(history);
