@@ -1,5 +1,5 @@
-// Recorder: a client whose transactions write down what they do and see. Each thread has a RecordedClient with memory of its own, so that recording
-// costs two readings of the clock and an append, and shares nothing.
+// Recorder: a client whose transactions write down what they do and see. Each thread has a RecordedClient with memory of its own, so that
+// recording costs two readings of the clock and an append, and shares nothing.
 //
 //   Recorder recorder(client);
 //   RecordedClient* mine = recorder.NewClient();
@@ -7,9 +7,9 @@
 //   ...
 //   History history = recorder.Take();
 //
-// Values are made by the recorder: the write's identity (history_text.h: ToText of a Value), then a blank and the caller's payload if there is one. A
-// stored value that is not of this form is recorded as WriteId{0, 0}, which nobody wrote.
-// Every attempt of a repeated transaction is one of the history. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises that nothing was written.
+// Values are made by the recorder: the write's identity (history_text.h: ToText of a Value), then a blank and the caller's payload if there
+// is one. A stored value that is not of this form is recorded as WriteId{0, 0}, which nobody wrote. Every attempt of a repeated transaction
+// is one of the history. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises that nothing was written.
 // A buffered commit is recorded as committed: a history that goes over a crash of the transaction component uses durable ones.
 // Thread-safety: NewClient and Take from any thread, Take when the clients' threads have ended; a RecordedClient by one thread at a time.
 // Ownership: the Client outlives the Recorder, which owns the RecordedClients.

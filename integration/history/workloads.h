@@ -1,5 +1,5 @@
-// Workloads whose histories the checkers judge, each aimed at an anomaly. Some know a condition of their own that must hold in every state, which is
-// then checked besides.
+// Workloads whose histories the checkers judge, each aimed at an anomaly. Some know a condition of their own that must hold in every state,
+// which is then checked besides.
 //
 //   list_append        reads of and appends to short lists: all dependencies can be read from the values
 //   register           blind writes, updates and reads of few keys, snapshots among them
@@ -12,8 +12,8 @@
 //   deletes            insert, update, remove, read and scan of few keys
 //   monotonic          one counter: its values are in the order of the commit timestamps
 //
-// Thread-safety: Step from several threads at once, each with its own client and generator. Errors: CORRUPTION if the workload's own condition does not
-// hold; otherwise those of RunTransaction.
+// Thread-safety: Step from several threads at once, each with its own client and generator. Errors: CORRUPTION if the workload's own
+// condition does not hold; otherwise those of RunTransaction.
 #ifndef INTEGRATION_HISTORY_WORKLOADS_H_
 #define INTEGRATION_HISTORY_WORKLOADS_H_
 
