@@ -6,7 +6,7 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 cd "$ROOT"
 
 # One per-user cache for libraries and build results; a fresh clone finds everything there again.
-DEUT_CACHE="${DEUT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/deuteronomy}"
+DEUT_CACHE="${DEUT_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set: set it, or DEUT_CACHE}/.cache}/deuteronomy}"
 
 started_at=$SECONDS
 
