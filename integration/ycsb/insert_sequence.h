@@ -4,7 +4,8 @@
 // Latch-free. `next_` is fetched-and-added by Take. Acknowledge(k) writes k + 1 into slot k mod window (release), then advances
 // `visible_` by compare-and-swap from v to v + 1 while slot v mod window holds v + 1. A slot holds the number itself and `visible_`
 // only rises, so there is nothing to clear and no ABA; the loser of a compare-and-swap looks again. A slot may be overwritten only
-// once its number is below visible_: an acknowledgement that is a window ahead waits (yields) for the slowest insert.
+// once its number is below visible_: an acknowledgement that is a window ahead waits (yields) for the slowest insert. So whoever
+// holds several numbers acknowledges the smallest first where they are a window apart.
 // Thread-safety: all methods from any thread.
 #ifndef INTEGRATION_YCSB_INSERT_SEQUENCE_H_
 #define INTEGRATION_YCSB_INSERT_SEQUENCE_H_
