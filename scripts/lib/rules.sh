@@ -10,7 +10,8 @@ rule_lines() { sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$1"; }
 rule_run() {
   local seconds="$1" log="$2" mutation="$3" program="$4" filter="$5" scratch status=0
   scratch="$(mktemp -d)"
-  TEST_TMPDIR="$scratch" DEUT_OMIT="$mutation" timeout -k 5 "$seconds" "$program" --gtest_filter="$filter" >"$log" 2>&1 || status=$?
+  # The outer redirection is for what the shell has to say of a test that ended by a signal.
+  { TEST_TMPDIR="$scratch" DEUT_OMIT="$mutation" timeout -k 5 "$seconds" "$program" --gtest_filter="$filter" >"$log" 2>&1 || status=$?; } 2>/dev/null
   rm -rf "$scratch"
   return $status
 }
