@@ -1,11 +1,13 @@
 // LogFailure: the redo log's first failure, reported once. From then on nothing more becomes durable (field: fail-stop, never a retry).
-// States: none -> being reported (compare-and-swap; one winner) -> reported. Thread-safety: all methods from any thread.
+// States: none -> reported, in one step: a compare-and-swap of the pointer to the status; the loser's status is dropped. So failed()
+// is true when Report returns, to whoever reports: who has just reported a failed write, and lost, must not go on to call it durable.
+// Thread-safety: all methods from any thread. Ownership: the status that won.
 #ifndef TC_REDO_LOG_LOG_FAILURE_H_
 #define TC_REDO_LOG_LOG_FAILURE_H_
 
 #include <atomic>
-#include <cstdint>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "common/base/status.h"
@@ -15,24 +17,28 @@ namespace deut::tc {
 class LogFailure {
  public:
   explicit LogFailure(std::function<void(const Status&)> callback) : callback_(std::move(callback)) {}
+  ~LogFailure() { delete first_.load(std::memory_order_seq_cst); }
+  LogFailure(const LogFailure&) = delete;
+  LogFailure& operator=(const LogFailure&) = delete;
 
+  // `status` is an error. The callback runs on the thread of the first report.
   void Report(const Status& status) {
-    uint32_t none = kNone;
-    if (!state_.compare_exchange_strong(none, kReporting, std::memory_order_seq_cst)) return;
-    status_ = status;
-    state_.store(kReported, std::memory_order_seq_cst);
-    callback_(status);
+    auto mine = std::make_unique<const Status>(status);
+    const Status* none = nullptr;
+    if (!first_.compare_exchange_strong(none, mine.get(), std::memory_order_seq_cst)) return;
+    callback_(*mine.release());
   }
 
-  bool failed() const { return state_.load(std::memory_order_seq_cst) == kReported; }
+  bool failed() const { return first_.load(std::memory_order_seq_cst) != nullptr; }
   // OK while nothing has failed.
-  Status status() const { return failed() ? status_ : Status::Ok(); }
+  Status status() const {
+    const Status* const first = first_.load(std::memory_order_seq_cst);
+    return first == nullptr ? Status::Ok() : *first;
+  }
 
  private:
-  static constexpr uint32_t kNone = 0, kReporting = 1, kReported = 2;
   const std::function<void(const Status&)> callback_;
-  std::atomic<uint32_t> state_{kNone};
-  Status status_;  // written once, before kReported
+  std::atomic<const Status*> first_{nullptr};
 };
 
 }  // namespace deut::tc

@@ -122,8 +122,11 @@ Result<bool> SegmentSet::FillOne() {
 }
 
 void SegmentSet::HelperLoop() {
-  while (!stopping_.load(std::memory_order_seq_cst)) {
+  for (;;) {
+    // The word first: a stop after it was read changes it, and the wait below returns at once.
     const uint32_t seen = work_word_.load(std::memory_order_seq_cst);
+    DEUT_POINT("redo_log.segments.before_stop_check");
+    if (stopping_.load(std::memory_order_seq_cst)) return;
     Result<bool> worked = TrimOne();
     if (worked.ok() && !*worked) worked = FillOne();
     if (!worked.ok()) {

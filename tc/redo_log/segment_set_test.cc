@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -14,6 +15,7 @@
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
 
 namespace deut::tc {
@@ -55,6 +57,31 @@ class SegmentSetTest : public ::testing::Test {
   Status failure_;
   std::unique_ptr<SegmentSet> segments_;
 };
+
+#ifdef DEUT_TEST_POINTS
+// A stop that falls between the helper's look at the flag and its look at the word must not leave it asleep.
+TEST_F(SegmentSetTest, StopsAHelperThatIsAboutToSleep) {
+  for (int round = 0; round < 100; ++round) {
+    std::atomic<bool> there{false}, stopping{false};
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name != "redo_log.segments.before_stop_check") return;
+      there.store(true);
+      Until([&] { return stopping.load(); });
+      for (int pause = 0; pause < 64; ++pause) RealRuntime().Yield();  // while Stop sets the flag and wakes
+    });
+    {
+      SegmentSet segments(
+          {.directory = "/log", .segment_bytes = kBytes, .spares = 0}, RealRuntime(), *storage_, {}, 1, [] {},
+          [](const Status&) {});
+      segments.Start();
+      Until([&] { return there.load(); });
+      stopping.store(true);
+      segments.Stop();
+    }
+    testing::SetPointHandler({});
+  }
+}
+#endif  // DEUT_TEST_POINTS
 
 TEST_F(SegmentSetTest, SparesAreMadeAheadAndInOrder) {
   ASSERT_TRUE(segments_->CreateSpare().ok());
