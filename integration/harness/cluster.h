@@ -20,15 +20,12 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
+#include "integration/harness/ports.h"
 #include "integration/harness/process.h"
 #include "tc/client/client.h"
 #include "tc/client/connect.h"
 
 namespace deut::testing {
-
-// A port of 127.0.0.1 where nobody listens now; each call of a process answers another one. They are below the range from which the
-// system takes the ports of outgoing connections, so a killed daemon finds its port free again.
-uint16_t FreePort();
 
 // The last `bytes` of a log, with a headline.
 std::string EndOfLog(const std::string& path, size_t bytes = 4000);
