@@ -25,11 +25,20 @@ uint64_t CounterOf(const std::vector<CounterValue>& counters, std::string_view n
 
 Cluster::Cluster(ClusterOptions options)
     : options_(std::move(options)),
-      dc_address_(Concat("127.0.0.1:", FreePort())),
-      tc_address_(Concat("127.0.0.1:", FreePort())) {
+      dc_port_(FreePort()),
+      tc_port_(FreePort()),
+      dc_port_of_tc_(dc_port_),
+      tc_port_of_clients_(tc_port_) {
+  if (options_.proxies) {
+    dc_port_of_tc_ = FreePort();
+    tc_port_of_clients_ = FreePort();
+    tc_dc_ = std::make_unique<FaultProxy>(dc_port_of_tc_, dc_port_,
+                                          FaultProxyOptions{.record_bytes = options_.record_bytes});
+    client_tc_ = std::make_unique<FaultProxy>(tc_port_of_clients_, tc_port_, FaultProxyOptions{});
+  }
   StartDc();
   StartTc();
-  client_ = Client::Connect(tc_address_, options_.connect).value();
+  client_ = NewClient();
 }
 
 Cluster::~Cluster() {
@@ -40,24 +49,33 @@ Cluster::~Cluster() {
   std::cerr << EndOfLog(directory_.Sub("dc.log")) << EndOfLog(directory_.Sub("tc.log"));
 }
 
+std::unique_ptr<Client> Cluster::NewClient() const {
+  return Client::Connect(Concat("127.0.0.1:", tc_port_of_clients_), options_.connect).value();
+}
+
+std::string Cluster::tc_address() const { return Concat("127.0.0.1:", tc_port_); }
+std::string Cluster::dc_address() const { return Concat("127.0.0.1:", dc_port_); }
+
 std::unique_ptr<Process> Cluster::Start(const DaemonSetting& setting, const char* variable, const char* name,
                                         std::vector<std::string> flags) {
   std::vector<std::string> command = setting.prefix;
   command.push_back(ProgramAt(variable));
   command.insert(command.end(), flags.begin(), flags.end());
-  command.push_back(Concat("--data_dir=", directory_.Sub(name)));
   command.insert(command.end(), setting.flags.begin(), setting.flags.end());
   return std::make_unique<Process>(std::move(command), directory_.Sub(Concat(name, ".log")));
 }
 
 void Cluster::StartDc() {
   DEUT_CHECK(dc_ == nullptr);
-  dc_ = Start(options_.dc, "DCD", "dc", {Concat("--listen=", dc_address_)});
+  dc_ =
+      Start(options_.dc, "DCD", "dc", {Concat("--listen=", dc_address()), Concat("--data_dir=", directory_.Sub("dc"))});
 }
 
 void Cluster::StartTc() {
   DEUT_CHECK(tc_ == nullptr);
-  tc_ = Start(options_.tc, "TCD", "tc", {Concat("--listen=", tc_address_), Concat("--dc=", dc_address_)});
+  tc_ = Start(options_.tc, "TCD", "tc",
+              {Concat("--listen=", tc_address()), Concat("--dc=127.0.0.1:", dc_port_of_tc_),
+               Concat("--data_dir=", options_.tc_folder.empty() ? directory_.Sub("tc") : options_.tc_folder)});
 }
 
 Status Cluster::AwaitServing(Duration limit) {

@@ -5,6 +5,8 @@
 //   ASSERT_TRUE(cluster.AwaitServing().ok());
 //   cluster.KillDc();  cluster.StartDc();
 //
+// With proxies, all traffic goes through them: client_tc(), tc_dc().
+//
 // The test target names the programs: data = ["//tc:tcd", "//dc:dcd"], env TCD and DCD.
 // If the test has failed, the destructor prints the end of both logs.
 // Thread-safety: the client from any thread; the rest from the thread that made it, which outlives it (Process).
@@ -20,6 +22,7 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
+#include "integration/harness/fault_proxy.h"
 #include "integration/harness/ports.h"
 #include "integration/harness/process.h"
 #include "tc/client/client.h"
@@ -40,6 +43,11 @@ struct ClusterOptions {
   DaemonSetting tc = {.flags = {"--record_buckets_log2=14", "--log_segment=16MiB", "--log_buffer=16MiB"}};
   DaemonSetting dc = {};
   ConnectOptions connect = {};
+  // Proxies between client and TC, and between TC and DC, which keeps `record_bytes` of what the TC says on each connection.
+  bool proxies = false;
+  uint64_t record_bytes = 4 << 20;
+  // Where the TC's log lies; empty = the cluster's own folder.
+  std::string tc_folder = {};
 };
 
 class Cluster {
@@ -60,10 +68,16 @@ class Cluster {
   Status AwaitServing(Duration limit = seconds(60));
 
   Client& client() { return *client_; }
+  // Another client of its own connections.
+  std::unique_ptr<Client> NewClient() const;
+  // REQUIRES: made with proxies.
+  FaultProxy& client_tc() { return *client_tc_; }
+  FaultProxy& tc_dc() { return *tc_dc_; }
+  uint16_t dc_port() const { return dc_port_; }
   Process* tc() { return tc_.get(); }
   Process* dc() { return dc_.get(); }
-  std::string tc_address() const { return tc_address_; }
-  std::string dc_address() const { return dc_address_; }
+  std::string tc_address() const;
+  std::string dc_address() const;
   const TempDir& directory() const { return directory_; }
 
  private:
@@ -72,7 +86,9 @@ class Cluster {
 
   TempDir directory_;
   const ClusterOptions options_;
-  const std::string dc_address_, tc_address_;
+  const uint16_t dc_port_, tc_port_;
+  std::unique_ptr<FaultProxy> tc_dc_, client_tc_;
+  uint16_t dc_port_of_tc_, tc_port_of_clients_;  // the proxies', if there are any
   std::unique_ptr<Process> dc_, tc_;
   std::unique_ptr<Client> client_;
 };
