@@ -5,7 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "integration/history/history_text.h"
-#include "protocol/record_batch.h"
+#include "integration/history/stored_scan.h"
 
 namespace deut::history {
 namespace {
@@ -13,6 +13,29 @@ namespace {
 int64_t Nanos(Runtime& runtime) { return runtime.Now().time_since_epoch().count(); }
 
 }  // namespace
+
+history::Scan RequestedScan(const ScanOptions& options) {
+  return {.low = options.low,
+          .high = options.high,
+          .descending = options.direction == Direction::kDescending,
+          .limit = options.limit_records,
+          .reached_low = options.low,
+          .reached_high = options.high,
+          .results = {}};
+}
+
+void SetReached(history::Scan* scan, std::string resume) {
+  (scan->descending ? scan->reached_low : scan->reached_high) = std::move(resume);
+}
+
+std::vector<StoredRecord> TakeRecords(const RecordBatch& batch, history::Scan* scan) {
+  std::vector<StoredRecord> records;
+  for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) {
+    records.push_back({.key = std::string(it.record().key), .value = ParseStored(it.record().value)});
+    scan->results.emplace_back(records.back().key, records.back().value.value);
+  }
+  return records;
+}
 
 std::string StoredText(const Value& value, std::string_view payload) {
   std::string text = ToText(value);
@@ -108,42 +131,62 @@ Status RecordedTransaction::Remove(TableId table, std::string_view key) {
 Result<std::vector<StoredRecord>> RecordedTransaction::Scan(TableId table, const ScanOptions& options) {
   OperationRecord operation = Begin(OperationKind::kScan, table, "");
   DEUT_ASSIGN_OR_RETURN(const ScanResult result, transaction_->Scan(table, options));
-  const bool descending = options.direction == Direction::kDescending;
-  history::Scan scan{.low = options.low,
-                     .high = options.high,
-                     .descending = descending,
-                     .limit = options.limit_records,
-                     .reached_low = options.low,
-                     .reached_high = options.high,
-                     .results = {}};
-  if (!result.complete) (descending ? scan.reached_low : scan.reached_high) = result.resume;
-  std::vector<StoredRecord> records;
-  for (RecordBatch::Iterator it(result.records); it.Valid(); it.Next()) {
-    records.push_back({.key = std::string(it.record().key), .value = ParseStored(it.record().value)});
-    scan.results.emplace_back(records.back().key, records.back().value.value);
-  }
+  history::Scan scan = RequestedScan(options);
+  if (!result.complete) SetReached(&scan, result.resume);
+  std::vector<StoredRecord> records = TakeRecords(result.records, &scan);
   operation.scan = static_cast<uint32_t>(record_->scans.size());
   record_->scans.push_back(std::move(scan));
   End(std::move(operation));
   return records;
 }
 
+Result<std::vector<StoredRecord>> RecordedTransaction::ScanSlowly(TableId table, const ScanOptions& options,
+                                                                  absl::FunctionRef<Status()> between) {
+  // It stands where it began: in front of what `between` does.
+  const size_t place = record_->operations.size();
+  record_->operations.push_back(Begin(OperationKind::kScan, table, ""));
+  history::Scan scan = RequestedScan(options);
+  std::vector<StoredRecord> records;
+  Scanner scanner = transaction_->OpenScanner(table, options);
+  Status status;
+  while (status.ok() && scanner.Next()) {
+    records.push_back({.key = std::string(scanner.key()), .value = ParseStored(scanner.value())});
+    scan.results.emplace_back(records.back().key, records.back().value.value);
+    status = between();
+  }
+  if (status.ok()) status = scanner.status();
+  if (!status.ok()) {
+    record_->operations.erase(record_->operations.begin() + static_cast<std::ptrdiff_t>(place));
+    return status;
+  }
+  if (!scanner.complete()) SetReached(&scan, scanner.resume());
+  OperationRecord& operation = record_->operations[place];
+  operation.scan = static_cast<uint32_t>(record_->scans.size());
+  record_->scans.push_back(std::move(scan));
+  operation.complete = Nanos(runtime_);
+  return records;
+}
+
+TransactionRecord RecordedClient::NewRecord(const RetryOptions& options, int64_t invoke) {
+  TransactionRecord record;
+  record.id = ++transactions_ * Recorder::kMaxClients + number_;
+  record.client = number_;
+  record.invoke = invoke;
+  record.snapshot = options.transaction.isolation == Isolation::kSnapshot;
+  record.min_timestamp = options.transaction.min_timestamp.value;
+  return record;
+}
+
 Status RecordedClient::Run(const RetryOptions& options, absl::FunctionRef<Status(RecordedTransaction&)> body,
                            RetryReport* report) {
   Runtime& runtime = client_.runtime();
-  const bool snapshot = options.transaction.isolation == Isolation::kSnapshot;
   // Before RunTransaction begins an attempt: the interval must hold the drawing of the timestamp.
   int64_t invoke = Nanos(runtime);
   CommitAnswer answer;
   const Status done = RunTransaction(
       client_, options,
       [&](Transaction& transaction) {
-        TransactionRecord record;
-        record.id = ++transactions_ * Recorder::kMaxClients + number_;
-        record.client = number_;
-        record.invoke = invoke;
-        record.snapshot = snapshot;
-        record.min_timestamp = options.transaction.min_timestamp.value;
+        TransactionRecord record = NewRecord(options, invoke);
         record.timestamp = transaction.timestamp().value;
         RecordedTransaction recorded(runtime, &transaction, &record);
         Status status = body(recorded);
@@ -153,7 +196,7 @@ Status RecordedClient::Run(const RetryOptions& options, absl::FunctionRef<Status
           record.complete = Nanos(runtime);
           if (committed.ok()) {
             record.outcome = Outcome::kCommitted;
-            if (committed->timestamp.value != record.timestamp && !snapshot)
+            if (committed->timestamp.value != record.timestamp && !record.snapshot)
               record.timestamp = committed->timestamp.value;
             answer = *committed;
           } else {
@@ -172,10 +215,10 @@ Status RecordedClient::Run(const RetryOptions& options, absl::FunctionRef<Status
   return done;
 }
 
-RecordedClient* Recorder::NewClient() {
+RecordedClient* Recorder::NewClient(Client& client) {
   const MutexLock lock(mutex_);
   DEUT_CHECK(clients_.size() < kMaxClients);
-  clients_.push_back(std::make_unique<RecordedClient>(client_, static_cast<uint32_t>(clients_.size())));
+  clients_.push_back(std::make_unique<RecordedClient>(client, static_cast<uint32_t>(clients_.size())));
   return clients_.back().get();
 }
 

@@ -9,7 +9,7 @@
 //
 // Values are made by the recorder: the write's identity (history_text.h: ToText of a Value), then a blank and the caller's payload if there
 // is one. A stored value that is not of this form is recorded as WriteId{0, 0}, which nobody wrote. Every attempt of a repeated transaction
-// is one of the history. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises that nothing was written.
+// is one of the history. A one-shot transaction of unknown outcome has no timestamp, and its reads are not known. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises that nothing was written.
 // A buffered commit is recorded as committed: a history that goes over a crash of the transaction component uses durable ones.
 // Thread-safety: NewClient and Take from any thread, Take when the clients' threads have ended; a RecordedClient by one thread at a time.
 // Ownership: the Client outlives the Recorder, which owns the RecordedClients.
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
@@ -65,6 +66,9 @@ class RecordedTransaction {
   Status Append(TableId table, std::string_view key);
   Status Remove(TableId table, std::string_view key);
   Result<std::vector<StoredRecord>> Scan(TableId table, const ScanOptions& options);
+  // As Scan, by a scanner: `between` is called after each record and may use the transaction. What it writes the scan does not see (R10).
+  Result<std::vector<StoredRecord>> ScanSlowly(TableId table, const ScanOptions& options,
+                                               absl::FunctionRef<Status()> between);
 
   Timestamp timestamp() const { return transaction_->timestamp(); }
 
@@ -80,6 +84,19 @@ class RecordedTransaction {
   uint32_t sequence_ = 0;
 };
 
+// One operation of a one-shot transaction: kRead, kWrite, kInsert, kUpdate, kDelete (key, payload) or kScan (one batch).
+struct Step {
+  OperationKind kind = OperationKind::kRead;
+  TableId table = {};
+  std::string key = {};
+  std::string payload = {};
+  ScanOptions scan = {};
+};
+struct StepResult {
+  std::optional<StoredValue> value;   // kRead
+  std::vector<StoredRecord> records;  // kScan
+};
+
 class RecordedClient {
  public:
   // For Recorder.
@@ -89,9 +106,15 @@ class RecordedClient {
   // As RunTransaction, without giving up before the time is over.
   Status Run(const RetryOptions& options, absl::FunctionRef<Status(RecordedTransaction&)> body,
              RetryReport* report = nullptr);
+  // The same in one message. ALREADY_EXISTS and NOT_FOUND of a step: nothing was written; recorded as aborted. `results` may be null.
+  Result<CommitAnswer> RunOneShot(const RetryOptions& options, absl::Span<const Step> steps,
+                                  std::vector<StepResult>* results = nullptr);
 
  private:
   friend class Recorder;
+  TransactionRecord NewRecord(const RetryOptions& options, int64_t invoke);
+  Result<CommitAnswer> TryOneShot(const RetryOptions& options, absl::Span<const Step> steps, Deadline limit,
+                                  std::vector<StepResult>* results);
   Client& client_;
   const uint32_t number_;
   uint64_t transactions_ = 0;
@@ -105,7 +128,9 @@ class Recorder {
   explicit Recorder(Client& client) : client_(client), mutex_(client.runtime()) {}
 
   // REQUIRES: fewer than kMaxClients were made.
-  RecordedClient* NewClient() DEUT_EXCLUDES(mutex_);
+  RecordedClient* NewClient() DEUT_EXCLUDES(mutex_) { return NewClient(client_); }
+  // Of another client of the same store.
+  RecordedClient* NewClient(Client& client) DEUT_EXCLUDES(mutex_);
   // What was recorded so far; it is recorded no longer.
   History Take() DEUT_EXCLUDES(mutex_);
 

@@ -116,6 +116,78 @@ TEST_F(RecorderTest, EveryAttemptIsATransactionAndALostAnswerIsUnknown) {
   EXPECT_EQ(judged.unknown_committed, 1U);
 }
 
+TEST_F(RecorderTest, OneShotsAreTransactionsLikeOthers) {
+  using Kind = deut::history::OperationKind;
+  const std::vector<Step> write = {{.kind = Kind::kWrite, .table = table_, .key = "a", .payload = "950"},
+                                   {.kind = Kind::kInsert, .table = table_, .key = "b"},
+                                   {.kind = Kind::kDelete, .table = table_, .key = "c"},
+                                   {.kind = Kind::kRead, .table = table_, .key = "a"}};
+  ASSERT_TRUE(first_->RunOneShot({}, write).ok());
+  ASSERT_EQ(first_->RunOneShot({}, write).status(), ErrorCode::kAlreadyExists);
+  int one_shots = 0;
+  service_.on_call = [&](FakeCall call, Deadline) -> FakeFault {
+    if (call != FakeCall::kOneShot) return {};
+    if (++one_shots == 1) return {.status = DEUT_ERROR(kAborted, "a conflict")};
+    return {.status = DEUT_ERROR(kOutcomeUnknown, "the answer was lost"), .applied = true};
+  };
+  const std::vector<Step> update = {{.kind = Kind::kRead, .table = table_, .key = "b"},
+                                    {.kind = Kind::kUpdate, .table = table_, .key = "a"}};
+  ASSERT_EQ(first_->RunOneShot({}, update).status(), ErrorCode::kOutcomeUnknown);
+  service_.on_call = nullptr;
+  std::vector<StepResult> results;
+  const std::vector<Step> read = {
+      {.kind = Kind::kRead, .table = table_, .key = "a"},
+      {.kind = Kind::kRead, .table = table_, .key = "z"},
+      {.kind = Kind::kScan, .table = table_, .scan = {.direction = Direction::kDescending, .limit_records = 1}}};
+  ASSERT_TRUE(first_->RunOneShot({}, read, &results).ok());
+  ASSERT_EQ(results.size(), 3U);
+  EXPECT_EQ(results[0].value->value.id, (WriteId{4000, 1}));
+  EXPECT_FALSE(results[1].value);
+  ASSERT_EQ(results[2].records.size(), 1U);
+  EXPECT_EQ(results[2].records[0].key, "b");
+  std::vector<std::string> lines;
+  history_ = recorder_.Take();
+  const Report judged = CheckTimestamps(history_);
+  EXPECT_TRUE(judged.ok()) << judged.ToText();
+  EXPECT_EQ(judged.unknown_committed, 1U);
+  for (TransactionRecord& t : history_.transactions) {
+    EXPECT_EQ(t.timestamp != 0, t.outcome == Outcome::kCommitted);
+    for (OperationRecord& operation : t.operations) operation.table = 0;
+    lines.push_back(ToText(t).substr(ToText(t).find(t.timestamp != 0                 ? " ok"
+                                                    : t.outcome == Outcome::kUnknown ? " unknown"
+                                                                                     : " aborted")));
+  }
+  EXPECT_EQ(lines,
+            (std::vector<std::string>{" ok w(a)=1000.1 i(b)=1000.2 d(c) r(a)=1000.1",
+                                      " aborted w(a)=2000.1 i(b)=2000.2 d(c)", " aborted u(a)=3000.1",
+                                      " unknown u(a)=4000.1", " ok r(a)=4000.1 r(z)=- s[,)<#1~[a%00,)={b=1000.2}"}));
+}
+
+TEST_F(RecorderTest, ASlowScanStandsWhereItBegan) {
+  ASSERT_TRUE(first_
+                  ->Run({},
+                        [&](RecordedTransaction& t) -> Status {
+                          for (const char* key : {"a", "b", "c"}) DEUT_RETURN_IF_ERROR(t.Put(table_, key));
+                          return Status();
+                        })
+                  .ok());
+  service_.max_batch_records = 1;
+  ASSERT_TRUE(first_
+                  ->Run({},
+                        [&](RecordedTransaction& t) -> Status {
+                          const auto between = [&] { return t.Put(table_, "d"); };
+                          DEUT_ASSIGN_OR_RETURN(const std::vector<StoredRecord> records,
+                                                t.ScanSlowly(table_, {.limit_records = 2}, between));
+                          EXPECT_EQ(records.size(), 2U);
+                          return Status();
+                        })
+                  .ok());
+  const std::vector<std::string> lines = Recorded();
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1], "T2000 ok s[,)#2~[,c)={a=1000.1,b=1000.2} w(d)=2000.1 w(d)=2000.2");
+  EXPECT_TRUE(CheckTimestamps(history_).ok());
+}
+
 TEST_F(RecorderTest, ABodyThatGivesUpHasAborted) {
   EXPECT_EQ(first_->Run({},
                         [&](RecordedTransaction& t) -> Status {

@@ -26,13 +26,13 @@ std::string Name(std::string_view prefix, uint64_t number) { return Concat(prefi
 
 class TableWorkload : public Workload {
  public:
-  explicit TableWorkload(TableId table) : table_(table) {}
+  TableWorkload(TableId table, Durability durability) : table_(table), durability_(durability) {}
 
  protected:
-  static RetryOptions Retry(Isolation isolation = Isolation::kSerializable) {
+  RetryOptions Retry(Isolation isolation = Isolation::kSerializable) const {
     RetryOptions retry;
     retry.transaction.isolation = isolation;
-    retry.transaction.durability = Durability::kBuffered;
+    retry.transaction.durability = durability_;
     retry.timeout = seconds(20);
     return retry;
   }
@@ -46,6 +46,7 @@ class TableWorkload : public Workload {
   }
 
   const TableId table_;
+  const Durability durability_;
 };
 
 class ListAppend final : public TableWorkload {
@@ -82,14 +83,25 @@ class Register final : public TableWorkload {
     for (uint64_t i = 1 + random.Below(4); i > 0; --i) {
       plan.emplace_back(snapshot ? 0 : random.Below(4), Name("register", random.Below(10)));
     }
-    return client.Run(Retry(snapshot ? Isolation::kSnapshot : Isolation::kSerializable),
-                      [&](RecordedTransaction& t) -> Status {
-                        for (const auto& [action, key] : plan) {
-                          if (action != 3) DEUT_RETURN_IF_ERROR(t.Get(table_, key).status());
-                          if (action >= 2) DEUT_RETURN_IF_ERROR(t.Put(table_, key));
-                        }
-                        return Status();
-                      });
+    const RetryOptions retry = Retry(snapshot ? Isolation::kSnapshot : Isolation::kSerializable);
+    if (random.OneIn(3)) return client.RunOneShot(retry, InOneMessage(plan)).status();
+    return client.Run(retry, [&](RecordedTransaction& t) -> Status {
+      for (const auto& [action, key] : plan) {
+        if (action != 3) DEUT_RETURN_IF_ERROR(t.Get(table_, key).status());
+        if (action >= 2) DEUT_RETURN_IF_ERROR(t.Put(table_, key));
+      }
+      return Status();
+    });
+  }
+
+ private:
+  std::vector<history::Step> InOneMessage(const std::vector<std::pair<uint64_t, std::string>>& plan) const {
+    std::vector<history::Step> steps;
+    for (const auto& [action, key] : plan) {
+      if (action != 3) steps.push_back({.kind = OperationKind::kRead, .table = table_, .key = key});
+      if (action >= 2) steps.push_back({.kind = OperationKind::kWrite, .table = table_, .key = key});
+    }
+    return steps;
   }
 };
 
@@ -301,19 +313,15 @@ class Deletes final : public TableWorkload {
   using TableWorkload::TableWorkload;
 
   Status Step(RecordedClient& client, Random& random) override {
-    struct Action {
-      uint64_t kind;
-      std::string key;
-      ScanOptions scan;
-    };
     std::vector<Action> plan;
     for (uint64_t i = 1 + random.Below(4); i > 0; --i) {
       const uint64_t low = random.Below(kKeys);
-      Action action{.kind = random.Below(7), .key = Name("key", low), .scan = {}};
+      Action action{.kind = random.Below(8), .key = Name("key", low), .scan = {}};
       action.scan = Range(random, action.key, Name("key", low + 1 + random.Below(10)));
       if (random.OneIn(2)) action.scan.limit_records = 1 + random.Below(4);
       plan.push_back(std::move(action));
     }
+    if (random.OneIn(4)) return client.RunOneShot(Retry(), InOneMessage(plan)).status();
     return client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
       for (const Action& action : plan) DEUT_RETURN_IF_ERROR(Do(t, action.kind, action.key, action.scan));
       return Status();
@@ -322,6 +330,23 @@ class Deletes final : public TableWorkload {
 
  private:
   static constexpr uint64_t kKeys = 30;
+  struct Action {
+    uint64_t kind;
+    std::string key;
+    ScanOptions scan;
+  };
+
+  std::vector<history::Step> InOneMessage(const std::vector<Action>& plan) const {
+    // As in Do. An insert or update that is refused would end all of it; it is as likely as not.
+    constexpr OperationKind kKinds[] = {OperationKind::kWrite,  OperationKind::kInsert, OperationKind::kUpdate,
+                                        OperationKind::kDelete, OperationKind::kDelete, OperationKind::kRead,
+                                        OperationKind::kScan,   OperationKind::kScan};
+    std::vector<history::Step> steps;
+    for (const Action& action : plan) {
+      steps.push_back({.kind = kKinds[action.kind], .table = table_, .key = action.key, .scan = action.scan});
+    }
+    return steps;
+  }
 
   Status Do(RecordedTransaction& t, uint64_t kind, const std::string& key, const ScanOptions& scan) const {
     const auto refused_or = [](Status status) {
@@ -339,6 +364,8 @@ class Deletes final : public TableWorkload {
         return t.Remove(table_, key);
       case 5:
         return t.Get(table_, key).status();
+      case 6:
+        return t.ScanSlowly(table_, scan, [&] { return t.Remove(table_, key); }).status();
       default:
         return t.Scan(table_, scan).status();
     }
@@ -377,13 +404,13 @@ class Monotonic final : public TableWorkload {
 };
 
 template <typename Kind>
-std::unique_ptr<Workload> Make(TableId table) {
-  return std::make_unique<Kind>(table);
+std::unique_ptr<Workload> Make(TableId table, Durability durability) {
+  return std::make_unique<Kind>(table, durability);
 }
 
 struct Known {
   const char* name;
-  std::unique_ptr<Workload> (*make)(TableId);
+  std::unique_ptr<Workload> (*make)(TableId, Durability);
 };
 constexpr Known kKnown[] = {
     {"list_append", Make<ListAppend>},
@@ -415,9 +442,9 @@ std::vector<std::string> WorkloadNames() {
   return names;
 }
 
-Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table) {
+Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table, Durability durability) {
   for (const Known& known : kKnown) {
-    if (name == known.name) return known.make(table);
+    if (name == known.name) return known.make(table, durability);
   }
   return DEUT_ERROR(kInvalidArgument, "no workload has the name ", name);
 }
@@ -435,10 +462,14 @@ WorkloadRun RunWorkload(Client& client, TableId table, Workload& workload, const
   {
     std::vector<std::unique_ptr<Thread>> threads;
     for (uint32_t i = 0; i < options.threads; ++i) {
-      RecordedClient* mine = recorder.NewClient();
+      const size_t which = i % (options.more_clients.size() + 1);
+      RecordedClient* mine = recorder.NewClient(which == 0 ? client : *options.more_clients[which - 1]);
       threads.push_back(runtime.StartThread(Concat("workload", i), [&, i, mine] {
         Random random(options.seed + i);
-        for (uint64_t steps = 0; steps < options.steps_per_thread && runtime.Now() < end && corrupt[i].ok(); ++steps) {
+        const auto goes_on = [&] {
+          return runtime.Now() < end && (options.stop == nullptr || !options.stop->load()) && corrupt[i].ok();
+        };
+        for (uint64_t steps = 0; steps < options.steps_per_thread && goes_on(); ++steps) {
           Status step = workload.Step(*mine, random);
           if (step == ErrorCode::kCorruption) corrupt[i] = std::move(step);
         }

@@ -17,6 +17,7 @@
 #ifndef INTEGRATION_HISTORY_WORKLOADS_H_
 #define INTEGRATION_HISTORY_WORKLOADS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,6 +31,8 @@
 #include "common/runtime/runtime.h"
 #include "integration/history/history.h"
 #include "integration/history/recorder.h"
+#include "protocol/transaction_service.h"
+#include "tc/client/client.h"
 
 namespace deut::history {
 
@@ -43,14 +46,19 @@ class Workload {
 };
 
 std::vector<std::string> WorkloadNames();
-// INVALID_ARGUMENT if there is none of this name. The table is empty.
-Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table);
+// INVALID_ARGUMENT if there is none of this name. The table is empty. A history that goes over a crash of the transaction component needs
+// durable commits.
+Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table,
+                                              Durability durability = Durability::kBuffered);
 
 struct WorkloadOptions {
   uint32_t threads = 4;
-  // The run ends when this time is over, or when every thread has made so many steps.
+  // The run ends when this time is over, when every thread has made so many steps, or when `stop` is true.
   Duration duration = seconds(2);
   uint64_t steps_per_thread = UINT64_MAX;
+  const std::atomic<bool>* stop = nullptr;
+  // Other clients of the same store, which the threads use in turn with the first one.
+  std::vector<Client*> more_clients = {};
   uint64_t seed = 1;
 };
 
