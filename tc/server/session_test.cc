@@ -179,7 +179,7 @@ TEST_F(ReaperTest, AnIdleTransactionIsAborted) {
 TEST_F(ReaperTest, UsersAndTheReaper) {
   registry.Start();
   std::vector<std::unique_ptr<Thread>> threads;
-  std::atomic<int> committed{0}, idle{0};
+  std::atomic<int> committed{0}, idle{0}, refused{0};
   for (int t = 0; t < 2; ++t) {
     threads.push_back(RealRuntime().StartThread("user", [&, t] {
       Random random(static_cast<uint64_t>(t));
@@ -190,12 +190,16 @@ TEST_F(ReaperTest, UsersAndTheReaper) {
         const std::string put = Execute(*session, {Put(key, "1")});
         RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(random.Below(12)));
         const std::string commit = StatusText(session->Commit(Soon()).status());
-        // The first call after the reaper has been there says so.
-        if (commit == "ok") {
+        // The first call after the reaper has been there says so. A put may also come too late for the other user's read of a key that
+        // is not there, which is noted for the whole range (R5): then it has ended the transaction.
+        if (put != "ok " && !put.ends_with("| idle")) {
+          ASSERT_EQ(commit, "WRONG_STATE") << "after " << put;
+          refused.fetch_add(1);
+        } else if (commit == "ok") {
           ASSERT_EQ(put, "ok ");
           committed.fetch_add(1);
         } else {
-          ASSERT_EQ(commit, "idle");
+          ASSERT_EQ(commit, "idle") << "after " << put;
           idle.fetch_add(1);
         }
         ASSERT_EQ(OneShot(*session, {Get(key)}), commit == "ok" ? "1 | ok" : "ok | ok");
@@ -204,7 +208,7 @@ TEST_F(ReaperTest, UsersAndTheReaper) {
   }
   threads.clear();
   EXPECT_EQ(f.active->open_transactions(), 0u);
-  EXPECT_EQ(committed.load() + idle.load(), 120);
+  EXPECT_EQ(committed.load() + idle.load() + refused.load(), 120);
 }
 
 }  // namespace
