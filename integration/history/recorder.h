@@ -9,7 +9,8 @@
 //
 // Values are made by the recorder: the write's identity (history_text.h: ToText of a Value), then a blank and the caller's payload if there
 // is one. A stored value that is not of this form is recorded as WriteId{0, 0}, which nobody wrote. Every attempt of a repeated transaction
-// is one of the history. A one-shot transaction of unknown outcome has no timestamp, and its reads are not known. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises that nothing was written.
+// is one of the history. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises that nothing was written. A one-shot transaction of
+// unknown outcome has no timestamp, and its reads are not known.
 // A buffered commit is recorded as committed: a history that goes over a crash of the transaction component uses durable ones.
 // Thread-safety: NewClient and Take from any thread, Take when the clients' threads have ended; a RecordedClient by one thread at a time.
 // Ownership: the Client outlives the Recorder, which owns the RecordedClients.

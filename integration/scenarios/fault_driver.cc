@@ -1,0 +1,192 @@
+#include "integration/scenarios/fault_driver.h"
+
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/runtime/runtime.h"
+#include "integration/harness/fault_proxy.h"
+#include "integration/harness/stream_replay.h"
+#include "tc/client/client.h"
+#include "tc/client/one_shot.h"
+#include "tc/client/retry.h"
+
+namespace deut::scenarios {
+namespace {
+
+using testing::Direction;
+using testing::FaultProxy;
+using testing::FlowFaults;
+using testing::RecordedConnection;
+using testing::ReplayReport;
+
+void Pause(Duration duration) { RealRuntime().SleepUntil(RealRuntime().Now() + duration); }
+
+}  // namespace
+
+FaultDriver::FaultDriver(testing::Cluster& cluster, const Scenario& scenario, testing::SmallDisk* disk, Random& random,
+                         Effects* effects)
+    : cluster_(cluster), scenario_(scenario), disk_(disk), random_(random), effects_(*effects) {}
+
+Status FaultDriver::Do(const Fault& fault) {
+  ++effects_[fault.text];
+  switch (fault.kind) {
+    case FaultKind::kKill:
+      Kill(fault);
+      Stay(fault);
+      Start(fault);
+      return Status();
+    case FaultKind::kStorm:
+      for (uint64_t times = fault.times.Draw(random_); times > 0; --times) {
+        Kill(fault);
+        Start(fault);
+        Stay(fault);
+      }
+      return Status();
+    case FaultKind::kFreeze:
+      Freeze(fault);
+      return Status();
+    case FaultKind::kReplay:
+      return Replay(fault);
+    case FaultKind::kDiskFull:
+      return FillDisk();
+    default:
+      DoToLinks(fault);
+      return Status();
+  }
+}
+
+void FaultDriver::Stay(const Fault& fault) { Pause(fault.stay.Draw(random_)); }
+
+void FaultDriver::Kill(const Fault& fault) {
+  const bool tc_first = random_.OneIn(2);
+  if (fault.tc && tc_first) cluster_.KillTc();
+  if (fault.dc) cluster_.KillDc();
+  if (fault.tc && !tc_first) cluster_.KillTc();
+  effects_["kills"] += static_cast<uint64_t>(fault.tc) + static_cast<uint64_t>(fault.dc);
+}
+
+void FaultDriver::Start(const Fault& fault) {
+  const bool tc_first = random_.OneIn(2);
+  if (fault.tc && tc_first) cluster_.StartTc();
+  if (fault.dc) cluster_.StartDc();
+  if (fault.tc && !tc_first) cluster_.StartTc();
+}
+
+void FaultDriver::Freeze(const Fault& fault) {
+  if (fault.tc) cluster_.tc()->Freeze();
+  if (fault.dc) cluster_.dc()->Freeze();
+  Stay(fault);
+  if (fault.tc) cluster_.tc()->Thaw();
+  if (fault.dc) cluster_.dc()->Thaw();
+}
+
+std::vector<FaultProxy*> FaultDriver::Links(const Fault& fault) {
+  std::vector<FaultProxy*> links;
+  if (fault.client_tc) links.push_back(&cluster_.client_tc());
+  if (fault.tc_dc) links.push_back(&cluster_.tc_dc());
+  return links;
+}
+
+void FaultDriver::SetFlows(const Fault& fault, bool on_top) {
+  FlowFaults faults{
+      .drop = fault.kind == FaultKind::kDrop, .delay = fault.delay, .bytes_per_second = fault.bytes_per_second};
+  for (FaultProxy* link : Links(fault)) {
+    for (const Direction direction : {Direction::kToServer, Direction::kToClient}) {
+      if (!(direction == Direction::kToServer ? fault.to_server : fault.to_client)) continue;
+      FlowFaults both = faults;
+      for (const Fault& other : scenario_.always) {
+        const bool same = on_top && (link == &cluster_.client_tc() ? other.client_tc : other.tc_dc) &&
+                          (direction == Direction::kToServer ? other.to_server : other.to_client);
+        if (same) both.delay += other.delay;
+      }
+      link->SetFlow(direction, both);
+    }
+  }
+}
+
+void FaultDriver::SetAlways() {
+  for (const Fault& fault : scenario_.always) SetFlows(fault, false);
+}
+
+void FaultDriver::HealLinks() {
+  cluster_.client_tc().Heal();
+  cluster_.tc_dc().Heal();
+  SetAlways();
+}
+
+void FaultDriver::DoToLinks(const Fault& fault) {
+  uint64_t dropped = 0;
+  for (FaultProxy* link : Links(fault)) {
+    if (fault.kind == FaultKind::kReset) effects_["connections reset"] += link->Reset();
+    if (fault.kind == FaultKind::kHalfOpen) effects_["connections half open"] += link->HalfOpen(fault.told);
+    if (fault.kind == FaultKind::kPartition) link->SetPartitioned(true);
+    dropped += link->Counters().dropped;
+  }
+  if (fault.kind == FaultKind::kReset || fault.kind == FaultKind::kHalfOpen) return;
+  if (fault.kind != FaultKind::kPartition) SetFlows(fault, true);
+  Stay(fault);
+  if (fault.kind == FaultKind::kDrop) {
+    uint64_t now = 0;
+    for (FaultProxy* link : Links(fault)) now += link->Counters().dropped;
+    effects_["bytes dropped"] += now - dropped;
+  }
+  HealLinks();
+}
+
+Status FaultDriver::Replay(const Fault& fault) {
+  std::vector<std::string> streams;
+  for (RecordedConnection& recorded : cluster_.tc_dc().Recorded()) {
+    const bool wanted = fault.which == Which::kAny || (fault.which == Which::kLive) == recorded.open;
+    if (wanted && testing::LogStreamsIn(recorded.to_server) > 0) streams.push_back(std::move(recorded.to_server));
+  }
+  if (streams.empty()) {
+    ++effects_["replays of nothing"];
+    return Status();
+  }
+  const ReplayReport report = testing::ReplayConnection(cluster_.dc_port(), streams[random_.Below(streams.size())]);
+  ++effects_["replays"];
+  effects_["bytes replayed"] += report.data_bytes;
+  effects_["bytes answered to replays"] += report.answered_bytes;
+  return Status();
+}
+
+// Fills the disk under the TC's log and writes until that is noticed. Reads must go on.
+Status FaultDriver::FillDisk() {
+  Client& client = cluster_.client();
+  TableId table;
+  DEUT_RETURN_IF_ERROR(cluster_.AwaitServing(scenario_.stall));
+  Result<TableId> opened = client.OpenTable("filler");
+  if (opened.status() == ErrorCode::kNotFound) opened = client.CreateTable("filler");
+  DEUT_RETURN_IF_ERROR(opened.status());
+  table = *opened;
+  DEUT_RETURN_IF_ERROR(disk_->Fill());
+  Status status = WriteUntilRefused(table);
+  if (status.ok()) {
+    OneShot read(client);
+    read.Get(table, "filler0");
+    status = RunOneShot(read, {.timeout = seconds(10)}).status();
+    if (!status.ok()) status = DEUT_ERROR(kWrongState, "no reads while the disk is full: ", status.ToString());
+  }
+  disk_->Free();
+  return status;
+}
+
+Status FaultDriver::WriteUntilRefused(TableId table) {
+  const Deadline limit = RealRuntime().Now() + scenario_.stall;
+  const std::string value(60'000, 'x');
+  while (RealRuntime().Now() < limit) {
+    OneShot put(cluster_.client());
+    for (int i = 0; i < 16; ++i) put.Put(table, Concat("filler", i), value);
+    const Status status = put.Run({.timeout = seconds(10)}).status();
+    if (status == ErrorCode::kResourceExhausted && status.message().find("is full") != std::string::npos) {
+      ++effects_["full disks noticed"];
+      return Status();
+    }
+    const bool expected = status.ok() || IsRetryable(status) || status == ErrorCode::kDeadlineExceeded ||
+                          status == ErrorCode::kOutcomeUnknown;
+    if (!expected) return DEUT_ERROR(kWrongState, "while the disk was being filled: ", status.ToString());
+  }
+  return DEUT_ERROR(kDeadlineExceeded, "the disk is full, and no write is refused");
+}
+
+}  // namespace deut::scenarios
