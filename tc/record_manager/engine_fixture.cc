@@ -37,6 +37,7 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   active_options.max_transactions = options.max_transactions;
   active_options.first_timestamp = recovered.first_timestamp;
   active_options.ensure_reserved = [this](Timestamp t, Deadline d) { return log->EnsureReserved(t, d); };
+  active_options.reserved_below = [this] { return log->reserved_below(); };
   active_options.log_tail = [this] { return log->tail(); };
   active = std::make_unique<ActiveTransactions>(active_options, runtime);
   dc = std::make_unique<PumpedDc>(runtime, *log, *active);

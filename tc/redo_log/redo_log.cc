@@ -344,6 +344,8 @@ bool RedoLog::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter) {
   return parts_->writer.NotifyWhenDurable(lsn, waiter);
 }
 
+Timestamp RedoLog::reserved_below() const { return parts_->reservation.durable_below(); }
+
 Status RedoLog::EnsureReserved(Timestamp timestamp, Deadline deadline) {
   return parts_->reservation.Ensure(timestamp, deadline);
 }

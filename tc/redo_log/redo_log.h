@@ -142,6 +142,8 @@ class RedoLog {
   // --- Timestamps (D3). A timestamp may be used only after this returned OK for it; nearly always one load and one compare.
   // Asks for the next block when half of the present one is used.
   Status EnsureReserved(Timestamp timestamp, Deadline deadline);
+  // EnsureReserved is OK at once for all timestamps below this. Never goes back.
+  Timestamp reserved_below() const;
 
   // --- Redo start (S2). Logs it with its positions, waits until that is durable, then lets go of the segments wholly below.
   // INVALID_ARGUMENT if it goes back, lies beyond the durable log, or names more than 64 positions.

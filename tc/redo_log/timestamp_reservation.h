@@ -37,6 +37,9 @@ class TimestampReservation final : private DurabilityWaiter {
     return EnsureSlowly(timestamp, deadline);
   }
 
+  // All timestamps below it are durably reserved.
+  Timestamp durable_below() const { return Timestamp{durable_.load(std::memory_order_seq_cst)}; }
+
  private:
   Status EnsureSlowly(Timestamp timestamp, Deadline deadline);
   void Request(uint64_t limit);

@@ -46,6 +46,7 @@ ActiveTransactions::Options ActiveOptions(const TransactionComponentOptions& opt
   active.ensure_reserved = [&log](Timestamp timestamp, Deadline deadline) {
     return log.EnsureReserved(timestamp, deadline);
   };
+  active.reserved_below = [&log] { return log.reserved_below(); };
   active.log_tail = [&log] { return log.tail(); };
   return active;
 }

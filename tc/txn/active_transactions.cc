@@ -188,6 +188,7 @@ Timestamp ActiveTransactions::AdvanceNow() {
     low = OldestBound(low);
   }
   DEUT_POINT("active.round.scanned");
+  if (options_.reserved_below) low = std::min(low, options_.reserved_below().value);
   RaiseTo(proposed_, low);
   DEUT_POINT("active.round.proposed");
   if (DEUT_OMITTED("L2.two_steps") || OldestBound(low) >= low) RaiseTo(low_water_, low);

@@ -6,6 +6,8 @@
 //    round:      c = counter; L = min(c, all slots).                              (counter first, then slots)
 //    In the total order either the round sees the slot, or the slot was published after the round had read the counter, and then
 //    ts >= c >= L. A slot is cleared only when the status is final and, if committed, the commit LSN is reserved.
+// D3: L is never above what is durably reserved, though the counter may be (draws that were refused): a snapshot that reads below L, or a DC
+//    that consolidates below it, must not meet a transaction of a later life below L.
 // L2 round, by one thread at a time (`round_` is a try-flag: who finds it taken uses the current value, nobody waits):
 //                proposed = max(itself, L); look at the slots again; only if none is below L: low_water = max(itself, L).
 //                (Transactions and snapshots share one array of slots; looking at all of them again is more than L2 asks.)
@@ -44,6 +46,8 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
     Timestamp first_timestamp{1};      // D3: above every timestamp reserved before
     // D3: OK once a durable reservation covers the timestamp; nearly always at once.
     std::function<Status(Timestamp timestamp, Deadline deadline)> ensure_reserved;
+    // D3: all timestamps below it are durably reserved. Empty: all are.
+    std::function<Timestamp()> reserved_below;
     // S2: the log's tail.
     std::function<Lsn()> log_tail;
   };

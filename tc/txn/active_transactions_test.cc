@@ -53,6 +53,28 @@ class ActiveTransactionsTest : public ::testing::Test {
   std::unique_ptr<ActiveTransactions> active;
 };
 
+// A log that fails while timestamps are drawn: the counter moves past what was reserved, and the next life begins at the reservation's end.
+TEST_F(ActiveTransactionsTest, D3NothingIsReadBelowATimestampThatALaterLifeMayDraw) {
+  static constexpr Timestamp kReserved{110};
+  ActiveTransactions::Options options;
+  options.first_timestamp = Timestamp{100};
+  options.ensure_reserved = [](Timestamp timestamp, Deadline) {
+    return timestamp < kReserved ? Status() : DEUT_ERROR(kIoError, "the log has failed");
+  };
+  options.reserved_below = [] { return kReserved; };
+  active = std::make_unique<ActiveTransactions>(options, RealRuntime());
+  for (int i = 0; i < 30; ++i) {
+    Result<ActiveTransactions::Begun> begun = active->Begin(Soon());
+    EXPECT_EQ(begun.ok(), i < 10);
+    if (begun.ok()) active->End(begun->slot);
+  }
+  EXPECT_EQ(active->next_timestamp(), Timestamp{130});
+  EXPECT_EQ(active->AdvanceNow(), kReserved);
+  const auto snapshot = Snapshot();
+  EXPECT_EQ(snapshot.timestamp, kReserved);
+  active->End(snapshot.slot);
+}
+
 TEST_F(ActiveTransactionsTest, TimestampsRiseAndLowWaterIsTheOldest) {
   EXPECT_EQ(active->low_water(), Timestamp{100});
   const auto a = Begin(), b = Begin(), c = Begin();
