@@ -1,0 +1,86 @@
+// CheckpointingDc: a data component that keeps records over its death, in place of the page store: a DataComponentServer with a copy of every batch
+// that it has applied. To the TC it is a DC whose stable position rises, so that the redo start advances and segments of the log go.
+//
+// States of a batch: applied -> stable (at a checkpoint: every few batches, or Checkpoint). A power loss keeps what is stable and, of the
+//   rest, as much from the front as the seed says: a DC may come back with more than it had promised, never with less. A new life is a
+//   new DataComponentServer to which the kept batches are given again.
+// Where the page store takes its place it gets the same FaultyDisk as the log, and KeptPages goes.
+// Thread-safety: as DataComponent; KeptPages by its own mutex. Ownership: KeptPages outlives the DCs.
+#ifndef INTEGRATION_POWER_CHECKPOINTING_DC_H_
+#define INTEGRATION_POWER_CHECKPOINTING_DC_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "dc/server/data_component_server.h"
+#include "protocol/data_component.h"
+
+namespace deut::power {
+
+// What outlives a CheckpointingDc: its records and its identity.
+class KeptPages {
+ public:
+  explicit KeptPages(Runtime& runtime);
+
+  // REQUIRES: no DC lives.
+  void LosePower(uint64_t seed) DEUT_EXCLUDES(mutex_);
+  Position stable() const DEUT_EXCLUDES(mutex_);
+
+ private:
+  friend class CheckpointingDc;
+  // A checkpoint follows each so many batches.
+  static constexpr uint64_t kBatchesPerCheckpoint = 3;
+
+  void Applied(const LogBatch& batch) DEUT_EXCLUDES(mutex_);
+  Position Checkpoint() DEUT_EXCLUDES(mutex_);
+  std::vector<LogBatch> batches() const DEUT_EXCLUDES(mutex_);
+
+  const std::unique_ptr<Storage> identity_;
+  mutable Mutex mutex_;
+  std::vector<LogBatch> batches_ DEUT_GUARDED_BY(mutex_);  // in the order in which they were applied
+  size_t stable_batches_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t since_checkpoint_ DEUT_GUARDED_BY(mutex_) = 0;
+  HelloRequest last_hello_ DEUT_GUARDED_BY(mutex_);
+};
+
+class CheckpointingDc final : public DataComponent {
+ public:
+  static Result<std::unique_ptr<DataComponent>> Open(KeptPages& pages, Runtime& runtime);
+
+  Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
+  void Submit(absl::Span<DataRequest* const> requests) override { server_->Submit(requests); }
+  void Abandon(DataRequest* request) override { server_->Abandon(request); }
+  Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) override {
+    return server_->OpenScan(sender, spec, deadline);
+  }
+  Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
+                                                       Deadline deadline) override;
+  Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n,
+                                             Deadline deadline) override {
+    return server_->Partition(sender, table, n, deadline);
+  }
+  Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) override;
+  Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override {
+    return server_->Tables(sender, deadline);
+  }
+  Result<std::vector<CounterValue>> Counters(Deadline deadline) override { return server_->Counters(deadline); }
+
+ private:
+  CheckpointingDc(KeptPages& pages, std::unique_ptr<dc::DataComponentServer> server)
+      : pages_(pages), server_(std::move(server)) {}
+  // Gives what was kept to the new server.
+  Status Replay();
+
+  KeptPages& pages_;
+  const std::unique_ptr<dc::DataComponentServer> server_;
+};
+
+}  // namespace deut::power
+
+#endif  // INTEGRATION_POWER_CHECKPOINTING_DC_H_

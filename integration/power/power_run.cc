@@ -1,0 +1,81 @@
+#include "integration/power/power_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/concat.h"
+
+namespace deut::power {
+namespace {
+
+constexpr Duration kFailureComes = seconds(20);
+
+}  // namespace
+
+PowerRun::PowerRun(const RunOptions& options)
+    : options_(options), disk_(RealRuntime(), options.seed), pages_(RealRuntime()), random_(options.seed) {}
+
+std::string PowerRun::Live(const Life& life) {
+  was_read_ = crashed_ = false;
+  failure_ = Status::Ok();
+  oracle_.BeginLife();
+  const std::unique_ptr<Storage> storage = disk_.Mount();
+  const uint64_t crashes = disk_.crashes();
+  if (life.before_open) life.before_open(disk_);
+  disk_.CrashAfter(life.crash_after);
+  std::string wrong;
+  {
+    Result<std::unique_ptr<PoweredStore>> store = PoweredStore::Open(
+        *storage, options_.keeps_pages ? &pages_ : nullptr, [&] { return disk_.crashes() != crashes; },
+        options_.device_timeout);
+    if (store.ok()) {
+      wrong = Work(**store, life, crashes);
+      if (life.must_fail && life.must_fail(disk_) && !(*store)->WaitFailed(RealRuntime().Now() + kFailureComes) &&
+          wrong.empty())
+        wrong = "the store goes on as if nothing had failed";
+      failure_ = (*store)->failure();
+      if (life.clean) store->reset();
+    } else {
+      failure_ = store.status();
+      if (disk_.crashes() == crashes && !life.faulty) wrong = Concat("refused: ", failure_.ToString());
+    }
+    crashed_ = disk_.crashes() != crashes;
+    disk_.HoldCompletions(false);
+    if (!crashed_) disk_.Crash(random_.Next());
+  }
+  disk_.CrashAfter(0);
+  pages_.LosePower(random_.Next());
+  return wrong;
+}
+
+std::string PowerRun::Look(PoweredStore& store, const Life& life, uint64_t crashes) {
+  Result<Found> found = ReadAll(store, oracle_);
+  if (found.ok()) {
+    was_read_ = true;
+    ++reads_;
+    return oracle_.Judge(*std::move(found));
+  }
+  const bool excused = life.faulty || disk_.crashes() != crashes;
+  return excused ? "" : Concat("cannot be read: ", found.status().ToString());
+}
+
+std::string PowerRun::Work(PoweredStore& store, const Life& life, uint64_t crashes) {
+  if (life.look) {
+    if (std::string wrong = Look(store, life, crashes); !wrong.empty()) return wrong;
+  }
+  NoteFirstLsn(store);
+  if (life.steps == 0) return "";
+  if (life.before_work) life.before_work(disk_);
+  std::string wrong = RunLoad(
+      store, oracle_, {.threads = options_.threads, .steps = life.steps, .seed = options_.seed * 10 + oracle_.life()});
+  NoteFirstLsn(store);
+  return wrong;
+}
+
+void PowerRun::NoteFirstLsn(PoweredStore& store) {
+  const uint64_t first = store.first_lsn();
+  if (first_lsn_ != 0 && first > first_lsn_) trimmed_ = true;
+  first_lsn_ = std::max(first_lsn_, first);
+}
+
+}  // namespace deut::power

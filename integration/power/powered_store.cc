@@ -1,0 +1,104 @@
+#include "integration/power/powered_store.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace deut::power {
+namespace {
+
+// Small, so that a few dozen transactions go through everything: chunks, several blocks in flight, new segments, old ones recycled, the next
+// reservation of timestamps, reading back from disk what the ring no longer holds.
+tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
+  tc::TransactionComponentOptions options;
+  options.log.directory = "/store/tc";
+  options.log.ring_bytes = 32 << 10;
+  options.log.segment_bytes = 32 << 10;
+  options.log.max_record_bytes = 8 << 10;
+  options.log.block_bytes = 4 << 10;
+  options.log.chunk_bytes = 2 << 10;
+  options.log.max_small_in_flight = 8;
+  options.log.space_reserve_bytes = 16 << 10;
+  options.log.timestamp_block = 32;
+  options.log.device_timeout = device_timeout;
+  options.log2_record_buckets = 8;
+  options.max_transactions = 64;
+  options.records_per_range = 8;
+  options.max_ranges = 16;
+  options.repartition_period = milliseconds(5);
+  options.dc_link.dc_name = "the data component";
+  options.dc_link.batch_bytes = 2 << 10;
+  options.dc_link.linger = microseconds(200);
+  options.dc_link.reserve_bytes = 0;
+  options.dc_link.redo_start_period = milliseconds(1);
+  options.dc_link.redo_start_bytes = 1 << 10;
+  options.dc_link.reconnect_min = milliseconds(1);
+  options.dc_link.reconnect_max = milliseconds(10);
+  return options;
+}
+
+constexpr Duration kLookAgain = milliseconds(2);
+constexpr Duration kOpenTimeout = seconds(60);
+
+}  // namespace
+
+Result<std::unique_ptr<PoweredStore>> PoweredStore::Open(Storage& storage, KeptPages* pages,
+                                                         const std::function<bool()>& lost_power,
+                                                         Duration device_timeout) {
+  Runtime& runtime = RealRuntime();
+  std::unique_ptr<PoweredStore> store(new PoweredStore());
+  store->dc_ = std::make_unique<InProcessDataComponent>(
+      runtime, [&storage, &runtime, pages]() -> Result<std::unique_ptr<DataComponent>> {
+        if (pages != nullptr) return CheckpointingDc::Open(*pages, runtime);
+        dc::DataComponentOptions options;
+        options.directory = "/store/dc";
+        DEUT_ASSIGN_OR_RETURN(std::unique_ptr<DataComponent> dc,
+                              dc::DataComponentServer::Open(options, storage, runtime));
+        return dc;
+      });
+  DEUT_RETURN_IF_ERROR(store->dc_->Start());
+  tc::TransactionComponentOptions options = SmallOptions(device_timeout);
+  options.log.on_failure = [s = store.get()](const Status& status) { s->Fail(status); };
+  options.on_refused = options.log.on_failure;
+  DEUT_ASSIGN_OR_RETURN(store->tc_, tc::TransactionComponent::Open(options, runtime, storage, *store->dc_));
+  const Deadline deadline = runtime.Now() + kOpenTimeout;
+  for (;;) {
+    const Status serving = store->tc_->WaitServing(std::min<Deadline>(deadline, runtime.Now() + kLookAgain));
+    DEUT_RETURN_IF_ERROR(store->failure());
+    if (serving.ok()) break;
+    if (lost_power() || runtime.Now() >= deadline) return serving;
+  }
+  store->client_ = Client::FromService(store->tc_.get(), {});
+  return store;
+}
+
+PoweredStore::~PoweredStore() {
+  client_.reset();
+  if (tc_) tc_->Stop();
+  tc_.reset();
+  dc_.reset();
+}
+
+void PoweredStore::Fail(const Status& status) {
+  {
+    const MutexLock lock(mutex_);
+    if (failure_.ok()) failure_ = status;
+  }
+  failed_.Signal(RealRuntime());
+}
+
+Status PoweredStore::failure() {
+  const MutexLock lock(mutex_);
+  return failure_;
+}
+
+uint64_t PoweredStore::first_lsn() {
+  const Result<ServiceStatus> status = tc_->GetStatus(RealRuntime().Now() + seconds(10));
+  if (!status.ok()) return 0;
+  for (const CounterValue& counter : status->tc) {
+    if (counter.name == "log.first") return counter.value;
+  }
+  return 0;
+}
+
+}  // namespace deut::power
