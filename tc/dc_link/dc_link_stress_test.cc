@@ -52,7 +52,7 @@ class DcLinkStressTest : public ::testing::Test {
   void SetUp() override {
     seed_ = RealRuntime().RandomSeed();
     RecordProperty("seed", absl::StrCat(seed_));
-    h_.link_options.stall_timeout = milliseconds(20);
+    h_.link_options.stall_timeout = milliseconds(50);
     h_.dc.Start();
     h_.StartTc();
     ASSERT_TRUE(h_.WaitCaughtUp().ok());
