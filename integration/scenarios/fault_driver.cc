@@ -133,20 +133,34 @@ void FaultDriver::DoToLinks(const Fault& fault) {
   HealLinks();
 }
 
-Status FaultDriver::Replay(const Fault& fault) {
+std::vector<std::string> FaultDriver::RecordedStreams(Which which) {
   std::vector<std::string> streams;
   for (RecordedConnection& recorded : cluster_.tc_dc().Recorded()) {
-    const bool wanted = fault.which == Which::kAny || (fault.which == Which::kLive) == recorded.open;
+    const bool wanted = which == Which::kAny || (which == Which::kLive) == recorded.open;
     if (wanted && testing::LogStreamsIn(recorded.to_server) > 0) streams.push_back(std::move(recorded.to_server));
   }
-  if (streams.empty()) {
-    ++effects_["replays of nothing"];
-    return Status();
+  return streams;
+}
+
+Status FaultDriver::Replay(const Fault& fault) {
+  // A daemon that was killed a moment ago may not listen, or not have a stream, yet.
+  const Deadline limit = RealRuntime().Now() + scenario_.stall;
+  std::vector<std::string> streams = RecordedStreams(fault.which);
+  while (streams.empty() && RealRuntime().Now() < limit) {
+    Pause(milliseconds(1));
+    streams = RecordedStreams(fault.which);
   }
-  const ReplayReport report = testing::ReplayConnection(cluster_.dc_port(), streams[random_.Below(streams.size())]);
+  if (streams.empty()) return DEUT_ERROR(kDeadlineExceeded, "no stream was recorded for: ", fault.text);
+  const std::string& stream = streams[random_.Below(streams.size())];
+  ReplayReport report = testing::ReplayConnection(cluster_.dc_port(), stream);
+  while (!report.connected && RealRuntime().Now() < limit) {
+    Pause(milliseconds(1));
+    report = testing::ReplayConnection(cluster_.dc_port(), stream);
+  }
+  if (!report.connected) return DEUT_ERROR(kDeadlineExceeded, "nobody listens to: ", fault.text);
   ++effects_["replays"];
+  if (report.answered_bytes > 0) ++effects_["replays answered"];
   effects_["bytes replayed"] += report.data_bytes;
-  effects_["bytes answered to replays"] += report.answered_bytes;
   return Status();
 }
 

@@ -38,6 +38,7 @@ class FaultDriver {
   void DoToLinks(const Fault& fault);
   void SetFlows(const Fault& fault, bool on_top);
   void HealLinks();
+  std::vector<std::string> RecordedStreams(Which which);
   Status Replay(const Fault& fault);
   Status FillDisk();
   Status WriteUntilRefused(TableId table);

@@ -97,7 +97,7 @@ class Run {
       random_ = Random(seed_);
       const Status ready = PrepareSite();
       if (!ready.ok()) {
-        Fail(ready == ErrorCode::kCancelled ? "skipped" : "stall", ready.ToString());
+        Fail(ready == ErrorCode::kCancelled ? "skipped" : VerdictOf(ready), Concat("start: ", ready.ToString()));
       } else {
         OneHistory();
       }
@@ -159,7 +159,7 @@ class Run {
         return;
       }
       const Status cycle = Cycle(driver, workload);
-      if (!cycle.ok()) FailCycle(cycle);
+      if (!cycle.ok()) Fail(VerdictOf(cycle), Concat("cycle ", report_.cycles, ": ", cycle.ToString()));
     });
     const MonotonicTime recorded = RealRuntime().Now();
     if (!run.status.ok() && report_.ok()) {
@@ -195,11 +195,9 @@ class Run {
     return timestamps;
   }
 
-  void FailCycle(const Status& status) {
-    Fail(status == ErrorCode::kWrongState         ? "crash"
-         : status == ErrorCode::kDeadlineExceeded ? "stall"
-                                                  : "failed",
-         Concat("cycle ", report_.cycles, ": ", status.ToString()));
+  static const char* VerdictOf(const Status& status) {
+    if (status == ErrorCode::kWrongState) return "crash";
+    return status == ErrorCode::kDeadlineExceeded ? "stall" : "failed";
   }
 
   Status Cycle(FaultDriver& driver, const WatchedWorkload& workload) {
