@@ -95,7 +95,7 @@ def search(folder, case, deep, work):
     if status != 0 or re.search(r'^spin:.*Error', said, re.M) or not os.path.exists(os.path.join(work, 'pan.c')):
         raise RuntimeError('spin refuses it:\n' + said)
     build = [f for f in flags if f.startswith('+D')]
-    status, said = _run([COMPILER, '-O1' if not deep else '-O2', '-w', '-DSAFETY', '-DCOLLAPSE', f'-DMEMLIM={MEMORY_MIB}',
+    status, said = _run([COMPILER, '-O2' if deep else '-O1' if case.omission == '-' else '-O0', '-w', '-DSAFETY', '-DCOLLAPSE', f'-DMEMLIM={MEMORY_MIB}',
                          *['-' + f[1:] for f in build], '-o', 'pan', 'pan.c'], work, 120)
     if status != 0:
         raise RuntimeError('the search does not compile:\n' + said)

@@ -1,0 +1,223 @@
+// R1, R2, R4, R7, S10: transactions that read and write one record.
+//
+// Each of TRANSACTIONS transactions, of timestamps 1..TRANSACTIONS, chooses freely: a read or none; then a write: none, blind, or an insert (that
+// reads: its intent version raises last_read; it is withdrawn if the key is there); then commit or abort. The word {last_read, head} is
+// loaded in halves and changed by a compare-and-swap of the whole.
+// Property: what a committed transaction has read is the version of the latest committed earlier writer. Nobody loses to a transaction that has
+// ended (R7).
+// Bounds: TRANSACTIONS.
+#ifndef TRANSACTIONS
+#define TRANSACTIONS 3
+#endif
+#define ACTIVE 0
+#define COMMITTED 1
+#define ABORTED 2
+#define TS(t) ((t) + 1)
+#define HAS(set, x) (((set) >> (x)) & 1)
+#define NOTHING 99
+
+// The word. A chain is the set of the versions linked in it: the live ones stand in the order of their timestamps, dead ones only above them.
+byte last_read, head;
+byte status[TRANSACTIONS];
+bit withdrawn[TRANSACTIONS];
+bit wrote[TRANSACTIONS];
+bit ended[TRANSACTIONS];
+byte found[TRANSACTIONS] = NOTHING;     // by the read: a timestamp; 0: not there
+byte expected[TRANSACTIONS] = NOTHING;  // by the insert
+byte done;
+
+#define LOSE_TO(t) assert(!ended[t]); goto lose
+#if defined(OMIT_R4_withdrawn)
+#define DEAD(t) (status[t] == ABORTED)
+#else
+#define DEAD(t) (status[t] == ABORTED || withdrawn[t])
+#endif
+
+inline load() {
+#if defined(OMIT_R2_load_order)
+  atomic { seen_head = head };  // code: tc/mvcc/head_word.h HeadWord::Load
+  atomic { seen_read = last_read };  // code: tc/mvcc/head_word.h HeadWord::Load
+#else
+  atomic { seen_read = last_read };  // code: tc/mvcc/head_word.h HeadWord::Load
+  atomic { seen_head = head };  // code: tc/mvcc/head_word.h HeadWord::Load
+#endif
+}
+
+proctype Transaction(byte me) {
+  byte seen_read, seen_head, t, live;
+  bit reads;
+  byte writes;  // 1: blind, 2: insert
+  atomic {  // model: what it is going to do
+    if
+    :: reads = 1
+    :: skip
+    fi;
+    select(writes : 0 .. 2)
+  };
+  if
+  :: !reads -> goto write
+  :: else
+  fi;
+  load();
+#if !defined(OMIT_R2_record_raise)
+  do
+  :: seen_read < TS(me) ->
+     atomic {  // code: tc/mvcc/record_table.cc RecordTable::RaiseLastRead; tc/mvcc/head_word.h HeadWord::CompareExchange
+       if
+#if defined(OMIT_R5_one_word)
+       :: seen_read == last_read -> last_read = TS(me); seen_read = TS(me)
+#else
+       :: seen_read == last_read && seen_head == head -> last_read = TS(me); seen_read = TS(me)
+#endif
+       :: else -> seen_read = last_read; seen_head = head
+       fi
+     }
+  :: else -> break
+  od;
+#endif
+  t = me;
+  do
+  :: t > 0 && found[me] == NOTHING ->
+     atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::LookInChain
+       t--;
+       if
+#if defined(OMIT_R4_withdrawn)
+       :: HAS(seen_head, t) && status[t] == COMMITTED -> found[me] = TS(t)
+#else
+       :: HAS(seen_head, t) && withdrawn[t]
+       :: HAS(seen_head, t) && !withdrawn[t] && status[t] == COMMITTED -> found[me] = TS(t)
+#endif
+#if !defined(OMIT_R2_record_conflict)
+       :: HAS(seen_head, t) && !withdrawn[t] && status[t] == ACTIVE -> LOSE_TO(t)
+#endif
+       :: else
+       fi
+     }
+  :: else -> break
+  od;
+  atomic {  // model: nothing in the chain: the DC has nothing either
+    if
+    :: found[me] == NOTHING -> found[me] = 0
+    :: else
+    fi;
+    reads = 0; t = 0; seen_read = 0; seen_head = 0
+  };
+
+write:
+  if
+  :: writes == 0 -> goto commit
+  :: else
+  fi;
+  load();
+  do
+  :: atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc LiveHead; tc/mvcc/record_version.h RecordVersion::dead
+       t = TRANSACTIONS; live = NOTHING;
+       do
+       :: t > 0 && live == NOTHING ->
+          t--;
+          if
+          :: HAS(seen_head, t) && !DEAD(t) -> live = t
+          :: else
+          fi
+       :: else -> break
+       od;
+       t = 0;
+       if
+#if !defined(OMIT_R1_head_uncommitted)
+       :: live != NOTHING && status[live] == ACTIVE -> LOSE_TO(live)
+#endif
+#if !defined(OMIT_R1_head_later)
+       :: live != NOTHING && status[live] == COMMITTED && live > me -> goto lose
+#endif
+       :: else
+       fi;
+#if !defined(OMIT_R1_check_record)
+       if
+       :: seen_read > TS(me) -> goto lose
+       :: else
+       fi
+#endif
+     };
+     atomic {  // code: tc/mvcc/version_chain.cc InstallVersion; tc/mvcc/head_word.h HeadWord::CompareExchange; tc/record_manager/write_path.cc WritePath::Install
+       if
+#if defined(OMIT_R5_one_word)
+       :: seen_head == head ->
+#elif defined(OMIT_R1_install_swap)
+       :: true ->
+#else
+       :: seen_read == last_read && seen_head == head ->
+#endif
+          // What is dead above the live version is unlinked; what the others below it are stays.
+          head = (live == NOTHING -> 0 : seen_head & ((1 << TS(live)) - 1)) | (1 << me);
+          wrote[me] = 1;
+#if !defined(OMIT_S10_insert_reads)
+          last_read = (writes == 2 && last_read < TS(me) -> TS(me) : last_read);
+#endif
+          break
+#if !defined(OMIT_R1_install_swap)
+       :: else -> seen_read = last_read; seen_head = head; live = 0
+#endif
+       fi
+     }
+  od;
+  if
+  :: writes == 2 ->
+     // Below it: a committed version, or what the DC has, which is nothing.
+     atomic { expected[me] = (live == NOTHING -> 0 : TS(live)) };  // code: tc/record_manager/write_path.cc WritePath::Write, WritePath::AskWhetherPresent, WritePath::Judge
+     if
+     :: expected[me] != 0 -> atomic { withdrawn[me] = 1; wrote[me] = 0 }  // code: tc/record_manager/write_path.cc WritePath::Withdraw
+     :: else
+     fi
+  :: else
+  fi;
+commit:
+  if
+  :: atomic { status[me] = COMMITTED }  // code: tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
+     goto finished
+  :: goto lose
+  fi;
+lose:
+  skip;
+#if !defined(OMIT_R7_abort)
+  atomic { status[me] = ABORTED };  // code: tc/record_manager/commit_path.cc CommitPath::Abort; tc/txn/transaction_record.h TransactionRecord::TryAbort
+#endif
+finished:
+  atomic { ended[me] = 1; done++; seen_read = 0; seen_head = 0; t = 0; live = 0; reads = 0; writes = 0 }  // model: what is of no more use is forgotten
+}
+
+proctype Check() {
+  byte r, w, newest;
+  d_step {  // model: the property
+    done == TRANSACTIONS ->
+    do
+    :: r < TRANSACTIONS ->
+       newest = 0; w = 0;
+       do
+       :: w < r ->
+          if
+          :: status[w] == COMMITTED && wrote[w] -> newest = TS(w)
+          :: else
+          fi;
+          w++
+       :: else -> break
+       od;
+       assert(status[r] != COMMITTED || found[r] == NOTHING || found[r] == newest);
+       assert(status[r] != COMMITTED || expected[r] == NOTHING || expected[r] == newest);
+       // R4: who wrote and committed is still in the chain.
+       assert(status[r] != COMMITTED || !wrote[r] || HAS(head, r));
+       r++
+    :: else -> break
+    od
+  }
+}
+
+init {
+  byte p;
+  atomic {  // model: everybody begins
+    do
+    :: p < TRANSACTIONS -> run Transaction(p); p++
+    :: else -> break
+    od;
+    run Check()
+  }
+}
