@@ -66,7 +66,8 @@ bool Reader::Line(std::string_view line, Status* status) {
   if (space == std::string_view::npos) return false;
   const std::string_view body = line.substr(0, space);
   if (JournalLine(body).compare(0, std::string::npos, std::string(line) + "\n") != 0) return false;
-  const std::vector<std::string_view> words = Words(body);
+  std::vector<std::string_view> words = Words(body);
+  if (words.empty()) words.emplace_back();  // a line that says nothing
   JournalWrite write;
   if (words[0] == "S" && words.size() == 3) {
     if (words[1] != "1")

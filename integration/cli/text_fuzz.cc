@@ -1,0 +1,27 @@
+// Any bytes are shown so that they can be given again; any text given is refused, or shown and given again as the same.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/check.h"
+#include "common/base/status.h"
+#include "integration/cli/text.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using deut::cli::Show;
+  using deut::cli::Take;
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  for (const auto form : {deut::cli::TextForm::kEscaped, deut::cli::TextForm::kHex}) {
+    const deut::Result<std::string> shown = Take("key", Show(input, form), form);
+    DEUT_CHECK(shown.ok() && *shown == input);
+    const deut::Result<std::string> taken = Take("key", input, form);
+    if (!taken.ok()) {
+      DEUT_CHECK(taken.status() == deut::ErrorCode::kInvalidArgument);
+      continue;
+    }
+    const deut::Result<std::string> again = Take("key", Show(*taken, form), form);
+    DEUT_CHECK(again.ok() && *again == *taken);
+  }
+  return 0;
+}
