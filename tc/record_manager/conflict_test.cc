@@ -270,6 +270,17 @@ TEST_F(ConflictTest, WholeWriterBetweenTwoStepsOfARead) {
   EXPECT_TRUE(wrote);
 }
 
+// A writer's own second version does not look at last_read: a reader between the two must not take the first for the last.
+TEST_F(ConflictTest, WriterReplacesItsVersionAndCommitsBetweenTwoStepsOfARead) {
+  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  EXPECT_EQ(t10.Put("a", "1"), "ok");
+  bool wrote = false;
+  AtPoint point("read.head_loaded", [&] { wrote = t10.Put("a", "2") == "ok" && t10.Commit() == "ok"; });
+  EXPECT_EQ(t20.Get("a"), "2");
+  EXPECT_TRUE(point.reached());
+  EXPECT_TRUE(wrote);
+}
+
 TEST_F(ConflictTest, RangesSeparate) {
   f.SetRanges({"m"});
   TestTransaction t10 = f.Begin(), t20 = f.Begin();

@@ -13,7 +13,7 @@ ReadPath::Found ReadPath::LookInChain(TableId table, std::string_view key, Recor
   const uint64_t hash = RecordTable::Hash(table, key);
   const ReaderView view{.timestamp = txn_.timestamp_, .self = txn_.record_};
   ReclamationDomain::Guard guard(engine_.domain);
-  HeadWord::Value word;
+  Visible visible;
   for (;;) {
     RecordEntry* entry = engine_.records.Find(hash, table, key);
     if (entry == nullptr && !txn_.snapshot()) {
@@ -23,11 +23,17 @@ ReadPath::Found ReadPath::LookInChain(TableId table, std::string_view key, Recor
       entry = engine_.records.Find(hash, table, key);
     }
     if (entry == nullptr) return Found::kAsk;
-    word = txn_.snapshot() || DEUT_OMITTED("R2.record_raise") ? entry->word.Load()
-                                                              : RecordTable::RaiseLastRead(*entry, txn_.timestamp_);
-    if (!word.dead()) break;
+    const HeadWord::Value word = txn_.snapshot() || DEUT_OMITTED("R2.record_raise")
+                                     ? entry->word.Load()
+                                     : RecordTable::RaiseLastRead(*entry, txn_.timestamp_);
+    if (word.dead()) continue;
+    DEUT_POINT("read.head_loaded");
+    visible = FindVisible(word.head, view);
+    // A transaction that has committed since the head was loaded may have written the key once more in between: a version that it has
+    // itself replaced is not to be seen. What it had installed when it committed is below the head that is loaded now.
+    const bool others = visible.kind == Visible::Kind::kVersion && visible.version->transaction != txn_.record_;
+    if (!others || entry->word.Load().head == word.head || DEUT_OMITTED("R2.last_version")) break;
   }
-  const Visible visible = FindVisible(word.head, view);
   switch (visible.kind) {
     case Visible::Kind::kNothing:
       return Found::kAsk;
