@@ -39,6 +39,7 @@ class Checker {
   std::string Name(uint32_t place) const;
 
   bool CheckOrder();
+  void Arrange();
   void FindUnknown();
   void Replay();
   void Run(uint32_t place);
@@ -49,6 +50,7 @@ class Checker {
   void CheckPresence(const OperationRecord& operation, bool expected);
   bool ExplainAbsence(uint32_t table, std::string_view key, const Cell& cell);
   bool ExplainPresence(uint32_t table, std::string_view key);
+  bool GuessUnplaced(const std::vector<uint32_t>& candidates);
   bool Guess(uint32_t candidate);
   // What does not fit may be the fault of a guess: it is taken back, and never made again. False: it is not.
   bool Refute(uint32_t writer);
@@ -64,6 +66,8 @@ class Checker {
   // Transactions of unknown outcome that delete, or write, a key; nobody has read a value of theirs.
   using KeyName = std::pair<uint32_t, std::string_view>;
   absl::flat_hash_map<KeyName, std::vector<uint32_t>> unknown_deletes_, unknown_writes_;
+  // The same of those without a timestamp: they get a place when they are taken for committed.
+  absl::flat_hash_map<KeyName, std::vector<uint32_t>> unplaced_deletes_, unplaced_writes_;
   // Of these, who was taken for committed because of a key that is absent, or there. Which of several it was is not always certain: who
   // then contradicts another read was the wrong one.
   absl::flat_hash_set<uint32_t> guessed_, refuted_;
@@ -84,13 +88,15 @@ std::string Checker::Name(uint32_t place) const {
 
 Report Checker::Run() {
   if (!report_.ok()) return report_;
-  positions_ = Positions(index_);
+  Arrange();
   if (!CheckOrder()) return report_;
   FindUnknown();
-  do {
+  for (;;) {
     again_ = false;
     Replay();
-  } while (again_);
+    if (!again_) break;
+    Arrange();
+  }
   index_.CheckSources(&report_);
   CheckRealTime();
   CheckSnapshots();
@@ -102,17 +108,24 @@ Report Checker::Run() {
   return std::move(report_);
 }
 
+// Puts in order who has a place; those without a timestamp have one while they count as committed.
+void Checker::Arrange() {
+  positions_ = Positions(index_);
+  order_.clear();
+  for (uint32_t i = 0; i < index_.size(); ++i) {
+    if (positions_[i].timestamp != 0) order_.push_back(i);
+  }
+  std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return positions_[a] < positions_[b]; });
+}
+
 bool Checker::CheckOrder() {
   for (uint32_t i = 0; i < index_.size(); ++i) {
-    if (positions_[i].timestamp != 0) {
-      order_.push_back(i);
-    } else if (index_.committed(i)) {
+    if (positions_[i].timestamp == 0 && index_.committed(i)) {
       report_.Add(Anomaly::kMalformed, Concat("T", transaction(i).id, " committed and has no timestamp"),
                   {transaction(i).id});
       return false;
     }
   }
-  std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return positions_[a] < positions_[b]; });
   for (size_t i = 1; i < order_.size(); ++i) {
     const uint32_t a = order_[i - 1], b = order_[i];
     if (positions_[a] != positions_[b] || positions_[a].rank == 0) continue;
@@ -124,12 +137,21 @@ bool Checker::CheckOrder() {
 }
 
 void Checker::FindUnknown() {
-  for (const uint32_t place : order_) {
-    if (transaction(place).outcome != Outcome::kUnknown || index_.committed(place)) continue;
+  const auto find = [&](uint32_t place, auto* deletes, auto* writes) {
     for (const OperationRecord& operation : transaction(place).operations) {
       if (!IsWrite(operation.kind)) continue;
-      auto& candidates = operation.kind == OperationKind::kDelete ? unknown_deletes_ : unknown_writes_;
-      candidates[{operation.table, operation.key}].push_back(place);
+      (*(operation.kind == OperationKind::kDelete ? deletes : writes))[{operation.table, operation.key}].push_back(
+          place);
+    }
+  };
+  for (const uint32_t place : order_) {
+    if (transaction(place).outcome == Outcome::kUnknown && !index_.committed(place)) {
+      find(place, &unknown_deletes_, &unknown_writes_);
+    }
+  }
+  for (uint32_t i = 0; i < index_.size(); ++i) {
+    if (positions_[i].timestamp == 0 && transaction(i).outcome == Outcome::kUnknown) {
+      find(i, &unplaced_deletes_, &unplaced_writes_);
     }
   }
 }
@@ -245,6 +267,20 @@ void Checker::CheckPresence(const OperationRecord& operation, bool expected) {
       {transaction(current_).id});
 }
 
+// Of those without a timestamp one that had begun before the transaction that shows its effect was over.
+bool Checker::GuessUnplaced(const std::vector<uint32_t>& candidates) {
+  for (size_t i = candidates.size(); i-- > 0;) {
+    const uint32_t candidate = candidates[i];
+    if (candidate == current_ || transaction(candidate).invoke > transaction(current_).complete) continue;
+    if (guessed_.contains(candidate)) {
+      if (again_) return true;
+      continue;
+    }
+    if (!refuted_.contains(candidate) && !index_.committed(candidate)) return Guess(candidate);
+  }
+  return false;
+}
+
 bool Checker::Guess(uint32_t candidate) {
   guessed_.insert(candidate);
   index_.SetCommitted(candidate);
@@ -269,10 +305,9 @@ bool Checker::RefuteDeletion(uint32_t table, std::string_view key) {
 // A key that should be there was found absent: somebody of unknown outcome who deletes it, after it was last known to be there, has
 // committed.
 bool Checker::ExplainAbsence(uint32_t table, std::string_view key, const Cell& cell) {
-  const auto it = unknown_deletes_.find({table, key});
-  if (it == unknown_deletes_.end()) return false;
-  for (size_t i = it->second.size(); i-- > 0;) {
-    const uint32_t candidate = it->second[i];
+  const std::vector<uint32_t>& candidates = unknown_deletes_[{table, key}];
+  for (size_t i = candidates.size(); i-- > 0;) {
+    const uint32_t candidate = candidates[i];
     if (positions_[candidate] > positions_[current_] || positions_[candidate] < cell.seen) continue;
     if (guessed_.contains(candidate)) {
       if (again_) return true;  // decided in this replay, which will be repeated
@@ -280,15 +315,14 @@ bool Checker::ExplainAbsence(uint32_t table, std::string_view key, const Cell& c
     }
     if (!refuted_.contains(candidate) && !index_.committed(candidate)) return Guess(candidate);
   }
-  return false;
+  return GuessUnplaced(unplaced_deletes_[{table, key}]);
 }
 
 // The same for a key that was found there, by somebody who does not know its value.
 bool Checker::ExplainPresence(uint32_t table, std::string_view key) {
-  const auto it = unknown_writes_.find({table, key});
-  if (it == unknown_writes_.end()) return false;
-  for (size_t i = it->second.size(); i-- > 0;) {
-    const uint32_t candidate = it->second[i];
+  const std::vector<uint32_t>& candidates = unknown_writes_[{table, key}];
+  for (size_t i = candidates.size(); i-- > 0;) {
+    const uint32_t candidate = candidates[i];
     if (positions_[candidate] > positions_[current_]) continue;
     if (guessed_.contains(candidate)) {
       if (again_) return true;
@@ -296,7 +330,7 @@ bool Checker::ExplainPresence(uint32_t table, std::string_view key) {
     }
     if (!refuted_.contains(candidate) && !index_.committed(candidate)) return Guess(candidate);
   }
-  return false;
+  return GuessUnplaced(unplaced_writes_[{table, key}]);
 }
 
 void Checker::CheckScan(const OperationRecord& operation) {
