@@ -101,7 +101,10 @@ BatchList Merge(BatchList a, BatchList b) {
 
 BatchList TakeBefore(BatchList* sealed, uint64_t epoch) {
   BatchList taken;
-  while (!sealed->empty() && sealed->oldest->epoch < epoch) taken.Append(sealed->TakeOldest());
+  const auto freeable = [&] {
+    return sealed->oldest->epoch < epoch || (DEUT_OMITTED("reclamation.epoch") && sealed->oldest->epoch == epoch);
+  };
+  while (!sealed->empty() && freeable()) taken.Append(sealed->TakeOldest());
   return taken;
 }
 
@@ -288,7 +291,8 @@ ReclamationDomain::Slot* ReclamationDomain::Enter() {
   slot->epoch.store(seen, std::memory_order_seq_cst);
   DEUT_POINT("reclamation.enter.before_second_look");
   const uint64_t now = core_->epoch.load(std::memory_order_seq_cst);
-  if (now != seen) slot->epoch.store(now, std::memory_order_release);
+  if (DEUT_OMITTED("reclamation.enter")) slot->epoch.store(0, std::memory_order_release);
+  if (now != seen && !DEUT_OMITTED("reclamation.enter")) slot->epoch.store(now, std::memory_order_release);
   return slot;
 }
 

@@ -38,7 +38,8 @@ bool BwTree::MustConsolidate(const Node* head) const {
 
 Owned<BasePage> BwTree::BuildConsolidated(const Node* head) const {
   const BasePage& old = *head->base;
-  const BasePage::Bounds bounds{old.low(), head->fence->high_key(), head->fence->sibling};
+  const Fence& fence = DEUT_OMITTED("bwtree.consolidate_fence") ? *old.fence : *head->fence;
+  const BasePage::Bounds bounds{old.low(), fence.high_key(), fence.sibling};
   BasePage::Content content;
   if (!head->is_leaf()) {
     CollectTerms(head, &content);

@@ -8,7 +8,7 @@ namespace deut::dc {
 BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
   PageView page{root_, pages_.Load(root_)};
   for (;;) {
-    while (LiesLeft(*page.head, target)) {
+    while (LiesLeft(*page.head, target) && !DEUT_OMITTED("bwtree.step_right")) {
       // A parent that had the term would have led us further right: the split to the right of this page may be unfinished.
       const Fence& fence = *page.head->fence;
       DEUT_POINT("bwtree.descend.step_right");

@@ -94,14 +94,17 @@ Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
   if (right.id() == kNoPage) return NoPageId();
   Owned<SplitDelta> delta = SplitDelta::New(page, separator, right.id());
   DEUT_POINT("bwtree.split.before_cas");
-  if (DEUT_CAS_FAILS("bwtree.split.cas") || !pages_.Replace(id, page, delta.get())) return Status::Ok();
+  const Node* const expected = DEUT_OMITTED("bwtree.split_seen_head") ? pages_.Load(id) : page;
+  if (DEUT_CAS_FAILS("bwtree.split.cas") || !pages_.Replace(id, expected, delta.get())) return Status::Ok();
   // The left half's next consolidation counts what moved as gone.
   if (page->is_leaf()) records_.fetch_add(right.page().live_records(), std::memory_order_relaxed);
   right.Published();
   CountPublished(delta.release()->bytes());
   splits_.fetch_add(1, std::memory_order_relaxed);
   DEUT_POINT("bwtree.split.before_post");
-  return PostIndexTerm(static_cast<uint8_t>(page->level + 1), separator, right.id(), Insistence::kUntilThere);
+  // A term below the fence leads to the right page for keys that stayed in the left one.
+  const std::string_view posted = DEUT_OMITTED("bwtree.term_is_fence") ? page->key(cut - 1) : separator;
+  return PostIndexTerm(static_cast<uint8_t>(page->level + 1), posted, right.id(), Insistence::kUntilThere);
 }
 
 Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> page, bool* won) {

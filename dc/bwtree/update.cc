@@ -20,7 +20,9 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
   const ReclamationDomain::Guard guard(domain_);
   for (;;) {
     PageView page = Descend(/*level=*/0, target);
-    while (page.head->is_leaf() && !LiesLeft(*page.head, target)) {
+    bool again = false;
+    while (page.head->is_leaf() && (!LiesLeft(*page.head, target) || (again && DEUT_OMITTED("bwtree.fence_again")))) {
+      again = true;
       const Node* const head = page.head;
       // No page's flat timestamp reaches C, so the base need not be looked at for what comes in time. After a new stream has set C back
       // a duplicate may get into the chain; it is passed over there.

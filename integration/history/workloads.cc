@@ -26,14 +26,15 @@ std::string Name(std::string_view prefix, uint64_t number) { return Concat(prefi
 
 class TableWorkload : public Workload {
  public:
-  TableWorkload(TableId table, Durability durability) : table_(table), durability_(durability) {}
+  TableWorkload(TableId table, Durability durability, Duration patience)
+      : table_(table), durability_(durability), patience_(patience) {}
 
  protected:
   RetryOptions Retry(Isolation isolation = Isolation::kSerializable) const {
     RetryOptions retry;
     retry.transaction.isolation = isolation;
     retry.transaction.durability = durability_;
-    retry.timeout = seconds(20);
+    retry.timeout = patience_;
     return retry;
   }
   static ScanOptions Range(Random& random, std::string low, std::string high) {
@@ -47,6 +48,7 @@ class TableWorkload : public Workload {
 
   const TableId table_;
   const Durability durability_;
+  const Duration patience_;
 };
 
 class ListAppend final : public TableWorkload {
@@ -404,13 +406,13 @@ class Monotonic final : public TableWorkload {
 };
 
 template <typename Kind>
-std::unique_ptr<Workload> Make(TableId table, Durability durability) {
-  return std::make_unique<Kind>(table, durability);
+std::unique_ptr<Workload> Make(TableId table, Durability durability, Duration patience) {
+  return std::make_unique<Kind>(table, durability, patience);
 }
 
 struct Known {
   const char* name;
-  std::unique_ptr<Workload> (*make)(TableId, Durability);
+  std::unique_ptr<Workload> (*make)(TableId, Durability, Duration);
 };
 constexpr Known kKnown[] = {
     {"list_append", Make<ListAppend>},
@@ -425,6 +427,8 @@ constexpr Known kKnown[] = {
     {"monotonic", Make<Monotonic>},
 };
 
+}  // namespace
+
 Status ReadEverything(RecordedClient& client, TableId table) {
   return client.Run({}, [&](RecordedTransaction& t) -> Status {
     ScanOptions scan;
@@ -434,17 +438,16 @@ Status ReadEverything(RecordedClient& client, TableId table) {
   });
 }
 
-}  // namespace
-
 std::vector<std::string> WorkloadNames() {
   std::vector<std::string> names;
   for (const Known& known : kKnown) names.emplace_back(known.name);
   return names;
 }
 
-Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table, Durability durability) {
+Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table, Durability durability,
+                                              Duration patience) {
   for (const Known& known : kKnown) {
-    if (name == known.name) return known.make(table, durability);
+    if (name == known.name) return known.make(table, durability, patience);
   }
   return DEUT_ERROR(kInvalidArgument, "no workload has the name ", name);
 }

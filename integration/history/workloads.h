@@ -47,9 +47,13 @@ class Workload {
 
 std::vector<std::string> WorkloadNames();
 // INVALID_ARGUMENT if there is none of this name. The table is empty. A history that goes over a crash of the transaction component needs
-// durable commits.
+// durable commits. A transaction that does not succeed within `patience` is given up.
 Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table,
-                                              Durability durability = Durability::kBuffered);
+                                              Durability durability = Durability::kBuffered,
+                                              Duration patience = seconds(20));
+
+// One transaction that reads the whole table, in both directions.
+Status ReadEverything(RecordedClient& client, TableId table);
 
 struct WorkloadOptions {
   uint32_t threads = 4;

@@ -33,7 +33,7 @@ class LogSignal {
   void SleepOnFutex(Check work_waits, Deadline deadline) {
     state_.store(kOnFutex, std::memory_order_seq_cst);
     DEUT_POINT("redo_log.signal.before_sleep");
-    if (!work_waits()) runtime_.Wait(state_, kOnFutex, deadline);
+    if (DEUT_OMITTED("log.look_before_sleep") || !work_waits()) runtime_.Wait(state_, kOnFutex, deadline);
     state_.store(kAwake, std::memory_order_seq_cst);
   }
 

@@ -149,7 +149,8 @@ Status Recovery::WalkSegment(size_t index, uint64_t* end) {
   for (*end = kSegmentHeaderBytes; limit != lsn_;) {
     const Result<BlockWindow::Block> block = window_.Read(segment->file(), file.number, file.segment_bytes, *end);
     if (!block.ok() && block.status() != ErrorCode::kCorruption) return block.status();
-    if (!block.ok() || block->header.first_lsn != lsn_ || block->header.predecessor != chain_.checksum ||
+    if (!block.ok() || block->header.first_lsn != lsn_ ||
+        (block->header.predecessor != chain_.checksum && !DEUT_OMITTED("log.predecessor")) ||
         block->header.epoch != chain_epoch_ || block->header.nonce != file.header->nonce) {
       break;
     }

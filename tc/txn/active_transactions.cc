@@ -93,7 +93,12 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline) {
   } else {
     slot.bound.store(counter_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
     DEUT_POINT("active.begin.after_publish");
-    timestamp = counter_.fetch_add(1, std::memory_order_seq_cst);
+    if (DEUT_OMITTED("L1.draw_once")) {
+      timestamp = counter_.load(std::memory_order_seq_cst);
+      counter_.store(timestamp + 1, std::memory_order_seq_cst);
+    } else {
+      timestamp = counter_.fetch_add(1, std::memory_order_seq_cst);
+    }
     DEUT_POINT("active.begin.after_draw");
     slot.bound.store(timestamp, std::memory_order_seq_cst);
   }

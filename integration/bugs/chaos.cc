@@ -1,0 +1,81 @@
+#include "integration/bugs/chaos.h"
+
+#include <atomic>
+#include <string_view>
+
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+
+namespace deut::bugs {
+
+#ifdef DEUT_TEST_POINTS
+namespace {
+
+uint64_t Hash(std::string_view name, uint64_t seed) {
+  for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
+  return Mix64(seed);
+}
+
+Random& ThreadRandom() {
+  static std::atomic<uint64_t> threads{0};
+  thread_local Random random(threads.fetch_add(1, std::memory_order_relaxed) * 1000);
+  return random;
+}
+
+void Pause(Duration duration) {
+  Runtime& runtime = RealRuntime();
+  runtime.SleepUntil(runtime.Now() + duration);
+}
+
+// How a round disturbs: drawn from its seed.
+struct Disturbance {
+  explicit Disturbance(uint64_t from) : seed(from) {
+    Random random(seed);
+    one_in_names = 3 + random.Below(14);
+    one_in_passes = 2 + random.Below(30);
+    longest = microseconds(50 << random.Below(7));
+    rarely_one_in = 64 << random.Below(6);
+    lost_one_in_names = 2 + random.Below(8);
+    lost_one_in = 2 + random.Below(30);
+  }
+
+  void Pass(std::string_view name) const {
+    Random& random = ThreadRandom();
+    if (Hash(name, seed) % one_in_names == 0 && random.OneIn(one_in_passes)) {
+      Pause(microseconds(random.Below(static_cast<uint64_t>(duration_cast<microseconds>(longest).count()))));
+    } else if (random.OneIn(rarely_one_in)) {
+      if (random.OneIn(2)) {
+        RealRuntime().Yield();
+      } else {
+        Pause(microseconds(random.Below(100)));
+      }
+    }
+  }
+  bool Loses(std::string_view name) const {
+    return Hash(name, seed + 1) % lost_one_in_names == 0 && ThreadRandom().OneIn(lost_one_in);
+  }
+
+  uint64_t seed, one_in_names, one_in_passes, rarely_one_in, lost_one_in_names, lost_one_in;
+  Duration longest;
+};
+
+}  // namespace
+
+Chaos::Chaos(uint64_t seed) {
+  if (seed % 4 == 0) return;
+  const Disturbance disturbance(seed);
+  testing::SetPointHandler([disturbance](std::string_view name) { disturbance.Pass(name); });
+  if (seed % 4 != 1) testing::SetCasHandler([disturbance](std::string_view name) { return disturbance.Loses(name); });
+}
+
+Chaos::~Chaos() {
+  testing::SetPointHandler({});
+  testing::SetCasHandler({});
+}
+#else
+Chaos::Chaos(uint64_t) {}
+Chaos::~Chaos() = default;
+#endif
+
+}  // namespace deut::bugs

@@ -1,0 +1,87 @@
+#include "integration/bugs/environment.h"
+
+namespace deut::bugs {
+namespace {
+
+Duration Micros(Random& random, uint64_t low, uint64_t high) {
+  return microseconds(static_cast<int64_t>(random.Between(low, high)));
+}
+
+// Between two powers of two.
+uint64_t Power(Random& random, uint64_t low, uint64_t high) { return uint64_t{1} << random.Between(low, high); }
+
+void DrawLog(Random& random, tc::RedoLogOptions* log) {
+  log->directory = "/store/tc";
+  log->max_record_bytes = 8 << 10;
+  log->ring_bytes = Power(random, 15, 20);
+  log->segment_bytes = Power(random, 15, 19);
+  log->chunk_bytes = Power(random, 9, 12);
+  log->block_bytes = Power(random, 9, 12);
+  log->max_in_flight = random.Between(1, 16);
+  log->max_small_in_flight = random.Between(1, log->max_in_flight);
+  log->spare_segments = random.Between(1, 3);
+  log->space_reserve_bytes = 16 << 10;
+  log->timestamp_block = Power(random, 5, 10);
+}
+
+void DrawTc(Random& random, tc::TransactionComponentOptions* tc) {
+  DrawLog(random, &tc->log);
+  tc->log2_record_buckets = static_cast<uint32_t>(random.Between(1, 8));
+  tc->max_transactions = 64;
+  if (random.OneIn(3)) tc->version_budget_bytes = Power(random, 14, 20);
+  tc->records_per_range = static_cast<uint32_t>(random.Between(2, 32));
+  tc->max_ranges = static_cast<uint32_t>(random.Between(1, 32));
+  tc->repartition_period = Micros(random, 2000, 50000);
+  tc::DcLinkOptions& link = tc->dc_link;
+  link.dc_name = "the data component";
+  link.batch_bytes = Power(random, 8, 14);
+  link.window_bytes = link.batch_bytes * random.Between(1, 4);
+  link.linger = Micros(random, 0, 2000);
+  link.reserve_bytes = 0;
+  link.redo_start_period = milliseconds(1);
+  link.redo_start_bytes = 1 << 10;
+  link.reconnect_min = milliseconds(1);
+  link.reconnect_max = milliseconds(10);
+}
+
+}  // namespace
+
+Environment DrawEnvironment(Layer layer, Random& random) {
+  Environment environment;
+  DrawTc(random, &environment.tc);
+  environment.dc.directory = "/store/dc";
+  dc::BwTreeOptions& tree = environment.dc.records.tree;
+  tree.leaf_page_bytes = static_cast<uint32_t>(Power(random, 8, 12));
+  tree.inner_page_bytes = static_cast<uint32_t>(Power(random, 8, 10));
+  tree.leaf_chain_length = static_cast<uint16_t>(random.Between(2, 20));
+  tree.inner_chain_length = static_cast<uint16_t>(random.Between(1, 4));
+  environment.dc.records.max_pages = 1 << 20;
+  environment.threads = static_cast<uint32_t>(random.Between(2, 8));
+  environment.life = milliseconds(static_cast<int64_t>(random.Between(50, 250)));
+  environment.harm_period = Micros(random, 2000, 40000);
+  environment.drop_caches = random.OneIn(2);
+  if (random.OneIn(2)) environment.durability = Durability::kDurable;
+  environment.chaos_seed = random.Next();
+  switch (layer) {
+    case Layer::kEmbedded:
+      break;
+    case Layer::kRestart:
+      environment.restart_dc = !random.OneIn(4);
+      environment.lives = static_cast<uint32_t>(random.Between(1, 3));
+      break;
+    case Layer::kPower:
+      environment.restart_dc = random.OneIn(4);
+      environment.lives = static_cast<uint32_t>(random.Between(2, 4));
+      // What is not durable may be lost.
+      environment.durability = Durability::kDurable;
+      // Who waits for a store without power waits for nothing.
+      environment.patience = milliseconds(500);
+      break;
+    case Layer::kCorruption:
+      environment.life = milliseconds(50);
+      break;
+  }
+  return environment;
+}
+
+}  // namespace deut::bugs

@@ -1,0 +1,48 @@
+// Environment: what surrounds one round: sizes, threads, harm. All of it is drawn from the round's seed, and small, so that ranges are exchanged,
+// pages split, caches emptied, segments begun and log read back all the time.
+#ifndef INTEGRATION_BUGS_ENVIRONMENT_H_
+#define INTEGRATION_BUGS_ENVIRONMENT_H_
+
+#include <cstdint>
+
+#include "common/runtime/random.h"
+#include "common/runtime/time.h"
+#include "dc/server/data_component_server.h"
+#include "protocol/transaction_service.h"
+#include "tc/server/transaction_component.h"
+
+namespace deut::bugs {
+
+// What a bug needs to come to light.
+enum class Layer : uint8_t {
+  kEmbedded,    // one life of a store: threads, small caches
+  kRestart,     // the DC is restarted, and the TC, in peace
+  kPower,       // power is lost, writes fail
+  kCorruption,  // bits of what is stored are flipped
+};
+
+struct Environment {
+  tc::TransactionComponentOptions tc;
+  dc::DataComponentOptions dc;
+  Durability durability = Durability::kBuffered;
+  uint32_t threads = 4;
+  // Of one life; ends earlier when each thread has made so many steps.
+  Duration life = milliseconds(100);
+  uint64_t steps_per_thread = 400;
+  uint32_t lives = 1;
+  // A transaction is given up after this time.
+  Duration patience = seconds(20);
+
+  // Once in about `harm_period` one of these happens.
+  Duration harm_period = milliseconds(10);
+  bool drop_caches = false;
+  bool restart_dc = false;
+
+  uint64_t chaos_seed = 0;
+};
+
+Environment DrawEnvironment(Layer layer, Random& random);
+
+}  // namespace deut::bugs
+
+#endif  // INTEGRATION_BUGS_ENVIRONMENT_H_

@@ -1,0 +1,268 @@
+#include "integration/bugs/round.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/io/faulty_disk.h"
+#include "common/runtime/random.h"
+#include "integration/bugs/chaos.h"
+#include "integration/bugs/damage.h"
+#include "integration/bugs/store.h"
+#include "integration/history/cycle_checker.h"
+#include "integration/history/recorder.h"
+#include "integration/history/timestamp_checker.h"
+#include "integration/history/workloads.h"
+
+namespace deut::bugs {
+namespace {
+
+// What a transaction may end with when nothing is wrong with the store.
+bool IsOrdinary(const Status& status) {
+  switch (status.code()) {
+    case ErrorCode::kOk:
+    case ErrorCode::kAborted:
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kDeadlineExceeded:
+    case ErrorCode::kOutcomeUnknown:
+    case ErrorCode::kResourceExhausted:
+    case ErrorCode::kWrongIncarnation:
+      return true;
+    case ErrorCode::kNotFound:
+    case ErrorCode::kAlreadyExists:
+      // A precondition of a transaction in one message.
+      return status.message().find(" key ") != std::string_view::npos;
+    default:
+      // Of a workload that saw something provisional (D1).
+      return status.message().find("provisional") != std::string_view::npos;
+  }
+}
+
+class Round {
+ public:
+  Round(const RoundOptions& options, Watchdog& watchdog)
+      : options_(options),
+        watchdog_(watchdog),
+        random_(options.seed),
+        environment_(DrawEnvironment(options.layer, random_)),
+        disk_(RealRuntime(), random_.Next()) {}
+
+  RoundResult Run() {
+    Live();
+    if (recorder_) result_.history = recorder_->Take();
+    store_.reset();
+    Judge();
+    return std::move(result_);
+  }
+
+ private:
+  bool loses_power() const { return options_.layer == Layer::kPower; }
+  bool found() const { return !result_.verdict.empty(); }
+  void Found(std::string verdict, std::string details) {
+    if (found()) return;
+    result_.verdict = std::move(verdict);
+    result_.details = std::move(details);
+  }
+
+  void Live() {
+    const Chaos chaos(environment_.chaos_seed);
+    for (uint32_t life = 0; life < environment_.lives && !found(); ++life) {
+      if (!Open(life) || !Prepare(life)) return;
+      Work(life);
+      if (found()) return;
+      if (life + 1 < environment_.lives) EndLife();
+    }
+    if (options_.layer == Layer::kCorruption) {
+      Corrupt();
+    } else if (!store_) {
+      if (!Open(environment_.lives)) return;
+      ReadAll();
+    } else {
+      ReadAll();
+    }
+  }
+
+  // Power may be lost in recovery: then once more.
+  bool Open(uint32_t life) {
+    for (int tries = 0;; ++tries) {
+      const uint64_t crashes = disk_.crashes();
+      if (loses_power() && life > 0 && tries < 3 && random_.OneIn(2)) disk_.CrashAfter(1 + random_.Below(60));
+      storage_ = disk_.Mount();
+      Result<std::unique_ptr<Store>> opened =
+          Store::Open(environment_, *storage_, [&] { return disk_.crashes() != crashes; });
+      watchdog_.Moved();
+      if (opened.ok()) {
+        store_ = *std::move(opened);
+        return true;
+      }
+      if (disk_.crashes() == crashes) {
+        Found("does not open", opened.status().ToString());
+        return false;
+      }
+    }
+  }
+
+  bool Prepare(uint32_t life) {
+    if (life > 0) return true;
+    const Result<TableId> table = store_->client().CreateTable("t");
+    if (!table.ok()) {
+      Found("no table", table.status().ToString());
+      return false;
+    }
+    table_ = *table;
+    Result<std::unique_ptr<history::Workload>> workload =
+        history::NewWorkload(options_.workload, table_, environment_.durability, environment_.patience);
+    if (!workload.ok()) {
+      Found("no such workload", workload.status().ToString());
+      return false;
+    }
+    workload_ = *std::move(workload);
+    recorder_.emplace(store_->client());
+    const Status loaded = workload_->Load(*recorder_->NewClient());
+    if (loaded.ok()) return true;
+    Found("load", loaded.ToString());
+    return false;
+  }
+
+  void Work(uint32_t life) {
+    Runtime& runtime = RealRuntime();
+    const Deadline end = runtime.Now() + environment_.life;
+    const uint64_t crashes = disk_.crashes();
+    if (loses_power()) ArmDisk();
+    std::atomic<bool> stop{false};
+    std::atomic<uint32_t> running{environment_.threads};
+    std::vector<Status> failures(environment_.threads);
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (uint32_t i = 0; i < environment_.threads; ++i) {
+      history::RecordedClient* mine = recorder_->NewClient(store_->client());
+      threads.push_back(runtime.StartThread(Concat("workload", i), [&, i, mine] {
+        Random random(options_.seed + life * 100 + i);
+        for (uint64_t steps = 0; steps < environment_.steps_per_thread && !stop.load(); ++steps) {
+          Status step = workload_->Step(*mine, random);
+          if (step.ok()) watchdog_.Moved();
+          if (!IsOrdinary(step) && failures[i].ok()) failures[i] = std::move(step);
+        }
+        running.fetch_sub(1);
+      }));
+    }
+    bool failed = false;
+    while (running.load() != 0) {
+      if (runtime.Now() >= end || disk_.crashes() != crashes) stop.store(true);
+      failed = failed || !store_->failure().ok();
+      if (failed) stop.store(true);
+      const Duration period = std::min<Duration>(environment_.harm_period, milliseconds(20));
+      runtime.SleepUntil(runtime.Now() + microseconds(200) + period);
+      if (!stop.load()) Harm();
+    }
+    threads.clear();
+    disk_harmed_ = disk_.crashes() != crashes || fault_hits() != 0;
+    if (failed && !disk_harmed_) Found("the store fails", store_->failure().ToString());
+    for (const Status& failure : failures) {
+      if (failure.ok()) continue;
+      // What comes of a lost disk has any name; but what a workload has found out about values it has found out.
+      if (failure == ErrorCode::kCorruption || !disk_harmed_) {
+        Found(failure == ErrorCode::kCorruption ? "condition" : "error", failure.ToString());
+      }
+    }
+  }
+
+  void Harm() {
+    if (environment_.drop_caches && random_.OneIn(2)) (void)store_->DropCaches();
+    if (environment_.restart_dc && random_.OneIn(6)) {
+      const Status restarted = store_->RestartDc();
+      if (!restarted.ok() && !loses_power()) Found("the DC does not start", restarted.ToString());
+    }
+  }
+
+  void ArmDisk() {
+    fault_ = -1;
+    if (random_.OneIn(4)) {
+      const DiskFault::Action action = random_.OneIn(2) ? DiskFault::Action::kIoError : DiskFault::Action::kShort;
+      fault_ = disk_.AddFault(
+          {.action = action, .kinds = kDiskWrite, .path_contains = "/tc/", .skip = random_.Below(200), .count = 1});
+    }
+    disk_.CrashAfter(1 + random_.Below(uint64_t{16} << random_.Below(7)));
+  }
+  uint64_t fault_hits() const { return fault_ < 0 ? 0 : disk_.hits(fault_); }
+
+  void EndLife() {
+    if (loses_power() && !random_.OneIn(8)) {
+      disk_.CrashAfter(0);
+      disk_.Crash(random_.Next());
+    }
+    disk_.CrashAfter(0);
+    disk_.RemoveAllFaults();
+    store_.reset();
+    watchdog_.Moved();
+  }
+
+  void ReadAll() {
+    disk_.CrashAfter(0);
+    disk_.RemoveAllFaults();
+    // The last life may have ended by itself.
+    if (disk_harmed_) {
+      EndLife();
+      if (!Open(0)) return;
+      disk_harmed_ = false;
+    }
+    const Status read = history::ReadEverything(*recorder_->NewClient(store_->client()), table_);
+    if (!read.ok()) Found("the last read", read.ToString());
+  }
+
+  void Corrupt() {
+    store_.reset();
+    LogDamage damage(disk_, environment_.tc.log.directory);
+    for (int i = 0; i < 8 && !found(); ++i) {
+      if (!damage.Do(random_)) return;
+      storage_ = disk_.Mount();
+      Result<std::unique_ptr<Store>> opened = Store::Open(environment_, *storage_, [] { return false; });
+      watchdog_.Moved();
+      if (opened.ok()) {
+        const Status read = history::ReadEverything(*recorder_->NewClient((*opened)->client()), table_);
+        if (!read.ok() && IsOrdinary(read)) Found("the read after damage", read.ToString());
+        opened->reset();
+      }
+      if (!damage.Undo()) return;
+    }
+    if (found()) return;
+    // Nothing was deleted in the face of damage.
+    if (Open(0)) ReadAll();
+  }
+
+  void Judge() {
+    const history::Report timestamps = history::CheckTimestamps(result_.history);
+    const history::Report cycles = history::CheckCycles(result_.history);
+    watchdog_.Moved();
+    result_.committed = timestamps.committed;
+    if (timestamps.ok() && cycles.ok()) return;
+    std::string verdict = timestamps.ok() ? "" : timestamps.verdict();
+    if (!cycles.ok() && cycles.verdict() != verdict) ConcatTo(&verdict, verdict.empty() ? "" : "+", cycles.verdict());
+    if (found()) ConcatTo(&verdict, "+", result_.verdict);
+    result_.verdict = std::move(verdict);
+    ConcatTo(&result_.details, "\n", timestamps.ToText(), cycles.ToText());
+  }
+
+  const RoundOptions options_;
+  Watchdog& watchdog_;
+  Random random_;
+  Environment environment_;
+  FaultyDisk disk_;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<Store> store_;
+  TableId table_;
+  std::unique_ptr<history::Workload> workload_;
+  std::optional<history::Recorder> recorder_;
+  int fault_ = -1;
+  bool disk_harmed_ = false;
+  RoundResult result_;
+};
+
+}  // namespace
+
+RoundResult RunRound(const RoundOptions& options, Watchdog& watchdog) { return Round(options, watchdog).Run(); }
+
+}  // namespace deut::bugs

@@ -1,0 +1,68 @@
+#include "integration/bugs/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dc/server/data_component_server.h"
+
+namespace deut::bugs {
+namespace {
+
+constexpr Duration kOpenTimeout = seconds(60);
+constexpr Duration kDropTimeout = milliseconds(200);
+constexpr Duration kLookAgain = milliseconds(10);
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Storage& storage,
+                                           absl::FunctionRef<bool()> powerless) {
+  Runtime& runtime = RealRuntime();
+  std::unique_ptr<Store> store(new Store());
+  store->dc_ = std::make_unique<InProcessDataComponent>(
+      runtime, [&storage, &runtime, options = environment.dc]() -> Result<std::unique_ptr<DataComponent>> {
+        DEUT_ASSIGN_OR_RETURN(std::unique_ptr<DataComponent> dc,
+                              dc::DataComponentServer::Open(options, storage, runtime));
+        return dc;
+      });
+  DEUT_RETURN_IF_ERROR(store->dc_->Start());
+  tc::TransactionComponentOptions options = environment.tc;
+  options.log.on_failure = [s = store.get()](const Status& status) { s->Fail(status); };
+  options.on_refused = options.log.on_failure;
+  DEUT_ASSIGN_OR_RETURN(store->tc_, tc::TransactionComponent::Open(options, runtime, storage, *store->dc_));
+  const Deadline deadline = runtime.Now() + kOpenTimeout;
+  for (;;) {
+    const Status serving = store->tc_->WaitServing(std::min<Deadline>(deadline, runtime.Now() + kLookAgain));
+    DEUT_RETURN_IF_ERROR(store->failure());
+    if (serving.ok()) break;
+    if (powerless()) return DEUT_ERROR(kIoError, "power was lost");
+    if (serving != ErrorCode::kUnavailable || runtime.Now() >= deadline) return serving;
+  }
+  store->client_ = Client::FromService(store->tc_.get(), {});
+  return store;
+}
+
+Store::~Store() {
+  client_.reset();
+  if (tc_) tc_->Stop();
+  tc_.reset();
+  dc_.reset();
+}
+
+Status Store::RestartDc() {
+  dc_->Kill();
+  return dc_->Start();
+}
+
+Status Store::DropCaches() { return tc_->DropCaches(RealRuntime().Now() + kDropTimeout); }
+
+void Store::Fail(const Status& status) {
+  const MutexLock lock(mutex_);
+  if (failure_.ok()) failure_ = status;
+}
+
+Status Store::failure() {
+  const MutexLock lock(mutex_);
+  return failure_;
+}
+
+}  // namespace deut::bugs

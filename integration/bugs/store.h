@@ -1,0 +1,50 @@
+// Store: one life of a whole store in this process, on a disk that may fail. The end of the redo log, at which a tcd stops, is here an event:
+// the store answers with errors until it is destroyed.
+// Thread-safety: client() and failure() from any thread; the rest by one. Ownership: the storage outlives it; transactions end before it.
+#ifndef INTEGRATION_BUGS_STORE_H_
+#define INTEGRATION_BUGS_STORE_H_
+
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "integration/bugs/environment.h"
+#include "protocol/in_process_data_component.h"
+#include "tc/client/client.h"
+#include "tc/server/transaction_component.h"
+
+namespace deut::bugs {
+
+class Store {
+ public:
+  // Returns when it serves; else with the reason: the log's failure, why it is refused, or that `powerless` has become true.
+  static Result<std::unique_ptr<Store>> Open(const Environment& environment, Storage& storage,
+                                             absl::FunctionRef<bool()> powerless);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  Client& client() { return *client_; }
+  // The log's failure, or why the TC refuses to serve; OK while neither is.
+  Status failure() DEUT_EXCLUDES(mutex_);
+  Status RestartDc();
+  // Gives up soon: a store whose log has failed collects nothing more.
+  Status DropCaches();
+
+ private:
+  Store() : mutex_(RealRuntime()) {}
+  void Fail(const Status& status) DEUT_EXCLUDES(mutex_);
+
+  Mutex mutex_;
+  Status failure_ DEUT_GUARDED_BY(mutex_);
+  std::unique_ptr<InProcessDataComponent> dc_;
+  std::unique_ptr<tc::TransactionComponent> tc_;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace deut::bugs
+
+#endif  // INTEGRATION_BUGS_STORE_H_
