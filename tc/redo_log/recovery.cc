@@ -1,10 +1,12 @@
 #include "tc/redo_log/recovery.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/io/aligned_buffer.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_window.h"
 #include "tc/redo_log/record_codec.h"
@@ -37,6 +39,7 @@ class Recovery {
     DEUT_RETURN_IF_ERROR(WalkChain());
     DEUT_RETURN_IF_ERROR(ScanPastBreak());
     DEUT_RETURN_IF_ERROR(CheckState());
+    for (const auto& [block, proof] : unproven_) chain_.unproven.push_back(block);
     return std::move(chain_);
   }
 
@@ -47,6 +50,8 @@ class Recovery {
   // Takes the blocks of files_[index] from its header on. `end` is where it stopped.
   Status WalkSegment(size_t index, uint64_t* end);
   bool Continues(const SegmentFile& next) const;
+  // A block, or a segment's header, is the next of the chain.
+  void NoteUnproven(const BlockHeader& header);
   Status TakeBlock(const SegmentFile& file, const BlockWindow::Block& block, uint64_t offset);
   Status ScanPastBreak();
   Status CheckState() const;
@@ -59,6 +64,8 @@ class Recovery {
   BlockWindow window_;
 
   RecoveredChain chain_;
+  // Of those chain_.unproven what makes each proven: a durable LSN at or above this.
+  std::deque<std::pair<UnprovenBlock, Lsn>> unproven_;
   Lsn lsn_ = kFirstLsn;  // the chain's end so far
   TcEpoch chain_epoch_;  // of its last segment
   uint64_t break_offset_ = 0;
@@ -135,6 +142,7 @@ Status Recovery::WalkChain() {
 
 Status Recovery::WalkSegment(size_t index, uint64_t* end) {
   SegmentFile& file = files_[index];
+  NoteUnproven(*file.header);
   chain_.checksum = file.header_checksum;
   chain_epoch_ = file.header->epoch;
   chain_.state.epoch = std::max(chain_.state.epoch, chain_epoch_);
@@ -156,6 +164,7 @@ Status Recovery::WalkSegment(size_t index, uint64_t* end) {
     }
     DEUT_RETURN_IF_ERROR(TakeBlock(file, *block, *end));
     segment->AddBlock(block->header.first_lsn, *end);
+    NoteUnproven(block->header);
     *end += block->header.block_bytes;
   }
   // A chain that breaks before the cut is found out by the scan: the next segment's header was written when all up to the cut was durable.
@@ -164,6 +173,16 @@ Status Recovery::WalkSegment(size_t index, uint64_t* end) {
                       limit->value, " does not fit the log before it, which ends at LSN ", lsn_.value);
   }
   return Status::Ok();
+}
+
+void Recovery::NoteUnproven(const BlockHeader& header) {
+  // Durability advances in the order of the log, so the newest block says the most.
+  while (!unproven_.empty() && unproven_.front().second <= header.durable) unproven_.pop_front();
+  // A segment's header takes no LSN: it was durable before the record behind it was.
+  const bool first = header.kind == BlockKind::kSegmentHeader;
+  const Lsn proof = first ? Lsn(header.first_lsn.value + 1) : header.end_lsn();
+  unproven_.emplace_back(UnprovenBlock{.segment = header.segment, .offset = header.offset, .bytes = header.block_bytes},
+                         proof);
 }
 
 Status Recovery::TakeBlock(const SegmentFile& file, const BlockWindow::Block& block, uint64_t offset) {
@@ -249,6 +268,29 @@ Status Recovery::CheckState() const {
 
 Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory) {
   return Recovery(storage, directory).Run();
+}
+
+Status WriteAgain(Storage& storage, const std::string& directory, const std::vector<UnprovenBlock>& blocks) {
+  if (DEUT_OMITTED("D2.write_again")) return Status::Ok();
+  AlignedBuffer buffer;
+  std::unique_ptr<File> file;
+  uint64_t opened = 0;
+  for (const UnprovenBlock& block : blocks) {
+    if (file == nullptr || opened != block.segment) {
+      const std::string path = Concat(directory, "/", SegmentName(block.segment));
+      const OpenOptions options{.writable = true, .direct = true, .sync_writes = true};
+      DEUT_ASSIGN_OR_RETURN(file, storage.Open(path, options));
+      opened = block.segment;
+    }
+    EnsureSize(block.bytes, &buffer);
+    DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(block.offset, buffer.data(), block.bytes));
+    if (read != block.bytes) {
+      return DEUT_ERROR(kIoError, file->path(), " at offset ", block.offset, ": only ", read, " of ", block.bytes,
+                        " bytes are there now");
+    }
+    DEUT_RETURN_IF_ERROR(file->Write(block.offset, buffer.data(), block.bytes));
+  }
+  return Status::Ok();
 }
 
 }  // namespace deut::tc

@@ -1,5 +1,5 @@
 // Recovery of the redo log: finds the longest chain of valid blocks, decides whether what lies behind it is a torn tail or damage, and hands
-// over what the next life starts from. Reads only; whoever calls it deletes and logs (redo_log.cc).
+// over what the next life starts from. RecoverChain reads only; whoever calls it deletes and logs (redo_log.cc).
 //
 // The chain (D2): segments by number, without a gap; in each the header, then blocks one behind the other. A block belongs to the chain if it
 // is valid by itself (magic, own place, checksum), begins at the LSN where its predecessor ended, names its predecessor's checksum, and is of the
@@ -10,8 +10,11 @@
 // The break: where the chain cannot be continued. Past it everything is scanned: a block valid by itself, of the same or a later epoch, that
 // was submitted when the log was already durable beyond the break proves that what is missing had been durable: CORRUPTION. Otherwise the
 // break is a torn tail, which nobody was ever told about. (Rot in the very last blocks, after which nothing was written, cannot be told from that.)
+// What the chain holds need not be durable: a write that failed, or whose process died, may have left its bytes where they can be read but
+// do not outlive a loss of power. Blocks of which no later block says that they were durable are `unproven`; WriteAgain makes them so, with
+// the bytes that are there, before anything is built on them. (A sync is not enough for bytes of a failed write.)
 // Also refused: a missing file, a redo start before the oldest record, records that no writer produces.
-// Thread-safety: a function. Errors: CORRUPTION and IO_ERROR name file and offset.
+// Thread-safety: functions. Errors: CORRUPTION and IO_ERROR name file and offset.
 #ifndef TC_REDO_LOG_RECOVERY_H_
 #define TC_REDO_LOG_RECOVERY_H_
 
@@ -27,6 +30,12 @@
 
 namespace deut::tc {
 
+struct UnprovenBlock {
+  uint64_t segment = 0;  // its number
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
 struct RecoveredChain {
   bool empty = false;  // there is no log: nothing was ever durable
   LogState state;      // as of the end. state.epoch is the highest epoch seen anywhere, also behind the break
@@ -37,9 +46,13 @@ struct RecoveredChain {
   std::vector<uint64_t> stale;                     // numbers of the files behind the chain, ascending: to be removed
   uint64_t next_number = 1;                        // of the next segment, once the stale ones are gone
   uint64_t dropped_bytes = 0;                      // of whole blocks behind the break
+  std::vector<UnprovenBlock> unproven;             // at the end of the chain, in its order
 };
 
 Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory);
+
+// Makes the chain durable. REQUIRES: nobody writes to its files.
+Status WriteAgain(Storage& storage, const std::string& directory, const std::vector<UnprovenBlock>& blocks);
 
 }  // namespace deut::tc
 

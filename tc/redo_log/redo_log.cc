@@ -206,6 +206,7 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Ru
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(options.directory, "/LOCK")));
   DEUT_ASSIGN_OR_RETURN(RecoveredChain chain, RecoverChain(storage, options.directory));
   DEUT_ASSIGN_OR_RETURN(const LogState state, NewLife(chain, options.tc, options.directory, runtime));
+  DEUT_RETURN_IF_ERROR(WriteAgain(storage, options.directory, chain.unproven));
   DEUT_RETURN_IF_ERROR(RemoveStale(storage, options.directory, chain.stale));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage.NewQueue(options.max_in_flight + 1));
 

@@ -7,6 +7,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/io/disk_fault.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
@@ -52,6 +53,37 @@ TEST(RedoLogRules, D2TheCutIsLogged) {
   Result<std::unique_ptr<RedoLog>> log = RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered);
   ASSERT_TRUE(log.ok()) << log.status().ToString();
   EXPECT_EQ(CommitTimestamps(ReadAll(**log, recovered.redo_start.lsn)), (std::vector<uint64_t>{1, 2, 3, 6}));
+}
+
+// D2. A write fails but leaves its bytes; the next life reads them and builds on them; then power is lost. What a life has found stays found.
+TEST(RedoLogRules, D2WhatWasFoundIsMadeDurable) {
+  uint64_t found_after_failure = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    FaultyDisk disk(RealRuntime(), seed);
+    RecoveredLog recovered;
+    {
+      const std::unique_ptr<Storage> storage = disk.Mount();
+      const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
+      ASSERT_TRUE(log->WaitDurable(Commit(*log, 1).lsn, kNoDeadline).ok());
+      disk.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskWrite, .count = 1});
+      EXPECT_FALSE(log->WaitDurable(Commit(*log, 2).lsn, kNoDeadline).ok());
+    }
+    std::vector<uint64_t> wanted;
+    {
+      const std::unique_ptr<Storage> storage = disk.Mount();
+      const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
+      ASSERT_TRUE(log->WaitDurable(Commit(*log, 3).lsn, kNoDeadline).ok());
+      wanted = CommitTimestamps(ReadAll(*log, recovered.redo_start.lsn));
+      found_after_failure += wanted.size() == 3 ? 1 : 0;
+    }
+    disk.Crash(seed);
+    const std::unique_ptr<Storage> storage = disk.Mount();
+    const Result<std::unique_ptr<RedoLog>> log = RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered);
+    ASSERT_TRUE(log.ok()) << log.status().ToString();
+    EXPECT_EQ(CommitTimestamps(ReadAll(**log, recovered.redo_start.lsn)), wanted);
+  }
+  EXPECT_GT(found_after_failure, 0u);
 }
 
 // D3. Timestamps are drawn only from durable reservations: else a crash forgets the reservation, and the next life draws them again. The disk
