@@ -1,11 +1,11 @@
 // R1, R2, R4, R7, S10: transactions that read and write one record.
 //
-// Each of TRANSACTIONS transactions, of timestamps 1..TRANSACTIONS, chooses freely: a read or none; then a write: none, blind, or an insert (that
-// reads: its intent version raises last_read; it is withdrawn if the key is there); then commit or abort. The word {last_read, head} is
+// Each of TRANSACTIONS transactions, of timestamps 1..TRANSACTIONS, chooses freely: a read or none; then a write: none, blind, blind twice, or an
+// insert (that reads: its intent version raises last_read; it is withdrawn if the key is there); then commit or abort. The word {last_read, head} is
 // loaded in halves and changed by a compare-and-swap of the whole.
-// Property: what a committed transaction has read is the version of the latest committed earlier writer. Nobody loses to a transaction that has
+// Property: what a committed transaction has read is the last version of the latest committed earlier writer. Nobody loses to a transaction that has
 // ended (R7).
-// Bounds: TRANSACTIONS.
+// Bounds: TRANSACTIONS. INSERTS, TWICE: such writes are among the choices.
 #ifndef TRANSACTIONS
 #define TRANSACTIONS 3
 #endif
@@ -14,23 +14,30 @@
 #define ABORTED 2
 #define TS(t) ((t) + 1)
 #define HAS(set, x) (((set) >> (x)) & 1)
+// The versions of a transaction: its first and its second.
+#define FIRST(t) (2 * (t))
+#define SECOND(t) (2 * (t) + 1)
+#define OWNER(v) ((v) / 2)
+#define VERSIONS (2 * TRANSACTIONS)
 #define NOTHING 99
 
 // The word. A chain is the set of the versions linked in it: the live ones stand in the order of their timestamps, dead ones only above them.
 byte last_read, head;
+byte last[TRANSACTIONS];                // version of a writer
+
 byte status[TRANSACTIONS];
 bit withdrawn[TRANSACTIONS];
 bit wrote[TRANSACTIONS];
 bit ended[TRANSACTIONS];
-byte found[TRANSACTIONS] = NOTHING;     // by the read: a timestamp; 0: not there
+byte found[TRANSACTIONS] = NOTHING;     // by the read: a version + 1; 0: not there
 byte expected[TRANSACTIONS] = NOTHING;  // by the insert
 byte done;
 
 #define LOSE_TO(t) assert(!ended[t]); goto lose
 #if defined(OMIT_R4_withdrawn)
-#define DEAD(t) (status[t] == ABORTED)
+#define DEAD(v) (status[OWNER(v)] == ABORTED)
 #else
-#define DEAD(t) (status[t] == ABORTED || withdrawn[t])
+#define DEAD(v) (status[OWNER(v)] == ABORTED || withdrawn[OWNER(v)])
 #endif
 
 inline load() {
@@ -44,20 +51,30 @@ inline load() {
 }
 
 proctype Transaction(byte me) {
-  byte seen_read, seen_head, t, live;
+  byte seen_read, seen_head, v, live, mine;
   bit reads;
-  byte writes;  // 1: blind, 2: insert
+  byte writes;  // 1: blind, 2: insert, 3: blind twice
   atomic {  // model: what it is going to do
     if
     :: reads = 1
     :: skip
     fi;
-    select(writes : 0 .. 2)
+    if
+    :: writes = 0
+    :: writes = 1
+#if defined(INSERTS)
+    :: writes = 2
+#endif
+#if defined(TWICE)
+    :: writes = 3
+#endif
+    fi
   };
   if
   :: !reads -> goto write
   :: else
   fi;
+read:
   load();
 #if !defined(OMIT_R2_record_raise)
   do
@@ -75,32 +92,47 @@ proctype Transaction(byte me) {
   :: else -> break
   od;
 #endif
-  t = me;
+  v = FIRST(me);
   do
-  :: t > 0 && found[me] == NOTHING ->
+  :: v > 0 && found[me] == NOTHING ->
      atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::LookInChain
-       t--;
+       v--;
        if
 #if defined(OMIT_R4_withdrawn)
-       :: HAS(seen_head, t) && status[t] == COMMITTED -> found[me] = TS(t)
+       :: HAS(seen_head, v) && status[OWNER(v)] == COMMITTED -> found[me] = v + 1
 #else
-       :: HAS(seen_head, t) && withdrawn[t]
-       :: HAS(seen_head, t) && !withdrawn[t] && status[t] == COMMITTED -> found[me] = TS(t)
+#if defined(INSERTS)
+       :: HAS(seen_head, v) && withdrawn[OWNER(v)]
+#endif
+       :: HAS(seen_head, v) && !withdrawn[OWNER(v)] && status[OWNER(v)] == COMMITTED -> found[me] = v + 1
 #endif
 #if !defined(OMIT_R2_record_conflict)
-       :: HAS(seen_head, t) && !withdrawn[t] && status[t] == ACTIVE -> LOSE_TO(t)
+       :: HAS(seen_head, v) && !withdrawn[OWNER(v)] && status[OWNER(v)] == ACTIVE -> LOSE_TO(OWNER(v))
 #endif
        :: else
        fi
      }
   :: else -> break
   od;
+#if !defined(OMIT_R2_last_version)
+  // Whose version it is may have committed since the head was loaded, and have replaced it before.
+  if
+  :: found[me] != NOTHING ->
+     atomic {  // code: tc/record_manager/read_path.cc ReadPath::LookInChain
+       if
+       :: head != seen_head -> found[me] = NOTHING; v = 0; goto read
+       :: else
+       fi
+     }
+  :: else
+  fi;
+#endif
   atomic {  // model: nothing in the chain: the DC has nothing either
     if
     :: found[me] == NOTHING -> found[me] = 0
     :: else
     fi;
-    reads = 0; t = 0; seen_read = 0; seen_head = 0
+    reads = 0; v = 0; seen_read = 0; seen_head = 0
   };
 
 write:
@@ -108,32 +140,34 @@ write:
   :: writes == 0 -> goto commit
   :: else
   fi;
+  mine = FIRST(me);
+install:
   load();
   do
   :: atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc LiveHead; tc/mvcc/record_version.h RecordVersion::dead
-       t = TRANSACTIONS; live = NOTHING;
+       v = VERSIONS; live = NOTHING;
        do
-       :: t > 0 && live == NOTHING ->
-          t--;
+       :: v > 0 && live == NOTHING ->
+          v--;
           if
-          :: HAS(seen_head, t) && !DEAD(t) -> live = t
+          :: HAS(seen_head, v) && !DEAD(v) -> live = v
           :: else
           fi
        :: else -> break
        od;
-       t = 0;
+       v = 0;
        if
 #if !defined(OMIT_R1_head_uncommitted)
-       :: live != NOTHING && status[live] == ACTIVE -> LOSE_TO(live)
+       :: live != NOTHING && OWNER(live) != me && status[OWNER(live)] == ACTIVE -> LOSE_TO(OWNER(live))
 #endif
 #if !defined(OMIT_R1_head_later)
-       :: live != NOTHING && status[live] == COMMITTED && live > me -> goto lose
+       :: live != NOTHING && status[OWNER(live)] == COMMITTED && OWNER(live) > me -> goto lose
 #endif
        :: else
        fi;
 #if !defined(OMIT_R1_check_record)
        if
-       :: seen_read > TS(me) -> goto lose
+       :: seen_read > TS(me) && (live == NOTHING || OWNER(live) != me) -> goto lose
        :: else
        fi
 #endif
@@ -148,8 +182,8 @@ write:
        :: seen_read == last_read && seen_head == head ->
 #endif
           // What is dead above the live version is unlinked; what the others below it are stays.
-          head = (live == NOTHING -> 0 : seen_head & ((1 << TS(live)) - 1)) | (1 << me);
-          wrote[me] = 1;
+          head = (live == NOTHING -> 0 : seen_head & ((1 << (live + 1)) - 1)) | (1 << mine);
+          wrote[me] = 1; last[me] = mine;
 #if !defined(OMIT_S10_insert_reads)
           last_read = (writes == 2 && last_read < TS(me) -> TS(me) : last_read);
 #endif
@@ -160,16 +194,24 @@ write:
        fi
      }
   od;
+#if defined(INSERTS)
   if
   :: writes == 2 ->
      // Below it: a committed version, or what the DC has, which is nothing.
-     atomic { expected[me] = (live == NOTHING -> 0 : TS(live)) };  // code: tc/record_manager/write_path.cc WritePath::Write, WritePath::AskWhetherPresent, WritePath::Judge
+     atomic { expected[me] = (live == NOTHING -> 0 : live + 1) };  // code: tc/record_manager/write_path.cc WritePath::Write, WritePath::AskWhetherPresent, WritePath::Judge
      if
      :: expected[me] != 0 -> atomic { withdrawn[me] = 1; wrote[me] = 0 }  // code: tc/record_manager/write_path.cc WritePath::Withdraw
      :: else
      fi
   :: else
   fi;
+#endif
+#if defined(TWICE)
+  if
+  :: writes == 3 && mine == FIRST(me) -> mine = SECOND(me); goto install
+  :: else
+  fi;
+#endif
 commit:
   if
   :: atomic { status[me] = COMMITTED }  // code: tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
@@ -182,7 +224,7 @@ lose:
   atomic { status[me] = ABORTED };  // code: tc/record_manager/commit_path.cc CommitPath::Abort; tc/txn/transaction_record.h TransactionRecord::TryAbort
 #endif
 finished:
-  atomic { ended[me] = 1; done++; seen_read = 0; seen_head = 0; t = 0; live = 0; reads = 0; writes = 0 }  // model: what is of no more use is forgotten
+  atomic { ended[me] = 1; done++; seen_read = 0; seen_head = 0; v = 0; live = 0; mine = 0; reads = 0; writes = 0 }  // model: what is of no more use is forgotten
 }
 
 proctype Check() {
@@ -195,7 +237,7 @@ proctype Check() {
        do
        :: w < r ->
           if
-          :: status[w] == COMMITTED && wrote[w] -> newest = TS(w)
+          :: status[w] == COMMITTED && wrote[w] -> newest = last[w] + 1
           :: else
           fi;
           w++
@@ -204,7 +246,7 @@ proctype Check() {
        assert(status[r] != COMMITTED || found[r] == NOTHING || found[r] == newest);
        assert(status[r] != COMMITTED || expected[r] == NOTHING || expected[r] == newest);
        // R4: who wrote and committed is still in the chain.
-       assert(status[r] != COMMITTED || !wrote[r] || HAS(head, r));
+       assert(status[r] != COMMITTED || !wrote[r] || HAS(head, last[r]));
        r++
     :: else -> break
     od

@@ -77,24 +77,28 @@ def _looked_at(folder):
 
 def check(root, folder, say=print):
     """True if every cited function is there and is what somebody has looked at."""
-    source, seen, good, cited = Source(root), _looked_at(folder), True, set()
+    source, seen, good, cited = Source(root), _looked_at(folder), True, {}
     for name, line, path, symbol in citations(folder):
         where = f'{os.path.relpath(os.path.join(folder, name), root)}:{line}'
         if path is None:
             good = False
             say(f'{where}: {symbol}')
-            continue
-        cited.add((path, symbol))
+        else:
+            places = cited.setdefault((path, symbol), {})
+            places.setdefault(where.rsplit(':', 1)[0], []).append(str(line))
+    for (path, symbol), places in sorted(cited.items()):
         now = source.fingerprint(path, symbol)
         if now is None:
-            good = False
-            say(f'{where}: {path} does not define {symbol}: find where the step is now, and change the model')
+            wrong = 'is not defined there: find where the step is now, and change the model'
         elif (path, symbol) not in seen:
-            good = False
-            say(f'{where}: {path} {symbol} is cited for the first time: compare it with the model, then scripts/models --looked')
+            wrong = 'is cited for the first time: compare it with the model, then scripts/models --looked'
         elif seen[path, symbol] != now:
-            good = False
-            say(f'{where}: {path} {symbol} has changed: compare it with the model, change that if need be, then scripts/models --looked')
+            wrong = 'has changed: compare it with the model, change that if need be, then scripts/models --looked'
+        else:
+            continue
+        good = False
+        where = ', '.join(file + ':' + ','.join(lines) for file, lines in places.items())
+        say(f'{where}: {path} {symbol} {wrong}')
     if good:
         say(f'{len(cited)} functions cited by {len(models(folder))} models are as they were when last looked at')
     return good

@@ -108,7 +108,7 @@ class Binding(unittest.TestCase):
     def test_a_symbol_that_is_gone_is_told(self):
         good, said = self.check(CODE, CODE.replace('Table::Remove', 'Table::Erase'))
         self.assertFalse(good)
-        self.assertIn('does not define Table::Remove', said)
+        self.assertIn('a.cc Table::Remove is not defined there', said)
 
     def test_a_file_that_is_gone_is_told(self):
         self.assertFalse(self.check(CODE, CODE, model='byte x; // code: b.cc Table\n')[0])
