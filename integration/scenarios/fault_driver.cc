@@ -47,6 +47,10 @@ Status FaultDriver::Do(const Fault& fault) {
       return Status();
     case FaultKind::kReplay:
       return Replay(fault);
+    case FaultKind::kDropCaches:
+      // Nobody may be there.
+      if (cluster_.client().DropCaches({.timeout = seconds(1)}).ok()) ++effects_["caches dropped"];
+      return Status();
     case FaultKind::kDiskFull:
       return FillDisk();
     default:

@@ -178,7 +178,7 @@ constexpr Known kKinds[] = {
     {"kill", FaultKind::kKill},           {"storm", FaultKind::kStorm},         {"freeze", FaultKind::kFreeze},
     {"delay", FaultKind::kDelay},         {"bandwidth", FaultKind::kBandwidth}, {"drop", FaultKind::kDrop},
     {"partition", FaultKind::kPartition}, {"reset", FaultKind::kReset},         {"half_open", FaultKind::kHalfOpen},
-    {"replay", FaultKind::kReplay},       {"disk_full", FaultKind::kDiskFull},
+    {"replay", FaultKind::kReplay},       {"disk_full", FaultKind::kDiskFull},  {"drop_caches", FaultKind::kDropCaches},
 };
 
 Result<Fault> TakeFault(Line& line, bool always) {
@@ -212,6 +212,7 @@ Result<Fault> TakeFault(Line& line, bool always) {
         return line.Expected("live, old or any");
       }
       break;
+    case FaultKind::kDropCaches:
     case FaultKind::kDiskFull:
       break;
     default:

@@ -37,9 +37,10 @@ enum class FaultKind : uint8_t {
   kDrop,
   kPartition,
   kReset,
-  kHalfOpen,  // `told`
-  kReplay,    // a recorded connection of the TC to the DC: `which`
-  kDiskFull,  // of the TC's log, until a write is refused for it
+  kHalfOpen,    // `told`
+  kReplay,      // a recorded connection of the TC to the DC: `which`
+  kDropCaches,  // the TC's; what is read next comes from the DC
+  kDiskFull,    // of the TC's log, until a write is refused for it
 };
 
 enum class Which : uint8_t { kAny, kLive, kOld };

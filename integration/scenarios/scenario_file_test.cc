@@ -28,7 +28,7 @@ small_disk 64MiB
 tc --max_ranges=64 --records_per_range=8
 dc --dc_memory=1GiB
 always delay client_tc 200us to_server
-fault kill both for 0..50ms, replay old
+fault kill both for 0..50ms, replay old, drop_caches
 fault storm dc 2..4 times for 1ms..9ms
 fault freeze tc for 10ms
 fault bandwidth tc_dc 100KB for 5ms
@@ -51,7 +51,8 @@ fault disk_full
   EXPECT_EQ(s.always[0].delay, Duration(microseconds(200)));
   EXPECT_FALSE(s.always[0].to_client);
   ASSERT_EQ(s.faults.size(), 9U);
-  ASSERT_EQ(s.faults[0].size(), 2U);
+  ASSERT_EQ(s.faults[0].size(), 3U);
+  EXPECT_EQ(s.faults[0][2].kind, FaultKind::kDropCaches);
   EXPECT_TRUE(s.faults[0][0].tc && s.faults[0][0].dc);
   EXPECT_EQ(s.faults[0][0].text, "kill both for 0..50ms");
   EXPECT_EQ(s.faults[0][1].which, Which::kOld);
