@@ -17,6 +17,7 @@
 
 #include "common/base/ids.h"
 #include "common/sync/reclamation.h"
+#include "common/testing/test_points.h"
 #include "tc/mvcc/range_table.h"
 #include "tc/txn/transaction_record.h"
 
@@ -49,10 +50,11 @@ class TableState {
     TransactionRecord* const record = dropper_.exchange(nullptr, std::memory_order_seq_cst);
     if (record != nullptr) record->DropReference(domain);
   }
-  // The drop failed. REQUIRES: a guard; this thread closed it.
+  // The drop failed. REQUIRES: a guard; this thread closed it. Opening comes last: from then on the dropper may be the next one's.
   void Reopen(ReclamationDomain& domain) {
-    open_.store(true, std::memory_order_seq_cst);
     ForgetDropper(domain);
+    DEUT_POINT("table.reopening");
+    open_.store(true, std::memory_order_seq_cst);
   }
   Timestamp last_read() const { return Timestamp{last_read_.load(std::memory_order_seq_cst)}; }
   void RaiseLastRead(Timestamp timestamp) {

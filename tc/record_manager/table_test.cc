@@ -186,6 +186,23 @@ TEST_F(TableTest, TwoDropsOfOneTable) {
   EXPECT_TRUE(f.catalogue->FindByName("t").ok());
 }
 
+// A drop that fails takes its own traces back, never those of the next one.
+TEST_F(TableTest, ADropThatFailsForgetsOnlyItself) {
+  f.Load({{"a", "0"}});
+  TestTransaction writer = f.Begin();
+  EXPECT_EQ(writer.Put("w", "1"), "ok");
+  std::string second;
+  AtPoint point("table.reopening", [&] {
+    EXPECT_EQ(writer.Commit(), "ok");
+    second = Drop();
+  });
+  EXPECT_EQ(Drop(), "table-writer");
+  EXPECT_TRUE(point.reached());
+  if (second != "ok") EXPECT_EQ(Drop(), "ok");
+  EXPECT_EQ(f.Begin().Get("a"), "NOT_FOUND") << "the second drop: " << second;
+  EXPECT_EQ(f.BeginSnapshot().Get("a"), "NOT_FOUND");
+}
+
 // A creation that is ordered but whose durability nobody knows: the table is there, with the right place in the log.
 TEST_F(TableTest, ACreationOfUnknownOutcome) {
   f.disk->HoldCompletions(true);
