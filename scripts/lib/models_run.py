@@ -27,7 +27,8 @@ class Case:
     deep: list      # in place of `flags` with --deep
 
     def name(self):
-        return f'{self.rule} kept' if self.omission == '-' else f'{self.rule} without {self.omission}'
+        bounds = ''.join(' ' + flag for flag in self.flags)
+        return (f'{self.rule} kept' if self.omission == '-' else f'{self.rule} without {self.omission}') + bounds
 
 
 @dataclasses.dataclass
