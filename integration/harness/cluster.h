@@ -63,7 +63,7 @@ class Cluster {
   void KillTc() { tc_.reset(); }
   void KillDc() { dc_.reset(); }
 
-  // OK when the TC serves and has a DC that holds everything; DEADLINE_EXCEEDED with the last answer after `limit`; WRONG_STATE with
+  // OK when the TC serves and has the DC that runs now, which holds everything; DEADLINE_EXCEEDED with the last answer after `limit`; WRONG_STATE with
   // the log if one of them has ended by itself.
   Status AwaitServing(Duration limit = seconds(60));
 

@@ -45,6 +45,18 @@ class TableWorkload : public Workload {
     if (random.OneIn(4)) scan.batch_bytes = 64;
     return scan;
   }
+  // Of a serializable transaction, which may announce updates (R3).
+  static ScanOptions SerializableRange(Random& random, std::string low, std::string high) {
+    ScanOptions scan = Range(random, std::move(low), std::move(high));
+    scan.for_update = random.OneIn(4);
+    return scan;
+  }
+  // Lets others work for a while: what a transaction sees must stay as it was.
+  static void Linger(RecordedClient& client, Random& random) {
+    if (!random.OneIn(3)) return;
+    Runtime& runtime = client.client().runtime();
+    runtime.SleepUntil(runtime.Now() + microseconds(static_cast<int64_t>(random.Below(4000))));
+  }
 
   const TableId table_;
   const Durability durability_;
@@ -89,6 +101,7 @@ class Register final : public TableWorkload {
     if (random.OneIn(3)) return client.RunOneShot(retry, InOneMessage(plan)).status();
     return client.Run(retry, [&](RecordedTransaction& t) -> Status {
       for (const auto& [action, key] : plan) {
+        if (snapshot) Linger(client, random);
         if (action != 3) DEUT_RETURN_IF_ERROR(t.Get(table_, key).status());
         if (action >= 2) DEUT_RETURN_IF_ERROR(t.Put(table_, key));
       }
@@ -137,11 +150,13 @@ class Bank final : public TableWorkload {
   Status Sum(RecordedClient& client, Random& random) {
     int64_t sum = 0;
     const ScanOptions all = Range(random, "", "");
+    const bool slowly = random.OneIn(3);
     DEUT_RETURN_IF_ERROR(client.Run(Retry(random.OneIn(2) ? Isolation::kSnapshot : Isolation::kSerializable),
                                     [&](RecordedTransaction& t) -> Status {
                                       sum = 0;
                                       DEUT_ASSIGN_OR_RETURN(const std::vector<StoredRecord> records,
-                                                            t.Scan(table_, all));
+                                                            slowly ? t.ScanSlowly(table_, all, [] { return Status(); })
+                                                                   : t.Scan(table_, all));
                                       for (const StoredRecord& record : records) sum += Number(record.value.payload);
                                       // A snapshot of the time before the accounts were opened.
                                       if (records.empty()) sum = kAccounts * 100;
@@ -230,7 +245,7 @@ class PhantomScan final : public TableWorkload {
   Status Step(RecordedClient& client, Random& random) override {
     const uint64_t group = random.Below(4), slot = random.Below(1000);
     const std::string low = Concat("group", group, "/"), high = Concat("group", group, "0");
-    const ScanOptions scan = Range(random, low, high);
+    const ScanOptions scan = SerializableRange(random, low, high);
     ScanOptions front = scan;
     front.limit_records = 1 + random.Below(3);
     bool crowded = false;
@@ -296,7 +311,9 @@ class SnapshotStaleness final : public TableWorkload {
     if (random.OneIn(2)) retry.transaction.min_timestamp = report.commit.timestamp;
     int64_t left = 0, right = 0;
     DEUT_RETURN_IF_ERROR(client.Run(retry, [&](RecordedTransaction& t) -> Status {
+      Linger(client, random);
       DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> l, t.Get(table_, a));
+      Linger(client, random);
       DEUT_ASSIGN_OR_RETURN(const std::optional<StoredValue> r, t.Get(table_, b));
       left = Number(l);
       right = Number(r);
@@ -319,7 +336,7 @@ class Deletes final : public TableWorkload {
     for (uint64_t i = 1 + random.Below(4); i > 0; --i) {
       const uint64_t low = random.Below(kKeys);
       Action action{.kind = random.Below(8), .key = Name("key", low), .scan = {}};
-      action.scan = Range(random, action.key, Name("key", low + 1 + random.Below(10)));
+      action.scan = SerializableRange(random, action.key, Name("key", low + 1 + random.Below(10)));
       if (random.OneIn(2)) action.scan.limit_records = 1 + random.Below(4);
       plan.push_back(std::move(action));
     }

@@ -142,7 +142,9 @@ class Run {
     const std::string table_name = Concat("history", ++site_->tables);
     const Result<TableId> table = cluster.client().CreateTable(table_name);
     if (!table.ok()) return Fail("failed", table.status().ToString());
-    WatchedWorkload workload(history::NewWorkload(name, *table, scenario_.durability).value());
+    WatchedWorkload workload(
+        history::NewWorkload(name, *table, scenario_.durability, std::min<Duration>(scenario_.timeout, seconds(20)))
+            .value());
     std::atomic<bool> stop{false};
     history::WorkloadOptions options{
         .threads = scenario_.threads, .duration = seconds(86400), .stop = &stop, .seed = random_.Next()};

@@ -80,8 +80,9 @@ TEST(ScenarioRunTest, ADaemonThatEndsByItselfIsACrash) {
 }
 
 TEST(ScenarioRunTest, NoProgressIsAStall) {
-  const RunReport report =
-      RunText("workload any\nstall 1s\ntimeout 2s\nalways bandwidth tc_dc 1B\nfault kill dc for 0\n", 1);
+  // Each step scans, which takes the DC, and nothing gets through to it.
+  const RunReport report = RunText(
+      "workload phantom_scan\nstall 1s\ntimeout 2s\nalways bandwidth tc_dc 1B to_server\nfault freeze tc for 1ms\n", 3);
   EXPECT_EQ(report.verdict, "stall");
 }
 
