@@ -68,10 +68,12 @@ Environment DrawEnvironment(Layer layer, Random& random) {
     case Layer::kRestart:
       environment.restart_dc = !random.OneIn(4);
       environment.lives = static_cast<uint32_t>(random.Between(1, 3));
+      environment.keeps_pages = random.OneIn(2);
       break;
     case Layer::kPower:
       environment.restart_dc = random.OneIn(4);
       environment.lives = static_cast<uint32_t>(random.Between(2, 4));
+      environment.keeps_pages = random.OneIn(2);
       // What is not durable may be lost.
       environment.durability = Durability::kDurable;
       // Who waits for a store without power waits for nothing.

@@ -37,6 +37,8 @@ struct Environment {
   Duration harm_period = milliseconds(10);
   bool drop_caches = false;
   bool restart_dc = false;
+  // The DC keeps its records over restarts and has a stable position, as one with a page store.
+  bool keeps_pages = false;
 
   uint64_t chaos_seed = 0;
 };

@@ -17,6 +17,7 @@
 #include "integration/history/recorder.h"
 #include "integration/history/timestamp_checker.h"
 #include "integration/history/workloads.h"
+#include "integration/power/checkpointing_dc.h"
 
 namespace deut::bugs {
 namespace {
@@ -49,7 +50,8 @@ class Round {
         watchdog_(watchdog),
         random_(options.seed),
         environment_(DrawEnvironment(options.layer, random_)),
-        disk_(RealRuntime(), random_.Next()) {}
+        disk_(RealRuntime(), random_.Next()),
+        pages_(RealRuntime()) {}
 
   RoundResult Run() {
     Live();
@@ -93,13 +95,16 @@ class Round {
       if (loses_power() && life > 0 && tries < 3 && random_.OneIn(2)) disk_.CrashAfter(1 + random_.Below(60));
       storage_ = disk_.Mount();
       Result<std::unique_ptr<Store>> opened =
-          Store::Open(environment_, *storage_, [&] { return disk_.crashes() != crashes; });
+          Store::Open(environment_, *storage_, pages(), [&] { return disk_.crashes() != crashes; });
       watchdog_.Moved();
       if (opened.ok()) {
         store_ = *std::move(opened);
         return true;
       }
-      if (disk_.crashes() == crashes) {
+      if (disk_.crashes() != crashes) {
+        pages_.LosePower(random_.Next());
+        crashes_ = disk_.crashes();
+      } else {
         Found("does not open", opened.status().ToString());
         return false;
       }
@@ -131,7 +136,7 @@ class Round {
   void Work(uint32_t life) {
     Runtime& runtime = RealRuntime();
     const Deadline end = runtime.Now() + environment_.life;
-    const uint64_t crashes = disk_.crashes();
+    const uint64_t crashes = crashes_;
     if (loses_power()) ArmDisk();
     std::atomic<bool> stop{false};
     std::atomic<uint32_t> running{environment_.threads};
@@ -190,13 +195,13 @@ class Round {
   uint64_t fault_hits() const { return fault_ < 0 ? 0 : disk_.hits(fault_); }
 
   void EndLife() {
-    if (loses_power() && !random_.OneIn(8)) {
-      disk_.CrashAfter(0);
-      disk_.Crash(random_.Next());
-    }
     disk_.CrashAfter(0);
+    // Else the process died and the machine lives on.
+    if (loses_power() && !random_.OneIn(3)) disk_.Crash(random_.Next());
     disk_.RemoveAllFaults();
     store_.reset();
+    if (disk_.crashes() != crashes_) pages_.LosePower(random_.Next());
+    crashes_ = disk_.crashes();
     watchdog_.Moved();
   }
 
@@ -219,7 +224,7 @@ class Round {
     for (int i = 0; i < 8 && !found(); ++i) {
       if (!damage.Do(random_)) return;
       storage_ = disk_.Mount();
-      Result<std::unique_ptr<Store>> opened = Store::Open(environment_, *storage_, [] { return false; });
+      Result<std::unique_ptr<Store>> opened = Store::Open(environment_, *storage_, pages(), [] { return false; });
       watchdog_.Moved();
       if (opened.ok()) {
         const Status read = history::ReadEverything(*recorder_->NewClient((*opened)->client()), table_);
@@ -246,16 +251,20 @@ class Round {
     ConcatTo(&result_.details, "\n", timestamps.ToText(), cycles.ToText());
   }
 
+  power::KeptPages* pages() { return environment_.keeps_pages ? &pages_ : nullptr; }
+
   const RoundOptions options_;
   Watchdog& watchdog_;
   Random random_;
   Environment environment_;
   FaultyDisk disk_;
+  power::KeptPages pages_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Store> store_;
   TableId table_;
   std::unique_ptr<history::Workload> workload_;
   std::optional<history::Recorder> recorder_;
+  uint64_t crashes_ = 0;  // of which the pages know
   int fault_ = -1;
   bool disk_harmed_ = false;
   RoundResult result_;

@@ -14,12 +14,13 @@ constexpr Duration kLookAgain = milliseconds(10);
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Storage& storage,
+Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Storage& storage, power::KeptPages* pages,
                                            absl::FunctionRef<bool()> powerless) {
   Runtime& runtime = RealRuntime();
   std::unique_ptr<Store> store(new Store());
   store->dc_ = std::make_unique<InProcessDataComponent>(
-      runtime, [&storage, &runtime, options = environment.dc]() -> Result<std::unique_ptr<DataComponent>> {
+      runtime, [&storage, &runtime, pages, options = environment.dc]() -> Result<std::unique_ptr<DataComponent>> {
+        if (pages != nullptr) return power::CheckpointingDc::Open(*pages, runtime);
         DEUT_ASSIGN_OR_RETURN(std::unique_ptr<DataComponent> dc,
                               dc::DataComponentServer::Open(options, storage, runtime));
         return dc;

@@ -1,6 +1,6 @@
 // Store: one life of a whole store in this process, on a disk that may fail. The end of the redo log, at which a tcd stops, is here an event:
 // the store answers with errors until it is destroyed.
-// Thread-safety: client() and failure() from any thread; the rest by one. Ownership: the storage outlives it; transactions end before it.
+// Thread-safety: client() and failure() from any thread; the rest by one. Ownership: storage and pages outlive it; transactions end before it.
 #ifndef INTEGRATION_BUGS_STORE_H_
 #define INTEGRATION_BUGS_STORE_H_
 
@@ -12,6 +12,7 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "integration/bugs/environment.h"
+#include "integration/power/checkpointing_dc.h"
 #include "protocol/in_process_data_component.h"
 #include "tc/client/client.h"
 #include "tc/server/transaction_component.h"
@@ -21,7 +22,8 @@ namespace deut::bugs {
 class Store {
  public:
   // Returns when it serves; else with the reason: the log's failure, why it is refused, or that `powerless` has become true.
-  static Result<std::unique_ptr<Store>> Open(const Environment& environment, Storage& storage,
+  // `pages` null: a volatile DC, whose own files are on `storage` too.
+  static Result<std::unique_ptr<Store>> Open(const Environment& environment, Storage& storage, power::KeptPages* pages,
                                              absl::FunctionRef<bool()> powerless);
   ~Store();
   Store(const Store&) = delete;
