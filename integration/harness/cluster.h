@@ -63,8 +63,8 @@ class Cluster {
   void KillTc() { tc_.reset(); }
   void KillDc() { dc_.reset(); }
 
-  // OK when the TC serves and has the DC that runs now, which holds everything; DEADLINE_EXCEEDED with the last answer after `limit`; WRONG_STATE with
-  // the log if one of them has ended by itself.
+  // OK when the TC serves and has the DC that runs now, which holds everything; DEADLINE_EXCEEDED with the last answer after `limit`;
+  // WRONG_STATE with the log if one of them has ended by itself.
   Status AwaitServing(Duration limit = seconds(60));
 
   Client& client() { return *client_; }
