@@ -141,7 +141,9 @@ TEST_P(PowerLoss, ManyLives) {
     Random random(seed);
     std::string wrong;
     for (int life = 0; life < 10 && wrong.empty(); ++life) {
-      wrong = run.Live({.crash_after = random.OneIn(4) ? 0 : 1 + random.Below(100), .steps = which.steps});
+      wrong = run.Live({.crash_after = random.OneIn(4) ? 0 : 1 + random.Below(100),
+                        .steps = which.steps,
+                        .power_stays = random.OneIn(2)});
       ++tally.crash_points;
     }
     if (wrong.empty()) wrong = EndOf(run, 4);
@@ -190,6 +192,8 @@ TEST_P(PowerLoss, DiskFaults) {
     Life life{.steps = which.steps, .faulty = true};
     (random.OneIn(3) ? life.before_open : life.before_work) = add;
     life.must_fail = [&](FaultyDisk& disk) { return fault_case.must_fail && disk.hits(fault) > 0; };
+    life.power_stays =
+        random.OneIn(2);  // then the next life builds on what the failed one has left, and power is lost after that
     if (wrong.empty()) wrong = run.Live(life);
     struck += run.disk().hits(fault) > 0 ? 1 : 0;
     if (!run.failure().ok()) {
@@ -214,7 +218,7 @@ TEST_P(PowerLoss, ADeviceThatHangs) {
     PowerRun run(options);
     std::atomic<bool> hangs{false};
     std::unique_ptr<Thread> hanger;
-    Life life{.steps = which.steps, .faulty = true};
+    Life life{.steps = 1'000'000, .faulty = true};  // until it fails
     // The device stops in the middle of the work.
     life.before_work = [&](FaultyDisk& disk) {
       hanger =

@@ -41,10 +41,10 @@ std::string PowerRun::Live(const Life& life) {
     }
     crashed_ = disk_.crashes() != crashes;
     disk_.HoldCompletions(false);
-    if (!crashed_) disk_.Crash(random_.Next());
+    if (!crashed_ && !life.power_stays) disk_.Crash(random_.Next());
   }
   disk_.CrashAfter(0);
-  pages_.LosePower(random_.Next());
+  if (crashed_ || !life.power_stays) pages_.LosePower(random_.Next());
   return wrong;
 }
 

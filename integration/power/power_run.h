@@ -34,6 +34,8 @@ struct Life {
   std::function<bool(FaultyDisk&)> must_fail = {};
   bool look = true;    // reads and judges first
   bool clean = false;  // without a crash of its own it ends as when it is told to stop: all is written
+  // The process ends, and the disk goes on: the next life reads what was written, durable or not.
+  bool power_stays = false;
 };
 
 class PowerRun {

@@ -288,6 +288,15 @@ Status WriteAgain(Storage& storage, const std::string& directory, const std::vec
       return DEUT_ERROR(kIoError, file->path(), " at offset ", block.offset, ": only ", read, " of ", block.bytes,
                         " bytes are there now");
     }
+    // What is read now may be wrong where it was right before, and would then take the place of what is right.
+    BlockHeader header;
+    Status intact = ReadBlockHeader(buffer.data(), block.segment, block.offset, block.bytes, &header);
+    if (intact.ok() && header.block_bytes != block.bytes) intact = DEUT_ERROR(kCorruption, "its length has changed");
+    if (intact.ok()) intact = VerifyBlock(buffer.data(), header).status();
+    if (!intact.ok()) {
+      return DEUT_ERROR(kCorruption, file->path(), " at offset ", block.offset,
+                        ": the block was right when it was read first, and no longer is: ", intact.message());
+    }
     DEUT_RETURN_IF_ERROR(file->Write(block.offset, buffer.data(), block.bytes));
   }
   return Status::Ok();

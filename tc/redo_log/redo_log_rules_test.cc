@@ -86,6 +86,34 @@ TEST(RedoLogRules, D2WhatWasFoundIsMadeDurable) {
   EXPECT_GT(found_after_failure, 0u);
 }
 
+// D2. A block is written again as it was found, or not at all: a bit that flips on its way from the disk does not get onto it.
+TEST(RedoLogRules, D2WhatIsWrittenAgainIsRight) {
+  uint64_t refused = 0;
+  for (uint64_t skip = 0; skip < 12; ++skip) {
+    SCOPED_TRACE(skip);
+    FaultyDisk disk(RealRuntime(), skip);
+    RecoveredLog recovered;
+    {
+      const std::unique_ptr<Storage> storage = disk.Mount();
+      const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
+      ASSERT_TRUE(log->WaitDurable(Commit(*log, 1).lsn, kNoDeadline).ok());
+    }
+    // Two lives without a commit: what is proven and what is not lies behind it.
+    for (int life = 0; life < 2; ++life) {
+      const std::unique_ptr<Storage> storage = disk.Mount();
+      if (life == 1)
+        disk.AddFault({.action = DiskFault::Action::kFlipBit, .kinds = kDiskRead, .skip = skip, .count = 1});
+      refused += RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered).ok() ? 0 : 1;
+      disk.RemoveAllFaults();
+    }
+    const std::unique_ptr<Storage> storage = disk.Mount();
+    const Result<std::unique_ptr<RedoLog>> log = RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered);
+    ASSERT_TRUE(log.ok()) << log.status().ToString();
+    EXPECT_EQ(CommitTimestamps(ReadAll(**log, recovered.redo_start.lsn)), (std::vector<uint64_t>{1}));
+  }
+  EXPECT_GT(refused, 0u);
+}
+
 // D3. Timestamps are drawn only from durable reservations: else a crash forgets the reservation, and the next life draws them again. The disk
 // is slow: nothing is acknowledged. Whatever was allowed to be drawn must lie below what the next life begins with.
 TEST(RedoLogRules, D3TimestampsAreReservedBeforeTheyAreDrawn) {
