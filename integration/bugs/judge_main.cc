@@ -55,8 +55,9 @@ int Judge(const Options& options, const std::vector<std::string>& names) {
   uint64_t committed = 0, round = 0;
   for (; round < options.rounds && (round == 0 || runtime.Now() < end); ++round) {
     const uint64_t seed = options.seed + round;
-    const bool only_one = !options.workload.empty() && options.rounds != UINT64_MAX;
-    workload = names[options.workload.empty() ? seed % names.size() : only_one ? 0 : round % names.size()];
+    // The one that was named has every second round, and all of a given number.
+    const bool named = !options.workload.empty() && (round % 2 == 0 || options.rounds != UINT64_MAX);
+    workload = names[named ? 0 : seed % names.size()];
     std::printf("round %llu: %s --seed=%llu\n", static_cast<unsigned long long>(round), workload.c_str(),
                 static_cast<unsigned long long>(seed));
     std::fflush(stdout);
@@ -87,7 +88,7 @@ int Main(int argc, char** argv) {
   flags.Add("rounds", &options.rounds, "how many rounds at most");
   flags.Add("seed", &options.seed, "of the first round; each following one has the next");
   flags.Add("stall_seconds", &options.stall_seconds, "a store in which nothing succeeds for so long hangs");
-  flags.Add("workload", &options.workload, "this one begins; then all in turn, unless --rounds is given");
+  flags.Add("workload", &options.workload, "every second round is of this one, or all if --rounds is given");
   flags.Add("keep", &options.keep, "file for the history that was refused");
   Result<std::unique_ptr<Storage>> files = NewSystemStorage(IoKind::kPosix, RealRuntime());
   if (!files.ok()) return Fail(files.status());

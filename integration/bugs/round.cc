@@ -185,19 +185,20 @@ class Round {
 
   void ArmDisk() {
     fault_ = -1;
-    if (random_.OneIn(4)) {
+    const uint64_t way = random_.Below(8);
+    if (way < 3) {
       const DiskFault::Action action = random_.OneIn(2) ? DiskFault::Action::kIoError : DiskFault::Action::kShort;
       fault_ = disk_.AddFault(
-          {.action = action, .kinds = kDiskWrite, .path_contains = "/tc/", .skip = random_.Below(200), .count = 1});
+          {.action = action, .kinds = kDiskWrite, .path_contains = "/tc/", .skip = random_.Below(uint64_t{8} << random_.Below(6)), .count = 1});
     }
-    disk_.CrashAfter(1 + random_.Below(uint64_t{16} << random_.Below(7)));
+    if (way > 1) disk_.CrashAfter(1 + random_.Below(uint64_t{16} << random_.Below(7)));
   }
   uint64_t fault_hits() const { return fault_ < 0 ? 0 : disk_.hits(fault_); }
 
   void EndLife() {
     disk_.CrashAfter(0);
     // Else the process died and the machine lives on.
-    if (loses_power() && !random_.OneIn(3)) disk_.Crash(random_.Next());
+    if (loses_power() && random_.OneIn(2)) disk_.Crash(random_.Next());
     disk_.RemoveAllFaults();
     store_.reset();
     if (disk_.crashes() != crashes_) pages_.LosePower(random_.Next());

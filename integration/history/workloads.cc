@@ -53,9 +53,9 @@ class TableWorkload : public Workload {
   }
   // Lets others work for a while: what a transaction sees must stay as it was.
   static void Linger(RecordedClient& client, Random& random) {
-    if (!random.OneIn(3)) return;
+    if (!random.OneIn(4)) return;
     Runtime& runtime = client.client().runtime();
-    runtime.SleepUntil(runtime.Now() + microseconds(static_cast<int64_t>(random.Below(4000))));
+    runtime.SleepUntil(runtime.Now() + microseconds(static_cast<int64_t>(random.Below(1000 << random.Below(5)))));
   }
 
   const TableId table_;

@@ -37,7 +37,8 @@ bug_run() {
   # Freed memory is filled with a pattern, so that nobody who still reads there goes on unharmed. The outer redirection is for what the
   # shell has to say of a program that ended by a signal.
   { TEST_TMPDIR="$scratch" MALLOC_PERTURB_=165 DEUT_OMIT="$bug" timeout -k 5 "$((seconds + 60))" "${instrument[@]}" >"$log" 2>"$log.stderr" || status=$?; } 2>/dev/null
-  printf '%s %s\n' "$status" "$(($(date +%s%3N) - begun))" >"$log.status"
+  printf '%s %s\n' "$status" "$(($(date +%s%3N) - begun))" >"$log.ending"
+  mv "$log.ending" "$log.status"
   rm -rf "$scratch"
 }
 
@@ -47,15 +48,33 @@ bug_verdict() {
   said="$(grep -aE '^(FOUND|CLEAN|round|[a-z_0-9]+: )' "$log" | tail -n 1)"
   if [ "$status" -gt 3 ]; then
     said="${said#round *: }"
-    printf '%s: the store crashes: %s' "${said%% --*}" "$(grep -aE 'CHECK|check|ERROR|terminat|assert' "$log.stderr" | tail -n 1 | cut -c1-90)"
+    printf '%s: the store crashes: %s' "${said%% --*}" "$(grep -aE 'FATAL|ERROR|terminat|ssert' "$log.stderr" | tail -n 1 | sed 's/.*FATAL //' | cut -c1-100)"
   else
     said="${said#FOUND }"
     printf '%s' "${said%, * ms*}" | cut -c1-110
   fi
 }
 
+# bug_line BUG LAYER LOG RESULTS: one line of the table, one of the results
+bug_line() {
+  local bug="$1" layer="$2" log="$3" results="$4" status took outcome=FAIL said
+  read -r status took <"$log.status"
+  said="$(bug_verdict "$log" "$status")"
+  if [ "$bug" = - ]; then
+    [ "$status" = 0 ] && outcome=PASS
+    printf '%s\tbugs\t%s\tfinds nothing where nothing is left out\n' "$outcome" "$layer" >>"$results"
+    bug="(none)"
+  else
+    # Found, no progress, or the end of the process by a signal.
+    case "$status" in 1 | 3 | 132 | 134 | 135 | 136 | 139) outcome=PASS ;; esac
+    printf '%s\tbugs\t%s\t%s\n' "$outcome" "$layer" "$bug" >>"$results"
+    [ "$outcome" = PASS ] || said="NOT CAUGHT ($said)"
+  fi
+  printf '%-28s %-10s %5s.%s s  %s\n' "$bug" "$layer" $((took / 1000)) $((took % 1000 / 100)) "$said"
+}
+
 run_bugs() {  # run_bugs SECONDS RESULTS FILE-WITH-LINES CLEAN-SECONDS: the table bug x caught by x time
-  local seconds="$1" results="$2" lines="$3" clean_seconds="$4" folder layer bug workload log status took outcome number=0
+  local seconds="$1" results="$2" lines="$3" clean_seconds="$4" folder bug layer workload limit number=0 told=0
   folder="$DEUT_CACHE/logs/bugs"
   rm -rf "$folder"
   mkdir -p "$folder"
@@ -64,32 +83,24 @@ run_bugs() {  # run_bugs SECONDS RESULTS FILE-WITH-LINES CLEAN-SECONDS: the tabl
     awk '{ print $2 }' "$lines" | sort -u | while read -r layer; do echo "- $layer - $clean_seconds"; done
     awk -v seconds="$seconds" '{ print $1, $2, $3, seconds }' "$lines"
   } >"$folder/work"
-  printf '%-34s %-11s %-9s %s\n' "seeded bug" layer time "caught by"
-  # Two at a time; told in their order.
-  while read -r bug layer workload limit; do
+  mapfile -t work_lines <"$folder/work"
+  # Tells, in their order, those that are done.
+  tell() {
+    while [ "$told" -lt "${#work_lines[@]}" ] && [ -e "$folder/$((told + 1)).status" ]; do
+      # shellcheck disable=SC2086
+      set -- ${work_lines[$told]}
+      told=$((told + 1))
+      bug_line "$1" "$2" "$folder/$told" "$results"
+    done
+  }
+  printf '%-28s %-10s %-9s %s\n' "seeded bug" layer time "caught by"
+  for line in "${work_lines[@]}"; do
+    read -r bug layer workload limit <<<"$line"
     number=$((number + 1))
-    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done  # two at a time
+    tell
     bug_run "$limit" "$layer" "$workload" "${bug#-}" "$folder/$number" &
-  done <"$folder/work"
+  done
   wait
-  number=0
-  while read -r bug layer workload limit; do
-    number=$((number + 1))
-    log="$folder/$number"
-    read -r status took <"$log.status"
-    outcome=FAIL
-    if [ "$bug" = - ]; then
-      [ "$status" = 0 ] && outcome=PASS
-      printf '%-34s %-11s %5s.%s s  %s\n' "(none)" "$layer" $((took / 1000)) $((took % 1000 / 100)) "$(bug_verdict "$log" "$status")"
-      printf '%s\tbugs\t%s\tfinds nothing where nothing is left out\n' "$outcome" "$layer" >>"$results"
-      continue
-    fi
-    case "$status" in 1 | 3 | 134 | 139 | 132 | 135 | 136) outcome=PASS ;; esac
-    if [ "$outcome" = PASS ]; then
-      printf '%-34s %-11s %5s.%s s  %s\n' "$bug" "$layer" $((took / 1000)) $((took % 1000 / 100)) "$(bug_verdict "$log" "$status")"
-    else
-      printf '%-34s %-11s %5s.%s s  NOT CAUGHT (%s)\n' "$bug" "$layer" $((took / 1000)) $((took % 1000 / 100)) "$(bug_verdict "$log" "$status")"
-    fi
-    printf '%s\tbugs\t%s\t%s\n' "$outcome" "$layer" "$bug" >>"$results"
-  done <"$folder/work"
+  tell
 }
