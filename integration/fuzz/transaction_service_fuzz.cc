@@ -1,0 +1,336 @@
+// A hostile client of a transaction component: an input is a sequence of calls and messages to the gRPC service over a whole store (TC and DC in this
+// process), in any order, on several sessions at once, of messages that are right, wrong, or any bytes that parse. None may crash the
+// process or hold a call longer than its time, and afterwards a well-behaved client is served.
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "integration/embedded/embedded.h"
+#include "integration/fuzz/input.h"
+#include "protocol/grpc_transaction_service_server.h"
+#include "protocol/transaction_service.grpc.pb.h"
+#include "tc/client/client.h"
+#include "tc/client/retry.h"
+
+namespace deut::fuzz {
+namespace {
+
+// A store of its own for so many inputs: what they log is never let go of.
+constexpr int kInputsPerStore = 500;
+// Nothing waits as long as this; a call that does is taken for hanging.
+constexpr int kHangs = 20;
+constexpr size_t kSessions = 3;
+constexpr int kMaxSteps = 60;
+
+class Target {
+ public:
+  Target() : storage_(NewMemoryStorage(RealRuntime())) {
+    EmbeddedOptions options;
+    options.data_dir = "/store";
+    options.tc.log.segment_bytes = 8 << 20;
+    options.tc.log.ring_bytes = 8 << 20;
+    options.tc.log.max_record_bytes = 2 << 20;  // one update of the largest key and value
+    options.tc.log.block_bytes = 64 << 10;
+    options.tc.log.chunk_bytes = 32 << 10;
+    options.tc.log.space_reserve_bytes = 64 << 10;
+    options.tc.log2_record_buckets = 8;
+    options.tc.max_transactions = 16;
+    options.tc.records_per_range = 4;
+    options.tc.repartition_period = milliseconds(10);
+    auto store = Embedded::Open(options, RealRuntime(), *storage_);
+    DEUT_CHECK(store.ok());
+    store_ = *std::move(store);
+    for (const char* name : {"one", "two"}) DEUT_CHECK(store_->client().CreateTable(name).ok());
+    health_ = store_->client().CreateTable("health").value();
+    service_ = std::make_unique<GrpcTransactionServiceServer>(RealRuntime(), store_->service());
+    grpc::ServerBuilder builder;
+    builder.RegisterService(service_->service());
+    server_ = builder.BuildAndStart();
+    stub_ = wire::TransactionService::NewStub(server_->InProcessChannel({}));
+  }
+  ~Target() {
+    server_->Shutdown();
+    server_->Wait();
+  }
+
+  wire::TransactionService::Stub& stub() { return *stub_; }
+
+  // A well-behaved client writes and reads.
+  void CheckServed() {
+    const std::string value = std::to_string(++served_);
+    RetryOptions retry;
+    retry.timeout = seconds(kHangs);
+    retry.transaction.durability = Durability::kBuffered;
+    const Status done = RunTransaction(store_->client(), retry, [&](Transaction& t) -> Status {
+      DEUT_RETURN_IF_ERROR(t.Put(health_, "key", value));
+      DEUT_ASSIGN_OR_RETURN(const std::optional<std::string> read, t.Get(health_, "key"));
+      DEUT_CHECK(read == value);
+      return Status::Ok();
+    });
+    if (!done.ok()) std::fprintf(stderr, "a client is not served: %s\n", done.ToString().c_str());
+    DEUT_CHECK(done.ok());
+  }
+
+ private:
+  const std::unique_ptr<Storage> storage_;
+  std::unique_ptr<Embedded> store_;
+  TableId health_;
+  std::unique_ptr<GrpcTransactionServiceServer> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<wire::TransactionService::Stub> stub_;
+  uint64_t served_ = 0;
+};
+
+void SetTime(grpc::ClientContext* context) {
+  context->set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(kHangs, GPR_TIMESPAN)));
+}
+
+// One session's stream, as a client sees it that keeps to gRPC but to nothing else. A thread of its own reads: a server in this process is held up
+// by who does not.
+class Session {
+ public:
+  explicit Session(wire::TransactionService::Stub& stub) {
+    SetTime(&context_);
+    stream_ = stub.Session(&context_);
+    reader_ = RealRuntime().StartThread("reader", [this] { Read(); });
+  }
+  ~Session() {
+    stream_->WritesDone();
+    reader_.reset();
+    const grpc::Status end = stream_->Finish();
+    DEUT_CHECK(end.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+
+  void Send(const wire::SessionRequests& requests) {
+    if (stream_->Write(requests)) sent_ += static_cast<uint32_t>(requests.requests_size());
+  }
+  // Waits until all is answered, or the stream has ended.
+  void Settle() {
+    for (;;) {
+      const uint32_t received = received_.load();
+      if (received == kEnded || received >= sent_) return;
+      RealRuntime().Wait(received_, received, kNoDeadline);
+    }
+  }
+  void Cancel() { context_.TryCancel(); }
+  uint64_t last_timestamp() const { return last_timestamp_.load(); }
+
+ private:
+  static constexpr uint32_t kEnded = UINT32_MAX;
+
+  void Read() {
+    wire::SessionAnswers answers;
+    while (stream_->Read(&answers)) {
+      uint32_t whole = 0;
+      for (const wire::SessionAnswer& answer : answers.answers()) {
+        if (answer.timestamp() != 0) last_timestamp_.store(answer.timestamp());
+        whole += answer.more() ? 0 : 1;
+      }
+      received_.fetch_add(whole);
+      RealRuntime().WakeAll(received_);
+    }
+    received_.store(kEnded);
+    RealRuntime().WakeAll(received_);
+  }
+
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<wire::SessionRequests, wire::SessionAnswers>> stream_;
+  std::atomic<uint32_t> received_{0};
+  std::atomic<uint64_t> last_timestamp_{0};
+  uint32_t sent_ = 0;
+  std::unique_ptr<Thread> reader_;
+};
+
+uint32_t AnyTable(Input& input) {
+  const uint32_t known = input.Below(8);
+  return known < 7 ? 1 + known % 3 : static_cast<uint32_t>(input.Number());
+}
+
+void SetBegin(Input& input, uint64_t last_timestamp, wire::Begin* begin) {
+  const uint8_t flags = input.Byte();
+  begin->set_isolation(static_cast<wire::Isolation>((flags & 7) == 7 ? input.Byte() : flags & 1));
+  begin->set_durability(static_cast<wire::Durability>((flags & 56) == 56 ? input.Byte() : 1));
+  if ((flags & 192) == 192) begin->set_min_timestamp(input.OneIn(2) ? last_timestamp : input.Number());
+  for (uint32_t i = input.OneIn(4) ? input.Below(4) : 0; i > 0; --i) {
+    wire::DeclaredKey* key = begin->add_declared();
+    key->set_table(AnyTable(input));
+    key->set_key(input.Key());
+  }
+}
+
+void AddOperation(Input& input, wire::Operation* operation) {
+  const uint32_t kind = input.Below(32);
+  operation->set_kind(static_cast<wire::OperationKind>(kind < 30 ? 1 + kind % 6 : input.Byte()));
+  operation->set_table(AnyTable(input));
+  if (operation->kind() != wire::SCAN || input.OneIn(16)) {
+    operation->set_key(input.Key());
+    operation->set_value(input.OneIn(32) ? std::string((1 << 20) + input.Below(2), 'v') : input.Text(20));
+  }
+  if (operation->kind() == wire::SCAN || input.OneIn(16)) {
+    if (input.OneIn(2)) operation->set_low(input.Key());
+    if (input.OneIn(2)) operation->set_high(input.Key());
+    operation->set_direction(static_cast<wire::Direction>(input.Below(3)));
+    operation->set_limit_records(static_cast<uint32_t>(input.Number()));
+    operation->set_limit_bytes(input.OneIn(8) ? static_cast<uint32_t>(input.Number()) : 100);
+    operation->set_for_update(input.OneIn(2));
+    operation->set_scan_sequence(input.OneIn(4) ? static_cast<uint32_t>(input.Number()) : 0);
+  }
+}
+
+// Now and then the first, very many times.
+template <typename Message>
+void AddOperations(Input& input, Message* message) {
+  for (uint32_t i = input.Below(6); i > 0; --i) AddOperation(input, message->add_operations());
+  if (!input.OneIn(64) || message->operations_size() == 0 || message->operations(0).value().size() > 100) return;
+  for (uint32_t i = 1000 + input.Below(40); i > 0; --i) *message->add_operations() = message->operations(0);
+}
+
+void AddRequest(Input& input, uint64_t last_timestamp, wire::SessionRequest* request) {
+  request->set_timeout_us(1 + input.Byte() * 100);
+  switch (input.Below(12)) {
+    case 0:
+      request->mutable_open()->set_protocol_version(input.OneIn(8) ? input.Byte() : kProtocolVersion);
+      break;
+    case 1:
+    case 2:
+      SetBegin(input, last_timestamp, request->mutable_begin());
+      break;
+    case 3:
+    case 4:
+    case 5:
+      AddOperations(input, request->mutable_execute());
+      break;
+    case 6:
+    case 7:
+      request->mutable_commit();
+      break;
+    case 8:
+      request->mutable_abort();
+      break;
+    case 9:
+    case 10:
+      SetBegin(input, last_timestamp, request->mutable_one_shot()->mutable_begin());
+      AddOperations(input, request->mutable_one_shot());
+      break;
+    default:
+      break;  // says nothing
+  }
+}
+
+void Send(Input& input, Session& session) {
+  wire::SessionRequests requests;
+  if (input.OneIn(16)) {
+    // Whatever parses. Its waits end.
+    if (!requests.ParseFromString(input.Text(255))) return;
+    for (wire::SessionRequest& request : *requests.mutable_requests()) request.set_timeout_us(1000);
+  } else {
+    for (uint32_t i = input.Below(4); i > 0; --i) AddRequest(input, session.last_timestamp(), requests.add_requests());
+    if (input.OneIn(64) && requests.requests_size() > 0) {
+      while (requests.requests_size() < 65) requests.add_requests()->mutable_abort();
+    }
+  }
+  session.Send(requests);
+}
+
+void CallTables(Input& input, wire::TransactionService::Stub& stub) {
+  grpc::ClientContext context;
+  SetTime(&context);
+  wire::TableRequest request;
+  request.set_protocol_version(input.OneIn(16) ? input.Byte() : kProtocolVersion);
+  request.set_name(input.OneIn(8) ? std::string(250 + input.Below(10), 'n') : Concat("t", input.Below(3)));
+  if (input.OneIn(8)) request.set_name(input.Text(10));
+  if (request.name() == "health") return;
+  wire::TableAnswer answer;
+  const uint32_t call = input.Below(3);
+  const grpc::Status status = call == 0   ? stub.CreateTable(&context, request, &answer)
+                              : call == 1 ? stub.DropTable(&context, request, &answer)
+                                          : stub.OpenTable(&context, request, &answer);
+  DEUT_CHECK(status.ok());
+}
+
+void CallService(Input& input, wire::TransactionService::Stub& stub) {
+  grpc::ClientContext context;
+  // DropCaches waits for what is open: not for long.
+  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(50, GPR_TIMESPAN)));
+  wire::ServiceRequest request;
+  request.set_protocol_version(input.OneIn(16) ? input.Byte() : kProtocolVersion);
+  wire::ListTablesAnswer tables;
+  wire::GetStatusAnswer status;
+  wire::DropCachesAnswer dropped;
+  switch (input.Below(8)) {
+    case 0:
+      (void)stub.GetStatus(&context, request, &status).ok();
+      break;
+    case 1:
+      (void)stub.DropCaches(&context, request, &dropped).ok();
+      break;
+    default:
+      (void)stub.ListTables(&context, request, &tables).ok();
+  }
+}
+
+void Play(Input& input) {
+  // Not destroyed at the end of the process, when threads' own variables are gone already.
+  static Target* target = nullptr;
+  static int inputs = 0;
+  if (inputs++ % kInputsPerStore == 0) {
+    delete target;
+    target = new Target();
+  }
+  {
+    std::array<std::unique_ptr<Session>, kSessions> sessions;
+    for (int step = 0; step < kMaxSteps && !input.empty(); ++step) {
+      const uint32_t action = input.Below(16);
+      std::unique_ptr<Session>& session = sessions[input.Below(kSessions)];
+      if (action == 0) {
+        session.reset();
+      } else if (action == 1) {
+        CallTables(input, target->stub());
+      } else if (action == 2) {
+        CallService(input, target->stub());
+      } else if (action == 3 && session != nullptr) {
+        session->Cancel();
+      } else if (action < 7 && session != nullptr) {
+        session->Settle();
+      } else {
+        if (session == nullptr) {
+          session = std::make_unique<Session>(target->stub());
+          if (!input.OneIn(8)) {
+            wire::SessionRequests open;
+            open.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
+            session->Send(open);
+          }
+        }
+        Send(input, *session);
+      }
+    }
+  }
+  target->CheckServed();
+}
+
+}  // namespace
+}  // namespace deut::fuzz
+
+// The store outlives the last input, and the pages of its tree are known by words with marks in them, which LeakSanitizer does not follow.
+// Leaks are looked for by the unit tests.
+extern "C" int __lsan_is_turned_off() { return 1; }
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  deut::fuzz::Input input(data, size);
+  deut::fuzz::Play(input);
+  return 0;
+}
