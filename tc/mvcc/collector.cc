@@ -94,9 +94,13 @@ void Collector::RunExclusive(std::function<void(Access&)> run) {
 void Collector::RunTasks() {
   Task* task = tasks_.exchange(nullptr, std::memory_order_seq_cst);
   if (task == nullptr) return;
-  TakeFinished();
-  CollectAborted();
-  if (committed_.empty() && applied_.empty()) SweepPostings(true);
+  // After the end several threads may be here at once; then nothing is left to be collected, and they only look.
+  const bool alone = !stopped_.load(std::memory_order_seq_cst);
+  if (alone) {
+    TakeFinished();
+    CollectAborted();
+    if (committed_.empty() && applied_.empty()) SweepPostings(true);
+  }
   Access access(*this);
   while (task != nullptr) {
     Task* const next = task->next;
@@ -104,7 +108,7 @@ void Collector::RunTasks() {
     task->done.Signal(runtime_);
     task = next;
   }
-  CollectAborted();
+  if (alone) CollectAborted();
 }
 
 std::vector<TransactionRecord*> Collector::Access::Uncollected() const {

@@ -1,5 +1,7 @@
 // Creating and dropping tables (rule T1), and exchanging their ranges (rules P).
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
@@ -356,6 +358,19 @@ TEST_F(TableTest, TasksAfterTheEnd) {
   f.collector->RunExclusive([&](Collector::Access& access) { ran = access.Idle() && access.Uncollected().empty(); });
   EXPECT_TRUE(ran);
   EXPECT_TRUE(f.collector->WaitIdle(EngineFixture::Soon()));
+}
+
+// Then it is the callers' threads that run them, several at once, beside the one that stops it (ThreadSanitizer would tell).
+TEST_F(TableTest, TasksOfManyThreadsAtTheEnd) {
+  f.Load({{"a", "0"}});
+  std::vector<std::unique_ptr<Thread>> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.push_back(RealRuntime().StartThread("caller", [&] {
+      for (int n = 0; n < 200; ++n) EXPECT_TRUE(f.collector->WaitIdle(EngineFixture::Soon()));
+    }));
+  }
+  f.collector->Stop();
+  callers.clear();
 }
 
 }  // namespace
