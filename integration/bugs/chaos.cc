@@ -32,9 +32,11 @@ void Pause(Duration duration) {
 struct Disturbance {
   explicit Disturbance(uint64_t from) : seed(from) {
     Random random(seed);
-    one_in_names = 3 + random.Below(14);
-    one_in_passes = 2 + random.Below(30);
-    longest = microseconds(50 << random.Below(7));
+    // Many names a little, or few of them hard.
+    const bool few = random.OneIn(2);
+    one_in_names = few ? 15 + random.Below(20) : 3 + random.Below(10);
+    one_in_passes = few ? 1 + random.Below(4) : 2 + random.Below(30);
+    longest = microseconds((few ? 200 : 50) << random.Below(6));
     rarely_one_in = 64 << random.Below(6);
     lost_one_in_names = 2 + random.Below(8);
     lost_one_in = 2 + random.Below(30);

@@ -188,8 +188,11 @@ class Round {
     const uint64_t way = random_.Below(8);
     if (way < 3) {
       const DiskFault::Action action = random_.OneIn(2) ? DiskFault::Action::kIoError : DiskFault::Action::kShort;
-      fault_ = disk_.AddFault(
-          {.action = action, .kinds = kDiskWrite, .path_contains = "/tc/", .skip = random_.Below(uint64_t{8} << random_.Below(6)), .count = 1});
+      fault_ = disk_.AddFault({.action = action,
+                               .kinds = kDiskWrite,
+                               .path_contains = "/tc/",
+                               .skip = random_.Below(uint64_t{8} << random_.Below(6)),
+                               .count = 1});
     }
     if (way > 1) disk_.CrashAfter(1 + random_.Below(uint64_t{16} << random_.Below(7)));
   }
