@@ -92,10 +92,31 @@ void SessionMessages(const std::string& bytes) {
       (void)FromWire(answer.status()).ToString();
       for (wire::OperationResult& result : *answer.mutable_results()) {
         OperationResult out;
+        wire::OperationResult copy = result;
         (void)FromWire(&result, Operation{.kind = OperationKind::kScan, .low = "a", .high = "z"}, &out).ok();
+        OperationResult point;
+        const bool fits = FromWire(&copy, Operation{.kind = OperationKind::kGet, .key = "k"}, &point).ok();
+        if (fits && point.status.ok()) DEUT_CHECK(point.records.size() <= 1);
       }
     }
   }
+}
+
+void ControlMessages(const std::string& bytes) {
+  wire::GetStatusAnswer status;
+  if (status.ParseFromString(bytes)) (void)FromWire(status).ok();
+  wire::ListTablesAnswer tables;
+  std::vector<TableInfo> listed;
+  if (tables.ParseFromString(bytes)) (void)FromWire(tables.tables(), &listed).ok();
+  wire::PartitionRequest partition;
+  Sender sender;
+  TableId table;
+  uint32_t pieces = 0;
+  if (partition.ParseFromString(bytes) && FromWire(partition, &sender, &table, &pieces).ok())
+    DEUT_CHECK(pieces >= 1 && pieces <= kMaxPartitions);
+  wire::HelloRequest hello;
+  HelloRequest request;
+  if (hello.ParseFromString(bytes)) (void)FromWire(hello, &request).ok();
 }
 
 // Valid messages, to start from: random bytes alone seldom get past the parser.
@@ -176,6 +197,7 @@ void PlayAll(const std::string& bytes) {
   DataMessages(bytes);
   StreamMessages(bytes);
   SessionMessages(bytes);
+  ControlMessages(bytes);
 }
 
 }  // namespace

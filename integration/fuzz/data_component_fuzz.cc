@@ -190,6 +190,40 @@ class Peer {
  public:
   Peer(Target& target, Input& input) : target_(target), input_(input) {}
 
+  // Says Hello, opens a log stream and makes three tables with some records: what a TC does before anything else.
+  void Begin() {
+    Hello();
+    wire::ApplyLogRequest request;
+    OpenLog(&request);
+    LogBatch batch{.from = position_, .to = {}, .entries = {}};
+    uint64_t commit = position_.commit.value;
+    for (uint32_t table = 1; table <= 3; ++table) {
+      const std::string name = Concat("table", table);
+      batch.Append({.kind = LogEntryKind::kCreateTable,
+                    .position = {Lsn(++commit), 1},
+                    .timestamp = Timestamp(commit),
+                    .table = TableId(table),
+                    .key = name,
+                    .value = {}});
+      for (const char* key : {"a", "b", "cc", "d", "ee", "f"}) {
+        batch.Append({.kind = LogEntryKind::kPut,
+                      .position = {Lsn(++commit), 1},
+                      .timestamp = Timestamp(commit),
+                      .table = TableId(table),
+                      .key = key,
+                      .value = "a value of some length"});
+      }
+    }
+    batch.to = {Lsn(commit), 1};
+    request.Clear();
+    SetMessage(batch, request.mutable_batch());
+    request.mutable_batch()->set_crc32c(batch.Checksum());
+    position_ = batch.to;
+    log_->Send(request, 0);
+    // Until it is applied: whoever asks for a table next finds it.
+    log_.reset();
+  }
+
   void Step() {
     switch (input_.Below(16)) {
       case 0:
@@ -356,19 +390,27 @@ class Peer {
 
   void ApplyLog() {
     wire::ApplyLogRequest request;
-    if (log_ == nullptr) {
-      log_ = std::make_unique<LogStream>(
-          [this](grpc::ClientContext* context) { return target_.stub().ApplyLog(context); },
-          [](const wire::ApplyLogAnswer& answer) -> uint32_t { return answer.has_opened() ? 1 : 0; });
-      SetSender(request.mutable_open()->mutable_sender());
-      if (!input_.OneIn(16)) {
-        log_->Send(request, 1);
-        log_->Settle();
-      }
-      return;
-    }
+    if (log_ == nullptr) return OpenLog(&request);
     if (!input_.OneIn(32)) SetBatch(request.mutable_batch());
     log_->Send(request, 0);
+  }
+
+  void OpenLog(wire::ApplyLogRequest* request) {
+    log_ = std::make_unique<LogStream>(
+        [this](grpc::ClientContext* context) { return target_.stub().ApplyLog(context); },
+        [](const wire::ApplyLogAnswer& answer) -> uint32_t { return answer.has_opened() ? 1 : 0; });
+    SetSender(request->mutable_open()->mutable_sender());
+    if (input_.OneIn(16)) return;
+    log_->Send(*request, 1);
+    log_->Settle();
+  }
+
+  static void SetMessage(const LogBatch& batch, wire::ApplyLogBatch* out) {
+    out->mutable_from()->set_commit_lsn(batch.from.commit.value);
+    out->mutable_from()->set_sequence(batch.from.sequence);
+    out->mutable_to()->set_commit_lsn(batch.to.commit.value);
+    out->mutable_to()->set_sequence(batch.to.sequence);
+    out->set_entries(batch.entries);
   }
 
   // Mostly puts; a drop is rare, or there would be no table for long.
@@ -404,11 +446,7 @@ class Peer {
     if (input_.OneIn(16) && !batch.entries.empty())
       batch.entries[input_.Byte() % batch.entries.size()] = static_cast<char>(input_.Byte());
     position_ = batch.to;
-    out->mutable_from()->set_commit_lsn(batch.from.commit.value);
-    out->mutable_from()->set_sequence(batch.from.sequence);
-    out->mutable_to()->set_commit_lsn(batch.to.commit.value);
-    out->mutable_to()->set_sequence(batch.to.sequence);
-    out->set_entries(batch.entries);
+    SetMessage(batch, out);
     out->set_crc32c(input_.OneIn(32) ? input_.Byte() : batch.Checksum());
   }
 
@@ -427,6 +465,7 @@ void Play(Input& input) {
   target->Renew();
   {
     Peer peer(*target, input);
+    if (!input.OneIn(8)) peer.Begin();
     for (int step = 0; step < kMaxSteps && !input.empty(); ++step) peer.Step();
   }
   target->CheckServed();
