@@ -80,7 +80,7 @@ run_bugs() {  # run_bugs SECONDS RESULTS FILE-WITH-LINES CLEAN-SECONDS: the tabl
   mkdir -p "$folder"
   # First each instrument without any bug: one that finds something then is broken, or has found a bug that nobody seeded.
   {
-    awk '{ print $2 }' "$lines" | sort -u | while read -r layer; do echo "- $layer - $clean_seconds"; done
+    awk -v seconds="$clean_seconds" '!told[$2]++ { print "-", $2, $2 == "cluster" ? $3 : "-", seconds }' "$lines"
     awk -v seconds="$seconds" '{ print $1, $2, $3, seconds }' "$lines"
   } >"$folder/work"
   mapfile -t work_lines <"$folder/work"
