@@ -83,7 +83,7 @@ class StreamReplayTest : public ::testing::Test {
   }
 
   ReplayReport Replay(const std::string& bytes) {
-    const ReplayReport report = ReplayConnection(cluster_.dc_port(), bytes);
+    const ReplayReport report = ReplayConnection(cluster_.dc_port(), bytes, {.patience = seconds(10)});
     EXPECT_TRUE(report.connected);
     EXPECT_GT(report.frames, 5U);
     EXPECT_GT(report.answered_bytes, 0U) << "the DC has understood none of it";
