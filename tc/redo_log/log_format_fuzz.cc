@@ -83,6 +83,8 @@ void Recover(std::string_view bytes) {
   DEUT_CHECK((*file)->Write(kSegmentHeaderBytes, second.data(), std::min<size_t>(second.size(), 24 << 10)).ok());
   const Result<RecoveredChain> chain = RecoverChain(*storage, "/log");
   DEUT_CHECK(chain.ok() || chain.status() == ErrorCode::kCorruption);
+  // What was found right is so when it is read again.
+  if (chain.ok()) DEUT_CHECK(WriteAgain(*storage, "/log", chain->unproven).ok());
 }
 
 }  // namespace
