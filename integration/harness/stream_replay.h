@@ -2,10 +2,9 @@
 // over an old one (FaultProxy::Recorded). Such bytes are complete in themselves: header tables, stream numbers and calls begin anew
 // with the connection. To the server it is a second peer that says, late, everything the first one said.
 //
-// Pings are left out. Answers are read for their windows only (a server ends a connection that sends more than it has room for), counted, and
-// thrown away.
-// Blocks; ends when all is sent and nothing more is answered for `linger`, when the server hangs up, or when it gives no room, or no answer
-// at all, for `patience`.
+// Pings are left out. Answers are read for their windows only (a server ends a connection that sends more than it has room for), counted,
+// and thrown away. Blocks; ends when all is sent and nothing more is answered for `linger`, when the server hangs up, or when it gives no
+// room, or no answer at all, for `patience`.
 // Thread-safety: a function without state. It reads nothing but bytes: what the server answers may be anything.
 #ifndef INTEGRATION_HARNESS_STREAM_REPLAY_H_
 #define INTEGRATION_HARNESS_STREAM_REPLAY_H_
