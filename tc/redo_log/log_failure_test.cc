@@ -29,7 +29,8 @@ TEST(LogFailure, TheFirstReportStands) {
 // A report that loses against another thread's must find the log failed too: else the log thread, having seen its write fail while a
 // helper was reporting another failure, takes the write for durable.
 TEST(LogFailure, HasFailedForEveryReporterAtOnce) {
-  constexpr int kRounds = 50'000;
+  constexpr int kRounds = 60;
+  const Status long_one(ErrorCode::kIoError, std::string(1 << 20, 'x'));  // which takes its time to be taken over
   std::vector<std::unique_ptr<LogFailure>> failures;
   std::atomic<int> told{0};
   for (int i = 0; i < kRounds; ++i) {
@@ -41,7 +42,7 @@ TEST(LogFailure, HasFailedForEveryReporterAtOnce) {
     for (int i = 0; i < kRounds; ++i) {
       at[me].store(i + 1, std::memory_order_seq_cst);
       while (at[1 - me].load(std::memory_order_seq_cst) <= i) RealRuntime().Yield();
-      failures[static_cast<size_t>(i)]->Report(DEUT_ERROR(kIoError, "write failed"));
+      failures[static_cast<size_t>(i)]->Report(long_one);
       const bool known = failures[static_cast<size_t>(i)]->failed() && !failures[static_cast<size_t>(i)]->status().ok();
       not_failed.fetch_add(known ? 0 : 1);
     }

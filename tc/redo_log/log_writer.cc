@@ -54,7 +54,7 @@ void LogWriter::Loop() {
       if (!in_flight_.empty()) parts_.queue.Reap(&completed_, MonotonicTime());
       continue;
     }
-    if (stopping() && in_flight_.empty() && (failed || NoSpace() || scanned_ == parts_.ring.tail())) break;
+    if (stopping() && in_flight_.empty() && (failed || NoSpace() || consumed() == parts_.ring.tail())) break;
     Sleep();
   }
   parts_.waiters.Close(durable(), EndStatus());
@@ -106,7 +106,7 @@ bool LogWriter::WorkWaits() const {
   if (parts_.ring.has_waiters() && ReleaseTarget() > parts_.ring.released()) return true;
   const bool failed = parts_.failure.failed();
   if (failed != failure_seen_) return true;
-  if (stopping() && in_flight_.empty() && (failed || NoSpace() || scanned_ == parts_.ring.tail())) return true;
+  if (stopping() && in_flight_.empty() && (failed || NoSpace() || consumed() == parts_.ring.tail())) return true;
   RecordWord word;
   if (failed) return parts_.ring.Peek(scanned_, &word);
   if (stalled_) return parts_.segments.spare_count() != 0;

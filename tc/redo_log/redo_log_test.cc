@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -13,6 +14,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
+#include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
 #include "tc/redo_log/log_record.h"
 #include "tc/redo_log/log_test_util.h"
@@ -244,6 +246,39 @@ TEST_F(RedoLogTest, WaitersAreToldOnce) {
   EXPECT_FALSE(late.ok.load());
   EXPECT_TRUE(log->CheckSpace(0) == ErrorCode::kUnavailable);
 }
+
+#ifdef DEUT_TEST_POINTS
+// The log is stopped while its last records wait for a segment: they are written once there is one, then it ends.
+TEST_F(RedoLogTest, AStopWritesWhatWaitsForASegment) {
+  std::atomic<bool> held{true};
+  const auto until = [](auto condition) {
+    while (!condition()) RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(50));
+  };
+  auto log = Open();
+  until([&] { return log->counters().spare_segments >= options_.spare_segments; });
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "redo_log.segments.before_stop_check") until([&] { return !held.load(); });
+  });
+  uint64_t timestamp = 0;
+  AppendResult last = Commit(*log, ++timestamp, 1000);
+  for (;;) {
+    until([&] { return log->counters().untaken_bytes == 0; });
+    const bool full = log->counters().free_bytes < kBlockAlignment;
+    last = Commit(*log, ++timestamp, 1000);
+    if (full) break;
+  }
+  const auto stopper = RealRuntime().StartThread("stopper", [&] { log->Stop(); });
+  until([&] { return log->CheckSpace(0).message().find("stopping") != std::string::npos; });
+  for (int pause = 0; pause < 100; ++pause) RealRuntime().Yield();
+  held.store(false);
+  stopper->Join();
+  testing::SetPointHandler({});
+  EXPECT_GT(log->durable(), last.lsn);
+  log = nullptr;
+  log = Open();
+  EXPECT_EQ(CommitTimestamps(ReadAll(*log, recovered_.redo_start.lsn)).size(), timestamp);
+}
+#endif  // DEUT_TEST_POINTS
 
 // Threads that commit, wait, and read back what others committed.
 TEST_F(RedoLogTest, ManyThreads) {
