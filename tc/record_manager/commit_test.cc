@@ -118,7 +118,10 @@ TEST_F(CommitTest, LowWaterWaitsForACommitInProgress) {
     EXPECT_TRUE(point.reached());
     EXPECT_LE(low_water.value, t.timestamp());
   }
-  EXPECT_EQ(f.active->AdvanceNow(), f.active->next_timestamp());
+  // Another thread's round, under way just now, may be the one that counts.
+  const Deadline limit = EngineFixture::Soon();
+  while (f.active->AdvanceNow() != f.active->next_timestamp() && RealRuntime().Now() < limit) RealRuntime().Yield();
+  EXPECT_EQ(f.active->low_water(), f.active->next_timestamp());
 }
 
 TEST_F(CommitTest, ACommitWithoutUpdatesIsNoRecord) {
