@@ -1,0 +1,55 @@
+// CheckpointSet: the checkpoint files of a data directory and which of them are kept: the newest completed one and the one before it
+// (rule S2: a stable position may be reported only if falling back one generation still has it).
+//
+// States of a checkpoint: being written (NAME.tmp), completed (NAME, read back and verified), removed. A file is removed only after a newer one is
+//   completed and durable under its name, and the one that was the newest until then is still there.
+// Crash: at every moment one completed checkpoint at least is there, once the first was; and all the files kept are complete.
+// Thread-safety: one thread at a time. Ownership: borrows the storage. Errors: see checkpoint_file.h.
+#ifndef DC_PAGE_STORE_CHECKPOINT_SET_H_
+#define DC_PAGE_STORE_CHECKPOINT_SET_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "dc/page_store/checkpoint_file.h"
+#include "dc/page_store/checkpoint_number.h"
+
+namespace deut::dc {
+
+// Numbers of the checkpoints in a directory, newest first; whether they are right, reading tells.
+Result<std::vector<CheckpointNumber>> FindCheckpoints(Storage& storage, const std::string& directory);
+
+class CheckpointSet {
+ public:
+  // Changes nothing on disk. `opened`: the checkpoint that this life began with, 0 if there was none; it is kept until two newer ones are completed.
+  static Result<std::unique_ptr<CheckpointSet>> Open(Storage& storage, std::string directory, CheckpointNumber opened);
+
+  // The number for the next one; above all that are or were being written here.
+  CheckpointNumber next() const { return next_; }
+  // 0: none.
+  CheckpointNumber newest() const { return newest_; }
+  // The oldest that may be read at the next start; for SegmentStore::RemoveDead.
+  CheckpointNumber oldest_kept() const { return previous_.value != 0 ? previous_ : newest_; }
+
+  // Finishes `writer` (whose head has the number next()), and then removes all files but this one and the one that was newest. OK says that the
+  // checkpoint is completed; files that could not be removed are removed the next time.
+  Status Complete(std::unique_ptr<CheckpointWriter> writer);
+
+ private:
+  CheckpointSet(Storage& storage, std::string directory);
+  void RemoveOld();
+
+  Storage& storage_;
+  const std::string directory_;
+  CheckpointNumber next_;
+  CheckpointNumber newest_;
+  CheckpointNumber previous_;
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_PAGE_STORE_CHECKPOINT_SET_H_

@@ -1,0 +1,67 @@
+// A page part: one contiguous piece of a page's image on storage, as bytes. A base part holds a page as of some moment, a delta part
+// what a leaf has got since the part that it names as `previous`. What the payload means is for those who wrote it.
+// Format with grammar: dc/docs/page_store.md. [LLAMA, PVLDB 6(10), 2013, section 3.2: incremental flushing]
+//
+// Thread-safety: pure functions. Ownership: a PartView points into the bytes it was decoded from.
+// Errors: CORRUPTION naming file and offset for whatever is not exactly this part at this place: magic, version, own address, page id,
+//   lengths, checksum, padding. Never a failed check, never a read outside of the given bytes.
+#ifndef DC_PAGE_STORE_PART_FORMAT_H_
+#define DC_PAGE_STORE_PART_FORMAT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "dc/page_store/page_address.h"
+#include "dc/page_store/page_id.h"
+
+namespace deut::dc {
+
+enum class PartKind : uint8_t { kBase = 1, kDelta = 2 };
+
+struct PartHeader {
+  PartKind kind = PartKind::kBase;
+  uint8_t level = 0;
+  PageId page;
+  TableId table;
+  PageAddress previous;        // of a delta part: the newest part older than it; of a base part: none
+  uint32_t payload_bytes = 0;  // set by those who encode
+  friend bool operator==(const PartHeader&, const PartHeader&) = default;
+};
+
+struct PartView {
+  PartHeader header;
+  PageAddress address;
+  std::string_view payload;
+};
+
+constexpr size_t kPartHeaderBytes = 40;
+constexpr size_t kMaxPayloadBytes = PageAddress::kMaxPartBytes - kPartHeaderBytes;
+
+// Header and payload, without the zeros that fill the last unit.
+constexpr uint64_t PartBytes(uint64_t payload_bytes) { return kPartHeaderBytes + payload_bytes; }
+// With them: what the part takes in its segment.
+constexpr uint64_t PartBytesInUnits(uint64_t payload_bytes) {
+  return (PartBytes(payload_bytes) + PageAddress::kUnitBytes - 1) / PageAddress::kUnitBytes * PageAddress::kUnitBytes;
+}
+
+// Fills PartBytesInUnits(payload.size()) bytes at `out`. REQUIRES: `address` was made of PartBytes; a base part has no `previous`, a
+// delta part has one; payload.size() <= kMaxPayloadBytes.
+void EncodePart(PartHeader header, PageAddress address, std::string_view payload, char* out);
+
+// True if a part may begin at these bytes (8 of them are looked at), false if what is there is filling.
+bool PartBeginsAt(const char* bytes);
+
+// The part at the start of `bytes`, which may hold more. `expected_page` nothing: any. `path` is for messages.
+Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::optional<PageId> expected_page,
+                            std::string_view path);
+
+// For reading a segment from its start: the part that should begin at `offset` of segment `segment`, and which must say where it lies.
+Result<PartView> DecodePartAt(std::string_view bytes, uint64_t segment, uint64_t offset, std::string_view path);
+
+}  // namespace deut::dc
+
+#endif  // DC_PAGE_STORE_PART_FORMAT_H_

@@ -1,0 +1,56 @@
+// SegmentAppender: appends parts to segments of one kind, through a buffer.
+//
+// Append gives a part its address and copies it into the buffer; a full buffer goes to the file by itself. Write sends what is left,
+// filled up to a multiple of 4 KiB: if it answers OK, everything appended before can be read and counts as live.
+// A batch is what was appended since the last Write. When Append or Write fails with RESOURCE_EXHAUSTED the whole batch is void: its addresses are
+// of no use, nothing of it counts as live, and what of it lies in files is beyond what their segments say is written. The appender goes
+// on with a new segment. After any other error the store is fatal.
+// A part too large for a segment of the usual size gets one of its own.
+// A destroyed appender closes its segment; a batch not written is void.
+//
+// Thread-safety: one thread at a time. Ownership: its store outlives it. Memory: the buffer, and a part too large for it while it is appended.
+#ifndef DC_PAGE_STORE_SEGMENT_APPENDER_H_
+#define DC_PAGE_STORE_SEGMENT_APPENDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "dc/page_store/page_address.h"
+#include "dc/page_store/part_format.h"
+#include "dc/page_store/segment_format.h"
+
+namespace deut::dc {
+
+class SegmentAppender {
+ public:
+  ~SegmentAppender();
+  SegmentAppender(const SegmentAppender&) = delete;
+  SegmentAppender& operator=(const SegmentAppender&) = delete;
+
+  // REQUIRES: the header's kind is the appender's; a delta part names its previous one, a base part none. INVALID_ARGUMENT naming the limit if
+  // the payload is too large; the batch stays as it was.
+  Result<PageAddress> Append(const PartHeader& header, std::string_view payload);
+  Status Write();
+
+  SegmentKind kind() const;
+  // Appended since the last Write.
+  size_t batch_parts() const;
+  size_t batch_bytes() const;
+  // Memory it holds on to.
+  size_t buffer_bytes() const;
+
+ private:
+  friend class SegmentStore;
+  struct Core;
+
+  explicit SegmentAppender(std::unique_ptr<Core> core);
+
+  const std::unique_ptr<Core> core_;
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_PAGE_STORE_SEGMENT_APPENDER_H_
