@@ -30,19 +30,19 @@ namespace deut::dc {
 constexpr size_t kMaxPartsOfImage = 8;
 
 struct CheckpointHead {
-  CheckpointNumber number;
-  DcId dc;
-  DcIncarnation incarnation;  // the life that wrote it
-  Position position;          // every update up to here is in the pages
-  PageId next_page;           // above every page id ever used
-  uint64_t next_segment = 1;  // above every segment number ever used
+  CheckpointNumber number = {};
+  DcId dc = {};
+  DcIncarnation incarnation = {};  // the life that wrote it
+  Position position = {};          // every update up to here is in the pages
+  PageId next_page = {};           // above every page id ever used
+  uint64_t next_segment = 1;       // above every segment number ever used
   friend bool operator==(const CheckpointHead&, const CheckpointHead&) = default;
 };
 
 struct CheckpointTable {
-  TableId id;
-  PageId root;            // 0: the table was dropped
-  std::string_view name;  // 1 to kMaxTableNameBytes bytes; none if dropped
+  TableId id = {};
+  PageId root = {};            // 0: the table was dropped
+  std::string_view name = {};  // 1 to kMaxTableNameBytes bytes; none if dropped
   bool dropped() const { return root.value == 0; }
   friend bool operator==(const CheckpointTable&, const CheckpointTable&) = default;
 };

@@ -25,9 +25,9 @@ enum class PartKind : uint8_t { kBase = 1, kDelta = 2 };
 struct PartHeader {
   PartKind kind = PartKind::kBase;
   uint8_t level = 0;
-  PageId page;
-  TableId table;
-  PageAddress previous;        // of a delta part: the newest part older than it; of a base part: none
+  PageId page = {};
+  TableId table = {};
+  PageAddress previous = {};   // of a delta part: the newest part older than it; of a base part: none
   uint32_t payload_bytes = 0;  // set by those who encode
   friend bool operator==(const PartHeader&, const PartHeader&) = default;
 };

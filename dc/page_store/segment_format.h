@@ -22,7 +22,7 @@ constexpr size_t kSegmentHeaderBytes = kIoAlignment;
 struct SegmentHeader {
   SegmentKind kind = SegmentKind::kBase;
   uint64_t number = 0;
-  DcId dc;
+  DcId dc = {};
   uint64_t capacity_bytes = 0;  // the file grows to this at most; a multiple of kIoAlignment
   friend bool operator==(const SegmentHeader&, const SegmentHeader&) = default;
 };

@@ -1,0 +1,126 @@
+#include "dc/page_store/part_format.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/check.h"
+#include "common/coding/crc32c.h"
+#include "common/coding/fixed.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint32_t kMagic = 0x54525044;  // "DPRT"
+constexpr uint16_t kVersion = 1;
+
+constexpr size_t kChecksumAt = 4;
+constexpr size_t kCoveredFrom = 8;
+constexpr size_t kVersionAt = 8;
+constexpr size_t kKindAt = 10;
+constexpr size_t kLevelAt = 11;
+constexpr size_t kPayloadBytesAt = 12;
+constexpr size_t kAddressAt = 16;
+constexpr size_t kPreviousAt = 24;
+constexpr size_t kPageAt = 32;
+constexpr size_t kTableAt = 36;
+static_assert(kTableAt + sizeof(uint32_t) == kPartHeaderBytes);
+
+bool KindFits(PartKind kind, PageAddress previous) {
+  return kind == PartKind::kBase ? previous.is_none() : kind == PartKind::kDelta && previous.valid();
+}
+
+}  // namespace
+
+void EncodePart(PartHeader header, PageAddress address, std::string_view payload, char* out) {
+  DEUT_CHECK(payload.size() <= kMaxPayloadBytes && KindFits(header.kind, header.previous));
+  const uint64_t bytes = PartBytesInUnits(payload.size());
+  DEUT_DCHECK(address == PageAddress::Make(address.segment(), address.offset(), PartBytes(payload.size())));
+  StoreU32(out, kMagic);
+  StoreU16(out + kVersionAt, kVersion);
+  out[kKindAt] = static_cast<char>(header.kind);
+  out[kLevelAt] = static_cast<char>(header.level);
+  StoreU32(out + kPayloadBytesAt, static_cast<uint32_t>(payload.size()));
+  StoreU64(out + kAddressAt, address.raw());
+  StoreU64(out + kPreviousAt, header.previous.raw());
+  StoreU32(out + kPageAt, header.page.value);
+  StoreU32(out + kTableAt, header.table.value);
+  std::memcpy(out + kPartHeaderBytes, payload.data(), payload.size());
+  const uint64_t used = PartBytes(payload.size());
+  std::memset(out + used, 0, bytes - used);
+  StoreU32(out + kChecksumAt, Crc32c(out + kCoveredFrom, bytes - kCoveredFrom));
+}
+
+bool PartBeginsAt(const char* bytes) { return LoadU64(bytes) != 0; }
+
+Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::optional<PageId> expected_page,
+                            std::string_view path) {
+  const uint64_t at = address.offset();
+  if (bytes.size() < kPartHeaderBytes) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at, ": ", bytes.size(), " bytes are too few for a page part");
+  }
+  const char* in = bytes.data();
+  if (LoadU32(in) != kMagic) return DEUT_ERROR(kCorruption, path, ": offset ", at, ": no page part begins here");
+  const uint16_t version = LoadU16(in + kVersionAt);
+  if (version != kVersion) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kVersionAt, ": page part of format version ", version,
+                      ", this program knows ", kVersion);
+  }
+  PartView part{.header = {}, .address = PageAddress::FromRaw(LoadU64(in + kAddressAt)), .payload = {}};
+  PartHeader& header = part.header;
+  header.kind = static_cast<PartKind>(in[kKindAt]);
+  header.level = static_cast<uint8_t>(in[kLevelAt]);
+  header.payload_bytes = LoadU32(in + kPayloadBytesAt);
+  header.previous = PageAddress::FromRaw(LoadU64(in + kPreviousAt));
+  header.page = PageId(LoadU32(in + kPageAt));
+  header.table = TableId(LoadU32(in + kTableAt));
+  if (part.address != address) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kAddressAt, ": the page part says it is at segment ",
+                      part.address.segment(), " offset ", part.address.offset(), ", not at segment ", address.segment(),
+                      " offset ", at, ", or has another length");
+  }
+  const uint64_t length = PartBytesInUnits(header.payload_bytes);
+  if (header.payload_bytes > kMaxPayloadBytes || length > bytes.size() ||
+      PageAddress::Make(address.segment(), at, PartBytes(header.payload_bytes)) != address) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kPayloadBytesAt, ": a payload of ", header.payload_bytes,
+                      " bytes does not fit the ", bytes.size(), " bytes there are, or the part's address");
+  }
+  const uint32_t checksum = Crc32c(in + kCoveredFrom, length - kCoveredFrom);
+  if (checksum != LoadU32(in + kChecksumAt)) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kChecksumAt, ": the checksum does not fit the page part, ",
+                      length, " bytes from offset ", at);
+  }
+  if (!KindFits(header.kind, header.previous)) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kKindAt, ": a page part of kind ", int{in[kKindAt]},
+                      " with previous part ", header.previous.raw());
+  }
+  if (expected_page && header.page != *expected_page) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kPageAt, ": a part of page ", header.page.value,
+                      ", not of page ", expected_page->value);
+  }
+  const std::string_view filling =
+      bytes.substr(PartBytes(header.payload_bytes), length - PartBytes(header.payload_bytes));
+  if (std::ranges::any_of(filling, [](char c) { return c != 0; })) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + PartBytes(header.payload_bytes),
+                      ": not zeros behind the page part");
+  }
+  part.payload = bytes.substr(kPartHeaderBytes, header.payload_bytes);
+  return part;
+}
+
+Result<PartView> DecodePartAt(std::string_view bytes, uint64_t segment, uint64_t offset, std::string_view path) {
+  if (bytes.size() < kPartHeaderBytes) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", offset, ": ", bytes.size(), " bytes are too few for a page part");
+  }
+  if (LoadU32(bytes.data()) != kMagic) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", offset, ": no page part begins here");
+  }
+  const PageAddress address = PageAddress::FromRaw(LoadU64(bytes.data() + kAddressAt));
+  if (!address.valid() || address.segment() != segment || address.offset() != offset) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", offset + kAddressAt, ": the page part says it is at segment ",
+                      address.segment(), " offset ", address.offset(), ", not at segment ", segment, " offset ",
+                      offset);
+  }
+  return DecodePart(bytes, address, std::nullopt, path);
+}
+
+}  // namespace deut::dc

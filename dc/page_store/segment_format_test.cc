@@ -1,0 +1,104 @@
+#include "dc/page_store/segment_format.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "absl/strings/escaping.h"
+#include "common/coding/crc32c.h"
+#include "common/coding/fixed.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr SegmentHeader kHeader{
+    .kind = SegmentKind::kDelta, .number = 0xABCDEF012, .dc = DcId(0x1122334455667788), .capacity_bytes = 4 << 20};
+
+std::string Encoded(const SegmentHeader& header) {
+  std::string bytes(kSegmentHeaderBytes, '\xEE');
+  EncodeSegmentHeader(header, bytes.data());
+  return bytes;
+}
+
+void Seal(std::string* bytes) {
+  StoreU32(bytes->data() + 12, 0);
+  StoreU32(bytes->data() + 12, Crc32c(*bytes));
+}
+
+TEST(SegmentFormat, GoldenBytes) {
+  const std::string bytes = Encoded(kHeader);
+  EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 40)),
+            "4445555450534547"
+            "0100"
+            "02"
+            "00"
+            "5d5ece69"
+            "12f0debc0a000000"
+            "8877665544332211"
+            "0000400000000000");
+  EXPECT_EQ(bytes.substr(40), std::string(kSegmentHeaderBytes - 40, '\0'));
+}
+
+TEST(SegmentFormat, WhatWasEncodedComesBack) {
+  const auto header = DecodeSegmentHeader(Encoded(kHeader), "f");
+  ASSERT_TRUE(header.ok()) << header.status().ToString();
+  EXPECT_EQ(*header, kHeader);
+}
+
+TEST(SegmentFormat, EveryFlippedBitAndEveryCutIsRefused) {
+  const std::string bytes = Encoded(kHeader);
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    std::string damaged = bytes;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    const auto header = DecodeSegmentHeader(damaged, "dir/name");
+    ASSERT_EQ(header.status().code(), ErrorCode::kCorruption) << "bit " << bit;
+    ASSERT_TRUE(header.status().message().starts_with("dir/name: offset ")) << header.status().ToString();
+  }
+  for (size_t size = 0; size < bytes.size(); size += 100)
+    ASSERT_EQ(DecodeSegmentHeader(bytes.substr(0, size), "f").status().code(), ErrorCode::kCorruption);
+}
+
+TEST(SegmentFormat, SealedNonsenseIsRefused) {
+  struct Case {
+    size_t at;
+    char value;
+    ErrorCode code;
+  };
+  for (const Case each : {Case{8, 2, ErrorCode::kVersionMismatch},
+                          {10, 0, ErrorCode::kCorruption},
+                          {10, 3, ErrorCode::kCorruption},
+                          {11, 1, ErrorCode::kCorruption},
+                          {21, 1, ErrorCode::kCorruption},  // a number of more than 36 bits
+                          {32, 1, ErrorCode::kCorruption},  // a capacity that is no multiple
+                          {34, 0, ErrorCode::kCorruption},  // none
+                          {100, 1, ErrorCode::kCorruption}}) {
+    std::string bytes = Encoded(kHeader);
+    bytes[each.at] = each.value;
+    Seal(&bytes);
+    EXPECT_EQ(DecodeSegmentHeader(bytes, "f").status().code(), each.code) << each.at;
+  }
+  std::string numberless = Encoded(kHeader);
+  StoreU64(numberless.data() + 16, 0);
+  Seal(&numberless);
+  EXPECT_EQ(DecodeSegmentHeader(numberless, "f").status().code(), ErrorCode::kCorruption);
+}
+
+TEST(SegmentFormat, Names) {
+  EXPECT_EQ(SegmentName(SegmentKind::kBase, 1), "base-000000000001.seg");
+  EXPECT_EQ(SegmentName(SegmentKind::kDelta, 0xABCDEF012), "delta-000abcdef012.seg");
+  SegmentKind kind = SegmentKind::kBase;
+  uint64_t number = 0;
+  ASSERT_TRUE(ParseSegmentName("delta-000abcdef012.seg", &kind, &number));
+  EXPECT_EQ(kind, SegmentKind::kDelta);
+  EXPECT_EQ(number, 0xABCDEF012u);
+  for (const std::string_view wrong :
+       {"", "base-.seg", "base-00000000001.seg", "base-0000000000001.seg", "base-00000000000g.seg",
+        "base-00000000000A.seg", "Base-000000000001.seg", "base-000000000001.tmp", "base-000000000000.seg",
+        "base-001000000000.seg", "checkpoint-000000000001"}) {
+    EXPECT_FALSE(ParseSegmentName(wrong, &kind, &number)) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace deut::dc
