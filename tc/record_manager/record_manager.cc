@@ -28,6 +28,8 @@ Result<std::unique_ptr<Transaction>> RecordManager::Begin(const TransactionOptio
   for (const DeclaredKey& declared : options.declared) {
     Status status = txn->snapshot() ? DEUT_ERROR(kInvalidArgument, "a snapshot transaction declares no writes")
                                     : writes.Declare(declared.table, declared.key);
+    // Dropped since an earlier attempt wrote there: declaring is a hint, and who uses the table will be told.
+    if (status == ErrorCode::kNotFound) continue;
     if (!status.ok()) {
       commits.Abort(*txn, status.abort() != nullptr ? status.abort()->reason : AbortReason::kFailedOperation);
       return status;

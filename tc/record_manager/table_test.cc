@@ -157,6 +157,21 @@ TEST_F(TableTest, WhoFindsADroppedTableDependsOnTheDrop) {
   EXPECT_EQ(later->Commit(), "ok");
 }
 
+// A transaction that is repeated declares what its last attempt wrote (R11). It may do without a table that was dropped meanwhile.
+TEST_F(TableTest, ADeclaredKeyOfADroppedTable) {
+  const Result<TableId> other = f.manager->CreateTable("x", EngineFixture::Soon());
+  ASSERT_TRUE(other.ok());
+  TransactionOptions declaring = EngineFixture::Declaring({"a"});
+  declaring.declared.push_back({.table = *other, .key = "b"});
+  EXPECT_EQ(Drop("x"), "ok");
+  TestTransaction t = f.Begin(declaring);
+  EXPECT_EQ(t.Put("a", "1"), "ok");
+  t.table = *other;
+  EXPECT_EQ(t.Put("b", "1"), "NOT_FOUND");
+  EXPECT_EQ(t.Commit(), "ok");
+  EXPECT_EQ(f.Contents(), "a=1");
+}
+
 // T1, the race: the writer has found the table, then the whole drop happens. (Every such writer is earlier than the drop, which
 // closes the table before it draws its timestamp. Both may lose.)
 TEST_F(TableTest, WholeDropBetweenTwoStepsOfAWriter) {
