@@ -118,9 +118,8 @@ class Round {
       Found("no table", table.status().ToString());
       return false;
     }
-    table_ = *table;
     Result<std::unique_ptr<history::Workload>> workload =
-        history::NewWorkload(options_.workload, table_, environment_.durability, environment_.patience);
+        history::NewWorkload(options_.workload, *table, environment_.durability, environment_.patience);
     if (!workload.ok()) {
       Found("no such workload", workload.status().ToString());
       return false;
@@ -218,7 +217,7 @@ class Round {
       if (!Open(0)) return;
       disk_harmed_ = false;
     }
-    const Status read = history::ReadEverything(*recorder_->NewClient(store_->client()), table_);
+    const Status read = workload_->ReadAll(*recorder_->NewClient(store_->client()));
     if (!read.ok()) Found("the last read", read.ToString());
   }
 
@@ -231,7 +230,7 @@ class Round {
       Result<std::unique_ptr<Store>> opened = Store::Open(environment_, *storage_, pages(), [] { return false; });
       watchdog_.Moved();
       if (opened.ok()) {
-        const Status read = history::ReadEverything(*recorder_->NewClient((*opened)->client()), table_);
+        const Status read = workload_->ReadAll(*recorder_->NewClient((*opened)->client()));
         if (!read.ok() && IsOrdinary(read)) Found("the read after damage", read.ToString());
         opened->reset();
       }
@@ -265,7 +264,6 @@ class Round {
   power::KeptPages pages_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Store> store_;
-  TableId table_;
   std::unique_ptr<history::Workload> workload_;
   std::optional<history::Recorder> recorder_;
   uint64_t crashes_ = 0;  // of which the pages know

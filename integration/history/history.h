@@ -78,6 +78,8 @@ struct TransactionRecord {
   int64_t complete = 0;  // of no meaning if the outcome is unknown: it may still be going on
   // Its place in the serial order; of a snapshot the timestamp that it reads below. 0 = not known.
   uint64_t timestamp = 0;
+  // The store tells no timestamp of such transactions: it stands where the reads and its interval allow it (unknown_placement.h).
+  bool untimed = false;
   Outcome outcome = Outcome::kCommitted;
   bool snapshot = false;
   uint64_t min_timestamp =

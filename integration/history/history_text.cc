@@ -82,7 +82,11 @@ class LineParser {
     if (!Literal(" ") || !TakeNumber(&rest_, &t.invoke) || !Literal("..")) return Expected("the interval: 10..20");
     const bool ended = TakeNumber(&rest_, &t.complete);
     if (ended && t.complete < t.invoke) return Expected("an interval that does not end before it begins");
-    if (Literal(" @") && (!TakeNumber(&rest_, &t.timestamp) || t.timestamp == 0)) return Expected("a timestamp");
+    if (Literal(" @?")) {
+      t.untimed = true;
+    } else if (Literal(" @") && (!TakeNumber(&rest_, &t.timestamp) || t.timestamp == 0)) {
+      return Expected("a timestamp");
+    }
     if (Literal(" ok")) {
       t.outcome = Outcome::kCommitted;
     } else if (Literal(" aborted")) {
@@ -349,7 +353,11 @@ Status WriteHistory(const History& history, const std::string& path) {
 std::string ToText(const TransactionRecord& transaction) {
   std::string text = Concat("T", transaction.id, " c", transaction.client, " ", transaction.invoke, "..");
   if (transaction.outcome != Outcome::kUnknown) ConcatTo(&text, transaction.complete);
-  if (transaction.timestamp != 0) ConcatTo(&text, " @", transaction.timestamp);
+  if (transaction.untimed) {
+    text.append(" @?");
+  } else if (transaction.timestamp != 0) {
+    ConcatTo(&text, " @", transaction.timestamp);
+  }
   constexpr const char* kOutcomes[] = {" ok", " aborted", " unknown"};
   text.append(kOutcomes[static_cast<size_t>(transaction.outcome)]);
   if (transaction.snapshot) text.append(" snapshot");

@@ -18,7 +18,8 @@ constexpr const char* kExample =
     "T1 c1 10..20 @1 ok w(x)=1.1!11-12 a(list)=1.2 i3(%00k%20)=1.3 u(x)=1.4 p(q) d(x)\n"
     "T2 c2 15.. @7 unknown r(x)=- r(list)=[1.2,9.1] s[a,z)<#2~[x,z)={y=1.1,x=[1.2,1.3]}\n"
     "T3 c0 -5..0 @9 aborted snapshot>4 s[,)={}\n"
-    "T4 c0 1..1 unknown\n";
+    "T4 c0 1..1 unknown\n"
+    "T5 c3 3..4 @? ok w(end7)=5.1\n";
 
 std::string Written(const History& history) {
   std::ostringstream out;
@@ -29,7 +30,7 @@ std::string Written(const History& history) {
 TEST(HistoryTextTest, ReadsAndWrites) {
   const Result<History> history = ParseHistory(kExample);
   ASSERT_TRUE(history.ok()) << history.status().ToString();
-  ASSERT_EQ(history->transactions.size(), 4U);
+  ASSERT_EQ(history->transactions.size(), 5U);
   const TransactionRecord& first = history->transactions[0];
   EXPECT_EQ(first.id, 1U);
   EXPECT_EQ(first.timestamp, 1U);
@@ -50,6 +51,7 @@ TEST(HistoryTextTest, ReadsAndWrites) {
   EXPECT_EQ(scan.results.size(), 2U);
   EXPECT_TRUE(history->transactions[2].snapshot);
   EXPECT_EQ(history->transactions[2].min_timestamp, 4U);
+  EXPECT_TRUE(history->transactions[4].untimed);
   // T4's end has no meaning and is not written.
   std::string expected = kExample;
   expected.replace(expected.find("1..1 unknown"), 4, "1..");

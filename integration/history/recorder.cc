@@ -12,6 +12,16 @@ namespace {
 
 int64_t Nanos(Runtime& runtime) { return runtime.Now().time_since_epoch().count(); }
 
+// Where the ends of tables are recorded; no table has this id.
+constexpr uint32_t kEnds = 0;
+
+std::string EndOf(TableId table) { return Concat("end", table.value); }
+
+// There is no key, or there is no table.
+bool IsNoTable(const Status& status) {
+  return status == ErrorCode::kNotFound && status.message().starts_with("there is no table");
+}
+
 }  // namespace
 
 history::Scan RequestedScan(const ScanOptions& options) {
@@ -66,10 +76,11 @@ void RecordedTransaction::End(OperationRecord operation) {
 
 Result<std::optional<StoredValue>> RecordedTransaction::Get(TableId table, std::string_view key) {
   OperationRecord operation = Begin(OperationKind::kRead, table, key);
-  DEUT_ASSIGN_OR_RETURN(const std::optional<std::string> text, transaction_->Get(table, key));
+  const Result<std::optional<std::string>> text = transaction_->Get(table, key);
+  DEUT_RETURN_IF_ERROR(Saw(table, text.status()));
   std::optional<StoredValue> stored;
-  if (text) {
-    stored = ParseStored(*text);
+  if (*text) {
+    stored = ParseStored(**text);
     operation.value = stored->value;
   }
   End(std::move(operation));
@@ -83,6 +94,7 @@ Status RecordedTransaction::Write(OperationKind kind, TableId table, std::string
   const Status status = kind == OperationKind::kInsert   ? transaction_->Insert(table, key, text)
                         : kind == OperationKind::kUpdate ? transaction_->Update(table, key, text)
                                                          : transaction_->Put(table, key, text);
+  if (IsNoTable(Saw(table, status))) return status;
   if (status.ok()) {
     ++sequence_;
     End(std::move(operation));
@@ -115,7 +127,7 @@ Status RecordedTransaction::Append(TableId table, std::string_view key) {
     longer.before = list->value.before;
     longer.before.push_back(list->value.id);
   }
-  DEUT_RETURN_IF_ERROR(transaction_->Put(table, key, StoredText(longer, "")));
+  DEUT_RETURN_IF_ERROR(Saw(table, transaction_->Put(table, key, StoredText(longer, ""))));
   ++sequence_;
   End(std::move(operation));
   return Status();
@@ -123,17 +135,18 @@ Status RecordedTransaction::Append(TableId table, std::string_view key) {
 
 Status RecordedTransaction::Remove(TableId table, std::string_view key) {
   OperationRecord operation = Begin(OperationKind::kDelete, table, key);
-  DEUT_RETURN_IF_ERROR(transaction_->Remove(table, key));
+  DEUT_RETURN_IF_ERROR(Saw(table, transaction_->Remove(table, key)));
   End(std::move(operation));
   return Status();
 }
 
 Result<std::vector<StoredRecord>> RecordedTransaction::Scan(TableId table, const ScanOptions& options) {
   OperationRecord operation = Begin(OperationKind::kScan, table, "");
-  DEUT_ASSIGN_OR_RETURN(const ScanResult result, transaction_->Scan(table, options));
+  const Result<ScanResult> result = transaction_->Scan(table, options);
+  DEUT_RETURN_IF_ERROR(Saw(table, result.status()));
   history::Scan scan = RequestedScan(options);
-  if (!result.complete) SetReached(&scan, result.resume);
-  std::vector<StoredRecord> records = TakeRecords(result.records, &scan);
+  if (!result->complete) SetReached(&scan, result->resume);
+  std::vector<StoredRecord> records = TakeRecords(result->records, &scan);
   operation.scan = static_cast<uint32_t>(record_->scans.size());
   record_->scans.push_back(std::move(scan));
   End(std::move(operation));
@@ -157,14 +170,48 @@ Result<std::vector<StoredRecord>> RecordedTransaction::ScanSlowly(TableId table,
   if (status.ok()) status = scanner.status();
   if (!status.ok()) {
     record_->operations.erase(record_->operations.begin() + static_cast<std::ptrdiff_t>(place));
-    return status;
+    return Saw(table, std::move(status));
   }
+  DEUT_RETURN_IF_ERROR(Saw(table, Status()));
   if (!scanner.complete()) SetReached(&scan, scanner.resume());
   OperationRecord& operation = record_->operations[place];
   operation.scan = static_cast<uint32_t>(record_->scans.size());
   record_->scans.push_back(std::move(scan));
   operation.complete = Nanos(runtime_);
   return records;
+}
+
+Status RecordedTransaction::Saw(TableId table, Status status) {
+  if (!watches_tables_) return status;
+  const bool gone = IsNoTable(status);
+  const bool there = status.ok() || status == ErrorCode::kAlreadyExists || (status == ErrorCode::kNotFound && !gone);
+  if (!gone && !there) return status;
+  const auto [seen, first] = seen_there_.try_emplace(table.value, there);
+  if (!first && seen->second == there) return status;
+  seen->second = there;
+  OperationRecord end = Begin(OperationKind::kRead, TableId(kEnds), EndOf(table));
+  if (gone) end.value = Value();  // which drop it was Take knows
+  End(std::move(end));
+  return status;
+}
+
+Status RecordedClient::DropTable(std::string_view name, TableId table, Duration timeout) {
+  Runtime& runtime = client_.runtime();
+  TransactionRecord record = NewRecord({}, Nanos(runtime));
+  record.untimed = true;
+  OperationRecord drop;
+  drop.kind = OperationKind::kWrite;
+  drop.table = kEnds;
+  drop.key = EndOf(table);
+  drop.value = Value{.id = {.writer = record.id, .sequence = 1}, .before = {}};
+  Status status = client_.DropTable(name, {.timeout = timeout});
+  record.complete = Nanos(runtime);
+  record.outcome = status.ok()                            ? Outcome::kCommitted
+                   : status == ErrorCode::kOutcomeUnknown ? Outcome::kUnknown
+                                                          : Outcome::kAborted;
+  record.operations.push_back(std::move(drop));
+  records_.push_back(std::move(record));
+  return status;
 }
 
 TransactionRecord RecordedClient::NewRecord(const RetryOptions& options, int64_t invoke) {
@@ -188,7 +235,7 @@ Status RecordedClient::Run(const RetryOptions& options, absl::FunctionRef<Status
       [&](Transaction& transaction) {
         TransactionRecord record = NewRecord(options, invoke);
         record.timestamp = transaction.timestamp().value;
-        RecordedTransaction recorded(runtime, &transaction, &record);
+        RecordedTransaction recorded(runtime, &transaction, &record, watches_tables_);
         Status status = body(recorded);
         record.outcome = Outcome::kAborted;
         if (status.ok()) {
@@ -215,6 +262,31 @@ Status RecordedClient::Run(const RetryOptions& options, absl::FunctionRef<Status
   return done;
 }
 
+namespace {
+
+// Who found a table dropped has read the drop that succeeded; if there was none, one that may have, or one that had not.
+void NameDrops(History* history) {
+  std::map<std::string_view, const TransactionRecord*> drops;
+  const auto rank = [](const TransactionRecord& drop) {
+    return drop.outcome == Outcome::kCommitted ? 2 : drop.outcome == Outcome::kUnknown ? 1 : 0;
+  };
+  for (const TransactionRecord& t : history->transactions) {
+    if (!t.untimed) continue;
+    const TransactionRecord*& drop = drops[t.operations.front().key];
+    if (drop == nullptr || rank(*drop) < rank(t)) drop = &t;
+  }
+  for (TransactionRecord& t : history->transactions) {
+    for (OperationRecord& operation : t.operations) {
+      const bool found_dropped = operation.table == kEnds && operation.kind == OperationKind::kRead && operation.value;
+      if (!found_dropped) continue;
+      const auto drop = drops.find(operation.key);
+      if (drop != drops.end()) operation.value = drop->second->operations.front().value;
+    }
+  }
+}
+
+}  // namespace
+
 RecordedClient* Recorder::NewClient(Client& client) {
   const MutexLock lock(mutex_);
   DEUT_CHECK(clients_.size() < kMaxClients);
@@ -229,6 +301,7 @@ History Recorder::Take() {
     for (TransactionRecord& record : client->records_) history.transactions.push_back(std::move(record));
     client->records_.clear();
   }
+  NameDrops(&history);
   return history;
 }
 

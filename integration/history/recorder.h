@@ -11,6 +11,8 @@
 // is one. A stored value that is not of this form is recorded as WriteId{0, 0}, which nobody wrote. Every attempt of a repeated transaction
 // is one of the history. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises that nothing was written. A one-shot transaction of
 // unknown outcome has no timestamp, and its reads are not known.
+// Tables that are dropped (WatchTables): a table's end is a key of table 0, absent until the drop's write; every operation on a table reads it, and
+// what a dropped table answers is a read of the drop (the one that succeeded: ids are never used again). Drops are untimed.
 // A buffered commit is recorded as committed: a history that goes over a crash of the transaction component uses durable ones.
 // Thread-safety: NewClient and Take from any thread, Take when the clients' threads have ended; a RecordedClient by one thread at a time.
 // Ownership: the Client outlives the Recorder, which owns the RecordedClients.
@@ -18,6 +20,7 @@
 #define INTEGRATION_HISTORY_RECORDER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,8 +58,9 @@ struct StoredRecord {
 // One attempt of a transaction. Methods as those of Transaction (tc/client/transaction.h).
 class RecordedTransaction {
  public:
-  RecordedTransaction(Runtime& runtime, Transaction* transaction, TransactionRecord* record)
-      : runtime_(runtime), transaction_(transaction), record_(record) {}
+  RecordedTransaction(Runtime& runtime, Transaction* transaction, TransactionRecord* record,
+                      bool watches_tables = false)
+      : runtime_(runtime), transaction_(transaction), record_(record), watches_tables_(watches_tables) {}
 
   Result<std::optional<StoredValue>> Get(TableId table, std::string_view key);
   Status Put(TableId table, std::string_view key, std::string_view payload = {});
@@ -77,11 +81,15 @@ class RecordedTransaction {
   OperationRecord Begin(OperationKind kind, TableId table, std::string_view key);
   void End(OperationRecord operation);
   Status Write(OperationKind kind, TableId table, std::string_view key, std::string_view payload);
+  // An operation on the table has ended.
+  Status Saw(TableId table, Status status);
   Value NextValue() const { return {.id = {.writer = record_->id, .sequence = sequence_ + 1}, .before = {}}; }
 
   Runtime& runtime_;
   Transaction* const transaction_;
   TransactionRecord* const record_;
+  const bool watches_tables_;
+  std::map<uint32_t, bool> seen_there_;  // of the tables that were used
   uint32_t sequence_ = 0;
 };
 
@@ -111,6 +119,11 @@ class RecordedClient {
   Result<CommitAnswer> RunOneShot(const RetryOptions& options, absl::Span<const Step> steps,
                                   std::vector<StepResult>* results = nullptr);
 
+  // From now on it is recorded which tables transactions find dropped.
+  void WatchTables() { watches_tables_ = true; }
+  // Client::DropTable. REQUIRES: if the name names a table, it is the one with this id.
+  Status DropTable(std::string_view name, TableId table, Duration timeout);
+
  private:
   friend class Recorder;
   TransactionRecord NewRecord(const RetryOptions& options, int64_t invoke);
@@ -118,6 +131,7 @@ class RecordedClient {
                                   std::vector<StepResult>* results);
   Client& client_;
   const uint32_t number_;
+  bool watches_tables_ = false;
   uint64_t transactions_ = 0;
   std::vector<TransactionRecord> records_;
 };

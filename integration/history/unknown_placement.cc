@@ -29,7 +29,8 @@ class Placement {
  private:
   void Watch(uint32_t place);
   void CollectEvents();
-  void AddEvents(uint32_t place);
+  static void SortEvents(std::vector<Event>* events);
+  void AddEvents(uint32_t place);  // unsorted
   Position After(const Position& position) const;
   void Place(uint32_t place);
   bool Fits(const Position& at, uint32_t place) const;
@@ -44,7 +45,8 @@ class Placement {
 
 void Placement::PlaceAll() {
   for (uint32_t i = 0; i < index_.size(); ++i) {
-    if (index_.committed(i) && positions_[i].timestamp == 0 && index_.transaction(i).outcome == Outcome::kUnknown) {
+    const TransactionRecord& t = index_.transaction(i);
+    if (index_.committed(i) && positions_[i].timestamp == 0 && (t.outcome == Outcome::kUnknown || t.untimed)) {
       unplaced_.push_back(i);
       Watch(i);
     }
@@ -66,6 +68,11 @@ void Placement::CollectEvents() {
   for (uint32_t i = 0; i < index_.size(); ++i) {
     if (index_.committed(i) && positions_[i].timestamp != 0) AddEvents(i);
   }
+  for (auto& [key, events] : events_) SortEvents(&events);
+}
+
+void Placement::SortEvents(std::vector<Event>* events) {
+  std::stable_sort(events->begin(), events->end(), [](const Event& a, const Event& b) { return a.at < b.at; });
 }
 
 void Placement::AddEvents(uint32_t place) {
@@ -75,10 +82,7 @@ void Placement::AddEvents(uint32_t place) {
     if (it == events_.end()) return;
     Event event{.at = positions_[place], .write = write};
     if (value != nullptr) event.value = value->id;
-    std::vector<Event>& events = it->second;
-    events.insert(std::upper_bound(events.begin(), events.end(), event,
-                                   [](const Event& a, const Event& b) { return a.at < b.at; }),
-                  event);
+    it->second.push_back(event);
   };
   for (const OperationRecord& operation : t.operations) {
     if (IsWrite(operation.kind)) {
@@ -147,11 +151,15 @@ bool Placement::WriteFits(const std::vector<Event>& events, const Position& at, 
 void Placement::Place(uint32_t place) {
   const TransactionRecord& t = index_.transaction(place);
   Position low{.timestamp = 1, .rank = 0};
-  std::optional<Position> first_reader;
+  std::optional<Position> end;  // it stands in front of this
+  const auto in_front_of = [&](const Position& position) {
+    if (!end || position < *end) end = position;
+  };
   for (uint32_t i = 0; i < index_.size(); ++i) {
     const TransactionRecord& other = index_.transaction(i);
     if (!index_.committed(i) || positions_[i].timestamp == 0 || other.outcome != Outcome::kCommitted) continue;
     if (other.complete < t.invoke) low = std::max(low, positions_[i]);
+    if (t.outcome == Outcome::kCommitted && t.complete < other.invoke && !other.snapshot) in_front_of(positions_[i]);
   }
   std::vector<Position> candidates;
   for (const OperationRecord& operation : t.operations) {
@@ -162,15 +170,14 @@ void Placement::Place(uint32_t place) {
     if (operation.kind == OperationKind::kScan) continue;
     for (const Event& event : events_.at({operation.table, operation.key})) {
       candidates.push_back(event.at);
-      if (event.value && event.value->writer == t.id && (!first_reader || event.at < *first_reader))
-        first_reader = event.at;
+      if (event.value && event.value->writer == t.id) in_front_of(event.at);
     }
   }
   candidates.push_back(low);
   std::sort(candidates.begin(), candidates.end());
   std::optional<Position> chosen;
   for (const Position& candidate : candidates) {
-    if (candidate < low || (first_reader && candidate >= *first_reader)) continue;
+    if (candidate < low || (end && candidate >= *end)) continue;
     const Position at = After(candidate);
     if (!chosen) chosen = at;
     if (!Fits(at, place)) continue;
@@ -179,6 +186,9 @@ void Placement::Place(uint32_t place) {
   }
   positions_[place] = chosen ? *chosen : After(low);
   AddEvents(place);
+  for (const OperationRecord& operation : t.operations) {
+    if (operation.kind != OperationKind::kScan) SortEvents(&events_.at({operation.table, operation.key}));
+  }
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-// Position: a transaction's place in the serial order; and where transactions stand whose outcome and timestamp are both unknown but whose
-// writes were read.
+// Position: a transaction's place in the serial order; and where transactions stand whose timestamp is unknown: those of unknown outcome whose
+// writes were read, and committed ones that are untimed.
 //
 // Such a transaction U must stand behind what it read, behind those that had completed before it began, in front of whoever read its writes,
-// and such that nobody between U and the next writer of a key that U wrote read another value of that key. Any place that fits is as good as
-// another. One U is placed at a time, in the order of invocation, with those placed before as part of the history: exact for
-// one U at a time, while several that write the same keys at the same time could be placed wrongly.
+// in front of those that began after it had completed (if it is known when that was), and such that nobody between U and the next writer
+// of a key that U wrote read another value of that key. Any place that fits is as good as another. One U is placed at a time, in the
+// order of invocation, with those placed before as part of the history: exact for one U at a time, while several that write the same
+// keys at the same time could be placed wrongly.
 // Thread-safety: pure functions.
 #ifndef INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
 #define INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
@@ -24,8 +25,8 @@ struct Position {
   friend constexpr auto operator<=>(const Position&, const Position&) = default;
 };
 
-// By place in the history. Transactions without a timestamp that count as committed are placed; those for which there is no place
-// that fits get the one in front of their first reader.
+// By place in the history. Transactions without a timestamp that count as committed are placed (committed ones only if they are
+// untimed); those for which there is no place that fits get the first one that their interval allows.
 std::vector<Position> Positions(const HistoryIndex& index);
 
 }  // namespace deut::history

@@ -11,6 +11,7 @@
 
 #include "common/base/concat.h"
 #include "common/sync/mutex.h"
+#include "integration/history/tables_workload.h"
 
 namespace deut::history {
 namespace {
@@ -28,6 +29,15 @@ class TableWorkload : public Workload {
  public:
   TableWorkload(TableId table, Durability durability, Duration patience)
       : table_(table), durability_(durability), patience_(patience) {}
+
+  Status ReadAll(RecordedClient& client) override {
+    return client.Run({}, [&](RecordedTransaction& t) -> Status {
+      ScanOptions scan;
+      DEUT_RETURN_IF_ERROR(t.Scan(table_, scan).status());
+      scan.direction = Direction::kDescending;
+      return t.Scan(table_, scan).status();
+    });
+  }
 
  protected:
   RetryOptions Retry(Isolation isolation = Isolation::kSerializable) const {
@@ -441,19 +451,11 @@ constexpr Known kKnown[] = {
     {"long_fork", Make<LongFork>},
     {"snapshot_staleness", Make<SnapshotStaleness>},
     {"deletes", Make<Deletes>},
+    {"tables", Make<TablesWorkload>},
     {"monotonic", Make<Monotonic>},
 };
 
 }  // namespace
-
-Status ReadEverything(RecordedClient& client, TableId table) {
-  return client.Run({}, [&](RecordedTransaction& t) -> Status {
-    ScanOptions scan;
-    DEUT_RETURN_IF_ERROR(t.Scan(table, scan).status());
-    scan.direction = Direction::kDescending;
-    return t.Scan(table, scan).status();
-  });
-}
 
 std::vector<std::string> WorkloadNames() {
   std::vector<std::string> names;
@@ -469,7 +471,7 @@ Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId tab
   return DEUT_ERROR(kInvalidArgument, "no workload has the name ", name);
 }
 
-WorkloadRun RunWorkload(Client& client, TableId table, Workload& workload, const WorkloadOptions& options,
+WorkloadRun RunWorkload(Client& client, Workload& workload, const WorkloadOptions& options,
                         absl::FunctionRef<void()> meanwhile) {
   Recorder recorder(client);
   RecordedClient& first = *recorder.NewClient();
@@ -498,7 +500,7 @@ WorkloadRun RunWorkload(Client& client, TableId table, Workload& workload, const
     }
     while (running.load() != 0) meanwhile();
   }
-  status = ReadEverything(first, table);
+  status = workload.ReadAll(first);
   for (Status& failure : corrupt) {
     if (!failure.ok()) status = std::move(failure);
   }

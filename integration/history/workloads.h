@@ -10,6 +10,7 @@
 //   long_fork          blind writes of single keys, and reads of all of them
 //   snapshot_staleness updates, then a snapshot that must hold one's own commit, and is whole
 //   deletes            insert, update, remove, read and scan of few keys
+//   tables             tables are created, used and dropped; what a table holds is its own
 //   monotonic          one counter: its values are in the order of the commit timestamps
 //
 // Thread-safety: Step from several threads at once, each with its own client and generator. Errors: CORRUPTION if the workload's own
@@ -43,6 +44,8 @@ class Workload {
   virtual Status Load(RecordedClient&) { return Status(); }
   // One transaction, with its repetitions.
   virtual Status Step(RecordedClient& client, Random& random) = 0;
+  // One transaction that reads all there is, in both directions.
+  virtual Status ReadAll(RecordedClient& client) = 0;
 };
 
 std::vector<std::string> WorkloadNames();
@@ -51,9 +54,6 @@ std::vector<std::string> WorkloadNames();
 Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table,
                                               Durability durability = Durability::kBuffered,
                                               Duration patience = seconds(20));
-
-// One transaction that reads the whole table, in both directions.
-Status ReadEverything(RecordedClient& client, TableId table);
 
 struct WorkloadOptions {
   uint32_t threads = 4;
@@ -74,7 +74,7 @@ struct WorkloadRun {
 
 // Loads, runs, then reads the table once more; all of it recorded. `meanwhile` is called again and again while it runs (may pause, do
 // harm, or nothing). A Step's failure other than CORRUPTION is part of the history and goes on.
-WorkloadRun RunWorkload(Client& client, TableId table, Workload& workload, const WorkloadOptions& options,
+WorkloadRun RunWorkload(Client& client, Workload& workload, const WorkloadOptions& options,
                         absl::FunctionRef<void()> meanwhile);
 
 }  // namespace deut::history

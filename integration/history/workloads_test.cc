@@ -53,7 +53,7 @@ class WorkloadsTest : public ::testing::TestWithParam<std::string> {
         .threads = 4, .duration = duration, .steps_per_thread = 2500, .seed = RealRuntime().RandomSeed()};
     SCOPED_TRACE(Concat(name, ", seed ", options.seed));
     const MonotonicTime begin = RealRuntime().Now();
-    const WorkloadRun run = RunWorkload(store_->client(), table_, **workload, options, [&] { Meanwhile(harm); });
+    const WorkloadRun run = RunWorkload(store_->client(), **workload, options, [&] { Meanwhile(harm); });
     const MonotonicTime recorded = RealRuntime().Now();
     EXPECT_TRUE(run.status.ok()) << run.status.ToString();
     const Report timestamps = CheckTimestamps(run.history);

@@ -49,6 +49,7 @@ class WatchedWorkload final : public Workload {
   explicit WatchedWorkload(std::unique_ptr<Workload> inner) : inner_(std::move(inner)) {}
 
   Status Load(RecordedClient& client) override { return inner_->Load(client); }
+  Status ReadAll(RecordedClient& client) override { return inner_->ReadAll(client); }
   Status Step(RecordedClient& client, Random& random) override {
     Status status = inner_->Step(client, random);
     if (status.ok()) done_.fetch_add(1);
@@ -153,7 +154,7 @@ class Run {
     driver.SetAlways();
     const uint64_t first_cycle = report_.cycles;
     const MonotonicTime begin = RealRuntime().Now();
-    const WorkloadRun run = RunWorkload(cluster.client(), *table, workload, options, [&] {
+    const WorkloadRun run = RunWorkload(cluster.client(), workload, options, [&] {
       const bool enough = IsOver() || report_.cycles - first_cycle >= scenario_.history;
       if (enough || !report_.ok() || workload.failed()) {
         // What is read at the end then comes from the DC, but for the very last writes.
