@@ -50,6 +50,8 @@ void EncodePart(PartHeader header, PageAddress address, std::string_view payload
   StoreU32(out + kChecksumAt, Crc32c(out + kCoveredFrom, bytes - kCoveredFrom));
 }
 
+uint64_t ClaimedBytesInUnits(const char* header) { return PartBytesInUnits(LoadU32(header + kPayloadBytesAt)); }
+
 bool PartBeginsAt(const char* bytes) { return LoadU64(bytes) != 0; }
 
 Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::optional<PageId> expected_page,

@@ -52,6 +52,9 @@ constexpr uint64_t PartBytesInUnits(uint64_t payload_bytes) {
 // delta part has one; payload.size() <= kMaxPayloadBytes.
 void EncodePart(PartHeader header, PageAddress address, std::string_view payload, char* out);
 
+// What the part that begins at these kPartHeaderBytes bytes says it takes in its segment; not yet verified.
+uint64_t ClaimedBytesInUnits(const char* header);
+
 // True if a part may begin at these bytes (8 of them are looked at), false if what is there is filling.
 bool PartBeginsAt(const char* bytes);
 

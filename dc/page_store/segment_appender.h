@@ -24,6 +24,8 @@
 
 namespace deut::dc {
 
+class SegmentFiles;
+
 class SegmentAppender {
  public:
   ~SegmentAppender();
@@ -46,7 +48,7 @@ class SegmentAppender {
   friend class SegmentStore;
   struct Core;
 
-  explicit SegmentAppender(std::unique_ptr<Core> core);
+  SegmentAppender(SegmentFiles& files, SegmentKind kind, uint64_t segment_bytes, size_t buffer_bytes);
 
   const std::unique_ptr<Core> core_;
 };

@@ -119,7 +119,6 @@ class SegmentStore {
   Result<size_t> RemoveDead(CheckpointNumber oldest_kept);
 
  private:
-  friend class SegmentAppender;
   struct Core;
 
   explicit SegmentStore(std::unique_ptr<Core> core);

@@ -1,0 +1,232 @@
+#include "dc/page_store/segment_appender.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/io/aligned_buffer.h"
+#include "common/testing/test_points.h"
+#include "dc/page_store/segment_files.h"
+
+namespace deut::dc {
+
+// What of a batch goes to one segment.
+struct Share {
+  OpenSegment open;
+  uint64_t written_bytes = 0;  // what the segment says once the batch is written
+  uint64_t live_bytes = 0;
+};
+
+struct SegmentAppender::Core {
+  Core(SegmentFiles& segment_files, SegmentKind segment_kind, uint64_t bytes, size_t buffer)
+      : files(segment_files),
+        kind(segment_kind),
+        segment_bytes(bytes),
+        buffer_bytes(std::max<size_t>(RoundUpToIo(buffer), 2 * kIoAlignment)),
+        memory(buffer_bytes) {}
+
+  uint64_t position() const { return flushed + used; }
+
+  Status Begin();
+  Status Flush(bool all);
+  Status FinishCurrent();
+  void MakeRoom(size_t bytes);
+  Status Publish();
+  void VoidBatch();
+  Status Failed(Status error);
+  Result<PageAddress> AppendToOwnSegment(const PartHeader& header, std::string_view payload);
+  void PutHeader(const OpenSegment& open, uint64_t capacity_bytes, char* block) const;
+  void Count(std::string_view payload);
+
+  SegmentFiles& files;
+  const SegmentKind kind;
+  const uint64_t segment_bytes;
+  const size_t buffer_bytes;
+
+  // The buffer holds what comes at `flushed` in the current segment's file; `flushed` is a multiple of kIoAlignment.
+  AlignedBuffer memory;
+  size_t used = 0;
+  uint64_t flushed = 0;
+  Share current;  // no segment: the next part begins one
+
+  std::vector<Share> full;  // of this batch; in their files as a whole
+  size_t batch_parts = 0;
+  size_t batch_bytes = 0;
+};
+
+void SegmentAppender::Core::PutHeader(const OpenSegment& open, uint64_t capacity_bytes, char* block) const {
+  EncodeSegmentHeader(
+      {.kind = kind, .number = open.segment->number, .dc = files.dc(), .capacity_bytes = capacity_bytes}, block);
+}
+
+Status SegmentAppender::Core::Begin() {
+  DEUT_ASSIGN_OR_RETURN(current.open, files.NewSegment(kind));
+  current.written_bytes = 0;
+  current.live_bytes = 0;
+  PutHeader(current.open, segment_bytes, memory.data());
+  used = kSegmentHeaderBytes;
+  flushed = 0;
+  return Status::Ok();
+}
+
+// Whole blocks of the buffer; or all of it, the last block filled up with zeros.
+Status SegmentAppender::Core::Flush(bool all) {
+  const size_t bytes = all ? RoundUpToIo(used) : RoundDownToIo(used);
+  if (bytes == 0) return Status::Ok();
+  if (bytes > used) std::memset(memory.data() + used, 0, bytes - used);
+  DEUT_RETURN_IF_ERROR(current.open.file->Write(flushed, memory.data(), bytes));
+  files.counters().bytes_written.fetch_add(bytes, std::memory_order_relaxed);
+  flushed += bytes;
+  const size_t rest = used > bytes ? used - bytes : 0;
+  if (rest > 0) std::memmove(memory.data(), memory.data() + bytes, rest);
+  used = rest;
+  if (memory.size() > buffer_bytes && rest <= buffer_bytes) {
+    AlignedBuffer usual(buffer_bytes);
+    std::memcpy(usual.data(), memory.data(), rest);
+    memory = std::move(usual);
+  }
+  return Status::Ok();
+}
+
+Status SegmentAppender::Core::FinishCurrent() {
+  DEUT_RETURN_IF_ERROR(Flush(/*all=*/true));
+  current.written_bytes = flushed;
+  full.push_back(std::exchange(current, Share()));
+  return Status::Ok();
+}
+
+void SegmentAppender::Core::MakeRoom(size_t bytes) {
+  if (used + bytes <= memory.size()) return;
+  AlignedBuffer larger(used + bytes);
+  std::memcpy(larger.data(), memory.data(), used);
+  memory = std::move(larger);
+}
+
+void SegmentAppender::Core::Count(std::string_view payload) {
+  ++batch_parts;
+  batch_bytes += PartBytesInUnits(payload.size());
+}
+
+Result<PageAddress> SegmentAppender::Core::AppendToOwnSegment(const PartHeader& header, std::string_view payload) {
+  const uint64_t capacity = kSegmentHeaderBytes + RoundUpToIo(PartBytes(payload.size()));
+  Share share;
+  DEUT_ASSIGN_OR_RETURN(share.open, files.NewSegment(kind));
+  full.push_back(share);
+  const PageAddress address =
+      PageAddress::Make(share.open.segment->number, kSegmentHeaderBytes, PartBytes(payload.size()));
+  AlignedBuffer whole(capacity);
+  PutHeader(share.open, capacity, whole.data());
+  EncodePart(header, address, payload, whole.data() + kSegmentHeaderBytes);
+  DEUT_RETURN_IF_ERROR(share.open.file->Write(0, whole.data(), capacity));
+  files.counters().bytes_written.fetch_add(capacity, std::memory_order_relaxed);
+  full.back().written_bytes = capacity;
+  full.back().live_bytes = address.length_bound();
+  return address;
+}
+
+Status SegmentAppender::Core::Publish() {
+  // What is live is counted before anybody can find it, and before the segment says that it is closed.
+  const auto publish = [](const Share& share) {
+    share.open.segment->live_bytes.fetch_add(share.live_bytes);
+    DEUT_POINT("page_store.append.before_publish");
+    share.open.segment->written_bytes.store(share.written_bytes);
+  };
+  for (const Share& share : full) publish(share);
+  if (current.open.segment != nullptr) {
+    current.written_bytes = flushed;
+    publish(current);
+    current.live_bytes = 0;
+  }
+  files.counters().parts_appended.fetch_add(batch_parts, std::memory_order_relaxed);
+  files.counters().bytes_appended.fetch_add(batch_bytes, std::memory_order_relaxed);
+  batch_parts = batch_bytes = 0;
+  for (const Share& share : std::exchange(full, {})) DEUT_RETURN_IF_ERROR(files.CloseSegment(share.open));
+  return Status::Ok();
+}
+
+// Segments end where the last batch that was written ended.
+void SegmentAppender::Core::VoidBatch() {
+  if (current.open.segment != nullptr) full.push_back(std::exchange(current, Share()));
+  used = 0;
+  flushed = 0;
+  batch_parts = batch_bytes = 0;
+  if (memory.size() > buffer_bytes) memory = AlignedBuffer(buffer_bytes);
+  for (const Share& share : std::exchange(full, {}))
+    (void)files.CloseSegment(share.open);  // fatal() says what went wrong
+}
+
+// The outcome of a failed step of a batch.
+Status SegmentAppender::Core::Failed(Status error) {
+  if (error != ErrorCode::kResourceExhausted) return files.BecomeFatal(std::move(error));
+  VoidBatch();
+  return error;
+}
+
+SegmentAppender::SegmentAppender(SegmentFiles& files, SegmentKind kind, uint64_t segment_bytes, size_t buffer_bytes)
+    : core_(std::make_unique<Core>(files, kind, segment_bytes, buffer_bytes)) {}
+
+SegmentAppender::~SegmentAppender() {
+  if (core_->files.is_fatal()) return;
+  if (core_->batch_parts == 0 && core_->full.empty() && core_->current.open.segment != nullptr) {
+    (void)core_->files.CloseSegment(core_->current.open);  // fatal() says what went wrong
+    return;
+  }
+  core_->VoidBatch();
+}
+
+Result<PageAddress> SegmentAppender::Append(const PartHeader& header, std::string_view payload) {
+  Core& core = *core_;
+  DEUT_CHECK((header.kind == PartKind::kBase) == (core.kind == SegmentKind::kBase));
+  if (core.files.is_fatal()) return core.files.fatal();
+  if (payload.size() > kMaxPayloadBytes) {
+    return DEUT_ERROR(kInvalidArgument, "a page part of ", payload.size(), " bytes; the limit is ", kMaxPayloadBytes);
+  }
+  const uint64_t bytes = PartBytesInUnits(payload.size());
+  if (kSegmentHeaderBytes + bytes > core.segment_bytes) {
+    Result<PageAddress> address = core.AppendToOwnSegment(header, payload);
+    if (!address.ok()) return core.Failed(address.status());
+    core.Count(payload);
+    return address;
+  }
+  if (core.current.open.segment != nullptr && core.position() + bytes > core.segment_bytes) {
+    if (Status finished = core.FinishCurrent(); !finished.ok()) return core.Failed(std::move(finished));
+  }
+  if (core.current.open.segment == nullptr) {
+    if (Status begun = core.Begin(); !begun.ok()) return core.Failed(std::move(begun));
+  }
+  if (core.used + bytes > core.memory.size()) {
+    if (Status flushed = core.Flush(/*all=*/false); !flushed.ok()) return core.Failed(std::move(flushed));
+    core.MakeRoom(bytes);
+  }
+  const PageAddress address =
+      PageAddress::Make(core.current.open.segment->number, core.position(), PartBytes(payload.size()));
+  EncodePart(header, address, payload, core.memory.data() + core.used);
+  core.used += bytes;
+  core.current.live_bytes += address.length_bound();
+  core.Count(payload);
+  return address;
+}
+
+Status SegmentAppender::Write() {
+  Core& core = *core_;
+  if (core.files.is_fatal()) return core.files.fatal();
+  if (core.batch_parts == 0) return Status::Ok();
+  if (core.current.open.segment != nullptr) {
+    if (Status flushed = core.Flush(/*all=*/true); !flushed.ok()) return core.Failed(std::move(flushed));
+    if (core.flushed == core.segment_bytes) {
+      core.current.written_bytes = core.flushed;
+      core.full.push_back(std::exchange(core.current, Share()));
+    }
+  }
+  return core.Publish();
+}
+
+SegmentKind SegmentAppender::kind() const { return core_->kind; }
+size_t SegmentAppender::batch_parts() const { return core_->batch_parts; }
+size_t SegmentAppender::batch_bytes() const { return core_->batch_bytes; }
+size_t SegmentAppender::buffer_bytes() const { return core_->memory.size(); }
+
+}  // namespace deut::dc

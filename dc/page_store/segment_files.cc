@@ -1,0 +1,270 @@
+#include "dc/page_store/segment_files.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/io/aligned_buffer.h"
+#include "common/testing/test_points.h"
+#include "dc/page_store/page_address.h"
+
+namespace deut::dc {
+namespace {
+
+// Raises `word` to at least `value`.
+void Raise(std::atomic<uint64_t>& word, uint64_t value) {
+  uint64_t seen = word.load();
+  while (seen < value && !word.compare_exchange_weak(seen, value)) {
+  }
+}
+
+// True if checkpoint `k`, and every one begun later, cannot name a part of it. Live bytes first: see segment_store.h.
+bool DeadBefore(const Segment& segment, CheckpointNumber k) {
+  return segment.closed.load() && segment.live_bytes.load() == 0 && segment.died_at.load() < k.value;
+}
+
+}  // namespace
+
+SegmentFiles::SegmentFiles(Storage& storage, Runtime& runtime, std::string directory, DcId dc,
+                           const SegmentFilesOptions& options)
+    : storage_(storage),
+      directory_(std::move(directory)),
+      dc_(dc),
+      options_(options),
+      table_(domain_),
+      open_files_(storage, domain_, table_, open_for_reading_, options.max_open_files),
+      mutex_(runtime) {}
+
+std::string SegmentFiles::PathOf(SegmentKind kind, uint64_t number) const {
+  return Concat(directory_, "/", SegmentName(kind, number));
+}
+
+Status SegmentFiles::CreateDirectory() { return storage_.CreateDirectory(directory_); }
+
+Result<std::shared_ptr<Segment>> SegmentFiles::CheckedSegment(const SegmentExtent& extent) {
+  const std::string path = PathOf(extent.kind, extent.number);
+  auto segment = std::make_shared<Segment>(extent.kind, extent.number, path, extent.written_bytes);
+  auto opened = open_files_.Get(*segment);
+  if (!opened.ok()) {
+    if (opened.status() != ErrorCode::kNotFound) return opened.status();
+    return DEUT_ERROR(kCorruption, path, ": the checkpoint names it and it is not there; nothing was changed");
+  }
+  File& file = **opened;
+  AlignedBuffer block(kSegmentHeaderBytes);
+  DEUT_ASSIGN_OR_RETURN(const size_t read, file.Read(0, block.data(), block.size()));
+  DEUT_ASSIGN_OR_RETURN(const SegmentHeader header, DecodeSegmentHeader(std::string_view(block.data(), read), path));
+  if (header.number != extent.number || header.kind != extent.kind || header.dc != dc_) {
+    return DEUT_ERROR(kCorruption, path, ": offset 0: the header is of segment ", header.number, " of data component ",
+                      header.dc.value, ", not of ", extent.number, " of ", dc_.value, ", or of another kind");
+  }
+  DEUT_ASSIGN_OR_RETURN(const uint64_t size, file.Size());
+  if (extent.written_bytes > size || extent.written_bytes > header.capacity_bytes) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", size, ": the file ends, the checkpoint names ",
+                      extent.written_bytes, " bytes of at most ", header.capacity_bytes);
+  }
+  return segment;
+}
+
+Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments,
+                            uint64_t next_segment) {
+  DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
+  checkpoint_.store(checkpoint.value);
+  std::set<std::string> named;
+  for (const SegmentExtent& extent : segments) {
+    if (extent.number == 0 || extent.number > PageAddress::kMaxSegment || extent.written_bytes % kIoAlignment != 0 ||
+        extent.written_bytes < kSegmentHeaderBytes || !named.insert(SegmentName(extent.kind, extent.number)).second ||
+        table_.Find(extent.number) != nullptr) {
+      return DEUT_ERROR(kCorruption, directory_, ": the checkpoint names segment ", extent.number, " with ",
+                        extent.written_bytes, " bytes, or twice");
+    }
+    DEUT_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, CheckedSegment(extent));
+    segment->closed.store(true);
+    segment->died_at.store(checkpoint.value);
+    next_segment = std::max(next_segment, extent.number + 1);
+    table_.Add(std::move(segment));
+  }
+  const MutexLock lock(mutex_);
+  for (const std::string& name : names) {
+    SegmentKind kind;
+    uint64_t number;
+    if (!ParseSegmentName(name, &kind, &number)) continue;
+    next_segment = std::max(next_segment, number + 1);
+    if (!named.contains(name)) left_over_.push_back(Concat(directory_, "/", name));
+  }
+  next_segment_ = std::max<uint64_t>(next_segment, 1);
+  return Status::Ok();
+}
+
+Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind) {
+  uint64_t number;
+  {
+    const MutexLock lock(mutex_);
+    if (next_segment_ > PageAddress::kMaxSegment) {
+      return DEUT_ERROR(kResourceExhausted, directory_, ": segment numbers are used up, at ", PageAddress::kMaxSegment);
+    }
+    number = next_segment_++;
+  }
+  const std::string path = PathOf(kind, number);
+  Result<std::unique_ptr<File>> file =
+      storage_.Open(path, {.create = true, .exclusive = true, .writable = true, .direct = true});
+  const MutexLock lock(mutex_);
+  if (!file.ok()) {
+    left_over_.push_back(path);  // it may be there all the same
+    return file.status();
+  }
+  OpenSegment open{.segment = std::make_shared<Segment>(kind, number, path, 0), .file = std::move(*file)};
+  names_made_.fetch_add(1);
+  table_.Add(open.segment);
+  writable_.emplace(number, open);
+  counters_.segments_created.fetch_add(1, std::memory_order_relaxed);
+  return open;
+}
+
+Status SegmentFiles::CloseSegment(const OpenSegment& open) {
+  Segment& segment = *open.segment;
+  segment.closed.store(true);
+  if (segment.written_bytes.load() == 0) {
+    {
+      const MutexLock lock(mutex_);
+      table_.Remove(segment.number);
+      writable_.erase(segment.number);
+    }
+    open_files_.Close(segment);
+    if (const Status removed = RemoveFile(segment.path); !removed.ok()) {
+      const MutexLock lock(mutex_);
+      left_over_.push_back(segment.path);
+    } else {
+      counters_.segments_removed.fetch_add(1, std::memory_order_relaxed);
+    }
+    return Status::Ok();
+  }
+  {
+    const MutexLock lock(mutex_);
+    if (writable_.size() <= options_.max_unsynced_segments) return Status::Ok();
+  }
+  DEUT_RETURN_IF_ERROR(SyncSegment(segment, *open.file));
+  DropSynced();
+  return Status::Ok();
+}
+
+Status SegmentFiles::SyncSegment(Segment& segment, File& file) {
+  const uint64_t written = segment.written_bytes.load();
+  if (segment.synced_bytes.load() >= written) return Status::Ok();
+  DEUT_POINT("page_store.sync.before");
+  if (!DEUT_OMITTED("page_store.sync_segments")) {
+    if (const Status synced = file.Sync(); !synced.ok()) return BecomeFatal(synced);
+  }
+  counters_.syncs.fetch_add(1, std::memory_order_relaxed);
+  Raise(segment.synced_bytes, written);
+  return Status::Ok();
+}
+
+Status SegmentFiles::SyncNames() {
+  const uint64_t made = names_made_.load();
+  if (names_synced_.load() >= made) return Status::Ok();
+  if (!DEUT_OMITTED("page_store.sync_directory")) {
+    if (const Status synced = storage_.SyncDirectory(directory_); !synced.ok()) return BecomeFatal(synced);
+  }
+  counters_.syncs.fetch_add(1, std::memory_order_relaxed);
+  Raise(names_synced_, made);
+  return Status::Ok();
+}
+
+void SegmentFiles::DropSynced() {
+  const MutexLock lock(mutex_);
+  std::erase_if(writable_, [](const auto& each) {
+    const Segment& segment = *each.second.segment;
+    return segment.closed.load() && segment.synced_bytes.load() >= segment.written_bytes.load();
+  });
+}
+
+Result<std::vector<SegmentExtent>> SegmentFiles::SyncAll(CheckpointNumber checkpoint) {
+  if (is_fatal()) return fatal();
+  std::vector<SegmentExtent> extents;
+  table_.ForEach([&](const std::shared_ptr<Segment>& segment) {
+    const uint64_t written = segment->written_bytes.load();
+    if (written == 0 || DeadBefore(*segment, checkpoint)) return;
+    extents.push_back({.number = segment->number, .kind = segment->kind, .written_bytes = written});
+  });
+  // Whatever was written before is in here, or synced already.
+  std::vector<OpenSegment> unsynced;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [number, open] : writable_) unsynced.push_back(open);
+  }
+  for (const OpenSegment& open : unsynced) DEUT_RETURN_IF_ERROR(SyncSegment(*open.segment, *open.file));
+  DEUT_RETURN_IF_ERROR(SyncNames());
+  DropSynced();
+  return extents;
+}
+
+uint64_t SegmentFiles::next_segment() const {
+  const MutexLock lock(mutex_);
+  return next_segment_;
+}
+
+Status SegmentFiles::BecomeFatal(Status error) {
+  const MutexLock lock(mutex_);
+  if (fatal_.ok()) fatal_ = std::move(error);
+  fatal_set_.store(true);
+  return fatal_;
+}
+
+Status SegmentFiles::fatal() const {
+  if (!fatal_set_.load()) return Status::Ok();
+  const MutexLock lock(mutex_);
+  return fatal_;
+}
+
+void SegmentFiles::BeginCheckpoint(CheckpointNumber k) { Raise(checkpoint_, k.value); }
+
+Status SegmentFiles::RemoveFile(const std::string& path) {
+  Status removed = storage_.Remove(path);
+  return removed == ErrorCode::kNotFound ? Status::Ok() : removed;
+}
+
+Result<size_t> SegmentFiles::RemoveDead(CheckpointNumber oldest_kept) {
+  if (is_fatal()) return fatal();
+  size_t count = 0;
+  Status first_error;
+  for (const std::shared_ptr<Segment>& segment : table_.Snapshot()) {
+    if (!DeadBefore(*segment,
+                    DEUT_OMITTED("page_store.wait_for_checkpoints") ? CheckpointNumber(UINT64_MAX) : oldest_kept)) {
+      continue;
+    }
+    if (Status removed = RemoveFile(segment->path); !removed.ok()) {
+      if (first_error.ok()) first_error = std::move(removed);
+      continue;
+    }
+    {
+      const MutexLock lock(mutex_);
+      if (!table_.Remove(segment->number)) continue;  // another thread's
+      writable_.erase(segment->number);
+    }
+    open_files_.Close(*segment);
+    ++count;
+  }
+  std::vector<std::string> left_over;
+  {
+    const MutexLock lock(mutex_);
+    left_over.swap(left_over_);
+  }
+  for (const std::string& path : left_over) {
+    if (Status removed = RemoveFile(path); removed.ok()) {
+      ++count;
+      continue;
+    } else if (first_error.ok()) {
+      first_error = std::move(removed);
+    }
+    const MutexLock lock(mutex_);
+    left_over_.push_back(path);
+  }
+  counters_.segments_removed.fetch_add(count, std::memory_order_relaxed);
+  domain_.Collect();
+  if (!first_error.ok()) return first_error;
+  return count;
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,118 @@
+// SegmentFiles: the segments of a store and their files: made, closed, synced, removed, found. Internal to the page store; what is promised
+// to others, and the races, are in segment_store.h.
+//
+// A segment's file is open for writing from its creation until it is closed and synced; it may be closed for reading at any time.
+// A sync covers what is written when it begins: `synced_bytes` rises to the `written_bytes` seen before it, so that of several syncs at
+// once none counts for what another one has not yet completed. The same holds for names and the directory.
+// Thread-safety: all methods from any thread. The mutex is held for moments, never over input or output.
+// Ownership: borrows storage and runtime.
+#ifndef DC_PAGE_STORE_SEGMENT_FILES_H_
+#define DC_PAGE_STORE_SEGMENT_FILES_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "common/sync/reclamation.h"
+#include "dc/page_store/checkpoint_number.h"
+#include "dc/page_store/open_files.h"
+#include "dc/page_store/segment.h"
+#include "dc/page_store/segment_format.h"
+#include "dc/page_store/segment_table.h"
+
+namespace deut::dc {
+
+struct SegmentFilesOptions {
+  size_t max_open_files = 0;
+  size_t max_unsynced_segments = 0;
+};
+
+struct StoreCounters {
+  std::atomic<uint64_t> parts_appended{0}, bytes_appended{0}, bytes_written{0};
+  std::atomic<uint64_t> reads{0}, bytes_read{0};
+  std::atomic<uint64_t> syncs{0};
+  std::atomic<uint64_t> segments_created{0}, segments_removed{0};
+};
+
+// A segment that parts are appended to.
+struct OpenSegment {
+  std::shared_ptr<Segment> segment;
+  std::shared_ptr<File> file;
+};
+
+class SegmentFiles {
+ public:
+  SegmentFiles(Storage& storage, Runtime& runtime, std::string directory, DcId dc, const SegmentFilesOptions& options);
+
+  // --- At the start, before anything else; one thread.
+  Status CreateDirectory();
+  // Takes in the segments of a checkpoint; see SegmentStore::Open. Everything else found is left over.
+  Status TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment);
+
+  // --- Writing.
+  // A new, empty file under the next number. An error: nothing is there of it, or it is left over.
+  Result<OpenSegment> NewSegment(SegmentKind kind);
+  // No appender uses it any more. One that never got to be written is removed.
+  Status CloseSegment(const OpenSegment& open);
+  Result<std::vector<SegmentExtent>> SyncAll(CheckpointNumber checkpoint);
+  uint64_t next_segment() const;
+
+  // The first call decides. Returns what fatal() says from now on.
+  Status BecomeFatal(Status error);
+  bool is_fatal() const { return fatal_set_.load(); }
+  Status fatal() const;
+
+  // --- Checkpoints.
+  void BeginCheckpoint(CheckpointNumber k);
+  uint64_t checkpoint() const { return checkpoint_.load(); }
+  Result<size_t> RemoveDead(CheckpointNumber oldest_kept);
+
+  const SegmentTable& table() const { return table_; }
+  OpenFiles& open_files() { return open_files_; }
+  StoreCounters& counters() { return counters_; }
+  DcId dc() const { return dc_; }
+
+ private:
+  std::string PathOf(SegmentKind kind, uint64_t number) const;
+  Result<std::shared_ptr<Segment>> CheckedSegment(const SegmentExtent& extent);
+  Status SyncSegment(Segment& segment, File& file);
+  Status SyncNames();
+  void DropSynced();
+  Status RemoveFile(const std::string& path);
+
+  Storage& storage_;
+  const std::string directory_;
+  const DcId dc_;
+  const SegmentFilesOptions options_;
+
+  std::atomic<size_t> open_for_reading_{0};
+  ReclamationDomain domain_;
+  SegmentTable table_;  // changed under mutex_
+  OpenFiles open_files_;
+  StoreCounters counters_;
+
+  std::atomic<uint64_t> checkpoint_{0};  // begun last
+  std::atomic<uint64_t> names_made_{0};
+  std::atomic<uint64_t> names_synced_{0};
+  std::atomic<bool> fatal_set_{false};
+
+  mutable Mutex mutex_;
+  Status fatal_ DEUT_GUARDED_BY(mutex_);
+  uint64_t next_segment_ DEUT_GUARDED_BY(mutex_) = 1;
+  std::map<uint64_t, OpenSegment> writable_ DEUT_GUARDED_BY(mutex_);  // open, or closed and not yet synced
+  std::vector<std::string> left_over_ DEUT_GUARDED_BY(mutex_);        // paths of files that nobody names
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_PAGE_STORE_SEGMENT_FILES_H_

@@ -1,0 +1,191 @@
+#include "dc/page_store/segment_store.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/testing/test_points.h"
+#include "dc/page_store/part_scanner.h"
+#include "dc/page_store/segment_files.h"
+
+namespace deut::dc {
+
+struct SegmentStore::Core {
+  Core(Storage& storage, Runtime& runtime, std::string directory, DcId dc, const SegmentStoreOptions& store_options)
+      : options(store_options),
+        files(storage, runtime, std::move(directory), dc,
+              {.max_open_files = options.max_open_files, .max_unsynced_segments = options.max_unsynced_segments}) {}
+
+  const SegmentStoreOptions options;
+  SegmentFiles files;
+};
+
+namespace {
+
+Status CheckOptions(const SegmentStoreOptions& options) {
+  if (options.segment_bytes % kIoAlignment != 0 || options.segment_bytes < 2 * kIoAlignment ||
+      options.segment_bytes > PageAddress::kMaxOffset) {
+    return DEUT_ERROR(kInvalidArgument, "segments of ", options.segment_bytes, " bytes; a multiple of ", kIoAlignment,
+                      " from ", 2 * kIoAlignment, " to ", PageAddress::kMaxOffset, " is right");
+  }
+  return Status::Ok();
+}
+
+// One transfer of whole blocks that holds all that may belong to the part at `address`.
+struct Transfer {
+  uint64_t begin;
+  uint64_t end;
+};
+
+Result<Transfer> TransferFor(const Segment& segment, PageAddress address) {
+  const uint64_t written = segment.written_bytes.load();
+  if (!address.valid() || address.offset() < kSegmentHeaderBytes || address.offset() >= written) {
+    return DEUT_ERROR(kCorruption, segment.path, ": offset ", address.offset(), ": no page part was written there; ",
+                      written, " bytes were");
+  }
+  return Transfer{.begin = RoundDownToIo(address.offset()),
+                  .end = std::min(RoundUpToIo(address.offset() + address.length_bound()), written)};
+}
+
+}  // namespace
+
+SegmentStore::SegmentStore(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+SegmentStore::~SegmentStore() = default;
+
+Result<std::unique_ptr<SegmentStore>> SegmentStore::Create(Storage& storage, Runtime& runtime, std::string directory,
+                                                           DcId dc, const SegmentStoreOptions& options) {
+  DEUT_RETURN_IF_ERROR(CheckOptions(options));
+  auto core = std::make_unique<Core>(storage, runtime, std::move(directory), dc, options);
+  DEUT_RETURN_IF_ERROR(core->files.CreateDirectory());
+  DEUT_RETURN_IF_ERROR(core->files.TakeIn(CheckpointNumber(), {}, 1));
+  return std::unique_ptr<SegmentStore>(new SegmentStore(std::move(core)));
+}
+
+Result<std::unique_ptr<SegmentStore>> SegmentStore::Open(Storage& storage, Runtime& runtime, std::string directory,
+                                                         DcId dc, const SegmentStoreOptions& options,
+                                                         CheckpointNumber checkpoint,
+                                                         std::span<const SegmentExtent> segments,
+                                                         uint64_t next_segment) {
+  DEUT_RETURN_IF_ERROR(CheckOptions(options));
+  auto core = std::make_unique<Core>(storage, runtime, std::move(directory), dc, options);
+  DEUT_RETURN_IF_ERROR(core->files.TakeIn(checkpoint, segments, next_segment));
+  return std::unique_ptr<SegmentStore>(new SegmentStore(std::move(core)));
+}
+
+Result<std::unique_ptr<SegmentAppender>> SegmentStore::NewAppender(SegmentKind kind) {
+  if (core_->files.is_fatal()) return fatal();
+  return std::unique_ptr<SegmentAppender>(
+      new SegmentAppender(core_->files, kind, core_->options.segment_bytes, core_->options.append_buffer_bytes));
+}
+
+Result<std::vector<SegmentExtent>> SegmentStore::SyncAll(CheckpointNumber checkpoint) {
+  return core_->files.SyncAll(checkpoint);
+}
+
+uint64_t SegmentStore::next_segment() const { return core_->files.next_segment(); }
+Status SegmentStore::fatal() const { return core_->files.fatal(); }
+
+Status SegmentStore::Read(PageAddress address, PageId page, PartBuffer* buffer) {
+  SegmentFiles& files = core_->files;
+  if (files.is_fatal()) return fatal();
+  const std::shared_ptr<Segment> segment = files.table().Find(address.segment());
+  if (segment == nullptr) {
+    return DEUT_ERROR(kNotFound, "segment ", address.segment(), " of a part of page ", page.value, " is not there");
+  }
+  DEUT_ASSIGN_OR_RETURN(const Transfer transfer, TransferFor(*segment, address));
+  const size_t wanted = transfer.end - transfer.begin;
+  if (buffer->memory_.size() < wanted) buffer->memory_ = AlignedBuffer(wanted);
+  DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, files.open_files().Get(*segment));
+  DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(transfer.begin, buffer->memory_.data(), wanted));
+  files.counters().reads.fetch_add(1, std::memory_order_relaxed);
+  files.counters().bytes_read.fetch_add(read, std::memory_order_relaxed);
+  if (read < wanted) {
+    return DEUT_ERROR(kCorruption, segment->path, ": offset ", transfer.begin + read, ": the file ends, ", transfer.end,
+                      " bytes at least were written");
+  }
+  const std::string_view bytes =
+      std::string_view(buffer->memory_.data(), wanted).substr(address.offset() - transfer.begin);
+  DEUT_ASSIGN_OR_RETURN(buffer->part_, DecodePart(bytes, address, page, segment->path));
+  return Status::Ok();
+}
+
+Status SegmentStore::ForEachPart(uint64_t segment_number, const std::function<Status(const PartView&)>& callback) {
+  SegmentFiles& files = core_->files;
+  if (files.is_fatal()) return fatal();
+  const std::shared_ptr<Segment> segment = files.table().Find(segment_number);
+  if (segment == nullptr) return DEUT_ERROR(kNotFound, "segment ", segment_number, " is not there");
+  const uint64_t written = segment->written_bytes.load();
+  if (written == 0) return Status::Ok();
+  DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, files.open_files().Get(*segment));
+  return ScanParts(*file, segment_number, written, callback);
+}
+
+Status SegmentStore::MarkLive(PageAddress address) {
+  Status status;
+  const bool found = core_->files.table().With(address.segment(), [&](Segment& segment) {
+    const Result<Transfer> transfer = TransferFor(segment, address);
+    if (!transfer.ok()) {
+      status = transfer.status();
+      return;
+    }
+    segment.live_bytes.fetch_add(address.length_bound());
+  });
+  if (!found) {
+    return DEUT_ERROR(kCorruption, "a page part at offset ", address.offset(), " of segment ", address.segment(),
+                      ", which is not there");
+  }
+  return status;
+}
+
+void SegmentStore::MarkDead(PageAddress address) {
+  SegmentFiles& files = core_->files;
+  const uint64_t begun = files.checkpoint();
+  const bool found = files.table().With(address.segment(), [&](Segment& segment) {
+    uint64_t died_at = segment.died_at.load();
+    while (died_at < begun && !segment.died_at.compare_exchange_weak(died_at, begun)) {
+    }
+    DEUT_POINT("page_store.mark_dead.before_live");
+    const uint64_t before = segment.live_bytes.fetch_sub(address.length_bound());
+    DEUT_CHECK(before >= address.length_bound());
+  });
+  DEUT_CHECK(found);
+}
+
+std::vector<SegmentUsage> SegmentStore::usage() const {
+  std::vector<SegmentUsage> usages;
+  core_->files.table().ForEach([&](const std::shared_ptr<Segment>& segment) {
+    const bool closed = segment->closed.load();
+    usages.push_back({.number = segment->number,
+                      .kind = segment->kind,
+                      .written_bytes = segment->written_bytes.load(),
+                      .live_bytes = segment->live_bytes.load(),
+                      .closed = closed});
+  });
+  return usages;
+}
+
+StoreTotals SegmentStore::totals() const {
+  StoreTotals totals;
+  core_->files.table().ForEach([&](const std::shared_ptr<Segment>& segment) {
+    ++totals.segments;
+    totals.written_bytes += segment->written_bytes.load();
+    totals.live_bytes += segment->live_bytes.load();
+  });
+  const StoreCounters& counters = core_->files.counters();
+  totals.parts_appended = counters.parts_appended.load(std::memory_order_relaxed);
+  totals.bytes_appended = counters.bytes_appended.load(std::memory_order_relaxed);
+  totals.bytes_written = counters.bytes_written.load(std::memory_order_relaxed);
+  totals.reads = counters.reads.load(std::memory_order_relaxed);
+  totals.bytes_read = counters.bytes_read.load(std::memory_order_relaxed);
+  totals.syncs = counters.syncs.load(std::memory_order_relaxed);
+  totals.segments_created = counters.segments_created.load(std::memory_order_relaxed);
+  totals.segments_removed = counters.segments_removed.load(std::memory_order_relaxed);
+  return totals;
+}
+
+void SegmentStore::BeginCheckpoint(CheckpointNumber k) { core_->files.BeginCheckpoint(k); }
+Result<size_t> SegmentStore::RemoveDead(CheckpointNumber oldest_kept) { return core_->files.RemoveDead(oldest_kept); }
+
+}  // namespace deut::dc

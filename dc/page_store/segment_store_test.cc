@@ -1,0 +1,578 @@
+#include "dc/page_store/segment_store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "dc/page_store/store_fixture.h"
+
+namespace deut::dc {
+namespace {
+
+// What was appended, and how much of it.
+struct Written {
+  PageId page;
+  uint64_t salt = 0;
+  size_t bytes = 0;
+};
+
+class SegmentStoreTest : public ::testing::Test {
+ protected:
+  SegmentStore& store() { return *fixture_.store; }
+
+  std::unique_ptr<SegmentAppender> NewAppender(SegmentKind kind = SegmentKind::kBase) {
+    auto appender = store().NewAppender(kind);
+    EXPECT_TRUE(appender.ok());
+    return std::move(*appender);
+  }
+
+  // Appends a base part and notes it.
+  PageAddress Append(SegmentAppender& appender, uint32_t page, size_t bytes) {
+    const uint64_t salt = ++salt_;
+    const auto address = appender.Append(BaseHeader(PageId(page)), PayloadOf(PageId(page), salt, bytes));
+    EXPECT_TRUE(address.ok()) << address.status().ToString();
+    if (!address.ok()) return PageAddress();
+    EXPECT_FALSE(parts_.contains(*address));
+    parts_[*address] = {PageId(page), salt, bytes};
+    return *address;
+  }
+
+  Status ReadsBack(SegmentStore& store, PageAddress address) {
+    PartBuffer buffer;
+    const Written& written = parts_.at(address);
+    DEUT_RETURN_IF_ERROR(store.Read(address, written.page, &buffer));
+    EXPECT_EQ(buffer.part().address, address);
+    EXPECT_EQ(buffer.part().header.page, written.page);
+    EXPECT_TRUE(buffer.part().payload == PayloadOf(written.page, written.salt, written.bytes));
+    return Status::Ok();
+  }
+  Status ReadsBack(PageAddress address) { return ReadsBack(store(), address); }
+
+  Status ReadAll(SegmentStore& store) {
+    for (const auto& [address, written] : parts_) DEUT_RETURN_IF_ERROR(ReadsBack(store, address));
+    return Status::Ok();
+  }
+
+  SegmentUsage UsageOf(uint64_t segment) {
+    for (const SegmentUsage& usage : store().usage()) {
+      if (usage.number == segment) return usage;
+    }
+    return {};
+  }
+
+  size_t FilesOnDisk() {
+    const auto names = fixture_.storage->List(kTestPages);
+    EXPECT_TRUE(names.ok());
+    return names.ok() ? names->size() : 0;
+  }
+
+  // Parts that fill a segment just so that the appender has gone on to another one.
+  std::vector<PageAddress> FillASegment(SegmentAppender& appender) {
+    std::vector<PageAddress> addresses;
+    do {
+      addresses.push_back(Append(appender, 1 + static_cast<uint32_t>(addresses.size()), 5000));
+    } while (addresses.back().segment() == addresses.front().segment());
+    EXPECT_TRUE(appender.Write().ok());
+    return addresses;
+  }
+
+  StoreFixture fixture_;
+  std::map<PageAddress, Written> parts_;
+  uint64_t salt_ = 0;
+};
+
+TEST_F(SegmentStoreTest, PartsOfAllSizesReadBackOnceWritten) {
+  auto appender = NewAppender();
+  Random random(7);
+  for (uint32_t page = 1; page <= 300; ++page) {
+    const size_t bytes = random.OneIn(20)  ? random.Below(200'000)
+                         : random.OneIn(3) ? random.Below(30'000)
+                                           : random.Below(500);
+    const PageAddress address = Append(*appender, page, bytes);
+    if (random.OneIn(5)) {
+      // Nobody reads what was not written yet.
+      PartBuffer buffer;
+      EXPECT_EQ(store().Read(address, PageId(page), &buffer).code(), ErrorCode::kCorruption);
+      ASSERT_TRUE(appender->Write().ok());
+      EXPECT_EQ(ReadsBack(address), ErrorCode::kOk);
+    }
+  }
+  ASSERT_TRUE(appender->Write().ok());
+  EXPECT_EQ(ReadAll(store()).ToString(), "OK");
+  EXPECT_LE(appender->buffer_bytes(), 16u << 10);
+  const StoreTotals totals = store().totals();
+  EXPECT_EQ(totals.parts_appended, 300u);
+  EXPECT_GT(totals.segments, 20u);
+  EXPECT_GE(totals.bytes_written, totals.bytes_appended);
+  EXPECT_EQ(totals.reads, totals.reads);
+  // All of it is live without anybody having said so.
+  uint64_t live = 0;
+  for (const auto& [address, written] : parts_) live += address.length_bound();
+  EXPECT_EQ(totals.live_bytes, live);
+}
+
+TEST_F(SegmentStoreTest, TheLargestPartIsTakenAndALargerOneRefused) {
+  auto appender = NewAppender();
+  const PageAddress small = Append(*appender, 1, 10);
+  const PageAddress large = Append(*appender, 2, kMaxPayloadBytes);
+  const std::string too_large(kMaxPayloadBytes + 1, 'x');
+  const auto refused = appender->Append(BaseHeader(PageId(3)), too_large);
+  EXPECT_EQ(refused.status().code(), ErrorCode::kInvalidArgument);
+  ASSERT_TRUE(appender->Write().ok());
+  EXPECT_EQ(ReadsBack(small).ToString(), "OK");
+  EXPECT_EQ(ReadsBack(large).ToString(), "OK");
+  EXPECT_NE(small.segment(), large.segment());
+  EXPECT_EQ(UsageOf(large.segment()).closed, true);
+}
+
+TEST_F(SegmentStoreTest, ForEachPartFindsThemAllInOrder) {
+  auto base = NewAppender(), large = NewAppender();
+  Random random(3);
+  for (uint32_t page = 1; page <= 100; ++page) {
+    (void)Append(*base, page, random.Below(9000));
+    if (random.OneIn(4)) ASSERT_TRUE(base->Write().ok());
+  }
+  ASSERT_TRUE(base->Write().ok());
+  (void)Append(*large, 1, 1'500'000);
+  ASSERT_TRUE(large->Write().ok());
+  (void)Append(*base, 101, 10);  // not written
+  const PageAddress unwritten = parts_.rbegin()->first;
+  std::map<PageAddress, Written> found;
+  for (const SegmentUsage& usage : store().usage()) {
+    PageAddress last;
+    const Status scanned = store().ForEachPart(usage.number, [&](const PartView& part) {
+      EXPECT_LT(last, part.address);
+      last = part.address;
+      EXPECT_TRUE(parts_.contains(part.address));
+      const Written& written = parts_[part.address];
+      EXPECT_TRUE(part.payload == PayloadOf(written.page, written.salt, written.bytes));
+      found[part.address] = written;
+      return Status::Ok();
+    });
+    EXPECT_EQ(scanned.ToString(), "OK");
+  }
+  EXPECT_FALSE(found.contains(unwritten));
+  EXPECT_EQ(found.size() + 1, parts_.size());
+  // An error of the callback ends it.
+  int calls = 0;
+  const Status stopped = store().ForEachPart(parts_.begin()->first.segment(), [&](const PartView&) {
+    ++calls;
+    return DEUT_ERROR(kInternal, "enough");
+  });
+  EXPECT_EQ(stopped.code(), ErrorCode::kInternal);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(SegmentStoreTest, AnAddressThatIsNotOneIsRefused) {
+  auto appender = NewAppender();
+  const PageAddress address = Append(*appender, 1, 3000);
+  ASSERT_TRUE(appender->Write().ok());
+  PartBuffer buffer;
+  const auto code = [&](PageAddress wrong, uint32_t page = 1) {
+    return store().Read(wrong, PageId(page), &buffer).code();
+  };
+  EXPECT_EQ(code(address), ErrorCode::kOk);
+  EXPECT_EQ(code(address, 2), ErrorCode::kCorruption);
+  EXPECT_EQ(code(PageAddress::Make(address.segment(), address.offset(), 100)), ErrorCode::kCorruption);     // too short
+  EXPECT_EQ(code(PageAddress::Make(address.segment(), address.offset(), 60'000)), ErrorCode::kCorruption);  // too long
+  EXPECT_EQ(code(PageAddress::Make(address.segment(), address.offset() + 128, 3040)), ErrorCode::kCorruption);
+  EXPECT_EQ(code(PageAddress::Make(address.segment(), 0, 3040)), ErrorCode::kCorruption);
+  EXPECT_EQ(code(PageAddress::Make(address.segment(), 1 << 20, 3040)), ErrorCode::kCorruption);
+  EXPECT_EQ(code(PageAddress::Make(address.segment() + 1000, address.offset(), 3040)), ErrorCode::kNotFound);
+  EXPECT_EQ(code(PageAddress::FromRaw(UINT64_MAX)), ErrorCode::kNotFound);
+  EXPECT_EQ(store().ForEachPart(999, [](const PartView&) { return Status::Ok(); }).code(), ErrorCode::kNotFound);
+}
+
+TEST_F(SegmentStoreTest, OptionsThatCannotBeAreRefused) {
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{4096}, uint64_t{10'000}, uint64_t{8} << 20}) {
+    SegmentStoreOptions options;
+    options.segment_bytes = bytes;
+    EXPECT_EQ(SegmentStore::Create(*fixture_.storage, RealRuntime(), "/other", kTestDc, options).status().code(),
+              ErrorCode::kInvalidArgument)
+        << bytes;
+  }
+}
+
+TEST_F(SegmentStoreTest, ADeadSegmentGoesOnceNoKeptCheckpointCanNameIt) {
+  auto appender = NewAppender();
+  const std::vector<PageAddress> addresses = FillASegment(*appender);
+  const uint64_t full = addresses.front().segment();
+  store().BeginCheckpoint(CheckpointNumber(1));
+  ASSERT_TRUE(store().SyncAll(CheckpointNumber(1)).ok());
+  store().BeginCheckpoint(CheckpointNumber(2));
+  for (const PageAddress address : addresses) {
+    if (address.segment() == full) store().MarkDead(address);
+  }
+  EXPECT_EQ(UsageOf(full).live_bytes, 0u);
+  EXPECT_TRUE(UsageOf(full).closed);
+  // Checkpoint 2 may name it (its look at the images may have been before), so it stays while 2 is kept.
+  for (const uint64_t kept : {1, 2}) {
+    const auto removed = store().RemoveDead(CheckpointNumber(kept));
+    ASSERT_TRUE(removed.ok());
+    EXPECT_EQ(*removed, 0u);
+    EXPECT_EQ(ReadsBack(addresses.front()).ToString(), "OK");
+  }
+  // 2 names it, 3 does not.
+  const auto named = [&](uint64_t k) {
+    const auto extents = store().SyncAll(CheckpointNumber(k));
+    EXPECT_TRUE(extents.ok());
+    return std::ranges::any_of(*extents, [&](const SegmentExtent& extent) { return extent.number == full; });
+  };
+  EXPECT_TRUE(named(2));
+  store().BeginCheckpoint(CheckpointNumber(3));
+  EXPECT_FALSE(named(3));
+  const auto removed = store().RemoveDead(CheckpointNumber(3));
+  ASSERT_TRUE(removed.ok());
+  EXPECT_EQ(*removed, 1u);
+  EXPECT_EQ(ReadsBack(addresses.front()).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(ReadsBack(addresses.back()).ToString(), "OK");
+  EXPECT_EQ(FilesOnDisk(), 1u);
+  EXPECT_EQ(store().totals().segments_removed, 1u);
+}
+
+TEST_F(SegmentStoreTest, TheSegmentThatIsAppendedToIsNeverRemoved) {
+  auto appender = NewAppender();
+  const PageAddress address = Append(*appender, 1, 100);
+  ASSERT_TRUE(appender->Write().ok());
+  store().MarkDead(address);
+  store().BeginCheckpoint(CheckpointNumber(9));
+  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(9)), 0u);
+  const PageAddress next = Append(*appender, 2, 100);
+  EXPECT_EQ(next.segment(), address.segment());
+  ASSERT_TRUE(appender->Write().ok());
+  store().MarkDead(next);
+  appender.reset();
+  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(9)), 0u);
+  store().BeginCheckpoint(CheckpointNumber(10));
+  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(10)), 1u);
+  EXPECT_EQ(FilesOnDisk(), 0u);
+}
+
+TEST_F(SegmentStoreTest, AnAppenderThatEndsLeavesNothingOfWhatItDidNotWrite) {
+  auto appender = NewAppender();
+  for (int i = 0; i < 3; ++i) (void)Append(*appender, 1, 30'000);
+  EXPECT_GT(FilesOnDisk(), 1u);
+  appender.reset();
+  EXPECT_EQ(FilesOnDisk(), 0u);
+  EXPECT_EQ(store().totals().segments, 0u);
+  EXPECT_EQ(store().totals().live_bytes, 0u);
+}
+
+class SegmentStoreDiskFullTest : public SegmentStoreTest {};
+
+// No space at every call of the appender, one after the other: what was written stays, what was not is void, the appender goes on, no file is left.
+TEST_F(SegmentStoreDiskFullTest, AtEveryOperation) {
+  uint64_t struck = 0;
+  for (uint64_t skip = 0; skip < 60; ++skip) {
+    StoreFixture fixture(skip + 1);
+    SegmentStore& store = *fixture.store;
+    parts_.clear();
+    auto appender = std::move(*store.NewAppender(SegmentKind::kBase));
+    const int fault = fixture.disk.AddFault(
+        {.action = DiskFault::Action::kNoSpace, .kinds = kDiskWrite | kDiskName, .skip = skip, .count = 1});
+    std::map<PageAddress, Written> batch;
+    Random random(5);
+    uint32_t page = 0;
+    uint64_t live = 0;
+    bool went_wrong = false;
+    const auto fails = [&](const Status& status) {
+      if (status.ok()) return false;
+      EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << status.ToString();
+      EXPECT_EQ(appender->batch_parts(), 0u);
+      batch.clear();
+      went_wrong = true;
+      return true;
+    };
+    for (int i = 0; i < 60; ++i) {
+      const Written written{PageId(++page), page, random.OneIn(10) ? 70'000 : random.Below(15'000)};
+      const auto address =
+          appender->Append(BaseHeader(written.page), PayloadOf(written.page, written.salt, written.bytes));
+      if (fails(address.status())) continue;
+      batch[*address] = written;
+      if (!random.OneIn(4) || fails(appender->Write())) continue;
+      for (const auto& each : batch) live += each.first.length_bound();
+      parts_.merge(batch);
+      batch.clear();
+    }
+    struck += fixture.disk.hits(fault);
+    EXPECT_EQ(went_wrong, fixture.disk.hits(fault) > 0) << skip;
+    ASSERT_TRUE(store.fatal().ok());
+    ASSERT_EQ(ReadAll(store).ToString(), "OK") << skip;
+    EXPECT_EQ(store.totals().live_bytes, live);
+    appender.reset();
+    // Every file has something written in it.
+    EXPECT_EQ(fixture.storage->List(kTestPages)->size(), store.totals().segments) << skip;
+    for (const SegmentUsage& usage : store.usage()) {
+      EXPECT_TRUE(usage.closed);
+      EXPECT_GT(usage.live_bytes, 0u);
+      EXPECT_EQ(store.ForEachPart(usage.number, [](const PartView&) { return Status::Ok(); }).ToString(), "OK");
+    }
+  }
+  EXPECT_GT(struck, 40u);
+}
+
+TEST_F(SegmentStoreDiskFullTest, ServiceResumesWhenThereIsSpaceAgain) {
+  auto appender = NewAppender();
+  fixture_.disk.SetFreeBytes(200 << 10);
+  uint32_t page = 0;
+  uint64_t appended = 0;
+  Status status;
+  while (status.ok()) {
+    ++page;
+    (void)appender->Append(BaseHeader(PageId(page)), PayloadOf(PageId(page), 1, 10'000));
+    status = appender->Write();
+    if (status.ok()) appended += 10'000;
+  }
+  EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted);
+  EXPECT_GT(appended, 120'000u);
+  // Still full: the same, as often as one likes.
+  for (int i = 0; i < 5; ++i) {
+    const auto again = appender->Append(BaseHeader(PageId(1)), std::string(50'000, 'x'));
+    EXPECT_TRUE(!again.ok() || appender->Write() == ErrorCode::kResourceExhausted);
+  }
+  fixture_.disk.SetFreeBytes(10 << 20);
+  const PageAddress address = Append(*appender, 5, 10'000);
+  ASSERT_TRUE(appender->Write().ok());
+  EXPECT_EQ(ReadsBack(address).ToString(), "OK");
+  EXPECT_TRUE(store().SyncAll(CheckpointNumber(1)).ok());
+}
+
+class SegmentStoreFailureTest : public SegmentStoreTest {};
+
+TEST_F(SegmentStoreFailureTest, AFailedSyncIsFatalAndNeverRepeated) {
+  for (const uint32_t kind : {kDiskSync, kDiskSyncDirectory}) {
+    StoreFixture fixture;
+    SegmentStore& store = *fixture.store;
+    auto appender = std::move(*store.NewAppender(SegmentKind::kBase));
+    const auto address = appender->Append(BaseHeader(PageId(1)), "payload");
+    ASSERT_TRUE(appender->Write().ok());
+    const int fault = fixture.disk.AddFault({.action = DiskFault::Action::kIoError, .kinds = kind, .count = 1});
+    const auto synced = store.SyncAll(CheckpointNumber(1));
+    EXPECT_EQ(synced.status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(fixture.disk.hits(fault), 1u);
+    EXPECT_EQ(store.fatal().ToString(), synced.status().ToString());
+    const uint64_t syncs = fixture.disk.counts().syncs + fixture.disk.counts().directory_syncs;
+    PartBuffer buffer;
+    EXPECT_EQ(store.SyncAll(CheckpointNumber(1)).status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(store.Read(*address, PageId(1), &buffer).code(), ErrorCode::kIoError);
+    EXPECT_EQ(appender->Append(BaseHeader(PageId(1)), "x").status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(appender->Write().code(), ErrorCode::kIoError);
+    EXPECT_EQ(store.NewAppender(SegmentKind::kBase).status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(store.RemoveDead(CheckpointNumber(9)).status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(fixture.disk.counts().syncs + fixture.disk.counts().directory_syncs, syncs);
+  }
+}
+
+TEST_F(SegmentStoreFailureTest, AFailedWriteIsFatal) {
+  for (const auto action : {DiskFault::Action::kIoError, DiskFault::Action::kShort}) {
+    StoreFixture fixture;
+    auto appender = std::move(*fixture.store->NewAppender(SegmentKind::kBase));
+    fixture.disk.AddFault({.action = action, .kinds = kDiskWrite, .count = 1});
+    ASSERT_TRUE(appender->Append(BaseHeader(PageId(1)), "payload").ok());
+    EXPECT_EQ(appender->Write().code(), ErrorCode::kIoError);
+    EXPECT_EQ(fixture.store->fatal().code(), ErrorCode::kIoError);
+  }
+}
+
+// EIO, a short read, a flipped bit: for each read of a look-up and of a scan. Never fatal, never a wrong answer.
+TEST_F(SegmentStoreFailureTest, EveryReadThatGoesWrongIsNoticed) {
+  auto appender = NewAppender();
+  for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, 100 * page);
+  ASSERT_TRUE(appender->Write().ok());
+  for (const auto action : {DiskFault::Action::kIoError, DiskFault::Action::kShort, DiskFault::Action::kFlipBit}) {
+    uint64_t noticed = 0;
+    for (const auto& [address, written] : parts_) {
+      for (int repeat = 0; repeat < 10; ++repeat) {
+        const int fault = fixture_.disk.AddFault({.action = action, .kinds = kDiskRead, .count = 1});
+        PartBuffer buffer;
+        const Status read = store().Read(address, written.page, &buffer);
+        EXPECT_EQ(fixture_.disk.hits(fault), 1u);
+        // A flipped bit may be in the rest of the blocks that were read.
+        if (read.ok()) {
+          EXPECT_EQ(action, DiskFault::Action::kFlipBit);
+          EXPECT_TRUE(buffer.part().payload == PayloadOf(written.page, written.salt, written.bytes));
+          continue;
+        }
+        ++noticed;
+        EXPECT_EQ(read.code(), action == DiskFault::Action::kIoError ? ErrorCode::kIoError : ErrorCode::kCorruption);
+        EXPECT_NE(read.message().find("/dc/pages/base-"), std::string_view::npos) << read.ToString();
+      }
+    }
+    EXPECT_GT(noticed, 100u);
+    const int fault = fixture_.disk.AddFault({.action = action, .kinds = kDiskRead, .count = 1});
+    const Status scanned =
+        store().ForEachPart(parts_.begin()->first.segment(), [](const PartView&) { return Status::Ok(); });
+    EXPECT_EQ(fixture_.disk.hits(fault), 1u);
+    EXPECT_FALSE(scanned.ok());
+  }
+  EXPECT_EQ(ReadAll(store()).ToString(), "OK");
+}
+
+// Any bit of the file: a scan notices it, wherever it is, and so does the reader of the part it is in.
+TEST_F(SegmentStoreFailureTest, EveryFlippedBitOfASegmentIsNoticed) {
+  auto appender = NewAppender();
+  for (uint32_t page = 1; page <= 5; ++page) {
+    (void)Append(*appender, page, 50 * page);
+    if (page == 3) ASSERT_TRUE(appender->Write().ok());
+  }
+  ASSERT_TRUE(appender->Write().ok());
+  const uint64_t segment = parts_.begin()->first.segment();
+  const std::string path = kTestPages + "/" + SegmentName(SegmentKind::kBase, segment);
+  const uint64_t bytes = UsageOf(segment).written_bytes;
+  ASSERT_EQ(bytes, 3u * 4096);
+  for (uint64_t at = kSegmentHeaderBytes; at < bytes; ++at) {
+    const int bit = static_cast<int>(at % 8);
+    ASSERT_TRUE(fixture_.disk.FlipBit(path, at, bit).ok());
+    const Status scanned = store().ForEachPart(segment, [](const PartView&) { return Status::Ok(); });
+    EXPECT_EQ(scanned.code(), ErrorCode::kCorruption) << at;
+    for (const auto& [address, written] : parts_) {
+      const bool inside = at >= address.offset() && at < address.offset() + PartBytesInUnits(written.bytes);
+      EXPECT_EQ(ReadsBack(address).code(), inside ? ErrorCode::kCorruption : ErrorCode::kOk) << at;
+    }
+    ASSERT_TRUE(fixture_.disk.FlipBit(path, at, bit).ok());
+  }
+}
+
+TEST_F(SegmentStoreFailureTest, AFileThatCannotBeRemovedIsTriedAgain) {
+  auto appender = NewAppender();
+  const std::vector<PageAddress> addresses = FillASegment(*appender);
+  for (const PageAddress address : addresses) store().MarkDead(address);
+  appender.reset();
+  store().BeginCheckpoint(CheckpointNumber(1));
+  fixture_.disk.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskName, .count = 1});
+  EXPECT_EQ(store().RemoveDead(CheckpointNumber(1)).status().code(), ErrorCode::kIoError);
+  EXPECT_EQ(FilesOnDisk(), 1u);
+  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(1)), 1u);
+  EXPECT_EQ(FilesOnDisk(), 0u);
+}
+
+class SegmentStoreOpenTest : public SegmentStoreTest {
+ protected:
+  Result<std::unique_ptr<SegmentStore>> Reopen(const std::vector<SegmentExtent>& extents, uint64_t next = 1,
+                                               CheckpointNumber checkpoint = CheckpointNumber(5)) {
+    return SegmentStore::Open(*fixture_.storage, RealRuntime(), kTestPages, kTestDc, SmallSegments(), checkpoint,
+                              extents, next);
+  }
+};
+
+TEST_F(SegmentStoreOpenTest, WhatACheckpointNamesIsThereAndTheRestGoesAfterTheNextOne) {
+  auto appender = NewAppender();
+  std::vector<PageAddress> addresses = FillASegment(*appender);
+  store().BeginCheckpoint(CheckpointNumber(5));
+  auto extents = *store().SyncAll(CheckpointNumber(5));
+  const uint64_t next = store().next_segment();
+  auto late = NewAppender(SegmentKind::kDelta);
+  const auto unnamed = late->Append(DeltaHeader(PageId(1), addresses[0]), "later");
+  ASSERT_TRUE(unnamed.ok() && late->Write().ok());
+  appender.reset();
+  late.reset();
+  fixture_.store.reset();
+
+  auto opened = Reopen(extents, next);
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  SegmentStore& store = **opened;
+  for (const PageAddress address : addresses) ASSERT_EQ(store.MarkLive(address).ToString(), "OK");
+  EXPECT_EQ(ReadAll(store).ToString(), "OK");
+  EXPECT_GT(store.next_segment(), unnamed->segment());
+  PartBuffer buffer;
+  EXPECT_EQ(store.Read(*unnamed, PageId(1), &buffer).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(FilesOnDisk(), 3u);
+  // Nothing is ever appended to a segment of an earlier life.
+  auto fresh = std::move(*store.NewAppender(SegmentKind::kBase));
+  const auto address = fresh->Append(BaseHeader(PageId(1)), "new");
+  EXPECT_GT(address->segment(), unnamed->segment());
+  ASSERT_TRUE(fresh->Write().ok());
+  store.BeginCheckpoint(CheckpointNumber(6));
+  EXPECT_EQ(store.SyncAll(CheckpointNumber(6))->size(), 3u);
+  EXPECT_EQ(*store.RemoveDead(CheckpointNumber(5)), 1u);  // what nobody named
+  EXPECT_EQ(FilesOnDisk(), 3u);
+  EXPECT_EQ(ReadAll(store).ToString(), "OK");
+}
+
+TEST_F(SegmentStoreOpenTest, ASegmentThatOnlyTheOlderGenerationNamesOutlivesIt) {
+  auto appender = NewAppender();
+  const std::vector<PageAddress> addresses = FillASegment(*appender);
+  auto extents = *store().SyncAll(CheckpointNumber(5));
+  appender.reset();
+  fixture_.store.reset();
+  // Named by 5, and no page of it is: so it was live when generation 4 was, perhaps.
+  auto store = std::move(*Reopen(extents));
+  for (const PageAddress address : addresses) ASSERT_TRUE(store->MarkLive(address).ok());
+  for (const PageAddress address : addresses) store->MarkDead(address);
+  store->BeginCheckpoint(CheckpointNumber(6));
+  EXPECT_EQ(store->SyncAll(CheckpointNumber(6))->size(), 0u);
+  EXPECT_EQ(*store->RemoveDead(CheckpointNumber(5)), 0u);  // 6 and 5 are kept
+  store->BeginCheckpoint(CheckpointNumber(7));
+  EXPECT_EQ(*store->RemoveDead(CheckpointNumber(6)), 2u);  // 7 and 6 are
+}
+
+TEST_F(SegmentStoreOpenTest, WhatIsNotAsTheCheckpointSaysIsRefusedAndNothingIsChanged) {
+  auto appender = NewAppender();
+  const std::vector<PageAddress> addresses = FillASegment(*appender);
+  const std::vector<SegmentExtent> extents = *store().SyncAll(CheckpointNumber(5));
+  appender.reset();
+  fixture_.store.reset();
+  const uint64_t before = fixture_.disk.counts().changing;
+  const auto refused = [&](auto change) {
+    std::vector<SegmentExtent> wrong = extents;
+    change(wrong);
+    const auto opened = Reopen(wrong);
+    return opened.status().code();
+  };
+  EXPECT_EQ(refused([](auto&) {}), ErrorCode::kOk);
+  EXPECT_EQ(refused([](auto& e) { e[0].number += 100; }), ErrorCode::kCorruption);
+  EXPECT_EQ(refused([](auto& e) { e[0].number = 0; }), ErrorCode::kCorruption);
+  EXPECT_EQ(refused([](auto& e) { e[0].kind = SegmentKind::kDelta; }), ErrorCode::kCorruption);
+  EXPECT_EQ(refused([](auto& e) { e[0].written_bytes += 4096; }), ErrorCode::kCorruption);
+  EXPECT_EQ(refused([](auto& e) { e[0].written_bytes = 100; }), ErrorCode::kCorruption);
+  EXPECT_EQ(refused([](auto& e) { e.push_back(e[0]); }), ErrorCode::kCorruption);
+  // Another DC's.
+  EXPECT_EQ(SegmentStore::Open(*fixture_.storage, RealRuntime(), kTestPages, DcId(1), SmallSegments(),
+                               CheckpointNumber(5), extents, 1)
+                .status()
+                .code(),
+            ErrorCode::kCorruption);
+  // Addresses that no segment has.
+  auto opened = std::move(*Reopen(extents));
+  EXPECT_EQ(opened->MarkLive(addresses[0]).code(), ErrorCode::kOk);
+  EXPECT_EQ(opened->MarkLive(PageAddress::Make(77, 4096, 100)).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(opened->MarkLive(PageAddress::Make(addresses[0].segment(), 3 << 20, 100)).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(fixture_.disk.counts().changing, before);
+  opened.reset();
+  // A header with any bit flipped.
+  const std::string path = kTestPages + "/" + SegmentName(SegmentKind::kBase, extents[0].number);
+  for (uint64_t at = 0; at < kSegmentHeaderBytes; at += at < 64 ? 1 : 101) {
+    ASSERT_TRUE(fixture_.disk.FlipBit(path, at, 3).ok());
+    EXPECT_EQ(Reopen(extents).status().code(), ErrorCode::kCorruption) << at;
+    ASSERT_TRUE(fixture_.disk.FlipBit(path, at, 3).ok());
+  }
+  // The disk fails at every operation of the start.
+  for (const auto action : {DiskFault::Action::kIoError, DiskFault::Action::kShort, DiskFault::Action::kFlipBit}) {
+    for (uint64_t skip = 0;; ++skip) {
+      const int fault = fixture_.disk.AddFault({.action = action, .skip = skip, .count = 1});
+      const auto result = Reopen(extents);
+      const bool hit = fixture_.disk.hits(fault) > 0;
+      fixture_.disk.RemoveFault(fault);
+      if (!hit) break;
+      // Short and flipped: only reads are.
+      if (action == DiskFault::Action::kIoError) EXPECT_EQ(result.status().code(), ErrorCode::kIoError) << skip;
+      EXPECT_TRUE(result.ok() || result.status() == ErrorCode::kIoError || result.status() == ErrorCode::kCorruption);
+    }
+  }
+  EXPECT_EQ(fixture_.disk.counts().changing, before);
+  EXPECT_EQ(Reopen(extents).status().ToString(), "OK");
+}
+
+}  // namespace
+}  // namespace deut::dc
