@@ -28,6 +28,8 @@
 namespace deut::dc {
 
 constexpr size_t kMaxPartsOfImage = 8;
+// Of a checkpoint that is being written.
+constexpr std::string_view kTemporarySuffix = ".tmp";
 
 struct CheckpointHead {
   CheckpointNumber number = {};
@@ -62,7 +64,7 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // REQUIRES: strictly ascending; what the reader checks holds. After an error every call answers it again.
+  // After an error every call answers it again. INTERNAL: what the reader would refuse (checkpoint_rules.h).
   Status AddTable(const CheckpointTable& table);
   Status AddSegment(const SegmentExtent& segment);
   // 1 to kMaxPartsOfImage addresses, the newest part first.

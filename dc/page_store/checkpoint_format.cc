@@ -1,0 +1,114 @@
+#include "dc/page_store/checkpoint_format.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/check.h"
+#include "common/coding/crc32c.h"
+#include "common/coding/fixed.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint32_t kMagic = 0x504B4344;  // "DCKP"
+constexpr uint16_t kVersion = 1;
+
+constexpr size_t kChecksumAt = 4;
+constexpr size_t kCoveredFrom = 8;
+constexpr size_t kVersionAt = 8;
+constexpr size_t kLastAt = 10;
+constexpr size_t kPayloadBytesAt = 12;
+constexpr size_t kCheckpointAt = 16;
+constexpr size_t kDcAt = 24;
+constexpr size_t kOffsetAt = 32;
+constexpr size_t kPredecessorAt = 40;
+constexpr size_t kZeroAt = 44;
+static_assert(kZeroAt + sizeof(uint32_t) == kCheckpointBlockHeaderBytes);
+
+}  // namespace
+
+uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes) {
+  DEUT_CHECK(block.payload_bytes <= kCheckpointBlockRoom);
+  StoreU32(bytes, kMagic);
+  StoreU16(bytes + kVersionAt, kVersion);
+  StoreU16(bytes + kLastAt, block.last ? 1 : 0);
+  StoreU32(bytes + kPayloadBytesAt, block.payload_bytes);
+  StoreU64(bytes + kCheckpointAt, block.checkpoint.value);
+  StoreU64(bytes + kDcAt, block.dc.value);
+  StoreU64(bytes + kOffsetAt, block.offset);
+  StoreU32(bytes + kPredecessorAt, block.predecessor);
+  StoreU32(bytes + kZeroAt, 0);
+  const size_t used = kCheckpointBlockHeaderBytes + block.payload_bytes;
+  std::memset(bytes + used, 0, kCheckpointBlockBytes - used);
+  const uint32_t checksum = Crc32c(bytes + kCoveredFrom, kCheckpointBlockBytes - kCoveredFrom);
+  StoreU32(bytes + kChecksumAt, checksum);
+  return checksum;
+}
+
+Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* expected, std::string_view path) {
+  const uint64_t at = expected->offset;
+  if (bytes.size() < kCheckpointBlockBytes || LoadU32(bytes.data()) != kMagic) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at, ": no block of a checkpoint (", bytes.size(), " bytes)");
+  }
+  const char* in = bytes.data();
+  const uint32_t checksum = Crc32c(in + kCoveredFrom, kCheckpointBlockBytes - kCoveredFrom);
+  if (checksum != LoadU32(in + kChecksumAt)) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kChecksumAt, ": the checksum does not fit the block at ",
+                      at);
+  }
+  const uint16_t version = LoadU16(in + kVersionAt);
+  if (version != kVersion) {
+    return DEUT_ERROR(kVersionMismatch, path, ": offset ", at + kVersionAt, ": format version ", version,
+                      ", this program knows ", kVersion);
+  }
+  const uint64_t checkpoint = LoadU64(in + kCheckpointAt), dc = LoadU64(in + kDcAt), offset = LoadU64(in + kOffsetAt);
+  if (checkpoint != expected->checkpoint.value || dc != expected->dc.value || offset != at) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kCheckpointAt, ": a block of checkpoint ", checkpoint,
+                      " of data component ", dc, " for offset ", offset, ", not of ", expected->checkpoint.value,
+                      " of ", expected->dc.value);
+  }
+  if (LoadU32(in + kPredecessorAt) != expected->predecessor) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kPredecessorAt,
+                      ": the block does not continue the one before");
+  }
+  const uint16_t last = LoadU16(in + kLastAt);
+  expected->payload_bytes = LoadU32(in + kPayloadBytesAt);
+  if (last > 1 || expected->payload_bytes > kCheckpointBlockRoom || LoadU32(in + kZeroAt) != 0) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kLastAt, ": the block's header does not fit");
+  }
+  expected->last = last == 1;
+  const std::string_view behind =
+      bytes.substr(0, kCheckpointBlockBytes).substr(kCheckpointBlockHeaderBytes + expected->payload_bytes);
+  if (std::ranges::any_of(behind, [](char c) { return c != 0; })) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kCheckpointBlockHeaderBytes + expected->payload_bytes,
+                      ": not zeros behind the block's records");
+  }
+  return checksum;
+}
+
+std::string_view RecordCursor::Bytes(size_t count) {
+  if (failed_ || rest_.size() < count) {
+    failed_ = true;
+    return {};
+  }
+  const std::string_view bytes = rest_.substr(0, count);
+  rest_.remove_prefix(count);
+  return bytes;
+}
+
+uint8_t RecordCursor::U8() {
+  const std::string_view bytes = Bytes(sizeof(uint8_t));
+  return bytes.empty() ? 0 : static_cast<uint8_t>(bytes[0]);
+}
+
+uint32_t RecordCursor::U32() {
+  const std::string_view bytes = Bytes(sizeof(uint32_t));
+  return bytes.empty() ? 0 : LoadU32(bytes.data());
+}
+
+uint64_t RecordCursor::U64() {
+  const std::string_view bytes = Bytes(sizeof(uint64_t));
+  return bytes.empty() ? 0 : LoadU64(bytes.data());
+}
+
+}  // namespace deut::dc

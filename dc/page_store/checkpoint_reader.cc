@@ -1,0 +1,152 @@
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/io/aligned_buffer.h"
+#include "dc/page_store/checkpoint_file.h"
+#include "dc/page_store/checkpoint_format.h"
+#include "dc/page_store/checkpoint_rules.h"
+
+namespace deut::dc {
+namespace {
+
+// Takes records one after the other and passes them on when they are right.
+class Reader {
+ public:
+  Reader(CheckpointNumber number, DcId dc, std::string_view path, CheckpointVisitor* visitor)
+      : number_(number), dc_(dc), path_(path), visitor_(visitor) {}
+
+  // All records of a block that begins at `offset`.
+  Status TakeBlock(std::string_view payload, uint64_t offset) {
+    RecordCursor cursor(payload);
+    while (!cursor.done()) {
+      const uint64_t at = offset + kCheckpointBlockHeaderBytes + cursor.position();
+      if (ended_) return Refuse(at, "records behind the footer");
+      Status taken = TakeRecord(cursor, at);
+      if (cursor.failed()) return Refuse(at, "a record is cut off");
+      DEUT_RETURN_IF_ERROR(taken);
+    }
+    return Status::Ok();
+  }
+
+  bool ended() const { return ended_; }
+  const CheckpointCounts& counts() const { return rules_.counts(); }
+
+ private:
+  Status Refuse(uint64_t at, std::string_view what) const {
+    return DEUT_ERROR(kCorruption, path_, ": offset ", at, ": ", what);
+  }
+
+  Status TakeRecord(RecordCursor& cursor, uint64_t at) {
+    const uint8_t type = cursor.U8();
+    switch (static_cast<CheckpointRecordType>(type)) {
+      case CheckpointRecordType::kHead:
+        return TakeHead(cursor, at);
+      case CheckpointRecordType::kTable:
+        return TakeTable(cursor, at);
+      case CheckpointRecordType::kSegment:
+        return TakeSegment(cursor, at);
+      case CheckpointRecordType::kPage:
+        return TakePage(cursor, at);
+      case CheckpointRecordType::kFooter:
+        return TakeFooter(cursor, at);
+    }
+    return Refuse(at, Concat("a record of type ", int{type}));
+  }
+
+  Status TakeHead(RecordCursor& cursor, uint64_t at) {
+    CheckpointHead head{.number = number_, .dc = dc_};
+    head.incarnation = DcIncarnation(cursor.U64());
+    head.position.commit = Lsn(cursor.U64());
+    head.position.sequence = cursor.U32();
+    head.next_page = PageId(cursor.U32());
+    head.next_segment = cursor.U64();
+    if (cursor.failed()) return Status::Ok();
+    if (const auto wrong = rules_.Head(head)) return Refuse(at, *wrong);
+    return visitor_ == nullptr ? Status::Ok() : visitor_->OnHead(head);
+  }
+
+  Status TakeTable(RecordCursor& cursor, uint64_t at) {
+    CheckpointTable table;
+    table.id = TableId(cursor.U32());
+    table.root = PageId(cursor.U32());
+    const size_t name_bytes = cursor.U8();
+    table.name = cursor.Bytes(name_bytes);
+    if (cursor.failed()) return Status::Ok();
+    if (const auto wrong = rules_.Table(table)) return Refuse(at, *wrong);
+    return visitor_ == nullptr ? Status::Ok() : visitor_->OnTable(table);
+  }
+
+  Status TakeSegment(RecordCursor& cursor, uint64_t at) {
+    SegmentExtent segment;
+    segment.kind = static_cast<SegmentKind>(cursor.U8());
+    segment.number = cursor.U64();
+    segment.written_bytes = cursor.U64();
+    if (cursor.failed()) return Status::Ok();
+    if (const auto wrong = rules_.Segment(segment)) return Refuse(at, *wrong);
+    return visitor_ == nullptr ? Status::Ok() : visitor_->OnSegment(segment);
+  }
+
+  Status TakePage(RecordCursor& cursor, uint64_t at) {
+    const size_t count = cursor.U8();
+    const PageId page(cursor.U32());
+    if (count > kMaxPartsOfImage) return Refuse(at, Concat("page ", page.value, " with ", count, " parts"));
+    std::array<PageAddress, kMaxPartsOfImage> addresses;
+    for (size_t i = 0; i < count; ++i) addresses[i] = PageAddress::FromRaw(cursor.U64());
+    if (cursor.failed()) return Status::Ok();
+    const std::span<const PageAddress> newest_first(addresses.data(), count);
+    if (const auto wrong = rules_.Page(page, newest_first)) return Refuse(at, *wrong);
+    return visitor_ == nullptr ? Status::Ok() : visitor_->OnPage(page, newest_first);
+  }
+
+  Status TakeFooter(RecordCursor& cursor, uint64_t at) {
+    CheckpointCounts claimed;
+    claimed.tables = cursor.U64();
+    claimed.segments = cursor.U64();
+    claimed.pages = cursor.U64();
+    if (cursor.failed()) return Status::Ok();
+    if (const auto wrong = rules_.End(claimed)) return Refuse(at, *wrong);
+    ended_ = true;
+    return Status::Ok();
+  }
+
+  const CheckpointNumber number_;
+  const DcId dc_;
+  const std::string_view path_;
+  CheckpointVisitor* const visitor_;
+  CheckpointRules rules_;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+Result<CheckpointCounts> ReadCheckpoint(Storage& storage, std::string_view directory, CheckpointNumber number, DcId dc,
+                                        CheckpointVisitor* visitor) {
+  return ReadCheckpointFile(storage, Concat(directory, "/", CheckpointName(number)), number, dc, visitor);
+}
+
+Result<CheckpointCounts> ReadCheckpointFile(Storage& storage, const std::string& path, CheckpointNumber number, DcId dc,
+                                            CheckpointVisitor* visitor) {
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage.Open(path, {.direct = true}));
+  AlignedBuffer bytes(kCheckpointBlockBytes);
+  Reader reader(number, dc, path, visitor);
+  CheckpointBlock block{.checkpoint = number, .dc = dc};
+  while (!block.last) {
+    DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(block.offset, bytes.data(), kCheckpointBlockBytes));
+    DEUT_ASSIGN_OR_RETURN(block.predecessor, OpenCheckpointBlock(std::string_view(bytes.data(), read), &block, path));
+    DEUT_RETURN_IF_ERROR(reader.TakeBlock(
+        std::string_view(bytes.data() + kCheckpointBlockHeaderBytes, block.payload_bytes), block.offset));
+    block.offset += kCheckpointBlockBytes;
+  }
+  if (!reader.ended()) return DEUT_ERROR(kCorruption, path, ": offset ", block.offset, ": the footer is missing");
+  DEUT_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  if (size != block.offset) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", block.offset, ": the checkpoint ends, the file has ", size,
+                      " bytes");
+  }
+  return reader.counts();
+}
+
+}  // namespace deut::dc

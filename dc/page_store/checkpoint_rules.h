@@ -1,0 +1,52 @@
+// CheckpointRules: what must hold among the records of a checkpoint, whoever makes or reads it: their order, and what they may name.
+// Internal to the page store. Memory: the segments and the roots of the tables.
+// Thread-safety: one thread at a time. Errors: nothing, or what is wrong, as a clause for a message.
+#ifndef DC_PAGE_STORE_CHECKPOINT_RULES_H_
+#define DC_PAGE_STORE_CHECKPOINT_RULES_H_
+
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dc/page_store/checkpoint_file.h"
+#include "dc/page_store/page_address.h"
+#include "dc/page_store/page_id.h"
+#include "dc/page_store/segment_format.h"
+
+namespace deut::dc {
+
+class CheckpointRules {
+ public:
+  using Wrong = std::optional<std::string>;
+
+  Wrong Head(const CheckpointHead& head);
+  // Ascending ids, names with 1 to kMaxTableNameBytes bytes, a root of its own below next_page; of a dropped one neither.
+  Wrong Table(const CheckpointTable& table);
+  // Ascending numbers below next_segment, whole blocks.
+  Wrong Segment(const SegmentExtent& segment);
+  // Ascending ids below next_page; delta parts and then one base part, each where a segment of its kind was written.
+  Wrong Page(PageId page, std::span<const PageAddress> newest_first);
+  // Every root has an image.
+  Wrong End(const CheckpointCounts& claimed);
+
+  const CheckpointCounts& counts() const { return counts_; }
+
+ private:
+  enum class Section { kStart, kTables, kSegments, kPages, kEnd };
+  Wrong AddressIsWrong(PageAddress address, SegmentKind kind) const;
+
+  Section section_ = Section::kStart;
+  PageId next_page_;
+  uint64_t next_segment_ = 0;
+  TableId last_table_;
+  PageId last_page_;
+  std::set<PageId> roots_without_image_;
+  std::vector<SegmentExtent> segments_;
+  CheckpointCounts counts_;
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_PAGE_STORE_CHECKPOINT_RULES_H_

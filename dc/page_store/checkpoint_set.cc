@@ -1,0 +1,84 @@
+#include "dc/page_store/checkpoint_set.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+
+namespace deut::dc {
+namespace {
+
+// Of a checkpoint, or of one that was being written.
+bool ParseAny(std::string_view name, CheckpointNumber* number, bool* temporary) {
+  *temporary = name.ends_with(kTemporarySuffix);
+  if (*temporary) name.remove_suffix(kTemporarySuffix.size());
+  return ParseCheckpointName(name, number);
+}
+
+}  // namespace
+
+Result<std::vector<CheckpointNumber>> FindCheckpoints(Storage& storage, const std::string& directory) {
+  DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
+  std::vector<CheckpointNumber> numbers;
+  for (const std::string& name : names) {
+    CheckpointNumber number;
+    if (ParseCheckpointName(name, &number)) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers, std::greater<>());
+  return numbers;
+}
+
+CheckpointSet::CheckpointSet(Storage& storage, std::string directory)
+    : storage_(storage), directory_(std::move(directory)) {}
+
+Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std::string directory,
+                                                           CheckpointNumber opened) {
+  std::unique_ptr<CheckpointSet> set(new CheckpointSet(storage, std::move(directory)));
+  DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(set->directory_));
+  bool found_opened = opened.value == 0;
+  CheckpointNumber highest = opened;
+  for (const std::string& name : names) {
+    CheckpointNumber number;
+    bool temporary;
+    if (!ParseAny(name, &number, &temporary)) continue;
+    highest = std::max(highest, number);
+    if (!temporary && opened.value == 0) {
+      return DEUT_ERROR(kCorruption, set->directory_, "/", name,
+                        ": there is a checkpoint, and none was opened; nothing was changed");
+    }
+    found_opened |= !temporary && number == opened;
+  }
+  if (!found_opened) {
+    return DEUT_ERROR(kCorruption, set->directory_, "/", CheckpointName(opened), ": is not there any more");
+  }
+  set->next_ = CheckpointNumber(highest.value + 1);
+  set->newest_ = opened;
+  return set;
+}
+
+Status CheckpointSet::Complete(std::unique_ptr<CheckpointWriter> writer) {
+  const CheckpointNumber number = writer->head().number;
+  DEUT_CHECK(number == next_);
+  DEUT_RETURN_IF_ERROR(writer->Finish());
+  previous_ = newest_;
+  newest_ = number;
+  next_ = CheckpointNumber(number.value + 1);
+  RemoveOld();
+  return Status::Ok();
+}
+
+void CheckpointSet::RemoveOld() {
+  const Result<std::vector<std::string>> names = storage_.List(directory_);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    CheckpointNumber number;
+    bool temporary;
+    if (!ParseAny(name, &number, &temporary)) continue;
+    if (!temporary && (number == newest_ || number == previous_)) continue;
+    (void)storage_.Remove(Concat(directory_, "/", name));  // tried again after the next checkpoint
+  }
+}
+
+}  // namespace deut::dc

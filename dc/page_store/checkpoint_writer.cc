@@ -1,0 +1,207 @@
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/coding/fixed.h"
+#include "common/io/aligned_buffer.h"
+#include "common/testing/test_points.h"
+#include "dc/page_store/checkpoint_file.h"
+#include "dc/page_store/checkpoint_format.h"
+#include "dc/page_store/checkpoint_rules.h"
+#include "dc/page_store/hex_name.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr std::string_view kPrefix = "checkpoint-";
+
+uint8_t Byte(CheckpointRecordType type) { return static_cast<uint8_t>(type); }
+void AppendU8(std::string* to, uint8_t number) { to->push_back(static_cast<char>(number)); }
+
+}  // namespace
+
+std::string CheckpointName(CheckpointNumber number) { return HexName(kPrefix, number.value, ""); }
+
+bool ParseCheckpointName(std::string_view name, CheckpointNumber* number) {
+  return ParseHexName(name, kPrefix, "", &number->value) && number->value != 0;
+}
+
+struct CheckpointWriter::Core {
+  Core(Storage& to, std::string where, const CheckpointHead& of)
+      : storage(to),
+        directory(std::move(where)),
+        path(Concat(directory, "/", CheckpointName(of.number))),
+        temporary_path(Concat(path, kTemporarySuffix)),
+        head(of) {}
+
+  Status Create();
+  // Notes `wrong` or appends the record in `record`, to the next block if this one has no room.
+  Status Add(const CheckpointRules::Wrong& wrong);
+  Status WriteBlock(bool last);
+  Status Verify();
+  Status Finish();
+  Status Failed(Status error) {
+    failed = error;
+    return error;
+  }
+
+  Storage& storage;
+  const std::string directory;
+  const std::string path;
+  const std::string temporary_path;
+  const CheckpointHead head;
+
+  std::unique_ptr<File> file;
+  CheckpointRules rules;
+  AlignedBuffer block{kCheckpointBlockBytes};
+  uint32_t payload_bytes = 0;
+  uint64_t offset = 0;
+  uint32_t predecessor = 0;
+  std::string record;
+  Status failed;  // the first error
+  bool finished = false;
+};
+
+Status CheckpointWriter::Core::Create() {
+  DEUT_ASSIGN_OR_RETURN(file, storage.Open(temporary_path, {.create = true, .writable = true, .direct = true}));
+  DEUT_RETURN_IF_ERROR(file->Truncate(0));
+  AppendU8(&record, Byte(CheckpointRecordType::kHead));
+  AppendU64(&record, head.incarnation.value);
+  AppendU64(&record, head.position.commit.value);
+  AppendU32(&record, head.position.sequence);
+  AppendU32(&record, head.next_page.value);
+  AppendU64(&record, head.next_segment);
+  return Add(rules.Head(head));
+}
+
+Status CheckpointWriter::Core::Add(const CheckpointRules::Wrong& wrong) {
+  if (wrong) return Failed(DEUT_ERROR(kInternal, temporary_path, ": ", *wrong));
+  DEUT_CHECK(record.size() <= kCheckpointBlockRoom);
+  if (payload_bytes + record.size() > kCheckpointBlockRoom) DEUT_RETURN_IF_ERROR(WriteBlock(/*last=*/false));
+  std::memcpy(block.data() + kCheckpointBlockHeaderBytes + payload_bytes, record.data(), record.size());
+  payload_bytes += static_cast<uint32_t>(record.size());
+  record.clear();
+  return Status::Ok();
+}
+
+Status CheckpointWriter::Core::WriteBlock(bool last) {
+  predecessor = SealCheckpointBlock({.checkpoint = head.number,
+                                     .dc = head.dc,
+                                     .offset = offset,
+                                     .predecessor = predecessor,
+                                     .last = last,
+                                     .payload_bytes = payload_bytes},
+                                    block.data());
+  if (Status written = file->Write(offset, block.data(), kCheckpointBlockBytes); !written.ok()) {
+    return Failed(std::move(written));
+  }
+  offset += kCheckpointBlockBytes;
+  payload_bytes = 0;
+  return Status::Ok();
+}
+
+namespace {
+
+// That what was read is what was written.
+class HeadIs : public CheckpointVisitor {
+ public:
+  explicit HeadIs(const CheckpointHead& head) : head_(head) {}
+  Status OnHead(const CheckpointHead& head) override {
+    if (head == head_) return Status::Ok();
+    return DEUT_ERROR(kCorruption, "the head of checkpoint ", head_.number.value, " reads back as another one");
+  }
+  Status OnTable(const CheckpointTable&) override { return Status::Ok(); }
+  Status OnSegment(const SegmentExtent&) override { return Status::Ok(); }
+  Status OnPage(PageId, std::span<const PageAddress>) override { return Status::Ok(); }
+
+ private:
+  const CheckpointHead& head_;
+};
+
+}  // namespace
+
+Status CheckpointWriter::Core::Verify() {
+  HeadIs visitor(head);
+  DEUT_ASSIGN_OR_RETURN(const CheckpointCounts counts,
+                        ReadCheckpointFile(storage, temporary_path, head.number, head.dc, &visitor));
+  if (counts != rules.counts()) return DEUT_ERROR(kCorruption, temporary_path, ": reads back with other counts");
+  return Status::Ok();
+}
+
+Status CheckpointWriter::Core::Finish() {
+  AppendU8(&record, Byte(CheckpointRecordType::kFooter));
+  AppendU64(&record, rules.counts().tables);
+  AppendU64(&record, rules.counts().segments);
+  AppendU64(&record, rules.counts().pages);
+  DEUT_RETURN_IF_ERROR(Add(rules.End(rules.counts())));
+  DEUT_RETURN_IF_ERROR(WriteBlock(/*last=*/true));
+  if (!DEUT_OMITTED("page_store.sync_checkpoint")) DEUT_RETURN_IF_ERROR(file->Sync());
+  file.reset();
+  if (!DEUT_OMITTED("page_store.verify_checkpoint")) DEUT_RETURN_IF_ERROR(Verify());
+  DEUT_RETURN_IF_ERROR(storage.Rename(temporary_path, path));
+  return DEUT_OMITTED("page_store.sync_checkpoint_name") ? Status::Ok() : storage.SyncDirectory(directory);
+}
+
+CheckpointWriter::CheckpointWriter(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (core_->finished) return;
+  core_->file.reset();
+  (void)core_->storage.Remove(core_->temporary_path);  // else CheckpointSet removes it later
+}
+
+Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(Storage& storage, std::string directory,
+                                                                   const CheckpointHead& head) {
+  DEUT_CHECK(head.number.value >= 1 && head.number.value <= kMaxHexName);
+  std::unique_ptr<CheckpointWriter> writer(
+      new CheckpointWriter(std::make_unique<Core>(storage, std::move(directory), head)));
+  DEUT_RETURN_IF_ERROR(writer->core_->Create());
+  return writer;
+}
+
+Status CheckpointWriter::AddTable(const CheckpointTable& table) {
+  if (!core_->failed.ok()) return core_->failed;
+  const CheckpointRules::Wrong wrong = core_->rules.Table(table);
+  std::string& record = core_->record;
+  AppendU8(&record, Byte(CheckpointRecordType::kTable));
+  AppendU32(&record, table.id.value);
+  AppendU32(&record, table.root.value);
+  AppendU8(&record, static_cast<uint8_t>(table.name.size()));
+  record.append(table.name);
+  return core_->Add(wrong);
+}
+
+Status CheckpointWriter::AddSegment(const SegmentExtent& segment) {
+  if (!core_->failed.ok()) return core_->failed;
+  std::string& record = core_->record;
+  AppendU8(&record, Byte(CheckpointRecordType::kSegment));
+  AppendU8(&record, static_cast<uint8_t>(segment.kind));
+  AppendU64(&record, segment.number);
+  AppendU64(&record, segment.written_bytes);
+  return core_->Add(core_->rules.Segment(segment));
+}
+
+Status CheckpointWriter::AddPage(PageId page, std::span<const PageAddress> newest_first) {
+  if (!core_->failed.ok()) return core_->failed;
+  const CheckpointRules::Wrong wrong = core_->rules.Page(page, newest_first);
+  if (wrong) return core_->Add(wrong);
+  std::string& record = core_->record;
+  AppendU8(&record, Byte(CheckpointRecordType::kPage));
+  AppendU8(&record, static_cast<uint8_t>(newest_first.size()));
+  AppendU32(&record, page.value);
+  for (const PageAddress address : newest_first) AppendU64(&record, address.raw());
+  return core_->Add(wrong);
+}
+
+Status CheckpointWriter::Finish() {
+  if (!core_->failed.ok()) return core_->failed;
+  if (Status done = core_->Finish(); !done.ok()) return core_->Failed(std::move(done));
+  core_->finished = true;
+  return Status::Ok();
+}
+
+const CheckpointHead& CheckpointWriter::head() const { return core_->head; }
+uint64_t CheckpointWriter::bytes_written() const { return core_->offset; }
+
+}  // namespace deut::dc
