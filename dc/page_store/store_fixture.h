@@ -10,7 +10,6 @@
 #include "common/base/status.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
-#include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "dc/page_store/page_address.h"
 #include "dc/page_store/page_id.h"
@@ -23,15 +22,7 @@ constexpr DcId kTestDc{0xDC};
 inline const std::string kTestPages = "/dc/pages";
 
 // `bytes` bytes that belong to (page, salt) alone.
-inline std::string PayloadOf(PageId page, uint64_t salt, size_t bytes) {
-  Random random(page.value * 1'000'003 + salt);
-  std::string payload(bytes, '\0');
-  for (size_t at = 0; at < bytes; at += 8) {
-    const uint64_t word = random.Next();
-    for (size_t i = 0; i < 8 && at + i < bytes; ++i) payload[at + i] = static_cast<char>(word >> (8 * i));
-  }
-  return payload;
-}
+std::string PayloadOf(PageId page, uint64_t salt, size_t bytes);
 
 inline PartHeader BaseHeader(PageId page) {
   return {.kind = PartKind::kBase, .level = 0, .page = page, .table = TableId(1)};

@@ -1,0 +1,87 @@
+// A checkpoint with a bit of everything, and a visitor that keeps what it gets. For tests.
+#ifndef DC_PAGE_STORE_CHECKPOINT_FIXTURE_H_
+#define DC_PAGE_STORE_CHECKPOINT_FIXTURE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "dc/page_store/checkpoint_file.h"
+#include "dc/page_store/page_address.h"
+#include "dc/page_store/page_id.h"
+
+namespace deut::dc {
+
+struct CheckpointContent {
+  CheckpointHead head;
+  std::vector<std::pair<std::pair<TableId, PageId>, std::string>> tables;
+  std::vector<SegmentExtent> segments;
+  std::map<PageId, std::vector<PageAddress>> pages;
+  friend bool operator==(const CheckpointContent&, const CheckpointContent&) = default;
+};
+
+class CheckpointKeeper : public CheckpointVisitor {
+ public:
+  Status OnHead(const CheckpointHead& head) override {
+    content.head = head;
+    return Status::Ok();
+  }
+  Status OnTable(const CheckpointTable& table) override {
+    content.tables.push_back({{table.id, table.root}, std::string(table.name)});
+    return Status::Ok();
+  }
+  Status OnSegment(const SegmentExtent& segment) override {
+    content.segments.push_back(segment);
+    return Status::Ok();
+  }
+  Status OnPage(PageId page, std::span<const PageAddress> newest_first) override {
+    content.pages[page].assign(newest_first.begin(), newest_first.end());
+    return Status::Ok();
+  }
+
+  CheckpointContent content;
+};
+
+inline Status AddAll(CheckpointWriter& writer, const CheckpointContent& content) {
+  for (const auto& [ids, name] : content.tables) {
+    DEUT_RETURN_IF_ERROR(writer.AddTable({.id = ids.first, .root = ids.second, .name = name}));
+  }
+  for (const SegmentExtent& segment : content.segments) DEUT_RETURN_IF_ERROR(writer.AddSegment(segment));
+  for (const auto& [page, addresses] : content.pages) DEUT_RETURN_IF_ERROR(writer.AddPage(page, addresses));
+  return Status::Ok();
+}
+
+// Two tables and a dropped one, a segment of either kind, `pages` pages with 1 to 8 parts.
+inline CheckpointContent ContentWith(uint64_t number, uint32_t pages) {
+  CheckpointContent content;
+  content.head = {.number = CheckpointNumber(number),
+                  .dc = DcId(0xDC),
+                  .incarnation = DcIncarnation(3),
+                  .position = {.commit = Lsn(0x1234567890), .sequence = 77},
+                  .next_page = PageId(10 * pages + 30),
+                  .next_segment = 9};
+  content.tables = {{{TableId(1), PageId(10)}, "accounts"},
+                    {{TableId(4), PageId(0)}, ""},
+                    {{TableId(7), PageId(20)}, std::string("z\0\xFF", 3)}};
+  content.segments = {{.number = 3, .kind = SegmentKind::kBase, .written_bytes = 4 << 20},
+                      {.number = 8, .kind = SegmentKind::kDelta, .written_bytes = 1 << 20}};
+  for (uint32_t page = 1; page <= pages + 2; ++page) {
+    std::vector<PageAddress>& addresses = content.pages[PageId(10 * page)];
+    for (uint32_t delta = 0; delta < page % 8; ++delta) {
+      addresses.push_back(
+          PageAddress::Make(8, kSegmentHeaderBytes + (page * 8 + delta) % 7000 * 128, 100 + page % 1000));
+    }
+    addresses.push_back(PageAddress::Make(3, kSegmentHeaderBytes + page % 30000 * 128, 5000 + page));
+  }
+  return content;
+}
+
+}  // namespace deut::dc
+
+#endif  // DC_PAGE_STORE_CHECKPOINT_FIXTURE_H_

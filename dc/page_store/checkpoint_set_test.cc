@@ -1,0 +1,174 @@
+#include "dc/page_store/checkpoint_set.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "dc/page_store/checkpoint_fixture.h"
+
+namespace deut::dc {
+namespace {
+
+class CheckpointSetTest : public ::testing::Test {
+ protected:
+  CheckpointSetTest() : disk_(RealRuntime(), 1), storage_(disk_.Mount()) {
+    EXPECT_TRUE(storage_->CreateDirectory("/dc").ok());
+    EXPECT_TRUE(storage_->SyncDirectory("/").ok());
+  }
+
+  std::unique_ptr<CheckpointSet> Open(uint64_t opened) {
+    auto set = CheckpointSet::Open(*storage_, "/dc", CheckpointNumber(opened));
+    EXPECT_TRUE(set.ok()) << set.status().ToString();
+    return std::move(*set);
+  }
+
+  Status Checkpoint(CheckpointSet& set) {
+    const CheckpointContent content = ContentWith(set.next().value, 3);
+    DEUT_ASSIGN_OR_RETURN(auto writer, CheckpointWriter::Create(*storage_, "/dc", content.head));
+    DEUT_RETURN_IF_ERROR(AddAll(*writer, content));
+    return set.Complete(std::move(writer));
+  }
+
+  std::vector<uint64_t> Found() {
+    std::vector<uint64_t> numbers;
+    const auto found = FindCheckpoints(*storage_, "/dc");
+    for (const CheckpointNumber number : *found) numbers.push_back(number.value);
+    return numbers;
+  }
+
+  bool Reads(uint64_t number) {
+    return ReadCheckpoint(*storage_, "/dc", CheckpointNumber(number), DcId(0xDC), nullptr).ok();
+  }
+
+  void Touch(const std::string& name) {
+    ASSERT_TRUE(storage_->Open("/dc/" + name, {.create = true, .writable = true}).ok());
+  }
+
+  FaultyDisk disk_;
+  std::unique_ptr<Storage> storage_;
+};
+
+TEST_F(CheckpointSetTest, TwoGenerationsAreKept) {
+  auto set = Open(0);
+  EXPECT_EQ(set->next(), CheckpointNumber(1));
+  EXPECT_EQ(set->newest(), CheckpointNumber(0));
+  const std::vector<std::vector<uint64_t>> kept = {{1}, {2, 1}, {3, 2}, {4, 3}};
+  for (uint64_t k = 1; k <= 4; ++k) {
+    ASSERT_TRUE(Checkpoint(*set).ok());
+    EXPECT_EQ(Found(), kept[k - 1]);
+    EXPECT_EQ(set->newest().value, k);
+    EXPECT_EQ(set->oldest_kept().value, kept[k - 1].back());
+    EXPECT_EQ(set->next().value, k + 1);
+  }
+}
+
+TEST_F(CheckpointSetTest, WhatWasOpenedIsKeptUntilTwoNewerOnesAreComplete) {
+  {
+    auto set = Open(0);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
+  }
+  // 3 could not be read, say; the next number is above it all the same.
+  auto set = Open(2);
+  EXPECT_EQ(set->next(), CheckpointNumber(4));
+  Touch("checkpoint-000000000009.tmp");
+  Touch("other");
+  EXPECT_EQ(Found(), (std::vector<uint64_t>{3, 2}));
+  ASSERT_TRUE(Checkpoint(*set).ok());
+  EXPECT_EQ(Found(), (std::vector<uint64_t>{4, 2}));
+  EXPECT_EQ(set->oldest_kept(), CheckpointNumber(2));
+  EXPECT_FALSE(*storage_->Exists("/dc/checkpoint-000000000009.tmp"));
+  EXPECT_TRUE(*storage_->Exists("/dc/other"));
+  ASSERT_TRUE(Checkpoint(*set).ok());
+  EXPECT_EQ(Found(), (std::vector<uint64_t>{5, 4}));
+}
+
+TEST_F(CheckpointSetTest, AnUnfinishedOneUsesItsNumberUp) {
+  Touch("checkpoint-000000000009.tmp");
+  EXPECT_EQ(Open(0)->next(), CheckpointNumber(10));
+}
+
+TEST_F(CheckpointSetTest, NothingIsRemovedWhileNoneWasRead) {
+  auto set = Open(0);
+  ASSERT_TRUE(Checkpoint(*set).ok());
+  EXPECT_EQ(CheckpointSet::Open(*storage_, "/dc", CheckpointNumber(0)).status().code(), ErrorCode::kCorruption);
+  EXPECT_EQ(CheckpointSet::Open(*storage_, "/dc", CheckpointNumber(2)).status().code(), ErrorCode::kCorruption);
+  EXPECT_EQ(Found(), (std::vector<uint64_t>{1}));
+}
+
+TEST_F(CheckpointSetTest, AFailedOneRemovesNothingAndIsTriedAgain) {
+  auto set = Open(0);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
+  disk_.AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskWrite, .count = 1});
+  EXPECT_EQ(Checkpoint(*set).code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(Found(), (std::vector<uint64_t>{3, 2}));
+  EXPECT_EQ(set->next(), CheckpointNumber(4));
+  // What reads back wrong does not count.
+  disk_.AddFault({.action = DiskFault::Action::kFlipBit, .kinds = kDiskWrite, .count = 1});
+  EXPECT_EQ(Checkpoint(*set).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(Found(), (std::vector<uint64_t>{3, 2}));
+  ASSERT_TRUE(Checkpoint(*set).ok());
+  EXPECT_EQ(Found(), (std::vector<uint64_t>{4, 3}));
+}
+
+TEST_F(CheckpointSetTest, AFileThatCannotBeRemovedGoesTheNextTime) {
+  auto set = Open(0);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
+  // The third name operation is the removal, after create and rename.
+  disk_.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskName, .skip = 2, .count = 1});
+  ASSERT_TRUE(Checkpoint(*set).ok());
+  EXPECT_EQ(Found(), (std::vector<uint64_t>{3, 2, 1}));
+  EXPECT_EQ(set->oldest_kept(), CheckpointNumber(2));
+  ASSERT_TRUE(Checkpoint(*set).ok());
+  EXPECT_EQ(Found(), (std::vector<uint64_t>{4, 3}));
+}
+
+// Power is lost at every operation: what is found is complete, and not older than what was completed.
+TEST(CheckpointSetCrashTest, AtEveryOperation) {
+  std::vector<CheckpointContent> contents;
+  for (uint64_t number = 1; number <= 4; ++number) contents.push_back(ContentWith(number, 2000));
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    for (uint64_t crash_at = 1;; ++crash_at) {
+      FaultyDisk disk(RealRuntime(), seed * 1000 + crash_at);
+      uint64_t completed = 0;
+      {
+        const auto storage = disk.Mount();
+        ASSERT_TRUE(storage->CreateDirectory("/dc").ok());
+        disk.CrashAfter(crash_at);
+        auto set = std::move(*CheckpointSet::Open(*storage, "/dc", CheckpointNumber(0)));
+        for (const CheckpointContent& content : contents) {
+          auto writer = CheckpointWriter::Create(*storage, "/dc", content.head);
+          if (!writer.ok() || !AddAll(**writer, content).ok() || !set->Complete(std::move(*writer)).ok()) break;
+          completed = content.head.number.value;
+        }
+      }
+      const bool crashed = disk.crashes() > 0;
+      disk.CrashAfter(0);
+      if (!crashed) disk.Crash(seed);
+      const auto storage = disk.Mount();
+      const std::vector<CheckpointNumber> found = *FindCheckpoints(*storage, "/dc");
+      EXPECT_LE(found.size(), 4u);
+      for (const CheckpointNumber number : found) {
+        const auto read = ReadCheckpoint(*storage, "/dc", number, DcId(0xDC), nullptr);
+        ASSERT_TRUE(read.ok()) << read.status().ToString();
+        EXPECT_EQ(read->pages, 2002u);
+      }
+      ASSERT_GE(found.empty() ? 0 : found.front().value, completed) << "seed " << seed << " crash at " << crash_at;
+      if (completed > 1) {
+        // And the generation before it.
+        ASSERT_GE(found.size(), 2u) << "seed " << seed << " crash at " << crash_at;
+      }
+      if (!crashed) break;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace deut::dc
