@@ -136,11 +136,11 @@ Status CheckpointWriter::Core::Finish() {
   AppendU64(&record, rules.counts().pages);
   DEUT_RETURN_IF_ERROR(Add(rules.End(rules.counts())));
   DEUT_RETURN_IF_ERROR(WriteBlock(/*last=*/true));
-  if (!DEUT_OMITTED("page_store.sync_checkpoint")) DEUT_RETURN_IF_ERROR(file->Sync());
+  if (!DEUT_OMITTED("X6.sync_checkpoint")) DEUT_RETURN_IF_ERROR(file->Sync());
   file.reset();
-  if (!DEUT_OMITTED("page_store.verify_checkpoint")) DEUT_RETURN_IF_ERROR(Verify());
+  if (!DEUT_OMITTED("S2.verify_checkpoint")) DEUT_RETURN_IF_ERROR(Verify());
   DEUT_RETURN_IF_ERROR(storage.Rename(temporary_path, path));
-  return DEUT_OMITTED("page_store.sync_checkpoint_name") ? Status::Ok() : storage.SyncDirectory(directory);
+  return DEUT_OMITTED("X6.sync_checkpoint_name") ? Status::Ok() : storage.SyncDirectory(directory);
 }
 
 CheckpointWriter::CheckpointWriter(std::unique_ptr<Core> core) : core_(std::move(core)) {}

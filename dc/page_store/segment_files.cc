@@ -153,7 +153,7 @@ Status SegmentFiles::SyncSegment(Segment& segment, File& file) {
   const uint64_t written = segment.written_bytes.load();
   if (segment.synced_bytes.load() >= written) return Status::Ok();
   DEUT_POINT("page_store.sync.before");
-  if (!DEUT_OMITTED("page_store.sync_segments")) {
+  if (!DEUT_OMITTED("X6.sync_segments")) {
     if (const Status synced = file.Sync(); !synced.ok()) return BecomeFatal(synced);
   }
   counters_.syncs.fetch_add(1, std::memory_order_relaxed);
@@ -164,7 +164,7 @@ Status SegmentFiles::SyncSegment(Segment& segment, File& file) {
 Status SegmentFiles::SyncNames() {
   const uint64_t made = names_made_.load();
   if (names_synced_.load() >= made) return Status::Ok();
-  if (!DEUT_OMITTED("page_store.sync_directory")) {
+  if (!DEUT_OMITTED("X6.sync_segment_names")) {
     if (const Status synced = storage_.SyncDirectory(directory_); !synced.ok()) return BecomeFatal(synced);
   }
   counters_.syncs.fetch_add(1, std::memory_order_relaxed);
@@ -231,7 +231,7 @@ Result<size_t> SegmentFiles::RemoveDead(CheckpointNumber oldest_kept) {
   Status first_error;
   for (const std::shared_ptr<Segment>& segment : table_.Snapshot()) {
     if (!DeadBefore(*segment,
-                    DEUT_OMITTED("page_store.wait_for_checkpoints") ? CheckpointNumber(UINT64_MAX) : oldest_kept)) {
+                    DEUT_OMITTED("S2.segments_of_two_generations") ? CheckpointNumber(UINT64_MAX) : oldest_kept)) {
       continue;
     }
     if (Status removed = RemoveFile(segment->path); !removed.ok()) {
