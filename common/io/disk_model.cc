@@ -42,6 +42,24 @@ Status DiskModel::CheckParent(const std::string& path) const {
   return Status::Ok();
 }
 
+DiskModel::DiskModel(const DiskModel& other)
+    : remembers_(other.remembers_),
+      now_(other.now_),
+      durable_(other.durable_),
+      pending_(other.pending_),
+      free_bytes_(other.free_bytes_) {
+  std::map<const ModelFile*, std::shared_ptr<ModelFile>> copies;
+  const auto copy = [&copies](std::shared_ptr<ModelFile>* file) {
+    if (*file == nullptr) return;
+    std::shared_ptr<ModelFile>& made = copies[file->get()];
+    if (made == nullptr) made = std::make_shared<ModelFile>(**file);
+    *file = made;
+  };
+  for (auto& [name, file] : now_) copy(&file);
+  for (auto& [name, file] : durable_) copy(&file);
+  for (Change& change : pending_) copy(&change.file);
+}
+
 Result<std::shared_ptr<ModelFile>> DiskModel::Open(const std::string& path, bool create, bool exclusive) {
   const std::string name = Normalize(path);
   DEUT_RETURN_IF_ERROR(CheckParent(name));

@@ -21,6 +21,9 @@ namespace deut {
 class DiskModel {
  public:
   explicit DiskModel(bool remembers) : remembers_(remembers) {}
+  // With files of its own.
+  DiskModel(const DiskModel& other);
+  DiskModel& operator=(const DiskModel&) = delete;
 
   Result<std::shared_ptr<ModelFile>> Open(const std::string& path, bool create, bool exclusive);
   Status CreateDirectory(const std::string& path);

@@ -10,6 +10,8 @@ namespace deut {
 FaultyDisk::FaultyDisk(Runtime& runtime, uint64_t seed)
     : disk_(std::make_shared<ModelDisk>(runtime, /*is_faulty=*/true, seed)) {}
 
+FaultyDisk::FaultyDisk(std::shared_ptr<ModelDisk> disk) : disk_(std::move(disk)) {}
+
 FaultyDisk::~FaultyDisk() = default;
 
 std::unique_ptr<Storage> FaultyDisk::Mount() { return NewModelStorage(disk_); }
@@ -17,6 +19,18 @@ std::unique_ptr<Storage> FaultyDisk::Mount() { return NewModelStorage(disk_); }
 void FaultyDisk::Crash(uint64_t seed) {
   MutexLock lock(disk_->mutex);
   disk_->CrashLocked(seed);
+}
+
+std::unique_ptr<FaultyDisk> FaultyDisk::CopyAfterCrash(uint64_t seed) const {
+  Random random(seed);
+  std::shared_ptr<ModelDisk> copy;
+  {
+    MutexLock lock(disk_->mutex);
+    copy = std::make_shared<ModelDisk>(disk_->runtime, disk_->model, random.Next());
+  }
+  MutexLock lock(copy->mutex);
+  copy->model.Crash(&random);
+  return std::unique_ptr<FaultyDisk>(new FaultyDisk(std::move(copy)));
 }
 
 void FaultyDisk::CrashAfter(uint64_t changing_operations) {

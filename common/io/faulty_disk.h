@@ -38,6 +38,8 @@ class FaultyDisk {
   std::unique_ptr<Storage> Mount();
 
   void Crash(uint64_t seed);
+  // A disk of its own with what a crash at this moment would leave, by `seed`; this one goes on as it was. Acknowledged writes are in it.
+  std::unique_ptr<FaultyDisk> CopyAfterCrash(uint64_t seed) const;
   // Crashes during the n-th changing operation from now (1 = the next), with a seed drawn from the disk's own. 0 = never.
   void CrashAfter(uint64_t changing_operations);
   // How many crashes there were: a harness sees here that CrashAfter has struck.
@@ -62,6 +64,8 @@ class FaultyDisk {
   DiskCounts counts() const;
 
  private:
+  explicit FaultyDisk(std::shared_ptr<ModelDisk> disk);
+
   const std::shared_ptr<ModelDisk> disk_;
 };
 

@@ -100,6 +100,30 @@ TEST(FaultyDisk, UnsyncedGrowthIsThereWhollyPartlyOrNot) {
   }
 }
 
+TEST(FaultyDisk, ACopyIsWhatACrashWouldLeaveAndTheDiskGoesOn) {
+  const std::string old = Sectors("ab"), fresh = Sectors("cd");
+  std::set<std::string> outcomes;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    FaultyDisk disk(RealRuntime(), seed);
+    PutDurable(disk, old);
+    auto storage = disk.Mount();
+    auto file = Open(*storage, "f", {.writable = true});
+    ASSERT_TRUE(Put(*file, 0, fresh).ok());
+    const std::unique_ptr<FaultyDisk> copy = disk.CopyAfterCrash(seed);
+    auto copied = copy->Mount();
+    outcomes.insert(Get(*copied, "f"));
+    // Neither knows of the other.
+    EXPECT_EQ(copy->crashes(), 0U);
+    EXPECT_EQ(disk.crashes(), 0U);
+    ASSERT_TRUE(Put(*file, 0, Sectors("x")).ok());
+    EXPECT_EQ(Get(*storage, "f"), Sectors("xd"));
+    EXPECT_NE(Get(*copied, "f").front(), 'x');
+    ASSERT_TRUE(Put(*Open(*copied, "f", {.writable = true}), 0, Sectors("yy")).ok());
+    EXPECT_EQ(Get(*storage, "f"), Sectors("xd"));
+  }
+  EXPECT_EQ(outcomes, (std::set<std::string>{old, fresh, Sectors("ad"), Sectors("cb")}));
+}
+
 TEST(FaultyDisk, UnsyncedTruncationMayNotHaveHappened) {
   const auto outcomes = OutcomesOf([](FaultyDisk& disk) {
     PutDurable(disk, Sectors("ab"));

@@ -9,6 +9,10 @@
 
 namespace deut {
 
+SparseBytes::SparseBytes(const SparseBytes& other) {
+  for (const auto& [number, chunk] : other.chunks_) chunks_.emplace(number, std::make_unique<Chunk>(*chunk));
+}
+
 void SparseBytes::Read(uint64_t offset, char* data, uint64_t bytes) const {
   while (bytes > 0) {
     const uint64_t in_chunk = offset % kChunkBytes;

@@ -24,6 +24,9 @@ constexpr uint64_t kSectorBytes = 512;
 // The bytes of a file, zeros where nothing was written.
 class SparseBytes {
  public:
+  SparseBytes() = default;
+  SparseBytes(const SparseBytes& other);
+  SparseBytes& operator=(const SparseBytes&) = delete;
   void Read(uint64_t offset, char* data, uint64_t bytes) const;
   void Write(uint64_t offset, const char* data, uint64_t bytes);
   void Zero(uint64_t offset, uint64_t bytes);

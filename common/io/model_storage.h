@@ -24,6 +24,9 @@ struct ModelDisk {
   // `faulty`: remembers what a crash may leave, and completes requests in any order; otherwise `seed` is without effect.
   ModelDisk(Runtime& runtime_to_wait_on, bool is_faulty, uint64_t seed)
       : runtime(runtime_to_wait_on), faulty(is_faulty), mutex(runtime), model(is_faulty), random(seed) {}
+  // A faulty one with a copy of another's content.
+  ModelDisk(Runtime& runtime_to_wait_on, const DiskModel& content, uint64_t seed)
+      : runtime(runtime_to_wait_on), faulty(true), mutex(runtime), model(content), random(seed) {}
 
   // Counts and judges an operation of a handle of `life`: an error if that life is over, else what is to go wrong.
   Result<std::optional<DiskFault::Action>> BeginLocked(uint64_t of_life, const DiskOperation& operation)
