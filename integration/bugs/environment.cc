@@ -79,6 +79,15 @@ Environment DrawEnvironment(Layer layer, Random& random) {
       // Who waits for a store without power waits for nothing.
       environment.patience = milliseconds(500);
       break;
+    case Layer::kTwoTcs:
+      environment.restart_dc = random.OneIn(2);
+      environment.lives = static_cast<uint32_t>(random.Between(2, 8));
+      environment.life = milliseconds(static_cast<int64_t>(random.Between(10, 80)));
+      environment.keeps_pages = random.OneIn(2);
+      environment.durability = Durability::kDurable;
+      if (random.OneIn(2)) environment.slow = Micros(random, 0, 4000);
+      if (random.OneIn(2)) environment.late = Micros(random, 0, 20000);
+      break;
     case Layer::kCorruption:
       environment.life = milliseconds(50);
       break;

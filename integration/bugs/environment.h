@@ -19,6 +19,7 @@ enum class Layer : uint8_t {
   kRestart,     // the DC is restarted, and the TC, in peace
   kPower,       // power is lost, writes fail
   kCorruption,  // bits of what is stored are flipped
+  kTwoTcs,      // a second TC takes over while the first lives on; log and DC that do not belong together
 };
 
 struct Environment {
@@ -39,6 +40,8 @@ struct Environment {
   bool restart_dc = false;
   // The DC keeps its records over restarts and has a stable position, as one with a page store.
   bool keeps_pages = false;
+  // So long may a message to the DC be under way, and one of a TC that has been replaced.
+  Duration slow = Duration(0), late = Duration(0);
 
   uint64_t chaos_seed = 0;
 };

@@ -1,5 +1,5 @@
 // judge: looks for bugs in a store, of whatever kind: all workloads in turn, in short rounds (round.h), until something is found or time is over.
-//   judge --layer=embedded|restart|power|corruption [--seconds=N] [--rounds=N] [--seed=N] [--workload=NAME] [--keep=FILE]
+//   judge --layer=embedded|restart|power|corruption|two_tcs [--seconds=N] [--rounds=N] [--seed=N] [--workload=NAME] [--keep=FILE]
 // Each round prints its workload and seed before it begins; `judge --layer=L --workload=W --seed=S --rounds=1` repeats it (threads meet as
 // they like, so that it may take several). --keep writes the history that was refused, for check_history.
 // The last line is `FOUND workload: verdict, ...` or `CLEAN ...`. Exit status: 0 nothing; 1 found; 2 wrong flags; 3 nothing moved for too
@@ -82,7 +82,8 @@ int Main(int argc, char** argv) {
                 {{"embedded", Layer::kEmbedded},
                  {"restart", Layer::kRestart},
                  {"power", Layer::kPower},
-                 {"corruption", Layer::kCorruption}},
+                 {"corruption", Layer::kCorruption},
+                 {"two_tcs", Layer::kTwoTcs}},
                 "what is done to the store");
   flags.Add("seconds", &options.seconds, "how long; a round that has begun is finished");
   flags.Add("rounds", &options.rounds, "how many rounds at most");

@@ -1,7 +1,6 @@
 #include "integration/bugs/round.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +12,8 @@
 #include "integration/bugs/chaos.h"
 #include "integration/bugs/damage.h"
 #include "integration/bugs/store.h"
+#include "integration/bugs/two_tcs_round.h"
+#include "integration/bugs/workers.h"
 #include "integration/history/cycle_checker.h"
 #include "integration/history/recorder.h"
 #include "integration/history/timestamp_checker.h"
@@ -21,27 +22,6 @@
 
 namespace deut::bugs {
 namespace {
-
-// What a transaction may end with when nothing is wrong with the store.
-bool IsOrdinary(const Status& status) {
-  switch (status.code()) {
-    case ErrorCode::kOk:
-    case ErrorCode::kAborted:
-    case ErrorCode::kUnavailable:
-    case ErrorCode::kDeadlineExceeded:
-    case ErrorCode::kOutcomeUnknown:
-    case ErrorCode::kResourceExhausted:
-    case ErrorCode::kWrongIncarnation:
-      return true;
-    case ErrorCode::kNotFound:
-    case ErrorCode::kAlreadyExists:
-      // A precondition of a transaction in one message.
-      return status.message().find(" key ") != std::string_view::npos;
-    default:
-      // Of a workload that saw something provisional (D1).
-      return status.message().find("provisional") != std::string_view::npos;
-  }
-}
 
 class Round {
  public:
@@ -57,7 +37,6 @@ class Round {
     Live();
     if (recorder_) result_.history = recorder_->Take();
     store_.reset();
-    Judge();
     return std::move(result_);
   }
 
@@ -137,32 +116,19 @@ class Round {
     const Deadline end = runtime.Now() + environment_.life;
     const uint64_t crashes = crashes_;
     if (loses_power()) ArmDisk();
-    std::atomic<bool> stop{false};
-    std::atomic<uint32_t> running{environment_.threads};
-    std::vector<Status> failures(environment_.threads);
-    std::vector<std::unique_ptr<Thread>> threads;
-    for (uint32_t i = 0; i < environment_.threads; ++i) {
-      history::RecordedClient* mine = recorder_->NewClient(store_->client());
-      threads.push_back(runtime.StartThread(Concat("workload", i), [&, i, mine] {
-        Random random(options_.seed + life * 100 + i);
-        for (uint64_t steps = 0; steps < environment_.steps_per_thread && !stop.load(); ++steps) {
-          Status step = workload_->Step(*mine, random);
-          if (step.ok()) watchdog_.Moved();
-          if (!IsOrdinary(step) && failures[i].ok()) failures[i] = std::move(step);
-        }
-        running.fetch_sub(1);
-      }));
-    }
-    bool failed = false;
-    while (running.load() != 0) {
-      if (runtime.Now() >= end || disk_.crashes() != crashes) stop.store(true);
+    std::vector<history::RecordedClient*> clients;
+    for (uint32_t i = 0; i < environment_.threads; ++i) clients.push_back(recorder_->NewClient(store_->client()));
+    Workers workers(*workload_, clients, options_.seed + life * 100, environment_.steps_per_thread, &watchdog_);
+    bool failed = false, stopped = false;
+    while (workers.running()) {
       failed = failed || !store_->failure().ok();
-      if (failed) stop.store(true);
+      stopped = stopped || failed || runtime.Now() >= end || disk_.crashes() != crashes;
+      if (stopped) workers.Stop();
       const Duration period = std::min<Duration>(environment_.harm_period, milliseconds(20));
       runtime.SleepUntil(runtime.Now() + microseconds(200) + period);
-      if (!stop.load()) Harm();
+      if (!stopped) Harm();
     }
-    threads.clear();
+    const std::vector<Status> failures = workers.Join();
     disk_harmed_ = disk_.crashes() != crashes || fault_hits() != 0;
     if (failed && !disk_harmed_) Found("the store fails", store_->failure().ToString());
     for (const Status& failure : failures) {
@@ -241,19 +207,6 @@ class Round {
     if (Open(0)) ReadAll();
   }
 
-  void Judge() {
-    const history::Report timestamps = history::CheckTimestamps(result_.history);
-    const history::Report cycles = history::CheckCycles(result_.history);
-    watchdog_.Moved();
-    result_.committed = timestamps.committed;
-    if (timestamps.ok() && cycles.ok()) return;
-    std::string verdict = timestamps.ok() ? "" : timestamps.verdict();
-    if (!cycles.ok() && cycles.verdict() != verdict) ConcatTo(&verdict, verdict.empty() ? "" : "+", cycles.verdict());
-    if (found()) ConcatTo(&verdict, "+", result_.verdict);
-    result_.verdict = std::move(verdict);
-    ConcatTo(&result_.details, "\n", timestamps.ToText(), cycles.ToText());
-  }
-
   power::KeptPages* pages() { return environment_.keeps_pages ? &pages_ : nullptr; }
 
   const RoundOptions options_;
@@ -274,6 +227,24 @@ class Round {
 
 }  // namespace
 
-RoundResult RunRound(const RoundOptions& options, Watchdog& watchdog) { return Round(options, watchdog).Run(); }
+void JudgeHistory(RoundResult* result) {
+  const history::Report timestamps = history::CheckTimestamps(result->history);
+  const history::Report cycles = history::CheckCycles(result->history);
+  result->committed = timestamps.committed;
+  if (timestamps.ok() && cycles.ok()) return;
+  std::string verdict = timestamps.ok() ? "" : timestamps.verdict();
+  if (!cycles.ok() && cycles.verdict() != verdict) ConcatTo(&verdict, verdict.empty() ? "" : "+", cycles.verdict());
+  if (!result->verdict.empty()) ConcatTo(&verdict, "+", result->verdict);
+  result->verdict = std::move(verdict);
+  ConcatTo(&result->details, "\n", timestamps.ToText(), cycles.ToText());
+}
+
+RoundResult RunRound(const RoundOptions& options, Watchdog& watchdog) {
+  RoundResult result =
+      options.layer == Layer::kTwoTcs ? RunTwoTcsRound(options, watchdog) : Round(options, watchdog).Run();
+  JudgeHistory(&result);
+  watchdog.Moved();
+  return result;
+}
 
 }  // namespace deut::bugs

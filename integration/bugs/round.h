@@ -4,7 +4,7 @@
 // Layers. kEmbedded: one life. kRestart: the DC restarts while transactions run; the TC is closed and opened again. kPower: power is
 //   lost at a random operation of the disk, in recovery too, or a write fails; the next life opens what is left, which must hold all that
 //   was acknowledged. kCorruption: after the first life bits are flipped, one after the other, where the log itself proves that something
-//   was there: the store opens and holds everything, or refuses.
+//   was there: the store opens and holds everything, or refuses. kTwoTcs: two_tcs_round.h.
 // Thread-safety: one round at a time in a process (chaos.h).
 #ifndef INTEGRATION_BUGS_ROUND_H_
 #define INTEGRATION_BUGS_ROUND_H_
@@ -31,6 +31,9 @@ struct RoundResult {
   uint64_t committed = 0;
   history::History history;
 };
+
+// Puts the checkers' verdicts on the history in front of what was found already.
+void JudgeHistory(RoundResult* result);
 
 RoundResult RunRound(const RoundOptions& options, Watchdog& watchdog);
 

@@ -14,22 +14,32 @@ constexpr Duration kLookAgain = milliseconds(10);
 
 }  // namespace
 
+Result<std::unique_ptr<DataComponent>> OpenDc(const Environment& environment, Storage& storage,
+                                              power::KeptPages* pages) {
+  if (pages != nullptr) return power::CheckpointingDc::Open(*pages, RealRuntime());
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<DataComponent> dc,
+                        dc::DataComponentServer::Open(environment.dc, storage, RealRuntime()));
+  return dc;
+}
+
 Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Storage& storage, power::KeptPages* pages,
+                                           absl::FunctionRef<bool()> powerless) {
+  auto dc = std::make_unique<InProcessDataComponent>(
+      RealRuntime(), [environment, &storage, pages] { return OpenDc(environment, storage, pages); });
+  DEUT_RETURN_IF_ERROR(dc->Start());
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Open(environment, storage, *dc, powerless));
+  store->dc_ = std::move(dc);
+  return store;
+}
+
+Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Storage& storage, DataComponent& dc,
                                            absl::FunctionRef<bool()> powerless) {
   Runtime& runtime = RealRuntime();
   std::unique_ptr<Store> store(new Store());
-  store->dc_ = std::make_unique<InProcessDataComponent>(
-      runtime, [&storage, &runtime, pages, options = environment.dc]() -> Result<std::unique_ptr<DataComponent>> {
-        if (pages != nullptr) return power::CheckpointingDc::Open(*pages, runtime);
-        DEUT_ASSIGN_OR_RETURN(std::unique_ptr<DataComponent> dc,
-                              dc::DataComponentServer::Open(options, storage, runtime));
-        return dc;
-      });
-  DEUT_RETURN_IF_ERROR(store->dc_->Start());
   tc::TransactionComponentOptions options = environment.tc;
   options.log.on_failure = [s = store.get()](const Status& status) { s->Fail(status); };
   options.on_refused = options.log.on_failure;
-  DEUT_ASSIGN_OR_RETURN(store->tc_, tc::TransactionComponent::Open(options, runtime, storage, *store->dc_));
+  DEUT_ASSIGN_OR_RETURN(store->tc_, tc::TransactionComponent::Open(options, runtime, storage, dc));
   const Deadline deadline = runtime.Now() + kOpenTimeout;
   for (;;) {
     const Status serving = store->tc_->WaitServing(std::min<Deadline>(deadline, runtime.Now() + kLookAgain));
@@ -38,12 +48,15 @@ Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Stora
     if (powerless()) return DEUT_ERROR(kIoError, "power was lost");
     if (serving != ErrorCode::kUnavailable || runtime.Now() >= deadline) return serving;
   }
-  store->client_ = Client::FromService(store->tc_.get(), {});
+  store->severable_ = std::make_unique<SeverableService>(*store->tc_);
+  store->client_ = Client::FromService(store->severable_.get(), {});
+  store->neighbour_ = Client::FromService(store->tc_.get(), {});
   return store;
 }
 
 Store::~Store() {
   client_.reset();
+  neighbour_.reset();
   if (tc_) tc_->Stop();
   tc_.reset();
   dc_.reset();

@@ -1,5 +1,5 @@
-// Store: one life of a whole store in this process, on a disk that may fail. The end of the redo log, at which a tcd stops, is here an event:
-// the store answers with errors until it is destroyed.
+// Store: one life of a whole store, or of a TC on a DC of somebody else, in this process, on a disk that may fail. The end of the
+// redo log, at which a tcd stops, is here an event: the store answers with errors until it is destroyed.
 // Thread-safety: client() and failure() from any thread; the rest by one. Ownership: storage and pages outlive it; transactions end before it.
 #ifndef INTEGRATION_BUGS_STORE_H_
 #define INTEGRATION_BUGS_STORE_H_
@@ -12,6 +12,7 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "integration/bugs/environment.h"
+#include "integration/bugs/severable_service.h"
 #include "integration/power/checkpointing_dc.h"
 #include "protocol/in_process_data_component.h"
 #include "tc/client/client.h"
@@ -19,20 +20,30 @@
 
 namespace deut::bugs {
 
+// A DC's next life. `pages` null: a volatile DC, whose own files are on `storage`.
+Result<std::unique_ptr<DataComponent>> OpenDc(const Environment& environment, Storage& storage,
+                                              power::KeptPages* pages);
+
 class Store {
  public:
   // Returns when it serves; else with the reason: the log's failure, why it is refused, or that `powerless` has become true.
   // `pages` null: a volatile DC, whose own files are on `storage` too.
   static Result<std::unique_ptr<Store>> Open(const Environment& environment, Storage& storage, power::KeptPages* pages,
                                              absl::FunctionRef<bool()> powerless);
+  // The TC alone; the DC outlives it.
+  static Result<std::unique_ptr<Store>> Open(const Environment& environment, Storage& storage, DataComponent& dc,
+                                             absl::FunctionRef<bool()> powerless);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   Client& client() { return *client_; }
+  // From now on client() hears nothing any more; neighbour() still does.
+  void Sever() { severable_->Sever(); }
+  Client& neighbour() { return *neighbour_; }
   // The log's failure, or why the TC refuses to serve; OK while neither is.
   Status failure() DEUT_EXCLUDES(mutex_);
-  Status RestartDc();
+  Status RestartDc();  // REQUIRES: a DC of its own
   // Gives up soon: a store whose log has failed collects nothing more.
   Status DropCaches();
 
@@ -44,7 +55,8 @@ class Store {
   Status failure_ DEUT_GUARDED_BY(mutex_);
   std::unique_ptr<InProcessDataComponent> dc_;
   std::unique_ptr<tc::TransactionComponent> tc_;
-  std::unique_ptr<Client> client_;
+  std::unique_ptr<SeverableService> severable_;
+  std::unique_ptr<Client> client_, neighbour_;
 };
 
 }  // namespace deut::bugs

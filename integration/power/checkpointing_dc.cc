@@ -67,6 +67,18 @@ Position KeptPages::stable() const {
   return stable_batches_ == 0 ? Position{} : batches_[stable_batches_ - 1].to;
 }
 
+KeptPages::Backup KeptPages::TakeBackup() const {
+  const MutexLock lock(mutex_);
+  return {.batches = batches_, .stable_batches = stable_batches_};
+}
+
+void KeptPages::Restore(Backup backup) {
+  const MutexLock lock(mutex_);
+  batches_ = std::move(backup.batches);
+  stable_batches_ = backup.stable_batches;
+  since_checkpoint_ = 0;
+}
+
 void KeptPages::Applied(const LogBatch& batch) {
   const MutexLock lock(mutex_);
   if (!batches_.empty() && batch.to <= batches_.back().to) return;  // sent again

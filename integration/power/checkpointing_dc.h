@@ -32,6 +32,15 @@ class KeptPages {
   void LosePower(uint64_t seed) DEUT_EXCLUDES(mutex_);
   Position stable() const DEUT_EXCLUDES(mutex_);
 
+  // What it holds, and back to what it held: the contract above is broken, as by somebody who restores an old backup.
+  struct Backup {
+    std::vector<LogBatch> batches;
+    size_t stable_batches = 0;
+  };
+  Backup TakeBackup() const DEUT_EXCLUDES(mutex_);
+  // REQUIRES: no DC lives.
+  void Restore(Backup backup) DEUT_EXCLUDES(mutex_);
+
  private:
   friend class CheckpointingDc;
   // A checkpoint follows each so many batches.

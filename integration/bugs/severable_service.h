@@ -1,0 +1,40 @@
+// SeverableService: a TransactionService whose clients can be cut off while it goes on: what it answers after Sever is not heard. Whatever was
+// heard had been answered before Sever began to return.
+// Thread-safety: as TransactionService; Sever from any thread. Ownership: the service outlives this, as do its sessions.
+#ifndef INTEGRATION_BUGS_SEVERABLE_SERVICE_H_
+#define INTEGRATION_BUGS_SEVERABLE_SERVICE_H_
+
+#include <atomic>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "protocol/transaction_service.h"
+
+namespace deut::bugs {
+
+class SeverableService final : public TransactionService {
+ public:
+  explicit SeverableService(TransactionService& service) : service_(service) {}
+
+  void Sever() { severed_.store(true, std::memory_order_seq_cst); }
+
+  Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
+  Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
+  Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
+  Status DropTable(std::string_view name, Deadline deadline) override;
+  Result<std::vector<TableInfo>> ListTables(Deadline deadline) override;
+  Result<ServiceStatus> GetStatus(Deadline deadline) override { return service_.GetStatus(deadline); }
+  Status DropCaches(Deadline deadline) override { return service_.DropCaches(deadline); }
+
+ private:
+  class Session;
+
+  TransactionService& service_;
+  std::atomic<bool> severed_{false};
+};
+
+}  // namespace deut::bugs
+
+#endif  // INTEGRATION_BUGS_SEVERABLE_SERVICE_H_
