@@ -90,6 +90,7 @@ Environment DrawEnvironment(Layer layer, Random& random) {
       break;
     case Layer::kCorruption:
       environment.life = milliseconds(50);
+      if (random.OneIn(2)) environment.noise = random.Between(2, 50);
       break;
   }
   return environment;

@@ -18,7 +18,7 @@ enum class Layer : uint8_t {
   kEmbedded,    // one life of a store: threads, small caches
   kRestart,     // the DC is restarted, and the TC, in peace
   kPower,       // power is lost, writes fail
-  kCorruption,  // bits of what is stored are flipped
+  kCorruption,  // bits of what is stored, or sent, are flipped
   kTwoTcs,      // a second TC takes over while the first lives on; log and DC that do not belong together
 };
 
@@ -40,6 +40,8 @@ struct Environment {
   bool restart_dc = false;
   // The DC keeps its records over restarts and has a stable position, as one with a page store.
   bool keeps_pages = false;
+  // In one of so many log batches a bit is flipped on its way. 0: in none.
+  uint64_t noise = 0;
   // So long may a message to the DC be under way, and one of a TC that has been replaced.
   Duration slow = Duration(0), late = Duration(0);
 

@@ -27,7 +27,10 @@ Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Stora
   auto dc = std::make_unique<InProcessDataComponent>(
       RealRuntime(), [environment, &storage, pages] { return OpenDc(environment, storage, pages); });
   DEUT_RETURN_IF_ERROR(dc->Start());
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Open(environment, storage, *dc, powerless));
+  auto link = std::make_unique<Link>(*dc);
+  link->SetNoise(environment.noise);
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Open(environment, storage, *link, powerless));
+  store->link_ = std::move(link);
   store->dc_ = std::move(dc);
   return store;
 }
@@ -59,6 +62,7 @@ Store::~Store() {
   neighbour_.reset();
   if (tc_) tc_->Stop();
   tc_.reset();
+  link_.reset();
   dc_.reset();
 }
 

@@ -12,6 +12,7 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "integration/bugs/environment.h"
+#include "integration/bugs/link.h"
 #include "integration/bugs/severable_service.h"
 #include "integration/power/checkpointing_dc.h"
 #include "protocol/in_process_data_component.h"
@@ -54,6 +55,7 @@ class Store {
   Mutex mutex_;
   Status failure_ DEUT_GUARDED_BY(mutex_);
   std::unique_ptr<InProcessDataComponent> dc_;
+  std::unique_ptr<Link> link_;
   std::unique_ptr<tc::TransactionComponent> tc_;
   std::unique_ptr<SeverableService> severable_;
   std::unique_ptr<Client> client_, neighbour_;

@@ -10,7 +10,7 @@
 #include "common/io/faulty_disk.h"
 #include "common/runtime/random.h"
 #include "integration/bugs/chaos.h"
-#include "integration/bugs/slow_link.h"
+#include "integration/bugs/link.h"
 #include "integration/bugs/store.h"
 #include "integration/bugs/workers.h"
 #include "integration/history/recorder.h"
@@ -28,7 +28,7 @@ constexpr uint32_t kGhosts = 2;
 struct Site {
   std::unique_ptr<FaultyDisk> disk;
   std::unique_ptr<Storage> storage;
-  std::unique_ptr<SlowLink> link;
+  std::unique_ptr<Link> link;
   std::unique_ptr<Store> store;
 };
 
@@ -114,7 +114,7 @@ class TwoTcsRound {
   Status Open(std::unique_ptr<FaultyDisk> disk, Site* site) {
     site->disk = std::move(disk);
     site->storage = site->disk->Mount();
-    site->link = std::make_unique<SlowLink>(*dc_);
+    site->link = std::make_unique<Link>(*dc_);
     site->link->SetDelay(environment_.slow);
     Result<std::unique_ptr<Store>> opened =
         Store::Open(environment_, *site->storage, *site->link, [] { return false; });
