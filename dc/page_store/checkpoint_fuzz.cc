@@ -1,0 +1,120 @@
+// Any bytes as a checkpoint: refused, or whole and right by its own rules, so that writing what was read gives the same file. The bytes are
+// played as the file, and as the records of a file whose blocks are sealed around them.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/base/check.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/coding/crc32c.h"
+#include "common/coding/fixed.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "dc/page_store/checkpoint_file.h"
+#include "dc/page_store/checkpoint_fixture.h"
+#include "dc/page_store/checkpoint_format.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr CheckpointNumber kNumber{5};
+constexpr DcId kDc{0xDC};
+
+std::string ReadAll(Storage& storage) {
+  const auto file = storage.Open("/c/" + CheckpointName(kNumber), {});
+  DEUT_CHECK(file.ok());
+  std::string bytes((*file)->Size().value(), '\0');
+  DEUT_CHECK((*file)->Read(0, bytes.data(), bytes.size()).ok());
+  return bytes;
+}
+
+void Play(const std::string& bytes) {
+  const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
+  DEUT_CHECK(storage->CreateDirectory("/c").ok());
+  {
+    const auto file = storage->Open("/c/" + CheckpointName(kNumber), {.create = true, .writable = true});
+    DEUT_CHECK(file.ok() && (*file)->Write(0, bytes.data(), bytes.size()).ok());
+  }
+  CheckpointKeeper keeper;
+  const auto counts = ReadCheckpoint(*storage, "/c", kNumber, kDc, &keeper);
+  const auto again = ReadCheckpoint(*storage, "/c", kNumber, kDc, nullptr);
+  DEUT_CHECK(counts.ok() == again.ok());
+  if (!counts.ok()) {
+    DEUT_CHECK(counts.status() == ErrorCode::kCorruption || counts.status() == ErrorCode::kVersionMismatch);
+    return;
+  }
+  const auto writer = CheckpointWriter::Create(*storage, "/c", keeper.content.head);
+  DEUT_CHECK(writer.ok() && AddAll(**writer, keeper.content).ok() && (*writer)->Finish().ok());
+  CheckpointKeeper second;
+  DEUT_CHECK(ReadCheckpoint(*storage, "/c", kNumber, kDc, &second).ok() && second.content == keeper.content);
+  // One block is written in one way only; several may be filled in others.
+  if (bytes.size() == kCheckpointBlockBytes) DEUT_CHECK(ReadAll(*storage) == bytes);
+}
+
+// `count` blocks around these records.
+std::string Sealed(std::string_view records, size_t count) {
+  std::string file(count * kCheckpointBlockBytes, '\0');
+  uint32_t predecessor = 0;
+  const size_t each = (records.size() + count - 1) / count;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string_view part =
+        records.substr(std::min(i * each, records.size()), std::min(each, kCheckpointBlockRoom));
+    char* block = file.data() + i * kCheckpointBlockBytes;
+    std::memcpy(block + kCheckpointBlockHeaderBytes, part.data(), part.size());
+    predecessor = SealCheckpointBlock({.checkpoint = kNumber,
+                                       .dc = kDc,
+                                       .offset = i * kCheckpointBlockBytes,
+                                       .predecessor = predecessor,
+                                       .last = i + 1 == count,
+                                       .payload_bytes = static_cast<uint32_t>(part.size())},
+                                      block);
+  }
+  return file;
+}
+
+// An empty checkpoint with these bytes laid over it by exclusive or, and the right checksum.
+std::string Overlaid(std::string_view bytes) {
+  std::string records(1, '\x01');  // a head, and a footer that counts nothing
+  for (const uint64_t word : {uint64_t{1}, uint64_t{100}, (uint64_t{12} << 32) | 5, uint64_t{4}})
+    AppendU64(&records, word);
+  records.push_back('\x05');
+  records.append(3 * sizeof(uint64_t), '\0');
+  std::string file = Sealed(records, 1);
+  for (size_t i = 0; i < std::min(bytes.size(), file.size()); ++i) file[i] = static_cast<char>(file[i] ^ bytes[i]);
+  StoreU32(file.data() + 4, Crc32c(std::string_view(file).substr(8)));
+  return file;
+}
+
+void PlayNames(std::string_view bytes) {
+  CheckpointNumber number;
+  if (ParseCheckpointName(bytes, &number)) DEUT_CHECK(CheckpointName(number) == bytes);
+}
+
+}  // namespace
+}  // namespace deut::dc
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
+  switch (data[0] % 4) {
+    case 0:
+      deut::dc::Play(std::string(bytes));
+      deut::dc::Play(std::string(bytes) + std::string(deut::dc::kCheckpointBlockBytes, '\0'));
+      deut::dc::PlayNames(bytes);
+      break;
+    case 1:
+      deut::dc::Play(deut::dc::Sealed(bytes, 2));
+      break;
+    case 2:
+      deut::dc::Play(deut::dc::Overlaid(bytes));
+      break;
+    default:
+      deut::dc::Play(deut::dc::Sealed(bytes, 1));
+  }
+  return 0;
+}

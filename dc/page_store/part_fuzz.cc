@@ -1,0 +1,143 @@
+// Any bytes as a page part, as a segment's header, and as a segment's file behind a right header: refused, or exactly what encodes to
+// them. Played as they are, and sealed (right magic, version, place and checksum put in), so that what lies behind them is reached.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/coding/crc32c.h"
+#include "common/coding/fixed.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "dc/page_store/page_address.h"
+#include "dc/page_store/part_format.h"
+#include "dc/page_store/segment_format.h"
+#include "dc/page_store/segment_store.h"
+
+namespace deut::dc {
+namespace {
+
+void PlayPart(std::string_view bytes, PageAddress address) {
+  const auto part = DecodePart(bytes, address, std::nullopt, "fuzz");
+  if (!part.ok()) {
+    DEUT_CHECK(part.status() == ErrorCode::kCorruption);
+    return;
+  }
+  std::string again(PartBytesInUnits(part->payload.size()), '\0');
+  EncodePart(part->header, address, part->payload, again.data());
+  DEUT_CHECK(bytes.substr(0, again.size()) == again);
+  DEUT_CHECK(!DecodePart(bytes, address, PageId(part->header.page.value + 1), "fuzz").ok());
+}
+
+// What the encoder would make of the fields: kind, level, length, previous part, page, table; at the place of `address`.
+std::string SealedPart(std::string_view bytes, PageAddress address) {
+  std::string part(std::max<size_t>(bytes.size(), PageAddress::kUnitBytes), '\0');
+  std::memcpy(part.data(), bytes.data(), bytes.size());
+  StoreU32(part.data(), 0x54525044);
+  StoreU16(part.data() + 8, 1);
+  StoreU64(part.data() + 16, address.raw());
+  const uint64_t claimed = ClaimedBytesInUnits(part.data());
+  if (claimed <= part.size()) StoreU32(part.data() + 4, Crc32c(part.data() + 8, claimed - 8));
+  return part;
+}
+
+void PlayParts(std::string_view bytes) {
+  const PageAddress address =
+      PageAddress::Make(3, 4096, PartBytes(bytes.size() > 15 ? LoadU32(bytes.data() + 12) % 4000 : 0));
+  PlayPart(bytes, address);
+  std::string lengthened(bytes.substr(0, 16));
+  if (lengthened.size() == 16) StoreU32(lengthened.data() + 12, LoadU32(bytes.data() + 12) % 4000);
+  lengthened += bytes.substr(std::min<size_t>(bytes.size(), 16));
+  lengthened.resize(std::max<size_t>(lengthened.size(), 4096), '\0');
+  PlayPart(SealedPart(lengthened, address), address);
+}
+
+void PlaySegmentHeader(std::string_view bytes) {
+  std::string block(kSegmentHeaderBytes, '\0');
+  std::memcpy(block.data(), bytes.data(), std::min(bytes.size(), block.size()));
+  for (const bool sealed : {false, true}) {
+    if (sealed) {
+      std::memcpy(block.data(), "DEUTPSEG", 8);
+      StoreU16(block.data() + 8, 1);
+      StoreU32(block.data() + 12, 0);
+      StoreU32(block.data() + 12, Crc32c(block));
+    }
+    const auto header = DecodeSegmentHeader(block, "fuzz");
+    if (!header.ok()) {
+      DEUT_CHECK(header.status() == ErrorCode::kCorruption || header.status() == ErrorCode::kVersionMismatch);
+      continue;
+    }
+    std::string again(kSegmentHeaderBytes, '\0');
+    EncodeSegmentHeader(*header, again.data());
+    DEUT_CHECK(again == block);
+  }
+  SegmentKind kind;
+  uint64_t number;
+  const std::string_view name = bytes.substr(0, 30);
+  if (ParseSegmentName(name, &kind, &number)) DEUT_CHECK(SegmentName(kind, number) == name);
+}
+
+// A file that a checkpoint names: parts of `bytes`, each sealed where the first byte says so, at multiples of the unit.
+void PlaySegmentFile(std::string_view bytes) {
+  const bool sealed = !bytes.empty() && bytes[0] % 2 == 1;
+  std::string file(kSegmentHeaderBytes + RoundUpToIo(std::max<size_t>(bytes.size(), 1)), '\0');
+  EncodeSegmentHeader({.kind = SegmentKind::kBase, .number = 1, .dc = DcId(5), .capacity_bytes = 4 << 20}, file.data());
+  std::memcpy(file.data() + kSegmentHeaderBytes, bytes.data(), bytes.size());
+  for (size_t at = kSegmentHeaderBytes; sealed && at < file.size() && PartBeginsAt(file.data() + at);) {
+    StoreU32(file.data() + at + 12, LoadU32(file.data() + at + 12) % 300);
+    const uint64_t claimed = ClaimedBytesInUnits(file.data() + at);
+    if (claimed > file.size() - at) break;
+    const PageAddress address = PageAddress::Make(1, at, PartBytes(LoadU32(file.data() + at + 12)));
+    const std::string part = SealedPart(std::string_view(file).substr(at, claimed), address);
+    std::memcpy(file.data() + at, part.data(), claimed);
+    at += claimed;
+  }
+  const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
+  DEUT_CHECK(storage->CreateDirectory("/p").ok());
+  const auto written = storage->Open("/p/" + SegmentName(SegmentKind::kBase, 1), {.create = true, .writable = true});
+  DEUT_CHECK(written.ok() && (*written)->Write(0, file.data(), file.size()).ok());
+  const std::vector<SegmentExtent> extents = {{.number = 1, .kind = SegmentKind::kBase, .written_bytes = file.size()}};
+  const auto store = SegmentStore::Open(*storage, RealRuntime(), "/p", DcId(5), {}, CheckpointNumber(1), extents, 2);
+  DEUT_CHECK(store.ok());
+  uint64_t end = kSegmentHeaderBytes;
+  std::vector<PageAddress> found;
+  const Status scanned = (*store)->ForEachPart(1, [&](const PartView& part) {
+    DEUT_CHECK(part.address.offset() >= end);
+    end = part.address.offset() + PartBytesInUnits(part.payload.size());
+    found.push_back(part.address);
+    return Status::Ok();
+  });
+  DEUT_CHECK(scanned.ok() || scanned == ErrorCode::kCorruption);
+  for (const PageAddress address : found) {
+    PartBuffer buffer;
+    (void)(*store)->Read(address, PageId(1), &buffer);  // of another page, mostly
+    DEUT_CHECK((*store)->MarkLive(address).ok());
+    (*store)->MarkDead(address);
+  }
+}
+
+}  // namespace
+}  // namespace deut::dc
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
+  switch (data[0] % 3) {
+    case 0:
+      deut::dc::PlayParts(bytes);
+      break;
+    case 1:
+      deut::dc::PlaySegmentHeader(bytes);
+      break;
+    default:
+      deut::dc::PlaySegmentFile(bytes);
+  }
+  return 0;
+}
