@@ -215,7 +215,8 @@ inline check_answer() {
 }
 
 inline gather() {
-  atomic { gathered_from = collected }  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom; tc/record_manager/read_path.cc ReadPath::LookInChain
+  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom; tc/record_manager/read_path.cc ReadPath::LookInChain
+  atomic { gathered_from = collected }
 }
 
 inline wait_open() {
