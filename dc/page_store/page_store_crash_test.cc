@@ -391,7 +391,7 @@ Wrong CrashEverywhere(uint64_t seed, uint64_t step, void (*prepare)(FaultyDisk&)
 }
 
 TEST(PageStoreCrash, AtEveryOperationAndAgainInRecovery) {
-  const uint64_t seeds = Environment("DEUT_STORE_SEEDS", 3), step = Environment("DEUT_STORE_STEP", 1);
+  const uint64_t seeds = Environment("DEUT_STORE_SEEDS", 3), step = Environment("DEUT_STORE_STEP", 3);
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     ASSERT_EQ(CrashEverywhere(seed, step, [](FaultyDisk&) {}), std::nullopt);
   }

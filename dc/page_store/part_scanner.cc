@@ -15,7 +15,7 @@ constexpr size_t kWindowBytes = 1 << 20;
 // What of the file is in memory.
 class Window {
  public:
-  Window(File& file, uint64_t end) : file_(file), end_(end), memory_(kWindowBytes) {}
+  Window(File& file, uint64_t end) : file_(file), end_(end), memory_(std::min<uint64_t>(kWindowBytes, end)) {}
 
   // Bytes [at, at + bytes) of the file; all of them, or an error. REQUIRES: they lie before the end.
   Result<std::string_view> Get(uint64_t at, uint64_t bytes) {

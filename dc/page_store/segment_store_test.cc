@@ -15,6 +15,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/temp_dir.h"
 #include "dc/page_store/store_fixture.h"
 
 namespace deut::dc {
@@ -134,6 +135,43 @@ TEST_F(SegmentStoreTest, TheLargestPartIsTakenAndALargerOneRefused) {
   EXPECT_EQ(ReadsBack(large).ToString(), "OK");
   EXPECT_NE(small.segment(), large.segment());
   EXPECT_EQ(UsageOf(large.segment()).closed, true);
+}
+
+// Bytes of a real file system, unbuffered where it can.
+TEST_F(SegmentStoreTest, OnTheMachinesDisk) {
+  const testing::TempDir directory;
+  for (const IoKind io : {IoKind::kAuto, IoKind::kPosix}) {
+    const auto storage = std::move(*NewSystemStorage(io, RealRuntime()));
+    const std::string path = directory.path() + (io == IoKind::kAuto ? "/auto" : "/posix");
+    std::vector<SegmentExtent> extents;
+    uint64_t next = 0;
+    parts_.clear();
+    {
+      const auto store = std::move(*SegmentStore::Create(*storage, RealRuntime(), path, kTestDc, SmallSegments()));
+      auto appender = std::move(*store->NewAppender(SegmentKind::kBase));
+      Random random(9);
+      for (uint32_t page = 1; page <= 100; ++page) {
+        (void)Append(*appender, page, random.OneIn(20) ? 150'000 : random.Below(10'000));
+        if (random.OneIn(3)) ASSERT_TRUE(appender->Write().ok());
+      }
+      ASSERT_TRUE(appender->Write().ok());
+      store->BeginCheckpoint(CheckpointNumber(1));
+      extents = *store->SyncAll(CheckpointNumber(1));
+      next = store->next_segment();
+      EXPECT_EQ(ReadAll(*store).ToString(), "OK");
+    }
+    const auto opened =
+        SegmentStore::Open(*storage, RealRuntime(), path, kTestDc, SmallSegments(), CheckpointNumber(1), extents, next);
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    EXPECT_EQ(ReadAll(**opened).ToString(), "OK");
+    for (const SegmentExtent& extent : extents) {
+      EXPECT_EQ((*opened)->ForEachPart(extent.number, [](const PartView&) { return Status::Ok(); }).ToString(), "OK");
+    }
+    (*opened)->BeginCheckpoint(CheckpointNumber(2));
+    (*opened)->BeginCheckpoint(CheckpointNumber(3));
+    EXPECT_EQ(*(*opened)->RemoveDead(CheckpointNumber(2)), extents.size());
+    EXPECT_TRUE(storage->List(path)->empty());
+  }
 }
 
 TEST_F(SegmentStoreTest, ForEachPartFindsThemAllInOrder) {
@@ -431,7 +469,7 @@ TEST_F(SegmentStoreFailureTest, EveryFlippedBitOfASegmentIsNoticed) {
   const std::string path = kTestPages + "/" + SegmentName(SegmentKind::kBase, segment);
   const uint64_t bytes = UsageOf(segment).written_bytes;
   ASSERT_EQ(bytes, 3u * 4096);
-  for (uint64_t at = kSegmentHeaderBytes; at < bytes; at += at % 4096 < 1200 ? 1 : 31) {
+  for (uint64_t at = kSegmentHeaderBytes; at < bytes; at += at % 4096 < 900 ? 3 : 101) {
     const int bit = static_cast<int>(at % 8);
     ASSERT_TRUE(fixture_.disk.FlipBit(path, at, bit).ok());
     const Status scanned = store().ForEachPart(segment, [](const PartView&) { return Status::Ok(); });
