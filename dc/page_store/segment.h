@@ -5,6 +5,7 @@
 //   closed         false -> true by the appender, after its last store to written_bytes
 //   live_bytes     + by the appender and at recovery, - by MarkDead; once closed and 0 it stays 0
 //   died_at        raised (compare-and-swap, to a maximum) by MarkDead before it takes off live bytes
+//   named_at       raised by who makes the checkpoint
 //   file           null <-> a FileHolder, by compare-and-swap and exchange (open_files.h); the holder is retired through the store's domain
 // All sequentially consistent: see segment_store.h for what hangs on it.
 // Thread-safety: as said. Ownership: shared by the table and those who read or append.
@@ -55,7 +56,8 @@ struct Segment {
   std::atomic<uint64_t> synced_bytes;   // covered by a completed sync
   std::atomic<bool> closed{false};
   std::atomic<uint64_t> live_bytes{0};
-  std::atomic<uint64_t> died_at{0};  // number of the checkpoint begun last when a part of it died last
+  std::atomic<uint64_t> died_at{0};   // number of the checkpoint begun last when a part of it died last
+  std::atomic<uint64_t> named_at{0};  // number of the last checkpoint that names it
 
   std::atomic<FileHolder*> file{nullptr};
   std::atomic<bool> touched{false};  // read since the last look of those who close files

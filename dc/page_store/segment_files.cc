@@ -20,7 +20,7 @@ void Raise(std::atomic<uint64_t>& word, uint64_t value) {
   }
 }
 
-// True if checkpoint `k`, and every one begun later, cannot name a part of it. Live bytes first: see segment_store.h.
+// True if the images of checkpoint `k`, and of every one begun later, cannot name a part of it. Live bytes first: see segment_store.h.
 bool DeadBefore(const Segment& segment, CheckpointNumber k) {
   return segment.closed.load() && segment.live_bytes.load() == 0 && segment.died_at.load() < k.value;
 }
@@ -70,6 +70,7 @@ Result<std::shared_ptr<Segment>> SegmentFiles::CheckedSegment(const SegmentExten
 Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments,
                             uint64_t next_segment) {
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
+  opened_ = checkpoint;
   checkpoint_.store(checkpoint.value);
   std::set<std::string> named;
   for (const SegmentExtent& extent : segments) {
@@ -82,6 +83,7 @@ Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const Segment
     DEUT_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, CheckedSegment(extent));
     segment->closed.store(true);
     segment->died_at.store(checkpoint.value);
+    segment->named_at.store(checkpoint.value);
     next_segment = std::max(next_segment, extent.number + 1);
     table_.Add(std::move(segment));
   }
@@ -186,6 +188,7 @@ Result<std::vector<SegmentExtent>> SegmentFiles::SyncAll(CheckpointNumber checkp
   table_.ForEach([&](const std::shared_ptr<Segment>& segment) {
     const uint64_t written = segment->written_bytes.load();
     if (written == 0 || DeadBefore(*segment, checkpoint)) return;
+    Raise(segment->named_at, checkpoint.value);
     extents.push_back({.number = segment->number, .kind = segment->kind, .written_bytes = written});
   });
   // Whatever was written before is in here, or synced already.
@@ -227,13 +230,14 @@ Status SegmentFiles::RemoveFile(const std::string& path) {
 
 Result<size_t> SegmentFiles::RemoveDead(CheckpointNumber oldest_kept) {
   if (is_fatal()) return fatal();
+  if (checkpoint_.load() == opened_.value) return size_t{0};  // none was begun in this life
+  const CheckpointNumber oldest =
+      DEUT_OMITTED("S2.segments_of_two_generations") ? CheckpointNumber(UINT64_MAX) : oldest_kept;
   size_t count = 0;
   Status first_error;
   for (const std::shared_ptr<Segment>& segment : table_.Snapshot()) {
-    if (!DeadBefore(*segment,
-                    DEUT_OMITTED("S2.segments_of_two_generations") ? CheckpointNumber(UINT64_MAX) : oldest_kept)) {
-      continue;
-    }
+    // One that a checkpoint names without need is kept with it, so that a start finds all that is named.
+    if (!DeadBefore(*segment, oldest) || segment->named_at.load() >= oldest.value) continue;
     if (Status removed = RemoveFile(segment->path); !removed.ok()) {
       if (first_error.ok()) first_error = std::move(removed);
       continue;

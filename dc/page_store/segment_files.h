@@ -101,6 +101,7 @@ class SegmentFiles {
   OpenFiles open_files_;
   StoreCounters counters_;
 
+  CheckpointNumber opened_;              // set at the start
   std::atomic<uint64_t> checkpoint_{0};  // begun last
   std::atomic<uint64_t> names_made_{0};
   std::atomic<uint64_t> names_synced_{0};

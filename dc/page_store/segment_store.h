@@ -6,8 +6,8 @@
 //   written    Write has answered OK: it can be read, and counts as live (length_bound() bytes), without MarkLive.
 //   dead       MarkDead: no image names it any more. Its bytes stay until its segment is removed.
 //   Durable is what was written before a SyncAll that answered OK.
-// Dead segments. A segment that is closed and has no live bytes is removed when no kept checkpoint can name a part of it: when the
-//   number of the checkpoint begun last when its last part died is below the oldest kept one (RemoveDead).
+// Dead segments. A segment that is closed and has no live bytes is removed when no kept checkpoint can name a part of it (the number of the
+//   checkpoint begun last when its last part died is below the oldest kept one) and none names it without need.
 // Races. MarkDead notes the checkpoint begun last, then takes the bytes off; RemoveDead sees no live bytes, then looks at the note: it finds
 //   that of the last part. Whoever unlinks an address from the images does so before MarkDead, and BeginCheckpoint comes before that checkpoint's
 //   look at the images: so a note below k says that checkpoint k cannot name the part. All of these are sequentially consistent.
@@ -87,7 +87,7 @@ class SegmentStore {
   // One thread uses it at a time. Several of a kind append to segments of their own.
   Result<std::unique_ptr<SegmentAppender>> NewAppender(SegmentKind kind);
   // Makes all that was written before the call durable: files and directory. Answers what a checkpoint has to name whose images were looked at
-  // before the call (`checkpoint`, begun last): every segment that may hold a part of it.
+  // before the call (`checkpoint`, begun last): every segment that may hold a part of it. REQUIRES: not called together with RemoveDead.
   Result<std::vector<SegmentExtent>> SyncAll(CheckpointNumber checkpoint);
   // Above every segment number used so far; for the checkpoint.
   uint64_t next_segment() const;
@@ -113,7 +113,7 @@ class SegmentStore {
   // --- Checkpoints.
   // Before the images are looked at for checkpoint `k`. Numbers rise; one that failed may be begun again.
   void BeginCheckpoint(CheckpointNumber k);
-  // After a checkpoint of this life was completed: removes the files of segments that neither `oldest_kept` nor a newer checkpoint can name,
+  // After a checkpoint of this life was completed: removes the files of segments that neither `oldest_kept` nor a newer checkpoint names,
   // and those found at the start that the checkpoint opened then did not name. Answers how many. An error (nothing is lost by it): some
   // stay for the next time.
   Result<size_t> RemoveDead(CheckpointNumber oldest_kept);

@@ -16,6 +16,7 @@
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
+#include "common/testing/test_points.h"
 #include "dc/page_store/store_fixture.h"
 
 namespace deut::dc {
@@ -296,6 +297,42 @@ TEST_F(SegmentStoreTest, TheSegmentThatIsAppendedToIsNeverRemoved) {
   EXPECT_EQ(*store().RemoveDead(CheckpointNumber(10)), 1u);
   EXPECT_EQ(FilesOnDisk(), 0u);
 }
+
+// Whatever a kept checkpoint names is there, also if no page of it is: a start refuses when a named segment is missing.
+TEST_F(SegmentStoreTest, ASegmentClosedAfterACheckpointNamedItOutlivesThatCheckpoint) {
+  auto appender = NewAppender();
+  const PageAddress address = Append(*appender, 1, 100);
+  ASSERT_TRUE(appender->Write().ok());
+  store().MarkDead(address);
+  store().BeginCheckpoint(CheckpointNumber(5));
+  ASSERT_EQ(store().SyncAll(CheckpointNumber(5))->size(), 1u);
+  appender.reset();
+  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(4)), 0u);
+  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(5)), 0u);
+  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(6)), 1u);
+}
+
+#ifdef DEUT_TEST_POINTS
+TEST_F(SegmentStoreTest, ASegmentWhoseLastPartDiesWhileACheckpointNamesItOutlivesThatCheckpoint) {
+  auto appender = NewAppender();
+  const PageAddress address = Append(*appender, 1, 100);
+  ASSERT_TRUE(appender->Write().ok());
+  appender.reset();
+  store().BeginCheckpoint(CheckpointNumber(4));
+  // A whole checkpoint between the two steps of MarkDead.
+  size_t named = 0;
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "page_store.mark_dead.before_live") return;
+    store().BeginCheckpoint(CheckpointNumber(5));
+    named = store().SyncAll(CheckpointNumber(5))->size();
+  });
+  store().MarkDead(address);
+  testing::SetPointHandler({});
+  ASSERT_EQ(named, 1u);
+  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(5)), 0u);
+  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(6)), 1u);
+}
+#endif
 
 TEST_F(SegmentStoreTest, AnAppenderThatEndsLeavesNothingOfWhatItDidNotWrite) {
   auto appender = NewAppender();
