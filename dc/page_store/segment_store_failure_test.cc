@@ -1,0 +1,212 @@
+// No space, failed transfers and syncs, damaged files.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "dc/page_store/segment_store.h"
+#include "dc/page_store/segment_store_fixture.h"
+#include "dc/page_store/store_fixture.h"
+
+namespace deut::dc {
+namespace {
+
+class SegmentStoreDiskFullTest : public SegmentStoreTest {};
+
+// No space at every call of the appender, one after the other: what was written stays, what was not is void, the appender goes on, no file is left.
+TEST_F(SegmentStoreDiskFullTest, AtEveryOperation) {
+  uint64_t struck = 0;
+  for (uint64_t skip = 0; skip < 50; ++skip) {
+    StoreFixture fixture(skip + 1);
+    SegmentStore& store = *fixture.store;
+    parts_.clear();
+    auto appender = std::move(*store.NewAppender(SegmentKind::kBase));
+    const int fault = fixture.disk.AddFault(
+        {.action = DiskFault::Action::kNoSpace, .kinds = kDiskWrite | kDiskName, .skip = skip, .count = 1});
+    std::map<PageAddress, Written> batch;
+    Random random(5);
+    uint32_t page = 0;
+    uint64_t live = 0;
+    bool went_wrong = false;
+    const auto fails = [&](const Status& status) {
+      if (status.ok()) return false;
+      EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << status.ToString();
+      EXPECT_EQ(appender->batch_parts(), 0u);
+      batch.clear();
+      went_wrong = true;
+      return true;
+    };
+    for (int i = 0; i < 40; ++i) {
+      const Written written{PageId(++page), page, random.OneIn(10) ? 70'000 : random.Below(15'000)};
+      const auto address =
+          appender->Append(BaseHeader(written.page), PayloadOf(written.page, written.salt, written.bytes));
+      if (fails(address.status())) continue;
+      batch[*address] = written;
+      if (!random.OneIn(4) || fails(appender->Write())) continue;
+      for (const auto& each : batch) live += each.first.length_bound();
+      parts_.merge(batch);
+      batch.clear();
+    }
+    struck += fixture.disk.hits(fault);
+    EXPECT_EQ(went_wrong, fixture.disk.hits(fault) > 0) << skip;
+    ASSERT_TRUE(store.fatal().ok());
+    ASSERT_EQ(ReadAll(store).ToString(), "OK") << skip;
+    EXPECT_EQ(store.totals().live_bytes, live);
+    appender.reset();
+    // Every file has something written in it.
+    EXPECT_EQ(fixture.storage->List(kTestPages)->size(), store.totals().segments) << skip;
+    for (const SegmentUsage& usage : store.usage()) {
+      EXPECT_TRUE(usage.closed);
+      EXPECT_GT(usage.live_bytes, 0u);
+      EXPECT_EQ(store.ForEachPart(usage.number, [](const PartView&) { return Status::Ok(); }).ToString(), "OK");
+    }
+  }
+  EXPECT_GT(struck, 25u);
+}
+
+TEST_F(SegmentStoreDiskFullTest, ServiceResumesWhenThereIsSpaceAgain) {
+  auto appender = NewAppender();
+  fixture_.disk.SetFreeBytes(200 << 10);
+  uint32_t page = 0;
+  uint64_t appended = 0;
+  Status status;
+  while (status.ok()) {
+    ++page;
+    (void)appender->Append(BaseHeader(PageId(page)), PayloadOf(PageId(page), 1, 10'000));
+    status = appender->Write();
+    if (status.ok()) appended += 10'000;
+  }
+  EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted);
+  EXPECT_GT(appended, 120'000u);
+  // Still full: the same, as often as one likes.
+  for (int i = 0; i < 5; ++i) {
+    const auto again = appender->Append(BaseHeader(PageId(1)), std::string(50'000, 'x'));
+    EXPECT_TRUE(!again.ok() || appender->Write() == ErrorCode::kResourceExhausted);
+  }
+  fixture_.disk.SetFreeBytes(10 << 20);
+  const PageAddress address = Append(*appender, 5, 10'000);
+  ASSERT_TRUE(appender->Write().ok());
+  EXPECT_EQ(ReadsBack(address).ToString(), "OK");
+  EXPECT_TRUE(store().SyncAll(CheckpointNumber(1)).ok());
+}
+
+class SegmentStoreFailureTest : public SegmentStoreTest {};
+
+TEST_F(SegmentStoreFailureTest, AFailedSyncIsFatalAndNeverRepeated) {
+  for (const uint32_t kind : {kDiskSync, kDiskSyncDirectory}) {
+    StoreFixture fixture;
+    SegmentStore& store = *fixture.store;
+    auto appender = std::move(*store.NewAppender(SegmentKind::kBase));
+    const auto address = appender->Append(BaseHeader(PageId(1)), "payload");
+    ASSERT_TRUE(appender->Write().ok());
+    const int fault = fixture.disk.AddFault({.action = DiskFault::Action::kIoError, .kinds = kind, .count = 1});
+    const auto synced = store.SyncAll(CheckpointNumber(1));
+    EXPECT_EQ(synced.status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(fixture.disk.hits(fault), 1u);
+    EXPECT_EQ(store.fatal().ToString(), synced.status().ToString());
+    const uint64_t syncs = fixture.disk.counts().syncs + fixture.disk.counts().directory_syncs;
+    PartBuffer buffer;
+    EXPECT_EQ(store.SyncAll(CheckpointNumber(1)).status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(store.Read(*address, PageId(1), &buffer).code(), ErrorCode::kIoError);
+    EXPECT_EQ(appender->Append(BaseHeader(PageId(1)), "x").status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(appender->Write().code(), ErrorCode::kIoError);
+    EXPECT_EQ(store.NewAppender(SegmentKind::kBase).status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(store.RemoveDead(CheckpointNumber(9)).status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(fixture.disk.counts().syncs + fixture.disk.counts().directory_syncs, syncs);
+  }
+}
+
+TEST_F(SegmentStoreFailureTest, AFailedWriteIsFatal) {
+  for (const auto action : {DiskFault::Action::kIoError, DiskFault::Action::kShort}) {
+    StoreFixture fixture;
+    auto appender = std::move(*fixture.store->NewAppender(SegmentKind::kBase));
+    fixture.disk.AddFault({.action = action, .kinds = kDiskWrite, .count = 1});
+    ASSERT_TRUE(appender->Append(BaseHeader(PageId(1)), "payload").ok());
+    EXPECT_EQ(appender->Write().code(), ErrorCode::kIoError);
+    EXPECT_EQ(fixture.store->fatal().code(), ErrorCode::kIoError);
+  }
+}
+
+// EIO, a short read, a flipped bit: for each read of a look-up and of a scan. Never fatal, never a wrong answer.
+TEST_F(SegmentStoreFailureTest, EveryReadThatGoesWrongIsNoticed) {
+  auto appender = NewAppender();
+  for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, 100 * page);
+  ASSERT_TRUE(appender->Write().ok());
+  for (const auto action : {DiskFault::Action::kIoError, DiskFault::Action::kShort, DiskFault::Action::kFlipBit}) {
+    uint64_t noticed = 0;
+    for (const auto& [address, written] : parts_) {
+      for (int repeat = 0; repeat < 10; ++repeat) {
+        const int fault = fixture_.disk.AddFault({.action = action, .kinds = kDiskRead, .count = 1});
+        PartBuffer buffer;
+        const Status read = store().Read(address, written.page, &buffer);
+        EXPECT_EQ(fixture_.disk.hits(fault), 1u);
+        // A flipped bit may be in the rest of the blocks that were read.
+        if (read.ok()) {
+          EXPECT_EQ(action, DiskFault::Action::kFlipBit);
+          EXPECT_TRUE(buffer.part().payload == PayloadOf(written.page, written.salt, written.bytes));
+          continue;
+        }
+        ++noticed;
+        EXPECT_EQ(read.code(), action == DiskFault::Action::kIoError ? ErrorCode::kIoError : ErrorCode::kCorruption);
+        EXPECT_NE(read.message().find("/dc/pages/base-"), std::string_view::npos) << read.ToString();
+      }
+    }
+    EXPECT_GT(noticed, 100u);
+    const int fault = fixture_.disk.AddFault({.action = action, .kinds = kDiskRead, .count = 1});
+    const Status scanned =
+        store().ForEachPart(parts_.begin()->first.segment(), [](const PartView&) { return Status::Ok(); });
+    EXPECT_EQ(fixture_.disk.hits(fault), 1u);
+    EXPECT_FALSE(scanned.ok());
+  }
+  EXPECT_EQ(ReadAll(store()).ToString(), "OK");
+}
+
+// Any bit of the file: a scan notices it, wherever it is, and so does the reader of the part it is in.
+TEST_F(SegmentStoreFailureTest, EveryFlippedBitOfASegmentIsNoticed) {
+  auto appender = NewAppender();
+  for (uint32_t page = 1; page <= 5; ++page) {
+    (void)Append(*appender, page, 50 * page);
+    if (page == 3) ASSERT_TRUE(appender->Write().ok());
+  }
+  ASSERT_TRUE(appender->Write().ok());
+  const uint64_t segment = parts_.begin()->first.segment();
+  const std::string path = kTestPages + "/" + SegmentName(SegmentKind::kBase, segment);
+  const uint64_t bytes = UsageOf(segment).written_bytes;
+  ASSERT_EQ(bytes, 3u * 4096);
+  for (uint64_t at = kSegmentHeaderBytes; at < bytes; at += at % 4096 < 900 ? 3 : 101) {
+    const int bit = static_cast<int>(at % 8);
+    ASSERT_TRUE(fixture_.disk.FlipBit(path, at, bit).ok());
+    const Status scanned = store().ForEachPart(segment, [](const PartView&) { return Status::Ok(); });
+    EXPECT_EQ(scanned.code(), ErrorCode::kCorruption) << at;
+    for (const auto& [address, written] : parts_) {
+      const bool inside = at >= address.offset() && at < address.offset() + PartBytesInUnits(written.bytes);
+      EXPECT_EQ(ReadsBack(address).code(), inside ? ErrorCode::kCorruption : ErrorCode::kOk) << at;
+    }
+    ASSERT_TRUE(fixture_.disk.FlipBit(path, at, bit).ok());
+  }
+}
+
+TEST_F(SegmentStoreFailureTest, AFileThatCannotBeRemovedIsTriedAgain) {
+  auto appender = NewAppender();
+  const std::vector<PageAddress> addresses = FillASegment(*appender);
+  for (const PageAddress address : addresses) store().MarkDead(address);
+  appender.reset();
+  store().BeginCheckpoint(CheckpointNumber(1));
+  fixture_.disk.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskName, .count = 1});
+  EXPECT_EQ(store().RemoveDead(CheckpointNumber(1)).status().code(), ErrorCode::kIoError);
+  EXPECT_EQ(FilesOnDisk(), 1u);
+  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(1)), 1u);
+  EXPECT_EQ(FilesOnDisk(), 0u);
+}
+
+}  // namespace
+}  // namespace deut::dc
