@@ -115,10 +115,12 @@ Status Recovery::ReadHeader(SegmentFile* file) {
   return Status::Ok();
 }
 
-// Whether the segment's header is the next element of the chain.
+// Whether the segment's header is the next element of the chain. A life's first segment is one only with its cut: were it without, what arrives
+// late in the segment before it would no longer be cut off, whatever later lives log.
 bool Recovery::Continues(const SegmentFile& next) const {
   return next.header && next.header->first_lsn == lsn_ && next.header->predecessor == chain_.checksum &&
-         next.header->epoch >= chain_epoch_ && next.header->tc == chain_.state.tc;
+         next.header->epoch >= chain_epoch_ && next.header->tc == chain_.state.tc &&
+         (chain_files_ == 0 || next.header->epoch == chain_epoch_ || next.cut);
 }
 
 Status Recovery::WalkChain() {

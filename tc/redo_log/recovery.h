@@ -3,7 +3,8 @@
 //
 // The chain (D2): segments by number, without a gap; in each the header, then blocks one behind the other. A block belongs to the chain if it
 // is valid by itself (magic, own place, checksum), begins at the LSN where its predecessor ended, names its predecessor's checksum, and is of the
-// epoch of its segment; epochs never fall from one segment to the next.
+// epoch of its segment; epochs never fall from one segment to the next, and where they rise the segment begins with END_OF_EPOCH: without it a
+// life's segment is none of the chain (that life has served nobody), and goes.
 // A segment ends where its blocks end and the next header continues the chain, or, if the next segment begins with END_OF_EPOCH, at the cut
 // that this record names: blocks behind it do not count, whether they were there when it was logged or arrived later (a write of a dead
 // process that was still under way).

@@ -181,16 +181,47 @@ TEST_F(RecoveryTest, ACutThatDoesNotFitIsRefused) {
   ExpectCorruption(At(2, 0) + ": an end of epoch");
 }
 
-TEST_F(RecoveryTest, ALifeThatDiedBeforeItsFirstBlockLeavesOnlyAHeader) {
+TEST_F(RecoveryTest, ALifeThatDiedBeforeItsFirstBlockLeavesNothing) {
   ThreeCommits();
-  const Lsn end = forge_.lsn;
+  const Cut end = forge_.Here();
+  const uint32_t checksum = forge_.predecessor;
   forge_.state.epoch = TcEpoch(2);
   forge_.BeginSegment(2);
   const RecoveredChain chain = Recover();
-  EXPECT_EQ(chain.end, (Cut{.lsn = end, .segment = 2, .offset = kSegmentHeaderBytes}));
-  EXPECT_EQ(chain.state.epoch, TcEpoch(2));
-  EXPECT_EQ(chain.next_number, 3u);
-  EXPECT_EQ(chain.checksum, forge_.predecessor);
+  EXPECT_EQ(chain.end, end);
+  EXPECT_EQ(chain.checksum, checksum);
+  EXPECT_EQ(chain.state.epoch, TcEpoch(2));  // it is not used again
+  EXPECT_EQ(chain.stale, std::vector<uint64_t>{2});
+  EXPECT_EQ(chain.next_number, 2u);
+}
+
+// D2: nor does it come back when a life in between died with no more than a header written.
+TEST_F(RecoveryTest, BehindACutNothingCountsAfterALifeThatLoggedNone) {
+  ThreeCommits();
+  const Cut cut = forge_.Here();
+  const uint32_t checksum = forge_.predecessor;
+  forge_.CommitRecord(4);
+  const std::string late = forge_.LostBlock(cut.lsn);
+  LogForge again(*storage_, "/log");
+  again.state = forge_.state;
+  again.lsn = again.durable = cut.lsn;
+  again.state.epoch = TcEpoch(2);
+  again.predecessor = checksum;
+  again.BeginSegment(2);
+
+  // The third life, as RedoLog::Open begins one.
+  RecoveredChain chain = Recover();
+  EXPECT_EQ(chain.end.lsn, cut.lsn);
+  for (const uint64_t number : chain.stale) ASSERT_TRUE(storage_->Remove(forge_.Path(number)).ok());
+  again.state = chain.state;
+  again.predecessor = chain.checksum;
+  again.NewLife(chain.next_number, chain.end);
+  again.CommitRecord(5);
+  again.Block();
+  ExpectEnd(again.Here());
+
+  forge_.Write(cut.segment, cut.offset, late);
+  ExpectEnd(again.Here());
 }
 
 TEST_F(RecoveryTest, AMissingFileIsRefused) {
