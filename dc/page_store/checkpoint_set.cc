@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/testing/test_points.h"
 
 namespace deut::dc {
 namespace {
@@ -52,6 +53,10 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
   }
   if (!found_opened) {
     return DEUT_ERROR(kCorruption, set->directory_, "/", CheckpointName(opened), ": is not there any more");
+  }
+  // Its name may be there only because the machine has not stopped since it was renamed.
+  if (opened.value != 0 && !DEUT_OMITTED("X6.sync_opened_name")) {
+    DEUT_RETURN_IF_ERROR(storage.SyncDirectory(set->directory_));
   }
   set->next_ = CheckpointNumber(highest.value + 1);
   set->newest_ = opened;

@@ -25,7 +25,8 @@ Result<std::vector<CheckpointNumber>> FindCheckpoints(Storage& storage, const st
 
 class CheckpointSet {
  public:
-  // Changes nothing on disk. `opened`: the checkpoint that this life began with, 0 if there was none; it is kept until two newer ones are completed.
+  // `opened`: the checkpoint that this life began with, 0 if there was none; it is kept until two newer ones are completed. Makes its name
+  // durable (before this, nothing of it may be said to be stable), and changes nothing else.
   static Result<std::unique_ptr<CheckpointSet>> Open(Storage& storage, std::string directory, CheckpointNumber opened);
 
   // The number for the next one; above all that are or were being written here.

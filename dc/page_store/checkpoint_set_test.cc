@@ -130,6 +130,39 @@ TEST_F(CheckpointSetTest, AFileThatCannotBeRemovedGoesTheNextTime) {
   EXPECT_EQ(Found(), (std::vector<uint64_t>{4, 3}));
 }
 
+// A process that ended between the rename and the sync of the directory leaves a checkpoint that the next one opens; once that was said to be
+// stable, it must not be gone after a loss of power.
+TEST(CheckpointSetCrashTest, WhatWasOpenedIsDurable) {
+  const CheckpointContent first = ContentWith(1, 3), second = ContentWith(2, 3);
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    FaultyDisk disk(RealRuntime(), seed);
+    const auto complete = [&](Storage& storage, CheckpointSet& set, const CheckpointContent& content) {
+      auto writer = std::move(*CheckpointWriter::Create(storage, "/dc", content.head));
+      EXPECT_TRUE(AddAll(*writer, content).ok());
+      return set.Complete(std::move(writer));
+    };
+    {
+      const auto storage = disk.Mount();
+      ASSERT_TRUE(storage->CreateDirectory("/dc").ok());
+      const auto set = std::move(*CheckpointSet::Open(*storage, "/dc", CheckpointNumber(0)));
+      ASSERT_TRUE(complete(*storage, *set, first).ok());
+      disk.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskSyncDirectory, .count = 1});
+      EXPECT_EQ(complete(*storage, *set, second).code(), ErrorCode::kIoError);
+    }
+    {
+      const auto storage = disk.Mount();
+      ASSERT_EQ(FindCheckpoints(*storage, "/dc")->front(), CheckpointNumber(2));
+      ASSERT_TRUE(CheckpointSet::Open(*storage, "/dc", CheckpointNumber(2)).ok());
+    }
+    disk.Crash(seed);
+    const auto storage = disk.Mount();
+    const auto found = FindCheckpoints(*storage, "/dc");
+    ASSERT_TRUE(found.ok() && !found->empty());
+    ASSERT_EQ(found->front(), CheckpointNumber(2)) << "seed " << seed;
+    EXPECT_TRUE(ReadCheckpoint(*storage, "/dc", CheckpointNumber(2), DcId(0xDC), nullptr).ok());
+  }
+}
+
 // Power is lost at every operation: what is found is complete, and not older than what was completed.
 TEST(CheckpointSetCrashTest, AtEveryOperation) {
   std::vector<CheckpointContent> contents;

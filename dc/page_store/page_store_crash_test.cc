@@ -49,7 +49,8 @@ struct New {
 using Images = std::map<PageId, std::vector<Part>>;
 
 struct Tally {
-  uint64_t lives = 0, judged = 0, checkpoints = 0, removed = 0, cleaned = 0, older_judged = 0, disk_full = 0;
+  uint64_t lives = 0, judged = 0, checkpoints = 0, removed = 0, cleaned = 0, older_judged = 0, disk_full = 0,
+           disk_failed = 0;
 };
 
 class StoreRun {
@@ -61,6 +62,27 @@ class StoreRun {
 
   FaultyDisk& disk() { return disk_; }
   const Tally& tally() const { return tally_; }
+
+  // A life with a disk that fails at times: it ends at the first error, half of the time without a loss of power, so that the next one builds on
+  // what is not durable. What it is told wrong it must notice.
+  Wrong LiveWithFault(const DiskFault& fault, int steps) {
+    ++tally_.lives;
+    storage_ = disk_.Mount();
+    const int id = disk_.AddFault(fault);
+    Wrong wrong = OpenAndJudge();
+    // An error is right; a wrong answer never is.
+    const auto says = [&](const char* code) { return wrong->find(code) != std::string::npos; };
+    if (wrong && disk_.hits(id) > 0 && (says("CORRUPTION: ") || says("IO_ERROR: "))) wrong = std::nullopt;
+    if (!wrong && set_ != nullptr) {
+      const Status worked = Work(steps);
+      if (!worked.ok() && disk_.hits(id) == 0) wrong = Concat("the work: ", worked.ToString());
+      tally_.disk_failed += !worked.ok();
+    }
+    disk_.RemoveFault(id);
+    End();
+    if (random_.OneIn(2)) disk_.Crash(random_.Next());
+    return wrong;
+  }
 
   // One life: opens, judges, works, dies. `changes_until_crash` 0: it dies after its work. The first thing that is wrong, or nothing.
   Wrong Live(uint64_t changes_until_crash, int steps) {
@@ -77,10 +99,7 @@ class StoreRun {
       const Status worked = Work(steps);
       if (!worked.ok() && !crashed()) wrong = Concat("the work: ", worked.ToString());
     }
-    base_.reset();
-    delta_.reset();
-    store_.reset();
-    set_.reset();
+    End();
     disk_.CrashAfter(0);
     if (!crashed()) disk_.Crash(random_.Next());
     return wrong;
@@ -110,6 +129,13 @@ class StoreRun {
   }
 
  private:
+  void End() {
+    base_.reset();
+    delta_.reset();
+    store_.reset();
+    set_.reset();
+  }
+
   Wrong OpenAndJudge() {
     const auto found = FindCheckpoints(*storage_, kTestPages);
     if (!found.ok() && found.status() != ErrorCode::kNotFound) return found.status().ToString();
@@ -423,6 +449,30 @@ TEST(PageStoreCrash, ManyLivesEndedAtRandom) {
   EXPECT_GT(sum.disk_full, 5u);
   EXPECT_GT(sum.removed, 50u);
   EXPECT_GT(sum.judged, 50u);
+}
+
+TEST(PageStoreCrash, DiskFaults) {
+  uint64_t failed = 0;
+  for (uint64_t seed = 1; seed <= Environment("DEUT_STORE_RUNS", 15) * 2; ++seed) {
+    Random random(seed);
+    StoreRun run(seed);
+    for (int life = 0; life < 6; ++life) {
+      DiskFault fault{.action = random.OneIn(2) ? DiskFault::Action::kIoError : DiskFault::Action::kShort,
+                      .skip = random.Below(300),
+                      .count = 1 + random.Below(3)};
+      if (random.OneIn(3)) {
+        fault.action = DiskFault::Action::kFlipBit;
+        fault.kinds = kDiskRead;
+      }
+      Wrong wrong = run.LiveWithFault(fault, kSteps);
+      if (!wrong && random.OneIn(3)) wrong = run.Live(0, kSteps);
+      ASSERT_EQ(wrong, std::nullopt) << "seed " << seed << " life " << life;
+    }
+    const Wrong wrong = run.TidyUp();
+    ASSERT_EQ(wrong, std::nullopt) << "seed " << seed;
+    failed += run.tally().disk_failed;
+  }
+  EXPECT_GT(failed, 20u);
 }
 
 // This is worth something: with a disk that acknowledges syncs without doing them the loss is found.
