@@ -92,7 +92,8 @@ end:
 #if defined(OMIT_S2_publish_first_record)
   :: atomic { !refused && step[me] == 0 && (me == 0 || step[me - 1] != 0) -> step[me] = 2 }  // model: nothing is published
 #else
-  :: atomic { !refused && step[me] == 0 && (me == 0 || step[me - 1] != 0) -> bound[me] = tail; step[me] = 1 }  // code: tc/txn/active_transactions.cc ActiveTransactions::PublishFirstRecord
+  // code: tc/txn/active_transactions.cc ActiveTransactions::PublishFirstRecord
+  :: atomic { !refused && step[me] == 0 && (me == 0 || step[me - 1] != 0) -> bound[me] = tail; step[me] = 1 }
   :: atomic { !refused && step[me] == 1 -> step[me] = 2 }  // code: tc/txn/active_transactions.cc ActiveTransactions::PublishFirstRecord
 #endif
   :: atomic { !refused && step[me] == 2 -> first[me] = tail; tail++; step[me] = 3 }  // code: tc/redo_log/redo_log.cc RedoLog::AppendChunk
