@@ -1,5 +1,7 @@
 #include "integration/bugs/environment.h"
 
+#include <algorithm>
+
 namespace deut::bugs {
 namespace {
 
@@ -14,7 +16,7 @@ void DrawLog(Random& random, tc::RedoLogOptions* log) {
   log->directory = "/store/tc";
   log->max_record_bytes = 8 << 10;
   log->ring_bytes = Power(random, 15, 20);
-  log->segment_bytes = Power(random, 15, 19);
+  log->segment_bytes = random.OneIn(2) ? 32 << 10 : Power(random, 15, 19);
   log->chunk_bytes = Power(random, 9, 12);
   log->block_bytes = Power(random, 9, 12);
   log->max_in_flight = random.Between(1, 16);
@@ -56,6 +58,11 @@ Environment DrawEnvironment(Layer layer, Random& random) {
   tree.leaf_chain_length = static_cast<uint16_t>(random.Between(2, 20));
   tree.inner_chain_length = static_cast<uint16_t>(random.Between(1, 4));
   environment.dc.records.max_pages = 1 << 20;
+  if (random.OneIn(2)) environment.padding = Power(random, 6, 10);
+  // What is loaded is one transaction.
+  environment.tc.version_budget_bytes =
+      std::max<uint64_t>(environment.tc.version_budget_bytes, 64 * environment.padding);
+  environment.restart_one_in = random.Between(1, 8);
   environment.threads = static_cast<uint32_t>(random.Between(2, 8));
   environment.life = milliseconds(static_cast<int64_t>(random.Between(50, 250)));
   environment.harm_period = Micros(random, 2000, 40000);
@@ -68,6 +75,10 @@ Environment DrawEnvironment(Layer layer, Random& random) {
     case Layer::kRestart:
       environment.restart_dc = !random.OneIn(4);
       environment.lives = static_cast<uint32_t>(random.Between(1, 3));
+      if (random.OneIn(3)) {
+        environment.lives = static_cast<uint32_t>(random.Between(4, 12));
+        environment.life = milliseconds(static_cast<int64_t>(random.Between(10, 40)));
+      }
       environment.keeps_pages = random.OneIn(2);
       break;
     case Layer::kPower:
@@ -90,7 +101,7 @@ Environment DrawEnvironment(Layer layer, Random& random) {
       break;
     case Layer::kCorruption:
       environment.life = milliseconds(50);
-      if (random.OneIn(2)) environment.noise = random.Between(2, 50);
+      if (!random.OneIn(3)) environment.noise = random.Between(2, 20);
       break;
   }
   return environment;

@@ -27,6 +27,8 @@ struct Environment {
   dc::DataComponentOptions dc;
   Durability durability = Durability::kBuffered;
   uint32_t threads = 4;
+  // Values are up to so much longer than they need be: then a commit does not fit into one record of the log.
+  size_t padding = 0;
   // Of one life; ends earlier when each thread has made so many steps.
   Duration life = milliseconds(100);
   uint64_t steps_per_thread = 400;
@@ -34,10 +36,11 @@ struct Environment {
   // A transaction is given up after this time.
   Duration patience = seconds(20);
 
-  // Once in about `harm_period` one of these happens.
+  // Once in about `harm_period` these happen, or the latter one in so many times.
   Duration harm_period = milliseconds(10);
   bool drop_caches = false;
   bool restart_dc = false;
+  uint64_t restart_one_in = 6;
   // The DC keeps its records over restarts and has a stable position, as one with a page store.
   bool keeps_pages = false;
   // In one of so many log batches a bit is flipped on its way. 0: in none.

@@ -105,6 +105,7 @@ class Round {
     }
     workload_ = *std::move(workload);
     recorder_.emplace(store_->client());
+    recorder_->SetPadding(environment_.padding);
     const Status loaded = workload_->Load(*recorder_->NewClient());
     if (loaded.ok()) return true;
     Found("load", loaded.ToString());
@@ -142,8 +143,12 @@ class Round {
 
   void Harm() {
     if (environment_.drop_caches && random_.OneIn(2)) (void)store_->DropCaches();
-    if (environment_.restart_dc && random_.OneIn(6)) {
-      const Status restarted = store_->RestartDc();
+    if (environment_.restart_dc && random_.OneIn(environment_.restart_one_in)) {
+      const uint64_t seed = random_.Next();
+      // What is not stable may be lost.
+      const Status restarted = store_->RestartDc([&] {
+        if (seed % 2 == 0) pages_.LosePower(seed);
+      });
       if (!restarted.ok() && !loses_power()) Found("the DC does not start", restarted.ToString());
     }
   }
@@ -169,7 +174,7 @@ class Round {
     if (loses_power() && random_.OneIn(2)) disk_.Crash(random_.Next());
     disk_.RemoveAllFaults();
     store_.reset();
-    if (disk_.crashes() != crashes_) pages_.LosePower(random_.Next());
+    if (disk_.crashes() != crashes_ || random_.OneIn(2)) pages_.LosePower(random_.Next());
     crashes_ = disk_.crashes();
     watchdog_.Moved();
   }

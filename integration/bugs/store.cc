@@ -66,8 +66,9 @@ Store::~Store() {
   dc_.reset();
 }
 
-Status Store::RestartDc() {
+Status Store::RestartDc(absl::FunctionRef<void()> dead) {
   dc_->Kill();
+  dead();
   return dc_->Start();
 }
 

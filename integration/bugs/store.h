@@ -44,7 +44,8 @@ class Store {
   Client& neighbour() { return *neighbour_; }
   // The log's failure, or why the TC refuses to serve; OK while neither is.
   Status failure() DEUT_EXCLUDES(mutex_);
-  Status RestartDc();  // REQUIRES: a DC of its own
+  // `dead` is called while none lives. REQUIRES: a DC of its own.
+  Status RestartDc(absl::FunctionRef<void()> dead);
   // Gives up soon: a store whose log has failed collects nothing more.
   Status DropCaches();
 

@@ -102,6 +102,7 @@ class TwoTcsRound {
     table_ = *table;
     workload_ = NewWorkload(environment_.patience);
     recorder_.emplace(now_.store->client());
+    recorder_->SetPadding(environment_.padding);
     const Status loaded = workload_->Load(*recorder_->NewClient());
     return loaded.ok() || Found("load", loaded.ToString());
   }
@@ -162,8 +163,9 @@ class TwoTcsRound {
       if (random_.OneIn(8)) old->site.link->Release();
     }
     if (environment_.drop_caches && random_.OneIn(2)) (void)now_.store->DropCaches();
-    if (environment_.restart_dc && random_.OneIn(6)) {
+    if (environment_.restart_dc && random_.OneIn(environment_.restart_one_in)) {
       dc_->Kill();
+      if (random_.OneIn(2)) pages_->LosePower(random_.Next());
       (void)StartDc();
     }
   }

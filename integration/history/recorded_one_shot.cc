@@ -63,7 +63,7 @@ Result<CommitAnswer> RecordedClient::TryOneShot(const RetryOptions& options, abs
     operation.key = step.key;
     if (MakesValue(step.kind))
       operation.value = Value{.id = {.writer = record.id, .sequence = ++sequence}, .before = {}};
-    Add(&one_shot, step, operation.value ? StoredText(*operation.value, step.payload) : std::string());
+    Add(&one_shot, step, operation.value ? StoredText(*operation.value, step.payload, padding_) : std::string());
     operations.push_back(std::move(operation));
   }
   const Result<CommitAnswer> answer =

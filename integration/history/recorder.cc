@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/runtime/random.h"
 #include "integration/history/history_text.h"
 #include "integration/history/stored_scan.h"
 
@@ -47,9 +48,13 @@ std::vector<StoredRecord> TakeRecords(const RecordBatch& batch, history::Scan* s
   return records;
 }
 
-std::string StoredText(const Value& value, std::string_view payload) {
+std::string StoredText(const Value& value, std::string_view payload, size_t longest_padding) {
   std::string text = ToText(value);
   if (!payload.empty()) ConcatTo(&text, " ", payload);
+  if (longest_padding > 0) {
+    text.push_back(' ');
+    text.append(Mix64(value.id.writer * 64 + value.id.sequence) % longest_padding, '.');
+  }
   return text;
 }
 
@@ -90,7 +95,7 @@ Result<std::optional<StoredValue>> RecordedTransaction::Get(TableId table, std::
 Status RecordedTransaction::Write(OperationKind kind, TableId table, std::string_view key, std::string_view payload) {
   OperationRecord operation = Begin(kind, table, key);
   operation.value = NextValue();
-  const std::string text = StoredText(*operation.value, payload);
+  const std::string text = StoredText(*operation.value, payload, padding_);
   const Status status = kind == OperationKind::kInsert   ? transaction_->Insert(table, key, text)
                         : kind == OperationKind::kUpdate ? transaction_->Update(table, key, text)
                                                          : transaction_->Put(table, key, text);
@@ -127,7 +132,7 @@ Status RecordedTransaction::Append(TableId table, std::string_view key) {
     longer.before = list->value.before;
     longer.before.push_back(list->value.id);
   }
-  DEUT_RETURN_IF_ERROR(Saw(table, transaction_->Put(table, key, StoredText(longer, ""))));
+  DEUT_RETURN_IF_ERROR(Saw(table, transaction_->Put(table, key, StoredText(longer, "", padding_))));
   ++sequence_;
   End(std::move(operation));
   return Status();
@@ -235,7 +240,7 @@ Status RecordedClient::Run(const RetryOptions& options, absl::FunctionRef<Status
       [&](Transaction& transaction) {
         TransactionRecord record = NewRecord(options, invoke);
         record.timestamp = transaction.timestamp().value;
-        RecordedTransaction recorded(runtime, &transaction, &record, watches_tables_);
+        RecordedTransaction recorded(runtime, &transaction, &record, watches_tables_, padding_);
         Status status = body(recorded);
         record.outcome = Outcome::kAborted;
         if (status.ok()) {
@@ -290,8 +295,13 @@ void NameDrops(History* history) {
 RecordedClient* Recorder::NewClient(Client& client) {
   const MutexLock lock(mutex_);
   DEUT_CHECK(clients_.size() < kMaxClients);
-  clients_.push_back(std::make_unique<RecordedClient>(client, static_cast<uint32_t>(clients_.size())));
+  clients_.push_back(std::make_unique<RecordedClient>(client, static_cast<uint32_t>(clients_.size()), padding_));
   return clients_.back().get();
+}
+
+void Recorder::SetPadding(size_t longest) {
+  const MutexLock lock(mutex_);
+  padding_ = longest;
 }
 
 History Recorder::Take() {

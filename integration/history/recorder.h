@@ -8,9 +8,9 @@
 //   History history = recorder.Take();
 //
 // Values are made by the recorder: the write's identity (history_text.h: ToText of a Value), then a blank and the caller's payload if there
-// is one. A stored value that is not of this form is recorded as WriteId{0, 0}, which nobody wrote. Every attempt of a repeated transaction
-// is one of the history. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises that nothing was written. A one-shot transaction of
-// unknown outcome has no timestamp, and its reads are not known.
+// is one, then a blank and padding if that is wanted. A stored value that is not of this form is recorded as WriteId{0, 0}, which nobody
+// wrote. Every attempt of a repeated transaction is one of the history. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises
+// that nothing was written. A one-shot transaction of unknown outcome has no timestamp, and its reads are not known.
 // Tables that are dropped (WatchTables): a table's end is a key of table 0, absent until the drop's write; every operation on a table reads it, and
 // what a dropped table answers is a read of the drop (the one that succeeded: ids are never used again). Drops are untimed.
 // A buffered commit is recorded as committed: a history that goes over a crash of the transaction component uses durable ones.
@@ -47,7 +47,7 @@ struct StoredValue {
   std::string payload;
 };
 // What is stored, and what a stored value says.
-std::string StoredText(const Value& value, std::string_view payload);
+std::string StoredText(const Value& value, std::string_view payload, size_t longest_padding = 0);
 StoredValue ParseStored(std::string_view text);
 
 struct StoredRecord {
@@ -59,8 +59,12 @@ struct StoredRecord {
 class RecordedTransaction {
  public:
   RecordedTransaction(Runtime& runtime, Transaction* transaction, TransactionRecord* record,
-                      bool watches_tables = false)
-      : runtime_(runtime), transaction_(transaction), record_(record), watches_tables_(watches_tables) {}
+                      bool watches_tables = false, size_t padding = 0)
+      : runtime_(runtime),
+        transaction_(transaction),
+        record_(record),
+        watches_tables_(watches_tables),
+        padding_(padding) {}
 
   Result<std::optional<StoredValue>> Get(TableId table, std::string_view key);
   Status Put(TableId table, std::string_view key, std::string_view payload = {});
@@ -89,6 +93,7 @@ class RecordedTransaction {
   Transaction* const transaction_;
   TransactionRecord* const record_;
   const bool watches_tables_;
+  const size_t padding_;
   std::map<uint32_t, bool> seen_there_;  // of the tables that were used
   uint32_t sequence_ = 0;
 };
@@ -109,7 +114,8 @@ struct StepResult {
 class RecordedClient {
  public:
   // For Recorder.
-  RecordedClient(Client& client, uint32_t number) : client_(client), number_(number) {}
+  RecordedClient(Client& client, uint32_t number, size_t padding = 0)
+      : client_(client), number_(number), padding_(padding) {}
 
   Client& client() { return client_; }
   // As RunTransaction, without giving up before the time is over.
@@ -131,6 +137,7 @@ class RecordedClient {
                                   std::vector<StepResult>* results);
   Client& client_;
   const uint32_t number_;
+  const size_t padding_;
   bool watches_tables_ = false;
   uint64_t transactions_ = 0;
   std::vector<TransactionRecord> records_;
@@ -146,12 +153,15 @@ class Recorder {
   RecordedClient* NewClient() DEUT_EXCLUDES(mutex_) { return NewClient(client_); }
   // Of another client of the same store.
   RecordedClient* NewClient(Client& client) DEUT_EXCLUDES(mutex_);
+  // Values that are stored by clients made from now on are up to so many bytes longer.
+  void SetPadding(size_t longest) DEUT_EXCLUDES(mutex_);
   // What was recorded so far; it is recorded no longer.
   History Take() DEUT_EXCLUDES(mutex_);
 
  private:
   Client& client_;
   Mutex mutex_;
+  size_t padding_ DEUT_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<RecordedClient>> clients_ DEUT_GUARDED_BY(mutex_);
 };
 
