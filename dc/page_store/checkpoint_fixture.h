@@ -71,9 +71,9 @@ inline CheckpointContent ContentWith(uint64_t number, uint32_t pages) {
                     {{TableId(7), PageId(20)}, std::string("z\0\xFF", 3)}};
   content.segments = {{.number = 3, .kind = SegmentKind::kBase, .written_bytes = 4 << 20},
                       {.number = 8, .kind = SegmentKind::kDelta, .written_bytes = 1 << 20}};
-  for (uint32_t page = 1; page <= pages + 2; ++page) {
-    std::vector<PageAddress>& addresses = content.pages[PageId(10 * page)];
-    for (uint32_t delta = 0; delta < page % 8; ++delta) {
+  for (uint64_t page = 1; page <= pages + 2; ++page) {
+    std::vector<PageAddress>& addresses = content.pages[PageId(static_cast<uint32_t>(10 * page))];
+    for (uint64_t delta = 0; delta < page % 8; ++delta) {
       addresses.push_back(
           PageAddress::Make(8, kSegmentHeaderBytes + (page * 8 + delta) % 7000 * 128, 100 + page % 1000));
     }

@@ -25,7 +25,7 @@ Result<std::shared_ptr<File>> OpenFiles::Get(Segment& segment) {
   FileHolder* nobody = nullptr;
   DEUT_POINT("page_store.files.before_cas");
   if (!DEUT_CAS_FAILS("page_store.files.cas") && segment.file.compare_exchange_strong(nobody, holder.get())) {
-    holder.release();
+    [[maybe_unused]] const FileHolder* of_the_segment = holder.release();
     segment.touched.store(true, std::memory_order_relaxed);
     if (open_.load() > limit_) CloseSome();
   }

@@ -17,7 +17,7 @@ TEST(PageAddress, BitsAreWhereTheFormatHasThem) {
   EXPECT_EQ(PageAddress::Make(1, 4096, 1).raw(), (uint64_t{1} << 23) | (32 << 8) | 1);
   EXPECT_EQ(PageAddress::Make(0xFFFFFFFFF, PageAddress::kMaxOffset - 128, PageAddress::kMaxPartBytes).raw(),
             0x7FFFFFFFFFFFFFFu);
-  EXPECT_EQ(PageAddress::Make(5, 128, 16 * 128).raw(), (uint64_t{5} << 23) | (1 << 8) | (1 << 4) | 8);
+  EXPECT_EQ(PageAddress::Make(5, 128, uint64_t{16} * 128).raw(), (uint64_t{5} << 23) | (1 << 8) | (1 << 4) | 8);
 }
 
 TEST(PageAddress, EveryLengthHasABoundCloseAboveIt) {
@@ -33,7 +33,7 @@ TEST(PageAddress, EveryLengthHasABoundCloseAboveIt) {
     ASSERT_GE(address.length_bound(), last);
     last = address.length_bound();
   }
-  EXPECT_EQ(PageAddress::Make(7, 0, 15 * 128).length_bound(), 15u * 128);
+  EXPECT_EQ(PageAddress::Make(7, 0, uint64_t{15} * 128).length_bound(), 15u * 128);
   EXPECT_EQ(PageAddress::Make(7, 0, PageAddress::kMaxPartBytes).length_bound(), PageAddress::kMaxPartBytes);
 }
 
@@ -42,7 +42,7 @@ TEST(PageAddress, OtherSpellingsOfALengthAreNotValid) {
   for (uint64_t low = 0; low < 256; ++low) {
     const PageAddress address = PageAddress::FromRaw((uint64_t{3} << 23) | (64 << 8) | low);
     if (!address.valid()) continue;
-    EXPECT_EQ(PageAddress::Make(3, 64 * 128, address.length_bound()), address) << low;
+    EXPECT_EQ(PageAddress::Make(3, uint64_t{64} * 128, address.length_bound()), address) << low;
   }
   EXPECT_FALSE(PageAddress::FromRaw((uint64_t{3} << 23) | 0x17).valid());   // 7 << 1 is 14
   EXPECT_FALSE(PageAddress::FromRaw((uint64_t{3} << 23) | 0x10).valid());   // no length

@@ -50,9 +50,11 @@ void EncodePart(PartHeader header, PageAddress address, std::string_view payload
   StoreU32(out + kChecksumAt, Crc32c(out + kCoveredFrom, bytes - kCoveredFrom));
 }
 
-uint64_t ClaimedBytesInUnits(const char* header) { return PartBytesInUnits(LoadU32(header + kPayloadBytesAt)); }
+uint64_t ClaimedBytesInUnits(std::string_view header) {
+  return PartBytesInUnits(LoadU32(header.data() + kPayloadBytesAt));
+}
 
-bool PartBeginsAt(const char* bytes) { return LoadU64(bytes) != 0; }
+bool PartBeginsAt(std::string_view bytes) { return LoadU64(bytes.data()) != 0; }
 
 Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::optional<PageId> expected_page,
                             std::string_view path) {

@@ -53,10 +53,10 @@ constexpr uint64_t PartBytesInUnits(uint64_t payload_bytes) {
 void EncodePart(PartHeader header, PageAddress address, std::string_view payload, char* out);
 
 // What the part that begins at these kPartHeaderBytes bytes says it takes in its segment; not yet verified.
-uint64_t ClaimedBytesInUnits(const char* header);
+uint64_t ClaimedBytesInUnits(std::string_view header);
 
 // True if a part may begin at these bytes (8 of them are looked at), false if what is there is filling.
-bool PartBeginsAt(const char* bytes);
+bool PartBeginsAt(std::string_view bytes);
 
 // The part at the start of `bytes`, which may hold more. `expected_page` nothing: any. `path` is for messages.
 Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::optional<PageId> expected_page,

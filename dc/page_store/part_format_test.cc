@@ -134,8 +134,8 @@ TEST(PartFormat, SealedNonsenseIsRefused) {
 
 TEST(PartFormat, FillingIsNoPart) {
   const std::string bytes = Encoded(kBaseHeader, AddressFor("x"), "x");
-  EXPECT_TRUE(PartBeginsAt(bytes.data()));
-  EXPECT_FALSE(PartBeginsAt(std::string(8, '\0').data()));
+  EXPECT_TRUE(PartBeginsAt(bytes));
+  EXPECT_FALSE(PartBeginsAt(std::string(8, '\0')));
 }
 
 }  // namespace

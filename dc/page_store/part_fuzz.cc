@@ -43,7 +43,7 @@ std::string SealedPart(std::string_view bytes, PageAddress address) {
   StoreU32(part.data(), 0x54525044);
   StoreU16(part.data() + 8, 1);
   StoreU64(part.data() + 16, address.raw());
-  const uint64_t claimed = ClaimedBytesInUnits(part.data());
+  const uint64_t claimed = ClaimedBytesInUnits(part);
   if (claimed <= part.size()) StoreU32(part.data() + 4, Crc32c(part.data() + 8, claimed - 8));
   return part;
 }
@@ -90,9 +90,10 @@ void PlaySegmentFile(std::string_view bytes) {
   std::string file(kSegmentHeaderBytes + RoundUpToIo(std::max<size_t>(bytes.size(), 1)), '\0');
   EncodeSegmentHeader({.kind = SegmentKind::kBase, .number = 1, .dc = DcId(5), .capacity_bytes = 4 << 20}, file.data());
   std::memcpy(file.data() + kSegmentHeaderBytes, bytes.data(), bytes.size());
-  for (size_t at = kSegmentHeaderBytes; sealed && at < file.size() && PartBeginsAt(file.data() + at);) {
+  for (size_t at = kSegmentHeaderBytes;
+       sealed && at < file.size() && PartBeginsAt(std::string_view(file).substr(at));) {
     StoreU32(file.data() + at + 12, LoadU32(file.data() + at + 12) % 300);
-    const uint64_t claimed = ClaimedBytesInUnits(file.data() + at);
+    const uint64_t claimed = ClaimedBytesInUnits(std::string_view(file).substr(at));
     if (claimed > file.size() - at) break;
     const PageAddress address = PageAddress::Make(1, at, PartBytes(LoadU32(file.data() + at + 12)));
     const std::string part = SealedPart(std::string_view(file).substr(at, claimed), address);

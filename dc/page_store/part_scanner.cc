@@ -55,7 +55,7 @@ Status ScanParts(File& file, uint64_t segment, uint64_t written_bytes,
   uint64_t at = kSegmentHeaderBytes;
   while (at < written_bytes) {
     DEUT_ASSIGN_OR_RETURN(const std::string_view start, window.Get(at, PageAddress::kUnitBytes));
-    if (!PartBeginsAt(start.data())) {
+    if (!PartBeginsAt(start)) {
       const uint64_t next = RoundUpToIo(at + 1);
       DEUT_ASSIGN_OR_RETURN(const std::string_view filling, window.Get(at, next - at));
       if (std::ranges::any_of(filling, [](char c) { return c != 0; })) {
@@ -64,7 +64,7 @@ Status ScanParts(File& file, uint64_t segment, uint64_t written_bytes,
       at = next;
       continue;
     }
-    const uint64_t bytes = std::min(ClaimedBytesInUnits(start.data()), written_bytes - at);
+    const uint64_t bytes = std::min(ClaimedBytesInUnits(start), written_bytes - at);
     DEUT_ASSIGN_OR_RETURN(const std::string_view whole, window.Get(at, bytes));
     DEUT_ASSIGN_OR_RETURN(const PartView part, DecodePartAt(whole, segment, at, file.path()));
     DEUT_RETURN_IF_ERROR(callback(part));

@@ -36,6 +36,7 @@ struct SegmentAppender::Core {
   void MakeRoom(size_t bytes);
   Status Publish();
   void VoidBatch();
+  void CloseAll();
   Status Failed(Status error);
   Result<PageAddress> AppendToOwnSegment(const PartHeader& header, std::string_view payload);
   void PutHeader(const OpenSegment& open, uint64_t capacity_bytes, char* block) const;
@@ -149,13 +150,19 @@ Status SegmentAppender::Core::Publish() {
 
 // Segments end where the last batch that was written ended.
 void SegmentAppender::Core::VoidBatch() {
-  if (current.open.segment != nullptr) full.push_back(std::exchange(current, Share()));
   used = 0;
   flushed = 0;
   batch_parts = batch_bytes = 0;
   if (memory.size() > buffer_bytes) memory = AlignedBuffer(buffer_bytes);
-  for (const Share& share : std::exchange(full, {}))
-    (void)files.CloseSegment(share.open);  // fatal() says what went wrong
+  CloseAll();
+}
+
+void SegmentAppender::Core::CloseAll() {
+  // What goes wrong, fatal() says.
+  for (const Share& share : full) (void)files.CloseSegment(share.open);
+  if (current.open.segment != nullptr) (void)files.CloseSegment(current.open);
+  full.clear();
+  current = Share();
 }
 
 // The outcome of a failed step of a batch.
@@ -169,12 +176,7 @@ SegmentAppender::SegmentAppender(SegmentFiles& files, SegmentKind kind, uint64_t
     : core_(std::make_unique<Core>(files, kind, segment_bytes, buffer_bytes)) {}
 
 SegmentAppender::~SegmentAppender() {
-  if (core_->files.is_fatal()) return;
-  if (core_->batch_parts == 0 && core_->full.empty() && core_->current.open.segment != nullptr) {
-    (void)core_->files.CloseSegment(core_->current.open);  // fatal() says what went wrong
-    return;
-  }
-  core_->VoidBatch();
+  if (!core_->files.is_fatal()) core_->CloseAll();
 }
 
 Result<PageAddress> SegmentAppender::Append(const PartHeader& header, std::string_view payload) {

@@ -139,7 +139,7 @@ TEST_F(SegmentStoreFailureTest, AFailedWriteIsFatal) {
 // EIO, a short read, a flipped bit: for each read of a look-up and of a scan. Never fatal, never a wrong answer.
 TEST_F(SegmentStoreFailureTest, EveryReadThatGoesWrongIsNoticed) {
   auto appender = NewAppender();
-  for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, 100 * page);
+  for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, size_t{100} * page);
   ASSERT_TRUE(appender->Write().ok());
   for (const auto action : {DiskFault::Action::kIoError, DiskFault::Action::kShort, DiskFault::Action::kFlipBit}) {
     uint64_t noticed = 0;
@@ -174,7 +174,7 @@ TEST_F(SegmentStoreFailureTest, EveryReadThatGoesWrongIsNoticed) {
 TEST_F(SegmentStoreFailureTest, EveryFlippedBitOfASegmentIsNoticed) {
   auto appender = NewAppender();
   for (uint32_t page = 1; page <= 5; ++page) {
-    (void)Append(*appender, page, 50 * page);
+    (void)Append(*appender, page, size_t{50} * page);
     if (page == 3) ASSERT_TRUE(appender->Write().ok());
   }
   ASSERT_TRUE(appender->Write().ok());

@@ -268,7 +268,7 @@ TEST_F(SegmentStoreTest, WhatWasSyncedOutlivesALossOfPower) {
     StoreFixture fixture(seed);
     parts_.clear();
     auto appender = std::move(*fixture.store->NewAppender(SegmentKind::kBase));
-    for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, 100 * page);
+    for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, size_t{100} * page);
     ASSERT_TRUE(appender->Write().ok());
     fixture.store->BeginCheckpoint(CheckpointNumber(1));
     const std::vector<SegmentExtent> extents = *fixture.store->SyncAll(CheckpointNumber(1));

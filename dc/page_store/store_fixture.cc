@@ -8,7 +8,7 @@
 namespace deut::dc {
 
 std::string PayloadOf(PageId page, uint64_t salt, size_t bytes) {
-  Random random(page.value * 1'000'003 + salt);
+  Random random(uint64_t{page.value} * 1'000'003 + salt);
   std::string payload(bytes, '\0');
   for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
     const uint64_t word = random.Next();
