@@ -1,0 +1,114 @@
+// What the store and its checkpoints cost on the machine's disk: appending, syncing, reading at random, a checkpoint of many pages. The folder is
+// DEUT_BENCH_DIR, or a temporary one.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/ids.h"
+#include "common/io/storage.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/temp_dir.h"
+#include "dc/page_store/checkpoint_set.h"
+#include "dc/page_store/segment_store.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr DcId kDc{1};
+
+struct Bench {
+  Bench() : storage(std::move(*NewSystemStorage(IoKind::kAuto, RealRuntime()))) {
+    const char* chosen = std::getenv("DEUT_BENCH_DIR");
+    path = (chosen == nullptr ? directory.path() : std::string(chosen)) + "/bench";
+    store = std::move(*SegmentStore::Create(*storage, RealRuntime(), path, kDc, {}));
+  }
+  ~Bench() {
+    store.reset();
+    const auto names = storage->List(path);
+    for (const std::string& name : *names) DEUT_CHECK(storage->Remove(path + "/" + name).ok());
+  }
+
+  const testing::TempDir directory;
+  std::unique_ptr<Storage> storage;
+  std::string path;
+  std::unique_ptr<SegmentStore> store;
+};
+
+PageAddress AppendOne(SegmentAppender& appender, uint32_t page, const std::string& payload) {
+  const auto address =
+      appender.Append({.kind = PartKind::kBase, .level = 0, .page = PageId(page), .table = TableId(1)}, payload);
+  DEUT_CHECK(address.ok());
+  return *address;
+}
+
+// Parts of range(0) bytes, written in batches of range(1), synced at the end.
+void BM_Append(benchmark::State& state) {
+  Bench bench;
+  const auto appender = std::move(*bench.store->NewAppender(SegmentKind::kBase));
+  const std::string payload(static_cast<size_t>(state.range(0)), 'p');
+  uint32_t page = 0;
+  for (auto _ : state) {
+    (void)AppendOne(*appender, ++page, payload);
+    if (page % static_cast<uint32_t>(state.range(1)) == 0) DEUT_CHECK(appender->Write().ok());
+  }
+  DEUT_CHECK(appender->Write().ok() && bench.store->SyncAll(CheckpointNumber(1)).ok());
+  const StoreTotals totals = bench.store->totals();
+  state.SetBytesProcessed(static_cast<int64_t>(totals.bytes_appended));
+  state.counters["write_amplification"] =
+      static_cast<double>(totals.bytes_written) / static_cast<double>(totals.bytes_appended);
+}
+BENCHMARK(BM_Append)->Args({200, 64})->Args({16'000, 1})->Args({16'000, 64})->UseRealTime();
+
+// One part of range(0) bytes at random, of 256 MiB.
+void BM_Read(benchmark::State& state) {
+  Bench bench;
+  const auto appender = std::move(*bench.store->NewAppender(SegmentKind::kBase));
+  const std::string payload(static_cast<size_t>(state.range(0)), 'p');
+  std::vector<PageAddress> addresses;
+  while (addresses.size() * payload.size() < (256 << 20)) {
+    addresses.push_back(AppendOne(*appender, static_cast<uint32_t>(addresses.size() + 1), payload));
+  }
+  DEUT_CHECK(appender->Write().ok());
+  Random random(1);
+  PartBuffer buffer;
+  for (auto _ : state) {
+    const size_t i = random.Below(addresses.size());
+    DEUT_CHECK(bench.store->Read(addresses[i], PageId(static_cast<uint32_t>(i + 1)), &buffer).ok());
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(BM_Read)->Arg(1000)->Arg(16'000)->UseRealTime();
+
+// A checkpoint of range(0) pages with two parts each: written, synced, verified, renamed; and read.
+void BM_Checkpoint(benchmark::State& state) {
+  Bench bench;
+  const auto set = std::move(*CheckpointSet::Open(*bench.storage, bench.path, CheckpointNumber(0)));
+  const auto pages = static_cast<uint32_t>(state.range(0));
+  for (auto _ : state) {
+    auto writer = std::move(*CheckpointWriter::Create(*bench.storage, bench.path,
+                                                      {.number = set->next(),
+                                                       .dc = kDc,
+                                                       .incarnation = DcIncarnation(1),
+                                                       .position = {},
+                                                       .next_page = PageId(pages + 1),
+                                                       .next_segment = 3}));
+    DEUT_CHECK(writer->AddSegment({.number = 1, .kind = SegmentKind::kBase, .written_bytes = 4 << 20}).ok());
+    DEUT_CHECK(writer->AddSegment({.number = 2, .kind = SegmentKind::kDelta, .written_bytes = 4 << 20}).ok());
+    for (uint32_t page = 1; page <= pages; ++page) {
+      const PageAddress addresses[] = {PageAddress::Make(2, 8192, 200), PageAddress::Make(1, 8192, 16'000)};
+      DEUT_CHECK(writer->AddPage(PageId(page), addresses).ok());
+    }
+    DEUT_CHECK(set->Complete(std::move(writer)).ok());
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(BM_Checkpoint)->Arg(1'000'000)->UseRealTime();
+
+}  // namespace
+}  // namespace deut::dc
