@@ -50,7 +50,8 @@ class Round {
   }
 
   void Live() {
-    const Chaos chaos(environment_.chaos_seed);
+    std::optional<Chaos> chaos;
+    if (!history::MeasuresProgress(options_.workload)) chaos.emplace(environment_.chaos_seed);
     for (uint32_t life = 0; life < environment_.lives && !found(); ++life) {
       if (!Open(life) || !Prepare(life)) return;
       Work(life);

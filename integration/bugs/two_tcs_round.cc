@@ -72,7 +72,8 @@ class TwoTcsRound {
   }
 
   void Live() {
-    const Chaos chaos(environment_.chaos_seed);
+    std::optional<Chaos> chaos;
+    if (!history::MeasuresProgress(options_.workload)) chaos.emplace(environment_.chaos_seed);
     if (!Begin()) return;
     for (uint32_t life = 0; life < environment_.lives && !found(); ++life) {
       const bool takes_over = random_.OneIn(2), last = life + 1 == environment_.lives;

@@ -30,7 +30,15 @@ TablesWorkload::TablesWorkload(TableId table, Durability durability, Duration pa
 }
 
 Status TablesWorkload::Load(RecordedClient& client) {
-  for (size_t i = 0; i < kNames; ++i) DEUT_RETURN_IF_ERROR(Make(client, i));
+  Runtime& runtime = client.client().runtime();
+  const Deadline limit = runtime.Now() + patience_;
+  for (size_t i = 0; i < kNames; ++i) {
+    Status made = Make(client, i);
+    for (; made == ErrorCode::kResourceExhausted && runtime.Now() < limit; made = Make(client, i)) {
+      runtime.SleepUntil(runtime.Now() + milliseconds(5));
+    }
+    DEUT_RETURN_IF_ERROR(made);
+  }
   return Status();
 }
 

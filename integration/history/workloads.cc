@@ -432,6 +432,35 @@ class Monotonic final : public TableWorkload {
   std::map<std::string, std::map<uint64_t, int64_t>> values_ DEUT_GUARDED_BY(mutex_);  // key -> timestamp -> value
 };
 
+class Starvation final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Step(RecordedClient& client, Random& random) override {
+    if (!random.OneIn(3)) {
+      return client.Run(Retry(), [&](RecordedTransaction& t) { return t.Scan(table_, {}).status(); });
+    }
+    const std::string key = Name("key", random.Below(4));
+    Runtime& runtime = client.client().runtime();
+    RetryReport report;
+    const Status status = client.Run(
+        Retry(),
+        [&](RecordedTransaction& t) {
+          runtime.SleepUntil(runtime.Now() + microseconds(random.Between(500, 2000)));
+          return t.Put(table_, key);
+        },
+        &report);
+    const uint64_t overtaken = report.aborts[static_cast<size_t>(AbortReason::kRangeReadLater)];
+    if (overtaken <= kOften) return status;
+    return DEUT_ERROR(kInternal, "a transaction was starved: it was overtaken ", overtaken,
+                      " times by scans of its range");
+  }
+
+ private:
+  // The first attempt is overtaken nearly always, the others declare what they write: then it takes a scan that begins just when they do.
+  static constexpr uint64_t kOften = 8;
+};
+
 template <typename Kind>
 std::unique_ptr<Workload> Make(TableId table, Durability durability, Duration patience) {
   return std::make_unique<Kind>(table, durability, patience);
@@ -453,9 +482,12 @@ constexpr Known kKnown[] = {
     {"deletes", Make<Deletes>},
     {"tables", Make<TablesWorkload>},
     {"monotonic", Make<Monotonic>},
+    {"starvation", Make<Starvation>},
 };
 
 }  // namespace
+
+bool MeasuresProgress(std::string_view name) { return name == "starvation"; }
 
 std::vector<std::string> WorkloadNames() {
   std::vector<std::string> names;

@@ -11,10 +11,11 @@
 //   snapshot_staleness updates, then a snapshot that must hold one's own commit, and is whole
 //   deletes            insert, update, remove, read and scan of few keys
 //   tables             tables are created, used and dropped; what a table holds is its own
+//   starvation         slow writers in a range that is scanned all the time: they get through (R11)
 //   monotonic          one counter: its values are in the order of the commit timestamps
 //
 // Thread-safety: Step from several threads at once, each with its own client and generator. Errors: CORRUPTION if the workload's own
-// condition does not hold; otherwise those of RunTransaction.
+// condition does not hold; INTERNAL if a transaction is starved; otherwise those of RunTransaction.
 #ifndef INTEGRATION_HISTORY_WORKLOADS_H_
 #define INTEGRATION_HISTORY_WORKLOADS_H_
 
@@ -49,6 +50,8 @@ class Workload {
 };
 
 std::vector<std::string> WorkloadNames();
+// Whether the workload of this name judges who gets on, and how fast: then nobody may be held up on purpose.
+bool MeasuresProgress(std::string_view name);
 // INVALID_ARGUMENT if there is none of this name. The table is empty. A history that goes over a crash of the transaction component needs
 // durable commits. A transaction that does not succeed within `patience` is given up.
 Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table,
