@@ -1,6 +1,7 @@
 #include "dc/page_store/segment_appender.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -25,8 +26,12 @@ struct SegmentAppender::Core {
       : files(segment_files),
         kind(segment_kind),
         segment_bytes(bytes),
-        buffer_bytes(std::max<size_t>(RoundUpToIo(buffer), 2 * kIoAlignment)),
-        memory(buffer_bytes) {}
+        buffer_bytes(std::max<size_t>(RoundUpToIo(buffer), 2 * kIoAlignment)) {
+    Resize(buffer_bytes);
+  }
+  ~Core() { files.counters().buffer_bytes.fetch_sub(memory.size(), std::memory_order_relaxed); }
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
 
   uint64_t position() const { return flushed + used; }
 
@@ -34,6 +39,8 @@ struct SegmentAppender::Core {
   Status Flush(bool all);
   Status FinishCurrent();
   void MakeRoom(size_t bytes);
+  // Another buffer, with what is used of this one.
+  void Resize(size_t bytes);
   Status Publish();
   void VoidBatch();
   void CloseAll();
@@ -84,11 +91,7 @@ Status SegmentAppender::Core::Flush(bool all) {
   const size_t rest = used > bytes ? used - bytes : 0;
   if (rest > 0) std::memmove(memory.data(), memory.data() + bytes, rest);
   used = rest;
-  if (memory.size() > buffer_bytes && rest <= buffer_bytes) {
-    AlignedBuffer usual(buffer_bytes);
-    std::memcpy(usual.data(), memory.data(), rest);
-    memory = std::move(usual);
-  }
+  if (memory.size() > buffer_bytes && rest <= buffer_bytes) Resize(buffer_bytes);
   return Status::Ok();
 }
 
@@ -100,10 +103,16 @@ Status SegmentAppender::Core::FinishCurrent() {
 }
 
 void SegmentAppender::Core::MakeRoom(size_t bytes) {
-  if (used + bytes <= memory.size()) return;
-  AlignedBuffer larger(used + bytes);
-  std::memcpy(larger.data(), memory.data(), used);
-  memory = std::move(larger);
+  if (used + bytes > memory.size()) Resize(used + bytes);
+}
+
+void SegmentAppender::Core::Resize(size_t bytes) {
+  AlignedBuffer other(bytes);
+  if (used > 0) std::memcpy(other.data(), memory.data(), used);
+  std::atomic<uint64_t>& counted = files.counters().buffer_bytes;
+  counted.fetch_add(other.size(), std::memory_order_relaxed);
+  counted.fetch_sub(memory.size(), std::memory_order_relaxed);
+  memory = std::move(other);
 }
 
 void SegmentAppender::Core::Count(std::string_view payload) {
@@ -153,7 +162,7 @@ void SegmentAppender::Core::VoidBatch() {
   used = 0;
   flushed = 0;
   batch_parts = batch_bytes = 0;
-  if (memory.size() > buffer_bytes) memory = AlignedBuffer(buffer_bytes);
+  if (memory.size() > buffer_bytes) Resize(buffer_bytes);
   CloseAll();
 }
 

@@ -42,6 +42,7 @@ struct StoreCounters {
   std::atomic<uint64_t> reads{0}, bytes_read{0};
   std::atomic<uint64_t> syncs{0};
   std::atomic<uint64_t> segments_created{0}, segments_removed{0};
+  std::atomic<uint64_t> buffer_bytes{0};  // of all appenders
 };
 
 // A segment that parts are appended to.

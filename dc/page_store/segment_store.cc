@@ -24,6 +24,9 @@ struct SegmentStore::Core {
 
 namespace {
 
+// Of the allocator, the table's entry and slot, and a file that is open.
+constexpr size_t kSegmentOverheadBytes = 256;
+
 Status CheckOptions(const SegmentStoreOptions& options) {
   if (options.segment_bytes % kIoAlignment != 0 || options.segment_bytes < 2 * kIoAlignment ||
       options.segment_bytes > PageAddress::kMaxOffset) {
@@ -172,8 +175,10 @@ StoreTotals SegmentStore::totals() const {
     ++totals.segments;
     totals.written_bytes += segment->written_bytes.load();
     totals.live_bytes += segment->live_bytes.load();
+    totals.memory_bytes += sizeof(Segment) + segment->path.size() + kSegmentOverheadBytes;
   });
   const StoreCounters& counters = core_->files.counters();
+  totals.memory_bytes += counters.buffer_bytes.load(std::memory_order_relaxed);
   totals.parts_appended = counters.parts_appended.load(std::memory_order_relaxed);
   totals.bytes_appended = counters.bytes_appended.load(std::memory_order_relaxed);
   totals.bytes_written = counters.bytes_written.load(std::memory_order_relaxed);
