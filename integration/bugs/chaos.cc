@@ -47,10 +47,11 @@ struct Disturbance {
   explicit Disturbance(uint64_t from) : seed(from) {
     Random random(seed);
     // Few names hard, many a little, or many hard: some bugs want threads to stand at two or three places at once.
-    const uint64_t way = random.Below(3);
-    one_in_names = way == 0 ? 15 + random.Below(20) : way == 1 ? 3 + random.Below(10) : 2 + random.Below(5);
-    one_in_passes = way == 1 ? 2 + random.Below(30) : 1 + random.Below(4);
-    longest = microseconds((way == 1 ? 50 : 200) << random.Below(6));
+    const uint64_t way = random.Below(5);
+    const bool hard = way < 2 || way == 4;
+    one_in_names = way < 2 ? 15 + random.Below(20) : way < 4 ? 3 + random.Below(10) : 2 + random.Below(5);
+    one_in_passes = hard ? 1 + random.Below(4) : 2 + random.Below(30);
+    longest = microseconds((hard ? 200 : 50) << random.Below(6));
     rarely_one_in = 64 << random.Below(6);
     lost_one_in_names = 2 + random.Below(8);
     lost_one_in = 2 + random.Below(30);

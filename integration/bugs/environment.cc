@@ -16,7 +16,7 @@ void DrawLog(Random& random, tc::RedoLogOptions* log) {
   log->directory = "/store/tc";
   log->max_record_bytes = 8 << 10;
   log->ring_bytes = Power(random, 15, 20);
-  log->segment_bytes = random.OneIn(2) ? 32 << 10 : Power(random, 15, 19);
+  log->segment_bytes = !random.OneIn(3) ? 32 << 10 : Power(random, 15, 19);
   log->chunk_bytes = Power(random, 9, 12);
   log->block_bytes = Power(random, 9, 12);
   log->max_in_flight = random.Between(1, 16);
@@ -58,7 +58,7 @@ Environment DrawEnvironment(Layer layer, Random& random) {
   tree.leaf_chain_length = static_cast<uint16_t>(random.Between(2, 20));
   tree.inner_chain_length = static_cast<uint16_t>(random.Between(1, 4));
   environment.dc.records.max_pages = 1 << 20;
-  if (random.OneIn(2)) environment.padding = Power(random, 6, 10);
+  if (!random.OneIn(3)) environment.padding = Power(random, 6, 10);
   // What is loaded is one transaction.
   environment.tc.version_budget_bytes =
       std::max<uint64_t>(environment.tc.version_budget_bytes, 64 * environment.padding);
@@ -75,11 +75,11 @@ Environment DrawEnvironment(Layer layer, Random& random) {
     case Layer::kRestart:
       environment.restart_dc = !random.OneIn(4);
       environment.lives = static_cast<uint32_t>(random.Between(1, 3));
-      if (random.OneIn(3)) {
+      if (random.OneIn(2)) {
         environment.lives = static_cast<uint32_t>(random.Between(4, 12));
         environment.life = milliseconds(static_cast<int64_t>(random.Between(10, 40)));
       }
-      environment.keeps_pages = random.OneIn(2);
+      environment.keeps_pages = !random.OneIn(3);
       break;
     case Layer::kPower:
       environment.restart_dc = random.OneIn(4);
@@ -96,7 +96,7 @@ Environment DrawEnvironment(Layer layer, Random& random) {
       environment.life = milliseconds(static_cast<int64_t>(random.Between(10, 80)));
       environment.keeps_pages = random.OneIn(2);
       environment.durability = Durability::kDurable;
-      if (random.OneIn(2)) environment.slow = Micros(random, 0, 4000);
+      if (!random.OneIn(3)) environment.slow = Micros(random, 0, 8000);
       if (random.OneIn(2)) environment.late = Micros(random, 0, 20000);
       break;
     case Layer::kCorruption:

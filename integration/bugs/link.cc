@@ -50,13 +50,13 @@ void Link::Release() {
 }
 
 void Link::Travel() {
-  while (held_.load() != 0) RealRuntime().Wait(held_, 1, kNoDeadline);
   const Duration longest(longest_.load(std::memory_order_relaxed));
-  if (longest <= Duration(0)) return;
   Runtime& runtime = RealRuntime();
   Random random(runtime.RandomSeed());
-  if (random.OneIn(2)) return;
-  runtime.SleepUntil(runtime.Now() + Duration(random.Below(static_cast<uint64_t>(longest.count()))));
+  if (longest > Duration(0) && random.OneIn(2)) {
+    runtime.SleepUntil(runtime.Now() + Duration(random.Below(static_cast<uint64_t>(longest.count()))));
+  }
+  while (held_.load() != 0) runtime.Wait(held_, 1, kNoDeadline);
 }
 
 Result<HelloAnswer> Link::Hello(const HelloRequest& request, Deadline deadline) {

@@ -195,7 +195,7 @@ class TwoTcsRound {
 
   void TakeOver() {
     // Then the old one is finding its way back to the DC.
-    if (random_.OneIn(2)) {
+    if (!random_.OneIn(3)) {
       dc_->Kill();
       if (!StartDc()) return;
       Pause(10000);

@@ -401,6 +401,39 @@ class Deletes final : public TableWorkload {
   }
 };
 
+class Bulk final : public TableWorkload {
+ public:
+  using TableWorkload::TableWorkload;
+
+  Status Step(RecordedClient& client, Random& random) override {
+    const uint64_t group = random.Below(3);
+    const std::string low = Concat("bulk", group, "/"), high = Concat("bulk", group, "0");
+    if (random.OneIn(2)) {
+      return client.Run(Retry(), [&](RecordedTransaction& t) -> Status {
+        const std::string mark = Concat(t.timestamp().value);
+        for (uint64_t i = 0; i < kKeys; ++i) DEUT_RETURN_IF_ERROR(t.Put(table_, Name(low, i), mark));
+        return Status();
+      });
+    }
+    std::vector<StoredRecord> seen;
+    const ScanOptions all = Range(random, low, high);
+    DEUT_RETURN_IF_ERROR(client.Run(Retry(random.OneIn(2) ? Isolation::kSnapshot : Isolation::kSerializable),
+                                    [&](RecordedTransaction& t) -> Status {
+                                      DEUT_ASSIGN_OR_RETURN(seen, t.Scan(table_, all));
+                                      return Status();
+                                    }));
+    for (const StoredRecord& record : seen) {
+      if (seen.size() == kKeys && Number(record.value.payload) == Number(seen.front().value.payload)) continue;
+      return DEUT_ERROR(kCorruption, low, " holds ", seen.size(), " records, of ", seen.front().value.payload, " and ",
+                        record.value.payload);
+    }
+    return Status();
+  }
+
+ private:
+  static constexpr uint64_t kKeys = 20;
+};
+
 class Monotonic final : public TableWorkload {
  public:
   using TableWorkload::TableWorkload;
@@ -480,6 +513,7 @@ constexpr Known kKnown[] = {
     {"long_fork", Make<LongFork>},
     {"snapshot_staleness", Make<SnapshotStaleness>},
     {"deletes", Make<Deletes>},
+    {"bulk", Make<Bulk>},
     {"tables", Make<TablesWorkload>},
     {"monotonic", Make<Monotonic>},
     {"starvation", Make<Starvation>},
