@@ -2,7 +2,8 @@
 //
 // Append gives a part its address and copies it into the buffer; a full buffer goes to the file by itself. Write sends what is left,
 // filled up to a multiple of 4 KiB: if it answers OK, everything appended before can be read and counts as live.
-// An append batch, here just batch, is what was appended since the last Write. When Append or Write fails with RESOURCE_EXHAUSTED the whole batch is void: its addresses are
+// An append batch, here just batch, is what was appended since the last Write.
+// When Append or Write fails with RESOURCE_EXHAUSTED the whole batch is void: its addresses are
 // of no use, nothing of it counts as live, and what of it lies in files is beyond what their segments say is written. The appender goes
 // on with a new segment. After any other error the store is fatal.
 // A part too large for a segment of the usual size gets one of its own.
