@@ -37,8 +37,9 @@ Status Serve(Options& options, DaemonContext& context) {
 
 int Main(int argc, char** argv) {
   Options options;
-  FlagSet flags("dcd",
-                "The data component: tables of ordered records in a latch-free Bw-tree, in memory; serves one tcd.");
+  FlagSet flags(
+      "dcd",
+      "The data component: tables of ordered records in a latch-free Bw-tree, in memory and on disk; serves one tcd.");
   AddDaemonFlags(&flags, &options.daemon);
   AddDcFlags(&flags, &options.component);
   return RunDaemon("dcd", flags, argc, argv, options.daemon,

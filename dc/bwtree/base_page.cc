@@ -121,6 +121,13 @@ Owned<BasePage> BasePage::Build(uint8_t level, const Bounds& bounds, Timestamp f
   return page;
 }
 
+Owned<BasePage> BasePage::BuildStub(const Bounds& bounds) {
+  Owned<BasePage> page = Build(/*level=*/0, bounds, Timestamp(), Content());
+  page->stub_ = true;
+  page->stored_.written.store(true, std::memory_order_relaxed);
+  return page;
+}
+
 void BasePage::FillEntries(const Content& content) {
   auto* const offsets = const_cast<uint32_t*>(this->offsets());
   char* const entries = const_cast<char*>(this->entries());

@@ -74,6 +74,20 @@ class BasePage : public Node {
     PageId sibling;
   };
 
+  // A stub: the bounds of a leaf whose content is on storage. `sibling` may be kUnknownPage.
+  static Owned<BasePage> BuildStub(const Bounds& bounds);
+  bool stub() const { return stub_; }
+
+  const StoredState& stored() const { return stored_; }
+  // True if the page's bounds or children were changed by a split or merge since its image was written.
+  bool restructured() const { return restructured_; }
+  // REQUIRES: the page is owned.
+  void SetStored(uint64_t serial, bool written) {
+    stored_.serial = serial;
+    stored_.written.store(written, std::memory_order_relaxed);
+  }
+  void SetRestructured(bool restructured) { restructured_ = restructured; }
+
   // REQUIRES: strictly ascending keys in [low, high).
   static Owned<BasePage> Build(uint8_t level, const Bounds& bounds, Timestamp flat, const Content& content);
 
@@ -109,9 +123,10 @@ class BasePage : public Node {
   // The entry with this key; count() if there is none. Leaf.
   size_t Find(std::string_view key) const;
 
-  // Starts loading what a search of the page looks at first, without looking at it.
+  // Starts loading what a search of the page looks at first, without looking at it. Any address, also null.
   static void Prefetch(const void* page) {
-    for (size_t line = 0; line < 5; ++line) __builtin_prefetch(static_cast<const char*>(page) + line * 64);
+    for (uintptr_t line = 0; line < 5; ++line)
+      __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(page) + line * 64));
   }
   // Starts loading the first entries; looks at the header.
   void PrefetchEntries() const {
@@ -163,6 +178,9 @@ class BasePage : public Node {
   Timestamp flat_;
   Fence own_fence_;
   uint32_t tombstones_ = 0;
+  bool stub_ = false;
+  bool restructured_ = false;
+  StoredState stored_;
 };
 
 }  // namespace deut::dc

@@ -4,10 +4,12 @@
 
 #include "common/base/check.h"
 #include "dc/bwtree/leaf_view.h"
+#include "dc/page_store/segment_store.h"
 
 namespace deut::dc {
 
-Result<std::unique_ptr<BwTree>> BwTree::Create(const BwTreeEnvironment& environment, const BwTreeOptions& options) {
+Result<std::unique_ptr<BwTree>> BwTree::Create(const BwTreeEnvironment& environment, const BwTreeOptions& options,
+                                               TableId table) {
   DEUT_CHECK(options.leaf_page_bytes > 0 && options.inner_page_bytes > 0 && options.leaf_chain_length > 0 &&
              options.inner_chain_length > 0);
   Owned<BasePage> page = BasePage::Build(/*level=*/0, BasePage::Bounds{}, Timestamp(), BasePage::Content());
@@ -17,33 +19,41 @@ Result<std::unique_ptr<BwTree>> BwTree::Create(const BwTreeEnvironment& environm
     return DEUT_ERROR(kResourceExhausted, "Bw-tree: no page id for a new tree, all ", environment.pages.capacity(),
                       " are in use");
   }
-  std::unique_ptr<BwTree> tree(new BwTree(environment, options, root));
+  std::unique_ptr<BwTree> tree(new BwTree(environment, options, table, root));
   tree->CountPublished(page.release()->bytes());
   return tree;
 }
 
-BwTree::~BwTree() {
-  // Level by level, each from its leftmost page along the side links, which reach every page of a level.
-  PageId leftmost = root_;
-  while (leftmost != kNoPage) {
-    const Node* first = pages_.Load(leftmost);
-    const PageId below = first->is_leaf() ? kNoPage : first->base->child(0);
-    for (PageId id = leftmost; id != kNoPage;) {
-      const Node* head = pages_.Load(id);
-      const PageId right = head->fence->sibling;
-      FreeChain(const_cast<Node*>(head));
-      pages_.FreeUnseen(id);
-      id = right;
-    }
-    leftmost = below;
-  }
+std::unique_ptr<BwTree> BwTree::Restore(const BwTreeEnvironment& environment, const BwTreeOptions& options,
+                                        TableId table, PageId root) {
+  return std::unique_ptr<BwTree>(new BwTree(environment, options, table, root));
 }
 
-void BwTree::Retire(const Node* head, int64_t live) {
+BwTree::~BwTree() { FreeSubtree(root_); }
+
+void BwTree::FreeSubtree(PageId id) {
+  const Node* const head = pages_.Load(id);
+  if (head != nullptr && !head->is_leaf()) {
+    // All terms are there: every splitter has come to its end.
+    const Owned<BasePage> page = BuildConsolidated(head);
+    for (size_t i = 0; i < page->count(); ++i) FreeSubtree(page->child(i));
+  }
+  ImageParts parts;
+  const bool free = pages_.TakeImage(id, &parts);
+  for (const PageAddress part : parts.all()) images_->MarkDead(part);
+  if (head != nullptr) FreeChain(const_cast<Node*>(head));
+  pages_.ExchangeRecords(id, 0);
+  if (free) pages_.FreeUnseen(id);
+}
+
+void BwTree::Retire(const Node* head) {
   const size_t bytes = ChainBytes(head);
   bytes_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-  if (head->is_leaf()) records_.fetch_add(live - int64_t{head->base->live_records()}, std::memory_order_relaxed);
   domain_.Retire(const_cast<Node*>(head), FreeChain, bytes);
+}
+
+void BwTree::CountRecords(PageId id, uint32_t live) {
+  records_.fetch_add(int64_t{live} - int64_t{pages_.ExchangeRecords(id, live)}, std::memory_order_relaxed);
 }
 
 BwTreeStatistics BwTree::statistics() const {

@@ -42,6 +42,9 @@
 #include "dc/bwtree/inner_view.h"
 #include "dc/bwtree/mapping_table.h"
 #include "dc/bwtree/node.h"
+#include "dc/bwtree/page_load.h"
+#include "dc/bwtree/structure_gate.h"
+#include "dc/page_store/segment_store.h"
 #include "protocol/record_batch.h"
 
 namespace deut::dc {
@@ -62,6 +65,10 @@ struct BwTreeEnvironment {
   ReclamationDomain& domain;
   // The consolidation timestamp C of rule X1.
   const std::atomic<uint64_t>& consolidation_timestamp;
+  // Null: never closed.
+  const StructureGate* gate = nullptr;
+  // Where images lie; null: there are none.
+  SegmentStore* images = nullptr;
 };
 
 // The stretch [low, high) that a scan has still to return; an empty high is above every key. The scan's whole state.
@@ -87,56 +94,140 @@ struct BwTreeStatistics {
   uint64_t helped_splits = 0;
 };
 
+// A page as a walk finds it.
+struct VisitedPage {
+  PageId id;
+  PageWord word;
+  // The parent and what it says of the page's upper bound.
+  PageId parent;
+  const Node* parent_head = nullptr;
+  std::string_view high;
+  bool bounded = false;
+};
+
+class PageVisitor {
+ public:
+  virtual ~PageVisitor() = default;
+  // Inside a guard.
+  virtual void Visit(const VisitedPage& page) = 0;
+};
+
 class BwTree {
  public:
-  static Result<std::unique_ptr<BwTree>> Create(const BwTreeEnvironment& environment, const BwTreeOptions& options);
+  static Result<std::unique_ptr<BwTree>> Create(const BwTreeEnvironment& environment, const BwTreeOptions& options,
+                                                TableId table = TableId());
+  // The tree below `root`, whose pages are all on storage (MappingTable::Restore). Nothing may be done with it before RestorePage has
+  // brought in its root and all other inner pages.
+  static std::unique_ptr<BwTree> Restore(const BwTreeEnvironment& environment, const BwTreeOptions& options,
+                                         TableId table, PageId root);
   // REQUIRES: no other thread uses the tree or can see its pages (in a deleter of the domain, or when the owner ends).
   ~BwTree();
   BwTree(const BwTree&) = delete;
   BwTree& operator=(const BwTree&) = delete;
 
-  enum class Outcome : uint8_t { kApplied, kDuplicate };
+  // kNotLoaded: nothing happened, first the page that covers the key has to be loaded (rare: updates are put on pages blindly).
+  // A page as its parent names it.
+  struct NamedPage {
+    static constexpr uint8_t kAnyLevel = UINT8_MAX;  // of the root
+    PageId id;
+    uint8_t level = 0;
+    std::string low;
+    std::string high;
+    bool bounded = false;
+  };
+  struct NamedPages {
+    std::vector<NamedPage> inner;
+    std::vector<PageId> leaves;
+  };
+  // Recovery (restore.cc): reads an inner page, or the root, into memory. *below: what it names. CORRUPTION naming page, segment and offset if it
+  // is not as it is named, or names what is not there. Several threads may restore different pages.
+  Status RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below);
+
+  enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded };
   // REQUIRES: key of 1 to kMaxKeyBytes bytes, value of at most kMaxValueBytes.
   Result<Outcome> Put(std::string_view key, std::string_view value, Version version);
   Result<Outcome> Delete(std::string_view key, Version version);
 
-  // Appends the record to `answer`. False: there is none.
-  bool Read(std::string_view key, RecordBatch* answer);
+  // Appends the record to `answer` if there is one. kNotLoaded: first the page that covers `key` has to be loaded.
+  enum class Found : uint8_t { kNo, kYes, kNotLoaded };
+  Found Read(std::string_view key, RecordBatch* answer);
 
   // Appends records of one page, in ascending (or descending) order, up to the page's border or the budget, and moves
-  // the cursor: what was returned, and the empty space behind it, is no longer in [low, high).
-  void ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer);
-  void ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer);
+  // the cursor: what was returned, and the empty space behind it, is no longer in [low, high). False: nothing happened, first the
+  // page at cursor->low (or below cursor->high) has to be loaded.
+  [[nodiscard]] bool ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer);
+  [[nodiscard]] bool ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer);
+
+  // Loading a page, in three steps: BeginLoad, PageLoad::ReadImage without a guard, FinishLoad (page_load.h). False: it is there.
+  bool BeginLoad(const Target& target, PageLoad* load);
+  // False: the page has another image by now, or is another page. REQUIRES: a guard.
+  bool StillImage(const PageLoad& load) const { return pages_.Image(load.id).newest() == load.parts.newest(); }
+  // CORRUPTION: what was read contradicts what is known of the page. OK: it was put in, or there is nothing to do any more.
+  Status FinishLoad(const Target& target, PageLoad* load);
 
   // At most n - 1 ascending keys that cut the tree into pieces of about equal size; looks at inner pages only.
   std::vector<std::string> Partition(uint32_t n);
+
+  // walk.cc: one inner page's children at a time, from the right to the left.
+  // What a walk has still to visit of a level: pages below `high`; an empty high is above every key.
+  struct Walk {
+    std::string high;
+    bool complete = false;
+  };
+  // Visits pages of `level` that have one parent, and moves the walk. The root has no parent.
+  void VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor);
+  uint8_t root_level();
+
+  // evict.cc: swaps the page out if it is a leaf, clean, and its parent has the terms of all its splits. REQUIRES: a guard.
+  bool Evict(const VisitedPage& page);
+
+  TableId table() const { return table_; }
+  PageId root() const { return root_; }
+  // A node that is part of a page from now on. For those who put nodes on pages (page_flusher.h).
+  void CountPublished(size_t bytes) { bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed); }
 
   BwTreeStatistics statistics() const;
   // Records by looking at the page if the tree is a single one, else statistics().records.
   uint64_t ApproximateRecords();
 
  private:
-  // A page and the head it was seen with.
+  // A page, what its word was, and the inner page that led to it, if it was not reached from its left neighbour.
   struct PageView {
     PageId id;
-    const Node* head = nullptr;
+    PageWord word;
+    PageId parent = kNoPage;
+    const Node* parent_head = nullptr;
+
+    // Null: on storage.
+    const Node* head() const { return word.head(); }
+    // Its records are in memory.
+    bool loaded() const { return head() != nullptr && !head()->base->stub(); }
   };
   // A page that has an id but that nobody else knows; gives both back unless published.
   class UnpublishedPage;
 
   static constexpr uint32_t kForced = 4;
 
-  BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, PageId root)
+  BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, TableId table, PageId root)
       : pages_(environment.pages),
         domain_(environment.domain),
         consolidation_timestamp_(environment.consolidation_timestamp),
+        gate_(environment.gate),
+        images_(environment.images),
         options_(options),
+        table_(table),
         root_(root) {}
+
+  bool MayRestructure() const { return gate_ == nullptr || !gate_->closed(); }
 
   // descend.cc
   PageView Descend(uint8_t level, const Target& target);
+  // page_load.cc
+  bool HasBoundsOf(const BasePage& image, const PageView& page) const;
   // update.cc
   Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version);
+  // Puts the delta on a page of which nothing is in memory. REQUIRES: a guard. False: nothing happened.
+  bool PutOnStored(const PageView& page, Owned<RecordDelta>* delta);
   // consolidate.cc. All REQUIRE a guard.
   bool NeedsConsolidation(const Node* head) const;
   bool MustConsolidate(const Node* head) const;
@@ -161,14 +252,20 @@ class BwTree {
   enum class Insistence : uint8_t { kOnce, kUntilThere };
   Status PostIndexTerm(uint8_t level, std::string_view separator, PageId child, Insistence insistence);
   // bwtree.cc
-  // `head` was replaced by this thread. `live`: records of leaves in what stands in its place.
-  void Retire(const Node* head, int64_t live);
-  void CountPublished(size_t bytes) { bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed); }
+  // `head` was replaced by this thread.
+  void Retire(const Node* head);
+  // The leaf holds `live` records now.
+  void CountRecords(PageId id, uint32_t live);
+  // The page and all below it are gone. REQUIRES: nobody can see them.
+  void FreeSubtree(PageId id);
 
   MappingTable& pages_;
   ReclamationDomain& domain_;
   const std::atomic<uint64_t>& consolidation_timestamp_;
+  const StructureGate* const gate_;
+  SegmentStore* const images_;
   const BwTreeOptions options_;
+  const TableId table_;
   const PageId root_;
 
   alignas(64) std::atomic<int64_t> bytes_{0};

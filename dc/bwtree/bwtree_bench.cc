@@ -93,7 +93,7 @@ void Lookup(benchmark::State& state) {
   RecordBatch answer;
   for (auto _ : state) {
     answer.Clear();
-    DEUT_CHECK(store.tree->Read(Key(random.Below(Records())), &answer));
+    DEUT_CHECK(store.tree->Read(Key(random.Below(Records())), &answer) == BwTree::Found::kYes);
   }
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations()));
 }
@@ -114,8 +114,8 @@ void Scan(benchmark::State& state, bool ascending, uint64_t min_records, uint64_
       budget.records = wanted - got;
       budget.bytes = 64 << 10;
       while (!cursor.complete && !budget.spent && answer.size() < budget.records) {
-        ascending ? store.tree->ScanAscending(&cursor, &budget, &answer)
-                  : store.tree->ScanDescending(&cursor, &budget, &answer);
+        DEUT_CHECK(ascending ? store.tree->ScanAscending(&cursor, &budget, &answer)
+                             : store.tree->ScanDescending(&cursor, &budget, &answer));
       }
       got += answer.size();
       benchmark::DoNotOptimize(answer.bytes().data());

@@ -196,7 +196,7 @@ TEST(BwTreeTombstoneTest, ConsolidationFollowsLowWater) {
         ScanCursor cursor;
         cursor.low = KeyOf(random.Below(kKeys));
         ScanBudget budget;
-        t.tree->ScanAscending(&cursor, &budget, &batch);
+        ASSERT_TRUE(t.tree->ScanAscending(&cursor, &budget, &batch));
       }
     }
     own.store(UINT64_MAX);

@@ -41,7 +41,7 @@ class Workload {
     switch (random.Below(8)) {
       case 0: {
         RecordBatch batch;
-        if (tree_.tree->Read(KeyOf(key), &batch)) ASSERT_EQ(batch.size(), 1u);
+        if (tree_.tree->Read(KeyOf(key), &batch) == BwTree::Found::kYes) ASSERT_EQ(batch.size(), 1u);
         return;
       }
       case 1: {
@@ -51,8 +51,8 @@ class Workload {
         const bool ascending = random.OneIn(2);
         (ascending ? cursor.low : cursor.high) = KeyOf(key);
         budget.records = 10;
-        ascending ? tree_.tree->ScanAscending(&cursor, &budget, &batch)
-                  : tree_.tree->ScanDescending(&cursor, &budget, &batch);
+        ASSERT_TRUE(ascending ? tree_.tree->ScanAscending(&cursor, &budget, &batch)
+                              : tree_.tree->ScanDescending(&cursor, &budget, &batch));
         return;
       }
       default: {

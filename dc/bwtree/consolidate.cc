@@ -1,10 +1,14 @@
 // Consolidation: a chain becomes one base page. Rule X1 is kept here: only here a page gives up tombstones and raises `flat`.
+#include "dc/bwtree/consolidate.h"
+
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/leaf_view.h"
+#include "dc/bwtree/page_state.h"
 
 namespace deut::dc {
 namespace {
@@ -24,30 +28,27 @@ size_t NextTombstone(const BasePage& page, size_t begin, size_t end) {
   return begin;
 }
 
+// Whether the image says what the new page says: what the chain's newest node knew of it.
+Owned<BasePage> Inherit(const Node* head, Owned<BasePage> page) {
+  if (const StoredState* state = StoredStateOf(head); state != nullptr) {
+    page->SetStored(state->serial, state->written.load(std::memory_order_acquire));
+  }
+  page->SetRestructured(IsRestructured(head));
+  return page;
+}
+
 }  // namespace
 
-bool BwTree::NeedsConsolidation(const Node* head) const {
-  if (!head->is_leaf()) return head->chain_length >= options_.inner_chain_length;
-  return head->chain_length >= options_.leaf_chain_length || head->delta_bytes >= options_.leaf_page_bytes;
-}
-
-bool BwTree::MustConsolidate(const Node* head) const {
-  return head->chain_length >= kForced * options_.leaf_chain_length ||
-         (head->base_bytes > kForced * options_.leaf_page_bytes && head->base->count() > 1);
-}
-
-Owned<BasePage> BwTree::BuildConsolidated(const Node* head) const {
+Owned<BasePage> BuildConsolidated(const Node* head, Timestamp consolidation) {
   const BasePage& old = *head->base;
+  DEUT_CHECK(!old.stub());
   const Fence& fence = DEUT_OMITTED("bwtree.consolidate_fence") ? *old.fence : *head->fence;
   const BasePage::Bounds bounds{old.low(), fence.high_key(), fence.sibling};
   BasePage::Content content;
   if (!head->is_leaf()) {
     CollectTerms(head, &content);
-    return BasePage::Build(head->level, bounds, old.flat(), content);
+    return Inherit(head, BasePage::Build(head->level, bounds, old.flat(), content));
   }
-  // Every update of this page below C was in its chain before C was set. So if the compare-and-swap that follows finds `head`
-  // still in place, none of them is missing from it.
-  const Timestamp consolidation(consolidation_timestamp_.load(std::memory_order_acquire));
   Timestamp dropped;
   LeafMerge merge(head, {}, {});
   for (;;) {
@@ -65,7 +66,24 @@ Owned<BasePage> BwTree::BuildConsolidated(const Node* head) const {
       content.Add(entry);
     }
   }
-  return BasePage::Build(head->level, bounds, RaisedFlat(old.flat(), dropped, consolidation), content);
+  return Inherit(head, BasePage::Build(head->level, bounds, RaisedFlat(old.flat(), dropped, consolidation), content));
+}
+
+bool BwTree::NeedsConsolidation(const Node* head) const {
+  if (IsStub(head)) return false;  // it would have to be loaded; the page keeper writes what is on it instead
+  if (!head->is_leaf()) return head->chain_length >= options_.inner_chain_length;
+  return head->chain_length >= options_.leaf_chain_length || head->delta_bytes >= options_.leaf_page_bytes;
+}
+
+bool BwTree::MustConsolidate(const Node* head) const {
+  return head->chain_length >= kForced * options_.leaf_chain_length ||
+         (head->base_bytes > kForced * options_.leaf_page_bytes && head->base->count() > 1);
+}
+
+Owned<BasePage> BwTree::BuildConsolidated(const Node* head) const {
+  // Every update of this page below C was in its chain before C was set. So if the compare-and-swap that follows finds `head`
+  // still in place, none of them is missing from it.
+  return dc::BuildConsolidated(head, Timestamp(consolidation_timestamp_.load(std::memory_order_acquire)));
 }
 
 bool BwTree::ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page) {
@@ -73,7 +91,8 @@ bool BwTree::ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page
   const BasePage* const installed = page.release();
   CountPublished(installed->bytes());
   consolidations_.fetch_add(1, std::memory_order_relaxed);
-  Retire(expected, installed->live_records());
+  if (installed->is_leaf()) CountRecords(id, installed->live_records());
+  Retire(expected);
   return true;
 }
 
@@ -89,18 +108,19 @@ Status BwTree::Consolidate(PageId id, const Node* head) {
 }
 
 void BwTree::ConsolidateForReaders(const PageView& page, size_t work) {
+  DEUT_DCHECK(!IsStub(page.head()));
   static thread_local size_t spent = 0;
   spent += work;
   if (spent < kConsolidationWork) return;
   spent = 0;
   // A status is of no concern here: an update that needs more pages will get it.
-  (void)Consolidate(page.id, page.head);
+  (void)Consolidate(page.id, page.head());
 }
 
 void BwTree::DropTombstones(const PageView& page, size_t dead, Timestamp newest, size_t live) {
   if (dead <= live || newest.value >= consolidation_timestamp_.load(std::memory_order_acquire)) return;
   // A status is of no concern here: the page only shrinks.
-  (void)Consolidate(page.id, page.head);
+  (void)Consolidate(page.id, page.head());
 }
 
 }  // namespace deut::dc

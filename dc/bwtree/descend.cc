@@ -6,23 +6,26 @@
 namespace deut::dc {
 
 BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
-  PageView page{root_, pages_.Load(root_)};
+  PageView page{root_, pages_.LoadWord(root_)};
   for (;;) {
-    while (LiesLeft(*page.head, target) && !DEUT_OMITTED("bwtree.step_right")) {
+    while (page.head() != nullptr && LiesLeft(*page.head(), target) && !DEUT_OMITTED("bwtree.step_right")) {
       // A parent that had the term would have led us further right: the split to the right of this page may be unfinished.
-      const Fence& fence = *page.head->fence;
+      const Fence& fence = *page.head()->fence;
+      if (fence.sibling == kUnknownPage) return page;  // a stub: to be loaded
       DEUT_POINT("bwtree.descend.step_right");
       // A status is of no concern here: whoever's update needs the page will get it.
-      (void)PostIndexTerm(static_cast<uint8_t>(page.head->level + 1), fence.high_key(), fence.sibling,
+      (void)PostIndexTerm(static_cast<uint8_t>(page.head()->level + 1), fence.high_key(), fence.sibling,
                           Insistence::kOnce);
-      page.id = fence.sibling;
-      page.head = pages_.Load(page.id);
+      page = PageView{fence.sibling, pages_.LoadWord(fence.sibling)};
     }
-    if (page.head->level == level) return page;
-    DEUT_CHECK(page.head->level > level);
-    page.id = FindChild(page.head, target);
-    page.head = pages_.Load(page.id);
-    BasePage::Prefetch(page.head);  // if it is not a base page the first line alone is wanted
+    if (page.head() == nullptr || page.head()->level == level) {
+      if (level == 0) pages_.Touch(page.id);
+      return page;
+    }
+    DEUT_CHECK(page.head()->level > level);
+    const PageId child = FindChild(page.head(), target);
+    page = PageView{child, pages_.LoadWord(child), page.id, page.head()};
+    BasePage::Prefetch(page.head());  // if it is not a base page the first line alone is wanted
   }
 }
 

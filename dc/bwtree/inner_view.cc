@@ -28,6 +28,30 @@ PageId FindChild(const Node* head, const Target& target) {
   return best != nullptr && (i == 0 || best->separator() > base.key(i)) ? best->child : base.child(i);
 }
 
+ChildBounds BoundsOfChild(const Node* head, std::string_view key) {
+  const BasePage& base = *head->base;
+  const size_t above = base.UpperBound(key);
+  ChildBounds bounds;
+  bounds.low = base.key(above - 1);
+  bounds.bounded = head->fence->bounded();
+  bounds.high = head->fence->high_key();
+  const auto end_at = [&bounds](std::string_view separator) {
+    if (!bounds.bounded || separator < bounds.high) bounds.high = separator;
+    bounds.bounded = true;
+  };
+  if (above != base.count()) end_at(base.key(above));
+  for (const Node* node = head; node != &base; node = node->next) {
+    if (node->kind != NodeKind::kIndexTerm) continue;
+    const std::string_view separator = static_cast<const IndexTermDelta*>(node)->separator();
+    if (separator > key) {
+      end_at(separator);
+    } else {
+      bounds.low = std::max(bounds.low, separator);
+    }
+  }
+  return bounds;
+}
+
 bool HasTerm(const Node* head, std::string_view separator) {
   const BasePage& base = *head->base;
   for (const Node* node = head; node != &base; node = node->next) {

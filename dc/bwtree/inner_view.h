@@ -42,6 +42,14 @@ inline bool LiesLeft(const Node& page, const Target& target) {
 // The child on the way to the wanted page. REQUIRES: the chain is an inner page's that does not lie left of it.
 PageId FindChild(const Node* head, const Target& target);
 
+// The bounds of the child that covers `key`, as the page knows them. REQUIRES: the page covers the key.
+struct ChildBounds {
+  std::string_view low;
+  std::string_view high;
+  bool bounded = false;  // else there is no upper bound
+};
+ChildBounds BoundsOfChild(const Node* head, std::string_view key);
+
 // True if the page has a term with this separator. REQUIRES: the page covers the separator.
 bool HasTerm(const Node* head, std::string_view separator);
 

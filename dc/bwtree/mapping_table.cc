@@ -12,8 +12,6 @@
 namespace deut::dc {
 namespace {
 
-size_t TableBytes(uint64_t capacity) { return (capacity + 1) * sizeof(std::atomic<uint64_t>); }
-
 struct FreedId {
   MappingTable* table;
   PageId id;
@@ -25,22 +23,38 @@ Result<std::unique_ptr<MappingTable>> MappingTable::Create(uint32_t capacity) {
   if (capacity == 0) return DEUT_ERROR(kInvalidArgument, "mapping table: the capacity must be at least 1 page");
   // Untouched pages of the mapping read as zero, which is the empty word.
   void* memory =
-      ::mmap(nullptr, TableBytes(capacity), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      ::mmap(nullptr, BytesFor(capacity), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
-    return DEUT_ERROR(kResourceExhausted, "mapping table: cannot reserve ", TableBytes(capacity),
+    return DEUT_ERROR(kResourceExhausted, "mapping table: cannot reserve ", BytesFor(capacity),
                       " bytes of address space for ", capacity, " pages: ", std::strerror(errno));
   }
-  return std::unique_ptr<MappingTable>(new MappingTable(static_cast<std::atomic<uint64_t>*>(memory), capacity));
+  return std::unique_ptr<MappingTable>(new MappingTable(memory, capacity));
 }
 
-MappingTable::~MappingTable() { DEUT_CHECK(::munmap(slots_, TableBytes(capacity_)) == 0); }
+MappingTable::MappingTable(void* memory, uint32_t capacity)
+    : slots_(static_cast<Slot*>(memory)),
+      records_(reinterpret_cast<std::atomic<uint32_t>*>(slots_ + size_t{capacity} + 1)),
+      touched_(reinterpret_cast<std::atomic<uint8_t>*>(records_ + size_t{capacity} + 1)),
+      capacity_(capacity) {
+  static_assert(sizeof(Slot) + sizeof(std::atomic<uint32_t>) + sizeof(std::atomic<uint8_t>) == kBytesPerId);
+}
+
+MappingTable::~MappingTable() {
+  for (uint64_t id = 1; id <= last_id(); ++id) {
+    const uint64_t image = slots_[id].image.load(std::memory_order_relaxed);
+    if ((image & kList) != 0 && image != kDoomed) delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+  }
+  DEUT_CHECK(::munmap(slots_, BytesFor(capacity_)) == 0);
+}
+
+size_t MappingTable::BytesFor(uint64_t capacity) { return (capacity + 1) * kBytesPerId; }
 
 PageId MappingTable::PopFree() {
   for (;;) {
     uint32_t top = free_top_.load(std::memory_order_acquire);
     if (top == 0) return kNoPage;
     // If another thread pops `top` meanwhile the word is no longer a free word; then the compare-and-swap fails.
-    const PageId next = PageWord(slots_[top].load(std::memory_order_acquire)).next_free();
+    const PageId next = PageWord(slots_[top].word.load(std::memory_order_acquire)).next_free();
     DEUT_POINT("mapping_table.pop.before_cas");
     if (!DEUT_CAS_FAILS("mapping_table.pop.cas") &&
         free_top_.compare_exchange_strong(top, next.value, std::memory_order_acq_rel)) {
@@ -62,7 +76,7 @@ PageId MappingTable::Allocate(const Node* head) {
     }
     id = PageId(static_cast<uint32_t>(number));
   }
-  slots_[id.value].store(PageWord::Memory(head).bits(), std::memory_order_release);
+  slots_[id.value].word.store(PageWord::Memory(head).bits(), std::memory_order_release);
   return id;
 }
 
@@ -76,16 +90,123 @@ void MappingTable::Free(PageId id, ReclamationDomain& domain) {
       sizeof(FreedId));
 }
 
-void MappingTable::FreeUnseen(PageId id) {
-  DEUT_DCHECK(id != kNoPage);
-  free_count_.fetch_add(1, std::memory_order_relaxed);
-  uint32_t top = free_top_.load(std::memory_order_relaxed);
+void MappingTable::Push(PageId id, std::atomic<uint32_t>* top_word) {
+  uint32_t top = top_word->load(std::memory_order_relaxed);
   do {
-    slots_[id.value].store(PageWord::Free(PageId(top)).bits(), std::memory_order_release);
+    slots_[id.value].word.store(PageWord::Free(PageId(top)).bits(), std::memory_order_release);
     DEUT_POINT("mapping_table.push.before_cas");
   } while (DEUT_CAS_FAILS("mapping_table.push.cas") ||
-           !free_top_.compare_exchange_strong(top, id.value, std::memory_order_acq_rel));
+           !top_word->compare_exchange_strong(top, id.value, std::memory_order_acq_rel));
 }
+
+void MappingTable::FreeUnseen(PageId id) {
+  DEUT_DCHECK(id != kNoPage);
+  if (keep_freed_) return Push(id, &limbo_top_);
+  free_count_.fetch_add(1, std::memory_order_relaxed);
+  Push(id, &free_top_);
+}
+
+uint32_t MappingTable::TakeFreed() { return limbo_top_.exchange(0, std::memory_order_acq_rel); }
+
+void MappingTable::ReuseFreed(uint32_t list) {
+  while (list != 0) {
+    const PageId id(list);
+    list = PageWord(slots_[id.value].word.load(std::memory_order_acquire)).next_free().value;
+    free_count_.fetch_add(1, std::memory_order_relaxed);
+    Push(id, &free_top_);
+  }
+}
+
+void MappingTable::ReturnFreed(uint32_t list) {
+  while (list != 0) {
+    const PageId id(list);
+    list = PageWord(slots_[id.value].word.load(std::memory_order_acquire)).next_free().value;
+    Push(id, &limbo_top_);
+  }
+}
+
+ImageParts MappingTable::PartsOf(uint64_t image) {
+  if ((image & ~kClaimed) == 0 || image == kDoomed) return ImageParts();
+  if ((image & kList) != 0) return *reinterpret_cast<const ImageParts*>(image & ~kDoomed);
+  return ImageParts(PageAddress::FromRaw(image >> 2));
+}
+
+uint64_t MappingTable::ImageOf(const ImageParts& parts) {
+  if (parts.empty()) return 0;
+  if (parts.count() == 1) return parts.newest().raw() << 2;
+  return reinterpret_cast<uint64_t>(new ImageParts(parts)) | kList;
+}
+
+ImageParts MappingTable::Image(PageId id) const {
+  return PartsOf(slots_[id.value].image.load(std::memory_order_acquire));
+}
+
+bool MappingTable::ClaimImage(PageId id) {
+  uint64_t image = slots_[id.value].image.load(std::memory_order_relaxed);
+  // Only the claim's holder changes the parts, and TakeImage; so a lost compare-and-swap means that there is nothing to claim.
+  return (image & kClaimed) == 0 &&
+         slots_[id.value].image.compare_exchange_strong(image, image | kClaimed, std::memory_order_acq_rel);
+}
+
+bool MappingTable::SetImage(PageId id, const ImageParts& parts, ReclamationDomain& domain) {
+  uint64_t old = slots_[id.value].image.load(std::memory_order_acquire);
+  DEUT_DCHECK((old & kClaimed) != 0);
+  const uint64_t image = ImageOf(parts);
+  DEUT_POINT("mapping_table.set_image.before_cas");
+  if (old == kDoomed ||
+      !slots_[id.value].image.compare_exchange_strong(old, image | kClaimed, std::memory_order_acq_rel)) {
+    if ((image & kList) != 0) delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+    return false;
+  }
+  if ((old & kList) != 0) domain.RetireObject(reinterpret_cast<ImageParts*>(old & ~kDoomed));
+  return true;
+}
+
+void MappingTable::ReleaseImage(PageId id) {
+  uint64_t image = slots_[id.value].image.load(std::memory_order_acquire);
+  DEUT_DCHECK((image & kClaimed) != 0);
+  if (image != kDoomed &&
+      slots_[id.value].image.compare_exchange_strong(image, image & ~kClaimed, std::memory_order_acq_rel)) {
+    return;
+  }
+  // Doomed: freeing the id was left to the claim's holder.
+  slots_[id.value].image.store(0, std::memory_order_release);
+  FreeUnseen(id);
+}
+
+bool MappingTable::TakeImage(PageId id, ImageParts* parts) {
+  uint64_t image = slots_[id.value].image.load(std::memory_order_acquire);
+  while (!slots_[id.value].image.compare_exchange_weak(image, (image & kClaimed) != 0 ? kDoomed : 0,
+                                                       std::memory_order_acq_rel)) {
+  }
+  *parts = PartsOf(image);
+  // Nobody else can see the page: readers of the list have left their guards.
+  if ((image & kList) != 0) delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+  return (image & kClaimed) == 0;
+}
+
+void MappingTable::Restore(PageId id, const ImageParts& parts) {
+  slots_[id.value].image.store(ImageOf(parts), std::memory_order_relaxed);
+  slots_[id.value].word.store(PageWord::Storage(parts.newest()).bits(), std::memory_order_release);
+}
+
+ImageParts MappingTable::RestoreUnnamed(PageId id) {
+  ImageParts parts;
+  DEUT_CHECK(TakeImage(id, &parts));
+  slots_[id.value].word.store(0, std::memory_order_relaxed);
+  return parts;
+}
+
+void MappingTable::RestoreFree(uint64_t last) {
+  ever_used_.store(last, std::memory_order_relaxed);
+  for (uint64_t id = last; id > 0; --id) {
+    if (slots_[id].word.load(std::memory_order_relaxed) != 0) continue;
+    free_count_.fetch_add(1, std::memory_order_relaxed);
+    Push(PageId(static_cast<uint32_t>(id)), &free_top_);
+  }
+}
+
+uint64_t MappingTable::last_id() const { return std::min(ever_used_.load(std::memory_order_acquire), capacity_); }
 
 uint64_t MappingTable::used() const {
   const uint64_t free = free_count_.load(std::memory_order_relaxed);

@@ -1,17 +1,25 @@
 // MappingTable: page id -> the page, the only place that knows where a page is. Replacing the word of an id by compare-and-swap
-// is how every change of a page becomes visible (Levandoski, Lomet, Sengupta: "The Bw-Tree", ICDE 2013, sections II and III).
+// is how every change of a page becomes visible (Levandoski, Lomet, Sengupta: "The Bw-Tree", ICDE 2013, sections II and III; "LLAMA",
+// PVLDB 6(10), 2013, section 3: the word is a pointer or an address on storage).
 //
 // States of an id, and who moves it on (all steps are single atomic operations on one word):
 //   never used --Allocate--> live     the counter of used ids goes up, then the word is stored
 //   live       --Replace--> live      compare-and-swap old head -> new head. The winner owns what it unlinked and retires it;
 //                                     the loser still owns what it wanted to install
 //   live       --Free--> retired      the word stays until no guard can see the id
-//   retired    --reclamation--> free  the id is pushed onto the list of free ids (compare-and-swap of its top)
+//   retired    --reclamation--> limbo the id is pushed onto the list of ids that wait for a checkpoint (compare-and-swap of its top)
+//   limbo      --ReuseFreed--> free   the list's ids are pushed onto the list of free ids, once a checkpoint that began after they
+//                                     came there is complete: until then an image on storage may name them. Without storage: at once
 //   free       --Allocate--> live     popped from the list (compare-and-swap of its top), then the word is stored
 // Why the pop has no ABA: an id comes back to the list only through the reclamation domain. A thread that has read the top and
 //   its successor inside a guard therefore finds the same id at the top only if it never left the list meanwhile.
+// Beside the word lies the page's image: of what parts it consists on storage, whether or not the page is in memory. States of it:
+//   unclaimed --ClaimImage--> claimed   compare-and-swap; the winner alone writes an image of the page until it gives the claim back
+//   claimed   --SetImage--> claimed     the new parts are there, the caller owns the old ones. Or false: doomed
+//   claimed   --ReleaseImage--> unclaimed, or, if doomed, the id goes to limbo
+//   any       --TakeImage--> none       when the page is freed. Of a claimed one: doomed; then whoever holds the claim frees the id
 // Memory order: Replace and Allocate release the contents of the node, Load acquires them. Nothing here needs a store-load order.
-// Thread-safety: all methods from any thread, latch-free. Load, Replace, Allocate and Free need a reclamation guard.
+// Thread-safety: all methods from any thread, latch-free. Load, Replace, Allocate, Free and Image need a reclamation guard.
 // Ownership: of the address space and the ids; never of the nodes. The domain given to Free must end before the table.
 // Limits: `capacity` ids, reserved as address space at once, backed by memory as they are used. Allocate answers kNoPage
 //   when all are live; callers turn that into RESOURCE_EXHAUSTED.
@@ -25,48 +33,121 @@
 
 #include "common/base/status.h"
 #include "common/sync/reclamation.h"
+#include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/page_word.h"
 
 namespace deut::dc {
 
 class MappingTable {
  public:
-  // RESOURCE_EXHAUSTED if the system refuses the address space (8 bytes for each id).
+  // Of address space; of memory, once the id is used.
+  static constexpr size_t kBytesPerId = 21;
+
+  // RESOURCE_EXHAUSTED if the system refuses the address space (kBytesPerId for each id).
   static Result<std::unique_ptr<MappingTable>> Create(uint32_t capacity);
   ~MappingTable();
   MappingTable(const MappingTable&) = delete;
   MappingTable& operator=(const MappingTable&) = delete;
 
-  // The head of the page's chain. REQUIRES: `id` is live.
-  const Node* Load(PageId id) const { return PageWord(slots_[id.value].load(std::memory_order_acquire)).head(); }
+  // REQUIRES: `id` is live.
+  PageWord LoadWord(PageId id) const { return PageWord(slots_[id.value].word.load(std::memory_order_acquire)); }
+  // The head of the page's chain; null if the page is on storage. REQUIRES: `id` is live.
+  const Node* Load(PageId id) const { return LoadWord(id).head(); }
 
   // Replaces `expected` by `desired`. False: somebody else was first and nothing changed.
-  [[nodiscard]] bool Replace(PageId id, const Node* expected, const Node* desired) {
-    uint64_t word = PageWord::Memory(expected).bits();
-    return slots_[id.value].compare_exchange_strong(word, PageWord::Memory(desired).bits(), std::memory_order_acq_rel,
-                                                    std::memory_order_relaxed);
+  [[nodiscard]] bool Replace(PageId id, PageWord expected, PageWord desired) {
+    uint64_t word = expected.bits();
+    return slots_[id.value].word.compare_exchange_strong(word, desired.bits(), std::memory_order_acq_rel,
+                                                         std::memory_order_relaxed);
   }
+  [[nodiscard]] bool Replace(PageId id, const Node* expected, const Node* desired) {
+    return Replace(id, PageWord::Memory(expected), PageWord::Memory(desired));
+  }
+
+  // Second chance: somebody used the page. One load, and a store only if it was not marked.
+  void Touch(PageId id) {
+    if (touched_[id.value].load(std::memory_order_relaxed) == 0) touched_[id.value].store(1, std::memory_order_relaxed);
+  }
+  // Whether the page was used since the last call.
+  bool TakeTouch(PageId id) {
+    if (touched_[id.value].load(std::memory_order_relaxed) == 0) return false;
+    touched_[id.value].store(0, std::memory_order_relaxed);
+    return true;
+  }
+
+  // What the leaf counts for in its tree's statistics; returns what it counted for before.
+  uint32_t ExchangeRecords(PageId id, uint32_t records) {
+    return records_[id.value].exchange(records, std::memory_order_relaxed);
+  }
+  uint32_t records(PageId id) const { return records_[id.value].load(std::memory_order_relaxed); }
+
+  // Parts of the page's image; none if it was never written. REQUIRES: a guard.
+  ImageParts Image(PageId id) const;
+  bool HasImage(PageId id) const { return (slots_[id.value].image.load(std::memory_order_acquire) & ~kClaimed) != 0; }
+  // False: somebody else holds the claim. REQUIRES: `id` is live, a guard.
+  [[nodiscard]] bool ClaimImage(PageId id);
+  // REQUIRES: the claim. False: the page was freed meanwhile; nothing changed.
+  [[nodiscard]] bool SetImage(PageId id, const ImageParts& parts, ReclamationDomain& domain);
+  void ReleaseImage(PageId id);
+  // *parts: the id's image, which is the caller's from now on. True: the caller frees the id; false: the claim's holder will.
+  // REQUIRES: no thread but perhaps the claim's holder can see the id.
+  [[nodiscard]] bool TakeImage(PageId id, ImageParts* parts);
+
+  // Recovery: the id is live, on storage, with this image. REQUIRES: one thread, nothing else has begun.
+  void Restore(PageId id, const ImageParts& parts);
+  // Recovery: whether the id, which may be any number, has an image.
+  bool MayBeRestored(PageId id) const { return id.value <= capacity_ && id != kNoPage && HasImage(id); }
+  // Recovery: nothing names the id. Its image is the caller's.
+  ImageParts RestoreUnnamed(PageId id);
+  // Recovery: ids 1 .. `last` were given out; those of them that are not live are free.
+  void RestoreFree(uint64_t last);
+
+  // From now on freed ids wait in limbo. REQUIRES: nothing else has begun.
+  void KeepFreedIds() { keep_freed_ = true; }
+  // The ids that are in limbo now, as one list for ReuseFreed.
+  uint32_t TakeFreed();
+  void ReuseFreed(uint32_t list);
+  void ReturnFreed(uint32_t list);  // back to limbo
 
   // A live id whose page is `head`; kNoPage at the limit.
   PageId Allocate(const Node* head);
   // Gives the id back once no guard can see it. REQUIRES: nothing reachable names the id.
   void Free(PageId id, ReclamationDomain& domain);
-  // The same at once. REQUIRES: no thread can see the id (as in a deleter of the domain).
+  // The same at once. REQUIRES: no thread can see the id (as in a deleter of the domain); its image was taken.
   void FreeUnseen(PageId id);
 
   // Ids that are live or on their way to the free list.
   uint64_t used() const;
+  // The largest id that was ever given out.
+  uint64_t last_id() const;
   uint64_t capacity() const { return capacity_; }
 
  private:
-  MappingTable(std::atomic<uint64_t>* slots, uint32_t capacity) : slots_(slots), capacity_(capacity) {}
+  struct Slot {
+    std::atomic<uint64_t> word;
+    // Address of the only part << 2, or an ImageParts (8-byte aligned) and kList; and kClaimed. kDoomed: see TakeImage.
+    std::atomic<uint64_t> image;
+  };
+  static constexpr uint64_t kClaimed = 1;
+  static constexpr uint64_t kList = 2;
+  static constexpr uint64_t kDoomed = kClaimed | kList;
 
+  MappingTable(void* memory, uint32_t capacity);
+
+  static size_t BytesFor(uint64_t capacity);
+  static ImageParts PartsOf(uint64_t image);
+  static uint64_t ImageOf(const ImageParts& parts);
   PageId PopFree();
+  void Push(PageId id, std::atomic<uint32_t>* top);
 
-  std::atomic<uint64_t>* const slots_;
+  Slot* const slots_;
+  std::atomic<uint32_t>* const records_;
+  std::atomic<uint8_t>* const touched_;
   const uint64_t capacity_;  // ids 1 .. capacity_; id 0 names no page
   alignas(64) std::atomic<uint64_t> ever_used_{0};
   alignas(64) std::atomic<uint32_t> free_top_{0};
+  std::atomic<uint32_t> limbo_top_{0};
+  bool keep_freed_ = false;
   std::atomic<uint64_t> free_count_{0};
 };
 

@@ -15,13 +15,17 @@ namespace {
 
 TEST(PageWordTest, KindsDoNotOverlap) {
   const Node node;
-  EXPECT_FALSE(PageWord().in_memory());
-  EXPECT_TRUE(PageWord::Memory(&node).in_memory());
+  EXPECT_FALSE(PageWord().on_storage());
+  EXPECT_FALSE(PageWord::Memory(&node).on_storage());
   EXPECT_EQ(PageWord::Memory(&node).head(), &node);
   for (uint32_t next : {0u, 1u, 77u, UINT32_MAX}) {
-    EXPECT_FALSE(PageWord::Free(PageId(next)).in_memory());
+    EXPECT_FALSE(PageWord::Free(PageId(next)).on_storage());
     EXPECT_EQ(PageWord::Free(PageId(next)).next_free(), PageId(next));
   }
+  const PageAddress address = PageAddress::Make(PageAddress::kMaxSegment, PageAddress::kMaxOffset - 128, 40);
+  EXPECT_TRUE(PageWord::Storage(address).on_storage());
+  EXPECT_EQ(PageWord::Storage(address).head(), nullptr);
+  EXPECT_EQ(PageWord::Storage(address).address(), address);
 }
 
 TEST(MappingTableTest, ReplacesOnlyWhatWasExpected) {

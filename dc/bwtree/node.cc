@@ -51,4 +51,11 @@ Owned<IndexTermDelta> IndexTermDelta::New(std::string_view separator, PageId chi
   return delta;
 }
 
+Owned<FlushMark> FlushMark::New(uint64_t serial) {
+  Owned<FlushMark> mark(new (::operator new(sizeof(FlushMark))) FlushMark);
+  mark->kind = NodeKind::kFlushMark;
+  mark->state.serial = serial;
+  return mark;
+}
+
 }  // namespace deut::dc

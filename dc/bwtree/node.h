@@ -3,11 +3,17 @@
 //
 //   leaf   (level 0)   RecordDelta (put, tombstone)   SplitDelta   BasePage of records
 //   inner  (level > 0) IndexTermDelta                 SplitDelta   BasePage of (separator, child)
+//   both               FlushMark: what is below it was written, or is being written, to storage
+//
+// A leaf's chain may end in a stub: a base page without records that stands for the page's image on storage. Updates are
+// put on it blindly; whoever wants to know more than the page's bounds loads the image first. A leaf of which nothing is in memory
+// has no chain at all (page_word.h). Inner pages are always in memory.
 //
 // Every node repeats what a visitor asks first, so that nobody walks a chain for it: where the base is, how long the chain is,
 // and the page's fence (its upper bound and right neighbour) as of this node.
 // Invariants:
-//   N1 A node is immutable once the mapping table has pointed at it; before that one thread owns it (Owned).
+//   N1 A node is immutable once the mapping table has pointed at it (StoredState::written apart, which goes from false to true);
+//      before that one thread owns it (Owned).
 //   N2 A chain is retired as a whole by the thread whose compare-and-swap replaced its head, and a replaced head is never
 //      linked under another one. So whoever got a head inside a guard may follow all its pointers.
 //   N3 Keys at or above a node's fence in the nodes below it are dead: they live in the right neighbour.
@@ -17,6 +23,7 @@
 #define DC_BWTREE_NODE_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -30,7 +37,7 @@ namespace deut::dc {
 
 class BasePage;
 
-enum class NodeKind : uint8_t { kBase, kPut, kTombstone, kSplit, kIndexTerm };
+enum class NodeKind : uint8_t { kBase, kPut, kTombstone, kSplit, kIndexTerm, kFlushMark };
 
 // The upper bound of a page (exclusive) and the page that holds what is at or above it.
 struct Fence {
@@ -40,6 +47,13 @@ struct Fence {
 
   bool bounded() const { return sibling != kNoPage; }
   std::string_view high_key() const { return {high, high_bytes}; }
+};
+
+// Carried by a FlushMark and by a base page: whether what they and the nodes below them say is in the page's image. If that is so of the
+// head, the page is clean. `serial` names the flush that is at work, or was; 0: none.
+struct StoredState {
+  uint64_t serial = 0;
+  mutable std::atomic<bool> written{false};
 };
 
 // The first 8 bytes of `key` behind `skip`, as a number that sorts like them (padded with zeros): if the heads of two keys differ they
@@ -146,6 +160,14 @@ struct IndexTermDelta : Node {
 
   std::string_view separator() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
   size_t bytes() const { return sizeof(IndexTermDelta) + key_bytes; }
+};
+
+// Put on a page when it is about to be written.
+struct FlushMark : Node {
+  StoredState state;
+
+  static Owned<FlushMark> New(uint64_t serial);
+  void LinkTo(const Node* head) { Node::LinkTo(head, sizeof(FlushMark), 0); }
 };
 
 }  // namespace deut::dc

@@ -1,10 +1,13 @@
-// PageId: the lasting name of a page. PageWord: what the mapping table holds for it, one typed 64-bit word.
+// PageWord: what the mapping table holds for it, one typed 64-bit word.
 //
 //   low bits   meaning                                          rest of the word
 //   0 (all)    empty: the id was never given out                0
-//   000        memory: the head of the page's chain             address of a Node (8-byte aligned)
-//   001        free: the id waits to be given out again         the next free id in bits 32..63 (0 = none)
-//   011        storage: where the page lies on storage          kept free for the page store; nothing makes such words yet
+//   00         memory: the head of the page's chain             address of a Node (8-byte aligned)
+//   01         free: the id waits to be given out again         the next free id in bits 32..63 (0 = none)
+//   11         storage: nothing of the page is in memory        the PageAddress of the newest part of its image, 62 bits
+//
+// No PageAddress is ever used twice. So a page that was loaded, changed, written and swapped out again has another word, and a
+// compare-and-swap that expects the earlier one fails (no ABA).
 //
 // Only the mapping table makes and takes apart PageWords; what stands above it names pages by PageId.
 #ifndef DC_BWTREE_PAGE_WORD_H_
@@ -12,14 +15,16 @@
 
 #include <cstdint>
 
-#include "common/base/ids.h"
+#include "dc/page_store/page_address.h"
+#include "dc/page_store/page_id.h"
 
 namespace deut::dc {
 
 struct Node;
 
-using PageId = StrongNumber<struct PageIdTag, uint32_t>;
 constexpr PageId kNoPage{0};
+// The right neighbour of a page whose image was not looked at. Never an id of the mapping table.
+constexpr PageId kUnknownPage{UINT32_MAX};
 
 class PageWord {
  public:
@@ -29,16 +34,22 @@ class PageWord {
   static PageWord Memory(const Node* head) { return PageWord(reinterpret_cast<uint64_t>(head)); }
   static constexpr PageWord Free(PageId next) { return PageWord((uint64_t{next.value} << 32) | kFreeTag); }
 
+  static constexpr PageWord Storage(PageAddress newest) { return PageWord((newest.raw() << 2) | kStorageTag); }
+
   constexpr uint64_t bits() const { return bits_; }
-  constexpr bool in_memory() const { return bits_ != 0 && (bits_ & kTagMask) == 0; }
-  // REQUIRES: in_memory().
-  const Node* head() const { return reinterpret_cast<const Node*>(bits_); }
+  constexpr bool on_storage() const { return (bits_ & kTagMask) == kStorageTag; }
+  // Null if the page is on storage. REQUIRES: the word is a live id's.
+  const Node* head() const { return on_storage() ? nullptr : reinterpret_cast<const Node*>(bits_); }
+  // REQUIRES: on_storage().
+  constexpr PageAddress address() const { return PageAddress::FromRaw(bits_ >> 2); }
+  friend constexpr bool operator==(PageWord, PageWord) = default;
   // Of a word that is not free: some number without meaning.
   constexpr PageId next_free() const { return PageId(static_cast<uint32_t>(bits_ >> 32)); }
 
  private:
-  static constexpr uint64_t kTagMask = 7;
+  static constexpr uint64_t kTagMask = 3;
   static constexpr uint64_t kFreeTag = 1;
+  static constexpr uint64_t kStorageTag = 3;
   uint64_t bits_ = 0;
 };
 

@@ -17,12 +17,12 @@ std::vector<std::string> BwTree::Separators(uint8_t level) {
   for (std::string low;;) {
     const ReclamationDomain::Guard guard(domain_);
     const PageView page = Descend(level, Target(low, Side::kAt));
-    const Owned<BasePage> copy = BuildConsolidated(page.head);
+    const Owned<BasePage> copy = BuildConsolidated(page.head());
     for (size_t i = 0; i < copy->count(); ++i) {
       if (!copy->key(i).empty()) separators.emplace_back(copy->key(i));
     }
-    if (!page.head->fence->bounded()) return separators;
-    low.assign(page.head->fence->high_key());
+    if (!page.head()->fence->bounded()) return separators;
+    low.assign(page.head()->fence->high_key());
   }
 }
 

@@ -4,12 +4,13 @@
 
 namespace deut::dc {
 
-bool BwTree::Read(std::string_view key, RecordBatch* answer) {
+BwTree::Found BwTree::Read(std::string_view key, RecordBatch* answer) {
   const ReclamationDomain::Guard guard(domain_);
   const PageView page = Descend(/*level=*/0, Target(key, Side::kAt));
-  const bool found = AppendRecord(page.head, key, answer);
-  if (page.head->chain_length != 0) ConsolidateForReaders(page, page.head->chain_length);
-  return found;
+  if (!page.loaded()) return Found::kNotLoaded;
+  const bool found = AppendRecord(page.head(), key, answer);
+  if (page.head()->chain_length != 0) ConsolidateForReaders(page, page.head()->chain_length);
+  return found ? Found::kYes : Found::kNo;
 }
 
 }  // namespace deut::dc

@@ -80,20 +80,21 @@ struct Tombstones {
 
 }  // namespace
 
-void BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer) {
+bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer) {
   if (!cursor->high.empty() && cursor->low >= cursor->high) {
     cursor->complete = true;
-    return;
+    return true;
   }
   const ReclamationDomain::Guard guard(domain_);
   const PageView page = Descend(/*level=*/0, Target(cursor->low, Side::kAt));
-  const Fence& fence = *page.head->fence;
+  if (!page.loaded()) return false;
+  const Fence& fence = *page.head()->fence;
   const bool last_page = !fence.bounded() || (!cursor->high.empty() && cursor->high <= fence.high_key());
-  LeafMerge merge(page.head, cursor->low, cursor->high);
+  LeafMerge merge(page.head(), cursor->low, cursor->high);
   // While this page is copied the next one is on its way into the cache, if the scan is going to get there.
   const Node* next = nullptr;
   if (!last_page && budget->records - answer->size() > merge.base_entries()) {
-    next = pages_.Load(fence.sibling);
+    next = pages_.Load(fence.sibling);  // perhaps null: on storage
     BasePage::Prefetch(next);
   }
   Tombstones tombstones;
@@ -109,29 +110,31 @@ void BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* 
     if (!Fits(entry, *budget, *answer)) {
       budget->spent = true;
       cursor->low.assign(entry.key());
-      if (page.head->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head->chain_length);
-      return;
+      if (page.head()->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head()->chain_length);
+      return true;
     }
     answer->Append(entry.key(), entry.value(), entry.version);
   }
   if (last_page) {
     cursor->complete = true;
-    return;
+    return true;
   }
   if (next != nullptr && next->kind == NodeKind::kBase) static_cast<const BasePage*>(next)->PrefetchEntries();
   cursor->low.assign(fence.high_key());
-  if (page.head->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head->chain_length);
+  if (page.head()->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head()->chain_length);
   DropTombstones(page, tombstones.count, tombstones.newest, answer->size() - before);
+  return true;
 }
 
-void BwTree::ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer) {
+bool BwTree::ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer) {
   if (!cursor->high.empty() && cursor->low >= cursor->high) {
     cursor->complete = true;
-    return;
+    return true;
   }
   const ReclamationDomain::Guard guard(domain_);
   const PageView page = Descend(/*level=*/0, Target(cursor->high, Side::kBelow));
-  LeafMerge merge(page.head, cursor->low, cursor->high);
+  if (!page.loaded()) return false;
+  LeafMerge merge(page.head(), cursor->low, cursor->high);
   Tombstones tombstones;
   const size_t before = answer->size();
   std::string_view last;
@@ -146,20 +149,21 @@ void BwTree::ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch*
     if (!Fits(entry, *budget, *answer)) {
       budget->spent = true;
       if (!last.empty()) cursor->high.assign(last);
-      if (page.head->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head->chain_length);
-      return;
+      if (page.head()->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head()->chain_length);
+      return true;
     }
     answer->Append(entry.key(), entry.value(), entry.version);
     last = entry.key();
   }
-  const std::string_view low = page.head->base->low();
+  const std::string_view low = page.head()->base->low();
   if (low.empty() || low <= cursor->low) {
     cursor->complete = true;
-    return;
+    return true;
   }
   cursor->high.assign(low);
-  if (page.head->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head->chain_length);
+  if (page.head()->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head()->chain_length);
   DropTombstones(page, tombstones.count, tombstones.newest, answer->size() - before);
+  return true;
 }
 
 }  // namespace deut::dc

@@ -82,7 +82,7 @@ Status BwTree::NoPageId() const {
 }
 
 Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
-  if (!IsLarge(*page)) return Status::Ok();
+  if (!IsLarge(*page) || !MayRestructure()) return Status::Ok();
   if (id == root_) {
     bool won = false;
     return SplitRoot(page, *page, &won);
@@ -96,8 +96,10 @@ Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
   DEUT_POINT("bwtree.split.before_cas");
   const Node* const expected = DEUT_OMITTED("bwtree.split_seen_head") ? pages_.Load(id) : page;
   if (DEUT_CAS_FAILS("bwtree.split.cas") || !pages_.Replace(id, expected, delta.get())) return Status::Ok();
-  // The left half's next consolidation counts what moved as gone.
-  if (page->is_leaf()) records_.fetch_add(right.page().live_records(), std::memory_order_relaxed);
+  if (page->is_leaf()) {
+    CountRecords(right.id(), right.page().live_records());
+    CountRecords(id, page->live_records() - right.page().live_records());
+  }
   right.Published();
   CountPublished(delta.release()->bytes());
   splits_.fetch_add(1, std::memory_order_relaxed);
@@ -109,7 +111,7 @@ Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
 
 Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> page, bool* won) {
   DEUT_POINT("bwtree.update.before_forced_cas");
-  if (!IsLarge(*page)) {
+  if (!IsLarge(*page) || !MayRestructure()) {
     *won = !DEUT_CAS_FAILS("bwtree.forced_consolidate.cas") && ReplaceByBase(id, expected, std::move(page));
     return Status::Ok();
   }
@@ -120,9 +122,14 @@ Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> 
   UnpublishedPage right(*this, BuildHalf(*page, cut, page->count(), {separator, fence.high_key(), fence.sibling}));
   if (right.id() == kNoPage) return NoPageId();
   Owned<BasePage> left = BuildHalf(*page, 0, cut, {page->low(), separator, right.id()});
+  left->SetRestructured(true);
   if (DEUT_CAS_FAILS("bwtree.forced_split.cas") || !pages_.Replace(id, expected, left.get())) return Status::Ok();
   *won = true;
-  Retire(expected, page->live_records());
+  if (page->is_leaf()) {
+    CountRecords(right.id(), right.page().live_records());
+    CountRecords(id, left->live_records());
+  }
+  Retire(expected);
   right.Published();
   CountPublished(left.release()->bytes());
   splits_.fetch_add(1, std::memory_order_relaxed);
@@ -151,7 +158,12 @@ Status BwTree::SplitRoot(const Node* expected, const BasePage& page, bool* won) 
   DEUT_POINT("bwtree.split_root.before_cas");
   if (DEUT_CAS_FAILS("bwtree.split_root.cas") || !pages_.Replace(root_, expected, root.get())) return Status::Ok();
   *won = true;
-  Retire(expected, page.live_records());
+  if (page.is_leaf()) {
+    CountRecords(root_, 0);
+    CountRecords(right.id(), right.page().live_records());
+    CountRecords(left.id(), left.page().live_records());
+  }
+  Retire(expected);
   right.Published();
   left.Published();
   CountPublished(root.release()->bytes());
@@ -163,11 +175,11 @@ Status BwTree::PostIndexTerm(uint8_t level, std::string_view separator, PageId c
   Owned<IndexTermDelta> term;
   do {
     const PageView parent = Descend(level, Target(separator, Side::kAt));
-    if (HasTerm(parent.head, separator)) return Status::Ok();
+    if (HasTerm(parent.head(), separator)) return Status::Ok();
     if (term == nullptr) term = IndexTermDelta::New(separator, child);
-    term->LinkTo(parent.head);
+    term->LinkTo(parent.head());
     DEUT_POINT("bwtree.post.before_cas");
-    if (!DEUT_CAS_FAILS("bwtree.post.cas") && pages_.Replace(parent.id, parent.head, term.get())) {
+    if (!DEUT_CAS_FAILS("bwtree.post.cas") && pages_.Replace(parent.id, parent.head(), term.get())) {
       const IndexTermDelta* const installed = term.release();
       CountPublished(installed->bytes());
       if (insistence == Insistence::kOnce) helped_splits_.fetch_add(1, std::memory_order_relaxed);

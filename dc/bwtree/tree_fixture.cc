@@ -46,7 +46,9 @@ BwTree::Outcome TestTree::Delete(std::string_view key, Version version) {
 
 std::unique_ptr<TestRecord> TestTree::Read(std::string_view key) {
   RecordBatch batch;
-  if (!tree->Read(key, &batch)) {
+  const BwTree::Found found = tree->Read(key, &batch);
+  DEUT_CHECK(found != BwTree::Found::kNotLoaded);
+  if (found == BwTree::Found::kNo) {
     DEUT_CHECK(batch.empty());
     return nullptr;
   }
@@ -71,9 +73,9 @@ std::vector<TestRecord> TestTree::Scan(bool ascending, std::string_view low, std
     const std::string low_before = cursor.low;
     const std::string high_before = cursor.high;
     if (ascending) {
-      tree->ScanAscending(&cursor, &budget, &batch);
+      DEUT_CHECK(tree->ScanAscending(&cursor, &budget, &batch));
     } else {
-      tree->ScanDescending(&cursor, &budget, &batch);
+      DEUT_CHECK(tree->ScanDescending(&cursor, &budget, &batch));
     }
     DEUT_CHECK(batch.size() <= budget.records);
     DEUT_CHECK(batch.size() <= 1 || batch.bytes().size() <= budget.bytes);

@@ -3,6 +3,7 @@
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/leaf_view.h"
+#include "dc/bwtree/page_state.h"
 
 namespace deut::dc {
 Result<BwTree::Outcome> BwTree::Put(std::string_view key, std::string_view value, Version version) {
@@ -20,10 +21,16 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
   const ReclamationDomain::Guard guard(domain_);
   for (;;) {
     PageView page = Descend(/*level=*/0, target);
+    if (page.head() == nullptr) {
+      if (page.parent == kNoPage) return Outcome::kNotLoaded;  // reached from its left neighbour
+      if (PutOnStored(page, &delta)) return Outcome::kApplied;
+      continue;
+    }
     bool again = false;
-    while (page.head->is_leaf() && (!LiesLeft(*page.head, target) || (again && DEUT_OMITTED("bwtree.fence_again")))) {
+    while (page.head() != nullptr && page.head()->is_leaf() &&
+           (!LiesLeft(*page.head(), target) || (again && DEUT_OMITTED("bwtree.fence_again")))) {
       again = true;
-      const Node* const head = page.head;
+      const Node* const head = page.head();
       // No page's flat timestamp reaches C, so the base need not be looked at for what comes in time. After a new stream has set C back
       // a duplicate may get into the chain; it is passed over there.
       if (version.timestamp.value < consolidation_timestamp_.load(std::memory_order_relaxed) &&
@@ -32,6 +39,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
       }
       delta->LinkTo(head);
       if (MustConsolidate(head)) {
+        if (IsStub(head)) return Outcome::kNotLoaded;
         // The delta stays ours: it goes into the new base by value.
         bool won = false;
         DEUT_RETURN_IF_ERROR(ReplaceByHalves(page.id, head, BuildConsolidated(delta.get()), &won));
@@ -45,9 +53,32 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
           return Outcome::kApplied;
         }
       }
-      page.head = pages_.Load(page.id);
+      page.word = pages_.LoadWord(page.id);
+    }
+    // A stub that lies left of the key does not know its neighbour.
+    if (page.head() != nullptr && page.head()->is_leaf() && page.head()->fence->sibling == kUnknownPage &&
+        LiesLeft(*page.head(), target)) {
+      return Outcome::kNotLoaded;
     }
   }
+}
+
+// The page's bounds come from the parent. They are right because
+//   - a page is swapped out only when the terms of all its splits are in its parent (evict.cc);
+//   - the parent, looked at again after the page's word was loaded, is what led here: so it has those terms;
+//   - the page cannot be split without being loaded, and then its word never is this one again.
+bool BwTree::PutOnStored(const PageView& page, Owned<RecordDelta>* owned) {
+  DEUT_POINT("bwtree.blind.before_look_again");
+  if (pages_.Load(page.parent) != page.parent_head && !DEUT_OMITTED("bwtree.blind_look_again")) return false;
+  RecordDelta* const delta = owned->get();
+  const ChildBounds bounds = BoundsOfChild(page.parent_head, delta->key());
+  Owned<BasePage> stub = BasePage::BuildStub({bounds.low, bounds.high, bounds.bounded ? kUnknownPage : kNoPage});
+  delta->LinkTo(stub.get());
+  DEUT_POINT("bwtree.blind.before_cas");
+  if (DEUT_CAS_FAILS("bwtree.blind.cas") || !pages_.Replace(page.id, page.word, PageWord::Memory(delta))) return false;
+  CountPublished(stub.release()->bytes());
+  CountPublished(owned->release()->bytes());
+  return true;
 }
 
 }  // namespace deut::dc

@@ -36,6 +36,7 @@ struct CheckpointHead {
   DcId dc = {};
   DcIncarnation incarnation = {};  // the life that wrote it
   Position position = {};          // every update up to here is in the pages
+  Position stable = {};            // the position of the checkpoint that was the newest before this one, or its own
   PageId next_page = {};           // above every page id ever used
   uint64_t next_segment = 1;       // above every segment number ever used
   friend bool operator==(const CheckpointHead&, const CheckpointHead&) = default;

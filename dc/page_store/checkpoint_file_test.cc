@@ -82,20 +82,22 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
   ASSERT_EQ(bytes.size(), 65536u);
   EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 48)),
             "44434b50"
-            "4bb626ee"
+            "857703f3"
             "0100"
             "0100"
-            "8b000000"
+            "97000000"
             "0700000000000000"
             "8877665544332211"
             "0000000000000000"
             "00000000"
             "00000000");
-  EXPECT_EQ(absl::BytesToHexString(bytes.substr(48, 139)),
+  EXPECT_EQ(absl::BytesToHexString(bytes.substr(48, 151)),
             "01"
             "0200000000000000"
             "efcdab0000000000"
             "05000000"
+            "0000000000000000"
+            "00000000"
             "0c000000"
             "0400000000000000"
             "02"
@@ -124,7 +126,7 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
             "0200000000000000"
             "0200000000000000"
             "0100000000000000");
-  EXPECT_EQ(bytes.substr(48 + 139), std::string(bytes.size() - 48 - 139, '\0'));
+  EXPECT_EQ(bytes.substr(48 + 151), std::string(bytes.size() - 48 - 151, '\0'));
 }
 
 TEST_F(CheckpointFileTest, WhatWasWrittenComesBack) {

@@ -61,6 +61,8 @@ class Reader {
     head.incarnation = DcIncarnation(cursor.U64());
     head.position.commit = Lsn(cursor.U64());
     head.position.sequence = cursor.U32();
+    head.stable.commit = Lsn(cursor.U64());
+    head.stable.sequence = cursor.U32();
     head.next_page = PageId(cursor.U32());
     head.next_segment = cursor.U64();
     if (cursor.failed()) return Status::Ok();

@@ -13,6 +13,7 @@ CheckpointRules::Wrong CheckpointRules::Head(const CheckpointHead& head) {
     return Concat("the head names next page ", head.next_page.value, " and next segment ", head.next_segment);
   }
   section_ = Section::kTables;
+  if (head.stable > head.position) return std::string("the stable position lies behind the position");
   next_page_ = head.next_page;
   next_segment_ = head.next_segment;
   return std::nullopt;

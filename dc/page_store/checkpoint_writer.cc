@@ -70,6 +70,8 @@ Status CheckpointWriter::Core::Create() {
   AppendU64(&record, head.incarnation.value);
   AppendU64(&record, head.position.commit.value);
   AppendU32(&record, head.position.sequence);
+  AppendU64(&record, head.stable.commit.value);
+  AppendU32(&record, head.stable.sequence);
   AppendU32(&record, head.next_page.value);
   AppendU64(&record, head.next_segment);
   return Add(rules.Head(head));

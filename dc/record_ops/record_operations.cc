@@ -8,22 +8,72 @@
 namespace deut::dc {
 namespace {
 
+// What may be brought in between two looks at the memory budget.
+constexpr size_t kBytesPerLook = 64 << 10;
+
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
 
 }  // namespace
 
-Result<std::unique_ptr<RecordOperations>> RecordOperations::Create(Runtime& runtime,
-                                                                   const RecordOperationsOptions& options) {
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<MappingTable> pages, MappingTable::Create(options.max_pages));
-  return std::unique_ptr<RecordOperations>(new RecordOperations(runtime, options, std::move(pages)));
+Result<std::unique_ptr<RecordOperations>> RecordOperations::Open(Runtime& runtime, const Home& home,
+                                                                 const RecordOperationsOptions& options) {
+  RecoveryOptions recovery;
+  recovery.max_pages = options.max_pages;
+  recovery.store = options.store;
+  DEUT_ASSIGN_OR_RETURN(RecoveredPages recovered,
+                        RecoverPages(home.storage, runtime, home.directory, home.dc, recovery));
+  const CheckpointsFound found = recovered.found;
+  const std::vector<RecoveredTable> tables = std::move(recovered.tables);
+  const PageId last_page = recovered.last_page;
+  std::unique_ptr<RecordOperations> operations(new RecordOperations(runtime, options, std::move(recovered)));
+  DEUT_RETURN_IF_ERROR(
+      RecoverTables(runtime, tables, last_page, recovery, operations->trees(), options.tree, &operations->tables_));
+  DEUT_RETURN_IF_ERROR(operations->Start(home, found));
+  return operations;
 }
 
-RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptions& options,
-                                   std::unique_ptr<MappingTable> pages)
-    : pages_(std::move(pages)),
-      tables_(runtime, BwTreeEnvironment{*pages_, domain_, consolidation_timestamp_}, options.tree) {}
+RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptions& options, RecoveredPages recovered)
+    : runtime_(runtime),
+      on_failure_(options.on_failure),
+      memory_budget_(options.memory_bytes),
+      recovered_(recovered.found.position),
+      store_(std::move(recovered.store)),
+      pages_(std::move(recovered.pages)),
+      tables_(runtime, trees(), options.tree),
+      loader_(tables_, domain_, *store_) {
+  pages_->KeepFreedIds();
+}
 
-RecordOperations::~RecordOperations() = default;
+BwTreeEnvironment RecordOperations::trees() {
+  return BwTreeEnvironment{*pages_, domain_, consolidation_timestamp_, &gate_, store_.get()};
+}
+
+Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) {
+  const CheckpointEnvironment checkpoints{runtime_, home.storage, home.directory, home.dc, home.incarnation,
+                                          trees(),  gate_,        tables_,        *store_, loader_};
+  DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found));
+  DEUT_ASSIGN_OR_RETURN(keeper_,
+                        PageKeeper::Create(
+                            runtime_, trees(), *store_, tables_, tables_, loader_, [this] { return memory_bytes(); },
+                            memory_budget_, [this](const Status& status) { Judge(status); }));
+  return Status::Ok();
+}
+
+RecordOperations::~RecordOperations() {
+  keeper_.reset();
+  checkpointer_.reset();
+}
+
+Status RecordOperations::Checkpoint(const std::function<Position()>& applied) {
+  const Status status = checkpointer_->Take(applied);
+  Judge(status);
+  return status;
+}
+
+void RecordOperations::Judge(const Status& status) {
+  if (status.ok() || status == ErrorCode::kResourceExhausted) return;
+  if (!failed_.exchange(true)) on_failure_(status);
+}
 
 void RecordOperations::BeginStream() { consolidation_timestamp_.store(0, std::memory_order_release); }
 
@@ -33,8 +83,16 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
       if (it.entry().kind == LogEntryKind::kLowWater) ApplyLowWater(it.entry().timestamp);
     }
   }
+  size_t bytes = kBytesPerLook;
   for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) {
     const LogEntryView& entry = it.entry();
+    // Memory is made room for now and then, not for every entry.
+    bytes += entry.key.size() + entry.value.size();
+    if (bytes >= kBytesPerLook) {
+      keeper_->Look();
+      keeper_->WaitForRoom();
+      bytes = 0;
+    }
     if (entry.position <= applied) {
       if (entry.kind != LogEntryKind::kLowWater) duplicates_.Add(1);
       continue;
@@ -49,18 +107,7 @@ Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
   switch (entry.kind) {
     case LogEntryKind::kPut:
     case LogEntryKind::kDelete: {
-      const ReclamationDomain::Guard guard(domain_);
-      const TableRegistry::Found found = tables_.Find(entry.table);
-      if (found.state == TableRegistry::State::kUnknown) {
-        return DEUT_ERROR(kCorruption, "the log entry at (", entry.position.commit.value, ", ", entry.position.sequence,
-                          ") updates table ", entry.table.value, ", which was never created");
-      }
-      if (found.state == TableRegistry::State::kDropped) break;
-      BwTree& tree = *found.table->tree;
-      DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
-                                                               ? tree.Put(entry.key, entry.value, entry.version())
-                                                               : tree.Delete(entry.key, entry.version()));
-      applied = outcome == BwTree::Outcome::kApplied;
+      DEUT_ASSIGN_OR_RETURN(applied, Update(entry));
       break;
     }
     case LogEntryKind::kCreateTable: {
@@ -79,24 +126,58 @@ Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
   return Status::Ok();
 }
 
+Result<bool> RecordOperations::Update(const LogEntryView& entry) {
+  for (;;) {
+    {
+      const ReclamationDomain::Guard guard(domain_);
+      const TableRegistry::Found found = tables_.Find(entry.table);
+      if (found.state == TableRegistry::State::kUnknown) {
+        return DEUT_ERROR(kCorruption, "the log entry at (", entry.position.commit.value, ", ", entry.position.sequence,
+                          ") updates table ", entry.table.value, ", which was never created");
+      }
+      if (found.state == TableRegistry::State::kDropped) return false;
+      BwTree& tree = *found.table->tree;
+      DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
+                                                               ? tree.Put(entry.key, entry.value, entry.version())
+                                                               : tree.Delete(entry.key, entry.version()));
+      if (outcome != BwTree::Outcome::kNotLoaded) return outcome == BwTree::Outcome::kApplied;
+    }
+    DEUT_RETURN_IF_ERROR(loader_.Load(entry.table, Target(entry.key, Side::kAt)));
+  }
+}
+
 void RecordOperations::ApplyLowWater(Timestamp low_water) {
   const uint64_t seen = consolidation_timestamp_.load(std::memory_order_relaxed);
   consolidation_timestamp_.store(std::max(seen, low_water.value), std::memory_order_release);
 }
 
-Status RecordOperations::Read(TableId table, std::string_view key, RecordBatch* answer) {
+Status RecordOperations::TryRead(TableId table, std::string_view key, RecordBatch* answer, bool* missing) {
+  *missing = false;
   const ReclamationDomain::Guard guard(domain_);
   const TableRegistry::Found found = tables_.Find(table);
   if (found.table == nullptr) return NoSuchTable(table);
+  const BwTree::Found record = found.table->tree->Read(key, answer);
+  *missing = record == BwTree::Found::kNotLoaded;
+  if (*missing) return Status::Ok();
   reads_.Add(1);
-  if (found.table->tree->Read(key, answer)) records_returned_.Add(1);
+  if (record == BwTree::Found::kYes) records_returned_.Add(1);
   return Status::Ok();
 }
 
-Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
-                              uint64_t max_pages, RecordBatch* answer) {
+Status RecordOperations::Read(TableId table, std::string_view key, RecordBatch* answer) {
+  for (;;) {
+    bool missing = false;
+    DEUT_RETURN_IF_ERROR(TryRead(table, key, answer, &missing));
+    if (!missing) return Status::Ok();
+    keeper_->WaitForRoom();
+    DEUT_RETURN_IF_ERROR(loader_.Load(table, Target(key, Side::kAt)));
+  }
+}
+
+Status RecordOperations::TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
+                                 uint64_t max_pages, RecordBatch* answer, bool* missing) {
   const size_t before = answer->size();
-  scans_.Add(1);
+  *missing = false;
   for (uint64_t page = 0; page < max_pages && !cursor->complete; ++page) {
     if (budget->spent ||
         (!answer->empty() && (answer->size() >= budget->records || answer->bytes().size() >= budget->bytes)))
@@ -104,14 +185,27 @@ Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cu
     const ReclamationDomain::Guard guard(domain_);
     const TableRegistry::Found found = tables_.Find(table);
     if (found.table == nullptr) return NoSuchTable(table);
-    if (direction == Direction::kAscending) {
-      found.table->tree->ScanAscending(cursor, budget, answer);
-    } else {
-      found.table->tree->ScanDescending(cursor, budget, answer);
-    }
+    BwTree& tree = *found.table->tree;
+    *missing = !(direction == Direction::kAscending ? tree.ScanAscending(cursor, budget, answer)
+                                                    : tree.ScanDescending(cursor, budget, answer));
+    if (*missing) break;
   }
   records_returned_.Add(answer->size() - before);
   return Status::Ok();
+}
+
+Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
+                              uint64_t max_pages, RecordBatch* answer) {
+  scans_.Add(1);
+  for (;;) {
+    bool missing = false;
+    DEUT_RETURN_IF_ERROR(TryScan(table, direction, cursor, budget, max_pages, answer, &missing));
+    if (!missing) return Status::Ok();
+    keeper_->WaitForRoom();
+    const Target wanted =
+        direction == Direction::kAscending ? Target(cursor->low, Side::kAt) : Target(cursor->high, Side::kBelow);
+    DEUT_RETURN_IF_ERROR(loader_.Load(table, wanted));
+  }
 }
 
 Result<std::vector<std::string>> RecordOperations::Partition(TableId table, uint32_t n) {
@@ -149,7 +243,7 @@ std::vector<TableInfo> RecordOperations::Tables() {
 }
 
 uint64_t RecordOperations::memory_bytes() {
-  uint64_t bytes = domain_.pending_bytes();
+  uint64_t bytes = domain_.pending_bytes() + pages_->used() * MappingTable::kBytesPerId;
   const ReclamationDomain::Guard guard(domain_);
   for (const Table* table : tables_.snapshot().live) bytes += table->tree->statistics().bytes;
   return bytes;
@@ -189,6 +283,14 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("pages_limit", pages_->capacity());
   add("consolidations", sum.consolidations);
   add("consolidations_lost", sum.lost_consolidations);
+  const StoreTotals store = store_->totals();
+  add("pages_loaded", loader_.loads());
+  add("pages_swapped_out", keeper_->evictions());
+  add("checkpoints", checkpointer_->taken());
+  add("storage_bytes", store.written_bytes);
+  add("storage_live_bytes", store.live_bytes);
+  add("storage_written_bytes", store.bytes_written);
+  add("storage_segments", store.segments);
   add("splits", sum.splits);
   add("splits_helped", sum.helped_splits);
 }

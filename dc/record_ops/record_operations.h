@@ -1,6 +1,9 @@
 // RecordOperations: what the DC does with records: applies a redo log to its tables, reads and scans them. Knows tables, versions and
 // idempotence; knows nothing of transactions, peers or positions of a stream (dc/server) and nothing of pages (dc/bwtree).
 //
+// Records outlive the process as of the last checkpoint (dc/checkpoint), and may be more than memory holds (dc/page_cache): reading what is not
+// in memory blocks on the disk. Who must not block calls the Try forms first.
+//
 // Idempotence: any entry may be applied again, late, or out of order with entries of other keys (rules X1, X2, T1). The one thing that
 // has to stand in its place is a low-water entry: everything below it that is in the log was applied before (rule X1).
 // Thread-safety: all methods from any thread, latch-free but for creating and dropping tables. Answers are copies.
@@ -11,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,10 +22,17 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/mapping_table.h"
+#include "dc/bwtree/structure_gate.h"
+#include "dc/checkpoint/checkpointer.h"
+#include "dc/checkpoint/recovery.h"
+#include "dc/page_cache/page_keeper.h"
+#include "dc/page_cache/page_loader.h"
+#include "dc/page_store/segment_store.h"
 #include "dc/record_ops/striped_counter.h"
 #include "dc/record_ops/table_registry.h"
 #include "protocol/data_component.h"
@@ -32,15 +43,39 @@ namespace deut::dc {
 
 struct RecordOperationsOptions {
   BwTreeOptions tree;
+  SegmentStoreOptions store;
+  // What pages, their updates and what waits to be freed may take together; 0: no limit.
+  uint64_t memory_bytes = 0;
+  // Called once, on any thread, when the disk has failed so that nothing can be relied on any more (a failed sync or write, other than for want
+  // of space). By default the process ends.
+  std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
   // Pages of all tables together; 8 bytes of address space each. With pages of 32 KiB the default is 8 TiB of data.
   uint32_t max_pages = uint32_t{1} << 28;
 };
 
 class RecordOperations {
  public:
-  static Result<std::unique_ptr<RecordOperations>> Create(Runtime& runtime, const RecordOperationsOptions& options);
+  // Where the records live on disk, and whose they are.
+  struct Home {
+    Storage& storage;
+    std::string directory;  // for pages alone; made if it is not there
+    DcId dc;
+    DcIncarnation incarnation;
+  };
+  // What the newest checkpoint in `home` holds, or nothing. CORRUPTION: there are checkpoints, but none that can be proven complete;
+  // nothing is changed.
+  static Result<std::unique_ptr<RecordOperations>> Open(Runtime& runtime, const Home& home,
+                                                        const RecordOperationsOptions& options);
   // REQUIRES: no other thread uses it.
   ~RecordOperations();
+
+  // Everything up to here was in the pages when Open returned.
+  Position recovered() const { return recovered_; }
+  // Takes a checkpoint. `applied`: the position up to which everything is applied, read when the checkpoint begins (rule X6).
+  // RESOURCE_EXHAUSTED: no room on the disk, it may be tried again. Blocks; one at a time.
+  Status Checkpoint(const std::function<Position()>& applied);
+  // Everything up to here survives (S2).
+  Position stable() const { return checkpointer_->stable(); }
 
   // A new stream of batches begins: the consolidation timestamp starts at 0 (rule X1).
   void BeginStream();
@@ -52,11 +87,16 @@ class RecordOperations {
   // Appends the record to `answer` if there is one. NOT_FOUND: no such table.
   // REQUIRES: a key of 1 to kMaxKeyBytes bytes.
   Status Read(TableId table, std::string_view key, RecordBatch* answer);
+  // The same, but does not block: *missing says that the record's page is not in memory; nothing was done then.
+  Status TryRead(TableId table, std::string_view key, RecordBatch* answer, bool* missing);
 
   // Appends records of the cursor's stretch to `answer`, until the stretch or the budget is used up or `max_pages` pages were
   // looked at, and moves the cursor behind them. No guard is held between pages. NOT_FOUND: no such table (any more).
   Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
               RecordBatch* answer);
+  // The same, but does not block: *missing says that it stopped before a page that is not in memory. It may be continued.
+  Status TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
+                 RecordBatch* answer, bool* missing);
 
   // NOT_FOUND: no such table.
   Result<std::vector<std::string>> Partition(TableId table, uint32_t n);
@@ -64,22 +104,40 @@ class RecordOperations {
   // Live ones by id, then dropped ones by id.
   std::vector<TableInfo> Tables();
 
+  // Memory is beyond its budget, and nothing more can be swapped out.
+  bool memory_exhausted() const { return keeper_->exhausted(); }
   // Memory of live pages and of what waits to be freed.
   uint64_t memory_bytes();
   // Names: dc/README.md.
   void AppendCounters(std::vector<CounterValue>* counters);
 
  private:
-  RecordOperations(Runtime& runtime, const RecordOperationsOptions& options, std::unique_ptr<MappingTable> pages);
+  RecordOperations(Runtime& runtime, const RecordOperationsOptions& options, RecoveredPages recovered);
 
+  // What trees stand on.
+  BwTreeEnvironment trees();
+  Status Start(const Home& home, const CheckpointsFound& found);
   Status ApplyEntry(const LogEntryView& entry);
+  Result<bool> Update(const LogEntryView& entry);
   void ApplyLowWater(Timestamp low_water);
+  // Tells on_failure, unless the error is none or want of space.
+  void Judge(const Status& status);
 
-  // The domain ends before the table whose ids it gives back, and after the trees.
+  Runtime& runtime_;
+  const std::function<void(const Status&)> on_failure_;
+  std::atomic<bool> failed_{false};
+  const uint64_t memory_budget_;
+  const Position recovered_;
+  // The domain ends before the table whose ids it gives back, and before the store that its garbage speaks to; after the trees.
+  const std::unique_ptr<SegmentStore> store_;
   const std::unique_ptr<MappingTable> pages_;
   ReclamationDomain domain_;
+  StructureGate gate_;
   std::atomic<uint64_t> consolidation_timestamp_{0};
   TableRegistry tables_;
+  PageLoader loader_;
+  std::unique_ptr<Checkpointer> checkpointer_;
+  std::unique_ptr<PageKeeper> keeper_;
 
   StripedCounter reads_;
   StripedCounter scans_;

@@ -23,7 +23,11 @@ std::unique_ptr<RecordOperations> NewOperations(uint16_t chain_length = 4) {
   options.tree.inner_page_bytes = 512;
   options.tree.leaf_chain_length = chain_length;
   options.max_pages = 1 << 20;
-  auto operations = RecordOperations::Create(RealRuntime(), options);
+  // Each in a directory of its own.
+  static const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
+  static int number = 0;
+  const RecordOperations::Home home{*storage, Concat("/pages", ++number), DcId(1), DcIncarnation(1)};
+  auto operations = RecordOperations::Open(RealRuntime(), home, options);
   DEUT_CHECK(operations.ok());
   return std::move(*operations);
 }

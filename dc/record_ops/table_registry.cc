@@ -53,7 +53,7 @@ Result<bool> TableRegistry::Create(TableId id, std::string_view name) {
     return DEUT_ERROR(kCorruption, "table \"", name, "\" is table ", table->id.value, ", it cannot be created as ",
                       id.value);
   }
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BwTree> tree, BwTree::Create(environment_, options_));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BwTree> tree, BwTree::Create(environment_, options_, id));
   auto next = std::make_unique<Snapshot>(old);
   next->live.insert(LowerBound(next->live, id), new Table{id, std::string(name), std::move(tree)});
   Publish(std::move(next));
@@ -73,6 +73,29 @@ Result<bool> TableRegistry::Drop(TableId id) {
   Publish(std::move(next));
   environment_.domain.RetireObject(found.table, found.table->tree->statistics().bytes);
   return true;
+}
+
+std::vector<TableId> TableRegistry::LiveTables() {
+  std::vector<TableId> tables;
+  const ReclamationDomain::Guard guard(environment_.domain);
+  for (const Table* table : snapshot().live) tables.push_back(table->id);
+  return tables;
+}
+
+void TableRegistry::Restore(TableId id, std::string_view name, std::unique_ptr<BwTree> tree) {
+  const MutexLock lock(mutex_);
+  const ReclamationDomain::Guard guard(environment_.domain);
+  auto next = std::make_unique<Snapshot>(snapshot());
+  next->live.insert(LowerBound(next->live, id), new Table{id, std::string(name), std::move(tree)});
+  Publish(std::move(next));
+}
+
+void TableRegistry::RestoreDropped(TableId id) {
+  const MutexLock lock(mutex_);
+  const ReclamationDomain::Guard guard(environment_.domain);
+  auto next = std::make_unique<Snapshot>(snapshot());
+  next->dropped.insert(LowerBound(next->dropped, id), Dropped{id, std::string()});
+  Publish(std::move(next));
 }
 
 void TableRegistry::Publish(std::unique_ptr<const Snapshot> next) {

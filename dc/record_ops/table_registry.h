@@ -19,6 +19,7 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/tree_source.h"
 
 namespace deut::dc {
 
@@ -28,7 +29,7 @@ struct Table {
   std::unique_ptr<BwTree> tree;
 };
 
-class TableRegistry {
+class TableRegistry final : public TreeSource, public TableList {
  public:
   enum class State : uint8_t { kUnknown, kLive, kDropped };
   struct Found {
@@ -38,12 +39,31 @@ class TableRegistry {
 
   TableRegistry(Runtime& runtime, const BwTreeEnvironment& environment, const BwTreeOptions& options);
   // REQUIRES: no other thread uses the registry.
-  ~TableRegistry();
+  ~TableRegistry() override;
   TableRegistry(const TableRegistry&) = delete;
   TableRegistry& operator=(const TableRegistry&) = delete;
 
   // HOT PATH. REQUIRES: a guard.
   Found Find(TableId id) const;
+  BwTree* FindTree(TableId id) override {
+    Table* const table = Find(id).table;
+    return table == nullptr ? nullptr : table->tree.get();
+  }
+
+  std::vector<TableId> LiveTables() override;
+
+  // Recovery, one thread, before anything else: the table is there, with this tree; or it was dropped.
+  void Restore(TableId id, std::string_view name, std::unique_ptr<BwTree> tree);
+  void RestoreDropped(TableId id);
+
+  // While it lives no table is created or dropped; who wants to waits.
+  class Pause {
+   public:
+    explicit Pause(TableRegistry& registry) : lock_(registry.mutex_) {}
+
+   private:
+    const MutexLock lock_;
+  };
 
   // False: the table was created (and perhaps dropped) before. CORRUPTION if the id or the name is another live table's.
   Result<bool> Create(TableId id, std::string_view name);

@@ -44,7 +44,9 @@ Status ApplyStream::Apply(const LogBatch& batch) {
   ApplyAck ack;
   ack.incarnation = environment_.fencing.incarnation();
   ack.applied = environment_.applied.load();
+  ack.stable = environment_.operations.stable();
   ack.free_bytes = environment_.free_bytes();
+  environment_.on_applied(ack.applied);
   listener_->OnAck(ack);
   return Status::Ok();
 }

@@ -31,6 +31,8 @@ struct ApplyEnvironment {
   RecordOperations& operations;
   AppliedPosition& applied;
   std::function<uint64_t()> free_bytes;
+  // After each batch.
+  std::function<void(Position)> on_applied;
 };
 
 class ApplyStream {

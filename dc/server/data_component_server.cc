@@ -34,8 +34,11 @@ Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Open(const Dat
   while (state.dc.value == 0) state.dc = DcId(runtime.RandomSeed());
   ++state.incarnation.value;
   DEUT_RETURN_IF_ERROR(file.Save(state));
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RecordOperations> operations,
-                        RecordOperations::Create(runtime, options.records));
+  DEUT_ASSIGN_OR_RETURN(
+      std::unique_ptr<RecordOperations> operations,
+      RecordOperations::Open(
+          runtime, RecordOperations::Home{storage, Concat(options.directory, "/pages"), state.dc, state.incarnation},
+          options.records));
   return std::unique_ptr<DataComponentServer>(
       new DataComponentServer(options, storage, runtime, std::move(lock), state, std::move(operations)));
 }
@@ -50,10 +53,19 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, St
       state_file_(storage, options.directory),
       operations_(std::move(operations)),
       fencing_(runtime, state.incarnation, state.fence),
-      apply_environment_{runtime, fencing_, *operations_, applied_, [this] { return FreeBytes(); }},
+      apply_environment_{runtime,
+                         fencing_,
+                         *operations_,
+                         applied_,
+                         [this] { return FreeBytes(); },
+                         [this](Position applied) { checkpoints_.Look(applied); }},
       submits_(runtime),
+      checkpoints_(runtime, *operations_, options.checkpoints, [this] { return applied_.load(); }),
       mutex_(runtime),
-      state_(state) {}
+      state_(state),
+      misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {
+  applied_.Advance(operations_->recovered());
+}
 
 DataComponentServer::~DataComponentServer() {
   const MutexLock lock(mutex_);
@@ -71,6 +83,7 @@ Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Dead
   answer.dc = state_.dc;
   answer.incarnation = incarnation();
   answer.applied = applied_.load();
+  answer.stable = operations_->stable();
   answer.free_bytes = FreeBytes();
   answer.tables = operations_->Tables();
   return answer;
@@ -107,20 +120,35 @@ void DataComponentServer::Submit(absl::Span<DataRequest* const> requests) {
     request->answer.Clear();
     request->complete = false;
     request->answered_by = fencing_.incarnation();
-    request->status = admission->status().ok() ? Execute(request) : admission->status();
-    request->Finish(runtime_);
+    bool missing = false;
+    request->status = admission->status().ok() ? Execute(request, &missing) : admission->status();
+    if (missing) {
+      misses_.Add(request);
+    } else {
+      request->Finish(runtime_);
+    }
   }
 }
 
-Status DataComponentServer::Execute(DataRequest* request) {
-  if (request->kind == DataRequest::Kind::kScan) return ExecuteScan(request);
+void DataComponentServer::AnswerMissed(DataRequest* request) {
+  request->answer.Clear();
+  {
+    const Fencing::Admission admission(fencing_, request->sender);
+    request->status = admission.status().ok() ? Execute(request, nullptr) : admission.status();
+  }
+  request->Finish(runtime_);
+}
+
+Status DataComponentServer::Execute(DataRequest* request, bool* missing) {
+  if (request->kind == DataRequest::Kind::kScan) return ExecuteScan(request, missing);
   if (request->key.empty() || request->key.size() > kMaxKeyBytes) {
     return DEUT_ERROR(kInvalidArgument, "key of ", request->key.size(), " bytes, allowed are 1 to ", kMaxKeyBytes);
   }
-  return operations_->Read(request->table, request->key, &request->answer);
+  if (missing == nullptr) return operations_->Read(request->table, request->key, &request->answer);
+  return operations_->TryRead(request->table, request->key, &request->answer, missing);
 }
 
-Status DataComponentServer::ExecuteScan(DataRequest* request) {
+Status DataComponentServer::ExecuteScan(DataRequest* request, bool* missing) {
   DEUT_RETURN_IF_ERROR(CheckBound("low bound", request->low));
   DEUT_RETURN_IF_ERROR(CheckBound("high bound", request->high));
   ScanBudget budget;
@@ -130,16 +158,23 @@ Status DataComponentServer::ExecuteScan(DataRequest* request) {
   cursor.low = request->low;
   cursor.high = request->high;
   cursor.complete = false;
-  DEUT_RETURN_IF_ERROR(operations_->Scan(request->table, request->direction, &cursor, &budget, /*max_pages=*/UINT64_MAX,
-                                         &request->answer));
+  if (missing != nullptr) {
+    DEUT_RETURN_IF_ERROR(operations_->TryScan(request->table, request->direction, &cursor, &budget,
+                                              /*max_pages=*/UINT64_MAX, &request->answer, missing));
+    if (*missing) return Status::Ok();
+  } else {
+    DEUT_RETURN_IF_ERROR(operations_->Scan(request->table, request->direction, &cursor, &budget,
+                                           /*max_pages=*/UINT64_MAX, &request->answer));
+  }
   request->complete = cursor.complete;
   if (!cursor.complete)
     request->covered = request->direction == Direction::kAscending ? std::move(cursor.low) : std::move(cursor.high);
   return Status::Ok();
 }
 
-void DataComponentServer::Abandon(DataRequest* /*request*/) {
-  // Submit ends every request before it returns; so when all that are running now have returned, nobody touches this one.
+void DataComponentServer::Abandon(DataRequest* request) {
+  // A request is in the queue of misses, or a call of Submit or of the pool is at work on it, or it was answered.
+  misses_.Remove(request);
   submits_.WaitForRunning();
 }
 
@@ -174,10 +209,12 @@ Result<std::vector<std::string>> DataComponentServer::Partition(const Sender& se
   return operations_->Partition(table, std::min(n, kMaxPartitions));
 }
 
-Result<Position> DataComponentServer::Checkpoint(const Sender& sender, Position /*up_to*/, Deadline /*deadline*/) {
-  const Fencing::Admission admission(fencing_, sender);
-  DEUT_RETURN_IF_ERROR(admission.status());
-  return Position();  // nothing here survives the process
+Result<Position> DataComponentServer::Checkpoint(const Sender& sender, Position up_to, Deadline /*deadline*/) {
+  {
+    const Fencing::Admission admission(fencing_, sender);
+    DEUT_RETURN_IF_ERROR(admission.status());
+  }
+  return checkpoints_.TakeUpTo(up_to);
 }
 
 Result<std::vector<TableInfo>> DataComponentServer::Tables(const Sender& sender, Deadline /*deadline*/) {
@@ -195,7 +232,7 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
   add("incarnation", incarnation().value);
   add("applied_commit_lsn", applied.commit.value);
   add("applied_sequence", applied.sequence);
-  add("stable_commit_lsn", 0);
+  add("stable_commit_lsn", operations_->stable().commit.value);
   add("free_bytes", FreeBytes());
   operations_->AppendCounters(&counters);
   return counters;
@@ -204,12 +241,8 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
 uint64_t DataComponentServer::FreeBytes() {
   // A disk that does not answer has no room.
   const Result<uint64_t> disk = storage_.FreeBytes(options_.directory);
-  uint64_t free = disk.ok() ? *disk : 0;
-  if (options_.memory_bytes != 0) {
-    const uint64_t used = operations_->memory_bytes();
-    free = std::min(free, options_.memory_bytes > used ? options_.memory_bytes - used : 0);
-  }
-  return free;
+  if (!disk.ok() || operations_->memory_exhausted()) return 0;
+  return *disk;
 }
 
 }  // namespace deut::dc

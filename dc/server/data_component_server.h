@@ -1,11 +1,12 @@
 // DataComponentServer: a data component in this process; one object is one life (incarnation) of it. It answers the calls of
 // protocol/data_component.h by itself; a gRPC service in front of it makes it a daemon.
 //
-// Volatile: records live in memory only. A new life is empty and is rebuilt by redo; the stable position is always 0. What is on disk
-// is who it is, which life this is and which TC it obeys (state_file.h).
+// What is on disk: who it is, which life this is and which TC it obeys (state_file.h); and, in the directory `pages`, the records as of the
+// last checkpoints (dc/checkpoint). A new life begins with what the newest holds; redo brings the rest.
 // Life: Open takes the data directory (lock, checks), makes the new incarnation durable, then serves. The destructor requires that no call
 //   is running and that the streams it gave out are destroyed.
-// Who may ask what, and fencing: fencing.h. Streams: apply_stream.h, bulk_scan.h. Reads and short scans run on the calling thread.
+// Who may ask what, and fencing: fencing.h. Streams: apply_stream.h, bulk_scan.h. Reads and short scans run on the calling thread, if memory can
+// answer them, else on threads of their own (miss_pool.h).
 // Thread-safety: all methods from any thread. Reads, scans and applying take no lock; Hello and opening a log stream do.
 // Overload: the answer to an ApplyLog batch carries the free bytes: of the disk, and of `memory_bytes` if that is set. The TC stops
 //   accepting puts when it runs low (rule X7); what it has accepted is always applied.
@@ -25,16 +26,19 @@
 #include "dc/server/applied_position.h"
 #include "dc/server/apply_stream.h"
 #include "dc/server/call_phases.h"
+#include "dc/server/checkpoint_driver.h"
 #include "dc/server/fencing.h"
+#include "dc/server/miss_pool.h"
 #include "dc/server/state_file.h"
 #include "protocol/data_component.h"
 
 namespace deut::dc {
 
 struct DataComponentOptions {
-  std::string directory;      // made if it is not there
-  uint64_t memory_bytes = 0;  // what records may take; 0 = no limit but the machine's
+  std::string directory;  // made if it is not there
   RecordOperationsOptions records;
+  CheckpointPolicy checkpoints;
+  int miss_threads = 16;
 };
 
 class DataComponentServer final : public DataComponent {
@@ -67,8 +71,10 @@ class DataComponentServer final : public DataComponent {
 
   Status Obey(const FenceState& wanted) DEUT_REQUIRES(mutex_);
   void CloseLogStream(const Status& reason) DEUT_REQUIRES(mutex_);
-  Status Execute(DataRequest* request);
-  Status ExecuteScan(DataRequest* request);
+  // With `missing`: does not block, and says if a page is not in memory; then nothing was done.
+  Status Execute(DataRequest* request, bool* missing);
+  Status ExecuteScan(DataRequest* request, bool* missing);
+  void AnswerMissed(DataRequest* request);
   uint64_t FreeBytes();
 
   Runtime& runtime_;
@@ -81,10 +87,12 @@ class DataComponentServer final : public DataComponent {
   AppliedPosition applied_;
   const ApplyEnvironment apply_environment_;
   CallPhases submits_;
+  CheckpointDriver checkpoints_;
 
   Mutex mutex_;    // Hello and opening log streams
   DcState state_;  // as durable; `fence` under mutex_
   std::shared_ptr<ApplyStream> log_stream_ DEUT_GUARDED_BY(mutex_);
+  MissPool misses_;  // the last member: its threads use the others
 };
 
 }  // namespace deut::dc

@@ -89,12 +89,17 @@ TEST_F(DataComponentServerTest, HelloTellsWhoAndHowFar) {
   EXPECT_TRUE(Send(log_.Put("a", "b").Take()).ok());
 }
 
-TEST_F(DataComponentServerTest, ANewLifeIsEmptyAndRebuiltByRedo) {
+TEST_F(DataComponentServerTest, ANewLifeHasTheCheckpointAndGetsTheRestByRedo) {
   log_.Create().Put("k", "v");
+  ASSERT_TRUE(Send(log_.Take()).ok());
+  const Position stable = log_.end();
+  const auto before = server_->Hello(HelloOf(1), kNoDeadline);
+  EXPECT_EQ(before->stable, Position());
+  EXPECT_EQ(*server_->Checkpoint(sender_, log_.end(), kNoDeadline), stable);
+  log_.Put("l", "w");
   const LogBatch redo = log_.Take();
   ASSERT_TRUE(Send(redo).ok());
-  const auto before = server_->Hello(HelloOf(1), kNoDeadline);
-  EXPECT_EQ(*server_->Checkpoint(sender_, log_.end(), kNoDeadline), Position());
+  EXPECT_EQ(listener_.last.stable, stable);
   stream_.reset();
   server_.reset();
   server_ = StartServer(*storage_);
@@ -102,13 +107,15 @@ TEST_F(DataComponentServerTest, ANewLifeIsEmptyAndRebuiltByRedo) {
   const auto after = server_->Hello(HelloOf(1), kNoDeadline);
   EXPECT_EQ(after->dc, before->dc);
   EXPECT_GT(after->incarnation, before->incarnation);
-  EXPECT_EQ(after->applied, Position());
-  EXPECT_TRUE(after->tables.empty());
-  EXPECT_EQ(Read(*server_, sender_, "k").status, ErrorCode::kNotFound);
+  EXPECT_EQ(after->applied, stable);
+  EXPECT_EQ(after->stable, stable);
+  EXPECT_EQ(after->tables.size(), 1u);
+  EXPECT_EQ(Read(*server_, sender_, "k").value, "v");
+  EXPECT_EQ(Read(*server_, sender_, "l").value, std::nullopt);
   CountingListener listener;
   auto stream = std::move(*server_->OpenApplyLog(sender_, &listener, kNoDeadline));
   ASSERT_TRUE(stream->Send(redo, kNoDeadline).ok());
-  EXPECT_EQ(Read(*server_, sender_, "k").value, "v");
+  EXPECT_EQ(Read(*server_, sender_, "l").value, "w");
 }
 
 TEST_F(DataComponentServerTest, OneProcessHasTheDirectory) {
@@ -368,25 +375,24 @@ TEST(DataComponentServerStartTest, RefusesWhatItCannotProve) {
   EXPECT_TRUE(*storage->Exists(path));
 }
 
-TEST(DataComponentServerMemoryTest, FreeBytesFollowTheMemoryLimit) {
+TEST(DataComponentServerMemoryTest, RecordsBeyondTheBudgetAreOnDisk) {
   const auto storage = NewMemoryStorage(RealRuntime());
   DataComponentOptions options = SmallServer();
-  options.memory_bytes = 1 << 20;
+  options.records.memory_bytes = 1 << 20;
   auto server = std::move(*DataComponentServer::Open(options, *storage, RealRuntime()));
   const Sender sender = SayHello(*server, 1);
-  const uint64_t before = server->Hello(HelloOf(1), kNoDeadline)->free_bytes;
-  EXPECT_LE(before, 1u << 20);
   CountingListener listener;
   auto stream = std::move(*server->OpenApplyLog(sender, &listener, kNoDeadline));
   TestLog log;
   log.Create();
-  for (int i = 0; i < 40; ++i) log.Put(Concat("k", i), std::string(10000, 'v'));
-  ASSERT_TRUE(stream->Send(log.Take(), kNoDeadline).ok());
-  EXPECT_LT(listener.last.free_bytes, before - 400000);
-  // Beyond the limit nothing is free, and what comes is applied all the same.
-  for (int i = 0; i < 100; ++i) log.Put(Concat("l", i), std::string(10000, 'v'));
-  ASSERT_TRUE(stream->Send(log.Take(), kNoDeadline).ok());
-  EXPECT_EQ(listener.last.free_bytes, 0u);
+  for (int i = 0; i < 500; ++i) {
+    log.Put(Concat("k", i), std::string(10000, 'v'));
+    if (i % 10 == 9) ASSERT_TRUE(stream->Send(log.Take(), kNoDeadline).ok());
+  }
+  EXPECT_GT(listener.last.free_bytes, 0u);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(Read(*server, sender, Concat("k", i)).value, std::string(10000, 'v')) << i;
+  }
 }
 
 }  // namespace

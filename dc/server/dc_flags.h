@@ -9,8 +9,10 @@ namespace deut::dc {
 
 // Binds everything but the data directory, which every program names in its own way.
 inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
-  flags->AddBytes("dc_memory", &options->memory_bytes,
-                  "what the data component's records may take; 0 = no limit but the machine's");
+  flags->AddBytes("dc_memory", &options->records.memory_bytes,
+                  "what the data component's pages may take in memory; what does not fit is on disk; 0 = no limit");
+  flags->AddBytes("dc_checkpoint_log", &options->checkpoints.log_bytes,
+                  "a checkpoint is taken after so much log: what redo has to repeat at most");
 }
 
 }  // namespace deut::dc

@@ -20,7 +20,7 @@ namespace deut::power {
 struct RunOptions {
   uint64_t seed = 1;
   uint32_t threads = 1;
-  bool keeps_pages = false;  // a DC whose records outlive it (checkpointing_dc.h), else a volatile one on the same disk
+  bool keeps_pages = false;  // a DC whose pages never lose power (checkpointing_dc.h), else they are on the same disk
   Duration device_timeout = seconds(60);
 };
 

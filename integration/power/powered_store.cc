@@ -37,6 +37,20 @@ tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
   return options;
 }
 
+// Small in everything: a short run splits pages, swaps them out, checkpoints, and fills segments.
+dc::RecordOperationsOptions SmallPages() {
+  dc::RecordOperationsOptions options;
+  options.tree.leaf_page_bytes = 1 << 10;
+  options.tree.inner_page_bytes = 512;
+  options.tree.leaf_chain_length = 4;
+  options.tree.inner_chain_length = 2;
+  options.store.segment_bytes = 32 << 10;
+  options.store.append_buffer_bytes = 16 << 10;
+  options.memory_bytes = 96 << 10;
+  options.max_pages = 1 << 16;
+  return options;
+}
+
 constexpr Duration kLookAgain = milliseconds(2);
 constexpr Duration kOpenTimeout = seconds(60);
 
@@ -48,10 +62,15 @@ Result<std::unique_ptr<PoweredStore>> PoweredStore::Open(Storage& storage, KeptP
   Runtime& runtime = RealRuntime();
   std::unique_ptr<PoweredStore> store(new PoweredStore());
   store->dc_ = std::make_unique<InProcessDataComponent>(
-      runtime, [&storage, &runtime, pages]() -> Result<std::unique_ptr<DataComponent>> {
+      runtime, [&storage, &runtime, pages, store = store.get()]() -> Result<std::unique_ptr<DataComponent>> {
         if (pages != nullptr) return CheckpointingDc::Open(*pages, runtime);
         dc::DataComponentOptions options;
         options.directory = "/store/dc";
+        options.records = SmallPages();
+        options.records.on_failure = [store](const Status& status) { store->Fail(status); };
+        options.miss_threads = 2;
+        options.checkpoints.log_bytes = 4 << 10;
+        options.checkpoints.interval = milliseconds(5);
         DEUT_ASSIGN_OR_RETURN(std::unique_ptr<DataComponent> dc,
                               dc::DataComponentServer::Open(options, storage, runtime));
         return dc;

@@ -21,8 +21,8 @@ namespace deut::power {
 
 class PoweredStore {
  public:
-  // Returns when it serves; else with the reason: the log's failure, or why it is refused. `pages` null: a volatile DC, whose own files
-  // are on `storage` too. Gives up when `lost_power` says so: a DC that cannot write keeps the TC waiting.
+  // Returns when it serves; else with the reason: the log's failure, or why it is refused. `pages` null: the DC's pages are on `storage`,
+  // too; else it keeps them there. Gives up when `lost_power` says so: a DC that cannot write keeps the TC waiting.
   static Result<std::unique_ptr<PoweredStore>> Open(Storage& storage, KeptPages* pages,
                                                     const std::function<bool()>& lost_power, Duration device_timeout);
   ~PoweredStore();

@@ -1,0 +1,210 @@
+#include "dc/bwtree/page_image.h"
+
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/coding/fixed.h"
+#include "dc/bwtree/page_state.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr size_t kBaseHeaderBytes = 36;
+constexpr size_t kDeltaHeaderBytes = 4;
+constexpr size_t kRecordBytes = 19;
+constexpr uint8_t kMaxLevel = 63;
+enum RecordKind : uint8_t { kPutRecord = 1, kTombstoneRecord = 2 };
+
+Status Bad(std::string_view what) { return DEUT_ERROR(kCorruption, "page image: ", what); }
+
+// Takes numbers and strings off the front; sticks at the first that is not there.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  T Take() {
+    T value{};
+    const std::string_view bytes = TakeBytes(sizeof(T));
+    if (ok_) value = LoadFixed<T>(bytes.data());
+    return value;
+  }
+  std::string_view TakeBytes(size_t bytes) {
+    if (!ok_ || bytes > bytes_.size()) {
+      ok_ = false;
+      return {};
+    }
+    const std::string_view taken = bytes_.substr(0, bytes);
+    bytes_.remove_prefix(bytes);
+    return taken;
+  }
+  bool ok() const { return ok_; }
+  bool at_end() const { return ok_ && bytes_.empty(); }
+
+ private:
+  std::string_view bytes_;
+  bool ok_ = true;
+};
+
+void PutRecord(const RecordDelta& delta, std::string* out) {
+  out->push_back(static_cast<char>(delta.tombstone() ? kTombstoneRecord : kPutRecord));
+  AppendU16(out, delta.key_bytes);
+  AppendU32(out, delta.value_bytes);
+  AppendU64(out, delta.timestamp.value);
+  AppendU32(out, delta.sequence);
+  out->append(delta.key());
+  out->append(delta.value());
+}
+
+}  // namespace
+
+void EncodeBaseImage(const BasePage& page, std::string* out) {
+  DEUT_CHECK(!page.stub());
+  const uint32_t count = page.count();
+  const Fence& fence = *page.fence;
+  out->push_back(static_cast<char>(page.level));
+  out->push_back(static_cast<char>(fence.bounded() ? 1 : 0));
+  AppendU16(out, 0);
+  AppendU32(out, count);
+  AppendU64(out, page.flat().value);
+  AppendU32(out, fence.sibling.value);
+  AppendU32(out, static_cast<uint32_t>(page.low().size()));
+  AppendU32(out, fence.high_bytes);
+  AppendU32(out, static_cast<uint32_t>(page.run_bytes(0, count)));
+  AppendU32(out, page.is_leaf() ? page.tombstones() : 0);
+  out->append(page.low());
+  out->append(fence.high_key());
+  if (page.is_leaf() && page.tombstones() != 0) {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (page.tombstone(i)) AppendU32(out, i);
+    }
+  }
+  out->append(page.run(0, count));
+}
+
+namespace {
+
+Status DecodeEntries(Reader* entries, uint8_t level, uint32_t count, const std::vector<uint32_t>& tombstones,
+                     const BasePage::Bounds& bounds, bool bounded, BasePage::Content* content) {
+  size_t next_tombstone = 0;
+  std::string_view last;
+  for (uint32_t i = 0; i < count; ++i) {
+    PageEntry entry;
+    entry.key_bytes = entries->Take<uint16_t>();
+    if (level == 0) {
+      entry.value_bytes = entries->Take<uint32_t>();
+      entry.version.timestamp = Timestamp(entries->Take<uint64_t>());
+      entry.version.sequence = entries->Take<uint32_t>();
+      entry.tombstone = next_tombstone < tombstones.size() && tombstones[next_tombstone] == i;
+      next_tombstone += entry.tombstone ? 1 : 0;
+    } else {
+      entry.child = PageId(entries->Take<uint32_t>());
+    }
+    const std::string_view data = entries->TakeBytes(size_t{entry.key_bytes} + entry.value_bytes);
+    if (!entries->ok()) return Bad("the entries are cut off");
+    entry.data = data.data();
+    const std::string_view key = entry.key();
+    if (key.size() > kMaxKeyBytes || entry.value_bytes > kMaxValueBytes) return Bad("an entry is too long");
+    if (level == 0 && key.empty()) return Bad("a record has no key");
+    if (level == 0 && entry.tombstone && entry.value_bytes != 0) return Bad("a tombstone has a value");
+    if (level != 0 && (entry.child == kNoPage || entry.child == kUnknownPage)) return Bad("an entry names no page");
+    if (i == 0 && level != 0 ? key != bounds.low : key < bounds.low) return Bad("a key lies below the page");
+    if (i != 0 && key <= last) return Bad("the keys are not in order");
+    if (bounded && key >= bounds.high) return Bad("a key lies above the page");
+    last = key;
+    content->Add(entry);
+  }
+  return next_tombstone == tombstones.size() ? Status::Ok() : Bad("a tombstone is no entry");
+}
+
+}  // namespace
+
+Result<Owned<BasePage>> DecodeBaseImage(std::string_view image) {
+  Reader reader(image);
+  const auto level = reader.Take<uint8_t>();
+  const auto flags = reader.Take<uint8_t>();
+  const auto zero = reader.Take<uint16_t>();
+  const auto count = reader.Take<uint32_t>();
+  const Timestamp flat(reader.Take<uint64_t>());
+  BasePage::Bounds bounds;
+  bounds.sibling = PageId(reader.Take<uint32_t>());
+  const auto low_bytes = reader.Take<uint32_t>();
+  const auto high_bytes = reader.Take<uint32_t>();
+  const auto entries_bytes = reader.Take<uint32_t>();
+  const auto tombstone_count = reader.Take<uint32_t>();
+  static_assert(kBaseHeaderBytes == 36);
+  bounds.low = reader.TakeBytes(low_bytes);
+  bounds.high = reader.TakeBytes(high_bytes);
+  if (!reader.ok() || low_bytes > kMaxKeyBytes || high_bytes > kMaxKeyBytes) return Bad("the header is cut off");
+  const bool bounded = flags == 1;
+  if (level > kMaxLevel || flags > 1 || zero != 0) return Bad("the header is not one of this format");
+  if (bounded != (bounds.sibling != kNoPage) || bounded == bounds.high.empty() || bounds.sibling == kUnknownPage ||
+      (bounded && bounds.high <= bounds.low)) {
+    return Bad("the bounds contradict each other");
+  }
+  if (tombstone_count > count || (level != 0 && tombstone_count != 0)) return Bad("more tombstones than entries");
+  if (level != 0 && count == 0) return Bad("an inner page without children");
+  std::vector<uint32_t> tombstones;
+  for (uint32_t i = 0; i < tombstone_count && reader.ok(); ++i) {
+    tombstones.push_back(reader.Take<uint32_t>());
+    if (i != 0 && tombstones[i] <= tombstones[i - 1]) return Bad("the tombstones are not in order");
+  }
+  Reader entries(reader.TakeBytes(entries_bytes));
+  if (!reader.at_end()) return Bad("the length contradicts the header");
+  BasePage::Content content;
+  DEUT_RETURN_IF_ERROR(DecodeEntries(&entries, level, count, tombstones, bounds, bounded, &content));
+  if (!entries.at_end()) return Bad("bytes follow the last entry");
+  return BasePage::Build(level, bounds, flat, content);
+}
+
+bool EncodeDeltaImage(const Node* head, std::string* out) {
+  const size_t start = out->size();
+  uint32_t count = 0;
+  AppendU32(out, 0);
+  for (const Node* node = head; !IsWritten(node); node = node->next) {
+    switch (node->kind) {
+      case NodeKind::kPut:
+      case NodeKind::kTombstone:
+        PutRecord(*static_cast<const RecordDelta*>(node), out);
+        ++count;
+        break;
+      case NodeKind::kFlushMark:
+        break;
+      case NodeKind::kBase:
+      case NodeKind::kSplit:
+      case NodeKind::kIndexTerm:
+        out->resize(start);
+        return false;
+    }
+  }
+  StoreU32(out->data() + start, count);
+  return true;
+}
+
+Result<std::vector<Owned<RecordDelta>>> DecodeDeltaImage(std::string_view image) {
+  Reader reader(image);
+  const auto count = reader.Take<uint32_t>();
+  if (!reader.ok() || count > (image.size() - kDeltaHeaderBytes) / kRecordBytes) return Bad("more updates than bytes");
+  std::vector<Owned<RecordDelta>> deltas;
+  deltas.reserve(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto kind = reader.Take<uint8_t>();
+    const auto key_bytes = reader.Take<uint16_t>();
+    const auto value_bytes = reader.Take<uint32_t>();
+    Version version;
+    version.timestamp = Timestamp(reader.Take<uint64_t>());
+    version.sequence = reader.Take<uint32_t>();
+    const std::string_view key = reader.TakeBytes(key_bytes);
+    const std::string_view value = reader.TakeBytes(value_bytes);
+    if (!reader.ok()) return Bad("an update is cut off");
+    if (kind != kPutRecord && kind != kTombstoneRecord) return Bad("an update of an unknown kind");
+    if (key.empty() || key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes) return Bad("an update is too long");
+    if (kind == kTombstoneRecord && !value.empty()) return Bad("a tombstone has a value");
+    deltas.push_back(RecordDelta::New(kind == kPutRecord ? NodeKind::kPut : NodeKind::kTombstone, key, value, version));
+  }
+  if (!reader.at_end()) return Bad("bytes follow the last update");
+  return deltas;
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,155 @@
+#include "dc/bwtree/page_load.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "common/base/concat.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/consolidate.h"
+#include "dc/bwtree/page_image.h"
+#include "dc/bwtree/page_state.h"
+
+namespace deut::dc {
+namespace {
+
+Status Named(const Status& status, PageId id, PageAddress address) {
+  return status.ok() ? status
+                     : Status(status.code(), Concat("page ", id.value, " in segment ", address.segment(), " at ",
+                                                    address.offset(), ": ", status.message()));
+}
+
+// Links `deltas`, newest first, onto `head`. Returns the new head.
+const Node* LinkAll(std::vector<Owned<RecordDelta>>* deltas, const Node* head) {
+  for (size_t i = deltas->size(); i > 0; --i) {
+    (*deltas)[i - 1]->LinkTo(head);
+    head = (*deltas)[i - 1].get();
+  }
+  return head;
+}
+
+// A chain that nobody else can see yet.
+class Chain {
+ public:
+  explicit Chain(Owned<BasePage> base) : head_(base.release()) {}
+  ~Chain() { FreeChain(const_cast<Node*>(head_)); }
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+
+  // Puts copies of the stub's deltas and marks on top, in their order.
+  void CopyFromStub(const Node* stub_head) {
+    absl::InlinedVector<const Node*, 32> nodes;
+    for (const Node* node = stub_head; node->kind != NodeKind::kBase; node = node->next) nodes.push_back(node);
+    for (size_t i = nodes.size(); i > 0; --i) {
+      if (nodes[i - 1]->kind == NodeKind::kFlushMark) {
+        const StoredState& state = static_cast<const FlushMark*>(nodes[i - 1])->state;
+        Owned<FlushMark> mark = FlushMark::New(state.serial);
+        mark->state.written.store(state.written.load(std::memory_order_acquire), std::memory_order_relaxed);
+        Put(std::move(mark));
+      } else {
+        const auto* delta = static_cast<const RecordDelta*>(nodes[i - 1]);
+        Put(RecordDelta::New(delta->kind, delta->key(), delta->value(), delta->version()));
+      }
+    }
+  }
+  const Node* head() const { return head_; }
+  const Node* Release() { return std::exchange(head_, nullptr); }
+
+ private:
+  template <typename T>
+  void Put(Owned<T> node) {
+    node->LinkTo(head_);
+    head_ = node.release();
+  }
+
+  const Node* head_;
+};
+
+}  // namespace
+
+Status PageLoad::ReadImage(SegmentStore& store) {
+  PartBuffer buffer;
+  const PageAddress base = parts[parts.count() - 1];
+  DEUT_RETURN_IF_ERROR(Named(store.Read(base, id, &buffer), id, base));
+  if (buffer.part().header.kind != PartKind::kBase)
+    return Named(DEUT_ERROR(kCorruption, "a base part is wanted"), id, base);
+  auto decoded = DecodeBaseImage(buffer.part().payload);
+  if (!decoded.ok()) return Named(decoded.status(), id, base);
+  page = std::move(*decoded);
+  if (parts.count() > 1 && !page->is_leaf()) {
+    return Named(DEUT_ERROR(kCorruption, "an inner page has no delta parts"), id, base);
+  }
+  std::vector<Owned<RecordDelta>> deltas;
+  for (size_t i = 0; i + 1 < parts.count(); ++i) {
+    DEUT_RETURN_IF_ERROR(Named(store.Read(parts[i], id, &buffer), id, parts[i]));
+    const PartView& view = buffer.part();
+    if (view.header.kind != PartKind::kDelta || view.header.previous != parts[i + 1]) {
+      return Named(DEUT_ERROR(kCorruption, "the delta part is not the next one of this image"), id, parts[i]);
+    }
+    auto part = DecodeDeltaImage(view.payload);
+    if (!part.ok()) return Named(part.status(), id, parts[i]);
+    for (Owned<RecordDelta>& delta : *part) {
+      const std::string_view key = delta->key();
+      if (key < page->low() || (page->fence->bounded() && key >= page->fence->high_key())) {
+        return Named(DEUT_ERROR(kCorruption, "an update lies outside the page"), id, parts[i]);
+      }
+      deltas.push_back(std::move(delta));
+    }
+  }
+  // Nothing may be given up here: what is not in the image may still be on its way (rule X1).
+  if (!deltas.empty()) page = BuildConsolidated(LinkAll(&deltas, page.get()), Timestamp());
+  page->SetStored(/*serial=*/0, /*written=*/true);
+  page->SetRestructured(false);
+  return Status::Ok();
+}
+
+bool BwTree::BeginLoad(const Target& target, PageLoad* load) {
+  const ReclamationDomain::Guard guard(domain_);
+  const PageView page = Descend(/*level=*/0, target);
+  if (page.loaded()) return false;
+  load->id = page.id;
+  load->parts = pages_.Image(page.id);
+  return true;
+}
+
+// What is known of the bounds without the image: from the stub, or from the parent if it is as it was when it led here (update.cc).
+bool BwTree::HasBoundsOf(const BasePage& image, const PageView& page) const {
+  const Fence& fence = *image.fence;
+  if (page.head() != nullptr) {
+    const Fence& known = *page.head()->fence;
+    return page.head()->base->low() == image.low() && known.bounded() == fence.bounded() &&
+           known.high_key() == fence.high_key();
+  }
+  if (page.parent == kNoPage || pages_.Load(page.parent) != page.parent_head) return true;
+  const ChildBounds known = BoundsOfChild(page.parent_head, image.low());
+  return known.low == image.low() && known.bounded == fence.bounded() && known.high == fence.high_key();
+}
+
+Status BwTree::FinishLoad(const Target& target, PageLoad* load) {
+  const ReclamationDomain::Guard guard(domain_);
+  const PageView page = Descend(/*level=*/0, target);
+  if (page.id != load->id || page.loaded()) return Status::Ok();
+  DEUT_POINT("bwtree.load.before_image_again");
+  if (pages_.Image(page.id).newest() != load->parts.newest() && !DEUT_OMITTED("bwtree.load_image_again")) {
+    return Status::Ok();
+  }
+  const Node* const stub = page.head();
+  if (!HasBoundsOf(*load->page, page)) {
+    return DEUT_ERROR(kCorruption, "page ", page.id.value, ": its image in segment ", load->parts.newest().segment(),
+                      " at ", load->parts.newest().offset(), " has other bounds than its parent says");
+  }
+  const uint32_t live = load->page->live_records();
+  Chain chain(std::move(load->page));
+  if (stub != nullptr) chain.CopyFromStub(stub);
+  DEUT_POINT("bwtree.load.before_cas");
+  if (DEUT_CAS_FAILS("bwtree.load.cas") || !pages_.Replace(page.id, page.word, PageWord::Memory(chain.head()))) {
+    return Status::Ok();
+  }
+  CountPublished(ChainBytes(chain.Release()));
+  CountRecords(page.id, live);
+  if (stub != nullptr) Retire(stub);
+  return Status::Ok();
+}
+
+}  // namespace deut::dc

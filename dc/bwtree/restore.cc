@@ -1,0 +1,48 @@
+// Recovery of a tree: its inner pages come back into memory, each checked against what its parent says of it.
+#include <utility>
+
+#include "common/base/check.h"
+#include "dc/bwtree/bwtree.h"
+
+namespace deut::dc {
+
+Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below) {
+  const ReclamationDomain::Guard guard(domain_);  // for the mapping table's sake; nobody else is there
+  PageLoad load;
+  load.id = named.id;
+  load.parts = pages_.Image(named.id);
+  if (load.parts.empty()) {
+    return DEUT_ERROR(kCorruption, "page ", named.id.value,
+                      " is named by an inner page, but has no image in the checkpoint");
+  }
+  DEUT_RETURN_IF_ERROR(load.ReadImage(store));
+  const BasePage& page = *load.page;
+  const auto wrong = [&](std::string_view what) {
+    const PageAddress at = load.parts.newest();
+    return DEUT_ERROR(kCorruption, "page ", named.id.value, " in segment ", at.segment(), " at ", at.offset(), ": ",
+                      what);
+  };
+  if (named.level != NamedPage::kAnyLevel && page.level != named.level)
+    return wrong("it is of another level than its parent says");
+  if (page.low() != named.low || page.fence->bounded() != named.bounded || page.fence->high_key() != named.high) {
+    return wrong("its bounds are not those that its parent says");
+  }
+  for (size_t i = 0; page.level != 0 && i < page.count(); ++i) {
+    const PageId child = page.child(i);
+    if (!pages_.MayBeRestored(child)) return wrong("it names a page that has no image in the checkpoint");
+    if (page.level == 1) {
+      below->leaves.push_back(child);
+      continue;
+    }
+    const bool last = i + 1 == page.count();
+    below->inner.push_back(NamedPage{child, static_cast<uint8_t>(page.level - 1), std::string(page.key(i)),
+                                     std::string(last ? page.fence->high_key() : page.key(i + 1)),
+                                     !last || page.fence->bounded()});
+  }
+  DEUT_CHECK(pages_.Replace(named.id, PageWord::Storage(load.parts.newest()), PageWord::Memory(load.page.get())));
+  if (page.is_leaf()) CountRecords(named.id, page.live_records());
+  CountPublished(load.page.release()->bytes());
+  return Status::Ok();
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,237 @@
+#include "dc/checkpoint/checkpointer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/testing/test_points.h"
+#include "dc/bwtree/inner_view.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr Duration kGraceStep = std::chrono::microseconds(50);
+
+}  // namespace
+
+// What is in the mapping table and the registry at one moment.
+struct Checkpointer::Snapshot {
+  struct Table {
+    TableId id;
+    PageId root;
+    std::string name;
+  };
+  Position position;
+  PageId next_page;
+  std::vector<Table> tables;
+  // Of each page: its id << 8 and how many parts it has; then their addresses. Compact, because it counts against the memory budget.
+  std::vector<uint64_t> pages;
+};
+
+// Hands pages to the flusher.
+class Checkpointer::Pass final : public PageVisitor {
+ public:
+  Pass(BwTree& tree, PageFlusher& flusher) : tree_(tree), flusher_(flusher) {}
+
+  void Visit(const VisitedPage& page) override {
+    if (!status_.ok()) return;
+    const auto added = flusher_.Add(tree_, page.id);
+    if (!added.ok()) {
+      status_ = added.status();
+    } else if (*added == PageFlusher::Added::kNotLoaded) {
+      to_load_.emplace_back(page.high);
+    } else if (*added == PageFlusher::Added::kBusy) {
+      busy_ = true;
+    }
+  }
+
+  const Status& status() const { return status_; }
+  bool busy() const { return busy_; }
+  // Upper bounds of the pages that have to be loaded.
+  const std::vector<std::string>& to_load() const { return to_load_; }
+
+ private:
+  BwTree& tree_;
+  PageFlusher& flusher_;
+  Status status_;
+  bool busy_ = false;
+  std::vector<std::string> to_load_;
+};
+
+Result<std::unique_ptr<Checkpointer>> Checkpointer::Create(const CheckpointEnvironment& environment,
+                                                           const CheckpointsFound& found) {
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointSet> set,
+                        CheckpointSet::Open(environment.storage, environment.directory, found.opened));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher,
+                        PageFlusher::Create(environment.trees, environment.store, environment.tables));
+  return std::unique_ptr<Checkpointer>(new Checkpointer(environment, found, std::move(set), std::move(flusher)));
+}
+
+Checkpointer::Checkpointer(const CheckpointEnvironment& environment, const CheckpointsFound& found,
+                           std::unique_ptr<CheckpointSet> set, std::unique_ptr<PageFlusher> flusher)
+    : environment_(environment),
+      mutex_(environment.runtime),
+      set_(std::move(set)),
+      flusher_(std::move(flusher)),
+      newest_(found.position),
+      stable_mutex_(environment.runtime),
+      stable_(found.stable) {}
+
+Position Checkpointer::stable() const {
+  const MutexLock lock(stable_mutex_);
+  return stable_;
+}
+
+Status Checkpointer::Take(const std::function<Position()>& applied) {
+  const MutexLock lock(mutex_);
+  DEUT_RETURN_IF_ERROR(environment_.store.fatal());
+  const uint32_t freed = environment_.trees.pages.TakeFreed();
+  Snapshot snapshot;
+  if (!DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
+  Status status;
+  for (const TableId table : environment_.tables.LiveTables()) {
+    if (status.ok()) status = WritePages(table);
+  }
+  if (DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
+  if (status.ok()) {
+    environment_.gate.Close();
+    WaitForGuards();
+    {
+      const TableRegistry::Pause pause(environment_.tables);
+      for (const TableId table : environment_.tables.LiveTables()) {
+        if (status.ok()) status = WriteStructure(table);
+      }
+      environment_.store.BeginCheckpoint(set_->next());
+      if (status.ok()) TakeSnapshot(&snapshot);
+    }
+    environment_.gate.Open();
+  }
+  if (status.ok()) status = WriteFile(snapshot);
+  if (!status.ok()) {
+    environment_.trees.pages.ReturnFreed(freed);
+    return status;
+  }
+  {
+    const MutexLock stable_lock(stable_mutex_);
+    stable_ = std::exchange(newest_, snapshot.position);
+    if (set_->oldest_kept() == set_->newest()) stable_ = snapshot.position;
+  }
+  environment_.trees.pages.ReuseFreed(freed);
+  taken_.fetch_add(1, std::memory_order_relaxed);
+  // What could not be removed now is removed the next time, unless nothing works any more.
+  (void)environment_.store.RemoveDead(set_->oldest_kept());
+  return environment_.store.fatal();
+}
+
+Status Checkpointer::WritePages(TableId table) {
+  for (uint8_t level = 0;; ++level) {
+    DEUT_RETURN_IF_ERROR(WriteLevel(table, level));
+    const ReclamationDomain::Guard guard(environment_.trees.domain);
+    BwTree* const tree = environment_.tables.FindTree(table);
+    if (tree == nullptr || tree->root_level() <= level) return Status::Ok();
+  }
+}
+
+Status Checkpointer::WriteStructure(TableId table) {
+  uint8_t root_level = 0;
+  {
+    const ReclamationDomain::Guard guard(environment_.trees.domain);
+    root_level = environment_.tables.FindTree(table)->root_level();
+  }
+  for (uint8_t level = std::min<uint8_t>(1, root_level); level <= root_level; ++level) {
+    DEUT_RETURN_IF_ERROR(WriteLevel(table, level));
+  }
+  return Status::Ok();
+}
+
+Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
+  BwTree::Walk walk;
+  while (!walk.complete) {
+    BwTree::Walk next = walk;
+    bool again = false;
+    std::vector<std::string> to_load;
+    {
+      const ReclamationDomain::Guard guard(environment_.trees.domain);
+      BwTree* const tree = environment_.tables.FindTree(table);
+      if (tree == nullptr) return Status::Ok();
+      Pass pass(*tree, *flusher_);
+      tree->VisitPages(level, &next, &pass);
+      DEUT_RETURN_IF_ERROR(pass.status());
+      again = pass.busy() || !pass.to_load().empty();
+      to_load = pass.to_load();
+    }
+    if (flusher_->full() || again) DEUT_RETURN_IF_ERROR(flusher_->Write());
+    for (const std::string& high : to_load) {
+      DEUT_RETURN_IF_ERROR(environment_.loader.Load(table, Target(high, Side::kBelow)));
+    }
+    // A page that others kept changing is tried again: it has to be in the checkpoint with all that it had.
+    if (!again) walk = std::move(next);
+  }
+  return flusher_->Write();
+}
+
+void Checkpointer::WaitForGuards() {
+  // Freed once every guard held now was left.
+  std::atomic<bool> passed{false};
+  {
+    const ReclamationDomain::Guard guard(environment_.trees.domain);
+    environment_.trees.domain.Retire(
+        &passed, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true, std::memory_order_release); }, 0);
+  }
+  for (;;) {
+    environment_.trees.domain.Collect();
+    if (passed.load(std::memory_order_acquire)) return;
+    environment_.runtime.SleepUntil(environment_.runtime.Now() + kGraceStep);
+  }
+}
+
+void Checkpointer::TakeSnapshot(Snapshot* snapshot) {
+  const MappingTable& pages = environment_.trees.pages;
+  const ReclamationDomain::Guard guard(environment_.trees.domain);
+  const TableRegistry::Snapshot& tables = environment_.tables.snapshot();
+  for (const Table* table : tables.live) {
+    snapshot->tables.push_back(Snapshot::Table{table->id, table->tree->root(), table->name});
+  }
+  for (const TableRegistry::Dropped& table : tables.dropped) {
+    snapshot->tables.push_back(Snapshot::Table{table.id, kNoPage, {}});
+  }
+  std::sort(snapshot->tables.begin(), snapshot->tables.end(),
+            [](const Snapshot::Table& a, const Snapshot::Table& b) { return a.id < b.id; });
+  const uint64_t last = pages.last_id();
+  for (uint64_t number = 1; number <= last; ++number) {
+    const PageId id(static_cast<uint32_t>(number));
+    if (!pages.HasImage(id)) continue;
+    const ImageParts parts = pages.Image(id);
+    if (parts.empty()) continue;
+    snapshot->pages.push_back((number << 8) | parts.count());
+    for (const PageAddress part : parts.all()) snapshot->pages.push_back(part.raw());
+  }
+  snapshot->next_page = PageId(static_cast<uint32_t>(last + 1));
+}
+
+Status Checkpointer::WriteFile(const Snapshot& snapshot) {
+  CheckpointHead head;
+  head.number = set_->next();
+  head.dc = environment_.dc;
+  head.incarnation = environment_.incarnation;
+  head.position = snapshot.position;
+  // The one before this will be kept, too; if there is none this one alone counts.
+  head.stable = set_->newest().value != 0 ? newest_ : snapshot.position;
+  head.next_page = snapshot.next_page;
+  DEUT_ASSIGN_OR_RETURN(const std::vector<SegmentExtent> segments, environment_.store.SyncAll(head.number));
+  head.next_segment = environment_.store.next_segment();
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointWriter> writer,
+                        CheckpointWriter::Create(environment_.storage, environment_.directory, head));
+  for (const Snapshot::Table& table : snapshot.tables) {
+    DEUT_RETURN_IF_ERROR(writer->AddTable(CheckpointTable{table.id, table.root, table.name}));
+  }
+  for (const SegmentExtent& segment : segments) DEUT_RETURN_IF_ERROR(writer->AddSegment(segment));
+  std::vector<PageAddress> parts;
+  for (size_t i = 0; i < snapshot.pages.size(); i += 1 + parts.size()) {
+    parts.assign(snapshot.pages[i] & 0xff, PageAddress());
+    for (size_t n = 0; n < parts.size(); ++n) parts[n] = PageAddress::FromRaw(snapshot.pages[i + 1 + n]);
+    DEUT_RETURN_IF_ERROR(writer->AddPage(PageId(static_cast<uint32_t>(snapshot.pages[i] >> 8)), parts));
+  }
+  return set_->Complete(std::move(writer));
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,61 @@
+// Recovery: the mapping table, the page store and the trees as the newest checkpoint that can be read has them.
+// [LLAMA, PVLDB 6(10), 2013, section 4.4] After it the transaction component's redo goes on from the checkpoint's position (X6).
+//
+// Steps: the newest checkpoint is read whole; if it is damaged the one before it, with a message (stable positions allow for that: S2);
+//   if neither can be read: CORRUPTION, nothing is changed. Then all inner pages are loaded, several at once, and
+//   with them it is known which pages there are: ids that no inner page names are free.
+// CORRUPTION naming page, file and offset whenever something that the checkpoint promises is not there exactly so.
+// Deletes nothing: segments that the checkpoint does not name go when the first checkpoint of this life is complete.
+#ifndef DC_CHECKPOINT_RECOVERY_H_
+#define DC_CHECKPOINT_RECOVERY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "dc/bwtree/mapping_table.h"
+#include "dc/checkpoint/checkpointer.h"
+#include "dc/page_store/segment_store.h"
+#include "dc/record_ops/table_registry.h"
+
+namespace deut::dc {
+
+struct RecoveryOptions {
+  uint32_t max_pages = 1;
+  SegmentStoreOptions store;
+  int threads = 8;  // that load inner pages
+};
+
+struct RecoveredTable {
+  TableId id;
+  PageId root;  // kNoPage: dropped
+  std::string name;
+};
+
+// What a checkpoint holds, before trees are made of it.
+struct RecoveredPages {
+  CheckpointsFound found;
+  std::unique_ptr<MappingTable> pages;
+  std::unique_ptr<SegmentStore> store;
+  PageId last_page;  // the largest id ever used
+  std::vector<RecoveredTable> tables;
+};
+
+// An empty one if there is no checkpoint in the directory.
+Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const std::string& directory, DcId dc,
+                                    const RecoveryOptions& options);
+
+// Makes the tables' trees and loads their inner pages. `recovered`: what RecoverPages gave; its mapping table and its store are
+// those of `environment`, and nobody else uses them yet.
+Status RecoverTables(Runtime& runtime, const std::vector<RecoveredTable>& recovered, PageId last_page,
+                     const RecoveryOptions& options, const BwTreeEnvironment& environment,
+                     const BwTreeOptions& tree_options, TableRegistry* tables);
+
+}  // namespace deut::dc
+
+#endif  // DC_CHECKPOINT_RECOVERY_H_

@@ -1,0 +1,199 @@
+#include "dc/page_cache/page_keeper.h"
+
+#include <string>
+#include <utility>
+
+#include "common/observe/log.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/page_state.h"
+
+namespace deut::dc {
+namespace {
+
+// How often a sleeping keeper looks by itself: garbage that waited to be freed may have gone, or come.
+constexpr Duration kLookInterval = std::chrono::milliseconds(50);
+
+}  // namespace
+
+// One parent's leaves.
+class PageKeeper::Sweep final : public PageVisitor {
+ public:
+  // `settle`: pages that are clean by now are swapped out, whatever their mark.
+  Sweep(BwTree& tree, MappingTable& pages, PageFlusher& flusher, bool settle)
+      : tree_(tree), pages_(pages), flusher_(flusher), settle_(settle) {}
+
+  void Visit(const VisitedPage& page) override {
+    const Node* const head = page.word.head();
+    if (head == nullptr || page.parent == kNoPage || !status_.ok()) return;
+    if (IsClean(head)) {
+      if (settle_ || !pages_.TakeTouch(page.id)) evicted_ += tree_.Evict(page) ? 1 : 0;
+      return;
+    }
+    if (settle_ || pages_.TakeTouch(page.id)) return;
+    const auto added = flusher_.Add(tree_, page.id);
+    if (!added.ok()) {
+      status_ = added.status();
+    } else if (*added == PageFlusher::Added::kNotLoaded) {
+      to_load_.emplace_back(page.high);
+    }
+  }
+
+  const Status& status() const { return status_; }
+  uint64_t evicted() const { return evicted_; }
+  const std::vector<std::string>& to_load() const { return to_load_; }
+
+ private:
+  BwTree& tree_;
+  MappingTable& pages_;
+  PageFlusher& flusher_;
+  const bool settle_;
+  Status status_;
+  uint64_t evicted_ = 0;
+  std::vector<std::string> to_load_;
+};
+
+Result<std::unique_ptr<PageKeeper>> PageKeeper::Create(Runtime& runtime, const BwTreeEnvironment& trees,
+                                                       SegmentStore& store, TreeSource& source, TableList& tables,
+                                                       PageLoader& loader, std::function<uint64_t()> used,
+                                                       uint64_t budget, std::function<void(const Status&)> on_error) {
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher, PageFlusher::Create(trees, store, source));
+  std::unique_ptr<PageKeeper> keeper(new PageKeeper(runtime, trees, source, tables, loader, std::move(used), budget,
+                                                    std::move(on_error), std::move(flusher)));
+  if (budget != 0) keeper->thread_ = runtime.StartThread("dc-keeper", [keeper = keeper.get()] { keeper->Run(); });
+  return keeper;
+}
+
+PageKeeper::PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
+                       PageLoader& loader, std::function<uint64_t()> used, uint64_t budget,
+                       std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher)
+    : runtime_(runtime),
+      trees_(trees),
+      source_(source),
+      tables_(tables),
+      loader_(loader),
+      used_(std::move(used)),
+      budget_(budget),
+      high_(budget / 8 * 7),
+      low_(budget / 16 * 13),
+      on_error_(std::move(on_error)),
+      flusher_(std::move(flusher)) {}
+
+PageKeeper::~PageKeeper() {
+  stop_.store(true, std::memory_order_relaxed);
+  looks_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(looks_);
+  thread_.reset();
+}
+
+void PageKeeper::Look() {
+  if (budget_ == 0 || used_() <= high_) return;
+  looks_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(looks_);
+}
+
+void PageKeeper::WaitForRoom() {
+  if (budget_ == 0) return;
+  for (;;) {
+    const uint32_t progress = progress_.load(std::memory_order_seq_cst);
+    if (used_() <= budget_ || stop_.load(std::memory_order_relaxed)) return;
+    // An exhausted keeper has just said that waiting is of no use; it goes on trying.
+    if (exhausted()) return;
+    Look();
+    runtime_.Wait(progress_, progress, kNoDeadline);
+  }
+}
+
+void PageKeeper::Run() {
+  while (!stop_.load(std::memory_order_relaxed)) {
+    const uint32_t looks = looks_.load(std::memory_order_seq_cst);
+    if (used_() <= high_) {
+      exhausted_.store(false, std::memory_order_relaxed);
+      WakeWaiters();  // garbage that went by itself made room
+      runtime_.Wait(looks_, looks, runtime_.Now() + kLookInterval);
+      continue;
+    }
+    // A round begins where the last one ended. The first may find nothing but marks, which it takes away.
+    uint64_t evicted = 0;
+    for (int round = 0; round < 3 && evicted == 0; ++round) evicted = Round();
+    const bool gained_nothing = evicted == 0 && used_() > budget_;
+    exhausted_.store(gained_nothing, std::memory_order_relaxed);
+    WakeWaiters();
+    if (evicted == 0) runtime_.Wait(looks_, looks, runtime_.Now() + kLookInterval);
+  }
+  WakeWaiters();
+}
+
+void PageKeeper::WakeWaiters() {
+  progress_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(progress_);
+}
+
+uint64_t PageKeeper::Round() {
+  uint64_t evicted = 0;
+  rounds_.fetch_add(1, std::memory_order_relaxed);
+  const std::vector<TableId> tables = tables_.LiveTables();
+  for (const TableId table : tables) {
+    evicted += SweepTable(table);
+    if (Enough()) break;
+  }
+  if (hands_.size() > 2 * tables.size()) hands_.clear();  // most are of dropped tables
+  trees_.domain.Collect();
+  return evicted;
+}
+
+uint64_t PageKeeper::SweepTable(TableId table) {
+  uint64_t evicted = 0;
+  BwTree::Walk& hand = hands_[table];
+  if (hand.complete) hand = BwTree::Walk();
+  while (!hand.complete && !Enough()) {
+    const uint64_t now = Step(table, &hand);
+    evicted += now;
+    evictions_.fetch_add(now, std::memory_order_relaxed);
+    if (now != 0) {
+      trees_.domain.Collect();
+      WakeWaiters();
+    }
+  }
+  return evicted;
+}
+
+uint64_t PageKeeper::Step(TableId table, BwTree::Walk* walk) {
+  uint64_t evicted = 0;
+  BwTree::Walk next;
+  // Twice: what the first visit had written the second swaps out.
+  for (const bool settle : {false, true}) {
+    std::vector<std::string> to_load;
+    next = *walk;
+    {
+      const ReclamationDomain::Guard guard(trees_.domain);
+      BwTree* const tree = source_.FindTree(table);
+      if (tree == nullptr) {
+        walk->complete = true;
+        return evicted;
+      }
+      Sweep sweep(*tree, trees_.pages, *flusher_, settle);
+      tree->VisitPages(/*level=*/0, &next, &sweep);
+      evicted += sweep.evicted();
+      last_error_ = sweep.status();
+      to_load = sweep.to_load();
+    }
+    if (flusher_->empty() && last_error_.ok()) break;
+    if (last_error_.ok()) last_error_ = flusher_->Write();
+    if (!last_error_.ok()) {
+      if (!failing_) LogWarning("pages cannot be written: ", last_error_.message());
+      failing_ = true;
+      on_error_(last_error_);
+      break;
+    }
+    failing_ = false;
+    // A chain of updates on a page that is not there, grown too long for one more part: the page is loaded and written as a whole.
+    for (const std::string& high : to_load) {
+      const Status loaded = loader_.Load(table, Target(high, Side::kBelow));
+      if (!loaded.ok()) LogError("a page cannot be loaded: ", loaded.message());
+    }
+  }
+  *walk = std::move(next);
+  return evicted;
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,94 @@
+// PageKeeper: keeps the data component within its memory budget. [LLAMA, PVLDB 6(10), 2013, section 3.3: swapping out]
+//
+// A thread of its own walks over the leaves, as a clock with a second chance: a page that was used since the last visit loses its mark;
+// else it is swapped out if it is clean, or written if it is not, and swapped out when the walk comes again, at once if need be.
+// Inner pages, and the root of every table, stay: some thousandths of the data.
+// States of memory: below the low mark: the thread sleeps. Above the high mark it works. Above the budget, besides, those who bring in
+//   data wait (WaitForRoom), on threads that may: never who commits, never who answers what is in memory.
+// What cannot be swapped out (nothing but inner pages left, the disk full) does not make them wait for ever: when a whole round has gained
+//   nothing, they go on, and `exhausted` says so; the transaction component then refuses puts (rule X7).
+// Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
+#ifndef DC_PAGE_CACHE_PAGE_KEEPER_H_
+#define DC_PAGE_CACHE_PAGE_KEEPER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/page_flusher.h"
+#include "dc/page_cache/page_loader.h"
+
+namespace deut::dc {
+
+class PageKeeper {
+ public:
+  // `used`: bytes that count against `budget`. `budget` 0: no limit; then nothing is swapped out. `on_error`: told, on the keeper's
+  // thread, why pages cannot be written.
+  static Result<std::unique_ptr<PageKeeper>> Create(Runtime& runtime, const BwTreeEnvironment& trees,
+                                                    SegmentStore& store, TreeSource& source, TableList& tables,
+                                                    PageLoader& loader, std::function<uint64_t()> used, uint64_t budget,
+                                                    std::function<void(const Status&)> on_error);
+  ~PageKeeper();
+  PageKeeper(const PageKeeper&) = delete;
+  PageKeeper& operator=(const PageKeeper&) = delete;
+
+  // After something was brought in. Cheap.
+  void Look();
+  // Waits while the budget is exceeded and the thread gets anywhere. REQUIRES: no guard.
+  void WaitForRoom();
+  // Nothing more can be swapped out, and the budget is exceeded.
+  bool exhausted() const { return exhausted_.load(std::memory_order_relaxed); }
+
+  uint64_t evictions() const { return evictions_.load(std::memory_order_relaxed); }
+  uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }
+
+ private:
+  class Sweep;
+
+  PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
+             PageLoader& loader, std::function<uint64_t()> used, uint64_t budget,
+             std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
+
+  void Run();
+  void WakeWaiters();
+  // A round over all tables, or until memory is below the low mark. Answers how many pages were swapped out.
+  uint64_t Round();
+  uint64_t SweepTable(TableId table);
+  uint64_t Step(TableId table, BwTree::Walk* walk);
+  bool Enough() const { return stop_.load(std::memory_order_relaxed) || used_() <= low_; }
+
+  Runtime& runtime_;
+  const BwTreeEnvironment trees_;
+  TreeSource& source_;
+  TableList& tables_;
+  PageLoader& loader_;
+  const std::function<uint64_t()> used_;
+  const uint64_t budget_;
+  const uint64_t high_;
+  const uint64_t low_;
+  const std::function<void(const Status&)> on_error_;
+  const std::unique_ptr<PageFlusher> flusher_;
+  // The keeper's own thread.
+  absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended
+  Status last_error_;
+  bool failing_ = false;
+
+  std::atomic<bool> stop_{false};
+  std::atomic<uint32_t> looks_{0};     // changes wake the thread
+  std::atomic<uint32_t> progress_{0};  // changes wake those who wait for room
+  std::atomic<bool> exhausted_{false};
+  std::atomic<uint64_t> evictions_{0};
+  std::atomic<uint64_t> rounds_{0};
+  std::unique_ptr<Thread> thread_;  // the last member: it uses the others
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_PAGE_CACHE_PAGE_KEEPER_H_

@@ -1,0 +1,26 @@
+#include "dc/page_cache/page_loader.h"
+
+#include "common/base/check.h"
+#include "dc/bwtree/page_load.h"
+
+namespace deut::dc {
+
+Status PageLoader::Load(TableId table, const Target& target) {
+  DEUT_DCHECK(!domain_.held());
+  PageLoad load;
+  {
+    const ReclamationDomain::Guard guard(domain_);
+    BwTree* const tree = trees_.FindTree(table);
+    if (tree == nullptr || !tree->BeginLoad(target, &load)) return Status::Ok();
+  }
+  loads_.fetch_add(1, std::memory_order_relaxed);
+  const Status read = load.ReadImage(store_);
+  const ReclamationDomain::Guard guard(domain_);
+  BwTree* const tree = trees_.FindTree(table);
+  // What was read may have been an image that is not the page's any more.
+  if (tree == nullptr || !tree->StillImage(load)) return Status::Ok();
+  DEUT_RETURN_IF_ERROR(read);
+  return tree->FinishLoad(target, &load);
+}
+
+}  // namespace deut::dc

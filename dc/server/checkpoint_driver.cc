@@ -1,0 +1,81 @@
+#include "dc/server/checkpoint_driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/observe/log.h"
+
+namespace deut::dc {
+namespace {
+
+// After one that failed: want of room may end.
+constexpr Duration kRetryAfter = std::chrono::seconds(1);
+
+}  // namespace
+
+CheckpointDriver::CheckpointDriver(Runtime& runtime, RecordOperations& operations, const CheckpointPolicy& policy,
+                                   std::function<Position()> applied)
+    : runtime_(runtime),
+      operations_(operations),
+      policy_(policy),
+      applied_(std::move(applied)),
+      due_(policy.interval == Duration() ? UINT64_MAX : applied_().commit.value + policy.log_bytes),
+      mutex_(runtime) {
+  if (policy.interval != Duration()) thread_ = runtime.StartThread("dc-checkpoint", [this] { Run(); });
+}
+
+CheckpointDriver::~CheckpointDriver() {
+  stop_.store(true, std::memory_order_seq_cst);
+  Wake();
+  thread_.reset();
+}
+
+void CheckpointDriver::Wake() {
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(wakes_);
+}
+
+Status CheckpointDriver::last_status() const {
+  const MutexLock lock(mutex_);
+  return last_status_;
+}
+
+Status CheckpointDriver::Take() {
+  const Status status = operations_.Checkpoint(applied_);
+  const MutexLock lock(mutex_);
+  if (!status.ok() && last_status_.ok()) LogError("no checkpoint: ", status.message());
+  last_status_ = status;
+  return status;
+}
+
+void CheckpointDriver::Run() {
+  Position last = applied_();
+  while (!stop_.load(std::memory_order_seq_cst)) {
+    const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);
+    const Position applied = applied_();
+    const MonotonicTime begin = runtime_.Now();
+    if (applied.commit.value < due_.load(std::memory_order_relaxed)) {
+      if (runtime_.Wait(wakes_, wakes, begin + policy_.interval)) continue;
+      if (applied_() == last) continue;
+    }
+    // While one is taken nobody need wake the thread for the next.
+    due_.store(UINT64_MAX, std::memory_order_relaxed);
+    const Position before = applied_();
+    const bool ok = Take().ok();
+    if (ok) {
+      last = before;
+    } else {
+      runtime_.Wait(wakes_, wakes_.load(std::memory_order_seq_cst), runtime_.Now() + kRetryAfter);
+    }
+    due_.store(ok ? before.commit.value + policy_.log_bytes : 0, std::memory_order_relaxed);
+  }
+}
+
+Result<Position> CheckpointDriver::TakeUpTo(Position up_to) {
+  const Position wanted = std::min(up_to, applied_());
+  // One makes it durable; the one after it makes the checkpoint before it the older of the two that are kept.
+  for (int i = 0; i < 2 && operations_.stable() < wanted; ++i) DEUT_RETURN_IF_ERROR(Take());
+  return operations_.stable();
+}
+
+}  // namespace deut::dc

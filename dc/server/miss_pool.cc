@@ -1,0 +1,49 @@
+#include "dc/server/miss_pool.h"
+
+#include <optional>
+#include <utility>
+
+namespace deut::dc {
+
+MissPool::MissPool(Runtime& runtime, CallPhases& calls, int threads, std::function<void(DataRequest*)> answer)
+    : runtime_(runtime), calls_(calls), answer_(std::move(answer)), mutex_(runtime) {
+  for (int i = 0; i < threads; ++i) threads_.push_back(runtime.StartThread("dc-miss", [this] { Work(); }));
+}
+
+MissPool::~MissPool() {
+  {
+    const MutexLock lock(mutex_);
+    stop_ = true;
+    changed_.NotifyAll(runtime_);
+  }
+  threads_.clear();
+}
+
+void MissPool::Add(DataRequest* request) {
+  const MutexLock lock(mutex_);
+  queue_.push_back(request);
+  changed_.NotifyOne(runtime_);
+}
+
+void MissPool::Remove(DataRequest* request) {
+  const MutexLock lock(mutex_);
+  std::erase(queue_, request);
+}
+
+void MissPool::Work() {
+  for (;;) {
+    std::optional<CallPhases::Call> call;
+    DataRequest* request = nullptr;
+    {
+      const MutexLock lock(mutex_);
+      while (queue_.empty() && !stop_) changed_.Wait(mutex_);
+      if (queue_.empty()) return;
+      call.emplace(calls_);
+      request = queue_.front();
+      queue_.pop_front();
+    }
+    answer_(request);
+  }
+}
+
+}  // namespace deut::dc
