@@ -24,6 +24,7 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
     }
     DEUT_CHECK(page.head()->level > level);
     const PageId child = FindChild(page.head(), target);
+    DEUT_POINT("bwtree.descend.before_child");
     page = PageView{child, pages_.LoadWord(child), page.id, page.head()};
     BasePage::Prefetch(page.head());  // if it is not a base page the first line alone is wanted
   }

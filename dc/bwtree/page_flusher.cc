@@ -155,6 +155,7 @@ Result<PageFlusher::Added> PageFlusher::Encode(BwTree& tree, PageId id, const No
   payload_bytes_ += payload_.size();
   pending_.push_back(pending);
   adding_.emplace(id, pending_.back().serial);
+  DEUT_POINT("bwtree.flush.encoded");
   return Added::kAdded;
 }
 

@@ -91,6 +91,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied) {
   for (const TableId table : environment_.tables.LiveTables()) {
     if (status.ok()) status = WritePages(table);
   }
+  DEUT_POINT("checkpoint.after_pass");
   if (DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
   if (status.ok()) {
     environment_.gate.Close();
@@ -100,6 +101,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied) {
       for (const TableId table : environment_.tables.LiveTables()) {
         if (status.ok()) status = WriteStructure(table);
       }
+      DEUT_POINT("checkpoint.before_snapshot");
       environment_.store.BeginCheckpoint(set_->next());
       if (status.ok()) TakeSnapshot(&snapshot);
     }

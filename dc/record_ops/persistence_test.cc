@@ -1,5 +1,6 @@
 // Records outlive the process, and may be more than memory holds: against a reference, with everything running at once.
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
 #include "dc/record_ops/record_operations.h"
 #include "gtest/gtest.h"
 
@@ -243,6 +245,41 @@ TEST(PersistenceTest, CheckpointsWhileEverythingGoesOn) {
   checkpoints->Join();
   reader->Join();
   world.ExpectRight();
+  world.Restart();
+  world.ExpectRight();
+}
+
+// At the next pass of the point, once.
+void AtPoint(std::string name, std::function<void()> then) {
+  auto done = std::make_shared<std::atomic<bool>>(false);
+  testing::SetPointHandler([name = std::move(name), then = std::move(then), done](std::string_view at) {
+    if (at == name && !done->exchange(true)) then();
+  });
+}
+
+TEST(PersistenceTest, X6ThePositionIsReadBeforeAnythingIsWritten) {
+  World world;
+  Random random(7);
+  world.Create();
+  Change(&world, &random, 1000, 2000);
+  AtPoint("checkpoint.after_pass", [&] { Change(&world, &random, 1000, 200); });
+  ASSERT_TRUE(world.Checkpoint().ok());
+  testing::SetPointHandler({});
+  world.Restart();
+  world.ExpectRight();
+}
+
+TEST(PersistenceTest, NothingIsSplitWhileTheStructureIsTakenDown) {
+  World world(600 << 10);
+  Random random(8);
+  world.Create();
+  Change(&world, &random, 3000, 6000);
+  // So much that pages are written and swapped out meanwhile.
+  AtPoint("checkpoint.before_snapshot", [&] {
+    for (int i = 0; i < 6; ++i) Change(&world, &random, 40000, 1500);
+  });
+  ASSERT_TRUE(world.Checkpoint().ok());
+  testing::SetPointHandler({});
   world.Restart();
   world.ExpectRight();
 }
