@@ -105,7 +105,8 @@ class StoredTree final : public TreeSource {
         DEUT_RETURN_IF_ERROR(load.ReadImage(*store_));
         DEUT_RETURN_IF_ERROR(tree.FinishLoad(Target(low, Side::kAt), &load));
       }
-      for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) (*found)[std::string(it.record().key)] = it.record().value;
+      for (RecordBatch::Iterator it(batch); it.Valid(); it.Next())
+        (*found)[std::string(it.record().key)] = it.record().value;
     }
     return Status::Ok();
   }
@@ -272,7 +273,8 @@ TEST(PageStorageRules, AChildThatIsSplitBetweenItsEncodingAndItsParentsIsWritten
   bool split = false;
   t.AtPoint("bwtree.flush.encoded", [&] {
     const uint64_t splits = t.tree().statistics().splits;
-    for (uint64_t i = 206; t.tree().statistics().splits == splits; ++i) t.Put(i, "0123456789012345678901234567890123456789");
+    for (uint64_t i = 206; t.tree().statistics().splits == splits; ++i)
+      t.Put(i, "0123456789012345678901234567890123456789");
     split = true;
   });
   // The last leaf, and then all that are above it, in one batch.
