@@ -91,13 +91,14 @@ void PageKeeper::Look() {
   runtime_.WakeAll(looks_);
 }
 
-void PageKeeper::WaitForRoom() {
+void PageKeeper::WaitForRoom(Room room) {
   if (budget_ == 0) return;
+  const uint64_t limit = room == Room::kToRead ? budget_ : budget_ - budget_ / 16;
   for (;;) {
     const uint32_t progress = progress_.load(std::memory_order_seq_cst);
-    if (used_() <= budget_ || stop_.load(std::memory_order_relaxed)) return;
-    // An exhausted keeper has just said that waiting is of no use; it goes on trying.
-    if (exhausted()) return;
+    if (used_() <= limit || stop_.load(std::memory_order_relaxed)) return;
+    // The keeper has just found that waiting is of no use; it goes on trying.
+    if (stuck_.load(std::memory_order_relaxed)) return;
     Look();
     runtime_.Wait(progress_, progress, kNoDeadline);
   }
@@ -108,6 +109,7 @@ void PageKeeper::Run() {
     const uint32_t looks = looks_.load(std::memory_order_seq_cst);
     if (used_() <= high_) {
       exhausted_.store(false, std::memory_order_relaxed);
+      stuck_.store(false, std::memory_order_relaxed);
       WakeWaiters();  // garbage that went by itself made room
       runtime_.Wait(looks_, looks, runtime_.Now() + kLookInterval);
       continue;
@@ -115,8 +117,8 @@ void PageKeeper::Run() {
     // A round begins where the last one ended. The first may find nothing but marks, which it takes away.
     uint64_t evicted = 0;
     for (int round = 0; round < 3 && evicted == 0; ++round) evicted = Round();
-    const bool gained_nothing = evicted == 0 && used_() > budget_;
-    exhausted_.store(gained_nothing, std::memory_order_relaxed);
+    stuck_.store(evicted == 0, std::memory_order_relaxed);
+    exhausted_.store(evicted == 0 && used_() > budget_, std::memory_order_relaxed);
     WakeWaiters();
     if (evicted == 0) runtime_.Wait(looks_, looks, runtime_.Now() + kLookInterval);
   }

@@ -41,8 +41,10 @@ class PageKeeper {
 
   // After something was brought in. Cheap.
   void Look();
-  // Waits while the budget is exceeded and the thread gets anywhere. REQUIRES: no guard.
-  void WaitForRoom();
+  // Waits while the budget is exceeded and the thread gets anywhere. Who applies the log leaves a sixteenth of it to those who read, whose
+  // pages are the first to be asked for again. REQUIRES: no guard.
+  enum class Room : uint8_t { kToRead, kToApply };
+  void WaitForRoom(Room room);
   // Nothing more can be swapped out, and the budget is exceeded.
   bool exhausted() const { return exhausted_.load(std::memory_order_relaxed); }
 
@@ -83,6 +85,7 @@ class PageKeeper {
   std::atomic<bool> stop_{false};
   std::atomic<uint32_t> looks_{0};     // changes wake the thread
   std::atomic<uint32_t> progress_{0};  // changes wake those who wait for room
+  std::atomic<bool> stuck_{false};     // a whole round has gained nothing
   std::atomic<bool> exhausted_{false};
   std::atomic<uint64_t> evictions_{0};
   std::atomic<uint64_t> rounds_{0};

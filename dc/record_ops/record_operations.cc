@@ -90,7 +90,7 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
     bytes += entry.key.size() + entry.value.size();
     if (bytes >= kBytesPerLook) {
       keeper_->Look();
-      keeper_->WaitForRoom();
+      keeper_->WaitForRoom(PageKeeper::Room::kToApply);
       bytes = 0;
     }
     if (entry.position <= applied) {
@@ -169,7 +169,8 @@ Status RecordOperations::Read(TableId table, std::string_view key, RecordBatch* 
     bool missing = false;
     DEUT_RETURN_IF_ERROR(TryRead(table, key, answer, &missing));
     if (!missing) return Status::Ok();
-    keeper_->WaitForRoom();
+    keeper_->Look();
+    keeper_->WaitForRoom(PageKeeper::Room::kToRead);
     DEUT_RETURN_IF_ERROR(loader_.Load(table, Target(key, Side::kAt)));
   }
 }
@@ -201,7 +202,8 @@ Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cu
     bool missing = false;
     DEUT_RETURN_IF_ERROR(TryScan(table, direction, cursor, budget, max_pages, answer, &missing));
     if (!missing) return Status::Ok();
-    keeper_->WaitForRoom();
+    keeper_->Look();
+    keeper_->WaitForRoom(PageKeeper::Room::kToRead);
     const Target wanted =
         direction == Direction::kAscending ? Target(cursor->low, Side::kAt) : Target(cursor->high, Side::kBelow);
     DEUT_RETURN_IF_ERROR(loader_.Load(table, wanted));

@@ -83,12 +83,12 @@ class WorkloadsTest : public ::testing::TestWithParam<std::string> {
   TableId table_;
 };
 
-TEST_P(WorkloadsTest, IsStrictlySerializable) { RunAndCheck(GetParam(), Harm::kNone, milliseconds(1000)); }
+TEST_P(WorkloadsTest, IsStrictlySerializable) { RunAndCheck(GetParam(), Harm::kNone, milliseconds(500)); }
 TEST_P(WorkloadsTest, IsStrictlySerializableWhenReadsGoToTheDc) {
-  RunAndCheck(GetParam(), Harm::kDropCaches, milliseconds(600));
+  RunAndCheck(GetParam(), Harm::kDropCaches, milliseconds(300));
 }
 TEST_P(WorkloadsTest, IsStrictlySerializableWhenTheDcRestarts) {
-  RunAndCheck(GetParam(), Harm::kRestartDc, milliseconds(600));
+  RunAndCheck(GetParam(), Harm::kRestartDc, milliseconds(400));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WorkloadsTest, ::testing::ValuesIn(WorkloadNames()),
