@@ -142,6 +142,10 @@ class BwTree {
   // Recovery (restore.cc): reads an inner page, or the root, into memory. *below: what it names. CORRUPTION naming page, segment and offset if it
   // is not as it is named, or names what is not there. Several threads may restore different pages.
   Status RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below);
+  // Recovery: how many records a leaf holds that is on storage; reads it.
+  Result<uint32_t> RecordsOfStored(PageId id, SegmentStore& store);
+  // The leaf holds `live` records, as far as is known; for the statistics.
+  void CountRecords(PageId id, uint32_t live);
 
   enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded };
   // REQUIRES: key of 1 to kMaxKeyBytes bytes, value of at most kMaxValueBytes.
@@ -254,8 +258,6 @@ class BwTree {
   // bwtree.cc
   // `head` was replaced by this thread.
   void Retire(const Node* head);
-  // The leaf holds `live` records now.
-  void CountRecords(PageId id, uint32_t live);
   // The page and all below it are gone. REQUIRES: nobody can see them.
   void FreeSubtree(PageId id);
 

@@ -45,4 +45,13 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
   return Status::Ok();
 }
 
+Result<uint32_t> BwTree::RecordsOfStored(PageId id, SegmentStore& store) {
+  const ReclamationDomain::Guard guard(domain_);  // as in RestorePage
+  PageLoad load;
+  load.id = id;
+  load.parts = pages_.Image(id);
+  DEUT_RETURN_IF_ERROR(load.ReadImage(store));
+  return load.page->live_records();
+}
+
 }  // namespace deut::dc

@@ -10,6 +10,8 @@ namespace deut::dc {
 namespace {
 
 constexpr Duration kGraceStep = std::chrono::microseconds(50);
+// So long pages are not split for a checkpoint's sake, at most; then it is tried again later.
+constexpr Duration kGraceLimit = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -95,7 +97,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied) {
   if (DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
   if (status.ok()) {
     environment_.gate.Close();
-    WaitForGuards();
+    status = WaitForGuards();
     {
       const TableRegistry::Pause pause(environment_.tables);
       for (const TableId table : environment_.tables.LiveTables()) {
@@ -171,17 +173,28 @@ Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
   return flusher_->Write();
 }
 
-void Checkpointer::WaitForGuards() {
-  // Freed once every guard held now was left.
-  std::atomic<bool> passed{false};
+Status Checkpointer::WaitForGuards() {
+  using Flag = std::shared_ptr<std::atomic<bool>>;
+  const auto passed = std::make_shared<std::atomic<bool>>(false);
   {
+    // Freed once every guard held now was left; perhaps after this call.
     const ReclamationDomain::Guard guard(environment_.trees.domain);
     environment_.trees.domain.Retire(
-        &passed, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true, std::memory_order_release); }, 0);
+        new Flag(passed),
+        [](void* object) {
+          const std::unique_ptr<Flag> flag(static_cast<Flag*>(object));
+          (*flag)->store(true, std::memory_order_release);
+        },
+        sizeof(Flag));
   }
+  const MonotonicTime limit = environment_.runtime.Now() + kGraceLimit;
   for (;;) {
     environment_.trees.domain.Collect();
-    if (passed.load(std::memory_order_acquire)) return;
+    if (passed->load(std::memory_order_acquire)) return Status::Ok();
+    if (environment_.runtime.Now() >= limit) {
+      return DEUT_ERROR(kResourceExhausted, "the checkpoint is put off: a thread has been looking at pages for ",
+                        std::chrono::duration_cast<std::chrono::seconds>(kGraceLimit).count(), " s without an end");
+    }
     environment_.runtime.SleepUntil(environment_.runtime.Now() + kGraceStep);
   }
 }

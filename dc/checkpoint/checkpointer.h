@@ -4,7 +4,7 @@
 //   1 P = the applied position (X6: read before anything is written)
 //   2 pass      every page that is dirty is written, level by level from the leaves, from the right to the left
 //   3 gate      pages are not split, tables neither created nor dropped from here to 6 (nobody waits for the former); after a grace
-//               period none is half split
+//               period none is half split. A thread that stops inside its guard only puts the checkpoint off
 //   4           inner pages that have changed since 2 are written, after those of their children whose bounds have changed
 //   5 snapshot  which parts each page consists of; the tables. Every leaf's image has the bounds that its parent's image gives it
 //   6           the gate is opened
@@ -83,7 +83,8 @@ class Checkpointer {
   Status WritePages(TableId table) DEUT_REQUIRES(mutex_);
   Status WriteStructure(TableId table) DEUT_REQUIRES(mutex_);
   Status WriteLevel(TableId table, uint8_t level) DEUT_REQUIRES(mutex_);
-  void WaitForGuards();
+  // RESOURCE_EXHAUSTED: not within the time for which pages may go without splits.
+  Status WaitForGuards();
   void TakeSnapshot(Snapshot* snapshot);
   Status WriteFile(const Snapshot& snapshot) DEUT_REQUIRES(mutex_);
 

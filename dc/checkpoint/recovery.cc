@@ -13,6 +13,7 @@ namespace deut::dc {
 namespace {
 
 constexpr size_t kGenerations = 2;
+constexpr size_t kSampledLeaves = 32;
 
 // Fills the mapping table and the store from a checkpoint that is being read.
 class Reading final : public CheckpointVisitor {
@@ -92,11 +93,30 @@ class InnerPages {
       for (const BwTree::NamedPage& page : level.inner) DEUT_RETURN_IF_ERROR(Take(page.id));
       DEUT_ASSIGN_OR_RETURN(level, LoadLevel(level.inner));
       for (const PageId leaf : level.leaves) DEUT_RETURN_IF_ERROR(Take(leaf));
+      leaves_.insert(leaves_.end(), level.leaves.begin(), level.leaves.end());
     }
+    EstimateRecords();
     return Status::Ok();
   }
 
  private:
+  // How many records there are nobody knows before all leaves were read; a few of them are, and speak for the others. Whoever loads a leaf later
+  // puts its number right.
+  void EstimateRecords() {
+    uint64_t records = 0;
+    uint64_t read = 0;
+    for (size_t i = 0; i < std::min(leaves_.size(), kSampledLeaves); ++i) {
+      const Result<uint32_t> one =
+          tree_.RecordsOfStored(leaves_[i * leaves_.size() / std::min(leaves_.size(), kSampledLeaves)], store_);
+      if (!one.ok()) LogError("table ", tree_.table().value, ": ", one.status().message());
+      if (!one.ok()) continue;
+      records += *one;
+      ++read;
+    }
+    if (read == 0) return;
+    for (const PageId leaf : leaves_) tree_.CountRecords(leaf, static_cast<uint32_t>(records / read));
+  }
+
   Status Take(PageId id) {
     if (id.value >= named_.size()) {
       return DEUT_ERROR(kCorruption, "page ", id.value, " is named, but the checkpoint ends at page ",
@@ -141,6 +161,7 @@ class InnerPages {
   SegmentStore& store_;
   const int threads_;
   std::vector<bool>& named_;
+  std::vector<PageId> leaves_;
   Mutex mutex_;
 };
 

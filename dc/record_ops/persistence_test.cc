@@ -13,6 +13,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "dc/record_ops/record_operations.h"
 #include "gtest/gtest.h"
@@ -179,6 +180,9 @@ TEST(PersistenceTest, WhatACheckpointHoldsIsThereInTheNextLife) {
   world.Restart();
   EXPECT_EQ(world.operations().recovered(), stable);
   EXPECT_EQ(world.Counter("updates_applied"), 0u);  // nothing had to be applied again
+  // How many there are is estimated from some pages.
+  EXPECT_NEAR(static_cast<double>(world.Counter("records")), static_cast<double>(world.records().size()),
+              static_cast<double>(world.records().size()) / 4);
   world.ExpectRight();
 }
 
@@ -280,6 +284,28 @@ TEST(PersistenceTest, NothingIsSplitWhileTheStructureIsTakenDown) {
   });
   ASSERT_TRUE(world.Checkpoint().ok());
   testing::SetPointHandler({});
+  world.Restart();
+  world.ExpectRight();
+}
+
+TEST(PersistenceTest, AThreadThatStopsPutsACheckpointOff) {
+  World world;
+  Random random(9);
+  world.Create();
+  Change(&world, &random, 500, 500);
+  Event stopped;
+  Event go_on;
+  AtPoint("bwtree.update.before_cas", [&] {
+    stopped.Signal(RealRuntime());
+    go_on.Wait(RealRuntime(), kNoDeadline);
+  });
+  const auto updates = RealRuntime().StartThread("updates", [&] { Change(&world, &random, 500, 500); });
+  stopped.Wait(RealRuntime(), kNoDeadline);
+  EXPECT_EQ(world.Checkpoint(), ErrorCode::kResourceExhausted);
+  go_on.Signal(RealRuntime());
+  updates->Join();
+  testing::SetPointHandler({});
+  EXPECT_TRUE(world.Checkpoint().ok());
   world.Restart();
   world.ExpectRight();
 }
