@@ -312,7 +312,7 @@ std::string Hunt(Duration time, void (*prepare)(FaultyDisk&)) {
 }
 
 TEST(PowerLossOracle, FindsADiskThatIgnoresSyncs) {
-  const std::string found = Hunt(seconds(20), [](FaultyDisk& disk) { disk.SetIgnoreSync(true); });
+  const std::string found = Hunt(seconds(120), [](FaultyDisk& disk) { disk.SetIgnoreSync(true); });
   EXPECT_NE(found, "");
   std::printf("found: %s\n", found.c_str());
 }
@@ -355,7 +355,7 @@ INSTANTIATE_TEST_SUITE_P(All, PowerLoss, ::testing::ValuesIn(kCases),
 
 // For LeftOut, in a process of its own: the steps that are left out are read from the environment once.
 int HuntOnly() {
-  std::printf("found: %s\n", Hunt(seconds(15), [](FaultyDisk&) {}).c_str());
+  std::printf("found: %s\n", Hunt(seconds(120), [](FaultyDisk&) {}).c_str());
   return 0;
 }
 
