@@ -40,7 +40,9 @@ void BwTree::FreeSubtree(PageId id) {
   }
   ImageParts parts;
   const bool free = pages_.TakeImage(id, &parts);
-  for (const PageAddress part : parts.all()) images_->MarkDead(part);
+  if (images_ != nullptr) {
+    for (const PageAddress part : parts.all()) images_->MarkDead(part);
+  }
   if (head != nullptr) FreeChain(const_cast<Node*>(head));
   pages_.ExchangeRecords(id, 0);
   if (free) pages_.FreeUnseen(id);

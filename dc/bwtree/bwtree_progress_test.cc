@@ -30,7 +30,7 @@ constexpr const char* kTreePoints[] = {
     "bwtree.update.before_cas",     "bwtree.update.before_forced_cas", "bwtree.consolidate.before_cas",
     "bwtree.split.before_cas",      "bwtree.split.before_post",        "bwtree.forced_split.before_post",
     "bwtree.split_root.before_cas", "bwtree.post.before_cas",          "bwtree.descend.step_right",
-    "mapping_table.pop.before_cas", "mapping_table.push.before_cas"};
+    "bwtree.descend.before_child",  "mapping_table.pop.before_cas",    "mapping_table.push.before_cas"};
 
 class Workload {
  public:

@@ -135,9 +135,9 @@ class StoredTree final : public TreeSource {
       }
     }
     pages->RestoreFree(pages_->last_id());
-    const BwTreeEnvironment restored{*pages, domain, consolidation_, nullptr, store_.get()};
-    // It must not end: with it the images would be given up.
-    BwTree* const tree = BwTree::Restore(restored, SmallPages(), kTable, tree_->root()).release();
+    // The images stay those of the tree that has written them.
+    const BwTreeEnvironment restored{*pages, domain, consolidation_, nullptr, /*images=*/nullptr};
+    const std::unique_ptr<BwTree> tree = BwTree::Restore(restored, SmallPages(), kTable, tree_->root());
     BwTree::NamedPages level;
     level.inner.push_back({tree->root(), BwTree::NamedPage::kAnyLevel, {}, {}, false});
     Status status;
@@ -149,7 +149,6 @@ class StoredTree final : public TreeSource {
       level = std::move(below);
     }
     if (status.ok()) status = Scan(*tree, found);
-    kept_.emplace_back(tree);
     return status;
   }
 
@@ -170,7 +169,6 @@ class StoredTree final : public TreeSource {
   std::unique_ptr<PageFlusher> flusher_;
   uint64_t now_ = 0;
   std::map<std::string, std::string> records_;
-  std::vector<BwTree*> kept_;
 };
 
 TEST(PageStorageRules, PagesGoAndComeBack) {

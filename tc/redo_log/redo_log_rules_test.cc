@@ -88,7 +88,7 @@ TEST(RedoLogRules, D2WhatWasFoundIsMadeDurable) {
 
 // D2. A block is written again as it was found, or not at all: a bit that flips on its way from the disk does not get onto it.
 TEST(RedoLogRules, D2WhatIsWrittenAgainIsRight) {
-  uint64_t refused = 0;
+  uint64_t struck = 0;
   for (uint64_t skip = 0; skip < 12; ++skip) {
     SCOPED_TRACE(skip);
     FaultyDisk disk(RealRuntime(), skip);
@@ -101,9 +101,15 @@ TEST(RedoLogRules, D2WhatIsWrittenAgainIsRight) {
     // Two lives without a commit: what is proven and what is not lies behind it.
     for (int life = 0; life < 2; ++life) {
       const std::unique_ptr<Storage> storage = disk.Mount();
-      if (life == 1)
-        disk.AddFault({.action = DiskFault::Action::kFlipBit, .kinds = kDiskRead, .skip = skip, .count = 1});
-      refused += RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered).ok() ? 0 : 1;
+      if (life == 0) {
+        ASSERT_TRUE(RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered).ok());
+        continue;
+      }
+      const int fault =
+          disk.AddFault({.action = DiskFault::Action::kFlipBit, .kinds = kDiskRead, .skip = skip, .count = 1});
+      // It may refuse; what counts is that the next one finds what was there.
+      (void)RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered);
+      struck += disk.hits(fault);
       disk.RemoveAllFaults();
     }
     const std::unique_ptr<Storage> storage = disk.Mount();
@@ -111,7 +117,7 @@ TEST(RedoLogRules, D2WhatIsWrittenAgainIsRight) {
     ASSERT_TRUE(log.ok()) << log.status().ToString();
     EXPECT_EQ(CommitTimestamps(ReadAll(**log, recovered.redo_start.lsn)), (std::vector<uint64_t>{1}));
   }
-  EXPECT_GT(refused, 0u);
+  EXPECT_GT(struck, 0u);
 }
 
 // D3. Timestamps are drawn only from durable reservations: else a crash forgets the reservation, and the next life draws them again. The disk
