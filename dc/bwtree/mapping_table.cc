@@ -138,7 +138,9 @@ uint64_t MappingTable::ImageOf(const ImageParts& parts) {
 }
 
 ImageParts MappingTable::Image(PageId id) const {
-  return PartsOf(slots_[id.value].image.load(std::memory_order_acquire));
+  const uint64_t image = slots_[id.value].image.load(std::memory_order_acquire);
+  DEUT_POINT("mapping_table.image.before_list");
+  return PartsOf(image);
 }
 
 bool MappingTable::ClaimImage(PageId id) {
@@ -174,14 +176,15 @@ void MappingTable::ReleaseImage(PageId id) {
   FreeUnseen(id);
 }
 
-bool MappingTable::TakeImage(PageId id, ImageParts* parts) {
+bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& domain) {
+  const ReclamationDomain::Guard guard(domain);
   uint64_t image = slots_[id.value].image.load(std::memory_order_acquire);
   while (!slots_[id.value].image.compare_exchange_weak(image, (image & kClaimed) != 0 ? kDoomed : 0,
                                                        std::memory_order_acq_rel)) {
   }
   *parts = PartsOf(image);
-  // Nobody else can see the page: readers of the list have left their guards.
-  if ((image & kList) != 0) delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+  // Nobody else can see the page, but whoever looks at the images of all ids can see the list.
+  if ((image & kList) != 0) domain.RetireObject(reinterpret_cast<ImageParts*>(image & ~kDoomed));
   return (image & kClaimed) == 0;
 }
 
@@ -190,9 +193,9 @@ void MappingTable::Restore(PageId id, const ImageParts& parts) {
   slots_[id.value].word.store(PageWord::Storage(parts.newest()).bits(), std::memory_order_release);
 }
 
-ImageParts MappingTable::RestoreUnnamed(PageId id) {
+ImageParts MappingTable::RestoreUnnamed(PageId id, ReclamationDomain& domain) {
   ImageParts parts;
-  DEUT_CHECK(TakeImage(id, &parts));
+  DEUT_CHECK(TakeImage(id, &parts, domain));
   slots_[id.value].word.store(0, std::memory_order_relaxed);
   return parts;
 }

@@ -81,7 +81,7 @@ class MappingTable {
   }
   uint32_t records(PageId id) const { return records_[id.value].load(std::memory_order_relaxed); }
 
-  // Parts of the page's image; none if it was never written. REQUIRES: a guard.
+  // Parts of the page's image; none if it was never written. Any id that was ever given out. REQUIRES: a guard.
   ImageParts Image(PageId id) const;
   bool HasImage(PageId id) const { return (slots_[id.value].image.load(std::memory_order_acquire) & ~kClaimed) != 0; }
   // False: somebody else holds the claim. REQUIRES: `id` is live, a guard.
@@ -90,15 +90,15 @@ class MappingTable {
   [[nodiscard]] bool SetImage(PageId id, const ImageParts& parts, ReclamationDomain& domain);
   void ReleaseImage(PageId id);
   // *parts: the id's image, which is the caller's from now on. True: the caller frees the id; false: the claim's holder will.
-  // REQUIRES: no thread but perhaps the claim's holder can see the id.
-  [[nodiscard]] bool TakeImage(PageId id, ImageParts* parts);
+  // REQUIRES: no thread but perhaps the claim's holder can see the id, and those who look at the images of all ids (a checkpoint).
+  [[nodiscard]] bool TakeImage(PageId id, ImageParts* parts, ReclamationDomain& domain);
 
   // Recovery: the id is live, on storage, with this image. REQUIRES: one thread, nothing else has begun.
   void Restore(PageId id, const ImageParts& parts);
   // Recovery: whether the id, which may be any number, has an image.
   bool MayBeRestored(PageId id) const { return id.value <= capacity_ && id != kNoPage && HasImage(id); }
   // Recovery: nothing names the id. Its image is the caller's.
-  ImageParts RestoreUnnamed(PageId id);
+  ImageParts RestoreUnnamed(PageId id, ReclamationDomain& domain);
   // Recovery: ids 1 .. `last` were given out; those of them that are not live are free.
   void RestoreFree(uint64_t last);
 
