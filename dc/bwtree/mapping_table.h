@@ -64,16 +64,14 @@ class MappingTable {
     return Replace(id, PageWord::Memory(expected), PageWord::Memory(desired));
   }
 
-  // Second chance: somebody used the page. One load, and a store only if it was not marked.
-  void Touch(PageId id) {
-    if (touched_[id.value].load(std::memory_order_relaxed) == 0) touched_[id.value].store(1, std::memory_order_relaxed);
-  }
+  // Second chance: somebody used the page. One load, and a write only if it was not marked.
+  void Touch(PageId id) { SetHint(id, kTouched); }
   // Whether the page was used since the last call.
-  bool TakeTouch(PageId id) {
-    if (touched_[id.value].load(std::memory_order_relaxed) == 0) return false;
-    touched_[id.value].store(0, std::memory_order_relaxed);
-    return true;
-  }
+  bool TakeTouch(PageId id) { return TakeHint(id, kTouched); }
+  // Most of the page was deleted.
+  void SetSparse(PageId id) { SetHint(id, kSparse); }
+  bool sparse(PageId id) const { return (hints_[id.value].load(std::memory_order_relaxed) & kSparse) != 0; }
+  bool TakeSparse(PageId id) { return TakeHint(id, kSparse); }
 
   // What the leaf counts for in its tree's statistics; returns what it counted for before.
   uint32_t ExchangeRecords(PageId id, uint32_t records) {
@@ -132,8 +130,21 @@ class MappingTable {
   static constexpr uint64_t kList = 2;
   static constexpr uint64_t kDoomed = kClaimed | kList;
 
+  static constexpr uint8_t kTouched = 1;
+  static constexpr uint8_t kSparse = 2;
+
   MappingTable(void* memory, uint32_t capacity);
 
+  void SetHint(PageId id, uint8_t hint) {
+    if ((hints_[id.value].load(std::memory_order_relaxed) & hint) == 0) {
+      hints_[id.value].fetch_or(hint, std::memory_order_relaxed);
+    }
+  }
+  bool TakeHint(PageId id, uint8_t hint) {
+    if ((hints_[id.value].load(std::memory_order_relaxed) & hint) == 0) return false;
+    hints_[id.value].fetch_and(static_cast<uint8_t>(~hint), std::memory_order_relaxed);
+    return true;
+  }
   static size_t BytesFor(uint64_t capacity);
   static ImageParts PartsOf(uint64_t image);
   static uint64_t ImageOf(const ImageParts& parts);
@@ -142,7 +153,7 @@ class MappingTable {
 
   Slot* const slots_;
   std::atomic<uint32_t>* const records_;
-  std::atomic<uint8_t>* const touched_;
+  std::atomic<uint8_t>* const hints_;
   const uint64_t capacity_;  // ids 1 .. capacity_; id 0 names no page
   alignas(64) std::atomic<uint64_t> ever_used_{0};
   alignas(64) std::atomic<uint32_t> free_top_{0};
