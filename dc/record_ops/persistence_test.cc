@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
@@ -168,6 +169,32 @@ TEST(PersistenceTest, ADroppedTableGivesItsSpaceBack) {
   EXPECT_LT(world.Counter("pages"), pages / 10);
   world.Restart();
   EXPECT_EQ(world.Counter("tables"), 1u);
+}
+
+// Nobody is told that there is no such table, or no such record, because a file is gone.
+TEST(PersistenceTest, ASegmentThatIsGoneIsCorruption) {
+  RecordOperationsOptions options = SmallPages(0);
+  options.store.max_open_files = 1;
+  World world(options);
+  Random random(10);
+  world.Create();
+  Change(&world, &random, 2000, 6000);
+  ASSERT_TRUE(world.Checkpoint().ok());
+  world.Restart();
+  const std::vector<std::string> names = *world.storage().List("/pages");
+  for (const std::string& name : names) {
+    if (name.ends_with(".seg")) ASSERT_TRUE(world.storage().Remove("/pages/" + name).ok());
+  }
+  int corrupt = 0;
+  for (const auto& [key, value] : world.records()) {
+    RecordBatch answer;
+    const Status status = world.operations().Read(kTable, key, &answer);
+    if (status == ErrorCode::kCorruption) ++corrupt;
+    // Of the file that is still open.
+    if (status.ok()) ASSERT_EQ(RecordBatch::Iterator(answer).record().value, value);
+    ASSERT_TRUE(status.ok() || status == ErrorCode::kCorruption) << status.ToString();
+  }
+  EXPECT_GT(corrupt, 0);
 }
 
 }  // namespace
