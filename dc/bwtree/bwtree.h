@@ -41,6 +41,7 @@
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/inner_view.h"
 #include "dc/bwtree/mapping_table.h"
+#include "dc/bwtree/named_page.h"
 #include "dc/bwtree/node.h"
 #include "dc/bwtree/page_load.h"
 #include "dc/bwtree/structure_gate.h"
@@ -126,15 +127,7 @@ class BwTree {
   BwTree& operator=(const BwTree&) = delete;
 
   // kNotLoaded: nothing happened, first the page that covers the key has to be loaded (rare: updates are put on pages blindly).
-  // A page as its parent names it.
-  struct NamedPage {
-    static constexpr uint8_t kAnyLevel = UINT8_MAX;  // of the root
-    PageId id;
-    uint8_t level = 0;
-    std::string low;
-    std::string high;
-    bool bounded = false;
-  };
+  using NamedPage = dc::NamedPage;
   struct NamedPages {
     std::vector<NamedPage> inner;
     std::vector<PageId> leaves;

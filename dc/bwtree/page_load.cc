@@ -77,6 +77,10 @@ Status PageLoad::ReadImage(SegmentStore& store) {
   auto decoded = DecodeBaseImage(buffer.part().payload);
   if (!decoded.ok()) return Named(decoded.status(), id, base);
   page = std::move(*decoded);
+  table = buffer.part().header.table;
+  if (buffer.part().header.level != page->level) {
+    return Named(DEUT_ERROR(kCorruption, "the part says that the page is of another level"), id, base);
+  }
   if (parts.count() > 1 && !page->is_leaf()) {
     return Named(DEUT_ERROR(kCorruption, "an inner page has no delta parts"), id, base);
   }
@@ -84,7 +88,8 @@ Status PageLoad::ReadImage(SegmentStore& store) {
   for (size_t i = 0; i + 1 < parts.count(); ++i) {
     DEUT_RETURN_IF_ERROR(Named(store.Read(parts[i], id, &buffer), id, parts[i]));
     const PartView& view = buffer.part();
-    if (view.header.kind != PartKind::kDelta || view.header.previous != parts[i + 1]) {
+    if (view.header.kind != PartKind::kDelta || view.header.previous != parts[i + 1] || view.header.table != table ||
+        view.header.level != page->level) {
       return Named(DEUT_ERROR(kCorruption, "the delta part is not the next one of this image"), id, parts[i]);
     }
     auto part = DecodeDeltaImage(view.payload);

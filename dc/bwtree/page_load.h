@@ -11,6 +11,7 @@
 #ifndef DC_BWTREE_PAGE_LOAD_H_
 #define DC_BWTREE_PAGE_LOAD_H_
 
+#include "common/base/ids.h"
 #include "common/base/status.h"
 #include "dc/bwtree/base_page.h"
 #include "dc/bwtree/image_parts.h"
@@ -22,7 +23,9 @@ namespace deut::dc {
 struct PageLoad {
   PageId id;
   ImageParts parts;
+  // Of what was read.
   Owned<BasePage> page;
+  TableId table;  // whose page the parts say it is
 
   // CORRUPTION, IO_ERROR naming page, segment and offset. NOT_FOUND: the page has moved; begin again.
   Status ReadImage(SegmentStore& store);

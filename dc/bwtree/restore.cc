@@ -22,11 +22,7 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
     return DEUT_ERROR(kCorruption, "page ", named.id.value, " in segment ", at.segment(), " at ", at.offset(), ": ",
                       what);
   };
-  if (named.level != NamedPage::kAnyLevel && page.level != named.level)
-    return wrong("it is of another level than its parent says");
-  if (page.low() != named.low || page.fence->bounded() != named.bounded || page.fence->high_key() != named.high) {
-    return wrong("its bounds are not those that its parent says");
-  }
+  if (const char* what = Contradiction(page, named)) return wrong(what);
   for (size_t i = 0; page.level != 0 && i < page.count(); ++i) {
     const PageId child = page.child(i);
     if (!pages_.MayBeRestored(child)) return wrong("it names a page that has no image in the checkpoint");
@@ -34,10 +30,7 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
       below->leaves.push_back(child);
       continue;
     }
-    const bool last = i + 1 == page.count();
-    below->inner.push_back(NamedPage{child, static_cast<uint8_t>(page.level - 1), std::string(page.key(i)),
-                                     std::string(last ? page.fence->high_key() : page.key(i + 1)),
-                                     !last || page.fence->bounded()});
+    below->inner.push_back(NamedChild(page, i));
   }
   DEUT_CHECK(pages_.Replace(named.id, PageWord::Storage(load.parts.newest()), PageWord::Memory(load.page.get())));
   if (page.is_leaf()) CountRecords(named.id, page.live_records());

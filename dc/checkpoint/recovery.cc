@@ -6,6 +6,7 @@
 
 #include "common/observe/log.h"
 #include "common/sync/mutex.h"
+#include "dc/bwtree/named_page.h"
 #include "dc/bwtree/page_load.h"
 #include "dc/page_store/checkpoint_file.h"
 
@@ -88,9 +89,9 @@ class InnerPages {
 
   Status Load() {
     BwTree::NamedPages level;
-    level.inner.push_back(BwTree::NamedPage{tree_.root(), BwTree::NamedPage::kAnyLevel, {}, {}, false});
+    level.inner.push_back(NamedRoot(tree_.root()));
     while (!level.inner.empty()) {
-      for (const BwTree::NamedPage& page : level.inner) DEUT_RETURN_IF_ERROR(Take(page.id));
+      for (const NamedPage& page : level.inner) DEUT_RETURN_IF_ERROR(Take(page.id));
       DEUT_ASSIGN_OR_RETURN(level, LoadLevel(level.inner));
       for (const PageId leaf : level.leaves) DEUT_RETURN_IF_ERROR(Take(leaf));
       leaves_.insert(leaves_.end(), level.leaves.begin(), level.leaves.end());
@@ -128,7 +129,7 @@ class InnerPages {
   }
 
   // Answers the pages below.
-  Result<BwTree::NamedPages> LoadLevel(const std::vector<BwTree::NamedPage>& level) {
+  Result<BwTree::NamedPages> LoadLevel(const std::vector<NamedPage>& level) {
     std::atomic<size_t> next{0};
     BwTree::NamedPages below;
     Status status;

@@ -4,19 +4,15 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
+#include "dc/page_store/frame.h"
 
 namespace deut::dc {
 namespace {
 
-constexpr uint32_t kMagic = 0x504B4344;  // "DCKP"
-constexpr uint16_t kVersion = 1;
+constexpr Frame kFrame{.magic = 0x504B4344, .version = 1};  // "DCKP"
 
-constexpr size_t kChecksumAt = 4;
-constexpr size_t kCoveredFrom = 8;
-constexpr size_t kVersionAt = 8;
-constexpr size_t kLastAt = 10;
+constexpr size_t kLastAt = kFrameBytes;
 constexpr size_t kPayloadBytesAt = 12;
 constexpr size_t kCheckpointAt = 16;
 constexpr size_t kDcAt = 24;
@@ -29,8 +25,6 @@ static_assert(kZeroAt + sizeof(uint32_t) == kCheckpointBlockHeaderBytes);
 
 uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes) {
   DEUT_CHECK(block.payload_bytes <= kCheckpointBlockRoom);
-  StoreU32(bytes, kMagic);
-  StoreU16(bytes + kVersionAt, kVersion);
   StoreU16(bytes + kLastAt, block.last ? 1 : 0);
   StoreU32(bytes + kPayloadBytesAt, block.payload_bytes);
   StoreU64(bytes + kCheckpointAt, block.checkpoint.value);
@@ -40,26 +34,23 @@ uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes) {
   StoreU32(bytes + kZeroAt, 0);
   const size_t used = kCheckpointBlockHeaderBytes + block.payload_bytes;
   std::memset(bytes + used, 0, kCheckpointBlockBytes - used);
-  const uint32_t checksum = Crc32c(bytes + kCoveredFrom, kCheckpointBlockBytes - kCoveredFrom);
-  StoreU32(bytes + kChecksumAt, checksum);
-  return checksum;
+  return SealFrame(kFrame, bytes, kCheckpointBlockBytes);
 }
 
 Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* expected, std::string_view path) {
   const uint64_t at = expected->offset;
-  if (bytes.size() < kCheckpointBlockBytes || LoadU32(bytes.data()) != kMagic) {
+  if (bytes.size() < kCheckpointBlockBytes || FrameMagic(bytes) != kFrame.magic) {
     return DEUT_ERROR(kCorruption, path, ": offset ", at, ": no block of a checkpoint (", bytes.size(), " bytes)");
   }
   const char* in = bytes.data();
-  const uint32_t checksum = Crc32c(in + kCoveredFrom, kCheckpointBlockBytes - kCoveredFrom);
-  if (checksum != LoadU32(in + kChecksumAt)) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", at + kChecksumAt, ": the checksum does not fit the block at ",
-                      at);
+  if (!FrameChecksumFits(bytes.substr(0, kCheckpointBlockBytes))) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kFrameChecksumAt,
+                      ": the checksum does not fit the block at ", at);
   }
-  const uint16_t version = LoadU16(in + kVersionAt);
-  if (version != kVersion) {
-    return DEUT_ERROR(kVersionMismatch, path, ": offset ", at + kVersionAt, ": format version ", version,
-                      ", this program knows ", kVersion);
+  const uint16_t version = FrameVersion(bytes);
+  if (version != kFrame.version) {
+    return DEUT_ERROR(kVersionMismatch, path, ": offset ", at + kFrameVersionAt, ": format version ", version,
+                      ", this program knows ", kFrame.version);
   }
   const uint64_t checkpoint = LoadU64(in + kCheckpointAt), dc = LoadU64(in + kDcAt), offset = LoadU64(in + kOffsetAt);
   if (checkpoint != expected->checkpoint.value || dc != expected->dc.value || offset != at) {
@@ -83,7 +74,7 @@ Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* ex
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kCheckpointBlockHeaderBytes + expected->payload_bytes,
                       ": not zeros behind the block's records");
   }
-  return checksum;
+  return FrameChecksum(bytes);
 }
 
 std::string_view RecordCursor::Bytes(size_t count) {

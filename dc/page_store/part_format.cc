@@ -4,19 +4,15 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
+#include "dc/page_store/frame.h"
 
 namespace deut::dc {
 namespace {
 
-constexpr uint32_t kMagic = 0x54525044;  // "DPRT"
-constexpr uint16_t kVersion = 1;
+constexpr Frame kFrame{.magic = 0x54525044, .version = 1};  // "DPRT"
 
-constexpr size_t kChecksumAt = 4;
-constexpr size_t kCoveredFrom = 8;
-constexpr size_t kVersionAt = 8;
-constexpr size_t kKindAt = 10;
+constexpr size_t kKindAt = kFrameBytes;
 constexpr size_t kLevelAt = 11;
 constexpr size_t kPayloadBytesAt = 12;
 constexpr size_t kAddressAt = 16;
@@ -35,8 +31,6 @@ void EncodePart(PartHeader header, PageAddress address, std::string_view payload
   DEUT_CHECK(payload.size() <= kMaxPayloadBytes && KindFits(header.kind, header.previous));
   const uint64_t bytes = PartBytesInUnits(payload.size());
   DEUT_DCHECK(address == PageAddress::Make(address.segment(), address.offset(), PartBytes(payload.size())));
-  StoreU32(out, kMagic);
-  StoreU16(out + kVersionAt, kVersion);
   out[kKindAt] = static_cast<char>(header.kind);
   out[kLevelAt] = static_cast<char>(header.level);
   StoreU32(out + kPayloadBytesAt, static_cast<uint32_t>(payload.size()));
@@ -47,7 +41,7 @@ void EncodePart(PartHeader header, PageAddress address, std::string_view payload
   std::memcpy(out + kPartHeaderBytes, payload.data(), payload.size());
   const uint64_t used = PartBytes(payload.size());
   std::memset(out + used, 0, bytes - used);
-  StoreU32(out + kChecksumAt, Crc32c(out + kCoveredFrom, bytes - kCoveredFrom));
+  SealFrame(kFrame, out, bytes);
 }
 
 uint64_t ClaimedBytesInUnits(std::string_view header) {
@@ -63,11 +57,12 @@ Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::op
     return DEUT_ERROR(kCorruption, path, ": offset ", at, ": ", bytes.size(), " bytes are too few for a page part");
   }
   const char* in = bytes.data();
-  if (LoadU32(in) != kMagic) return DEUT_ERROR(kCorruption, path, ": offset ", at, ": no page part begins here");
-  const uint16_t version = LoadU16(in + kVersionAt);
-  if (version != kVersion) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", at + kVersionAt, ": page part of format version ", version,
-                      ", this program knows ", kVersion);
+  if (FrameMagic(bytes) != kFrame.magic)
+    return DEUT_ERROR(kCorruption, path, ": offset ", at, ": no page part begins here");
+  const uint16_t version = FrameVersion(bytes);
+  if (version != kFrame.version) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kFrameVersionAt, ": page part of format version ", version,
+                      ", this program knows ", kFrame.version);
   }
   PartView part{.header = {}, .address = PageAddress::FromRaw(LoadU64(in + kAddressAt)), .payload = {}};
   PartHeader& header = part.header;
@@ -88,10 +83,9 @@ Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::op
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kPayloadBytesAt, ": a payload of ", header.payload_bytes,
                       " bytes does not fit the ", bytes.size(), " bytes there are, or the part's address");
   }
-  const uint32_t checksum = Crc32c(in + kCoveredFrom, length - kCoveredFrom);
-  if (checksum != LoadU32(in + kChecksumAt)) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", at + kChecksumAt, ": the checksum does not fit the page part, ",
-                      length, " bytes from offset ", at);
+  if (!FrameChecksumFits(bytes.substr(0, length))) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kFrameChecksumAt,
+                      ": the checksum does not fit the page part, ", length, " bytes from offset ", at);
   }
   if (!KindFits(header.kind, header.previous)) {
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kKindAt, ": a page part of kind ", int{in[kKindAt]},
@@ -115,7 +109,7 @@ Result<PartView> DecodePartAt(std::string_view bytes, uint64_t segment, uint64_t
   if (bytes.size() < kPartHeaderBytes) {
     return DEUT_ERROR(kCorruption, path, ": offset ", offset, ": ", bytes.size(), " bytes are too few for a page part");
   }
-  if (LoadU32(bytes.data()) != kMagic) {
+  if (FrameMagic(bytes) != kFrame.magic) {
     return DEUT_ERROR(kCorruption, path, ": offset ", offset, ": no page part begins here");
   }
   const PageAddress address = PageAddress::FromRaw(LoadU64(bytes.data() + kAddressAt));

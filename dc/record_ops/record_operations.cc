@@ -98,7 +98,8 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   size_t bytes = kBytesPerLook;
   for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) {
     const LogEntryView& entry = it.entry();
-    // Memory is made room for now and then, not for every entry.
+    // A look at the memory budget adds up all tables, so it is taken once for every kBytesPerLook of payload. Between two looks memory grows
+    // by little more than that: the share of the budget that applying leaves free takes it.
     bytes += entry.key.size() + entry.value.size();
     if (bytes >= kBytesPerLook) {
       keeper_->Look();
