@@ -12,7 +12,9 @@
 namespace deut::dc {
 namespace {
 
-bool Names(const ImageParts& parts, PageAddress address) { return std::ranges::find(parts.all(), address) != parts.all().end(); }
+bool Names(const ImageParts& parts, PageAddress address) {
+  return std::ranges::find(parts.all(), address) != parts.all().end();
+}
 
 uint64_t BytesOf(std::span<const PageAddress> parts) {
   uint64_t bytes = 0;

@@ -1,5 +1,6 @@
 #include "dc/cleaner/segment_cleaner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/observe/log.h"

@@ -68,8 +68,7 @@ TEST_F(SegmentCleanerTest, SpaceComesBackAfterOverwritingAndDeleting) {
   for (uint64_t i = 0; i < kKeys; ++i) world.Put(KeyOf(i), std::string(150, 'a'));
   world.Flush();
   for (int round = 0; round < 12; ++round) {
-    for (int i = 0; i < 1500; ++i)
-      world.Put(KeyOf(random.Below(kKeys)), Concat(random.Next(), std::string(130, 'b')));
+    for (int i = 0; i < 1500; ++i) world.Put(KeyOf(random.Below(kKeys)), Concat(random.Next(), std::string(130, 'b')));
     world.LowWater();
     world.Flush();
     ASSERT_TRUE(world.Checkpoint().ok());
