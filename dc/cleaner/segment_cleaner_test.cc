@@ -24,7 +24,7 @@ constexpr uint64_t kOpenSegments = 6;
 
 // Cleaning when it is asked for.
 RecordOperationsOptions Options(uint64_t memory_bytes = 0) {
-  RecordOperationsOptions options = SmallRecordPages(memory_bytes);
+  RecordOperationsOptions options = SmallPages(memory_bytes);
   options.cleaner.interval = Duration();
   options.cleaner.bytes_per_second = 0;
   options.cleaner.slack_segments = kSlackSegments;

@@ -1,16 +1,18 @@
 // Records outlive the process, and may be more than memory holds: against a reference, with everything running at once.
 #include <atomic>
-#include <map>
+#include <cstdint>
 #include <optional>
 #include <string>
 
-#include "common/base/concat.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "dc/record_ops/world_fixture.h"
 #include "gtest/gtest.h"
+#include "protocol/record_batch.h"
 
 namespace deut::dc {
 namespace {

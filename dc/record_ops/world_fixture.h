@@ -1,8 +1,10 @@
-// What tests of a DC share whose records outlive it: a log that is kept, what it makes, and lives of a RecordOperations on one disk.
+// World: a data component's records with the log that made them and a note of what they must be; it may end and begin again. For tests.
+// Thread-safety: one thread changes and flushes; Checkpoint and Read from any.
 #ifndef DC_RECORD_OPS_WORLD_FIXTURE_H_
 #define DC_RECORD_OPS_WORLD_FIXTURE_H_
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,18 +17,22 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/base/ids.h"
+#include "common/base/status.h"
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
 #include "dc/record_ops/record_operations.h"
 #include "gtest/gtest.h"
+#include "protocol/data_component.h"
+#include "protocol/log_batch.h"
+#include "protocol/record_batch.h"
 
 namespace deut::dc {
 
 constexpr TableId kTable{3};
 
-inline RecordOperationsOptions SmallRecordPages(uint64_t memory_bytes) {
+inline RecordOperationsOptions SmallPages(uint64_t memory_bytes) {
   RecordOperationsOptions options;
   options.tree.leaf_page_bytes = 1024;
   options.tree.inner_page_bytes = 512;
@@ -42,7 +48,7 @@ inline RecordOperationsOptions SmallRecordPages(uint64_t memory_bytes) {
 // A log that is kept, the records that it makes, and a DC that may end and begin again.
 class World {
  public:
-  explicit World(uint64_t memory_bytes = 0) : World(SmallRecordPages(memory_bytes)) {}
+  explicit World(uint64_t memory_bytes = 0) : World(SmallPages(memory_bytes)) {}
   explicit World(const RecordOperationsOptions& options) : options_(options) { Open(); }
 
   void Open() {
@@ -113,6 +119,7 @@ class World {
   }
 
   RecordOperations& operations() { return *operations_; }
+  Storage& storage() { return *storage_; }
   const std::map<std::string, std::string>& records() const { return records_; }
   uint64_t Counter(std::string_view name) {
     std::vector<CounterValue> counters;
