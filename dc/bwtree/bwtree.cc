@@ -39,7 +39,7 @@ void BwTree::FreeSubtree(PageId id) {
     for (size_t i = 0; i < page->count(); ++i) FreeSubtree(page->child(i));
   }
   ImageParts parts;
-  const bool free = pages_.TakeImage(id, &parts);
+  const bool free = pages_.TakeImage(id, &parts, domain_);
   if (images_ != nullptr) {
     for (const PageAddress part : parts.all()) images_->MarkDead(part);
   }

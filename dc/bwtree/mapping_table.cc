@@ -143,7 +143,7 @@ ImageParts MappingTable::Image(PageId id) const {
 
 bool MappingTable::ClaimImage(PageId id) {
   uint64_t image = slots_[id.value].image.load(std::memory_order_relaxed);
-  // Only the claim's holder changes the parts, and TakeImage; so a lost compare-and-swap means that there is nothing to claim.
+  // Lost: somebody else has it, or the page was freed, or its image was replaced just now; the last is as good as a claim that was short.
   return (image & kClaimed) == 0 &&
          slots_[id.value].image.compare_exchange_strong(image, image | kClaimed, std::memory_order_acq_rel);
 }
@@ -174,14 +174,31 @@ void MappingTable::ReleaseImage(PageId id) {
   FreeUnseen(id);
 }
 
-bool MappingTable::TakeImage(PageId id, ImageParts* parts) {
+bool MappingTable::ReplaceImage(PageId id, PageAddress newest, const ImageParts& parts, ReclamationDomain& domain) {
+  uint64_t old = slots_[id.value].image.load(std::memory_order_acquire);
+  if ((old & kClaimed) != 0) return false;
+  // No address is used twice: the same newest part means the same image. A list cannot come to lie where the old one lay: of the guard.
+  const ImageParts now = PartsOf(old);
+  if ((now.empty() || now.newest() != newest) && !DEUT_OMITTED("clean.checks_image")) return false;
+  const uint64_t image = ImageOf(parts);
+  DEUT_POINT("mapping_table.replace_image.before_cas");
+  if (DEUT_CAS_FAILS("mapping_table.replace_image.cas") ||
+      !slots_[id.value].image.compare_exchange_strong(old, image, std::memory_order_acq_rel)) {
+    if ((image & kList) != 0) delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+    return false;
+  }
+  if ((old & kList) != 0) domain.RetireObject(reinterpret_cast<ImageParts*>(old & ~kDoomed));
+  return true;
+}
+
+bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& domain) {
   uint64_t image = slots_[id.value].image.load(std::memory_order_acquire);
   while (!slots_[id.value].image.compare_exchange_weak(image, (image & kClaimed) != 0 ? kDoomed : 0,
                                                        std::memory_order_acq_rel)) {
   }
   *parts = PartsOf(image);
-  // Nobody else can see the page: readers of the list have left their guards.
-  if ((image & kList) != 0) delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+  const ReclamationDomain::Guard guard(domain);
+  if ((image & kList) != 0) domain.RetireObject(reinterpret_cast<ImageParts*>(image & ~kDoomed));
   return (image & kClaimed) == 0;
 }
 
@@ -190,9 +207,9 @@ void MappingTable::Restore(PageId id, const ImageParts& parts) {
   slots_[id.value].word.store(PageWord::Storage(parts.newest()).bits(), std::memory_order_release);
 }
 
-ImageParts MappingTable::RestoreUnnamed(PageId id) {
+ImageParts MappingTable::RestoreUnnamed(PageId id, ReclamationDomain& domain) {
   ImageParts parts;
-  DEUT_CHECK(TakeImage(id, &parts));
+  DEUT_CHECK(TakeImage(id, &parts, domain));
   slots_[id.value].word.store(0, std::memory_order_relaxed);
   return parts;
 }

@@ -219,7 +219,7 @@ Status RecoverTables(Runtime& runtime, const std::vector<RecoveredTable>& recove
   }
   for (uint32_t number = 1; number < named.size(); ++number) {
     if (named[number] || !pages.HasImage(PageId(number))) continue;
-    const ImageParts unnamed = pages.RestoreUnnamed(PageId(number));
+    const ImageParts unnamed = pages.RestoreUnnamed(PageId(number), environment.domain);
     for (const PageAddress part : unnamed.all()) store.MarkDead(part);
   }
   pages.RestoreFree(last_page.value);

@@ -72,6 +72,10 @@ class World {
     Entry(LogEntryKind::kPut, kTable, key, value);
     records_[std::string(key)] = std::move(value);
   }
+  // Into a table that nobody asks about.
+  void PutInto(TableId table, std::string_view key, std::string_view value) {
+    Entry(LogEntryKind::kPut, table, key, value);
+  }
   void Delete(std::string_view key) {
     Entry(LogEntryKind::kDelete, kTable, key, {});
     records_.erase(std::string(key));
