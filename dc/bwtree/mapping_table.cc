@@ -145,7 +145,7 @@ ImageParts MappingTable::Image(PageId id) const {
 
 bool MappingTable::ClaimImage(PageId id) {
   uint64_t image = slots_[id.value].image.load(std::memory_order_relaxed);
-  // Only the claim's holder changes the parts, and TakeImage; so a lost compare-and-swap means that there is nothing to claim.
+  // Lost: somebody else has it, or the page was freed, or its image was replaced just now; the last is as good as a claim that was short.
   return (image & kClaimed) == 0 &&
          slots_[id.value].image.compare_exchange_strong(image, image | kClaimed, std::memory_order_acq_rel);
 }
@@ -176,6 +176,23 @@ void MappingTable::ReleaseImage(PageId id) {
   FreeUnseen(id);
 }
 
+bool MappingTable::ReplaceImage(PageId id, PageAddress newest, const ImageParts& parts, ReclamationDomain& domain) {
+  uint64_t old = slots_[id.value].image.load(std::memory_order_acquire);
+  if ((old & kClaimed) != 0) return false;
+  // No address is used twice: the same newest part means the same image. A list cannot come to lie where the old one lay: of the guard.
+  const ImageParts now = PartsOf(old);
+  if ((now.empty() || now.newest() != newest) && !DEUT_OMITTED("clean.checks_image")) return false;
+  const uint64_t image = ImageOf(parts);
+  DEUT_POINT("mapping_table.replace_image.before_cas");
+  if (DEUT_CAS_FAILS("mapping_table.replace_image.cas") ||
+      !slots_[id.value].image.compare_exchange_strong(old, image, std::memory_order_acq_rel)) {
+    if ((image & kList) != 0) delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+    return false;
+  }
+  if ((old & kList) != 0) domain.RetireObject(reinterpret_cast<ImageParts*>(old & ~kDoomed));
+  return true;
+}
+
 bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& domain) {
   const ReclamationDomain::Guard guard(domain);
   uint64_t image = slots_[id.value].image.load(std::memory_order_acquire);
@@ -189,6 +206,7 @@ bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& do
 }
 
 void MappingTable::Restore(PageId id, const ImageParts& parts) {
+  ever_used_.store(std::max<uint64_t>(last_id(), id.value), std::memory_order_relaxed);
   slots_[id.value].image.store(ImageOf(parts), std::memory_order_relaxed);
   slots_[id.value].word.store(PageWord::Storage(parts.newest()).bits(), std::memory_order_release);
 }

@@ -17,7 +17,9 @@
 //   unclaimed --ClaimImage--> claimed   compare-and-swap; the winner alone writes an image of the page until it gives the claim back
 //   claimed   --SetImage--> claimed     the new parts are there, the caller owns the old ones. Or false: doomed
 //   claimed   --ReleaseImage--> unclaimed, or, if doomed, the id goes to limbo
+//   unclaimed --ReplaceImage--> unclaimed   another copy of the same image (page_rewrite.h): one compare-and-swap, without a claim
 //   any       --TakeImage--> none       when the page is freed. Of a claimed one: doomed; then whoever holds the claim frees the id
+// Lists of parts are retired, not deleted: who rewrites segments finds ids in them, and looks at images of pages that are being freed.
 // Memory order: Replace and Allocate release the contents of the node, Load acquires them. Nothing here needs a store-load order.
 // Thread-safety: all methods from any thread, latch-free. Load, Replace, Allocate, Free and Image need a reclamation guard.
 // Ownership: of the address space and the ids; never of the nodes. The domain given to Free must end before the table.
@@ -87,14 +89,24 @@ class MappingTable {
   // REQUIRES: the claim. False: the page was freed meanwhile; nothing changed.
   [[nodiscard]] bool SetImage(PageId id, const ImageParts& parts, ReclamationDomain& domain);
   void ReleaseImage(PageId id);
+  // Puts `parts`, which say the same, in the place of the image whose newest part is `newest`. False: the page has another image by now, or
+  // none, or somebody holds the claim; nothing changed. REQUIRES: a guard. `id` may be free, or be another page by now.
+  [[nodiscard]] bool ReplaceImage(PageId id, PageAddress newest, const ImageParts& parts, ReclamationDomain& domain);
   // *parts: the id's image, which is the caller's from now on. True: the caller frees the id; false: the claim's holder will.
-  // REQUIRES: no thread but perhaps the claim's holder can see the id, and those who look at the images of all ids (a checkpoint).
+  // REQUIRES: no thread but perhaps the claim's holder can see the id, and those who look at the images of all ids (a checkpoint, who
+  // rewrites segments).
   [[nodiscard]] bool TakeImage(PageId id, ImageParts* parts, ReclamationDomain& domain);
 
   // Recovery: the id is live, on storage, with this image. REQUIRES: one thread, nothing else has begun.
   void Restore(PageId id, const ImageParts& parts);
   // Recovery: whether the id, which may be any number, has an image.
   bool MayBeRestored(PageId id) const { return id.value <= capacity_ && id != kNoPage && HasImage(id); }
+  // Recovery: notes that the id is named, by its parent or as a root. False: it was named before. From any thread. REQUIRES: MayBeRestored.
+  [[nodiscard]] bool Name(PageId id) {
+    return (hints_[id.value].fetch_or(kTouched, std::memory_order_relaxed) & kTouched) == 0;
+  }
+  // Recovery, once for each id: whether it was named.
+  bool TakeName(PageId id) { return TakeTouch(id); }
   // Recovery: nothing names the id. Its image is the caller's.
   ImageParts RestoreUnnamed(PageId id, ReclamationDomain& domain);
   // Recovery: ids 1 .. `last` were given out; those of them that are not live are free.

@@ -37,12 +37,15 @@ class Visitor final : public PageVisitor {
 
 }  // namespace
 
-StoredTree::StoredTree() : disk_(RealRuntime(), /*seed=*/1), storage_(disk_.Mount()) {
+StoredTree::StoredTree(const BwTreeOptions& options)
+    : options_(options), disk_(RealRuntime(), /*seed=*/1), storage_(disk_.Mount()) {
   store_ = std::move(*SegmentStore::Create(*storage_, RealRuntime(), kDirectory, kDc, SegmentStoreOptions()));
   pages_ = std::move(*MappingTable::Create(1 << 16));
-  tree_ = std::move(*BwTree::Create(environment(), SmallPages(), kTable));
-  flusher_ = std::move(*PageFlusher::Create(environment(), *store_, *this));
+  tree_ = std::move(*BwTree::Create(environment(), options_, kTable));
+  NewFlusher();
 }
+
+void StoredTree::NewFlusher() { flusher_ = std::move(*PageFlusher::Create(environment(), *store_, *this)); }
 
 StoredTree::~StoredTree() {
   testing::SetPointHandler({});
@@ -72,6 +75,17 @@ void StoredTree::Delete(uint64_t number) {
 
 void StoredTree::Fill(uint64_t first, uint64_t last) {
   for (uint64_t i = first; i < last; ++i) Put(i, kValue);
+}
+
+void StoredTree::FillSettled(uint64_t last) {
+  Fill(0, last);
+  for (uint64_t before = UINT64_MAX; tree_->statistics().splits != before;) {
+    before = tree_->statistics().splits;
+    Fill(0, last);
+  }
+  Flush();
+  Evict();
+  for (uint64_t i = 0; i < last; ++i) ASSERT_TRUE(Load(i).ok());
 }
 
 Status StoredTree::Scan(BwTree& tree, Records* found) {
@@ -188,10 +202,9 @@ Status StoredTree::Restore(const Images& images, Records* found) {
   ReclamationDomain domain;
   const auto pages = std::move(*MappingTable::Create(1 << 16));
   for (const auto& [id, parts] : images) pages->Restore(id, parts);
-  pages->RestoreFree(pages_->last_id());
   // The images stay those of the tree that has written them.
   const BwTreeEnvironment restored{*pages, domain, consolidation_, nullptr, /*images=*/nullptr};
-  const std::unique_ptr<BwTree> tree = BwTree::Restore(restored, SmallPages(), kTable, tree_->root());
+  const std::unique_ptr<BwTree> tree = BwTree::Restore(restored, options_, kTable, tree_->root());
   BwTree::NamedPages level;
   level.inner.push_back(NamedRoot(tree->root()));
   while (!level.inner.empty()) {
@@ -201,6 +214,7 @@ Status StoredTree::Restore(const Images& images, Records* found) {
     }
     level = std::move(below);
   }
+  pages->RestoreFree(pages_->last_id());
   return Scan(*tree, found);
 }
 

@@ -20,6 +20,7 @@
 #include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/mapping_table.h"
 #include "dc/bwtree/page_flusher.h"
+#include "dc/bwtree/tree_fixture.h"
 #include "dc/bwtree/tree_source.h"
 #include "dc/page_store/segment_store.h"
 
@@ -33,7 +34,7 @@ class StoredTree final : public TreeSource, public TableList {
   using Records = std::map<std::string, std::string>;
   using Images = std::map<PageId, ImageParts>;
 
-  StoredTree();
+  explicit StoredTree(const BwTreeOptions& options = SmallPages());
   ~StoredTree() override;
 
   BwTree* FindTree(TableId table) override { return table == kTable ? tree_.get() : nullptr; }
@@ -45,6 +46,8 @@ class StoredTree final : public TreeSource, public TableList {
   void Put(uint64_t number, std::string_view value);
   void Delete(uint64_t number);
   void Fill(uint64_t first, uint64_t last);
+  // Records below `last` in pages without deltas, all written and in memory, none of which is split by updates of the same size.
+  void FillSettled(uint64_t last);
   // All records by a scan, and each by a read; loads what is not there.
   void ExpectRight();
   const Records& records() const { return records_; }
@@ -98,7 +101,8 @@ class StoredTree final : public TreeSource, public TableList {
   SegmentStore& store() { return *store_; }
   FaultyDisk& disk() { return disk_; }
   PageFlusher& flusher() { return *flusher_; }
-  void ResetFlusher() { flusher_.reset(); }
+  // Another one, and what was added to the old one is given up.
+  void NewFlusher();
   ReclamationDomain& domain() { return domain_; }
   void SetConsolidation(uint64_t timestamp) { consolidation_.store(timestamp); }
   uint64_t now() const { return now_; }
@@ -107,6 +111,7 @@ class StoredTree final : public TreeSource, public TableList {
   void Update(uint64_t number, const std::string_view* value);
   Status Scan(BwTree& tree, Records* found);
 
+  const BwTreeOptions options_;
   FaultyDisk disk_;
   const std::unique_ptr<Storage> storage_;
   std::unique_ptr<SegmentStore> store_;

@@ -19,6 +19,8 @@ Status PageLoader::Load(TableId table, const Target& target) {
   BwTree* const tree = trees_.FindTree(table);
   // What was read may have been an image that is not the page's any more.
   if (tree == nullptr || !tree->StillImage(load)) return Status::Ok();
+  // The image still names a file that is not there. Who asks must not take that for a table or a record that is not there.
+  if (read == ErrorCode::kNotFound) return DEUT_ERROR(kCorruption, read.message());
   DEUT_RETURN_IF_ERROR(read);
   return tree->FinishLoad(target, &load);
 }

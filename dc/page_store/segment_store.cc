@@ -172,9 +172,13 @@ std::vector<SegmentUsage> SegmentStore::usage() const {
 StoreTotals SegmentStore::totals() const {
   StoreTotals totals;
   core_->files.table().ForEach([&](const std::shared_ptr<Segment>& segment) {
+    const bool closed = segment->closed.load();
+    const uint64_t written = segment->written_bytes.load();
+    const uint64_t live = segment->live_bytes.load();
     ++totals.segments;
-    totals.written_bytes += segment->written_bytes.load();
-    totals.live_bytes += segment->live_bytes.load();
+    totals.written_bytes += written;
+    totals.live_bytes += live;
+    if (closed && live == 0) totals.dead_bytes += written;
     totals.memory_bytes += sizeof(Segment) + segment->path.size() + kSegmentOverheadBytes;
   });
   const StoreCounters& counters = core_->files.counters();

@@ -61,6 +61,7 @@ struct StoreTotals {
   uint64_t segments = 0;
   uint64_t written_bytes = 0;  // in segments that are there
   uint64_t live_bytes = 0;
+  uint64_t dead_bytes = 0;    // in closed segments without live bytes: files that a checkpoint, or two, removes
   uint64_t memory_bytes = 0;  // appenders' buffers, and what is known of segments; not PartBuffers
   // Since the start of this life.
   uint64_t parts_appended = 0, bytes_appended = 0, bytes_written = 0;  // bytes of parts; bytes of transfers

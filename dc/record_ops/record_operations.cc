@@ -11,6 +11,9 @@ namespace {
 // What may be brought in between two looks at the memory budget.
 constexpr size_t kBytesPerLook = 64 << 10;
 
+// About what a checkpoint writes for each page.
+constexpr uint64_t kCheckpointBytesPerPage = 16;
+
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
 
 }  // namespace
@@ -36,6 +39,8 @@ RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptio
     : runtime_(runtime),
       on_failure_(options.on_failure),
       memory_budget_(options.memory_bytes),
+      cleaning_(options.cleaner),
+      segment_bytes_(options.store.segment_bytes),
       recovered_(recovered.found.position),
       store_(std::move(recovered.store)),
       pages_(std::move(recovered.pages)),
@@ -56,10 +61,13 @@ Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) 
                         PageKeeper::Create(
                             runtime_, trees(), *store_, tables_, tables_, loader_, [this] { return memory_bytes(); },
                             memory_budget_, [this](const Status& status) { Judge(status); }));
+  cleaner_ = std::make_unique<SegmentCleaner>(runtime_, *pages_, domain_, *store_, segment_bytes_, cleaning_,
+                                              [this](const Status& status) { Judge(status); });
   return Status::Ok();
 }
 
 RecordOperations::~RecordOperations() {
+  cleaner_.reset();
   keeper_.reset();
   checkpointer_.reset();
 }
@@ -68,6 +76,10 @@ Status RecordOperations::Checkpoint(const std::function<Position()>& applied) {
   const Status status = checkpointer_->Take(applied);
   Judge(status);
   return status;
+}
+
+bool RecordOperations::CheckpointGivesSpace() const {
+  return store_->totals().dead_bytes > 2 * kCheckpointBytesPerPage * pages_->used();
 }
 
 void RecordOperations::Judge(const Status& status) {
@@ -290,8 +302,16 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("pages_loaded", loader_.loads());
   add("pages_swapped_out", keeper_->evictions());
   add("checkpoints", checkpointer_->taken());
+  const CleanerStatistics cleaner = cleaner_->statistics();
+  add("segments_cleaned", cleaner.segments);
+  add("segments_unreadable", cleaner.unreadable);
+  add("cleaned_bytes_read", cleaner.bytes_read);
+  add("cleaned_bytes_written", cleaner.bytes_written);
+  add("cleaned_bytes_freed", cleaner.bytes_freed);
+  add("cleaned_copies_lost", cleaner.copies_lost);
   add("storage_bytes", store.written_bytes);
   add("storage_live_bytes", store.live_bytes);
+  add("storage_dead_bytes", store.dead_bytes);
   add("storage_written_bytes", store.bytes_written);
   add("storage_segments", store.segments);
   add("splits", sum.splits);

@@ -30,6 +30,7 @@
 #include "dc/bwtree/structure_gate.h"
 #include "dc/checkpoint/checkpointer.h"
 #include "dc/checkpoint/recovery.h"
+#include "dc/cleaner/segment_cleaner.h"
 #include "dc/page_cache/page_keeper.h"
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/segment_store.h"
@@ -44,6 +45,7 @@ namespace deut::dc {
 struct RecordOperationsOptions {
   BwTreeOptions tree;
   SegmentStoreOptions store;
+  CleanerOptions cleaner;
   // What pages, their updates and what waits to be freed may take together; 0: no limit.
   uint64_t memory_bytes = 0;
   // Called once, on any thread, when the disk has failed so that nothing can be relied on any more (a failed sync or write, other than for want
@@ -74,6 +76,11 @@ class RecordOperations {
   // Takes a checkpoint. `applied`: the position up to which everything is applied, read when the checkpoint begins (rule X6).
   // RESOURCE_EXHAUSTED: no room on the disk, it may be tried again. Blocks; one at a time.
   Status Checkpoint(const std::function<Position()>& applied);
+  // A checkpoint, or two, would remove more from the disk than they write, though nothing has changed.
+  bool CheckpointGivesSpace() const;
+  // Gives back space of segments that are mostly dead, now; their files go after two checkpoints. It is done in the background, too.
+  // RESOURCE_EXHAUSTED: no room to do so.
+  Status Clean() { return cleaner_->Clean(); }
   // Everything up to here survives (S2).
   Position stable() const { return checkpointer_->stable(); }
 
@@ -127,6 +134,8 @@ class RecordOperations {
   const std::function<void(const Status&)> on_failure_;
   std::atomic<bool> failed_{false};
   const uint64_t memory_budget_;
+  const CleanerOptions cleaning_;
+  const uint64_t segment_bytes_;
   const Position recovered_;
   // The domain ends before the table whose ids it gives back, and before the store that its garbage speaks to; after the trees.
   const std::unique_ptr<SegmentStore> store_;
@@ -138,6 +147,7 @@ class RecordOperations {
   PageLoader loader_;
   std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<PageKeeper> keeper_;
+  std::unique_ptr<SegmentCleaner> cleaner_;
 
   StripedCounter reads_;
   StripedCounter scans_;

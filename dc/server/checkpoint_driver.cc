@@ -56,7 +56,7 @@ void CheckpointDriver::Run() {
     const MonotonicTime begin = runtime_.Now();
     if (applied.commit.value < due_.load(std::memory_order_relaxed)) {
       if (runtime_.Wait(wakes_, wakes, begin + policy_.interval)) continue;
-      if (applied_() == last) continue;
+      if (applied_() == last && !operations_.CheckpointGivesSpace()) continue;
     }
     // While one is taken nobody need wake the thread for the next.
     due_.store(UINT64_MAX, std::memory_order_relaxed);

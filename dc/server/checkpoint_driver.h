@@ -1,4 +1,5 @@
-// CheckpointDriver: decides when a checkpoint is taken: after so many bytes of log, after some time if anything has changed, or on demand.
+// CheckpointDriver: decides when a checkpoint is taken: after so many bytes of log, after some time if anything has changed or space can be
+// given back, or on demand.
 // Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
 #ifndef DC_SERVER_CHECKPOINT_DRIVER_H_
 #define DC_SERVER_CHECKPOINT_DRIVER_H_
@@ -19,7 +20,7 @@ namespace deut::dc {
 struct CheckpointPolicy {
   // Of the log: bounds what redo has to repeat.
   uint64_t log_bytes = 64 << 20;
-  // After this long, if anything was applied since the last one. 0: never by itself, neither for time nor for bytes.
+  // After this long, if anything was applied since the last one, or if that removes segments. 0: never by itself, neither for time nor for bytes.
   Duration interval = std::chrono::seconds(30);
 };
 

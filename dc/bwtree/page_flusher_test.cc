@@ -1,0 +1,427 @@
+#include "dc/bwtree/page_flusher.h"
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/io/disk_fault.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/page_state.h"
+#include "dc/bwtree/stored_tree_fixture.h"
+#include "dc/bwtree/tree_fixture.h"
+#include "dc/page_store/part_buffer.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+using Added = PageFlusher::Added;
+using Action = DiskFault::Action;
+
+Added AddOk(StoredTree& t, PageId id) {
+  const auto added = t.Add(id);
+  EXPECT_TRUE(added.ok()) << added.status().ToString();
+  return added.ok() ? *added : Added::kBusy;
+}
+
+bool IsCleanPage(StoredTree& t, PageId id) {
+  const Node* const head = t.HeadOf(id);
+  return head != nullptr && IsClean(head);
+}
+
+// Every written part is named by an image, or dead.
+void ExpectNothingIsLost(StoredTree& t) { EXPECT_EQ(t.LiveBytes(), t.BytesOfImages()); }
+
+void ExpectRestores(StoredTree& t, const StoredTree::Records& records) {
+  StoredTree::Records found;
+  const Status restored = t.Restore(&found);
+  EXPECT_TRUE(restored.ok()) << restored.ToString();
+  EXPECT_TRUE(found == records);
+}
+
+// So many updates in one page that it is consolidated, without making it larger.
+void Rewrite(StoredTree& t, uint64_t number, uint64_t updates = 5) {
+  for (uint64_t i = 0; i < updates; ++i)
+    t.Put(number, std::string(StoredTree::kValue.size(), static_cast<char>('a' + i)));
+}
+
+TEST(PageFlusher, APageIsWrittenAsAWholeFirstAndThenByItsUpdates) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  const ImageParts whole = t.ImageOf(leaf);
+  ASSERT_EQ(whole.count(), 1u);
+  EXPECT_TRUE(IsCleanPage(t, leaf));
+  EXPECT_EQ(AddOk(t, leaf), Added::kClean);
+  EXPECT_TRUE(t.flusher().empty());
+
+  const uint64_t deltas = t.flusher().statistics().delta_parts;
+  const uint64_t bases = t.flusher().statistics().base_parts;
+  t.Put(20, "newer");
+  EXPECT_FALSE(IsCleanPage(t, leaf));
+  t.Flush(leaf);
+  EXPECT_EQ(t.flusher().statistics().delta_parts, deltas + 1);
+  EXPECT_EQ(t.flusher().statistics().base_parts, bases);
+  EXPECT_TRUE(IsCleanPage(t, leaf));
+  const ImageParts both = t.ImageOf(leaf);
+  ASSERT_EQ(both.count(), 2u);
+  EXPECT_EQ(both[1], whole.newest());
+  PartBuffer buffer;
+  ASSERT_TRUE(t.store().Read(both.newest(), leaf, &buffer).ok());
+  EXPECT_EQ(buffer.part().header.kind, PartKind::kDelta);
+  EXPECT_EQ(buffer.part().header.previous, whole.newest());
+  EXPECT_EQ(buffer.part().header.table, StoredTree::kTable);
+  EXPECT_LT(buffer.part().payload.size(), 60u);  // the update alone
+  ExpectNothingIsLost(t);
+  ExpectRestores(t, t.records());
+}
+
+TEST(PageFlusher, MuchChangedPagesAreWrittenAsAWholeAndTheOldPartsDie) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  t.Put(20, "first");
+  t.Flush(leaf);
+  ASSERT_EQ(t.ImageOf(leaf).count(), 2u);
+  Rewrite(t, 21);
+  t.Flush(leaf);
+  EXPECT_EQ(t.ImageOf(leaf).count(), 1u);
+  ExpectNothingIsLost(t);
+  ExpectRestores(t, t.records());
+}
+
+TEST(PageFlusher, InnerPagesAreWrittenAsAWhole) {
+  StoredTree t;
+  t.FillSettled(60);
+  t.Fill(60, 90);  // splits
+  t.Flush();
+  ASSERT_GE(t.tree().root_level(), 1);
+  for (uint8_t level = 1; level <= t.tree().root_level(); ++level) {
+    for (const PageId page : t.Pages(level)) EXPECT_EQ(t.ImageOf(page).count(), 1u);
+  }
+  ExpectNothingIsLost(t);
+  ExpectRestores(t, t.records());
+}
+
+TEST(PageFlusher, AnImageNeverHasMorePartsThanACheckpointTakes) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  for (size_t round = 0; round < 3 * ImageParts::kMax; ++round) {
+    t.Put(20, "x");
+    t.Flush(leaf);
+    ASSERT_LE(t.ImageOf(leaf).count(), ImageParts::kMax);
+    ExpectNothingIsLost(t);
+  }
+  ExpectRestores(t, t.records());
+}
+
+TEST(PageFlusher, WhatIsNotInMemoryIsWrittenAsUpdatesAndWithAllPartsUsedLoadedFirst) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  for (size_t parts = 2; parts <= ImageParts::kMax; ++parts) {
+    ASSERT_TRUE(t.Evict(leaf));
+    t.Put(20, "blind");
+    ASSERT_TRUE(IsStub(t.HeadOf(leaf)));
+    t.Flush(leaf);
+    ASSERT_TRUE(IsStub(t.HeadOf(leaf)));
+    ASSERT_EQ(t.ImageOf(leaf).count(), parts);
+  }
+  ASSERT_TRUE(t.Evict(leaf));
+  t.Put(20, "the last straw");
+  EXPECT_EQ(AddOk(t, leaf), Added::kNotLoaded);
+  EXPECT_TRUE(t.flusher().empty());
+  ASSERT_TRUE(t.Load(20).ok());
+  t.Flush(leaf);
+  EXPECT_EQ(t.ImageOf(leaf).count(), 1u);
+  ExpectNothingIsLost(t);
+  ExpectRestores(t, t.records());
+}
+
+TEST(PageFlusher, AStubWithLittleBehindItIsNeverWrittenAsAWhole) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  ASSERT_TRUE(t.Evict(leaf));
+  t.Put(20, std::string(5000, 'v'));  // more than the page itself
+  t.Flush(leaf);
+  EXPECT_EQ(t.ImageOf(leaf).count(), 2u);
+  ExpectRestores(t, t.records());
+}
+
+// --- A full disk.
+
+class FullDisk : public ::testing::TestWithParam<std::string_view> {};
+
+// Whichever of the two kinds of segments finds no room: the other's parts, which are written, are dead.
+TEST_P(FullDisk, NothingIsRegisteredAndTheNextTrySucceeds) {
+  StoredTree t;
+  t.FillSettled(100);
+  const PageId with_delta = t.LeafOf(20);
+  const PageId as_a_whole = t.LeafOf(60);
+  ASSERT_NE(with_delta, as_a_whole);
+  t.Put(20, "delta");
+  Rewrite(t, 60);
+  const auto images = t.AllImages();
+  const auto write_both = [&]() -> Status {
+    for (const PageId page : {with_delta, as_a_whole}) {
+      DEUT_ASSIGN_OR_RETURN(const Added added, t.Add(page));
+      EXPECT_EQ(added, Added::kAdded);
+    }
+    return t.flusher().Write();
+  };
+  for (const uint32_t kinds : {uint32_t{kDiskWrite}, uint32_t{kDiskName}}) {
+    const int fault =
+        t.disk().AddFault({.action = Action::kNoSpace, .kinds = kinds, .path_contains = std::string(GetParam())});
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      EXPECT_EQ(write_both(), ErrorCode::kResourceExhausted);
+      EXPECT_TRUE(t.flusher().empty());
+      EXPECT_TRUE(t.store().fatal().ok());
+      for (const PageId page : {with_delta, as_a_whole}) {
+        EXPECT_FALSE(IsCleanPage(t, page));
+        EXPECT_FALSE(t.Evict(page));
+        EXPECT_EQ(t.ImageOf(page).newest(), images.at(page).newest());
+      }
+      ExpectNothingIsLost(t);
+    }
+    EXPECT_GE(t.disk().hits(fault), 3u);
+    t.disk().RemoveAllFaults();
+  }
+  t.Put(21, "while the disk was full");
+  ASSERT_TRUE(write_both().ok());
+  EXPECT_TRUE(IsCleanPage(t, with_delta));
+  EXPECT_TRUE(IsCleanPage(t, as_a_whole));
+  EXPECT_EQ(t.ImageOf(with_delta).count(), 2u);
+  EXPECT_EQ(t.ImageOf(as_a_whole).count(), 1u);
+  ExpectNothingIsLost(t);
+  ExpectRestores(t, t.records());
+  t.Evict();
+  t.ExpectRight();
+}
+
+INSTANTIATE_TEST_SUITE_P(PageFlusher, FullDisk, ::testing::Values("base-", "delta-", "/pages/"), [](const auto& test) {
+  const std::string_view part = test.param;
+  return std::string(part == "base-" ? "Base" : part == "delta-" ? "Delta" : "All");
+});
+
+TEST(PageFlusher, ADiskThatFillsUpWhileThePagesAreAddedGivesAllOfThemUp) {
+  StoredTree t;
+  t.FillSettled(100);
+  const auto images = t.AllImages();
+  for (uint64_t i = 0; i < 100; ++i) t.Put(i, std::string(900, 'n'));
+  t.disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite});
+  // One large page after the other, until the appender's buffer has to go to the file.
+  Status refused;
+  for (int round = 0; refused.ok() && round < 100; ++round) {
+    for (const PageId page : t.Pages(0)) {
+      const auto added = t.Add(page);
+      if (!added.ok()) {
+        refused = added.status();
+        break;
+      }
+    }
+    for (uint64_t i = 0; i < 100; ++i) t.Put(i, std::string(8000, 'n'));
+    if (refused.ok()) refused = t.flusher().Write();
+  }
+  EXPECT_EQ(refused, ErrorCode::kResourceExhausted);
+  EXPECT_TRUE(t.flusher().empty());
+  for (const auto& [page, parts] : images) EXPECT_EQ(t.ImageOf(page).newest(), parts.newest());
+  ExpectNothingIsLost(t);
+  t.disk().RemoveAllFaults();
+  t.Flush();
+  ExpectNothingIsLost(t);
+  ExpectRestores(t, t.records());
+}
+
+TEST(PageFlusher, AFailedWriteIsFatalAndChangesNothingInMemory) {
+  for (const std::string part : {"base-", "delta-"}) {
+    StoredTree t;
+    t.FillSettled(100);
+    const auto images = t.AllImages();
+    const PageId leaf = t.LeafOf(20);
+    const PageId other = t.LeafOf(60);
+    t.Put(20, "delta");
+    Rewrite(t, 60);
+    ASSERT_EQ(AddOk(t, leaf), Added::kAdded);
+    ASSERT_EQ(AddOk(t, other), Added::kAdded);
+    t.disk().AddFault({.action = Action::kIoError, .kinds = kDiskWrite, .path_contains = part, .count = 1});
+    const Status failed = t.flusher().Write();
+    EXPECT_EQ(failed, ErrorCode::kIoError);
+    EXPECT_NE(failed.message().find(part), std::string_view::npos) << failed.ToString();
+    EXPECT_EQ(t.store().fatal(), ErrorCode::kIoError);
+    // Nothing is tried again, although the disk works.
+    const auto added = t.Add(leaf);
+    EXPECT_EQ(added.ok() ? t.flusher().Write() : added.status(), ErrorCode::kIoError);
+    for (const PageId page : {leaf, other}) {
+      EXPECT_FALSE(IsCleanPage(t, page));
+      EXPECT_FALSE(t.Evict(page));
+      EXPECT_EQ(t.ImageOf(page).newest(), images.at(page).newest());
+    }
+    t.ExpectRight();
+  }
+}
+
+// --- Races.
+
+TEST(PageFlusher, APageThatOthersKeepChangingIsBusyAndStaysAsItWas) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  t.Put(20, "newer");
+  const Node* const head = t.HeadOf(leaf);
+  testing::SetCasHandler([](std::string_view name) { return name == "bwtree.mark.cas"; });
+  EXPECT_EQ(AddOk(t, leaf), Added::kBusy);
+  EXPECT_TRUE(t.flusher().empty());
+  EXPECT_EQ(t.HeadOf(leaf), head);
+  // Lost a few times only: the next try finds the newer head.
+  std::atomic<int> lost{0};
+  testing::SetCasHandler([&](std::string_view name) { return name == "bwtree.mark.cas" && lost.fetch_add(1) < 3; });
+  t.AtPoint("bwtree.mark.before_cas", [&] { t.Put(21, "meanwhile"); });
+  t.Flush(leaf);
+  EXPECT_EQ(lost.load(), 4);
+  EXPECT_TRUE(IsCleanPage(t, leaf));
+  ExpectRestores(t, t.records());
+}
+
+TEST(PageFlusher, WhatComesAboveTheMarkWaitsForTheNextImage) {
+  StoredTree t;
+  t.FillSettled(60);
+  const StoredTree::Records before = t.records();
+  const PageId leaf = t.LeafOf(20);
+  for (const char* const point : {"bwtree.flush.encoded", "bwtree.flush.before_register"}) {
+    t.Put(20, "in the image");
+    StoredTree::Records in_image = t.records();
+    t.AtPoint(point, [&] { t.Put(22, point); });
+    t.Flush(leaf);
+    EXPECT_FALSE(IsCleanPage(t, leaf));
+    EXPECT_FALSE(t.Evict(leaf));
+    ExpectRestores(t, in_image);
+    t.Flush(leaf);
+    EXPECT_TRUE(IsCleanPage(t, leaf));
+    ExpectRestores(t, t.records());
+    ExpectNothingIsLost(t);
+  }
+}
+
+TEST(PageFlusher, AMarkThatAConsolidationHasSwallowedIsSaidToBeWritten) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  t.Put(20, "newer");
+  // A scan's consolidation replaces the chain by a page that says the same.
+  t.AtPoint("bwtree.flush.before_register", [&] {
+    const uint64_t before = t.tree().statistics().consolidations;
+    while (t.tree().statistics().consolidations == before) {
+      RecordBatch batch;
+      ASSERT_EQ(t.tree().Read(KeyOf(20), &batch), BwTree::Found::kYes);
+    }
+    ASSERT_EQ(t.HeadOf(leaf)->kind, NodeKind::kBase);
+  });
+  t.Flush(leaf);
+  EXPECT_TRUE(IsCleanPage(t, leaf));
+  EXPECT_EQ(AddOk(t, leaf), Added::kClean);
+  ASSERT_TRUE(t.Evict(leaf));
+  t.ExpectRight();
+}
+
+TEST(PageFlusher, OneFlusherAtATimeWritesAPage) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  const auto created = PageFlusher::Create(t.environment(), t.store(), t);
+  ASSERT_TRUE(created.ok());
+  PageFlusher& other = **created;
+  t.Put(20, "newer");
+  ASSERT_EQ(AddOk(t, leaf), Added::kAdded);
+  EXPECT_EQ(AddOk(t, leaf), Added::kAdded);  // it was already
+  auto added = t.Add(other, leaf);
+  ASSERT_TRUE(added.ok());
+  EXPECT_EQ(*added, Added::kBusy);
+  t.Put(21, "newer still");
+  ASSERT_TRUE(t.flusher().Write().ok());
+  added = t.Add(other, leaf);
+  ASSERT_TRUE(added.ok());
+  EXPECT_EQ(*added, Added::kAdded);
+  ASSERT_TRUE(other.Write().ok());
+  EXPECT_EQ(t.ImageOf(leaf).count(), 3u);
+  ExpectRestores(t, t.records());
+}
+
+TEST(PageFlusher, WhatAnEndingFlusherHasNotWrittenAnotherMayWrite) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  t.Put(20, "newer");
+  {
+    const auto created = PageFlusher::Create(t.environment(), t.store(), t);
+    ASSERT_TRUE(created.ok());
+    const auto added = t.Add(**created, leaf);
+    ASSERT_TRUE(added.ok() && *added == Added::kAdded);
+  }
+  EXPECT_FALSE(IsCleanPage(t, leaf));
+  ExpectNothingIsLost(t);
+  t.Flush(leaf);
+  ExpectNothingIsLost(t);
+  ExpectRestores(t, t.records());
+}
+
+TEST(PageFlusher, ThePartOfAPageThatWasFreedMeanwhileIsDead) {
+  StoredTree t;
+  t.FillSettled(60);
+  const uint64_t used = t.pages().used();
+  ASSERT_GT(used, 3u);
+  t.Put(20, "delta");
+  Rewrite(t, 50);
+  ASSERT_EQ(AddOk(t, t.LeafOf(20)), Added::kAdded);
+  ASSERT_EQ(AddOk(t, t.LeafOf(50)), Added::kAdded);
+  t.Drop();
+  EXPECT_EQ(t.pages().used(), 2u);  // their ids are the flusher's to give back
+  ASSERT_TRUE(t.flusher().Write().ok());
+  EXPECT_EQ(t.LiveBytes(), 0u);
+  EXPECT_EQ(t.pages().used(), 0u);
+  EXPECT_TRUE(t.AllImages().empty());
+}
+
+TEST(PageFlusher, IsWorthAWriteOnceItHoldsAMegabyte) {
+  StoredTree t;
+  t.FillSettled(100);
+  EXPECT_FALSE(t.flusher().full());
+  t.Put(20, std::string(600 << 10, 'x'));
+  ASSERT_EQ(AddOk(t, t.LeafOf(20)), Added::kAdded);
+  EXPECT_FALSE(t.flusher().full());
+  t.Put(60, std::string(600 << 10, 'x'));
+  ASSERT_EQ(AddOk(t, t.LeafOf(60)), Added::kAdded);
+  EXPECT_TRUE(t.flusher().full());
+  EXPECT_GE(t.flusher().statistics().bytes, uint64_t{1200} << 10);
+  ASSERT_TRUE(t.flusher().Write().ok());
+  EXPECT_FALSE(t.flusher().full());
+  EXPECT_TRUE(t.flusher().empty());
+}
+
+// Rule X1: of what is below the bound an image gives up tombstones only, and says so.
+TEST(PageFlusher, TombstonesBelowTheConsolidationTimestampAreNotWritten) {
+  StoredTree t;
+  t.Fill(0, 20);
+  for (uint64_t i = 0; i < 8; ++i) t.Delete(i);
+  const uint64_t bound = t.now() + 1;
+  t.SetConsolidation(bound);
+  t.Flush();
+  StoredTree::Records found;
+  ASSERT_TRUE(t.Restore(&found).ok());
+  EXPECT_EQ(found, t.records());
+  ASSERT_GT(t.Evict(), 0);
+  // An update from before, sent again, is a duplicate after the page is back.
+  ASSERT_TRUE(t.Load(3).ok());
+  const auto outcome = t.tree().Put(KeyOf(3), "stale", V(4));
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(*outcome, BwTree::Outcome::kDuplicate);
+  t.ExpectRight();
+}
+
+}  // namespace
+}  // namespace deut::dc

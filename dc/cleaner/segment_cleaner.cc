@@ -1,0 +1,172 @@
+#include "dc/cleaner/segment_cleaner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/observe/log.h"
+#include "common/testing/test_points.h"
+
+namespace deut::dc {
+namespace {
+
+// A segment from which nothing could be taken, because its pages are being written again and again: so long it is left alone.
+constexpr Duration kPutOff = std::chrono::seconds(5);
+
+// Less than 2/3 is live.
+bool WorthIt(const SegmentUsage& usage) { return usage.live_bytes < usage.written_bytes / 3 * 2; }
+
+bool Emptier(const SegmentUsage& a, const SegmentUsage& b) {
+  return a.live_bytes * b.written_bytes < b.live_bytes * a.written_bytes;
+}
+
+Status Ending() { return DEUT_ERROR(kCancelled, "the cleaner is ending"); }
+
+}  // namespace
+
+SegmentCleaner::SegmentCleaner(Runtime& runtime, MappingTable& pages, ReclamationDomain& domain, SegmentStore& store,
+                               uint64_t segment_bytes, const CleanerOptions& options,
+                               std::function<void(const Status&)> on_error)
+    : runtime_(runtime),
+      pages_(pages),
+      domain_(domain),
+      store_(store),
+      options_(options),
+      slack_bytes_(options.slack_segments * segment_bytes),
+      on_error_(std::move(on_error)),
+      mutex_(runtime) {
+  if (options.interval != Duration()) thread_ = runtime.StartThread("dc-cleaner", [this] { Run(); });
+}
+
+SegmentCleaner::~SegmentCleaner() {
+  stop_.store(true, std::memory_order_relaxed);
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(wakes_);
+  thread_.reset();
+}
+
+void SegmentCleaner::Run() {
+  while (!stop_.load(std::memory_order_relaxed)) {
+    const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);
+    const Status cleaned = Clean();
+    if (const Status fatal = store_.fatal(); !fatal.ok()) return on_error_(fatal);
+    if (!cleaned.ok() && cleaned != ErrorCode::kCancelled && !failing_) {
+      LogWarning("segments cannot be cleaned: ", cleaned.message());
+    }
+    failing_ = !cleaned.ok();
+    if (stop_.load(std::memory_order_relaxed)) return;
+    runtime_.Wait(wakes_, wakes, runtime_.Now() + options_.interval);
+  }
+}
+
+Status SegmentCleaner::Clean() {
+  const MutexLock lock(mutex_);
+  while (const std::optional<Victim> victim = Choose()) DEUT_RETURN_IF_ERROR(CleanOne(*victim));
+  return Status::Ok();
+}
+
+std::optional<SegmentCleaner::Victim> SegmentCleaner::Choose() {
+  const MonotonicTime now = runtime_.Now();
+  absl::erase_if(put_off_, [&](const auto& each) { return each.second <= now; });
+  uint64_t written = 0;
+  uint64_t live = 0;
+  SegmentUsage emptiest;
+  for (const SegmentUsage& usage : store_.usage()) {
+    // What has no live bytes goes by itself.
+    if (!usage.closed || usage.live_bytes == 0) continue;
+    written += usage.written_bytes;
+    live += usage.live_bytes;
+    if (!WorthIt(usage) || put_off_.contains(usage.number)) continue;
+    if (emptiest.number == 0 || Emptier(usage, emptiest)) emptiest = usage;
+  }
+  if (emptiest.number == 0 || written <= live + live / 2 + slack_bytes_) return std::nullopt;
+  return Victim{.number = emptiest.number,
+                .written_bytes = emptiest.written_bytes,
+                .live_bytes = emptiest.live_bytes,
+                .urgent = written > 2 * live + 2 * slack_bytes_};
+}
+
+Status SegmentCleaner::CleanOne(const Victim& victim) {
+  if (rewriter_ == nullptr) {
+    DEUT_ASSIGN_OR_RETURN(rewriter_, PageRewriter::Create(pages_, domain_, store_));
+  }
+  const Status copied = CopyLive(victim);
+  NoteStatistics();
+  domain_.Collect();
+  DEUT_RETURN_IF_ERROR(store_.fatal());
+  if (copied == ErrorCode::kResourceExhausted || copied == ErrorCode::kCancelled) return copied;
+  if (!copied.ok()) {
+    LogError("a segment cannot be cleaned: ", copied.message());
+    unreadable_.fetch_add(1, std::memory_order_relaxed);
+    put_off_[victim.number] = MonotonicTime::max();
+    return Status::Ok();
+  }
+  uint64_t left = 0;
+  for (const SegmentUsage& usage : store_.usage()) {
+    if (usage.number == victim.number) left = usage.live_bytes;
+  }
+  if (left == 0) {
+    segments_.fetch_add(1, std::memory_order_relaxed);
+    freed_.fetch_add(victim.written_bytes - std::min(victim.live_bytes, victim.written_bytes),
+                     std::memory_order_relaxed);
+  } else if (left >= victim.live_bytes) {
+    put_off_[victim.number] = runtime_.Now() + kPutOff;
+  }
+  return Status::Ok();
+}
+
+Status SegmentCleaner::CopyLive(const Victim& victim) {
+  PageRewriter& rewriter = *rewriter_;
+  scanned_.fetch_add(victim.written_bytes, std::memory_order_relaxed);
+  uint64_t before = rewriter.statistics().bytes_written;
+  const auto write = [&]() -> Status {
+    DEUT_RETURN_IF_ERROR(rewriter.Write());
+    const uint64_t now = rewriter.statistics().bytes_written;
+    // What is read is about what is written, or more: the dead parts between them.
+    const uint64_t copied = now - std::exchange(before, now);
+    return Pace(copied + copied * victim.written_bytes / std::max<uint64_t>(victim.live_bytes, 1), victim.urgent);
+  };
+  DEUT_POINT("cleaner.before_scan");
+  Status status = store_.ForEachPart(victim.number, [&](const PartView& part) -> Status {
+    if (stop_.load(std::memory_order_relaxed)) return Ending();
+    DEUT_RETURN_IF_ERROR(rewriter.Add(part));
+    return rewriter.full() ? write() : Status::Ok();
+  });
+  // Removed meanwhile: its last part has died.
+  if (status == ErrorCode::kNotFound) status = Status::Ok();
+  // What was read before something went wrong is copied all the same.
+  const Status written = write();
+  return status.ok() ? written : status;
+}
+
+Status SegmentCleaner::Pace(uint64_t bytes, bool urgent) {
+  if (options_.bytes_per_second != 0 && !urgent) {
+    const MonotonicTime until =
+        runtime_.Now() + std::chrono::microseconds(bytes * 1'000'000 / options_.bytes_per_second);
+    for (;;) {
+      const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);
+      if (stop_.load(std::memory_order_relaxed) || runtime_.Now() >= until) break;
+      runtime_.Wait(wakes_, wakes, until);
+    }
+  }
+  return stop_.load(std::memory_order_relaxed) ? Ending() : Status::Ok();
+}
+
+void SegmentCleaner::NoteStatistics() {
+  const PageRewriterStatistics& of_rewriter = rewriter_->statistics();
+  read_.store(of_rewriter.bytes_read, std::memory_order_relaxed);
+  written_.store(of_rewriter.bytes_written, std::memory_order_relaxed);
+  lost_.store(of_rewriter.copies_lost, std::memory_order_relaxed);
+}
+
+CleanerStatistics SegmentCleaner::statistics() const {
+  CleanerStatistics statistics;
+  statistics.segments = segments_.load(std::memory_order_relaxed);
+  statistics.bytes_read = scanned_.load(std::memory_order_relaxed) + read_.load(std::memory_order_relaxed);
+  statistics.bytes_written = written_.load(std::memory_order_relaxed);
+  statistics.bytes_freed = freed_.load(std::memory_order_relaxed);
+  statistics.copies_lost = lost_.load(std::memory_order_relaxed);
+  statistics.unreadable = unreadable_.load(std::memory_order_relaxed);
+  return statistics;
+}
+
+}  // namespace deut::dc

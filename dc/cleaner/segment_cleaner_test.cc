@@ -1,0 +1,187 @@
+// Space comes back, and nothing else changes.
+#include "dc/cleaner/segment_cleaner.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "common/base/concat.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+#include "dc/record_ops/world_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint64_t kSegmentBytes = 64 << 10;
+constexpr uint64_t kSlackSegments = 4;
+// Appended to by the keeper, the checkpointer and the cleaner.
+constexpr uint64_t kOpenSegments = 6;
+
+// Cleaning when it is asked for.
+RecordOperationsOptions Options(uint64_t memory_bytes = 0) {
+  RecordOperationsOptions options = SmallPages(memory_bytes);
+  options.cleaner.interval = Duration();
+  options.cleaner.bytes_per_second = 0;
+  options.cleaner.slack_segments = kSlackSegments;
+  return options;
+}
+
+uint64_t Bound(World& world) {
+  return world.Counter("storage_live_bytes") * 3 / 2 + (kSlackSegments + kOpenSegments) * kSegmentBytes;
+}
+
+void PrintFigures(World& world, std::string_view name) {
+  const auto counter = [&](std::string_view of) { return static_cast<unsigned long>(world.Counter(of)); };
+  std::printf("%s: storage %lu, live %lu, cleaned %lu, read %lu, written %lu, freed %lu, lost %lu\n", name.data(),
+              counter("storage_bytes"), counter("storage_live_bytes"), counter("segments_cleaned"),
+              counter("cleaned_bytes_read"), counter("cleaned_bytes_written"), counter("cleaned_bytes_freed"),
+              counter("cleaned_copies_lost"));
+}
+
+// What is said to be live is what the images name: so says the next life, which counts it anew.
+void ExpectLiveBytesRight(World& world) {
+  ASSERT_TRUE(world.Checkpoint().ok());
+  const uint64_t live = world.Counter("storage_live_bytes");
+  world.Restart();
+  EXPECT_EQ(world.Counter("storage_live_bytes"), live);
+  world.ExpectRight();
+}
+
+class SegmentCleanerTest : public ::testing::Test {
+ protected:
+  ~SegmentCleanerTest() override {
+    testing::SetPointHandler({});
+    testing::SetCasHandler({});
+  }
+};
+
+TEST_F(SegmentCleanerTest, SpaceComesBackAfterOverwritingAndDeleting) {
+  World world(Options());
+  Random random(1);
+  world.Create();
+  constexpr uint64_t kKeys = 10000;
+  for (uint64_t i = 0; i < kKeys; ++i) world.Put(KeyOf(i), std::string(150, 'a'));
+  world.Flush();
+  for (int round = 0; round < 12; ++round) {
+    for (int i = 0; i < 1500; ++i) world.Put(KeyOf(random.Below(kKeys)), Concat(random.Next(), std::string(130, 'b')));
+    world.LowWater();
+    world.Flush();
+    ASSERT_TRUE(world.Checkpoint().ok());
+    ASSERT_TRUE(world.operations().Clean().ok());
+  }
+  PrintFigures(world, "overwritten");
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(world.Checkpoint().ok());
+  EXPECT_LE(world.Counter("storage_bytes"), Bound(world));
+  EXPECT_GE(world.Counter("segments_cleaned"), 10u);
+  EXPECT_LE(world.Counter("cleaned_bytes_written"), 2 * world.Counter("cleaned_bytes_freed"));
+  world.ExpectRight();
+
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    if (i % 10 != 0) world.Delete(KeyOf(i));
+  }
+  world.LowWater();
+  world.Flush();
+  const uint64_t full = world.Counter("storage_live_bytes");
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(world.Checkpoint().ok());
+  world.ExpectRight();
+  ASSERT_TRUE(world.operations().Clean().ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(world.Checkpoint().ok());
+  PrintFigures(world, "deleted");
+  EXPECT_LE(world.Counter("storage_bytes"), Bound(world));
+  EXPECT_LE(world.Counter("storage_live_bytes"), full);
+  ExpectLiveBytesRight(world);
+}
+
+TEST_F(SegmentCleanerTest, WithNothingToCleanNothingIsWritten) {
+  World world(Options());
+  Random random(2);
+  world.Create();
+  Change(&world, &random, 3000, 6000);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(world.Checkpoint().ok());
+    ASSERT_TRUE(world.operations().Clean().ok());
+  }
+  while (world.operations().CheckpointGivesSpace()) ASSERT_TRUE(world.Checkpoint().ok());
+  const uint64_t written = world.Counter("storage_written_bytes");
+  const uint64_t read = world.Counter("cleaned_bytes_read");
+  ASSERT_TRUE(world.operations().Clean().ok());
+  EXPECT_FALSE(world.operations().CheckpointGivesSpace());
+  EXPECT_EQ(world.Counter("storage_written_bytes"), written);
+  EXPECT_EQ(world.Counter("cleaned_bytes_read"), read);
+}
+
+// In the background, and with checkpoints when space is to be had, and only then.
+TEST_F(SegmentCleanerTest, AThreadOfItsOwn) {
+  RecordOperationsOptions options = Options();
+  options.cleaner.interval = std::chrono::milliseconds(1);
+  options.cleaner.bytes_per_second = 64 << 20;
+  World world(options);
+  Random random(3);
+  world.Create();
+  for (int round = 0; round < 8; ++round) {
+    Change(&world, &random, 5000, 4000);
+    ASSERT_TRUE(world.Checkpoint().ok());
+  }
+  while (world.Counter("segments_cleaned") < 5 || world.Counter("storage_bytes") > Bound(world)) {
+    if (world.operations().CheckpointGivesSpace()) {
+      ASSERT_TRUE(world.Checkpoint().ok());
+    } else {
+      RealRuntime().Yield();
+    }
+  }
+  PrintFigures(world, "in the background");
+  world.ExpectRight();
+  world.Restart();
+  world.ExpectRight();
+}
+
+TEST_F(SegmentCleanerTest, WhileEverythingGoesOn) {
+  World world(Options(400 << 10));
+  Random random(4);
+  world.Create();
+  std::atomic<bool> stop{false};
+  std::atomic<int> taken{0};
+  const auto checkpoints = RealRuntime().StartThread("checkpoints", [&] {
+    while (!stop.load()) {
+      ASSERT_TRUE(world.Checkpoint().ok());
+      taken.fetch_add(1);
+    }
+  });
+  const auto cleaner = RealRuntime().StartThread("cleaner", [&] {
+    while (!stop.load()) ASSERT_TRUE(world.operations().Clean().ok());
+  });
+  const auto reader = RealRuntime().StartThread("reader", [&] {
+    Random own(5);
+    while (!stop.load()) {
+      RecordBatch batch;
+      const Status status = world.operations().Read(kTable, KeyOf(own.Below(8000)), &batch);
+      ASSERT_TRUE(status.ok() || status == ErrorCode::kNotFound) << status.ToString();
+      ASSERT_LE(batch.size(), 1u);
+    }
+  });
+  for (int round = 0; round < 5 || taken.load() < 5 || world.Counter("segments_cleaned") < 10; ++round) {
+    Change(&world, &random, 8000, 4000);
+    // Another table, whose pages are freed and their ids used again.
+    const TableId other(10 + static_cast<uint32_t>(round));
+    world.Create(other);
+    for (uint64_t i = 0; i < 1000; ++i) world.PutInto(other, KeyOf(i), std::string(50, 'o'));
+    world.Flush();
+    if (round % 2 == 1) Change(&world, &random, 8000, 1000);
+    world.Drop(other);
+  }
+  stop.store(true);
+  checkpoints->Join();
+  cleaner->Join();
+  reader->Join();
+  PrintFigures(world, "while everything goes on");
+  world.ExpectRight();
+  ExpectLiveBytesRight(world);
+}
+
+}  // namespace
+}  // namespace deut::dc
