@@ -52,7 +52,7 @@ bool PartBeginsAt(std::string_view bytes) { return LoadU64(bytes.data()) != 0; }
 
 bool ClaimsPlace(std::string_view header, uint64_t segment, uint64_t offset) {
   const PageAddress address = PageAddress::FromRaw(LoadU64(header.data() + kAddressAt));
-  return LoadU32(header.data()) == kMagic && address.valid() && address.segment() == segment &&
+  return FrameMagic(header) == kFrame.magic && address.valid() && address.segment() == segment &&
          address.offset() == offset;
 }
 
