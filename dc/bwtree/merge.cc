@@ -33,6 +33,9 @@ constexpr size_t kMergeShare = 2;
 // A page that has shrunk to this share may be worth looking for a neighbour.
 constexpr size_t kSmallShare = 4;
 
+// What a page has of its own cannot be merged away: it does not count.
+size_t ContentBytes(const BasePage& page) { return page.run_bytes(0, page.count()); }
+
 // A page that was merged away, until no guard sees it.
 struct RemovedPage {
   MappingTable& pages;
@@ -60,14 +63,15 @@ size_t BwTree::PageLimit(uint8_t level) const {
 }
 
 void BwTree::NoteShrunk(size_t before, const BasePage& page) {
-  if (page.bytes() >= before || page.bytes() > PageLimit(page.level) / kSmallShare) return;
+  const bool small = ContentBytes(page) <= PageLimit(page.level) / kSmallShare;
+  if (page.bytes() >= before || !(small || IsMostlyTombstones(page))) return;
   small_pages_.fetch_add(1, std::memory_order_relaxed);
 }
 
 size_t BwTree::SizeOf(PageId id, PageWord word) const {
   const Node* const head = word.head();
   size_t bytes = head == nullptr ? 0 : head->delta_bytes;
-  if (head != nullptr && !IsStub(head)) return bytes + head->base_bytes;
+  if (head != nullptr && !IsStub(head)) return bytes + ContentBytes(*head->base);
   const ImageParts image = pages_.Image(id);
   for (const PageAddress part : image.all()) bytes += part.length_bound();
   return bytes;
@@ -99,7 +103,9 @@ void BwTree::Thin(PageId id, std::string_view key, MergeReport* report) {
     return;
   }
   const bool sparse = pages_.TakeSparse(id);
-  if (IsRemoved(head) || !(sparse || IsMostlyTombstones(*head->base))) return;
+  // Deltas on a small page may be what it still has, or what it has no more.
+  const bool unsure = head->chain_length != 0 && head->base_bytes <= PageLimit(/*level=*/0) / kMergeShare;
+  if (IsRemoved(head) || !(sparse || unsure || IsMostlyTombstones(*head->base))) return;
   // A status is of no concern here: the page only shrinks.
   (void)Consolidate(id, head);
   const Node* const now = pages_.Load(id);
@@ -113,8 +119,7 @@ bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::st
   const Node* const left_head = left_word.head();
   const Node* const head = right_word.head();
   const uint8_t level = head != nullptr ? head->level : 0;
-  if (SizeOf(left, left_word) + SizeOf(right, right_word) > PageLimit(level) / kMergeShare + sizeof(BasePage))
-    return false;
+  if (SizeOf(left, left_word) + SizeOf(right, right_word) > PageLimit(level) / kMergeShare) return false;
   // Both leaves have to be in memory.
   const bool has_left = left_head != nullptr && !IsStub(left_head);
   const bool has_right = head != nullptr && !IsStub(head);
@@ -165,7 +170,7 @@ bool BwTree::Unlink(PageId id, const Node* removed) {
     if (pages_.Load(id) != removed) return false;  // undone
     bool first = false;
     if (ChildAt(parent.head(), key, &first) != id) return true;
-    if (first && !DEUT_OMITTED("merge.first_term_stays")) {
+    if (first) {
       DEUT_POINT("bwtree.merge.before_undo");
       (void)ReplaceByBase(id, removed, BuildConsolidated(removed->next));
       return false;
