@@ -138,7 +138,9 @@ uint64_t MappingTable::ImageOf(const ImageParts& parts) {
 }
 
 ImageParts MappingTable::Image(PageId id) const {
-  return PartsOf(slots_[id.value].image.load(std::memory_order_acquire));
+  const uint64_t image = slots_[id.value].image.load(std::memory_order_acquire);
+  DEUT_POINT("mapping_table.image.loaded");
+  return PartsOf(image);
 }
 
 bool MappingTable::ClaimImage(PageId id) {
