@@ -205,6 +205,7 @@ bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& do
 }
 
 void MappingTable::Restore(PageId id, const ImageParts& parts) {
+  ever_used_.store(std::max<uint64_t>(last_id(), id.value), std::memory_order_relaxed);
   slots_[id.value].image.store(ImageOf(parts), std::memory_order_relaxed);
   slots_[id.value].word.store(PageWord::Storage(parts.newest()).bits(), std::memory_order_release);
 }

@@ -102,6 +102,10 @@ class MappingTable {
   void Restore(PageId id, const ImageParts& parts);
   // Recovery: whether the id, which may be any number, has an image.
   bool MayBeRestored(PageId id) const { return id.value <= capacity_ && id != kNoPage && HasImage(id); }
+  // Recovery: notes that the id is named, by its parent or as a root. False: it was named before. From any thread. REQUIRES: MayBeRestored.
+  [[nodiscard]] bool Name(PageId id) { return touched_[id.value].exchange(1, std::memory_order_relaxed) == 0; }
+  // Recovery, once for each id: whether it was named.
+  bool TakeName(PageId id) { return TakeTouch(id); }
   // Recovery: nothing names the id. Its image is the caller's.
   ImageParts RestoreUnnamed(PageId id, ReclamationDomain& domain);
   // Recovery: ids 1 .. `last` were given out; those of them that are not live are free.

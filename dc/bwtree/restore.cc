@@ -26,6 +26,8 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
   for (size_t i = 0; page.level != 0 && i < page.count(); ++i) {
     const PageId child = page.child(i);
     if (!pages_.MayBeRestored(child)) return wrong("it names a page that has no image in the checkpoint");
+    // Before anybody can get from here to there: what is freed in the end must be a tree.
+    if (!pages_.Name(child)) return wrong("it names a page that another one names, too");
     if (page.level == 1) {
       below->leaves.push_back(child);
       continue;

@@ -84,16 +84,14 @@ Result<RecoveredPages> ReadOne(Storage& storage, Runtime& runtime, const std::st
 // Loads the inner pages of one tree, level by level, each level by several threads.
 class InnerPages {
  public:
-  InnerPages(Runtime& runtime, BwTree& tree, SegmentStore& store, int threads, std::vector<bool>* named)
-      : runtime_(runtime), tree_(tree), store_(store), threads_(threads), named_(*named), mutex_(runtime) {}
+  InnerPages(Runtime& runtime, BwTree& tree, SegmentStore& store, int threads)
+      : runtime_(runtime), tree_(tree), store_(store), threads_(threads), mutex_(runtime) {}
 
   Status Load() {
     BwTree::NamedPages level;
     level.inner.push_back(NamedRoot(tree_.root()));
     while (!level.inner.empty()) {
-      for (const NamedPage& page : level.inner) DEUT_RETURN_IF_ERROR(Take(page.id));
       DEUT_ASSIGN_OR_RETURN(level, LoadLevel(level.inner));
-      for (const PageId leaf : level.leaves) DEUT_RETURN_IF_ERROR(Take(leaf));
       leaves_.insert(leaves_.end(), level.leaves.begin(), level.leaves.end());
     }
     EstimateRecords();
@@ -116,16 +114,6 @@ class InnerPages {
     }
     if (read == 0) return;
     for (const PageId leaf : leaves_) tree_.CountRecords(leaf, static_cast<uint32_t>(records / read));
-  }
-
-  Status Take(PageId id) {
-    if (id.value >= named_.size()) {
-      return DEUT_ERROR(kCorruption, "page ", id.value, " is named, but the checkpoint ends at page ",
-                        named_.size() - 1);
-    }
-    if (named_[id.value]) return DEUT_ERROR(kCorruption, "page ", id.value, " is named twice");
-    named_[id.value] = true;
-    return Status::Ok();
   }
 
   // Answers the pages below.
@@ -161,7 +149,6 @@ class InnerPages {
   BwTree& tree_;
   SegmentStore& store_;
   const int threads_;
-  std::vector<bool>& named_;
   std::vector<PageId> leaves_;
   Mutex mutex_;
 };
@@ -205,21 +192,27 @@ Status RecoverTables(Runtime& runtime, const std::vector<RecoveredTable>& recove
                      const BwTreeOptions& tree_options, TableRegistry* tables) {
   MappingTable& pages = environment.pages;
   SegmentStore& store = *environment.images;
-  std::vector<bool> named(size_t{last_page.value} + 1);
+  // First, so that no other page can name them.
+  for (const RecoveredTable& table : recovered) {
+    if (table.root != kNoPage && !pages.Name(table.root)) {
+      return DEUT_ERROR(kCorruption, "page ", table.root.value, " is the root of two tables");
+    }
+  }
   for (const RecoveredTable& table : recovered) {
     if (table.root == kNoPage) {
       tables->RestoreDropped(table.id);
       continue;
     }
     std::unique_ptr<BwTree> tree = BwTree::Restore(environment, tree_options, table.id, table.root);
-    const Status loaded = InnerPages(runtime, *tree, store, options.threads, &named).Load();
+    const Status loaded = InnerPages(runtime, *tree, store, options.threads).Load();
     // Also if it failed: the registry frees what was made.
     tables->Restore(table.id, table.name, std::move(tree));
     if (!loaded.ok()) return loaded;
   }
-  for (uint32_t number = 1; number < named.size(); ++number) {
-    if (named[number] || !pages.HasImage(PageId(number))) continue;
-    const ImageParts unnamed = pages.RestoreUnnamed(PageId(number), environment.domain);
+  for (uint32_t number = 1; number <= last_page.value; ++number) {
+    const PageId id(number);
+    if (pages.TakeName(id) || !pages.HasImage(id)) continue;
+    const ImageParts unnamed = pages.RestoreUnnamed(id, environment.domain);
     for (const PageAddress part : unnamed.all()) store.MarkDead(part);
   }
   pages.RestoreFree(last_page.value);

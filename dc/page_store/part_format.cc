@@ -50,6 +50,12 @@ uint64_t ClaimedBytesInUnits(std::string_view header) {
 
 bool PartBeginsAt(std::string_view bytes) { return LoadU64(bytes.data()) != 0; }
 
+bool ClaimsPlace(std::string_view header, uint64_t segment, uint64_t offset) {
+  const PageAddress address = PageAddress::FromRaw(LoadU64(header.data() + kAddressAt));
+  return FrameMagic(header) == kFrame.magic && address.valid() && address.segment() == segment &&
+         address.offset() == offset;
+}
+
 Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::optional<PageId> expected_page,
                             std::string_view path) {
   const uint64_t at = address.offset();

@@ -58,6 +58,9 @@ uint64_t ClaimedBytesInUnits(std::string_view header);
 // True if a part may begin at these bytes (8 of them are looked at), false if what is there is filling.
 bool PartBeginsAt(std::string_view bytes);
 
+// True if what begins at these kPartHeaderBytes bytes says that it is a part at `offset` of segment `segment`; not yet verified.
+bool ClaimsPlace(std::string_view header, uint64_t segment, uint64_t offset);
+
 // The part at the start of `bytes`, which may hold more. `expected_page` nothing: any. `path` is for messages.
 Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::optional<PageId> expected_page,
                             std::string_view path);

@@ -1,76 +1,91 @@
 #include "dc/page_store/part_scanner.h"
 
 #include <algorithm>
-#include <string_view>
-#include <utility>
 
-#include "common/io/aligned_buffer.h"
 #include "dc/page_store/segment_format.h"
 
 namespace deut::dc {
 namespace {
 
-constexpr size_t kWindowBytes = 1 << 20;
-
-// What of the file is in memory.
-class Window {
- public:
-  Window(File& file, uint64_t end) : file_(file), end_(end), memory_(std::min<uint64_t>(kWindowBytes, end)) {}
-
-  // Bytes [at, at + bytes) of the file; all of them, or an error. REQUIRES: they lie before the end.
-  Result<std::string_view> Get(uint64_t at, uint64_t bytes) {
-    if (at < begin_ || at + bytes > begin_ + held_) DEUT_RETURN_IF_ERROR(Fill(at, bytes));
-    return std::string_view(memory_.data() + (at - begin_), bytes);
-  }
-
- private:
-  Status Fill(uint64_t at, uint64_t bytes) {
-    const uint64_t begin = RoundDownToIo(at);
-    const uint64_t needed = RoundUpToIo(at + bytes) - begin;
-    if (memory_.size() < needed) memory_ = AlignedBuffer(needed);
-    const uint64_t wanted = std::min<uint64_t>(memory_.size(), end_ - begin);
-    held_ = 0;
-    DEUT_ASSIGN_OR_RETURN(const size_t read, file_.Read(begin, memory_.data(), wanted));
-    if (read < wanted) {
-      return DEUT_ERROR(kCorruption, file_.path(), ": offset ", begin + read, ": the file ends, ", end_,
-                        " bytes were written");
-    }
-    begin_ = begin;
-    held_ = wanted;
-    return Status::Ok();
-  }
-
-  File& file_;
-  const uint64_t end_;
-  AlignedBuffer memory_;
-  uint64_t begin_ = 0;
-  uint64_t held_ = 0;
-};
+constexpr uint64_t kWindowBytes = 1 << 20;
 
 }  // namespace
 
-Status ScanParts(File& file, uint64_t segment, uint64_t written_bytes,
-                 const std::function<Status(const PartView&)>& callback) {
-  Window window(file, written_bytes);
-  uint64_t at = kSegmentHeaderBytes;
-  while (at < written_bytes) {
-    DEUT_ASSIGN_OR_RETURN(const std::string_view start, window.Get(at, PageAddress::kUnitBytes));
+PartScanner::PartScanner(File& file, uint64_t segment, uint64_t begin, uint64_t end)
+    : file_(file), segment_(segment), end_(end), position_(begin), memory_(std::min(kWindowBytes, end)) {}
+
+Result<std::string_view> PartScanner::Get(uint64_t at, uint64_t bytes) {
+  if (at < held_from_ || at + bytes > held_from_ + held_) DEUT_RETURN_IF_ERROR(Fill(at, bytes));
+  return std::string_view(memory_.data() + (at - held_from_), bytes);
+}
+
+Status PartScanner::Fill(uint64_t at, uint64_t bytes) {
+  const uint64_t begin = RoundDownToIo(at);
+  const uint64_t needed = RoundUpToIo(at + bytes) - begin;
+  if (memory_.size() < needed) memory_ = AlignedBuffer(needed);
+  const uint64_t wanted = std::min<uint64_t>(memory_.size(), end_ - begin);
+  held_ = 0;
+  DEUT_ASSIGN_OR_RETURN(const size_t read, file_.Read(begin, memory_.data(), wanted));
+  if (read < wanted) {
+    return DEUT_ERROR(kCorruption, file_.path(), ": offset ", begin + read, ": the file ends, ", end_,
+                      " bytes were written");
+  }
+  held_from_ = begin;
+  held_ = wanted;
+  return Status::Ok();
+}
+
+Result<PartView> PartScanner::PartAt(uint64_t at, std::string_view start) {
+  // A length that no part has is refused by its header alone.
+  const uint64_t claimed = std::min(ClaimedBytesInUnits(start), PageAddress::kMaxPartBytes);
+  DEUT_ASSIGN_OR_RETURN(const std::string_view whole, Get(at, std::min(claimed, end_ - at)));
+  return DecodePartAt(whole, segment_, at, file_.path());
+}
+
+Result<std::optional<PartView>> PartScanner::Next() {
+  while (position_ < end_) {
+    const uint64_t at = position_;
+    DEUT_ASSIGN_OR_RETURN(const std::string_view start, Get(at, PageAddress::kUnitBytes));
     if (!PartBeginsAt(start)) {
       const uint64_t next = RoundUpToIo(at + 1);
-      DEUT_ASSIGN_OR_RETURN(const std::string_view filling, window.Get(at, next - at));
+      DEUT_ASSIGN_OR_RETURN(const std::string_view filling, Get(at, next - at));
       if (std::ranges::any_of(filling, [](char c) { return c != 0; })) {
-        return DEUT_ERROR(kCorruption, file.path(), ": offset ", at, ": neither a page part nor zeros");
+        return DEUT_ERROR(kCorruption, file_.path(), ": offset ", at, ": neither a page part nor zeros");
       }
-      at = next;
+      position_ = next;
       continue;
     }
-    const uint64_t bytes = std::min(ClaimedBytesInUnits(start), written_bytes - at);
-    DEUT_ASSIGN_OR_RETURN(const std::string_view whole, window.Get(at, bytes));
-    DEUT_ASSIGN_OR_RETURN(const PartView part, DecodePartAt(whole, segment, at, file.path()));
-    DEUT_RETURN_IF_ERROR(callback(part));
-    at += PartBytesInUnits(part.header.payload_bytes);
+    DEUT_ASSIGN_OR_RETURN(const PartView part, PartAt(at, start));
+    position_ += PartBytesInUnits(part.header.payload_bytes);
+    return std::optional<PartView>(part);
   }
-  return Status::Ok();
+  return std::optional<PartView>();
+}
+
+Result<uint64_t> PartScanner::SkipDamage() {
+  const uint64_t begin = position_;
+  while (position_ < end_) {
+    position_ += PageAddress::kUnitBytes;
+    if (position_ >= end_) break;
+    DEUT_ASSIGN_OR_RETURN(const std::string_view start, Get(position_, PageAddress::kUnitBytes));
+    // Most places are out by their first bytes; the whole part is read only for one that says it lies here.
+    if (!ClaimsPlace(start, segment_, position_)) continue;
+    const Result<PartView> part = PartAt(position_, start);
+    if (part.ok()) break;
+    if (part.status() != ErrorCode::kCorruption) return part.status();
+  }
+  position_ = std::min(position_, end_);
+  return position_ - begin;
+}
+
+Status ScanParts(File& file, uint64_t segment, uint64_t written_bytes,
+                 const std::function<Status(const PartView&)>& callback) {
+  PartScanner scanner(file, segment, kSegmentHeaderBytes, written_bytes);
+  for (;;) {
+    DEUT_ASSIGN_OR_RETURN(const std::optional<PartView> part, scanner.Next());
+    if (!part.has_value()) return Status::Ok();
+    DEUT_RETURN_IF_ERROR(callback(*part));
+  }
 }
 
 }  // namespace deut::dc

@@ -1,0 +1,374 @@
+#include "dc/bwtree/page_load.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/io/disk_fault.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/base_page.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/page_image.h"
+#include "dc/bwtree/page_state.h"
+#include "dc/bwtree/stored_tree_fixture.h"
+#include "dc/bwtree/tree_fixture.h"
+#include "dc/page_store/part_format.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint64_t kNumber = 20;
+
+// A leaf whose image consists of a base part and two delta parts; it is not in memory.
+class StoredLeaf {
+ public:
+  StoredLeaf() {
+    t.FillSettled(60);
+    id = t.LeafOf(kNumber);
+    for (const char* const value : {"first", "second"}) {
+      t.Put(kNumber, value);
+      t.Flush(id);
+    }
+    EXPECT_TRUE(t.Evict(id));
+    image = t.ImageOf(id);
+    EXPECT_EQ(image.count(), 3u);
+  }
+  // The page has this image, until the end.
+  void SetImage(const ImageParts& other) {
+    t.SetImage(id, other);
+    changed_ = true;
+  }
+  ~StoredLeaf() {
+    if (changed_) t.SetImage(id, image);
+  }
+  StoredLeaf(const StoredLeaf&) = delete;
+  StoredLeaf& operator=(const StoredLeaf&) = delete;
+
+  bool on_storage() { return t.HeadOf(id) == nullptr; }
+
+  StoredTree t;
+  PageId id;
+  ImageParts image;
+
+ private:
+  bool changed_ = false;
+};
+
+void ExpectNames(const Status& status, PageId page, PageAddress part) {
+  EXPECT_EQ(status, ErrorCode::kCorruption);
+  const std::string where = Concat("page ", page.value, " in segment ", part.segment(), " at ", part.offset(), ": ");
+  EXPECT_TRUE(status.message().starts_with(where)) << status.ToString() << " does not begin with " << where;
+}
+
+// That the page cannot be loaded because of that part, and nothing is changed.
+void ExpectRefused(StoredLeaf& leaf, const ImageParts& image, size_t part) {
+  ExpectNames(leaf.t.Load(kNumber), leaf.id, image[part]);
+  EXPECT_TRUE(leaf.on_storage());
+}
+
+size_t BytesOf(StoredLeaf& leaf, size_t part) {
+  PartBuffer buffer;
+  EXPECT_TRUE(leaf.t.store().Read(leaf.image[part], leaf.id, &buffer).ok());
+  return PartBytesInUnits(buffer.part().payload.size());
+}
+
+TEST(PageLoad, AllPartsTogetherAreThePage) {
+  StoredLeaf leaf;
+  ASSERT_TRUE(leaf.t.Load(kNumber).ok());
+  EXPECT_FALSE(leaf.on_storage());
+  EXPECT_TRUE(IsClean(leaf.t.HeadOf(leaf.id)));
+  EXPECT_EQ(leaf.t.ImageOf(leaf.id).newest(), leaf.image.newest());
+  leaf.t.ExpectRight();
+}
+
+TEST(PageLoad, EveryFlippedBitOfEveryPartIsFound) {
+  StoredLeaf leaf;
+  for (size_t part = 0; part < leaf.image.count(); ++part) {
+    const size_t bytes = BytesOf(leaf, part);
+    ASSERT_GT(bytes, 0u);
+    // Every byte of header, payload and filling; the bit changes with the byte.
+    for (size_t at = 0; at < bytes; ++at) {
+      const int bit = static_cast<int>(at % 8);
+      leaf.t.FlipBit(leaf.image, part, at, bit);
+      ExpectRefused(leaf, leaf.image, part);
+      leaf.t.FlipBit(leaf.image, part, at, bit);
+      if (HasFailure()) return;
+    }
+  }
+  ASSERT_TRUE(leaf.t.Load(kNumber).ok());
+  leaf.t.ExpectRight();
+}
+
+TEST(PageLoad, ShortReadsAndReadErrorsNameThePartAndChangeNothing) {
+  StoredLeaf leaf;
+  // A load reads the base part first, then the delta parts from the newest to the oldest.
+  const std::vector<size_t> order = {2, 0, 1};
+  for (uint64_t read = 0; read < order.size(); ++read) {
+    using Action = DiskFault::Action;
+    leaf.t.disk().AddFault({.action = Action::kShort, .kinds = kDiskRead, .skip = read, .count = 1});
+    ExpectRefused(leaf, leaf.image, order[read]);
+    leaf.t.disk().RemoveAllFaults();
+    leaf.t.disk().AddFault({.action = Action::kFlipBit, .kinds = kDiskRead, .skip = read, .count = 1});
+    const Status flipped = leaf.t.Load(kNumber);
+    if (!flipped.ok()) {  // else the bit was one of another part in the same blocks
+      ExpectNames(flipped, leaf.id, leaf.image[order[read]]);
+      EXPECT_TRUE(leaf.on_storage());
+    } else {
+      leaf.t.ExpectRight();
+      ASSERT_TRUE(leaf.t.Evict(leaf.id));
+    }
+    leaf.t.disk().RemoveAllFaults();
+    leaf.t.disk().AddFault({.action = Action::kIoError, .kinds = kDiskRead, .skip = read, .count = 1});
+    const Status failed = leaf.t.Load(kNumber);
+    EXPECT_EQ(failed, ErrorCode::kIoError);
+    EXPECT_NE(failed.message().find(Concat("page ", leaf.id.value)), std::string_view::npos) << failed.ToString();
+    EXPECT_TRUE(leaf.on_storage());
+    leaf.t.disk().RemoveAllFaults();
+  }
+  ASSERT_TRUE(leaf.t.Load(kNumber).ok());
+  leaf.t.ExpectRight();
+}
+
+// --- Parts that are whole, but are not this page's.
+
+ImageParts PartsOf(std::initializer_list<PageAddress> newest_first) {
+  ImageParts parts;
+  for (const PageAddress part : newest_first) parts.Append(part);
+  return parts;
+}
+
+PartHeader HeaderOf(PartKind kind, PageId page, PageAddress previous = {}, uint8_t level = 0) {
+  return {.kind = kind, .level = level, .page = page, .table = StoredTree::kTable, .previous = previous};
+}
+
+TEST(PageLoad, PartsOfOtherPagesAndPartsThatDoNotFollowEachOtherAreRefused) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  const ImageParts& image = leaf.image;
+  const PageAddress foreign = t.ImageOf(t.LeafOf(50)).newest();
+  const PageAddress foreign_delta = t.Append(HeaderOf(PartKind::kDelta, t.LeafOf(50), image[2]), std::string(4, '\0'));
+  struct Case {
+    const char* what;
+    ImageParts parts;
+    size_t wrong;
+  };
+  for (const Case& c :
+       {Case{"another page's base", PartsOf({foreign}), 0},
+        Case{"another page's base under own updates", PartsOf({image[0], image[1], foreign}), 2},
+        Case{"another page's updates", PartsOf({foreign_delta, image[2]}), 0},
+        Case{"one is missing", PartsOf({image[0], image[2]}), 0},
+        Case{"in the wrong order", PartsOf({image[1], image[0], image[2]}), 0},
+        Case{"twice", PartsOf({image[0], image[0], image[1], image[2]}), 0},
+        Case{"no base", PartsOf({image[0], image[1]}), 1}, Case{"nothing but updates", PartsOf({image[1]}), 0},
+        Case{"base on base", PartsOf({image[2], image[2]}), 0}}) {
+    SCOPED_TRACE(c.what);
+    leaf.SetImage(c.parts);
+    ExpectRefused(leaf, c.parts, c.wrong);
+  }
+  leaf.SetImage(image);
+  ASSERT_TRUE(t.Load(kNumber).ok());
+  t.ExpectRight();
+}
+
+TEST(PageLoad, ASegmentThatIsNotThereIsSaidSo) {
+  StoredLeaf leaf;
+  const PageAddress nowhere = PageAddress::Make(999, 4096, 200);
+  leaf.SetImage(ImageParts(nowhere));
+  const Status status = leaf.t.Load(kNumber);
+  EXPECT_EQ(status, ErrorCode::kNotFound);
+  EXPECT_NE(status.message().find("segment 999"), std::string_view::npos) << status.ToString();
+  EXPECT_TRUE(leaf.on_storage());
+}
+
+TEST(PageLoad, WhatIsNoImageIsRefused) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  const ImageParts& image = leaf.image;
+  const ImageParts garbage(t.Append(HeaderOf(PartKind::kBase, leaf.id), "no image at all"));
+  leaf.SetImage(garbage);
+  ExpectRefused(leaf, garbage, 0);
+  const ImageParts bad_delta =
+      PartsOf({t.Append(HeaderOf(PartKind::kDelta, leaf.id, image[2]), "no updates either"), image[2]});
+  leaf.SetImage(bad_delta);
+  ExpectRefused(leaf, bad_delta, 0);
+}
+
+// The payload of a delta part with one update of this key.
+std::string UpdateOf(const std::string& key) {
+  const Owned<BasePage> stub = BasePage::BuildStub({{}, {}, kNoPage});
+  const Owned<RecordDelta> delta = RecordDelta::New(NodeKind::kPut, key, "value", V(1000));
+  delta->LinkTo(stub.get());
+  std::string payload;
+  EXPECT_TRUE(EncodeDeltaImage(delta.get(), &payload));
+  return payload;
+}
+
+TEST(PageLoad, UpdatesOutsideOfThePageAreRefused) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  for (const uint64_t number : {uint64_t{0}, uint64_t{59}}) {
+    ASSERT_NE(t.LeafOf(number), leaf.id);
+    const PageAddress delta = t.Append(HeaderOf(PartKind::kDelta, leaf.id, leaf.image[2]), UpdateOf(KeyOf(number)));
+    const ImageParts parts = PartsOf({delta, leaf.image[2]});
+    leaf.SetImage(parts);
+    ExpectRefused(leaf, parts, 0);
+  }
+}
+
+TEST(PageLoad, BoundsThatAreNotThoseOfTheParentAreRefused) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  PageLoad load;
+  const std::string key = KeyOf(kNumber);
+  ASSERT_TRUE(t.tree().BeginLoad(Target(key, Side::kAt), &load));
+  ASSERT_TRUE(load.ReadImage(t.store()).ok());
+  const std::string low(load.page->low());
+  const std::string high(load.page->fence->high_key());
+  const PageId sibling = load.page->fence->sibling;
+  const auto image_with = [&](const BasePage::Bounds& bounds) {
+    std::string payload;
+    EncodeBaseImage(*BasePage::Build(/*level=*/0, bounds, Timestamp(), BasePage::Content()), &payload);
+    return ImageParts(t.Append(HeaderOf(PartKind::kBase, leaf.id), payload));
+  };
+  const std::string higher = high + "x";
+  const std::string lower = low.substr(0, low.size() - 1);
+  const std::string inside = KeyOf(kNumber);
+  for (const BasePage::Bounds& bounds :
+       {BasePage::Bounds{low, higher, sibling}, BasePage::Bounds{low, inside, sibling},
+        BasePage::Bounds{low, {}, kNoPage}, BasePage::Bounds{lower, high, sibling},
+        BasePage::Bounds{inside, high, sibling}, BasePage::Bounds{{}, high, sibling}}) {
+    const ImageParts parts = image_with(bounds);
+    leaf.SetImage(parts);
+    const Status status = t.Load(kNumber);
+    EXPECT_EQ(status, ErrorCode::kCorruption) << bounds.low << " " << bounds.high;
+    EXPECT_NE(status.message().find(Concat("page ", leaf.id.value)), std::string_view::npos) << status.ToString();
+    EXPECT_NE(status.message().find(Concat("segment ", parts.newest().segment(), " at ", parts.newest().offset())),
+              std::string_view::npos)
+        << status.ToString();
+    EXPECT_TRUE(leaf.on_storage());
+  }
+}
+
+TEST(PageLoad, AnInnerPageHasNoUpdatesOfItsOwnOnStorage) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId root = t.tree().root();
+  const ImageParts image = t.ImageOf(root);
+  const PageAddress delta = t.Append(HeaderOf(PartKind::kDelta, root, image.newest(), /*level=*/1), UpdateOf(KeyOf(1)));
+  StoredTree::Images images = t.AllImages();
+  images[root] = PartsOf({delta, image.newest()});
+  StoredTree::Records found;
+  ExpectNames(t.Restore(images, &found), root, image.newest());
+}
+
+// --- A page that others change meanwhile.
+
+TEST(PageLoad, WhoeverIsFirstPutsThePageIn) {
+  StoredLeaf leaf;
+  const std::string key = KeyOf(kNumber);
+  const Target target(key, Side::kAt);
+  PageLoad late;
+  ASSERT_TRUE(leaf.t.tree().BeginLoad(target, &late));
+  ASSERT_TRUE(late.ReadImage(leaf.t.store()).ok());
+  ASSERT_TRUE(leaf.t.Load(kNumber).ok());
+  const Node* const head = leaf.t.HeadOf(leaf.id);
+  const uint64_t bytes = leaf.t.tree().statistics().bytes;
+  ASSERT_TRUE(leaf.t.tree().FinishLoad(target, &late).ok());
+  EXPECT_EQ(leaf.t.HeadOf(leaf.id), head);
+  EXPECT_EQ(leaf.t.tree().statistics().bytes, bytes);
+  leaf.t.ExpectRight();
+}
+
+TEST(PageLoad, AStubsUpdatesStayOnThePage) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  const std::string key = KeyOf(kNumber);
+  const Target target(key, Side::kAt);
+  // Some of them were written already.
+  t.Put(kNumber, "blind");
+  t.Flush(leaf.id);
+  t.Put(kNumber + 1, "blind, too");
+  PageLoad load;
+  ASSERT_TRUE(t.tree().BeginLoad(target, &load));
+  ASSERT_TRUE(load.ReadImage(t.store()).ok());
+  t.Put(kNumber + 1, "while the image is read");
+  ASSERT_TRUE(IsStub(t.HeadOf(leaf.id)));
+  ASSERT_TRUE(t.tree().FinishLoad(target, &load).ok());
+  EXPECT_FALSE(IsStub(t.HeadOf(leaf.id)));
+  EXPECT_FALSE(IsClean(t.HeadOf(leaf.id)));
+  // What was not written yet, is: as updates behind the parts there are.
+  const size_t parts = t.ImageOf(leaf.id).count();
+  t.Flush(leaf.id);
+  EXPECT_EQ(t.ImageOf(leaf.id).count(), parts + 1);
+  ASSERT_TRUE(t.Evict(leaf.id));
+  t.ExpectRight();
+}
+
+TEST(PageLoad, AnImageThatIsReplacedMeanwhileIsNotPutIn) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  const std::string key = KeyOf(kNumber);
+  const Target target(key, Side::kAt);
+  PageLoad old;
+  ASSERT_TRUE(t.tree().BeginLoad(target, &old));
+  {
+    const ReclamationDomain::Guard guard(t.domain());
+    EXPECT_TRUE(t.tree().StillImage(old));
+  }
+  t.Put(kNumber, "newer");
+  t.Flush(leaf.id);
+  ASSERT_TRUE(t.Evict(leaf.id));
+  ASSERT_TRUE(old.ReadImage(t.store()).ok());  // its parts are still there
+  {
+    const ReclamationDomain::Guard guard(t.domain());
+    EXPECT_FALSE(t.tree().StillImage(old));
+  }
+  ASSERT_TRUE(t.tree().FinishLoad(target, &old).ok());
+  EXPECT_TRUE(leaf.on_storage());
+  t.ExpectRight();
+}
+
+TEST(PageLoad, ThePageMayBeSplitMeanwhile) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  const std::string key = KeyOf(kNumber);
+  const Target target(key, Side::kAt);
+  PageLoad old;
+  ASSERT_TRUE(t.tree().BeginLoad(target, &old));
+  ASSERT_TRUE(old.ReadImage(t.store()).ok());
+  const uint64_t splits = t.tree().statistics().splits;
+  ASSERT_TRUE(t.Load(kNumber).ok());
+  while (t.tree().statistics().splits == splits) t.Put(kNumber, std::string(800, 'x'));
+  t.Flush();
+  t.Evict();
+  ASSERT_TRUE(t.tree().FinishLoad(target, &old).ok());
+  t.ExpectRight();
+}
+
+TEST(PageLoad, ALostCompareAndSwapChangesNothing) {
+  for (const bool stub : {false, true}) {
+    StoredLeaf leaf;
+    StoredTree& t = leaf.t;
+    if (stub) t.Put(kNumber, "blind");
+    const Node* const head = t.HeadOf(leaf.id);
+    const uint64_t bytes = t.tree().statistics().bytes;
+    testing::SetCasHandler([](std::string_view name) { return name == "bwtree.load.cas"; });
+    ASSERT_TRUE(t.Load(kNumber).ok());
+    EXPECT_EQ(t.HeadOf(leaf.id), head);
+    EXPECT_EQ(t.tree().statistics().bytes, bytes);
+    testing::SetCasHandler({});
+    // Really lost: an update that comes before the compare-and-swap stays.
+    t.AtPoint("bwtree.load.before_cas", [&] { t.Put(kNumber + 1, "just before"); });
+    ASSERT_TRUE(t.Load(kNumber).ok());
+    EXPECT_TRUE(IsStub(t.HeadOf(leaf.id)));
+    ASSERT_TRUE(t.Load(kNumber).ok());
+    EXPECT_FALSE(IsStub(t.HeadOf(leaf.id)));
+    t.ExpectRight();
+  }
+}
+
+}  // namespace
+}  // namespace deut::dc

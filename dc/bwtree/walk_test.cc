@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/stored_tree_fixture.h"
+#include "dc/bwtree/tree_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+// What a walk has seen of the pages, in its order.
+struct Seen {
+  PageId id;
+  PageId parent;
+  std::string high;
+  bool bounded = false;
+};
+
+class Collector final : public PageVisitor {
+ public:
+  void Visit(const VisitedPage& page) override {
+    seen.push_back(Seen{page.id, page.parent, std::string(page.high), page.bounded});
+  }
+  std::vector<Seen> seen;
+};
+
+// From the right to the left, each bound below the one before, and only the first page perhaps without.
+void ExpectDescending(const std::vector<Seen>& seen) {
+  for (size_t i = 1; i < seen.size(); ++i) {
+    EXPECT_TRUE(seen[i].bounded);
+    if (seen[i - 1].bounded) EXPECT_LT(seen[i].high, seen[i - 1].high);
+  }
+}
+
+std::set<PageId> IdsOf(const std::vector<Seen>& seen) {
+  std::set<PageId> ids;
+  for (const Seen& page : seen) EXPECT_TRUE(ids.insert(page.id).second) << "page " << page.id.value << " twice";
+  return ids;
+}
+
+TEST(Walk, ATreeOfOnePageIsItsRoot) {
+  StoredTree t;
+  t.Put(1, "one");
+  EXPECT_EQ(t.tree().root_level(), 0);
+  Collector collector;
+  BwTree::Walk walk;
+  t.tree().VisitPages(/*level=*/0, &walk, &collector);
+  EXPECT_TRUE(walk.complete);
+  ASSERT_EQ(collector.seen.size(), 1u);
+  EXPECT_EQ(collector.seen[0].id, t.tree().root());
+  EXPECT_EQ(collector.seen[0].parent, kNoPage);
+  EXPECT_FALSE(collector.seen[0].bounded);
+}
+
+TEST(Walk, ALevelAboveTheRootHasNoPages) {
+  StoredTree t;
+  t.Put(1, "one");
+  Collector collector;
+  BwTree::Walk walk;
+  t.tree().VisitPages(/*level=*/1, &walk, &collector);
+  EXPECT_TRUE(walk.complete);
+  EXPECT_TRUE(collector.seen.empty());
+}
+
+TEST(Walk, VisitsEveryPageOfALevelOnceOneParentAtATime) {
+  StoredTree t;
+  t.FillSettled(400);
+  ASSERT_GE(t.tree().root_level(), 2);
+  size_t pages = 0;
+  for (uint8_t level = 0; level <= t.tree().root_level(); ++level) {
+    Collector collector;
+    BwTree::Walk walk;
+    std::set<PageId> parents;
+    while (!walk.complete) {
+      const size_t before = collector.seen.size();
+      t.tree().VisitPages(level, &walk, &collector);
+      ASSERT_LT(before, collector.seen.size());
+      const PageId parent = collector.seen[before].parent;
+      EXPECT_TRUE(parents.insert(parent).second);
+      for (size_t i = before; i < collector.seen.size(); ++i) EXPECT_EQ(collector.seen[i].parent, parent);
+      if (!walk.complete && collector.seen.back().bounded) EXPECT_LT(walk.high, collector.seen.back().high);
+    }
+    EXPECT_FALSE(collector.seen.front().bounded);
+    ExpectDescending(collector.seen);
+    pages += IdsOf(collector.seen).size();
+  }
+  EXPECT_EQ(pages, t.pages().used());
+}
+
+TEST(Walk, SaysWhatTheParentSaysOfAPage) {
+  StoredTree t;
+  t.FillSettled(200);
+  t.Walk(0, [&](const VisitedPage& page) {
+    ASSERT_NE(page.parent, kNoPage);
+    EXPECT_EQ(t.pages().Load(page.parent), page.parent_head);
+    EXPECT_EQ(t.pages().LoadWord(page.id), page.word);
+    const Node* const head = page.word.head();
+    ASSERT_NE(head, nullptr);
+    EXPECT_EQ(head->fence->bounded(), page.bounded);
+    EXPECT_EQ(head->fence->high_key(), page.high);
+  });
+  // Of pages that are not in memory, too.
+  ASSERT_GT(t.Evict(), 10);
+  int on_storage = 0;
+  t.Walk(0, [&](const VisitedPage& page) { on_storage += page.word.on_storage() ? 1 : 0; });
+  EXPECT_GT(on_storage, 10);
+}
+
+TEST(Walk, SplitsBetweenItsStepsMakeItNeitherSkipNorRepeat) {
+  StoredTree t;
+  t.FillSettled(300);
+  uint64_t next = 1000;
+  Collector collector;
+  BwTree::Walk walk;
+  while (!walk.complete) {
+    const std::string bound = walk.high;
+    std::set<PageId> outstanding;
+    t.Walk(0, [&](const VisitedPage& page) {
+      if (bound.empty() || (page.bounded && page.high <= bound)) outstanding.insert(page.id);
+    });
+    const size_t seen = collector.seen.size();
+    t.tree().VisitPages(/*level=*/0, &walk, &collector);
+    for (size_t i = seen; i < collector.seen.size(); ++i) {
+      if (!bound.empty()) EXPECT_LE(collector.seen[i].high, bound);
+    }
+    // Left, right and in the midst of what was visited: leaves are split, and inner pages, and in the end the root.
+    for (uint64_t i = 0; i < 300; i += 7) t.Put(i * 10'000'000 % 99'999'999, std::string(300, 'x'));
+    for (int i = 0; i < 30; ++i) t.Put(next++, StoredTree::kValue);
+    const std::set<PageId> visited = IdsOf(collector.seen);
+    // What was outstanding before the step still is, or was visited; never both.
+    t.Walk(0, [&](const VisitedPage& page) {
+      if (!outstanding.contains(page.id)) return;
+      const bool left = !walk.complete && page.bounded && page.high <= walk.high;
+      EXPECT_NE(left, visited.contains(page.id)) << page.id.value;
+    });
+  }
+  IdsOf(collector.seen);
+  ExpectDescending(collector.seen);
+  t.ExpectRight();
+}
+
+TEST(Walk, WhileOthersSplitPagesEveryPageOfTheBeginningIsVisitedOnce) {
+  StoredTree t;
+  t.FillSettled(300);
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> walks{0};
+  const auto writer = RealRuntime().StartThread("writer", [&] {
+    uint64_t i = 0;
+    while (!stop.load() && i < 30'000) t.Put(++i * 7919 % 1'000'000, StoredTree::kValue);
+    while (!stop.load()) RealRuntime().Yield();
+  });
+  for (int round = 0; round < 40; ++round) {
+    const std::vector<PageId> before = t.Pages(0);
+    Collector collector;
+    BwTree::Walk walk;
+    while (!walk.complete) t.tree().VisitPages(/*level=*/0, &walk, &collector);
+    const std::set<PageId> visited = IdsOf(collector.seen);
+    ExpectDescending(collector.seen);
+    for (const PageId page : before) EXPECT_TRUE(visited.contains(page)) << page.value;
+    walks.fetch_add(1);
+  }
+  stop.store(true);
+  writer->Join();
+  t.ExpectRight();
+}
+
+}  // namespace
+}  // namespace deut::dc

@@ -1,0 +1,57 @@
+#include "dc/verify/checkpoint_contents.h"
+
+#include <algorithm>
+
+namespace deut::dc {
+namespace {
+
+class Collecting final : public CheckpointVisitor {
+ public:
+  Collecting(WithImages with_images, CheckpointContents* out) : with_images_(with_images), out_(*out) {}
+
+  Status OnHead(const CheckpointHead& head) override {
+    out_.head = head;
+    return Status::Ok();
+  }
+  Status OnTable(const CheckpointTable& table) override {
+    out_.tables.push_back({table.id, table.root, std::string(table.name)});
+    return Status::Ok();
+  }
+  Status OnSegment(const SegmentExtent& segment) override {
+    out_.segments.push_back(segment);
+    return Status::Ok();
+  }
+  Status OnPage(PageId page, std::span<const PageAddress> newest_first) override {
+    if (with_images_ == WithImages::kYes) out_.images.Add(page, newest_first);
+    return Status::Ok();
+  }
+
+ private:
+  const WithImages with_images_;
+  CheckpointContents& out_;
+};
+
+}  // namespace
+
+void ImageIndex::Add(PageId page, std::span<const PageAddress> newest_first) {
+  pages_.push_back(page);
+  parts_.insert(parts_.end(), newest_first.begin(), newest_first.end());
+  begins_.push_back(parts_.size());
+}
+
+std::optional<size_t> ImageIndex::Find(PageId page) const {
+  const auto place = std::ranges::lower_bound(pages_, page);
+  if (place == pages_.end() || *place != page) return std::nullopt;
+  return static_cast<size_t>(place - pages_.begin());
+}
+
+Result<CheckpointContents> ReadContents(Storage& storage, const std::string& directory, CheckpointNumber number,
+                                        DcId dc, WithImages with_images) {
+  CheckpointContents contents;
+  Collecting collecting(with_images, &contents);
+  DEUT_ASSIGN_OR_RETURN(const CheckpointCounts counts, ReadCheckpoint(storage, directory, number, dc, &collecting));
+  contents.pages = counts.pages;
+  return contents;
+}
+
+}  // namespace deut::dc

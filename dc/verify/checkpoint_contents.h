@@ -1,0 +1,62 @@
+// CheckpointContents: what a checkpoint file holds, in memory, without making anything of it.
+// Memory: 12 bytes for a page and 8 for each of its parts.
+// Thread-safety: a value. Errors: those of ReadCheckpoint (checkpoint_file.h).
+#ifndef DC_VERIFY_CHECKPOINT_CONTENTS_H_
+#define DC_VERIFY_CHECKPOINT_CONTENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "dc/page_store/checkpoint_file.h"
+#include "dc/page_store/page_address.h"
+#include "dc/page_store/page_id.h"
+
+namespace deut::dc {
+
+// Of what parts each page consists. Pages have places, from 0, in the order of their ids.
+class ImageIndex {
+ public:
+  // Ascending ids.
+  void Add(PageId page, std::span<const PageAddress> newest_first);
+
+  size_t size() const { return pages_.size(); }
+  std::optional<size_t> Find(PageId page) const;
+  PageId page(size_t place) const { return pages_[place]; }
+  std::span<const PageAddress> parts(size_t place) const {
+    return std::span(parts_).subspan(begins_[place], begins_[place + 1] - begins_[place]);
+  }
+
+ private:
+  std::vector<PageId> pages_;
+  std::vector<uint64_t> begins_ = {0};  // of a page's parts; one more than pages
+  std::vector<PageAddress> parts_;
+};
+
+struct CheckpointContents {
+  struct Table {
+    TableId id;
+    PageId root;  // 0: dropped
+    std::string name;
+    bool dropped() const { return root.value == 0; }
+  };
+  CheckpointHead head;
+  std::vector<Table> tables;
+  std::vector<SegmentExtent> segments;  // ascending
+  ImageIndex images;                    // empty if they were not asked for
+  uint64_t pages = 0;
+};
+
+enum class WithImages : uint8_t { kNo, kYes };
+Result<CheckpointContents> ReadContents(Storage& storage, const std::string& directory, CheckpointNumber number,
+                                        DcId dc, WithImages with_images);
+
+}  // namespace deut::dc
+
+#endif  // DC_VERIFY_CHECKPOINT_CONTENTS_H_

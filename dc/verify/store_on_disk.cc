@@ -1,0 +1,179 @@
+#include "dc/verify/store_on_disk.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "common/runtime/runtime.h"
+#include "dc/page_store/part_scanner.h"
+#include "dc/server/state_file.h"
+
+namespace deut::dc {
+namespace {
+
+std::string KeyOf(int i) { return Concat("key ", absl::Dec(i, absl::kZeroPad6)); }
+
+}  // namespace
+
+StoreOnDisk::StoreOnDisk() : storage_(NewMemoryStorage(RealRuntime())) {
+  options_.tree.leaf_page_bytes = 1024;
+  options_.tree.inner_page_bytes = 512;
+  options_.tree.leaf_chain_length = 4;
+  options_.tree.inner_chain_length = 2;
+  options_.store.segment_bytes = 64 << 10;
+  options_.store.append_buffer_bytes = 64 << 10;
+  options_.max_pages = 1 << 20;
+}
+
+StoreOnDisk::~StoreOnDisk() = default;
+
+void StoreOnDisk::Start() {
+  DEUT_CHECK(storage_->CreateDirectory(std::string(kDirectory)).ok());
+  DcState state;
+  state.dc = kDc;
+  state.incarnation = DcIncarnation(++incarnation_);
+  DEUT_CHECK(StateFile(*storage_, std::string(kDirectory)).Save(state).ok());
+  const RecordOperations::Home home{*storage_, PathOf("pages"), kDc, state.incarnation};
+  auto opened = RecordOperations::Open(RealRuntime(), home, options_);
+  DEUT_CHECK(opened.ok());
+  operations_ = std::move(*opened);
+  operations_->BeginStream();
+}
+
+void StoreOnDisk::Stop() {
+  Flush();
+  operations_.reset();
+}
+
+void StoreOnDisk::Create(TableId table) { Entry(LogEntryKind::kCreateTable, table, Concat("table ", table.value), {}); }
+void StoreOnDisk::LowWater() { Entry(LogEntryKind::kLowWater, TableId(), {}, {}); }
+void StoreOnDisk::Drop(TableId table) {
+  Entry(LogEntryKind::kDropTable, table, Concat("table ", table.value), {});
+  keys_.erase(table);
+}
+void StoreOnDisk::Put(TableId table, std::string_view key, std::string_view value) {
+  Entry(LogEntryKind::kPut, table, key, value);
+  keys_[table][std::string(key)] = true;
+}
+void StoreOnDisk::Delete(TableId table, std::string_view key) {
+  Entry(LogEntryKind::kDelete, table, key, {});
+  keys_[table].erase(std::string(key));
+}
+uint64_t StoreOnDisk::records(TableId table) const { return keys_.at(table).size(); }
+
+void StoreOnDisk::Entry(LogEntryKind kind, TableId table, std::string_view key, std::string_view value) {
+  LogEntryView entry;
+  entry.kind = kind;
+  entry.position = Position{Lsn(lsn_ += 100), 1};
+  entry.timestamp = Timestamp(kind == LogEntryKind::kLowWater ? now_ : ++now_);
+  entry.table = table;
+  entry.key = key;
+  entry.value = value;
+  batch_.Append(entry);
+  batch_.to = entry.position;
+}
+
+void StoreOnDisk::Flush() {
+  LogBatch batch = std::exchange(batch_, LogBatch());
+  batch_.from = batch_.to = batch.to;
+  if (batch.to <= batch.from) return;
+  DEUT_CHECK(operations_->ApplyBatch(batch, batch.from).ok());
+}
+
+void StoreOnDisk::Checkpoint() {
+  Flush();
+  DEUT_CHECK(operations_->Checkpoint([this] { return Position{Lsn(lsn_), 1}; }).ok());
+}
+
+void StoreOnDisk::Fill(int records) {
+  Start();
+  constexpr TableId kDropped{5};
+  for (const TableId table : {kAccounts, kOrders, kDropped}) Create(table);
+  for (int i = 0; i < records; ++i) {
+    Put(kAccounts, KeyOf(i), std::string(20, static_cast<char>('a' + i % 26)));
+    if (i % 10 == 0) Put(kOrders, KeyOf(i), "an order");
+    if (i % 5 == 0) Put(kDropped, KeyOf(i), "gone soon");
+  }
+  Checkpoint();
+  Drop(kDropped);
+  for (int i = 0; i < records; i += 3) Put(kAccounts, KeyOf(i), "changed to something else");
+  for (int i = 0; i < records; i += 7) Delete(kAccounts, KeyOf(i));
+  Checkpoint();
+  LowWater();
+  for (int i = 0; i < records; i += 50) Put(kAccounts, KeyOf(i), "changed again");
+  Checkpoint();
+  for (int i = 1; i < records; i += 40) Put(kAccounts, KeyOf(i), "and once more, longer than before");
+  Checkpoint();
+  Stop();
+}
+
+std::vector<std::string> StoreOnDisk::Files() {
+  std::vector<std::string> files;
+  for (const std::string& directory : {std::string(kDirectory), PathOf("pages")}) {
+    const auto names = storage_->List(directory);
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) {
+      if (name != StateFile::kLockName && name != "pages") files.push_back(Concat(directory, "/", name));
+    }
+  }
+  return files;
+}
+
+std::map<std::string, std::string> StoreOnDisk::Bytes() {
+  std::map<std::string, std::string> bytes;
+  for (const std::string& path : Files()) bytes[path] = Read(path);
+  return bytes;
+}
+
+std::string StoreOnDisk::Read(const std::string& path) {
+  const auto file = storage_->Open(path, {});
+  DEUT_CHECK(file.ok());
+  std::string bytes(*(*file)->Size(), '\0');
+  DEUT_CHECK(*(*file)->Read(0, bytes.data(), bytes.size()) == bytes.size());
+  return bytes;
+}
+
+void StoreOnDisk::Write(const std::string& path, uint64_t offset, std::string_view bytes) {
+  const auto file = storage_->Open(path, {.writable = true});
+  DEUT_CHECK(file.ok() && (*file)->Write(offset, bytes.data(), bytes.size()).ok());
+}
+
+void StoreOnDisk::Replace(const std::string& path, std::string_view bytes) {
+  const auto file = storage_->Open(path, {.create = true, .writable = true});
+  DEUT_CHECK(file.ok() && (*file)->Truncate(0).ok() && (*file)->Write(0, bytes.data(), bytes.size()).ok());
+}
+
+void StoreOnDisk::Flip(const std::string& path, uint64_t offset, int bit) {
+  const auto file = storage_->Open(path, {.writable = true});
+  char byte = 0;
+  DEUT_CHECK(file.ok() && *(*file)->Read(offset, &byte, 1) == 1);
+  byte = static_cast<char>(byte ^ (1 << bit));
+  DEUT_CHECK((*file)->Write(offset, &byte, 1).ok());
+}
+
+std::vector<StoreOnDisk::Part> StoreOnDisk::Parts() {
+  std::vector<Part> parts;
+  for (const std::string& path : Files()) {
+    SegmentKind kind;
+    uint64_t number;
+    if (!ParseSegmentName(path.substr(path.rfind('/') + 1), &kind, &number)) continue;
+    const auto file = storage_->Open(path, {.direct = true});
+    DEUT_CHECK(file.ok());
+    PartScanner scanner(**file, number, kSegmentHeaderBytes, *(*file)->Size());
+    for (;;) {
+      const auto part = scanner.Next();
+      DEUT_CHECK(part.ok());
+      if (!part->has_value()) break;
+      parts.push_back(Part{path, (*part)->header, (*part)->address, std::string((*part)->payload)});
+    }
+  }
+  return parts;
+}
+
+void StoreOnDisk::Put(const Part& part) {
+  std::string bytes(PartBytesInUnits(part.payload.size()), '\0');
+  EncodePart(part.header, part.address, part.payload, bytes.data());
+  Write(part.path, part.address.offset(), bytes);
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,300 @@
+#include "dc/verify/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "dc/page_store/segment_store.h"
+#include "dc/verify/checkpoint_contents.h"
+#include "dc/verify/data_directory.h"
+#include "dc/verify/tree_walk.h"
+
+namespace deut::dc {
+namespace {
+
+// Those that a start may open; older ones are left of a crash.
+constexpr size_t kGenerations = 2;
+constexpr size_t kShownKeyBytes = 24;
+constexpr std::string_view kFromBackup = "restore the directory from a backup";
+
+std::string Key(std::string_view key) {
+  return key.size() <= kShownKeyBytes ? Quoted(key) : Concat(Quoted(key.substr(0, kShownKeyBytes)), "...");
+}
+
+std::string KeysOf(const NamedPage& named) {
+  return Concat("keys from ", named.low.empty() ? "the first" : Key(named.low), " to ",
+                named.bounded ? Key(named.high) : "the last");
+}
+
+class Verification {
+ public:
+  Verification(DataDirectory& directory, Runtime& runtime, const VerifyOptions& options)
+      : directory_(directory), runtime_(runtime), options_(options) {}
+
+  Status Run() {
+    DEUT_RETURN_IF_ERROR(CheckState());
+    DEUT_RETURN_IF_ERROR(ReadCheckpoints());
+    DEUT_RETURN_IF_ERROR(CheckSegments());
+    for (size_t i = 0; i < contents_.size(); ++i) {
+      if (report_.checkpoints[i].readable) DEUT_RETURN_IF_ERROR(CheckTrees(i));
+    }
+    AdviseOnPages();
+    Note();
+    return Status::Ok();
+  }
+  VerifyReport& report() { return report_; }
+
+ private:
+  class Pages;
+
+  void Find(Damaged what, std::string text, std::string_view remedy) {
+    ++report_.damages;
+    if (report_.findings.size() < options_.max_findings) {
+      report_.findings.push_back(Finding{what, std::move(text), std::string(remedy)});
+    }
+  }
+
+  Status CheckState() {
+    if (directory_.state().ok()) {
+      report_.state = *directory_.state();
+      return Status::Ok();
+    }
+    const Status& status = directory_.state().status();
+    if (status == ErrorCode::kVersionMismatch) return status;
+    Find(Damaged::kState, std::string(status.message()), kFromBackup);
+    return Status::Ok();
+  }
+
+  Status ReadCheckpoints();
+  void JudgeGenerations();
+  Status CheckSegments();
+  Status CheckTrees(size_t generation);
+  void CheckTables(const CheckpointContents& contents, SegmentStore& store, CheckpointReport* report);
+  void AdviseOnPages();
+  void Note();
+
+  DataDirectory& directory_;
+  Runtime& runtime_;
+  const VerifyOptions& options_;
+  VerifyReport report_;
+  std::vector<CheckpointContents> contents_;  // without images; as report_.checkpoints
+  std::map<uint64_t, uint64_t> usable_;       // of each segment that is there: bytes that may be read
+  std::set<PageAddress> damaged_images_;      // newest parts of images that the newest checkpoint names
+};
+
+Status Verification::ReadCheckpoints() {
+  const std::vector<CheckpointNumber>& numbers = directory_.checkpoints();
+  for (size_t i = 0; i < std::min(numbers.size(), kGenerations); ++i) {
+    CheckpointReport& report = report_.checkpoints.emplace_back();
+    report.head.number = numbers[i];
+    contents_.emplace_back();
+    if (!directory_.dc().has_value()) {
+      ++report.damages;
+      Find(Damaged::kCheckpoint,
+           Concat(directory_.pages(), "/", CheckpointName(numbers[i]), ": cannot be checked: nothing says whose it is"),
+           kFromBackup);
+      continue;
+    }
+    auto contents =
+        ReadContents(directory_.storage(), directory_.pages(), numbers[i], *directory_.dc(), WithImages::kNo);
+    if (contents.status() == ErrorCode::kVersionMismatch) return contents.status();
+    if (!contents.ok()) {
+      ++report.damages;
+      Find(
+          Damaged::kCheckpoint, std::string(contents.status().message()),
+          i == 0
+              ? "a start falls back to the checkpoint before it, if that one is whole, and the redo log brings the rest"
+              : "nothing is lost while the newer checkpoint is whole; the next one takes its place");
+      continue;
+    }
+    report.readable = true;
+    report.head = contents->head;
+    report.pages = contents->pages;
+    report.segments = contents->segments.size();
+    contents_.back() = std::move(*contents);
+  }
+  JudgeGenerations();
+  return Status::Ok();
+}
+
+void Verification::JudgeGenerations() {
+  for (CheckpointReport& checkpoint : report_.checkpoints) {
+    if (!checkpoint.readable || !report_.state.has_value()) continue;
+    if (checkpoint.head.incarnation <= report_.state->incarnation) continue;
+    ++checkpoint.damages;
+    Find(Damaged::kState,
+         Concat("dc_state is of incarnation ", report_.state->incarnation.value, ", checkpoint ",
+                checkpoint.head.number.value, " of ", checkpoint.head.incarnation.value),
+         "dc_state is older than the pages: restore both from one backup");
+  }
+  if (report_.checkpoints.size() < kGenerations) return;
+  CheckpointReport& newer = report_.checkpoints[0];
+  const CheckpointReport& older = report_.checkpoints[1];
+  if (!newer.readable || !older.readable || newer.head.stable <= older.head.position) return;
+  ++newer.damages;
+  Find(Damaged::kCheckpoint,
+       Concat("checkpoint ", newer.head.number.value, " calls more stable than checkpoint ", older.head.number.value,
+              " before it holds"),
+       kFromBackup);
+}
+
+Status Verification::CheckSegments() {
+  std::map<std::pair<uint64_t, SegmentKind>, uint64_t> named;
+  for (const CheckpointContents& contents : contents_) {
+    for (const SegmentExtent& extent : contents.segments) {
+      uint64_t& bytes = named[{extent.number, extent.kind}];
+      bytes = std::max(bytes, extent.written_bytes);
+    }
+  }
+  for (const SegmentFile& file : directory_.segments()) {
+    const auto entry = named.find({file.number, file.kind});
+    const uint64_t named_bytes = entry == named.end() ? 0 : entry->second;
+    DEUT_ASSIGN_OR_RETURN(
+        const SegmentReport segment,
+        CheckSegment(directory_.storage(), file, named_bytes, directory_.dc(), [this](const Status& damage) {
+          Find(Damaged::kSegment, std::string(damage.message()),
+               "if a page needs it, that page is named below; else it is space that "
+               "nobody uses");
+        }));
+    report_.segments.push_back(segment);
+    if (entry == named.end()) continue;
+    usable_[file.number] = segment.usable_bytes();
+    named.erase(entry);
+  }
+  for (const auto& [segment, bytes] : named) {
+    Find(Damaged::kSegment,
+         Concat(directory_.pages(), "/", SegmentName(segment.second, segment.first),
+                ": is not there, a checkpoint names ", bytes, " bytes of it"),
+         "put the file back, or restore the directory from a backup");
+  }
+  return Status::Ok();
+}
+
+// Counts the pages of one checkpoint.
+class Verification::Pages final : public TreeWalkVisitor {
+ public:
+  Pages(Verification& verification, const ImageIndex& images, CheckpointReport* report)
+      : verification_(verification),
+        images_(images),
+        report_(*report),
+        is_newest_(report == &verification.report_.checkpoints.front()) {}
+
+  void OnPage(TableId /*table*/, const PageLoad& load) override {
+    const BasePage& page = *load.page;
+    TableReport& table = report_.tables.back();
+    if (table.levels.size() <= page.level) table.levels.resize(page.level + 1);
+    LevelReport& level = table.levels[page.level];
+    ++level.pages;
+    level.entries += page.count();
+    const uint64_t base = load.parts[load.parts.count() - 1].length_bound();
+    level.bytes += base;
+    level.largest = std::max(level.largest, base);
+    table.delta_parts += load.parts.count() - 1;
+    if (page.is_leaf()) {
+      table.records += page.live_records();
+      table.tombstones += page.tombstones();
+    }
+    for (const PageAddress part : load.parts.all()) report_.live_bytes += part.length_bound();
+  }
+
+  void OnDamage(TableId table, const NamedPage& named, const Status& damage) override {
+    ++report_.damages;
+    if (const auto place = images_.Find(named.id); place.has_value()) {
+      const PageAddress image = images_.parts(*place)[0];
+      if (is_newest_) {
+        verification_.damaged_images_.insert(image);
+      } else if (verification_.damaged_images_.contains(image)) {
+        return;  // the newest checkpoint names the same one
+      }
+    }
+    const std::string text = Concat("checkpoint ", report_.head.number.value, ", table ", table.value, ", ",
+                                    KeysOf(named), ": ", damage.message());
+    verification_.Find(is_newest_ ? Damaged::kPage : Damaged::kOlderPage, text, "");
+  }
+
+ private:
+  Verification& verification_;
+  const ImageIndex& images_;
+  CheckpointReport& report_;
+  const bool is_newest_;
+};
+
+Status Verification::CheckTrees(size_t generation) {
+  CheckpointReport& report = report_.checkpoints[generation];
+  DEUT_ASSIGN_OR_RETURN(
+      const CheckpointContents contents,
+      ReadContents(directory_.storage(), directory_.pages(), report.head.number, *directory_.dc(), WithImages::kYes));
+  // What can be read of the segments; a page that lies in the rest is damaged.
+  std::vector<SegmentExtent> readable;
+  for (SegmentExtent extent : contents.segments) {
+    const auto usable = usable_.find(extent.number);
+    if (usable == usable_.end()) continue;
+    extent.written_bytes = std::min(extent.written_bytes, usable->second);
+    if (extent.written_bytes > kSegmentHeaderBytes) readable.push_back(extent);
+  }
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<SegmentStore> store,
+                        SegmentStore::Open(directory_.storage(), runtime_, directory_.pages(), *directory_.dc(), {},
+                                           report.head.number, readable, contents.head.next_segment));
+  CheckTables(contents, *store, &report);
+  return Status::Ok();
+}
+
+void Verification::CheckTables(const CheckpointContents& contents, SegmentStore& store, CheckpointReport* report) {
+  Pages pages(*this, contents.images, report);
+  TreeWalk walk(contents.images, store, pages);
+  for (const CheckpointContents::Table& table : contents.tables) {
+    report->tables.push_back(TableReport{.id = table.id, .name = table.name, .root = table.root, .levels = {}});
+    if (!table.dropped()) walk.Walk(table);
+  }
+  for (size_t place = 0; place < contents.images.size(); ++place) {
+    if (walk.reached(place)) continue;
+    ++report->unreached_pages;
+    for (const PageAddress part : contents.images.parts(place)) report->unreached_bytes += part.length_bound();
+  }
+}
+
+// What helps a page depends on how the other checkpoint is.
+void Verification::AdviseOnPages() {
+  const std::vector<CheckpointReport>& checkpoints = report_.checkpoints;
+  const bool newest_whole = !checkpoints.empty() && checkpoints[0].whole();
+  const bool older_whole = checkpoints.size() > 1 && checkpoints[1].whole();
+  for (Finding& finding : report_.findings) {
+    if (finding.what == Damaged::kPage) {
+      finding.remedy = older_whole ? "fall back to the checkpoint before (see below)" : kFromBackup;
+    } else if (finding.what == Damaged::kOlderPage) {
+      finding.remedy = newest_whole ? "nothing, the newest checkpoint is whole" : kFromBackup;
+    }
+  }
+}
+
+void Verification::Note() {
+  for (const std::string& path : directory_.left_over()) {
+    report_.notes.push_back(Concat(path, ": left of a crash; goes after the next checkpoint"));
+  }
+  for (const std::string& path : directory_.strange()) {
+    report_.notes.push_back(Concat(path, ": is not of the data component"));
+  }
+  for (size_t i = kGenerations; i < directory_.checkpoints().size(); ++i) {
+    report_.notes.push_back(Concat(directory_.pages(), "/", CheckpointName(directory_.checkpoints()[i]),
+                                   ": an older checkpoint, left of a crash; goes after the next one"));
+  }
+  if (report_.checkpoints.empty()) {
+    report_.notes.push_back(
+        "there is no checkpoint: the data component has not completed one, or they were taken away");
+  }
+}
+
+}  // namespace
+
+Result<VerifyReport> VerifyDirectory(Storage& storage, Runtime& runtime, const std::string& directory,
+                                     const VerifyOptions& options) {
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<DataDirectory> opened, DataDirectory::Open(storage, directory));
+  Verification verification(*opened, runtime, options);
+  DEUT_RETURN_IF_ERROR(verification.Run());
+  return std::move(verification.report());
+}
+
+}  // namespace deut::dc

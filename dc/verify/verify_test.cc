@@ -1,0 +1,497 @@
+// Verify: what is whole is clean, and whatever is damaged is found.
+#include "dc/verify/verify.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/coding/fixed.h"
+#include "common/io/storage.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "dc/page_store/checkpoint_file.h"
+#include "dc/verify/checkpoint_contents.h"
+#include "dc/verify/store_on_disk.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+bool Has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
+
+Result<VerifyReport> Verify(StoreOnDisk& store) {
+  return VerifyDirectory(store.storage(), RealRuntime(), std::string(StoreOnDisk::kDirectory), {});
+}
+
+VerifyReport Verified(StoreOnDisk& store) {
+  auto report = Verify(store);
+  EXPECT_TRUE(report.ok()) << report.status().ToString();
+  return report.ok() ? std::move(*report) : VerifyReport();
+}
+
+// True if some finding of this kind says all of `words`.
+bool Found(const VerifyReport& report, Damaged what, const std::vector<std::string>& words) {
+  return std::ranges::any_of(report.findings, [&](const Finding& finding) {
+    return finding.what == what &&
+           std::ranges::all_of(words, [&](const std::string& word) { return Has(finding.text, word); });
+  });
+}
+
+// Ascending.
+std::vector<std::string> Checkpoints(StoreOnDisk& store) {
+  std::vector<std::string> paths;
+  for (const std::string& path : store.Files()) {
+    if (Has(path, "/checkpoint-")) paths.push_back(path);
+  }
+  return paths;
+}
+
+TEST(VerifyTest, WhatTheDataComponentLeavesIsClean) {
+  StoreOnDisk store;
+  store.Fill(6000);
+  const std::map<std::string, std::string> before = store.Bytes();
+  const VerifyReport report = Verified(store);
+  EXPECT_TRUE(report.clean()) << ReportText(report);
+  EXPECT_EQ(store.Bytes(), before);
+  ASSERT_EQ(report.checkpoints.size(), 2u);
+  const CheckpointReport& newest = report.checkpoints[0];
+  EXPECT_TRUE(newest.whole() && report.checkpoints[1].whole());
+  ASSERT_EQ(newest.tables.size(), 3u);
+  EXPECT_EQ(newest.tables[0].records, store.records(StoreOnDisk::kAccounts));
+  EXPECT_EQ(newest.tables[1].records, store.records(StoreOnDisk::kOrders));
+  EXPECT_EQ(newest.tables[2].root.value, 0u);
+  EXPECT_GE(newest.tables[0].levels.size(), 3u);
+  EXPECT_GT(newest.tables[0].delta_parts, 0u);
+  uint64_t pages = 0;
+  for (const TableReport& table : newest.tables) {
+    for (size_t i = 1; i < table.levels.size(); ++i) EXPECT_EQ(table.levels[i].entries, table.levels[i - 1].pages);
+    for (const LevelReport& level : table.levels) pages += level.pages;
+  }
+  EXPECT_EQ(pages, newest.pages);
+  EXPECT_EQ(newest.unreached_pages, 0u);
+  EXPECT_GT(newest.live_bytes, 0u);
+}
+
+TEST(VerifyTest, AFreshDirectoryIsClean) {
+  StoreOnDisk store;
+  store.Start();
+  store.Stop();
+  VerifyReport report = Verified(store);
+  EXPECT_TRUE(report.clean()) << ReportText(report);
+  EXPECT_TRUE(report.checkpoints.empty());
+  EXPECT_EQ(VerdictLine(report), "dc verify: clean, 0 pages, 0 records in 0 tables, 0 segments, 0 checkpoints");
+  store.Start();
+  store.Create(StoreOnDisk::kAccounts);
+  store.Put(StoreOnDisk::kAccounts, "a", "b");
+  store.Checkpoint();
+  store.Stop();
+  report = Verified(store);
+  EXPECT_TRUE(report.clean()) << ReportText(report);
+  EXPECT_EQ(VerdictLine(report), "dc verify: clean, 1 pages, 1 records in 1 tables, 1 segments, 1 checkpoints");
+}
+
+TEST(VerifyTest, WhatCannotBeCheckedIsNeitherCleanNorDamaged) {
+  StoreOnDisk store;
+  EXPECT_EQ(Verify(store).status(), ErrorCode::kNotFound);
+  ASSERT_TRUE(store.storage().CreateDirectory(std::string(StoreOnDisk::kDirectory)).ok());
+  EXPECT_EQ(Verify(store).status(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(store.storage().List(std::string(StoreOnDisk::kDirectory))->empty()) << "nothing was made in it";
+  store.Fill(100);
+  {
+    const auto lock = store.storage().Lock(StoreOnDisk::PathOf("lock"));
+    ASSERT_TRUE(lock.ok());
+    const auto report = Verify(store);
+    EXPECT_EQ(report.status(), ErrorCode::kUnavailable);
+    EXPECT_TRUE(Has(report.status().message(), "stop the data component first")) << report.status().ToString();
+  }
+  EXPECT_TRUE(Verified(store).clean());
+}
+
+// Pages of a checkpoint that begins with a dropped root are nobody's, files of a crash too: told, and no damage.
+TEST(VerifyTest, WhatNobodyNeedsIsTold) {
+  StoreOnDisk store;
+  store.Fill(1000);
+  auto contents = ReadContents(store.storage(), StoreOnDisk::PathOf("pages"), CheckpointNumber(4), StoreOnDisk::kDc,
+                               WithImages::kYes);
+  ASSERT_TRUE(contents.ok()) << contents.status().ToString();
+  CheckpointHead head = contents->head;
+  head.number = CheckpointNumber(5);
+  auto writer = CheckpointWriter::Create(store.storage(), StoreOnDisk::PathOf("pages"), head);
+  ASSERT_TRUE(writer.ok());
+  const CheckpointContents::Table& kept = contents->tables[0];
+  ASSERT_TRUE((*writer)->AddTable({.id = kept.id, .root = kept.root, .name = kept.name}).ok());
+  for (const SegmentExtent& segment : contents->segments) ASSERT_TRUE((*writer)->AddSegment(segment).ok());
+  for (size_t i = 0; i < contents->images.size(); ++i) {
+    ASSERT_TRUE((*writer)->AddPage(contents->images.page(i), contents->images.parts(i)).ok());
+  }
+  ASSERT_TRUE((*writer)->Finish().ok());
+  const std::string last = store.Parts().back().path;
+  store.Replace(StoreOnDisk::PathOf("pages/checkpoint-000000000009.tmp"), "half a checkpoint");
+  store.Replace(StoreOnDisk::PathOf("pages/base-0000000000ff.seg"), std::string(5000, 'x'));
+  store.Replace(StoreOnDisk::PathOf("notes.txt"), "not ours");
+  // Half a batch, behind what a checkpoint names.
+  const uint64_t end = store.Read(last).size();
+  store.Write(last, end, std::string(5000, 'y'));
+  const VerifyReport report = Verified(store);
+  EXPECT_TRUE(report.clean()) << ReportText(report);
+  EXPECT_GT(report.checkpoints[0].unreached_pages, 0u);
+  EXPECT_GT(report.checkpoints[0].unreached_bytes, 0u);
+  EXPECT_EQ(report.notes.size(), 3u) << ReportText(report);
+  uint64_t tails = 0;
+  for (const SegmentReport& segment : report.segments) tails += segment.tail_bytes;
+  EXPECT_EQ(tails, 10000u);
+}
+
+// --- Flipped bits.
+
+// What verify says of the damaged store: any finding, or that the format is another one.
+bool Reported(StoreOnDisk& store) {
+  const auto report = Verify(store);
+  return report.ok() ? !report->clean() : report.status() == ErrorCode::kVersionMismatch;
+}
+
+TEST(VerifyTest, AFlippedBitAnywhereIsFound) {
+  StoreOnDisk store;
+  store.Fill(40);
+  const std::map<std::string, std::string> before = store.Bytes();
+  const uint64_t step = std::getenv("DEUT_VERIFY_STEP") != nullptr ? std::stoull(std::getenv("DEUT_VERIFY_STEP")) : 61;
+  Random random(1);
+  uint64_t flips = 0;
+  for (const auto& [path, bytes] : before) {
+    // Every byte of what has a meaning of its own, and some of the rest. All that is in a file is named here.
+    const uint64_t dense = Has(path, "dc_state") ? 60 : 256;
+    for (uint64_t at = 0; at < bytes.size(); at += at < dense ? 1 : 1 + random.Below(2 * step - 1)) {
+      const int bit = static_cast<int>(random.Below(8));
+      store.Flip(path, at, bit);
+      EXPECT_TRUE(Reported(store)) << path << " offset " << at << " bit " << bit;
+      store.Flip(path, at, bit);
+      ++flips;
+    }
+  }
+  EXPECT_GT(flips, 1000u);
+  EXPECT_EQ(store.Bytes(), before);
+  EXPECT_TRUE(Verified(store).clean());
+}
+
+// True if damage is told at a place in the part.
+bool FoundIn(const VerifyReport& report, const StoreOnDisk::Part& part) {
+  const std::string place = Concat(part.path, ": offset ");
+  return std::ranges::any_of(report.findings, [&](const Finding& finding) {
+    if (finding.what != Damaged::kSegment || !finding.text.starts_with(place)) return false;
+    const uint64_t offset = std::stoull(finding.text.substr(place.size()));
+    return offset >= part.address.offset() && offset < part.address.offset() + PartBytesInUnits(part.payload.size());
+  });
+}
+
+// In every field of every part, in its payload and behind it: the part is told by its place, and if a page needs it, the page.
+TEST(VerifyTest, AFlippedBitInAPartNamesPlaceAndPage) {
+  StoreOnDisk store;
+  store.Fill(400);
+  const auto contents = ReadContents(store.storage(), StoreOnDisk::PathOf("pages"), CheckpointNumber(4),
+                                     StoreOnDisk::kDc, WithImages::kYes);
+  ASSERT_TRUE(contents.ok());
+  uint64_t needed = 0;
+  for (const StoreOnDisk::Part& part : store.Parts()) {
+    const auto place = contents->images.Find(part.header.page);
+    const bool is_needed = place.has_value() && std::ranges::count(contents->images.parts(*place), part.address) != 0;
+    const uint64_t end = PartBytes(part.payload.size());
+    for (const uint64_t field : {0u, 4u, 8u, 10u, 11u, 12u, 16u, 24u, 32u, 36u, 40u, 70u}) {
+      const uint64_t at = part.address.offset() + std::min<uint64_t>(field, end - 1);
+      store.Flip(part.path, at, 1);
+      const VerifyReport report = Verified(store);
+      EXPECT_TRUE(FoundIn(report, part)) << field << "\n" << ReportText(report);
+      if (is_needed) {
+        EXPECT_TRUE(Found(report, Damaged::kPage, {Concat("page ", part.header.page.value, " in segment ")}))
+            << field << "\n"
+            << ReportText(report);
+        EXPECT_FALSE(report.checkpoints[0].whole());
+        ++needed;
+      }
+      store.Flip(part.path, at, 1);
+    }
+  }
+  EXPECT_GT(needed, 100u);
+  EXPECT_TRUE(Verified(store).clean());
+}
+
+TEST(VerifyTest, OneDamagedPartHidesNoOther) {
+  StoreOnDisk store;
+  store.Fill(2000);
+  std::map<std::string, std::vector<uint64_t>> offsets;
+  for (const StoreOnDisk::Part& part : store.Parts()) offsets[part.path].push_back(part.address.offset());
+  for (const auto& [path, parts] : offsets) {
+    store.Flip(path, parts.front() + 50, 3);
+    if (parts.size() > 4) store.Flip(path, parts[parts.size() - 2] + 50, 3);
+  }
+  const VerifyReport report = Verified(store);
+  uint64_t expected = 0;
+  for (const auto& [path, parts] : offsets) expected += parts.size() > 4 ? 2 : 1;
+  EXPECT_EQ(std::ranges::count(report.findings, Damaged::kSegment, &Finding::what), expected) << ReportText(report);
+}
+
+// --- Whole files.
+
+TEST(VerifyTest, MissingCutAndSwappedSegments) {
+  StoreOnDisk store;
+  store.Fill(2000);
+  const std::map<std::string, std::string> before = store.Bytes();
+  std::vector<std::string> segments;
+  for (const auto& [path, bytes] : before) {
+    if (Has(path, ".seg")) segments.push_back(path);
+  }
+  ASSERT_GE(segments.size(), 4u);
+  for (const std::string& path : segments) {
+    ASSERT_TRUE(store.storage().Remove(path).ok());
+    EXPECT_TRUE(Found(Verified(store), Damaged::kSegment, {path, "is not there"}));
+    for (const size_t cut : {size_t{0}, size_t{100}, size_t{4096}, before.at(path).size() - 1}) {
+      store.Replace(path, std::string_view(before.at(path)).substr(0, cut));
+      const VerifyReport report = Verified(store);
+      EXPECT_TRUE(Found(report, Damaged::kSegment, {path})) << cut << ReportText(report);
+    }
+    store.Replace(path, before.at(path));
+  }
+  // Two of a kind change places: the headers do not fit the names any more.
+  store.Replace(segments[0], before.at(segments[1]));
+  store.Replace(segments[1], before.at(segments[0]));
+  VerifyReport report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kSegment, {segments[0], "the header is of segment"})) << ReportText(report);
+  EXPECT_TRUE(Found(report, Damaged::kSegment, {segments[1], "the header is of segment"}));
+  // And with the headers put right, the parts do not.
+  store.Write(segments[0], 0, std::string_view(before.at(segments[0])).substr(0, 4096));
+  report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kSegment, {segments[0], "the page part says it is at segment"}))
+      << ReportText(report);
+}
+
+TEST(VerifyTest, DamagedCheckpoints) {
+  StoreOnDisk store;
+  store.Fill(500);
+  const std::map<std::string, std::string> before = store.Bytes();
+  const std::vector<std::string> checkpoints = Checkpoints(store);
+  ASSERT_EQ(checkpoints.size(), 2u);
+  store.Flip(checkpoints[1], 5000, 2);
+  VerifyReport report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kCheckpoint, {checkpoints[1], "checksum"})) << ReportText(report);
+  EXPECT_FALSE(report.checkpoints[0].readable);
+  EXPECT_TRUE(report.checkpoints[1].whole());
+  EXPECT_TRUE(Has(ReportText(report), "a start falls back to it"));
+  // A page of the older one is damaged, too: that is found though the newer one cannot be read.
+  const auto contents = ReadContents(store.storage(), StoreOnDisk::PathOf("pages"), CheckpointNumber(3),
+                                     StoreOnDisk::kDc, WithImages::kYes);
+  ASSERT_TRUE(contents.ok());
+  const PageAddress base = contents->images.parts(0).back();
+  store.Flip(StoreOnDisk::PathOf(Concat("pages/", SegmentName(SegmentKind::kBase, base.segment()))), base.offset() + 60,
+             2);
+  report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kOlderPage, {"checkpoint 3"})) << ReportText(report);
+  EXPECT_TRUE(Has(ReportText(report), "no checkpoint is whole: restore")) << ReportText(report);
+  for (const auto& [path, bytes] : before) store.Replace(path, bytes);
+  store.Flip(checkpoints[0], 5000, 2);
+  report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kCheckpoint, {checkpoints[0]})) << ReportText(report);
+  EXPECT_TRUE(report.checkpoints[0].whole());
+  EXPECT_TRUE(Has(ReportText(report), "a start will find everything"));
+  // One in the other's place.
+  store.Replace(checkpoints[0], before.at(checkpoints[1]));
+  report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kCheckpoint, {checkpoints[0], "a block of checkpoint 4"})) << ReportText(report);
+}
+
+TEST(VerifyTest, DamagedState) {
+  StoreOnDisk store;
+  store.Fill(500);
+  const std::string path = StoreOnDisk::PathOf("dc_state");
+  const std::string state = store.Read(path);
+  store.Flip(path, 20, 1);
+  VerifyReport report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kState, {path, "checksum"})) << ReportText(report);
+  EXPECT_EQ(report.damages, 1u) << "the pages are checked all the same\n" << ReportText(report);
+  ASSERT_TRUE(store.storage().Remove(path).ok());
+  report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kState, {"no dc_state"})) << ReportText(report);
+  EXPECT_EQ(report.damages, 1u) << ReportText(report);
+  // A state that is right, but of before the pages were written.
+  DcState old;
+  old.dc = StoreOnDisk::kDc;
+  store.Replace(path, EncodeDcState(old));
+  report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kState, {"incarnation 0", "of 1"})) << ReportText(report);
+}
+
+// --- Parts that are right by themselves, and wrong in their place: only what the tree says of them tells.
+
+class WrongInPlace : public ::testing::Test {
+ protected:
+  WrongInPlace() {
+    store_.Fill(3000);
+    const auto contents = ReadContents(store_.storage(), StoreOnDisk::PathOf("pages"), CheckpointNumber(4),
+                                       StoreOnDisk::kDc, WithImages::kYes);
+    std::map<PageAddress, StoreOnDisk::Part> all;
+    for (const StoreOnDisk::Part& part : store_.Parts()) all[part.address] = part;
+    for (size_t i = 0; i < contents->images.size(); ++i) {
+      for (const PageAddress part : contents->images.parts(i)) {
+        (part == contents->images.parts(i).back() ? bases_ : deltas_).push_back(all.at(part));
+      }
+    }
+  }
+
+  // The `n`th live base part of this level of the big table.
+  StoreOnDisk::Part Base(uint8_t level, size_t n = 2) const {
+    for (const StoreOnDisk::Part& part : bases_) {
+      if (part.header.level == level && part.header.table == StoreOnDisk::kAccounts && n-- == 0) return part;
+    }
+    ADD_FAILURE() << "no such page";
+    return {};
+  }
+  VerifyReport With(const StoreOnDisk::Part& part) {
+    store_.Put(part);
+    VerifyReport report = Verified(store_);
+    EXPECT_EQ(std::ranges::count(report.findings, Damaged::kSegment, &Finding::what), 0) << ReportText(report);
+    return report;
+  }
+  // Of an inner page's entry: where its child is in the payload.
+  static size_t ChildAt(const std::string& payload, int entry) {
+    size_t at = 36 + LoadU32(payload.data() + 20) + LoadU32(payload.data() + 24);
+    for (; entry > 0; --entry) at += 6 + LoadU16(payload.data() + at);
+    return at + 2;
+  }
+
+  StoreOnDisk store_;
+  std::vector<StoreOnDisk::Part> bases_;
+  std::vector<StoreOnDisk::Part> deltas_;
+};
+
+TEST_F(WrongInPlace, OfAnotherPage) {
+  StoreOnDisk::Part part = Base(0);
+  const PageId page = part.header.page;
+  part.header.page = PageId(page.value + 1);
+  EXPECT_TRUE(
+      Found(With(part), Damaged::kPage, {Concat("page ", page.value), Concat("a part of page ", page.value + 1)}));
+}
+
+TEST_F(WrongInPlace, TheContentOfAnotherPage) {
+  const StoreOnDisk::Part part = Base(0);
+  for (const StoreOnDisk::Part& other : bases_) {
+    if (other.header.level != 0 || other.address == part.address || other.payload.size() != part.payload.size())
+      continue;
+    StoreOnDisk::Part changed = part;
+    changed.payload = other.payload;
+    EXPECT_TRUE(Found(With(changed), Damaged::kPage, {Concat("page ", part.header.page.value), "bounds"}));
+    return;
+  }
+  FAIL() << "no two pages of one length";
+}
+
+TEST_F(WrongInPlace, OfAnotherTableOrLevel) {
+  const StoreOnDisk::Part right = Base(0);
+  StoreOnDisk::Part part = right;
+  part.header.table = StoreOnDisk::kOrders;
+  EXPECT_TRUE(Found(With(part), Damaged::kPage, {Concat("page ", right.header.page.value), "table"}));
+  part = right;
+  part.header.level = 1;
+  EXPECT_TRUE(Found(With(part), Damaged::kPage, {Concat("page ", right.header.page.value), "level"}));
+  StoreOnDisk::Part delta = deltas_.at(0);
+  delta.header.table = StoreOnDisk::kOrders;
+  part = right;
+  store_.Put(part);
+  EXPECT_TRUE(Found(With(delta), Damaged::kPage, {Concat("page ", delta.header.page.value), "not the next one"}));
+}
+
+TEST_F(WrongInPlace, DeltaOfAnotherPart) {
+  StoreOnDisk::Part delta = deltas_.at(0);
+  delta.header.previous = bases_.at(0).address == delta.header.previous ? bases_.at(1).address : bases_.at(0).address;
+  EXPECT_TRUE(Found(With(delta), Damaged::kPage, {Concat("page ", delta.header.page.value), "not the next one"}));
+}
+
+TEST_F(WrongInPlace, Sibling) {
+  StoreOnDisk::Part part = Base(0);
+  StoreU32(part.payload.data() + 16, LoadU32(part.payload.data() + 16) + 1);
+  EXPECT_TRUE(Found(With(part), Damaged::kPage, {"as its right sibling"}));
+}
+
+TEST_F(WrongInPlace, ChildrenExchanged) {
+  StoreOnDisk::Part part = Base(1);
+  const size_t first = ChildAt(part.payload, 1), second = ChildAt(part.payload, 2);
+  const uint32_t child = LoadU32(part.payload.data() + first);
+  StoreU32(part.payload.data() + first, LoadU32(part.payload.data() + second));
+  StoreU32(part.payload.data() + second, child);
+  const VerifyReport report = With(part);
+  EXPECT_TRUE(Found(report, Damaged::kPage, {"its bounds are not those that its parent says"})) << ReportText(report);
+}
+
+TEST_F(WrongInPlace, AChildTwice) {
+  StoreOnDisk::Part part = Base(1);
+  StoreU32(part.payload.data() + ChildAt(part.payload, 2), LoadU32(part.payload.data() + ChildAt(part.payload, 1)));
+  const VerifyReport report = With(part);
+  EXPECT_TRUE(Found(report, Damaged::kPage, {"was named by another one"})) << ReportText(report);
+  EXPECT_GT(report.checkpoints[0].unreached_pages, 0u);
+}
+
+TEST_F(WrongInPlace, AChildWithoutAnImage) {
+  StoreOnDisk::Part part = Base(1);
+  StoreU32(part.payload.data() + ChildAt(part.payload, 1), 999999);
+  EXPECT_TRUE(Found(With(part), Damaged::kPage, {"page 999999", "has no image in the checkpoint"}));
+}
+
+TEST_F(WrongInPlace, AnInnerPageThatNamesItself) {
+  StoreOnDisk::Part part = Base(2, 0);
+  StoreU32(part.payload.data() + ChildAt(part.payload, 1), part.header.page.value);
+  EXPECT_TRUE(Found(With(part), Damaged::kPage, {"was named by another one"}));
+}
+
+TEST_F(WrongInPlace, KeysOutOfOrder) {
+  StoreOnDisk::Part part = Base(0);
+  const size_t first = 36 + LoadU32(part.payload.data() + 20) + LoadU32(part.payload.data() + 24) +
+                       4 * LoadU32(part.payload.data() + 32) + 18;
+  part.payload[first + 9] = 'z';
+  EXPECT_TRUE(Found(With(part), Damaged::kPage, {Concat("page ", part.header.page.value)}));
+}
+
+// --- Any bytes.
+
+TEST(VerifyTest, GarbageNeverCrashesIt) {
+  StoreOnDisk store;
+  store.Fill(300);
+  const std::map<std::string, std::string> before = store.Bytes();
+  Random random(7);
+  uint64_t reported = 0;
+  constexpr uint64_t kRounds = 400;
+  for (uint64_t round = 0; round < kRounds; ++round) {
+    auto victim = before.begin();
+    std::advance(victim, static_cast<int64_t>(random.Below(before.size())));
+    std::string bytes = victim->second;
+    const uint64_t at = random.Below(bytes.size());
+    for (uint64_t i = at; i < std::min<uint64_t>(bytes.size(), at + 1 + random.Below(64)); ++i) {
+      bytes[i] = static_cast<char>(random.Below(2) == 0 ? 0xff : random.Next());
+    }
+    if (random.Below(8) == 0) bytes.resize(random.Below(bytes.size()));
+    store.Replace(victim->first, bytes);
+    reported += Reported(store) ? 1 : 0;
+    store.Replace(victim->first, victim->second);
+  }
+  EXPECT_GT(reported, kRounds * 9 / 10);
+}
+
+// Parts sealed with a right checksum around payloads that are not: what lies behind the checksum is reached.
+TEST_F(WrongInPlace, AnyPayload) {
+  Random random(11);
+  for (int round = 0; round < 300; ++round) {
+    const std::vector<StoreOnDisk::Part>& from = round % 3 == 0 ? deltas_ : bases_;
+    const StoreOnDisk::Part& right = from[random.Below(from.size())];
+    StoreOnDisk::Part part = right;
+    const uint64_t header = std::min<uint64_t>(part.payload.size(), 60);
+    const uint64_t at = random.Below(random.Below(2) == 0 ? header : part.payload.size());
+    part.payload[at] = static_cast<char>(random.Next());
+    store_.Put(part);
+    (void)Verified(store_);
+    store_.Put(right);
+  }
+  EXPECT_TRUE(Verified(store_).clean());
+}
+
+}  // namespace
+}  // namespace deut::dc
