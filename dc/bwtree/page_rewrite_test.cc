@@ -203,7 +203,7 @@ TEST(PageRewrite, APageIsLoadedWhileItsImageIsCopied) {
 }
 
 TEST(PageRewrite, TheTreeIsDropped) {
-  for (const std::string_view at : {"mapping_table.image.loaded", "bwtree.rewrite.read", "bwtree.rewrite.written",
+  for (const std::string_view at : {"mapping_table.image.before_list", "bwtree.rewrite.read", "bwtree.rewrite.written",
                                     "bwtree.rewrite.before_replace", "mapping_table.replace_image.before_cas"}) {
     StoredTree t;
     t.FillSettled(60);
