@@ -183,6 +183,8 @@ class BasePage : public Node {
   StoredState stored_;
 };
 
+inline bool IsMostlyTombstones(const BasePage& page) { return page.tombstones() > page.count() / 2; }
+
 }  // namespace deut::dc
 
 #endif  // DC_BWTREE_BASE_PAGE_H_

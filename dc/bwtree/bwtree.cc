@@ -66,6 +66,7 @@ BwTreeStatistics BwTree::statistics() const {
   statistics.lost_consolidations = lost_consolidations_.load(std::memory_order_relaxed);
   statistics.splits = splits_.load(std::memory_order_relaxed);
   statistics.helped_splits = helped_splits_.load(std::memory_order_relaxed);
+  statistics.merges = merges_.load(std::memory_order_relaxed);
   return statistics;
 }
 

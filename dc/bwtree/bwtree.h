@@ -16,6 +16,8 @@
 //                is a consolidation that contains the update, and a split if that is what the page needs (the base then
 //                simply ends at the separator): one compare-and-swap, repeated until it wins. Since all do the same amount of
 //                work, somebody gets through, and chains and pages are bounded however badly the tries above lose.
+//   merge        right page, its term in the parent, left page: three steps, in merge.cc. Whoever meets the right page between them
+//                takes the steps that are left.
 // Winner of a step: retires the chain it replaced (N2), and owns nothing of it any more.
 // Every retry is caused by somebody's success on the same page: lock-free. Reads and scans change nothing, except that they help,
 // and that now and then one of them consolidates a page whose deltas it had to step through (see ConsolidateForReaders).
@@ -24,7 +26,7 @@
 // Thread-safety: all methods from any thread. Guards are taken inside; none is held when a method returns.
 // Limits: pages as MappingTable says; RESOURCE_EXHAUSTED then comes with the update that needed one, which may be applied or
 //   not: the caller stops, and repeats it when it goes on (rule X2).
-// Not there yet: removal and merging of pages. Empty pages stay, cost scans one look, and are filled again.
+// A tree does not lose levels: one that was emptied keeps one page a level.
 #ifndef DC_BWTREE_BWTREE_H_
 #define DC_BWTREE_BWTREE_H_
 
@@ -44,6 +46,7 @@
 #include "dc/bwtree/named_page.h"
 #include "dc/bwtree/node.h"
 #include "dc/bwtree/page_load.h"
+#include "dc/bwtree/page_visitor.h"
 #include "dc/bwtree/structure_gate.h"
 #include "dc/page_store/segment_store.h"
 #include "protocol/record_batch.h"
@@ -93,24 +96,7 @@ struct BwTreeStatistics {
   uint64_t lost_consolidations = 0;
   uint64_t splits = 0;
   uint64_t helped_splits = 0;
-};
-
-// A page as a walk finds it.
-struct VisitedPage {
-  PageId id;
-  PageWord word;
-  // The parent and what it says of the page's upper bound.
-  PageId parent;
-  const Node* parent_head = nullptr;
-  std::string_view high;
-  bool bounded = false;
-};
-
-class PageVisitor {
- public:
-  virtual ~PageVisitor() = default;
-  // Inside a guard.
-  virtual void Visit(const VisitedPage& page) = 0;
+  uint64_t merges = 0;
 };
 
 class BwTree {
@@ -175,8 +161,27 @@ class BwTree {
   void VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor);
   uint8_t root_level();
 
-  // evict.cc: swaps the page out if it is a leaf, clean, and its parent has the terms of all its splits. REQUIRES: a guard.
+  // evict.cc: swaps the page out if it is a leaf, clean, and its parent has the terms of all its splits.
+  // REQUIRES: a guard; only by the thread that merges pages.
   bool Evict(const VisitedPage& page);
+
+  // merge.cc: what a step over one parent's pages found.
+  struct MergeReport {
+    uint64_t merged = 0;
+    bool postponed = false;            // something may be merged later
+    std::vector<std::string> to_load;  // keys in pages that have to be loaded first
+  };
+  // Merges neighbouring small pages of `level` that have one parent, and moves the walk. One thread at a time.
+  void MergePages(uint8_t level, Walk* walk, MergeReport* report);
+  // Takes the steps of a merge that are left to take, or undoes it if it cannot be completed. For who meets a removed page. REQUIRES: a guard.
+  void FinishMerge(PageId id, const Node* removed);
+  // Most of the page was deleted, but it cannot be made smaller now: it is not loaded, or the deletions are too young.
+  void NoteSparse(PageId id) {
+    pages_.SetSparse(id);
+    small_pages_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // Counts pages that have become small: if it has not moved there is nothing new to merge.
+  uint64_t small_pages() const { return small_pages_.load(std::memory_order_relaxed); }
 
   TableId table() const { return table_; }
   PageId root() const { return root_; }
@@ -248,6 +253,18 @@ class BwTree {
   Status SplitRoot(const Node* expected, const BasePage& page, bool* won);
   enum class Insistence : uint8_t { kOnce, kUntilThere };
   Status PostIndexTerm(uint8_t level, std::string_view separator, PageId child, Insistence insistence);
+  // merge.cc. All REQUIRE a guard.
+  size_t PageLimit(uint8_t level) const;
+  // `page` has replaced one of so many bytes.
+  void NoteShrunk(size_t before, const BasePage& page);
+  size_t SizeOf(PageId id, PageWord word) const;
+  // Gives up the leaf's tombstones if they are most of it.
+  void Thin(PageId id, std::string_view key, MergeReport* report);
+  bool Merge(PageId left, PageId right, std::string_view left_key, std::string_view right_key, MergeReport* report);
+  // False: undone.
+  bool Unlink(PageId id, const Node* removed);
+  void Absorb(PageId id, const Node* removed);
+  void TouchParent(uint8_t level, std::string_view key);
   // bwtree.cc
   // `head` was replaced by this thread.
   void Retire(const Node* head);
@@ -269,6 +286,8 @@ class BwTree {
   std::atomic<uint64_t> lost_consolidations_{0};
   std::atomic<uint64_t> splits_{0};
   std::atomic<uint64_t> helped_splits_{0};
+  std::atomic<uint64_t> merges_{0};
+  std::atomic<uint64_t> small_pages_{1};  // one: what a start finds was never looked at
 };
 
 }  // namespace deut::dc

@@ -29,44 +29,89 @@ size_t NextTombstone(const BasePage& page, size_t begin, size_t end) {
 }
 
 // Whether the image says what the new page says: what the chain's newest node knew of it.
-Owned<BasePage> Inherit(const Node* head, Owned<BasePage> page) {
+void InheritStored(const Node* head, BasePage* page) {
   if (const StoredState* state = StoredStateOf(head); state != nullptr) {
     page->SetStored(state->serial, state->written.load(std::memory_order_acquire));
   }
-  page->SetRestructured(IsRestructured(head));
-  return page;
 }
 
-}  // namespace
+// What a leaf gives up.
+struct Dropped {
+  size_t count = 0;
+  Timestamp newest;
+};
 
-Owned<BasePage> BuildConsolidated(const Node* head, Timestamp consolidation) {
-  const BasePage& old = *head->base;
-  DEUT_CHECK(!old.stub());
-  const Fence& fence = DEUT_OMITTED("bwtree.consolidate_fence") ? *old.fence : *head->fence;
-  const BasePage::Bounds bounds{old.low(), fence.high_key(), fence.sibling};
-  BasePage::Content content;
+// Adds what the chain says to `content`.
+Dropped Collect(const Node* head, Timestamp consolidation, BasePage::Content* content) {
+  Dropped dropped;
   if (!head->is_leaf()) {
-    CollectTerms(head, &content);
-    return Inherit(head, BasePage::Build(head->level, bounds, old.flat(), content));
+    CollectTerms(head, content);
+    return dropped;
   }
-  Timestamp dropped;
+  const BasePage& old = *head->base;
   LeafMerge merge(head, {}, {});
   for (;;) {
     size_t begin;
     size_t end;
     merge.NextRun(&begin, &end);
     if (old.tombstones() != 0) end = std::min(end, NextTombstone(old, begin, end));
-    content.AddRun(old, begin, end);
+    content->AddRun(old, begin, end);
     merge.SkipRun(end - begin);
     PageEntry entry;
-    if (!merge.Next(&entry)) break;
+    if (!merge.Next(&entry)) return dropped;
     if (entry.tombstone && entry.version.timestamp < consolidation) {
-      dropped = std::max(dropped, entry.version.timestamp);
+      ++dropped.count;
+      dropped.newest = std::max(dropped.newest, entry.version.timestamp);
     } else {
-      content.Add(entry);
+      content->Add(entry);
     }
   }
-  return Inherit(head, BasePage::Build(head->level, bounds, RaisedFlat(old.flat(), dropped, consolidation), content));
+}
+
+BasePage::Bounds BoundsOf(const Node* head) {
+  const Fence& fence = DEUT_OMITTED("bwtree.consolidate_fence") ? *head->base->fence : *head->fence;
+  return {head->base->low(), fence.high_key(), fence.sibling};
+}
+
+}  // namespace
+
+Owned<BasePage> BuildConsolidated(const Node* head, Timestamp consolidation) {
+  DEUT_CHECK(!IsStub(head));
+  BasePage::Content content;
+  const Dropped dropped = Collect(head, consolidation, &content);
+  const Timestamp flat = RaisedFlat(head->base->flat(), dropped.newest, consolidation);
+  Owned<BasePage> page = BasePage::Build(head->level, BoundsOf(head), flat, content);
+  page->SetRestructured(IsRestructured(head));
+  // If much was given up the image is to be written anew although it says the same: it would keep what was deleted for ever.
+  if (dropped.count <= page->count() / 2) InheritStored(head, page.get());
+  return page;
+}
+
+Owned<BasePage> BuildMerged(const Node* left, const Node* right, Timestamp consolidation) {
+  DEUT_CHECK(!IsStub(left) && !IsStub(right) && left->level == right->level);
+  BasePage::Content content;
+  const Dropped of_left = Collect(left, consolidation, &content);
+  const Dropped of_right = Collect(right, consolidation, &content);
+  Timestamp flat = RaisedFlat(left->base->flat(), of_left.newest, consolidation);
+  if (!DEUT_OMITTED("X1.merge_takes_larger_flat")) {
+    flat = std::max(flat, RaisedFlat(right->base->flat(), of_right.newest, consolidation));
+  }
+  const BasePage::Bounds bounds{left->base->low(), right->fence->high_key(), right->fence->sibling};
+  Owned<BasePage> page = BasePage::Build(left->level, bounds, flat, content);
+  page->SetRestructured(true);
+  return page;
+}
+
+Owned<BasePage> BuildWithoutTerm(const Node* head, std::string_view separator) {
+  const Owned<BasePage> all = BuildConsolidated(head, Timestamp());
+  BasePage::Content content;
+  const size_t at = all->LowerBound(separator);
+  content.AddRun(*all, 0, at);
+  const bool there = !separator.empty() && at != 0 && at != all->count() && all->key(at) == separator;
+  content.AddRun(*all, there ? at + 1 : at, all->count());
+  Owned<BasePage> page = BasePage::Build(head->level, BoundsOf(head), all->flat(), content);
+  page->SetRestructured(true);
+  return page;
 }
 
 bool BwTree::NeedsConsolidation(const Node* head) const {
@@ -92,6 +137,7 @@ bool BwTree::ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page
   CountPublished(installed->bytes());
   consolidations_.fetch_add(1, std::memory_order_relaxed);
   if (installed->is_leaf()) CountRecords(id, installed->live_records());
+  if (id != root_) NoteShrunk(expected->base_bytes, *installed);
   Retire(expected);
   return true;
 }

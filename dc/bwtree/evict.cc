@@ -20,6 +20,8 @@ bool BwTree::Evict(const VisitedPage& page) {
   DEUT_POINT("bwtree.evict.before_cas");
   if (DEUT_CAS_FAILS("bwtree.evict.cas") || !pages_.Replace(page.id, page.word, PageWord::Storage(newest)))
     return false;
+  // Most of it can be given up before long: whoever merges pages will load it then.
+  if (IsMostlyTombstones(*head->base)) NoteSparse(page.id);
   Retire(head);
   return true;
 }

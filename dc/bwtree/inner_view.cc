@@ -52,15 +52,22 @@ ChildBounds BoundsOfChild(const Node* head, std::string_view key) {
   return bounds;
 }
 
-bool HasTerm(const Node* head, std::string_view separator) {
+PageId ChildAt(const Node* head, std::string_view separator, bool* first) {
   const BasePage& base = *head->base;
+  *first = base.key(0) == separator;
+  if (*first) return base.child(0);
   for (const Node* node = head; node != &base; node = node->next) {
-    if (node->kind == NodeKind::kIndexTerm && static_cast<const IndexTermDelta*>(node)->separator() == separator)
-      return true;
+    if (node->kind != NodeKind::kIndexTerm) continue;
+    const auto* term = static_cast<const IndexTermDelta*>(node);
+    if (term->separator() == separator) return term->child;
   }
-  if (base.key(0) == separator) return true;
   const size_t i = base.LowerBound(separator);
-  return i != base.count() && i != 0 && base.key(i) == separator;
+  return i != base.count() && i != 0 && base.key(i) == separator ? base.child(i) : kNoPage;
+}
+
+bool HasTerm(const Node* head, std::string_view separator) {
+  bool first = false;
+  return ChildAt(head, separator, &first) != kNoPage;
 }
 
 void CollectTerms(const Node* head, BasePage::Content* terms) {

@@ -1,5 +1,6 @@
 // What an inner page's chain means: a sorted map from separators to children. A child holds the keys from its separator up to
-// the next one. Terms are only ever added, and a separator belongs to one child for ever, so the order of deltas does not matter.
+// the next one. Deltas only add terms (a merge takes one away with a new base page), and never one whose separator is there, so their
+// order does not matter.
 // Thread-safety: reads immutable nodes. Ownership: views into the chain; they live as long as the caller's reclamation guard.
 #ifndef DC_BWTREE_INNER_VIEW_H_
 #define DC_BWTREE_INNER_VIEW_H_
@@ -52,6 +53,10 @@ ChildBounds BoundsOfChild(const Node* head, std::string_view key);
 
 // True if the page has a term with this separator. REQUIRES: the page covers the separator.
 bool HasTerm(const Node* head, std::string_view separator);
+
+// The child that the page's term with this separator names; kNoPage: there is no such term. *first: it is the page's first, which
+// says where the page begins. REQUIRES: the page covers the separator.
+PageId ChildAt(const Node* head, std::string_view separator, bool* first);
 
 // All terms of the page below its fence, for a new base page.
 void CollectTerms(const Node* head, BasePage::Content* terms);

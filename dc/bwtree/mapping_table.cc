@@ -34,7 +34,7 @@ Result<std::unique_ptr<MappingTable>> MappingTable::Create(uint32_t capacity) {
 MappingTable::MappingTable(void* memory, uint32_t capacity)
     : slots_(static_cast<Slot*>(memory)),
       records_(reinterpret_cast<std::atomic<uint32_t>*>(slots_ + size_t{capacity} + 1)),
-      touched_(reinterpret_cast<std::atomic<uint8_t>*>(records_ + size_t{capacity} + 1)),
+      hints_(reinterpret_cast<std::atomic<uint8_t>*>(records_ + size_t{capacity} + 1)),
       capacity_(capacity) {
   static_assert(sizeof(Slot) + sizeof(std::atomic<uint32_t>) + sizeof(std::atomic<uint8_t>) == kBytesPerId);
 }
@@ -138,7 +138,9 @@ uint64_t MappingTable::ImageOf(const ImageParts& parts) {
 }
 
 ImageParts MappingTable::Image(PageId id) const {
-  return PartsOf(slots_[id.value].image.load(std::memory_order_acquire));
+  const uint64_t image = slots_[id.value].image.load(std::memory_order_acquire);
+  DEUT_POINT("mapping_table.image.before_list");
+  return PartsOf(image);
 }
 
 bool MappingTable::ClaimImage(PageId id) {
@@ -192,12 +194,13 @@ bool MappingTable::ReplaceImage(PageId id, PageAddress newest, const ImageParts&
 }
 
 bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& domain) {
+  const ReclamationDomain::Guard guard(domain);
   uint64_t image = slots_[id.value].image.load(std::memory_order_acquire);
   while (!slots_[id.value].image.compare_exchange_weak(image, (image & kClaimed) != 0 ? kDoomed : 0,
                                                        std::memory_order_acq_rel)) {
   }
   *parts = PartsOf(image);
-  const ReclamationDomain::Guard guard(domain);
+  // Nobody else can see the page, but whoever looks at the images of all ids can see the list.
   if ((image & kList) != 0) domain.RetireObject(reinterpret_cast<ImageParts*>(image & ~kDoomed));
   return (image & kClaimed) == 0;
 }

@@ -66,16 +66,14 @@ class MappingTable {
     return Replace(id, PageWord::Memory(expected), PageWord::Memory(desired));
   }
 
-  // Second chance: somebody used the page. One load, and a store only if it was not marked.
-  void Touch(PageId id) {
-    if (touched_[id.value].load(std::memory_order_relaxed) == 0) touched_[id.value].store(1, std::memory_order_relaxed);
-  }
+  // Second chance: somebody used the page. One load, and a write only if it was not marked.
+  void Touch(PageId id) { SetHint(id, kTouched); }
   // Whether the page was used since the last call.
-  bool TakeTouch(PageId id) {
-    if (touched_[id.value].load(std::memory_order_relaxed) == 0) return false;
-    touched_[id.value].store(0, std::memory_order_relaxed);
-    return true;
-  }
+  bool TakeTouch(PageId id) { return TakeHint(id, kTouched); }
+  // Most of the page was deleted.
+  void SetSparse(PageId id) { SetHint(id, kSparse); }
+  bool sparse(PageId id) const { return (hints_[id.value].load(std::memory_order_relaxed) & kSparse) != 0; }
+  bool TakeSparse(PageId id) { return TakeHint(id, kSparse); }
 
   // What the leaf counts for in its tree's statistics; returns what it counted for before.
   uint32_t ExchangeRecords(PageId id, uint32_t records) {
@@ -83,7 +81,7 @@ class MappingTable {
   }
   uint32_t records(PageId id) const { return records_[id.value].load(std::memory_order_relaxed); }
 
-  // Parts of the page's image; none if it was never written. REQUIRES: a guard.
+  // Parts of the page's image; none if it was never written. Any id that was ever given out. REQUIRES: a guard.
   ImageParts Image(PageId id) const;
   bool HasImage(PageId id) const { return (slots_[id.value].image.load(std::memory_order_acquire) & ~kClaimed) != 0; }
   // False: somebody else holds the claim. REQUIRES: `id` is live, a guard.
@@ -95,7 +93,8 @@ class MappingTable {
   // none, or somebody holds the claim; nothing changed. REQUIRES: a guard. `id` may be free, or be another page by now.
   [[nodiscard]] bool ReplaceImage(PageId id, PageAddress newest, const ImageParts& parts, ReclamationDomain& domain);
   // *parts: the id's image, which is the caller's from now on. True: the caller frees the id; false: the claim's holder will.
-  // REQUIRES: no thread but perhaps the claim's holder, and who rewrites segments, can see the id.
+  // REQUIRES: no thread but perhaps the claim's holder can see the id, and those who look at the images of all ids (a checkpoint, who
+  // rewrites segments).
   [[nodiscard]] bool TakeImage(PageId id, ImageParts* parts, ReclamationDomain& domain);
 
   // Recovery: the id is live, on storage, with this image. REQUIRES: one thread, nothing else has begun.
@@ -103,7 +102,9 @@ class MappingTable {
   // Recovery: whether the id, which may be any number, has an image.
   bool MayBeRestored(PageId id) const { return id.value <= capacity_ && id != kNoPage && HasImage(id); }
   // Recovery: notes that the id is named, by its parent or as a root. False: it was named before. From any thread. REQUIRES: MayBeRestored.
-  [[nodiscard]] bool Name(PageId id) { return touched_[id.value].exchange(1, std::memory_order_relaxed) == 0; }
+  [[nodiscard]] bool Name(PageId id) {
+    return (hints_[id.value].fetch_or(kTouched, std::memory_order_relaxed) & kTouched) == 0;
+  }
   // Recovery, once for each id: whether it was named.
   bool TakeName(PageId id) { return TakeTouch(id); }
   // Recovery: nothing names the id. Its image is the caller's.
@@ -141,8 +142,21 @@ class MappingTable {
   static constexpr uint64_t kList = 2;
   static constexpr uint64_t kDoomed = kClaimed | kList;
 
+  static constexpr uint8_t kTouched = 1;
+  static constexpr uint8_t kSparse = 2;
+
   MappingTable(void* memory, uint32_t capacity);
 
+  void SetHint(PageId id, uint8_t hint) {
+    if ((hints_[id.value].load(std::memory_order_relaxed) & hint) == 0) {
+      hints_[id.value].fetch_or(hint, std::memory_order_relaxed);
+    }
+  }
+  bool TakeHint(PageId id, uint8_t hint) {
+    if ((hints_[id.value].load(std::memory_order_relaxed) & hint) == 0) return false;
+    hints_[id.value].fetch_and(static_cast<uint8_t>(~hint), std::memory_order_relaxed);
+    return true;
+  }
   static size_t BytesFor(uint64_t capacity);
   static ImageParts PartsOf(uint64_t image);
   static uint64_t ImageOf(const ImageParts& parts);
@@ -151,7 +165,7 @@ class MappingTable {
 
   Slot* const slots_;
   std::atomic<uint32_t>* const records_;
-  std::atomic<uint8_t>* const touched_;
+  std::atomic<uint8_t>* const hints_;
   const uint64_t capacity_;  // ids 1 .. capacity_; id 0 names no page
   alignas(64) std::atomic<uint64_t> ever_used_{0};
   alignas(64) std::atomic<uint32_t> free_top_{0};

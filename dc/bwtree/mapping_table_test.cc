@@ -7,6 +7,7 @@
 
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
 #include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/node.h"
 #include "dc/page_store/page_address.h"
@@ -70,6 +71,40 @@ TEST(MappingTableTest, StopsAtItsLimitAndGoesOnWithFreedIds) {
   for (int i = 0; i < 10; ++i) again.insert(table->Allocate(&node).value);
   EXPECT_EQ(again, (std::set<uint32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
   EXPECT_EQ(table->Allocate(&node), kNoPage);
+}
+
+// A checkpoint looks at the images of all ids, also of pages that are freed at that moment (ASan sees it if the list is gone).
+TEST(MappingTableTest, AnImageMayBeLookedAtWhileItsPageIsFreed) {
+  auto table = std::move(*MappingTable::Create(4));
+  ReclamationDomain domain;
+  const Node node;
+  PageId id;
+  const PageAddress older = PageAddress::Make(1, 0, 128);
+  const PageAddress newer = PageAddress::Make(1, 128, 128);
+  {
+    const ReclamationDomain::Guard guard(domain);
+    id = table->Allocate(&node);
+    ImageParts parts(newer);
+    parts.Append(older);
+    ASSERT_TRUE(table->ClaimImage(id));
+    ASSERT_TRUE(table->SetImage(id, parts, domain));
+    table->ReleaseImage(id);
+  }
+  ImageParts taken;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "mapping_table.image.before_list") return;
+    ASSERT_TRUE(table->TakeImage(id, &taken, domain));
+    for (int i = 0; i < 4; ++i) domain.Collect();
+  });
+  {
+    const ReclamationDomain::Guard guard(domain);
+    const ImageParts seen = table->Image(id);
+    ASSERT_EQ(seen.count(), 2u);
+    EXPECT_EQ(seen[0], newer);
+    EXPECT_EQ(seen[1], older);
+  }
+  testing::SetPointHandler(nullptr);
+  EXPECT_EQ(taken.count(), 2u);
 }
 
 TEST(MappingTableTest, RefusesATableThatDoesNotFit) {

@@ -51,6 +51,13 @@ Owned<IndexTermDelta> IndexTermDelta::New(std::string_view separator, PageId chi
   return delta;
 }
 
+Owned<RemoveDelta> RemoveDelta::New(const Node* head) {
+  Owned<RemoveDelta> removed(new (::operator new(sizeof(RemoveDelta))) RemoveDelta);
+  removed->kind = NodeKind::kRemove;
+  removed->Node::LinkTo(head, sizeof(RemoveDelta), 0);
+  return removed;
+}
+
 Owned<FlushMark> FlushMark::New(uint64_t serial) {
   Owned<FlushMark> mark(new (::operator new(sizeof(FlushMark))) FlushMark);
   mark->kind = NodeKind::kFlushMark;

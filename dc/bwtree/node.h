@@ -4,6 +4,7 @@
 //   leaf   (level 0)   RecordDelta (put, tombstone)   SplitDelta   BasePage of records
 //   inner  (level > 0) IndexTermDelta                 SplitDelta   BasePage of (separator, child)
 //   both               FlushMark: what is below it was written, or is being written, to storage
+//                      RemoveDelta: the page is being merged into its left neighbour (merge.cc), and never changes again
 //
 // A leaf's chain may end in a stub: a base page without records that stands for the page's image on storage. Updates are
 // put on it blindly; whoever wants to know more than the page's bounds loads the image first. A leaf of which nothing is in memory
@@ -17,7 +18,8 @@
 //   N2 A chain is retired as a whole by the thread whose compare-and-swap replaced its head, and a replaced head is never
 //      linked under another one. So whoever got a head inside a guard may follow all its pointers.
 //   N3 Keys at or above a node's fence in the nodes below it are dead: they live in the right neighbour.
-//   N4 A page's low key never changes; its fence only moves down (no merging yet).
+//   N4 A page's low key never changes; its fence moves down (split), or up to that of the right neighbour that it takes in.
+//   N5 Nothing is put on a RemoveDelta. Its head is replaced only if the merge is undone.
 // Ownership: a node is one allocation, its bytes follow it. Thread-safety: by N1 none is needed.
 #ifndef DC_BWTREE_NODE_H_
 #define DC_BWTREE_NODE_H_
@@ -37,7 +39,7 @@ namespace deut::dc {
 
 class BasePage;
 
-enum class NodeKind : uint8_t { kBase, kPut, kTombstone, kSplit, kIndexTerm, kFlushMark };
+enum class NodeKind : uint8_t { kBase, kPut, kTombstone, kSplit, kIndexTerm, kFlushMark, kRemove };
 
 // The upper bound of a page (exclusive) and the page that holds what is at or above it.
 struct Fence {
@@ -161,6 +163,14 @@ struct IndexTermDelta : Node {
   std::string_view separator() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
   size_t bytes() const { return sizeof(IndexTermDelta) + key_bytes; }
 };
+
+// Put on a page that is to be merged into its left neighbour. Once it has no index term any more, it is the left neighbour's.
+struct RemoveDelta : Node {
+  // Linked to `head`.
+  static Owned<RemoveDelta> New(const Node* head);
+};
+
+inline bool IsRemoved(const Node* head) { return head->kind == NodeKind::kRemove; }
 
 // Put on a page when it is about to be written.
 struct FlushMark : Node {

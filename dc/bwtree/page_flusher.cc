@@ -64,6 +64,10 @@ Result<PageFlusher::Added> PageFlusher::AddOne(BwTree& tree, PageId id, std::vec
   if (adding_.contains(id)) return Added::kAdded;
   const Node* const seen = pages_.Load(id);
   if (seen == nullptr || IsClean(seen)) return Added::kClean;
+  if (IsRemoved(seen)) {
+    tree.FinishMerge(id, seen);
+    return Added::kBusy;  // who named it names another page by now
+  }
   // From here on no other flusher writes the page: the image is that of an older mark, and stays so.
   if (!pages_.ClaimImage(id)) return Added::kBusy;
   auto added = AddClaimed(tree, id, first);
@@ -76,6 +80,8 @@ Result<PageFlusher::Added> PageFlusher::AddClaimed(BwTree& tree, PageId id, std:
   const Timestamp consolidation(consolidation_timestamp_.load(std::memory_order_acquire));
   const Node* const head = pages_.Load(id);
   if (head == nullptr || IsClean(head)) return Added::kClean;
+  // Who merges pages holds the claim of the one that goes.
+  DEUT_CHECK(!IsRemoved(head));
   const Node* const mark = PlaceMark(tree, id, head);
   if (mark == nullptr) return Added::kBusy;
   if (!FindUnwritten(mark, first) || !first->empty()) return Added::kBusy;
@@ -119,6 +125,15 @@ bool PageFlusher::FindUnwritten(const Node* mark, std::vector<PageId>* first) co
   return true;
 }
 
+bool PageFlusher::IsMostlyDeleted(PageId id, const Node* mark) const {
+  const size_t records = IsStub(mark) ? pages_.records(id) : mark->base->count();
+  size_t tombstones = 0;
+  for (const Node* node = mark; !IsWritten(node) && node->kind != NodeKind::kBase; node = node->next) {
+    tombstones += node->kind == NodeKind::kTombstone ? 1 : 0;
+  }
+  return tombstones > records / 2;
+}
+
 Result<PageFlusher::Added> PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation) {
   const ImageParts old = pages_.Image(id);
   payload_.clear();
@@ -127,8 +142,11 @@ Result<PageFlusher::Added> PageFlusher::Encode(BwTree& tree, PageId id, const No
   header.table = tree.table();
   header.level = mark->level;
   header.kind = PartKind::kBase;
-  if (mark->is_leaf() && !old.empty() && old.count() < ImageParts::kMax && EncodeDeltaImage(mark, &payload_) &&
-      (IsStub(mark) || payload_.size() < mark->base_bytes / 2)) {
+  // Deletions take up space until their page is written as a whole.
+  const bool deleted = mark->is_leaf() && IsMostlyDeleted(id, mark);
+  if (deleted) tree.NoteSparse(id);
+  if (mark->is_leaf() && !deleted && !old.empty() && old.count() < ImageParts::kMax &&
+      EncodeDeltaImage(mark, &payload_) && (IsStub(mark) || payload_.size() < mark->base_bytes / 2)) {
     header.kind = PartKind::kDelta;
     header.previous = old.newest();
   } else if (IsStub(mark)) {

@@ -91,6 +91,7 @@ class PageFlusher {
   const Node* PlaceMark(BwTree& tree, PageId id, const Node* head);
   // False: a page that is being added was split since; it has to be written first, as it was, and then again.
   bool FindUnwritten(const Node* mark, std::vector<PageId>* first) const;
+  bool IsMostlyDeleted(PageId id, const Node* mark) const;
   Result<Added> Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation);
   void Register(const Pending& pending);
   // Nothing of what was added is registered. `failed`: the appender whose batch is void, or null.

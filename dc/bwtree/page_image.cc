@@ -174,6 +174,7 @@ bool EncodeDeltaImage(const Node* head, std::string* out) {
       case NodeKind::kBase:
       case NodeKind::kSplit:
       case NodeKind::kIndexTerm:
+      case NodeKind::kRemove:
         out->resize(start);
         return false;
     }

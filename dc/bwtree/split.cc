@@ -176,6 +176,9 @@ Status BwTree::PostIndexTerm(uint8_t level, std::string_view separator, PageId c
   do {
     const PageView parent = Descend(level, Target(separator, Side::kAt));
     if (HasTerm(parent.head(), separator)) return Status::Ok();
+    // Merged away meanwhile: the parent gave up the term before it was looked at, or this thread loses below (merge.cc).
+    const Node* const head = pages_.Load(child);
+    if (head != nullptr && IsRemoved(head) && !DEUT_OMITTED("merge.term_stays_away")) return Status::Ok();
     if (term == nullptr) term = IndexTermDelta::New(separator, child);
     term->LinkTo(parent.head());
     DEUT_POINT("bwtree.post.before_cas");

@@ -23,6 +23,23 @@ BwTreeOptions SmallPages() {
   return options;
 }
 
+BwTree::MergeReport MergeOnce(BwTree* tree) {
+  BwTree::MergeReport report;
+  for (uint8_t level = 0; level < tree->root_level(); ++level) {
+    for (BwTree::Walk walk; !walk.complete;) tree->MergePages(level, &walk, &report);
+  }
+  return report;
+}
+
+uint64_t TestTree::MergeAll() {
+  uint64_t merged = 0;
+  for (uint64_t now = 1; now != 0; merged += now) {
+    now = MergeOnce(tree.get()).merged;
+    domain.Collect();
+  }
+  return merged;
+}
+
 TestTree::TestTree(const BwTreeOptions& options, uint32_t pages) {
   auto created = MappingTable::Create(pages);
   DEUT_CHECK(created.ok());

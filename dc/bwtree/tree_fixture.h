@@ -27,6 +27,9 @@ struct TestRecord {
 // Prints records in failed expectations.
 void PrintTo(const TestRecord& record, std::ostream* out);
 
+// One round over all levels.
+BwTree::MergeReport MergeOnce(BwTree* tree);
+
 // Small pages, so that a few thousand records make a tree of several levels.
 BwTreeOptions SmallPages();
 
@@ -43,6 +46,9 @@ struct TestTree {
   // its budget, that its keys are inside what was left and in order, and that the cursor moves.
   std::vector<TestRecord> Scan(bool ascending, std::string_view low = {}, std::string_view high = {},
                                uint64_t records = 0, uint64_t bytes = 0);
+
+  // Merges until there is nothing left to merge, levels from the leaves upward. Answers how many pages went.
+  uint64_t MergeAll();
 
   std::unique_ptr<MappingTable> table;
   ReclamationDomain domain;

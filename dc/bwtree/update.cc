@@ -28,6 +28,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
     }
     bool again = false;
     while (page.head() != nullptr && page.head()->is_leaf() &&
+           (!IsRemoved(page.head()) || DEUT_OMITTED("merge.nothing_on_removed")) &&
            (!LiesLeft(*page.head(), target) || (again && DEUT_OMITTED("bwtree.fence_again")))) {
       again = true;
       const Node* const head = page.head();

@@ -30,7 +30,14 @@ void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
   }
   for (; end > 0; --end) {
     const PageId child = terms->child(end - 1);
-    visitor->Visit(VisitedPage{child, pages_.LoadWord(child), parent.id, parent.head(), high, bounded});
+    PageWord word = pages_.LoadWord(child);
+    if (word.head() != nullptr && IsRemoved(word.head())) {
+      FinishMerge(child, word.head());
+      word = pages_.LoadWord(
+          child);  // as it was if the merge was undone; else its records are found with its left neighbour
+      if (IsRemoved(word.head())) continue;
+    }
+    visitor->Visit(VisitedPage{child, word, parent.id, parent.head(), high, bounded});
     bounded = true;
     high = terms->key(end - 1);
   }

@@ -1,0 +1,204 @@
+// Merging a small page with its left neighbour, under the same parent. One thread at a time begins merges; any thread completes one.
+//
+// States of the page that goes (R; L: its left neighbour, P: their parent), and the steps between them, each one compare-and-swap:
+//   removed    R's head -> RemoveDelta on it. From here on nothing is put on R. It still is where its records are.
+//   unlinked   P's head -> base page without R's term. Nobody posts the term again: a poster looks at R after it has loaded P's head, and
+//              leaves it if R is removed; if it looked before the removal, P has changed and it loses.
+//   absorbed   L's head -> base page of both, with R's fence. R's records are L's from here on.
+//   retired    by the thread that began: P is made dirty again, R's chain, image and id go once no guard sees them.
+//   undone     from removed, if P was split so that R is the first page of its right half: then R's key says where that begins, and its term
+//              cannot go. R's head -> base page that says the same. Only then, and the term never goes after: so undone and unlinked
+//              exclude each other.
+// Whoever meets R removed (descend, walk, flush) takes the steps that are left, then begins anew: nobody waits for the thread that began.
+// Why L is the right page in `absorbed`: its fence names R. It does so only until it has absorbed it, as no id comes back inside a guard.
+// Why L is in memory: it was when R was removed, and pages are swapped out only by the thread that merges.
+// Rule X1: the page gets the larger of both flat timestamps. That is below the consolidation timestamp, or they are equal: so every update
+//   at or below it was applied to the page that it is for, and what comes with such a timestamp later is a duplicate.
+// A checkpoint sees no half of it: merges begin only while the structure gate is open, and end inside the guard they began in
+//   (structure_gate.h). P is written after L (page_flusher.h): to make that so, it is made dirty after L has changed.
+#include <memory>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/consolidate.h"
+#include "dc/bwtree/page_state.h"
+
+namespace deut::dc {
+namespace {
+
+// Pages whose sum is at most limit / kMergeShare are merged: far enough below the limit that they are not split again at once.
+constexpr size_t kMergeShare = 2;
+// A page that has shrunk to this share may be worth looking for a neighbour.
+constexpr size_t kSmallShare = 4;
+
+// A page that was merged away, until no guard sees it.
+struct RemovedPage {
+  MappingTable& pages;
+  SegmentStore* images;
+  ReclamationDomain& domain;
+  PageId id;
+  const Node* head;
+
+  static void Free(void* object) {
+    const std::unique_ptr<RemovedPage> page(static_cast<RemovedPage*>(object));
+    ImageParts parts;
+    DEUT_CHECK(!page->pages.TakeImage(page->id, &parts, page->domain));  // the claim is held
+    if (page->images != nullptr) {
+      for (const PageAddress part : parts.all()) page->images->MarkDead(part);
+    }
+    FreeChain(const_cast<Node*>(page->head));
+    page->pages.ReleaseImage(page->id);  // and with it the id
+  }
+};
+
+}  // namespace
+
+size_t BwTree::PageLimit(uint8_t level) const {
+  return level == 0 ? options_.leaf_page_bytes : options_.inner_page_bytes;
+}
+
+void BwTree::NoteShrunk(size_t before, const BasePage& page) {
+  if (page.bytes() >= before || page.bytes() > PageLimit(page.level) / kSmallShare) return;
+  small_pages_.fetch_add(1, std::memory_order_relaxed);
+}
+
+size_t BwTree::SizeOf(PageId id, PageWord word) const {
+  const Node* const head = word.head();
+  size_t bytes = head == nullptr ? 0 : head->delta_bytes;
+  if (head != nullptr && !IsStub(head)) return bytes + head->base_bytes;
+  const ImageParts image = pages_.Image(id);
+  for (const PageAddress part : image.all()) bytes += part.length_bound();
+  return bytes;
+}
+
+void BwTree::MergePages(uint8_t level, Walk* walk, MergeReport* report) {
+  const ReclamationDomain::Guard guard(domain_);
+  if (pages_.Load(root_)->level <= level) {
+    walk->complete = true;
+    return;
+  }
+  const PageView parent = Descend(static_cast<uint8_t>(level + 1), Target(walk->high, Side::kBelow));
+  const Owned<BasePage> terms = BuildConsolidated(parent.head());
+  // From the right to the left, so that a page may take in one neighbour after the other.
+  size_t end = walk->high.empty() ? terms->count() : terms->LowerBound(walk->high);
+  for (size_t i = end; i > 0; --i) {
+    if (level == 0) Thin(terms->child(i - 1), terms->key(i - 1), report);
+    if (i == end) continue;
+    if (Merge(terms->child(i - 1), terms->child(i), terms->key(i - 1), terms->key(i), report)) ++report->merged;
+  }
+  walk->high.assign(terms->low());
+  walk->complete = terms->low().empty();
+}
+
+void BwTree::Thin(PageId id, std::string_view key, MergeReport* report) {
+  const Node* const head = pages_.Load(id);
+  if (head == nullptr || IsStub(head)) {
+    if (pages_.sparse(id)) report->to_load.emplace_back(key);
+    return;
+  }
+  const bool sparse = pages_.TakeSparse(id);
+  if (IsRemoved(head) || !(sparse || IsMostlyTombstones(*head->base))) return;
+  // A status is of no concern here: the page only shrinks.
+  (void)Consolidate(id, head);
+  const Node* const now = pages_.Load(id);
+  report->postponed |= now != nullptr && IsMostlyTombstones(*now->base);
+}
+
+bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::string_view right_key,
+                   MergeReport* report) {
+  const PageWord left_word = pages_.LoadWord(left);
+  const PageWord right_word = pages_.LoadWord(right);
+  const Node* const left_head = left_word.head();
+  const Node* const head = right_word.head();
+  const uint8_t level = head != nullptr ? head->level : 0;
+  if (SizeOf(left, left_word) + SizeOf(right, right_word) > PageLimit(level) / kMergeShare + sizeof(BasePage))
+    return false;
+  // Both leaves have to be in memory.
+  const bool has_left = left_head != nullptr && !IsStub(left_head);
+  const bool has_right = head != nullptr && !IsStub(head);
+  if (!has_left) report->to_load.emplace_back(left_key);
+  if (!has_right) report->to_load.emplace_back(right_key);
+  if (!has_left || !has_right) return false;
+  // Until it is known better.
+  report->postponed = true;
+  if (!MayRestructure() || IsRemoved(left_head) || IsRemoved(head)) return false;
+  if (left_head->fence->sibling != right) return false;  // the left page was split; its right half comes next time
+  const Timestamp left_flat = left_head->base->flat();
+  const Timestamp flat = head->base->flat();
+  if (left_flat != flat && !DEUT_OMITTED("X1.merge_below_bound") &&
+      std::max(left_flat, flat).value >= consolidation_timestamp_.load(std::memory_order_acquire)) {
+    return false;
+  }
+  // No flusher may be at work on a page whose id goes.
+  if (!pages_.ClaimImage(right)) return false;
+  Owned<RemoveDelta> removed = RemoveDelta::New(head);
+  DEUT_POINT("bwtree.merge.before_remove");
+  if (DEUT_CAS_FAILS("bwtree.remove.cas") || !pages_.Replace(right, head, removed.get())) {
+    pages_.ReleaseImage(right);
+    return false;
+  }
+  CountPublished(sizeof(RemoveDelta));
+  const Node* const page = removed.release();
+  FinishMerge(right, page);
+  if (pages_.Load(right) != page) {  // undone
+    pages_.ReleaseImage(right);
+    return false;
+  }
+  TouchParent(static_cast<uint8_t>(page->level + 1), right_key);
+  const size_t bytes = ChainBytes(page);
+  bytes_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  domain_.Retire(new RemovedPage{pages_, images_, domain_, right, page}, RemovedPage::Free, bytes);
+  merges_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void BwTree::FinishMerge(PageId id, const Node* removed) {
+  if (Unlink(id, removed)) Absorb(id, removed);
+}
+
+bool BwTree::Unlink(PageId id, const Node* removed) {
+  const std::string_view key = removed->base->low();
+  for (;;) {
+    const PageView parent = Descend(static_cast<uint8_t>(removed->level + 1), Target(key, Side::kAt));
+    if (pages_.Load(id) != removed) return false;  // undone
+    bool first = false;
+    if (ChildAt(parent.head(), key, &first) != id) return true;
+    if (first && !DEUT_OMITTED("merge.first_term_stays")) {
+      DEUT_POINT("bwtree.merge.before_undo");
+      (void)ReplaceByBase(id, removed, BuildConsolidated(removed->next));
+      return false;
+    }
+    Owned<BasePage> page = BuildWithoutTerm(parent.head(), key);
+    DEUT_POINT("bwtree.merge.before_unlink");
+    if (!DEUT_CAS_FAILS("bwtree.unlink.cas") && ReplaceByBase(parent.id, parent.head(), std::move(page))) return true;
+  }
+}
+
+void BwTree::Absorb(PageId id, const Node* removed) {
+  const Target target(removed->base->low(), Side::kBelow);
+  for (;;) {
+    const PageView left = Descend(removed->level, target);
+    DEUT_CHECK(left.loaded());
+    if (left.head()->fence->sibling != id) return;  // somebody else was first
+    const Timestamp bound(consolidation_timestamp_.load(std::memory_order_acquire));
+    Owned<BasePage> page = BuildMerged(left.head(), removed, bound);
+    DEUT_POINT("bwtree.merge.before_absorb");
+    if (DEUT_CAS_FAILS("bwtree.absorb.cas") || !ReplaceByBase(left.id, left.head(), std::move(page))) continue;
+    if (removed->is_leaf()) CountRecords(id, 0);
+    return;
+  }
+}
+
+void BwTree::TouchParent(uint8_t level, std::string_view key) {
+  if (DEUT_OMITTED("merge.parent_after_child")) return;
+  for (;;) {
+    const PageView parent = Descend(level, Target(key, Side::kAt));
+    Owned<BasePage> page = BuildWithoutTerm(parent.head(), {});
+    DEUT_POINT("bwtree.merge.before_touch");
+    if (!DEUT_CAS_FAILS("bwtree.touch.cas") && ReplaceByBase(parent.id, parent.head(), std::move(page))) return;
+  }
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,221 @@
+// Merging of pages: what it gives back, and what happens when somebody comes between its steps.
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/runtime/random.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/tree_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint64_t kKeys = 2000;
+
+// Small pages, but of a size of which a few are still small together.
+BwTreeOptions MergeablePages() {
+  BwTreeOptions options = SmallPages();
+  options.leaf_page_bytes = 2048;
+  options.inner_page_bytes = 1024;
+  return options;
+}
+
+// A tree and what should be in it.
+struct Model {
+  Model() : t(MergeablePages()) {}
+
+  void Put(uint64_t key) {
+    const uint64_t version = ++clock;
+    t.Put(KeyOf(key), Concat("value ", version), V(version));
+    records[KeyOf(key)] = Concat("value ", version);
+  }
+  void Delete(uint64_t key) {
+    t.Delete(KeyOf(key), V(++clock));
+    records.erase(KeyOf(key));
+  }
+  void Fill(uint64_t keys) {
+    for (uint64_t key = 0; key < keys; ++key) Put(key);
+  }
+  // Nothing below is still on its way (rule X1).
+  void LetGo() { t.consolidation = clock + 1; }
+
+  void Check() {
+    const std::vector<TestRecord> found = t.Scan(true);
+    ASSERT_EQ(found.size(), records.size());
+    auto expected = records.begin();
+    for (const TestRecord& record : found) {
+      ASSERT_EQ(record.key, expected->first);
+      ASSERT_EQ(record.value, expected->second);
+      ++expected;
+    }
+    ASSERT_EQ(t.Scan(false).size(), records.size());
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      const auto record = t.Read(KeyOf(key));
+      ASSERT_EQ(record != nullptr, records.contains(KeyOf(key))) << key;
+    }
+  }
+
+  TestTree t;
+  uint64_t clock = 0;
+  std::map<std::string, std::string> records;
+};
+
+TEST(MergeTest, AnEmptiedTreeGivesItsPagesBack) {
+  Model m;
+  m.Fill(kKeys);
+  const uint64_t pages = m.t.table->used();
+  const uint64_t bytes = m.t.tree->statistics().bytes;
+  EXPECT_EQ(m.t.MergeAll(), 0u) << "full pages are not merged";
+  EXPECT_EQ(m.t.table->used(), pages);
+  for (uint64_t key = 0; key < kKeys; ++key) m.Delete(key);
+  m.LetGo();
+  EXPECT_GT(m.t.MergeAll(), pages / 2);
+  m.Check();
+  // One page a level is left.
+  EXPECT_EQ(m.t.table->used(), m.t.tree->root_level() + 1u);
+  EXPECT_LT(m.t.tree->statistics().bytes, bytes / 20);
+  EXPECT_EQ(m.t.tree->statistics().merges, pages - m.t.table->used());
+  m.Fill(kKeys);
+  m.Check();
+  EXPECT_GE(m.t.table->used(), pages);
+}
+
+TEST(MergeTest, AThinnedTreeShrinksWithItsRecords) {
+  Model m;
+  m.Fill(kKeys);
+  const uint64_t pages = m.t.table->used();
+  for (uint64_t key = 0; key < kKeys; ++key) {
+    if (key % 32 != 0) m.Delete(key);
+  }
+  m.LetGo();
+  m.t.MergeAll();
+  m.Check();
+  EXPECT_LT(m.t.table->used(), pages / 3);
+  EXPECT_EQ(m.t.tree->statistics().records, m.records.size());
+}
+
+TEST(MergeTest, TombstonesThatMayStillBeNeededStay) {
+  Model m;
+  m.Fill(kKeys);
+  for (uint64_t key = 0; key < kKeys; ++key) m.Delete(key);
+  // A late update of an older version must still meet its tombstone (rule X1).
+  m.t.MergeAll();
+  m.t.Put(KeyOf(7), "late", V(8, 0));
+  m.Check();
+  BwTree::MergeReport report = MergeOnce(m.t.tree.get());
+  EXPECT_TRUE(report.postponed) << "so that somebody comes again";
+}
+
+// Rule X1: an update at or below the larger flat timestamp may still be on its way to the page with the smaller one.
+TEST(MergeTest, FlatTimestampsMeetOnlyBelowTheBound) {
+  Model m;
+  m.Fill(kKeys);
+  const uint64_t first_deletion = m.clock + 1;
+  for (uint64_t key = kKeys / 2; key < kKeys; ++key) m.Delete(key);
+  m.LetGo();
+  for (uint64_t key = kKeys / 2; key < kKeys; ++key) m.t.Scan(true, KeyOf(key));  // gives up tombstones
+  for (uint64_t key = 0; key < kKeys / 2; ++key) m.Delete(key);
+  // A new stream sends everything again from the beginning; a second store learns of it for the first time.
+  m.t.consolidation = 0;
+  EXPECT_EQ(MergeOnce(m.t.tree.get()).merged, 0u);
+  // What is below the flat timestamp of the pages on the right, but was not applied to those on the left.
+  m.t.Put(KeyOf(3), "missed", V(first_deletion, 77));
+  m.t.consolidation = m.clock + 1;
+  EXPECT_GT(m.t.MergeAll(), 0u);
+  m.Check();
+}
+
+// Between any two steps somebody else updates and reads what the merge is about, and takes the steps that are left.
+TEST(MergeTest, WhoeverComesBetweenTheStepsCompletesThem) {
+  for (const char* point : {"bwtree.merge.before_remove", "bwtree.merge.before_unlink", "bwtree.merge.before_absorb",
+                            "bwtree.merge.before_touch"}) {
+    SCOPED_TRACE(point);
+    Model m;
+    m.Fill(kKeys);
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      if (key % 16 != 0) m.Delete(key);
+    }
+    m.LetGo();
+    Random random(1);
+    int met = 0;
+    bool inside = false;
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name != point || inside) return;
+      inside = true;
+      ++met;
+      for (uint64_t key = random.Below(40); key < kKeys; key += 40) {
+        if (random.OneIn(3)) {
+          m.Put(key);
+        } else {
+          ASSERT_EQ(m.t.Read(KeyOf(key)) != nullptr, m.records.contains(KeyOf(key))) << key;
+        }
+      }
+      inside = false;
+    });
+    const uint64_t merged = m.t.MergeAll();
+    testing::SetPointHandler(nullptr);
+    EXPECT_GT(met, 5);
+    EXPECT_GT(merged, 0u);
+    m.Check();
+  }
+}
+
+// The parent is split, between removal and unlinking, so that the page becomes the first one of the right half.
+TEST(MergeTest, IsUndoneIfThePageBecomesItsParentsFirst) {
+  int undone = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Model m;
+    m.Fill(kKeys);
+    Random random(seed);
+    const uint64_t first = random.Below(kKeys - 400);
+    for (uint64_t key = first; key < first + 200; ++key) m.Delete(key);
+    m.LetGo();
+    bool inside = false;
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name == "bwtree.merge.before_undo") ++undone;
+      if (name != "bwtree.merge.before_unlink" || inside) return;
+      inside = true;
+      // Splits of pages to the left and right, but not of those that are merged.
+      const uint64_t from = random.OneIn(2) ? first + 200 : (first < 300 ? 0 : first - 300);
+      for (uint64_t i = 0; i < 300; ++i) {
+        const uint64_t key = from + random.Below(100);
+        const std::string name_of = Concat(KeyOf(key), "-", i);
+        m.t.Put(name_of, "x", V(++m.clock));
+        m.records[name_of] = "x";
+      }
+      inside = false;
+    });
+    m.t.MergeAll();
+    testing::SetPointHandler(nullptr);
+    m.Check();
+    if (::testing::Test::HasFatalFailure()) FAIL() << "seed " << seed;
+  }
+  EXPECT_GT(undone, 0);
+}
+
+TEST(MergeTest, EachLostCompareAndSwapIsRepeatedOrGivenUp) {
+  Model m;
+  m.Fill(kKeys);
+  for (uint64_t key = 0; key < kKeys; ++key) m.Delete(key);
+  m.LetGo();
+  std::map<std::string, int> tries;
+  testing::SetCasHandler([&](std::string_view name) { return ++tries[std::string(name)] % 2 == 1; });
+  m.t.MergeAll();
+  m.t.MergeAll();
+  testing::SetCasHandler(nullptr);
+  for (const char* name : {"bwtree.remove.cas", "bwtree.unlink.cas", "bwtree.absorb.cas", "bwtree.touch.cas"}) {
+    EXPECT_GT(tries[name], 2) << name;
+  }
+  m.t.MergeAll();
+  m.Check();
+  EXPECT_EQ(m.t.table->used(), m.t.tree->root_level() + 1u);
+}
+
+}  // namespace
+}  // namespace deut::dc
