@@ -13,7 +13,7 @@ tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
   tc::TransactionComponentOptions options;
   options.log.directory = "/store/tc";
   options.log.ring_bytes = 32 << 10;
-  options.log.segment_bytes = 16 << 10;
+  options.log.segment_bytes = 32 << 10;
   options.log.max_record_bytes = 8 << 10;
   options.log.block_bytes = 4 << 10;
   options.log.chunk_bytes = 2 << 10;
