@@ -94,6 +94,21 @@ TEST(PageFlusher, MuchChangedPagesAreWrittenAsAWholeAndTheOldPartsDie) {
   ExpectRestores(t, t.records());
 }
 
+TEST(PageFlusher, UpdatesThatWeighMoreThanHalfThePageAreWrittenWithIt) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  const size_t half = t.HeadOf(leaf)->base_bytes / 2;
+  t.Put(20, std::string(half - 100, 'v'));
+  t.Flush(leaf);
+  EXPECT_EQ(t.ImageOf(leaf).count(), 2u);
+  t.Put(20, std::string(half, 'v'));
+  t.Flush(leaf);
+  EXPECT_EQ(t.ImageOf(leaf).count(), 1u);
+  ExpectNothingIsLost(t);
+  ExpectRestores(t, t.records());
+}
+
 TEST(PageFlusher, InnerPagesAreWrittenAsAWhole) {
   StoredTree t;
   t.FillSettled(60);

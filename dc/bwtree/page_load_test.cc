@@ -303,6 +303,11 @@ TEST(PageLoad, AStubsUpdatesStayOnThePage) {
   const size_t parts = t.ImageOf(leaf.id).count();
   t.Flush(leaf.id);
   EXPECT_EQ(t.ImageOf(leaf.id).count(), parts + 1);
+  PartBuffer buffer;
+  ASSERT_TRUE(t.store().Read(t.ImageOf(leaf.id).newest(), leaf.id, &buffer).ok());
+  const auto updates = DecodeDeltaImage(buffer.part().payload);
+  ASSERT_TRUE(updates.ok());
+  EXPECT_EQ(updates->size(), 2u);
   ASSERT_TRUE(t.Evict(leaf.id));
   t.ExpectRight();
 }
