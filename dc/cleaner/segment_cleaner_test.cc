@@ -183,5 +183,69 @@ TEST_F(SegmentCleanerTest, WhileEverythingGoesOn) {
   ExpectLiveBytesRight(world);
 }
 
+// Segments that are worth cleaning, and none that is wholly dead.
+void MakeGarbage(World* world, Random* random) {
+  world->Create();
+  for (int round = 0; round < 6; ++round) {
+    Change(world, random, 4000, 3000);
+    ASSERT_TRUE(world->Checkpoint().ok());
+  }
+  while (world->operations().CheckpointGivesSpace()) ASSERT_TRUE(world->Checkpoint().ok());
+}
+
+// Between the copies and their taking the images' places. What was replaced is dead only after that: else this checkpoint names parts in
+// segments that it need not keep.
+TEST_F(SegmentCleanerTest, CleanACheckpointKeepsWhatItNames) {
+  World world(Options());
+  Random random(6);
+  MakeGarbage(&world, &random);
+  int checkpoints = 0;
+  testing::SetPointHandler([&](std::string_view at) {
+    if (at != "bwtree.rewrite.written" || checkpoints++ >= 20) return;
+    ASSERT_TRUE(world.Checkpoint().ok());
+  });
+  ASSERT_TRUE(world.operations().Clean().ok());
+  testing::SetPointHandler({});
+  EXPECT_GT(checkpoints, 5);
+  world.Restart();
+  world.ExpectRight();
+  ASSERT_TRUE(world.Checkpoint().ok());
+  world.Restart();
+  world.ExpectRight();
+}
+
+// An update that is written, and covered by a checkpoint, between the reading of an image and its copy's taking its place.
+TEST_F(SegmentCleanerTest, CleanACopyNeverBringsBackWhatWasBefore) {
+  World world(Options());
+  Random random(7);
+  MakeGarbage(&world, &random);
+  int rounds = 0;
+  testing::SetPointHandler([&](std::string_view at) {
+    if (at != "bwtree.rewrite.written" || rounds++ >= 10) return;
+    Change(&world, &random, 4000, 1000);
+    ASSERT_TRUE(world.Checkpoint().ok());
+  });
+  ASSERT_TRUE(world.operations().Clean().ok());
+  testing::SetPointHandler({});
+  EXPECT_GT(world.Counter("cleaned_copies_lost"), 0u);
+  ASSERT_TRUE(world.Checkpoint().ok());
+  world.Restart();
+  world.ExpectRight();
+}
+
+TEST_F(SegmentCleanerTest, LostCompareAndSwaps) {
+  World world(Options());
+  Random random(8);
+  MakeGarbage(&world, &random);
+  int passes = 0;
+  testing::SetCasHandler(
+      [&](std::string_view name) { return name == "mapping_table.replace_image.cas" && ++passes % 3 == 0; });
+  ASSERT_TRUE(world.operations().Clean().ok());
+  testing::SetCasHandler({});
+  EXPECT_GT(world.Counter("cleaned_copies_lost"), 10u);
+  EXPECT_GE(world.Counter("segments_cleaned"), 1u);
+  ExpectLiveBytesRight(world);
+}
+
 }  // namespace
 }  // namespace deut::dc

@@ -16,24 +16,23 @@ constexpr Duration kLookInterval = std::chrono::milliseconds(50);
 
 }  // namespace
 
-// One parent's leaves.
+// One parent's leaves: those that were not used since the last visit are swapped out if they are clean, else handed to the flusher.
 class PageKeeper::Sweep final : public PageVisitor {
  public:
-  // `settle`: pages that are clean by now are swapped out, whatever their mark.
-  Sweep(BwTree& tree, MappingTable& pages, PageFlusher& flusher, bool settle)
-      : tree_(tree), pages_(pages), flusher_(flusher), settle_(settle) {}
+  Sweep(BwTree& tree, MappingTable& pages, PageFlusher& flusher) : tree_(tree), pages_(pages), flusher_(flusher) {}
 
   void Visit(const VisitedPage& page) override {
     const Node* const head = page.word.head();
-    if (head == nullptr || page.parent == kNoPage || !status_.ok()) return;
+    if (head == nullptr || page.parent == kNoPage || !status_.ok() || pages_.TakeTouch(page.id)) return;
     if (IsClean(head)) {
-      if (settle_ || !pages_.TakeTouch(page.id)) evicted_ += tree_.Evict(page) ? 1 : 0;
+      evicted_ += tree_.Evict(page) ? 1 : 0;
       return;
     }
-    if (settle_ || pages_.TakeTouch(page.id)) return;
     const auto added = flusher_.Add(tree_, page.id);
     if (!added.ok()) {
       status_ = added.status();
+    } else if (*added == PageFlusher::Added::kAdded) {
+      added_.insert(page.id);
     } else if (*added == PageFlusher::Added::kNotLoaded) {
       to_load_.emplace_back(page.high);
     }
@@ -41,16 +40,34 @@ class PageKeeper::Sweep final : public PageVisitor {
 
   const Status& status() const { return status_; }
   uint64_t evicted() const { return evicted_; }
-  const std::vector<std::string>& to_load() const { return to_load_; }
+  PageSet TakeAdded() { return std::move(added_); }
+  std::vector<std::string> TakeToLoad() { return std::move(to_load_); }
 
  private:
   BwTree& tree_;
   MappingTable& pages_;
   PageFlusher& flusher_;
-  const bool settle_;
   Status status_;
   uint64_t evicted_ = 0;
+  PageSet added_;
   std::vector<std::string> to_load_;
+};
+
+// The same leaves again: those that were written are swapped out.
+class PageKeeper::Settle final : public PageVisitor {
+ public:
+  Settle(BwTree& tree, const PageSet& written) : tree_(tree), written_(written) {}
+
+  void Visit(const VisitedPage& page) override {
+    if (written_.contains(page.id)) evicted_ += tree_.Evict(page) ? 1 : 0;
+  }
+
+  uint64_t evicted() const { return evicted_; }
+
+ private:
+  BwTree& tree_;
+  const PageSet& written_;
+  uint64_t evicted_ = 0;
 };
 
 Result<std::unique_ptr<PageKeeper>> PageKeeper::Create(Runtime& runtime, const BwTreeEnvironment& trees,
@@ -170,41 +187,54 @@ uint64_t PageKeeper::SweepTable(TableId table) {
 
 uint64_t PageKeeper::Step(TableId table, BwTree::Walk* walk) {
   uint64_t evicted = 0;
-  BwTree::Walk next;
-  // Twice: what the first visit had written the second swaps out.
-  for (const bool settle : {false, true}) {
-    std::vector<std::string> to_load;
-    next = *walk;
-    {
-      const ReclamationDomain::Guard guard(trees_.domain);
-      BwTree* const tree = source_.FindTree(table);
-      if (tree == nullptr) {
-        walk->complete = true;
-        return evicted;
-      }
-      Sweep sweep(*tree, trees_.pages, *flusher_, settle);
-      tree->VisitPages(/*level=*/0, &next, &sweep);
-      evicted += sweep.evicted();
-      last_error_ = sweep.status();
-      to_load = sweep.to_load();
+  BwTree::Walk next = *walk;
+  PageSet written;
+  std::vector<std::string> to_load;
+  {
+    const ReclamationDomain::Guard guard(trees_.domain);
+    BwTree* const tree = source_.FindTree(table);
+    if (tree == nullptr) {
+      walk->complete = true;
+      return 0;
     }
-    if (flusher_->empty() && last_error_.ok()) break;
-    if (last_error_.ok()) last_error_ = flusher_->Write();
-    if (!last_error_.ok()) {
-      if (!failing_) LogWarning("pages cannot be written: ", last_error_.message());
-      failing_ = true;
-      on_error_(last_error_);
-      break;
+    Sweep sweep(*tree, trees_.pages, *flusher_);
+    tree->VisitPages(/*level=*/0, &next, &sweep);
+    evicted = sweep.evicted();
+    last_error_ = sweep.status();
+    written = sweep.TakeAdded();
+    to_load = sweep.TakeToLoad();
+  }
+  const bool write = last_error_.ok() && !flusher_->empty();
+  if (write) last_error_ = flusher_->Write();
+  if (!last_error_.ok()) {
+    if (!failing_) LogWarning("pages cannot be written: ", last_error_.message());
+    failing_ = true;
+    on_error_(last_error_);
+  } else {
+    if (write) {
+      failing_ = false;
+      evicted += SwapOutWritten(table, *walk, written);
     }
-    failing_ = false;
-    // A chain of updates on a page that is not there, grown too long for one more part: the page is loaded and written as a whole.
-    for (const std::string& high : to_load) {
-      const Status loaded = loader_.Load(table, Target(high, Side::kBelow));
-      if (!loaded.ok()) LogError("a page cannot be loaded: ", loaded.message());
-    }
+    LoadAll(table, to_load);
   }
   *walk = std::move(next);
   return evicted;
+}
+
+uint64_t PageKeeper::SwapOutWritten(TableId table, BwTree::Walk walk, const PageSet& written) {
+  const ReclamationDomain::Guard guard(trees_.domain);
+  BwTree* const tree = source_.FindTree(table);
+  if (tree == nullptr) return 0;
+  Settle settle(*tree, written);
+  tree->VisitPages(/*level=*/0, &walk, &settle);
+  return settle.evicted();
+}
+
+void PageKeeper::LoadAll(TableId table, const std::vector<std::string>& highs) {
+  for (const std::string& high : highs) {
+    const Status loaded = loader_.Load(table, Target(high, Side::kBelow));
+    if (!loaded.ok()) LogError("a page cannot be loaded: ", loaded.message());
+  }
 }
 
 }  // namespace deut::dc

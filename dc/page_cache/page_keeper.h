@@ -1,7 +1,7 @@
 // PageKeeper: keeps the data component within its memory budget. [LLAMA, PVLDB 6(10), 2013, section 3.3: swapping out]
 //
 // A thread of its own walks over the leaves, as a clock with a second chance: a page that was used since the last visit loses its mark;
-// else it is swapped out if it is clean, or written if it is not, and swapped out when the walk comes again, at once if need be.
+// else it is swapped out if it is clean, or written if it is not, and swapped out then.
 // Inner pages, and the root of every table, stay: some thousandths of the data.
 // States of memory: below the low mark: the thread sleeps. Above the high mark it works. Above the budget, besides, those who bring in
 //   data wait (WaitForRoom), on threads that may: never who commits, never who answers what is in memory.
@@ -16,9 +16,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
@@ -56,6 +58,8 @@ class PageKeeper {
 
  private:
   class Sweep;
+  class Settle;
+  using PageSet = absl::flat_hash_set<PageId>;
 
   PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
              PageLoader& loader, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
@@ -66,7 +70,12 @@ class PageKeeper {
   // A round over all tables, or until memory is below the low mark. Answers how many pages were swapped out.
   uint64_t Round();
   uint64_t SweepTable(TableId table);
+  // One parent's leaves, below the walk's bound.
   uint64_t Step(TableId table, BwTree::Walk* walk);
+  uint64_t SwapOutWritten(TableId table, BwTree::Walk walk, const PageSet& written);
+  // Of those with these upper bounds: chains of updates on pages that are not there, grown too long for one more part. Such a page is written as
+  // a whole, in a later round.
+  void LoadAll(TableId table, const std::vector<std::string>& highs);
   bool Enough() const { return stop_.load(std::memory_order_relaxed) || used_() <= low_; }
 
   Runtime& runtime_;

@@ -19,6 +19,7 @@
 #include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
@@ -51,7 +52,12 @@ inline RecordOperationsOptions SmallPages(uint64_t memory_bytes) {
 class World {
  public:
   explicit World(uint64_t memory_bytes = 0) : World(SmallPages(memory_bytes)) {}
-  explicit World(const RecordOperationsOptions& options) : options_(options) { Open(); }
+  explicit World(const RecordOperationsOptions& options)
+      : options_(options), storage_(NewMemoryStorage(RealRuntime())) {
+    Open();
+  }
+  // On a disk that may lose power: nothing is there before the first TryRestart.
+  World(const RecordOperationsOptions& options, FaultyDisk* disk) : options_(options), disk_(disk) {}
 
   void Open() {
     const RecordOperations::Home home{*storage_, "/pages", DcId(7), DcIncarnation(++incarnation_)};
@@ -67,6 +73,27 @@ class World {
     operations_->BeginStream();
     for (const LogBatch& batch : log_) ASSERT_TRUE(Apply(batch).ok());
   }
+
+  // --- On a disk that fails. After an error nothing more is applied in that life; the log goes on.
+  Status TryRestart() {
+    operations_.reset();
+    broken_ = true;
+    storage_ = disk_->Mount();
+    const RecordOperations::Home home{*storage_, "/pages", DcId(7), DcIncarnation(++incarnation_)};
+    DEUT_ASSIGN_OR_RETURN(operations_, RecordOperations::Open(RealRuntime(), home, options_));
+    applied_.store(operations_->recovered().commit.value);
+    operations_->BeginStream();
+    for (const LogBatch& batch : log_) DEUT_RETURN_IF_ERROR(Apply(batch));
+    broken_ = false;
+    return Status::Ok();
+  }
+  void TryFlush() {
+    LogBatch batch = std::exchange(batch_, LogBatch());
+    batch_.from = batch_.to = batch.to;
+    broken_ = broken_ || !Apply(batch).ok();
+    log_.push_back(std::move(batch));
+  }
+  bool broken() const { return broken_; }
 
   void Create(TableId table = kTable) { Entry(LogEntryKind::kCreateTable, table, Concat("table ", table.value), {}); }
   void Drop(TableId table) { Entry(LogEntryKind::kDropTable, table, Concat("table ", table.value), {}); }
@@ -155,7 +182,9 @@ class World {
   }
 
   const RecordOperationsOptions options_;
-  const std::unique_ptr<Storage> storage_ = NewMemoryStorage(RealRuntime());
+  FaultyDisk* const disk_ = nullptr;
+  std::unique_ptr<Storage> storage_;
+  bool broken_ = false;
   uint64_t incarnation_ = 0;
   std::unique_ptr<RecordOperations> operations_;
   std::atomic<uint64_t> applied_{0};

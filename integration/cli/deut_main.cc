@@ -1,5 +1,7 @@
 // deut: looks into a store and changes single records, from the command line. Commands: command.h.
-// Exit status: 0 done; 1 the store refused or has no such record; 2 wrong words or flags.
+// Commands that look at a stopped data component's directory: dc_command.h.
+// Exit status: 0 done; 1 the store refused or has no such record, or the directory is damaged; 2 wrong words or flags, or the directory
+// cannot be looked at.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -13,6 +15,7 @@
 #include "common/observe/log.h"
 #include "common/runtime/runtime.h"
 #include "integration/cli/command.h"
+#include "integration/cli/dc_command.h"
 #include "integration/cli/failure.h"
 #include "integration/cli/target.h"
 
@@ -28,8 +31,8 @@ struct Options {
 };
 
 FlagSet MakeFlags(Options* options) {
-  FlagSet flags("deut",
-                Concat("Reads and writes a store from the command line: deut [flags] COMMAND\n", CommandHelp()));
+  FlagSet flags("deut", Concat("Reads and writes a store from the command line: deut [flags] COMMAND\n", CommandHelp(),
+                               "Looks at the directory of a stopped data component:\n", DcCommandHelp()));
   AddTargetFlags(&flags, &options->target);
   flags.Add("table", &options->command.table, "the table");
   flags.Add("hex", &options->hex,
@@ -59,6 +62,21 @@ class WarningsOnly final : public LogSink {
 
 void Print(std::FILE* file, std::string_view text) { std::fwrite(text.data(), 1, text.size(), file); }
 
+int OutputFailed() { return Fail(DEUT_ERROR(kIoError, "cannot write the output"), kRefused); }
+
+// Output that could not be written (a full disk, a closed pipe) is a failure, too.
+bool Flushed() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+
+int RunOffline(Storage& files, const std::vector<std::string>& words, TextForm form) {
+  if (const Status status = CheckDcCommand(words); !status.ok()) return Fail(status, kUsage);
+  const Status status =
+      RunDcCommand(files, RealRuntime(), words, form, [](std::string_view text) { Print(stdout, text); });
+  if (!Flushed()) return OutputFailed();
+  if (status.ok()) return kDone;
+  std::fputs(FailureText("deut", status, FailureKind::kRun).c_str(), stderr);
+  return status == ErrorCode::kCorruption ? kRefused : kUsage;
+}
+
 int Main(int argc, char** argv) {
   Options options;
   FlagSet flags = MakeFlags(&options);
@@ -70,6 +88,7 @@ int Main(int argc, char** argv) {
     Print(stdout, flags.Help());
     return kDone;
   }
+  if (IsDcCommand(*words)) return RunOffline(**files, *words, options.hex ? TextForm::kHex : TextForm::kEscaped);
   if (const Status status = CheckCommand(*words); !status.ok()) return Fail(status, kUsage);
   if (options.hex) options.command.form = TextForm::kHex;
   options.target.connect.client.default_timeout = options.command.deadline;
@@ -80,9 +99,7 @@ int Main(int argc, char** argv) {
   const Status status =
       RunCommand((*target)->client(), *words, options.command, [](std::string_view text) { Print(stdout, text); },
                  [](std::string_view text) { Print(stderr, text); });
-  // Output that could not be written (a full disk, a closed pipe) is a failure, too.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    return Fail(DEUT_ERROR(kIoError, "cannot write the output"), kRefused);
+  if (!Flushed()) return OutputFailed();
   return status.ok() ? kDone : Fail(status, kRefused);
 }
 

@@ -1,0 +1,152 @@
+// A data component that cleans loses power at every changing operation of its disk, or runs out of space there; what it had promised is there
+// afterwards. DEUT_POWER_STEP: every so many operations (1: all). DEUT_SEED: of the runs.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "common/base/concat.h"
+#include "common/io/disk_fault.h"
+#include "common/io/faulty_disk.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "dc/record_ops/world_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint64_t kKeys = 500;
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+uint64_t Seed() { return FromEnvironment("DEUT_SEED", 1); }
+uint64_t Step() { return FromEnvironment("DEUT_POWER_STEP", 3); }
+
+RecordOperationsOptions Options() {
+  RecordOperationsOptions options = SmallPages(0);
+  options.store.segment_bytes = 16 << 10;
+  options.store.append_buffer_bytes = 16 << 10;
+  options.cleaner.interval = Duration();
+  options.cleaner.bytes_per_second = 0;
+  options.cleaner.slack_segments = 1;
+  options.on_failure = [](const Status&) {};  // the process would end; here the life goes on with errors
+  return options;
+}
+
+struct Life {
+  uint64_t cleaned = 0;
+  uint64_t refused = 0;  // checkpoints and cleanings that had no space
+};
+
+// Everything is asked for in one order, whatever comes of it.
+Life Work(World* world, Random* random, int rounds) {
+  Life life;
+  for (int round = 0; round < rounds && !world->broken(); ++round) {
+    for (int i = 0; i < 150; ++i) {
+      const std::string key = KeyOf(random->Below(kKeys));
+      if (random->OneIn(5)) {
+        world->Delete(key);
+      } else {
+        world->Put(key, Concat("value ", random->Next(), std::string(random->Below(80), 'v')));
+      }
+    }
+    world->LowWater();
+    world->TryFlush();
+    if (world->broken()) break;
+    for (const Status& status : {world->Checkpoint(), world->operations().Clean()}) {
+      if (status == ErrorCode::kResourceExhausted) ++life.refused;
+    }
+    life.cleaned = world->Counter("segments_cleaned");
+  }
+  return life;
+}
+
+void Begin(World* world) {
+  ASSERT_TRUE(world->TryRestart().ok());
+  world->Create();
+  world->TryFlush();
+}
+
+// Works on, and ends without a loss of power.
+void ExpectRightAfterwards(World* world, Random* random) {
+  world->ExpectRight();
+  Work(world, random, 4);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(world->Checkpoint().ok());
+  world->ExpectRight();
+  const Status status = world->TryRestart();
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  world->ExpectRight();
+}
+
+TEST(SegmentCleanerCrashTest, AtEveryOperation) {
+  constexpr int kRounds = 12;
+  uint64_t operations = 0;
+  {
+    FaultyDisk disk(RealRuntime(), Seed());
+    World world(Options(), &disk);
+    Random random(Seed());
+    Begin(&world);
+    const Life life = Work(&world, &random, kRounds);
+    ASSERT_GE(life.cleaned, 10u);
+    operations = disk.counts().changing;
+    std::printf("operations %lu, segments cleaned %lu, storage %lu, live %lu\n", operations, life.cleaned,
+                world.Counter("storage_bytes"), world.Counter("storage_live_bytes"));
+  }
+  uint64_t crashes = 0;
+  uint64_t in_recovery = 0;
+  uint64_t cleaned = 0;
+  for (uint64_t at = operations / 4 + Seed() % Step(); at <= operations; at += Step()) {
+    SCOPED_TRACE(Concat("seed ", Seed(), ", power is lost at operation ", at));
+    FaultyDisk disk(RealRuntime(), Seed());
+    World world(Options(), &disk);
+    Random random(Seed());
+    Begin(&world);
+    disk.CrashAfter(at - std::min(at - 1, disk.counts().changing));
+    cleaned += Work(&world, &random, kRounds).cleaned;
+    crashes += disk.crashes();
+    disk.CrashAfter(0);
+    if (disk.crashes() == 0) disk.Crash(at);
+    // Again, soon after the start.
+    Random second(at);
+    disk.CrashAfter(1 + second.Below(30));
+    if (world.TryRestart().ok()) Work(&world, &random, 2);
+    in_recovery += disk.crashes() > 1 ? 1 : 0;
+    disk.CrashAfter(0);
+    const Status status = world.TryRestart();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    ExpectRightAfterwards(&world, &random);
+    if (HasFailure()) return;
+  }
+  std::printf("crashes %lu, again in the next life %lu, segments cleaned before %lu\n", crashes, in_recovery, cleaned);
+  EXPECT_GT(crashes, operations / Step() / 2);
+}
+
+TEST(SegmentCleanerCrashTest, WithoutSpaceAtEveryOperation) {
+  uint64_t refused = 0;
+  for (uint64_t at = 0; at < 400; at += 3 * Step()) {
+    SCOPED_TRACE(Concat("seed ", Seed(), ", no space after ", at, " writes"));
+    FaultyDisk disk(RealRuntime(), Seed());
+    World world(Options(), &disk);
+    Random random(Seed());
+    Begin(&world);
+    disk.AddFault({.action = DiskFault::Action::kNoSpace,
+                   .kinds = kDiskWrite | kDiskName,
+                   .path_contains = ".seg",
+                   .skip = at,
+                   .count = 1 + at % 4});
+    refused += Work(&world, &random, 12).refused;
+    disk.RemoveAllFaults();
+    ASSERT_FALSE(world.broken());
+    ExpectRightAfterwards(&world, &random);
+    if (HasFailure()) return;
+  }
+  std::printf("refused for want of space %lu\n", refused);
+  EXPECT_GT(refused, 20u);
+}
+
+}  // namespace
+}  // namespace deut::dc

@@ -1,0 +1,354 @@
+#include "dc/page_cache/page_keeper.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/io/disk_fault.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/page_state.h"
+#include "dc/bwtree/stored_tree_fixture.h"
+#include "dc/bwtree/tree_fixture.h"
+#include "dc/page_cache/page_loader.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint64_t kBudget = 512 << 10;
+
+// Waits for what another thread is about to bring about.
+template <typename Condition>
+[[nodiscard]] bool Until(const Condition& condition) {
+  const MonotonicTime limit = RealRuntime().Now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (RealRuntime().Now() > limit) return false;
+    RealRuntime().Yield();
+  }
+  return true;
+}
+
+// A tree and its keeper. How much memory is used, the test says, or it is measured.
+class PageKeeperTest : public ::testing::Test, public TableList {
+ protected:
+  static constexpr uint64_t kMeasured = UINT64_MAX;
+
+  void TearDown() override { keeper_.reset(); }
+
+  std::vector<TableId> LiveTables() override { return *tables_.load(); }
+
+  void Start(uint64_t budget = kBudget) {
+    auto created = PageKeeper::Create(
+        RealRuntime(), t_.environment(), t_.store(), t_, *this, loader_, [this] { return used(); }, budget,
+        [this](const Status& status) {
+          last_error_.store(status.code());
+          errors_.fetch_add(1);
+        });
+    ASSERT_TRUE(created.ok());
+    keeper_ = std::move(*created);
+    started_.store(keeper_.get());
+  }
+  uint64_t used() {
+    const PageKeeper* const keeper = started_.load();
+    if (keeper == nullptr) return 0;
+    // Memory is full until so many pages are swapped out.
+    if (const uint64_t wanted = wanted_.load(); wanted != 0) return keeper->evictions() < wanted ? kBudget + 1 : 0;
+    const uint64_t said = said_.load();
+    return said != kMeasured ? said : t_.tree().statistics().bytes;
+  }
+  void SayUsed(uint64_t bytes) {
+    said_.store(bytes);
+    keeper_->Look();
+  }
+  // Lets the keeper work until it has swapped out so many more pages.
+  void SwapOut(uint64_t pages) {
+    const uint64_t wanted = keeper_->evictions() + pages;
+    wanted_.store(wanted);
+    keeper_->Look();
+    ASSERT_TRUE(Until([&] { return keeper_->evictions() >= wanted; }));
+    wanted_.store(0);
+  }
+
+  bool InMemory(PageId leaf) { return t_.HeadOf(leaf) != nullptr; }
+  void ForgetTouches() {
+    for (const PageId leaf : t_.Pages(0)) t_.pages().TakeTouch(leaf);
+  }
+
+  StoredTree t_;
+  PageLoader loader_{t_, t_.domain(), t_.store()};
+  const std::vector<TableId> the_table_{StoredTree::kTable};
+  std::atomic<const std::vector<TableId>*> tables_{&the_table_};
+  std::atomic<uint64_t> said_{0};
+  std::atomic<uint64_t> wanted_{0};
+  std::atomic<PageKeeper*> started_{nullptr};
+  std::atomic<int> errors_{0};
+  std::atomic<ErrorCode> last_error_{ErrorCode::kOk};
+  std::unique_ptr<PageKeeper> keeper_;
+};
+
+TEST_F(PageKeeperTest, WithoutABudgetNothingIsSwappedOutAndNobodyWaits) {
+  t_.FillSettled(100);
+  Start(/*budget=*/0);
+  SayUsed(uint64_t{1} << 60);
+  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+  EXPECT_EQ(keeper_->rounds(), 0u);
+  EXPECT_FALSE(keeper_->exhausted());
+  for (const PageId leaf : t_.Pages(0)) EXPECT_TRUE(InMemory(leaf));
+}
+
+TEST_F(PageKeeperTest, BelowTheHighMarkNothingIsSwappedOut) {
+  t_.FillSettled(100);
+  Start();
+  SayUsed(kBudget / 2);
+  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+  EXPECT_EQ(keeper_->rounds(), 0u);
+  EXPECT_EQ(keeper_->evictions(), 0u);
+}
+
+TEST_F(PageKeeperTest, PagesThatWereUsedHaveASecondChance) {
+  t_.FillSettled(400);
+  ForgetTouches();
+  const std::vector<PageId> leaves = t_.Pages(0);
+  ASSERT_GT(leaves.size(), 30u);
+  std::vector<PageId> hot;
+  for (size_t i = 0; i < leaves.size(); i += 3) {
+    hot.push_back(leaves[i]);
+    t_.pages().Touch(leaves[i]);
+  }
+  Start();
+  SwapOut(leaves.size() - hot.size());
+  for (const PageId leaf : leaves) {
+    EXPECT_EQ(InMemory(leaf), std::find(hot.begin(), hot.end(), leaf) != hot.end()) << leaf.value;
+  }
+  // Now their marks are gone.
+  SwapOut(hot.size());
+  for (const PageId leaf : leaves) EXPECT_FALSE(InMemory(leaf));
+  t_.ExpectRight();
+}
+
+TEST_F(PageKeeperTest, PagesThatWereUsedHaveASecondChanceAlsoWhenTheirNeighboursAreWritten) {
+  t_.FillSettled(400);
+  std::vector<PageId> cold;
+  for (uint64_t i = 0; i < 400; i += 30) {
+    cold.push_back(t_.LeafOf(i));
+    t_.Put(i, StoredTree::kValue);
+    ASSERT_FALSE(IsClean(t_.HeadOf(cold.back())));
+  }
+  ForgetTouches();
+  const std::vector<PageId> leaves = t_.Pages(0);
+  for (const PageId leaf : leaves) {
+    if (std::find(cold.begin(), cold.end(), leaf) == cold.end()) t_.pages().Touch(leaf);
+  }
+  Start();
+  SwapOut(cold.size());
+  for (const PageId leaf : leaves) {
+    EXPECT_EQ(InMemory(leaf), std::find(cold.begin(), cold.end(), leaf) == cold.end()) << leaf.value;
+  }
+  t_.ExpectRight();
+}
+
+TEST_F(PageKeeperTest, ChangedPagesThatWereUsedAreNotWrittenYet) {
+  t_.FillSettled(100);
+  const std::vector<PageId> leaves = t_.Pages(0);
+  const PageId hot = t_.LeafOf(20);
+  t_.Put(20, "changed");
+  const PageAddress image = t_.ImageOf(hot).newest();
+  ForgetTouches();
+  t_.pages().Touch(hot);
+  Start();
+  SwapOut(leaves.size() - 1);
+  EXPECT_TRUE(InMemory(hot));
+  EXPECT_EQ(t_.ImageOf(hot).newest(), image);
+  SwapOut(1);
+  EXPECT_FALSE(InMemory(hot));
+  EXPECT_NE(t_.ImageOf(hot).newest(), image);
+  t_.ExpectRight();
+}
+
+TEST_F(PageKeeperTest, APageWithAllItsPartsUsedIsLoadedAndWrittenAsAWhole) {
+  t_.FillSettled(100);
+  const PageId leaf = t_.LeafOf(20);
+  while (t_.ImageOf(leaf).count() < ImageParts::kMax) {
+    ASSERT_TRUE(t_.Evict(leaf));
+    t_.Put(20, "blind");
+    t_.Flush(leaf);
+  }
+  ASSERT_TRUE(t_.Evict(leaf));
+  t_.Put(20, "the last straw");
+  ASSERT_TRUE(IsStub(t_.HeadOf(leaf)));
+  ForgetTouches();
+  Start();
+  SwapOut(t_.Pages(0).size());
+  EXPECT_FALSE(InMemory(leaf));
+  EXPECT_EQ(t_.ImageOf(leaf).count(), 1u);
+  EXPECT_GE(loader_.loads(), 1u);
+  t_.ExpectRight();
+}
+
+TEST_F(PageKeeperTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
+  // What two operations may bring in, and the marks on pages that are being written, perhaps all that are in memory. What waits to be freed is
+  // left out: how long a thread is stopped inside its guard is the machine's affair.
+  constexpr uint64_t kMargin = 64 << 10;
+  Start();
+  said_.store(kMeasured);
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> written{0};
+  std::atomic<uint64_t> highest{0};
+  const auto look = [&] {
+    const uint64_t now = used();
+    uint64_t seen = highest.load();
+    while (seen < now && !highest.compare_exchange_weak(seen, now)) {
+    }
+  };
+  const auto reader = RealRuntime().StartThread("reader", [&] {
+    Random random(1);
+    while (!stop.load()) {
+      const uint64_t there = written.load();
+      if (there == 0) continue;
+      const uint64_t number = random.Below(there);
+      const std::string key = KeyOf(number);
+      RecordBatch batch;
+      while (t_.tree().Read(key, &batch) == BwTree::Found::kNotLoaded) {
+        keeper_->Look();
+        keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+        ASSERT_TRUE(loader_.Load(StoredTree::kTable, Target(key, Side::kAt)).ok());
+        look();
+      }
+      ASSERT_EQ(batch.size(), 1u);
+    }
+  });
+  for (uint64_t i = 0; i < 20'000; ++i) {
+    keeper_->Look();
+    keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+    t_.Put(i, StoredTree::kValue);
+    look();
+    written.store(i + 1);
+  }
+  stop.store(true);
+  reader->Join();
+  EXPECT_LE(highest.load(), kBudget + kMargin);
+  EXPECT_GT(keeper_->evictions(), 500u);
+  EXPECT_FALSE(keeper_->exhausted());
+  EXPECT_EQ(errors_.load(), 0);
+  keeper_.reset();
+  started_.store(nullptr);
+  t_.ExpectRight();
+}
+
+TEST_F(PageKeeperTest, WhoBringsInDataWaitsUntilThereIsRoom) {
+  t_.FillSettled(200);
+  ForgetTouches();
+  Start();
+  Event reached;
+  Event go_on;
+  t_.AtPoint("bwtree.evict.before_cas", [&] {
+    reached.Signal(RealRuntime());
+    go_on.Wait(RealRuntime(), kNoDeadline);
+  });
+  wanted_.store(10);
+  keeper_->Look();
+  reached.Wait(RealRuntime(), kNoDeadline);
+  std::atomic<int> let_in{0};
+  std::vector<std::unique_ptr<Thread>> waiting;
+  for (const PageKeeper::Room room : {PageKeeper::Room::kToRead, PageKeeper::Room::kToApply}) {
+    waiting.push_back(RealRuntime().StartThread("waits", [&, room] {
+      keeper_->WaitForRoom(room);
+      // Whoever is let in finds room.
+      EXPECT_GE(keeper_->evictions(), 10u);
+      let_in.fetch_add(1);
+    }));
+  }
+  go_on.Signal(RealRuntime());
+  for (auto& thread : waiting) thread->Join();
+  EXPECT_EQ(let_in.load(), 2);
+}
+
+TEST_F(PageKeeperTest, WhenNothingCanBeSwappedOutNobodyWaitsAndItIsSaid) {
+  t_.Put(1, "the root of a table stays");
+  Start();
+  SayUsed(kBudget + 1);
+  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+  EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
+  EXPECT_GE(keeper_->rounds(), 3u);
+  EXPECT_EQ(keeper_->evictions(), 0u);
+  // Within the budget by itself: no longer.
+  SayUsed(kBudget);
+  EXPECT_TRUE(Until([&] { return !keeper_->exhausted(); }));
+  keeper_->WaitForRoom(PageKeeper::Room::kToApply);  // although there is less than its share left
+  SayUsed(0);
+  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+  // And again.
+  SayUsed(kBudget + 1);
+  EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
+  SayUsed(0);
+  EXPECT_TRUE(Until([&] { return !keeper_->exhausted(); }));
+  EXPECT_EQ(errors_.load(), 0);
+}
+
+TEST_F(PageKeeperTest, AFullDiskExhaustsMemoryUntilThereIsSpace) {
+  t_.FillSettled(200);
+  for (uint64_t i = 0; i < 200; ++i) t_.Put(i, "changed");
+  ForgetTouches();
+  t_.disk().AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskWrite});
+  Start();
+  SayUsed(kBudget + 1);
+  EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
+  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+  EXPECT_GE(errors_.load(), 1);
+  EXPECT_EQ(last_error_.load(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(keeper_->evictions(), 0u);
+  t_.disk().RemoveAllFaults();
+  EXPECT_TRUE(Until([&] { return keeper_->evictions() > 0; }));
+  SayUsed(0);
+  EXPECT_TRUE(Until([&] { return !keeper_->exhausted(); }));
+  t_.ExpectRight();
+}
+
+TEST_F(PageKeeperTest, AFailedWriteIsToldAndNothingIsLostInMemory) {
+  t_.FillSettled(200);
+  for (uint64_t i = 0; i < 200; ++i) t_.Put(i, "changed");
+  ForgetTouches();
+  t_.disk().AddFault({.kinds = kDiskWrite, .count = 1});
+  Start();
+  SayUsed(kBudget + 1);
+  EXPECT_TRUE(Until([&] { return errors_.load() > 0; }));
+  EXPECT_EQ(last_error_.load(), ErrorCode::kIoError);
+  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+  EXPECT_EQ(keeper_->evictions(), 0u);
+  keeper_.reset();
+  started_.store(nullptr);
+  t_.ExpectRight();
+}
+
+TEST_F(PageKeeperTest, TablesThatAreGoneArePassedBy) {
+  t_.FillSettled(200);
+  ForgetTouches();
+  const std::vector<TableId> with_others{TableId(1), StoredTree::kTable, TableId(99)};
+  const std::vector<TableId> others{TableId(1), TableId(99)};
+  tables_.store(&with_others);
+  Start();
+  SwapOut(10);
+  // Nothing but tables that are gone.
+  tables_.store(&others);
+  SayUsed(kBudget + 1);
+  EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
+  SayUsed(0);
+  keeper_.reset();
+  t_.ExpectRight();
+}
+
+}  // namespace
+}  // namespace deut::dc
