@@ -11,7 +11,8 @@
 //              exclude each other.
 // Whoever meets R removed (descend, walk, flush) takes the steps that are left, then begins anew: nobody waits for the thread that began.
 // Why L is the right page in `absorbed`: its fence names R. It does so only until it has absorbed it, as no id comes back inside a guard.
-// Why L is in memory: it was when R was removed, and pages are swapped out only by the thread that merges.
+// Why L is in memory until it has absorbed R: it was when R was removed, and pages are swapped out only by the thread that merges, which is
+//   busy with this merge. Who comes late may find L on storage; then it is done.
 // Rule X1: the page gets the larger of both flat timestamps. That is below the consolidation timestamp, or they are equal: so every update
 //   at or below it was applied to the page that it is for, and what comes with such a timestamp later is a duplicate.
 // A checkpoint sees no half of it: merges begin only while the structure gate is open, and end inside the guard they began in
@@ -185,8 +186,8 @@ void BwTree::Absorb(PageId id, const Node* removed) {
   const Target target(removed->base->low(), Side::kBelow);
   for (;;) {
     const PageView left = Descend(removed->level, target);
-    DEUT_CHECK(left.loaded());
-    if (left.head()->fence->sibling != id) return;  // somebody else was first
+    // Somebody else was first. If the page was swapped out, too: until it has absorbed its neighbour it is in memory.
+    if (!left.loaded() || left.head()->fence->sibling != id) return;
     const Timestamp bound(consolidation_timestamp_.load(std::memory_order_acquire));
     Owned<BasePage> page = BuildMerged(left.head(), removed, bound);
     DEUT_POINT("bwtree.merge.before_absorb");
