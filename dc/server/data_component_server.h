@@ -44,7 +44,8 @@ struct DataComponentOptions {
 class DataComponentServer final : public DataComponent {
  public:
   // UNAVAILABLE if another process has the directory; CORRUPTION or VERSION_MISMATCH if its state cannot be read (nothing is changed
-  // then), or its pages (then only the incarnation has risen); IO_ERROR if the new incarnation cannot be made durable. `runtime` and `storage` outlive it.
+  // then), or its pages (then only the incarnation has risen); IO_ERROR if the new incarnation cannot be made durable.
+  // `runtime` and `storage` outlive it.
   static Result<std::unique_ptr<DataComponentServer>> Open(const DataComponentOptions& options, Storage& storage,
                                                            Runtime& runtime);
   ~DataComponentServer() override;
