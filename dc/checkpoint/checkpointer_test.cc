@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/concat.h"
@@ -175,14 +177,39 @@ TEST(Checkpointer, TheGateIsClosedForTheStructureOnlyAndOpenAgainWhateverHappens
     EXPECT_FALSE(world->life().gate.closed());
     world->disk().RemoveAllFaults();
   }
+  // While it is closed: pages that are split after the pass have to be written, and there is no room.
+  bool done = false;
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "checkpoint.after_pass" || std::exchange(done, true)) return;
+    world->Fill(500, 700, 6);
+    world->disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite, .path_contains = ".seg"});
+  });
+  EXPECT_EQ(world->Take(), ErrorCode::kResourceExhausted);
+  EXPECT_FALSE(world->life().gate.closed());
+  testing::SetPointHandler({});
+  world->disk().RemoveAllFaults();
+  ASSERT_TRUE(world->Take().ok());
+  world->End();
+  ASSERT_TRUE(world->Begin().ok());
+  world->ExpectRight();
 }
 
 TEST(Checkpointer, ATableThatIsCreatedWhileTheStructureIsTakenDownIsNotInIt) {
   const auto world = WithTwoCheckpoints();
   std::unique_ptr<Thread> other;
+  std::atomic<bool> begun{false};
+  std::atomic<bool> created{false};
   testing::SetPointHandler([&](std::string_view point) {
     if (point != "checkpoint.before_snapshot" || other != nullptr) return;
-    other = RealRuntime().StartThread("creates", [&] { world->Create(TableId(9)); });
+    other = RealRuntime().StartThread("creates", [&] {
+      begun.store(true);
+      world->Create(TableId(9));
+      created.store(true);
+    });
+    // It waits; time enough not to is given to it.
+    while (!begun.load()) RealRuntime().Yield();
+    for (int i = 0; i < 1000; ++i) RealRuntime().Yield();
+    EXPECT_FALSE(created.load());
   });
   const Position before = world->applied();
   ASSERT_TRUE(world->life().checkpointer->Take([&] { return before; }).ok());

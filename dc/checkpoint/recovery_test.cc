@@ -131,6 +131,22 @@ TEST_F(RecoveryTest, AnyDamageOfTheNewestMakesTheOlderOneTheStart) {
   ExpectOpens(2);
 }
 
+TEST_F(RecoveryTest, WhoHasFallenBackHasNothingOlderToFallBackTo) {
+  ASSERT_TRUE(world_.Begin().ok());
+  world_.Fill(0, 100, /*round=*/2);
+  ASSERT_TRUE(world_.Take().ok());
+  EXPECT_EQ(world_.stable(), newer_);
+  world_.End();
+  WithFlippedBit(NameOf(3), 50, [&] {
+    ASSERT_TRUE(world_.Begin().ok());
+    EXPECT_EQ(world_.life().found.opened.value, 2u);
+    // Its own position, not that of checkpoint 1, which is gone.
+    EXPECT_EQ(world_.stable(), newer_);
+    world_.ExpectRight();
+    world_.End();
+  });
+}
+
 TEST_F(RecoveryTest, ANewestThatIsCutOffOrHasMoreBehindItIsDamaged) {
   const std::string whole = world_.ReadFiles().at(NameOf(2));
   for (const std::string& bytes :
