@@ -134,8 +134,9 @@ void PageKeeper::Run() {
       continue;
     }
     if (used_() <= high_) {
-      exhausted_.store(false, std::memory_order_relaxed);
+      // Who sees that memory is no longer exhausted waits again when it is full.
       stuck_.store(false, std::memory_order_relaxed);
+      exhausted_.store(false, std::memory_order_release);
       WakeWaiters();  // garbage that went by itself made room
       runtime_.Wait(looks_, looks, std::min(merger_.next(), runtime_.Now() + kLookInterval));
       continue;
