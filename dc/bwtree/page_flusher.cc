@@ -1,5 +1,6 @@
 #include "dc/bwtree/page_flusher.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -29,7 +30,8 @@ Result<std::unique_ptr<PageFlusher>> PageFlusher::Create(const BwTreeEnvironment
 
 PageFlusher::PageFlusher(const BwTreeEnvironment& environment, std::unique_ptr<SegmentAppender> base,
                          std::unique_ptr<SegmentAppender> delta, SegmentStore& store, TreeSource& trees)
-    : pages_(environment.pages),
+    : full_bytes_(std::min<uint64_t>(kFullBytes, store.segment_bytes())),
+      pages_(environment.pages),
       domain_(environment.domain),
       consolidation_timestamp_(environment.consolidation_timestamp),
       store_(store),
@@ -39,6 +41,11 @@ PageFlusher::PageFlusher(const BwTreeEnvironment& environment, std::unique_ptr<S
 
 PageFlusher::~PageFlusher() {
   for (const Pending& pending : pending_) pages_.ReleaseImage(pending.id);
+}
+
+void PageFlusher::SetSpaceUse(SpaceUse use) {
+  base_->SetSpaceUse(use);
+  delta_->SetSpaceUse(use);
 }
 
 Result<PageFlusher::Added> PageFlusher::Add(BwTree& tree, PageId id) {

@@ -35,6 +35,7 @@
 #include "dc/bwtree/tree_source.h"
 #include "dc/page_store/segment_appender.h"
 #include "dc/page_store/segment_store.h"
+#include "dc/page_store/space_use.h"
 
 namespace deut::dc {
 
@@ -62,11 +63,14 @@ class PageFlusher {
   // REQUIRES: a guard; the page is the tree's. After an error what was added before is void.
   Result<Added> Add(BwTree& tree, PageId id);
   // Worth a write.
-  bool full() const { return payload_bytes_ >= kFullBytes; }
+  bool full() const { return payload_bytes_ >= full_bytes_; }
   bool empty() const { return pending_.empty(); }
   // Writes and registers what was added. After an error nothing of it is registered: RESOURCE_EXHAUSTED may be tried again, with Add.
   // REQUIRES: no guard is held.
   Status Write();
+
+  // For segments begun from now on; at first kOrdinary.
+  void SetSpaceUse(SpaceUse use);
 
   const PageFlusherStatistics& statistics() const { return statistics_; }
 
@@ -97,6 +101,8 @@ class PageFlusher {
   // Nothing of what was added is registered. `failed`: the appender whose batch is void, or null.
   void GiveUp(const SegmentAppender* failed);
 
+  // At most a segment: a batch that finds no room is void as a whole.
+  const uint64_t full_bytes_;
   MappingTable& pages_;
   ReclamationDomain& domain_;
   const std::atomic<uint64_t>& consolidation_timestamp_;
