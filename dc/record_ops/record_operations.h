@@ -50,6 +50,8 @@ struct RecordOperationsOptions {
   ScrubberOptions scrubber;
   // What pages, their updates and what waits to be freed may take together; 0: no limit.
   uint64_t memory_bytes = 0;
+  // So often, at the most, it is looked for pages that may be merged.
+  Duration merge_interval = std::chrono::seconds(1);
   // Called once, on any thread, when the disk has failed so that nothing can be relied on any more (a failed sync or write, other than for want
   // of space). By default the process ends.
   std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
@@ -138,6 +140,7 @@ class RecordOperations {
   const std::function<void(const Status&)> on_failure_;
   std::atomic<bool> failed_{false};
   const uint64_t memory_budget_;
+  const Duration merge_interval_;
   const CleanerOptions cleaning_;
   const ScrubberOptions scrubbing_;
   const uint64_t segment_bytes_;
