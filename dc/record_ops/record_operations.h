@@ -78,7 +78,7 @@ class RecordOperations {
   // Everything up to here was in the pages when Open returned.
   Position recovered() const { return recovered_; }
   // Takes a checkpoint. `applied`: the position up to which everything is applied, read when the checkpoint begins (rule X6).
-  // RESOURCE_EXHAUSTED: no room on the disk, it may be tried again. Blocks; one at a time.
+  // RESOURCE_EXHAUSTED: no room on the disk; UNAVAILABLE: a page cannot be read. It may be tried again. Blocks; one at a time.
   Status Checkpoint(const std::function<Position()>& applied);
   // A checkpoint, or two, would remove more from the disk than they write, though nothing has changed.
   bool CheckpointGivesSpace() const;
@@ -135,7 +135,7 @@ class RecordOperations {
   Status ApplyEntry(const LogEntryView& entry);
   Result<bool> Update(const LogEntryView& entry);
   void ApplyLowWater(Timestamp low_water);
-  // Tells on_failure, unless the error is none or want of space.
+  // Tells on_failure, unless the error is none, want of space, or a page that cannot be read.
   void Judge(const Status& status);
 
   Runtime& runtime_;
@@ -147,12 +147,13 @@ class RecordOperations {
   const ScrubberOptions scrubbing_;
   const uint64_t segment_bytes_;
   const Position recovered_;
-  // The domain ends before the table whose ids it gives back, and before the store that its garbage speaks to; after the trees.
+  StructureGate gate_;
+  std::atomic<uint64_t> consolidation_timestamp_{0};
+  // The domain ends before what dropped trees, which it frees, look at, before the table whose ids it gives back, and before the store that its
+  // garbage speaks to; after the live trees.
   const std::unique_ptr<SegmentStore> store_;
   const std::unique_ptr<MappingTable> pages_;
   ReclamationDomain domain_;
-  StructureGate gate_;
-  std::atomic<uint64_t> consolidation_timestamp_{0};
   TableRegistry tables_;
   PageLoader loader_;
   std::unique_ptr<Checkpointer> checkpointer_;
