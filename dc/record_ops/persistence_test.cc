@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
+#include "dc/page_store/checkpoint_file.h"
 #include "dc/record_ops/world_fixture.h"
 #include "gtest/gtest.h"
 #include "protocol/record_batch.h"
@@ -289,6 +291,39 @@ TEST(PersistenceTest, ASegmentThatIsGoneIsCorruption) {
     ASSERT_TRUE(status.ok() || status == ErrorCode::kCorruption) << status.ToString();
   }
   EXPECT_GT(corrupt, 0);
+}
+
+// A page that cannot be read is no disk that takes no writes: no checkpoint is taken, but everything else goes on.
+TEST(PersistenceTest, APageThatCannotBeReadDoesNotEndTheProcess) {
+  int failures = 0;
+  RecordOperationsOptions options = SmallPages(0);
+  options.store.max_open_files = 1;
+  options.on_failure = [&failures](const Status&) { ++failures; };
+  World world(options);
+  Random random(11);
+  world.Create();
+  Change(&world, &random, 2000, 6000);
+  ASSERT_TRUE(world.Checkpoint().ok());
+  // Its image becomes as many parts as it may have; then it has to be loaded to be written.
+  for (size_t parts = 1; parts < kMaxPartsOfImage; ++parts) {
+    world.Restart();
+    world.Put(KeyOf(1000), Concat("part ", parts));
+    world.Flush();
+    ASSERT_TRUE(world.Checkpoint().ok());
+  }
+  world.Restart();
+  const Position stable = world.operations().stable();
+  world.Put(KeyOf(1000), "the last straw");
+  world.Flush();
+  const std::vector<std::string> names = *world.storage().List("/pages");
+  for (const std::string& name : names) {
+    if (name.starts_with("base-")) ASSERT_TRUE(world.storage().Remove(Concat("/pages/", name)).ok());
+  }
+  EXPECT_FALSE(world.Checkpoint().ok());
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(world.operations().stable(), stable);
+  world.Put(KeyOf(1001), "goes on");
+  world.Flush();
 }
 
 }  // namespace

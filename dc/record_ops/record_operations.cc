@@ -87,7 +87,7 @@ bool RecordOperations::CheckpointGivesSpace() const {
 }
 
 void RecordOperations::Judge(const Status& status) {
-  if (status.ok() || status == ErrorCode::kResourceExhausted) return;
+  if (status.ok() || status == ErrorCode::kResourceExhausted || status == ErrorCode::kUnavailable) return;
   if (!failed_.exchange(true)) on_failure_(status);
 }
 

@@ -78,7 +78,7 @@ class RecordOperations {
   // Everything up to here was in the pages when Open returned.
   Position recovered() const { return recovered_; }
   // Takes a checkpoint. `applied`: the position up to which everything is applied, read when the checkpoint begins (rule X6).
-  // RESOURCE_EXHAUSTED: no room on the disk, it may be tried again. Blocks; one at a time.
+  // RESOURCE_EXHAUSTED: no room on the disk; UNAVAILABLE: a page cannot be read. It may be tried again. Blocks; one at a time.
   Status Checkpoint(const std::function<Position()>& applied);
   // A checkpoint, or two, would remove more from the disk than they write, though nothing has changed.
   bool CheckpointGivesSpace() const;
@@ -133,7 +133,7 @@ class RecordOperations {
   Status ApplyEntry(const LogEntryView& entry);
   Result<bool> Update(const LogEntryView& entry);
   void ApplyLowWater(Timestamp low_water);
-  // Tells on_failure, unless the error is none or want of space.
+  // Tells on_failure, unless the error is none, want of space, or a page that cannot be read.
   void Judge(const Status& status);
 
   Runtime& runtime_;
