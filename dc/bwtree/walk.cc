@@ -33,9 +33,9 @@ void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
     PageWord word = pages_.LoadWord(child);
     if (word.head() != nullptr && IsRemoved(word.head())) {
       FinishMerge(child, word.head());
-      word = pages_.LoadWord(
-          child);  // as it was if the merge was undone; else its records are found with its left neighbour
-      if (IsRemoved(word.head())) continue;
+      // As it was, if the merge was undone, or swapped out by now; else its records are found with its left neighbour.
+      word = pages_.LoadWord(child);
+      if (word.head() != nullptr && IsRemoved(word.head())) continue;
     }
     visitor->Visit(VisitedPage{child, word, parent.id, parent.head(), high, bounded});
     bounded = true;

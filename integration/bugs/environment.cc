@@ -60,7 +60,8 @@ void DrawDc(Random& random, dc::DataComponentOptions* dc) {
   records.cleaner.bytes_per_second = 0;
   records.cleaner.slack_segments = random.Between(0, 2);
   records.merge_interval = Micros(random, 1000, 20000);
-  if (!random.OneIn(3)) records.memory_bytes = Power(random, 16, 19);
+  // Inner pages stay in memory, and pages as small as these have many.
+  if (!random.OneIn(3)) records.memory_bytes = Power(random, 18, 20);
   dc->checkpoints.log_bytes = Power(random, 10, 15);
   dc->checkpoints.interval = Micros(random, 2000, 30000);
   dc->miss_threads = static_cast<int>(random.Between(1, 4));
@@ -114,6 +115,8 @@ Environment DrawEnvironment(Layer layer, Random& random) {
       if (random.OneIn(2)) environment.late = Micros(random, 0, 20000);
       break;
     case Layer::kCorruption:
+      // The whole log is kept, so that much of it can be damaged.
+      environment.dc.checkpoints.interval = Duration();
       environment.life = milliseconds(50);
       if (!random.OneIn(3)) environment.noise = random.Between(2, 20);
       break;
