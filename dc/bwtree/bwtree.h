@@ -48,6 +48,7 @@
 #include "dc/bwtree/page_load.h"
 #include "dc/bwtree/page_visitor.h"
 #include "dc/bwtree/structure_gate.h"
+#include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_store.h"
 #include "protocol/record_batch.h"
 
@@ -126,7 +127,8 @@ class BwTree {
   // The leaf holds `live` records, as far as is known; for the statistics.
   void CountRecords(PageId id, uint32_t live);
 
-  enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded };
+  // kHeld: nothing happened, the page has grown as far as it may while the gate is closed.
+  enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded, kHeld };
   // REQUIRES: key of 1 to kMaxKeyBytes bytes, value of at most kMaxValueBytes.
   Result<Outcome> Put(std::string_view key, std::string_view value, Version version);
   Result<Outcome> Delete(std::string_view key, Version version);
@@ -209,6 +211,9 @@ class BwTree {
   class UnpublishedPage;
 
   static constexpr uint32_t kForced = 4;
+  // A page that may not be split now grows up to here: it has to fit into one part.
+  static constexpr size_t kMaxUnsplitBytes = 16 << 20;
+  static_assert(2 * kMaxUnsplitBytes < kMaxPayloadBytes);
 
   BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, TableId table, PageId root)
       : pages_(environment.pages),

@@ -41,6 +41,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
       delta->LinkTo(head);
       if (MustConsolidate(head)) {
         if (IsStub(head)) return Outcome::kNotLoaded;
+        if (ChainBytes(head) > kMaxUnsplitBytes && !MayRestructure()) return Outcome::kHeld;
         // The delta stays ours: it goes into the new base by value.
         bool won = false;
         DEUT_RETURN_IF_ERROR(ReplaceByHalves(page.id, head, BuildConsolidated(delta.get()), &won));

@@ -1,6 +1,7 @@
 #include "dc/record_ops/record_operations.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "common/testing/test_points.h"
@@ -13,6 +14,9 @@ constexpr size_t kBytesPerLook = 64 << 10;
 
 // About what a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
+
+// Between two looks whether a page that has grown too large may be split again.
+constexpr Duration kHeldPause = std::chrono::microseconds(100);
 
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
 
@@ -141,6 +145,7 @@ Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
 
 Result<bool> RecordOperations::Update(const LogEntryView& entry) {
   for (;;) {
+    bool held = false;
     {
       const ReclamationDomain::Guard guard(domain_);
       const TableRegistry::Found found = tables_.Find(entry.table);
@@ -153,7 +158,13 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
       DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
                                                                ? tree.Put(entry.key, entry.value, entry.version())
                                                                : tree.Delete(entry.key, entry.version()));
-      if (outcome != BwTree::Outcome::kNotLoaded) return outcome == BwTree::Outcome::kApplied;
+      held = outcome == BwTree::Outcome::kHeld;
+      if (!held && outcome != BwTree::Outcome::kNotLoaded) return outcome == BwTree::Outcome::kApplied;
+    }
+    if (held) {
+      DEUT_POINT("record_ops.update.held");
+      runtime_.SleepUntil(runtime_.Now() + kHeldPause);
+      continue;
     }
     DEUT_RETURN_IF_ERROR(loader_.Load(entry.table, Target(entry.key, Side::kAt)));
   }
