@@ -159,7 +159,7 @@ class BwTree {
     std::string high;
     bool complete = false;
   };
-  // Visits pages of `level` that have one parent, and moves the walk. The root has no parent.
+  // Visits pages of `level` that have one parent, and moves the walk. The root has no parent, nor has a page whose split's term is not posted yet.
   void VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor);
   uint8_t root_level();
 
@@ -235,6 +235,9 @@ class BwTree {
   Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version);
   // Puts the delta on a page of which nothing is in memory. REQUIRES: a guard. False: nothing happened.
   bool PutOnStored(const PageView& page, Owned<RecordDelta>* delta);
+  // walk.cc
+  // Visits the pages that were split off `left`, up to `high`, and that its parent does not name, from the right to the left; their parent is none.
+  void VisitUnposted(PageId left, bool bounded, std::string_view high, PageVisitor* visitor);
   // consolidate.cc. All REQUIRE a guard.
   bool NeedsConsolidation(const Node* head) const;
   bool MustConsolidate(const Node* head) const;
