@@ -33,7 +33,7 @@ struct DiskOperation {
 struct DiskFault {
   enum class Action : uint8_t {
     kIoError,  // fails with IO_ERROR
-    kNoSpace,  // fails with RESOURCE_EXHAUSTED, changes nothing
+    kNoSpace,  // fails with RESOURCE_EXHAUSTED, changes nothing; a sync fails with IO_ERROR
     kShort,    // a read returns only its first half; a write fails with IO_ERROR after its first half
     kFlipBit,  // one bit of what is read or written is flipped, in silence
     kCrash,    // the disk crashes during the operation

@@ -78,6 +78,10 @@ TEST(FaultyDiskFaults, FaultsStrikeWhatTheyMatch) {
   EXPECT_TRUE(storage->Open("new", kCreate).ok());
   disk.AddFault({.kinds = kDiskSyncDirectory});
   EXPECT_EQ(storage->SyncDirectory(""), ErrorCode::kIoError);
+  disk.RemoveAllFaults();
+  disk.AddFault({.action = Action::kNoSpace, .kinds = kDiskSync | kDiskSyncDirectory});
+  EXPECT_EQ(storage->SyncDirectory(""), ErrorCode::kIoError);
+  EXPECT_EQ(log->Sync(), ErrorCode::kIoError);
   disk.AddFault({.action = Action::kNoSpace, .kinds = kDiskAllocate});
   EXPECT_EQ(log->Allocate(5000), ErrorCode::kResourceExhausted);
   EXPECT_EQ(*log->Size(), 1000u);

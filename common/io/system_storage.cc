@@ -118,7 +118,7 @@ class SystemStorage final : public Storage {
     do {
       result = fsync(directory.get());
     } while (result != 0 && errno == EINTR);
-    if (result != 0) return ErrnoStatus("sync of directory", path, errno);
+    if (result != 0) return SyncStatus("sync of directory", path, errno);
     return Status::Ok();
   }
 

@@ -22,6 +22,7 @@ const char* KindName(IoRequest::Kind kind) {
 }
 
 Status TransferError(const IoRequest& request, int error) {
+  if (request.kind == IoRequest::Kind::kSync) return SyncStatus("sync of", request.file->path(), error);
   return ErrnoStatus(Concat(KindName(request.kind), " of ", request.bytes, " bytes at offset ", request.offset, " of"),
                      request.file->path(), error);
 }
@@ -46,8 +47,20 @@ Status CheckTransfer(const OpenOptions& options, std::string_view path, IoReques
   return Status::Ok();
 }
 
+namespace {
+
+std::string ErrnoMessage(std::string_view operation, std::string_view path, int error) {
+  return Concat(operation, " ", path, ": ", std::generic_category().message(error));
+}
+
+}  // namespace
+
+Status SyncStatus(std::string_view operation, std::string_view path, int error) {
+  return Status(ErrorCode::kIoError, ErrnoMessage(operation, path, error));
+}
+
 Status ErrnoStatus(std::string_view operation, std::string_view path, int error) {
-  const std::string message = Concat(operation, " ", path, ": ", std::generic_category().message(error));
+  const std::string message = ErrnoMessage(operation, path, error);
   switch (error) {
     case ENOENT:
       return Status(ErrorCode::kNotFound, message);

@@ -17,6 +17,8 @@ Status CheckTransfer(const OpenOptions& options, std::string_view path, IoReques
 
 // "operation path: text of the error". ENOENT, EEXIST, ENOSPC and EDQUOT have codes of their own.
 Status ErrnoStatus(std::string_view operation, std::string_view path, int error);
+// The same for a sync: IO_ERROR whatever the error (storage.h).
+Status SyncStatus(std::string_view operation, std::string_view path, int error);
 
 // The most that one system call is asked to transfer.
 constexpr size_t kMaxTransferBytes = size_t{1} << 30;

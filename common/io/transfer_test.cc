@@ -60,6 +60,12 @@ TEST_F(AdvanceTransferTest, ErrorsNameFileAndOffset) {
   IoRequest sync = Request(IoRequest::Kind::kSync, 0);
   EXPECT_EQ(AdvanceTransfer(&sync, false, -EIO, &retries_), TransferStep::kDone);
   EXPECT_EQ(sync.status, ErrorCode::kIoError);
+  // A file system that finds room only when it is asked to sync has lost what was written: no reason to try again.
+  for (const int error : {ENOSPC, EDQUOT}) {
+    IoRequest lost = Request(IoRequest::Kind::kSync, 0);
+    EXPECT_EQ(AdvanceTransfer(&lost, false, -error, &retries_), TransferStep::kDone);
+    EXPECT_EQ(lost.status, ErrorCode::kIoError);
+  }
   IoRequest good = Request(IoRequest::Kind::kSync, 0);
   EXPECT_EQ(AdvanceTransfer(&good, false, 0, &retries_), TransferStep::kDone);
   EXPECT_TRUE(good.status.ok());

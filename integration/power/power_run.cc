@@ -4,11 +4,21 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "dc/verify/verify.h"
 
 namespace deut::power {
 namespace {
 
 constexpr Duration kFailureComes = seconds(20);
+
+// What a DC has left on the disk is whole, whenever its power was lost; as the offline check finds it. Empty, or what is wrong.
+std::string CheckPages(Storage& storage) {
+  const Result<dc::VerifyReport> report = dc::VerifyDirectory(storage, RealRuntime(), kDcDirectory, {});
+  if (report.ok()) return report->clean() ? "" : Concat("the DC's directory is damaged:\n", dc::ReportText(*report));
+  // There is nothing yet.
+  if (report.status() == ErrorCode::kNotFound || report.status() == ErrorCode::kInvalidArgument) return "";
+  return Concat("the DC's directory cannot be checked: ", report.status().ToString());
+}
 
 }  // namespace
 
@@ -21,6 +31,9 @@ std::string PowerRun::Live(const Life& life) {
   oracle_.BeginLife();
   const std::unique_ptr<Storage> storage = disk_.Mount();
   const uint64_t crashes = disk_.crashes();
+  if (!options_.keeps_pages && !life.faulty) {
+    if (std::string wrong = CheckPages(*storage); !wrong.empty()) return wrong;
+  }
   if (life.before_open) life.before_open(disk_);
   disk_.CrashAfter(life.crash_after);
   std::string wrong;

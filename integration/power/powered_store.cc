@@ -65,7 +65,7 @@ Result<std::unique_ptr<PoweredStore>> PoweredStore::Open(Storage& storage, KeptP
       runtime, [&storage, &runtime, pages, store = store.get()]() -> Result<std::unique_ptr<DataComponent>> {
         if (pages != nullptr) return CheckpointingDc::Open(*pages, runtime);
         dc::DataComponentOptions options;
-        options.directory = "/store/dc";
+        options.directory = kDcDirectory;
         options.records = SmallPages();
         options.records.on_failure = [store](const Status& status) { store->Fail(status); };
         options.miss_threads = 2;

@@ -19,6 +19,9 @@
 
 namespace deut::power {
 
+// Of the DC whose pages are on the same disk.
+constexpr char kDcDirectory[] = "/store/dc";
+
 class PoweredStore {
  public:
   // Returns when it serves; else with the reason: the log's failure, or why it is refused. `pages` null: the DC's pages are on `storage`,
