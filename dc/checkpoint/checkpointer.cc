@@ -1,6 +1,7 @@
 #include "dc/checkpoint/checkpointer.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "common/testing/test_points.h"
@@ -35,27 +36,22 @@ class Checkpointer::Pass final : public PageVisitor {
   Pass(BwTree& tree, PageFlusher& flusher) : tree_(tree), flusher_(flusher) {}
 
   void Visit(const VisitedPage& page) override {
-    if (!status_.ok()) return;
-    const auto added = flusher_.Add(tree_, page.id);
-    if (!added.ok()) {
-      status_ = added.status();
-    } else if (*added == PageFlusher::Added::kNotLoaded) {
-      to_load_.emplace_back(page.high);
-    } else if (*added == PageFlusher::Added::kBusy) {
-      busy_ = true;
+    const PageFlusher::Added added = flusher_.full() ? PageFlusher::Added::kBusy : flusher_.Add(tree_, page.id);
+    if (added == PageFlusher::Added::kNotLoaded) to_load_.emplace_back(page.high);
+    if (added == PageFlusher::Added::kNotLoaded || added == PageFlusher::Added::kBusy) {
+      if (!rest_) rest_.emplace(page.high);
     }
   }
 
-  const Status& status() const { return status_; }
-  bool busy() const { return busy_; }
+  // The upper bound of the first page that was not added and has to be.
+  const std::optional<std::string>& rest() const { return rest_; }
   // Upper bounds of the pages that have to be loaded.
   const std::vector<std::string>& to_load() const { return to_load_; }
 
  private:
   BwTree& tree_;
   PageFlusher& flusher_;
-  Status status_;
-  bool busy_ = false;
+  std::optional<std::string> rest_;
   std::vector<std::string> to_load_;
 };
 
@@ -150,25 +146,23 @@ Status Checkpointer::WriteStructure(TableId table) {
 Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
   BwTree::Walk walk;
   while (!walk.complete) {
-    BwTree::Walk next = walk;
-    bool again = false;
+    bool write = false;
     std::vector<std::string> to_load;
     {
       const ReclamationDomain::Guard guard(environment_.trees.domain);
       BwTree* const tree = environment_.tables.FindTree(table);
-      if (tree == nullptr) return Status::Ok();
+      if (tree == nullptr) break;
       Pass pass(*tree, *flusher_);
-      tree->VisitPages(level, &next, &pass);
-      DEUT_RETURN_IF_ERROR(pass.status());
-      again = pass.busy() || !pass.to_load().empty();
+      tree->VisitPages(level, &walk, &pass);
+      // A page that others kept changing is tried again: it has to be in the checkpoint with all that it had.
+      if (pass.rest()) walk = BwTree::Walk{*pass.rest(), /*complete=*/false};
+      write = pass.rest().has_value() || flusher_->full();
       to_load = pass.to_load();
     }
-    if (flusher_->full() || again) DEUT_RETURN_IF_ERROR(flusher_->Write());
+    if (write) DEUT_RETURN_IF_ERROR(flusher_->Write());
     for (const std::string& high : to_load) {
       DEUT_RETURN_IF_ERROR(environment_.loader.Load(table, Target(high, Side::kBelow)));
     }
-    // A page that others kept changing is tried again: it has to be in the checkpoint with all that it had.
-    if (!again) walk = std::move(next);
   }
   return flusher_->Write();
 }

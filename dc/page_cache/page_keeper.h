@@ -88,7 +88,6 @@ class PageKeeper {
   const std::unique_ptr<PageFlusher> flusher_;
   // The keeper's own thread.
   absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended
-  Status last_error_;
   bool failing_ = false;
 
   std::atomic<bool> stop_{false};
