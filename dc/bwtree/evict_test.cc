@@ -13,48 +13,54 @@ namespace {
 
 constexpr uint64_t kNumber = 20;
 
-TEST(Evict, OfACleanLeafTheAddressOfItsImageIsLeft) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(kNumber);
-  const uint64_t bytes = t.tree().statistics().bytes;
-  const uint64_t of_page = ChainBytes(t.HeadOf(leaf));
-  ASSERT_TRUE(t.Evict(leaf));
-  {
-    const ReclamationDomain::Guard guard(t.domain());
-    const PageWord word = t.pages().LoadWord(leaf);
-    ASSERT_TRUE(word.on_storage());
-    EXPECT_EQ(word.address(), t.pages().Image(leaf).newest());
+// A clean leaf in the midst of others, with the record.
+class EvictLeaf : public ::testing::Test {
+ protected:
+  EvictLeaf() {
+    t_.FillSettled(60);
+    leaf_ = t_.LeafOf(kNumber);
   }
-  EXPECT_EQ(t.tree().statistics().bytes, bytes - of_page);
-  EXPECT_FALSE(t.Evict(leaf));  // it is gone already
-  t.domain().Collect();
-  EXPECT_EQ(t.domain().pending_bytes(), 0u);
-  t.ExpectRight();
+
+  StoredTree t_;
+  PageId leaf_;
+};
+
+TEST_F(EvictLeaf, OfACleanLeafTheAddressOfItsImageIsLeft) {
+  const uint64_t bytes = t_.tree().statistics().bytes;
+  const uint64_t of_page = ChainBytes(t_.HeadOf(leaf_));
+  ASSERT_TRUE(t_.Evict(leaf_));
+  {
+    const ReclamationDomain::Guard guard(t_.domain());
+    const PageWord word = t_.pages().LoadWord(leaf_);
+    ASSERT_TRUE(word.on_storage());
+    EXPECT_EQ(word.address(), t_.pages().Image(leaf_).newest());
+  }
+  EXPECT_EQ(t_.tree().statistics().bytes, bytes - of_page);
+  EXPECT_FALSE(t_.Evict(leaf_));  // it is gone already
+  t_.domain().Collect();
+  EXPECT_EQ(t_.domain().pending_bytes(), 0u);
+  t_.ExpectRight();
 }
 
-TEST(Evict, DirtyPagesStayWhateverMakesThemDirty) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(kNumber);
+TEST_F(EvictLeaf, DirtyPagesStayWhateverMakesThemDirty) {
   // An update in memory, an update on a stub, a mark whose image is not written yet, a consolidation of what was not written.
-  t.Put(kNumber, "dirty");
-  EXPECT_FALSE(t.Evict(leaf));
-  const auto added = t.Add(leaf);
+  t_.Put(kNumber, "dirty");
+  EXPECT_FALSE(t_.Evict(leaf_));
+  const auto added = t_.Add(leaf_);
   ASSERT_TRUE(added.ok() && *added == PageFlusher::Added::kAdded);
-  EXPECT_FALSE(t.Evict(leaf));
-  ASSERT_TRUE(t.flusher().Write().ok());
-  ASSERT_TRUE(t.Evict(leaf));
-  t.Put(kNumber, "blind");
-  ASSERT_TRUE(IsStub(t.HeadOf(leaf)));
-  EXPECT_FALSE(t.Evict(leaf));
-  t.Flush(leaf);
-  ASSERT_TRUE(IsStub(t.HeadOf(leaf)));
-  ASSERT_TRUE(t.Evict(leaf));  // a stub with all its updates written
-  ASSERT_TRUE(t.Load(kNumber).ok());
-  while (t.HeadOf(leaf)->kind != NodeKind::kBase || IsClean(t.HeadOf(leaf))) t.Put(kNumber, "again");
-  EXPECT_FALSE(t.Evict(leaf));
-  t.ExpectRight();
+  EXPECT_FALSE(t_.Evict(leaf_));
+  ASSERT_TRUE(t_.flusher().Write().ok());
+  ASSERT_TRUE(t_.Evict(leaf_));
+  t_.Put(kNumber, "blind");
+  ASSERT_TRUE(IsStub(t_.HeadOf(leaf_)));
+  EXPECT_FALSE(t_.Evict(leaf_));
+  t_.Flush(leaf_);
+  ASSERT_TRUE(IsStub(t_.HeadOf(leaf_)));
+  ASSERT_TRUE(t_.Evict(leaf_));  // a stub with all its updates written
+  ASSERT_TRUE(t_.Load(kNumber).ok());
+  while (t_.HeadOf(leaf_)->kind != NodeKind::kBase || IsClean(t_.HeadOf(leaf_))) t_.Put(kNumber, "again");
+  EXPECT_FALSE(t_.Evict(leaf_));
+  t_.ExpectRight();
 }
 
 TEST(Evict, TheRootAndInnerPagesStay) {
@@ -76,60 +82,51 @@ TEST(Evict, TheRootAndInnerPagesStay) {
   t.ExpectRight();
 }
 
-TEST(Evict, AnUpdateThatIsFirstKeepsThePage) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(kNumber);
+TEST_F(EvictLeaf, AnUpdateThatIsFirstKeepsThePage) {
   bool lost = false;
-  t.AtPoint("bwtree.evict.before_cas", [&] {
-    t.Put(kNumber, "first");
+  t_.AtPoint("bwtree.evict.before_cas", [&] {
+    t_.Put(kNumber, "first");
     lost = true;
   });
-  EXPECT_FALSE(t.Evict(leaf));
+  EXPECT_FALSE(t_.Evict(leaf_));
   ASSERT_TRUE(lost);
-  EXPECT_NE(t.HeadOf(leaf), nullptr);
+  EXPECT_NE(t_.HeadOf(leaf_), nullptr);
   testing::SetPointHandler({});
-  t.ExpectRight();
-  t.Flush(leaf);
+  t_.ExpectRight();
+  t_.Flush(leaf_);
   testing::SetCasHandler([](std::string_view name) { return name == "bwtree.evict.cas"; });
-  EXPECT_FALSE(t.Evict(leaf));
-  EXPECT_NE(t.HeadOf(leaf), nullptr);
+  EXPECT_FALSE(t_.Evict(leaf_));
+  EXPECT_NE(t_.HeadOf(leaf_), nullptr);
   testing::SetCasHandler({});
-  EXPECT_TRUE(t.Evict(leaf));
-  t.ExpectRight();
+  EXPECT_TRUE(t_.Evict(leaf_));
+  t_.ExpectRight();
 }
 
-TEST(Evict, AFlushThatIsFirstKeepsThePage) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(kNumber);
+TEST_F(EvictLeaf, AFlushThatIsFirstKeepsThePage) {
   // The address that was looked up is no longer that of the page's image.
-  t.AtPoint("bwtree.evict.before_cas", [&] {
-    t.Put(kNumber, "first");
-    t.Flush(leaf);
+  t_.AtPoint("bwtree.evict.before_cas", [&] {
+    t_.Put(kNumber, "first");
+    t_.Flush(leaf_);
   });
-  EXPECT_FALSE(t.Evict(leaf));
+  EXPECT_FALSE(t_.Evict(leaf_));
   testing::SetPointHandler({});
-  ASSERT_TRUE(t.Evict(leaf));
-  t.ExpectRight();
+  ASSERT_TRUE(t_.Evict(leaf_));
+  t_.ExpectRight();
 }
 
-TEST(Evict, AChangedParentKeepsThePage) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(kNumber);
+TEST_F(EvictLeaf, AChangedParentKeepsThePage) {
   bool evicted = true;
-  t.Walk(0, [&](const VisitedPage& page) {
-    if (page.id != leaf) return;
+  t_.Walk(0, [&](const VisitedPage& page) {
+    if (page.id != leaf_) return;
     // The page's neighbour is split: the parent is another one now.
-    const uint64_t splits = t.tree().statistics().splits;
-    for (uint64_t i = 100; t.tree().statistics().splits == splits; ++i) t.Put(i, StoredTree::kValue);
-    evicted = t.tree().Evict(page);
+    const uint64_t splits = t_.tree().statistics().splits;
+    for (uint64_t i = 100; t_.tree().statistics().splits == splits; ++i) t_.Put(i, StoredTree::kValue);
+    evicted = t_.tree().Evict(page);
   });
   EXPECT_FALSE(evicted);
-  t.Flush();
-  EXPECT_TRUE(t.Evict(leaf));
-  t.ExpectRight();
+  t_.Flush();
+  EXPECT_TRUE(t_.Evict(leaf_));
+  t_.ExpectRight();
 }
 
 TEST(Evict, OtherBoundsThanTheParentsKeepThePage) {

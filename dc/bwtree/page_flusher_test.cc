@@ -49,49 +49,67 @@ void Rewrite(StoredTree& t, uint64_t number, uint64_t updates = 5) {
     t.Put(number, std::string(StoredTree::kValue.size(), static_cast<char>('a' + i)));
 }
 
-TEST(PageFlusher, APageIsWrittenAsAWholeFirstAndThenByItsUpdates) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(20);
-  const ImageParts whole = t.ImageOf(leaf);
-  ASSERT_EQ(whole.count(), 1u);
-  EXPECT_TRUE(IsCleanPage(t, leaf));
-  EXPECT_EQ(AddOk(t, leaf), Added::kClean);
-  EXPECT_TRUE(t.flusher().empty());
+// A page in the midst of others: written, in memory, without updates since.
+class FlushedLeaf : public ::testing::Test {
+ protected:
+  FlushedLeaf() {
+    t_.FillSettled(60);
+    leaf_ = t_.LeafOf(20);
+  }
 
-  const uint64_t deltas = t.flusher().statistics().delta_parts;
-  const uint64_t bases = t.flusher().statistics().base_parts;
-  t.Put(20, "newer");
-  EXPECT_FALSE(IsCleanPage(t, leaf));
-  t.Flush(leaf);
-  EXPECT_EQ(t.flusher().statistics().delta_parts, deltas + 1);
-  EXPECT_EQ(t.flusher().statistics().base_parts, bases);
-  EXPECT_TRUE(IsCleanPage(t, leaf));
-  const ImageParts both = t.ImageOf(leaf);
+  StoredTree t_;
+  PageId leaf_;
+};
+
+TEST_F(FlushedLeaf, APageIsWrittenAsAWholeFirstAndThenByItsUpdates) {
+  const ImageParts whole = t_.ImageOf(leaf_);
+  ASSERT_EQ(whole.count(), 1u);
+  EXPECT_TRUE(IsCleanPage(t_, leaf_));
+  EXPECT_EQ(AddOk(t_, leaf_), Added::kClean);
+  EXPECT_TRUE(t_.flusher().empty());
+
+  const uint64_t deltas = t_.flusher().statistics().delta_parts;
+  const uint64_t bases = t_.flusher().statistics().base_parts;
+  t_.Put(20, "newer");
+  EXPECT_FALSE(IsCleanPage(t_, leaf_));
+  t_.Flush(leaf_);
+  EXPECT_EQ(t_.flusher().statistics().delta_parts, deltas + 1);
+  EXPECT_EQ(t_.flusher().statistics().base_parts, bases);
+  EXPECT_TRUE(IsCleanPage(t_, leaf_));
+  const ImageParts both = t_.ImageOf(leaf_);
   ASSERT_EQ(both.count(), 2u);
   EXPECT_EQ(both[1], whole.newest());
   PartBuffer buffer;
-  ASSERT_TRUE(t.store().Read(both.newest(), leaf, &buffer).ok());
+  ASSERT_TRUE(t_.store().Read(both.newest(), leaf_, &buffer).ok());
   EXPECT_EQ(buffer.part().header.kind, PartKind::kDelta);
   EXPECT_EQ(buffer.part().header.previous, whole.newest());
   EXPECT_EQ(buffer.part().header.table, StoredTree::kTable);
   EXPECT_LT(buffer.part().payload.size(), 60u);  // the update alone
-  ExpectNothingIsLost(t);
-  ExpectRestores(t, t.records());
+  ExpectNothingIsLost(t_);
+  ExpectRestores(t_, t_.records());
 }
 
-TEST(PageFlusher, MuchChangedPagesAreWrittenAsAWholeAndTheOldPartsDie) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(20);
-  t.Put(20, "first");
-  t.Flush(leaf);
-  ASSERT_EQ(t.ImageOf(leaf).count(), 2u);
-  Rewrite(t, 21);
-  t.Flush(leaf);
-  EXPECT_EQ(t.ImageOf(leaf).count(), 1u);
-  ExpectNothingIsLost(t);
-  ExpectRestores(t, t.records());
+TEST_F(FlushedLeaf, MuchChangedPagesAreWrittenAsAWholeAndTheOldPartsDie) {
+  t_.Put(20, "first");
+  t_.Flush(leaf_);
+  ASSERT_EQ(t_.ImageOf(leaf_).count(), 2u);
+  Rewrite(t_, 21);
+  t_.Flush(leaf_);
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 1u);
+  ExpectNothingIsLost(t_);
+  ExpectRestores(t_, t_.records());
+}
+
+TEST_F(FlushedLeaf, UpdatesThatWeighMoreThanHalfThePageAreWrittenWithIt) {
+  const size_t half = t_.HeadOf(leaf_)->base_bytes / 2;
+  t_.Put(20, std::string(half - 100, 'v'));
+  t_.Flush(leaf_);
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 2u);
+  t_.Put(20, std::string(half, 'v'));
+  t_.Flush(leaf_);
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 1u);
+  ExpectNothingIsLost(t_);
+  ExpectRestores(t_, t_.records());
 }
 
 TEST(PageFlusher, InnerPagesAreWrittenAsAWhole) {
@@ -107,51 +125,42 @@ TEST(PageFlusher, InnerPagesAreWrittenAsAWhole) {
   ExpectRestores(t, t.records());
 }
 
-TEST(PageFlusher, AnImageNeverHasMorePartsThanACheckpointTakes) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(20);
+TEST_F(FlushedLeaf, AnImageNeverHasMorePartsThanACheckpointTakes) {
   for (size_t round = 0; round < 3 * ImageParts::kMax; ++round) {
-    t.Put(20, "x");
-    t.Flush(leaf);
-    ASSERT_LE(t.ImageOf(leaf).count(), ImageParts::kMax);
-    ExpectNothingIsLost(t);
+    t_.Put(20, "x");
+    t_.Flush(leaf_);
+    ASSERT_LE(t_.ImageOf(leaf_).count(), ImageParts::kMax);
+    ExpectNothingIsLost(t_);
   }
-  ExpectRestores(t, t.records());
+  ExpectRestores(t_, t_.records());
 }
 
-TEST(PageFlusher, WhatIsNotInMemoryIsWrittenAsUpdatesAndWithAllPartsUsedLoadedFirst) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(20);
+TEST_F(FlushedLeaf, WhatIsNotInMemoryIsWrittenAsUpdatesAndWithAllPartsUsedLoadedFirst) {
   for (size_t parts = 2; parts <= ImageParts::kMax; ++parts) {
-    ASSERT_TRUE(t.Evict(leaf));
-    t.Put(20, "blind");
-    ASSERT_TRUE(IsStub(t.HeadOf(leaf)));
-    t.Flush(leaf);
-    ASSERT_TRUE(IsStub(t.HeadOf(leaf)));
-    ASSERT_EQ(t.ImageOf(leaf).count(), parts);
+    ASSERT_TRUE(t_.Evict(leaf_));
+    t_.Put(20, "blind");
+    ASSERT_TRUE(IsStub(t_.HeadOf(leaf_)));
+    t_.Flush(leaf_);
+    ASSERT_TRUE(IsStub(t_.HeadOf(leaf_)));
+    ASSERT_EQ(t_.ImageOf(leaf_).count(), parts);
   }
-  ASSERT_TRUE(t.Evict(leaf));
-  t.Put(20, "the last straw");
-  EXPECT_EQ(AddOk(t, leaf), Added::kNotLoaded);
-  EXPECT_TRUE(t.flusher().empty());
-  ASSERT_TRUE(t.Load(20).ok());
-  t.Flush(leaf);
-  EXPECT_EQ(t.ImageOf(leaf).count(), 1u);
-  ExpectNothingIsLost(t);
-  ExpectRestores(t, t.records());
+  ASSERT_TRUE(t_.Evict(leaf_));
+  t_.Put(20, "the last straw");
+  EXPECT_EQ(AddOk(t_, leaf_), Added::kNotLoaded);
+  EXPECT_TRUE(t_.flusher().empty());
+  ASSERT_TRUE(t_.Load(20).ok());
+  t_.Flush(leaf_);
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 1u);
+  ExpectNothingIsLost(t_);
+  ExpectRestores(t_, t_.records());
 }
 
-TEST(PageFlusher, AStubWithLittleBehindItIsNeverWrittenAsAWhole) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(20);
-  ASSERT_TRUE(t.Evict(leaf));
-  t.Put(20, std::string(5000, 'v'));  // more than the page itself
-  t.Flush(leaf);
-  EXPECT_EQ(t.ImageOf(leaf).count(), 2u);
-  ExpectRestores(t, t.records());
+TEST_F(FlushedLeaf, AStubWithLittleBehindItIsNeverWrittenAsAWhole) {
+  ASSERT_TRUE(t_.Evict(leaf_));
+  t_.Put(20, std::string(5000, 'v'));  // more than the page itself
+  t_.Flush(leaf_);
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 2u);
+  ExpectRestores(t_, t_.records());
 }
 
 // --- A full disk.
@@ -268,24 +277,21 @@ TEST(PageFlusher, AFailedWriteIsFatalAndChangesNothingInMemory) {
 
 // --- Races.
 
-TEST(PageFlusher, APageThatOthersKeepChangingIsBusyAndStaysAsItWas) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(20);
-  t.Put(20, "newer");
-  const Node* const head = t.HeadOf(leaf);
+TEST_F(FlushedLeaf, APageThatOthersKeepChangingIsBusyAndStaysAsItWas) {
+  t_.Put(20, "newer");
+  const Node* const head = t_.HeadOf(leaf_);
   testing::SetCasHandler([](std::string_view name) { return name == "bwtree.mark.cas"; });
-  EXPECT_EQ(AddOk(t, leaf), Added::kBusy);
-  EXPECT_TRUE(t.flusher().empty());
-  EXPECT_EQ(t.HeadOf(leaf), head);
+  EXPECT_EQ(AddOk(t_, leaf_), Added::kBusy);
+  EXPECT_TRUE(t_.flusher().empty());
+  EXPECT_EQ(t_.HeadOf(leaf_), head);
   // Lost a few times only: the next try finds the newer head.
   std::atomic<int> lost{0};
   testing::SetCasHandler([&](std::string_view name) { return name == "bwtree.mark.cas" && lost.fetch_add(1) < 3; });
-  t.AtPoint("bwtree.mark.before_cas", [&] { t.Put(21, "meanwhile"); });
-  t.Flush(leaf);
+  t_.AtPoint("bwtree.mark.before_cas", [&] { t_.Put(21, "meanwhile"); });
+  t_.Flush(leaf_);
   EXPECT_EQ(lost.load(), 4);
-  EXPECT_TRUE(IsCleanPage(t, leaf));
-  ExpectRestores(t, t.records());
+  EXPECT_TRUE(IsCleanPage(t_, leaf_));
+  ExpectRestores(t_, t_.records());
 }
 
 TEST(PageFlusher, WhatComesAboveTheMarkWaitsForTheNextImage) {
@@ -308,66 +314,57 @@ TEST(PageFlusher, WhatComesAboveTheMarkWaitsForTheNextImage) {
   }
 }
 
-TEST(PageFlusher, AMarkThatAConsolidationHasSwallowedIsSaidToBeWritten) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(20);
-  t.Put(20, "newer");
+TEST_F(FlushedLeaf, AMarkThatAConsolidationHasSwallowedIsSaidToBeWritten) {
+  t_.Put(20, "newer");
   // A scan's consolidation replaces the chain by a page that says the same.
-  t.AtPoint("bwtree.flush.before_register", [&] {
-    const uint64_t before = t.tree().statistics().consolidations;
-    while (t.tree().statistics().consolidations == before) {
+  t_.AtPoint("bwtree.flush.before_register", [&] {
+    const uint64_t before = t_.tree().statistics().consolidations;
+    while (t_.tree().statistics().consolidations == before) {
       RecordBatch batch;
-      ASSERT_EQ(t.tree().Read(KeyOf(20), &batch), BwTree::Found::kYes);
+      ASSERT_EQ(t_.tree().Read(KeyOf(20), &batch), BwTree::Found::kYes);
     }
-    ASSERT_EQ(t.HeadOf(leaf)->kind, NodeKind::kBase);
+    ASSERT_EQ(t_.HeadOf(leaf_)->kind, NodeKind::kBase);
   });
-  t.Flush(leaf);
-  EXPECT_TRUE(IsCleanPage(t, leaf));
-  EXPECT_EQ(AddOk(t, leaf), Added::kClean);
-  ASSERT_TRUE(t.Evict(leaf));
-  t.ExpectRight();
+  t_.Flush(leaf_);
+  EXPECT_TRUE(IsCleanPage(t_, leaf_));
+  EXPECT_EQ(AddOk(t_, leaf_), Added::kClean);
+  ASSERT_TRUE(t_.Evict(leaf_));
+  t_.ExpectRight();
 }
 
-TEST(PageFlusher, OneFlusherAtATimeWritesAPage) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(20);
-  const auto created = PageFlusher::Create(t.environment(), t.store(), t);
+TEST_F(FlushedLeaf, OneFlusherAtATimeWritesAPage) {
+  const auto created = PageFlusher::Create(t_.environment(), t_.store(), t_);
   ASSERT_TRUE(created.ok());
   PageFlusher& other = **created;
-  t.Put(20, "newer");
-  ASSERT_EQ(AddOk(t, leaf), Added::kAdded);
-  EXPECT_EQ(AddOk(t, leaf), Added::kAdded);  // it was already
-  auto added = t.Add(other, leaf);
+  t_.Put(20, "newer");
+  ASSERT_EQ(AddOk(t_, leaf_), Added::kAdded);
+  EXPECT_EQ(AddOk(t_, leaf_), Added::kAdded);  // it was already
+  auto added = t_.Add(other, leaf_);
   ASSERT_TRUE(added.ok());
   EXPECT_EQ(*added, Added::kBusy);
-  t.Put(21, "newer still");
-  ASSERT_TRUE(t.flusher().Write().ok());
-  added = t.Add(other, leaf);
+  t_.Put(21, "newer still");
+  ASSERT_TRUE(t_.flusher().Write().ok());
+  added = t_.Add(other, leaf_);
   ASSERT_TRUE(added.ok());
   EXPECT_EQ(*added, Added::kAdded);
   ASSERT_TRUE(other.Write().ok());
-  EXPECT_EQ(t.ImageOf(leaf).count(), 3u);
-  ExpectRestores(t, t.records());
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 3u);
+  ExpectRestores(t_, t_.records());
 }
 
-TEST(PageFlusher, WhatAnEndingFlusherHasNotWrittenAnotherMayWrite) {
-  StoredTree t;
-  t.FillSettled(60);
-  const PageId leaf = t.LeafOf(20);
-  t.Put(20, "newer");
+TEST_F(FlushedLeaf, WhatAnEndingFlusherHasNotWrittenAnotherMayWrite) {
+  t_.Put(20, "newer");
   {
-    const auto created = PageFlusher::Create(t.environment(), t.store(), t);
+    const auto created = PageFlusher::Create(t_.environment(), t_.store(), t_);
     ASSERT_TRUE(created.ok());
-    const auto added = t.Add(**created, leaf);
+    const auto added = t_.Add(**created, leaf_);
     ASSERT_TRUE(added.ok() && *added == Added::kAdded);
   }
-  EXPECT_FALSE(IsCleanPage(t, leaf));
-  ExpectNothingIsLost(t);
-  t.Flush(leaf);
-  ExpectNothingIsLost(t);
-  ExpectRestores(t, t.records());
+  EXPECT_FALSE(IsCleanPage(t_, leaf_));
+  ExpectNothingIsLost(t_);
+  t_.Flush(leaf_);
+  ExpectNothingIsLost(t_);
+  ExpectRestores(t_, t_.records());
 }
 
 TEST(PageFlusher, ThePartOfAPageThatWasFreedMeanwhileIsDead) {

@@ -49,11 +49,31 @@ class StoredLeaf {
 
   bool on_storage() { return t.HeadOf(id) == nullptr; }
 
+  // The steps of a load, one by one.
+  PageLoad Begin() {
+    PageLoad load;
+    EXPECT_TRUE(t.tree().BeginLoad(target(), &load));
+    return load;
+  }
+  PageLoad BeginAndRead() {
+    PageLoad load = Begin();
+    EXPECT_TRUE(load.ReadImage(t.store()).ok());
+    return load;
+  }
+  Status Finish(PageLoad* load) { return t.tree().FinishLoad(target(), load); }
+  bool StillImage(const PageLoad& load) {
+    const ReclamationDomain::Guard guard(t.domain());
+    return t.tree().StillImage(load);
+  }
+
   StoredTree t;
   PageId id;
   ImageParts image;
 
  private:
+  Target target() const { return {key_, Side::kAt}; }
+
+  const std::string key_ = KeyOf(kNumber);
   bool changed_ = false;
 };
 
@@ -221,10 +241,7 @@ TEST(PageLoad, UpdatesOutsideOfThePageAreRefused) {
 TEST(PageLoad, BoundsThatAreNotThoseOfTheParentAreRefused) {
   StoredLeaf leaf;
   StoredTree& t = leaf.t;
-  PageLoad load;
-  const std::string key = KeyOf(kNumber);
-  ASSERT_TRUE(t.tree().BeginLoad(Target(key, Side::kAt), &load));
-  ASSERT_TRUE(load.ReadImage(t.store()).ok());
+  const PageLoad load = leaf.BeginAndRead();
   const std::string low(load.page->low());
   const std::string high(load.page->fence->high_key());
   const PageId sibling = load.page->fence->sibling;
@@ -268,15 +285,11 @@ TEST(PageLoad, AnInnerPageHasNoUpdatesOfItsOwnOnStorage) {
 
 TEST(PageLoad, WhoeverIsFirstPutsThePageIn) {
   StoredLeaf leaf;
-  const std::string key = KeyOf(kNumber);
-  const Target target(key, Side::kAt);
-  PageLoad late;
-  ASSERT_TRUE(leaf.t.tree().BeginLoad(target, &late));
-  ASSERT_TRUE(late.ReadImage(leaf.t.store()).ok());
+  PageLoad late = leaf.BeginAndRead();
   ASSERT_TRUE(leaf.t.Load(kNumber).ok());
   const Node* const head = leaf.t.HeadOf(leaf.id);
   const uint64_t bytes = leaf.t.tree().statistics().bytes;
-  ASSERT_TRUE(leaf.t.tree().FinishLoad(target, &late).ok());
+  ASSERT_TRUE(leaf.Finish(&late).ok());
   EXPECT_EQ(leaf.t.HeadOf(leaf.id), head);
   EXPECT_EQ(leaf.t.tree().statistics().bytes, bytes);
   leaf.t.ExpectRight();
@@ -285,24 +298,25 @@ TEST(PageLoad, WhoeverIsFirstPutsThePageIn) {
 TEST(PageLoad, AStubsUpdatesStayOnThePage) {
   StoredLeaf leaf;
   StoredTree& t = leaf.t;
-  const std::string key = KeyOf(kNumber);
-  const Target target(key, Side::kAt);
   // Some of them were written already.
   t.Put(kNumber, "blind");
   t.Flush(leaf.id);
   t.Put(kNumber + 1, "blind, too");
-  PageLoad load;
-  ASSERT_TRUE(t.tree().BeginLoad(target, &load));
-  ASSERT_TRUE(load.ReadImage(t.store()).ok());
+  PageLoad load = leaf.BeginAndRead();
   t.Put(kNumber + 1, "while the image is read");
   ASSERT_TRUE(IsStub(t.HeadOf(leaf.id)));
-  ASSERT_TRUE(t.tree().FinishLoad(target, &load).ok());
+  ASSERT_TRUE(leaf.Finish(&load).ok());
   EXPECT_FALSE(IsStub(t.HeadOf(leaf.id)));
   EXPECT_FALSE(IsClean(t.HeadOf(leaf.id)));
   // What was not written yet, is: as updates behind the parts there are.
   const size_t parts = t.ImageOf(leaf.id).count();
   t.Flush(leaf.id);
   EXPECT_EQ(t.ImageOf(leaf.id).count(), parts + 1);
+  PartBuffer buffer;
+  ASSERT_TRUE(t.store().Read(t.ImageOf(leaf.id).newest(), leaf.id, &buffer).ok());
+  const auto updates = DecodeDeltaImage(buffer.part().payload);
+  ASSERT_TRUE(updates.ok());
+  EXPECT_EQ(updates->size(), 2u);
   ASSERT_TRUE(t.Evict(leaf.id));
   t.ExpectRight();
 }
@@ -310,23 +324,14 @@ TEST(PageLoad, AStubsUpdatesStayOnThePage) {
 TEST(PageLoad, AnImageThatIsReplacedMeanwhileIsNotPutIn) {
   StoredLeaf leaf;
   StoredTree& t = leaf.t;
-  const std::string key = KeyOf(kNumber);
-  const Target target(key, Side::kAt);
-  PageLoad old;
-  ASSERT_TRUE(t.tree().BeginLoad(target, &old));
-  {
-    const ReclamationDomain::Guard guard(t.domain());
-    EXPECT_TRUE(t.tree().StillImage(old));
-  }
+  PageLoad old = leaf.Begin();
+  EXPECT_TRUE(leaf.StillImage(old));
   t.Put(kNumber, "newer");
   t.Flush(leaf.id);
   ASSERT_TRUE(t.Evict(leaf.id));
   ASSERT_TRUE(old.ReadImage(t.store()).ok());  // its parts are still there
-  {
-    const ReclamationDomain::Guard guard(t.domain());
-    EXPECT_FALSE(t.tree().StillImage(old));
-  }
-  ASSERT_TRUE(t.tree().FinishLoad(target, &old).ok());
+  EXPECT_FALSE(leaf.StillImage(old));
+  ASSERT_TRUE(leaf.Finish(&old).ok());
   EXPECT_TRUE(leaf.on_storage());
   t.ExpectRight();
 }
@@ -334,17 +339,13 @@ TEST(PageLoad, AnImageThatIsReplacedMeanwhileIsNotPutIn) {
 TEST(PageLoad, ThePageMayBeSplitMeanwhile) {
   StoredLeaf leaf;
   StoredTree& t = leaf.t;
-  const std::string key = KeyOf(kNumber);
-  const Target target(key, Side::kAt);
-  PageLoad old;
-  ASSERT_TRUE(t.tree().BeginLoad(target, &old));
-  ASSERT_TRUE(old.ReadImage(t.store()).ok());
+  PageLoad old = leaf.BeginAndRead();
   const uint64_t splits = t.tree().statistics().splits;
   ASSERT_TRUE(t.Load(kNumber).ok());
   while (t.tree().statistics().splits == splits) t.Put(kNumber, std::string(800, 'x'));
   t.Flush();
   t.Evict();
-  ASSERT_TRUE(t.tree().FinishLoad(target, &old).ok());
+  ASSERT_TRUE(leaf.Finish(&old).ok());
   t.ExpectRight();
 }
 

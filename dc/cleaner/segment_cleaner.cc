@@ -9,7 +9,8 @@
 namespace deut::dc {
 namespace {
 
-// A segment from which nothing could be taken, because its pages are being written again and again: so long it is left alone.
+// A segment that could not be read, or from which nothing could be taken because its pages are being written again and again: so long it is
+// left alone.
 constexpr Duration kPutOff = std::chrono::seconds(5);
 
 // Less than 2/3 is live.
@@ -94,6 +95,10 @@ Status SegmentCleaner::CleanOne(const Victim& victim) {
   domain_.Collect();
   DEUT_RETURN_IF_ERROR(store_.fatal());
   if (copied == ErrorCode::kResourceExhausted || copied == ErrorCode::kCancelled) return copied;
+  if (!copied.ok() && copied != ErrorCode::kCorruption) {  // perhaps it will do later; others may do now
+    put_off_[victim.number] = runtime_.Now() + kPutOff;
+    return copied;
+  }
   if (!copied.ok()) {
     LogError("a segment cannot be cleaned: ", copied.message());
     unreadable_.fetch_add(1, std::memory_order_relaxed);

@@ -12,8 +12,8 @@
 // How: page_rewrite.h. A segment is read from front to back, one megabyte at a time; live parts are copied. When it has no live bytes, it goes
 //   after two more checkpoints (segment_store.h); CheckpointDriver takes them also if nothing else is done.
 // Pace: reading and copying stay below `bytes_per_second`, unless more is dead than live.
-// Errors: want of space: later again (what was copied stays copied). A segment that cannot be read is left alone for this life, with a message.
-//   The store is fatal: `on_error` is told, the thread ends.
+// Errors: want of space, or the disk does not read: later again (what was copied stays copied). A segment that is damaged is left alone for this
+//   life, with a message. The store is fatal: `on_error` is told, the thread ends.
 // Thread-safety: all methods from any thread; one cleans at a time. No guard is held over input or output. Ownership: of its thread; borrows the
 // rest. Memory: the buffers of two appenders and a megabyte, from the first segment on.
 #ifndef DC_CLEANER_SEGMENT_CLEANER_H_
@@ -62,7 +62,8 @@ class SegmentCleaner {
   SegmentCleaner(const SegmentCleaner&) = delete;
   SegmentCleaner& operator=(const SegmentCleaner&) = delete;
 
-  // Cleans until nothing is worth it. RESOURCE_EXHAUSTED: no space; CANCELLED: it is ending; else the store's fatal error.
+  // Cleans until nothing is worth it. RESOURCE_EXHAUSTED: no space; CANCELLED: it is ending; IO_ERROR: a segment cannot be read now, or the
+  // store's fatal error.
   // REQUIRES: no guard is held.
   Status Clean();
 

@@ -42,9 +42,9 @@ class PageKeeperTest : public ::testing::Test, public TableList {
  protected:
   static constexpr uint64_t kMeasured = UINT64_MAX;
 
-  ~PageKeeperTest() override { keeper_.reset(); }
+  void TearDown() override { keeper_.reset(); }
 
-  std::vector<TableId> LiveTables() override { return tables_; }
+  std::vector<TableId> LiveTables() override { return *tables_.load(); }
 
   void Start(uint64_t budget = kBudget) {
     auto created = PageKeeper::Create(
@@ -85,7 +85,8 @@ class PageKeeperTest : public ::testing::Test, public TableList {
 
   StoredTree t_;
   PageLoader loader_{t_, t_.domain(), t_.store()};
-  std::vector<TableId> tables_{StoredTree::kTable};
+  const std::vector<TableId> the_table_{StoredTree::kTable};
+  std::atomic<const std::vector<TableId>*> tables_{&the_table_};
   std::atomic<uint64_t> said_{0};
   std::atomic<uint64_t> wanted_{0};
   std::atomic<PageKeeper*> started_{nullptr};
@@ -335,14 +336,17 @@ TEST_F(PageKeeperTest, AFailedWriteIsToldAndNothingIsLostInMemory) {
 TEST_F(PageKeeperTest, TablesThatAreGoneArePassedBy) {
   t_.FillSettled(200);
   ForgetTouches();
-  tables_ = {TableId(1), StoredTree::kTable, TableId(99)};
+  const std::vector<TableId> with_others{TableId(1), StoredTree::kTable, TableId(99)};
+  const std::vector<TableId> others{TableId(1), TableId(99)};
+  tables_.store(&with_others);
   Start();
   SwapOut(10);
   // Nothing but tables that are gone.
-  tables_ = {TableId(1), TableId(99)};
+  tables_.store(&others);
   SayUsed(kBudget + 1);
   EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
   SayUsed(0);
+  keeper_.reset();
   t_.ExpectRight();
 }
 

@@ -109,13 +109,25 @@ void PlaySegmentFile(std::string_view bytes) {
   DEUT_CHECK(store.ok());
   uint64_t end = kSegmentHeaderBytes;
   std::vector<PageAddress> found;
-  const Status scanned = (*store)->ForEachPart(1, [&](const PartView& part) {
+  const auto take = [&](const PartView& part) {
     DEUT_CHECK(part.address.offset() >= end);
     end = part.address.offset() + PartBytesInUnits(part.payload.size());
     found.push_back(part.address);
     return Status::Ok();
-  });
+  };
+  const Status scanned = (*store)->ForEachPart(1, take);
   DEUT_CHECK(scanned.ok() || scanned == ErrorCode::kCorruption);
+  // Behind damage it finds what it found before, and perhaps more.
+  const size_t before = found.size();
+  end = kSegmentHeaderBytes;
+  found.clear();
+  const Status whole = (*store)->ForEachPart(1, take, [&](const DamagedParts& damage) {
+    DEUT_CHECK(damage.begin >= end && damage.end > damage.begin && damage.end <= file.size());
+    DEUT_CHECK(damage.status == ErrorCode::kCorruption);
+    end = damage.end;
+    return Status::Ok();
+  });
+  DEUT_CHECK(whole.ok() && found.size() >= before);
   for (const PageAddress address : found) {
     PartBuffer buffer;
     (void)(*store)->Read(address, PageId(1), &buffer);  // of another page, mostly

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "dc/page_store/segment_format.h"
-
 namespace deut::dc {
 namespace {
 
@@ -76,16 +74,6 @@ Result<uint64_t> PartScanner::SkipDamage() {
   }
   position_ = std::min(position_, end_);
   return position_ - begin;
-}
-
-Status ScanParts(File& file, uint64_t segment, uint64_t written_bytes,
-                 const std::function<Status(const PartView&)>& callback) {
-  PartScanner scanner(file, segment, kSegmentHeaderBytes, written_bytes);
-  for (;;) {
-    DEUT_ASSIGN_OR_RETURN(const std::optional<PartView> part, scanner.Next());
-    if (!part.has_value()) return Status::Ok();
-    DEUT_RETURN_IF_ERROR(callback(*part));
-  }
 }
 
 }  // namespace deut::dc

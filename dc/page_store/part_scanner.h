@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -47,11 +46,6 @@ class PartScanner {
   uint64_t held_from_ = 0;
   uint64_t held_ = 0;
 };
-
-// All parts of the first `written_bytes`, a multiple of kIoAlignment, behind the header block. Stops at the first error, also one that the
-// callback answers.
-Status ScanParts(File& file, uint64_t segment, uint64_t written_bytes,
-                 const std::function<Status(const PartView&)>& callback);
 
 }  // namespace deut::dc
 

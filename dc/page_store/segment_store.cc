@@ -1,6 +1,7 @@
 #include "dc/page_store/segment_store.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -115,6 +116,11 @@ Status SegmentStore::Read(PageAddress address, PageId page, PartBuffer* buffer) 
 }
 
 Status SegmentStore::ForEachPart(uint64_t segment_number, const std::function<Status(const PartView&)>& callback) {
+  return ForEachPart(segment_number, callback, nullptr);
+}
+
+Status SegmentStore::ForEachPart(uint64_t segment_number, const std::function<Status(const PartView&)>& callback,
+                                 const std::function<Status(const DamagedParts&)>& on_damage) {
   SegmentFiles& files = core_->files;
   if (files.is_fatal()) return fatal();
   const std::shared_ptr<Segment> segment = files.table().Find(segment_number);
@@ -122,7 +128,20 @@ Status SegmentStore::ForEachPart(uint64_t segment_number, const std::function<St
   const uint64_t written = segment->written_bytes.load();
   if (written == 0) return Status::Ok();
   DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, files.open_files().Get(*segment));
-  return ScanParts(*file, segment_number, written, callback);
+  PartScanner scanner(*file, segment_number, kSegmentHeaderBytes, written);
+  for (;;) {
+    const Result<std::optional<PartView>> part = scanner.Next();
+    if (part.ok()) {
+      if (!part->has_value()) return Status::Ok();
+      DEUT_RETURN_IF_ERROR(callback(**part));
+      continue;
+    }
+    if (on_damage == nullptr || part.status() != ErrorCode::kCorruption) return part.status();
+    DamagedParts damage{.begin = scanner.position(), .status = part.status()};
+    DEUT_RETURN_IF_ERROR(scanner.SkipDamage().status());
+    damage.end = scanner.position();
+    DEUT_RETURN_IF_ERROR(on_damage(damage));
+  }
 }
 
 Status SegmentStore::MarkLive(PageAddress address) {

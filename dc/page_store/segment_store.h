@@ -57,6 +57,13 @@ struct SegmentUsage {
   bool closed = false;  // nothing is appended to it any more
 };
 
+// A stretch of a segment in which no part is right.
+struct DamagedParts {
+  uint64_t begin = 0;  // offsets in the file
+  uint64_t end = 0;
+  Status status;  // CORRUPTION: what is wrong at its beginning
+};
+
 struct StoreTotals {
   uint64_t segments = 0;
   uint64_t written_bytes = 0;  // in segments that are there
@@ -103,6 +110,9 @@ class SegmentStore {
   // All parts of a segment that were written before the call, in order of their offsets, each verified; dead ones too. Stops at the first error,
   // also one that the callback answers.
   Status ForEachPart(uint64_t segment, const std::function<Status(const PartView&)>& callback);
+  // The same, but tells damage and goes on behind it.
+  Status ForEachPart(uint64_t segment, const std::function<Status(const PartView&)>& callback,
+                     const std::function<Status(const DamagedParts&)>& on_damage);
 
   // --- Accounting.
   // At recovery, once for every address that the checkpoint names, before anything else. CORRUPTION if the store has no such place.

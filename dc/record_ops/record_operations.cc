@@ -44,6 +44,7 @@ RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptio
       on_failure_(options.on_failure),
       memory_budget_(options.memory_bytes),
       cleaning_(options.cleaner),
+      scrubbing_(options.scrubber),
       segment_bytes_(options.store.segment_bytes),
       recovered_(recovered.found.position),
       store_(std::move(recovered.store)),
@@ -67,10 +68,12 @@ Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) 
                             memory_budget_, [this](const Status& status) { Judge(status); }));
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, *pages_, domain_, *store_, segment_bytes_, cleaning_,
                                               [this](const Status& status) { Judge(status); });
+  scrubber_ = std::make_unique<SegmentScrubber>(runtime_, *pages_, domain_, *store_, scrubbing_);
   return Status::Ok();
 }
 
 RecordOperations::~RecordOperations() {
+  scrubber_.reset();
   cleaner_.reset();
   keeper_.reset();
   checkpointer_.reset();
@@ -320,6 +323,10 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("cleaned_bytes_written", cleaner.bytes_written);
   add("cleaned_bytes_freed", cleaner.bytes_freed);
   add("cleaned_copies_lost", cleaner.copies_lost);
+  const ScrubberStatistics scrubber = scrubber_->statistics();
+  add("scrub_rounds", scrubber.rounds);
+  add("scrubbed_bytes", scrubber.bytes);
+  add("scrub_errors", scrubber.errors);
   add("storage_bytes", store.written_bytes);
   add("storage_live_bytes", store.live_bytes);
   add("storage_dead_bytes", store.dead_bytes);

@@ -36,6 +36,7 @@
 #include "dc/page_store/segment_store.h"
 #include "dc/record_ops/striped_counter.h"
 #include "dc/record_ops/table_registry.h"
+#include "dc/scrubber/segment_scrubber.h"
 #include "protocol/data_component.h"
 #include "protocol/log_batch.h"
 #include "protocol/record_batch.h"
@@ -46,6 +47,7 @@ struct RecordOperationsOptions {
   BwTreeOptions tree;
   SegmentStoreOptions store;
   CleanerOptions cleaner;
+  ScrubberOptions scrubber;
   // What pages, their updates and what waits to be freed may take together; 0: no limit.
   uint64_t memory_bytes = 0;
   // Called once, on any thread, when the disk has failed so that nothing can be relied on any more (a failed sync or write, other than for want
@@ -81,6 +83,8 @@ class RecordOperations {
   // Gives back space of segments that are mostly dead, now; their files go after two checkpoints. It is done in the background, too.
   // RESOURCE_EXHAUSTED: no room to do so.
   Status Clean() { return cleaner_->Clean(); }
+  // A round of SegmentScrubber; for tests.
+  Status Scrub() { return scrubber_->Scrub(); }
   // Everything up to here survives (S2).
   Position stable() const { return checkpointer_->stable(); }
 
@@ -135,6 +139,7 @@ class RecordOperations {
   std::atomic<bool> failed_{false};
   const uint64_t memory_budget_;
   const CleanerOptions cleaning_;
+  const ScrubberOptions scrubbing_;
   const uint64_t segment_bytes_;
   const Position recovered_;
   // The domain ends before the table whose ids it gives back, and before the store that its garbage speaks to; after the trees.
@@ -148,6 +153,7 @@ class RecordOperations {
   std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<PageKeeper> keeper_;
   std::unique_ptr<SegmentCleaner> cleaner_;
+  std::unique_ptr<SegmentScrubber> scrubber_;
 
   StripedCounter reads_;
   StripedCounter scans_;

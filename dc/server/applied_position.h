@@ -12,6 +12,9 @@ namespace deut::dc {
 
 class AppliedPosition {
  public:
+  AppliedPosition() = default;
+  explicit AppliedPosition(Position position) : word_(Word{position.commit.value, position.sequence}) {}
+
   Position load() const {
     const Word word = word_.load(std::memory_order_acquire);
     return Position{Lsn(word.commit), static_cast<uint32_t>(word.sequence)};

@@ -19,7 +19,7 @@ CheckpointDriver::CheckpointDriver(Runtime& runtime, RecordOperations& operation
       operations_(operations),
       policy_(policy),
       applied_(std::move(applied)),
-      due_(policy.interval == Duration() ? UINT64_MAX : applied_().commit.value + policy.log_bytes),
+      due_(policy.interval == Duration() ? UINT64_MAX : DueAfter(applied_())),
       mutex_(runtime) {
   if (policy.interval != Duration()) thread_ = runtime.StartThread("dc-checkpoint", [this] { Run(); });
 }
@@ -28,6 +28,10 @@ CheckpointDriver::~CheckpointDriver() {
   stop_.store(true, std::memory_order_seq_cst);
   Wake();
   thread_.reset();
+}
+
+uint64_t CheckpointDriver::DueAfter(Position position) const {
+  return position.commit.value + std::max<uint64_t>(policy_.log_bytes, 1);
 }
 
 void CheckpointDriver::Wake() {
@@ -67,7 +71,7 @@ void CheckpointDriver::Run() {
     } else {
       runtime_.Wait(wakes_, wakes_.load(std::memory_order_seq_cst), runtime_.Now() + kRetryAfter);
     }
-    due_.store(ok ? before.commit.value + policy_.log_bytes : 0, std::memory_order_relaxed);
+    due_.store(ok ? DueAfter(before) : 0, std::memory_order_relaxed);
   }
 }
 

@@ -18,7 +18,7 @@
 namespace deut::dc {
 
 struct CheckpointPolicy {
-  // Of the log: bounds what redo has to repeat.
+  // Of the log: bounds what redo has to repeat. 0: one after another while anything is applied.
   uint64_t log_bytes = 64 << 20;
   // After this long, if anything was applied since the last one, or if that removes segments. 0: never by itself, neither for time nor for bytes.
   Duration interval = std::chrono::seconds(30);
@@ -47,6 +47,8 @@ class CheckpointDriver {
  private:
   void Run();
   void Wake();
+  // The LSN at which one is due if the last one has this position.
+  uint64_t DueAfter(Position position) const;
   Status Take();
 
   Runtime& runtime_;

@@ -53,6 +53,7 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, St
       state_file_(storage, options.directory),
       operations_(std::move(operations)),
       fencing_(runtime, state.incarnation, state.fence),
+      applied_(operations_->recovered()),
       apply_environment_{runtime,
                          fencing_,
                          *operations_,
@@ -63,9 +64,7 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, St
       checkpoints_(runtime, *operations_, options.checkpoints, [this] { return applied_.load(); }),
       mutex_(runtime),
       state_(state),
-      misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {
-  applied_.Advance(operations_->recovered());
-}
+      misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {}
 
 DataComponentServer::~DataComponentServer() {
   const MutexLock lock(mutex_);

@@ -37,10 +37,10 @@ class InspectTest : public ::testing::Test {
 TEST_F(InspectTest, ASmallStoreWhole) {
   store_.Start();
   store_.Create(StoreOnDisk::kAccounts);
-  store_.Put(StoreOnDisk::kAccounts, "a", "soon gone");
   store_.Put(StoreOnDisk::kAccounts, "b", std::string(600, 'x'));
+  store_.Delete(StoreOnDisk::kAccounts, "c");
   store_.Checkpoint();
-  store_.Delete(StoreOnDisk::kAccounts, "a");
+  store_.Put(StoreOnDisk::kAccounts, "a", "new");
   store_.Checkpoint();
   store_.Stop();
   EXPECT_EQ(Run(Inspected::kDirectory),
@@ -61,19 +61,20 @@ TEST_F(InspectTest, ASmallStoreWhole) {
   EXPECT_THAT(Run(Inspected::kCheckpoint, 1), StartsWith("checkpoint 1 of data component 7"));
   EXPECT_EQ(Run(Inspected::kSegment, 2),
             "segment 2: delta parts, data component 7, 8192 bytes of at most 65536; the newest checkpoint names 8192\n"
-            "offset 4096: delta part of page 1, table 3, level 0, 24 bytes, after segment 1 offset 4096, live\n");
+            "offset 4096: delta part of page 1, table 3, level 0, 27 bytes, after segment 1 offset 4096, live\n");
   EXPECT_EQ(Run(Inspected::kPage, 1),
             "page 1 in checkpoint 2: 2 parts\n"
-            "delta part in segment 2 offset 4096, 24 bytes\n"
-            "base part in segment 1 offset 4096, 683 bytes\n"
+            "delta part in segment 2 offset 4096, 27 bytes\n"
+            "base part in segment 1 offset 4096, 678 bytes\n"
             "table 3, level 0, flat 0\n"
             "keys from the first to the last\n"
-            "1 records, 1 tombstones\n"
-            "  \"a\" @5/1 deleted\n"
-            "  \"b\" @4/1 = \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"... (600 bytes)\n");
+            "2 records, 1 tombstones\n"
+            "  \"a\" @5/1 = \"new\"\n"
+            "  \"b\" @3/1 = \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"... (600 bytes)\n"
+            "  \"c\" @4/1 deleted\n");
   EXPECT_EQ(Run(Inspected::kTable, 3),
             "table 3 in checkpoint 2: \"table 3\", root page 1, 1 levels\n"
-            "level 0: 1 pages, 2 records and tombstones, 1 delta parts, 896 bytes\n");
+            "level 0: 1 pages, 3 records and tombstones, 1 delta parts, 896 bytes\n");
 }
 
 TEST_F(InspectTest, ATreeOfLevels) {

@@ -42,7 +42,9 @@ class StoreOnDisk {
   void Checkpoint();
   // Tables, splits, updates in delta parts, deletions, a dropped table, and several checkpoints, the last two of them different; stopped.
   void Fill(int records);
-  // How many records are in the table; before the last checkpoint.
+  // REQUIRES: started.
+  RecordOperations& operations() { return *operations_; }
+  // How many records are in the table.
   uint64_t records(TableId table) const;
 
   // --- The files.

@@ -32,7 +32,7 @@ uint64_t Seed() { return FromEnvironment("DEUT_SEED", 1); }
 // What was seen, for the figures.
 struct Tally {
   uint64_t crash_points = 0, second_crashes = 0, lives = 0, reads = 0, transactions = 0, found = 0, lost_buffered = 0,
-           unknown_found = 0, trimmed_runs = 0;
+           unknown_found = 0, trimmed_runs = 0, cleaned = 0;
 
   void Add(const PowerRun& run) {
     lives += run.oracle().life();
@@ -42,13 +42,16 @@ struct Tally {
     lost_buffered += run.oracle().lost_buffered();
     unknown_found += run.oracle().unknown_found();
     trimmed_runs += run.trimmed() ? 1 : 0;
+    cleaned += run.cleaned();
   }
   ~Tally() {
     std::printf(
         "crash points %lu, second crashes in recovery %lu, lives %lu, judged readings %lu, transactions %lu (found "
         "%lu, "
-        "buffered and lost %lu, of unknown outcome and found %lu), runs whose log was trimmed %lu\n",
-        crash_points, second_crashes, lives, reads, transactions, found, lost_buffered, unknown_found, trimmed_runs);
+        "buffered and lost %lu, of unknown outcome and found %lu), runs whose log was trimmed %lu, "
+        "segments cleaned %lu\n",
+        crash_points, second_crashes, lives, reads, transactions, found, lost_buffered, unknown_found, trimmed_runs,
+        cleaned);
   }
 };
 
@@ -108,6 +111,7 @@ TEST_P(PowerLoss, AtEveryOperationAndAgainInRecovery) {
     tally.Add(run);
     ASSERT_EQ(wrong, "") << "seed " << Seed() << ", crash at operation " << at << Repeat(which, Seed());
   }
+  if (!which.keeps_pages) EXPECT_GE(tally.cleaned, tally.crash_points);
 }
 
 TEST_P(PowerLoss, AtEveryOperationOfRecovery) {

@@ -82,6 +82,7 @@ std::string PowerRun::Work(PoweredStore& store, const Life& life, uint64_t crash
   std::string wrong = RunLoad(
       store, oracle_, {.threads = options_.threads, .steps = life.steps, .seed = options_.seed * 10 + oracle_.life()});
   NoteFirstLsn(store);
+  cleaned_ += store.dc_counter("segments_cleaned");
   return wrong;
 }
 

@@ -55,6 +55,9 @@ class PowerRun {
   const Status& failure() const { return failure_; }
   uint64_t reads() const { return reads_; }
   bool trimmed() const { return trimmed_; }  // some of the log was let go
+  uint64_t cleaned() const {
+    return cleaned_;
+  }  // segments that the DC has emptied, in all lives, as far as it was asked
 
  private:
   std::string Look(PoweredStore& store, const Life& life, uint64_t crashes);
@@ -70,6 +73,7 @@ class PowerRun {
   Status failure_;
   uint64_t reads_ = 0, first_lsn_ = 0;
   bool trimmed_ = false;
+  uint64_t cleaned_ = 0;
 };
 
 }  // namespace deut::power

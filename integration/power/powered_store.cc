@@ -44,8 +44,11 @@ dc::RecordOperationsOptions SmallPages() {
   options.tree.inner_page_bytes = 512;
   options.tree.leaf_chain_length = 4;
   options.tree.inner_chain_length = 2;
-  options.store.segment_bytes = 32 << 10;
+  options.store.segment_bytes = 16 << 10;
   options.store.append_buffer_bytes = 16 << 10;
+  options.cleaner.interval = milliseconds(1);
+  options.cleaner.bytes_per_second = 0;
+  options.cleaner.slack_segments = 1;
   options.memory_bytes = 96 << 10;
   options.max_pages = 1 << 16;
   return options;
@@ -111,13 +114,25 @@ Status PoweredStore::failure() {
   return failure_;
 }
 
-uint64_t PoweredStore::first_lsn() {
-  const Result<ServiceStatus> status = tc_->GetStatus(RealRuntime().Now() + seconds(10));
-  if (!status.ok()) return 0;
-  for (const CounterValue& counter : status->tc) {
-    if (counter.name == "log.first") return counter.value;
+namespace {
+
+uint64_t Named(std::string_view name, const std::vector<CounterValue>& counters) {
+  for (const CounterValue& counter : counters) {
+    if (counter.name == name) return counter.value;
   }
   return 0;
+}
+
+}  // namespace
+
+uint64_t PoweredStore::first_lsn() {
+  const Result<ServiceStatus> status = tc_->GetStatus(RealRuntime().Now() + seconds(10));
+  return status.ok() ? Named("log.first", status->tc) : 0;
+}
+
+uint64_t PoweredStore::dc_counter(std::string_view name) {
+  const Result<std::vector<CounterValue>> counters = dc_->Counters(RealRuntime().Now() + seconds(10));
+  return counters.ok() ? Named(name, *counters) : 0;
 }
 
 }  // namespace deut::power

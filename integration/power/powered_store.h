@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "common/base/status.h"
 #include "common/io/storage.h"
@@ -37,6 +38,8 @@ class PoweredStore {
   Status failure();
   // Waits for one. False: there is none at the deadline.
   bool WaitFailed(Deadline deadline) { return failed_.Wait(RealRuntime(), deadline); }
+  // A counter of the DC; 0 if nobody can say.
+  uint64_t dc_counter(std::string_view name);
   // Of the oldest record that the log still has; 0 if nobody can say.
   uint64_t first_lsn();
 

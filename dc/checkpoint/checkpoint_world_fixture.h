@@ -1,0 +1,125 @@
+// CheckpointWorld: tables on a faulty disk, the log of what was done to them, and lives that begin with recovery and take checkpoints. For tests.
+#ifndef DC_CHECKPOINT_CHECKPOINT_WORLD_FIXTURE_H_
+#define DC_CHECKPOINT_CHECKPOINT_WORLD_FIXTURE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/observe/log.h"
+#include "common/sync/reclamation.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/mapping_table.h"
+#include "dc/bwtree/structure_gate.h"
+#include "dc/checkpoint/checkpointer.h"
+#include "dc/checkpoint/recovery.h"
+#include "dc/page_cache/page_loader.h"
+#include "dc/page_store/segment_store.h"
+#include "dc/record_ops/table_registry.h"
+
+namespace deut::dc {
+
+// What stands between a recovery and the end of the process.
+class CheckpointLife {
+ public:
+  static Result<std::unique_ptr<CheckpointLife>> Open(Storage& storage, const std::string& directory, DcId dc,
+                                                      const RecoveryOptions& options);
+
+  BwTreeEnvironment trees() { return {*pages, domain, consolidation, &gate, store.get()}; }
+
+  // Everything in the order in which it is made; it ends the other way round.
+  const CheckpointsFound found;
+  const std::unique_ptr<SegmentStore> store;
+  const std::unique_ptr<MappingTable> pages;
+  ReclamationDomain domain;
+  StructureGate gate;
+  std::atomic<uint64_t> consolidation{0};
+  TableRegistry tables;
+  PageLoader loader;
+  std::unique_ptr<Checkpointer> checkpointer;
+
+ private:
+  explicit CheckpointLife(RecoveredPages recovered);
+};
+
+class CheckpointWorld {
+ public:
+  static constexpr DcId kDc{7};
+  static constexpr TableId kTable{3};
+  using Records = std::map<std::string, std::string>;
+  using Files = std::map<std::string, std::string>;
+
+  explicit CheckpointWorld(uint64_t seed = 1);
+  ~CheckpointWorld();
+
+  // The life ends. The disk stays as it is, or is what a crash leaves of it.
+  void End() { life_.reset(); }
+  void Crash(uint64_t seed);
+  // Another life; redo brings what is in the log behind its checkpoint.
+  Status Begin(const RecoveryOptions& options = Options());
+  static RecoveryOptions Options();
+
+  // --- What is done, and logged.
+  void Create(TableId table);
+  void Drop(TableId table);
+  void Put(uint64_t number, const std::string& value, TableId table = kTable);
+  void Delete(uint64_t number, TableId table = kTable);
+  // Records [first, last) with values that tell the round.
+  void Fill(uint64_t first, uint64_t last, int round = 0, TableId table = kTable);
+
+  Status Take() {
+    return life_->checkpointer->Take([this] { return applied(); });
+  }
+  // Position of the last thing done.
+  Position applied() const { return Position{Lsn(log_.size()), 0}; }
+  Position stable() const { return life_->checkpointer->stable(); }
+
+  // --- What there is.
+  Result<Records> Scan(TableId table = kTable);
+  void ExpectRight();
+
+  Files ReadFiles();
+  std::vector<std::string> Names();
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  void Remove(const std::string& name);
+  void Write(const std::string& name, const std::string& bytes);
+  // Numbers of the checkpoint files, the newest first.
+  std::vector<uint64_t> Checkpoints();
+
+  CheckpointLife& life() { return *life_; }
+  bool alive() const { return life_ != nullptr; }
+  FaultyDisk& disk() { return disk_; }
+  Storage& storage() { return *storage_; }
+  const std::string& directory() const { return directory_; }
+
+ private:
+  struct Entry {
+    enum class Kind : uint8_t { kCreate, kDrop, kPut, kDelete };
+    Kind kind;
+    TableId table;
+    std::string key;
+    std::string value;
+  };
+  void Do(Entry entry);
+  // Entry `index` of the log, which is at position index + 1.
+  Status Apply(size_t index);
+
+  LogSink* const log_sink_;  // of before
+  const std::string directory_ = "/pages";
+  FaultyDisk disk_;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<CheckpointLife> life_;
+  std::vector<Entry> log_;
+  std::map<TableId, Records> records_;
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_CHECKPOINT_CHECKPOINT_WORLD_FIXTURE_H_

@@ -1,0 +1,385 @@
+#include "dc/checkpoint/checkpointer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/io/disk_fault.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+#include "dc/checkpoint/checkpoint_world_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+using Action = DiskFault::Action;
+constexpr TableId kTable = CheckpointWorld::kTable;
+
+// Two checkpoints, and changes after them: what the next one has to write is of both kinds, in new segments and old ones.
+std::unique_ptr<CheckpointWorld> WithTwoCheckpoints(uint64_t seed = 1) {
+  auto world = std::make_unique<CheckpointWorld>(seed);
+  world->Create(kTable);
+  world->Fill(0, 300);
+  EXPECT_TRUE(world->Take().ok());
+  world->Fill(100, 120, /*round=*/1);
+  EXPECT_TRUE(world->Take().ok());
+  world->Fill(200, 400, /*round=*/2);
+  world->Put(5, "a lone update");
+  world->Delete(6);
+  return world;
+}
+
+TEST(Checkpointer, TheStablePositionIsThatOfTheOlderGeneration) {
+  CheckpointWorld world;
+  EXPECT_EQ(world.stable(), Position());
+  world.Create(kTable);
+  std::vector<Position> taken;
+  for (int round = 0; round < 4; ++round) {
+    world.Fill(0, 100, round);
+    ASSERT_TRUE(world.Take().ok());
+    taken.push_back(world.applied());
+    // The first one stands alone.
+    EXPECT_EQ(world.stable(), taken[round == 0 ? 0 : static_cast<size_t>(round) - 1]);
+    EXPECT_EQ(world.life().checkpointer->taken(), static_cast<uint64_t>(round) + 1);
+  }
+  // In the next life the same two generations count.
+  world.End();
+  ASSERT_TRUE(world.Begin().ok());
+  EXPECT_EQ(world.life().found.position, taken[3]);
+  EXPECT_EQ(world.stable(), taken[2]);
+  world.Fill(0, 100, 9);
+  ASSERT_TRUE(world.Take().ok());
+  EXPECT_EQ(world.stable(), taken[3]);
+}
+
+TEST(Checkpointer, TwoGenerationsOfFilesAreKeptAndNothingElse) {
+  CheckpointWorld world;
+  world.Create(kTable);
+  for (uint64_t k = 1; k <= 5; ++k) {
+    world.Fill(0, 200, static_cast<int>(k));
+    ASSERT_TRUE(world.Take().ok());
+    EXPECT_EQ(world.Checkpoints(), k == 1 ? std::vector<uint64_t>{1} : (std::vector<uint64_t>{k, k - 1}));
+    for (const std::string& name : world.Names()) EXPECT_FALSE(name.ends_with(".tmp")) << name;
+  }
+}
+
+TEST(Checkpointer, SegmentsThatNeitherGenerationNamesAreRemoved) {
+  CheckpointWorld world;
+  world.Create(kTable);
+  size_t most = 0;
+  for (int round = 0; round < 12; ++round) {
+    world.Fill(0, 2000, round);  // all pages are written anew
+    ASSERT_TRUE(world.Take().ok());
+    most = std::max<size_t>(most, world.life().store->totals().segments);
+  }
+  const StoreTotals totals = world.life().store->totals();
+  EXPECT_GT(totals.segments_removed, most);
+  EXPECT_LE(totals.segments, totals.segments_created / 2);
+  // The files are gone, too.
+  EXPECT_EQ(world.Names().size(), totals.segments + 2);
+  world.End();
+  ASSERT_TRUE(world.Begin().ok());
+  world.ExpectRight();
+}
+
+// What the disk was asked to do, in order: "write base", "sync delta", "rename", ...
+class Recorder {
+ public:
+  explicit Recorder(CheckpointWorld& world) {
+    world.disk().AddFault({.predicate = [this](const DiskOperation& operation) {
+      Note(operation);
+      return false;
+    }});
+  }
+  size_t First(std::string_view what) const {
+    return static_cast<size_t>(std::find(done_.begin(), done_.end(), what) - done_.begin());
+  }
+  size_t Last(std::string_view what) const {
+    const auto found = std::find(done_.rbegin(), done_.rend(), what);
+    return found == done_.rend() ? done_.size() : static_cast<size_t>(done_.rend() - found) - 1;
+  }
+  bool Has(std::string_view what) const { return First(what) != done_.size(); }
+  size_t size() const { return done_.size(); }
+
+ private:
+  void Note(const DiskOperation& operation) {
+    const std::string& path = operation.path;
+    const bool checkpoint = path.find("checkpoint-") != std::string::npos;
+    const std::string on = checkpoint ? "checkpoint" : path.ends_with(".seg") ? "segment" : "directory";
+    switch (operation.kind) {
+      case kDiskRead:
+        return done_.push_back("read " + on);
+      case kDiskWrite:
+        return done_.push_back("write " + on);
+      case kDiskSync:
+        return done_.push_back("sync " + on);
+      case kDiskSyncDirectory:
+        return done_.push_back("sync directory");
+      case kDiskName:
+        return done_.push_back("name " + on);
+      default:
+        return;
+    }
+  }
+
+  std::vector<std::string> done_;
+};
+
+TEST(Checkpointer, EverythingIsDurableBeforeItIsNamed) {
+  const auto world = WithTwoCheckpoints();
+  const Recorder recorder(*world);
+  size_t at_position = SIZE_MAX;
+  ASSERT_TRUE(world->life()
+                  .checkpointer
+                  ->Take([&] {
+                    at_position = recorder.size();
+                    return world->applied();
+                  })
+                  .ok());
+  // Rule X6: the position is asked for first.
+  EXPECT_EQ(at_position, 0u);
+  for (const char* const step : {"write segment", "sync segment", "write checkpoint", "sync checkpoint",
+                                 "read checkpoint", "name checkpoint", "sync directory", "name segment"}) {
+    EXPECT_TRUE(recorder.Has(step)) << step;
+  }
+  EXPECT_LT(recorder.Last("write segment"), recorder.First("sync segment"));
+  EXPECT_LT(recorder.Last("sync segment"), recorder.First("write checkpoint"));
+  // New segments have durable names, too.
+  EXPECT_LT(recorder.First("sync directory"), recorder.First("write checkpoint"));
+  EXPECT_LT(recorder.Last("write checkpoint"), recorder.First("sync checkpoint"));
+  EXPECT_LT(recorder.First("sync checkpoint"), recorder.First("read checkpoint"));
+  // Then it is renamed, and that made durable; the old one is removed last.
+  EXPECT_LT(recorder.Last("read checkpoint"), recorder.Last("sync directory"));
+  EXPECT_GT(recorder.Last("name checkpoint"), recorder.Last("sync directory"));
+}
+
+TEST(Checkpointer, TheGateIsClosedForTheStructureOnlyAndOpenAgainWhateverHappens) {
+  const auto world = WithTwoCheckpoints();
+  std::vector<std::string> seen;
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "checkpoint.after_pass" && point != "checkpoint.before_snapshot") return;
+    seen.push_back(Concat(point, world->life().gate.closed() ? " closed" : " open"));
+  });
+  ASSERT_TRUE(world->Take().ok());
+  EXPECT_EQ(seen, (std::vector<std::string>{"checkpoint.after_pass open", "checkpoint.before_snapshot closed"}));
+  EXPECT_FALSE(world->life().gate.closed());
+  for (const std::string path : {".seg", "checkpoint-"}) {
+    world->Fill(0, 100, 5);
+    world->disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite, .path_contains = path});
+    EXPECT_EQ(world->Take(), ErrorCode::kResourceExhausted);
+    EXPECT_FALSE(world->life().gate.closed());
+    world->disk().RemoveAllFaults();
+  }
+  // While it is closed: pages that are split after the pass have to be written, and there is no room.
+  bool done = false;
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "checkpoint.after_pass" || std::exchange(done, true)) return;
+    world->Fill(500, 700, 6);
+    world->disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite, .path_contains = ".seg"});
+  });
+  EXPECT_EQ(world->Take(), ErrorCode::kResourceExhausted);
+  EXPECT_FALSE(world->life().gate.closed());
+  testing::SetPointHandler({});
+  world->disk().RemoveAllFaults();
+  ASSERT_TRUE(world->Take().ok());
+  world->End();
+  ASSERT_TRUE(world->Begin().ok());
+  world->ExpectRight();
+}
+
+TEST(Checkpointer, ATableThatIsCreatedWhileTheStructureIsTakenDownIsNotInIt) {
+  const auto world = WithTwoCheckpoints();
+  std::unique_ptr<Thread> other;
+  std::atomic<bool> begun{false};
+  std::atomic<bool> created{false};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "checkpoint.before_snapshot" || other != nullptr) return;
+    other = RealRuntime().StartThread("creates", [&] {
+      begun.store(true);
+      world->Create(TableId(9));
+      created.store(true);
+    });
+    // It waits; time enough not to is given to it.
+    while (!begun.load()) RealRuntime().Yield();
+    for (int i = 0; i < 1000; ++i) RealRuntime().Yield();
+    EXPECT_FALSE(created.load());
+  });
+  const Position before = world->applied();
+  ASSERT_TRUE(world->life().checkpointer->Take([&] { return before; }).ok());
+  testing::SetPointHandler({});
+  ASSERT_NE(other, nullptr);
+  other->Join();
+  world->End();
+  const auto recovered =
+      RecoverPages(world->storage(), RealRuntime(), world->directory(), CheckpointWorld::kDc, world->Options());
+  ASSERT_TRUE(recovered.ok());
+  ASSERT_EQ(recovered->tables.size(), 1u);
+  EXPECT_EQ(recovered->tables[0].id, kTable);
+  ASSERT_TRUE(world->Begin().ok());
+  world->ExpectRight();
+}
+
+TEST(Checkpointer, OneIsTakenAtATime) {
+  const auto world = WithTwoCheckpoints();
+  std::vector<std::unique_ptr<Thread>> threads;
+  const Position position = world->applied();
+  for (int i = 0; i < 3; ++i) {
+    threads.push_back(RealRuntime().StartThread("takes", [&] {
+      const Status taken = world->life().checkpointer->Take([&] { return position; });
+      EXPECT_TRUE(taken.ok()) << taken.ToString();
+    }));
+  }
+  for (auto& thread : threads) thread->Join();
+  EXPECT_EQ(world->Checkpoints(), (std::vector<uint64_t>{5, 4}));
+  EXPECT_EQ(world->stable(), position);
+}
+
+TEST(Checkpointer, FreedIdsAreUsedAgainAfterACheckpointThatBeganLaterIsComplete) {
+  const auto world = WithTwoCheckpoints();
+  world->Create(TableId(8));
+  world->Fill(0, 300, 0, TableId(8));
+  ASSERT_TRUE(world->Take().ok());
+  const uint64_t full = world->life().pages->used();
+  world->Drop(TableId(8));
+  world->life().domain.Collect();
+  EXPECT_EQ(world->life().pages->used(), full);
+  // Not after one that fails.
+  world->disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite, .path_contains = "checkpoint-"});
+  EXPECT_EQ(world->Take(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(world->life().pages->used(), full);
+  world->disk().RemoveAllFaults();
+  ASSERT_TRUE(world->Take().ok());
+  EXPECT_LT(world->life().pages->used(), full - 10);
+  // The table stays dropped.
+  world->End();
+  ASSERT_TRUE(world->Begin().ok());
+  EXPECT_EQ(world->life().tables.LiveTables(), std::vector<TableId>{kTable});
+  const auto again = world->life().tables.Create(TableId(8), "again");
+  ASSERT_TRUE(again.ok());
+  EXPECT_FALSE(*again);
+}
+
+// --- A disk that fails, at each of its operations in turn.
+
+// Calls `check` with the outcome of a checkpoint the n-th operation of which failed, for each n that there is. Answers how many there were.
+template <typename Check>
+int AtEachOperation(Action action, uint32_t kinds, const Check& check) {
+  for (uint64_t n = 0;; ++n) {
+    const auto world = WithTwoCheckpoints(/*seed=*/n + 1);
+    const int fault = world->disk().AddFault({.action = action, .kinds = kinds, .skip = n, .count = 1});
+    const Status taken = world->Take();
+    const bool struck = world->disk().hits(fault) > 0;
+    world->disk().RemoveAllFaults();
+    if (!struck) {
+      EXPECT_TRUE(taken.ok()) << taken.ToString();
+      return static_cast<int>(n);
+    }
+    SCOPED_TRACE(Concat("operation ", n, ": ", taken.ToString()));
+    check(*world, taken, n);
+    if (::testing::Test::HasFailure()) return static_cast<int>(n);
+  }
+}
+
+TEST(Checkpointer, WantOfSpaceAnywhereLeavesTheOlderGenerationsAndTheNextOneSucceeds) {
+  const int operations = AtEachOperation(Action::kNoSpace, kDiskWrite | kDiskAllocate | kDiskName,
+                                         [](CheckpointWorld& world, const Status& taken, uint64_t n) {
+                                           EXPECT_TRUE(taken.ok() || taken == ErrorCode::kResourceExhausted);
+                                           EXPECT_TRUE(world.life().store->fatal().ok());
+                                           const uint64_t before = world.life().checkpointer->taken();
+                                           EXPECT_EQ(before, taken.ok() ? 3u : 2u);
+                                           if (n % 3 == 0) {  // what a start finds now
+                                             world.Crash(n);
+                                             ASSERT_TRUE(world.Begin().ok());
+                                             world.ExpectRight();
+                                           }
+                                           world.Fill(50, 60, /*round=*/7);
+                                           const Status next = world.Take();
+                                           ASSERT_TRUE(next.ok()) << next.ToString();
+                                           world.Crash(n);
+                                           ASSERT_TRUE(world.Begin().ok());
+                                           EXPECT_EQ(world.life().found.position, world.applied());
+                                           world.ExpectRight();
+                                         });
+  EXPECT_GT(operations, 5);
+}
+
+TEST(Checkpointer, AnyOtherErrorIsToldAndNeverTakenForWantOfSpace) {
+  const int operations = AtEachOperation(Action::kIoError, kDiskChanging | kDiskRead | kDiskOpen,
+                                         [](CheckpointWorld& world, const Status& taken, uint64_t n) {
+                                           EXPECT_NE(taken, ErrorCode::kResourceExhausted);
+                                           const Position stable = world.stable();
+                                           // The process ends; the older generations are there.
+                                           world.Crash(n);
+                                           const Status begun = world.Begin();
+                                           ASSERT_TRUE(begun.ok()) << begun.ToString();
+                                           EXPECT_GE(world.life().found.position, stable);
+                                           if (taken.ok()) EXPECT_EQ(world.life().found.position, world.applied());
+                                           world.ExpectRight();
+                                           ASSERT_TRUE(world.Take().ok());
+                                         });
+  EXPECT_GT(operations, 10);
+}
+
+TEST(Checkpointer, AfterAFailedSyncOfASegmentNothingWorksAnyMore) {
+  for (const Action action : {Action::kIoError, Action::kNoSpace}) {
+    for (const uint32_t kind : {uint32_t{kDiskSync}, uint32_t{kDiskSyncDirectory}}) {
+      const auto world = WithTwoCheckpoints();
+      const Position stable = world->stable();
+      world->disk().AddFault({.action = action, .kinds = kind, .count = 1});
+      EXPECT_EQ(world->Take(), ErrorCode::kIoError);
+      EXPECT_EQ(world->life().store->fatal(), ErrorCode::kIoError);
+      // The disk works again; who repeated the sync would lose what was written.
+      EXPECT_EQ(world->Take(), ErrorCode::kIoError);
+      EXPECT_EQ(world->stable(), stable);
+      EXPECT_EQ(world->Checkpoints(), (std::vector<uint64_t>{2, 1}));
+      for (uint64_t seed = 0; seed < 5; ++seed) {
+        world->Crash(seed);
+        ASSERT_TRUE(world->Begin().ok());
+        world->ExpectRight();
+      }
+    }
+  }
+}
+
+TEST(Checkpointer, AFlippedBitInWhatIsWrittenIsFoundBeforeTheOldOneIsRemoved) {
+  const auto world = WithTwoCheckpoints();
+  world->disk().AddFault({.action = Action::kFlipBit, .kinds = kDiskWrite, .path_contains = "checkpoint-", .count = 1});
+  EXPECT_EQ(world->Take(), ErrorCode::kCorruption);
+  EXPECT_EQ(world->Checkpoints(), (std::vector<uint64_t>{2, 1}));
+  world->End();
+  ASSERT_TRUE(world->Begin().ok());
+  world->ExpectRight();
+}
+
+TEST(Checkpointer, PowerMayGoAtAnyMoment) {
+  int crashes = 0;
+  for (uint64_t n = 1;; ++n) {
+    const auto world = WithTwoCheckpoints(/*seed=*/n);
+    const Position stable = world->stable();
+    world->disk().CrashAfter(n);
+    const Status taken = world->Take();
+    if (world->disk().crashes() == 0) {
+      EXPECT_TRUE(taken.ok());
+      break;
+    }
+    ++crashes;
+    const Position told = world->stable();
+    world->Crash(n);
+    const Status begun = world->Begin();
+    ASSERT_TRUE(begun.ok()) << n << ": " << begun.ToString();
+    EXPECT_GE(world->life().found.position, std::max(stable, told));
+    world->ExpectRight();
+    ASSERT_TRUE(world->Take().ok());
+  }
+  EXPECT_GT(crashes, 10);
+}
+
+}  // namespace
+}  // namespace deut::dc

@@ -1,0 +1,372 @@
+#include "dc/checkpoint/recovery.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/coding/crc32c.h"
+#include "common/coding/fixed.h"
+#include "common/io/disk_fault.h"
+#include "common/runtime/runtime.h"
+#include "dc/checkpoint/checkpoint_world_fixture.h"
+#include "dc/page_store/checkpoint_file.h"
+#include "dc/page_store/checkpoint_fixture.h"
+#include "dc/page_store/segment_format.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr TableId kTable = CheckpointWorld::kTable;
+constexpr uint64_t kRecords = 600;
+
+// Two checkpoints of a tree of three levels, the newer one with parts of its own in segments of its own; no life.
+class RecoveryTest : public ::testing::Test {
+ protected:
+  RecoveryTest() {
+    world_.Create(kTable);
+    world_.Fill(0, kRecords);
+    EXPECT_TRUE(world_.Take().ok());
+    older_ = world_.applied();
+    world_.End();  // so that what comes is in other segments
+    EXPECT_TRUE(world_.Begin().ok());
+    world_.Fill(0, kRecords / 2, /*round=*/1);
+    EXPECT_TRUE(world_.Take().ok());
+    newer_ = world_.applied();
+    world_.End();
+    EXPECT_EQ(world_.Checkpoints(), (std::vector<uint64_t>{2, 1}));
+  }
+
+  std::string NameOf(uint64_t number) { return CheckpointName(CheckpointNumber(number)); }
+
+  // That nobody starts on this directory, and it stays as it is, to the last byte.
+  void ExpectRefused(ErrorCode code, std::string_view why = {},
+                     const RecoveryOptions& options = CheckpointWorld::Options()) {
+    const CheckpointWorld::Files before = world_.ReadFiles();
+    const Status status = world_.Begin(options);
+    EXPECT_EQ(status, code) << status.ToString();
+    EXPECT_NE(status.message().find(why), std::string_view::npos) << status.ToString();
+    EXPECT_TRUE(world_.ReadFiles() == before);
+  }
+  void ExpectOpens(uint64_t number) {
+    const Status status = world_.Begin();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(world_.life().found.opened.value, number);
+    EXPECT_EQ(world_.life().found.position, number == 2 ? newer_ : older_);
+    EXPECT_EQ(world_.life().found.stable, older_);
+    world_.ExpectRight();
+    world_.End();
+  }
+  // A bit of the file is flipped while `then` runs.
+  template <typename Then>
+  void WithFlippedBit(const std::string& name, uint64_t at, const Then& then) {
+    ASSERT_TRUE(world_.disk().FlipBit(world_.Path(name), at, static_cast<int>(at % 8)).ok());
+    then();
+    ASSERT_TRUE(world_.disk().FlipBit(world_.Path(name), at, static_cast<int>(at % 8)).ok());
+  }
+
+  CheckpointContent Content(uint64_t number) {
+    CheckpointKeeper keeper;
+    EXPECT_TRUE(
+        ReadCheckpoint(world_.storage(), world_.directory(), CheckpointNumber(number), CheckpointWorld::kDc, &keeper)
+            .ok());
+    return keeper.content;
+  }
+  // A third checkpoint, which is complete and says this.
+  void WriteCheckpoint(CheckpointContent content) {
+    content.head.number = CheckpointNumber(3);
+    auto writer = CheckpointWriter::Create(world_.storage(), world_.directory(), content.head);
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE(AddAll(**writer, content).ok());
+    const Status finished = (*writer)->Finish();
+    ASSERT_TRUE(finished.ok()) << finished.ToString();
+  }
+
+  CheckpointWorld world_;
+  Position older_;
+  Position newer_;
+};
+
+TEST_F(RecoveryTest, AnEmptyDirectoryIsAnEmptyDataComponent) {
+  const auto recovered =
+      RecoverPages(world_.storage(), RealRuntime(), "/elsewhere", CheckpointWorld::kDc, CheckpointWorld::Options());
+  ASSERT_TRUE(recovered.ok());
+  EXPECT_TRUE(recovered->tables.empty());
+  EXPECT_EQ(recovered->found.position, Position());
+  EXPECT_EQ(recovered->found.opened.value, 0u);
+  EXPECT_EQ(recovered->pages->used(), 0u);
+}
+
+TEST_F(RecoveryTest, TheNewestCheckpointIsOpened) {
+  ExpectOpens(2);
+  // By one thread as by several.
+  RecoveryOptions alone = CheckpointWorld::Options();
+  alone.threads = 1;
+  ASSERT_TRUE(world_.Begin(alone).ok());
+  world_.ExpectRight();
+}
+
+TEST_F(RecoveryTest, OpeningChangesNothing) {
+  const CheckpointWorld::Files before = world_.ReadFiles();
+  ASSERT_TRUE(world_.Begin().ok());
+  EXPECT_TRUE(world_.ReadFiles() == before);
+}
+
+TEST_F(RecoveryTest, RecordsAreEstimatedFromSomePages) {
+  ASSERT_TRUE(world_.Begin().ok());
+  const ReclamationDomain::Guard guard(world_.life().domain);
+  EXPECT_NEAR(static_cast<double>(world_.life().tables.FindTree(kTable)->statistics().records), kRecords, kRecords / 4);
+}
+
+TEST_F(RecoveryTest, AnyDamageOfTheNewestMakesTheOlderOneTheStart) {
+  const uint64_t bytes = world_.ReadFiles().at(NameOf(2)).size();
+  for (uint64_t at = 0; at < bytes; at += at < 4096 ? 61 : 4093) {
+    WithFlippedBit(NameOf(2), at, [&] { ExpectOpens(1); });
+    if (HasFailure()) return;
+  }
+  ExpectOpens(2);
+}
+
+TEST_F(RecoveryTest, WhoHasFallenBackHasNothingOlderToFallBackTo) {
+  ASSERT_TRUE(world_.Begin().ok());
+  world_.Fill(0, 100, /*round=*/2);
+  ASSERT_TRUE(world_.Take().ok());
+  EXPECT_EQ(world_.stable(), newer_);
+  world_.End();
+  WithFlippedBit(NameOf(3), 50, [&] {
+    ASSERT_TRUE(world_.Begin().ok());
+    EXPECT_EQ(world_.life().found.opened.value, 2u);
+    // Its own position, not that of checkpoint 1, which is gone.
+    EXPECT_EQ(world_.stable(), newer_);
+    world_.ExpectRight();
+    world_.End();
+  });
+}
+
+TEST_F(RecoveryTest, ANewestThatIsCutOffOrHasMoreBehindItIsDamaged) {
+  const std::string whole = world_.ReadFiles().at(NameOf(2));
+  for (const std::string& bytes :
+       {std::string(), whole.substr(0, 4096), whole.substr(0, whole.size() - 4096), whole + std::string(4096, '\0')}) {
+    world_.Write(NameOf(2), bytes);
+    ExpectOpens(1);
+  }
+  world_.Write(NameOf(2), whole);
+  ExpectOpens(2);
+}
+
+TEST_F(RecoveryTest, AReadErrorIsNoReasonToFallBack) {
+  const CheckpointWorld::Files before = world_.ReadFiles();
+  world_.disk().AddFault({.kinds = kDiskRead, .path_contains = NameOf(2), .count = 1});
+  EXPECT_EQ(world_.Begin(), ErrorCode::kIoError);
+  EXPECT_TRUE(world_.ReadFiles() == before);
+  ExpectOpens(2);
+}
+
+TEST_F(RecoveryTest, TwoDamagedCheckpointsAreRefusedAndNothingIsChanged) {
+  WithFlippedBit(NameOf(2), 100, [&] {
+    WithFlippedBit(NameOf(1), 100, [&] { ExpectRefused(ErrorCode::kCorruption, NameOf(2)); });
+    // Also if one of them is no longer there.
+    const std::string older = world_.ReadFiles().at(NameOf(1));
+    world_.Remove(NameOf(1));
+    ExpectRefused(ErrorCode::kCorruption, NameOf(2));
+    world_.Write(NameOf(1), older);
+    ExpectOpens(1);
+  });
+}
+
+TEST_F(RecoveryTest, WhatIsOlderThanTheTwoGenerationsIsNoStart) {
+  // As a crash may leave it between completing 3 and removing 1; 2 and 3 are damaged.
+  WriteCheckpoint(Content(2));
+  WithFlippedBit(NameOf(3), 50,
+                 [&] { WithFlippedBit(NameOf(2), 50, [&] { ExpectRefused(ErrorCode::kCorruption, NameOf(3)); }); });
+}
+
+TEST_F(RecoveryTest, ACheckpointOfALaterVersionIsRefusedNotSkipped) {
+  std::string bytes = world_.ReadFiles().at(NameOf(2));
+  // Of the first block: version at 8, and the checksum of all behind itself at 4.
+  StoreU16(bytes.data() + 8, 2);
+  StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8, (64 << 10) - 8)));
+  world_.Write(NameOf(2), bytes);
+  ExpectRefused(ErrorCode::kVersionMismatch, NameOf(2));
+}
+
+TEST_F(RecoveryTest, AnotherDataComponentsCheckpointsAreRefused) {
+  const CheckpointWorld::Files before = world_.ReadFiles();
+  const auto recovered =
+      RecoverPages(world_.storage(), RealRuntime(), world_.directory(), DcId(8), CheckpointWorld::Options());
+  EXPECT_EQ(recovered.status(), ErrorCode::kCorruption);
+  EXPECT_TRUE(world_.ReadFiles() == before);
+}
+
+TEST_F(RecoveryTest, MorePagesThanTheLimitAreRefused) {
+  RecoveryOptions few = CheckpointWorld::Options();
+  few.max_pages = 10;
+  ExpectRefused(ErrorCode::kResourceExhausted, "the limit is 10", few);
+}
+
+// --- Segments.
+
+TEST_F(RecoveryTest, AMissingSegmentOfTheNewestMakesTheOlderOneTheStart) {
+  // One that the older one does not name.
+  std::string only_newer;
+  const CheckpointContent older = Content(1);
+  for (const SegmentExtent& segment : Content(2).segments) {
+    bool named = false;
+    for (const SegmentExtent& other : older.segments) named |= other.number == segment.number;
+    if (!named) only_newer = SegmentName(segment.kind, segment.number);
+  }
+  ASSERT_FALSE(only_newer.empty());
+  const std::string bytes = world_.ReadFiles().at(only_newer);
+  world_.Remove(only_newer);
+  ExpectOpens(1);
+  for (const std::string& damaged : {std::string(), bytes.substr(0, 4096), bytes.substr(0, bytes.size() - 4096)}) {
+    world_.Write(only_newer, damaged);
+    ExpectOpens(1);
+  }
+  std::string other_header = bytes;
+  other_header[17] = static_cast<char>(other_header[17] ^ 1);
+  world_.Write(only_newer, other_header);
+  ExpectOpens(1);
+  world_.Write(only_newer, bytes);
+  ExpectOpens(2);
+}
+
+TEST_F(RecoveryTest, AMissingSegmentOfBothIsRefusedAndNothingIsChanged) {
+  const SegmentExtent common = Content(1).segments.front();
+  const std::string name = SegmentName(common.kind, common.number);
+  const std::string bytes = world_.ReadFiles().at(name);
+  world_.Remove(name);
+  ExpectRefused(ErrorCode::kCorruption, name);
+  world_.Write(name, bytes.substr(0, bytes.size() - 4096));
+  ExpectRefused(ErrorCode::kCorruption, name);
+  world_.Write(name, bytes);
+  ExpectOpens(2);
+}
+
+TEST_F(RecoveryTest, ADamagedInnerPageIsRefusedByNameAndADamagedLeafWhenItIsRead) {
+  const CheckpointContent content = Content(2);
+  const PageId root = content.tables.front().first.second;
+  size_t refused = 0;
+  for (const auto& [page, parts] : content.pages) {
+    const PageAddress base = parts.back();
+    const std::string name = SegmentName(SegmentKind::kBase, base.segment());
+    WithFlippedBit(name, base.offset() + 70, [&] {
+      const CheckpointWorld::Files before = world_.ReadFiles();
+      const Status status = world_.Begin();
+      EXPECT_TRUE(world_.ReadFiles() == before);
+      if (page == root) EXPECT_FALSE(status.ok());
+      const std::string where = Concat("page ", page.value, " in segment ", base.segment(), " at ", base.offset());
+      if (!status.ok()) {
+        EXPECT_EQ(status, ErrorCode::kCorruption);
+        EXPECT_NE(status.message().find(where), std::string_view::npos) << status.ToString();
+        ++refused;
+        return;
+      }
+      const auto found = world_.Scan();
+      EXPECT_EQ(found.status(), ErrorCode::kCorruption);
+      EXPECT_NE(found.status().message().find(where), std::string_view::npos) << found.status().ToString();
+    });
+    world_.End();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(refused, 2u);
+  EXPECT_LT(refused, content.pages.size() / 2);
+  ExpectOpens(2);
+}
+
+// --- What a checkpoint says must hold together.
+
+TEST_F(RecoveryTest, AnInnerPageThatNamesAnIdWithoutAnImageIsRefused) {
+  CheckpointContent content = Content(2);
+  const PageId root = content.tables.front().first.second;
+  for (const auto& [page, parts] : Content(2).pages) {
+    if (page == root) continue;
+    CheckpointContent without = content;
+    without.pages.erase(page);
+    WriteCheckpoint(without);
+    ExpectRefused(ErrorCode::kCorruption, "names a page that has no image");
+    if (HasFailure()) return;
+  }
+  world_.Remove(NameOf(3));
+  ExpectOpens(2);
+}
+
+TEST_F(RecoveryTest, APageThatTwoTablesNameIsRefused) {
+  CheckpointContent content = Content(2);
+  const PageId root = content.tables.front().first.second;
+  for (const auto& [page, parts] : content.pages) {
+    if (page == root) continue;
+    CheckpointContent twice = content;
+    twice.tables.push_back({{TableId(kTable.value + 1), page}, "another table"});
+    WriteCheckpoint(twice);
+    ExpectRefused(ErrorCode::kCorruption);
+    break;
+  }
+}
+
+TEST_F(RecoveryTest, IdsThatNobodyNamesAreFreeAndTheirPartsDead) {
+  CheckpointContent content = Content(2);
+  const PageId stray(content.head.next_page.value + 5);
+  // Parts of a page that was allocated, written, and never became part of a tree.
+  const PageAddress part = content.pages.begin()->second.back();
+  content.pages[stray] = {part};
+  content.head.next_page = PageId(stray.value + 3);
+  const size_t named = content.pages.size() - 1;
+  WriteCheckpoint(content);
+  const Status begun = world_.Begin();
+  ASSERT_TRUE(begun.ok()) << begun.ToString();
+  CheckpointLife& life = world_.life();
+  EXPECT_EQ(life.pages->used(), named);
+  EXPECT_EQ(life.pages->last_id(), stray.value + 2);
+  EXPECT_FALSE(life.pages->HasImage(stray));
+  uint64_t live = 0;
+  for (const auto& [page, parts] : content.pages) {
+    if (page == stray) continue;
+    for (const PageAddress address : parts) live += address.length_bound();
+  }
+  EXPECT_EQ(life.store->totals().live_bytes, live);
+  // They are given out again.
+  world_.Fill(kRecords, 3 * kRecords, /*round=*/2);
+  ASSERT_TRUE(world_.Take().ok());
+  world_.End();
+  ASSERT_TRUE(world_.Begin().ok());
+  world_.ExpectRight();
+}
+
+TEST_F(RecoveryTest, SegmentsThatTheOpenedCheckpointDoesNotNameStayUntilTheNextIsComplete) {
+  const std::string stray = SegmentName(SegmentKind::kBase, 777);
+  world_.Write(stray, "of a life that ended before its first checkpoint");
+  const auto has = [&] {
+    const std::vector<std::string> names = world_.Names();
+    return std::find(names.begin(), names.end(), stray) != names.end();
+  };
+  ASSERT_TRUE(world_.Begin().ok());
+  EXPECT_TRUE(has());
+  world_.Fill(0, 10, 3);
+  EXPECT_TRUE(has());
+  EXPECT_GT(world_.life().store->next_segment(), 777u);  // no number is used twice
+  ASSERT_TRUE(world_.Take().ok());
+  EXPECT_FALSE(has());
+  world_.ExpectRight();
+}
+
+TEST_F(RecoveryTest, DroppedTablesStayDropped) {
+  ASSERT_TRUE(world_.Begin().ok());
+  world_.Create(TableId(9));
+  world_.Fill(0, 50, 0, TableId(9));
+  world_.Drop(kTable);
+  ASSERT_TRUE(world_.Take().ok());
+  world_.End();
+  ASSERT_TRUE(world_.Begin().ok());
+  world_.ExpectRight();
+  const auto again = world_.life().tables.Create(kTable, "again");
+  ASSERT_TRUE(again.ok());
+  EXPECT_FALSE(*again);
+}
+
+}  // namespace
+}  // namespace deut::dc

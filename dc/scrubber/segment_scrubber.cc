@@ -1,0 +1,120 @@
+#include "dc/scrubber/segment_scrubber.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/observe/log.h"
+
+namespace deut::dc {
+namespace {
+
+// Between two waits.
+constexpr uint64_t kStepBytes = 256 << 10;
+// Places of damage that are remembered, so that they are told once; a disk with more is lost anyway.
+constexpr size_t kMaxTold = 4096;
+constexpr size_t kMaxPagesInMessage = 8;
+constexpr uint64_t kIdsPerGuard = 4096;
+
+Status Ending() { return DEUT_ERROR(kCancelled, "the scrubber is ending"); }
+
+}  // namespace
+
+SegmentScrubber::SegmentScrubber(Runtime& runtime, const MappingTable& pages, ReclamationDomain& domain,
+                                 SegmentStore& store, const ScrubberOptions& options)
+    : runtime_(runtime), pages_(pages), domain_(domain), store_(store), options_(options), mutex_(runtime) {
+  if (options.bytes_per_second != 0) thread_ = runtime.StartThread("dc-scrub", [this] { Run(); });
+}
+
+SegmentScrubber::~SegmentScrubber() {
+  stop_.store(true, std::memory_order_seq_cst);
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(wakes_);
+  thread_.reset();
+}
+
+void SegmentScrubber::Run() {
+  while (!stop_.load(std::memory_order_seq_cst)) {
+    if (!Scrub().ok()) return;
+    WaitUntil(runtime_.Now() + options_.pause);
+  }
+}
+
+void SegmentScrubber::WaitUntil(MonotonicTime until) {
+  for (;;) {
+    const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst) || runtime_.Now() >= until) return;
+    runtime_.Wait(wakes_, wakes, until);
+  }
+}
+
+Status SegmentScrubber::Pace(uint64_t bytes) {
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (options_.bytes_per_second != 0) {
+    WaitUntil(runtime_.Now() + std::chrono::microseconds(bytes * 1'000'000 / options_.bytes_per_second));
+  }
+  return stop_.load(std::memory_order_seq_cst) ? Ending() : Status::Ok();
+}
+
+Status SegmentScrubber::Scrub() {
+  const MutexLock lock(mutex_);
+  for (const SegmentUsage& usage : store_.usage()) DEUT_RETURN_IF_ERROR(ScrubOne(usage.number));
+  rounds_.fetch_add(1, std::memory_order_relaxed);
+  return stop_.load(std::memory_order_seq_cst) ? Ending() : Status::Ok();
+}
+
+Status SegmentScrubber::ScrubOne(uint64_t segment) {
+  uint64_t paced = 0;
+  uint64_t end = 0;
+  const auto look = [&](const PartView& part) -> Status {
+    end = part.address.offset() + PartBytesInUnits(part.payload.size());
+    if (end < paced + kStepBytes) return Status::Ok();
+    return Pace(end - std::exchange(paced, end));
+  };
+  const auto damage = [&](const DamagedParts& parts) DEUT_REQUIRES(mutex_) -> Status {
+    Note(segment, parts.begin, parts.end, parts.status);
+    end = parts.end;
+    return Status::Ok();
+  };
+  const Status scanned = store_.ForEachPart(segment, look, damage);
+  DEUT_RETURN_IF_ERROR(store_.fatal());
+  if (scanned == ErrorCode::kCancelled) return scanned;
+  // Removed meanwhile: nobody needs it.
+  if (!scanned.ok() && scanned != ErrorCode::kNotFound) Note(segment, end, UINT64_MAX, scanned);
+  return Pace(end - paced);
+}
+
+void SegmentScrubber::Note(uint64_t segment, uint64_t begin, uint64_t end, const Status& damage) {
+  if (told_.size() >= kMaxTold || !told_.emplace(segment, begin).second) return;
+  errors_.fetch_add(1, std::memory_order_relaxed);
+  LogError("damage in the page store, segment ", segment, ", found by scrubbing: ", damage.message(), "; ",
+           PagesIn(segment, begin, end),
+           "; what to do: look at the disk, stop the data component and run `deut dc verify` on its directory");
+}
+
+std::string SegmentScrubber::PagesIn(uint64_t segment, uint64_t begin, uint64_t end) const {
+  std::string pages;
+  size_t count = 0;
+  for (uint64_t first = 1; first <= pages_.last_id(); first += kIdsPerGuard) {
+    const ReclamationDomain::Guard guard(domain_);
+    for (uint64_t number = first; number < std::min(first + kIdsPerGuard, pages_.last_id() + 1); ++number) {
+      const PageId id(static_cast<uint32_t>(number));
+      if (!pages_.HasImage(id)) continue;
+      for (const PageAddress part : pages_.Image(id).all()) {
+        if (part.segment() != segment || part.offset() < begin || part.offset() >= end) continue;
+        if (++count <= kMaxPagesInMessage) ConcatTo(&pages, count == 1 ? "" : ", ", id.value);
+      }
+    }
+  }
+  if (count == 0) return "no page's image lies there now";
+  return Concat("the image on disk of ", count, count == 1 ? " page" : " pages", " lies there: ", pages,
+                count > kMaxPagesInMessage ? ", ..." : "");
+}
+
+ScrubberStatistics SegmentScrubber::statistics() const {
+  return {.rounds = rounds_.load(std::memory_order_relaxed),
+          .bytes = bytes_.load(std::memory_order_relaxed),
+          .errors = errors_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace deut::dc

@@ -1,0 +1,75 @@
+// What a whole data component does with the disk when nothing is asked of it.
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "dc/server/data_component_server.h"
+#include "dc/server/server_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+uint64_t Counter(DataComponent& dc, std::string_view name) {
+  const auto counters = dc.Counters(kNoDeadline);
+  EXPECT_TRUE(counters.ok());
+  for (const CounterValue& counter : *counters) {
+    if (counter.name == name) return counter.value;
+  }
+  ADD_FAILURE() << "no counter " << name;
+  return 0;
+}
+
+TEST(DataComponentSpaceTest, AnIdleOneGivesSpaceBackAndThenWritesNothing) {
+  constexpr uint64_t kSegmentBytes = 64 << 10;
+  const auto storage = NewMemoryStorage(RealRuntime());
+  DataComponentOptions options = SmallServer();
+  options.records.store.segment_bytes = kSegmentBytes;
+  options.records.store.append_buffer_bytes = 64 << 10;
+  options.records.cleaner.interval = std::chrono::milliseconds(1);
+  options.checkpoints.interval = std::chrono::milliseconds(5);
+  auto opened = DataComponentServer::Open(options, *storage, RealRuntime());
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  DataComponentServer& dc = **opened;
+  const Sender tc = SayHello(dc, 1);
+  CountingListener listener;
+  auto stream = dc.OpenApplyLog(tc, &listener, kNoDeadline);
+  ASSERT_TRUE(stream.ok());
+  TestLog log;
+  log.Create();
+  for (int round = 0; round < 10; ++round) {
+    // All once, then ever other thirds of them.
+    for (int i = 0; i < 3000; ++i) {
+      if (round == 0 || i % 3 == round % 3)
+        log.Put(Concat("key", 100000 + i), Concat("round ", round, std::string(100, 'x')));
+    }
+    log.LowWater();
+    ASSERT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
+    ASSERT_TRUE(dc.Checkpoint(tc, log.end(), kNoDeadline).ok());
+  }
+  // Nothing is asked of it from here on. Four segments of slack, six that are being written.
+  const auto wanted = [&] { return Counter(dc, "storage_live_bytes") * 3 / 2 + 10 * kSegmentBytes; };
+  while (Counter(dc, "storage_bytes") > wanted() || Counter(dc, "storage_dead_bytes") > kSegmentBytes) {
+    RealRuntime().SleepUntil(RealRuntime().Now() + std::chrono::milliseconds(1));
+  }
+  EXPECT_GT(Counter(dc, "segments_cleaned"), 0u);
+  // It comes to rest. (That nothing more happens can only be waited for.)
+  const auto seen = [&] { return std::pair(Counter(dc, "checkpoints"), Counter(dc, "storage_written_bytes")); };
+  bool rests = false;
+  for (int i = 0; i < 50 && !rests; ++i) {
+    const auto before = seen();
+    RealRuntime().SleepUntil(RealRuntime().Now() + 20 * options.checkpoints.interval);
+    rests = seen() == before;
+  }
+  EXPECT_TRUE(rests);
+  EXPECT_LE(Counter(dc, "storage_bytes"), wanted());
+}
+
+}  // namespace
+}  // namespace deut::dc
