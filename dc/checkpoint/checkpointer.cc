@@ -106,6 +106,8 @@ Status Checkpointer::Take(const std::function<Position()>& applied) {
     environment_.gate.Open();
   }
   if (status.ok()) status = WriteFile(snapshot);
+  std::vector<uint64_t>().swap(snapshot.pages);
+  snapshot_bytes_.store(0, std::memory_order_relaxed);
   if (!status.ok()) {
     environment_.trees.pages.ReturnFreed(freed);
     return status;
@@ -215,6 +217,7 @@ void Checkpointer::TakeSnapshot(Snapshot* snapshot) {
     for (const PageAddress part : parts.all()) snapshot->pages.push_back(part.raw());
   }
   snapshot->next_page = PageId(static_cast<uint32_t>(last + 1));
+  snapshot_bytes_.store(snapshot->pages.capacity() * sizeof(uint64_t), std::memory_order_relaxed);
 }
 
 Status Checkpointer::WriteFile(const Snapshot& snapshot) {

@@ -72,6 +72,8 @@ class Checkpointer {
   // Survives whatever happens, also if the newest checkpoint cannot be read (S2).
   Position stable() const;
   uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
+  // Of the one that is being taken: what it has taken down of pages.
+  uint64_t snapshot_bytes() const { return snapshot_bytes_.load(std::memory_order_relaxed); }
 
  private:
   class Pass;
@@ -96,6 +98,7 @@ class Checkpointer {
   mutable Mutex stable_mutex_;
   Position stable_ DEUT_GUARDED_BY(stable_mutex_);
   std::atomic<uint64_t> taken_{0};
+  std::atomic<uint64_t> snapshot_bytes_{0};
 };
 
 }  // namespace deut::dc

@@ -272,7 +272,8 @@ std::vector<TableInfo> RecordOperations::Tables() {
 }
 
 uint64_t RecordOperations::memory_bytes() {
-  uint64_t bytes = domain_.pending_bytes() + pages_->used() * MappingTable::kBytesPerId;
+  uint64_t bytes =
+      domain_.pending_bytes() + pages_->memory_bytes() + store_->table_bytes() + checkpointer_->snapshot_bytes();
   const ReclamationDomain::Guard guard(domain_);
   for (const Table* table : tables_.snapshot().live) bytes += table->tree->statistics().bytes;
   return bytes;
@@ -287,7 +288,6 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
       const BwTreeStatistics of_tree = table->tree->statistics();
       ++tables;
       sum.records += of_tree.records;
-      sum.bytes += of_tree.bytes;
       sum.consolidations += of_tree.consolidations;
       sum.lost_consolidations += of_tree.lost_consolidations;
       sum.splits += of_tree.splits;
@@ -306,7 +306,7 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("consolidation_timestamp", consolidation_timestamp_.load(std::memory_order_relaxed));
   add("tables", tables);
   add("records", sum.records);
-  add("memory_bytes", sum.bytes + pending);
+  add("memory_bytes", memory_bytes());
   add("memory_pending_bytes", pending);
   add("pages", pages_->used());
   add("pages_limit", pages_->capacity());
