@@ -130,8 +130,9 @@ void PageKeeper::Run() {
   while (!stop_.load(std::memory_order_relaxed)) {
     const uint32_t looks = looks_.load(std::memory_order_seq_cst);
     if (used_() <= high_) {
-      exhausted_.store(false, std::memory_order_relaxed);
+      // Who sees that memory is no longer exhausted waits again when it is full.
       stuck_.store(false, std::memory_order_relaxed);
+      exhausted_.store(false, std::memory_order_release);
       WakeWaiters();  // garbage that went by itself made room
       runtime_.Wait(looks_, looks, runtime_.Now() + kLookInterval);
       continue;

@@ -48,7 +48,7 @@ class PageKeeper {
   enum class Room : uint8_t { kToRead, kToApply };
   void WaitForRoom(Room room);
   // Nothing more can be swapped out, and the budget is exceeded.
-  bool exhausted() const { return exhausted_.load(std::memory_order_relaxed); }
+  bool exhausted() const { return exhausted_.load(std::memory_order_acquire); }
 
   uint64_t evictions() const { return evictions_.load(std::memory_order_relaxed); }
   uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }

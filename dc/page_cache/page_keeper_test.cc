@@ -246,32 +246,68 @@ TEST_F(PageKeeperTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
   t_.ExpectRight();
 }
 
-TEST_F(PageKeeperTest, WhoBringsInDataWaitsUntilThereIsRoom) {
-  t_.FillSettled(200);
-  ForgetTouches();
-  Start();
-  Event reached;
-  Event go_on;
-  t_.AtPoint("bwtree.evict.before_cas", [&] {
-    reached.Signal(RealRuntime());
-    go_on.Wait(RealRuntime(), kNoDeadline);
-  });
-  wanted_.store(10);
-  keeper_->Look();
-  reached.Wait(RealRuntime(), kNoDeadline);
-  std::atomic<int> let_in{0};
-  std::vector<std::unique_ptr<Thread>> waiting;
-  for (const PageKeeper::Room room : {PageKeeper::Room::kToRead, PageKeeper::Room::kToApply}) {
-    waiting.push_back(RealRuntime().StartThread("waits", [&, room] {
-      keeper_->WaitForRoom(room);
-      // Whoever is let in finds room.
-      EXPECT_GE(keeper_->evictions(), 10u);
-      let_in.fetch_add(1);
-    }));
+// The keeper stands still before its first eviction, until it is let go.
+class StoppedKeeperTest : public PageKeeperTest {
+ protected:
+  void StopAt(uint64_t bytes) {
+    t_.FillSettled(200);
+    ForgetTouches();
+    Start();
+    // That it once had nothing to swap out is forgotten when there is room.
+    tables_.store(&no_tables_);
+    SayUsed(kBudget + 1);
+    ASSERT_TRUE(Until([&] { return keeper_->exhausted(); }));
+    SayUsed(0);
+    ASSERT_TRUE(Until([&] { return !keeper_->exhausted(); }));
+    tables_.store(&the_table_);
+    t_.AtPoint("bwtree.evict.before_cas", [this] {
+      reached_.Signal(RealRuntime());
+      go_on_.Wait(RealRuntime(), kNoDeadline);
+    });
+    SayUsed(bytes);
+    reached_.Wait(RealRuntime(), kNoDeadline);
   }
-  go_on.Signal(RealRuntime());
-  for (auto& thread : waiting) thread->Join();
-  EXPECT_EQ(let_in.load(), 2);
+  // Somebody who brings in data, and must not be let in before the keeper is let go.
+  std::unique_ptr<Thread> Waiting(PageKeeper::Room room) {
+    return RealRuntime().StartThread("waits", [this, room] {
+      begun_.fetch_add(1);
+      keeper_->WaitForRoom(room);
+      EXPECT_TRUE(let_go_.load());
+    });
+  }
+  // There is room again.
+  void LetGo(int waiting) {
+    ASSERT_TRUE(Until([&] { return begun_.load() == waiting; }));
+    for (int i = 0; i < 1000; ++i) RealRuntime().Yield();  // time enough not to wait
+    let_go_.store(true);
+    said_.store(0);
+    go_on_.Signal(RealRuntime());
+  }
+
+  const std::vector<TableId> no_tables_;
+  Event reached_;
+  Event go_on_;
+  std::atomic<int> begun_{0};
+  std::atomic<bool> let_go_{false};
+};
+
+TEST_F(StoppedKeeperTest, WhoBringsInDataWaitsUntilThereIsRoom) {
+  StopAt(kBudget + 1);
+  const auto reads = Waiting(PageKeeper::Room::kToRead);
+  const auto applies = Waiting(PageKeeper::Room::kToApply);
+  LetGo(2);
+  reads->Join();
+  applies->Join();
+}
+
+TEST_F(StoppedKeeperTest, WhoAppliesTheLogLeavesASixteenthToWhoReads) {
+  StopAt(kBudget);
+  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+  const auto applies = Waiting(PageKeeper::Room::kToApply);
+  LetGo(1);
+  applies->Join();
+  said_.store(kBudget / 16 * 15);
+  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
 }
 
 TEST_F(PageKeeperTest, WhenNothingCanBeSwappedOutNobodyWaitsAndItIsSaid) {

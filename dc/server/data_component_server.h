@@ -8,8 +8,8 @@
 // Who may ask what, and fencing: fencing.h. Streams: apply_stream.h, bulk_scan.h. Reads and short scans run on the calling thread, if memory can
 // answer them, else on threads of their own (miss_pool.h).
 // Thread-safety: all methods from any thread. Reads, scans and applying take no lock; Hello and opening a log stream do.
-// Overload: the answer to an ApplyLog batch carries the free bytes: of the disk, and of `memory_bytes` if that is set. The TC stops
-//   accepting puts when it runs low (rule X7); what it has accepted is always applied.
+// Overload: the answer to an ApplyLog batch carries the free bytes of the disk; 0 when memory is beyond its budget and nothing more can be
+//   swapped out. The TC stops accepting puts when it runs low (rule X7); what it has accepted is always applied.
 #ifndef DC_SERVER_DATA_COMPONENT_SERVER_H_
 #define DC_SERVER_DATA_COMPONENT_SERVER_H_
 
@@ -44,7 +44,8 @@ struct DataComponentOptions {
 class DataComponentServer final : public DataComponent {
  public:
   // UNAVAILABLE if another process has the directory; CORRUPTION or VERSION_MISMATCH if its state cannot be read (nothing is changed
-  // then); IO_ERROR if the new incarnation cannot be made durable. `runtime` and `storage` outlive it.
+  // then), or its pages (then only the incarnation has risen); IO_ERROR if the new incarnation cannot be made durable.
+  // `runtime` and `storage` outlive it.
   static Result<std::unique_ptr<DataComponentServer>> Open(const DataComponentOptions& options, Storage& storage,
                                                            Runtime& runtime);
   ~DataComponentServer() override;
