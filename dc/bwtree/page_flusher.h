@@ -11,9 +11,9 @@
 // Races. Updates go on all the while; what comes above the mark is not in the image, and the page stays dirty. A page that is freed
 //   between encode and register is doomed: register fails, the part is dead.
 // An image names pages: a right neighbour, children. It is registered after theirs (LLAMA: a child is stable before its index term), and an
-//   inner page's after those of children whose bounds have changed since their image: so no image is narrower than its parent's says, and
-//   none is wider unless its parent was changed since. A child that is split between its encoding and its parent's in one batch
-//   would be wider: the parent then waits for the next batch.
+//   inner page's after those of children whose bounds have changed since their image: so when an inner page's image is
+//   registered, no child's image is wider than it says; and where they differ at all the inner page has changed since. A child that is split
+//   between its encoding and its parent's in one batch would be wider: the parent then waits for the next batch.
 // Rule X1: the consolidation bound is loaded before the mark is put on the page; so every update below it is under the mark.
 // Thread-safety: one thread. Ownership: of what it has added until Write; borrows the rest.
 #ifndef DC_BWTREE_PAGE_FLUSHER_H_

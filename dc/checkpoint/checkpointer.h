@@ -11,7 +11,8 @@
 //   7 durable   segments are synced, the checkpoint is written, synced, read back, verified, renamed
 //   8           the checkpoint before the previous one is removed, dead segments too; ids freed before 1 may be used again
 // Why every image in the snapshot holds all updates up to P: when the pass came to a page, that page was written with all that it had; what
-//   was split off it meanwhile was written before it, because its image names it. Later images only hold more (X1, X2: idempotent).
+//   was split off it and has no image was written before it, because its image names it; what was split off, has an image, and is not named by
+//   its parent yet the pass visits too (BwTree::VisitPages). Later images only hold more (X1, X2: idempotent).
 // Crash: before the rename in 7 the previous checkpoint is the newest; after it this one.
 // The stable position is P of the oldest checkpoint that is kept, so that falling back one generation loses nothing (S2).
 // Errors: want of space: the checkpoint is given up and tried again later. Anything else of the disk is fatal: the daemon must end.
