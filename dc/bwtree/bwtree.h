@@ -48,7 +48,6 @@
 #include "dc/bwtree/page_load.h"
 #include "dc/bwtree/page_visitor.h"
 #include "dc/bwtree/structure_gate.h"
-#include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_store.h"
 #include "protocol/record_batch.h"
 
@@ -211,9 +210,6 @@ class BwTree {
   class UnpublishedPage;
 
   static constexpr uint32_t kForced = 4;
-  // A page that may not be split now grows up to here: it has to fit into one part.
-  static constexpr size_t kMaxUnsplitBytes = 16 << 20;
-  static_assert(2 * kMaxUnsplitBytes < kMaxPayloadBytes);
 
   BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, TableId table, PageId root)
       : pages_(environment.pages),
@@ -235,8 +231,7 @@ class BwTree {
   Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version);
   // Puts the delta on a page of which nothing is in memory. REQUIRES: a guard. False: nothing happened.
   bool PutOnStored(const PageView& page, Owned<RecordDelta>* delta);
-  // walk.cc
-  // Visits the pages that were split off `left`, up to `high`, and that its parent does not name, from the right to the left; their parent is none.
+  // walk.cc: visits pages that were split off `left`, up to `high`, and are not posted yet, from the right to the left; they have no parent.
   void VisitUnposted(PageId left, bool bounded, std::string_view high, PageVisitor* visitor);
   // consolidate.cc. All REQUIRE a guard.
   bool NeedsConsolidation(const Node* head) const;

@@ -117,7 +117,8 @@ class RecordOperations {
 
   // Memory is beyond its budget, and nothing more can be swapped out.
   bool memory_exhausted() const { return keeper_->exhausted(); }
-  // What counts against the budget: pages, what waits to be freed, and what grows with the number of pages and segments. Not: buffers, which do not grow.
+  // What counts against the budget: pages, what waits to be freed, and what grows with the number of pages and segments. Not: buffers, which
+  // do not grow.
   uint64_t memory_bytes();
   // Names: dc/README.md.
   void AppendCounters(std::vector<CounterValue>* counters);
