@@ -179,6 +179,8 @@ void BasePage::FillHeads(const Content& content) {
       heads[i++] = KeyHead(piece.entry.key(), prefix_bytes_);
     } else if (piece.run->prefix_bytes_ == prefix_bytes_) {
       std::memcpy(heads + i, piece.run->heads() + piece.begin, piece.count() * sizeof(uint64_t));
+      // The first of an inner page had none.
+      if (!is_leaf() && piece.begin == 0) heads[i] = KeyHead(piece.run->key(0), prefix_bytes_);
       i += piece.count();
     } else {
       for (size_t n = piece.begin; n < piece.end; ++n) heads[i++] = KeyHead(piece.run->key(n), prefix_bytes_);

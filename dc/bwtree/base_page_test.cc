@@ -141,5 +141,33 @@ TEST(BasePageTest, TheFirstChildOfAnInnerPageIsBelowEveryKey) {
   EXPECT_EQ(page->child(2), PageId(12));
 }
 
+// The first entry of an inner page is not compared; where two pages become one, that of the right one is.
+TEST(BasePageTest, InnerPagesThatBecomeOneFindEveryChild) {
+  for (const uint32_t cut : {1u, 3u, 8u, 9u, 20u}) {
+    std::vector<std::string> keys;
+    for (uint32_t i = 0; i < 24; ++i) keys.push_back(std::string("prefix-") + static_cast<char>('a' + i));
+    const auto half = [&](uint32_t begin, uint32_t end) {
+      BasePage::Content content;
+      for (uint32_t i = begin; i < end; ++i) {
+        PageEntry entry = EntryOf(keys[i]);
+        entry.child = PageId(10 + i);
+        content.Add(entry);
+      }
+      return BasePage::Build(1, {keys[begin], {}, kNoPage}, Timestamp(), content);
+    };
+    const Owned<BasePage> left = half(0, cut);
+    const Owned<BasePage> right = half(cut, 24);
+    BasePage::Content both;
+    both.AddRun(*left, 0, left->count());
+    both.AddRun(*right, 0, right->count());
+    const Owned<BasePage> page = BasePage::Build(1, {keys[0], {}, kNoPage}, Timestamp(), both);
+    for (uint32_t i = 1; i < 24; ++i) {
+      ASSERT_EQ(page->LowerBound(keys[i]), i) << cut;
+      ASSERT_EQ(page->UpperBound(keys[i]), i + 1) << cut;
+      ASSERT_EQ(page->UpperBound(keys[i] + "x"), i + 1) << cut;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace deut::dc

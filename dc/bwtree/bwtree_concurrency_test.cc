@@ -204,5 +204,61 @@ TEST(BwTreeTombstoneTest, ConsolidationFollowsLowWater) {
   latest.ExpectIn(t);
 }
 
+// Stretches of keys fill and empty under threads that read and write, and one that merges.
+TEST(BwTreeMergeTest, MergesWhileThreadsWriteAndScan) {
+  constexpr int kWriters = 2;
+  constexpr uint64_t kKeys = 3000;
+  BwTreeOptions options = SmallPages();
+  options.inner_page_bytes = 1024;
+  TestTree t(options);
+  Latest latest(kKeys);
+  std::atomic<uint64_t> clock{1};
+  std::vector<std::atomic<uint64_t>> floors(kWriters);
+  for (auto& floor : floors) floor.store(1);
+  std::atomic<int> writers{kWriters};
+  RunThreads(kWriters + 2, [&](int thread) {
+    Random random(static_cast<uint64_t>(thread) + 70);
+    if (thread == kWriters) {
+      while (writers.load() != 0) {
+        MergeOnce(t.tree.get());
+        t.domain.Collect();
+      }
+      return;
+    }
+    if (thread > kWriters) {
+      while (writers.load() != 0) t.Scan(random.OneIn(2), KeyOf(random.Below(kKeys)), {}, 100);
+      return;
+    }
+    auto& own = floors[static_cast<size_t>(thread)];
+    for (int tide = 0; tide < 24; ++tide) {
+      const uint64_t first = random.Below(kKeys - 600);
+      for (uint64_t i = 0; i < 1500; ++i) {
+        own.store(clock.load());
+        const uint64_t version = clock.fetch_add(1);
+        const uint64_t key = first + random.Below(600);
+        const bool put = tide % 2 == 0 ? !random.OneIn(8) : random.OneIn(30);
+        if (put) {
+          t.Put(KeyOf(key), ValueOf(version), V(version));
+        } else {
+          t.Delete(KeyOf(key), V(version));
+        }
+        latest.Record(key, version, put);
+        if (i % 16 != 0) continue;
+        uint64_t low_water = clock.load();
+        for (const auto& floor : floors) low_water = std::min(low_water, floor.load());
+        uint64_t seen = t.consolidation.load();
+        while (seen < low_water && !t.consolidation.compare_exchange_weak(seen, low_water)) {
+        }
+      }
+    }
+    own.store(UINT64_MAX);
+    writers.fetch_sub(1);
+  });
+  EXPECT_GE(t.tree->statistics().merges, 10u);
+  latest.ExpectIn(t);
+  t.MergeAll();
+  latest.ExpectIn(t);
+}
+
 }  // namespace
 }  // namespace deut::dc

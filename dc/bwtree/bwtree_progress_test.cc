@@ -72,6 +72,20 @@ class Workload {
     }
   }
 
+  // Every key, then all but every tenth are gone for good.
+  void FillAndEmpty() {
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      latest_[key] = (clock_ + 1) * 2 + 1;
+      tree_.Put(KeyOf(key), std::string(8, 'v'), V(++clock_));
+    }
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      if (key % 10 == 0) continue;
+      latest_[key] = (clock_ + 1) * 2;
+      tree_.Delete(KeyOf(key), V(++clock_));
+    }
+    tree_.consolidation = clock_ + 1;
+  }
+
   void ExpectLatest() {
     for (uint64_t key = 0; key < kKeys; ++key) {
       const auto found = tree_.Read(KeyOf(key));
@@ -160,6 +174,21 @@ std::set<std::string> PointsPassed() {
   return names;
 }
 
+void RunOthers(Workload& workload) {
+  std::atomic<int> finished{0};
+  Event all_finished;
+  std::vector<std::unique_ptr<Thread>> others;
+  for (uint64_t i = 0; i < kOthers; ++i) {
+    others.push_back(RealRuntime().StartThread("other", [&, i] {
+      Random random(10 + i);
+      for (int n = 0; n < kOperations; ++n) workload.Operate(random);
+      if (finished.fetch_add(1) + 1 == kOthers) all_finished.Signal(RealRuntime());
+    }));
+  }
+  EXPECT_TRUE(all_finished.Wait(RealRuntime(), RealRuntime().Now() + seconds(60)))
+      << "others wait for the stopped thread";
+}
+
 void StopAt(const std::string& point) {
   SCOPED_TRACE(point);
   TestTree t;
@@ -183,21 +212,9 @@ void StopAt(const std::string& point) {
   }
   EXPECT_TRUE(stop.stopped()) << "the victim never came there";
 
-  std::atomic<int> finished{0};
-  Event all_finished;
-  std::vector<std::unique_ptr<Thread>> others;
-  for (uint64_t i = 0; i < kOthers; ++i) {
-    others.push_back(RealRuntime().StartThread("other", [&, i] {
-      Random random(10 + i);
-      for (int n = 0; n < kOperations; ++n) workload.Operate(random);
-      if (finished.fetch_add(1) + 1 == kOthers) all_finished.Signal(RealRuntime());
-    }));
-  }
-  EXPECT_TRUE(all_finished.Wait(RealRuntime(), RealRuntime().Now() + seconds(60)))
-      << "others wait for the stopped thread";
+  RunOthers(workload);
   victim_may_end.store(true);
   stop.Release();
-  others.clear();
   victim->Join();
   workload.ExpectLatest();
 }
@@ -211,6 +228,33 @@ TEST(BwTreeProgressTest, OthersFinishWhileOneIsStopped) {
         << point << " is not in the list";
   }
   for (const char* point : kTreePoints) StopAt(point);
+}
+
+// The thread that merges stops between any two steps; the others also go through the pages that it was about to merge.
+TEST(BwTreeProgressTest, OthersFinishWhileAMergeIsStopped) {
+  for (const char* point : {"bwtree.merge.before_remove", "bwtree.merge.before_unlink", "bwtree.merge.before_absorb",
+                            "bwtree.merge.before_touch"}) {
+    SCOPED_TRACE(point);
+    BwTreeOptions options = SmallPages();
+    options.inner_page_bytes = 1024;
+    TestTree t(options);
+    Workload workload(t);
+    workload.FillAndEmpty();
+    Stop stop(point);
+    std::atomic<bool> victim_may_end{false};
+    const auto victim = RealRuntime().StartThread("victim", [&] {
+      is_victim = true;
+      while (!victim_may_end.load()) MergeOnce(t.tree.get());
+    });
+    const MonotonicTime patience = RealRuntime().Now() + seconds(20);
+    while (!stop.stopped() && RealRuntime().Now() < patience) RealRuntime().Yield();
+    EXPECT_TRUE(stop.stopped()) << "the victim never came there";
+    RunOthers(workload);
+    victim_may_end.store(true);
+    stop.Release();
+    victim->Join();
+    workload.ExpectLatest();
+  }
 }
 
 // The epochs' own points: a thread that stops inside the domain, as seen by users of the tree.

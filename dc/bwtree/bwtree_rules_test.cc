@@ -169,6 +169,7 @@ TEST(BwTreeRulesTest, X1X2DuplicatedReorderedResent) {
         low_water = window;
         t.consolidation.store(low_water + 1);
       }
+      if (random.OneIn(2)) MergeOnce(t.tree.get());
       for (uint64_t i = random.Below(20); i > 0 && !log.empty(); --i) Apply(t, log[random.Below(log.size())]);
     }
     std::vector<TestRecord> records;

@@ -11,7 +11,8 @@
 //              exclude each other.
 // Whoever meets R removed (descend, walk, flush) takes the steps that are left, then begins anew: nobody waits for the thread that began.
 // Why L is the right page in `absorbed`: its fence names R. It does so only until it has absorbed it, as no id comes back inside a guard.
-// Why L is in memory: it was when R was removed, and pages are swapped out only by the thread that merges.
+// Why L is in memory until it has absorbed R: it was when R was removed, and pages are swapped out only by the thread that merges, which is
+//   busy with this merge. Who comes late may find L on storage; then it is done.
 // Rule X1: the page gets the larger of both flat timestamps. That is below the consolidation timestamp, or they are equal: so every update
 //   at or below it was applied to the page that it is for, and what comes with such a timestamp later is a duplicate.
 // A checkpoint sees no half of it: merges begin only while the structure gate is open, and end inside the guard they began in
@@ -32,6 +33,9 @@ namespace {
 constexpr size_t kMergeShare = 2;
 // A page that has shrunk to this share may be worth looking for a neighbour.
 constexpr size_t kSmallShare = 4;
+
+// What a page has of its own cannot be merged away: it does not count.
+size_t ContentBytes(const BasePage& page) { return page.run_bytes(0, page.count()); }
 
 // A page that was merged away, until no guard sees it.
 struct RemovedPage {
@@ -60,14 +64,15 @@ size_t BwTree::PageLimit(uint8_t level) const {
 }
 
 void BwTree::NoteShrunk(size_t before, const BasePage& page) {
-  if (page.bytes() >= before || page.bytes() > PageLimit(page.level) / kSmallShare) return;
+  const bool small = ContentBytes(page) <= PageLimit(page.level) / kSmallShare;
+  if (page.bytes() >= before || !(small || IsMostlyTombstones(page))) return;
   small_pages_.fetch_add(1, std::memory_order_relaxed);
 }
 
 size_t BwTree::SizeOf(PageId id, PageWord word) const {
   const Node* const head = word.head();
   size_t bytes = head == nullptr ? 0 : head->delta_bytes;
-  if (head != nullptr && !IsStub(head)) return bytes + head->base_bytes;
+  if (head != nullptr && !IsStub(head)) return bytes + ContentBytes(*head->base);
   const ImageParts image = pages_.Image(id);
   for (const PageAddress part : image.all()) bytes += part.length_bound();
   return bytes;
@@ -99,7 +104,9 @@ void BwTree::Thin(PageId id, std::string_view key, MergeReport* report) {
     return;
   }
   const bool sparse = pages_.TakeSparse(id);
-  if (IsRemoved(head) || !(sparse || IsMostlyTombstones(*head->base))) return;
+  // Deltas on a small page may be what it still has, or what it has no more.
+  const bool unsure = head->chain_length != 0 && head->base_bytes <= PageLimit(/*level=*/0) / kMergeShare;
+  if (IsRemoved(head) || !(sparse || unsure || IsMostlyTombstones(*head->base))) return;
   // A status is of no concern here: the page only shrinks.
   (void)Consolidate(id, head);
   const Node* const now = pages_.Load(id);
@@ -113,8 +120,7 @@ bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::st
   const Node* const left_head = left_word.head();
   const Node* const head = right_word.head();
   const uint8_t level = head != nullptr ? head->level : 0;
-  if (SizeOf(left, left_word) + SizeOf(right, right_word) > PageLimit(level) / kMergeShare + sizeof(BasePage))
-    return false;
+  if (SizeOf(left, left_word) + SizeOf(right, right_word) > PageLimit(level) / kMergeShare) return false;
   // Both leaves have to be in memory.
   const bool has_left = left_head != nullptr && !IsStub(left_head);
   const bool has_right = head != nullptr && !IsStub(head);
@@ -165,7 +171,7 @@ bool BwTree::Unlink(PageId id, const Node* removed) {
     if (pages_.Load(id) != removed) return false;  // undone
     bool first = false;
     if (ChildAt(parent.head(), key, &first) != id) return true;
-    if (first && !DEUT_OMITTED("merge.first_term_stays")) {
+    if (first) {
       DEUT_POINT("bwtree.merge.before_undo");
       (void)ReplaceByBase(id, removed, BuildConsolidated(removed->next));
       return false;
@@ -180,8 +186,8 @@ void BwTree::Absorb(PageId id, const Node* removed) {
   const Target target(removed->base->low(), Side::kBelow);
   for (;;) {
     const PageView left = Descend(removed->level, target);
-    DEUT_CHECK(left.loaded());
-    if (left.head()->fence->sibling != id) return;  // somebody else was first
+    // Somebody else was first. If the page was swapped out, too: until it has absorbed its neighbour it is in memory.
+    if (!left.loaded() || left.head()->fence->sibling != id) return;
     const Timestamp bound(consolidation_timestamp_.load(std::memory_order_acquire));
     Owned<BasePage> page = BuildMerged(left.head(), removed, bound);
     DEUT_POINT("bwtree.merge.before_absorb");

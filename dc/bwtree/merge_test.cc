@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "common/base/concat.h"
+#include "common/base/status.h"
 #include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/stored_tree_fixture.h"
 #include "dc/bwtree/tree_fixture.h"
 #include "gtest/gtest.h"
 
@@ -129,6 +132,108 @@ TEST(MergeTest, FlatTimestampsMeetOnlyBelowTheBound) {
   m.t.consolidation = m.clock + 1;
   EXPECT_GT(m.t.MergeAll(), 0u);
   m.Check();
+}
+
+// Rule X1: what was given up stays given up in the page of both.
+TEST(MergeTest, AnOldUpdateIsADuplicateAlsoAfterAMerge) {
+  Model m;
+  m.Fill(kKeys);
+  std::vector<Version> overtaken(kKeys);  // by the key's deletion
+  for (uint64_t key = 0; key < kKeys; ++key) {
+    if (key % 50 == 0) continue;
+    overtaken[key] = V(m.clock, 77);
+    m.Delete(key);
+  }
+  m.LetGo();
+  EXPECT_GT(m.t.MergeAll(), 0u);
+  for (uint64_t key = 0; key < kKeys; ++key) {
+    if (key % 50 != 0) m.t.Put(KeyOf(key), "overtaken", overtaken[key]);
+  }
+  m.Check();
+}
+
+// An update that has found its page before it was removed.
+TEST(MergeTest, NothingIsPutOnARemovedPage) {
+  Model m;
+  m.Fill(kKeys);
+  for (uint64_t key = 100; key < kKeys; ++key) m.Delete(key);
+  m.LetGo();
+  for (uint64_t key = 200; key < 1200; key += 7) {
+    bool done = false;
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name != "bwtree.update.before_cas" || done) return;
+      done = true;
+      // All steps but the last: the page still is where the update has found it.
+      testing::SetCasHandler([](std::string_view cas) { return cas == "bwtree.consolidate.cas"; });
+      MergeOnce(m.t.tree.get());
+      testing::SetCasHandler(nullptr);
+    });
+    m.Put(key);
+    testing::SetPointHandler(nullptr);
+    m.t.domain.Collect();
+  }
+  m.Check();
+}
+
+// A splitter that comes late with its term: somebody else has posted it, and the page was merged away since.
+TEST(MergeTest, ATermDoesNotComeBack) {
+  Model m;
+  m.Fill(kKeys);
+  bool done = false;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "bwtree.split.before_post" || done) return;
+    done = true;
+    m.t.Scan(true);
+    for (uint64_t gone = 0; gone < kKeys + 200; ++gone) m.Delete(gone);
+    m.LetGo();
+    m.t.MergeAll();
+  });
+  uint64_t key = kKeys;
+  while (!done) m.Put(key++);
+  testing::SetPointHandler(nullptr);
+  m.records.clear();
+  for (int i = 0; i < 4; ++i) m.t.domain.Collect();
+  m.t.Scan(true);
+  for (key = 0; key < kKeys + 200; ++key) m.Delete(key);
+  m.Check();
+  m.Fill(kKeys);
+  m.Check();
+}
+
+// Writes inner pages, and what they need.
+void FlushInner(StoredTree* t) {
+  for (uint8_t level = 1; level <= t->tree().root_level(); ++level) {
+    for (const PageId page : t->Pages(level)) ASSERT_TRUE(t->Add(page).ok());
+    ASSERT_TRUE(t->flusher().Write().ok());
+  }
+}
+
+// What a checkpoint writes while pages stand still: inner pages, after the children whose bounds have changed. A parent that was written
+// between unlinking and absorbing must be written again.
+TEST(MergeTest, AParentIsWrittenAfterTheChildThatHasGrown) {
+  StoredTree t;
+  t.Fill(0, 400);
+  for (uint64_t key = 0; key < 400; ++key) {
+    if (key % 20 != 0) t.Delete(key);
+  }
+  t.SetConsolidation(t.now() + 1);
+  t.Flush();
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "bwtree.merge.before_absorb") RealRuntime().StartThread("flush", [&] { FlushInner(&t); })->Join();
+  });
+  uint64_t merged = 0;
+  for (BwTree::Walk walk; merged == 0 && !walk.complete;) {
+    BwTree::MergeReport report;
+    t.tree().MergePages(/*level=*/0, &walk, &report);
+    merged += report.merged;
+  }
+  testing::SetPointHandler(nullptr);
+  ASSERT_GT(merged, 0u);
+  FlushInner(&t);
+  StoredTree::Records found;
+  const Status status = t.Restore(&found);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(found, t.records());
 }
 
 // Between any two steps somebody else updates and reads what the merge is about, and takes the steps that are left.

@@ -163,7 +163,10 @@ Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
     }
     if (write) DEUT_RETURN_IF_ERROR(flusher_->Write());
     for (const std::string& high : to_load) {
-      DEUT_RETURN_IF_ERROR(environment_.loader.Load(table, Target(high, Side::kBelow)));
+      const Status loaded = environment_.loader.Load(table, Target(high, Side::kBelow));
+      if (!loaded.ok()) {
+        return DEUT_ERROR(kUnavailable, "the checkpoint is put off: a page cannot be loaded: ", loaded.ToString());
+      }
     }
   }
   return flusher_->Write();

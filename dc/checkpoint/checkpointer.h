@@ -15,7 +15,8 @@
 //   its parent yet the pass visits too (BwTree::VisitPages). Later images only hold more (X1, X2: idempotent).
 // Crash: before the rename in 7 the previous checkpoint is the newest; after it this one.
 // The stable position is P of the oldest checkpoint that is kept, so that falling back one generation loses nothing (S2).
-// Errors: want of space: the checkpoint is given up and tried again later. Anything else of the disk is fatal: the daemon must end.
+// Errors: want of space (RESOURCE_EXHAUSTED), or a page that has to be loaded and cannot be read (UNAVAILABLE): the checkpoint is given up and
+//   tried again later. Anything else of the disk is fatal: the daemon must end.
 // Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
 #ifndef DC_CHECKPOINT_CHECKPOINTER_H_
 #define DC_CHECKPOINT_CHECKPOINTER_H_

@@ -1,5 +1,6 @@
 #include "dc/page_cache/page_keeper.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -77,16 +78,17 @@ class PageKeeper::Settle final : public PageVisitor {
 Result<std::unique_ptr<PageKeeper>> PageKeeper::Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                        SegmentStore& store, TreeSource& source, TableList& tables,
                                                        PageLoader& loader, std::function<uint64_t()> used,
-                                                       uint64_t budget, std::function<void(const Status&)> on_error) {
+                                                       uint64_t budget, Duration merge_interval,
+                                                       std::function<void(const Status&)> on_error) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher, PageFlusher::Create(trees, store, source));
   std::unique_ptr<PageKeeper> keeper(new PageKeeper(runtime, trees, source, tables, loader, std::move(used), budget,
-                                                    std::move(on_error), std::move(flusher)));
-  if (budget != 0) keeper->thread_ = runtime.StartThread("dc-keeper", [keeper = keeper.get()] { keeper->Run(); });
+                                                    merge_interval, std::move(on_error), std::move(flusher)));
+  keeper->thread_ = runtime.StartThread("dc-keeper", [keeper = keeper.get()] { keeper->Run(); });
   return keeper;
 }
 
 PageKeeper::PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
-                       PageLoader& loader, std::function<uint64_t()> used, uint64_t budget,
+                       PageLoader& loader, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
                        std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher)
     : runtime_(runtime),
       trees_(trees),
@@ -98,7 +100,9 @@ PageKeeper::PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSou
       high_(budget / 8 * 7),
       low_(budget / 16 * 13),
       on_error_(std::move(on_error)),
-      flusher_(std::move(flusher)) {}
+      flusher_(std::move(flusher)),
+      merger_(runtime, trees.domain, source, tables, loader, merge_interval,
+              [this] { return stop_.load(std::memory_order_relaxed) || (budget_ != 0 && used_() > high_); }) {}
 
 PageKeeper::~PageKeeper() {
   stop_.store(true, std::memory_order_relaxed);
@@ -129,12 +133,17 @@ void PageKeeper::WaitForRoom(Room room) {
 void PageKeeper::Run() {
   while (!stop_.load(std::memory_order_relaxed)) {
     const uint32_t looks = looks_.load(std::memory_order_seq_cst);
+    merger_.Run([this] { return budget_ == 0 || used_() <= high_; });
+    if (budget_ == 0) {
+      runtime_.Wait(looks_, looks, merger_.next());
+      continue;
+    }
     if (used_() <= high_) {
       // Who sees that memory is no longer exhausted waits again when it is full.
       stuck_.store(false, std::memory_order_relaxed);
       exhausted_.store(false, std::memory_order_release);
       WakeWaiters();  // garbage that went by itself made room
-      runtime_.Wait(looks_, looks, runtime_.Now() + kLookInterval);
+      runtime_.Wait(looks_, looks, std::min(merger_.next(), runtime_.Now() + kLookInterval));
       continue;
     }
     // A round begins where the last one ended. The first may find nothing but marks, which it takes away.

@@ -7,6 +7,7 @@
 //   data wait (WaitForRoom), on threads that may: never who commits, never who answers what is in memory.
 // What cannot be swapped out (nothing but inner pages left, the disk full) does not make them wait for ever: when a whole round has gained
 //   nothing, they go on, and `exhausted` says so; the transaction component then refuses puts (rule X7).
+// The same thread merges pages (page_merger.h), as what is merged must not be swapped out meanwhile.
 // Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
 #ifndef DC_PAGE_CACHE_PAGE_KEEPER_H_
 #define DC_PAGE_CACHE_PAGE_KEEPER_H_
@@ -26,16 +27,18 @@
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_flusher.h"
 #include "dc/page_cache/page_loader.h"
+#include "dc/page_cache/page_merger.h"
 
 namespace deut::dc {
 
 class PageKeeper {
  public:
-  // `used`: bytes that count against `budget`. `budget` 0: no limit; then nothing is swapped out. `on_error`: told, on the keeper's
-  // thread, why pages cannot be written.
+  // `used`: bytes that count against `budget`. `budget` 0: no limit; then nothing is swapped out. `merge_interval`: see PageMerger.
+  // `on_error`: told, on the keeper's thread, why pages cannot be written.
   static Result<std::unique_ptr<PageKeeper>> Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                     SegmentStore& store, TreeSource& source, TableList& tables,
                                                     PageLoader& loader, std::function<uint64_t()> used, uint64_t budget,
+                                                    Duration merge_interval,
                                                     std::function<void(const Status&)> on_error);
   ~PageKeeper();
   PageKeeper(const PageKeeper&) = delete;
@@ -59,7 +62,7 @@ class PageKeeper {
   using PageSet = absl::flat_hash_set<PageId>;
 
   PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
-             PageLoader& loader, std::function<uint64_t()> used, uint64_t budget,
+             PageLoader& loader, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
              std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
 
   void Run();
@@ -86,11 +89,12 @@ class PageKeeper {
   const uint64_t low_;
   const std::function<void(const Status&)> on_error_;
   const std::unique_ptr<PageFlusher> flusher_;
+  std::atomic<bool> stop_{false};
   // The keeper's own thread.
+  PageMerger merger_;
   absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended
   bool failing_ = false;
 
-  std::atomic<bool> stop_{false};
   std::atomic<uint32_t> looks_{0};     // changes wake the thread
   std::atomic<uint32_t> progress_{0};  // changes wake those who wait for room
   std::atomic<bool> stuck_{false};     // a whole round has gained nothing

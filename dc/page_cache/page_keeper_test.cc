@@ -49,6 +49,7 @@ class PageKeeperTest : public ::testing::Test, public TableList {
   void Start(uint64_t budget = kBudget) {
     auto created = PageKeeper::Create(
         RealRuntime(), t_.environment(), t_.store(), t_, *this, loader_, [this] { return used(); }, budget,
+        /*merge_interval=*/std::chrono::seconds(1),
         [this](const Status& status) {
           last_error_.store(status.code());
           errors_.fetch_add(1);

@@ -1,16 +1,19 @@
 // Records outlive the process, and may be more than memory holds: against a reference, with everything running at once.
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
+#include "dc/page_store/checkpoint_file.h"
 #include "dc/record_ops/world_fixture.h"
 #include "gtest/gtest.h"
 #include "protocol/record_batch.h"
@@ -172,6 +175,99 @@ TEST(PersistenceTest, ADroppedTableGivesItsSpaceBack) {
 }
 
 // Nobody is told that there is no such table, or no such record, because a file is gone.
+// In memory, and under a budget of which most pages are swapped out.
+TEST(PersistenceTest, MassDeletesGiveMemoryAndDiskBack) {
+  constexpr uint64_t kKeys = 12000;
+  for (const uint64_t budget : {uint64_t{0}, uint64_t{500} << 10}) {
+    SCOPED_TRACE(budget);
+    World world(budget);
+    world.Create();
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      world.Put(KeyOf(i), std::string(60, static_cast<char>('a' + i % 26)));
+      if (i % 100 == 0) world.Flush();
+    }
+    world.LowWater();
+    world.Flush();
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(world.Checkpoint().ok());
+    const uint64_t pages = world.Counter("pages");
+    const uint64_t live = world.Counter("storage_live_bytes");
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      if (i % 100 != 0) world.Delete(KeyOf(i));
+      if (i % 100 == 0) world.Flush();
+    }
+    world.LowWater();
+    world.Flush();
+    // By itself, given time: nobody has to ask for it.
+    const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
+    while (RealRuntime().Now() < patience) {
+      ASSERT_TRUE(world.Checkpoint().ok());
+      ASSERT_TRUE(world.operations().Clean().ok());
+      if (world.Counter("pages") < pages / 8 && world.Counter("storage_live_bytes") < live / 8 &&
+          world.Counter("storage_bytes") < live / 2)
+        break;
+    }
+    EXPECT_LT(world.Counter("pages"), pages / 8);
+    EXPECT_LT(world.Counter("storage_live_bytes"), live / 8);
+    EXPECT_LT(world.Counter("storage_bytes"), live / 2);
+    world.ExpectRight();
+    world.Restart();
+    world.ExpectRight();
+  }
+}
+
+// Tides of records that come and go, with everything that works in the background at its full rate.
+TEST(PersistenceTest, TidesWhileEverythingGoesOn) {
+  constexpr uint64_t kKeys = 6000;
+  World world(500 << 10);
+  Random random(11);
+  world.Create();
+  std::atomic<bool> stop{false};
+  const auto checkpoints = RealRuntime().StartThread("checkpoints", [&] {
+    while (!stop.load()) {
+      ASSERT_TRUE(world.Checkpoint().ok());
+      ASSERT_TRUE(world.operations().Clean().ok());
+    }
+  });
+  const auto reader = RealRuntime().StartThread("reader", [&] {
+    Random own(12);
+    while (!stop.load()) {
+      ScanCursor cursor;
+      cursor.low = KeyOf(own.Below(kKeys));
+      ScanBudget budget;
+      budget.records = 200;
+      RecordBatch batch;
+      const Direction direction = own.OneIn(2) ? Direction::kAscending : Direction::kDescending;
+      const Status status = world.operations().Scan(kTable, direction, &cursor, &budget, 20, &batch);
+      ASSERT_TRUE(status.ok() || status == ErrorCode::kNotFound) << status.ToString();
+    }
+  });
+  uint64_t merges = 0;
+  const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
+  for (int tide = 0; (tide < 6 || merges < 20) && RealRuntime().Now() < patience; ++tide) {
+    const uint64_t first = random.Below(kKeys / 2);
+    for (uint64_t i = first; i < first + kKeys / 2; ++i) {
+      world.Put(KeyOf(i), std::string(random.Below(80), 'v'));
+      if (i % 64 == 0) world.Flush();
+    }
+    Change(&world, &random, kKeys, 500);
+    for (uint64_t i = first; i < first + kKeys / 2; ++i) {
+      if (random.Below(20) != 0) world.Delete(KeyOf(i));
+      if (i % 64 == 0) world.Flush();
+      if (i % 512 == 0) world.LowWater();
+    }
+    world.LowWater();
+    world.Flush();
+    merges = world.Counter("merges");
+  }
+  stop.store(true);
+  checkpoints->Join();
+  reader->Join();
+  EXPECT_GE(merges, 20u);
+  world.ExpectRight();
+  world.Restart();
+  world.ExpectRight();
+}
+
 TEST(PersistenceTest, ASegmentThatIsGoneIsCorruption) {
   RecordOperationsOptions options = SmallPages(0);
   options.store.max_open_files = 1;
@@ -195,6 +291,39 @@ TEST(PersistenceTest, ASegmentThatIsGoneIsCorruption) {
     ASSERT_TRUE(status.ok() || status == ErrorCode::kCorruption) << status.ToString();
   }
   EXPECT_GT(corrupt, 0);
+}
+
+// A page that cannot be read is no disk that takes no writes: no checkpoint is taken, but everything else goes on.
+TEST(PersistenceTest, APageThatCannotBeReadDoesNotEndTheProcess) {
+  int failures = 0;
+  RecordOperationsOptions options = SmallPages(0);
+  options.store.max_open_files = 1;
+  options.on_failure = [&failures](const Status&) { ++failures; };
+  World world(options);
+  Random random(11);
+  world.Create();
+  Change(&world, &random, 2000, 6000);
+  ASSERT_TRUE(world.Checkpoint().ok());
+  // Its image becomes as many parts as it may have; then it has to be loaded to be written.
+  for (size_t parts = 1; parts < kMaxPartsOfImage; ++parts) {
+    world.Restart();
+    world.Put(KeyOf(1000), Concat("part ", parts));
+    world.Flush();
+    ASSERT_TRUE(world.Checkpoint().ok());
+  }
+  world.Restart();
+  const Position stable = world.operations().stable();
+  world.Put(KeyOf(1000), "the last straw");
+  world.Flush();
+  const std::vector<std::string> names = *world.storage().List("/pages");
+  for (const std::string& name : names) {
+    if (name.starts_with("base-")) ASSERT_TRUE(world.storage().Remove(Concat("/pages/", name)).ok());
+  }
+  EXPECT_FALSE(world.Checkpoint().ok());
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(world.operations().stable(), stable);
+  world.Put(KeyOf(1001), "goes on");
+  world.Flush();
 }
 
 }  // namespace

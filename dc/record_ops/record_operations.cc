@@ -43,6 +43,7 @@ RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptio
     : runtime_(runtime),
       on_failure_(options.on_failure),
       memory_budget_(options.memory_bytes),
+      merge_interval_(options.merge_interval),
       cleaning_(options.cleaner),
       scrubbing_(options.scrubber),
       segment_bytes_(options.store.segment_bytes),
@@ -65,7 +66,7 @@ Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) 
   DEUT_ASSIGN_OR_RETURN(keeper_,
                         PageKeeper::Create(
                             runtime_, trees(), *store_, tables_, tables_, loader_, [this] { return memory_bytes(); },
-                            memory_budget_, [this](const Status& status) { Judge(status); }));
+                            memory_budget_, merge_interval_, [this](const Status& status) { Judge(status); }));
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, *pages_, domain_, *store_, segment_bytes_, cleaning_,
                                               [this](const Status& status) { Judge(status); });
   scrubber_ = std::make_unique<SegmentScrubber>(runtime_, *pages_, domain_, *store_, scrubbing_);
@@ -90,7 +91,7 @@ bool RecordOperations::CheckpointGivesSpace() const {
 }
 
 void RecordOperations::Judge(const Status& status) {
-  if (status.ok() || status == ErrorCode::kResourceExhausted) return;
+  if (status.ok() || status == ErrorCode::kResourceExhausted || status == ErrorCode::kUnavailable) return;
   if (!failed_.exchange(true)) on_failure_(status);
 }
 
@@ -292,6 +293,7 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
       sum.lost_consolidations += of_tree.lost_consolidations;
       sum.splits += of_tree.splits;
       sum.helped_splits += of_tree.helped_splits;
+      sum.merges += of_tree.merges;
     }
   }
   const uint64_t pending = domain_.pending_bytes();
@@ -334,6 +336,7 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("storage_segments", store.segments);
   add("splits", sum.splits);
   add("splits_helped", sum.helped_splits);
+  add("merges", sum.merges);
 }
 
 }  // namespace deut::dc

@@ -50,6 +50,8 @@ struct RecordOperationsOptions {
   ScrubberOptions scrubber;
   // What memory_bytes() may come to; 0: no limit.
   uint64_t memory_bytes = 0;
+  // So often, at the most, it is looked for pages that may be merged.
+  Duration merge_interval = std::chrono::seconds(1);
   // Called once, on any thread, when the disk has failed so that nothing can be relied on any more (a failed sync or write, other than for want
   // of space). By default the process ends.
   std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
@@ -76,7 +78,7 @@ class RecordOperations {
   // Everything up to here was in the pages when Open returned.
   Position recovered() const { return recovered_; }
   // Takes a checkpoint. `applied`: the position up to which everything is applied, read when the checkpoint begins (rule X6).
-  // RESOURCE_EXHAUSTED: no room on the disk, it may be tried again. Blocks; one at a time.
+  // RESOURCE_EXHAUSTED: no room on the disk; UNAVAILABLE: a page cannot be read. It may be tried again. Blocks; one at a time.
   Status Checkpoint(const std::function<Position()>& applied);
   // A checkpoint, or two, would remove more from the disk than they write, though nothing has changed.
   bool CheckpointGivesSpace() const;
@@ -132,13 +134,14 @@ class RecordOperations {
   Status ApplyEntry(const LogEntryView& entry);
   Result<bool> Update(const LogEntryView& entry);
   void ApplyLowWater(Timestamp low_water);
-  // Tells on_failure, unless the error is none or want of space.
+  // Tells on_failure, unless the error is none, want of space, or a page that cannot be read.
   void Judge(const Status& status);
 
   Runtime& runtime_;
   const std::function<void(const Status&)> on_failure_;
   std::atomic<bool> failed_{false};
   const uint64_t memory_budget_;
+  const Duration merge_interval_;
   const CleanerOptions cleaning_;
   const ScrubberOptions scrubbing_;
   const uint64_t segment_bytes_;

@@ -4,6 +4,7 @@
 #define DC_RECORD_OPS_WORLD_FIXTURE_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -43,6 +44,7 @@ inline RecordOperationsOptions SmallPages(uint64_t memory_bytes) {
   options.store.append_buffer_bytes = 256 << 10;
   options.max_pages = 1 << 20;
   options.memory_bytes = memory_bytes;
+  options.merge_interval = std::chrono::milliseconds(1);
   return options;
 }
 

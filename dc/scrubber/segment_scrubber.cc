@@ -100,7 +100,8 @@ std::string SegmentScrubber::PagesIn(uint64_t segment, uint64_t begin, uint64_t 
     for (uint64_t number = first; number < std::min(first + kIdsPerGuard, pages_.last_id() + 1); ++number) {
       const PageId id(static_cast<uint32_t>(number));
       if (!pages_.HasImage(id)) continue;
-      for (const PageAddress part : pages_.Image(id).all()) {
+      const ImageParts parts = pages_.Image(id);
+      for (const PageAddress part : parts.all()) {
         if (part.segment() != segment || part.offset() < begin || part.offset() >= end) continue;
         if (++count <= kMaxPagesInMessage) ConcatTo(&pages, count == 1 ? "" : ", ", id.value);
       }

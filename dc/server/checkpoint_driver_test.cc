@@ -99,6 +99,7 @@ class CheckpointDriverTest : public ::testing::Test {
 TEST_F(CheckpointDriverTest, AStartAloneTakesNone) {
   TestLog log;
   Start(1 << 20);
+  UntilRest(0);  // the thread of this life has begun
   log.Create();
   for (int i = 0; i < 100; ++i) log.Put("key", "value");
   Apply(&log);

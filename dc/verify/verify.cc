@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "common/base/concat.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/verify/checkpoint_contents.h"
@@ -82,7 +83,7 @@ class Verification {
   VerifyReport report_;
   std::vector<CheckpointContents> contents_;  // without images; as report_.checkpoints
   std::map<uint64_t, uint64_t> usable_;       // of each segment that is there: bytes that may be read
-  std::set<PageAddress> damaged_images_;      // newest parts of images that the newest checkpoint names
+  absl::flat_hash_set<size_t> told_;          // of damage in pages of the newest checkpoint: hashes of the messages
 };
 
 Status Verification::ReadCheckpoints() {
@@ -176,9 +177,8 @@ Status Verification::CheckSegments() {
 // Counts the pages of one checkpoint.
 class Verification::Pages final : public TreeWalkVisitor {
  public:
-  Pages(Verification& verification, const ImageIndex& images, CheckpointReport* report)
+  Pages(Verification& verification, CheckpointReport* report)
       : verification_(verification),
-        images_(images),
         report_(*report),
         is_newest_(report == &verification.report_.checkpoints.front()) {}
 
@@ -202,13 +202,12 @@ class Verification::Pages final : public TreeWalkVisitor {
 
   void OnDamage(TableId table, const NamedPage& named, const Status& damage) override {
     ++report_.damages;
-    if (const auto place = images_.Find(named.id); place.has_value()) {
-      const PageAddress image = images_.parts(*place)[0];
-      if (is_newest_) {
-        verification_.damaged_images_.insert(image);
-      } else if (verification_.damaged_images_.contains(image)) {
-        return;  // the newest checkpoint names the same one
-      }
+    // What is wrong with a part is told once, though both checkpoints name it.
+    const size_t told = absl::HashOf(damage.message());
+    if (is_newest_) {
+      verification_.told_.insert(told);
+    } else if (verification_.told_.contains(told)) {
+      return;
     }
     const std::string text = Concat("checkpoint ", report_.head.number.value, ", table ", table.value, ", ",
                                     KeysOf(named), ": ", damage.message());
@@ -217,7 +216,6 @@ class Verification::Pages final : public TreeWalkVisitor {
 
  private:
   Verification& verification_;
-  const ImageIndex& images_;
   CheckpointReport& report_;
   const bool is_newest_;
 };
@@ -243,7 +241,7 @@ Status Verification::CheckTrees(size_t generation) {
 }
 
 void Verification::CheckTables(const CheckpointContents& contents, SegmentStore& store, CheckpointReport* report) {
-  Pages pages(*this, contents.images, report);
+  Pages pages(*this, report);
   TreeWalk walk(contents.images, store, pages);
   for (const CheckpointContents::Table& table : contents.tables) {
     report->tables.push_back(TableReport{.id = table.id, .name = table.name, .root = table.root, .levels = {}});

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "common/base/concat.h"
@@ -216,6 +217,32 @@ TEST(VerifyTest, AFlippedBitInAPartNamesPlaceAndPage) {
   }
   EXPECT_GT(needed, 100u);
   EXPECT_TRUE(Verified(store).clean());
+}
+
+// A part that both checkpoints name is told once as a page's; one that only the older one names is told with it.
+TEST(VerifyTest, WhatBothCheckpointsNameIsToldOnce) {
+  StoreOnDisk store;
+  store.Fill(2000);
+  std::map<PageAddress, int> names;  // 1: the older checkpoint, 2: the newer one
+  for (const uint64_t number : {3u, 4u}) {
+    const auto contents = ReadContents(store.storage(), StoreOnDisk::PathOf("pages"), CheckpointNumber(number),
+                                       StoreOnDisk::kDc, WithImages::kYes);
+    ASSERT_TRUE(contents.ok());
+    for (size_t i = 0; i < contents->images.size(); ++i) names[contents->images.parts(i).back()] |= number == 3 ? 1 : 2;
+  }
+  for (const auto& [which, newest, older] : {std::tuple(1, 0, 1), {2, 1, 0}, {3, 1, 0}}) {
+    const auto found = std::ranges::find_if(names, [&](const auto& each) { return each.second == which; });
+    ASSERT_NE(found, names.end()) << which;
+    const std::string path =
+        StoreOnDisk::PathOf(Concat("pages/", SegmentName(SegmentKind::kBase, found->first.segment())));
+    store.Flip(path, found->first.offset() + 50, 1);
+    const VerifyReport report = Verified(store);
+    EXPECT_EQ(std::ranges::count(report.findings, Damaged::kPage, &Finding::what), newest) << ReportText(report);
+    EXPECT_EQ(std::ranges::count(report.findings, Damaged::kOlderPage, &Finding::what), older) << ReportText(report);
+    EXPECT_EQ(report.checkpoints[0].whole(), which == 1);
+    EXPECT_EQ(report.checkpoints[1].whole(), which == 2);
+    store.Flip(path, found->first.offset() + 50, 1);
+  }
 }
 
 TEST(VerifyTest, OneDamagedPartHidesNoOther) {
