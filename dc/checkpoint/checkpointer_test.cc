@@ -208,7 +208,7 @@ TEST(Checkpointer, ATableThatIsCreatedWhileTheStructureIsTakenDownIsNotInIt) {
     });
     // It waits; time enough not to is given to it.
     while (!begun.load()) RealRuntime().Yield();
-    for (int i = 0; i < 1000; ++i) RealRuntime().Yield();
+    for (int i = 0; i < 50; ++i) RealRuntime().Yield();
     EXPECT_FALSE(created.load());
   });
   const Position before = world->applied();

@@ -279,7 +279,7 @@ class StoppedKeeperTest : public PageKeeperTest {
   // There is room again.
   void LetGo(int waiting) {
     ASSERT_TRUE(Until([&] { return begun_.load() == waiting; }));
-    for (int i = 0; i < 1000; ++i) RealRuntime().Yield();  // time enough not to wait
+    for (int i = 0; i < 50; ++i) RealRuntime().Yield();  // time enough not to wait
     let_go_.store(true);
     said_.store(0);
     go_on_.Signal(RealRuntime());

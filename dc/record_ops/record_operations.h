@@ -146,12 +146,13 @@ class RecordOperations {
   const ScrubberOptions scrubbing_;
   const uint64_t segment_bytes_;
   const Position recovered_;
-  // The domain ends before the table whose ids it gives back, and before the store that its garbage speaks to; after the trees.
+  StructureGate gate_;
+  std::atomic<uint64_t> consolidation_timestamp_{0};
+  // The domain ends before what dropped trees, which it frees, look at, before the table whose ids it gives back, and before the store that its
+  // garbage speaks to; after the live trees.
   const std::unique_ptr<SegmentStore> store_;
   const std::unique_ptr<MappingTable> pages_;
   ReclamationDomain domain_;
-  StructureGate gate_;
-  std::atomic<uint64_t> consolidation_timestamp_{0};
   TableRegistry tables_;
   PageLoader loader_;
   std::unique_ptr<Checkpointer> checkpointer_;

@@ -13,8 +13,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "common/base/concat.h"
+#include "common/io/storage.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
+#include "dc/verify/verify.h"
 #include "integration/harness/cluster.h"
 #include "integration/tests/pair_oracle.h"
 #include "tc/client/client.h"
@@ -129,6 +131,15 @@ class KillTest : public ::testing::Test {
     EXPECT_TRUE(points == scanned) << "points and scans of one transaction differ";
   }
 
+  // What the DC has left is whole, wherever it was killed. REQUIRES: it does not run.
+  void CheckDirectory() {
+    const Result<dc::VerifyReport> report =
+        dc::VerifyDirectory(*storage_, RealRuntime(), cluster_.directory().Sub("dc"), {});
+    ASSERT_TRUE(report.ok()) << report.status().ToString();
+    EXPECT_TRUE(report->clean()) << dc::ReportText(*report);
+    if (!report->checkpoints.empty()) newest_checkpoint_ = report->checkpoints[0].head.number.value;
+  }
+
   // Load, a kill at a random time, a start, load again; then the check, once with and once without the TC's caches.
   void Cycle(bool tc, bool dc) {
     std::atomic<bool> stop{false};
@@ -145,6 +156,7 @@ class KillTest : public ::testing::Test {
     if (tc && tc_first) cluster_.KillTc();
     if (dc) cluster_.KillDc();
     if (tc && !tc_first) cluster_.KillTc();
+    if (dc) CheckDirectory();
     Pause(microseconds(random_.Below(50'000)));
     if (tc && tc_first) cluster_.StartTc();
     if (dc) cluster_.StartDc();
@@ -171,11 +183,15 @@ class KillTest : public ::testing::Test {
     EXPECT_LT(duration_cast<milliseconds>(total_ / count).count(), 5000);
     std::cout << oracle_.acknowledged() << " writes acknowledged, " << oracle_.unknown() << " unknown, "
               << refused_.load() << " refused; the longest cycle took " << duration_cast<milliseconds>(longest_).count()
-              << " ms\n";
+              << " ms; checkpoints " << newest_checkpoint_ << "\n";
+    if (dc) EXPECT_GT(newest_checkpoint_, 2u) << "no kill can have hit one";
   }
 
   Random random_{Seed()};
-  Cluster cluster_{{}};
+  // Checkpoints follow each other closely, so that kills hit them.
+  Cluster cluster_{{.dc = {.flags = {"--dc_checkpoint_log=8KiB"}}}};
+  const std::unique_ptr<Storage> storage_ = *NewSystemStorage(IoKind::kPosix, RealRuntime());
+  uint64_t newest_checkpoint_ = 0;
   PairOracle oracle_{kPairs};
   std::atomic<uint64_t> refused_{0};
   Duration longest_{0}, total_{0};
