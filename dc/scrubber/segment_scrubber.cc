@@ -76,7 +76,7 @@ Status SegmentScrubber::ScrubOne(uint64_t segment) {
     end = parts.end;
     return Status::Ok();
   };
-  const Status scanned = store_.ForEachPart(segment, look, damage);
+  Status scanned = store_.ForEachPart(segment, look, damage);
   DEUT_RETURN_IF_ERROR(store_.fatal());
   if (scanned == ErrorCode::kCancelled) return scanned;
   // Removed meanwhile: nobody needs it.

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 class CollectingLog final : public LogSink {
  public:
   CollectingLog() : before_(SetLogSink(this)) {}
-  ~CollectingLog() { SetLogSink(before_); }
+  ~CollectingLog() override { SetLogSink(before_); }
   void Write(LogLevel level, std::string_view text) override {
     if (level != LogLevel::kError) return;
     const MutexLock lock(mutex_);

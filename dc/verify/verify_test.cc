@@ -332,7 +332,6 @@ TEST(VerifyTest, DamagedState) {
   StoreOnDisk store;
   store.Fill(500);
   const std::string path = StoreOnDisk::PathOf("dc_state");
-  const std::string state = store.Read(path);
   store.Flip(path, 20, 1);
   VerifyReport report = Verified(store);
   EXPECT_TRUE(Found(report, Damaged::kState, {path, "checksum"})) << ReportText(report);
