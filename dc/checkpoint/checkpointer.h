@@ -11,7 +11,8 @@
 //   7 durable   segments are synced, the checkpoint is written, synced, read back, verified, renamed
 //   8           the checkpoint before the previous one is removed, dead segments too; ids freed before 1 may be used again
 // Why every image in the snapshot holds all updates up to P: when the pass came to a page, that page was written with all that it had; what
-//   was split off it meanwhile was written before it, because its image names it. Later images only hold more (X1, X2: idempotent).
+//   was split off it and has no image was written before it, because its image names it; what was split off, has an image, and is not named by
+//   its parent yet the pass visits too (BwTree::VisitPages). Later images only hold more (X1, X2: idempotent).
 // Full disk: when 2 finds no room, but segments are dead, the checkpoint is taken all the same, to be rid of them (8): with the position of the
 //   one before it, for which any later images do. It needs room for what 4 writes, for which a reserve is kept (space_use.h), and for its file.
 //   What 2 has written stays written: the next try goes on from there.
@@ -76,6 +77,8 @@ class Checkpointer {
   // Survives whatever happens, also if the newest checkpoint cannot be read (S2).
   Position stable() const;
   uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
+  // Of the one that is being taken: what it has taken down of pages.
+  uint64_t snapshot_bytes() const { return snapshot_bytes_.load(std::memory_order_relaxed); }
 
  private:
   class Pass;
@@ -100,6 +103,7 @@ class Checkpointer {
   mutable Mutex stable_mutex_;
   Position stable_ DEUT_GUARDED_BY(stable_mutex_);
   std::atomic<uint64_t> taken_{0};
+  std::atomic<uint64_t> snapshot_bytes_{0};
 };
 
 }  // namespace deut::dc

@@ -80,7 +80,7 @@ std::optional<SegmentCleaner::Victim> SegmentCleaner::Choose(uint64_t next_segme
     if (!usage.closed || usage.live_bytes == 0) continue;
     written += usage.written_bytes;
     live += usage.live_bytes;
-    if (!WorthIt(usage) && !(WorthItInNeed(usage) && usage.number < next_segment)) continue;
+    if (!WorthItInNeed(usage) || usage.number >= next_segment) continue;
     if (put_off_.contains(usage.number)) continue;
     if (emptiest.number == 0 || Emptier(usage, emptiest)) emptiest = usage;
   }

@@ -81,7 +81,7 @@ class SegmentCleaner {
   };
 
   void Run();
-  // `next_segment`: of what was written since, only what is worth it in any case.
+  // Among segments below `next_segment`: those that were there when cleaning began, so that it ends.
   std::optional<Victim> Choose(uint64_t next_segment) DEUT_REQUIRES(mutex_);
   Status CleanOne(const Victim& victim) DEUT_REQUIRES(mutex_);
   Status CopyLive(const Victim& victim) DEUT_REQUIRES(mutex_);

@@ -130,6 +130,8 @@ class SegmentStore {
   void KeepForCheckpoint(uint64_t bytes);
   // What is kept of the disk's room (space_use.h).
   uint64_t reserve_bytes() const;
+  // About what is known of segments takes in memory. Cheap.
+  uint64_t table_bytes() const;
 
   // --- Checkpoints.
   // Before the images are looked at for checkpoint `k`. Numbers rise; one that failed may be begun again.
