@@ -1,5 +1,6 @@
 #include "dc/verify/store_on_disk.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -15,16 +16,21 @@ std::string KeyOf(int i) { return Concat("key ", absl::Dec(i, absl::kZeroPad6));
 
 }  // namespace
 
-StoreOnDisk::StoreOnDisk() : storage_(NewMemoryStorage(RealRuntime())) {
-  options_.tree.leaf_page_bytes = 1024;
-  options_.tree.inner_page_bytes = 512;
-  options_.tree.leaf_chain_length = 4;
-  options_.tree.inner_chain_length = 2;
-  options_.store.segment_bytes = 64 << 10;
-  options_.store.append_buffer_bytes = 64 << 10;
-  options_.max_pages = 1 << 20;
+RecordOperationsOptions StoreOnDisk::SmallPages() {
+  RecordOperationsOptions options;
+  options.tree.leaf_page_bytes = 1024;
+  options.tree.inner_page_bytes = 512;
+  options.tree.leaf_chain_length = 4;
+  options.tree.inner_chain_length = 2;
+  options.store.segment_bytes = 64 << 10;
+  options.store.append_buffer_bytes = 64 << 10;
+  options.max_pages = 1 << 20;
+  return options;
 }
 
+StoreOnDisk::StoreOnDisk() : StoreOnDisk(NewMemoryStorage(RealRuntime()), SmallPages()) {}
+StoreOnDisk::StoreOnDisk(std::unique_ptr<Storage> storage, const RecordOperationsOptions& options)
+    : storage_(std::move(storage)), options_(options) {}
 StoreOnDisk::~StoreOnDisk() = default;
 
 void StoreOnDisk::Start() {
@@ -38,6 +44,9 @@ void StoreOnDisk::Start() {
   DEUT_CHECK(opened.ok());
   operations_ = std::move(*opened);
   operations_->BeginStream();
+  // Positions and timestamps go on above those of a life before: there is a position for each timestamp at least.
+  lsn_ = std::max(lsn_, operations_->recovered().commit.value);
+  now_ = std::max(now_, lsn_);
 }
 
 void StoreOnDisk::Stop() {

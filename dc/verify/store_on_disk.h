@@ -27,8 +27,12 @@ class StoreOnDisk {
   static constexpr TableId kOrders{4};
   static constexpr std::string_view kDirectory = "/dc";
 
+  // In memory, with SmallPages().
   StoreOnDisk();
+  // What is there already is gone on with.
+  StoreOnDisk(std::unique_ptr<Storage> storage, const RecordOperationsOptions& options);
   ~StoreOnDisk();
+  static RecordOperationsOptions SmallPages();
 
   // --- The data component, which must be stopped for what follows.
   void Start();
@@ -76,7 +80,7 @@ class StoreOnDisk {
   void Flush();
 
   const std::unique_ptr<Storage> storage_;
-  RecordOperationsOptions options_;
+  const RecordOperationsOptions options_;
   uint64_t incarnation_ = 0;
   std::unique_ptr<RecordOperations> operations_;
   uint64_t lsn_ = 0;
