@@ -126,7 +126,8 @@ class BwTree {
   // The leaf holds `live` records, as far as is known; for the statistics.
   void CountRecords(PageId id, uint32_t live);
 
-  enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded };
+  // kHeld: nothing happened, the page has grown as far as it may while the gate is closed.
+  enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded, kHeld };
   // REQUIRES: key of 1 to kMaxKeyBytes bytes, value of at most kMaxValueBytes.
   Result<Outcome> Put(std::string_view key, std::string_view value, Version version);
   Result<Outcome> Delete(std::string_view key, Version version);
@@ -157,7 +158,7 @@ class BwTree {
     std::string high;
     bool complete = false;
   };
-  // Visits pages of `level` that have one parent, and moves the walk. The root has no parent.
+  // Visits pages of `level` that have one parent, and moves the walk. The root has no parent, nor has a page whose split's term is not posted yet.
   void VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor);
   uint8_t root_level();
 
@@ -230,6 +231,8 @@ class BwTree {
   Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version);
   // Puts the delta on a page of which nothing is in memory. REQUIRES: a guard. False: nothing happened.
   bool PutOnStored(const PageView& page, Owned<RecordDelta>* delta);
+  // walk.cc: visits pages that were split off `left`, up to `high`, and are not posted yet, from the right to the left; they have no parent.
+  void VisitUnposted(PageId left, bool bounded, std::string_view high, PageVisitor* visitor);
   // consolidate.cc. All REQUIRE a guard.
   bool NeedsConsolidation(const Node* head) const;
   bool MustConsolidate(const Node* head) const;

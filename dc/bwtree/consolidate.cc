@@ -122,6 +122,7 @@ bool BwTree::NeedsConsolidation(const Node* head) const {
 
 bool BwTree::MustConsolidate(const Node* head) const {
   return head->chain_length >= kForced * options_.leaf_chain_length ||
+         head->delta_bytes > kForced * options_.leaf_page_bytes ||
          (head->base_bytes > kForced * options_.leaf_page_bytes && head->base->count() > 1);
 }
 

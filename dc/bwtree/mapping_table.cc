@@ -42,7 +42,7 @@ MappingTable::MappingTable(void* memory, uint32_t capacity)
 MappingTable::~MappingTable() {
   for (uint64_t id = 1; id <= last_id(); ++id) {
     const uint64_t image = slots_[id].image.load(std::memory_order_relaxed);
-    if ((image & kList) != 0 && image != kDoomed) delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+    if (image != kDoomed) DeleteList(image);
   }
   DEUT_CHECK(::munmap(slots_, BytesFor(capacity_)) == 0);
 }
@@ -134,7 +134,20 @@ ImageParts MappingTable::PartsOf(uint64_t image) {
 uint64_t MappingTable::ImageOf(const ImageParts& parts) {
   if (parts.empty()) return 0;
   if (parts.count() == 1) return parts.newest().raw() << 2;
+  lists_.fetch_add(1, std::memory_order_relaxed);
   return reinterpret_cast<uint64_t>(new ImageParts(parts)) | kList;
+}
+
+void MappingTable::DeleteList(uint64_t image) {
+  if ((image & kList) == 0) return;
+  lists_.fetch_sub(1, std::memory_order_relaxed);
+  delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+}
+
+void MappingTable::RetireList(uint64_t image, ReclamationDomain& domain) {
+  if ((image & kList) == 0) return;
+  lists_.fetch_sub(1, std::memory_order_relaxed);
+  domain.RetireObject(reinterpret_cast<ImageParts*>(image & ~kDoomed));
 }
 
 ImageParts MappingTable::Image(PageId id) const {
@@ -157,10 +170,10 @@ bool MappingTable::SetImage(PageId id, const ImageParts& parts, ReclamationDomai
   DEUT_POINT("mapping_table.set_image.before_cas");
   if (old == kDoomed ||
       !slots_[id.value].image.compare_exchange_strong(old, image | kClaimed, std::memory_order_acq_rel)) {
-    if ((image & kList) != 0) delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+    DeleteList(image);
     return false;
   }
-  if ((old & kList) != 0) domain.RetireObject(reinterpret_cast<ImageParts*>(old & ~kDoomed));
+  RetireList(old, domain);
   return true;
 }
 
@@ -186,10 +199,10 @@ bool MappingTable::ReplaceImage(PageId id, PageAddress newest, const ImageParts&
   DEUT_POINT("mapping_table.replace_image.before_cas");
   if (DEUT_CAS_FAILS("mapping_table.replace_image.cas") ||
       !slots_[id.value].image.compare_exchange_strong(old, image, std::memory_order_acq_rel)) {
-    if ((image & kList) != 0) delete reinterpret_cast<ImageParts*>(image & ~kDoomed);
+    DeleteList(image);
     return false;
   }
-  if ((old & kList) != 0) domain.RetireObject(reinterpret_cast<ImageParts*>(old & ~kDoomed));
+  RetireList(old, domain);
   return true;
 }
 
@@ -201,7 +214,7 @@ bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& do
   }
   *parts = PartsOf(image);
   // Nobody else can see the page, but whoever looks at the images of all ids can see the list.
-  if ((image & kList) != 0) domain.RetireObject(reinterpret_cast<ImageParts*>(image & ~kDoomed));
+  RetireList(image, domain);
   return (image & kClaimed) == 0;
 }
 
@@ -228,6 +241,10 @@ void MappingTable::RestoreFree(uint64_t last) {
 }
 
 uint64_t MappingTable::last_id() const { return std::min(ever_used_.load(std::memory_order_acquire), capacity_); }
+
+uint64_t MappingTable::memory_bytes() const {
+  return last_id() * kBytesPerId + lists_.load(std::memory_order_relaxed) * sizeof(ImageParts);
+}
 
 uint64_t MappingTable::used() const {
   const uint64_t free = free_count_.load(std::memory_order_relaxed);

@@ -131,6 +131,8 @@ class MappingTable {
   // The largest id that was ever given out.
   uint64_t last_id() const;
   uint64_t capacity() const { return capacity_; }
+  // Of ids that were ever given out, and of lists of parts.
+  uint64_t memory_bytes() const;
 
  private:
   struct Slot {
@@ -159,7 +161,10 @@ class MappingTable {
   }
   static size_t BytesFor(uint64_t capacity);
   static ImageParts PartsOf(uint64_t image);
-  static uint64_t ImageOf(const ImageParts& parts);
+  uint64_t ImageOf(const ImageParts& parts);
+  // The image's list of parts, if it has one: nobody has seen it; or somebody may.
+  void DeleteList(uint64_t image);
+  void RetireList(uint64_t image, ReclamationDomain& domain);
   PageId PopFree();
   void Push(PageId id, std::atomic<uint32_t>* top);
 
@@ -172,6 +177,7 @@ class MappingTable {
   std::atomic<uint32_t> limbo_top_{0};
   bool keep_freed_ = false;
   std::atomic<uint64_t> free_count_{0};
+  alignas(64) std::atomic<uint64_t> lists_{0};  // of parts, of all images
 };
 
 }  // namespace deut::dc

@@ -156,5 +156,34 @@ TEST(MappingTableTest, ARecoveryThatIsGivenUpLeavesNothing) {
   EXPECT_EQ((*table)->last_id(), 7u);
 }
 
+TEST(MappingTableTest, SaysHowMuchMemoryItTakes) {
+  auto created = MappingTable::Create(100);
+  ASSERT_TRUE(created.ok());
+  MappingTable& table = **created;
+  ReclamationDomain domain;
+  const ReclamationDomain::Guard guard(domain);
+  const Node node;
+  EXPECT_EQ(table.memory_bytes(), 0u);
+  const PageId id = table.Allocate(&node);
+  EXPECT_EQ(table.memory_bytes(), MappingTable::kBytesPerId);
+  const ImageParts one(PageAddress::Make(1, 4096, 100));
+  ImageParts two(PageAddress::Make(2, 4096, 100));
+  two.Append(one.newest());
+  ASSERT_TRUE(table.ClaimImage(id));
+  ASSERT_TRUE(table.SetImage(id, one, domain));
+  EXPECT_EQ(table.memory_bytes(), MappingTable::kBytesPerId);
+  ASSERT_TRUE(table.SetImage(id, two, domain));
+  EXPECT_EQ(table.memory_bytes(), MappingTable::kBytesPerId + sizeof(ImageParts));
+  table.ReleaseImage(id);
+  ASSERT_TRUE(table.ReplaceImage(id, two.newest(), one, domain));
+  EXPECT_EQ(table.memory_bytes(), MappingTable::kBytesPerId);
+  EXPECT_EQ(domain.pending_bytes(), sizeof(ImageParts));
+  ASSERT_TRUE(table.ReplaceImage(id, one.newest(), two, domain));
+  ImageParts taken;
+  ASSERT_TRUE(table.TakeImage(id, &taken, domain));
+  EXPECT_EQ(table.memory_bytes(), MappingTable::kBytesPerId);
+  EXPECT_EQ(domain.pending_bytes(), 2 * sizeof(ImageParts));
+}
+
 }  // namespace
 }  // namespace deut::dc

@@ -1,5 +1,7 @@
 #include "dc/bwtree/page_flusher.h"
 
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "common/base/check.h"
@@ -38,29 +40,28 @@ PageFlusher::PageFlusher(const BwTreeEnvironment& environment, std::unique_ptr<S
       delta_(std::move(delta)) {}
 
 PageFlusher::~PageFlusher() {
-  for (const Pending& pending : pending_) pages_.ReleaseImage(pending.id);
+  for (const Pending& pending : pending_) pages_.ReleaseImage(pending.header.page);
 }
 
-Result<PageFlusher::Added> PageFlusher::Add(BwTree& tree, PageId id) {
+PageFlusher::Added PageFlusher::Add(BwTree& tree, PageId id) {
   DEUT_DCHECK(domain_.held());
   std::vector<PageId> waiting{id};
   std::vector<PageId> first;
   for (;;) {
     first.clear();
-    auto added = AddOne(tree, waiting.back(), &first);
-    if (!added.ok()) return added.status();
+    const Added added = AddOne(tree, waiting.back(), &first);
     if (!first.empty()) {
       if (waiting.size() + first.size() > kMaxWaiting) return Added::kBusy;
       waiting.insert(waiting.end(), first.begin(), first.end());
       continue;
     }
     // What another page needs and cannot have: that page's turn comes later.
-    if (waiting.size() == 1 || *added == Added::kBusy || *added == Added::kNotLoaded) return *added;
+    if (waiting.size() == 1 || added == Added::kBusy || added == Added::kNotLoaded) return added;
     waiting.pop_back();
   }
 }
 
-Result<PageFlusher::Added> PageFlusher::AddOne(BwTree& tree, PageId id, std::vector<PageId>* first) {
+PageFlusher::Added PageFlusher::AddOne(BwTree& tree, PageId id, std::vector<PageId>* first) {
   if (adding_.contains(id)) return Added::kAdded;
   const Node* const seen = pages_.Load(id);
   if (seen == nullptr || IsClean(seen)) return Added::kClean;
@@ -69,13 +70,13 @@ Result<PageFlusher::Added> PageFlusher::AddOne(BwTree& tree, PageId id, std::vec
     return Added::kBusy;  // who named it names another page by now
   }
   // From here on no other flusher writes the page: the image is that of an older mark, and stays so.
-  if (!pages_.ClaimImage(id)) return Added::kBusy;
-  auto added = AddClaimed(tree, id, first);
-  if (!added.ok() || *added != Added::kAdded) pages_.ReleaseImage(id);
+  if (full() || !pages_.ClaimImage(id)) return Added::kBusy;
+  const Added added = AddClaimed(tree, id, first);
+  if (added != Added::kAdded) pages_.ReleaseImage(id);
   return added;
 }
 
-Result<PageFlusher::Added> PageFlusher::AddClaimed(BwTree& tree, PageId id, std::vector<PageId>* first) {
+PageFlusher::Added PageFlusher::AddClaimed(BwTree& tree, PageId id, std::vector<PageId>* first) {
   // Rule X1: before the page is looked at.
   const Timestamp consolidation(consolidation_timestamp_.load(std::memory_order_acquire));
   const Node* const head = pages_.Load(id);
@@ -134,10 +135,12 @@ bool PageFlusher::IsMostlyDeleted(PageId id, const Node* mark) const {
   return tombstones > records / 2;
 }
 
-Result<PageFlusher::Added> PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation) {
-  const ImageParts old = pages_.Image(id);
-  payload_.clear();
-  PartHeader header;
+PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation) {
+  Pending pending;
+  pending.serial = static_cast<const FlushMark*>(mark)->state.serial;
+  pending.begin = payloads_.size();
+  pending.old = pages_.Image(id);
+  PartHeader& header = pending.header;
   header.page = id;
   header.table = tree.table();
   header.level = mark->level;
@@ -145,82 +148,94 @@ Result<PageFlusher::Added> PageFlusher::Encode(BwTree& tree, PageId id, const No
   // Deletions take up space until their page is written as a whole.
   const bool deleted = mark->is_leaf() && IsMostlyDeleted(id, mark);
   if (deleted) tree.NoteSparse(id);
-  if (mark->is_leaf() && !deleted && !old.empty() && old.count() < ImageParts::kMax &&
-      EncodeDeltaImage(mark, &payload_) && (IsStub(mark) || payload_.size() < mark->base_bytes / 2)) {
+  if (mark->is_leaf() && !deleted && !pending.old.empty() && pending.old.count() < ImageParts::kMax &&
+      EncodeDeltaImage(mark, &payloads_) && (IsStub(mark) || payloads_.size() - pending.begin < mark->base_bytes / 2)) {
     header.kind = PartKind::kDelta;
-    header.previous = old.newest();
-  } else if (IsStub(mark)) {
-    return Added::kNotLoaded;
-  } else {
-    payload_.clear();
-    EncodeBaseImage(*BuildConsolidated(mark, consolidation), &payload_);
-  }
-  SegmentAppender& appender = header.kind == PartKind::kBase ? *base_ : *delta_;
-  auto address = appender.Append(header, payload_);
-  if (!address.ok()) {
-    GiveUp(&appender);
-    return address.status();
-  }
-  Pending pending{header.table, id, static_cast<const FlushMark*>(mark)->state.serial, ImageParts(*address), {}};
-  if (header.kind == PartKind::kDelta) {
-    for (const PageAddress part : old.all()) pending.parts.Append(part);
+    header.previous = pending.old.newest();
     ++statistics_.delta_parts;
   } else {
-    pending.replaced = old;
+    payloads_.resize(pending.begin);
+    if (IsStub(mark)) return Added::kNotLoaded;
+    EncodeBaseImage(*BuildConsolidated(mark, consolidation), &payloads_);
     ++statistics_.base_parts;
   }
-  statistics_.bytes += payload_.size();
-  payload_bytes_ += payload_.size();
+  pending.bytes = payloads_.size() - pending.begin;
+  statistics_.bytes += pending.bytes;
   pending_.push_back(pending);
-  adding_.emplace(id, pending_.back().serial);
+  adding_.emplace(id, pending.serial);
   DEUT_POINT("bwtree.flush.encoded");
   return Added::kAdded;
 }
 
 Status PageFlusher::Write() {
   DEUT_DCHECK(!domain_.held());
-  for (SegmentAppender* const appender : {base_.get(), delta_.get()}) {
-    const Status status = appender->Write();
-    if (status.ok()) continue;
-    GiveUp(appender);
+  const SegmentAppender* failed = nullptr;
+  const Status status = WriteParts(&failed);
+  if (!status.ok()) {
+    GiveUp(failed);
     return status;
   }
   for (const Pending& pending : pending_) Register(pending);
-  pending_.clear();
-  adding_.clear();
-  payload_bytes_ = 0;
+  Clear();
+  return Status::Ok();
+}
+
+Status PageFlusher::WriteParts(const SegmentAppender** failed) {
+  for (Pending& pending : pending_) {
+    SegmentAppender& appender = AppenderOf(pending);
+    auto address = appender.Append(pending.header, std::string_view(payloads_).substr(pending.begin, pending.bytes));
+    if (!address.ok()) {
+      if (address.status() != ErrorCode::kInvalidArgument) *failed = &appender;
+      return address.status();
+    }
+    pending.newest = *address;
+  }
+  for (SegmentAppender* const appender : {base_.get(), delta_.get()}) {
+    const Status status = appender->Write();
+    if (status.ok()) continue;
+    *failed = appender;
+    return status;
+  }
   return Status::Ok();
 }
 
 void PageFlusher::Register(const Pending& pending) {
+  const PageId id = pending.header.page;
+  ImageParts parts(pending.newest);
+  std::span<const PageAddress> replaced = pending.old.all();
+  if (pending.header.kind == PartKind::kDelta) {
+    for (const PageAddress part : std::exchange(replaced, {})) parts.Append(part);
+  }
   const ReclamationDomain::Guard guard(domain_);
-  const PageAddress newest = pending.parts.newest();
   DEUT_POINT("bwtree.flush.before_register");
-  if (pages_.SetImage(pending.id, pending.parts, domain_)) {
-    for (const PageAddress part : pending.replaced.all()) store_.MarkDead(part);
+  if (pages_.SetImage(id, parts, domain_)) {
+    for (const PageAddress part : replaced) store_.MarkDead(part);
     // Only the pages of a tree that is there may be looked at.
-    const Node* const head = trees_.FindTree(pending.table) != nullptr ? pages_.Load(pending.id) : nullptr;
+    const Node* const head = trees_.FindTree(pending.header.table) != nullptr ? pages_.Load(id) : nullptr;
     const StoredState* state = head != nullptr ? StoredStateOf(head) : nullptr;
     if (state != nullptr && state->serial == pending.serial) state->written.store(true, std::memory_order_release);
   } else {
-    store_.MarkDead(newest);
+    store_.MarkDead(pending.newest);
   }
-  pages_.ReleaseImage(pending.id);
+  pages_.ReleaseImage(id);
 }
 
 void PageFlusher::GiveUp(const SegmentAppender* failed) {
-  // The other appender's batch is not void: its parts are written, and dead.
   for (SegmentAppender* const appender : {base_.get(), delta_.get()}) {
     if (appender == failed || !appender->Write().ok()) continue;
+    // Its batch is not void: its parts are written, and dead.
     for (const Pending& pending : pending_) {
-      const bool base = pending.parts.count() == 1;
-      if (base == (appender == base_.get())) store_.MarkDead(pending.parts.newest());
+      if (&AppenderOf(pending) == appender && !pending.newest.is_none()) store_.MarkDead(pending.newest);
     }
   }
-  for (const Pending& pending : pending_) pages_.ReleaseImage(pending.id);
+  for (const Pending& pending : pending_) pages_.ReleaseImage(pending.header.page);
+  Clear();
+}
+
+void PageFlusher::Clear() {
   pending_.clear();
   adding_.clear();
-  payload_bytes_ = 0;
+  payloads_.clear();
 }
 
 }  // namespace deut::dc

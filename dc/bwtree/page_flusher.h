@@ -5,15 +5,15 @@
 //   mark      head -> FlushMark on head (compare-and-swap, tried a few times). What is below the mark is what is written.
 //   encode    what the chain below the mark says that the image does not: as a delta part if that is only records and the image has
 //             room for a part, else the page as a whole
-//   write     the part is readable on storage (not durable: that is a checkpoint's business)
+//   write     without a guard, a batch of pages at a time: the parts are readable on storage (not durable: that is a checkpoint's business)
 //   register  MappingTable::SetImage. From here on the image is the newer one.
 //   clean     the mark, or the base page that has swallowed it, is said to be written, if it still is the page's head
 // Races. Updates go on all the while; what comes above the mark is not in the image, and the page stays dirty. A page that is freed
 //   between encode and register is doomed: register fails, the part is dead.
 // An image names pages: a right neighbour, children. It is registered after theirs (LLAMA: a child is stable before its index term), and an
-//   inner page's after those of children whose bounds have changed since their image: so no image is narrower than its parent's says, and
-//   none is wider unless its parent was changed since. A child that is split between its encoding and its parent's in one batch
-//   would be wider: the parent then waits for the next batch.
+//   inner page's after those of children whose bounds have changed since their image: so when an inner page's image is
+//   registered, no child's image is wider than it says; and where they differ at all the inner page has changed since. A child that is split
+//   between its encoding and its parent's in one batch would be wider: the parent then waits for the next batch.
 // Rule X1: the consolidation bound is loaded before the mark is put on the page; so every update below it is under the mark.
 // Thread-safety: one thread. Ownership: of what it has added until Write; borrows the rest.
 #ifndef DC_BWTREE_PAGE_FLUSHER_H_
@@ -33,6 +33,8 @@
 #include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/mapping_table.h"
 #include "dc/bwtree/tree_source.h"
+#include "dc/page_store/page_address.h"
+#include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_appender.h"
 #include "dc/page_store/segment_store.h"
 
@@ -56,13 +58,13 @@ class PageFlusher {
   enum class Added : uint8_t {
     kClean,      // nothing to write
     kAdded,      // will be written, with what its image names
-    kBusy,       // others kept changing the page; later
+    kBusy,       // others kept changing the page, or the batch is full; after the next Write
     kNotLoaded,  // it has to be written as a whole, so it has to be loaded first
   };
-  // REQUIRES: a guard; the page is the tree's. After an error what was added before is void.
-  Result<Added> Add(BwTree& tree, PageId id);
-  // Worth a write.
-  bool full() const { return payload_bytes_ >= kFullBytes; }
+  // Touches no disk. REQUIRES: a guard; the page is the tree's.
+  Added Add(BwTree& tree, PageId id);
+  // Worth a write; nothing more is added.
+  bool full() const { return payloads_.size() >= kFullBytes; }
   bool empty() const { return pending_.empty(); }
   // Writes and registers what was added. After an error nothing of it is registered: RESOURCE_EXHAUSTED may be tried again, with Add.
   // REQUIRES: no guard is held.
@@ -75,27 +77,34 @@ class PageFlusher {
 
   // A page whose image is on its way.
   struct Pending {
-    TableId table;
-    PageId id;
+    PartHeader header;
     uint64_t serial;
-    ImageParts parts;
-    ImageParts replaced;
+    size_t begin;  // of its payload
+    size_t bytes;
+    ImageParts old;
+    PageAddress newest;  // once it is appended
   };
 
   PageFlusher(const BwTreeEnvironment& environment, std::unique_ptr<SegmentAppender> base,
               std::unique_ptr<SegmentAppender> delta, SegmentStore& store, TreeSource& trees);
 
   // *first: pages that have to be added first; if there are any nothing else was done.
-  Result<Added> AddOne(BwTree& tree, PageId id, std::vector<PageId>* first);
-  Result<Added> AddClaimed(BwTree& tree, PageId id, std::vector<PageId>* first);
+  Added AddOne(BwTree& tree, PageId id, std::vector<PageId>* first);
+  Added AddClaimed(BwTree& tree, PageId id, std::vector<PageId>* first);
   const Node* PlaceMark(BwTree& tree, PageId id, const Node* head);
   // False: a page that is being added was split since; it has to be written first, as it was, and then again.
   bool FindUnwritten(const Node* mark, std::vector<PageId>* first) const;
   bool IsMostlyDeleted(PageId id, const Node* mark) const;
-  Result<Added> Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation);
+  Added Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation);
+  // *failed: the appender whose batch is void; null: none.
+  Status WriteParts(const SegmentAppender** failed);
+  SegmentAppender& AppenderOf(const Pending& pending) {
+    return pending.header.kind == PartKind::kBase ? *base_ : *delta_;
+  }
   void Register(const Pending& pending);
-  // Nothing of what was added is registered. `failed`: the appender whose batch is void, or null.
+  // Nothing of what was added is registered.
   void GiveUp(const SegmentAppender* failed);
+  void Clear();
 
   MappingTable& pages_;
   ReclamationDomain& domain_;
@@ -104,10 +113,9 @@ class PageFlusher {
   TreeSource& trees_;
   const std::unique_ptr<SegmentAppender> base_;
   const std::unique_ptr<SegmentAppender> delta_;
-  size_t payload_bytes_ = 0;
   std::vector<Pending> pending_;                  // in the order in which images may be registered
   absl::flat_hash_map<PageId, uint64_t> adding_;  // and the serials of their marks
-  std::string payload_;
+  std::string payloads_;                          // one behind the other
   PageFlusherStatistics statistics_;
 };
 

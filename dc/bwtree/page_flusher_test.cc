@@ -400,6 +400,46 @@ TEST(PageFlusher, IsWorthAWriteOnceItHoldsAMegabyte) {
   EXPECT_TRUE(t.flusher().empty());
 }
 
+// Add runs inside a guard: it must not wait for the disk. No operation of it succeeds here.
+TEST(PageFlusher, AddingTouchesNoDisk) {
+  StoredTree t;
+  t.FillSettled(60);
+  t.Put(20, "delta");
+  t.Fill(60, 90);  // pages that were never written, and splits
+  const int fault = t.disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite | kDiskName | kDiskSync});
+  for (int i = 0; i < 3; ++i) {
+    const uint64_t before = t.disk().hits(fault);
+    for (uint8_t level = 0; level <= t.tree().root_level(); ++level) {
+      for (const PageId page : t.Pages(level)) EXPECT_NE(AddOk(t, page), Added::kBusy);
+    }
+    EXPECT_EQ(t.disk().hits(fault), before);
+    EXPECT_EQ(t.flusher().Write(), ErrorCode::kResourceExhausted);
+    EXPECT_TRUE(t.flusher().empty());
+  }
+  t.disk().RemoveAllFaults();
+  t.Flush();
+  ExpectNothingIsLost(t);
+  ExpectRestores(t, t.records());
+}
+
+// However long a chain of pages that wait for one another.
+TEST(PageFlusher, AFullBatchTakesNothingMore) {
+  StoredTree t;
+  t.Fill(0, 30'000);  // none was written
+  ASSERT_GT(t.Pages(0).size(), 1000u);
+  const PageId leftmost = t.LeafOf(0);
+  int writes = 0;
+  while (AddOk(t, leftmost) == Added::kBusy) {
+    EXPECT_TRUE(t.flusher().full());
+    ASSERT_TRUE(t.flusher().Write().ok());
+    ++writes;
+    ASSERT_LT(writes, 10);
+  }
+  EXPECT_GE(writes, 1);
+  ASSERT_TRUE(t.flusher().Write().ok());
+  EXPECT_TRUE(IsCleanPage(t, leftmost));
+}
+
 // Rule X1: of what is below the bound an image gives up tombstones only, and says so.
 TEST(PageFlusher, TombstonesBelowTheConsolidationTimestampAreNotWritten) {
   StoredTree t;

@@ -225,7 +225,7 @@ TEST(PageRewrite, AnIdThatIsUsedAgainKeepsItsNewImage) {
   const auto flush = [&] {
     {
       const ReclamationDomain::Guard guard(t.domain());
-      ASSERT_TRUE(t.flusher().Add(*other, id).ok());
+      t.flusher().Add(*other, id);
     }
     ASSERT_TRUE(t.flusher().Write().ok());
   };

@@ -4,8 +4,17 @@
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/leaf_view.h"
 #include "dc/bwtree/page_state.h"
+#include "dc/page_store/part_format.h"
 
 namespace deut::dc {
+namespace {
+
+// A page that may not be split now grows up to here: it has to fit into one part.
+constexpr size_t kMaxUnsplitBytes = 16 << 20;
+static_assert(2 * kMaxUnsplitBytes < kMaxPayloadBytes);
+
+}  // namespace
+
 Result<BwTree::Outcome> BwTree::Put(std::string_view key, std::string_view value, Version version) {
   return Update(NodeKind::kPut, key, value, version);
 }
@@ -41,6 +50,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
       delta->LinkTo(head);
       if (MustConsolidate(head)) {
         if (IsStub(head)) return Outcome::kNotLoaded;
+        if (ChainBytes(head) > kMaxUnsplitBytes && !MayRestructure()) return Outcome::kHeld;
         // The delta stays ours: it goes into the new base by value.
         bool won = false;
         DEUT_RETURN_IF_ERROR(ReplaceByHalves(page.id, head, BuildConsolidated(delta.get()), &won));

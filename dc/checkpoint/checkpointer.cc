@@ -1,6 +1,7 @@
 #include "dc/checkpoint/checkpointer.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "common/testing/test_points.h"
@@ -35,27 +36,22 @@ class Checkpointer::Pass final : public PageVisitor {
   Pass(BwTree& tree, PageFlusher& flusher) : tree_(tree), flusher_(flusher) {}
 
   void Visit(const VisitedPage& page) override {
-    if (!status_.ok()) return;
-    const auto added = flusher_.Add(tree_, page.id);
-    if (!added.ok()) {
-      status_ = added.status();
-    } else if (*added == PageFlusher::Added::kNotLoaded) {
-      to_load_.emplace_back(page.high);
-    } else if (*added == PageFlusher::Added::kBusy) {
-      busy_ = true;
+    const PageFlusher::Added added = flusher_.full() ? PageFlusher::Added::kBusy : flusher_.Add(tree_, page.id);
+    if (added == PageFlusher::Added::kNotLoaded) to_load_.emplace_back(page.high);
+    if (added == PageFlusher::Added::kNotLoaded || added == PageFlusher::Added::kBusy) {
+      if (!rest_) rest_.emplace(page.high);
     }
   }
 
-  const Status& status() const { return status_; }
-  bool busy() const { return busy_; }
+  // The upper bound of the first page that was not added and has to be.
+  const std::optional<std::string>& rest() const { return rest_; }
   // Upper bounds of the pages that have to be loaded.
   const std::vector<std::string>& to_load() const { return to_load_; }
 
  private:
   BwTree& tree_;
   PageFlusher& flusher_;
-  Status status_;
-  bool busy_ = false;
+  std::optional<std::string> rest_;
   std::vector<std::string> to_load_;
 };
 
@@ -110,6 +106,8 @@ Status Checkpointer::Take(const std::function<Position()>& applied) {
     environment_.gate.Open();
   }
   if (status.ok()) status = WriteFile(snapshot);
+  std::vector<uint64_t>().swap(snapshot.pages);
+  snapshot_bytes_.store(0, std::memory_order_relaxed);
   if (!status.ok()) {
     environment_.trees.pages.ReturnFreed(freed);
     return status;
@@ -150,28 +148,26 @@ Status Checkpointer::WriteStructure(TableId table) {
 Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
   BwTree::Walk walk;
   while (!walk.complete) {
-    BwTree::Walk next = walk;
-    bool again = false;
+    bool write = false;
     std::vector<std::string> to_load;
     {
       const ReclamationDomain::Guard guard(environment_.trees.domain);
       BwTree* const tree = environment_.tables.FindTree(table);
-      if (tree == nullptr) return Status::Ok();
+      if (tree == nullptr) break;
       Pass pass(*tree, *flusher_);
-      tree->VisitPages(level, &next, &pass);
-      DEUT_RETURN_IF_ERROR(pass.status());
-      again = pass.busy() || !pass.to_load().empty();
+      tree->VisitPages(level, &walk, &pass);
+      // A page that others kept changing is tried again: it has to be in the checkpoint with all that it had.
+      if (pass.rest()) walk = BwTree::Walk{*pass.rest(), /*complete=*/false};
+      write = pass.rest().has_value() || flusher_->full();
       to_load = pass.to_load();
     }
-    if (flusher_->full() || again) DEUT_RETURN_IF_ERROR(flusher_->Write());
+    if (write) DEUT_RETURN_IF_ERROR(flusher_->Write());
     for (const std::string& high : to_load) {
       const Status loaded = environment_.loader.Load(table, Target(high, Side::kBelow));
       if (!loaded.ok()) {
         return DEUT_ERROR(kUnavailable, "the checkpoint is put off: a page cannot be loaded: ", loaded.ToString());
       }
     }
-    // A page that others kept changing is tried again: it has to be in the checkpoint with all that it had.
-    if (!again) walk = std::move(next);
   }
   return flusher_->Write();
 }
@@ -224,6 +220,7 @@ void Checkpointer::TakeSnapshot(Snapshot* snapshot) {
     for (const PageAddress part : parts.all()) snapshot->pages.push_back(part.raw());
   }
   snapshot->next_page = PageId(static_cast<uint32_t>(last + 1));
+  snapshot_bytes_.store(snapshot->pages.capacity() * sizeof(uint64_t), std::memory_order_relaxed);
 }
 
 Status Checkpointer::WriteFile(const Snapshot& snapshot) {

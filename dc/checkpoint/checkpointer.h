@@ -11,7 +11,8 @@
 //   7 durable   segments are synced, the checkpoint is written, synced, read back, verified, renamed
 //   8           the checkpoint before the previous one is removed, dead segments too; ids freed before 1 may be used again
 // Why every image in the snapshot holds all updates up to P: when the pass came to a page, that page was written with all that it had; what
-//   was split off it meanwhile was written before it, because its image names it. Later images only hold more (X1, X2: idempotent).
+//   was split off it and has no image was written before it, because its image names it; what was split off, has an image, and is not named by
+//   its parent yet the pass visits too (BwTree::VisitPages). Later images only hold more (X1, X2: idempotent).
 // Crash: before the rename in 7 the previous checkpoint is the newest; after it this one.
 // The stable position is P of the oldest checkpoint that is kept, so that falling back one generation loses nothing (S2).
 // Errors: want of space (RESOURCE_EXHAUSTED), or a page that has to be loaded and cannot be read (UNAVAILABLE): the checkpoint is given up and
@@ -73,6 +74,8 @@ class Checkpointer {
   // Survives whatever happens, also if the newest checkpoint cannot be read (S2).
   Position stable() const;
   uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
+  // Of the one that is being taken: what it has taken down of pages.
+  uint64_t snapshot_bytes() const { return snapshot_bytes_.load(std::memory_order_relaxed); }
 
  private:
   class Pass;
@@ -97,6 +100,7 @@ class Checkpointer {
   mutable Mutex stable_mutex_;
   Position stable_ DEUT_GUARDED_BY(stable_mutex_);
   std::atomic<uint64_t> taken_{0};
+  std::atomic<uint64_t> snapshot_bytes_{0};
 };
 
 }  // namespace deut::dc

@@ -1,6 +1,7 @@
 #include "dc/page_cache/page_keeper.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,34 +24,38 @@ class PageKeeper::Sweep final : public PageVisitor {
 
   void Visit(const VisitedPage& page) override {
     const Node* const head = page.word.head();
-    if (head == nullptr || page.parent == kNoPage || !status_.ok() || pages_.TakeTouch(page.id)) return;
+    if (head == nullptr || page.parent == kNoPage) return;
+    if (flusher_.full()) {
+      if (!rest_) rest_.emplace(page.high);
+      return;
+    }
+    if (pages_.TakeTouch(page.id)) return;
     if (IsClean(head)) {
       evicted_ += tree_.Evict(page) ? 1 : 0;
       return;
     }
-    const auto added = flusher_.Add(tree_, page.id);
-    if (!added.ok()) {
-      status_ = added.status();
-    } else if (*added == PageFlusher::Added::kAdded) {
+    const PageFlusher::Added added = flusher_.Add(tree_, page.id);
+    if (added == PageFlusher::Added::kAdded) {
       added_.insert(page.id);
-    } else if (*added == PageFlusher::Added::kNotLoaded) {
+    } else if (added == PageFlusher::Added::kNotLoaded) {
       to_load_.emplace_back(page.high);
     }
   }
 
-  const Status& status() const { return status_; }
   uint64_t evicted() const { return evicted_; }
   PageSet TakeAdded() { return std::move(added_); }
   std::vector<std::string> TakeToLoad() { return std::move(to_load_); }
+  // The upper bound of the first page that found the batch full.
+  const std::optional<std::string>& rest() const { return rest_; }
 
  private:
   BwTree& tree_;
   MappingTable& pages_;
   PageFlusher& flusher_;
-  Status status_;
   uint64_t evicted_ = 0;
   PageSet added_;
   std::vector<std::string> to_load_;
+  std::optional<std::string> rest_;
 };
 
 // The same leaves again: those that were written are swapped out.
@@ -201,16 +206,15 @@ uint64_t PageKeeper::Step(TableId table, BwTree::Walk* walk) {
     Sweep sweep(*tree, trees_.pages, *flusher_);
     tree->VisitPages(/*level=*/0, &next, &sweep);
     evicted = sweep.evicted();
-    last_error_ = sweep.status();
+    if (sweep.rest()) next = BwTree::Walk{*sweep.rest(), /*complete=*/false};
     written = sweep.TakeAdded();
     to_load = sweep.TakeToLoad();
   }
-  const bool write = last_error_.ok() && !flusher_->empty();
-  if (write) last_error_ = flusher_->Write();
-  if (!last_error_.ok()) {
-    if (!failing_) LogWarning("pages cannot be written: ", last_error_.message());
+  const bool write = !flusher_->empty();
+  if (const Status status = flusher_->Write(); !status.ok()) {
+    if (!failing_) LogWarning("pages cannot be written: ", status.message());
     failing_ = true;
-    on_error_(last_error_);
+    on_error_(status);
   } else {
     if (write) {
       failing_ = false;

@@ -93,7 +93,6 @@ class PageKeeper {
   // The keeper's own thread.
   PageMerger merger_;
   absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended
-  Status last_error_;
   bool failing_ = false;
 
   std::atomic<uint32_t> looks_{0};     // changes wake the thread

@@ -25,8 +25,8 @@ struct SegmentStore::Core {
 
 namespace {
 
-// Of the allocator, the table's entry and slot, and a file that is open.
-constexpr size_t kSegmentOverheadBytes = 256;
+// Of its path, the allocator, the table's entry and slot, and a file that is open.
+constexpr size_t kSegmentOverheadBytes = 320;
 
 Status CheckOptions(const SegmentStoreOptions& options) {
   if (options.segment_bytes % kIoAlignment != 0 || options.segment_bytes < 2 * kIoAlignment ||
@@ -188,6 +188,10 @@ std::vector<SegmentUsage> SegmentStore::usage() const {
   return usages;
 }
 
+uint64_t SegmentStore::table_bytes() const {
+  return core_->files.table().size() * (sizeof(Segment) + kSegmentOverheadBytes);
+}
+
 StoreTotals SegmentStore::totals() const {
   StoreTotals totals;
   core_->files.table().ForEach([&](const std::shared_ptr<Segment>& segment) {
@@ -198,10 +202,9 @@ StoreTotals SegmentStore::totals() const {
     totals.written_bytes += written;
     totals.live_bytes += live;
     if (closed && live == 0) totals.dead_bytes += written;
-    totals.memory_bytes += sizeof(Segment) + segment->path.size() + kSegmentOverheadBytes;
   });
   const StoreCounters& counters = core_->files.counters();
-  totals.memory_bytes += counters.buffer_bytes.load(std::memory_order_relaxed);
+  totals.memory_bytes = table_bytes() + counters.buffer_bytes.load(std::memory_order_relaxed);
   totals.parts_appended = counters.parts_appended.load(std::memory_order_relaxed);
   totals.bytes_appended = counters.bytes_appended.load(std::memory_order_relaxed);
   totals.bytes_written = counters.bytes_written.load(std::memory_order_relaxed);

@@ -121,6 +121,8 @@ class SegmentStore {
   void MarkDead(PageAddress address);
   std::vector<SegmentUsage> usage() const;  // ascending numbers
   StoreTotals totals() const;
+  // About what is known of segments takes in memory. Cheap.
+  uint64_t table_bytes() const;
 
   // --- Checkpoints.
   // Before the images are looked at for checkpoint `k`. Numbers rise; one that failed may be begun again.

@@ -39,6 +39,7 @@ void SegmentTable::Add(std::shared_ptr<Segment> segment) {
   const Directory& directory = *directory_.load();
   Chunk* chunk = FindChunk(directory, index);
   Entry* entry = new Entry{std::move(segment)};
+  size_.fetch_add(1, std::memory_order_relaxed);
   if (chunk != nullptr) {
     ++chunk->used;
     DEUT_CHECK(chunk->slots[number % kChunkSlots].exchange(entry) == nullptr);
@@ -60,6 +61,7 @@ bool SegmentTable::Remove(uint64_t number) {
   if (chunk == nullptr) return false;
   Entry* entry = chunk->slots[number % kChunkSlots].exchange(nullptr);
   if (entry == nullptr) return false;
+  size_.fetch_sub(1, std::memory_order_relaxed);
   domain_.RetireObject(entry);
   if (--chunk->used != 0) return true;
   auto* next = new Directory(directory);

@@ -37,6 +37,7 @@ class SegmentTable {
   // False if it was not there.
   bool Remove(uint64_t number);
 
+  size_t size() const { return size_.load(std::memory_order_relaxed); }
   // Null if there is none.
   std::shared_ptr<Segment> Find(uint64_t number) const;
   // Calls `use(Segment&)` under a guard, for moments; false if there is none.
@@ -80,6 +81,7 @@ class SegmentTable {
 
   ReclamationDomain& domain_;
   std::atomic<const Directory*> directory_;
+  std::atomic<size_t> size_{0};
 };
 
 }  // namespace deut::dc

@@ -1,6 +1,7 @@
 #include "dc/record_ops/record_operations.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "common/testing/test_points.h"
@@ -13,6 +14,9 @@ constexpr size_t kBytesPerLook = 64 << 10;
 
 // About what a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
+
+// Between two looks whether a page that has grown too large may be split again.
+constexpr Duration kHeldPause = std::chrono::microseconds(100);
 
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
 
@@ -145,6 +149,7 @@ Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
 
 Result<bool> RecordOperations::Update(const LogEntryView& entry) {
   for (;;) {
+    bool held = false;
     {
       const ReclamationDomain::Guard guard(domain_);
       const TableRegistry::Found found = tables_.Find(entry.table);
@@ -157,7 +162,13 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
       DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
                                                                ? tree.Put(entry.key, entry.value, entry.version())
                                                                : tree.Delete(entry.key, entry.version()));
-      if (outcome != BwTree::Outcome::kNotLoaded) return outcome == BwTree::Outcome::kApplied;
+      held = outcome == BwTree::Outcome::kHeld;
+      if (!held && outcome != BwTree::Outcome::kNotLoaded) return outcome == BwTree::Outcome::kApplied;
+    }
+    if (held) {
+      DEUT_POINT("record_ops.update.held");
+      runtime_.SleepUntil(runtime_.Now() + kHeldPause);
+      continue;
     }
     DEUT_RETURN_IF_ERROR(loader_.Load(entry.table, Target(entry.key, Side::kAt)));
   }
@@ -262,7 +273,8 @@ std::vector<TableInfo> RecordOperations::Tables() {
 }
 
 uint64_t RecordOperations::memory_bytes() {
-  uint64_t bytes = domain_.pending_bytes() + pages_->used() * MappingTable::kBytesPerId;
+  uint64_t bytes =
+      domain_.pending_bytes() + pages_->memory_bytes() + store_->table_bytes() + checkpointer_->snapshot_bytes();
   const ReclamationDomain::Guard guard(domain_);
   for (const Table* table : tables_.snapshot().live) bytes += table->tree->statistics().bytes;
   return bytes;
@@ -277,7 +289,6 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
       const BwTreeStatistics of_tree = table->tree->statistics();
       ++tables;
       sum.records += of_tree.records;
-      sum.bytes += of_tree.bytes;
       sum.consolidations += of_tree.consolidations;
       sum.lost_consolidations += of_tree.lost_consolidations;
       sum.splits += of_tree.splits;
@@ -297,7 +308,7 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("consolidation_timestamp", consolidation_timestamp_.load(std::memory_order_relaxed));
   add("tables", tables);
   add("records", sum.records);
-  add("memory_bytes", sum.bytes + pending);
+  add("memory_bytes", memory_bytes());
   add("memory_pending_bytes", pending);
   add("pages", pages_->used());
   add("pages_limit", pages_->capacity());

@@ -48,14 +48,14 @@ struct RecordOperationsOptions {
   SegmentStoreOptions store;
   CleanerOptions cleaner;
   ScrubberOptions scrubber;
-  // What pages, their updates and what waits to be freed may take together; 0: no limit.
+  // What memory_bytes() may come to; 0: no limit.
   uint64_t memory_bytes = 0;
   // So often, at the most, it is looked for pages that may be merged.
   Duration merge_interval = std::chrono::seconds(1);
   // Called once, on any thread, when the disk has failed so that nothing can be relied on any more (a failed sync or write, other than for want
   // of space). By default the process ends.
   std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
-  // Pages of all tables together; 8 bytes of address space each. With pages of 32 KiB the default is 8 TiB of data.
+  // Pages of all tables together; each takes MappingTable::kBytesPerId bytes of address space. With pages of 32 KiB the default is 8 TiB of data.
   uint32_t max_pages = uint32_t{1} << 28;
 };
 
@@ -119,7 +119,8 @@ class RecordOperations {
 
   // Memory is beyond its budget, and nothing more can be swapped out.
   bool memory_exhausted() const { return keeper_->exhausted(); }
-  // Memory of live pages and of what waits to be freed.
+  // What counts against the budget: pages, what waits to be freed, and what grows with the number of pages and segments. Not: buffers, which
+  // do not grow.
   uint64_t memory_bytes();
   // Names: dc/README.md.
   void AppendCounters(std::vector<CounterValue>* counters);

@@ -46,18 +46,33 @@ void DrawTc(Random& random, tc::TransactionComponentOptions* tc) {
   link.reconnect_max = milliseconds(10);
 }
 
+void DrawDc(Random& random, dc::DataComponentOptions* dc) {
+  dc->directory = "/store/dc";
+  dc::RecordOperationsOptions& records = dc->records;
+  records.tree.leaf_page_bytes = static_cast<uint32_t>(Power(random, 8, 12));
+  records.tree.inner_page_bytes = static_cast<uint32_t>(Power(random, 8, 10));
+  records.tree.leaf_chain_length = static_cast<uint16_t>(random.Between(2, 20));
+  records.tree.inner_chain_length = static_cast<uint16_t>(random.Between(1, 4));
+  records.max_pages = 1 << 20;
+  records.store.segment_bytes = Power(random, 14, 17);
+  records.store.append_buffer_bytes = records.store.segment_bytes;
+  records.cleaner.interval = Micros(random, 1000, 20000);
+  records.cleaner.bytes_per_second = 0;
+  records.cleaner.slack_segments = random.Between(0, 2);
+  records.merge_interval = Micros(random, 1000, 20000);
+  // Inner pages stay in memory, and pages as small as these have many.
+  if (!random.OneIn(3)) records.memory_bytes = Power(random, 18, 20);
+  dc->checkpoints.log_bytes = Power(random, 10, 15);
+  dc->checkpoints.interval = Micros(random, 2000, 30000);
+  dc->miss_threads = static_cast<int>(random.Between(1, 4));
+}
+
 }  // namespace
 
 Environment DrawEnvironment(Layer layer, Random& random) {
   Environment environment;
   DrawTc(random, &environment.tc);
-  environment.dc.directory = "/store/dc";
-  dc::BwTreeOptions& tree = environment.dc.records.tree;
-  tree.leaf_page_bytes = static_cast<uint32_t>(Power(random, 8, 12));
-  tree.inner_page_bytes = static_cast<uint32_t>(Power(random, 8, 10));
-  tree.leaf_chain_length = static_cast<uint16_t>(random.Between(2, 20));
-  tree.inner_chain_length = static_cast<uint16_t>(random.Between(1, 4));
-  environment.dc.records.max_pages = 1 << 20;
+  DrawDc(random, &environment.dc);
   if (!random.OneIn(3)) environment.padding = Power(random, 6, 10);
   // What is loaded is one transaction.
   environment.tc.version_budget_bytes =
@@ -100,6 +115,8 @@ Environment DrawEnvironment(Layer layer, Random& random) {
       if (random.OneIn(2)) environment.late = Micros(random, 0, 20000);
       break;
     case Layer::kCorruption:
+      // The whole log is kept, so that much of it can be damaged.
+      environment.dc.checkpoints.interval = Duration();
       environment.life = milliseconds(50);
       if (!random.OneIn(3)) environment.noise = random.Between(2, 20);
       break;

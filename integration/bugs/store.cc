@@ -14,22 +14,26 @@ constexpr Duration kLookAgain = milliseconds(10);
 
 }  // namespace
 
-Result<std::unique_ptr<DataComponent>> OpenDc(const Environment& environment, Storage& storage,
-                                              power::KeptPages* pages) {
+Result<std::unique_ptr<DataComponent>> OpenDc(const Environment& environment, Storage& storage, power::KeptPages* pages,
+                                              std::function<void(const Status&)> on_failure) {
   if (pages != nullptr) return power::CheckpointingDc::Open(*pages, RealRuntime());
+  dc::DataComponentOptions options = environment.dc;
+  options.records.on_failure = std::move(on_failure);
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<DataComponent> dc,
-                        dc::DataComponentServer::Open(environment.dc, storage, RealRuntime()));
+                        dc::DataComponentServer::Open(options, storage, RealRuntime()));
   return dc;
 }
 
 Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Storage& storage, power::KeptPages* pages,
                                            absl::FunctionRef<bool()> powerless) {
-  auto dc = std::make_unique<InProcessDataComponent>(
-      RealRuntime(), [environment, &storage, pages] { return OpenDc(environment, storage, pages); });
+  auto failure = std::make_shared<Failure>();
+  auto dc = std::make_unique<InProcessDataComponent>(RealRuntime(), [environment, &storage, pages, failure] {
+    return OpenDc(environment, storage, pages, [failure](const Status& status) { failure->Note(status); });
+  });
   DEUT_RETURN_IF_ERROR(dc->Start());
   auto link = std::make_unique<Link>(*dc);
   link->SetNoise(environment.noise);
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Open(environment, storage, *link, powerless));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Open(environment, storage, *link, powerless, failure));
   store->link_ = std::move(link);
   store->dc_ = std::move(dc);
   return store;
@@ -37,10 +41,15 @@ Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Stora
 
 Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Storage& storage, DataComponent& dc,
                                            absl::FunctionRef<bool()> powerless) {
+  return Open(environment, storage, dc, powerless, std::make_shared<Failure>());
+}
+
+Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Storage& storage, DataComponent& dc,
+                                           absl::FunctionRef<bool()> powerless, std::shared_ptr<Failure> failure) {
   Runtime& runtime = RealRuntime();
-  std::unique_ptr<Store> store(new Store());
+  std::unique_ptr<Store> store(new Store(std::move(failure)));
   tc::TransactionComponentOptions options = environment.tc;
-  options.log.on_failure = [s = store.get()](const Status& status) { s->Fail(status); };
+  options.log.on_failure = [failure = store->failure_](const Status& status) { failure->Note(status); };
   options.on_refused = options.log.on_failure;
   DEUT_ASSIGN_OR_RETURN(store->tc_, tc::TransactionComponent::Open(options, runtime, storage, dc));
   const Deadline deadline = runtime.Now() + kOpenTimeout;
@@ -74,14 +83,14 @@ Status Store::RestartDc(absl::FunctionRef<void()> dead) {
 
 Status Store::DropCaches() { return tc_->DropCaches(RealRuntime().Now() + kDropTimeout); }
 
-void Store::Fail(const Status& status) {
+void Store::Failure::Note(const Status& status) {
   const MutexLock lock(mutex_);
-  if (failure_.ok()) failure_ = status;
+  if (status_.ok()) status_ = status;
 }
 
-Status Store::failure() {
+Status Store::Failure::status() {
   const MutexLock lock(mutex_);
-  return failure_;
+  return status_;
 }
 
 }  // namespace deut::bugs

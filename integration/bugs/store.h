@@ -4,7 +4,9 @@
 #ifndef INTEGRATION_BUGS_STORE_H_
 #define INTEGRATION_BUGS_STORE_H_
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "common/base/status.h"
@@ -21,14 +23,14 @@
 
 namespace deut::bugs {
 
-// A DC's next life. `pages` null: a volatile DC, whose own files are on `storage`.
-Result<std::unique_ptr<DataComponent>> OpenDc(const Environment& environment, Storage& storage,
-                                              power::KeptPages* pages);
+// A DC's next life. `pages` null: its pages are on `storage`; else they are kept there. `on_failure`: the disk has failed.
+Result<std::unique_ptr<DataComponent>> OpenDc(const Environment& environment, Storage& storage, power::KeptPages* pages,
+                                              std::function<void(const Status&)> on_failure);
 
 class Store {
  public:
   // Returns when it serves; else with the reason: the log's failure, why it is refused, or that `powerless` has become true.
-  // `pages` null: a volatile DC, whose own files are on `storage` too.
+  // `pages`: see OpenDc.
   static Result<std::unique_ptr<Store>> Open(const Environment& environment, Storage& storage, power::KeptPages* pages,
                                              absl::FunctionRef<bool()> powerless);
   // The TC alone; the DC outlives it.
@@ -42,19 +44,31 @@ class Store {
   // From now on client() hears nothing any more; neighbour() still does.
   void Sever() { severable_->Sever(); }
   Client& neighbour() { return *neighbour_; }
-  // The log's failure, or why the TC refuses to serve; OK while neither is.
-  Status failure() DEUT_EXCLUDES(mutex_);
+  // The log's failure or the DC's, or why the TC refuses to serve; OK while there is none.
+  Status failure() { return failure_->status(); }
   // `dead` is called while none lives. REQUIRES: a DC of its own.
   Status RestartDc(absl::FunctionRef<void()> dead);
   // Gives up soon: a store whose log has failed collects nothing more.
   Status DropCaches();
 
  private:
-  Store() : mutex_(RealRuntime()) {}
-  void Fail(const Status& status) DEUT_EXCLUDES(mutex_);
+  // The first that has happened. The DC is there before the store.
+  class Failure {
+   public:
+    Failure() : mutex_(RealRuntime()) {}
+    void Note(const Status& status) DEUT_EXCLUDES(mutex_);
+    Status status() DEUT_EXCLUDES(mutex_);
 
-  Mutex mutex_;
-  Status failure_ DEUT_GUARDED_BY(mutex_);
+   private:
+    Mutex mutex_;
+    Status status_ DEUT_GUARDED_BY(mutex_);
+  };
+
+  explicit Store(std::shared_ptr<Failure> failure) : failure_(std::move(failure)) {}
+  static Result<std::unique_ptr<Store>> Open(const Environment& environment, Storage& storage, DataComponent& dc,
+                                             absl::FunctionRef<bool()> powerless, std::shared_ptr<Failure> failure);
+
+  const std::shared_ptr<Failure> failure_;
   std::unique_ptr<InProcessDataComponent> dc_;
   std::unique_ptr<Link> link_;
   std::unique_ptr<tc::TransactionComponent> tc_;

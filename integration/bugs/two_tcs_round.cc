@@ -93,8 +93,9 @@ class TwoTcsRound {
   }
 
   bool Begin() {
-    dc_ = std::make_unique<InProcessDataComponent>(RealRuntime(),
-                                                   [this] { return OpenDc(environment_, *dc_storage_, pages()); });
+    dc_ = std::make_unique<InProcessDataComponent>(RealRuntime(), [this] {
+      return OpenDc(environment_, *dc_storage_, pages(), [](const Status& status) { FailStop(status.ToString()); });
+    });
     if (!StartDc()) return false;
     const Status opened = Open(std::make_unique<FaultyDisk>(RealRuntime(), random_.Next()), &now_);
     if (!opened.ok()) return Found("does not open", opened.ToString());

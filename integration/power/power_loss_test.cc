@@ -184,12 +184,12 @@ TEST_P(PowerLoss, DiskFaults) {
     Random random(seed);
     const FaultCase& fault_case = kFaults[seed % std::size(kFaults)];
     int fault = 0;
-    // One of the two disks errs: a log that has lost its end is told from one that was torn there by what the DC has applied.
-    const std::string where = random.OneIn(2) ? "/store/tc/" : "/store/dc/";
+    // One of the two errs: the TC's log or the DC's pages.
+    const std::string where = which.keeps_pages || random.OneIn(2) ? "/store/tc" : "/store/dc";
     const auto add = [&](FaultyDisk& disk) {
       fault = disk.AddFault({.action = fault_case.action,
                              .kinds = fault_case.kinds,
-                             .path_contains = "/store/tc",
+                             .path_contains = where,
                              .skip = random.Below(fault_case.kinds == kDiskWrite ? 30 : 4),
                              .count = 1 + random.Below(2)});
     };
@@ -204,7 +204,7 @@ TEST_P(PowerLoss, DiskFaults) {
     struck += run.disk().hits(fault) > 0 ? 1 : 0;
     if (!run.failure().ok()) {
       ++stopped;
-      EXPECT_NE(run.failure().message().find("/store/tc"), std::string::npos) << run.failure().ToString();
+      EXPECT_NE(run.failure().message().find(where), std::string::npos) << run.failure().ToString();
     }
     run.disk().RemoveAllFaults();
     if (wrong.empty()) wrong = EndOf(run, 4);

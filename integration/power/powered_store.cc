@@ -50,6 +50,7 @@ dc::RecordOperationsOptions SmallPages() {
   options.cleaner.bytes_per_second = 0;
   options.cleaner.slack_segments = 1;
   options.memory_bytes = 96 << 10;
+  options.merge_interval = milliseconds(1);
   options.max_pages = 1 << 16;
   return options;
 }
