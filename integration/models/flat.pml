@@ -2,14 +2,14 @@
 //
 // A log of UPDATES puts and deletes of two keys in any order of timestamps that a log may have (per key ascending, X2), after each a low-water
 // record as high as it may be: all commits below it precede it. The stream applies it in order. At any time: an update comes again, straight to the
-// tree; a reader consolidates (loads head, then C, builds, swaps); the page splits; a page is written to disk, a checkpoint is taken; the stream
+// tree; a reader consolidates (loads head, then C, builds, swaps); the page splits, and becomes one again; a page is written to disk, a checkpoint is taken; the stream
 // begins anew from any place at or below what is applied; the DC crashes, comes back with the pages that it has written (none, if it never wrote
 // one), and is sent all from the checkpoint's position.
 // Left out: values and sequences, several records of one transaction, inner pages. A chain is its winner for each key; an insertion into it is
 // what makes a compare-and-swap fail. A crash of the TC is a stream that begins anew: what was shipped is durable. The disk is a model of X6.
 // Properties: whenever all that was ever sent is applied, the tree holds what the log up to there says, for both keys.
 // That C goes back to 0 with a new stream in the same life of a DC can be left out without a counter-example: what is applied stays so.
-// Bounds: UPDATES, AGAIN duplicates, STREAMS more streams, CRASHES; one consolidation at a time.
+// Bounds: UPDATES, AGAIN duplicates, STREAMS more streams, CRASHES, MERGES of the two pages; one consolidation at a time.
 #ifndef UPDATES
 #define UPDATES 3
 #endif
@@ -21,6 +21,9 @@
 #endif
 #ifndef CRASHES
 #define CRASHES 0
+#endif
+#ifndef MERGES
+#define MERGES 0
 #endif
 #define END (2 * UPDATES)
 #define INFINITE (UPDATES + 1)
@@ -52,6 +55,9 @@ byte applied;
 byte next;  // the entry that is sent next
 byte ever_sent;
 byte again, streams, crashes;
+#if MERGES
+byte merges;
+#endif
 // The consolidation: 0 none, 1 has the head, 2 has C.
 byte consolidating;
 bit page;
@@ -320,7 +326,12 @@ lost:
        seen_record[0] = 0; seen_record[1] = 0; seen_flat = 0;
        look()
      }
-  :: atomic { !was_split ->  // code: dc/bwtree/split.cc BwTree::SplitIfLarge, BwTree::ReplaceByHalves, BwTree::SplitRoot, BuildHalf
+#if MERGES
+#define MAY_SPLIT (!was_split && merges == 0)  // once: a second right half would be another page
+#else
+#define MAY_SPLIT !was_split
+#endif
+  :: atomic { MAY_SPLIT ->  // code: dc/bwtree/split.cc BwTree::SplitIfLarge, BwTree::ReplaceByHalves, BwTree::SplitRoot, BuildHalf
        was_split = 1;
        head_changed = 1;
 #if defined(OMIT_X1_split_copies_flat)
@@ -329,6 +340,25 @@ lost:
        flat[1] = flat[0]
 #endif
      }
+#if MERGES
+#if defined(OMIT_X1_merge_below_bound)
+#define MAY_MERGE was_split
+#else
+#define MAY_MERGE (was_split && (flat[0] == flat[1] || (flat[0] < consolidation && flat[1] < consolidation)))
+#endif
+  // The right page goes into the left one. A checkpoint then needs the left one anew.
+  :: atomic { merges < MERGES && MAY_MERGE ->  // code: dc/bwtree/merge.cc BwTree::Merge, BwTree::Absorb; dc/bwtree/consolidate.cc BuildMerged
+       merges++;
+       was_split = 0;
+       head_changed = 1;
+#if !defined(OMIT_X1_merge_takes_larger_flat)
+       flat[0] = (flat[1] > flat[0] -> flat[1] : flat[0]);
+#endif
+       flat[1] = 0;
+       right_is_there = 0;
+       in_checkpoint[0] = 0
+     }
+#endif
   od
 }  // unreached: it never ends
 
