@@ -322,5 +322,26 @@ TEST(MergeTest, EachLostCompareAndSwapIsRepeatedOrGivenUp) {
   EXPECT_EQ(m.t.table->used(), m.t.tree->root_level() + 1u);
 }
 
+// A page that was passed may be merged with the one that comes next.
+TEST(MergeTest, CutsAreInOrderAlsoWhenPagesAreMergedMeanwhile) {
+  for (int at = 2; at < 12; ++at) {
+    Model m;
+    m.Fill(kKeys);
+    int passes = 0;
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name != "bwtree.partition.before_page" || ++passes != at) return;
+      for (uint64_t key = 0; key < kKeys; ++key) {
+        if (key % 8 < 6) m.Delete(key);
+      }
+      m.LetGo();
+      m.t.MergeAll();
+    });
+    const std::vector<std::string> cuts = m.t.tree->Partition(100000);
+    testing::SetPointHandler({});
+    for (size_t i = 1; i < cuts.size(); ++i) ASSERT_LT(cuts[i - 1], cuts[i]) << "at page " << at;
+    m.Check();
+  }
+}
+
 }  // namespace
 }  // namespace deut::dc

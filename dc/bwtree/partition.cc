@@ -1,5 +1,6 @@
 // Cutting a tree into pieces of about equal size by looking at its inner pages only.
 #include <algorithm>
+#include <string_view>
 
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
@@ -15,11 +16,15 @@ constexpr size_t kSeparatorsPerPiece = 8;
 std::vector<std::string> BwTree::Separators(uint8_t level) {
   std::vector<std::string> separators;
   for (std::string low;;) {
+    DEUT_POINT("bwtree.partition.before_page");
     const ReclamationDomain::Guard guard(domain_);
     const PageView page = Descend(level, Target(low, Side::kAt));
     const Owned<BasePage> copy = BuildConsolidated(page.head());
     for (size_t i = 0; i < copy->count(); ++i) {
-      if (!copy->key(i).empty()) separators.emplace_back(copy->key(i));
+      const std::string_view key = copy->key(i);
+      // A page that was passed may have become part of this one.
+      if (key.empty() || (!separators.empty() && key <= separators.back())) continue;
+      separators.emplace_back(key);
     }
     if (!page.head()->fence->bounded()) return separators;
     low.assign(page.head()->fence->high_key());
