@@ -14,6 +14,8 @@ namespace {
 constexpr std::string_view kStateName = "dc_state";
 constexpr std::string_view kNewStateName = "dc_state.new";
 constexpr std::string_view kPagesName = "pages";
+// Where an embedded store keeps its data component's.
+constexpr std::string_view kEmbeddedName = "dc";
 
 bool Contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -34,8 +36,10 @@ DataDirectory::DataDirectory(Storage& storage, const std::string& directory)
 Result<std::unique_ptr<DataDirectory>> DataDirectory::Open(Storage& storage, const std::string& directory) {
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
   if (!Contains(names, kStateName) && !Contains(names, kPagesName)) {
-    return DEUT_ERROR(kInvalidArgument, directory, ": there is neither \"", kStateName, "\" nor \"", kPagesName,
-                      "\": this is not the directory of a data component");
+    return DEUT_ERROR(
+        kInvalidArgument, directory, ": there is neither \"", kStateName, "\" nor \"", kPagesName,
+        "\": this is not the directory of a data component",
+        Contains(names, kEmbeddedName) ? Concat("; that of an embedded store is ", directory, "/", kEmbeddedName) : "");
   }
   std::unique_ptr<DataDirectory> opened(new DataDirectory(storage, directory));
   auto lock = storage.Lock(Concat(directory, "/", StateFile::kLockName));

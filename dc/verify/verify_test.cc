@@ -101,6 +101,9 @@ TEST(VerifyTest, WhatCannotBeCheckedIsNeitherCleanNorDamaged) {
   ASSERT_TRUE(store.storage().CreateDirectory(std::string(StoreOnDisk::kDirectory)).ok());
   EXPECT_EQ(Verify(store).status(), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(store.storage().List(std::string(StoreOnDisk::kDirectory))->empty()) << "nothing was made in it";
+  ASSERT_TRUE(store.storage().CreateDirectory("/store/dc").ok());
+  const auto above = VerifyDirectory(store.storage(), RealRuntime(), "/store", {});
+  EXPECT_TRUE(Has(above.status().message(), "that of an embedded store is /store/dc")) << above.status().ToString();
   store.Fill(100);
   {
     const auto lock = store.storage().Lock(StoreOnDisk::PathOf("lock"));
