@@ -15,11 +15,14 @@ constexpr size_t kSeparatorsPerPiece = 8;
 std::vector<std::string> BwTree::Separators(uint8_t level) {
   std::vector<std::string> separators;
   for (std::string low;;) {
+    DEUT_POINT("bwtree.partition.before_page");
     const ReclamationDomain::Guard guard(domain_);
     const PageView page = Descend(level, Target(low, Side::kAt));
     const Owned<BasePage> copy = BuildConsolidated(page.head());
     for (size_t i = 0; i < copy->count(); ++i) {
-      if (!copy->key(i).empty()) separators.emplace_back(copy->key(i));
+      // A page that has taken in its right neighbour meanwhile begins again with what was there.
+      const std::string_view after = separators.empty() ? std::string_view() : separators.back();
+      if (copy->key(i) > after) separators.emplace_back(copy->key(i));
     }
     if (!page.head()->fence->bounded()) return separators;
     low.assign(page.head()->fence->high_key());
