@@ -1,5 +1,6 @@
 #include "dc/bwtree/page_flusher.h"
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -31,7 +32,8 @@ Result<std::unique_ptr<PageFlusher>> PageFlusher::Create(const BwTreeEnvironment
 
 PageFlusher::PageFlusher(const BwTreeEnvironment& environment, std::unique_ptr<SegmentAppender> base,
                          std::unique_ptr<SegmentAppender> delta, SegmentStore& store, TreeSource& trees)
-    : pages_(environment.pages),
+    : full_bytes_(std::min<uint64_t>(kFullBytes, store.segment_bytes())),
+      pages_(environment.pages),
       domain_(environment.domain),
       consolidation_timestamp_(environment.consolidation_timestamp),
       store_(store),
@@ -41,6 +43,11 @@ PageFlusher::PageFlusher(const BwTreeEnvironment& environment, std::unique_ptr<S
 
 PageFlusher::~PageFlusher() {
   for (const Pending& pending : pending_) pages_.ReleaseImage(pending.header.page);
+}
+
+void PageFlusher::SetSpaceUse(SpaceUse use) {
+  base_->SetSpaceUse(use);
+  delta_->SetSpaceUse(use);
 }
 
 PageFlusher::Added PageFlusher::Add(BwTree& tree, PageId id) {

@@ -37,6 +37,7 @@
 #include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_appender.h"
 #include "dc/page_store/segment_store.h"
+#include "dc/page_store/space_use.h"
 
 namespace deut::dc {
 
@@ -64,11 +65,14 @@ class PageFlusher {
   // Touches no disk. REQUIRES: a guard; the page is the tree's.
   Added Add(BwTree& tree, PageId id);
   // Worth a write; nothing more is added.
-  bool full() const { return payloads_.size() >= kFullBytes; }
+  bool full() const { return payloads_.size() >= full_bytes_; }
   bool empty() const { return pending_.empty(); }
   // Writes and registers what was added. After an error nothing of it is registered: RESOURCE_EXHAUSTED may be tried again, with Add.
   // REQUIRES: no guard is held.
   Status Write();
+
+  // For segments begun from now on; at first kOrdinary.
+  void SetSpaceUse(SpaceUse use);
 
   const PageFlusherStatistics& statistics() const { return statistics_; }
 
@@ -106,6 +110,8 @@ class PageFlusher {
   void GiveUp(const SegmentAppender* failed);
   void Clear();
 
+  // At most a segment: a batch that finds no room is void as a whole.
+  const uint64_t full_bytes_;
   MappingTable& pages_;
   ReclamationDomain& domain_;
   const std::atomic<uint64_t>& consolidation_timestamp_;

@@ -8,6 +8,7 @@
 #include "common/testing/test_points.h"
 #include "dc/bwtree/page_image.h"
 #include "dc/bwtree/page_load.h"
+#include "dc/page_store/space_use.h"
 
 namespace deut::dc {
 namespace {
@@ -28,12 +29,15 @@ Result<std::unique_ptr<PageRewriter>> PageRewriter::Create(MappingTable& pages, 
                                                            SegmentStore& store) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<SegmentAppender> base, store.NewAppender(SegmentKind::kBase));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<SegmentAppender> delta, store.NewAppender(SegmentKind::kDelta));
+  base->SetSpaceUse(SpaceUse::kReclaim);
+  delta->SetSpaceUse(SpaceUse::kReclaim);
   return std::unique_ptr<PageRewriter>(new PageRewriter(pages, domain, store, std::move(base), std::move(delta)));
 }
 
 PageRewriter::PageRewriter(MappingTable& pages, ReclamationDomain& domain, SegmentStore& store,
                            std::unique_ptr<SegmentAppender> base, std::unique_ptr<SegmentAppender> delta)
-    : pages_(pages),
+    : full_bytes_(std::min<uint64_t>(kFullBytes, store.segment_bytes())),
+      pages_(pages),
       domain_(domain),
       store_(store),
       base_{.appender = std::move(base), .pending = {}},

@@ -61,7 +61,7 @@ class PageRewriter {
   // read; what was added before stays. RESOURCE_EXHAUSTED: no room; some of what was added is void. REQUIRES: no guard is held.
   Status Add(const PartView& part);
   // Worth a write.
-  bool full() const { return payload_bytes_ >= kFullBytes; }
+  bool full() const { return payload_bytes_ >= full_bytes_; }
   // Writes what was added and puts it in its place. After an error nothing of the batch that failed is in place.
   Status Write();
 
@@ -97,6 +97,8 @@ class PageRewriter {
   void Replace(const Pending& pending);
   void MarkReplacedDead(std::span<const Pending> copies);
 
+  // At most a segment: a batch that finds no room is void as a whole.
+  const uint64_t full_bytes_;
   MappingTable& pages_;
   ReclamationDomain& domain_;
   SegmentStore& store_;

@@ -6,6 +6,7 @@
 
 #include "common/testing/test_points.h"
 #include "dc/bwtree/inner_view.h"
+#include "dc/page_store/space_use.h"
 
 namespace deut::dc {
 namespace {
@@ -13,6 +14,9 @@ namespace {
 constexpr Duration kGraceStep = std::chrono::microseconds(50);
 // So long pages are not split for a checkpoint's sake, at most; then it is tried again later.
 constexpr Duration kGraceLimit = std::chrono::seconds(2);
+
+// Of a checkpoint's file, besides its pages, which take less than they do in a Snapshot.
+constexpr uint64_t kFileBytes = 128 << 10;
 
 }  // namespace
 
@@ -72,7 +76,9 @@ Checkpointer::Checkpointer(const CheckpointEnvironment& environment, const Check
       flusher_(std::move(flusher)),
       newest_(found.position),
       stable_mutex_(environment.runtime),
-      stable_(found.stable) {}
+      stable_(found.stable) {
+  environment_.store.KeepForCheckpoint(kFileBytes + environment_.trees.pages.used() * 2 * sizeof(uint64_t));
+}
 
 Position Checkpointer::stable() const {
   const MutexLock lock(stable_mutex_);
@@ -86,8 +92,15 @@ Status Checkpointer::Take(const std::function<Position()>& applied) {
   Snapshot snapshot;
   if (!DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
   Status status;
+  flusher_->SetSpaceUse(SpaceUse::kCheckpoint);
   for (const TableId table : environment_.tables.LiveTables()) {
     if (status.ok()) status = WritePages(table);
+  }
+  flusher_->SetSpaceUse(SpaceUse::kStructure);
+  Status no_room;
+  if (status == ErrorCode::kResourceExhausted && environment_.store.totals().dead_bytes > 0) {
+    no_room = std::exchange(status, Status::Ok());
+    snapshot.position = newest_;
   }
   DEUT_POINT("checkpoint.after_pass");
   if (DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
@@ -105,7 +118,10 @@ Status Checkpointer::Take(const std::function<Position()>& applied) {
     }
     environment_.gate.Open();
   }
-  if (status.ok()) status = WriteFile(snapshot);
+  if (status.ok()) {
+    environment_.store.KeepForCheckpoint(kFileBytes + snapshot.pages.size() * sizeof(uint64_t));
+    status = WriteFile(snapshot);
+  }
   std::vector<uint64_t>().swap(snapshot.pages);
   snapshot_bytes_.store(0, std::memory_order_relaxed);
   if (!status.ok()) {
@@ -121,7 +137,8 @@ Status Checkpointer::Take(const std::function<Position()>& applied) {
   taken_.fetch_add(1, std::memory_order_relaxed);
   // What could not be removed now is removed the next time, unless nothing works any more.
   (void)environment_.store.RemoveDead(set_->oldest_kept());
-  return environment_.store.fatal();
+  DEUT_RETURN_IF_ERROR(environment_.store.fatal());
+  return no_room;
 }
 
 Status Checkpointer::WritePages(TableId table) {

@@ -13,10 +13,13 @@
 // Why every image in the snapshot holds all updates up to P: when the pass came to a page, that page was written with all that it had; what
 //   was split off it and has no image was written before it, because its image names it; what was split off, has an image, and is not named by
 //   its parent yet the pass visits too (BwTree::VisitPages). Later images only hold more (X1, X2: idempotent).
+// Full disk: when 2 finds no room, but segments are dead, the checkpoint is taken all the same, to be rid of them (8): with the position of the
+//   one before it, for which any later images do. It needs room for what 4 writes, for which a reserve is kept (space_use.h), and for its file.
+//   What 2 has written stays written: the next try goes on from there.
 // Crash: before the rename in 7 the previous checkpoint is the newest; after it this one.
 // The stable position is P of the oldest checkpoint that is kept, so that falling back one generation loses nothing (S2).
-// Errors: want of space (RESOURCE_EXHAUSTED), or a page that has to be loaded and cannot be read (UNAVAILABLE): the checkpoint is given up and
-//   tried again later. Anything else of the disk is fatal: the daemon must end.
+// Errors: want of space (RESOURCE_EXHAUSTED), or a page that has to be loaded and cannot be read (UNAVAILABLE): the checkpoint is given up, or its
+//   position does not advance, and it is tried again later. Anything else of the disk is fatal: the daemon must end.
 // Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
 #ifndef DC_CHECKPOINT_CHECKPOINTER_H_
 #define DC_CHECKPOINT_CHECKPOINTER_H_

@@ -15,6 +15,7 @@ constexpr Duration kPutOff = std::chrono::seconds(5);
 
 // Less than 2/3 is live.
 bool WorthIt(const SegmentUsage& usage) { return usage.live_bytes < usage.written_bytes / 3 * 2; }
+bool WorthItInNeed(const SegmentUsage& usage) { return usage.live_bytes < usage.written_bytes / 10 * 9; }
 
 bool Emptier(const SegmentUsage& a, const SegmentUsage& b) {
   return a.live_bytes * b.written_bytes < b.live_bytes * a.written_bytes;
@@ -61,29 +62,36 @@ void SegmentCleaner::Run() {
 
 Status SegmentCleaner::Clean() {
   const MutexLock lock(mutex_);
-  while (const std::optional<Victim> victim = Choose()) DEUT_RETURN_IF_ERROR(CleanOne(*victim));
+  const uint64_t next_segment = store_.next_segment();
+  while (const std::optional<Victim> victim = Choose(next_segment)) DEUT_RETURN_IF_ERROR(CleanOne(*victim));
   return Status::Ok();
 }
 
-std::optional<SegmentCleaner::Victim> SegmentCleaner::Choose() {
+std::optional<SegmentCleaner::Victim> SegmentCleaner::Choose(uint64_t next_segment) {
   const MonotonicTime now = runtime_.Now();
   absl::erase_if(put_off_, [&](const auto& each) { return each.second <= now; });
   uint64_t written = 0;
   uint64_t live = 0;
+  uint64_t dead = 0;
   SegmentUsage emptiest;
   for (const SegmentUsage& usage : store_.usage()) {
     // What has no live bytes goes by itself.
+    if (usage.closed && usage.live_bytes == 0) dead += usage.written_bytes;
     if (!usage.closed || usage.live_bytes == 0) continue;
     written += usage.written_bytes;
     live += usage.live_bytes;
-    if (!WorthIt(usage) || put_off_.contains(usage.number)) continue;
+    if (!WorthItInNeed(usage) || usage.number >= next_segment) continue;
+    if (put_off_.contains(usage.number)) continue;
     if (emptiest.number == 0 || Emptier(usage, emptiest)) emptiest = usage;
   }
-  if (emptiest.number == 0 || written <= live + live / 2 + slack_bytes_) return std::nullopt;
+  if (emptiest.number == 0) return std::nullopt;
+  const bool wanted = WorthIt(emptiest) && written > live + live / 2 + slack_bytes_;
+  const bool is_short = dead < slack_bytes_ && store_.IsShortOfSpace();
+  if (!wanted && !is_short) return std::nullopt;
   return Victim{.number = emptiest.number,
                 .written_bytes = emptiest.written_bytes,
                 .live_bytes = emptiest.live_bytes,
-                .urgent = written > 2 * live + 2 * slack_bytes_};
+                .urgent = is_short || written > 2 * live + 2 * slack_bytes_};
 }
 
 Status SegmentCleaner::CleanOne(const Victim& victim) {

@@ -9,6 +9,8 @@
 //   nothing to clean: nothing is read, nothing is written.
 //   Why the emptiest and not the one that will stay as it is longest (as in LFS, 3.5): what is copied goes to segments of its own, so
 //   pages that are written again and again, and pages that are not, part by themselves.
+// Short of space (SegmentStore::IsShortOfSpace): then every segment of which a tenth is dead is worth it, whatever it costs to write; unless
+//   enough comes back with the next checkpoints.
 // How: page_rewrite.h. A segment is read from front to back, one megabyte at a time; live parts are copied. When it has no live bytes, it goes
 //   after two more checkpoints (segment_store.h); CheckpointDriver takes them also if nothing else is done.
 // Pace: reading and copying stay below `bytes_per_second`, unless more is dead than live.
@@ -79,7 +81,8 @@ class SegmentCleaner {
   };
 
   void Run();
-  std::optional<Victim> Choose() DEUT_REQUIRES(mutex_);
+  // Among segments below `next_segment`: those that were there when cleaning began, so that it ends.
+  std::optional<Victim> Choose(uint64_t next_segment) DEUT_REQUIRES(mutex_);
   Status CleanOne(const Victim& victim) DEUT_REQUIRES(mutex_);
   Status CopyLive(const Victim& victim) DEUT_REQUIRES(mutex_);
   // Waits as long as `bytes` take at the pace. CANCELLED when it is ending.

@@ -53,6 +53,7 @@ struct SegmentAppender::Core {
   const SegmentKind kind;
   const uint64_t segment_bytes;
   const size_t buffer_bytes;
+  SpaceUse use = SpaceUse::kOrdinary;
 
   // The buffer holds what comes at `flushed` in the current segment's file; `flushed` is a multiple of kIoAlignment.
   AlignedBuffer memory;
@@ -71,7 +72,7 @@ void SegmentAppender::Core::PutHeader(const OpenSegment& open, uint64_t capacity
 }
 
 Status SegmentAppender::Core::Begin() {
-  DEUT_ASSIGN_OR_RETURN(current.open, files.NewSegment(kind));
+  DEUT_ASSIGN_OR_RETURN(current.open, files.NewSegment(kind, use));
   current.written_bytes = 0;
   current.live_bytes = 0;
   PutHeader(current.open, segment_bytes, memory.data());
@@ -123,7 +124,7 @@ void SegmentAppender::Core::Count(std::string_view payload) {
 Result<PageAddress> SegmentAppender::Core::AppendToOwnSegment(const PartHeader& header, std::string_view payload) {
   const uint64_t capacity = kSegmentHeaderBytes + RoundUpToIo(PartBytes(payload.size()));
   Share share;
-  DEUT_ASSIGN_OR_RETURN(share.open, files.NewSegment(kind));
+  DEUT_ASSIGN_OR_RETURN(share.open, files.NewSegment(kind, use));
   full.push_back(share);
   const PageAddress address =
       PageAddress::Make(share.open.segment->number, kSegmentHeaderBytes, PartBytes(payload.size()));
@@ -234,6 +235,8 @@ Status SegmentAppender::Write() {
   }
   return core.Publish();
 }
+
+void SegmentAppender::SetSpaceUse(SpaceUse use) { core_->use = use; }
 
 SegmentKind SegmentAppender::kind() const { return core_->kind; }
 size_t SegmentAppender::batch_parts() const { return core_->batch_parts; }

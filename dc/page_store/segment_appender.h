@@ -22,6 +22,7 @@
 #include "dc/page_store/page_address.h"
 #include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_format.h"
+#include "dc/page_store/space_use.h"
 
 namespace deut::dc {
 
@@ -37,6 +38,8 @@ class SegmentAppender {
   // the payload is too large; the batch stays as it was.
   Result<PageAddress> Append(const PartHeader& header, std::string_view payload);
   Status Write();
+  // For segments begun from now on; at first kOrdinary.
+  void SetSpaceUse(SpaceUse use);
 
   SegmentKind kind() const;
   // Appended since the last Write.

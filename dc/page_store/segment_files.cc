@@ -99,7 +99,27 @@ Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const Segment
   return Status::Ok();
 }
 
-Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind) {
+Status SegmentFiles::CheckReserve(SpaceUse use) const {
+  if (options_.reserve_bytes == 0) return Status::Ok();
+  const uint64_t quarter = options_.reserve_bytes / 4;
+  uint64_t kept = reserve_bytes();
+  if (use == SpaceUse::kCheckpoint) kept -= quarter;
+  if (use == SpaceUse::kReclaim) kept -= 2 * quarter;
+  if (use == SpaceUse::kStructure) kept -= options_.reserve_bytes;
+  DEUT_ASSIGN_OR_RETURN(const uint64_t free_bytes, storage_.FreeBytes(directory_));
+  if (free_bytes >= kept + options_.segment_bytes) return Status::Ok();
+  return DEUT_ERROR(kResourceExhausted, directory_, ": ", free_bytes, " bytes are free, of which ", kept,
+                    " are kept for giving space back");
+}
+
+bool SegmentFiles::IsShortOfSpace() const {
+  if (options_.reserve_bytes == 0) return false;
+  const Result<uint64_t> free_bytes = storage_.FreeBytes(directory_);
+  return free_bytes.ok() && *free_bytes < reserve_bytes() + 4 * options_.segment_bytes;
+}
+
+Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind, SpaceUse use) {
+  DEUT_RETURN_IF_ERROR(CheckReserve(use));
   uint64_t number;
   {
     const MutexLock lock(mutex_);

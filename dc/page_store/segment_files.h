@@ -29,12 +29,15 @@
 #include "dc/page_store/segment.h"
 #include "dc/page_store/segment_format.h"
 #include "dc/page_store/segment_table.h"
+#include "dc/page_store/space_use.h"
 
 namespace deut::dc {
 
 struct SegmentFilesOptions {
   size_t max_open_files = 0;
   size_t max_unsynced_segments = 0;
+  uint64_t segment_bytes = 0;
+  uint64_t reserve_bytes = 0;
 };
 
 struct StoreCounters {
@@ -61,8 +64,9 @@ class SegmentFiles {
   Status TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment);
 
   // --- Writing.
-  // A new, empty file under the next number. An error: nothing is there of it, or it is left over.
-  Result<OpenSegment> NewSegment(SegmentKind kind);
+  // A new, empty file under the next number. An error: nothing is there of it, or it is left over. RESOURCE_EXHAUSTED also if there is only room
+  // that is not for this use.
+  Result<OpenSegment> NewSegment(SegmentKind kind, SpaceUse use);
   // No appender uses it any more. One that never got to be written is removed.
   Status CloseSegment(const OpenSegment& open);
   Result<std::vector<SegmentExtent>> SyncAll(CheckpointNumber checkpoint);
@@ -78,6 +82,12 @@ class SegmentFiles {
   uint64_t checkpoint() const { return checkpoint_.load(); }
   Result<size_t> RemoveDead(CheckpointNumber oldest_kept);
 
+  bool IsShortOfSpace() const;
+  void KeepForCheckpoint(uint64_t bytes) { checkpoint_bytes_.store(bytes, std::memory_order_relaxed); }
+  uint64_t reserve_bytes() const {
+    return options_.reserve_bytes == 0 ? 0 : options_.reserve_bytes + checkpoint_bytes_.load(std::memory_order_relaxed);
+  }
+
   const SegmentTable& table() const { return table_; }
   OpenFiles& open_files() { return open_files_; }
   StoreCounters& counters() { return counters_; }
@@ -88,6 +98,7 @@ class SegmentFiles {
   Result<std::shared_ptr<Segment>> CheckedSegment(const SegmentExtent& extent);
   Status SyncSegment(Segment& segment, File& file);
   Status SyncNames();
+  Status CheckReserve(SpaceUse use) const;
   void DropSynced();
   Status RemoveFile(const std::string& path);
 
@@ -102,7 +113,8 @@ class SegmentFiles {
   OpenFiles open_files_;
   StoreCounters counters_;
 
-  CheckpointNumber opened_;              // set at the start
+  CheckpointNumber opened_;  // set at the start
+  std::atomic<uint64_t> checkpoint_bytes_{0};
   std::atomic<uint64_t> checkpoint_{0};  // begun last
   std::atomic<uint64_t> names_made_{0};
   std::atomic<uint64_t> names_synced_{0};

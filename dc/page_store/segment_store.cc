@@ -17,7 +17,10 @@ struct SegmentStore::Core {
   Core(Storage& storage, Runtime& runtime, std::string directory, DcId dc, const SegmentStoreOptions& store_options)
       : options(store_options),
         files(storage, runtime, std::move(directory), dc,
-              {.max_open_files = options.max_open_files, .max_unsynced_segments = options.max_unsynced_segments}) {}
+              {.max_open_files = options.max_open_files,
+               .max_unsynced_segments = options.max_unsynced_segments,
+               .segment_bytes = options.segment_bytes,
+               .reserve_bytes = options.reserve_segments * options.segment_bytes}) {}
 
   const SegmentStoreOptions options;
   SegmentFiles files;
@@ -215,6 +218,13 @@ StoreTotals SegmentStore::totals() const {
   totals.segments_removed = counters.segments_removed.load(std::memory_order_relaxed);
   return totals;
 }
+
+uint64_t SegmentStore::segment_bytes() const { return core_->options.segment_bytes; }
+
+void SegmentStore::KeepForCheckpoint(uint64_t bytes) { core_->files.KeepForCheckpoint(bytes); }
+uint64_t SegmentStore::reserve_bytes() const { return core_->files.reserve_bytes(); }
+
+bool SegmentStore::IsShortOfSpace() const { return core_->files.IsShortOfSpace(); }
 
 void SegmentStore::BeginCheckpoint(CheckpointNumber k) { core_->files.BeginCheckpoint(k); }
 Result<size_t> SegmentStore::RemoveDead(CheckpointNumber oldest_kept) { return core_->files.RemoveDead(oldest_kept); }

@@ -47,6 +47,7 @@ struct SegmentStoreOptions {
   size_t append_buffer_bytes = 1 << 20;  // of each appender
   size_t max_open_files = 512;           // kept open for reading; others are opened for each read
   size_t max_unsynced_segments = 64;     // above it, who closes a segment syncs it
+  uint64_t reserve_segments = 32;        // room that is kept for giving space back (space_use.h)
 };
 
 struct SegmentUsage {
@@ -121,6 +122,14 @@ class SegmentStore {
   void MarkDead(PageAddress address);
   std::vector<SegmentUsage> usage() const;  // ascending numbers
   StoreTotals totals() const;
+  // Of a usual segment.
+  uint64_t segment_bytes() const;
+  // The disk has so little room that ordinary writes are refused, or will be after a few more segments.
+  bool IsShortOfSpace() const;
+  // So large the next checkpoint's file will be about; room for it is kept.
+  void KeepForCheckpoint(uint64_t bytes);
+  // What is kept of the disk's room (space_use.h).
+  uint64_t reserve_bytes() const;
   // About what is known of segments takes in memory. Cheap.
   uint64_t table_bytes() const;
 

@@ -73,6 +73,34 @@ TEST_F(SegmentStoreDiskFullTest, AtEveryOperation) {
   EXPECT_GT(struck, 25u);
 }
 
+TEST(SegmentStoreReserveTest, TheLastRoomIsForWhatGivesSpaceBack) {
+  constexpr uint64_t kSegment = 64 << 10;
+  constexpr uint64_t kFile = 100 << 10;  // of a checkpoint
+  SegmentStoreOptions options = SmallSegments();
+  options.reserve_segments = 8;
+  StoreFixture fixture(1, options);
+  fixture.store->KeepForCheckpoint(kFile);
+  EXPECT_EQ(fixture.store->reserve_bytes(), kFile + 8 * kSegment);
+  struct Use {
+    SpaceUse use;
+    uint64_t kept;
+  };
+  uint32_t page = 0;
+  for (const Use& use : {Use{SpaceUse::kOrdinary, 8 * kSegment}, Use{SpaceUse::kCheckpoint, 6 * kSegment},
+                         Use{SpaceUse::kReclaim, 4 * kSegment}, Use{SpaceUse::kStructure, 0}}) {
+    for (const bool enough : {false, true}) {
+      const auto appender = std::move(*fixture.store->NewAppender(SegmentKind::kBase));
+      appender->SetSpaceUse(use.use);
+      fixture.disk.SetFreeBytes(kFile + use.kept + kSegment - (enough ? 0 : 1));
+      ++page;
+      const auto appended = appender->Append(BaseHeader(PageId(page)), PayloadOf(PageId(page), 1, 1000));
+      ASSERT_EQ(appended.ok(), enough) << static_cast<int>(use.use);
+      if (!enough) EXPECT_EQ(appended.status(), ErrorCode::kResourceExhausted);
+      ASSERT_TRUE(appender->Write().ok());
+    }
+  }
+}
+
 TEST_F(SegmentStoreDiskFullTest, ServiceResumesWhenThereIsSpaceAgain) {
   auto appender = NewAppender();
   fixture_.disk.SetFreeBytes(200 << 10);

@@ -33,7 +33,11 @@ inline PartHeader DeltaHeader(PageId page, PageAddress previous) {
 
 // Segments of 16 blocks and a buffer of 4, so that little makes much happen.
 inline SegmentStoreOptions SmallSegments() {
-  return {.segment_bytes = 64 << 10, .append_buffer_bytes = 16 << 10, .max_open_files = 4, .max_unsynced_segments = 3};
+  return {.segment_bytes = 64 << 10,
+          .append_buffer_bytes = 16 << 10,
+          .max_open_files = 4,
+          .max_unsynced_segments = 3,
+          .reserve_segments = 0};
 }
 
 struct StoreFixture {

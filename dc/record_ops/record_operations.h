@@ -117,6 +117,8 @@ class RecordOperations {
   // Live ones by id, then dropped ones by id.
   std::vector<TableInfo> Tables();
 
+  // Of the disk, for giving space back when it is full.
+  uint64_t reserve_bytes() const { return store_->reserve_bytes(); }
   // Memory is beyond its budget, and nothing more can be swapped out.
   bool memory_exhausted() const { return keeper_->exhausted(); }
   // What counts against the budget: pages, what waits to be freed, and what grows with the number of pages and segments. Not: buffers, which

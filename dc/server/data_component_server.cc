@@ -241,7 +241,7 @@ uint64_t DataComponentServer::FreeBytes() {
   // A disk that does not answer has no room.
   const Result<uint64_t> disk = storage_.FreeBytes(options_.directory);
   if (!disk.ok() || operations_->memory_exhausted()) return 0;
-  return *disk;
+  return *disk - std::min(*disk, operations_->reserve_bytes());
 }
 
 }  // namespace deut::dc

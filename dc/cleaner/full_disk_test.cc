@@ -1,0 +1,119 @@
+// A disk that is full: what is deleted gives space back all the same, and checkpoints go on.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "common/base/concat.h"
+#include "common/io/faulty_disk.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "dc/record_ops/world_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint64_t kDiskBytes = 6 << 20;
+
+RecordOperationsOptions Options(uint64_t reserve_segments) {
+  RecordOperationsOptions options = SmallPages(0);
+  options.cleaner.interval = Duration();
+  options.cleaner.bytes_per_second = 0;
+  options.store.reserve_segments = reserve_segments;
+  return options;
+}
+
+// Puts, with checkpoints, until one has no room. Answers how many records there are.
+uint64_t Fill(World* world) {
+  for (uint64_t number = 0;;) {
+    for (int i = 0; i < 200; ++i, ++number) world->Put(KeyOf(number * 7919 % 100003), std::string(150, 'f'));
+    world->LowWater();
+    world->TryFlush();
+    EXPECT_FALSE(world->broken());
+    const Status status = world->Checkpoint();
+    if (!status.ok()) {
+      EXPECT_EQ(status, ErrorCode::kResourceExhausted) << status.ToString();
+      return number;
+    }
+    (void)world->operations().Clean();  // for want of room, too
+  }
+}
+
+// What the background does, until a checkpoint has room.
+int TriesToCheckpoint(World* world) {
+  for (int tries = 1; tries <= 200; ++tries) {
+    const Status cleaned = world->operations().Clean();
+    EXPECT_TRUE(cleaned.ok() || cleaned == ErrorCode::kResourceExhausted) << cleaned.ToString();
+    if (world->Checkpoint().ok()) return tries;
+  }
+  return 0;
+}
+
+TEST(FullDiskTest, DeletesGiveSpaceBack) {
+  FaultyDisk disk(RealRuntime(), 1);
+  disk.SetFreeBytes(kDiskBytes);
+  World world(Options(16), &disk);
+  ASSERT_TRUE(world.TryRestart().ok());
+  world.Create();
+  const uint64_t records = Fill(&world);
+  const uint64_t full = world.Counter("storage_bytes");
+  std::printf("%lu records, %lu bytes of storage, %lu live, %lu free\n", records, full,
+              world.Counter("storage_live_bytes"), *disk.Mount()->FreeBytes(""));
+  ASSERT_GT(full, kDiskBytes / 2);
+  world.ExpectRight();
+  // As much between two checkpoints as was put between two.
+  int most = 0;
+  for (uint64_t i = 0; i < records;) {
+    for (const uint64_t end = std::min(records, i + 200); i < end; ++i) {
+      if (i % 10 != 0) world.Delete(KeyOf(i * 7919 % 100003));
+    }
+    world.LowWater();
+    world.TryFlush();
+    ASSERT_FALSE(world.broken());
+    const int tries = TriesToCheckpoint(&world);
+    ASSERT_GT(tries, 0) << i << " of " << records;
+    most = std::max(most, tries);
+  }
+  std::printf("a checkpoint had room after %d tries at most\n", most);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(world.operations().Clean().ok());
+    ASSERT_TRUE(world.Checkpoint().ok());
+  }
+  // Ten segments: what may be dead, and what is being written.
+  EXPECT_LT(world.Counter("storage_bytes"), world.Counter("storage_live_bytes") * 3 / 2 + (10 * 64 << 10));
+  EXPECT_LT(world.Counter("storage_bytes"), full * 2 / 3);
+  world.ExpectRight();
+  ASSERT_TRUE(world.TryRestart().ok());
+  world.ExpectRight();
+}
+
+// Records are overwritten on a disk that just holds them: what is written has room only where something else has died.
+TEST(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
+  FaultyDisk disk(RealRuntime(), 2);
+  World world(Options(8), &disk);
+  Random random(2);
+  ASSERT_TRUE(world.TryRestart().ok());
+  world.Create();
+  for (uint64_t i = 0; i < 10000; ++i) world.Put(KeyOf(i), std::string(150, 'a'));
+  world.TryFlush();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(world.Checkpoint().ok());
+  disk.SetFreeBytes(5 << 18);
+  int most = 0;
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 1500; ++i) world.Put(KeyOf(random.Below(10000)), Concat(round, std::string(130, 'b')));
+    world.LowWater();
+    world.TryFlush();
+    const int tries = TriesToCheckpoint(&world);
+    ASSERT_GT(tries, 0) << "round " << round;
+    most = std::max(most, tries);
+  }
+  std::printf("tries at most %d, storage %lu, live %lu\n", most, world.Counter("storage_bytes"),
+              world.Counter("storage_live_bytes"));
+  world.ExpectRight();
+  ASSERT_TRUE(world.TryRestart().ok());
+  world.ExpectRight();
+}
+
+}  // namespace
+}  // namespace deut::dc
