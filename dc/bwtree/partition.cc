@@ -1,5 +1,6 @@
 // Cutting a tree into pieces of about equal size by looking at its inner pages only.
 #include <algorithm>
+#include <string_view>
 
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
@@ -20,9 +21,10 @@ std::vector<std::string> BwTree::Separators(uint8_t level) {
     const PageView page = Descend(level, Target(low, Side::kAt));
     const Owned<BasePage> copy = BuildConsolidated(page.head());
     for (size_t i = 0; i < copy->count(); ++i) {
-      // A page that has taken in its right neighbour meanwhile begins again with what was there.
-      const std::string_view after = separators.empty() ? std::string_view() : separators.back();
-      if (copy->key(i) > after) separators.emplace_back(copy->key(i));
+      const std::string_view key = copy->key(i);
+      // A page that was passed may have become part of this one.
+      if (key.empty() || (!separators.empty() && key <= separators.back())) continue;
+      separators.emplace_back(key);
     }
     if (!page.head()->fence->bounded()) return separators;
     low.assign(page.head()->fence->high_key());

@@ -18,6 +18,7 @@ namespace deut::dc {
 namespace {
 
 constexpr uint64_t kKeys = 500;
+constexpr uint64_t kEnough = uint64_t{1} << 40;  // of free bytes
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* const text = std::getenv(name);
@@ -33,6 +34,7 @@ RecordOperationsOptions Options() {
   options.cleaner.interval = Duration();
   options.cleaner.bytes_per_second = 0;
   options.cleaner.slack_segments = 1;
+  options.store.reserve_segments = 8;
   options.on_failure = [](const Status&) {};  // the process would end; here the life goes on with errors
   return options;
 }
@@ -82,7 +84,8 @@ void ExpectRightAfterwards(World* world, Random* random) {
   world->ExpectRight();
 }
 
-TEST(SegmentCleanerCrashTest, AtEveryOperation) {
+// `free_bytes`: from the first record on.
+void LosePowerAtEveryOperation(uint64_t free_bytes) {
   constexpr int kRounds = 12;
   uint64_t operations = 0;
   {
@@ -90,11 +93,14 @@ TEST(SegmentCleanerCrashTest, AtEveryOperation) {
     World world(Options(), &disk);
     Random random(Seed());
     Begin(&world);
+    disk.SetFreeBytes(free_bytes);
     const Life life = Work(&world, &random, kRounds);
     ASSERT_GE(life.cleaned, 10u);
+    ASSERT_EQ(life.refused > 3, free_bytes < kEnough);
     operations = disk.counts().changing;
-    std::printf("operations %lu, segments cleaned %lu, storage %lu, live %lu\n", operations, life.cleaned,
-                world.Counter("storage_bytes"), world.Counter("storage_live_bytes"));
+    std::printf("operations %lu, segments cleaned %lu, refused %lu, checkpoints %lu, storage %lu, live %lu\n",
+                operations, life.cleaned, life.refused, world.Counter("checkpoints"), world.Counter("storage_bytes"),
+                world.Counter("storage_live_bytes"));
   }
   uint64_t crashes = 0;
   uint64_t in_recovery = 0;
@@ -105,6 +111,7 @@ TEST(SegmentCleanerCrashTest, AtEveryOperation) {
     World world(Options(), &disk);
     Random random(Seed());
     Begin(&world);
+    disk.SetFreeBytes(free_bytes);
     disk.CrashAfter(at - std::min(at - 1, disk.counts().changing));
     cleaned += Work(&world, &random, kRounds).cleaned;
     crashes += disk.crashes();
@@ -118,12 +125,18 @@ TEST(SegmentCleanerCrashTest, AtEveryOperation) {
     disk.CrashAfter(0);
     const Status status = world.TryRestart();
     ASSERT_TRUE(status.ok()) << status.ToString();
+    disk.SetFreeBytes(kEnough);
     ExpectRightAfterwards(&world, &random);
-    if (HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
   std::printf("crashes %lu, again in the next life %lu, segments cleaned before %lu\n", crashes, in_recovery, cleaned);
   EXPECT_GT(crashes, operations / Step() / 2);
 }
+
+TEST(SegmentCleanerCrashTest, AtEveryOperation) { LosePowerAtEveryOperation(kEnough); }
+
+// Checkpoints that are taken only to remove what is dead, and cleaning with what is left of the reserve.
+TEST(SegmentCleanerCrashTest, AtEveryOperationOnAFullDisk) { LosePowerAtEveryOperation(540 << 10); }
 
 TEST(SegmentCleanerCrashTest, WithoutSpaceAtEveryOperation) {
   uint64_t refused = 0;
