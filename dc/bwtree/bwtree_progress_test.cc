@@ -23,7 +23,16 @@ namespace {
 constexpr uint64_t kKeys = 2000;
 constexpr uint64_t kHotKey = 1000;
 constexpr int kOthers = 2;
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define DEUT_SANITIZED
+#endif
+#endif
+#ifdef DEUT_SANITIZED
+constexpr int kOperations = 20000;  // for what the sanitizer looks for; the number is the release build's
+#else
 constexpr int kOperations = 100000;
+#endif
 
 // Points of the tree. The points of the reclamation domain that its threads pass on the way are found by running.
 constexpr const char* kTreePoints[] = {

@@ -50,6 +50,7 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
                         ": there is a checkpoint, and none was opened; nothing was changed");
     }
     found_opened |= !temporary && number == opened;
+    if (!temporary && number > opened) set->passed_over_.push_back(Concat(set->directory_, "/", name));
   }
   if (!found_opened) {
     return DEUT_ERROR(kCorruption, set->directory_, "/", CheckpointName(opened), ": is not there any more");
@@ -70,7 +71,19 @@ Status CheckpointSet::Complete(std::unique_ptr<CheckpointWriter> writer) {
   previous_ = newest_;
   newest_ = number;
   next_ = CheckpointNumber(number.value + 1);
+  DEUT_RETURN_IF_ERROR(RemovePassedOver());
   RemoveOld();
+  return Status::Ok();
+}
+
+Status CheckpointSet::RemovePassedOver() {
+  if (passed_over_.empty() || DEUT_OMITTED("X6.sync_passed_over")) return Status::Ok();
+  for (const std::string& path : passed_over_) {
+    const Status removed = storage_.Remove(path);
+    if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
+  }
+  DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(directory_));
+  passed_over_.clear();
   return Status::Ok();
 }
 

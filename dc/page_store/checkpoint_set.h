@@ -3,6 +3,8 @@
 //
 // States of a checkpoint: being written (NAME.tmp), completed (NAME, read back and verified), removed. A file is removed only after a newer one is
 //   completed and durable under its name, and the one that was the newest until then is still there.
+// A checkpoint that is newer than the one that a life began with could not be read. It stays until the next one is completed, because it may be
+//   readable after all; then its name goes, durably, before anything that it names may go: else it would be taken for the one to fall back to.
 // Crash: at every moment one completed checkpoint at least is there, once the first was; and all the files kept are complete.
 // Thread-safety: one thread at a time. Ownership: borrows the storage. Errors: see checkpoint_file.h.
 #ifndef DC_PAGE_STORE_CHECKPOINT_SET_H_
@@ -37,18 +39,21 @@ class CheckpointSet {
   CheckpointNumber oldest_kept() const { return previous_.value != 0 ? previous_ : newest_; }
 
   // Finishes `writer` (whose head has the number next()), and then removes all files but this one and the one that was newest. OK says that the
-  // checkpoint is completed; files that could not be removed are removed the next time.
+  // checkpoint is completed; files that could not be removed are removed the next time. Not so those that were passed over: if their names cannot be
+  // made to go, nothing may be removed (IO_ERROR).
   Status Complete(std::unique_ptr<CheckpointWriter> writer);
 
  private:
   CheckpointSet(Storage& storage, std::string directory);
   void RemoveOld();
+  Status RemovePassedOver();
 
   Storage& storage_;
   const std::string directory_;
   CheckpointNumber next_;
   CheckpointNumber newest_;
   CheckpointNumber previous_;
+  std::vector<std::string> passed_over_;  // newer than what this life began with
 };
 
 }  // namespace deut::dc

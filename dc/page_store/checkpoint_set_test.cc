@@ -90,6 +90,27 @@ TEST_F(CheckpointSetTest, WhatWasOpenedIsKeptUntilTwoNewerOnesAreComplete) {
   EXPECT_EQ(Found(), (std::vector<uint64_t>{5, 4}));
 }
 
+// Segments that only it names go right after this.
+TEST_F(CheckpointSetTest, WhatWasPassedOverIsGoneForGoodOnceTheNextOneIsThere) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    {
+      auto set = Open(0);
+      for (int i = 0; i < 3; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
+    }
+    {
+      auto set = Open(2);
+      ASSERT_TRUE(Checkpoint(*set).ok());
+    }
+    disk_.Crash(seed);
+    storage_ = disk_.Mount();
+    EXPECT_EQ(Found(), (std::vector<uint64_t>{4, 2})) << seed;
+    for (const uint64_t number : Found()) {
+      ASSERT_TRUE(storage_->Remove("/dc/" + std::string(CheckpointName(CheckpointNumber(number)))).ok());
+    }
+    ASSERT_TRUE(storage_->SyncDirectory("/dc").ok());
+  }
+}
+
 TEST_F(CheckpointSetTest, AnUnfinishedOneUsesItsNumberUp) {
   Touch("checkpoint-000000000009.tmp");
   EXPECT_EQ(Open(0)->next(), CheckpointNumber(10));

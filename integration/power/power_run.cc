@@ -82,7 +82,11 @@ std::string PowerRun::Work(PoweredStore& store, const Life& life, uint64_t crash
   std::string wrong = RunLoad(
       store, oracle_, {.threads = options_.threads, .steps = life.steps, .seed = options_.seed * 10 + oracle_.life()});
   NoteFirstLsn(store);
-  cleaned_ += store.dc_counter("segments_cleaned");
+  dc_work_.Add({.splits = store.dc_counter("splits"),
+                .merges = store.dc_counter("merges"),
+                .checkpoints = store.dc_counter("checkpoints"),
+                .cleaned = store.dc_counter("segments_cleaned"),
+                .loaded = store.dc_counter("pages_loaded")});
   return wrong;
 }
 

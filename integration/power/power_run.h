@@ -38,6 +38,19 @@ struct Life {
   bool power_stays = false;
 };
 
+// What the DC has done in the background; of lives whose counters could still be asked for.
+struct DcWork {
+  uint64_t splits = 0, merges = 0, checkpoints = 0, cleaned = 0, loaded = 0;
+
+  void Add(const DcWork& other) {
+    splits += other.splits;
+    merges += other.merges;
+    checkpoints += other.checkpoints;
+    cleaned += other.cleaned;
+    loaded += other.loaded;
+  }
+};
+
 class PowerRun {
  public:
   explicit PowerRun(const RunOptions& options);
@@ -55,9 +68,8 @@ class PowerRun {
   const Status& failure() const { return failure_; }
   uint64_t reads() const { return reads_; }
   bool trimmed() const { return trimmed_; }  // some of the log was let go
-  uint64_t cleaned() const {
-    return cleaned_;
-  }  // segments that the DC has emptied, in all lives, as far as it was asked
+  const DcWork& dc_work() const { return dc_work_; }
+  // segments that the DC has emptied, in all lives, as far as it was asked
 
  private:
   std::string Look(PoweredStore& store, const Life& life, uint64_t crashes);
@@ -73,7 +85,7 @@ class PowerRun {
   Status failure_;
   uint64_t reads_ = 0, first_lsn_ = 0;
   bool trimmed_ = false;
-  uint64_t cleaned_ = 0;
+  DcWork dc_work_;
 };
 
 }  // namespace deut::power
