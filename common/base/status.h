@@ -77,9 +77,8 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {
-    DEUT_CHECK(!status_.ok());
-  }  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) { DEUT_CHECK(!status_.ok()); }
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
