@@ -21,6 +21,7 @@ void BwTree::VisitUnposted(PageId left, bool bounded, std::string_view high, Pag
     if (IsRemoved(head)) break;  // its left neighbour leads on from here
     const Fence& fence = *head->fence;
     if (!fence.bounded() || (bounded && fence.high_key() >= high)) break;
+    if (fence.sibling == kUnknownPage) break;  // swapped out and changed again: the term is there by now
     const PageWord word = pages_.LoadWord(fence.sibling);
     head = word.head();
     if (head == nullptr) break;  // the term is there by now

@@ -238,5 +238,30 @@ TEST(Walk, APageThatIsSwappedOutWhileItsMergeIsUndoneIsVisitedAsItIs) {
   EXPECT_GT(met, 0);
 }
 
+// While a parent's pages are visited one of them is split, its term posted, swapped out, and changed again without being loaded: its side link is
+// not known then. (The right half has an image of a moment ago.)
+TEST(Walk, APageIsSplitAndSwappedOutMeanwhile) {
+  StoredTree t;
+  t.FillSettled(60);
+  bool done = false;
+  t.Walk(0, [&](const VisitedPage&) {
+    if (done) return;
+    done = true;
+    RealRuntime()
+        .StartThread("other",
+                     [&] {
+                       const uint64_t splits = t.tree().statistics().splits;
+                       for (uint64_t i = 0; t.tree().statistics().splits == splits; ++i)
+                         t.Put(i % 4, std::string(150, 'x'));
+                       t.Flush();
+                       ASSERT_GT(t.Evict(), 0);
+                       t.Put(0, "blind");
+                     })
+        ->Join();
+  });
+  ASSERT_TRUE(done);
+  t.ExpectRight();
+}
+
 }  // namespace
 }  // namespace deut::dc
