@@ -232,7 +232,7 @@ class BwTree {
   // Puts the delta on a page of which nothing is in memory. REQUIRES: a guard. False: nothing happened.
   bool PutOnStored(const PageView& page, Owned<RecordDelta>* delta);
   // walk.cc: visits pages that were split off `left`, up to `high`, and are not posted yet, from the right to the left; they have no parent.
-  void VisitUnposted(PageId left, bool bounded, std::string_view high, PageVisitor* visitor);
+  bool VisitUnposted(PageId left, const Node* head, bool bounded, std::string_view high, PageVisitor* visitor);
   // consolidate.cc. All REQUIRE a guard.
   bool NeedsConsolidation(const Node* head) const;
   bool MustConsolidate(const Node* head) const;

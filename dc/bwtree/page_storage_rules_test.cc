@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_flusher.h"
@@ -162,6 +163,55 @@ TEST(PageStorageRules, APassOverTheLeavesFindsPagesWhoseTermIsNotPosted) {
   const uint64_t before = t.tree().statistics().splits;
   for (; t.tree().statistics().splits == before; ++current) t.Put(current, StoredTree::kValue);
   // The gate is closed, no split is half done: inner pages, and of the leaves what they need.
+  for (uint8_t level = 1; level <= t.tree().root_level(); ++level) {
+    for (const PageId page : t.Pages(level)) t.Flush(page);
+  }
+  std::map<std::string, std::string> found;
+  const Status restored = t.Restore(&found);
+  ASSERT_TRUE(restored.ok()) << restored.ToString();
+  EXPECT_EQ(found[KeyOf(current)], "new");
+}
+
+// The same, but while the pass goes by, the term is posted and the left page is swapped out, so that no side link leads to the right one.
+TEST(PageStorageRules, APassFindsAPageWhoseTermIsPostedWhileItGoesBy) {
+  StoredTree t;
+  t.Fill(0, 40);
+  t.Flush();
+  uint64_t current = 40;
+  bool split = false;
+  bool met = false;
+  bool evicted = false;
+  auto keeper = PageFlusher::Create(t.environment(), t.store(), t);
+  ASSERT_TRUE(keeper.ok());
+  const auto swap_out_left = [&] {
+    testing::SetCasHandler({});
+    RecordBatch batch;
+    (void)t.tree().Read(KeyOf(current + 1), &batch);  // helps
+    const PageId left = t.LeafOf(current - 6);
+    ASSERT_TRUE(t.Add(**keeper, left).ok());
+    ASSERT_TRUE((*keeper)->Write().ok());
+    evicted = t.Evict(left);
+  };
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "bwtree.split.before_post" && !split) {
+      const auto other = RealRuntime().StartThread("checkpointer", [&] {
+        t.Flush(/*leaves_only=*/true);
+        testing::SetCasHandler([](std::string_view cas) { return cas == "bwtree.post.cas"; });
+        t.Put(current + 1, "new");
+        split = true;
+        t.Flush(/*leaves_only=*/true);
+      });
+      other->Join();
+    } else if (name == "bwtree.walk.before_unposted" && split && !met) {
+      met = true;
+      const auto other = RealRuntime().StartThread("other", swap_out_left);
+      other->Join();
+    }
+  });
+  const uint64_t before = t.tree().statistics().splits;
+  for (; t.tree().statistics().splits == before; ++current) t.Put(current, StoredTree::kValue);
+  testing::SetPointHandler({});
+  ASSERT_TRUE(evicted);
   for (uint8_t level = 1; level <= t.tree().root_level(); ++level) {
     for (const PageId page : t.Pages(level)) t.Flush(page);
   }

@@ -13,18 +13,20 @@ uint8_t BwTree::root_level() {
   return pages_.Load(root_)->level;
 }
 
-// A page whose term is not posted yet is no parent's, and may have an image by now; who visits all pages must not pass it by (rule X6). It cannot be
-// swapped out (evict.cc), so side links lead there.
-void BwTree::VisitUnposted(PageId left, bool bounded, std::string_view high, PageVisitor* visitor) {
+// Pages whose terms the parent had not when it was looked at, from `left`, whose head this is, up to `high`. Nobody's children, they may have images;
+// who visits all pages must not pass them by (rule X6). While they have no terms they cannot be swapped out (evict.cc), so side links lead there.
+// False: a page on the way was swapped out: so there are terms by now that were not seen.
+bool BwTree::VisitUnposted(PageId left, const Node* head, bool bounded, std::string_view high, PageVisitor* visitor) {
   absl::InlinedVector<VisitedPage, 4> unposted;
-  for (const Node* head = pages_.Load(left); head != nullptr && !DEUT_OMITTED("X6.visit_unposted");) {
+  while (!DEUT_OMITTED("X6.visit_unposted")) {
+    if (head == nullptr) return false;
     if (IsRemoved(head)) break;  // its left neighbour leads on from here
     const Fence& fence = *head->fence;
     if (!fence.bounded() || (bounded && fence.high_key() >= high)) break;
-    if (fence.sibling == kUnknownPage) break;  // swapped out and changed again: the term is there by now
+    if (fence.sibling == kUnknownPage) return false;  // and changed since
     const PageWord word = pages_.LoadWord(fence.sibling);
     head = word.head();
-    if (head == nullptr) break;  // the term is there by now
+    if (head == nullptr) return false;
     if (IsRemoved(head)) {
       // It had a term, and is, or is about to be, its left neighbour's.
       FinishMerge(fence.sibling, head);
@@ -38,6 +40,7 @@ void BwTree::VisitUnposted(PageId left, bool bounded, std::string_view high, Pag
     visitor->Visit(unposted.back());
     unposted.pop_back();
   }
+  return true;
 }
 
 void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
@@ -60,8 +63,14 @@ void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
   }
   for (; end > 0; --end) {
     const PageId child = terms->child(end - 1);
-    VisitUnposted(child, bounded, high, visitor);
     PageWord word = pages_.LoadWord(child);
+    DEUT_POINT("bwtree.walk.before_unposted");
+    // A page on storage has all its terms in the parent as it is now. If that is not the one that was looked at, the rest is left to the next call.
+    const bool all = VisitUnposted(child, word.head(), bounded, high, visitor);
+    if (!all && pages_.Load(parent.id) != parent.head() && !DEUT_OMITTED("X6.walk_again")) {
+      walk->high.assign(high);
+      return;
+    }
     if (word.head() != nullptr && IsRemoved(word.head())) {
       FinishMerge(child, word.head());
       // As it was, if the merge was undone, or swapped out by now; else its records are found with its left neighbour.

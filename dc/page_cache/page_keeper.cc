@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/observe/log.h"
+#include "common/runtime/process_memory.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/page_state.h"
 
@@ -14,6 +15,9 @@ namespace {
 
 // How often a sleeping keeper looks by itself: garbage that waited to be freed may have gone, or come.
 constexpr Duration kLookInterval = std::chrono::milliseconds(50);
+// Between two looks at what the process holds of the machine's memory.
+constexpr Duration kReturnInterval = std::chrono::seconds(1);
+constexpr uint64_t kLeastReturned = 16 << 20;
 
 }  // namespace
 
@@ -138,6 +142,7 @@ void PageKeeper::Run() {
       runtime_.Wait(looks_, looks, merger_.next());
       continue;
     }
+    ReturnFreed();
     if (used_() <= high_) {
       // Who sees that memory is no longer exhausted waits again when it is full.
       stuck_.store(false, std::memory_order_relaxed);
@@ -155,6 +160,20 @@ void PageKeeper::Run() {
     if (evicted == 0) runtime_.Wait(looks_, looks, runtime_.Now() + kLookInterval);
   }
   WakeWaiters();
+}
+
+void PageKeeper::ReturnFreed() {
+  const MonotonicTime now = runtime_.Now();
+  if (now < next_return_) return;
+  next_return_ = now + kReturnInterval;
+  const auto unaccounted = [this] {
+    const uint64_t used = used_();
+    const uint64_t resident = ResidentBytes();
+    return resident > used ? resident - used : 0;
+  };
+  if (unaccounted() < unaccounted_ + std::max(kLeastReturned, budget_ / 8)) return;
+  ReturnFreedMemory();
+  unaccounted_ = unaccounted();
 }
 
 void PageKeeper::WakeWaiters() {

@@ -7,6 +7,8 @@
 //   data wait (WaitForRoom), on threads that may: never who commits, never who answers what is in memory.
 // What cannot be swapped out (nothing but inner pages left, the disk full) does not make them wait for ever: when a whole round has gained
 //   nothing, they go on, and `exhausted` says so; the transaction component then refuses puts (rule X7).
+// Pages come and go in all sizes, so much of what was freed stays with the allocator, in pieces: several times the budget, unless it is made to give it
+//   back now and then. The thread does that when the process has grown by more than an eighth of the budget over what is accounted for.
 // The same thread merges pages (page_merger.h), as what is merged must not be swapped out meanwhile.
 // Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
 #ifndef DC_PAGE_CACHE_PAGE_KEEPER_H_
@@ -66,6 +68,7 @@ class PageKeeper {
              std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
 
   void Run();
+  void ReturnFreed();
   void WakeWaiters();
   // A round over all tables, or until memory is below the low mark. Answers how many pages were swapped out.
   uint64_t Round();
@@ -92,6 +95,8 @@ class PageKeeper {
   std::atomic<bool> stop_{false};
   // The keeper's own thread.
   PageMerger merger_;
+  MonotonicTime next_return_;
+  uint64_t unaccounted_ = 0;  // resident bytes besides `used`, when freed memory was last given back
   absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended
   bool failing_ = false;
 

@@ -1,0 +1,31 @@
+#include "common/runtime/process_memory.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+namespace deut {
+
+uint64_t ResidentBytes() {
+  const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  std::array<char, 128> text{};
+  const ssize_t bytes = read(file, text.data(), text.size() - 1);
+  close(file);
+  if (bytes <= 0) return 0;
+  char* end = nullptr;
+  (void)std::strtoull(text.data(), &end, 10);  // the address space
+  return std::strtoull(end, nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+void ReturnFreedMemory() {
+#if defined(__GLIBC__)
+  (void)malloc_trim(0);
+#endif
+}
+
+}  // namespace deut
