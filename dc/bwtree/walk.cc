@@ -63,8 +63,8 @@ void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
   }
   for (; end > 0; --end) {
     const PageId child = terms->child(end - 1);
-    PageWord word = pages_.LoadWord(child);
     DEUT_POINT("bwtree.walk.before_unposted");
+    PageWord word = pages_.LoadWord(child);
     // A page on storage has all its terms in the parent as it is now. If that is not the one that was looked at, the rest is left to the next call.
     const bool all = VisitUnposted(child, word.head(), bounded, high, visitor);
     if (!all && pages_.Load(parent.id) != parent.head() && !DEUT_OMITTED("X6.walk_again")) {
