@@ -171,7 +171,9 @@ void PageKeeper::ReturnFreed() {
     const uint64_t resident = ResidentBytes();
     return resident > used ? resident - used : 0;
   };
-  if (unaccounted() < unaccounted_ + std::max(kLeastReturned, budget_ / 8)) return;
+  const uint64_t held = unaccounted();
+  unaccounted_ = std::min(unaccounted_, held);
+  if (held < unaccounted_ + std::max(kLeastReturned, budget_ / 8)) return;
   ReturnFreedMemory();
   unaccounted_ = unaccounted();
 }

@@ -96,7 +96,7 @@ class PageKeeper {
   // The keeper's own thread.
   PageMerger merger_;
   MonotonicTime next_return_;
-  uint64_t unaccounted_ = 0;  // resident bytes besides `used`, when freed memory was last given back
+  uint64_t unaccounted_ = 0;  // the least resident bytes besides `used` since freed memory was last given back
   absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended
   bool failing_ = false;
 
