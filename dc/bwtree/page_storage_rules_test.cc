@@ -144,6 +144,18 @@ TEST(PageStorageRules, AChildThatIsSplitBetweenItsEncodingAndItsParentsIsWritten
   for (const auto& [key, value] : before) EXPECT_EQ(found[key], value) << key;
 }
 
+// After the pass over the leaves the gate is closed, no split is half done: inner pages are written, and of the leaves what they need. Then the
+// record must be there.
+void ExpectInCheckpoint(StoredTree* t, uint64_t record) {
+  for (uint8_t level = 1; level <= t->tree().root_level(); ++level) {
+    for (const PageId page : t->Pages(level)) t->Flush(page);
+  }
+  std::map<std::string, std::string> found;
+  const Status restored = t->Restore(&found);
+  ASSERT_TRUE(restored.ok()) << restored.ToString();
+  EXPECT_EQ(found[KeyOf(record)], "new");
+}
+
 // Rule X6: a checkpoint's pass over the leaves misses none, also none that its parent does not know yet. Its left neighbour's image does not bring
 // it along if it has an image already, one from before the checkpoint's position.
 TEST(PageStorageRules, APassOverTheLeavesFindsPagesWhoseTermIsNotPosted) {
@@ -162,14 +174,7 @@ TEST(PageStorageRules, APassOverTheLeavesFindsPagesWhoseTermIsNotPosted) {
   });
   const uint64_t before = t.tree().statistics().splits;
   for (; t.tree().statistics().splits == before; ++current) t.Put(current, StoredTree::kValue);
-  // The gate is closed, no split is half done: inner pages, and of the leaves what they need.
-  for (uint8_t level = 1; level <= t.tree().root_level(); ++level) {
-    for (const PageId page : t.Pages(level)) t.Flush(page);
-  }
-  std::map<std::string, std::string> found;
-  const Status restored = t.Restore(&found);
-  ASSERT_TRUE(restored.ok()) << restored.ToString();
-  EXPECT_EQ(found[KeyOf(current)], "new");
+  ExpectInCheckpoint(&t, current);
 }
 
 // The same, but while the pass goes by, the term is posted and the left page is swapped out, so that no side link leads to the right one.
@@ -212,13 +217,7 @@ TEST(PageStorageRules, APassFindsAPageWhoseTermIsPostedWhileItGoesBy) {
   for (; t.tree().statistics().splits == before; ++current) t.Put(current, StoredTree::kValue);
   testing::SetPointHandler({});
   ASSERT_TRUE(evicted);
-  for (uint8_t level = 1; level <= t.tree().root_level(); ++level) {
-    for (const PageId page : t.Pages(level)) t.Flush(page);
-  }
-  std::map<std::string, std::string> found;
-  const Status restored = t.Restore(&found);
-  ASSERT_TRUE(restored.ok()) << restored.ToString();
-  EXPECT_EQ(found[KeyOf(current)], "new");
+  ExpectInCheckpoint(&t, current);
 }
 
 }  // namespace
