@@ -31,7 +31,8 @@ class PageMerger {
         tables_(tables),
         loader_(loader),
         interval_(interval),
-        stop_(std::move(stop)) {}
+        stop_(std::move(stop)),
+        next_(runtime.Now() + interval) {}
 
   // Rounds over the trees whose time has come. `has_room`: whether a page may be loaded. REQUIRES: no guard.
   void Run(const std::function<bool()>& has_room);
