@@ -37,7 +37,7 @@ class InspectTest : public ::testing::Test {
 TEST_F(InspectTest, ASmallStoreWhole) {
   store_.Start();
   store_.Create(StoreOnDisk::kAccounts);
-  store_.Put(StoreOnDisk::kAccounts, "b", std::string(600, 'x'));
+  store_.Put(StoreOnDisk::kAccounts, "b", std::string(600, 'v'));
   store_.Delete(StoreOnDisk::kAccounts, "c");
   store_.Checkpoint();
   store_.Put(StoreOnDisk::kAccounts, "a", "new");
@@ -70,7 +70,7 @@ TEST_F(InspectTest, ASmallStoreWhole) {
             "keys from the first to the last\n"
             "2 records, 1 tombstones\n"
             "  \"a\" @5/1 = \"new\"\n"
-            "  \"b\" @3/1 = \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"... (600 bytes)\n"
+            "  \"b\" @3/1 = \"vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv\"... (600 bytes)\n"
             "  \"c\" @4/1 deleted\n");
   EXPECT_EQ(Run(Inspected::kTable, 3),
             "table 3 in checkpoint 2: \"table 3\", root page 1, 1 levels\n"
