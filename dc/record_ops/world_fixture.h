@@ -24,6 +24,7 @@
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
+#include "dc/record_ops/log_maker.h"
 #include "dc/record_ops/record_operations.h"
 #include "gtest/gtest.h"
 #include "protocol/data_component.h"
@@ -88,8 +89,7 @@ class World {
     return Status::Ok();
   }
   void TryFlush() {
-    LogBatch batch = std::exchange(batch_, LogBatch());
-    batch_.from = batch_.to = batch.to;
+    LogBatch batch = maker_.Take();
     broken_ = broken_ || !Apply(batch).ok();
     log_.push_back(std::move(batch));
   }
@@ -112,8 +112,7 @@ class World {
   void LowWater() { Entry(LogEntryKind::kLowWater, TableId(), {}, {}); }
   // Applies what was logged since the last call.
   void Flush() {
-    LogBatch batch = std::exchange(batch_, LogBatch());
-    batch_.from = batch_.to = batch.to;
+    LogBatch batch = maker_.Take();
     ASSERT_TRUE(Apply(batch).ok());
     log_.push_back(std::move(batch));
   }
@@ -170,15 +169,7 @@ class World {
     return Status::Ok();
   }
   void Entry(LogEntryKind kind, TableId table, std::string_view key, std::string_view value) {
-    LogEntryView entry;
-    entry.kind = kind;
-    entry.position = Position{Lsn(lsn_ += 100), 1};
-    entry.timestamp = Timestamp(kind == LogEntryKind::kLowWater ? now_ : ++now_);
-    entry.table = table;
-    entry.key = key;
-    entry.value = value;
-    batch_.Append(entry);
-    batch_.to = entry.position;
+    maker_.Add(kind, table, key, value);
   }
 
   const RecordOperationsOptions options_;
@@ -188,9 +179,7 @@ class World {
   uint64_t incarnation_ = 0;
   std::unique_ptr<RecordOperations> operations_;
   std::atomic<uint64_t> applied_{0};
-  uint64_t lsn_ = 0;
-  uint64_t now_ = 1;
-  LogBatch batch_;
+  LogMaker maker_;
   std::vector<LogBatch> log_;
   std::map<std::string, std::string> records_;
 };

@@ -45,8 +45,7 @@ void StoreOnDisk::Start() {
   operations_ = std::move(*opened);
   operations_->BeginStream();
   // Positions and timestamps go on above those of a life before: there is a position for each timestamp at least.
-  lsn_ = std::max(lsn_, operations_->recovered().commit.value);
-  now_ = std::max(now_, lsn_);
+  log_.GoOnAfter(operations_->recovered().commit);
 }
 
 void StoreOnDisk::Stop() {
@@ -71,27 +70,18 @@ void StoreOnDisk::Delete(TableId table, std::string_view key) {
 uint64_t StoreOnDisk::records(TableId table) const { return keys_.at(table).size(); }
 
 void StoreOnDisk::Entry(LogEntryKind kind, TableId table, std::string_view key, std::string_view value) {
-  LogEntryView entry;
-  entry.kind = kind;
-  entry.position = Position{Lsn(lsn_ += 100), 1};
-  entry.timestamp = Timestamp(kind == LogEntryKind::kLowWater ? now_ : ++now_);
-  entry.table = table;
-  entry.key = key;
-  entry.value = value;
-  batch_.Append(entry);
-  batch_.to = entry.position;
+  log_.Add(kind, table, key, value);
 }
 
 void StoreOnDisk::Flush() {
-  LogBatch batch = std::exchange(batch_, LogBatch());
-  batch_.from = batch_.to = batch.to;
+  const LogBatch batch = log_.Take();
   if (batch.to <= batch.from) return;
   DEUT_CHECK(operations_->ApplyBatch(batch, batch.from).ok());
 }
 
 void StoreOnDisk::Checkpoint() {
   Flush();
-  DEUT_CHECK(operations_->Checkpoint([this] { return Position{Lsn(lsn_), 1}; }).ok());
+  DEUT_CHECK(operations_->Checkpoint([this] { return Position{log_.end(), 1}; }).ok());
 }
 
 void StoreOnDisk::Fill(int records) {

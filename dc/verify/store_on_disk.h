@@ -15,6 +15,7 @@
 #include "common/io/storage.h"
 #include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_format.h"
+#include "dc/record_ops/log_maker.h"
 #include "dc/record_ops/record_operations.h"
 #include "protocol/log_batch.h"
 
@@ -83,9 +84,7 @@ class StoreOnDisk {
   const RecordOperationsOptions options_;
   uint64_t incarnation_ = 0;
   std::unique_ptr<RecordOperations> operations_;
-  uint64_t lsn_ = 0;
-  uint64_t now_ = 1;
-  LogBatch batch_;
+  LogMaker log_;
   std::map<TableId, std::map<std::string, bool>> keys_;
 };
 
