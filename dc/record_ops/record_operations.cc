@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -24,6 +25,7 @@ Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no ta
 
 Result<std::unique_ptr<RecordOperations>> RecordOperations::Open(Runtime& runtime, const Home& home,
                                                                  const RecordOperationsOptions& options) {
+  DEUT_IN_FLIGHT("dc.recovery");
   RecoveryOptions recovery;
   recovery.max_pages = options.max_pages;
   recovery.store = options.store;
@@ -103,6 +105,8 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
       if (it.entry().kind == LogEntryKind::kLowWater) ApplyLowWater(it.entry().timestamp);
     }
   }
+  // Until the new stream has told of a low-water: what it brings may be in the pages.
+  DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
   size_t bytes = kBytesPerLook;
   for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) {
     const LogEntryView& entry = it.entry();
