@@ -62,8 +62,17 @@ BwTreeEnvironment RecordOperations::trees() {
 }
 
 Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) {
-  const CheckpointEnvironment checkpoints{runtime_, home.storage, home.directory, home.dc, home.incarnation,
-                                          trees(),  gate_,        tables_,        *store_, loader_};
+  const CheckpointEnvironment checkpoints{runtime_,
+                                          home.storage,
+                                          home.directory,
+                                          home.dc,
+                                          home.incarnation,
+                                          trees(),
+                                          gate_,
+                                          tables_,
+                                          *store_,
+                                          loader_,
+                                          [this] { keeper_->WaitForRoom(PageKeeper::Room::kToRead); }};
   DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found));
   DEUT_ASSIGN_OR_RETURN(keeper_,
                         PageKeeper::Create(
