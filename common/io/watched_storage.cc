@@ -57,7 +57,7 @@ class WatchedStorage::Watch {
     const Operations::iterator at = link.begin();
     {
       const MutexLock lock(mutex_);
-      operation.entered = clock_;
+      operation.entered = clock_ + std::min(operation.begin - last_look_, 2 * pause_);
       operations_.splice(operations_.end(), link);
     }
     auto outcome = body();
