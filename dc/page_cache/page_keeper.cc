@@ -18,7 +18,7 @@ namespace {
 // How often a sleeping keeper looks by itself: garbage that waited to be freed may have gone, or come.
 constexpr Duration kLookInterval = std::chrono::milliseconds(50);
 // Between two looks at what the process holds of the machine's memory.
-constexpr Duration kReturnInterval = std::chrono::seconds(1);
+constexpr Duration kReturnInterval = std::chrono::milliseconds(100);
 constexpr uint64_t kLeastReturned = 16 << 20;
 // Pages that the keeper brings in itself before it writes and swaps them out.
 constexpr size_t kLoadedAtOnce = 16;
@@ -197,7 +197,7 @@ void PageKeeper::ReturnFreed() {
   };
   const uint64_t held = unaccounted();
   unaccounted_ = std::min(unaccounted_, held);
-  if (held < unaccounted_ + std::max(kLeastReturned, budget_ / 8)) return;
+  if (held < unaccounted_ + std::max(kLeastReturned, budget_ / 16)) return;
   ReturnFreedMemory();
   unaccounted_ = unaccounted();
 }
@@ -225,6 +225,7 @@ uint64_t PageKeeper::SweepTable(TableId table) {
   BwTree::Walk& hand = hands_[table];
   if (hand.complete) hand = BwTree::Walk();
   while (!hand.complete && !Enough()) {
+    ReturnFreed();
     const uint64_t now = Step(table, &hand);
     evicted += now;
     evictions_.fetch_add(now, std::memory_order_relaxed);

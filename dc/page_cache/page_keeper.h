@@ -8,7 +8,7 @@
 // What cannot be swapped out (nothing but inner pages left, the disk full) does not make them wait for ever: when a whole round has gained
 //   nothing, they go on, and `exhausted` says so; the transaction component then refuses puts (rule X7).
 // Pages come and go in all sizes, so much of what was freed stays with the allocator, in pieces: several times the budget, unless it is made to
-//   give it back now and then. The thread does that when the process has grown by more than an eighth of the budget over what is accounted for.
+//   give it back now and then. The thread does that when the process has grown by more than a sixteenth of the budget over what is accounted for.
 // The same thread merges pages (page_merger.h), as what is merged must not be swapped out meanwhile.
 // Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
 #ifndef DC_PAGE_CACHE_PAGE_KEEPER_H_
