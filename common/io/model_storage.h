@@ -36,6 +36,8 @@ struct ModelDisk {
   Status AdmitLocked(uint64_t of_life, const DiskOperation& operation, bool* crashes) DEUT_REQUIRES(mutex);
   Status EndLocked(bool crashes) DEUT_REQUIRES(mutex);
   void CrashLocked(uint64_t seed) DEUT_REQUIRES(mutex);
+  // Comes back when no hold matches (FaultyDisk::HoldOperations), or the life of the handle is over. For blocking operations, at their beginning.
+  void WaitWhileHeldLocked(uint64_t of_life, DiskOperationKind kind, const std::string& path) DEUT_REQUIRES(mutex);
   static Status Crashed();
 
   Runtime& runtime;
@@ -50,6 +52,9 @@ struct ModelDisk {
   uint64_t crash_after DEUT_GUARDED_BY(mutex) = 0;  // changing operations; 0 = never
   bool ignore_sync DEUT_GUARDED_BY(mutex) = false;
   bool hold DEUT_GUARDED_BY(mutex) = false;
+  uint32_t held_kinds DEUT_GUARDED_BY(mutex) = 0;
+  std::string held_path DEUT_GUARDED_BY(mutex) = {};
+  size_t held_operations DEUT_GUARDED_BY(mutex) = 0;             // that wait now
   std::map<std::string, uint64_t> locks DEUT_GUARDED_BY(mutex);  // path -> life of the holder
 };
 

@@ -62,8 +62,17 @@ BwTreeEnvironment RecordOperations::trees() {
 }
 
 Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) {
-  const CheckpointEnvironment checkpoints{runtime_, home.storage, home.directory, home.dc, home.incarnation,
-                                          trees(),  gate_,        tables_,        *store_, loader_};
+  const CheckpointEnvironment checkpoints{runtime_,
+                                          home.storage,
+                                          home.directory,
+                                          home.dc,
+                                          home.incarnation,
+                                          trees(),
+                                          gate_,
+                                          tables_,
+                                          *store_,
+                                          loader_,
+                                          [this] { keeper_->WaitForRoom(PageKeeper::Room::kToRead); }};
   DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found));
   DEUT_ASSIGN_OR_RETURN(keeper_,
                         PageKeeper::Create(
@@ -337,6 +346,8 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("storage_live_bytes", store.live_bytes);
   add("storage_dead_bytes", store.dead_bytes);
   add("storage_written_bytes", store.bytes_written);
+  add("storage_reads", store.reads);
+  add("storage_read_bytes", store.bytes_read);
   add("storage_segments", store.segments);
   add("splits", sum.splits);
   add("splits_helped", sum.helped_splits);

@@ -28,6 +28,8 @@ inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
              "so often, at the most, it is looked for pages that have become small, to be merged");
   flags->Add("dc_clean_interval", &options->records.cleaner.interval,
              "so often it is looked for files that are mostly dead, to be emptied; 0 = never");
+  flags->Add("dc_disk_timeout", &options->disk_timeout,
+             "the process ends when its disk has not answered for so long; 0 = never");
   flags->AddBytes(
       "dc_scrub_rate", &options->records.scrubber.bytes_per_second,
       "how much of the data component's files is read and checked in the background each second; 0 = nothing");

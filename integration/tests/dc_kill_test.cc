@@ -1,7 +1,7 @@
-// The DC as a daemon, killed (-9) under a load that has it do everything it can do, with small pages, little memory and close checkpoints. What
-// was acknowledged stays, its directory is whole after each kill, and a histogram says what each kill has hit.
-// Every second kill comes at a random time within twice the checkpoint interval. The others wait there for one activity, each in its turn, and hold it
-// in the middle (common/testing/flight_board.h): a split between its two steps lasts microseconds, and no chance would hit that.
+// The DC as a daemon, killed (-9) under a load that has it do everything it can do, with small pages, little memory and close checkpoints.
+// What was acknowledged stays, its directory is whole after each kill, and a histogram says what each kill has hit.
+// Every second kill comes at a random time within twice the checkpoint interval. The others wait there for one activity, each in its turn,
+// and hold it (common/testing/flight_board.h): a split between its two steps lasts microseconds, and no chance would hit that.
 // DEUT_KILLS=200 makes it long: then each activity must have been hit. In a short run each whose turn it was.
 #include <gtest/gtest.h>
 
