@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/observe/log.h"
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -28,6 +29,7 @@ Result<std::unique_ptr<RecordOperations>> RecordOperations::Open(Runtime& runtim
   const MonotonicTime begin = runtime.Now();
   RecoveryProgress of_its_own;
   RecoveryProgress& progress = home.progress == nullptr ? of_its_own : *home.progress;
+  DEUT_IN_FLIGHT("dc.recovery");
   RecoveryOptions recovery;
   recovery.max_pages = options.max_pages;
   recovery.store = options.store;
@@ -76,8 +78,17 @@ BwTreeEnvironment RecordOperations::trees() {
 }
 
 Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) {
-  const CheckpointEnvironment checkpoints{runtime_, home.storage, home.directory, home.dc, home.incarnation,
-                                          trees(),  gate_,        tables_,        *store_, loader_};
+  const CheckpointEnvironment checkpoints{runtime_,
+                                          home.storage,
+                                          home.directory,
+                                          home.dc,
+                                          home.incarnation,
+                                          trees(),
+                                          gate_,
+                                          tables_,
+                                          *store_,
+                                          loader_,
+                                          [this] { keeper_->WaitForRoom(PageKeeper::Room::kToRead); }};
   DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found));
   DEUT_ASSIGN_OR_RETURN(keeper_,
                         PageKeeper::Create(
@@ -119,6 +130,8 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
       if (it.entry().kind == LogEntryKind::kLowWater) ApplyLowWater(it.entry().timestamp);
     }
   }
+  // Until the new stream has told of a low-water: what it brings may be in the pages.
+  DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
   size_t bytes = kBytesPerLook;
   for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) {
     const LogEntryView& entry = it.entry();
@@ -353,6 +366,8 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("storage_live_bytes", store.live_bytes);
   add("storage_dead_bytes", store.dead_bytes);
   add("storage_written_bytes", store.bytes_written);
+  add("storage_reads", store.reads);
+  add("storage_read_bytes", store.bytes_read);
   add("storage_segments", store.segments);
   add("splits", sum.splits);
   add("splits_helped", sum.helped_splits);
