@@ -102,6 +102,7 @@ ModelTransfer BeginTransferLocked(ModelDisk& disk, const ModelTarget& target, Io
     if (disk.random.OneIn(2)) EndTransferLocked(disk, target, &transfer, TransferEnd::kReaped);
     disk.CrashLocked(disk.random.Next());
   }
+  if (!action && (kind & kDiskChanging) != 0) disk.ShowChangeLocked();
   return transfer;
 }
 
