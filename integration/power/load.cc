@@ -28,12 +28,26 @@ Told ToldBy(const Status& status, Durability durability) {
   return status == ErrorCode::kOutcomeUnknown ? Told::kUnknown : Told::kRefused;
 }
 
+Result<TableId> CreateTable(PoweredStore& store, Oracle& oracle, const std::string& name) {
+  TableChange change{.name = name, .created = true, .invoke = Nanos()};
+  const Result<TableId> table = store.client().CreateTable(name);
+  change.told = ToldBy(table.status(), Durability::kDurable);
+  change.complete = Nanos();
+  oracle.TableChanged(change);
+  return table;
+}
+
+void DropTable(PoweredStore& store, Oracle& oracle, const std::string& name) {
+  TableChange change{.name = name, .invoke = Nanos()};
+  change.told = ToldBy(store.client().DropTable(name), Durability::kDurable);
+  change.complete = Nanos();
+  oracle.TableChanged(change);
+}
+
 Result<TableId> OpenOrCreate(PoweredStore& store, Oracle& oracle, const std::string& name) {
   Result<TableId> table = store.client().OpenTable(name);
   if (table.ok() || !(table.status() == ErrorCode::kNotFound)) return table;
-  table = store.client().CreateTable(name);
-  oracle.TableChanged(name, /*created=*/true, ToldBy(table.status(), Durability::kDurable));
-  return table;
+  return CreateTable(store, oracle, name);
 }
 
 class Worker {
@@ -143,13 +157,11 @@ class Worker {
   void ChangeTables() {
     if (!own_) {
       own_name_ = Concat("own_", number_, "_", oracle_.life(), "_", ++own_tables_);
-      const Result<TableId> table = store_.client().CreateTable(own_name_);
-      oracle_.TableChanged(own_name_, /*created=*/true, ToldBy(table.status(), Durability::kDurable));
+      const Result<TableId> table = CreateTable(store_, oracle_, own_name_);
       if (table.ok()) own_ = *table;
       return;
     }
-    const Status dropped = store_.client().DropTable(own_name_);
-    oracle_.TableChanged(own_name_, /*created=*/false, ToldBy(dropped, Durability::kDurable));
+    DropTable(store_, oracle_, own_name_);
     own_.reset();
   }
 

@@ -17,7 +17,9 @@
 #include "common/io/faulty_disk.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
 #include "integration/power/power_run.h"
+#include "integration/power/recorded_run.h"
 
 namespace deut::power {
 namespace {
@@ -160,6 +162,57 @@ TEST_P(PowerLoss, ManyLives) {
   }
   if (which.keeps_pages) EXPECT_GT(tally.trimmed_runs, 0u);
 }
+
+// --- One recorded run, with power lost at every changing operation of it, and what the DC was doing then.
+
+struct RecordedCase {
+  const char* name;
+  uint32_t threads;
+  uint32_t steps;
+};
+
+class Recorded : public ::testing::TestWithParam<RecordedCase> {};
+
+constexpr int kJudges = 4;  // a life mostly waits
+
+void JudgeAll(RecordedRun& recorded, Tally* tally, std::string* wrong) {
+  Mutex mutex(RealRuntime());
+  std::atomic<size_t> next{0};
+  const auto judge = [&] {
+    for (size_t index = next++; index < recorded.points(); index = next++) {
+      const RecordedRun::Verdict verdict = recorded.JudgePoint(index);
+      const MutexLock lock(mutex);
+      ++tally->crash_points;
+      tally->second_crashes += verdict.crashed_again ? 1 : 0;
+      tally->Add(*verdict.run);
+      if (wrong->empty()) *wrong = verdict.wrong;
+      if (!wrong->empty()) next = recorded.points();
+    }
+  };
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int i = 0; i < kJudges; ++i) threads.push_back(RealRuntime().StartThread("judge", judge));
+}
+
+TEST_P(Recorded, AtEveryOperation) {
+  const RecordedCase which = GetParam();
+  const uint64_t runs = FromEnvironment("DEUT_POWER_RUNS", 1);
+  Tally tally;
+  for (uint64_t seed = Seed(); seed < Seed() + runs; ++seed) {
+    RecordedRun recorded({.seed = seed, .threads = which.threads, .steps = which.steps});
+    ASSERT_EQ(recorded.Record(), "") << "seed " << seed;
+    const DcWork& work = recorded.run().dc_work();
+    std::printf("splits %lu, merges %lu, checkpoints %lu, cleaned %lu, loaded %lu\n", work.splits, work.merges, work.checkpoints, work.cleaned, work.loaded);
+    for (const Activity& a : recorded.Activities())
+      std::printf("%-24s %6lu %6lu %6lu %6lu\n", a.name.c_str(), a.times, a.before, a.inside, a.after);
+    std::string wrong;
+    JudgeAll(recorded, &tally, &wrong);
+    ASSERT_EQ(wrong, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Recorded,
+                         ::testing::Values(RecordedCase{"OneClient", 1, 320}, RecordedCase{"FourClients", 4, 480}),
+                         [](const auto& tested) { return tested.param.name; });
 
 // --- A disk that fails, in ways other than losing power: the store stops with a message, and what was acknowledged is there afterwards.
 
