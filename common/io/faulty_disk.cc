@@ -102,6 +102,18 @@ void FaultyDisk::HoldCompletions(bool hold) {
   disk_->changed.NotifyAll(disk_->runtime);
 }
 
+void FaultyDisk::HoldOperations(uint32_t kinds, std::string path_contains) {
+  MutexLock lock(disk_->mutex);
+  disk_->held_kinds = kinds;
+  disk_->held_path = std::move(path_contains);
+  disk_->changed.NotifyAll(disk_->runtime);
+}
+
+size_t FaultyDisk::held_operations() const {
+  MutexLock lock(disk_->mutex);
+  return disk_->held_operations;
+}
+
 DiskCounts FaultyDisk::counts() const {
   MutexLock lock(disk_->mutex);
   return disk_->counts;

@@ -68,6 +68,12 @@ class FaultyDisk {
   // While true, no request of a queue completes (a device that hangs); Reap waits to its deadline.
   void HoldCompletions(bool hold);
 
+  // No blocking operation of these kinds (DiskOperationKind) on a path with `path_contains` comes back until the next call, or a crash.
+  // 0: none is held.
+  void HoldOperations(uint32_t kinds, std::string path_contains = {});
+  // How many operations wait for that now.
+  size_t held_operations() const;
+
   DiskCounts counts() const;
 
  private:

@@ -56,6 +56,12 @@ void ModelDisk::CrashLocked(uint64_t seed) {
   changed.NotifyAll(runtime);
 }
 
+void ModelDisk::WaitWhileHeldLocked(uint64_t of_life, DiskOperationKind kind, const std::string& path) {
+  ++held_operations;
+  while ((held_kinds & kind) != 0 && life == of_life && path.find(held_path) != std::string::npos) changed.Wait(mutex);
+  --held_operations;
+}
+
 namespace {
 
 class ModelHandle final : public File {
@@ -86,6 +92,7 @@ class ModelHandle final : public File {
 
   Result<uint64_t> Size() override {
     MutexLock lock(disk_.mutex);
+    disk_.WaitWhileHeldLocked(target_.life, kDiskOther, target_.path);
     bool crashes = false;
     DEUT_RETURN_IF_ERROR(disk_.AdmitLocked(target_.life, {.kind = kDiskOther, .path = target_.path}, &crashes));
     const uint64_t size = target_.file->size();
@@ -103,6 +110,7 @@ class ModelHandle final : public File {
     DEUT_RETURN_IF_ERROR(
         CheckTransfer(target_.options, target_.path, request->kind, request->offset, request->data, request->bytes));
     MutexLock lock(disk_.mutex);
+    disk_.WaitWhileHeldLocked(target_.life, KindOf(*request), target_.path);
     ModelTransfer transfer = BeginTransferLocked(disk_, target_, request);
     EndTransferLocked(disk_, target_, &transfer, TransferEnd::kReaped);
     return std::move(request->status);
@@ -115,6 +123,7 @@ class ModelHandle final : public File {
     }
     if (bytes > INT64_MAX) return DEUT_ERROR(kInvalidArgument, operation, target_.path, ": ", bytes, " bytes");
     MutexLock lock(disk_.mutex);
+    disk_.WaitWhileHeldLocked(target_.life, kDiskAllocate, target_.path);
     bool crashes = false;
     DEUT_RETURN_IF_ERROR(disk_.AdmitLocked(
         target_.life, {.kind = kDiskAllocate, .path = target_.path, .offset = 0, .bytes = bytes}, &crashes));
@@ -230,6 +239,7 @@ class ModelStorage final : public Storage {
       return DEUT_ERROR(kInvalidArgument, "create of ", path, " for reading only");
     MutexLock lock(disk_->mutex);
     const DiskOperationKind kind = options.create && !disk_->model.Exists(path) ? kDiskName : kDiskOpen;
+    disk_->WaitWhileHeldLocked(life_, kind, path);
     bool crashes = false;
     DEUT_RETURN_IF_ERROR(disk_->AdmitLocked(life_, {.kind = kind, .path = path}, &crashes));
     auto opened = disk_->model.Open(path, options.create, options.exclusive);
@@ -252,6 +262,7 @@ class ModelStorage final : public Storage {
 
   Status SyncDirectory(const std::string& path) override {
     MutexLock lock(disk_->mutex);
+    disk_->WaitWhileHeldLocked(life_, kDiskSyncDirectory, path);
     bool crashes = false;
     DEUT_RETURN_IF_ERROR(disk_->AdmitLocked(life_, {.kind = kDiskSyncDirectory, .path = path}, &crashes));
     const bool covers = !disk_->ignore_sync && (!crashes || disk_->random.OneIn(2));
@@ -308,6 +319,7 @@ class ModelStorage final : public Storage {
   template <typename Operation>
   Status Change(DiskOperationKind kind, const std::string& path, const Operation& operation) {
     MutexLock lock(disk_->mutex);
+    disk_->WaitWhileHeldLocked(life_, kind, path);
     bool crashes = false;
     DEUT_RETURN_IF_ERROR(disk_->AdmitLocked(life_, {.kind = kind, .path = path}, &crashes));
     Status status = operation(disk_->model);

@@ -41,6 +41,8 @@ struct ModelDisk {
   void ShowChangeLocked() DEUT_REQUIRES(mutex) {
     if (watcher) watcher(model);
   }
+  // Comes back when no hold matches (FaultyDisk::HoldOperations), or the life of the handle is over. For blocking operations, at their beginning.
+  void WaitWhileHeldLocked(uint64_t of_life, DiskOperationKind kind, const std::string& path) DEUT_REQUIRES(mutex);
   static Status Crashed();
 
   Runtime& runtime;
@@ -56,6 +58,9 @@ struct ModelDisk {
   std::function<void(const DiskModel&)> watcher DEUT_GUARDED_BY(mutex);  // or empty
   bool ignore_sync DEUT_GUARDED_BY(mutex) = false;
   bool hold DEUT_GUARDED_BY(mutex) = false;
+  uint32_t held_kinds DEUT_GUARDED_BY(mutex) = 0;
+  std::string held_path DEUT_GUARDED_BY(mutex) = {};
+  size_t held_operations DEUT_GUARDED_BY(mutex) = 0;             // that wait now
   std::map<std::string, uint64_t> locks DEUT_GUARDED_BY(mutex);  // path -> life of the holder
 };
 

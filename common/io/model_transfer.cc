@@ -72,13 +72,15 @@ void BeginWrite(DiskModel& model, const ModelTarget& target, std::optional<Actio
 
 }  // namespace
 
+DiskOperationKind KindOf(const IoRequest& request) {
+  if (request.kind == IoRequest::Kind::kRead) return kDiskRead;
+  return request.kind == IoRequest::Kind::kWrite ? kDiskWrite : kDiskSync;
+}
+
 ModelTransfer BeginTransferLocked(ModelDisk& disk, const ModelTarget& target, IoRequest* request) {
   ModelTransfer transfer{.request = request, .status = {}, .write = {}, .sync = {}};
-  const DiskOperationKind kind = request->kind == IoRequest::Kind::kRead    ? kDiskRead
-                                 : request->kind == IoRequest::Kind::kWrite ? kDiskWrite
-                                                                            : kDiskSync;
   auto verdict = disk.BeginLocked(
-      target.life, {.kind = kind, .path = target.path, .offset = request->offset, .bytes = request->bytes});
+      target.life, {.kind = KindOf(*request), .path = target.path, .offset = request->offset, .bytes = request->bytes});
   if (!verdict.ok()) {
     transfer.status = verdict.status();
     return transfer;
@@ -102,7 +104,7 @@ ModelTransfer BeginTransferLocked(ModelDisk& disk, const ModelTarget& target, Io
     if (disk.random.OneIn(2)) EndTransferLocked(disk, target, &transfer, TransferEnd::kReaped);
     disk.CrashLocked(disk.random.Next());
   }
-  if (!action && (kind & kDiskChanging) != 0) disk.ShowChangeLocked();
+  if (!action && (KindOf(*request) & kDiskChanging) != 0) disk.ShowChangeLocked();
   return transfer;
 }
 

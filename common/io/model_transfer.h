@@ -36,6 +36,8 @@ enum class TransferEnd : uint8_t {
   kDropped,  // nobody hears of it, and nothing is covered by it
 };
 
+DiskOperationKind KindOf(const IoRequest& request);
+
 // Reads or writes at once. REQUIRES: CheckTransfer said OK.
 ModelTransfer BeginTransferLocked(ModelDisk& disk, const ModelTarget& target, IoRequest* request)
     DEUT_REQUIRES(disk.mutex);

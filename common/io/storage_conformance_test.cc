@@ -12,6 +12,7 @@
 #include "common/io/aligned_buffer.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
+#include "common/io/watched_storage.h"
 #include "common/runtime/random.h"
 #include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
@@ -33,6 +34,10 @@ class StorageConformanceTest : public ::testing::TestWithParam<const char*> {
     } else if (kind == "faulty") {
       disk_ = std::make_unique<FaultyDisk>(runtime_, 1);
       storage_ = disk_->Mount();
+    } else if (kind == "watched") {
+      disk_ = std::make_unique<FaultyDisk>(runtime_, 1);
+      behind_ = disk_->Mount();
+      storage_ = std::make_unique<WatchedStorage>(runtime_, *behind_, DiskWatchOptions());
     } else {
       auto storage = NewSystemStorage(kind == "uring" ? IoKind::kUring : IoKind::kPosix, runtime_);
       ASSERT_TRUE(storage.ok()) << storage.status().ToString();
@@ -75,10 +80,12 @@ class StorageConformanceTest : public ::testing::TestWithParam<const char*> {
   Runtime& runtime_ = RealRuntime();
   testing::TempDir folder_;
   std::unique_ptr<FaultyDisk> disk_;
+  std::unique_ptr<Storage> behind_;
   std::unique_ptr<Storage> storage_;
 };
 
-INSTANTIATE_TEST_SUITE_P(All, StorageConformanceTest, ::testing::Values("uring", "posix", "memory", "faulty"),
+INSTANTIATE_TEST_SUITE_P(All, StorageConformanceTest,
+                         ::testing::Values("uring", "posix", "memory", "faulty", "watched"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(StorageConformanceTest, OpensAndCreates) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/testing/flight_board.h"
 #include "dc/bwtree/leaf_view.h"
 #include "dc/page_store/segment_store.h"
 
@@ -29,7 +30,10 @@ std::unique_ptr<BwTree> BwTree::Restore(const BwTreeEnvironment& environment, co
   return std::unique_ptr<BwTree>(new BwTree(environment, options, table, root));
 }
 
-BwTree::~BwTree() { FreeSubtree(root_); }
+BwTree::~BwTree() {
+  DEUT_IN_FLIGHT("dc.table_free");
+  FreeSubtree(root_);
+}
 
 void BwTree::FreeSubtree(PageId id) {
   const Node* const head = pages_.Load(id);

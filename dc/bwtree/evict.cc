@@ -1,5 +1,6 @@
 // Swapping pages out: the page's word becomes the address of its image. [LLAMA, PVLDB 6(10), 2013, section 3.3]
 // Winner and loser: whoever changes the page first. Then the compare-and-swap fails, and the page stays.
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_state.h"
@@ -16,6 +17,7 @@ bool BwTree::Evict(const VisitedPage& page) {
   const bool same = fence.bounded() == page.bounded && fence.high_key() == page.high;
   if (!same && !DEUT_OMITTED("evict.term_posted")) return false;
   if (pages_.Load(page.parent) != page.parent_head) return false;
+  DEUT_IN_FLIGHT("dc.swap_out");
   const PageAddress newest = pages_.Image(page.id).newest();
   DEUT_POINT("bwtree.evict.before_cas");
   if (DEUT_CAS_FAILS("bwtree.evict.cas") || !pages_.Replace(page.id, page.word, PageWord::Storage(newest)))

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/consolidate.h"
@@ -145,6 +146,7 @@ bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::st
     pages_.ReleaseImage(right);
     return false;
   }
+  DEUT_IN_FLIGHT("dc.merge");
   CountPublished(sizeof(RemoveDelta));
   const Node* const page = removed.release();
   FinishMerge(right, page);

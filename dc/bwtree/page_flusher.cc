@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/consolidate.h"
 #include "dc/bwtree/page_image.h"
@@ -176,6 +177,7 @@ PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark
 
 Status PageFlusher::Write() {
   DEUT_DCHECK(!domain_.held());
+  DEUT_IN_FLIGHT_IF(!pending_.empty(), "dc.page_flush");
   const SegmentAppender* failed = nullptr;
   const Status status = WriteParts(&failed);
   if (!status.ok()) {

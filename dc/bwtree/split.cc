@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 
@@ -96,6 +97,7 @@ Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
   DEUT_POINT("bwtree.split.before_cas");
   const Node* const expected = DEUT_OMITTED("bwtree.split_seen_head") ? pages_.Load(id) : page;
   if (DEUT_CAS_FAILS("bwtree.split.cas") || !pages_.Replace(id, expected, delta.get())) return Status::Ok();
+  DEUT_IN_FLIGHT("dc.split");
   if (page->is_leaf()) {
     CountRecords(right.id(), right.page().live_records());
     CountRecords(id, page->live_records() - right.page().live_records());
@@ -124,6 +126,7 @@ Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> 
   Owned<BasePage> left = BuildHalf(*page, 0, cut, {page->low(), separator, right.id()});
   left->SetRestructured(true);
   if (DEUT_CAS_FAILS("bwtree.forced_split.cas") || !pages_.Replace(id, expected, left.get())) return Status::Ok();
+  DEUT_IN_FLIGHT("dc.split");
   *won = true;
   if (page->is_leaf()) {
     CountRecords(right.id(), right.page().live_records());
@@ -138,6 +141,7 @@ Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> 
 }
 
 Status BwTree::SplitRoot(const Node* expected, const BasePage& page, bool* won) {
+  DEUT_IN_FLIGHT("dc.root_change");
   const size_t cut = CutOf(page);
   const std::string_view separator = SeparatorAt(page, cut);
   UnpublishedPage right(*this, BuildHalf(page, cut, page.count(), {separator, {}, kNoPage}));

@@ -33,8 +33,17 @@ Result<std::unique_ptr<CheckpointLife>> CheckpointLife::Open(Storage& storage, c
   std::unique_ptr<CheckpointLife> life(new CheckpointLife(std::move(recovered)));
   DEUT_RETURN_IF_ERROR(
       RecoverTables(RealRuntime(), tables, last_page, options, life->trees(), SmallPages(), &life->tables));
-  const CheckpointEnvironment environment{RealRuntime(), storage,    directory,    dc,           DcIncarnation(1),
-                                          life->trees(), life->gate, life->tables, *life->store, life->loader};
+  const CheckpointEnvironment environment{RealRuntime(),
+                                          storage,
+                                          directory,
+                                          dc,
+                                          DcIncarnation(1),
+                                          life->trees(),
+                                          life->gate,
+                                          life->tables,
+                                          *life->store,
+                                          life->loader,
+                                          [life = life.get()] { ++life->waits_for_room; }};
   DEUT_ASSIGN_OR_RETURN(life->checkpointer, Checkpointer::Create(environment, life->found));
   return life;
 }
@@ -128,6 +137,21 @@ void CheckpointWorld::Delete(uint64_t number, TableId table) {
 
 void CheckpointWorld::Fill(uint64_t first, uint64_t last, int round, TableId table) {
   for (uint64_t i = first; i < last; ++i) Put(i, Concat("value of round ", round, " for ", i), table);
+}
+
+void CheckpointWorld::Evict(TableId table) {
+  class Evictor final : public PageVisitor {
+   public:
+    explicit Evictor(BwTree& tree) : tree_(tree) {}
+    void Visit(const VisitedPage& page) override { (void)tree_.Evict(page); }
+
+   private:
+    BwTree& tree_;
+  };
+  const ReclamationDomain::Guard guard(life_->domain);
+  BwTree& tree = *life_->tables.FindTree(table);
+  Evictor evictor(tree);
+  for (BwTree::Walk walk; !walk.complete;) tree.VisitPages(/*level=*/0, &walk, &evictor);
 }
 
 Result<CheckpointWorld::Records> CheckpointWorld::Scan(TableId table) {

@@ -44,6 +44,7 @@ class CheckpointLife {
   TableRegistry tables;
   PageLoader loader;
   std::unique_ptr<Checkpointer> checkpointer;
+  uint64_t waits_for_room = 0;  // of the checkpointer
 
  private:
   explicit CheckpointLife(RecoveredPages recovered);
@@ -77,6 +78,9 @@ class CheckpointWorld {
   Status Take() {
     return life_->checkpointer->Take([this] { return applied(); });
   }
+  // Swaps out all leaves that are written.
+  void Evict(TableId table = kTable);
+
   // Position of the last thing done.
   Position applied() const { return Position{Lsn(log_.size()), 0}; }
   Position stable() const { return life_->checkpointer->stable(); }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/inner_view.h"
 #include "dc/page_store/space_use.h"
@@ -93,8 +94,11 @@ Status Checkpointer::Take(const std::function<Position()>& applied) {
   if (!DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
   Status status;
   flusher_->SetSpaceUse(SpaceUse::kCheckpoint);
-  for (const TableId table : environment_.tables.LiveTables()) {
-    if (status.ok()) status = WritePages(table);
+  {
+    DEUT_IN_FLIGHT("dc.checkpoint_pass");
+    for (const TableId table : environment_.tables.LiveTables()) {
+      if (status.ok()) status = WritePages(table);
+    }
   }
   flusher_->SetSpaceUse(SpaceUse::kStructure);
   Status no_room;
@@ -105,6 +109,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied) {
   DEUT_POINT("checkpoint.after_pass");
   if (DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
   if (status.ok()) {
+    DEUT_IN_FLIGHT("dc.checkpoint_structure");
     environment_.gate.Close();
     status = WaitForGuards();
     {
@@ -180,6 +185,7 @@ Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
     }
     if (write) DEUT_RETURN_IF_ERROR(flusher_->Write());
     for (const std::string& high : to_load) {
+      environment_.wait_for_room();
       const Status loaded = environment_.loader.Load(table, Target(high, Side::kBelow));
       if (!loaded.ok()) {
         return DEUT_ERROR(kUnavailable, "the checkpoint is put off: a page cannot be loaded: ", loaded.ToString());
@@ -241,6 +247,7 @@ void Checkpointer::TakeSnapshot(Snapshot* snapshot) {
 }
 
 Status Checkpointer::WriteFile(const Snapshot& snapshot) {
+  DEUT_IN_FLIGHT("dc.checkpoint_file");
   CheckpointHead head;
   head.number = set_->next();
   head.dc = environment_.dc;

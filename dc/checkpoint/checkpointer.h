@@ -56,6 +56,8 @@ struct CheckpointEnvironment {
   TableRegistry& tables;
   SegmentStore& store;
   PageLoader& loader;
+  // Waits until a page may be brought in (PageKeeper::WaitForRoom). REQUIRES: no guard.
+  std::function<void()> wait_for_room;
 };
 
 // What checkpoints this life began with.

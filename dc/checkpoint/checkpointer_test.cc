@@ -226,6 +226,23 @@ TEST(Checkpointer, ATableThatIsCreatedWhileTheStructureIsTakenDownIsNotInIt) {
   world->ExpectRight();
 }
 
+TEST(Checkpointer, ItWaitsForRoomBeforeEachPageThatItBringsIn) {
+  const auto world = WithTwoCheckpoints();
+  world->Fill(0, 500);
+  ASSERT_TRUE(world->Take().ok());
+  const PageLoader& loader = world->life().loader;
+  // Each time a part more, until a page has all it may have.
+  for (int round = 1; world->life().waits_for_room == 0; ++round) {
+    ASSERT_LT(round, 100);
+    world->Evict();
+    world->Fill(0, 500, round);
+    const uint64_t loads = loader.loads();
+    ASSERT_TRUE(world->Take().ok());
+    ASSERT_EQ(world->life().waits_for_room, loader.loads() - loads);
+  }
+  world->ExpectRight();
+}
+
 TEST(Checkpointer, OneIsTakenAtATime) {
   const auto world = WithTwoCheckpoints();
   std::vector<std::unique_ptr<Thread>> threads;

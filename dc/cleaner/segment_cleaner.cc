@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/observe/log.h"
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -95,6 +96,7 @@ std::optional<SegmentCleaner::Victim> SegmentCleaner::Choose(uint64_t next_segme
 }
 
 Status SegmentCleaner::CleanOne(const Victim& victim) {
+  DEUT_IN_FLIGHT("dc.cleaning");
   if (rewriter_ == nullptr) {
     DEUT_ASSIGN_OR_RETURN(rewriter_, PageRewriter::Create(pages_, domain_, store_));
   }

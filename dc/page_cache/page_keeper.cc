@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/observe/log.h"
@@ -18,6 +20,8 @@ constexpr Duration kLookInterval = std::chrono::milliseconds(50);
 // Between two looks at what the process holds of the machine's memory.
 constexpr Duration kReturnInterval = std::chrono::seconds(1);
 constexpr uint64_t kLeastReturned = 16 << 20;
+// Pages that the keeper brings in itself before it writes and swaps them out.
+constexpr size_t kLoadedAtOnce = 16;
 
 }  // namespace
 
@@ -60,6 +64,26 @@ class PageKeeper::Sweep final : public PageVisitor {
   PageSet added_;
   std::vector<std::string> to_load_;
   std::optional<std::string> rest_;
+};
+
+// The same leaves again: those that were loaded to be written as a whole are handed to the flusher.
+class PageKeeper::Rewrite final : public PageVisitor {
+ public:
+  Rewrite(BwTree& tree, PageFlusher& flusher, std::span<const std::string> highs)
+      : tree_(tree), flusher_(flusher), highs_(highs.begin(), highs.end()) {}
+
+  void Visit(const VisitedPage& page) override {
+    if (page.parent == kNoPage || flusher_.full() || !highs_.contains(page.high)) return;
+    if (flusher_.Add(tree_, page.id) == PageFlusher::Added::kAdded) added_.insert(page.id);
+  }
+
+  PageSet TakeAdded() { return std::move(added_); }
+
+ private:
+  BwTree& tree_;
+  PageFlusher& flusher_;
+  const absl::flat_hash_set<std::string_view> highs_;
+  PageSet added_;
 };
 
 // The same leaves again: those that were written are swapped out.
@@ -231,17 +255,24 @@ uint64_t PageKeeper::Step(TableId table, BwTree::Walk* walk) {
     written = sweep.TakeAdded();
     to_load = sweep.TakeToLoad();
   }
-  const bool write = !flusher_->empty();
-  if (const Status status = flusher_->Write(); !status.ok()) {
-    if (!failing_) LogWarning("pages cannot be written: ", status.message());
-    failing_ = true;
-    on_error_(status);
-  } else {
-    if (write) {
-      failing_ = false;
-      evicted += SwapOutWritten(table, *walk, written);
+  const auto write = [&] {
+    if (flusher_->empty()) return true;
+    const Status status = flusher_->Write();
+    if (!status.ok()) {
+      if (!failing_) LogWarning("pages cannot be written: ", status.message());
+      on_error_(status);
     }
-    LoadAll(table, to_load);
+    failing_ = !status.ok();
+    if (status.ok()) evicted += SwapOutWritten(table, *walk, written);
+    return status.ok();
+  };
+  bool writable = write();
+  for (std::span<const std::string> rest(to_load);
+       writable && !rest.empty() && !stop_.load(std::memory_order_relaxed);) {
+    const std::span<const std::string> some = rest.first(std::min(kLoadedAtOnce, rest.size()));
+    rest = rest.subspan(some.size());
+    written = LoadSome(table, *walk, some);
+    writable = write();
   }
   *walk = std::move(next);
   return evicted;
@@ -256,11 +287,17 @@ uint64_t PageKeeper::SwapOutWritten(TableId table, BwTree::Walk walk, const Page
   return settle.evicted();
 }
 
-void PageKeeper::LoadAll(TableId table, const std::vector<std::string>& highs) {
+PageKeeper::PageSet PageKeeper::LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> highs) {
   for (const std::string& high : highs) {
     const Status loaded = loader_.Load(table, Target(high, Side::kBelow));
     if (!loaded.ok()) LogError("a page cannot be loaded: ", loaded.message());
   }
+  const ReclamationDomain::Guard guard(trees_.domain);
+  BwTree* const tree = source_.FindTree(table);
+  if (tree == nullptr) return {};
+  Rewrite rewrite(*tree, *flusher_, highs);
+  tree->VisitPages(/*level=*/0, &walk, &rewrite);
+  return rewrite.TakeAdded();
 }
 
 }  // namespace deut::dc

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,7 @@ class PageKeeper {
 
  private:
   class Sweep;
+  class Rewrite;
   class Settle;
   using PageSet = absl::flat_hash_set<PageId>;
 
@@ -76,9 +78,9 @@ class PageKeeper {
   // One parent's leaves, below the walk's bound.
   uint64_t Step(TableId table, BwTree::Walk* walk);
   uint64_t SwapOutWritten(TableId table, BwTree::Walk walk, const PageSet& written);
-  // Of those with these upper bounds: chains of updates on pages that are not there, grown too long for one more part. Such a page is written as
-  // a whole, in a later round.
-  void LoadAll(TableId table, const std::vector<std::string>& highs);
+  // Of those with these upper bounds: chains of updates on pages that are not there, grown too long for one more part. They are loaded and handed
+  // to the flusher, so that they are swapped out before the next ones come: who makes room must not fill it. Answers which were handed over.
+  PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> highs);
   bool Enough() const { return stop_.load(std::memory_order_relaxed) || used_() <= low_; }
 
   Runtime& runtime_;

@@ -197,6 +197,37 @@ TEST_F(PageKeeperTest, APageWithAllItsPartsUsedIsLoadedAndWrittenAsAWhole) {
   t_.ExpectRight();
 }
 
+TEST_F(PageKeeperTest, WhatIsLoadedToBeWrittenIsSwappedOutBeforeMoreIsLoaded) {
+  constexpr uint64_t kRecords = 4'000;
+  t_.FillSettled(kRecords);
+  const auto update_all = [&](std::string_view value) {
+    t_.Evict();
+    for (uint64_t i = 0; i < kRecords; i += 5) t_.Put(i, value);
+  };
+  while (t_.ImageOf(t_.LeafOf(20)).count() < ImageParts::kMax) {
+    update_all("blind");
+    t_.Flush(/*leaves_only=*/true);
+  }
+  update_all("again");
+  ForgetTouches();
+  const uint64_t before = t_.tree().statistics().bytes;
+  std::atomic<uint64_t> highest{0};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point == "bwtree.load.before_cas") highest.store(std::max(highest.load(), t_.tree().statistics().bytes));
+  });
+  const size_t leaves = t_.Pages(0).size();
+  Start();
+  SwapOut(leaves - 1);
+  keeper_.reset();
+  testing::SetPointHandler({});
+  started_.store(nullptr);
+  EXPECT_GE(loader_.loads(), leaves / 2);
+  // The leaves of two parents, and not all.
+  EXPECT_LE(highest.load(), before + 64 * 1024);
+  EXPECT_GE(leaves, 200u);
+  t_.ExpectRight();
+}
+
 TEST_F(PageKeeperTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
   // What two operations may bring in, and the marks on pages that are being written, perhaps all that are in memory. What waits to be freed is
   // left out: how long a thread is stopped inside its guard is the machine's affair.

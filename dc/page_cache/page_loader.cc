@@ -1,6 +1,7 @@
 #include "dc/page_cache/page_loader.h"
 
 #include "common/base/check.h"
+#include "common/testing/flight_board.h"
 #include "dc/bwtree/page_load.h"
 
 namespace deut::dc {
@@ -13,6 +14,7 @@ Status PageLoader::Load(TableId table, const Target& target) {
     BwTree* const tree = trees_.FindTree(table);
     if (tree == nullptr || !tree->BeginLoad(target, &load)) return Status::Ok();
   }
+  DEUT_IN_FLIGHT("dc.page_load");
   loads_.fetch_add(1, std::memory_order_relaxed);
   const Status read = load.ReadImage(store_);
   const ReclamationDomain::Guard guard(domain_);

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -68,6 +69,7 @@ Status CheckpointSet::Complete(std::unique_ptr<CheckpointWriter> writer) {
   const CheckpointNumber number = writer->head().number;
   DEUT_CHECK(number == next_);
   DEUT_RETURN_IF_ERROR(writer->Finish());
+  DEUT_IN_FLIGHT("dc.checkpoint_removal");
   previous_ = newest_;
   newest_ = number;
   next_ = CheckpointNumber(number.value + 1);

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/page_store/page_address.h"
 
@@ -120,6 +121,7 @@ bool SegmentFiles::IsShortOfSpace() const {
 
 Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind, SpaceUse use) {
   DEUT_RETURN_IF_ERROR(CheckReserve(use));
+  DEUT_IN_FLIGHT("dc.segment_open");
   uint64_t number;
   {
     const MutexLock lock(mutex_);
@@ -145,6 +147,7 @@ Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind, SpaceUse use) {
 }
 
 Status SegmentFiles::CloseSegment(const OpenSegment& open) {
+  DEUT_IN_FLIGHT("dc.segment_close");
   Segment& segment = *open.segment;
   segment.closed.store(true);
   if (segment.written_bytes.load() == 0) {
@@ -244,6 +247,7 @@ Status SegmentFiles::fatal() const {
 void SegmentFiles::BeginCheckpoint(CheckpointNumber k) { Raise(checkpoint_, k.value); }
 
 Status SegmentFiles::RemoveFile(const std::string& path) {
+  DEUT_IN_FLIGHT("dc.segment_removal");
   Status removed = storage_.Remove(path);
   return removed == ErrorCode::kNotFound ? Status::Ok() : removed;
 }

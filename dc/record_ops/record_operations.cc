@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -24,6 +25,7 @@ Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no ta
 
 Result<std::unique_ptr<RecordOperations>> RecordOperations::Open(Runtime& runtime, const Home& home,
                                                                  const RecordOperationsOptions& options) {
+  DEUT_IN_FLIGHT("dc.recovery");
   RecoveryOptions recovery;
   recovery.max_pages = options.max_pages;
   recovery.store = options.store;
@@ -60,8 +62,17 @@ BwTreeEnvironment RecordOperations::trees() {
 }
 
 Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) {
-  const CheckpointEnvironment checkpoints{runtime_, home.storage, home.directory, home.dc, home.incarnation,
-                                          trees(),  gate_,        tables_,        *store_, loader_};
+  const CheckpointEnvironment checkpoints{runtime_,
+                                          home.storage,
+                                          home.directory,
+                                          home.dc,
+                                          home.incarnation,
+                                          trees(),
+                                          gate_,
+                                          tables_,
+                                          *store_,
+                                          loader_,
+                                          [this] { keeper_->WaitForRoom(PageKeeper::Room::kToRead); }};
   DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found));
   DEUT_ASSIGN_OR_RETURN(keeper_,
                         PageKeeper::Create(
@@ -103,6 +114,8 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
       if (it.entry().kind == LogEntryKind::kLowWater) ApplyLowWater(it.entry().timestamp);
     }
   }
+  // Until the new stream has told of a low-water: what it brings may be in the pages.
+  DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
   size_t bytes = kBytesPerLook;
   for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) {
     const LogEntryView& entry = it.entry();

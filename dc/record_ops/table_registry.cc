@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -53,6 +54,7 @@ Result<bool> TableRegistry::Create(TableId id, std::string_view name) {
     return DEUT_ERROR(kCorruption, "table \"", name, "\" is table ", table->id.value, ", it cannot be created as ",
                       id.value);
   }
+  DEUT_IN_FLIGHT("dc.table_create");
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BwTree> tree, BwTree::Create(environment_, options_, id));
   auto next = std::make_unique<Snapshot>(old);
   next->live.insert(LowerBound(next->live, id), new Table{id, std::string(name), std::move(tree)});
@@ -67,6 +69,7 @@ Result<bool> TableRegistry::Drop(TableId id) {
   if (found.state == State::kDropped) return false;
   if (found.state == State::kUnknown)
     return DEUT_ERROR(kCorruption, "table ", id.value, " is dropped but was never created");
+  DEUT_IN_FLIGHT("dc.table_drop");
   auto next = std::make_unique<Snapshot>(snapshot());
   next->live.erase(LowerBound(next->live, id));
   next->dropped.insert(LowerBound(next->dropped, id), Dropped{id, found.table->name});

@@ -25,10 +25,14 @@ bool SameSender(const Sender& a, const Sender& b) {
 
 Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Open(const DataComponentOptions& options,
                                                                        Storage& storage, Runtime& runtime) {
-  DEUT_RETURN_IF_ERROR(storage.CreateDirectory(options.directory));
+  auto watched = std::make_unique<WatchedStorage>(
+      runtime, storage,
+      DiskWatchOptions{options.disk_slow_after, options.disk_timeout, /*on_stuck=*/options.records.on_failure});
+  WatchedStorage& disk = *watched;
+  DEUT_RETURN_IF_ERROR(disk.CreateDirectory(options.directory));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock,
-                        storage.Lock(Concat(options.directory, "/", StateFile::kLockName)));
-  StateFile file(storage, options.directory);
+                        disk.Lock(Concat(options.directory, "/", StateFile::kLockName)));
+  StateFile file(disk, options.directory);
   DEUT_ASSIGN_OR_RETURN(const std::optional<DcState> found, file.Load());
   DcState state = found.value_or(DcState());
   while (state.dc.value == 0) state.dc = DcId(runtime.RandomSeed());
@@ -37,20 +41,20 @@ Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Open(const Dat
   DEUT_ASSIGN_OR_RETURN(
       std::unique_ptr<RecordOperations> operations,
       RecordOperations::Open(
-          runtime, RecordOperations::Home{storage, Concat(options.directory, "/pages"), state.dc, state.incarnation},
+          runtime, RecordOperations::Home{disk, Concat(options.directory, "/pages"), state.dc, state.incarnation},
           options.records));
   return std::unique_ptr<DataComponentServer>(
-      new DataComponentServer(options, storage, runtime, std::move(lock), state, std::move(operations)));
+      new DataComponentServer(options, std::move(watched), runtime, std::move(lock), state, std::move(operations)));
 }
 
-DataComponentServer::DataComponentServer(const DataComponentOptions& options, Storage& storage, Runtime& runtime,
-                                         std::unique_ptr<FileLock> lock, const DcState& state,
+DataComponentServer::DataComponentServer(const DataComponentOptions& options, std::unique_ptr<WatchedStorage> disk,
+                                         Runtime& runtime, std::unique_ptr<FileLock> lock, const DcState& state,
                                          std::unique_ptr<RecordOperations> operations)
     : runtime_(runtime),
-      storage_(storage),
+      disk_(std::move(disk)),
       options_(options),
       lock_(std::move(lock)),
-      state_file_(storage, options.directory),
+      state_file_(*disk_, options.directory),
       operations_(std::move(operations)),
       fencing_(runtime, state.incarnation, state.fence),
       applied_(operations_->recovered()),
@@ -232,16 +236,23 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
   add("applied_commit_lsn", applied.commit.value);
   add("applied_sequence", applied.sequence);
   add("stable_commit_lsn", operations_->stable().commit.value);
-  add("free_bytes", FreeBytes());
+  const DiskWatchStatistics disk = disk_->statistics();
+  // Who looks at a disk that does not answer is not to wait for it.
+  add("free_bytes", disk.waiting == 0 ? FreeBytes() : free_bytes_.load(std::memory_order_relaxed));
+  add("disk_slow_operations", disk.slow_operations);
+  add("disk_waiting_operations", disk.waiting);
+  add("disk_waiting_ms", static_cast<uint64_t>(duration_cast<milliseconds>(disk.oldest).count()));
   operations_->AppendCounters(&counters);
   return counters;
 }
 
 uint64_t DataComponentServer::FreeBytes() {
   // A disk that does not answer has no room.
-  const Result<uint64_t> disk = storage_.FreeBytes(options_.directory);
-  if (!disk.ok() || operations_->memory_exhausted()) return 0;
-  return *disk - std::min(*disk, operations_->reserve_bytes());
+  const Result<uint64_t> disk = disk_->FreeBytes(options_.directory);
+  const uint64_t bytes =
+      !disk.ok() || operations_->memory_exhausted() ? 0 : *disk - std::min(*disk, operations_->reserve_bytes());
+  free_bytes_.store(bytes, std::memory_order_relaxed);
+  return bytes;
 }
 
 }  // namespace deut::dc

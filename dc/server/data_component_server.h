@@ -13,6 +13,7 @@
 #ifndef DC_SERVER_DATA_COMPONENT_SERVER_H_
 #define DC_SERVER_DATA_COMPONENT_SERVER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@
 
 #include "common/base/status.h"
 #include "common/io/storage.h"
+#include "common/io/watched_storage.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "dc/record_ops/record_operations.h"
@@ -39,6 +41,10 @@ struct DataComponentOptions {
   RecordOperationsOptions records;
   CheckpointPolicy checkpoints;
   int miss_threads = 16;
+  // An operation of the disk that takes longer is logged and counted; one that takes so long ends the process, as records.on_failure decides
+  // (0: never).
+  Duration disk_slow_after = std::chrono::seconds(5);
+  Duration disk_timeout = std::chrono::seconds(60);
 };
 
 class DataComponentServer final : public DataComponent {
@@ -66,7 +72,7 @@ class DataComponentServer final : public DataComponent {
   Result<std::vector<CounterValue>> Counters(Deadline deadline) override;
 
  private:
-  DataComponentServer(const DataComponentOptions& options, Storage& storage, Runtime& runtime,
+  DataComponentServer(const DataComponentOptions& options, std::unique_ptr<WatchedStorage> disk, Runtime& runtime,
                       std::unique_ptr<FileLock> lock, const DcState& state,
                       std::unique_ptr<RecordOperations> operations);
 
@@ -79,7 +85,8 @@ class DataComponentServer final : public DataComponent {
   uint64_t FreeBytes();
 
   Runtime& runtime_;
-  Storage& storage_;
+  const std::unique_ptr<WatchedStorage> disk_;
+  std::atomic<uint64_t> free_bytes_{0};  // as it was last seen
   const DataComponentOptions options_;
   const std::unique_ptr<FileLock> lock_;
   StateFile state_file_;

@@ -16,16 +16,6 @@
 namespace deut::dc {
 namespace {
 
-uint64_t Counter(DataComponent& dc, std::string_view name) {
-  const auto counters = dc.Counters(kNoDeadline);
-  EXPECT_TRUE(counters.ok());
-  for (const CounterValue& counter : *counters) {
-    if (counter.name == name) return counter.value;
-  }
-  ADD_FAILURE() << "no counter " << name;
-  return 0;
-}
-
 TEST(DataComponentSpaceTest, AnIdleOneGivesSpaceBackAndThenWritesNothing) {
   constexpr uint64_t kSegmentBytes = 64 << 10;
   const auto storage = NewMemoryStorage(RealRuntime());

@@ -13,6 +13,8 @@ inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
                   "what the data component's pages may take in memory; what does not fit is on disk; 0 = no limit");
   flags->AddBytes("dc_checkpoint_log", &options->checkpoints.log_bytes,
                   "a checkpoint is taken after so much log: what redo has to repeat at most");
+  flags->Add("dc_disk_timeout", &options->disk_timeout,
+             "the process ends when its disk has not answered for so long; 0 = never");
   flags->AddBytes(
       "dc_scrub_rate", &options->records.scrubber.bytes_per_second,
       "how much of the data component's files is read and checked in the background each second; 0 = nothing");

@@ -63,6 +63,15 @@ LogBatch TestLog::Take() {
   return taken;
 }
 
+uint64_t Counter(DataComponent& dc, std::string_view name) {
+  const auto counters = dc.Counters(kNoDeadline);
+  DEUT_CHECK(counters.ok());
+  for (const CounterValue& counter : *counters) {
+    if (counter.name == name) return counter.value;
+  }
+  DEUT_CHECK(false);
+}
+
 ReadAnswer Read(DataComponent& dc, const Sender& sender, std::string_view key, TableId table) {
   DataRequest request;
   request.sender = sender;

@@ -75,6 +75,8 @@ struct ReadAnswer {
   std::optional<std::string> value;
   DcIncarnation answered_by;
 };
+// REQUIRES: there is one of that name.
+uint64_t Counter(DataComponent& dc, std::string_view name);
 ReadAnswer Read(DataComponent& dc, const Sender& sender, std::string_view key, TableId table = kTable);
 
 }  // namespace deut::dc

@@ -1,0 +1,257 @@
+#include "common/io/watched_storage.h"
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <string_view>
+#include <utility>
+
+#include "common/observe/log.h"
+#include "common/sync/mutex.h"
+
+namespace deut {
+namespace {
+
+int64_t Millis(Duration duration) { return duration_cast<milliseconds>(duration).count(); }
+
+}  // namespace
+
+class WatchedStorage::Watch {
+ public:
+  struct Operation {
+    std::string_view what;  // a literal
+    const std::string& path;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    MonotonicTime begin;
+    Duration entered = {};  // by the watch's clock
+    bool slow = false;
+    bool named = false;
+  };
+  using Operations = std::list<Operation*>;
+
+  Watch(Runtime& runtime, DiskWatchOptions options)
+      : runtime_(runtime),
+        options_(std::move(options)),
+        pause_((options_.stuck_after == Duration() ? options_.slow_after
+                                                   : std::min(options_.slow_after, options_.stuck_after)) /
+               4),
+        mutex_(runtime),
+        last_look_(runtime.Now()) {
+    thread_ = runtime.StartThread("disk-watch", [this] { Run(); });
+  }
+  ~Watch() {
+    stop_.store(1, std::memory_order_seq_cst);
+    runtime_.WakeAll(stop_);
+    thread_.reset();
+    DEUT_CHECK(operations_.empty());
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // Runs `body`, which is watched meanwhile.
+  template <typename Body>
+  auto During(std::string_view what, const std::string& path, uint64_t offset, uint64_t bytes, const Body& body) {
+    Operation operation{.what = what, .path = path, .offset = offset, .bytes = bytes, .begin = runtime_.Now()};
+    Operations link{&operation};  // allocated outside the mutex
+    const Operations::iterator at = link.begin();
+    {
+      const MutexLock lock(mutex_);
+      operation.entered = clock_ + std::min(operation.begin - last_look_, 2 * pause_);
+      operations_.splice(operations_.end(), link);
+    }
+    auto outcome = body();
+    {
+      const MutexLock lock(mutex_);
+      link.splice(link.begin(), operations_, at);
+      if (operation.slow) --waiting_;
+    }
+    if (operation.named) {
+      LogWarning("disk: ", Describe(operation), " has come back after ", Millis(runtime_.Now() - operation.begin),
+                 " ms");
+    }
+    return outcome;
+  }
+
+  DiskWatchStatistics statistics() const {
+    DiskWatchStatistics statistics;
+    const MutexLock lock(mutex_);
+    statistics.slow_operations = slow_operations_;
+    statistics.waiting = waiting_;
+    if (waiting_ != 0) statistics.oldest = runtime_.Now() - operations_.front()->begin;
+    return statistics;
+  }
+
+ private:
+  static std::string Describe(const Operation& operation) {
+    if (operation.bytes == 0) return Concat(operation.what, " ", operation.path);
+    return Concat(operation.what, " ", operation.path, ", ", operation.bytes, " bytes at offset ", operation.offset);
+  }
+
+  void Run() {
+    while (stop_.load(std::memory_order_seq_cst) == 0) {
+      Look();
+      runtime_.Wait(stop_, 0, runtime_.Now() + pause_);
+    }
+  }
+
+  void Look() {
+    const MonotonicTime now = runtime_.Now();
+    std::string newly_slow;
+    uint64_t others = 0;
+    Status stuck;
+    {
+      const MutexLock lock(mutex_);
+      clock_ += std::min(now - std::exchange(last_look_, now), 2 * pause_);
+      if (!operations_.empty() && !told_ && options_.stuck_after != Duration() &&
+          clock_ - operations_.front()->entered >= options_.stuck_after) {
+        told_ = true;
+        stuck = DEUT_ERROR(kIoError, "the disk is stuck: ", Describe(*operations_.front()), ": no answer within ",
+                           Millis(options_.stuck_after), " ms");
+      }
+      for (Operation* operation : operations_) {
+        if (clock_ - operation->entered < options_.slow_after) break;
+        if (operation->slow) continue;
+        operation->slow = true;
+        ++waiting_;
+        ++slow_operations_;
+        if (!newly_slow.empty()) {
+          ++others;
+          continue;
+        }
+        operation->named = true;
+        newly_slow = Concat(Describe(*operation), " has not come back for ", Millis(now - operation->begin), " ms");
+      }
+    }
+    if (!newly_slow.empty()) {
+      LogWarning("disk: ", newly_slow, others == 0 ? "" : Concat(", nor have ", others, " other operations"));
+    }
+    if (!stuck.ok()) options_.on_stuck(stuck);
+  }
+
+  Runtime& runtime_;
+  const DiskWatchOptions options_;
+  const Duration pause_;  // between two looks
+  mutable Mutex mutex_;
+  Operations operations_ DEUT_GUARDED_BY(mutex_);
+  uint64_t waiting_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t slow_operations_ DEUT_GUARDED_BY(mutex_) = 0;
+  // What counts as time: it stands still while this process does (stopped, or its machine asleep), so that no operation seems old then.
+  Duration clock_ DEUT_GUARDED_BY(mutex_) = {};
+  MonotonicTime last_look_ DEUT_GUARDED_BY(mutex_);
+  bool told_ DEUT_GUARDED_BY(mutex_) = false;
+  std::atomic<uint32_t> stop_{0};
+  std::unique_ptr<Thread> thread_;  // the last member: it uses the others
+};
+
+namespace {
+
+using Watch = WatchedStorage::Watch;
+
+class WatchedFile final : public File {
+ public:
+  WatchedFile(Watch& watch, std::unique_ptr<File> file) : watch_(watch), file_(std::move(file)) {}
+
+  const std::string& path() const override { return file_->path(); }
+  Result<size_t> Read(uint64_t offset, void* data, size_t bytes) override {
+    return watch_.During("the read of", path(), offset, bytes, [&] { return file_->Read(offset, data, bytes); });
+  }
+  Status Write(uint64_t offset, const void* data, size_t bytes) override {
+    return watch_.During("the write of", path(), offset, bytes, [&] { return file_->Write(offset, data, bytes); });
+  }
+  Status Sync() override {
+    return watch_.During("the sync of", path(), 0, 0, [&] { return file_->Sync(); });
+  }
+  Result<uint64_t> Size() override {
+    return watch_.During("the look at", path(), 0, 0, [&] { return file_->Size(); });
+  }
+  Status Truncate(uint64_t bytes) override {
+    return watch_.During("the truncation of", path(), 0, 0, [&] { return file_->Truncate(bytes); });
+  }
+  Status Allocate(uint64_t bytes) override {
+    return watch_.During("the allocation of", path(), 0, bytes, [&] { return file_->Allocate(bytes); });
+  }
+  File& file() { return *file_; }
+
+ private:
+  Watch& watch_;
+  const std::unique_ptr<File> file_;
+};
+
+// Requests name watched files; the queue behind knows those that are watched.
+class UnwrappingQueue final : public IoQueue {
+ public:
+  explicit UnwrappingQueue(std::unique_ptr<IoQueue> queue) : queue_(std::move(queue)) {}
+
+  Status Submit(IoRequest* request) override {
+    File* const watched = request->file;
+    request->file = &static_cast<WatchedFile*>(watched)->file();
+    Status status = queue_->Submit(request);
+    if (!status.ok()) {
+      request->file = watched;
+    } else {
+      files_.emplace_back(request, watched);
+    }
+    return status;
+  }
+  void Reap(std::vector<IoRequest*>* completed, Deadline deadline) override {
+    const size_t before = completed->size();
+    queue_->Reap(completed, deadline);
+    for (size_t i = before; i < completed->size(); ++i) {
+      const auto found =
+          std::find_if(files_.begin(), files_.end(), [&](const auto& each) { return each.first == (*completed)[i]; });
+      (*completed)[i]->file = found->second;
+      files_.erase(found);
+    }
+  }
+  void Wake() override { queue_->Wake(); }
+  size_t in_flight() const override { return queue_->in_flight(); }
+
+ private:
+  const std::unique_ptr<IoQueue> queue_;
+  std::vector<std::pair<IoRequest*, File*>> files_;  // in flight, and the watched files they named
+};
+
+}  // namespace
+
+WatchedStorage::WatchedStorage(Runtime& runtime, Storage& storage, DiskWatchOptions options)
+    : storage_(storage), watch_(std::make_unique<Watch>(runtime, std::move(options))) {}
+WatchedStorage::~WatchedStorage() = default;
+
+DiskWatchStatistics WatchedStorage::statistics() const { return watch_->statistics(); }
+
+Result<std::unique_ptr<File>> WatchedStorage::Open(const std::string& path, const OpenOptions& options) {
+  auto opened = watch_->During("the opening of", path, 0, 0, [&] { return storage_.Open(path, options); });
+  if (!opened.ok()) return opened.status();
+  return std::unique_ptr<File>(std::make_unique<WatchedFile>(*watch_, std::move(*opened)));
+}
+Status WatchedStorage::CreateDirectory(const std::string& path) {
+  return watch_->During("the creation of", path, 0, 0, [&] { return storage_.CreateDirectory(path); });
+}
+Result<std::vector<std::string>> WatchedStorage::List(const std::string& directory) {
+  return watch_->During("the listing of", directory, 0, 0, [&] { return storage_.List(directory); });
+}
+Status WatchedStorage::Rename(const std::string& from, const std::string& to) {
+  return watch_->During("the renaming of", from, 0, 0, [&] { return storage_.Rename(from, to); });
+}
+Status WatchedStorage::Remove(const std::string& path) {
+  return watch_->During("the removal of", path, 0, 0, [&] { return storage_.Remove(path); });
+}
+Status WatchedStorage::SyncDirectory(const std::string& path) {
+  return watch_->During("the sync of", path, 0, 0, [&] { return storage_.SyncDirectory(path); });
+}
+Result<bool> WatchedStorage::Exists(const std::string& path) {
+  return watch_->During("the look at", path, 0, 0, [&] { return storage_.Exists(path); });
+}
+Result<uint64_t> WatchedStorage::FreeBytes(const std::string& path) {
+  return watch_->During("the look at the free space of", path, 0, 0, [&] { return storage_.FreeBytes(path); });
+}
+Result<std::unique_ptr<FileLock>> WatchedStorage::Lock(const std::string& path) {
+  return watch_->During("the locking of", path, 0, 0, [&] { return storage_.Lock(path); });
+}
+Result<std::unique_ptr<IoQueue>> WatchedStorage::NewQueue(size_t depth) {
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage_.NewQueue(depth));
+  return std::unique_ptr<IoQueue>(std::make_unique<UnwrappingQueue>(std::move(queue)));
+}
+
+}  // namespace deut

@@ -1,0 +1,201 @@
+#include "common/io/watched_storage.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/io/disk_fault.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/faulty_disk_fixture.h"
+#include "common/observe/log.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/sync/mutex.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+class Recorded final : public LogSink {
+ public:
+  Recorded() : before_(SetLogSink(this)) {}
+  ~Recorded() override { SetLogSink(before_); }
+  void Write(LogLevel /*level*/, std::string_view text) override {
+    const MutexLock lock(mutex_);
+    lines_.append(text).append("\n");
+  }
+  std::string text() const {
+    const MutexLock lock(mutex_);
+    return lines_;
+  }
+  size_t Count(std::string_view piece) const {
+    const std::string all = text();
+    size_t count = 0;
+    for (size_t at = all.find(piece); at != std::string::npos; at = all.find(piece, at + 1)) ++count;
+    return count;
+  }
+
+ private:
+  LogSink* const before_;
+  mutable Mutex mutex_{RealRuntime()};
+  std::string lines_ DEUT_GUARDED_BY(mutex_);
+};
+
+class WatchedStorageTest : public ::testing::Test {
+ protected:
+  void Start(Duration slow_after, Duration stuck_after) {
+    storage_ = std::make_unique<WatchedStorage>(runtime_, *behind_,
+                                                DiskWatchOptions{slow_after, stuck_after, [this](const Status& status) {
+                                                                   reason_ = status;
+                                                                   times_told_.fetch_add(1);
+                                                                   told_.Signal(runtime_);
+                                                                 }});
+    file_ = Open(*storage_, "f", kCreate);
+  }
+  template <typename Condition>
+  void WaitFor(const Condition& condition) {
+    while (!condition()) runtime_.SleepUntil(runtime_.Now() + milliseconds(1));
+  }
+
+  Runtime& runtime_ = RealRuntime();
+  FaultyDisk disk_{runtime_, 1};
+  const std::unique_ptr<Storage> behind_ = disk_.Mount();
+  Recorded recorded_;
+  Status reason_;  // after told_
+  std::atomic<int> times_told_{0};
+  Event told_;
+  std::unique_ptr<WatchedStorage> storage_;
+  std::unique_ptr<File> file_;
+};
+
+TEST_F(WatchedStorageTest, WhatTheDiskDoesNotAnswerIsToldAndCounted) {
+  Start(milliseconds(20), Duration());
+  EXPECT_EQ(storage_->statistics().waiting, 0u);
+  disk_.HoldOperations(kDiskWrite | kDiskSync, "f");
+  std::vector<std::unique_ptr<Thread>> threads;
+  Status written, synced;
+  threads.push_back(
+      runtime_.StartThread("write", [&] { written = file_->Write(512, std::string(1000, 'x').data(), 1000); }));
+  WaitFor([&] { return storage_->statistics().waiting == 1; });
+  threads.push_back(runtime_.StartThread("sync", [&] { synced = file_->Sync(); }));
+  WaitFor([&] { return storage_->statistics().waiting == 2; });
+  EXPECT_GE(storage_->statistics().oldest, milliseconds(20));
+  EXPECT_EQ(storage_->statistics().slow_operations, 2u);
+  WaitFor([&] { return recorded_.Count("has not come back for") == 2; });
+  EXPECT_EQ(recorded_.Count("disk: the write of f, 1000 bytes at offset 512 has not come back for "), 1u)
+      << recorded_.text();
+  EXPECT_EQ(recorded_.Count("disk: the sync of f has not come back for "), 1u) << recorded_.text();
+
+  disk_.HoldOperations(0);
+  threads.clear();
+  EXPECT_TRUE(written.ok() && synced.ok());
+  EXPECT_EQ(storage_->statistics().waiting, 0u);
+  EXPECT_EQ(storage_->statistics().oldest, Duration());
+  EXPECT_EQ(storage_->statistics().slow_operations, 2u);
+  EXPECT_EQ(recorded_.Count("has come back after"), 2u) << recorded_.text();
+  EXPECT_EQ(times_told_.load(), 0);
+}
+
+TEST_F(WatchedStorageTest, OfMuchThatWaitsAtOnceOneIsNamed) {
+  Start(milliseconds(200), Duration());
+  disk_.HoldOperations(kDiskRead);
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.push_back(runtime_.StartThread("read", [&] {
+      char byte;
+      EXPECT_TRUE(file_->Read(0, &byte, 1).ok());
+    }));
+  }
+  WaitFor([&] { return storage_->statistics().waiting == 8; });
+  disk_.HoldOperations(0);
+  threads.clear();
+  EXPECT_LE(recorded_.Count("has not come back"), 3u) << recorded_.text();
+  EXPECT_EQ(recorded_.Count("has come back after"), recorded_.Count("has not come back"));
+  EXPECT_EQ(storage_->statistics().slow_operations, 8u);
+}
+
+TEST_F(WatchedStorageTest, AStuckDiskIsToldOnce) {
+  Start(milliseconds(5), milliseconds(40));
+  disk_.HoldOperations(kDiskAny, "g");
+  Status removed;
+  std::vector<std::unique_ptr<Thread>> threads;
+  threads.push_back(runtime_.StartThread("remove", [&] { removed = storage_->Remove("g"); }));
+  ASSERT_TRUE(told_.Wait(runtime_, kNoDeadline));
+  EXPECT_EQ(reason_, ErrorCode::kIoError);
+  EXPECT_NE(reason_.message().find("the disk is stuck: the removal of g: no answer within 40 ms"), std::string::npos)
+      << reason_.ToString();
+  // Another one; and the watch goes on.
+  threads.push_back(runtime_.StartThread("list", [&] { EXPECT_TRUE(storage_->Exists("g").ok()); }));
+  WaitFor([&] { return storage_->statistics().waiting == 2; });
+  disk_.HoldOperations(0);
+  threads.clear();
+  EXPECT_EQ(removed, ErrorCode::kNotFound);
+  EXPECT_EQ(times_told_.load(), 1);
+}
+
+TEST_F(WatchedStorageTest, ByDefaultTheProcessEnds) {
+  const auto hang = [] {
+    FaultyDisk disk(RealRuntime(), 1);
+    const auto behind = disk.Mount();
+    DiskWatchOptions options;
+    options.slow_after = milliseconds(5);
+    options.stuck_after = milliseconds(10);
+    WatchedStorage storage(RealRuntime(), *behind, options);
+    disk.HoldOperations(kDiskAny);
+    (void)storage.Exists("f");
+  };
+  EXPECT_EXIT(hang(), ::testing::ExitedWithCode(3),
+              "fail-stop: IO_ERROR: the disk is stuck: the look at f: no answer within 10 ms");
+}
+
+// A clock that a test sets.
+class StoppedRuntime final : public Runtime {
+ public:
+  MonotonicTime Now() override { return MonotonicTime(Duration(now.load())); }
+  int64_t WallMicros() override { return real.WallMicros(); }
+  uint64_t RandomSeed() override { return real.RandomSeed(); }
+  std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
+    return real.StartThread(std::move(name), std::move(body));
+  }
+  bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline /*deadline*/) override {
+    looks.fetch_add(1);
+    return real.Wait(word, expected, real.Now() + milliseconds(1));
+  }
+  void Wake(const std::atomic<uint32_t>& word, int waiters) override { real.Wake(word, waiters); }
+  void Yield() override { real.Yield(); }
+
+  Runtime& real = RealRuntime();
+  std::atomic<int64_t> now{1};
+  std::atomic<int> looks{0};
+};
+
+TEST_F(WatchedStorageTest, TimeInWhichTheProcessDidNotRunDoesNotCount) {
+  StoppedRuntime stopped;
+  std::atomic<int> told{0};
+  WatchedStorage storage(stopped, *behind_,
+                         DiskWatchOptions{seconds(4), seconds(60), [&](const Status&) { told.fetch_add(1); }});
+  disk_.HoldOperations(kDiskAny);
+  const auto thread = runtime_.StartThread("exists", [&] { EXPECT_TRUE(storage.Exists("f").ok()); });
+  WaitFor([&] { return disk_.held_operations() == 1; });
+  const auto pass = [&](Duration time) {
+    stopped.now.fetch_add(time.count());
+    const int looks = stopped.looks.load();
+    WaitFor([&] { return stopped.looks.load() > looks + 2; });
+  };
+  pass(seconds(3600));
+  EXPECT_EQ(storage.statistics().waiting, 0u) << "a whole hour, of which it could only see a moment";
+  for (int i = 0; i < 4; ++i) pass(seconds(1));
+  EXPECT_EQ(storage.statistics().waiting, 1u);
+  EXPECT_EQ(told.load(), 0);
+  for (int i = 0; i < 60; ++i) pass(seconds(1));
+  EXPECT_EQ(told.load(), 1);
+  disk_.HoldOperations(0);
+  thread->Join();
+}
+
+}  // namespace
+}  // namespace deut

@@ -1,0 +1,108 @@
+// A data component whose disk hangs: what does not need the disk goes on, what hangs is told, and at last the process is told to end.
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/io/disk_fault.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "dc/server/data_component_server.h"
+#include "dc/server/server_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+class StuckDiskTest : public ::testing::Test {
+ protected:
+  void Start(Duration slow_after, Duration timeout) {
+    DataComponentOptions options = SmallServer();
+    options.disk_slow_after = slow_after;
+    options.disk_timeout = timeout;
+    options.records.on_failure = [this](const Status& status) {
+      failure_ = status;
+      failed_.Signal(RealRuntime());
+    };
+    auto opened = DataComponentServer::Open(options, *storage_, RealRuntime());
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    dc_ = std::move(*opened);
+    tc_ = SayHello(*dc_, 1);
+    auto stream = dc_->OpenApplyLog(tc_, &listener_, kNoDeadline);
+    ASSERT_TRUE(stream.ok());
+    stream_ = std::move(*stream);
+    log_.Create().Put("a", "1");
+    ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
+  }
+  void StartCheckpoint() {
+    checkpoint_ = RealRuntime().StartThread(
+        "checkpoint", [this] { taken_ = dc_->Checkpoint(tc_, log_.end(), kNoDeadline).status(); });
+  }
+
+  FaultyDisk disk_{RealRuntime(), 1};
+  const std::unique_ptr<Storage> storage_ = disk_.Mount();
+  CountingListener listener_;
+  TestLog log_;
+  Status failure_;  // after failed_
+  Event failed_;
+  Status taken_;
+  std::unique_ptr<DataComponentServer> dc_;
+  Sender tc_;
+  std::unique_ptr<ApplyLogStream> stream_;
+  std::unique_ptr<Thread> checkpoint_;
+};
+
+TEST_F(StuckDiskTest, CountersAndWhatIsInMemoryAreAnsweredMeanwhile) {
+  Start(milliseconds(20), Duration());
+  const uint64_t free_bytes = Counter(*dc_, "free_bytes");
+  EXPECT_GT(free_bytes, 0u);
+  disk_.HoldOperations(kDiskAny & ~kDiskOther);
+  StartCheckpoint();
+  while (Counter(*dc_, "disk_waiting_operations") == 0) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(1));
+  disk_.HoldOperations(kDiskAny);
+  EXPECT_EQ(Counter(*dc_, "free_bytes"), free_bytes);
+  EXPECT_GE(Counter(*dc_, "disk_waiting_ms"), 20u);
+  EXPECT_EQ(Counter(*dc_, "disk_slow_operations"), 1u);
+  EXPECT_EQ(Read(*dc_, tc_, "a").value, "1");
+  EXPECT_FALSE(failed_.IsSet());
+
+  disk_.HoldOperations(0);
+  checkpoint_->Join();
+  EXPECT_TRUE(taken_.ok()) << taken_.ToString();
+  EXPECT_EQ(Counter(*dc_, "disk_waiting_operations"), 0u);
+  EXPECT_EQ(Counter(*dc_, "disk_waiting_ms"), 0u);
+}
+
+TEST_F(StuckDiskTest, AfterTheTimeoutTheProcessIsToEnd) {
+  Start(milliseconds(5), milliseconds(60));
+  disk_.HoldOperations(kDiskWrite);
+  StartCheckpoint();
+  ASSERT_TRUE(failed_.Wait(RealRuntime(), kNoDeadline));
+  EXPECT_EQ(failure_, ErrorCode::kIoError);
+  EXPECT_NE(failure_.message().find("the disk is stuck: the write of /data/dc/pages/"), std::string::npos)
+      << failure_.ToString();
+  disk_.HoldOperations(0);
+  checkpoint_->Join();
+}
+
+TEST_F(StuckDiskTest, AStartOnAStuckDiskIsToldToo) {
+  DataComponentOptions options = SmallServer();
+  options.disk_slow_after = milliseconds(5);
+  options.disk_timeout = milliseconds(20);
+  options.records.on_failure = [this](const Status& status) {
+    failure_ = status;
+    failed_.Signal(RealRuntime());
+  };
+  disk_.HoldOperations(kDiskAny);
+  const auto start = RealRuntime().StartThread(
+      "start", [&] { EXPECT_TRUE(DataComponentServer::Open(options, *storage_, RealRuntime()).ok()); });
+  ASSERT_TRUE(failed_.Wait(RealRuntime(), kNoDeadline));
+  EXPECT_NE(failure_.message().find("/data/dc"), std::string::npos) << failure_.ToString();
+  disk_.HoldOperations(0);
+  start->Join();
+}
+
+}  // namespace
+}  // namespace deut::dc
