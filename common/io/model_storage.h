@@ -53,8 +53,8 @@ struct ModelDisk {
   Random random DEUT_GUARDED_BY(mutex);
   FaultPlan faults DEUT_GUARDED_BY(mutex);
   DiskCounts counts DEUT_GUARDED_BY(mutex);
-  uint64_t life DEUT_GUARDED_BY(mutex) = 1;         // a crash begins the next
-  uint64_t crash_after DEUT_GUARDED_BY(mutex) = 0;  // changing operations; 0 = never
+  uint64_t life DEUT_GUARDED_BY(mutex) = 1;                              // a crash begins the next
+  uint64_t crash_after DEUT_GUARDED_BY(mutex) = 0;                       // changing operations; 0 = never
   std::function<void(const DiskModel&)> watcher DEUT_GUARDED_BY(mutex);  // or empty
   bool ignore_sync DEUT_GUARDED_BY(mutex) = false;
   bool hold DEUT_GUARDED_BY(mutex) = false;

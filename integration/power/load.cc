@@ -137,11 +137,12 @@ class Worker {
   Status Look(RecordedTransaction& t) {
     DEUT_RETURN_IF_ERROR(t.Get(AnyTable(), Key(random_.Below(kKeys))).status());
     ScanOptions scan;
-    scan.low = Key(random_.Below(kKeys));
+    const bool journal = random_.OneIn(3);
+    scan.low = journal ? JournalKey(random_.Below(id_)) : Key(random_.Below(kKeys));
     scan.limit_records = random_.Below(8);
     scan.direction = random_.OneIn(2) ? Direction::kAscending : Direction::kDescending;
     if (scan.direction == Direction::kDescending) std::swap(scan.low, scan.high);
-    return t.Scan(data_, scan).status();
+    return t.Scan(journal ? journal_ : data_, scan).status();
   }
   Status RemoveRange(RecordedTransaction& t) {
     ScanOptions scan;
@@ -156,7 +157,7 @@ class Worker {
 
   void ChangeTables() {
     if (!own_) {
-      own_name_ = Concat("own_", number_, "_", oracle_.life(), "_", ++own_tables_);
+      own_name_ = Concat("own_", oracle_.NextId());
       const Result<TableId> table = CreateTable(store_, oracle_, own_name_);
       if (table.ok()) own_ = *table;
       return;
@@ -174,7 +175,6 @@ class Worker {
   uint32_t writes_ = 0;
   std::optional<TableId> own_;
   std::string own_name_;
-  uint32_t own_tables_ = 0;
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ std::string PowerRun::Live(const Life& life) {
   was_read_ = crashed_ = false;
   failure_ = Status::Ok();
   oracle_->BeginLife();
+  ++lives_;
   const std::unique_ptr<Storage> storage = disk_->Mount();
   const uint64_t crashes = disk_->crashes();
   if (!options_.keeps_pages && !life.faulty) {
@@ -86,9 +87,12 @@ std::string PowerRun::Work(PoweredStore& store, const Life& life, uint64_t crash
   NoteFirstLsn(store);
   if (life.steps == 0) return "";
   if (life.before_work) life.before_work(*disk_);
-  std::string wrong = RunLoad(
-      store, *oracle_,
-      {.threads = options_.threads, .steps = life.steps, .seed = options_.seed * 10 + oracle_->life()});
+  LoadOptions load{.threads = options_.threads, .steps = life.steps, .seed = options_.seed * 10 + oracle_->life()};
+  std::string wrong = RunLoad(store, *oracle_, load);
+  while (wrong.empty() && store.failure().ok() && life.more && life.more()) {
+    load.seed += 1'000'000;
+    wrong = RunLoad(store, *oracle_, load);
+  }
   NoteFirstLsn(store);
   dc_work_.Add({.splits = store.dc_counter("splits"),
                 .merges = store.dc_counter("merges"),

@@ -32,6 +32,8 @@ struct Life {
   std::function<void(FaultyDisk&)> before_open = {}, before_work = {};
   // Asked after the work: the store has failed by now, or is about to, and is given the time.
   std::function<bool(FaultyDisk&)> must_fail = {};
+  // Asked when the steps are done: true, and as many follow.
+  std::function<bool()> more = {};
   bool look = true;    // reads and judges first
   bool clean = false;  // without a crash of its own it ends as when it is told to stop: all is written
   // The process ends, and the disk goes on: the next life reads what was written, durable or not.
@@ -68,6 +70,7 @@ class PowerRun {
   bool was_read() const { return was_read_; }
   bool crashed() const { return crashed_; }
   const Status& failure() const { return failure_; }
+  uint64_t lives() const { return lives_; }
   uint64_t reads() const { return reads_; }
   bool trimmed() const { return trimmed_; }  // some of the log was let go
   const DcWork& dc_work() const { return dc_work_; }
@@ -84,7 +87,7 @@ class PowerRun {
   const std::unique_ptr<Oracle> oracle_;
   bool was_read_ = false, crashed_ = false;
   Status failure_;
-  uint64_t reads_ = 0, first_lsn_ = 0;
+  uint64_t lives_ = 0, reads_ = 0, first_lsn_ = 0;
   bool trimmed_ = false;
   DcWork dc_work_;
 };

@@ -37,10 +37,23 @@ std::string RecordedRun::Record() {
                        .disk = copy_after_crash(Mix64(options_.seed * 1'000'003 + operation)),
                        .flights = testing::FlightsHere()});
   });
+  const Counts before = ByName(testing::FlightsHere());
+  uint32_t rounds = 0;
+  const auto more = [&] {
+    if (++rounds == kMostRounds) return false;
+    bool enough = disk.counts().changing / options_.every >= options_.least_points;
+    const Counts now = ByName(testing::FlightsHere());
+    for (const auto& [name, times] : options_.least_times) {
+      const auto then = before.find(name), at = now.find(name);
+      const uint64_t begun = (at == now.end() ? 0 : at->second.begun) - (then == before.end() ? 0 : then->second.begun);
+      enough &= begun >= times;
+    }
+    return !enough;
+  };
   std::string wrong;
   {
     const FlightHolder holder(disk, options_.seed);
-    wrong = run_.Live({.steps = options_.steps, .look = false, .clean = true});
+    wrong = run_.Live({.steps = options_.steps, .more = more, .look = false, .clean = true});
   }
   disk.WatchChanges({});
   return wrong;
@@ -85,9 +98,9 @@ RecordedRun::Verdict RecordedRun::JudgePoint(size_t index) {
   for (const testing::FlightCount& flight : point.flights) {
     if (flight.in_flight() > 0) flights += Concat(" ", flight.name);
   }
-  verdict.wrong = Concat("seed ", options_.seed, ", crash at operation ", point.operation, " of the recorded run, in",
-                         flights, ": ", verdict.wrong, "\nJudged ", kAgain, " times again, it was wrong ", again,
-                         " times");
+  verdict.wrong =
+      Concat("seed ", options_.seed, ", crash at operation ", point.operation, " of the recorded run, in", flights,
+             ": ", verdict.wrong, "\nJudged ", kAgain, " times again, it was wrong ", again, " times");
   return verdict;
 }
 

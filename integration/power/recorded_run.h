@@ -1,7 +1,7 @@
-// RecordedRun: one long life of a store whose DC has its pages on the disk, and what a loss of power would have left of it at every changing operation
-// of that disk. The life itself is not disturbed: in the middle of each operation a copy is taken of what a crash leaves then
+// RecordedRun: one long life of a store whose DC has its pages on the disk, and what a loss of power would have left of it at every changing
+// operation of that disk. The life itself is not disturbed: in the middle of each operation a copy is taken of what a crash leaves then
 // (FaultyDisk::WatchChanges), with the time and with what was under way in the DC (flight_board.h). Each copy is a crash point: judged by
-// what its clients had been told by that time (Oracle::AsOf), and once more after a second crash in the recovery.
+// what its clients had been told by that time (Oracle::AsOf), half of them after a second crash in the recovery.
 // Against a run for each crash point (PowerRun, which sees besides how a store behaves whose disk is gone): thousands of points cost as many short
 // recoveries, and all are of the same run.
 // Thread-safety: Record by one thread, one at a time in a process (the board is the process's); then JudgePoint from any thread, each point once.
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/io/faulty_disk.h"
@@ -23,7 +24,10 @@ namespace deut::power {
 struct RecordedRunOptions {
   uint64_t seed = 1;
   uint32_t threads = 1;
-  uint32_t steps = 0;
+  uint32_t steps = 0;  // and as many again, up to kMostRounds times, until the run has
+  uint64_t least_points = 0;
+  std::vector<std::pair<const char*, uint64_t>> least_times =
+      {};              // of activities in the DC, by the names of their marks
   uint64_t every = 1;  // a crash point at each so-many-th changing operation
 };
 
@@ -34,10 +38,19 @@ struct Activity {
   uint64_t before = 0;  // crash points after which it begins before the next one
   uint64_t inside = 0;  // at which it is under way
   uint64_t after = 0;   // before which it has ended since the one before
+
+  void Add(const Activity& other) {
+    times += other.times;
+    before += other.before;
+    inside += other.inside;
+    after += other.after;
+  }
 };
 
 class RecordedRun {
  public:
+  static constexpr uint32_t kMostRounds = 20;
+
   explicit RecordedRun(const RecordedRunOptions& options);
 
   // Empty, or what was wrong with the life itself.
