@@ -346,6 +346,8 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("storage_live_bytes", store.live_bytes);
   add("storage_dead_bytes", store.dead_bytes);
   add("storage_written_bytes", store.bytes_written);
+  add("storage_reads", store.reads);
+  add("storage_read_bytes", store.bytes_read);
   add("storage_segments", store.segments);
   add("splits", sum.splits);
   add("splits_helped", sum.helped_splits);
