@@ -1,0 +1,75 @@
+// Speed of a data component's records in one process, through the interface that its server uses. README.md has the commands and first figures.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/config/flags.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "dc/bench/bench_parts.h"
+#include "dc/bench/bench_report.h"
+
+namespace deut::dc::bench {
+namespace {
+
+constexpr int kUsage = 2;
+
+struct Part {
+  std::string_view name;
+  void (*run)(const BenchOptions& options, BenchReport* report);
+};
+constexpr Part kParts[] = {{"memory", BenchMemory},
+                           {"beyond_memory", BenchBeyondMemory},
+                           {"recovery", BenchRecovery},
+                           {"checkpoint", BenchCheckpoint},
+                           {"partition", BenchPartition}};
+
+int Main(int argc, const char* const* argv) {
+  BenchOptions options;
+  std::vector<std::string> parts;
+  bool json = false;
+  FlagSet flags("record_ops_bench", "Measures a data component's records in one process.");
+  flags.Add("parts", &parts, "which of memory, beyond_memory, recovery, checkpoint, partition; none = all");
+  flags.Add("records", &options.records, "of 100 bytes and a key of 12 to 28", uint64_t{10000}, uint64_t{UINT32_MAX});
+  flags.Add("rounds", &options.rounds, "in which what is compared alternates", uint32_t{1}, uint32_t{1000});
+  flags.Add("time", &options.time, "of each measurement");
+  flags.Add("dir", &options.directory, "folder for what is on disk, emptied; none = a temporary one");
+  flags.Add("recovery_gib", &options.recovery_gib, "the largest of three sizes of data to be recovered");
+  flags.Add("memory_share", &options.memory_share, "the data is so many times the memory, beyond memory", uint32_t{1},
+            uint32_t{1000});
+  flags.Add("json", &json, "write JSON in place of the table");
+  const auto system = NewSystemStorage(IoKind::kAuto, RealRuntime());
+  if (!system.ok()) {
+    std::fprintf(stderr, "%s\n", system.status().ToString().c_str());
+    return 1;
+  }
+  const auto rest = flags.Parse(argc, argv, **system);
+  if (flags.help_requested()) {
+    std::fputs(flags.Help().c_str(), stdout);
+    return 0;
+  }
+  const auto unknown = std::find_if(parts.begin(), parts.end(), [](const std::string& part) {
+    return std::none_of(std::begin(kParts), std::end(kParts),
+                        [&part](const Part& known) { return known.name == part; });
+  });
+  if (!rest.ok() || !rest->empty() || unknown != parts.end()) {
+    std::fprintf(stderr, "%s\n",
+                 rest.ok() ? "an unknown part, or an argument that is no flag" : rest.status().ToString().c_str());
+    return kUsage;
+  }
+  BenchReport report;
+  for (const Part& part : kParts) {
+    if (!parts.empty() && std::find(parts.begin(), parts.end(), part.name) == parts.end()) continue;
+    part.run(options, &report);
+  }
+  std::fputs((json ? report.Json() : report.Text()).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+}  // namespace deut::dc::bench
+
+int main(int argc, char** argv) { return deut::dc::bench::Main(argc, argv); }
