@@ -147,14 +147,16 @@ void PageKeeper::Look() {
 
 void PageKeeper::WaitForRoom(Room room) {
   if (budget_ == 0) return;
-  const uint64_t limit = room == Room::kToRead ? budget_ : budget_ - budget_ / 16;
+  uint64_t limit = room == Room::kToRead ? budget_ : budget_ - budget_ / 16;
+  const MonotonicTime patience = runtime_.Now() + kPatience;
   for (;;) {
     const uint32_t progress = progress_.load(std::memory_order_seq_cst);
     if (used_() <= limit || stop_.load(std::memory_order_relaxed)) return;
     // The keeper has just found that waiting is of no use; it goes on trying.
     if (stuck_.load(std::memory_order_relaxed)) return;
     Look();
-    runtime_.Wait(progress_, progress, kNoDeadline);
+    runtime_.Wait(progress_, progress, limit == budget_ ? kNoDeadline : Deadline(patience));
+    if (limit != budget_ && runtime_.Now() >= patience) limit = budget_;
   }
 }
 

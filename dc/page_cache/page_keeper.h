@@ -50,8 +50,10 @@ class PageKeeper {
   // After something was brought in. Cheap.
   void Look();
   // Waits while the budget is exceeded and the thread gets anywhere. Who applies the log leaves a sixteenth of it to those who read, whose
-  // pages are the first to be asked for again. REQUIRES: no guard.
+  // pages are the first to be asked for again; but for kPatience only: readers that miss all the time would keep it out for ever.
+  // REQUIRES: no guard.
   enum class Room : uint8_t { kToRead, kToApply };
+  static constexpr Duration kPatience = std::chrono::milliseconds(50);
   void WaitForRoom(Room room);
   // Nothing more can be swapped out, and the budget is exceeded.
   bool exhausted() const { return exhausted_.load(std::memory_order_acquire); }

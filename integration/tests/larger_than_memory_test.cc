@@ -111,13 +111,14 @@ class LargerThanMemoryTest : public ::testing::Test {
     }
     threads.clear();
     LookAtMemory();
-    const double seconds = std::chrono::duration<double>(RealRuntime().Now() - begin).count();
+    const double took = std::chrono::duration<double>(RealRuntime().Now() - begin).count();
     const FilesInCache files = testing::LookAtFiles(cluster_->directory().Sub("dc"));
     std::printf("%-8s %9" PRIu64 " in %6.1f s, %8.0f/s; the DC: accounted at most %4" PRIu64
                 " MiB, resident at most %4" PRIu64 " MiB, files %6" PRIu64 " MiB, of them in the page cache %" PRIu64
                 " MiB\n",
-                name, units, seconds, static_cast<double>(units) / seconds, accounted_ / kMiB, Resident() / kMiB,
+                name, units, took, static_cast<double>(units) / took, accounted_ / kMiB, Resident() / kMiB,
                 files.bytes / kMiB, files.cached / kMiB);
+    (void)std::fflush(stdout);
     EXPECT_LE(files.cached, files.bytes / 100 + kMiB);
     ASSERT_TRUE(cluster_->dc()->Running()) << "the data component has ended; the limit was " << limit_ / kMiB << " MiB";
     EXPECT_LE(accounted_, budget_ + budget_ / 10) << name;
@@ -250,7 +251,8 @@ TEST_F(LargerThanMemoryTest, EverythingGoesThrough) {
   if (HasFailure()) return;
 
   // All of it, in one transaction, from the data component.
-  ASSERT_TRUE(client().DropCaches().ok());
+  const Status dropped = client().DropCaches({.timeout = seconds(600)});
+  ASSERT_TRUE(dropped.ok()) << dropped.ToString();
   const uint64_t there = static_cast<uint64_t>(std::count_if(
       versions_.begin(), versions_.end(), [](const std::atomic<uint8_t>& version) { return version.load() != 0; }));
   Phase("all", 1, [&](uint64_t, uint64_t, Random&) {
