@@ -22,15 +22,27 @@ void FaultyDisk::Crash(uint64_t seed) {
 }
 
 std::unique_ptr<FaultyDisk> FaultyDisk::CopyAfterCrash(uint64_t seed) const {
+  MutexLock lock(disk_->mutex);
+  return Crashed(disk_->runtime, disk_->model, seed);
+}
+
+std::unique_ptr<FaultyDisk> FaultyDisk::Crashed(Runtime& runtime, const DiskModel& model, uint64_t seed) {
   Random random(seed);
-  std::shared_ptr<ModelDisk> copy;
+  auto copy = std::make_shared<ModelDisk>(runtime, model, random.Next());
   {
-    MutexLock lock(disk_->mutex);
-    copy = std::make_shared<ModelDisk>(disk_->runtime, disk_->model, random.Next());
+    MutexLock lock(copy->mutex);
+    copy->model.Crash(&random);
   }
-  MutexLock lock(copy->mutex);
-  copy->model.Crash(&random);
   return std::unique_ptr<FaultyDisk>(new FaultyDisk(std::move(copy)));
+}
+
+void FaultyDisk::WatchChanges(std::function<void(const Copier&)> watcher) {
+  MutexLock lock(disk_->mutex);
+  disk_->watcher = nullptr;
+  if (!watcher) return;
+  disk_->watcher = [&runtime = disk_->runtime, watcher = std::move(watcher)](const DiskModel& model) {
+    watcher([&](uint64_t seed) { return Crashed(runtime, model, seed); });
+  };
 }
 
 void FaultyDisk::CrashAfter(uint64_t changing_operations) {

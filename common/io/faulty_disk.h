@@ -15,6 +15,7 @@
 #define COMMON_IO_FAULTY_DISK_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,7 @@
 
 namespace deut {
 
+class DiskModel;
 struct ModelDisk;
 
 class FaultyDisk {
@@ -40,6 +42,11 @@ class FaultyDisk {
   void Crash(uint64_t seed);
   // A disk of its own with what a crash at this moment would leave, by `seed`; this one goes on as it was. Acknowledged writes are in it.
   std::unique_ptr<FaultyDisk> CopyAfterCrash(uint64_t seed) const;
+  // Calls `watcher` in the middle of every changing operation from now on, where CrashAfter would strike: a transfer is begun and not ended, a
+  // name not yet changed. It may call what it is given, which is CopyAfterCrash, and nothing else of this disk, whose operations wait
+  // meanwhile. Empty: no more.
+  using Copier = std::function<std::unique_ptr<FaultyDisk>(uint64_t seed)>;
+  void WatchChanges(std::function<void(const Copier& copy_after_crash)> watcher);
   // Crashes during the n-th changing operation from now (1 = the next), with a seed drawn from the disk's own. 0 = never.
   void CrashAfter(uint64_t changing_operations);
   // How many crashes there were: a harness sees here that CrashAfter has struck.
@@ -71,6 +78,8 @@ class FaultyDisk {
 
  private:
   explicit FaultyDisk(std::shared_ptr<ModelDisk> disk);
+  // A disk with what a crash leaves of `model`.
+  static std::unique_ptr<FaultyDisk> Crashed(Runtime& runtime, const DiskModel& model, uint64_t seed);
 
   const std::shared_ptr<ModelDisk> disk_;
 };

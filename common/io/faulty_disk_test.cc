@@ -71,6 +71,29 @@ TEST(FaultyDisk, ACopyIsWhatACrashWouldLeaveAndTheDiskGoesOn) {
   EXPECT_EQ(outcomes, (std::set<std::string>{old, fresh, Sectors("ad"), Sectors("cb")}));
 }
 
+TEST(FaultyDisk, CopiesFromTheMiddleOfChanges) {
+  std::set<std::string> inside, between;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    FaultyDisk disk(RealRuntime(), seed);
+    PutDurable(disk, Sectors("ab"));
+    auto storage = disk.Mount();
+    auto file = Open(*storage, "f", {.writable = true, .sync_writes = true});
+    std::vector<std::unique_ptr<FaultyDisk>> copies;
+    const uint64_t before = disk.counts().changing;
+    disk.WatchChanges([&](const FaultyDisk::Copier& copy) { copies.push_back(copy(seed)); });
+    ASSERT_TRUE(Put(*file, 0, Sectors("cd")).ok());
+    ASSERT_TRUE(storage->Remove("f").ok());
+    disk.WatchChanges({});
+    ASSERT_TRUE(storage->SyncDirectory("").ok());
+    EXPECT_EQ(disk.counts().changing, before + 3);
+    ASSERT_EQ(copies.size(), 2U);
+    inside.insert(Get(*copies[0]->Mount(), "f"));
+    between.insert(Get(*copies[1]->Mount(), "f"));
+  }
+  EXPECT_EQ(inside, (std::set<std::string>{Sectors("ab"), Sectors("cd"), Sectors("ad"), Sectors("cb")}));
+  EXPECT_EQ(between, std::set<std::string>{Sectors("cd")});
+}
+
 TEST(FaultyDisk, UnsyncedTruncationMayNotHaveHappened) {
   const auto outcomes = OutcomesOf([](FaultyDisk& disk) {
     PutDurable(disk, Sectors("ab"));

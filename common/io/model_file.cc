@@ -10,7 +10,20 @@
 namespace deut {
 
 SparseBytes::SparseBytes(const SparseBytes& other) {
-  for (const auto& [number, chunk] : other.chunks_) chunks_.emplace(number, std::make_unique<Chunk>(*chunk));
+  for (const auto& [number, held] : other.chunks_) {
+    held.shared = true;
+    chunks_.emplace_hint(chunks_.end(), number, held);
+  }
+}
+
+SparseBytes::Chunk& SparseBytes::Own(Held* held) {
+  if (held->chunk == nullptr) {
+    held->chunk = std::make_shared<Chunk>();
+  } else if (held->shared) {
+    held->chunk = std::make_shared<Chunk>(*held->chunk);
+  }
+  held->shared = false;
+  return *held->chunk;
 }
 
 void SparseBytes::Read(uint64_t offset, char* data, uint64_t bytes) const {
@@ -21,7 +34,7 @@ void SparseBytes::Read(uint64_t offset, char* data, uint64_t bytes) const {
     if (chunk == chunks_.end()) {
       std::memset(data, 0, part);
     } else {
-      std::memcpy(data, chunk->second->data() + in_chunk, part);
+      std::memcpy(data, chunk->second.chunk->data() + in_chunk, part);
     }
     offset += part;
     data += part;
@@ -33,9 +46,7 @@ void SparseBytes::Write(uint64_t offset, const char* data, uint64_t bytes) {
   while (bytes > 0) {
     const uint64_t in_chunk = offset % kChunkBytes;
     const uint64_t part = std::min(bytes, kChunkBytes - in_chunk);
-    auto& chunk = chunks_[offset / kChunkBytes];
-    if (chunk == nullptr) chunk = std::make_unique<Chunk>();
-    std::memcpy(chunk->data() + in_chunk, data, part);
+    std::memcpy(Own(&chunks_[offset / kChunkBytes]).data() + in_chunk, data, part);
     offset += part;
     data += part;
     bytes -= part;
@@ -52,7 +63,7 @@ void SparseBytes::Zero(uint64_t offset, uint64_t bytes) {
       chunk = chunks_.erase(chunk);
       continue;
     }
-    std::memset(chunk->second->data() + (from - start), 0, to - from);
+    std::memset(Own(&chunk->second).data() + (from - start), 0, to - from);
     ++chunk;
   }
 }

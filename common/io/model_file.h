@@ -21,10 +21,11 @@ namespace deut {
 
 constexpr uint64_t kSectorBytes = 512;
 
-// The bytes of a file, zeros where nothing was written.
+// The bytes of a file, zeros where nothing was written. A copy costs little: both share what neither has written since.
 class SparseBytes {
  public:
   SparseBytes() = default;
+  // Thread-safety: as a change of `other`.
   SparseBytes(const SparseBytes& other);
   SparseBytes& operator=(const SparseBytes&) = delete;
   void Read(uint64_t offset, char* data, uint64_t bytes) const;
@@ -32,9 +33,16 @@ class SparseBytes {
   void Zero(uint64_t offset, uint64_t bytes);
 
  private:
-  static constexpr uint64_t kChunkBytes = 64 << 10;
+  static constexpr uint64_t kChunkBytes = 16 << 10;
   using Chunk = std::array<char, kChunkBytes>;
-  std::map<uint64_t, std::unique_ptr<Chunk>> chunks_;
+  struct Held {
+    std::shared_ptr<Chunk> chunk;
+    mutable bool shared = false;  // with a copy, perhaps: not to be changed
+  };
+  // To be changed.
+  static Chunk& Own(Held* held);
+
+  std::map<uint64_t, Held> chunks_;
 };
 
 class ModelFile {

@@ -33,6 +33,7 @@ Status ModelDisk::AdmitLocked(uint64_t of_life, const DiskOperation& operation, 
   DEUT_ASSIGN_OR_RETURN(const auto action, BeginLocked(of_life, operation));
   *crashes = action == DiskFault::Action::kCrash;
   if (action == DiskFault::Action::kIoError) return DEUT_ERROR(kIoError, operation.path, ": injected error");
+  if (!action && (operation.kind & kDiskChanging) != 0) ShowChangeLocked();
   const bool syncs = operation.kind == kDiskSync || operation.kind == kDiskSyncDirectory;
   if (action == DiskFault::Action::kNoSpace && syncs) return DEUT_ERROR(kIoError, operation.path, ": injected error");
   if (action == DiskFault::Action::kNoSpace)

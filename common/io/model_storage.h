@@ -4,6 +4,7 @@
 #ifndef COMMON_IO_MODEL_STORAGE_H_
 #define COMMON_IO_MODEL_STORAGE_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,6 +37,10 @@ struct ModelDisk {
   Status AdmitLocked(uint64_t of_life, const DiskOperation& operation, bool* crashes) DEUT_REQUIRES(mutex);
   Status EndLocked(bool crashes) DEUT_REQUIRES(mutex);
   void CrashLocked(uint64_t seed) DEUT_REQUIRES(mutex);
+  // In the middle of a changing operation that is not to go wrong.
+  void ShowChangeLocked() DEUT_REQUIRES(mutex) {
+    if (watcher) watcher(model);
+  }
   // Comes back when no hold matches (FaultyDisk::HoldOperations), or the life of the handle is over. For blocking operations, at their beginning.
   void WaitWhileHeldLocked(uint64_t of_life, DiskOperationKind kind, const std::string& path) DEUT_REQUIRES(mutex);
   static Status Crashed();
@@ -48,8 +53,9 @@ struct ModelDisk {
   Random random DEUT_GUARDED_BY(mutex);
   FaultPlan faults DEUT_GUARDED_BY(mutex);
   DiskCounts counts DEUT_GUARDED_BY(mutex);
-  uint64_t life DEUT_GUARDED_BY(mutex) = 1;         // a crash begins the next
-  uint64_t crash_after DEUT_GUARDED_BY(mutex) = 0;  // changing operations; 0 = never
+  uint64_t life DEUT_GUARDED_BY(mutex) = 1;                              // a crash begins the next
+  uint64_t crash_after DEUT_GUARDED_BY(mutex) = 0;                       // changing operations; 0 = never
+  std::function<void(const DiskModel&)> watcher DEUT_GUARDED_BY(mutex);  // or empty
   bool ignore_sync DEUT_GUARDED_BY(mutex) = false;
   bool hold DEUT_GUARDED_BY(mutex) = false;
   uint32_t held_kinds DEUT_GUARDED_BY(mutex) = 0;

@@ -104,6 +104,7 @@ ModelTransfer BeginTransferLocked(ModelDisk& disk, const ModelTarget& target, Io
     if (disk.random.OneIn(2)) EndTransferLocked(disk, target, &transfer, TransferEnd::kReaped);
     disk.CrashLocked(disk.random.Next());
   }
+  if (!action && (KindOf(*request) & kDiskChanging) != 0) disk.ShowChangeLocked();
   return transfer;
 }
 

@@ -28,12 +28,26 @@ Told ToldBy(const Status& status, Durability durability) {
   return status == ErrorCode::kOutcomeUnknown ? Told::kUnknown : Told::kRefused;
 }
 
+Result<TableId> CreateTable(PoweredStore& store, Oracle& oracle, const std::string& name) {
+  TableChange change{.name = name, .created = true, .invoke = Nanos()};
+  const Result<TableId> table = store.client().CreateTable(name);
+  change.told = ToldBy(table.status(), Durability::kDurable);
+  change.complete = Nanos();
+  oracle.TableChanged(change);
+  return table;
+}
+
+void DropTable(PoweredStore& store, Oracle& oracle, const std::string& name) {
+  TableChange change{.name = name, .invoke = Nanos()};
+  change.told = ToldBy(store.client().DropTable(name), Durability::kDurable);
+  change.complete = Nanos();
+  oracle.TableChanged(change);
+}
+
 Result<TableId> OpenOrCreate(PoweredStore& store, Oracle& oracle, const std::string& name) {
   Result<TableId> table = store.client().OpenTable(name);
   if (table.ok() || !(table.status() == ErrorCode::kNotFound)) return table;
-  table = store.client().CreateTable(name);
-  oracle.TableChanged(name, /*created=*/true, ToldBy(table.status(), Durability::kDurable));
-  return table;
+  return CreateTable(store, oracle, name);
 }
 
 class Worker {
@@ -123,11 +137,12 @@ class Worker {
   Status Look(RecordedTransaction& t) {
     DEUT_RETURN_IF_ERROR(t.Get(AnyTable(), Key(random_.Below(kKeys))).status());
     ScanOptions scan;
-    scan.low = Key(random_.Below(kKeys));
+    const bool journal = random_.OneIn(3);
+    scan.low = journal ? JournalKey(random_.Below(id_)) : Key(random_.Below(kKeys));
     scan.limit_records = random_.Below(8);
     scan.direction = random_.OneIn(2) ? Direction::kAscending : Direction::kDescending;
     if (scan.direction == Direction::kDescending) std::swap(scan.low, scan.high);
-    return t.Scan(data_, scan).status();
+    return t.Scan(journal ? journal_ : data_, scan).status();
   }
   Status RemoveRange(RecordedTransaction& t) {
     ScanOptions scan;
@@ -142,14 +157,12 @@ class Worker {
 
   void ChangeTables() {
     if (!own_) {
-      own_name_ = Concat("own_", number_, "_", oracle_.life(), "_", ++own_tables_);
-      const Result<TableId> table = store_.client().CreateTable(own_name_);
-      oracle_.TableChanged(own_name_, /*created=*/true, ToldBy(table.status(), Durability::kDurable));
+      own_name_ = Concat("own_", oracle_.NextId());
+      const Result<TableId> table = CreateTable(store_, oracle_, own_name_);
       if (table.ok()) own_ = *table;
       return;
     }
-    const Status dropped = store_.client().DropTable(own_name_);
-    oracle_.TableChanged(own_name_, /*created=*/false, ToldBy(dropped, Durability::kDurable));
+    DropTable(store_, oracle_, own_name_);
     own_.reset();
   }
 
@@ -162,7 +175,6 @@ class Worker {
   uint32_t writes_ = 0;
   std::optional<TableId> own_;
   std::string own_name_;
-  uint32_t own_tables_ = 0;
 };
 
 }  // namespace

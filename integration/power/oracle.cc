@@ -77,12 +77,38 @@ void Oracle::Ended(Attempt attempt) {
   attempts_.push_back(std::move(attempt));
 }
 
-void Oracle::TableChanged(const std::string& name, bool created, Told told) {
+void Oracle::TableChanged(const TableChange& change) {
   const MutexLock lock(mutex_);
-  if (told == Told::kRefused) return;
-  Table& table = tables_[name];
-  (created ? table.created : table.dropped) = told;
+  if (change.told == Told::kRefused) return;
+  Table& table = tables_[change.name];
+  (change.created ? table.created : table.dropped) = change;
   table.found.reset();
+}
+
+std::unique_ptr<Oracle> Oracle::AsOf(int64_t moment) const {
+  auto then = std::make_unique<Oracle>();
+  const MutexLock lock(mutex_);
+  const MutexLock then_lock(then->mutex_);
+  then->ids_.store(ids_.load());
+  then->life_ = life_;
+  for (const Attempt& attempt : attempts_) {
+    if (attempt.record.invoke > moment) continue;
+    const bool ended = attempt.record.complete < moment;
+    Attempt& known = then->attempts_.emplace_back(attempt);
+    known.found.reset();
+    if (!ended && known.told != Told::kRefused) known.told = Told::kUnknown;
+    if (ended && !known.record.snapshot) then->drawn_ = std::max(then->drawn_, known.record.timestamp);
+  }
+  const auto as_of = [moment](std::optional<TableChange> change) {
+    if (change && change->invoke > moment) change.reset();
+    if (change && change->complete >= moment) change->told = Told::kUnknown;
+    return change;
+  };
+  for (const auto& [name, table] : tables_) {
+    const Table known{.created = as_of(table.created), .dropped = as_of(table.dropped), .found = {}};
+    if (known.created) then->tables_[name] = known;
+  }
+  return then;
 }
 
 std::string Oracle::JudgeTables(const Found& found) {
@@ -95,9 +121,12 @@ std::string Oracle::JudgeTables(const Found& found) {
       if (*table.found != there) return Concat("table ", name, there ? " has risen again" : " has vanished");
       continue;
     }
-    if (there && table.dropped == Told::kDurable)
+    const auto is_durable = [](const std::optional<TableChange>& change) {
+      return change && change->told == Told::kDurable;
+    };
+    if (there && is_durable(table.dropped))
       return Concat("table ", name, " is there, though its drop was acknowledged");
-    if (!there && !table.dropped && table.created == Told::kDurable) {
+    if (!there && !table.dropped && is_durable(table.created)) {
       return Concat("table ", name, " is lost, though its creation was acknowledged");
     }
     table.found = there;

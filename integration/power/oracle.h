@@ -11,13 +11,15 @@
 // That a transaction is there is said by a key of its own in the table `journal`, which it writes besides and nobody removes.
 // Finish gives the whole history, with the outcomes as they were found, to the checkers of integration/history: nobody has read, and been
 // acknowledged, what was lost later (D1); one serial order over all lives.
-// Thread-safety: NextId, Ended, TableChanged and NoteTimestamp from any thread; the rest by one, while no client works.
+// AsOf gives the oracle of a moment in the past: for what a loss of power would have left then.
+// Thread-safety: NextId, AsOf, Ended, TableChanged and NoteTimestamp from any thread; the rest by one, while no client works.
 #ifndef INTEGRATION_POWER_ORACLE_H_
 #define INTEGRATION_POWER_ORACLE_H_
 
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +40,14 @@ struct Attempt {
   Lsn lsn;  // 0 = not known
   uint32_t life = 0;
   std::optional<bool> found;  // by the first reader after its life
+};
+
+// A table was created or dropped, or it was tried; times as those of transactions.
+struct TableChange {
+  std::string name;
+  bool created = false;  // else dropped
+  Told told = Told::kRefused;
+  int64_t invoke = 0, complete = 0;
 };
 
 // What a reader has found: a transaction of its own, committed.
@@ -63,7 +73,11 @@ class Oracle {
   // A timestamp that was drawn in this life. Empty, or what is wrong with it.
   std::string NoteTimestamp(Timestamp timestamp) DEUT_EXCLUDES(mutex_);
   void Ended(Attempt attempt) DEUT_EXCLUDES(mutex_);
-  void TableChanged(const std::string& name, bool created, Told told) DEUT_EXCLUDES(mutex_);
+  void TableChanged(const TableChange& change) DEUT_EXCLUDES(mutex_);
+
+  // Of a moment in the only life so far (RealRuntime's time, in ns): who had not begun by then is unknown to it; who had not ended may be
+  // there or not, unless it was refused. Nobody was judged yet. To be asked when all have ended.
+  std::unique_ptr<Oracle> AsOf(int64_t moment) const DEUT_EXCLUDES(mutex_);
 
   // Empty, or the first thing that is wrong. From then on what was found is what there is.
   std::string Judge(Found found) DEUT_EXCLUDES(mutex_);
@@ -77,7 +91,7 @@ class Oracle {
 
  private:
   struct Table {
-    std::optional<Told> created, dropped;
+    std::optional<TableChange> created, dropped;
     std::optional<bool> found;
   };
 

@@ -23,52 +23,60 @@ std::string CheckPages(Storage& storage) {
 }  // namespace
 
 PowerRun::PowerRun(const RunOptions& options)
-    : options_(options), disk_(RealRuntime(), options.seed), pages_(RealRuntime()), random_(options.seed) {}
+    : PowerRun(options, std::make_unique<FaultyDisk>(RealRuntime(), options.seed), std::make_unique<Oracle>()) {}
+
+PowerRun::PowerRun(const RunOptions& options, std::unique_ptr<FaultyDisk> disk, std::unique_ptr<Oracle> oracle)
+    : options_(options),
+      disk_(std::move(disk)),
+      pages_(RealRuntime()),
+      random_(options.seed),
+      oracle_(std::move(oracle)) {}
 
 std::string PowerRun::Live(const Life& life) {
   was_read_ = crashed_ = false;
   failure_ = Status::Ok();
-  oracle_.BeginLife();
-  const std::unique_ptr<Storage> storage = disk_.Mount();
-  const uint64_t crashes = disk_.crashes();
+  oracle_->BeginLife();
+  ++lives_;
+  const std::unique_ptr<Storage> storage = disk_->Mount();
+  const uint64_t crashes = disk_->crashes();
   if (!options_.keeps_pages && !life.faulty) {
     if (std::string wrong = CheckPages(*storage); !wrong.empty()) return wrong;
   }
-  if (life.before_open) life.before_open(disk_);
-  disk_.CrashAfter(life.crash_after);
+  if (life.before_open) life.before_open(*disk_);
+  disk_->CrashAfter(life.crash_after);
   std::string wrong;
   {
     Result<std::unique_ptr<PoweredStore>> store = PoweredStore::Open(
-        *storage, options_.keeps_pages ? &pages_ : nullptr, [&] { return disk_.crashes() != crashes; },
+        *storage, options_.keeps_pages ? &pages_ : nullptr, [&] { return disk_->crashes() != crashes; },
         options_.device_timeout);
     if (store.ok()) {
       wrong = Work(**store, life, crashes);
-      if (life.must_fail && life.must_fail(disk_) && !(*store)->WaitFailed(RealRuntime().Now() + kFailureComes) &&
+      if (life.must_fail && life.must_fail(*disk_) && !(*store)->WaitFailed(RealRuntime().Now() + kFailureComes) &&
           wrong.empty())
         wrong = "the store goes on as if nothing had failed";
       failure_ = (*store)->failure();
       if (life.clean) store->reset();
     } else {
       failure_ = store.status();
-      if (disk_.crashes() == crashes && !life.faulty) wrong = Concat("refused: ", failure_.ToString());
+      if (disk_->crashes() == crashes && !life.faulty) wrong = Concat("refused: ", failure_.ToString());
     }
-    crashed_ = disk_.crashes() != crashes;
-    disk_.HoldCompletions(false);
-    if (!crashed_ && !life.power_stays) disk_.Crash(random_.Next());
+    crashed_ = disk_->crashes() != crashes;
+    disk_->HoldCompletions(false);
+    if (!crashed_ && !life.power_stays) disk_->Crash(random_.Next());
   }
-  disk_.CrashAfter(0);
+  disk_->CrashAfter(0);
   if (crashed_ || !life.power_stays) pages_.LosePower(random_.Next());
   return wrong;
 }
 
 std::string PowerRun::Look(PoweredStore& store, const Life& life, uint64_t crashes) {
-  Result<Found> found = ReadAll(store, oracle_);
+  Result<Found> found = ReadAll(store, *oracle_);
   if (found.ok()) {
     was_read_ = true;
     ++reads_;
-    return oracle_.Judge(*std::move(found));
+    return oracle_->Judge(*std::move(found));
   }
-  const bool excused = life.faulty || disk_.crashes() != crashes;
+  const bool excused = life.faulty || disk_->crashes() != crashes;
   return excused ? "" : Concat("cannot be read: ", found.status().ToString());
 }
 
@@ -78,9 +86,13 @@ std::string PowerRun::Work(PoweredStore& store, const Life& life, uint64_t crash
   }
   NoteFirstLsn(store);
   if (life.steps == 0) return "";
-  if (life.before_work) life.before_work(disk_);
-  std::string wrong = RunLoad(
-      store, oracle_, {.threads = options_.threads, .steps = life.steps, .seed = options_.seed * 10 + oracle_.life()});
+  if (life.before_work) life.before_work(*disk_);
+  LoadOptions load{.threads = options_.threads, .steps = life.steps, .seed = options_.seed * 10 + oracle_->life()};
+  std::string wrong = RunLoad(store, *oracle_, load);
+  while (wrong.empty() && store.failure().ok() && life.more && life.more()) {
+    load.seed += 1'000'000;
+    wrong = RunLoad(store, *oracle_, load);
+  }
   NoteFirstLsn(store);
   dc_work_.Add({.splits = store.dc_counter("splits"),
                 .merges = store.dc_counter("merges"),

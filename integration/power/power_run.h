@@ -32,6 +32,8 @@ struct Life {
   std::function<void(FaultyDisk&)> before_open = {}, before_work = {};
   // Asked after the work: the store has failed by now, or is about to, and is given the time.
   std::function<bool(FaultyDisk&)> must_fail = {};
+  // Asked when the steps are done: true, and as many follow.
+  std::function<bool()> more = {};
   bool look = true;    // reads and judges first
   bool clean = false;  // without a crash of its own it ends as when it is told to stop: all is written
   // The process ends, and the disk goes on: the next life reads what was written, durable or not.
@@ -54,22 +56,24 @@ struct DcWork {
 class PowerRun {
  public:
   explicit PowerRun(const RunOptions& options);
+  // Goes on with what another run has left, whose clients had got as far as `oracle` knows. The DC's pages are on that disk.
+  PowerRun(const RunOptions& options, std::unique_ptr<FaultyDisk> disk, std::unique_ptr<Oracle> oracle);
 
   // Empty, or the first thing that is wrong.
   std::string Live(const Life& life);
   // The history's checkers on all lives. REQUIRES: the last life had no steps, and was read.
-  std::string Finish() { return oracle_.Finish(); }
+  std::string Finish() { return oracle_->Finish(); }
 
-  FaultyDisk& disk() { return disk_; }
-  const Oracle& oracle() const { return oracle_; }
+  FaultyDisk& disk() { return *disk_; }
+  const Oracle& oracle() const { return *oracle_; }
   // Of the last life: whether it came as far as to be read; whether its disk crashed by itself; why its store failed.
   bool was_read() const { return was_read_; }
   bool crashed() const { return crashed_; }
   const Status& failure() const { return failure_; }
+  uint64_t lives() const { return lives_; }
   uint64_t reads() const { return reads_; }
   bool trimmed() const { return trimmed_; }  // some of the log was let go
   const DcWork& dc_work() const { return dc_work_; }
-  // segments that the DC has emptied, in all lives, as far as it was asked
 
  private:
   std::string Look(PoweredStore& store, const Life& life, uint64_t crashes);
@@ -77,13 +81,13 @@ class PowerRun {
   void NoteFirstLsn(PoweredStore& store);
 
   const RunOptions options_;
-  FaultyDisk disk_;
+  const std::unique_ptr<FaultyDisk> disk_;
   KeptPages pages_;
   Random random_;
-  Oracle oracle_;
+  const std::unique_ptr<Oracle> oracle_;
   bool was_read_ = false, crashed_ = false;
   Status failure_;
-  uint64_t reads_ = 0, first_lsn_ = 0;
+  uint64_t lives_ = 0, reads_ = 0, first_lsn_ = 0;
   bool trimmed_ = false;
   DcWork dc_work_;
 };

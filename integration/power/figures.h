@@ -1,0 +1,26 @@
+// Figures: what a test of power losses has seen, printed when it ends.
+// Thread-safety: none.
+#ifndef INTEGRATION_POWER_FIGURES_H_
+#define INTEGRATION_POWER_FIGURES_H_
+
+#include <cstdint>
+
+#include "integration/power/power_run.h"
+
+namespace deut::power {
+
+// The value of an environment variable.
+uint64_t FromEnvironment(const char* name, uint64_t otherwise);
+
+struct Figures {
+  uint64_t crash_points = 0, second_crashes = 0, lives = 0, reads = 0, transactions = 0, found = 0, lost_buffered = 0,
+           unknown_found = 0, trimmed_runs = 0;
+  DcWork dc;
+
+  void Add(const PowerRun& run);
+  ~Figures();
+};
+
+}  // namespace deut::power
+
+#endif  // INTEGRATION_POWER_FIGURES_H_

@@ -1,0 +1,124 @@
+// Power lost at every changing operation of one recorded run of a store with its pages on the disk, and what the DC was doing at each.
+// DEUT_POWER_RUNS: so many runs of each kind (default 1). DEUT_SEED: of the first. DEUT_POWER_STEP: every so many operations (1: all; by default
+// every second one).
+#include "integration/power/recorded_run.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "integration/power/figures.h"
+
+namespace deut::power {
+namespace {
+
+constexpr int kJudges = 4;  // a life mostly waits
+constexpr uint64_t kLeastPoints = 1000;
+
+struct Case {
+  const char* name;
+  uint32_t threads;
+  uint32_t steps;
+};
+
+// What a run has to contain, and so often at least. At one crash point or more each kind is about to begin, is under way, has just ended.
+struct Kind {
+  const char* name;
+  uint64_t times;
+  bool lasts;  // it does something to the disk, or is held until somebody does
+};
+constexpr Kind kKinds[] = {{"dc.split", 100, true},
+                           {"dc.merge", 10, true},
+                           {"dc.root_change", 3, true},
+                           {"dc.table_create", 3, true},
+                           {"dc.table_drop", 1, true},
+                           {"dc.checkpoint_pass", 5, true},
+                           {"dc.checkpoint_structure", 5, true},
+                           {"dc.checkpoint_file", 5, true},
+                           {"dc.checkpoint_removal", 5, true},
+                           {"dc.cleaning", 10, true},
+                           {"dc.page_flush", 10, true},
+                           {"dc.page_load", 10, true},
+                           {"dc.swap_out", 10, true},
+                           {"dc.segment_open", 10, true},
+                           {"dc.segment_close", 10, false},
+                           {"dc.segment_removal", 10, true}};
+
+void JudgeAll(RecordedRun& recorded, Figures* figures, std::string* wrong) {
+  Mutex mutex(RealRuntime());
+  std::atomic<size_t> next{0};
+  const auto judge = [&] {
+    for (size_t index = next++; index < recorded.points(); index = next++) {
+      const RecordedRun::Verdict verdict = recorded.JudgePoint(index);
+      const MutexLock lock(mutex);
+      ++figures->crash_points;
+      figures->second_crashes += verdict.crashed_again ? 1 : 0;
+      figures->Add(*verdict.run);
+      if (wrong->empty()) *wrong = verdict.wrong;
+      if (!wrong->empty()) next = recorded.points();
+    }
+  };
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int i = 0; i < kJudges; ++i) threads.push_back(RealRuntime().StartThread("judge", judge));
+}
+
+void CheckActivities(const RecordedRun& recorded, std::map<std::string, Activity>* sums) {
+  std::map<std::string, Activity> activities;
+  for (const Activity& activity : recorded.Activities()) {
+    activities[activity.name] = activity;
+    (*sums)[activity.name].Add(activity);
+  }
+  for (const Kind& kind : kKinds) {
+    const Activity& seen = activities[kind.name];
+    EXPECT_GE(seen.times, kind.times) << kind.name;
+    EXPECT_GT(seen.before, 0u) << kind.name;
+    EXPECT_GT(seen.after, 0u) << kind.name;
+    if (kind.lasts) EXPECT_GT(seen.inside, 0u) << kind.name;
+  }
+  EXPECT_GE(recorded.run().dc_work().checkpoints, 5u);
+  EXPECT_GE(recorded.run().dc_work().cleaned, 10u);
+}
+
+class Recorded : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Recorded, AtEveryOperation) {
+  const Case which = GetParam();
+  const uint64_t first = FromEnvironment("DEUT_SEED", 1);
+  const uint64_t runs = FromEnvironment("DEUT_POWER_RUNS", 1);
+  Figures figures;
+  std::map<std::string, Activity> sums;
+  for (uint64_t seed = first; seed < first + runs && !HasFatalFailure(); ++seed) {
+    RecordedRunOptions options{.seed = seed,
+                               .threads = which.threads,
+                               .steps = which.steps,
+                               .least_points = kLeastPoints,
+                               .every = FromEnvironment("DEUT_POWER_STEP", 2)};
+    for (const Kind& kind : kKinds) options.least_times.emplace_back(kind.name, kind.times);
+    RecordedRun recorded(options);
+    ASSERT_EQ(recorded.Record(), "") << "seed " << seed;
+    EXPECT_GE(recorded.points(), kLeastPoints);
+    CheckActivities(recorded, &sums);
+    EXPECT_FALSE(HasFailure()) << "seed " << seed;
+    std::string wrong;
+    JudgeAll(recorded, &figures, &wrong);
+    ASSERT_EQ(wrong, "") << "\nrepeat: bazel test --config=test --test_env=DEUT_SEED=" << seed << " --test_filter='*"
+                         << which.name << "' //integration/power:recorded_run_test";
+  }
+  std::printf("%-26s %9s %20s %9s %9s\n", "the DC", "times", "crash points before", "inside", "after");
+  for (const auto& [name, sum] : sums)
+    std::printf("%-26s %9lu %20lu %9lu %9lu\n", name.c_str(), sum.times, sum.before, sum.inside, sum.after);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Recorded, ::testing::Values(Case{"OneClient", 1, 200}, Case{"FourClients", 4, 400}),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace deut::power
