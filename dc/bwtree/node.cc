@@ -3,7 +3,17 @@
 #include <cstring>
 #include <new>
 
+#include "dc/bwtree/page_arena.h"
+
 namespace deut::dc {
+
+void NodeDeleter::operator()(const Node* node) const {
+  if (node->kind == NodeKind::kBase) {
+    FreePage(const_cast<Node*>(node), node->base_bytes);
+  } else {
+    ::operator delete(const_cast<Node*>(node));
+  }
+}
 
 void FreeChain(void* head) {
   for (const Node* node = static_cast<const Node*>(head); node != nullptr;) {

@@ -102,7 +102,7 @@ struct Node {
 };
 
 struct NodeDeleter {
-  void operator()(const Node* node) const { ::operator delete(const_cast<Node*>(node)); }
+  void operator()(const Node* node) const;
 };
 
 // A node that nobody else can see.

@@ -10,6 +10,7 @@
 #include "common/observe/log.h"
 #include "common/runtime/process_memory.h"
 #include "common/testing/test_points.h"
+#include "dc/bwtree/page_arena.h"
 #include "dc/bwtree/page_state.h"
 
 namespace deut::dc {
@@ -198,6 +199,7 @@ void PageKeeper::ReturnFreed() {
   const uint64_t held = unaccounted();
   unaccounted_ = std::min(unaccounted_, held);
   if (held < unaccounted_ + std::max(kLeastReturned, budget_ / 8)) return;
+  ReturnFreePages();
   ReturnFreedMemory();
   unaccounted_ = unaccounted();
 }

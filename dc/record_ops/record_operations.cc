@@ -1,6 +1,7 @@
 #include "dc/record_ops/record_operations.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -14,11 +15,18 @@ namespace {
 // What may be brought in between two looks at the memory budget.
 constexpr size_t kBytesPerLook = 64 << 10;
 
+// So many updates are on their way into the cache together. More gain little: a processor has about that many misses under way.
+constexpr size_t kUpdatesAtOnce = 8;
+
 // About what a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
 
 // Between two looks whether a page that has grown too large may be split again.
 constexpr Duration kHeldPause = std::chrono::microseconds(100);
+
+bool IsUpdate(const LogEntryView& entry) {
+  return entry.kind == LogEntryKind::kPut || entry.kind == LogEntryKind::kDelete;
+}
 
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
 
@@ -133,23 +141,71 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   // Until the new stream has told of a low-water: what it brings may be in the pages.
   DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
   size_t bytes = kBytesPerLook;
-  for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) {
-    const LogEntryView& entry = it.entry();
+  std::array<LogEntryView, kUpdatesAtOnce> updates;
+  for (LogBatch::Iterator it(batch); it.Valid();) {
     // A look at the memory budget adds up all tables, so it is taken once for every kBytesPerLook of payload. Between two looks memory grows
     // by little more than that: the share of the budget that applying leaves free takes it.
-    bytes += entry.key.size() + entry.value.size();
     if (bytes >= kBytesPerLook) {
       keeper_->Look();
       keeper_->WaitForRoom(PageKeeper::Room::kToApply);
       bytes = 0;
     }
-    if (entry.position <= applied) {
-      if (entry.kind != LogEntryKind::kLowWater) duplicates_.Add(1);
-      continue;
+    size_t count = 0;
+    for (; it.Valid() && IsUpdate(it.entry()) && count < updates.size() && bytes < kBytesPerLook; it.Next()) {
+      const LogEntryView& entry = it.entry();
+      bytes += entry.key.size() + entry.value.size();
+      if (entry.position <= applied) {
+        duplicates_.Add(1);
+      } else {
+        updates[count++] = entry;
+      }
     }
-    DEUT_RETURN_IF_ERROR(ApplyEntry(entry));
+    DEUT_RETURN_IF_ERROR(ApplyUpdates(std::span(updates).first(count)));
+    if (!it.Valid() || IsUpdate(it.entry())) continue;
+    if (it.entry().position > applied) {
+      DEUT_RETURN_IF_ERROR(ApplyEntry(it.entry()));
+    } else if (it.entry().kind != LogEntryKind::kLowWater) {
+      duplicates_.Add(1);
+    }
+    it.Next();
   }
   return Status::Ok();
+}
+
+Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates) {
+  while (!updates.empty()) {
+    DEUT_ASSIGN_OR_RETURN(const size_t done, ApplyAtOnce(updates));
+    updates = updates.subspan(done);
+    if (updates.empty()) break;
+    DEUT_RETURN_IF_ERROR(ApplyEntry(updates.front()));
+    updates = updates.subspan(1);
+  }
+  return Status::Ok();
+}
+
+Result<size_t> RecordOperations::ApplyAtOnce(std::span<const LogEntryView> updates) {
+  const ReclamationDomain::Guard guard(domain_);
+  std::array<std::pair<BwTree*, BwTree::Place>, kUpdatesAtOnce> places;
+  size_t found = 0;
+  for (; found < updates.size(); ++found) {
+    BwTree* const tree = tables_.FindTree(updates[found].table);
+    if (tree == nullptr) break;
+    places[found] = {tree, tree->FindPlace(updates[found].key)};
+  }
+  size_t applied = 0;
+  size_t duplicates = 0;
+  for (; applied + duplicates < found;) {
+    const LogEntryView& entry = updates[applied + duplicates];
+    const auto& [tree, place] = places[applied + duplicates];
+    DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
+                                                             ? tree->Put(entry.key, entry.value, entry.version(), place)
+                                                             : tree->Delete(entry.key, entry.version(), place));
+    if (outcome == BwTree::Outcome::kNotLoaded || outcome == BwTree::Outcome::kHeld) break;
+    ++(outcome == BwTree::Outcome::kApplied ? applied : duplicates);
+  }
+  applied_.Add(applied);
+  duplicates_.Add(duplicates);
+  return applied + duplicates;
 }
 
 Status RecordOperations::ApplyEntry(const LogEntryView& entry) {

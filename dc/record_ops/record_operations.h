@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -136,6 +137,10 @@ class RecordOperations {
   BwTreeEnvironment trees();
   Status Start(const Home& home, const CheckpointsFound& found);
   Status ApplyEntry(const LogEntryView& entry);
+  // Updates in their order.
+  Status ApplyUpdates(std::span<const LogEntryView> updates);
+  // As many of them, from the first on, as come into pages at once.
+  Result<size_t> ApplyAtOnce(std::span<const LogEntryView> updates);
   Result<bool> Update(const LogEntryView& entry);
   void ApplyLowWater(Timestamp low_water);
   // Tells on_failure, unless the error is none, want of space, or a page that cannot be read.
