@@ -38,7 +38,8 @@ constexpr int kThreads = 16;
 constexpr uint32_t kKeys = 20'000;
 constexpr uint64_t kBudget = 600 << 10;  // a fraction of the data
 constexpr uint32_t kKeysPerRegion = 256;
-constexpr uint64_t kTicketsPerTide = 30'000;
+constexpr uint64_t kTicketsPerTide = 4'000;
+constexpr uint32_t kKeysPerTide = 2'000;
 constexpr Duration kPhase = std::chrono::milliseconds(1000);
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
@@ -127,6 +128,7 @@ class Stress {
   // The DC ends and begins again with what the last checkpoint holds; redo brings the rest, by all threads at once.
   void NextLife() {
     operations_.reset();
+    counted_.fill(0);
     Open();
     operations_->BeginStream();
     const Position recovered = operations_->recovered();
@@ -275,19 +277,21 @@ class Stress {
     }
   }
 
-  // Neighbours, or keys from anywhere. Regions have their tides: most of what comes is put there, or deleted.
+  // Keys from anywhere, or neighbours, mostly where the tide is: there most of what comes is put, or deleted, region by region.
   void UpdateSome(Worker& worker) {
     Random& random = worker.random;
     const uint64_t count = 1 + random.Below(random.OneIn(4) ? 64 : 4);
     const bool neighbours = random.OneIn(2);
-    const auto start = static_cast<uint32_t>(random.Below(kKeys));
     const uint64_t first = TakeTickets(worker, count);
+    const uint64_t tide = first / kTicketsPerTide;
+    const auto start = static_cast<uint32_t>(
+        random.OneIn(4) ? random.Below(kKeys) : (tide * kKeysPerTide + random.Below(kKeysPerTide)) % kKeys);
     LogBatch batch = EmptyBatch(first, count);
     std::vector<std::pair<uint32_t, bool>> updates;
     for (uint64_t ticket = first; ticket < first + count; ++ticket) {
       const uint32_t key = neighbours ? static_cast<uint32_t>((start + ticket - first) % kKeys)
                                       : static_cast<uint32_t>(random.Below(kKeys));
-      const bool ebb = Mix64(key / kKeysPerRegion + ticket / kTicketsPerTide * kKeys) % 3 == 0;
+      const bool ebb = Mix64(key / kKeysPerRegion + tide * kKeys) % 2 == 0;
       const bool put = ebb ? random.OneIn(30) : !random.OneIn(10);
       if (!put) reference_.DeletionBegins(key, ticket);
       Add(put ? LogEntryKind::kPut : LogEntryKind::kDelete, kTable, KeyOf(key), put ? ValueOf(key, ticket) : "", ticket,
@@ -402,7 +406,7 @@ class Stress {
   void NoteCounters() {
     for (size_t i = 0; i < kCounters.size(); ++i) {
       const uint64_t now = CounterOf(*operations_, kCounters[i]);
-      seen_[i] = std::max(seen_[i], now);
+      seen_[i] += now - std::exchange(counted_[i], now);
     }
   }
 
@@ -425,7 +429,7 @@ class Stress {
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<Thread>> background_;
   std::atomic<uint64_t> reads_{0}, scanned_{0}, tables_{0}, redone_{0};
-  std::array<uint64_t, kCounters.size()> seen_{};
+  std::array<uint64_t, kCounters.size()> counted_{}, seen_{};  // of this life as of the last look; of all lives
 };
 
 TEST(StressTest, SixteenThreadsAndEverythingInTheBackground) {
