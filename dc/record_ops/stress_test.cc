@@ -1,5 +1,6 @@
-// Sixteen threads update, read, scan and partition, and create and drop tables, while pages are swapped out, merged, cleaned and checkpointed without
-// a pause and memory holds a fraction of the data: against a reference, all the time; and again in the next life, after redo by as many threads.
+// Sixteen threads update, read, scan and partition, and create and drop tables, while pages are swapped out, merged, cleaned and checkpointed
+// without a pause and memory holds a fraction of the data: against a reference, all the time; and again in the next life, after redo by as
+// many threads.
 // DEUT_STRESS_SECONDS makes it longer; DEUT_SEED repeats what the threads choose (not how they meet).
 //
 // Updates come as the protocol allows: of different batches in any order, some again and late; a low-water only when everything below it was applied.
