@@ -3,9 +3,9 @@
 // many threads.
 // DEUT_STRESS_SECONDS makes it longer; DEUT_SEED repeats what the threads choose (not how they meet).
 //
-// Updates come as the protocol allows: of different batches in any order, some again and late; a low-water only when everything below it was applied.
-// A ticket is both the position of an update in the log and its timestamp. The reference knows of each key the newest update that was applied, and the
-// newest deletion that was ever begun; a value says of which ticket it is. So every answer can be judged while updates go on:
+// Updates come as the protocol allows: of different batches in any order, some again and late; a low-water only when everything below it was
+// applied. A ticket is both the position of an update in the log and its timestamp. The reference knows of each key the newest update that
+// was applied, and the newest deletion that was ever begun; a value says of which ticket it is. So every answer can be judged meanwhile:
 //   - a record is what its ticket has put there, and no older than what was applied when the question was asked;
 //   - a key without a record: no put was applied by then, or a deletion has begun since.
 #include <algorithm>
