@@ -19,7 +19,7 @@ namespace {
 // How often a sleeping keeper looks by itself: garbage that waited to be freed may have gone, or come.
 constexpr Duration kLookInterval = std::chrono::milliseconds(50);
 // Between two looks at what the process holds of the machine's memory.
-constexpr Duration kReturnInterval = std::chrono::seconds(1);
+constexpr Duration kReturnInterval = std::chrono::milliseconds(100);
 constexpr uint64_t kLeastReturned = 16 << 20;
 // Of those who wait for room, when a whole round has gained nothing.
 constexpr int kLetInWhileStuck = 64;
@@ -150,14 +150,16 @@ void PageKeeper::Look() {
 
 void PageKeeper::WaitForRoom(Room room) {
   if (budget_ == 0) return;
-  const uint64_t limit = room == Room::kToRead ? budget_ : budget_ - budget_ / 16;
+  uint64_t limit = room == Room::kToRead ? budget_ : budget_ - budget_ / 16;
+  const MonotonicTime patience = runtime_.Now() + kPatience;
   for (;;) {
     const uint32_t progress = progress_.load(std::memory_order_seq_cst);
     if (used_() <= limit || stop_.load(std::memory_order_relaxed)) return;
     // The keeper has just found that waiting is of no use; it goes on trying.
     if (stuck_.load(std::memory_order_relaxed) && let_in_.fetch_sub(1, std::memory_order_relaxed) > 0) return;
     Look();
-    runtime_.Wait(progress_, progress, kNoDeadline);
+    runtime_.Wait(progress_, progress, limit == budget_ ? kNoDeadline : Deadline(patience));
+    if (limit != budget_ && runtime_.Now() >= patience) limit = budget_;
   }
 }
 
@@ -201,7 +203,7 @@ void PageKeeper::ReturnFreed() {
   };
   const uint64_t held = unaccounted();
   unaccounted_ = std::min(unaccounted_, held);
-  if (held < unaccounted_ + std::max(kLeastReturned, budget_ / 8)) return;
+  if (held < unaccounted_ + std::max(kLeastReturned, budget_ / 16)) return;
   ReturnFreePages();
   ReturnFreedMemory();
   unaccounted_ = unaccounted();
@@ -230,6 +232,7 @@ uint64_t PageKeeper::SweepTable(TableId table) {
   BwTree::Walk& hand = hands_[table];
   if (hand.complete) hand = BwTree::Walk();
   while (!hand.complete && !Enough()) {
+    ReturnFreed();
     const uint64_t now = Step(table, &hand);
     evicted += now;
     evictions_.fetch_add(now, std::memory_order_relaxed);

@@ -9,7 +9,7 @@
 //   nothing, they go on, some for each try of the thread, so that memory does not grow without limit, and `exhausted` says so; the transaction
 //   component then refuses puts (rule X7).
 // Pages come and go in all sizes, so much of what was freed stays with the allocator, in pieces: several times the budget, unless it is made to
-//   give it back now and then. The thread does that when the process has grown by more than an eighth of the budget over what is accounted for.
+//   give it back now and then. The thread does that when the process has grown by more than a sixteenth of the budget over what is accounted for.
 // The same thread merges pages (page_merger.h), as what is merged must not be swapped out meanwhile.
 // Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
 #ifndef DC_PAGE_CACHE_PAGE_KEEPER_H_
@@ -51,8 +51,10 @@ class PageKeeper {
   // After something was brought in. Cheap.
   void Look();
   // Waits while the budget is exceeded and the thread gets anywhere. Who applies the log leaves a sixteenth of it to those who read, whose
-  // pages are the first to be asked for again. REQUIRES: no guard.
+  // pages are the first to be asked for again; but for kPatience only: readers that miss all the time would keep it out for ever.
+  // REQUIRES: no guard.
   enum class Room : uint8_t { kToRead, kToApply };
+  static constexpr Duration kPatience = std::chrono::milliseconds(50);
   void WaitForRoom(Room room);
   // Nothing more can be swapped out, and the budget is exceeded.
   bool exhausted() const { return exhausted_.load(std::memory_order_acquire); }

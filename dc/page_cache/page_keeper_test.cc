@@ -337,6 +337,11 @@ TEST_F(StoppedKeeperTest, WhoBringsInDataWaitsUntilThereIsRoom) {
 TEST_F(StoppedKeeperTest, WhoAppliesTheLogLeavesASixteenthToWhoReads) {
   StopAt(kBudget);
   keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+  // For a while, also if there never is more room; and not if there is.
+  const MonotonicTime begin = RealRuntime().Now();
+  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+  EXPECT_GE(RealRuntime().Now() - begin, PageKeeper::kPatience);
+  said_.store(kBudget + 1);
   const auto applies = Waiting(PageKeeper::Room::kToApply);
   LetGo(1);
   applies->Join();
