@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/observe/log.h"
-
 namespace deut::dc {
 namespace {
 
@@ -30,18 +28,25 @@ void PageMerger::Run(const std::function<bool()>& has_room) {
 
 bool PageMerger::Step(TableId table, Progress* progress, const std::function<bool()>& has_room) {
   BwTree::MergeReport report;
+  BwTree::Walk walk = progress->walk;
   {
     const ReclamationDomain::Guard guard(domain_);
     BwTree* const tree = source_.FindTree(table);
     if (tree == nullptr || progress->level >= tree->root_level()) return false;
-    tree->MergePages(progress->level, &progress->walk, &report);
+    tree->MergePages(progress->level, &walk, &report);
   }
   progress->merged |= report.merged != 0;
   progress->postponed |= report.postponed || !report.to_load.empty();
+  bool loaded = false;
   for (const std::string& key : report.to_load) {
     if (stop_() || !has_room()) break;
     (void)loader_.Load(table, Target(key, Side::kAt));  // the loader tells what cannot be read
+    loaded = true;
   }
+  // What was loaded is merged before it is swapped out again.
+  progress->returned = loaded && !progress->returned;
+  if (progress->returned) return true;
+  progress->walk = std::move(walk);
   if (progress->walk.complete) {
     progress->walk = BwTree::Walk();
     ++progress->level;

@@ -47,6 +47,7 @@ class PageMerger {
     uint64_t small_pages = 0;  // at its beginning
     uint8_t level = 0;
     BwTree::Walk walk;
+    bool returned = false;  // to the same pages, because some were loaded
     bool merged = false;
     bool postponed = false;
   };
