@@ -80,8 +80,6 @@ class BwTree {
   BwTree(const BwTree&) = delete;
   BwTree& operator=(const BwTree&) = delete;
 
-  // kNotLoaded: nothing happened, first the page that covers the key has to be loaded (rare: updates are put on pages blindly).
-  using NamedPage = dc::NamedPage;
   struct NamedPages {
     std::vector<NamedPage> inner;
     std::vector<PageId> leaves;
@@ -91,7 +89,7 @@ class BwTree {
   Status RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below);
   // Recovery: how many records a leaf holds that is on storage; reads it.
   Result<uint32_t> RecordsOfStored(PageId id, SegmentStore& store);
-  // The leaf holds `live` records, as far as is known; for the statistics.
+  // The leaf holds so many, as far as is known; for the statistics.
   void CountRecords(PageId id, uint32_t live);
 
   // Where an update of a key belongs, as of some moment. Finding the places of several updates before the first of them is made lets what they
@@ -109,7 +107,7 @@ class BwTree {
   Result<Outcome> Delete(std::string_view key, Version version, const Place& place);
   Result<Outcome> Delete(std::string_view key, Version version);
 
-  // Appends the record to `answer` if there is one. kNotLoaded: first the page that covers `key` has to be loaded.
+  // Appends the record to `answer` if there is one. kNotLoaded: first its page has to be loaded.
   enum class Found : uint8_t { kNo, kYes, kNotLoaded };
   Found Read(std::string_view key, RecordBatch* answer);
 
@@ -129,6 +127,8 @@ class BwTree {
   // At most n - 1 ascending keys that cut the tree into pieces of about equal size; looks at inner pages only.
   std::vector<std::string> Partition(uint32_t n);
 
+  // neighbours.cc: low keys of the leaf that `target` names and of the next `count` beside it, those not in memory; of one parent (advice).
+  std::vector<std::string> NotLoaded(const Target& target, bool ascending, size_t count);
   // walk.cc: one inner page's children at a time, from the right to the left.
   // What a walk has still to visit of a level: pages below `high`; an empty high is above every key.
   struct Walk {
@@ -274,11 +274,18 @@ class BwTree {
 class BwTree::Place {
  public:
   Place() = default;  // not known
+  // A page that cannot be read takes as many updates, blindly, as one part of an image holds.
+  static Place Unreadable() {
+    Place place;
+    place.unreadable_ = true;
+    return place;
+  }
 
  private:
   friend class BwTree;
   explicit Place(const PageView& page) : page_(page) {}
   PageView page_{kNoPage, PageWord()};
+  bool unreadable_ = false;
 };
 
 }  // namespace deut::dc

@@ -61,7 +61,8 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
         return Outcome::kDuplicate;
       }
       delta->LinkTo(head);
-      if (MustConsolidate(head)) {
+      const bool blindly = place.unreadable_ && IsStub(head) && head->delta_bytes < kMaxUnsplitBytes;
+      if (MustConsolidate(head) && !blindly) {
         if (IsStub(head)) return Outcome::kNotLoaded;
         if (ChainBytes(head) > kMaxUnsplitBytes && !MayRestructure()) return Outcome::kHeld;
         // The delta stays ours: it goes into the new base by value.
