@@ -5,16 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "common/base/concat.h"
-#include "common/runtime/runtime.h"
-#include "common/sync/mutex.h"
 #include "integration/power/figures.h"
 
 namespace deut::power {
@@ -51,24 +45,6 @@ constexpr Kind kKinds[] = {{"dc.split", 100, true},
                            {"dc.segment_open", 10, true},
                            {"dc.segment_close", 10, false},
                            {"dc.segment_removal", 10, true}};
-
-void JudgeAll(RecordedRun& recorded, Figures* figures, std::string* wrong) {
-  Mutex mutex(RealRuntime());
-  std::atomic<size_t> next{0};
-  const auto judge = [&] {
-    for (size_t index = next++; index < recorded.points(); index = next++) {
-      const RecordedRun::Verdict verdict = recorded.JudgePoint(index);
-      const MutexLock lock(mutex);
-      ++figures->crash_points;
-      figures->second_crashes += verdict.crashed_again ? 1 : 0;
-      figures->Add(*verdict.run);
-      if (wrong->empty()) *wrong = verdict.wrong;
-      if (!wrong->empty()) next = recorded.points();
-    }
-  };
-  std::vector<std::unique_ptr<Thread>> threads;
-  for (int i = 0; i < kJudges; ++i) threads.push_back(RealRuntime().StartThread("judge", judge));
-}
 
 void CheckActivities(const RecordedRun& recorded, std::map<std::string, Activity>* sums) {
   std::map<std::string, Activity> activities;
@@ -107,8 +83,11 @@ TEST_P(Recorded, AtEveryOperation) {
     EXPECT_GE(recorded.points(), kLeastPoints);
     CheckActivities(recorded, &sums);
     EXPECT_FALSE(HasFailure()) << "seed " << seed;
-    std::string wrong;
-    JudgeAll(recorded, &figures, &wrong);
+    const std::string wrong = recorded.JudgeAll(kJudges, [&figures](const RecordedRun::Verdict& verdict) {
+      ++figures.crash_points;
+      figures.second_crashes += verdict.crashed_again ? 1 : 0;
+      figures.Add(*verdict.run);
+    });
     ASSERT_EQ(wrong, "") << "\nrepeat: bazel test --config=test --test_env=DEUT_SEED=" << seed << " --test_filter='*"
                          << which.name << "' //integration/power:recorded_run_test";
   }
