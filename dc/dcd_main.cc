@@ -1,12 +1,16 @@
 // dcd: the data component as a daemon. The only place where its flags are read.
-#include <memory>
+#include <signal.h>
+#include <unistd.h>
+
 #include <string>
+#include <utility>
 
 #include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/config/flags.h"
 #include "dc/server/data_component_server.h"
 #include "dc/server/dc_flags.h"
+#include "dc/server/starting_data_component.h"
 #include "protocol/daemon.h"
 #include "protocol/grpc_data_component_service.h"
 
@@ -27,12 +31,18 @@ struct Options {
 
 Status Serve(Options& options, DaemonContext& context) {
   options.component.directory = options.daemon.data_dir;
-  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<DataComponentServer> component,
-                        DataComponentServer::Open(options.component, context.storage(), context.runtime()));
-  GrpcDataComponentService service(context.runtime(), *component, RpcServiceOptions{});
-  return context.Serve(
-      {service.service()}, [](Deadline) { return Status::Ok(); },
-      Concat("data component ", component->id().value, ", incarnation ", component->incarnation().value));
+  DEUT_ASSIGN_OR_RETURN(ClaimedDirectory claimed,
+                        DataComponentServer::Claim(options.component, context.storage(), context.runtime()));
+  const std::string details =
+      Concat("data component ", claimed.state.dc.value, ", incarnation ", claimed.state.incarnation.value);
+  StartingDataComponent component(options.component, context.runtime(), std::move(claimed),
+                                  /*on_failed=*/[] { kill(getpid(), SIGTERM); });
+  GrpcDataComponentService service(context.runtime(), component, RpcServiceOptions{});
+  DEUT_RETURN_IF_ERROR(context.Serve(
+      {service.service()}, [&](Deadline deadline) { return component.WaitServing(deadline); }, details,
+      /*stop=*/[&] { component.GiveUp(); }));
+  const Status failure = component.failure();
+  return failure == ErrorCode::kCancelled ? Status::Ok() : failure;
 }
 
 int Main(int argc, char** argv) {

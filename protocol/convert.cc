@@ -72,7 +72,8 @@ Status FromWire(const google::protobuf::RepeatedPtrField<wire::TableInfo>& table
   out->clear();
   out->reserve(tables.size());
   for (const wire::TableInfo& item : tables) {
-    const Status name = CheckTableName("name", item.name());
+    const bool nameless = item.dropped() && item.name().empty();
+    const Status name = nameless ? Status::Ok() : CheckTableName("name", item.name());
     if (!name.ok()) return At("tables", out->size(), name);
     out->push_back(TableInfo{.id = TableId(item.id()),
                              .name = item.name(),

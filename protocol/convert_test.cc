@@ -83,6 +83,13 @@ TEST(ConvertTest, TablesAndCounters) {
   EXPECT_FALSE(back[0].dropped);
   EXPECT_EQ(back[1].id, TableId(4000000000));
   EXPECT_TRUE(back[1].dropped);
+  // What was dropped in an earlier life of the DC has no name any more.
+  messages.Mutable(1)->clear_name();
+  ASSERT_TRUE(FromWire(messages, &back).ok());
+  EXPECT_EQ(back[1].name, "");
+  messages.Mutable(1)->set_dropped(false);
+  EXPECT_THAT(std::string(FromWire(messages, &back).message()), HasSubstr("tables[1].name: a table name of 0 bytes"));
+  messages.Mutable(1)->set_dropped(true);
   messages.Mutable(1)->set_name(std::string(256, 'n'));
   const Status refused = FromWire(messages, &back);
   EXPECT_EQ(refused.code(), ErrorCode::kInvalidArgument);

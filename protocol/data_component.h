@@ -42,7 +42,8 @@ struct Sender {
 struct TableInfo {
   TableId id;
   std::string name;
-  bool dropped = false;  // ids of dropped tables stay known: they are never reused (T1)
+  bool dropped =
+      false;  // ids of dropped tables stay known: they are never reused (T1); their names only until the DC ends
   uint64_t records = 0;  // approximate
   uint64_t bytes = 0;    // approximate
 };

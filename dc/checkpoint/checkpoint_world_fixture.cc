@@ -32,7 +32,7 @@ Result<std::unique_ptr<CheckpointLife>> CheckpointLife::Open(Storage& storage, c
   const PageId last_page = recovered.last_page;
   std::unique_ptr<CheckpointLife> life(new CheckpointLife(std::move(recovered)));
   DEUT_RETURN_IF_ERROR(
-      RecoverTables(RealRuntime(), tables, last_page, options, life->trees(), SmallPages(), &life->tables));
+      RecoverTables(RealRuntime(), directory, tables, last_page, options, life->trees(), SmallPages(), &life->tables));
   const CheckpointEnvironment environment{RealRuntime(),
                                           storage,
                                           directory,

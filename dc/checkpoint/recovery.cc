@@ -1,11 +1,11 @@
 #include "dc/checkpoint/recovery.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "common/observe/log.h"
 #include "common/sync/mutex.h"
+#include "common/sync/parallel.h"
 #include "dc/bwtree/named_page.h"
 #include "dc/bwtree/page_load.h"
 #include "dc/page_store/checkpoint_file.h"
@@ -21,10 +21,21 @@ class Reading final : public CheckpointVisitor {
  public:
   Reading(Storage& storage, Runtime& runtime, const std::string& directory, DcId dc, const RecoveryOptions& options,
           RecoveredPages* out)
-      : storage_(storage), runtime_(runtime), directory_(directory), dc_(dc), options_(options), out_(*out) {}
+      : storage_(storage),
+        runtime_(runtime),
+        directory_(directory),
+        dc_(dc),
+        options_(options),
+        progress_(options.progress),
+        out_(*out) {}
 
   Status OnHead(const CheckpointHead& head) override {
     head_ = head;
+    if (progress_ != nullptr) {
+      progress_->segments = 0;
+      progress_->segments_checked = 0;
+      progress_->checkpoint = head.number.value;
+    }
     out_.found = CheckpointsFound{head.number, head.position, head.stable};
     DEUT_ASSIGN_OR_RETURN(out_.pages, MappingTable::Create(options_.max_pages));
     if (head.next_page.value > uint64_t{options_.max_pages} + 1) {
@@ -41,6 +52,7 @@ class Reading final : public CheckpointVisitor {
   }
   Status OnSegment(const SegmentExtent& segment) override {
     segments_.push_back(segment);
+    if (progress_ != nullptr) ++progress_->segments;
     return Status::Ok();
   }
   Status OnPage(PageId page, std::span<const PageAddress> newest_first) override {
@@ -55,8 +67,14 @@ class Reading final : public CheckpointVisitor {
   }
   Status OpenStore() {
     if (out_.store != nullptr) return Status::Ok();
-    DEUT_ASSIGN_OR_RETURN(out_.store, SegmentStore::Open(storage_, runtime_, directory_, dc_, options_.store,
-                                                         head_.number, segments_, head_.next_segment));
+    const auto on_checked = [this] {
+      if (progress_ == nullptr) return Status::Ok();
+      ++progress_->segments_checked;
+      return progress_->Check();
+    };
+    DEUT_ASSIGN_OR_RETURN(
+        out_.store, SegmentStore::Open(storage_, runtime_, directory_, dc_, options_.store, head_.number, segments_,
+                                       head_.next_segment, {options_.threads, on_checked}));
     return Status::Ok();
   }
   const CheckpointHead& head() const { return head_; }
@@ -67,6 +85,7 @@ class Reading final : public CheckpointVisitor {
   const std::string& directory_;
   const DcId dc_;
   const RecoveryOptions& options_;
+  RecoveryProgress* const progress_;
   RecoveredPages& out_;
   CheckpointHead head_;
   std::vector<SegmentExtent> segments_;
@@ -81,77 +100,94 @@ Result<RecoveredPages> ReadOne(Storage& storage, Runtime& runtime, const std::st
   return recovered;
 }
 
-// Loads the inner pages of one tree, level by level, each level by several threads.
+// Loads the inner pages of all trees, level by level from the roots, each level by several threads.
 class InnerPages {
  public:
-  InnerPages(Runtime& runtime, BwTree& tree, SegmentStore& store, int threads)
-      : runtime_(runtime), tree_(tree), store_(store), threads_(threads), mutex_(runtime) {}
+  InnerPages(Runtime& runtime, SegmentStore& store, const RecoveryOptions& options)
+      : runtime_(runtime), store_(store), threads_(options.threads), progress_(options.progress), mutex_(runtime) {}
+
+  // REQUIRES: before Load.
+  void Add(BwTree* tree) {
+    trees_.push_back(Tree{.tree = tree, .leaves = {}});
+    level_.push_back(Page{trees_.size() - 1, NamedRoot(tree->root())});
+    if (progress_ != nullptr) ++progress_->inner_pages;
+  }
 
   Status Load() {
-    BwTree::NamedPages level;
-    level.inner.push_back(NamedRoot(tree_.root()));
-    while (!level.inner.empty()) {
-      DEUT_ASSIGN_OR_RETURN(level, LoadLevel(level.inner));
-      leaves_.insert(leaves_.end(), level.leaves.begin(), level.leaves.end());
+    while (!level_.empty()) {
+      const std::vector<Page> level = std::exchange(level_, {});
+      DEUT_RETURN_IF_ERROR(
+          ForEachInParallel(runtime_, threads_, level.size(), [&](size_t i) { return LoadOne(level[i]); }));
     }
-    EstimateRecords();
-    return Status::Ok();
+    return EstimateRecords();
   }
 
  private:
-  // How many records there are nobody knows before all leaves were read; a few of them are, and speak for the others. Whoever loads a leaf later
-  // puts its number right.
-  void EstimateRecords() {
-    uint64_t records = 0;
-    uint64_t read = 0;
-    for (size_t i = 0; i < std::min(leaves_.size(), kSampledLeaves); ++i) {
-      const Result<uint32_t> one =
-          tree_.RecordsOfStored(leaves_[i * leaves_.size() / std::min(leaves_.size(), kSampledLeaves)], store_);
-      if (!one.ok()) LogError("table ", tree_.table().value, ": ", one.status().message());
-      if (!one.ok()) continue;
-      records += *one;
-      ++read;
+  struct Tree {
+    BwTree* tree;
+    std::vector<PageId> leaves;
+    uint64_t records = 0;  // of the leaves that were sampled
+    uint64_t sampled = 0;
+  };
+  struct Page {
+    size_t tree;  // in trees_
+    NamedPage named;
+  };
+
+  Status LoadOne(const Page& page) {
+    BwTree::NamedPages children;
+    DEUT_RETURN_IF_ERROR(trees_[page.tree].tree->RestorePage(page.named, store_, &children));
+    {
+      const MutexLock lock(mutex_);
+      for (NamedPage& child : children.inner) level_.push_back(Page{page.tree, std::move(child)});
+      std::vector<PageId>& leaves = trees_[page.tree].leaves;
+      leaves.insert(leaves.end(), children.leaves.begin(), children.leaves.end());
     }
-    if (read == 0) return;
-    for (const PageId leaf : leaves_) tree_.CountRecords(leaf, static_cast<uint32_t>(records / read));
+    if (progress_ == nullptr) return Status::Ok();
+    progress_->inner_pages += children.inner.size();
+    ++progress_->inner_pages_loaded;
+    return progress_->Check();
   }
 
-  // Answers the pages below.
-  Result<BwTree::NamedPages> LoadLevel(const std::vector<NamedPage>& level) {
-    std::atomic<size_t> next{0};
-    BwTree::NamedPages below;
-    Status status;
-    const auto work = [&] {
-      for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < level.size();) {
-        BwTree::NamedPages children;
-        const Status loaded = tree_.RestorePage(level[i], store_, &children);
-        const MutexLock lock(mutex_);
-        if (!loaded.ok()) {
-          if (status.ok()) status = loaded;
-          return;
-        }
-        below.inner.insert(below.inner.end(), std::make_move_iterator(children.inner.begin()),
-                           std::make_move_iterator(children.inner.end()));
-        below.leaves.insert(below.leaves.end(), children.leaves.begin(), children.leaves.end());
-      }
-    };
-    std::vector<std::unique_ptr<Thread>> threads;
-    for (int i = 1; i < threads_ && static_cast<size_t>(i) < level.size(); ++i) {
-      threads.push_back(runtime_.StartThread("dc-recover", work));
+  // How many records there are nobody knows before all leaves were read; a few of them are, and speak for the others. Whoever loads a leaf later
+  // puts its number right.
+  Status EstimateRecords() {
+    std::vector<std::pair<size_t, PageId>> samples;
+    for (size_t i = 0; i < trees_.size(); ++i) {
+      const std::vector<PageId>& leaves = trees_[i].leaves;
+      const size_t count = std::min(leaves.size(), kSampledLeaves);
+      for (size_t k = 0; k < count; ++k) samples.emplace_back(i, leaves[k * leaves.size() / count]);
     }
-    work();
-    threads.clear();
-    if (!status.ok()) return status;
-    return below;
+    DEUT_RETURN_IF_ERROR(ForEachInParallel(runtime_, threads_, samples.size(), [&](size_t i) {
+      Tree& of = trees_[samples[i].first];
+      const Result<uint32_t> records = of.tree->RecordsOfStored(samples[i].second, store_);
+      if (!records.ok()) LogError("table ", of.tree->table().value, ": ", records.status().message());
+      const MutexLock lock(mutex_);
+      of.records += records.ok() ? *records : 0;
+      of.sampled += records.ok() ? 1 : 0;
+      return progress_ == nullptr ? Status::Ok() : progress_->Check();
+    }));
+    for (const Tree& of : trees_) {
+      if (of.sampled == 0) continue;
+      for (const PageId leaf : of.leaves) of.tree->CountRecords(leaf, static_cast<uint32_t>(of.records / of.sampled));
+    }
+    return Status::Ok();
   }
 
   Runtime& runtime_;
-  BwTree& tree_;
   SegmentStore& store_;
   const int threads_;
-  std::vector<PageId> leaves_;
-  Mutex mutex_;
+  RecoveryProgress* const progress_;
+  std::vector<Tree> trees_;
+  Mutex mutex_;  // guards, while a level is loaded:
+  std::vector<Page> level_;
 };
+
+// What whoever starts it can do about `why`.
+Status Refusal(const std::string& directory, std::string_view why) {
+  return DEUT_ERROR(kCorruption, why, ". Nothing was deleted or changed. Bring back what is missing, or a copy of ",
+                    directory, " with its redo log; `deut dc verify` lists all that is damaged there");
+}
 
 }  // namespace
 
@@ -159,7 +195,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
                                     const RecoveryOptions& options) {
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(directory));
   DEUT_ASSIGN_OR_RETURN(const std::vector<CheckpointNumber> numbers, FindCheckpoints(storage, directory));
-  Status damage;
+  std::string damage;
   // The one before the newest is as far back as the stable positions that were reported allow for. Older files are left of a crash
   // between completing a checkpoint and removing the one before the previous one.
   const size_t candidates = std::min(numbers.size(), kGenerations);
@@ -178,17 +214,17 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
     // Only damage makes an older checkpoint the better one.
     if (recovered.status().code() != ErrorCode::kCorruption) return recovered.status();
     LogError("checkpoint ", number.value, " cannot be read: ", recovered.status().message());
-    if (damage.ok()) damage = recovered.status();
+    ConcatTo(&damage, damage.empty() ? "" : "; ", "checkpoint ", number.value, ": ", recovered.status().message());
   }
-  if (!damage.ok()) return damage;
+  if (!damage.empty()) return Refusal(directory, damage);
   RecoveredPages empty;
   DEUT_ASSIGN_OR_RETURN(empty.pages, MappingTable::Create(options.max_pages));
   DEUT_ASSIGN_OR_RETURN(empty.store, SegmentStore::Create(storage, runtime, directory, dc, options.store));
   return empty;
 }
 
-Status RecoverTables(Runtime& runtime, const std::vector<RecoveredTable>& recovered, PageId last_page,
-                     const RecoveryOptions& options, const BwTreeEnvironment& environment,
+Status RecoverTables(Runtime& runtime, const std::string& directory, const std::vector<RecoveredTable>& recovered,
+                     PageId last_page, const RecoveryOptions& options, const BwTreeEnvironment& environment,
                      const BwTreeOptions& tree_options, TableRegistry* tables) {
   MappingTable& pages = environment.pages;
   SegmentStore& store = *environment.images;
@@ -198,16 +234,19 @@ Status RecoverTables(Runtime& runtime, const std::vector<RecoveredTable>& recove
       return DEUT_ERROR(kCorruption, "page ", table.root.value, " is the root of two tables");
     }
   }
+  InnerPages inner(runtime, store, options);
   for (const RecoveredTable& table : recovered) {
     if (table.root == kNoPage) {
       tables->RestoreDropped(table.id);
       continue;
     }
     std::unique_ptr<BwTree> tree = BwTree::Restore(environment, tree_options, table.id, table.root);
-    const Status loaded = InnerPages(runtime, *tree, store, options.threads).Load();
-    // Also if it failed: the registry frees what was made.
+    inner.Add(tree.get());
+    // Also if loading fails: the registry frees what was made.
     tables->Restore(table.id, table.name, std::move(tree));
-    if (!loaded.ok()) return loaded;
+  }
+  if (const Status loaded = inner.Load(); !loaded.ok()) {
+    return loaded == ErrorCode::kCorruption ? Refusal(directory, loaded.message()) : loaded;
   }
   for (uint32_t number = 1; number <= last_page.value; ++number) {
     const PageId id(number);

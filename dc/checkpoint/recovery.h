@@ -2,9 +2,10 @@
 // [LLAMA, PVLDB 6(10), 2013, section 4.4] After it the transaction component's redo goes on from the checkpoint's position (X6).
 //
 // Steps: the newest checkpoint is read whole; if it is damaged the one before it, with a message (stable positions allow for that: S2);
-//   if neither can be read: CORRUPTION, nothing is changed. Then all inner pages are loaded, several at once, and
-//   with them it is known which pages there are: ids that no inner page names are free.
-// CORRUPTION naming page, file and offset whenever something that the checkpoint promises is not there exactly so.
+//   if neither can be read: CORRUPTION, nothing is changed. Every segment that it names is looked at, several at once. Then all inner pages are
+//   loaded, a level of all tables at a time, and with them it is known which pages there are: ids that no inner page names are free.
+// CORRUPTION naming page, file and offset whenever something that the checkpoint promises is not there exactly so, and what can be done.
+// CANCELLED when it was given up (RecoveryProgress).
 // Deletes nothing: segments that the checkpoint does not name go when the first checkpoint of this life is complete.
 #ifndef DC_CHECKPOINT_RECOVERY_H_
 #define DC_CHECKPOINT_RECOVERY_H_
@@ -20,6 +21,7 @@
 #include "common/runtime/runtime.h"
 #include "dc/bwtree/mapping_table.h"
 #include "dc/checkpoint/checkpointer.h"
+#include "dc/checkpoint/recovery_progress.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/record_ops/table_registry.h"
 
@@ -28,7 +30,8 @@ namespace deut::dc {
 struct RecoveryOptions {
   uint32_t max_pages = 1;
   SegmentStoreOptions store;
-  int threads = 8;  // that load inner pages
+  int threads = 16;                      // that look at segments and load inner pages
+  RecoveryProgress* progress = nullptr;  // may be null; outlives the recovery
 };
 
 struct RecoveredTable {
@@ -52,8 +55,8 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
 
 // Makes the tables' trees and loads their inner pages. `recovered`: what RecoverPages gave; its mapping table and its store are
 // those of `environment`, and nobody else uses them yet.
-Status RecoverTables(Runtime& runtime, const std::vector<RecoveredTable>& recovered, PageId last_page,
-                     const RecoveryOptions& options, const BwTreeEnvironment& environment,
+Status RecoverTables(Runtime& runtime, const std::string& directory, const std::vector<RecoveredTable>& recovered,
+                     PageId last_page, const RecoveryOptions& options, const BwTreeEnvironment& environment,
                      const BwTreeOptions& tree_options, TableRegistry* tables);
 
 }  // namespace deut::dc

@@ -110,6 +110,58 @@ TEST_F(RecoveryTest, TheNewestCheckpointIsOpened) {
   world_.ExpectRight();
 }
 
+TEST_F(RecoveryTest, HowFarItHasComeIsTold) {
+  RecoveryProgress progress;
+  EXPECT_EQ(progress.Text(), "recovering: looking for a checkpoint");
+  RecoveryOptions options = CheckpointWorld::Options();
+  options.progress = &progress;
+  ASSERT_TRUE(world_.Begin(options).ok());
+  const size_t segments = Content(2).segments.size();
+  EXPECT_GT(segments, 1u);
+  EXPECT_EQ(progress.checkpoint, 2u);
+  EXPECT_EQ(progress.segments, segments);
+  EXPECT_EQ(progress.segments_checked, segments);
+  EXPECT_GT(progress.inner_pages, 1u);
+  EXPECT_EQ(progress.inner_pages_loaded, progress.inner_pages);
+  EXPECT_EQ(progress.Text(),
+            Concat("recovering: checkpoint 2, ", segments, " of ", segments, " segments checked, ",
+                   progress.inner_pages.load(), " of ", progress.inner_pages.load(), " inner pages loaded"));
+  world_.End();
+
+  // What was given up changes nothing, and counts from the start when it is taken up again.
+  progress.given_up = true;
+  ExpectRefused(ErrorCode::kCancelled, "given up", options);
+  progress.given_up = false;
+  ASSERT_TRUE(world_.Begin(options).ok());
+  EXPECT_EQ(progress.segments_checked, segments);
+}
+
+// Nobody goes on before two are waiting for the disk.
+TEST_F(RecoveryTest, SeveralSegmentsAreLookedAtAtOnce) {
+  RecoveryOptions options = CheckpointWorld::Options();
+  options.threads = 2;
+  world_.disk().HoldOperations(kDiskOpen, ".seg");
+  Status begun;
+  const auto start = RealRuntime().StartThread("start", [&] { begun = world_.Begin(options); });
+  while (world_.disk().held_operations() < 2) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(1));
+  world_.disk().HoldOperations(0);
+  start->Join();
+  EXPECT_TRUE(begun.ok()) << begun.ToString();
+  world_.ExpectRight();
+}
+
+TEST_F(RecoveryTest, ARefusalNamesBothCheckpointsAndWhatToDo) {
+  WithFlippedBit(NameOf(2), 100, [&] {
+    WithFlippedBit(NameOf(1), 100, [&] {
+      const Status refused = world_.Begin();
+      for (const std::string& piece :
+           {NameOf(2), NameOf(1), std::string("Nothing was deleted or changed"), std::string("deut dc verify")}) {
+        EXPECT_NE(refused.message().find(piece), std::string_view::npos) << refused.ToString();
+      }
+    });
+  });
+}
+
 TEST_F(RecoveryTest, OpeningChangesNothing) {
   const CheckpointWorld::Files before = world_.ReadFiles();
   ASSERT_TRUE(world_.Begin().ok());

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
+#include "common/sync/parallel.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/page_store/page_address.h"
@@ -30,7 +31,8 @@ bool DeadBefore(const Segment& segment, CheckpointNumber k) {
 
 SegmentFiles::SegmentFiles(Storage& storage, Runtime& runtime, std::string directory, DcId dc,
                            const SegmentFilesOptions& options)
-    : storage_(storage),
+    : runtime_(runtime),
+      storage_(storage),
       directory_(std::move(directory)),
       dc_(dc),
       options_(options),
@@ -47,7 +49,8 @@ Status SegmentFiles::CreateDirectory() { return storage_.CreateDirectory(directo
 Result<std::shared_ptr<Segment>> SegmentFiles::CheckedSegment(const SegmentExtent& extent) {
   const std::string path = PathOf(extent.kind, extent.number);
   auto segment = std::make_shared<Segment>(extent.kind, extent.number, path, extent.written_bytes);
-  auto opened = open_files_.Get(*segment);
+  // Not one of those that are kept open: they would be too many.
+  auto opened = storage_.Open(path, {.direct = true});
   if (!opened.ok()) {
     if (opened.status() != ErrorCode::kNotFound) return opened.status();
     return DEUT_ERROR(kCorruption, path, ": the checkpoint names it and it is not there; nothing was changed");
@@ -68,24 +71,31 @@ Result<std::shared_ptr<Segment>> SegmentFiles::CheckedSegment(const SegmentExten
   return segment;
 }
 
-Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments,
-                            uint64_t next_segment) {
+Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment,
+                            const SegmentCheck& check) {
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
   opened_ = checkpoint;
   checkpoint_.store(checkpoint.value);
   std::set<std::string> named;
+  std::set<uint64_t> numbers;
   for (const SegmentExtent& extent : segments) {
     if (extent.number == 0 || extent.number > PageAddress::kMaxSegment || extent.written_bytes % kIoAlignment != 0 ||
         extent.written_bytes < kSegmentHeaderBytes || !named.insert(SegmentName(extent.kind, extent.number)).second ||
-        table_.Find(extent.number) != nullptr) {
+        !numbers.insert(extent.number).second) {
       return DEUT_ERROR(kCorruption, directory_, ": the checkpoint names segment ", extent.number, " with ",
                         extent.written_bytes, " bytes, or twice");
     }
-    DEUT_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, CheckedSegment(extent));
+    next_segment = std::max(next_segment, extent.number + 1);
+  }
+  std::vector<std::shared_ptr<Segment>> checked(segments.size());
+  DEUT_RETURN_IF_ERROR(ForEachInParallel(runtime_, check.threads, segments.size(), [&](size_t i) {
+    DEUT_ASSIGN_OR_RETURN(checked[i], CheckedSegment(segments[i]));
+    return check.on_checked();
+  }));
+  for (std::shared_ptr<Segment>& segment : checked) {
     segment->closed.store(true);
     segment->died_at.store(checkpoint.value);
     segment->named_at.store(checkpoint.value);
-    next_segment = std::max(next_segment, extent.number + 1);
     table_.Add(std::move(segment));
   }
   const MutexLock lock(mutex_);

@@ -27,6 +27,7 @@
 #include "dc/page_store/checkpoint_number.h"
 #include "dc/page_store/open_files.h"
 #include "dc/page_store/segment.h"
+#include "dc/page_store/segment_check.h"
 #include "dc/page_store/segment_format.h"
 #include "dc/page_store/segment_table.h"
 #include "dc/page_store/space_use.h"
@@ -61,7 +62,8 @@ class SegmentFiles {
   // --- At the start, before anything else; one thread.
   Status CreateDirectory();
   // Takes in the segments of a checkpoint; see SegmentStore::Open. Everything else found is left over.
-  Status TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment);
+  Status TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment,
+                const SegmentCheck& check);
 
   // --- Writing.
   // A new, empty file under the next number. An error: nothing is there of it, or it is left over. RESOURCE_EXHAUSTED also if there is only room
@@ -102,6 +104,7 @@ class SegmentFiles {
   void DropSynced();
   Status RemoveFile(const std::string& path);
 
+  Runtime& runtime_;
   Storage& storage_;
   const std::string directory_;
   const DcId dc_;

@@ -66,18 +66,18 @@ Result<std::unique_ptr<SegmentStore>> SegmentStore::Create(Storage& storage, Run
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
   auto core = std::make_unique<Core>(storage, runtime, std::move(directory), dc, options);
   DEUT_RETURN_IF_ERROR(core->files.CreateDirectory());
-  DEUT_RETURN_IF_ERROR(core->files.TakeIn(CheckpointNumber(), {}, 1));
+  DEUT_RETURN_IF_ERROR(core->files.TakeIn(CheckpointNumber(), {}, 1, {}));
   return std::unique_ptr<SegmentStore>(new SegmentStore(std::move(core)));
 }
 
 Result<std::unique_ptr<SegmentStore>> SegmentStore::Open(Storage& storage, Runtime& runtime, std::string directory,
                                                          DcId dc, const SegmentStoreOptions& options,
                                                          CheckpointNumber checkpoint,
-                                                         std::span<const SegmentExtent> segments,
-                                                         uint64_t next_segment) {
+                                                         std::span<const SegmentExtent> segments, uint64_t next_segment,
+                                                         const SegmentCheck& check) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
   auto core = std::make_unique<Core>(storage, runtime, std::move(directory), dc, options);
-  DEUT_RETURN_IF_ERROR(core->files.TakeIn(checkpoint, segments, next_segment));
+  DEUT_RETURN_IF_ERROR(core->files.TakeIn(checkpoint, segments, next_segment, check));
   return std::unique_ptr<SegmentStore>(new SegmentStore(std::move(core)));
 }
 

@@ -38,6 +38,7 @@
 #include "dc/page_store/part_buffer.h"
 #include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_appender.h"
+#include "dc/page_store/segment_check.h"
 #include "dc/page_store/segment_format.h"
 
 namespace deut::dc {
@@ -88,7 +89,8 @@ class SegmentStore {
   // is changed. `next_segment`: as the checkpoint has it. The caller then says MarkLive of every address that the checkpoint names.
   static Result<std::unique_ptr<SegmentStore>> Open(Storage& storage, Runtime& runtime, std::string directory, DcId dc,
                                                     const SegmentStoreOptions& options, CheckpointNumber checkpoint,
-                                                    std::span<const SegmentExtent> segments, uint64_t next_segment);
+                                                    std::span<const SegmentExtent> segments, uint64_t next_segment,
+                                                    const SegmentCheck& check = {});
   ~SegmentStore();
   SegmentStore(const SegmentStore&) = delete;
   SegmentStore& operator=(const SegmentStore&) = delete;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "common/observe/log.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 
@@ -25,19 +26,34 @@ Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no ta
 
 Result<std::unique_ptr<RecordOperations>> RecordOperations::Open(Runtime& runtime, const Home& home,
                                                                  const RecordOperationsOptions& options) {
+  const MonotonicTime begin = runtime.Now();
+  RecoveryProgress of_its_own;
+  RecoveryProgress& progress = home.progress == nullptr ? of_its_own : *home.progress;
   DEUT_IN_FLIGHT("dc.recovery");
   RecoveryOptions recovery;
   recovery.max_pages = options.max_pages;
   recovery.store = options.store;
+  recovery.progress = &progress;
   DEUT_ASSIGN_OR_RETURN(RecoveredPages recovered,
                         RecoverPages(home.storage, runtime, home.directory, home.dc, recovery));
   const CheckpointsFound found = recovered.found;
   const std::vector<RecoveredTable> tables = std::move(recovered.tables);
   const PageId last_page = recovered.last_page;
   std::unique_ptr<RecordOperations> operations(new RecordOperations(runtime, options, std::move(recovered)));
-  DEUT_RETURN_IF_ERROR(
-      RecoverTables(runtime, tables, last_page, recovery, operations->trees(), options.tree, &operations->tables_));
+  DEUT_RETURN_IF_ERROR(RecoverTables(runtime, home.directory, tables, last_page, recovery, operations->trees(),
+                                     options.tree, &operations->tables_));
   DEUT_RETURN_IF_ERROR(operations->Start(home, found));
+  const auto took = duration_cast<std::chrono::milliseconds>(runtime.Now() - begin);
+  operations->recovery_ = RecoveryFigures{.checkpoint = progress.checkpoint,
+                                          .segments = progress.segments,
+                                          .inner_pages = progress.inner_pages_loaded,
+                                          .milliseconds = static_cast<uint64_t>(took.count())};
+  if (progress.checkpoint != 0) {
+    LogInfo("recovered in ", took.count(), " ms: checkpoint ", progress.checkpoint.load(), ", ",
+            progress.segments.load(), " segments, ", progress.inner_pages_loaded.load(),
+            " inner pages; the redo log has the rest, from ", found.position.commit.value, "/",
+            found.position.sequence);
+  }
   return operations;
 }
 
@@ -328,6 +344,10 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("consolidations", sum.consolidations);
   add("consolidations_lost", sum.lost_consolidations);
   const StoreTotals store = store_->totals();
+  add("recovery_checkpoint", recovery_.checkpoint);
+  add("recovery_segments", recovery_.segments);
+  add("recovery_inner_pages", recovery_.inner_pages);
+  add("recovery_ms", recovery_.milliseconds);
   add("pages_loaded", loader_.loads());
   add("pages_swapped_out", keeper_->evictions());
   add("checkpoints", checkpointer_->taken());

@@ -67,6 +67,7 @@ class RecordOperations {
     std::string directory;  // for pages alone; made if it is not there
     DcId dc;
     DcIncarnation incarnation;
+    RecoveryProgress* progress = nullptr;  // of Open; may be null
   };
   // What the newest checkpoint in `home` holds, or nothing. CORRUPTION: there are checkpoints, but none that can be proven complete;
   // nothing is changed.
@@ -139,6 +140,14 @@ class RecordOperations {
   // Tells on_failure, unless the error is none, want of space, or a page that cannot be read.
   void Judge(const Status& status);
 
+  // Of the start.
+  struct RecoveryFigures {
+    uint64_t checkpoint = 0;
+    uint64_t segments = 0;
+    uint64_t inner_pages = 0;
+    uint64_t milliseconds = 0;
+  };
+
   Runtime& runtime_;
   const std::function<void(const Status&)> on_failure_;
   std::atomic<bool> failed_{false};
@@ -148,6 +157,7 @@ class RecordOperations {
   const ScrubberOptions scrubbing_;
   const uint64_t segment_bytes_;
   const Position recovered_;
+  RecoveryFigures recovery_;
   StructureGate gate_;
   std::atomic<uint64_t> consolidation_timestamp_{0};
   // The domain ends before what dropped trees, which it frees, look at, before the table whose ids it gives back, and before the store that its

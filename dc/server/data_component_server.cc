@@ -5,12 +5,15 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/observe/log.h"
 #include "common/testing/test_points.h"
 #include "dc/server/bulk_scan.h"
 #include "protocol/limits.h"
 
 namespace deut::dc {
 namespace {
+
+constexpr Duration kProgressInterval = std::chrono::seconds(2);
 
 Status CheckBound(std::string_view name, std::string_view bound) {
   if (bound.size() <= kMaxBoundBytes) return Status::Ok();
@@ -21,42 +24,79 @@ bool SameSender(const Sender& a, const Sender& b) {
   return a.incarnation == b.incarnation && a.epoch == b.epoch && a.nonce == b.nonce && a.tc == b.tc;
 }
 
+// Tells now and then how far a start has come.
+class ProgressLog {
+ public:
+  ProgressLog(Runtime& runtime, const RecoveryProgress& progress)
+      : runtime_(runtime), thread_(runtime.StartThread("dc-progress", [this, &progress] {
+          while (over_ == 0) {
+            if (!runtime_.Wait(over_, 0, runtime_.Now() + kProgressInterval)) LogInfo(progress.Text());
+          }
+        })) {}
+  ~ProgressLog() {
+    over_ = 1;
+    runtime_.WakeAll(over_);
+  }
+  ProgressLog(const ProgressLog&) = delete;
+  ProgressLog& operator=(const ProgressLog&) = delete;
+
+ private:
+  Runtime& runtime_;
+  std::atomic<uint32_t> over_{0};
+  const std::unique_ptr<Thread> thread_;
+};
+
 }  // namespace
+
+Result<ClaimedDirectory> DataComponentServer::Claim(const DataComponentOptions& options, Storage& storage,
+                                                    Runtime& runtime) {
+  ClaimedDirectory claimed;
+  claimed.disk = std::make_unique<WatchedStorage>(
+      runtime, storage,
+      DiskWatchOptions{options.disk_slow_after, options.disk_timeout, /*on_stuck=*/options.records.on_failure});
+  WatchedStorage& disk = *claimed.disk;
+  DEUT_RETURN_IF_ERROR(disk.CreateDirectory(options.directory));
+  DEUT_ASSIGN_OR_RETURN(claimed.lock, disk.Lock(Concat(options.directory, "/", StateFile::kLockName)));
+  StateFile file(disk, options.directory);
+  DEUT_ASSIGN_OR_RETURN(const std::optional<DcState> found, file.Load());
+  claimed.state = found.value_or(DcState());
+  while (claimed.state.dc.value == 0) claimed.state.dc = DcId(runtime.RandomSeed());
+  ++claimed.state.incarnation.value;
+  DEUT_RETURN_IF_ERROR(file.Save(claimed.state));
+  return claimed;
+}
+
+Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Recover(const DataComponentOptions& options,
+                                                                          Runtime& runtime, ClaimedDirectory claimed,
+                                                                          RecoveryProgress* progress) {
+  RecoveryProgress of_its_own;
+  if (progress == nullptr) progress = &of_its_own;
+  const ProgressLog log(runtime, *progress);
+  DEUT_ASSIGN_OR_RETURN(
+      std::unique_ptr<RecordOperations> operations,
+      RecordOperations::Open(runtime,
+                             RecordOperations::Home{*claimed.disk, Concat(options.directory, "/pages"),
+                                                    claimed.state.dc, claimed.state.incarnation, progress},
+                             options.records));
+  return std::unique_ptr<DataComponentServer>(
+      new DataComponentServer(options, runtime, std::move(claimed), std::move(operations)));
+}
 
 Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Open(const DataComponentOptions& options,
                                                                        Storage& storage, Runtime& runtime) {
-  auto watched = std::make_unique<WatchedStorage>(
-      runtime, storage,
-      DiskWatchOptions{options.disk_slow_after, options.disk_timeout, /*on_stuck=*/options.records.on_failure});
-  WatchedStorage& disk = *watched;
-  DEUT_RETURN_IF_ERROR(disk.CreateDirectory(options.directory));
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock,
-                        disk.Lock(Concat(options.directory, "/", StateFile::kLockName)));
-  StateFile file(disk, options.directory);
-  DEUT_ASSIGN_OR_RETURN(const std::optional<DcState> found, file.Load());
-  DcState state = found.value_or(DcState());
-  while (state.dc.value == 0) state.dc = DcId(runtime.RandomSeed());
-  ++state.incarnation.value;
-  DEUT_RETURN_IF_ERROR(file.Save(state));
-  DEUT_ASSIGN_OR_RETURN(
-      std::unique_ptr<RecordOperations> operations,
-      RecordOperations::Open(
-          runtime, RecordOperations::Home{disk, Concat(options.directory, "/pages"), state.dc, state.incarnation},
-          options.records));
-  return std::unique_ptr<DataComponentServer>(
-      new DataComponentServer(options, std::move(watched), runtime, std::move(lock), state, std::move(operations)));
+  DEUT_ASSIGN_OR_RETURN(ClaimedDirectory claimed, Claim(options, storage, runtime));
+  return Recover(options, runtime, std::move(claimed), /*progress=*/nullptr);
 }
 
-DataComponentServer::DataComponentServer(const DataComponentOptions& options, std::unique_ptr<WatchedStorage> disk,
-                                         Runtime& runtime, std::unique_ptr<FileLock> lock, const DcState& state,
-                                         std::unique_ptr<RecordOperations> operations)
+DataComponentServer::DataComponentServer(const DataComponentOptions& options, Runtime& runtime,
+                                         ClaimedDirectory claimed, std::unique_ptr<RecordOperations> operations)
     : runtime_(runtime),
-      disk_(std::move(disk)),
+      disk_(std::move(claimed.disk)),
       options_(options),
-      lock_(std::move(lock)),
+      lock_(std::move(claimed.lock)),
       state_file_(*disk_, options.directory),
       operations_(std::move(operations)),
-      fencing_(runtime, state.incarnation, state.fence),
+      fencing_(runtime, claimed.state.incarnation, claimed.state.fence),
       applied_(operations_->recovered()),
       apply_environment_{runtime,
                          fencing_,
@@ -67,7 +107,7 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, st
       submits_(runtime),
       checkpoints_(runtime, *operations_, options.checkpoints, [this] { return applied_.load(); }),
       mutex_(runtime),
-      state_(state),
+      state_(claimed.state),
       misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {}
 
 DataComponentServer::~DataComponentServer() {
@@ -239,6 +279,7 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
   const DiskWatchStatistics disk = disk_->statistics();
   // Who looks at a disk that does not answer is not to wait for it.
   add("free_bytes", disk.waiting == 0 ? FreeBytes() : free_bytes_.load(std::memory_order_relaxed));
+  add("recovering", 0);
   add("disk_slow_operations", disk.slow_operations);
   add("disk_waiting_operations", disk.waiting);
   add("disk_waiting_ms", static_cast<uint64_t>(duration_cast<milliseconds>(disk.oldest).count()));

@@ -24,6 +24,7 @@
 #include "common/io/watched_storage.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
+#include "dc/checkpoint/recovery_progress.h"
 #include "dc/record_ops/record_operations.h"
 #include "dc/server/applied_position.h"
 #include "dc/server/apply_stream.h"
@@ -47,8 +48,20 @@ struct DataComponentOptions {
   Duration disk_timeout = std::chrono::seconds(60);
 };
 
+// A data directory that is this process's.
+struct ClaimedDirectory {
+  std::unique_ptr<WatchedStorage> disk;
+  std::unique_ptr<FileLock> lock;
+  DcState state;  // as durable; of the life that begins
+};
+
 class DataComponentServer final : public DataComponent {
  public:
+  // The two steps of Open: who it is, quickly; and then what it holds, which takes as long as there is much to look at.
+  static Result<ClaimedDirectory> Claim(const DataComponentOptions& options, Storage& storage, Runtime& runtime);
+  // `progress`: may be null; CANCELLED if it says that the start was given up.
+  static Result<std::unique_ptr<DataComponentServer>> Recover(const DataComponentOptions& options, Runtime& runtime,
+                                                              ClaimedDirectory claimed, RecoveryProgress* progress);
   // UNAVAILABLE if another process has the directory; CORRUPTION or VERSION_MISMATCH if its state cannot be read (nothing is changed
   // then), or its pages (then only the incarnation has risen); IO_ERROR if the new incarnation cannot be made durable.
   // `runtime` and `storage` outlive it.
@@ -72,8 +85,7 @@ class DataComponentServer final : public DataComponent {
   Result<std::vector<CounterValue>> Counters(Deadline deadline) override;
 
  private:
-  DataComponentServer(const DataComponentOptions& options, std::unique_ptr<WatchedStorage> disk, Runtime& runtime,
-                      std::unique_ptr<FileLock> lock, const DcState& state,
+  DataComponentServer(const DataComponentOptions& options, Runtime& runtime, ClaimedDirectory claimed,
                       std::unique_ptr<RecordOperations> operations);
 
   Status Obey(const FenceState& wanted) DEUT_REQUIRES(mutex_);

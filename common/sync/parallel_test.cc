@@ -1,0 +1,54 @@
+#include "common/sync/parallel.h"
+
+#include <atomic>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+TEST(ParallelTest, EachOnceByWhateverNumberOfThreads) {
+  for (const int threads : {1, 2, 8}) {
+    for (const size_t count : {0, 1, 3, 1000}) {
+      std::vector<std::atomic<int>> calls(count);
+      EXPECT_TRUE(ForEachInParallel(RealRuntime(), threads, count, [&](size_t i) {
+                    calls[i].fetch_add(1);
+                    return Status::Ok();
+                  }).ok());
+      for (const std::atomic<int>& of_one : calls) EXPECT_EQ(of_one.load(), 1);
+    }
+  }
+}
+
+// Each waits until all have begun.
+TEST(ParallelTest, AsManyAtOnceAsThreads) {
+  std::atomic<int> begun{0};
+  Event all;
+  EXPECT_TRUE(ForEachInParallel(RealRuntime(), 4, 4, [&](size_t) {
+                if (begun.fetch_add(1) == 3) all.Signal(RealRuntime());
+                all.Wait(RealRuntime(), kNoDeadline);
+                return Status::Ok();
+              }).ok());
+}
+
+TEST(ParallelTest, TheFirstErrorAndNoFurtherCalls) {
+  std::atomic<int> calls{0};
+  std::atomic<int> begun{0};
+  Event both;
+  const Status status = ForEachInParallel(RealRuntime(), 2, 1000, [&](size_t i) {
+    calls.fetch_add(1);
+    if (i != 10 && i != 11) return Status::Ok();
+    if (begun.fetch_add(1) == 1) both.Signal(RealRuntime());
+    both.Wait(RealRuntime(), kNoDeadline);
+    return DEUT_ERROR(kCorruption, "number ", i);
+  });
+  EXPECT_EQ(status.message(), "number 10");
+  EXPECT_EQ(calls.load(), 12);
+}
+
+}  // namespace
+}  // namespace deut
