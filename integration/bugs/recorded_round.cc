@@ -38,7 +38,8 @@ RoundResult RunRecordedRound(uint64_t seed, Watchdog& watchdog) {
   power::RecordedRunOptions options{.seed = seed,
                                     .threads = static_cast<uint32_t>(random.OneIn(2) ? 1 : random.Between(2, 4)),
                                     .steps = static_cast<uint32_t>(random.Between(60, 240)),
-                                    .every = random.Between(1, 4)};
+                                    .every = random.Between(1, 4),
+                                    .moved = [&watchdog] { watchdog.Moved(); }};
   if (!random.OneIn(3)) options.sizes.drawn_from = random.Next();
   power::RecordedRun recorded(options);
   RoundResult result;

@@ -36,6 +36,7 @@ std::string RecordedRun::Record() {
   uint64_t operation = 0;
   FaultyDisk& disk = run_.disk();
   disk.WatchChanges([&](const FaultyDisk::Copier& copy_after_crash) {
+    if (options_.moved) options_.moved();
     if (++operation % options_.every != 0) return;
     points_.push_back({.operation = operation,
                        .moment = RealRuntime().Now().time_since_epoch().count(),

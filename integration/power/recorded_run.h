@@ -29,8 +29,9 @@ struct RecordedRunOptions {
   StoreSizes sizes = {};
   uint64_t least_points = 0;
   std::vector<std::pair<const char*, uint64_t>> least_times =
-      {};              // of activities in the DC, by the names of their marks
-  uint64_t every = 1;  // a crash point at each so-many-th changing operation
+      {};                            // of activities in the DC, by the names of their marks
+  uint64_t every = 1;                // a crash point at each so-many-th changing operation
+  std::function<void()> moved = {};  // called now and then by Record, by any thread
 };
 
 // How often an activity of the DC was met.
