@@ -51,7 +51,7 @@ void BenchMemory(const BenchOptions& options, BenchReport* report) {
     store.Scan(thread->random.Below(store.records()), 10000, thread);
   };
   // Readers find pages with deltas on them at first, and consolidate them.
-  (void)RunFor(1, options.time, 1, lookup);
+  for (int i = 0; i < 3; ++i) store.CheckAll(options.records);
   for (uint32_t round = 0; round < options.rounds; ++round) {
     for (uint32_t threads = 1; threads <= kMaxThreads; ++threads) {
       AddRates(Named("lookup", threads), RunFor(threads, options.time, round, lookup), report);

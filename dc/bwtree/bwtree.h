@@ -41,27 +41,19 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/sync/reclamation.h"
+#include "dc/bwtree/bwtree_options.h"
 #include "dc/bwtree/inner_view.h"
 #include "dc/bwtree/mapping_table.h"
 #include "dc/bwtree/named_page.h"
 #include "dc/bwtree/node.h"
 #include "dc/bwtree/page_load.h"
 #include "dc/bwtree/page_visitor.h"
+#include "dc/bwtree/scan_cursor.h"
 #include "dc/bwtree/structure_gate.h"
 #include "dc/page_store/segment_store.h"
 #include "protocol/record_batch.h"
 
 namespace deut::dc {
-
-struct BwTreeOptions {
-  // A page above this size is split. Pages of one record may be larger. Large leaves make reads and scans faster (fewer pages, longer
-  // copies); what they cost updates is made up for by longer chains.
-  uint32_t leaf_page_bytes = 32 << 10;
-  uint32_t inner_page_bytes = 8 << 10;
-  // Deltas in a chain before it is consolidated. A leaf is also consolidated when its deltas outweigh leaf_page_bytes.
-  uint16_t leaf_chain_length = 20;
-  uint16_t inner_chain_length = 4;
-};
 
 // What trees share. All of it outlives them.
 struct BwTreeEnvironment {
@@ -73,30 +65,6 @@ struct BwTreeEnvironment {
   const StructureGate* gate = nullptr;
   // Where images lie; null: there are none.
   SegmentStore* images = nullptr;
-};
-
-// The stretch [low, high) that a scan has still to return; an empty high is above every key. The scan's whole state.
-struct ScanCursor {
-  std::string low;
-  std::string high;
-  bool complete = false;
-};
-
-// How much one answer may hold. At least one record fits.
-struct ScanBudget {
-  uint64_t records = UINT64_MAX;
-  uint64_t bytes = UINT64_MAX;  // of the batch, headers included
-  bool spent = false;           // set by the scan when the next record did not fit
-};
-
-struct BwTreeStatistics {
-  uint64_t records = 0;  // as of the last consolidation of each page
-  uint64_t bytes = 0;    // memory of live nodes
-  uint64_t consolidations = 0;
-  uint64_t lost_consolidations = 0;
-  uint64_t splits = 0;
-  uint64_t helped_splits = 0;
-  uint64_t merges = 0;
 };
 
 class BwTree {
@@ -112,8 +80,6 @@ class BwTree {
   BwTree(const BwTree&) = delete;
   BwTree& operator=(const BwTree&) = delete;
 
-  // kNotLoaded: nothing happened, first the page that covers the key has to be loaded (rare: updates are put on pages blindly).
-  using NamedPage = dc::NamedPage;
   struct NamedPages {
     std::vector<NamedPage> inner;
     std::vector<PageId> leaves;
@@ -123,16 +89,25 @@ class BwTree {
   Status RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below);
   // Recovery: how many records a leaf holds that is on storage; reads it.
   Result<uint32_t> RecordsOfStored(PageId id, SegmentStore& store);
-  // The leaf holds `live` records, as far as is known; for the statistics.
+  // The leaf holds so many, as far as is known; for the statistics.
   void CountRecords(PageId id, uint32_t live);
+
+  // Where an update of a key belongs, as of some moment. Finding the places of several updates before the first of them is made lets what they
+  // will touch come into the cache for all of them at once.
+  class Place;
+  // Looks at inner pages only. REQUIRES: a guard, which is held until the place was used.
+  Place FindPlace(std::string_view key);
 
   // kHeld: nothing happened, the page has grown as far as it may while the gate is closed.
   enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded, kHeld };
+  // `place`: if it was found before (nothing depends on what has happened there meanwhile).
   // REQUIRES: key of 1 to kMaxKeyBytes bytes, value of at most kMaxValueBytes.
+  Result<Outcome> Put(std::string_view key, std::string_view value, Version version, const Place& place);
   Result<Outcome> Put(std::string_view key, std::string_view value, Version version);
+  Result<Outcome> Delete(std::string_view key, Version version, const Place& place);
   Result<Outcome> Delete(std::string_view key, Version version);
 
-  // Appends the record to `answer` if there is one. kNotLoaded: first the page that covers `key` has to be loaded.
+  // Appends the record to `answer` if there is one. kNotLoaded: first its page has to be loaded.
   enum class Found : uint8_t { kNo, kYes, kNotLoaded };
   Found Read(std::string_view key, RecordBatch* answer);
 
@@ -152,6 +127,8 @@ class BwTree {
   // At most n - 1 ascending keys that cut the tree into pieces of about equal size; looks at inner pages only.
   std::vector<std::string> Partition(uint32_t n);
 
+  // neighbours.cc: low keys of the leaf that `target` names and of the next `count` beside it, those not in memory; of one parent (advice).
+  std::vector<std::string> NotLoaded(const Target& target, bool ascending, size_t count);
   // walk.cc: one inner page's children at a time, from the right to the left.
   // What a walk has still to visit of a level: pages below `high`; an empty high is above every key.
   struct Walk {
@@ -228,7 +205,8 @@ class BwTree {
   // page_load.cc
   bool HasBoundsOf(const BasePage& image, const PageView& page) const;
   // update.cc
-  Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version);
+  Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version,
+                         const Place& place);
   // Puts the delta on a page of which nothing is in memory. REQUIRES: a guard. False: nothing happened.
   bool PutOnStored(const PageView& page, Owned<RecordDelta>* delta);
   // walk.cc: visits pages that were split off `left`, up to `high`, and are not posted yet, from the right to the left; they have no parent.
@@ -291,6 +269,23 @@ class BwTree {
   std::atomic<uint64_t> helped_splits_{0};
   std::atomic<uint64_t> merges_{0};
   std::atomic<uint64_t> small_pages_{1};  // one: what a start finds was never looked at
+};
+
+class BwTree::Place {
+ public:
+  Place() = default;  // not known
+  // A page that cannot be read takes as many updates, blindly, as one part of an image holds.
+  static Place Unreadable() {
+    Place place;
+    place.unreadable_ = true;
+    return place;
+  }
+
+ private:
+  friend class BwTree;
+  explicit Place(const PageView& page) : page_(page) {}
+  PageView page_{kNoPage, PageWord()};
+  bool unreadable_ = false;
 };
 
 }  // namespace deut::dc

@@ -196,28 +196,6 @@ TEST(BwTreeTest, CountsRecordsAndBytes) {
   EXPECT_GT(t.tree->statistics().splits, 100u);
 }
 
-TEST(BwTreeTest, PartitionsAreAboutEqual) {
-  TestTree t;
-  constexpr uint64_t kRecords = 40000;
-  for (uint64_t i = 0; i < kRecords; ++i) t.Put(KeyOf(i * 7919 % kRecords), std::string(20, 'v'), V(i + 1));
-  for (uint32_t n : {1u, 2u, 7u, 64u, 1000000u}) {
-    const std::vector<std::string> cuts = t.tree->Partition(n);
-    ASSERT_LT(cuts.size(), n);
-    ASSERT_TRUE(std::is_sorted(cuts.begin(), cuts.end()));
-    ASSERT_EQ(std::set<std::string>(cuts.begin(), cuts.end()).size(), cuts.size());
-    if (n > 64) continue;
-    ASSERT_EQ(cuts.size(), n - 1);
-    std::string low;
-    for (size_t i = 0; i <= cuts.size(); ++i) {
-      const std::string high = i < cuts.size() ? cuts[i] : "";
-      const size_t records = t.Scan(true, low, high).size();
-      EXPECT_GT(records, kRecords / n / 3) << n << " " << i;
-      EXPECT_LT(records, kRecords * 3 / n) << n << " " << i;
-      low = high;
-    }
-  }
-}
-
 TEST(BwTreeTest, PageIdsRunOut) {
   TestTree t(SmallPages(), /*pages=*/30);
   uint64_t refused = 0;

@@ -115,9 +115,10 @@ Owned<BasePage> BuildWithoutTerm(const Node* head, std::string_view separator) {
 }
 
 bool BwTree::NeedsConsolidation(const Node* head) const {
-  if (IsStub(head)) return false;  // it would have to be loaded; the page keeper writes what is on it instead
   if (!head->is_leaf()) return head->chain_length >= options_.inner_chain_length;
-  return head->chain_length >= options_.leaf_chain_length || head->delta_bytes >= options_.leaf_page_bytes;
+  if (head->chain_length < options_.leaf_chain_length && head->delta_bytes < options_.leaf_page_bytes) return false;
+  // Asked last: the base is not in the cache. A stub would have to be loaded; the page keeper writes what is on it instead.
+  return !IsStub(head);
 }
 
 bool BwTree::MustConsolidate(const Node* head) const {

@@ -36,4 +36,23 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
   }
 }
 
+BwTree::Place BwTree::FindPlace(std::string_view key) {
+  const Target target(key, Side::kAt);
+  PageView page{root_, pages_.LoadWord(root_)};
+  for (;;) {
+    const Node* const head = page.head();
+    // Whatever is out of the ordinary is left to the update, which descends by itself.
+    if (head == nullptr || head->is_leaf() || IsRemoved(head) || LiesLeft(*head, target)) return Place();
+    const bool above_leaves = head->level == 1;
+    const PageId child = FindChild(head, target);
+    page = PageView{child, pages_.LoadWord(child), page.id, head};
+    if (above_leaves) {
+      __builtin_prefetch(page.head(), /*to write=*/0);
+      pages_.Touch(child);
+      return Place(page);
+    }
+    BasePage::Prefetch(page.head());
+  }
+}
+
 }  // namespace deut::dc

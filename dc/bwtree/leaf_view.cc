@@ -24,6 +24,7 @@ bool AppendRecord(const Node* head, std::string_view key, RecordBatch* answer) {
   const RecordDelta* best = nullptr;
   if (head != &base) {
     BasePage::Prefetch(&base);
+    PrefetchChain(head);
     const uint16_t tag = KeyTag(key);
     for (const Node* node = head; node != &base; node = node->next) {
       if (node->key_tag != tag || !IsRecord(node)) continue;
@@ -46,6 +47,7 @@ bool AppendRecord(const Node* head, std::string_view key, RecordBatch* answer) {
 LeafMerge::LeafMerge(const Node* head, std::string_view low, std::string_view high) : base_(head->base) {
   // Only below a split delta are there entries at or above the fence.
   if (head->fence != base_->fence && (high.empty() || head->fence->high_key() < high)) high = head->fence->high_key();
+  if (head != base_) PrefetchChain(head);
   base_begin_ = low.empty() ? 0 : base_->LowerBound(low);
   base_end_ = high.empty() ? base_->count() : base_->LowerBound(high);
   if (head != base_) {

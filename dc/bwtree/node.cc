@@ -1,9 +1,40 @@
 #include "dc/bwtree/node.h"
 
+#include <array>
 #include <cstring>
 #include <new>
 
+#include "dc/bwtree/page_arena.h"
+
 namespace deut::dc {
+
+void PrefetchChain(const Node* head) {
+  constexpr size_t kMostStretches = 16;
+  if (head->chain_length < Delta::kJumpLength) return;
+  std::array<const Node*, kMostStretches> stretches;
+  size_t count = 0;
+  for (const Node* node = head; node->kind != NodeKind::kBase && count < stretches.size();
+       node = static_cast<const Delta*>(node)->jump) {
+    stretches[count++] = node;
+  }
+  for (int step = 0; step < Delta::kJumpLength; ++step) {
+    for (size_t i = 0; i < count; ++i) {
+      const Node*& node = stretches[i];
+      if (node->kind == NodeKind::kBase) continue;
+      // Its key, for which the first line has no room.
+      __builtin_prefetch(reinterpret_cast<const char*>(node) + sizeof(RecordDelta));
+      node = node->next;
+    }
+  }
+}
+
+void NodeDeleter::operator()(const Node* node) const {
+  if (node->kind == NodeKind::kBase) {
+    FreePage(const_cast<Node*>(node), node->base_bytes);
+  } else {
+    ::operator delete(const_cast<Node*>(node));
+  }
+}
 
 void FreeChain(void* head) {
   for (const Node* node = static_cast<const Node*>(head); node != nullptr;) {
@@ -35,7 +66,7 @@ Owned<SplitDelta> SplitDelta::New(const Node* head, std::string_view separator, 
   std::memcpy(data, separator.data(), separator.size());
   delta->kind = NodeKind::kSplit;
   delta->own_fence = Fence{data, static_cast<uint32_t>(separator.size()), right};
-  delta->Node::LinkTo(head, delta->bytes(), kSplitLength);
+  delta->Delta::LinkTo(head, delta->bytes(), kSplitLength);
   delta->fence = &delta->own_fence;
   delta->high_head = KeyHead(separator);
   return delta;
@@ -54,7 +85,7 @@ Owned<IndexTermDelta> IndexTermDelta::New(std::string_view separator, PageId chi
 Owned<RemoveDelta> RemoveDelta::New(const Node* head) {
   Owned<RemoveDelta> removed(new (::operator new(sizeof(RemoveDelta))) RemoveDelta);
   removed->kind = NodeKind::kRemove;
-  removed->Node::LinkTo(head, sizeof(RemoveDelta), 0);
+  removed->Delta::LinkTo(head, sizeof(RemoveDelta), 0);
   return removed;
 }
 

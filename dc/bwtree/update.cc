@@ -16,20 +16,33 @@ static_assert(2 * kMaxUnsplitBytes < kMaxPayloadBytes);
 }  // namespace
 
 Result<BwTree::Outcome> BwTree::Put(std::string_view key, std::string_view value, Version version) {
-  return Update(NodeKind::kPut, key, value, version);
+  return Update(NodeKind::kPut, key, value, version, Place());
+}
+
+Result<BwTree::Outcome> BwTree::Put(std::string_view key, std::string_view value, Version version, const Place& place) {
+  return Update(NodeKind::kPut, key, value, version, place);
 }
 
 Result<BwTree::Outcome> BwTree::Delete(std::string_view key, Version version) {
-  return Update(NodeKind::kTombstone, key, {}, version);
+  return Update(NodeKind::kTombstone, key, {}, version, Place());
 }
 
-Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std::string_view value, Version version) {
+Result<BwTree::Outcome> BwTree::Delete(std::string_view key, Version version, const Place& place) {
+  return Update(NodeKind::kTombstone, key, {}, version, place);
+}
+
+// A place that was found inside the guard that is still held is as good as one that is found now: the page's id is not used again, the page still
+// begins at or below the key (N4), and whether it still reaches up to it, or is there at all, is looked at below in any case. Of a page on storage
+// the parent's head is what PutOnStored compares.
+Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std::string_view value, Version version,
+                                       const Place& place) {
   DEUT_CHECK(!key.empty() && key.size() <= kMaxKeyBytes && value.size() <= kMaxValueBytes);
   Owned<RecordDelta> delta = RecordDelta::New(kind, key, value, version);
   const Target target(key, Side::kAt);
   const ReclamationDomain::Guard guard(domain_);
-  for (;;) {
-    PageView page = Descend(/*level=*/0, target);
+  for (bool placed = place.page_.id != kNoPage;; placed = false) {
+    PageView page = placed ? place.page_ : Descend(/*level=*/0, target);
+    if (placed) page.word = pages_.LoadWord(page.id);
     if (page.head() == nullptr) {
       if (page.parent == kNoPage) return Outcome::kNotLoaded;  // reached from its left neighbour
       if (PutOnStored(page, &delta)) return Outcome::kApplied;
@@ -48,7 +61,8 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
         return Outcome::kDuplicate;
       }
       delta->LinkTo(head);
-      if (MustConsolidate(head)) {
+      const bool blindly = place.unreadable_ && IsStub(head) && head->delta_bytes < kMaxUnsplitBytes;
+      if (MustConsolidate(head) && !blindly) {
         if (IsStub(head)) return Outcome::kNotLoaded;
         if (ChainBytes(head) > kMaxUnsplitBytes && !MayRestructure()) return Outcome::kHeld;
         // The delta stays ours: it goes into the new base by value.

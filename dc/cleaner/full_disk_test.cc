@@ -20,7 +20,7 @@ RecordOperationsOptions Options(uint64_t reserve_segments) {
   RecordOperationsOptions options = SmallPages(0);
   options.cleaner.interval = Duration();
   options.cleaner.bytes_per_second = 0;
-  options.store.reserve_segments = reserve_segments;
+  options.store.reserve_bytes = reserve_segments * options.store.segment_bytes;
   return options;
 }
 

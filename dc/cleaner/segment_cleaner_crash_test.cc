@@ -34,7 +34,7 @@ RecordOperationsOptions Options() {
   options.cleaner.interval = Duration();
   options.cleaner.bytes_per_second = 0;
   options.cleaner.slack_segments = 1;
-  options.store.reserve_segments = 8;
+  options.store.reserve_bytes = 8 * options.store.segment_bytes;
   options.on_failure = [](const Status&) {};  // the process would end; here the life goes on with errors
   return options;
 }

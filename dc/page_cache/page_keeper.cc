@@ -10,6 +10,7 @@
 #include "common/observe/log.h"
 #include "common/runtime/process_memory.h"
 #include "common/testing/test_points.h"
+#include "dc/bwtree/page_arena.h"
 #include "dc/bwtree/page_state.h"
 
 namespace deut::dc {
@@ -18,8 +19,10 @@ namespace {
 // How often a sleeping keeper looks by itself: garbage that waited to be freed may have gone, or come.
 constexpr Duration kLookInterval = std::chrono::milliseconds(50);
 // Between two looks at what the process holds of the machine's memory.
-constexpr Duration kReturnInterval = std::chrono::seconds(1);
+constexpr Duration kReturnInterval = std::chrono::milliseconds(100);
 constexpr uint64_t kLeastReturned = 16 << 20;
+// Of those who wait for room, when a whole round has gained nothing.
+constexpr int kLetInWhileStuck = 64;
 // Pages that the keeper brings in itself before it writes and swaps them out.
 constexpr size_t kLoadedAtOnce = 16;
 
@@ -105,31 +108,31 @@ class PageKeeper::Settle final : public PageVisitor {
 
 Result<std::unique_ptr<PageKeeper>> PageKeeper::Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                        SegmentStore& store, TreeSource& source, TableList& tables,
-                                                       PageLoader& loader, std::function<uint64_t()> used,
-                                                       uint64_t budget, Duration merge_interval,
+                                                       LoadPool& loads, std::function<uint64_t()> used, uint64_t budget,
+                                                       Duration merge_interval,
                                                        std::function<void(const Status&)> on_error) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher, PageFlusher::Create(trees, store, source));
-  std::unique_ptr<PageKeeper> keeper(new PageKeeper(runtime, trees, source, tables, loader, std::move(used), budget,
+  std::unique_ptr<PageKeeper> keeper(new PageKeeper(runtime, trees, source, tables, loads, std::move(used), budget,
                                                     merge_interval, std::move(on_error), std::move(flusher)));
   keeper->thread_ = runtime.StartThread("dc-keeper", [keeper = keeper.get()] { keeper->Run(); });
   return keeper;
 }
 
 PageKeeper::PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
-                       PageLoader& loader, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
+                       LoadPool& loads, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
                        std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher)
     : runtime_(runtime),
       trees_(trees),
       source_(source),
       tables_(tables),
-      loader_(loader),
+      loads_(loads),
       used_(std::move(used)),
       budget_(budget),
       high_(budget / 8 * 7),
       low_(budget / 16 * 13),
       on_error_(std::move(on_error)),
       flusher_(std::move(flusher)),
-      merger_(runtime, trees.domain, source, tables, loader, merge_interval,
+      merger_(runtime, trees.domain, source, tables, loads.loader(), merge_interval,
               [this] { return stop_.load(std::memory_order_relaxed) || (budget_ != 0 && used_() > high_); }) {}
 
 PageKeeper::~PageKeeper() {
@@ -147,14 +150,16 @@ void PageKeeper::Look() {
 
 void PageKeeper::WaitForRoom(Room room) {
   if (budget_ == 0) return;
-  const uint64_t limit = room == Room::kToRead ? budget_ : budget_ - budget_ / 16;
+  uint64_t limit = room == Room::kToRead ? budget_ : budget_ - budget_ / 16;
+  const MonotonicTime patience = runtime_.Now() + kPatience;
   for (;;) {
     const uint32_t progress = progress_.load(std::memory_order_seq_cst);
     if (used_() <= limit || stop_.load(std::memory_order_relaxed)) return;
     // The keeper has just found that waiting is of no use; it goes on trying.
-    if (stuck_.load(std::memory_order_relaxed)) return;
+    if (stuck_.load(std::memory_order_relaxed) && let_in_.fetch_sub(1, std::memory_order_relaxed) > 0) return;
     Look();
-    runtime_.Wait(progress_, progress, kNoDeadline);
+    runtime_.Wait(progress_, progress, limit == budget_ ? kNoDeadline : Deadline(patience));
+    if (limit != budget_ && runtime_.Now() >= patience) limit = budget_;
   }
 }
 
@@ -178,6 +183,7 @@ void PageKeeper::Run() {
     // A round begins where the last one ended. The first may find nothing but marks, which it takes away.
     uint64_t evicted = 0;
     for (int round = 0; round < 3 && evicted == 0; ++round) evicted = Round();
+    let_in_.store(kLetInWhileStuck, std::memory_order_relaxed);
     stuck_.store(evicted == 0, std::memory_order_relaxed);
     exhausted_.store(evicted == 0 && used_() > budget_, std::memory_order_relaxed);
     WakeWaiters();
@@ -197,7 +203,8 @@ void PageKeeper::ReturnFreed() {
   };
   const uint64_t held = unaccounted();
   unaccounted_ = std::min(unaccounted_, held);
-  if (held < unaccounted_ + std::max(kLeastReturned, budget_ / 8)) return;
+  if (held < unaccounted_ + std::max(kLeastReturned, budget_ / 16)) return;
+  ReturnFreePages();
   ReturnFreedMemory();
   unaccounted_ = unaccounted();
 }
@@ -225,6 +232,7 @@ uint64_t PageKeeper::SweepTable(TableId table) {
   BwTree::Walk& hand = hands_[table];
   if (hand.complete) hand = BwTree::Walk();
   while (!hand.complete && !Enough()) {
+    ReturnFreed();
     const uint64_t now = Step(table, &hand);
     evicted += now;
     evictions_.fetch_add(now, std::memory_order_relaxed);
@@ -288,10 +296,7 @@ uint64_t PageKeeper::SwapOutWritten(TableId table, BwTree::Walk walk, const Page
 }
 
 PageKeeper::PageSet PageKeeper::LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> highs) {
-  for (const std::string& high : highs) {
-    const Status loaded = loader_.Load(table, Target(high, Side::kBelow));
-    if (!loaded.ok()) LogError("a page cannot be loaded: ", loaded.message());
-  }
+  loads_.LoadAll(table, highs, Side::kBelow);
   const ReclamationDomain::Guard guard(trees_.domain);
   BwTree* const tree = source_.FindTree(table);
   if (tree == nullptr) return {};

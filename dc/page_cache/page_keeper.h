@@ -6,9 +6,10 @@
 // States of memory: below the low mark: the thread sleeps. Above the high mark it works. Above the budget, besides, those who bring in
 //   data wait (WaitForRoom), on threads that may: never who commits, never who answers what is in memory.
 // What cannot be swapped out (nothing but inner pages left, the disk full) does not make them wait for ever: when a whole round has gained
-//   nothing, they go on, and `exhausted` says so; the transaction component then refuses puts (rule X7).
+//   nothing, they go on, some for each try of the thread, so that memory does not grow without limit, and `exhausted` says so; the transaction
+//   component then refuses puts (rule X7).
 // Pages come and go in all sizes, so much of what was freed stays with the allocator, in pieces: several times the budget, unless it is made to
-//   give it back now and then. The thread does that when the process has grown by more than an eighth of the budget over what is accounted for.
+//   give it back now and then. The thread does that when the process has grown by more than a sixteenth of the budget over what is accounted for.
 // The same thread merges pages (page_merger.h), as what is merged must not be swapped out meanwhile.
 // Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
 #ifndef DC_PAGE_CACHE_PAGE_KEEPER_H_
@@ -29,7 +30,7 @@
 #include "common/runtime/runtime.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_flusher.h"
-#include "dc/page_cache/page_loader.h"
+#include "dc/page_cache/load_pool.h"
 #include "dc/page_cache/page_merger.h"
 
 namespace deut::dc {
@@ -40,7 +41,7 @@ class PageKeeper {
   // `on_error`: told, on the keeper's thread, why pages cannot be written.
   static Result<std::unique_ptr<PageKeeper>> Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                     SegmentStore& store, TreeSource& source, TableList& tables,
-                                                    PageLoader& loader, std::function<uint64_t()> used, uint64_t budget,
+                                                    LoadPool& loads, std::function<uint64_t()> used, uint64_t budget,
                                                     Duration merge_interval,
                                                     std::function<void(const Status&)> on_error);
   ~PageKeeper();
@@ -50,8 +51,10 @@ class PageKeeper {
   // After something was brought in. Cheap.
   void Look();
   // Waits while the budget is exceeded and the thread gets anywhere. Who applies the log leaves a sixteenth of it to those who read, whose
-  // pages are the first to be asked for again. REQUIRES: no guard.
+  // pages are the first to be asked for again; but for kPatience only: readers that miss all the time would keep it out for ever.
+  // REQUIRES: no guard.
   enum class Room : uint8_t { kToRead, kToApply };
+  static constexpr Duration kPatience = std::chrono::milliseconds(50);
   void WaitForRoom(Room room);
   // Nothing more can be swapped out, and the budget is exceeded.
   bool exhausted() const { return exhausted_.load(std::memory_order_acquire); }
@@ -65,8 +68,8 @@ class PageKeeper {
   class Settle;
   using PageSet = absl::flat_hash_set<PageId>;
 
-  PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
-             PageLoader& loader, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
+  PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables, LoadPool& loads,
+             std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
              std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
 
   void Run();
@@ -87,7 +90,7 @@ class PageKeeper {
   const BwTreeEnvironment trees_;
   TreeSource& source_;
   TableList& tables_;
-  PageLoader& loader_;
+  LoadPool& loads_;
   const std::function<uint64_t()> used_;
   const uint64_t budget_;
   const uint64_t high_;
@@ -105,6 +108,7 @@ class PageKeeper {
   std::atomic<uint32_t> looks_{0};     // changes wake the thread
   std::atomic<uint32_t> progress_{0};  // changes wake those who wait for room
   std::atomic<bool> stuck_{false};     // a whole round has gained nothing
+  std::atomic<int> let_in_{0};         // while stuck: so many more of those who wait go on before the next try
   std::atomic<bool> exhausted_{false};
   std::atomic<uint64_t> evictions_{0};
   std::atomic<uint64_t> rounds_{0};

@@ -18,6 +18,7 @@
 #include "dc/bwtree/page_state.h"
 #include "dc/bwtree/stored_tree_fixture.h"
 #include "dc/bwtree/tree_fixture.h"
+#include "dc/page_cache/load_pool.h"
 #include "dc/page_cache/page_loader.h"
 #include "gtest/gtest.h"
 
@@ -48,7 +49,7 @@ class PageKeeperTest : public ::testing::Test, public TableList {
 
   void Start(uint64_t budget = kBudget) {
     auto created = PageKeeper::Create(
-        RealRuntime(), t_.environment(), t_.store(), t_, *this, loader_, [this] { return used(); }, budget,
+        RealRuntime(), t_.environment(), t_.store(), t_, *this, loads_, [this] { return used(); }, budget,
         /*merge_interval=*/std::chrono::seconds(1),
         [this](const Status& status) {
           last_error_.store(status.code());
@@ -86,6 +87,7 @@ class PageKeeperTest : public ::testing::Test, public TableList {
 
   StoredTree t_;
   PageLoader loader_{t_, t_.domain(), t_.store()};
+  LoadPool loads_{RealRuntime(), loader_, 2};
   const std::vector<TableId> the_table_{StoredTree::kTable};
   std::atomic<const std::vector<TableId>*> tables_{&the_table_};
   std::atomic<uint64_t> said_{0};
@@ -335,6 +337,11 @@ TEST_F(StoppedKeeperTest, WhoBringsInDataWaitsUntilThereIsRoom) {
 TEST_F(StoppedKeeperTest, WhoAppliesTheLogLeavesASixteenthToWhoReads) {
   StopAt(kBudget);
   keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+  // For a while, also if there never is more room; and not if there is.
+  const MonotonicTime begin = RealRuntime().Now();
+  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+  EXPECT_GE(RealRuntime().Now() - begin, PageKeeper::kPatience);
+  said_.store(kBudget + 1);
   const auto applies = Waiting(PageKeeper::Room::kToApply);
   LetGo(1);
   applies->Join();
@@ -363,6 +370,18 @@ TEST_F(PageKeeperTest, WhenNothingCanBeSwappedOutNobodyWaitsAndItIsSaid) {
   SayUsed(0);
   EXPECT_TRUE(Until([&] { return !keeper_->exhausted(); }));
   EXPECT_EQ(errors_.load(), 0);
+}
+
+// Each try of the keeper lets some in, so what they bring in is bounded.
+TEST_F(PageKeeperTest, WhenNothingCanBeSwappedOutSomeGoOnForEachTry) {
+  t_.Put(1, "the root of a table stays");
+  Start();
+  SayUsed(kBudget + 1);
+  ASSERT_TRUE(Until([&] { return keeper_->exhausted(); }));
+  const uint64_t rounds = keeper_->rounds();
+  for (int i = 0; i < 1000; ++i) keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+  EXPECT_GE(keeper_->rounds() - rounds, 3 * (1000 / 64 - 2));
+  SayUsed(0);
 }
 
 TEST_F(PageKeeperTest, AFullDiskExhaustsMemoryUntilThereIsSpace) {

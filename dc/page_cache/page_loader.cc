@@ -15,6 +15,7 @@ Status PageLoader::Load(TableId table, const Target& target) {
     if (tree == nullptr || !tree->BeginLoad(target, &load)) return Status::Ok();
   }
   DEUT_IN_FLIGHT("dc.page_load");
+  if (damaged_ != nullptr) DEUT_RETURN_IF_ERROR(damaged_->Known(load.id));
   loads_.fetch_add(1, std::memory_order_relaxed);
   const Status read = load.ReadImage(store_);
   const ReclamationDomain::Guard guard(domain_);
@@ -22,9 +23,9 @@ Status PageLoader::Load(TableId table, const Target& target) {
   // What was read may have been an image that is not the page's any more.
   if (tree == nullptr || !tree->StillImage(load)) return Status::Ok();
   // The image still names a file that is not there. Who asks must not take that for a table or a record that is not there.
-  if (read == ErrorCode::kNotFound) return DEUT_ERROR(kCorruption, read.message());
-  DEUT_RETURN_IF_ERROR(read);
-  return tree->FinishLoad(target, &load);
+  Status status = read == ErrorCode::kNotFound ? DEUT_ERROR(kCorruption, read.message()) : read;
+  if (status.ok()) status = tree->FinishLoad(target, &load);
+  return damaged_ == nullptr ? status : damaged_->Note(load.id, table, status);
 }
 
 }  // namespace deut::dc

@@ -11,14 +11,16 @@
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/tree_source.h"
+#include "dc/page_cache/damaged_pages.h"
 #include "dc/page_store/segment_store.h"
 
 namespace deut::dc {
 
 class PageLoader {
  public:
-  PageLoader(TreeSource& trees, ReclamationDomain& domain, SegmentStore& store)
-      : trees_(trees), domain_(domain), store_(store) {}
+  // `damaged`: what cannot be read is noted there; may be null.
+  PageLoader(TreeSource& trees, ReclamationDomain& domain, SegmentStore& store, DamagedPages* damaged = nullptr)
+      : trees_(trees), domain_(domain), store_(store), damaged_(damaged) {}
 
   // Brings the leaf that the target names into memory. Blocks on the disk. OK: look again: it is there, or was for a moment, or another
   // page is meant by now, or the table is gone. CORRUPTION, IO_ERROR: it cannot be read; nothing is changed.
@@ -31,6 +33,7 @@ class PageLoader {
   TreeSource& trees_;
   ReclamationDomain& domain_;
   SegmentStore& store_;
+  DamagedPages* const damaged_;
   std::atomic<uint64_t> loads_{0};
 };
 

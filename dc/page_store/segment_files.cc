@@ -241,6 +241,11 @@ uint64_t SegmentFiles::next_segment() const {
   return next_segment_;
 }
 
+size_t SegmentFiles::left_over_files() const {
+  const MutexLock lock(mutex_);
+  return left_over_.size();
+}
+
 Status SegmentFiles::BecomeFatal(Status error) {
   const MutexLock lock(mutex_);
   if (fatal_.ok()) fatal_ = std::move(error);

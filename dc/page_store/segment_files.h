@@ -73,6 +73,7 @@ class SegmentFiles {
   Status CloseSegment(const OpenSegment& open);
   Result<std::vector<SegmentExtent>> SyncAll(CheckpointNumber checkpoint);
   uint64_t next_segment() const;
+  size_t left_over_files() const;
 
   // The first call decides. Returns what fatal() says from now on.
   Status BecomeFatal(Status error);

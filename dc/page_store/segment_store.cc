@@ -20,7 +20,7 @@ struct SegmentStore::Core {
               {.max_open_files = options.max_open_files,
                .max_unsynced_segments = options.max_unsynced_segments,
                .segment_bytes = options.segment_bytes,
-               .reserve_bytes = options.reserve_segments * options.segment_bytes}) {}
+               .reserve_bytes = options.reserve_bytes}) {}
 
   const SegmentStoreOptions options;
   SegmentFiles files;
@@ -206,6 +206,7 @@ StoreTotals SegmentStore::totals() const {
     totals.live_bytes += live;
     if (closed && live == 0) totals.dead_bytes += written;
   });
+  totals.left_over_files = core_->files.left_over_files();
   const StoreCounters& counters = core_->files.counters();
   totals.memory_bytes = table_bytes() + counters.buffer_bytes.load(std::memory_order_relaxed);
   totals.parts_appended = counters.parts_appended.load(std::memory_order_relaxed);

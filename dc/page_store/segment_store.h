@@ -48,7 +48,7 @@ struct SegmentStoreOptions {
   size_t append_buffer_bytes = 1 << 20;  // of each appender
   size_t max_open_files = 512;           // kept open for reading; others are opened for each read
   size_t max_unsynced_segments = 64;     // above it, who closes a segment syncs it
-  uint64_t reserve_segments = 32;        // room that is kept for giving space back (space_use.h)
+  uint64_t reserve_bytes = 128 << 20;    // of the disk's room; kept for giving space back (space_use.h)
 };
 
 struct SegmentUsage {
@@ -70,7 +70,9 @@ struct StoreTotals {
   uint64_t segments = 0;
   uint64_t written_bytes = 0;  // in segments that are there
   uint64_t live_bytes = 0;
-  uint64_t dead_bytes = 0;    // in closed segments without live bytes: files that a checkpoint, or two, removes
+  uint64_t dead_bytes = 0;  // in closed segments without live bytes: files that a checkpoint, or two, removes
+  // Files of an earlier life that no checkpoint names: the next checkpoint removes them.
+  uint64_t left_over_files = 0;
   uint64_t memory_bytes = 0;  // appenders' buffers, and what is known of segments; not PartBuffers
   // Since the start of this life.
   uint64_t parts_appended = 0, bytes_appended = 0, bytes_written = 0;  // bytes of parts; bytes of transfers

@@ -77,7 +77,7 @@ TEST(SegmentStoreReserveTest, TheLastRoomIsForWhatGivesSpaceBack) {
   constexpr uint64_t kSegment = 64 << 10;
   constexpr uint64_t kFile = 100 << 10;  // of a checkpoint
   SegmentStoreOptions options = SmallSegments();
-  options.reserve_segments = 8;
+  options.reserve_bytes = 8 * kSegment;
   StoreFixture fixture(1, options);
   fixture.store->KeepForCheckpoint(kFile);
   EXPECT_EQ(fixture.store->reserve_bytes(), kFile + 8 * kSegment);

@@ -37,7 +37,7 @@ inline SegmentStoreOptions SmallSegments() {
           .append_buffer_bytes = 16 << 10,
           .max_open_files = 4,
           .max_unsynced_segments = 3,
-          .reserve_segments = 0};
+          .reserve_bytes = 0};
 }
 
 struct StoreFixture {

@@ -1,6 +1,7 @@
 #include "dc/record_ops/record_operations.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -14,11 +15,27 @@ namespace {
 // What may be brought in between two looks at the memory budget.
 constexpr size_t kBytesPerLook = 64 << 10;
 
+// So many updates are on their way into the cache together. More gain little: a processor has about that many misses under way.
+constexpr size_t kUpdatesAtOnce = 8;
+
 // About what a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
 
 // Between two looks whether a page that has grown too large may be split again.
 constexpr Duration kHeldPause = std::chrono::microseconds(100);
+
+// What many tables take is added up so often only: it costs some microseconds for a hundred of them, and every page that is brought in asks.
+constexpr size_t kSummedEachTime = 64;
+constexpr Duration kSumHolds = std::chrono::milliseconds(1);
+
+// Read pages for those who need several at once.
+constexpr int kLoadThreads = 8;
+// Pages that a scan has brought in ahead of itself, at the most.
+constexpr size_t kMostAhead = 8;
+
+bool IsUpdate(const LogEntryView& entry) {
+  return entry.kind == LogEntryKind::kPut || entry.kind == LogEntryKind::kDelete;
+}
 
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
 
@@ -65,11 +82,14 @@ RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptio
       cleaning_(options.cleaner),
       scrubbing_(options.scrubber),
       segment_bytes_(options.store.segment_bytes),
+      leaf_page_bytes_(options.tree.leaf_page_bytes),
       recovered_(recovered.found.position),
       store_(std::move(recovered.store)),
       pages_(std::move(recovered.pages)),
       tables_(runtime, trees(), options.tree),
-      loader_(tables_, domain_, *store_) {
+      damaged_(runtime),
+      loader_(tables_, domain_, *store_, &damaged_),
+      loads_(runtime, loader_, kLoadThreads) {
   pages_->KeepFreedIds();
 }
 
@@ -92,7 +112,7 @@ Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) 
   DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found));
   DEUT_ASSIGN_OR_RETURN(keeper_,
                         PageKeeper::Create(
-                            runtime_, trees(), *store_, tables_, tables_, loader_, [this] { return memory_bytes(); },
+                            runtime_, trees(), *store_, tables_, tables_, loads_, [this] { return memory_bytes(); },
                             memory_budget_, merge_interval_, [this](const Status& status) { Judge(status); }));
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, *pages_, domain_, *store_, segment_bytes_, cleaning_,
                                               [this](const Status& status) { Judge(status); });
@@ -114,7 +134,8 @@ Status RecordOperations::Checkpoint(const std::function<Position()>& applied) {
 }
 
 bool RecordOperations::CheckpointGivesSpace() const {
-  return store_->totals().dead_bytes > 2 * kCheckpointBytesPerPage * pages_->used();
+  const StoreTotals totals = store_->totals();
+  return totals.dead_bytes + totals.left_over_files * segment_bytes_ > 2 * kCheckpointBytesPerPage * pages_->used();
 }
 
 void RecordOperations::Judge(const Status& status) {
@@ -133,23 +154,71 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   // Until the new stream has told of a low-water: what it brings may be in the pages.
   DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
   size_t bytes = kBytesPerLook;
-  for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) {
-    const LogEntryView& entry = it.entry();
+  std::array<LogEntryView, kUpdatesAtOnce> updates;
+  for (LogBatch::Iterator it(batch); it.Valid();) {
     // A look at the memory budget adds up all tables, so it is taken once for every kBytesPerLook of payload. Between two looks memory grows
     // by little more than that: the share of the budget that applying leaves free takes it.
-    bytes += entry.key.size() + entry.value.size();
     if (bytes >= kBytesPerLook) {
       keeper_->Look();
       keeper_->WaitForRoom(PageKeeper::Room::kToApply);
       bytes = 0;
     }
-    if (entry.position <= applied) {
-      if (entry.kind != LogEntryKind::kLowWater) duplicates_.Add(1);
-      continue;
+    size_t count = 0;
+    for (; it.Valid() && IsUpdate(it.entry()) && count < updates.size() && bytes < kBytesPerLook; it.Next()) {
+      const LogEntryView& entry = it.entry();
+      bytes += entry.key.size() + entry.value.size();
+      if (entry.position <= applied) {
+        duplicates_.Add(1);
+      } else {
+        updates[count++] = entry;
+      }
     }
-    DEUT_RETURN_IF_ERROR(ApplyEntry(entry));
+    DEUT_RETURN_IF_ERROR(ApplyUpdates(std::span(updates).first(count)));
+    if (!it.Valid() || IsUpdate(it.entry())) continue;
+    if (it.entry().position > applied) {
+      DEUT_RETURN_IF_ERROR(ApplyEntry(it.entry()));
+    } else if (it.entry().kind != LogEntryKind::kLowWater) {
+      duplicates_.Add(1);
+    }
+    it.Next();
   }
   return Status::Ok();
+}
+
+Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates) {
+  while (!updates.empty()) {
+    DEUT_ASSIGN_OR_RETURN(const size_t done, ApplyAtOnce(updates));
+    updates = updates.subspan(done);
+    if (updates.empty()) break;
+    DEUT_RETURN_IF_ERROR(ApplyEntry(updates.front()));
+    updates = updates.subspan(1);
+  }
+  return Status::Ok();
+}
+
+Result<size_t> RecordOperations::ApplyAtOnce(std::span<const LogEntryView> updates) {
+  const ReclamationDomain::Guard guard(domain_);
+  std::array<std::pair<BwTree*, BwTree::Place>, kUpdatesAtOnce> places;
+  size_t found = 0;
+  for (; found < updates.size(); ++found) {
+    BwTree* const tree = tables_.FindTree(updates[found].table);
+    if (tree == nullptr) break;
+    places[found] = {tree, tree->FindPlace(updates[found].key)};
+  }
+  size_t applied = 0;
+  size_t duplicates = 0;
+  for (; applied + duplicates < found;) {
+    const LogEntryView& entry = updates[applied + duplicates];
+    const auto& [tree, place] = places[applied + duplicates];
+    DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
+                                                             ? tree->Put(entry.key, entry.value, entry.version(), place)
+                                                             : tree->Delete(entry.key, entry.version(), place));
+    if (outcome == BwTree::Outcome::kNotLoaded || outcome == BwTree::Outcome::kHeld) break;
+    ++(outcome == BwTree::Outcome::kApplied ? applied : duplicates);
+  }
+  applied_.Add(applied);
+  duplicates_.Add(duplicates);
+  return applied + duplicates;
 }
 
 Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
@@ -176,7 +245,10 @@ Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
   return Status::Ok();
 }
 
+// A page that cannot be read does not stop the log: it takes updates blindly, as far as it can. Whoever brings its file back finds them on it.
 Result<bool> RecordOperations::Update(const LogEntryView& entry) {
+  BwTree::Place place;
+  bool told = false;  // that the page cannot be read
   for (;;) {
     bool held = false;
     {
@@ -188,9 +260,9 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
       }
       if (found.state == TableRegistry::State::kDropped) return false;
       BwTree& tree = *found.table->tree;
-      DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
-                                                               ? tree.Put(entry.key, entry.value, entry.version())
-                                                               : tree.Delete(entry.key, entry.version()));
+      DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome,
+                            entry.kind == LogEntryKind::kPut ? tree.Put(entry.key, entry.value, entry.version(), place)
+                                                             : tree.Delete(entry.key, entry.version(), place));
       held = outcome == BwTree::Outcome::kHeld;
       if (!held && outcome != BwTree::Outcome::kNotLoaded) return outcome == BwTree::Outcome::kApplied;
     }
@@ -199,7 +271,11 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
       runtime_.SleepUntil(runtime_.Now() + kHeldPause);
       continue;
     }
-    DEUT_RETURN_IF_ERROR(loader_.Load(entry.table, Target(entry.key, Side::kAt)));
+    const Status loaded = loader_.Load(entry.table, Target(entry.key, Side::kAt));
+    const bool damaged = loaded == ErrorCode::kCorruption || loaded == ErrorCode::kIoError;
+    if (!damaged || told) DEUT_RETURN_IF_ERROR(loaded);
+    if (damaged) place = BwTree::Place::Unreadable();
+    told = damaged;
   }
 }
 
@@ -253,18 +329,49 @@ Status RecordOperations::TryScan(TableId table, Direction direction, ScanCursor*
 }
 
 Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
-                              uint64_t max_pages, RecordBatch* answer) {
+                              uint64_t max_pages, RecordBatch* answer, ScanAhead* ahead) {
   scans_.Add(1);
+  ScanAhead of_this_call;
+  uint32_t& misses = ahead == nullptr ? of_this_call.misses : ahead->misses;
   for (;;) {
     bool missing = false;
     DEUT_RETURN_IF_ERROR(TryScan(table, direction, cursor, budget, max_pages, answer, &missing));
     if (!missing) return Status::Ok();
     keeper_->Look();
     keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-    const Target wanted =
-        direction == Direction::kAscending ? Target(cursor->low, Side::kAt) : Target(cursor->high, Side::kBelow);
-    DEUT_RETURN_IF_ERROR(loader_.Load(table, wanted));
+    // The more it has missed, the more it will; but no more than it has room for.
+    uint64_t pages = std::min<uint64_t>(kMostAhead, misses == 0 ? 0 : uint64_t{1} << std::min(misses - 1, 16u));
+    if (ahead == nullptr && pages != 0) {
+      const uint64_t bytes = budget->bytes - std::min(budget->bytes, answer->bytes().size());
+      const uint64_t records = budget->records - std::min(budget->records, answer->size());
+      pages = std::min({pages, bytes / leaf_page_bytes_, records / std::max<uint64_t>(answer->size() / misses, 1)});
+    }
+    ++misses;
+    DEUT_RETURN_IF_ERROR(LoadForScan(table, direction, *cursor, pages));
   }
+}
+
+Status RecordOperations::LoadForScan(TableId table, Direction direction, const ScanCursor& cursor, size_t pages_ahead) {
+  const bool ascending = direction == Direction::kAscending;
+  const Target wanted = ascending ? Target(cursor.low, Side::kAt) : Target(cursor.high, Side::kBelow);
+  if (pages_ahead != 0) {
+    std::vector<std::string> lows;
+    {
+      const ReclamationDomain::Guard guard(domain_);
+      const TableRegistry::Found found = tables_.Find(table);
+      if (found.table == nullptr) return NoSuchTable(table);
+      lows = found.table->tree->NotLoaded(wanted, ascending, pages_ahead);
+    }
+    // Those beyond the end of the scan it will not come to.
+    if (ascending && !cursor.high.empty()) {
+      std::erase_if(lows, [&](const std::string& low) { return low >= cursor.high; });
+    } else if (!ascending) {
+      while (lows.size() > 1 && lows[1] <= cursor.low) lows.erase(lows.begin());
+    }
+    if (lows.size() > 1) loads_.LoadAll(table, lows, Side::kAt);
+  }
+  // If it is there by now that costs nothing.
+  return loader_.Load(table, wanted);
 }
 
 Result<std::vector<std::string>> RecordOperations::Partition(TableId table, uint32_t n) {
@@ -302,10 +409,24 @@ std::vector<TableInfo> RecordOperations::Tables() {
 }
 
 uint64_t RecordOperations::memory_bytes() {
-  uint64_t bytes =
-      domain_.pending_bytes() + pages_->memory_bytes() + store_->table_bytes() + checkpointer_->snapshot_bytes();
+  return domain_.pending_bytes() + pages_->memory_bytes() + store_->table_bytes() + checkpointer_->snapshot_bytes() +
+         TreeBytes();
+}
+
+uint64_t RecordOperations::TreeBytes() {
   const ReclamationDomain::Guard guard(domain_);
-  for (const Table* table : tables_.snapshot().live) bytes += table->tree->statistics().bytes;
+  const std::vector<Table*>& live = tables_.snapshot().live;
+  const bool many = live.size() > kSummedEachTime;
+  const int64_t now = many ? runtime_.Now().time_since_epoch().count() : 0;
+  if (many && now < tree_bytes_until_.load(std::memory_order_acquire)) {
+    return tree_bytes_.load(std::memory_order_relaxed);
+  }
+  uint64_t bytes = 0;
+  for (const Table* table : live) bytes += table->tree->statistics().bytes;
+  if (many) {
+    tree_bytes_.store(bytes, std::memory_order_relaxed);
+    tree_bytes_until_.store(now + Duration(kSumHolds).count(), std::memory_order_release);
+  }
   return bytes;
 }
 
@@ -348,6 +469,8 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("recovery_segments", recovery_.segments);
   add("recovery_inner_pages", recovery_.inner_pages);
   add("recovery_ms", recovery_.milliseconds);
+  damaged_.ForgetIf([this](PageId page) { return !pages_->HasImage(page); });
+  add("pages_damaged", damaged_.count());
   add("pages_loaded", loader_.loads());
   add("pages_swapped_out", keeper_->evictions());
   add("checkpoints", checkpointer_->taken());

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,8 @@
 #include "dc/checkpoint/checkpointer.h"
 #include "dc/checkpoint/recovery.h"
 #include "dc/cleaner/segment_cleaner.h"
+#include "dc/page_cache/damaged_pages.h"
+#include "dc/page_cache/load_pool.h"
 #include "dc/page_cache/page_keeper.h"
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/segment_store.h"
@@ -104,10 +107,15 @@ class RecordOperations {
   // The same, but does not block: *missing says that the record's page is not in memory; nothing was done then.
   Status TryRead(TableId table, std::string_view key, RecordBatch* answer, bool* missing);
 
+  // What is known of a scan of several calls: whoever has met pages that are not in memory has those behind them brought in, too.
+  struct ScanAhead {
+    uint32_t misses = 0;
+  };
   // Appends records of the cursor's stretch to `answer`, until the stretch or the budget is used up or `max_pages` pages were
   // looked at, and moves the cursor behind them. No guard is held between pages. NOT_FOUND: no such table (any more).
+  // `ahead`: of a scan that will go on; null: this call is all of it.
   Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
-              RecordBatch* answer);
+              RecordBatch* answer, ScanAhead* ahead = nullptr);
   // The same, but does not block: *missing says that it stopped before a page that is not in memory. It may be continued.
   Status TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
                  RecordBatch* answer, bool* missing);
@@ -135,6 +143,14 @@ class RecordOperations {
   BwTreeEnvironment trees();
   Status Start(const Home& home, const CheckpointsFound& found);
   Status ApplyEntry(const LogEntryView& entry);
+  // Updates in their order.
+  Status ApplyUpdates(std::span<const LogEntryView> updates);
+  // As many of them, from the first on, as come into pages at once.
+  Result<size_t> ApplyAtOnce(std::span<const LogEntryView> updates);
+  // Of all trees; of many of them, as it was a millisecond ago at most.
+  uint64_t TreeBytes();
+  // Brings in the leaf that a scan needs now and some of those that it will come to.
+  Status LoadForScan(TableId table, Direction direction, const ScanCursor& cursor, size_t pages_ahead);
   Result<bool> Update(const LogEntryView& entry);
   void ApplyLowWater(Timestamp low_water);
   // Tells on_failure, unless the error is none, want of space, or a page that cannot be read.
@@ -156,6 +172,7 @@ class RecordOperations {
   const CleanerOptions cleaning_;
   const ScrubberOptions scrubbing_;
   const uint64_t segment_bytes_;
+  const uint32_t leaf_page_bytes_;
   const Position recovered_;
   RecoveryFigures recovery_;
   StructureGate gate_;
@@ -166,11 +183,16 @@ class RecordOperations {
   const std::unique_ptr<MappingTable> pages_;
   ReclamationDomain domain_;
   TableRegistry tables_;
+  DamagedPages damaged_;
   PageLoader loader_;
+  LoadPool loads_;
   std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<PageKeeper> keeper_;
   std::unique_ptr<SegmentCleaner> cleaner_;
   std::unique_ptr<SegmentScrubber> scrubber_;
+
+  std::atomic<uint64_t> tree_bytes_{0};
+  std::atomic<int64_t> tree_bytes_until_{0};
 
   StripedCounter reads_;
   StripedCounter scans_;

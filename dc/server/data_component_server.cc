@@ -120,6 +120,11 @@ Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Dead
     return DEUT_ERROR(kVersionMismatch, "the TC speaks protocol version ", request.protocol_version, ", this DC ",
                       kProtocolVersion);
   }
+  // It would wait for what the older TC has asked of the disk, and then for the disk itself; and so would all who come after it.
+  if (const DiskWatchStatistics disk = disk_->statistics(); disk.waiting != 0) {
+    return DEUT_ERROR(kUnavailable, "the data component's disk hangs: ", disk.waiting, " operations, the oldest for ",
+                      duration_cast<milliseconds>(disk.oldest).count(), " ms");
+  }
   const MutexLock lock(mutex_);
   DEUT_RETURN_IF_ERROR(Obey(FenceState{request.tc, request.epoch, request.nonce}));
   HelloAnswer answer;
@@ -283,6 +288,7 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
   add("disk_slow_operations", disk.slow_operations);
   add("disk_waiting_operations", disk.waiting);
   add("disk_waiting_ms", static_cast<uint64_t>(duration_cast<milliseconds>(disk.oldest).count()));
+  add("checkpoint_failing", checkpoints_.last_status().ok() ? 0 : 1);
   operations_->AppendCounters(&counters);
   return counters;
 }

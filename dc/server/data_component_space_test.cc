@@ -66,5 +66,28 @@ TEST(DataComponentSpaceTest, AnIdleOneGivesSpaceBackAndThenWritesNothing) {
   EXPECT_LE(Counter(dc, "storage_bytes"), wanted());
 }
 
+// Segments of a life that was killed between two checkpoints.
+TEST(DataComponentSpaceTest, AnIdleOneRemovesWhatACrashLeftOver) {
+  const auto storage = NewMemoryStorage(RealRuntime());
+  DataComponentOptions options = SmallServer();
+  options.checkpoints.interval = std::chrono::milliseconds(5);
+  ASSERT_TRUE(DataComponentServer::Open(options, *storage, RealRuntime()).ok());
+  const std::string path = "/data/dc/pages/base-0000000000ff.seg";
+  {
+    auto left = storage->Open(path, {.create = true, .writable = true});
+    ASSERT_TRUE(left.ok());
+    const std::string bytes(64 << 10, 'x');
+    ASSERT_TRUE((*left)->Write(0, bytes.data(), bytes.size()).ok());
+  }
+  auto opened = DataComponentServer::Open(options, *storage, RealRuntime());
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  const MonotonicTime limit = RealRuntime().Now() + std::chrono::seconds(20);
+  while (*storage->Exists(path)) {
+    ASSERT_LT(RealRuntime().Now(), limit) << "it is still there";
+    RealRuntime().SleepUntil(RealRuntime().Now() + std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(Counter(**opened, "checkpoints"), 1u);
+}
+
 }  // namespace
 }  // namespace deut::dc

@@ -13,6 +13,8 @@ inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
                   "what the data component's pages may take in memory; what does not fit is on disk; 0 = no limit");
   flags->AddBytes("dc_checkpoint_log", &options->checkpoints.log_bytes,
                   "a checkpoint is taken after so much log: what redo has to repeat at most");
+  flags->AddBytes("dc_disk_reserve", &options->records.store.reserve_bytes,
+                  "room on its disk that the data component keeps for giving space back when the disk is full");
   flags->Add(
       "dc_checkpoint_interval", &options->checkpoints.interval,
       "a checkpoint is taken after so long at most, if anything was applied; 0 = never by itself, not for log either");

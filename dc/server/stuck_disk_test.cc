@@ -67,12 +67,17 @@ TEST_F(StuckDiskTest, CountersAndWhatIsInMemoryAreAnsweredMeanwhile) {
   EXPECT_EQ(Counter(*dc_, "disk_slow_operations"), 1u);
   EXPECT_EQ(Read(*dc_, tc_, "a").value, "1");
   EXPECT_FALSE(failed_.IsSet());
+  // Who says Hello is not to wait for the disk, and then those who come after it for its turn.
+  const Status hello = dc_->Hello(HelloOf(2), kNoDeadline).status();
+  EXPECT_EQ(hello, ErrorCode::kUnavailable);
+  EXPECT_NE(hello.message().find("disk hangs: 1 operations"), std::string_view::npos) << hello.ToString();
 
   disk_.HoldOperations(0);
   checkpoint_->Join();
   EXPECT_TRUE(taken_.ok()) << taken_.ToString();
   EXPECT_EQ(Counter(*dc_, "disk_waiting_operations"), 0u);
   EXPECT_EQ(Counter(*dc_, "disk_waiting_ms"), 0u);
+  EXPECT_TRUE(dc_->Hello(HelloOf(2), kNoDeadline).ok());
 }
 
 TEST_F(StuckDiskTest, AfterTheTimeoutTheProcessIsToEnd) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "integration/cli/health.h"
 #include "tc/client/one_shot.h"
 #include "tc/client/retry.h"
 #include "tc/client/scanner.h"
@@ -27,6 +28,7 @@ constexpr Shape kShapes[] = {
     {"tables list", "", 0, "shows name, id, and about how many records and bytes"},
     {"tables create", "NAME", 1, "creates a table"},
     {"tables drop", "NAME", 1, "drops a table with all its records"},
+    {"health", "", 0, "says whether the store serves, how far a start has come, and what is wrong"},
     {"status", "", 0, "shows what the store does and holds, a name and a value a line"},
 };
 
@@ -153,6 +155,13 @@ Status ListTables(Client& client, const CommandOptions& options, const Output& o
   return Status();
 }
 
+Status ShowHealth(Client& client, const CommandOptions& options, const Output& out) {
+  DEUT_ASSIGN_OR_RETURN(const ServiceStatus status, client.GetStatus({.timeout = options.deadline}));
+  const Health health = HealthOf(status);
+  out(health.text);
+  return health.serves ? Status() : DEUT_ERROR(kUnavailable, "the store does not serve now");
+}
+
 Status ShowStatus(Client& client, const CommandOptions& options, const Output& out) {
   DEUT_ASSIGN_OR_RETURN(const ServiceStatus status, client.GetStatus({.timeout = options.deadline}));
   std::string text;
@@ -195,6 +204,7 @@ Status RunCommand(Client& client, const std::vector<std::string>& words, const C
   if (command == "tables list") return ListTables(client, options, out);
   if (command == "tables create") return client.CreateTable(words[2], call).status();
   if (command == "tables drop") return client.DropTable(words[2], call);
+  if (command == "health") return ShowHealth(client, options, out);
   return ShowStatus(client, options, out);
 }
 

@@ -1,5 +1,5 @@
 // The commands of `deut`: parsed from words, run on a client, answered as text.
-//   put KEY VALUE | get KEY | delete KEY | scan | tables list | tables create NAME | tables drop NAME | status
+//   put KEY VALUE | get KEY | delete KEY | scan | tables list | tables create NAME | tables drop NAME | health | status
 // What a command prints was acknowledged when it is printed, but for long scans (ScanText in command.cc).
 // Thread-safety: free functions.
 #ifndef INTEGRATION_CLI_COMMAND_H_

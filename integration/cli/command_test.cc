@@ -119,6 +119,12 @@ TEST_F(CommandTest, Tables) {
 
 TEST_F(CommandTest, Status) { EXPECT_THAT(Run({"status"}), HasSubstr("dc.reads_served 0\n")); }
 
+TEST_F(CommandTest, Health) {
+  // The service of this test says nothing of itself.
+  EXPECT_THAT(Run({"health"}), HasSubstr("UNAVAILABLE: the store does not serve now"));
+  EXPECT_THAT(out_, HasSubstr("tc: not serving yet"));
+}
+
 TEST_F(CommandTest, Unavailable) {
   service_.on_call = [&](FakeCall, Deadline) { return FakeFault{DEUT_ERROR(kUnavailable, "nobody listens at x:1")}; };
   EXPECT_THAT(Run({"status"}), HasSubstr("nobody listens at x:1"));

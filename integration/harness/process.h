@@ -38,6 +38,7 @@ class Process {
   // The exit status, or 128 + the signal that ended it. Nothing if it still runs at the deadline.
   std::optional<int> Wait(Deadline deadline);
 
+  pid_t pid() const { return pid_; }
   const std::string& log() const { return log_; }
   std::string Output() const { return ReadWholeFile(log_); }
 

@@ -233,7 +233,7 @@ done:
 proctype Crash() {
 end:
   do
-  :: atomic {  // code: dc/server/data_component_server.cc DataComponentServer::Open; dc/server/fencing.cc Fencing::Fencing
+  :: atomic {  // code: dc/server/data_component_server.cc DataComponentServer::Claim; dc/server/fencing.cc Fencing::Fencing
        crashes < CRASHES ->
        crashes++;
        life++;

@@ -73,7 +73,7 @@ end:
        dc_applied++;
        in_air[life] = dc_applied
      }
-  :: atomic {  // code: dc/server/data_component_server.cc DataComponentServer::Open
+  :: atomic {  // code: dc/server/data_component_server.cc DataComponentServer::Claim
        crashes < CRASHES ->
        crashes++;
        life++;

@@ -104,7 +104,7 @@ end:
      }
   :: atomic { dc_stable < dc_applied && dc == 1 -> dc_stable = dc_applied }  // model: a checkpoint, none today
 #if DC_CRASHES > 0
-  :: atomic {  // code: dc/server/data_component_server.cc DataComponentServer::Open
+  :: atomic {  // code: dc/server/data_component_server.cc DataComponentServer::Claim
        dc_crashes < DC_CRASHES ->
        dc_crashes++;
        dc_life++;

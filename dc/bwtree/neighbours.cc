@@ -1,0 +1,32 @@
+// The leaves that a scan will come to.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/page_state.h"
+
+namespace deut::dc {
+
+std::vector<std::string> BwTree::NotLoaded(const Target& target, bool ascending, size_t count) {
+  std::vector<std::string> lows;
+  const ReclamationDomain::Guard guard(domain_);
+  if (pages_.Load(root_)->level == 0) return lows;
+  const PageView parent = Descend(/*level=*/1, target);
+  const Owned<BasePage> terms = BuildConsolidated(parent.head());
+  // Behind the leaf that is named.
+  const bool endless = target.side == Side::kBelow && target.key.empty();
+  const size_t behind = endless                    ? terms->count()
+                        : target.side == Side::kAt ? terms->UpperBound(target.key)
+                                                   : terms->LowerBound(target.key);
+  if (behind == 0) return lows;
+  const size_t first = ascending ? behind - 1 : behind - 1 - std::min(count, behind - 1);
+  const size_t end = ascending ? std::min<size_t>(behind + count, terms->count()) : behind;
+  for (size_t i = first; i < end; ++i) {
+    const Node* const head = pages_.Load(terms->child(i));
+    if (head == nullptr || IsStub(head)) lows.emplace_back(i == 0 ? terms->low() : terms->key(i));
+  }
+  return lows;
+}
+
+}  // namespace deut::dc

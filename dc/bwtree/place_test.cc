@@ -1,0 +1,100 @@
+// A place that was found for an update is as good later on, whatever has happened to the page.
+#include <cstdint>
+#include <string>
+
+#include "common/base/concat.h"
+#include "common/sync/reclamation.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/stored_tree_fixture.h"
+#include "dc/bwtree/tree_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint64_t kKeys = 3000;
+constexpr uint64_t kLate = 1000000;  // a timestamp after all others
+
+void Fill(TestTree& t) {
+  for (uint64_t i = 0; i < kKeys; ++i) t.Put(KeyOf(i), std::string(20, 'v'), V(i + 1));
+}
+
+void ExpectPut(TestTree& t, uint64_t number, const BwTree::Place& place, size_t records) {
+  const auto outcome = t.tree->Put(KeyOf(number), "late", V(kLate), place);
+  ASSERT_TRUE(outcome.ok() && *outcome == BwTree::Outcome::kApplied);
+  const auto found = t.Read(KeyOf(number));
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->value, "late");
+  EXPECT_EQ(t.Scan(true).size(), records);  // it is not in another page, too
+}
+
+TEST(PlaceTest, OfAPageThatWasSplitSinceThen) {
+  TestTree t;
+  Fill(t);
+  const ReclamationDomain::Guard guard(t.domain);
+  const BwTree::Place last = t.tree->FindPlace(KeyOf(1500));
+  const BwTree::Place first = t.tree->FindPlace(Concat(KeyOf(1500), "a"));
+  // The page becomes many.
+  for (int i = 0; i < 500; ++i) t.Put(Concat(KeyOf(1499), "m", 1000 + i), std::string(20, 'n'), V(kKeys + 1));
+  for (int i = 0; i < 500; ++i) t.Put(Concat(KeyOf(1500), "m", 1000 + i), std::string(20, 'n'), V(kKeys + 1));
+  ExpectPut(t, 1500, last, kKeys + 1000);
+  const auto outcome = t.tree->Delete(KeyOf(1501), V(kLate), first);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(t.Read(KeyOf(1501)), nullptr);
+  EXPECT_EQ(t.Scan(true).size(), kKeys + 999);
+}
+
+TEST(PlaceTest, OfATreeThatWasASinglePage) {
+  TestTree t;
+  const ReclamationDomain::Guard guard(t.domain);
+  const BwTree::Place place = t.tree->FindPlace(KeyOf(1500));
+  Fill(t);
+  ExpectPut(t, 1500, place, kKeys);
+}
+
+TEST(PlaceTest, OfAPageThatWasMergedSinceThen) {
+  TestTree t;
+  Fill(t);
+  uint64_t left = 0;
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    if (i % 50 != 0) t.Delete(KeyOf(i), V(kKeys + i));
+    left += i % 50 == 0 ? 1 : 0;
+  }
+  t.consolidation = 3 * kKeys;
+  const ReclamationDomain::Guard guard(t.domain);
+  // Of several pages, of which at most every other one stays.
+  for (uint64_t i = 0; i < kKeys; i += 150) (void)t.tree->FindPlace(KeyOf(i));
+  const BwTree::Place places[] = {t.tree->FindPlace(KeyOf(1000)), t.tree->FindPlace(KeyOf(1050)),
+                                  t.tree->FindPlace(KeyOf(1100)), t.tree->FindPlace(KeyOf(1150))};
+  EXPECT_GT(t.MergeAll(), 10u);
+  for (uint64_t i = 0; i < 4; ++i) ExpectPut(t, 1000 + 50 * i, places[i], left);
+}
+
+TEST(PlaceTest, OfAPageThatWasSwappedOutOrLoadedSinceThen) {
+  constexpr uint64_t kNumber = 20;
+  StoredTree t;
+  t.FillSettled(60);
+  {
+    const ReclamationDomain::Guard guard(t.domain());
+    const BwTree::Place in_memory = t.tree().FindPlace(KeyOf(kNumber));
+    ASSERT_TRUE(t.Evict(t.LeafOf(kNumber)));
+    const auto outcome = t.tree().Put(KeyOf(kNumber), "blind", V(kLate), in_memory);
+    ASSERT_TRUE(outcome.ok() && *outcome == BwTree::Outcome::kApplied);
+    EXPECT_TRUE(t.HeadOf(t.LeafOf(kNumber))->base->stub());
+  }
+  t.Flush(t.LeafOf(kNumber));
+  ASSERT_TRUE(t.Evict(t.LeafOf(kNumber)));
+  {
+    const ReclamationDomain::Guard guard(t.domain());
+    const BwTree::Place on_storage = t.tree().FindPlace(KeyOf(kNumber));
+    ASSERT_TRUE(t.Load(kNumber).ok());
+    const auto outcome = t.tree().Put(KeyOf(kNumber), "loaded", V(kLate + 1), on_storage);
+    ASSERT_TRUE(outcome.ok() && *outcome == BwTree::Outcome::kApplied);
+  }
+  RecordBatch answer;
+  ASSERT_EQ(t.tree().Read(KeyOf(kNumber), &answer), BwTree::Found::kYes);
+  EXPECT_EQ(RecordBatch::Iterator(answer).record().value, "loaded");
+}
+
+}  // namespace
+}  // namespace deut::dc

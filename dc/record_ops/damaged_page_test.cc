@@ -1,0 +1,135 @@
+// A page that cannot be read concerns those who read it: the log goes on, other pages are read, nothing is lost, and it is told.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/disk_fault.h"
+#include "common/io/faulty_disk.h"
+#include "common/runtime/runtime.h"
+#include "dc/record_ops/world_fixture.h"
+#include "gtest/gtest.h"
+#include "protocol/record_batch.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint64_t kRecords = 2000;
+constexpr uint64_t kVictim = 1000;
+
+RecordOperationsOptions Options() {
+  RecordOperationsOptions options = SmallPages(/*memory_bytes=*/0);
+  options.tree.leaf_page_bytes = 8192;
+  options.scrubber.bytes_per_second = 0;
+  return options;
+}
+
+class DamagedPageTest : public ::testing::Test {
+ protected:
+  DamagedPageTest() {
+    EXPECT_TRUE(world_.TryRestart().ok());
+    world_.Create();
+    for (uint64_t i = 0; i < kRecords; ++i) world_.Put(KeyOf(i), std::string(100, 'a'));
+    world_.TryFlush();
+    EXPECT_TRUE(world_.Checkpoint().ok());
+    EXPECT_TRUE(world_.TryRestart().ok());
+    DiskOperation read;
+    const int seen = disk_.AddFault({.kinds = kDiskRead, .predicate = [&](const DiskOperation& operation) {
+                                       read = operation;
+                                       return false;
+                                     }});
+    EXPECT_TRUE(Read(kVictim).ok());
+    disk_.RemoveFault(seen);
+    EXPECT_NE(read.bytes, 0u);
+    path_ = read.path;
+    EXPECT_TRUE(world_.TryRestart().ok());
+    damage_ = disk_.AddFault({.kinds = kDiskRead,
+                              .path_contains = path_,
+                              .offset_from = read.offset,
+                              .offset_to = read.offset + read.bytes});
+  }
+
+  Status Read(uint64_t number) {
+    RecordBatch batch;
+    return world_.operations().Read(kTable, KeyOf(number), &batch);
+  }
+  void UpdateTheVictim(int times) {
+    for (int i = 0; i < times; ++i) {
+      world_.Put(KeyOf(kVictim), std::string(100, static_cast<char>('b' + i % 20)));
+      world_.Put(KeyOf(kVictim + 1), std::string(10, static_cast<char>('b' + i % 20)));
+      world_.TryFlush();
+    }
+  }
+
+  FaultyDisk disk_{RealRuntime(), 1};
+  World world_{Options(), &disk_};
+  std::string path_;
+  int damage_ = 0;
+};
+
+TEST_F(DamagedPageTest, TheLogGoesOnAndNothingIsLost) {
+  // Far more than a page that is not in memory takes otherwise.
+  UpdateTheVictim(2000);
+  EXPECT_FALSE(world_.broken());
+  EXPECT_GE(world_.Counter("pages_damaged"), 1u);
+  const Status read = Read(kVictim);
+  EXPECT_EQ(read, ErrorCode::kIoError);
+  for (const std::string_view piece : {std::string_view("page "), std::string_view(path_), std::string_view("table 3"),
+                                       std::string_view("deut dc verify")}) {
+    EXPECT_NE(read.message().find(piece), std::string_view::npos) << read.ToString();
+  }
+  EXPECT_TRUE(Read(0).ok());
+  EXPECT_TRUE(Read(kRecords - 1).ok());
+  // Checkpoints hold its updates as long as its image may have further parts.
+  Status last;
+  for (int i = 0; i < 20 && last.ok(); ++i) {
+    UpdateTheVictim(10);
+    last = world_.Checkpoint();
+  }
+  EXPECT_EQ(last, ErrorCode::kUnavailable) << last.ToString();
+  EXPECT_FALSE(world_.broken());
+
+  // Somebody brings the file back.
+  disk_.RemoveFault(damage_);
+  while (!Read(kVictim).ok()) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(10));
+  world_.ExpectRight();
+  const Status taken = world_.Checkpoint();
+  EXPECT_TRUE(taken.ok()) << taken.ToString();
+  EXPECT_EQ(world_.Counter("pages_damaged"), 0u);
+  ASSERT_TRUE(world_.TryRestart().ok());
+  world_.ExpectRight();
+}
+
+TEST_F(DamagedPageTest, TheDiskIsNotAskedAgainAndAgain) {
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(Read(kVictim), ErrorCode::kIoError);
+  UpdateTheVictim(200);
+  EXPECT_FALSE(world_.broken());
+  EXPECT_LT(disk_.hits(damage_), 100u);
+}
+
+TEST_F(DamagedPageTest, WhatIsMoreThanAPageMayHoldStopsTheLogAndIsNotLost) {
+  world_.Put(KeyOf(kVictim), std::string(10, 'b'));
+  world_.TryFlush();
+  for (int i = 0; i < 40 && !world_.broken(); ++i) {
+    world_.Put(KeyOf(kVictim), std::string(1 << 20, static_cast<char>('b' + i % 20)));
+    world_.TryFlush();
+  }
+  EXPECT_TRUE(world_.broken());
+  EXPECT_TRUE(Read(0).ok());
+  disk_.RemoveFault(damage_);
+  ASSERT_TRUE(world_.TryRestart().ok());
+  world_.ExpectRight();
+}
+
+TEST_F(DamagedPageTest, ATableThatIsDroppedHasNoDamage) {
+  EXPECT_EQ(Read(kVictim), ErrorCode::kIoError);
+  EXPECT_GE(world_.Counter("pages_damaged"), 1u);
+  world_.Drop(kTable);
+  world_.TryFlush();
+  while (world_.Counter("pages_damaged") != 0) ASSERT_TRUE(world_.Checkpoint().ok());
+  EXPECT_FALSE(world_.broken());
+}
+
+}  // namespace
+}  // namespace deut::dc
