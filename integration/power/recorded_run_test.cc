@@ -1,6 +1,6 @@
 // Power lost at every changing operation of one recorded run of a store with its pages on the disk, and what the DC was doing at each.
 // DEUT_POWER_RUNS: so many runs of each kind (default 1). DEUT_SEED: of the first. DEUT_POWER_STEP: every so many operations (1: all; by default
-// every second one).
+// every third one).
 #include "integration/power/recorded_run.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST_P(Recorded, AtEveryOperation) {
                                .threads = which.threads,
                                .steps = which.steps,
                                .least_points = kLeastPoints,
-                               .every = FromEnvironment("DEUT_POWER_STEP", 2)};
+                               .every = FromEnvironment("DEUT_POWER_STEP", 3)};
     for (const Kind& kind : kKinds) options.least_times.emplace_back(kind.name, kind.times);
     RecordedRun recorded(options);
     ASSERT_EQ(recorded.Record(), "") << "seed " << seed;
