@@ -1,7 +1,6 @@
 #include "dc/bench/bench_run.h"
 
-#include <time.h>
-
+#include <ctime>
 #include <memory>
 #include <vector>
 

@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/observe/log.h"
-
 namespace deut::dc {
 namespace {
 
@@ -23,46 +21,60 @@ void PageMerger::Run(const std::function<bool()>& has_room) {
     Tree& tree = trees_[table];
     if (runtime_.Now() >= tree.due) Round(table, &tree, has_room);
   }
-  if (trees_.size() > 2 * tables.size()) trees_.clear();  // most are of dropped tables
+  absl::erase_if(trees_,
+                 [&](const auto& each) { return !std::binary_search(tables.begin(), tables.end(), each.first); });
   next_ = runtime_.Now() + interval_;
+}
+
+bool PageMerger::Step(TableId table, Progress* progress, const std::function<bool()>& has_room) {
+  BwTree::MergeReport report;
+  BwTree::Walk walk = progress->walk;
+  {
+    const ReclamationDomain::Guard guard(domain_);
+    BwTree* const tree = source_.FindTree(table);
+    if (tree == nullptr || progress->level >= tree->root_level()) return false;
+    tree->MergePages(progress->level, &walk, &report);
+  }
+  progress->merged |= report.merged != 0;
+  progress->postponed |= report.postponed || !report.to_load.empty();
+  bool loaded = false;
+  for (const std::string& key : report.to_load) {
+    if (stop_() || !has_room()) break;
+    (void)loader_.Load(table, Target(key, Side::kAt));  // the loader tells what cannot be read
+    loaded = true;
+  }
+  // What was loaded is merged before it is swapped out again.
+  progress->returned = loaded && !progress->returned;
+  if (progress->returned) return true;
+  progress->walk = std::move(walk);
+  if (progress->walk.complete) {
+    progress->walk = BwTree::Walk();
+    ++progress->level;
+  }
+  return true;
 }
 
 void PageMerger::Round(TableId table, Tree* seen, const std::function<bool()>& has_room) {
   const MonotonicTime begin = runtime_.Now();
-  uint64_t small_pages = 0;
-  bool ended = false;
-  BwTree::MergeReport all;
-  for (uint8_t level = 0; !ended; ++level) {
-    for (BwTree::Walk walk; !walk.complete && !ended;) {
-      BwTree::MergeReport report;
-      {
-        const ReclamationDomain::Guard guard(domain_);
-        BwTree* const tree = source_.FindTree(table);
-        if (tree == nullptr) return;
-        if (level == 0 && walk.high.empty()) {
-          small_pages = tree->small_pages();
-          if (small_pages == seen->seen) return;
-        }
-        if (level >= tree->root_level()) {
-          ended = true;
-          break;
-        }
-        tree->MergePages(level, &walk, &report);
-      }
-      all.merged += report.merged;
-      all.postponed |= report.postponed || !report.to_load.empty();
-      for (const std::string& key : report.to_load) {
-        if (stop_() || !has_room()) break;
-        (void)loader_.Load(table, Target(key, Side::kAt));  // the loader tells what cannot be read
-      }
-      ended = ended || stop_();
-    }
+  if (!seen->progress) {
+    const ReclamationDomain::Guard guard(domain_);
+    BwTree* const tree = source_.FindTree(table);
+    if (tree == nullptr || tree->small_pages() == seen->seen) return;
+    seen->progress.emplace().small_pages = tree->small_pages();
   }
+  Progress& progress = *seen->progress;
+  bool stopped = false;
+  while (!stopped && Step(table, &progress, has_room)) stopped = stop_();
   domain_.Collect();
-  // What was merged may be merged further, and what was loaded merged at all.
-  const bool again = all.merged != 0 || all.postponed;
-  if (!again) seen->seen = small_pages;
-  seen->pauses = all.merged != 0 || !again ? 1 : std::min(2 * seen->pauses, kMaxPauses);
+  if (stopped) {
+    seen->pauses = 1;
+  } else {
+    // What was merged may be merged further, and what was loaded merged at all.
+    const bool again = progress.merged || progress.postponed;
+    if (!again) seen->seen = progress.small_pages;
+    seen->pauses = progress.merged || !again ? 1 : std::min(2 * seen->pauses, kMaxPauses);
+    seen->progress.reset();
+  }
   // Looking for pages to merge takes a tenth of the time at the most.
   const MonotonicTime now = runtime_.Now();
   seen->due = now + std::max(interval_ * seen->pauses, (now - begin) * 10);

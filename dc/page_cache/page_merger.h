@@ -2,13 +2,15 @@
 //
 // A tree counts the pages that have shrunk. When the count has moved, a round walks over the tree's pages, from the leaves upward: what is mostly
 // tombstones is thinned, what is small goes into its left neighbour, and what has to be loaded for that is loaded if there is room. A round
-// that left something for later (deletions too young, a checkpoint at work) is followed by another one, less and less often.
+// that left something for later (deletions too young, a checkpoint at work) is followed by another one, less and less often. A round that was
+// stopped goes on where it was: where memory is always short no round would come to the tree's end otherwise.
 // Thread-safety: one thread, the one that swaps pages out. Ownership: borrows everything.
 #ifndef DC_PAGE_CACHE_PAGE_MERGER_H_
 #define DC_PAGE_CACHE_PAGE_MERGER_H_
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/ids.h"
@@ -40,12 +42,24 @@ class PageMerger {
   MonotonicTime next() const { return next_; }
 
  private:
+  // How far a round has come, and what it has found.
+  struct Progress {
+    uint64_t small_pages = 0;  // at its beginning
+    uint8_t level = 0;
+    BwTree::Walk walk;
+    bool returned = false;  // to the same pages, because some were loaded
+    bool merged = false;
+    bool postponed = false;
+  };
   struct Tree {
     uint64_t seen = 0;  // BwTree::small_pages
     MonotonicTime due;
-    uint32_t pauses = 1;  // intervals to the next round
+    uint32_t pauses = 1;               // intervals to the next round
+    std::optional<Progress> progress;  // of a round that was stopped
   };
 
+  // One step of a round. False: the round has come to its end, or the table is gone.
+  bool Step(TableId table, Progress* progress, const std::function<bool()>& has_room);
   void Round(TableId table, Tree* tree, const std::function<bool()>& has_room);
 
   Runtime& runtime_;

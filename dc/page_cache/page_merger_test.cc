@@ -81,6 +81,20 @@ TEST_F(PageMergerTest, LoadsWhatItNeedsIfThereIsRoom) {
   t_.ExpectRight();
 }
 
+// Where memory is short rounds are stopped again and again; each goes on where the last one was.
+TEST_F(PageMergerTest, ARoundThatIsStoppedGoesOnLater) {
+  for (uint64_t i = 0; i < kRecords / 2; ++i) {
+    if (i % 50 != 0) t_.Delete(i);  // the other half, with which a round begins, stays
+  }
+  LetGo();
+  int steps = 0;
+  PageMerger merger(RealRuntime(), t_.domain(), t_, t_, loader_, std::chrono::microseconds(1),
+                    [&steps] { return ++steps % 2 == 0; });
+  const size_t leaves = t_.Pages(0).size();
+  EXPECT_TRUE(RunUntil(&merger, [&] { return t_.Pages(0).size() < leaves * 3 / 4; }));
+  t_.ExpectRight();
+}
+
 TEST_F(PageMergerTest, WhatIsTooYoungIsMergedLater) {
   PageMerger merger = Merger(std::chrono::microseconds(1));
   DeleteMost();

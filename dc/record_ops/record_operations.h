@@ -98,7 +98,8 @@ class RecordOperations {
   void BeginStream();
   // Applies the batch's entries behind `applied`, in order. CORRUPTION: an entry contradicts what was applied (unknown table);
   // RESOURCE_EXHAUSTED: no more pages. Entries before the one at fault are applied.
-  // REQUIRES: batch.Validate() is OK. One thread at a time (rule X1 needs the order).
+  // REQUIRES: batch.Validate() is OK. From several threads in any order, but for this: a low-water entry comes when everything below it was
+  // applied (rule X1), one at a time; the creation of a table before what is for that table.
   Status ApplyBatch(const LogBatch& batch, Position applied);
 
   // Appends the record to `answer` if there is one. NOT_FOUND: no such table.

@@ -49,6 +49,23 @@ inline RecordOperationsOptions SmallPages(uint64_t memory_bytes) {
   return options;
 }
 
+// The records that `storage` holds, in another life.
+inline Result<std::unique_ptr<RecordOperations>> OpenLife(Storage& storage, uint64_t incarnation,
+                                                          const RecordOperationsOptions& options) {
+  const RecordOperations::Home home{storage, "/pages", DcId(7), DcIncarnation(incarnation)};
+  return RecordOperations::Open(RealRuntime(), home, options);
+}
+
+inline uint64_t CounterOf(RecordOperations& operations, std::string_view name) {
+  std::vector<CounterValue> counters;
+  operations.AppendCounters(&counters);
+  for (const CounterValue& counter : counters) {
+    if (counter.name == name) return counter.value;
+  }
+  ADD_FAILURE() << "no counter " << name;
+  return 0;
+}
+
 // A log that is kept, the records that it makes, and a DC that may end and begin again.
 class World {
  public:
@@ -61,8 +78,7 @@ class World {
   World(const RecordOperationsOptions& options, FaultyDisk* disk) : options_(options), disk_(disk) {}
 
   void Open() {
-    const RecordOperations::Home home{*storage_, "/pages", DcId(7), DcIncarnation(++incarnation_)};
-    auto opened = RecordOperations::Open(RealRuntime(), home, options_);
+    auto opened = OpenLife(*storage_, ++incarnation_, options_);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     operations_ = std::move(*opened);
     applied_.store(operations_->recovered().commit.value);
@@ -80,8 +96,7 @@ class World {
     operations_.reset();
     broken_ = true;
     storage_ = disk_->Mount();
-    const RecordOperations::Home home{*storage_, "/pages", DcId(7), DcIncarnation(++incarnation_)};
-    DEUT_ASSIGN_OR_RETURN(operations_, RecordOperations::Open(RealRuntime(), home, options_));
+    DEUT_ASSIGN_OR_RETURN(operations_, OpenLife(*storage_, ++incarnation_, options_));
     applied_.store(operations_->recovered().commit.value);
     operations_->BeginStream();
     for (const LogBatch& batch : log_) DEUT_RETURN_IF_ERROR(Apply(batch));
@@ -149,15 +164,7 @@ class World {
   RecordOperations& operations() { return *operations_; }
   Storage& storage() { return *storage_; }
   const std::map<std::string, std::string>& records() const { return records_; }
-  uint64_t Counter(std::string_view name) {
-    std::vector<CounterValue> counters;
-    operations_->AppendCounters(&counters);
-    for (const CounterValue& counter : counters) {
-      if (counter.name == name) return counter.value;
-    }
-    ADD_FAILURE() << "no counter " << name;
-    return 0;
-  }
+  uint64_t Counter(std::string_view name) { return CounterOf(*operations_, name); }
 
  private:
   Status Apply(const LogBatch& batch) {

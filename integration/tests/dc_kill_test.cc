@@ -47,7 +47,7 @@ testing::ClusterOptions SmallDc(const std::string& board) {
   options.dc.prefix = {"env", Concat(FlightBoard::kVariable, "=", board)};
   options.dc.flags = {
       "--dc_memory=512KiB",         "--dc_leaf_page=1024",
-      "--dc_inner_page=512",        "--dc_segment=64KiB",
+      "--dc_inner_page=1024",       "--dc_segment=64KiB",
       "--dc_checkpoint_log=512KiB", Concat("--dc_checkpoint_interval=", kCheckpointInterval.count() / 1'000'000, "ms"),
       "--dc_merge_interval=1ms",    "--dc_clean_interval=5ms"};
   return options;
@@ -61,7 +61,7 @@ struct OwnBoard {
 
 class DcKillTest : private OwnBoard, public testing::KillFixture {
  protected:
-  DcKillTest() : KillFixture(SmallDc(board.path()), {.pair_threads = 2, .run_threads = 2, .tables = true}) {}
+  DcKillTest() : KillFixture(SmallDc(board.path()), {.pair_threads = 2, .run_threads = 1, .tables = true}) {}
 
   // What was in flight when the DC was killed. Ready for the next life then.
   void Count(const Activity* aim) {

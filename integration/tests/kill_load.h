@@ -28,8 +28,8 @@ struct KillLoadOptions {
   uint32_t pairs = 64;
   int pair_threads = 4;
   // 0 threads: there are none.
-  uint32_t runs = 128;
-  uint32_t keys_per_run = 48;
+  uint32_t runs = 96;
+  uint32_t keys_per_run = 32;
   int run_threads = 0;
   bool tables = false;
 };

@@ -1,0 +1,456 @@
+// Sixteen threads update, read, scan and partition, and create and drop tables, while pages are swapped out, merged, cleaned and checkpointed
+// without a pause and memory holds a fraction of the data: against a reference, all the time; and again in the next life, after redo by as
+// many threads.
+// DEUT_STRESS_SECONDS makes it longer; DEUT_SEED repeats what the threads choose (not how they meet).
+//
+// Updates come as the protocol allows: of different batches in any order, some again and late; a low-water only when everything below it was
+// applied. A ticket is both the position of an update in the log and its timestamp. The reference knows of each key the newest update that
+// was applied, and the newest deletion that was ever begun; a value says of which ticket it is. So every answer can be judged meanwhile:
+//   - a record is what its ticket has put there, and no older than what was applied when the question was asked;
+//   - a key without a record: no put was applied by then, or a deletion has begun since.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "dc/record_ops/world_fixture.h"
+#include "gtest/gtest.h"
+#include "protocol/log_batch.h"
+#include "protocol/record_batch.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr int kThreads = 16;
+constexpr uint32_t kKeys = 20'000;
+constexpr uint64_t kBudget = 600 << 10;  // a fraction of the data
+constexpr uint32_t kKeysPerRegion = 256;
+constexpr uint64_t kTicketsPerTide = 4'000;
+constexpr uint32_t kKeysPerTide = 2'000;
+constexpr Duration kPhase = std::chrono::milliseconds(1000);
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* const given = std::getenv(name);
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : otherwise;
+}
+
+Position PositionOf(uint64_t ticket) { return Position{Lsn(100 * ticket), 1}; }
+
+// Says of which ticket it is, and shows if it is not whole. Mostly short; a few are larger than a page.
+std::string ValueOf(uint32_t key, uint64_t ticket) {
+  const uint64_t hash = Mix64(ticket * kKeys + key);
+  const size_t bytes = hash % 500 == 0 ? 3000 : 30 + hash % 150;
+  std::string value = Concat(ticket, ":", key, ":");
+  for (uint64_t word = hash; value.size() < bytes; word = Mix64(word)) ConcatTo(&value, word);
+  return value;
+}
+
+uint64_t TicketOf(std::string_view value) {
+  return std::strtoull(std::string(value.substr(0, 20)).c_str(), nullptr, 10);
+}
+
+void Raise(std::atomic<uint64_t>* word, uint64_t value) {
+  uint64_t seen = word->load();
+  while (seen < value && !word->compare_exchange_weak(seen, value)) {
+  }
+}
+
+// What is known of one key.
+struct KeyState {
+  std::atomic<uint64_t> applied{0};        // the newest: 2 * ticket, and 1 more if it was a put
+  std::atomic<uint64_t> last_deletion{0};  // begun, if not applied
+};
+
+class Reference {
+ public:
+  uint64_t Applied(uint32_t key) const { return keys_[key].applied.load(); }
+  void DeletionBegins(uint32_t key, uint64_t ticket) { Raise(&keys_[key].last_deletion, ticket); }
+  void WasApplied(uint32_t key, uint64_t ticket, bool put) { Raise(&keys_[key].applied, 2 * ticket + (put ? 1 : 0)); }
+
+  // What is wrong with an answer to a question that was asked when `before` was applied.
+  std::string Judge(uint32_t key, uint64_t before, const RecordView* record) const {
+    const uint64_t floor = before / 2;
+    const bool was_put = before % 2 == 1;
+    if (record == nullptr) {
+      if (!was_put || keys_[key].last_deletion.load() > floor) return "";
+      return Concat("key ", key, " is not there; ticket ", floor, " has put it");
+    }
+    const uint64_t ticket = TicketOf(record->value);
+    if (record->value != ValueOf(key, ticket))
+      return Concat("key ", key, " holds what nobody has written: ", record->value);
+    if (record->version.timestamp.value < ticket)
+      return Concat("key ", key, ": ticket ", ticket, " under an older version");
+    if (ticket > floor || (ticket == floor && was_put)) return "";
+    return Concat("key ", key, " holds ticket ", ticket, "; applied was ", floor, was_put ? "" : ", a deletion");
+  }
+
+ private:
+  std::array<KeyState, kKeys> keys_;
+};
+
+class Stress {
+ public:
+  explicit Stress(uint64_t seed) : random_(seed), storage_(NewMemoryStorage(RealRuntime())) {
+    for (int i = 0; i < kThreads; ++i) workers_[i].random = Random(random_.Next());
+    Open();
+    workers_[0].log.push_back(OneEntry(LogEntryKind::kCreateTable, kTable, "all", TakeTickets(workers_[0], 1)));
+    EXPECT_TRUE(Apply(workers_[0].log.back()).ok());
+    workers_[0].floor.store(UINT64_MAX);
+  }
+
+  // Before the end of a life no checkpoint is taken for a while, so that redo has something to bring.
+  void RunPhase(bool last_of_life) {
+    const MonotonicTime end = RealRuntime().Now() + kPhase;
+    StartBackground(last_of_life ? end - kPhase / 4 : kNoDeadline);
+    ForAllWorkers([this, end](Worker& worker) {
+      while (RealRuntime().Now() < end && !Failed()) Step(worker);
+    });
+    // Everything in the background goes on.
+    CompareAll();
+    StopBackground();
+    NoteCounters();
+    Forget();
+  }
+
+  // The DC ends and begins again with what the last checkpoint holds; redo brings the rest, by all threads at once.
+  void NextLife() {
+    operations_.reset();
+    counted_.fill(0);
+    Open();
+    operations_->BeginStream();
+    const Position recovered = operations_->recovered();
+    redo_.store(true);
+    StartBackground(kNoDeadline);
+    ForAllWorkers([this, recovered](Worker& worker) {
+      for (size_t i = 0; i < worker.log.size() && !Failed(); ++i) {
+        if (worker.log[i].to <= recovered) continue;
+        Expect(operations_->ApplyBatch(worker.log[i], recovered));
+        redone_.fetch_add(1, std::memory_order_relaxed);
+        if (worker.random.OneIn(20)) Expect(Apply(worker.log[worker.random.Below(i + 1)]));
+      }
+    });
+    CompareAll();
+    StopBackground();
+    redo_.store(false);
+  }
+
+  bool Failed() const { return ::testing::Test::HasFailure(); }
+  bool HasSeenEverything() const {
+    return redone_.load() >= 10 && std::all_of(seen_.begin(), seen_.end(), [](uint64_t count) { return count >= 10; });
+  }
+  void Print() const {
+    std::cout << next_.load() - 1 << " updates, " << reads_.load() << " reads, " << scanned_.load()
+              << " records scanned, " << tables_.load() << " tables dropped, " << redone_.load() << " batches redone";
+    for (size_t i = 0; i < kCounters.size(); ++i) std::cout << ", " << kCounters[i] << " " << seen_[i];
+    std::cout << "\n";
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 6> kCounters = {"pages_swapped_out", "pages_loaded", "checkpoints",
+                                                                "segments_cleaned",  "splits",       "merges"};
+  struct Worker {
+    Random random{0};
+    // All tickets below it that this worker took are applied; UINT64_MAX between two batches.
+    std::atomic<uint64_t> floor{UINT64_MAX};
+    std::vector<LogBatch> log;  // what a next life may need
+    uint64_t tables = 0;
+  };
+
+  void Open() {
+    RecordOperationsOptions options = SmallPages(kBudget);
+    options.cleaner.interval = std::chrono::milliseconds(1);
+    options.cleaner.bytes_per_second = 0;
+    options.cleaner.slack_segments = 0;
+    auto opened = OpenLife(*storage_, ++incarnation_, options);
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    operations_ = std::move(*opened);
+  }
+
+  template <typename Work>
+  void ForAllWorkers(const Work& work) {
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (Worker& worker : workers_) {
+      threads.push_back(RealRuntime().StartThread("worker", [&work, &worker] { work(worker); }));
+    }
+  }
+
+  void StartBackground(MonotonicTime checkpoints_end) {
+    stop_.store(false);
+    background_.push_back(RealRuntime().StartThread("checkpoints", [this, checkpoints_end] {
+      while (!stop_.load() && RealRuntime().Now() < checkpoints_end) {
+        const Status taken = operations_->Checkpoint([this] { return AppliedUpTo(); });
+        // Put off: a thread did not get on for seconds.
+        EXPECT_TRUE(taken.ok() || taken == ErrorCode::kResourceExhausted) << taken.ToString();
+      }
+    }));
+    if (redo_.load()) return;  // low-water comes when redo is through
+    background_.push_back(RealRuntime().StartThread("low-water", [this] {
+      while (!stop_.load()) {
+        const uint64_t all_below = LowestOpen();
+        Expect(Apply(OneEntry(LogEntryKind::kLowWater, TableId(), {}, all_below)));
+        RealRuntime().SleepUntil(RealRuntime().Now() + std::chrono::milliseconds(1));
+      }
+    }));
+  }
+  void StopBackground() {
+    stop_.store(true);
+    background_.clear();
+  }
+
+  // --- Tickets. Who takes some says so first, so that nobody thinks of them as applied.
+  uint64_t TakeTickets(Worker& worker, uint64_t count) {
+    worker.floor.store(next_.load());
+    return next_.fetch_add(count);
+  }
+  // Every ticket below it was applied.
+  uint64_t LowestOpen() const {
+    uint64_t lowest = next_.load();
+    for (const Worker& worker : workers_) lowest = std::min(lowest, worker.floor.load());
+    return lowest;
+  }
+  // In a next life nothing new is known to be applied before redo is through.
+  Position AppliedUpTo() const { return redo_ ? operations_->recovered() : PositionOf(LowestOpen() - 1); }
+
+  static LogBatch EmptyBatch(uint64_t first, uint64_t count) {
+    LogBatch batch;
+    batch.from = PositionOf(first - 1);
+    batch.to = PositionOf(first + count - 1);
+    return batch;
+  }
+  static void Add(LogEntryKind kind, TableId table, std::string_view key, std::string_view value, uint64_t ticket,
+                  LogBatch* batch) {
+    LogEntryView entry;
+    entry.kind = kind;
+    entry.position = PositionOf(ticket);
+    entry.timestamp = Timestamp(ticket);
+    entry.table = table;
+    entry.key = key;
+    entry.value = value;
+    batch->Append(entry);
+  }
+  static LogBatch OneEntry(LogEntryKind kind, TableId table, std::string_view key, uint64_t ticket) {
+    LogBatch batch = EmptyBatch(ticket, 1);
+    Add(kind, table, key, {}, ticket, &batch);
+    return batch;
+  }
+  // All of it, whatever was applied before.
+  Status Apply(const LogBatch& batch) { return operations_->ApplyBatch(batch, Position()); }
+  void ApplyAndKeep(Worker& worker, LogBatch batch) {
+    Expect(Apply(batch));
+    worker.log.push_back(std::move(batch));
+  }
+
+  static void Expect(const Status& status) { EXPECT_TRUE(status.ok()) << status.ToString(); }
+  static void Expect(const std::string& wrong) { EXPECT_EQ(wrong, ""); }
+
+  // --- What a worker does.
+  void Step(Worker& worker) {
+    Random& random = worker.random;
+    const uint64_t choice = random.Below(100);
+    if (choice < 45) {
+      UpdateSome(worker);
+    } else if (choice < 50) {
+      if (!worker.log.empty()) Expect(Apply(worker.log[random.Below(worker.log.size())]));
+    } else if (choice < 85) {
+      ReadOne(static_cast<uint32_t>(random.Below(kKeys)));
+    } else if (choice < 97) {
+      const auto first = static_cast<uint32_t>(random.Below(kKeys));
+      ScanSome(first, std::min(kKeys, first + 1 + static_cast<uint32_t>(random.Below(200))),
+               random.OneIn(2) ? Direction::kAscending : Direction::kDescending, /*pages=*/1 + random.Below(20));
+    } else if (choice < 99) {
+      PartitionAll(static_cast<uint32_t>(1 + random.Below(64)));
+    } else {
+      PassTable(worker);
+    }
+  }
+
+  // Keys from anywhere, or neighbours, mostly where the tide is: there most of what comes is put, or deleted, region by region.
+  void UpdateSome(Worker& worker) {
+    Random& random = worker.random;
+    const uint64_t count = 1 + random.Below(random.OneIn(4) ? 64 : 4);
+    const bool neighbours = random.OneIn(2);
+    const uint64_t first = TakeTickets(worker, count);
+    const uint64_t tide = first / kTicketsPerTide;
+    const auto start = static_cast<uint32_t>(
+        random.OneIn(4) ? random.Below(kKeys) : (tide * kKeysPerTide + random.Below(kKeysPerTide)) % kKeys);
+    LogBatch batch = EmptyBatch(first, count);
+    std::vector<std::pair<uint32_t, bool>> updates;
+    for (uint64_t ticket = first; ticket < first + count; ++ticket) {
+      const uint32_t key = neighbours ? static_cast<uint32_t>((start + ticket - first) % kKeys)
+                                      : static_cast<uint32_t>(random.Below(kKeys));
+      const bool ebb = Mix64(key / kKeysPerRegion + tide * kKeys) % 2 == 0;
+      const bool put = ebb ? random.OneIn(30) : !random.OneIn(10);
+      if (!put) reference_.DeletionBegins(key, ticket);
+      Add(put ? LogEntryKind::kPut : LogEntryKind::kDelete, kTable, KeyOf(key), put ? ValueOf(key, ticket) : "", ticket,
+          &batch);
+      updates.emplace_back(key, put);
+    }
+    ApplyAndKeep(worker, std::move(batch));
+    for (size_t i = 0; i < updates.size(); ++i) reference_.WasApplied(updates[i].first, first + i, updates[i].second);
+    worker.floor.store(UINT64_MAX);
+  }
+
+  void ReadOne(uint32_t key) {
+    const uint64_t before = reference_.Applied(key);
+    RecordBatch answer;
+    Expect(operations_->Read(kTable, KeyOf(key), &answer));
+    const RecordBatch::Iterator it(answer);
+    Expect(reference_.Judge(key, before, it.Valid() ? &it.record() : nullptr));
+    reads_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  // Keys of [begin, end), with one call for so many pages.
+  void ScanSome(uint32_t begin, uint32_t end, Direction direction, uint64_t pages) {
+    std::vector<uint64_t> before;
+    for (uint32_t key = begin; key < end; ++key) before.push_back(reference_.Applied(key));
+    ScanCursor cursor;
+    cursor.low = KeyOf(begin);
+    cursor.high = KeyOf(end);
+    const bool up = direction == Direction::kAscending;
+    // Of the keys before it, in the scan's direction, all have been judged.
+    uint32_t next = up ? begin : end;
+    const auto judge = [&](uint32_t key, const RecordView* record) {
+      Expect(reference_.Judge(key, before[key - begin], record));
+    };
+    while (!cursor.complete && !Failed()) {
+      RecordBatch answer;
+      ScanBudget budget;
+      budget.bytes = 4096;
+      Expect(operations_->Scan(kTable, direction, &cursor, &budget, pages, &answer));
+      for (RecordBatch::Iterator it(answer); it.Valid(); it.Next()) {
+        const auto key =
+            static_cast<uint32_t>(std::strtoul(std::string(it.record().key.substr(3)).c_str(), nullptr, 10));
+        ASSERT_EQ(it.record().key, KeyOf(key));
+        ASSERT_TRUE(up ? key >= next && key < end : key >= begin && key < next) << key << " after " << next;
+        if (up) {
+          for (; next < key; ++next) judge(next, nullptr);
+          judge(next++, &it.record());
+        } else {
+          for (--next; next > key; --next) judge(next, nullptr);
+          judge(next, &it.record());
+        }
+        scanned_.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+    if (up) {
+      for (; next < end; ++next) judge(next, nullptr);
+    } else {
+      while (next > begin) judge(--next, nullptr);
+    }
+  }
+
+  void PartitionAll(uint32_t parts) {
+    const Result<std::vector<std::string>> bounds = operations_->Partition(kTable, parts);
+    ASSERT_TRUE(bounds.ok()) << bounds.status().ToString();
+    EXPECT_LT(bounds->size(), parts);
+    EXPECT_TRUE(std::is_sorted(bounds->begin(), bounds->end(), std::less_equal<>()));
+  }
+
+  // A table of this worker alone: created, filled until its root has changed, read, dropped.
+  void PassTable(Worker& worker) {
+    const auto index = static_cast<uint32_t>(&worker - workers_.data());
+    const TableId table(static_cast<uint32_t>(1000 + kThreads * worker.tables++ + index));
+    ApplyAndKeep(worker,
+                 OneEntry(LogEntryKind::kCreateTable, table, Concat("table ", table.value), TakeTickets(worker, 1)));
+    const uint64_t rows = 1 + worker.random.Below(300);
+    const uint64_t first = TakeTickets(worker, rows);
+    LogBatch batch = EmptyBatch(first, rows);
+    for (uint64_t row = 0; row < rows; ++row) {
+      Add(LogEntryKind::kPut, table, KeyOf(row), ValueOf(static_cast<uint32_t>(row), first + row), first + row, &batch);
+    }
+    ApplyAndKeep(worker, std::move(batch));
+    worker.floor.store(UINT64_MAX);
+    uint64_t row = 0;
+    ScanCursor cursor;
+    while (!cursor.complete && !Failed()) {
+      RecordBatch answer;
+      ScanBudget budget;
+      Expect(operations_->Scan(table, Direction::kAscending, &cursor, &budget, /*max_pages=*/4, &answer));
+      for (RecordBatch::Iterator it(answer); it.Valid(); it.Next(), ++row) {
+        ASSERT_EQ(it.record().key, KeyOf(row));
+        ASSERT_EQ(it.record().value, ValueOf(static_cast<uint32_t>(row), first + row));
+      }
+    }
+    EXPECT_EQ(row, rows);
+    ApplyAndKeep(worker,
+                 OneEntry(LogEntryKind::kDropTable, table, Concat("table ", table.value), TakeTickets(worker, 1)));
+    worker.floor.store(UINT64_MAX);
+    RecordBatch answer;
+    EXPECT_EQ(operations_->Read(table, KeyOf(0), &answer), ErrorCode::kNotFound);
+    tables_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  // --- Between phases.
+  void CompareAll() {
+    for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+      ScanSome(0, kKeys, direction, /*pages=*/UINT64_MAX);
+    }
+    uint64_t live = 0;
+    for (const TableInfo& table : operations_->Tables()) live += table.dropped ? 0 : 1;
+    EXPECT_EQ(live, 1u);
+  }
+
+  void NoteCounters() {
+    for (size_t i = 0; i < kCounters.size(); ++i) {
+      const uint64_t now = CounterOf(*operations_, kCounters[i]);
+      seen_[i] += now - std::exchange(counted_[i], now);
+    }
+  }
+
+  // What no next life needs.
+  void Forget() {
+    const Position stable = operations_->stable();
+    for (Worker& worker : workers_) {
+      std::erase_if(worker.log, [stable](const LogBatch& batch) { return batch.to <= stable; });
+    }
+  }
+
+  Random random_;
+  const std::unique_ptr<Storage> storage_;
+  std::unique_ptr<RecordOperations> operations_;
+  uint64_t incarnation_ = 0;
+  std::atomic<uint64_t> next_{1};
+  std::atomic<bool> redo_{false};
+  Reference reference_;
+  std::array<Worker, kThreads> workers_;
+  std::atomic<bool> stop_{false};
+  std::vector<std::unique_ptr<Thread>> background_;
+  std::atomic<uint64_t> reads_{0}, scanned_{0}, tables_{0}, redone_{0};
+  std::array<uint64_t, kCounters.size()> counted_{}, seen_{};  // of this life as of the last look; of all lives
+};
+
+TEST(StressTest, SixteenThreadsAndEverythingInTheBackground) {
+  const uint64_t seed = FromEnvironment("DEUT_SEED", RealRuntime().RandomSeed());
+  std::cout << "DEUT_SEED=" << seed << "\n";
+  const auto stress = std::make_unique<Stress>(seed);
+  const Duration length = std::chrono::seconds(FromEnvironment("DEUT_STRESS_SECONDS", 5));
+  const MonotonicTime begin = RealRuntime().Now();
+  for (int phase = 0; !stress->Failed(); ++phase) {
+    const bool last_of_life = phase % 2 == 1;
+    stress->RunPhase(last_of_life);
+    if (last_of_life && !stress->Failed()) stress->NextLife();
+    // So long that there was some of everything.
+    const Duration passed = RealRuntime().Now() - begin;
+    if ((passed >= length && phase >= 3 && stress->HasSeenEverything()) || passed > length + std::chrono::seconds(120))
+      break;
+  }
+  stress->Print();
+  EXPECT_TRUE(stress->HasSeenEverything());
+}
+
+}  // namespace
+}  // namespace deut::dc
