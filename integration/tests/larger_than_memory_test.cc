@@ -183,7 +183,7 @@ TEST_F(LargerThanMemoryTest, EverythingGoesThrough) {
   });
   if (HasFailure()) return;
 
-  Phase("read", records_ / 20, [&](uint64_t, uint64_t, Random& random) {
+  Phase("read", records_ / 50, [&](uint64_t, uint64_t, Random& random) {
     std::string expected;
     for (uint64_t n = 0; n < kBatch; ++n) {
       const uint64_t place = random.Below(records_);
@@ -198,7 +198,7 @@ TEST_F(LargerThanMemoryTest, EverythingGoesThrough) {
   });
   if (HasFailure()) return;
 
-  Phase("scan", records_ / 4, [&](uint64_t, uint64_t, Random& random) {
+  Phase("scan", records_ / 10, [&](uint64_t, uint64_t, Random& random) {
     std::string expected;
     const uint64_t first = random.Below(records_ - kBatch);
     const Status done = RunTransaction(client(), Retries(), [&](Transaction& transaction) -> Status {
@@ -219,7 +219,7 @@ TEST_F(LargerThanMemoryTest, EverythingGoesThrough) {
   if (HasFailure()) return;
 
   // Each thread updates places of its own, so it knows which version is the last.
-  Phase("update", records_ / 10, [&](uint64_t thread, uint64_t, Random& random) {
+  Phase("update", records_ / 20, [&](uint64_t thread, uint64_t, Random& random) {
     std::string value;
     for (uint64_t n = 0; n < kBatch; n += 4) {
       OneShot puts(client());
