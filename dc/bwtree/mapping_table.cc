@@ -81,6 +81,7 @@ PageId MappingTable::Allocate(const Node* head) {
 }
 
 void MappingTable::Free(PageId id, ReclamationDomain& domain) {
+  if (DEUT_OMITTED("pages.free_unseen")) return FreeUnseen(id);
   domain.Retire(
       new FreedId{this, id},
       [](void* object) {
@@ -101,7 +102,7 @@ void MappingTable::Push(PageId id, std::atomic<uint32_t>* top_word) {
 
 void MappingTable::FreeUnseen(PageId id) {
   DEUT_DCHECK(id != kNoPage);
-  if (keep_freed_) return Push(id, &limbo_top_);
+  if (keep_freed_ && !DEUT_OMITTED("pages.free_durable")) return Push(id, &limbo_top_);
   free_count_.fetch_add(1, std::memory_order_relaxed);
   Push(id, &free_top_);
 }

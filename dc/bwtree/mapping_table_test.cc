@@ -73,6 +73,37 @@ TEST(MappingTableTest, StopsAtItsLimitAndGoesOnWithFreedIds) {
   EXPECT_EQ(table->Allocate(&node), kNoPage);
 }
 
+TEST(MappingTableTest, AFreedIdComesBackOnlyWhenNoGuardSeesIt) {
+  auto table = std::move(*MappingTable::Create(10));
+  ReclamationDomain domain;
+  const Node node;
+  const ReclamationDomain::Guard guard(domain);
+  const PageId id = table->Allocate(&node);
+  table->Free(id, domain);
+  EXPECT_NE(table->Allocate(&node), id);
+}
+
+TEST(MappingTableTest, AFreedIdComesBackOnlyAfterACheckpoint) {
+  auto table = std::move(*MappingTable::Create(10));
+  table->KeepFreedIds();
+  ReclamationDomain domain;
+  const Node node;
+  PageId id;
+  {
+    const ReclamationDomain::Guard guard(domain);
+    id = table->Allocate(&node);
+    table->Free(id, domain);
+  }
+  domain.Collect();
+  const ReclamationDomain::Guard guard(domain);
+  EXPECT_NE(table->Allocate(&node), id);
+  // One that failed, and one that is complete.
+  table->ReturnFreed(table->TakeFreed());
+  EXPECT_NE(table->Allocate(&node), id);
+  table->ReuseFreed(table->TakeFreed());
+  EXPECT_EQ(table->Allocate(&node), id);
+}
+
 // A checkpoint looks at the images of all ids, also of pages that are freed at that moment (ASan sees it if the list is gone).
 TEST(MappingTableTest, AnImageMayBeLookedAtWhileItsPageIsFreed) {
   auto table = std::move(*MappingTable::Create(4));

@@ -174,27 +174,12 @@ TEST_F(SegmentCleanerTest, WhileEverythingGoesOn) {
   World world(Options(400 << 10));
   Random random(4);
   world.Create();
+  CheckpointsAndReads background(&world, 8000);
   std::atomic<bool> stop{false};
-  std::atomic<int> taken{0};
-  const auto checkpoints = RealRuntime().StartThread("checkpoints", [&] {
-    while (!stop.load()) {
-      ASSERT_TRUE(world.Checkpoint().ok());
-      taken.fetch_add(1);
-    }
-  });
   const auto cleaner = RealRuntime().StartThread("cleaner", [&] {
     while (!stop.load()) ASSERT_TRUE(world.operations().Clean().ok());
   });
-  const auto reader = RealRuntime().StartThread("reader", [&] {
-    Random own(5);
-    while (!stop.load()) {
-      RecordBatch batch;
-      const Status status = world.operations().Read(kTable, KeyOf(own.Below(8000)), &batch);
-      ASSERT_TRUE(status.ok() || status == ErrorCode::kNotFound) << status.ToString();
-      ASSERT_LE(batch.size(), 1u);
-    }
-  });
-  for (int round = 0; round < 5 || taken.load() < 5 || world.Counter("segments_cleaned") < 10; ++round) {
+  for (int round = 0; round < 5 || background.taken() < 5 || world.Counter("segments_cleaned") < 10; ++round) {
     Change(&world, &random, 8000, 4000);
     // Another table, whose pages are freed and their ids used again.
     const TableId other(10 + static_cast<uint32_t>(round));
@@ -205,9 +190,8 @@ TEST_F(SegmentCleanerTest, WhileEverythingGoesOn) {
     world.Drop(other);
   }
   stop.store(true);
-  checkpoints->Join();
   cleaner->Join();
-  reader->Join();
+  background.Stop();
   PrintFigures(world, "while everything goes on");
   world.ExpectRight();
   ExpectLiveBytesRight(world);

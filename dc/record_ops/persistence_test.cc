@@ -84,27 +84,9 @@ TEST(PersistenceTest, CheckpointsWhileEverythingGoesOn) {
   World world(400 << 10);
   Random random(4);
   world.Create();
-  std::atomic<bool> stop{false};
-  std::atomic<int> taken{0};
-  const auto checkpoints = RealRuntime().StartThread("checkpoints", [&] {
-    while (!stop.load()) {
-      ASSERT_TRUE(world.Checkpoint().ok());
-      taken.fetch_add(1);
-    }
-  });
-  const auto reader = RealRuntime().StartThread("reader", [&] {
-    Random own(5);
-    while (!stop.load()) {
-      RecordBatch batch;
-      const Status status = world.operations().Read(kTable, KeyOf(own.Below(8000)), &batch);
-      ASSERT_TRUE(status.ok() || status == ErrorCode::kNotFound) << status.ToString();
-      ASSERT_LE(batch.size(), 1u);
-    }
-  });
-  for (int round = 0; round < 5 || taken.load() < 5; ++round) Change(&world, &random, 8000, 4000);
-  stop.store(true);
-  checkpoints->Join();
-  reader->Join();
+  CheckpointsAndReads background(&world, 8000);
+  for (int round = 0; round < 5 || background.taken() < 5; ++round) Change(&world, &random, 8000, 4000);
+  background.Stop();
   world.ExpectRight();
   world.Restart();
   world.ExpectRight();

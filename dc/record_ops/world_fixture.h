@@ -210,6 +210,43 @@ inline void Change(World* world, Random* random, uint64_t keys, int changes) {
   world->Flush();
 }
 
+// While it lives one thread takes checkpoints and another one reads records. The world outlives it.
+class CheckpointsAndReads {
+ public:
+  CheckpointsAndReads(World* world, uint64_t keys) {
+    checkpoints_ = RealRuntime().StartThread("checkpoints", [this, world] {
+      while (!stop_.load()) {
+        ASSERT_TRUE(world->Checkpoint().ok());
+        taken_.fetch_add(1);
+      }
+    });
+    reader_ = RealRuntime().StartThread("reader", [this, world, keys] {
+      Random own(5);
+      while (!stop_.load()) {
+        RecordBatch batch;
+        const Status status = world->operations().Read(kTable, KeyOf(own.Below(keys)), &batch);
+        ASSERT_TRUE(status.ok() || status == ErrorCode::kNotFound) << status.ToString();
+        ASSERT_LE(batch.size(), 1u);
+      }
+    });
+  }
+  ~CheckpointsAndReads() { Stop(); }
+  CheckpointsAndReads(const CheckpointsAndReads&) = delete;
+  CheckpointsAndReads& operator=(const CheckpointsAndReads&) = delete;
+
+  void Stop() {
+    stop_.store(true);
+    checkpoints_.reset();
+    reader_.reset();
+  }
+  int taken() const { return taken_.load(); }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<int> taken_{0};
+  std::unique_ptr<Thread> checkpoints_, reader_;
+};
+
 // At the next pass of the point, once.
 inline void AtPoint(std::string name, std::function<void()> then) {
   auto done = std::make_shared<std::atomic<bool>>(false);

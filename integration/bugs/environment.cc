@@ -86,6 +86,7 @@ Environment DrawEnvironment(Layer layer, Random& random) {
   environment.chaos_seed = random.Next();
   switch (layer) {
     case Layer::kEmbedded:
+    case Layer::kRecorded:  // draws its own
       break;
     case Layer::kRestart:
       environment.restart_dc = !random.OneIn(4);

@@ -19,6 +19,7 @@ enum class Layer : uint8_t {
   kRestart,     // the DC is restarted, and the TC, in peace
   kPower,       // power is lost, writes fail
   kCorruption,  // bits of what is stored, or sent, are flipped
+  kRecorded,    // power is lost at many moments of one run
   kTwoTcs,      // a second TC takes over while the first lives on; log and DC that do not belong together
 };
 

@@ -1,5 +1,5 @@
 // judge: looks for bugs in a store, of whatever kind: all workloads in turn, in short rounds (round.h), until something is found or time is over.
-//   judge --layer=embedded|restart|power|corruption|two_tcs [--seconds=N] [--rounds=N] [--seed=N] [--workload=NAME] [--keep=FILE]
+//   judge --layer=embedded|restart|power|recorded|corruption|two_tcs [--seconds=N] [--rounds=N] [--seed=N] [--workload=NAME] [--keep=FILE]
 // Each round prints its workload and seed before it begins; `judge --layer=L --workload=W --seed=S --rounds=1` repeats it (threads meet as
 // they like, so that it may take several). --keep writes the history that was refused, for check_history.
 // The last line is `FOUND workload: verdict, ...` or `CLEAN ...`. Exit status: 0 nothing; 1 found; 2 wrong flags; 3 nothing moved for too
@@ -57,7 +57,7 @@ int Judge(const Options& options, const std::vector<std::string>& names) {
     const uint64_t seed = options.seed + round;
     // The one that was named has every second round, and all of a given number.
     const bool named = !options.workload.empty() && (round % 2 == 0 || options.rounds != UINT64_MAX);
-    workload = names[named ? 0 : seed % names.size()];
+    workload = options.layer == Layer::kRecorded ? "crash_points" : names[named ? 0 : seed % names.size()];
     std::printf("round %llu: %s --seed=%llu\n", static_cast<unsigned long long>(round), workload.c_str(),
                 static_cast<unsigned long long>(seed));
     std::fflush(stdout);
@@ -82,6 +82,7 @@ int Main(int argc, char** argv) {
                 {{"embedded", Layer::kEmbedded},
                  {"restart", Layer::kRestart},
                  {"power", Layer::kPower},
+                 {"recorded", Layer::kRecorded},
                  {"corruption", Layer::kCorruption},
                  {"two_tcs", Layer::kTwoTcs}},
                 "what is done to the store");

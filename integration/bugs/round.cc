@@ -11,6 +11,7 @@
 #include "common/runtime/random.h"
 #include "integration/bugs/chaos.h"
 #include "integration/bugs/damage.h"
+#include "integration/bugs/recorded_round.h"
 #include "integration/bugs/store.h"
 #include "integration/bugs/two_tcs_round.h"
 #include "integration/bugs/workers.h"
@@ -246,6 +247,7 @@ void JudgeHistory(RoundResult* result) {
 }
 
 RoundResult RunRound(const RoundOptions& options, Watchdog& watchdog) {
+  if (options.layer == Layer::kRecorded) return RunRecordedRound(options.seed, watchdog);
   RoundResult result =
       options.layer == Layer::kTwoTcs ? RunTwoTcsRound(options, watchdog) : Round(options, watchdog).Run();
   JudgeHistory(&result);

@@ -5,6 +5,7 @@
 //   lost at a random operation of the disk, in recovery too, or a write fails; the next life opens what is left, which must hold all that
 //   was acknowledged. kCorruption: after the first life bits are flipped, one after the other, where the log itself proves that something
 //   was there: the store opens and holds everything, or refuses; and log batches lose bits on their way. kTwoTcs: two_tcs_round.h.
+//   kRecorded: recorded_round.h.
 // Thread-safety: one round at a time in a process (chaos.h).
 #ifndef INTEGRATION_BUGS_ROUND_H_
 #define INTEGRATION_BUGS_ROUND_H_

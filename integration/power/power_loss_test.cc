@@ -199,7 +199,7 @@ TEST_P(PowerLoss, ADeviceThatHangs) {
   Figures figures;
   for (uint64_t seed = Seed(); seed < Seed() + 3; ++seed) {
     RunOptions options = OptionsOf(which, seed);
-    options.device_timeout = milliseconds(200);
+    options.sizes.device_timeout = milliseconds(200);
     PowerRun run(options);
     std::atomic<bool> hangs{false};
     std::unique_ptr<Thread> hanger;

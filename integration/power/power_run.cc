@@ -46,9 +46,10 @@ std::string PowerRun::Live(const Life& life) {
   disk_->CrashAfter(life.crash_after);
   std::string wrong;
   {
+    StoreSizes sizes = options_.sizes;
+    sizes.quiet = life.quiet;
     Result<std::unique_ptr<PoweredStore>> store = PoweredStore::Open(
-        *storage, options_.keeps_pages ? &pages_ : nullptr, [&] { return disk_->crashes() != crashes; },
-        options_.device_timeout);
+        *storage, options_.keeps_pages ? &pages_ : nullptr, [&] { return disk_->crashes() != crashes; }, sizes);
     if (store.ok()) {
       wrong = Work(**store, life, crashes);
       if (life.must_fail && life.must_fail(*disk_) && !(*store)->WaitFailed(RealRuntime().Now() + kFailureComes) &&

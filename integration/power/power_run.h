@@ -14,6 +14,7 @@
 #include "integration/power/checkpointing_dc.h"
 #include "integration/power/load.h"
 #include "integration/power/oracle.h"
+#include "integration/power/powered_store.h"
 
 namespace deut::power {
 
@@ -21,7 +22,7 @@ struct RunOptions {
   uint64_t seed = 1;
   uint32_t threads = 1;
   bool keeps_pages = false;  // a DC whose pages never lose power (checkpointing_dc.h), else they are on the same disk
-  Duration device_timeout = seconds(60);
+  StoreSizes sizes = {};
 };
 
 struct Life {
@@ -35,6 +36,7 @@ struct Life {
   // Asked when the steps are done: true, and as many follow.
   std::function<bool()> more = {};
   bool look = true;    // reads and judges first
+  bool quiet = false;  // with little going on in the background
   bool clean = false;  // without a crash of its own it ends as when it is told to stop: all is written
   // The process ends, and the disk goes on: the next life reads what was written, durable or not.
   bool power_stays = false;

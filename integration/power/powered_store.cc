@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/runtime/random.h"
+
 namespace deut::power {
 namespace {
 
@@ -38,8 +40,13 @@ tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
 }
 
 // Small in everything: a short run splits pages, swaps them out, checkpoints, and fills segments.
-dc::RecordOperationsOptions SmallPages() {
-  dc::RecordOperationsOptions options;
+dc::DataComponentOptions SmallPages(const StoreSizes& sizes) {
+  dc::DataComponentOptions dc;
+  dc.directory = kDcDirectory;
+  dc.miss_threads = 2;
+  dc.checkpoints.log_bytes = 4 << 10;
+  dc.checkpoints.interval = milliseconds(5);
+  dc::RecordOperationsOptions& options = dc.records;
   options.tree.leaf_page_bytes = 1 << 10;
   options.tree.inner_page_bytes = 512;
   options.tree.leaf_chain_length = 4;
@@ -52,7 +59,25 @@ dc::RecordOperationsOptions SmallPages() {
   options.memory_bytes = 96 << 10;
   options.merge_interval = milliseconds(1);
   options.max_pages = 1 << 16;
-  return options;
+  if (sizes.quiet) {
+    options.cleaner.interval = options.merge_interval = dc.checkpoints.interval = seconds(10);
+    dc.checkpoints.log_bytes = 1 << 20;
+  }
+  if (sizes.drawn_from == 0) return dc;
+  Random random(sizes.drawn_from);
+  const auto power = [&random](uint64_t low, uint64_t high) { return uint64_t{1} << random.Between(low, high); };
+  options.tree.leaf_page_bytes = static_cast<uint32_t>(power(8, 11));
+  options.tree.inner_page_bytes = static_cast<uint32_t>(power(8, 10));
+  options.tree.leaf_chain_length = static_cast<uint16_t>(random.Between(2, 12));
+  options.tree.inner_chain_length = static_cast<uint16_t>(random.Between(1, 4));
+  options.store.segment_bytes = power(14, 16);
+  options.store.append_buffer_bytes = options.store.segment_bytes;
+  options.cleaner.slack_segments = random.Between(0, 2);
+  options.memory_bytes = random.Between(64, 256) << 10;
+  if (sizes.quiet) return dc;
+  dc.checkpoints.log_bytes = power(11, 15);
+  dc.checkpoints.interval = milliseconds(static_cast<int64_t>(random.Between(2, 20)));
+  return dc;
 }
 
 constexpr Duration kLookAgain = milliseconds(2);
@@ -62,25 +87,20 @@ constexpr Duration kOpenTimeout = seconds(60);
 
 Result<std::unique_ptr<PoweredStore>> PoweredStore::Open(Storage& storage, KeptPages* pages,
                                                          const std::function<bool()>& lost_power,
-                                                         Duration device_timeout) {
+                                                         const StoreSizes& sizes) {
   Runtime& runtime = RealRuntime();
   std::unique_ptr<PoweredStore> store(new PoweredStore());
   store->dc_ = std::make_unique<InProcessDataComponent>(
-      runtime, [&storage, &runtime, pages, store = store.get()]() -> Result<std::unique_ptr<DataComponent>> {
+      runtime, [&storage, &runtime, pages, sizes, store = store.get()]() -> Result<std::unique_ptr<DataComponent>> {
         if (pages != nullptr) return CheckpointingDc::Open(*pages, runtime);
-        dc::DataComponentOptions options;
-        options.directory = kDcDirectory;
-        options.records = SmallPages();
+        dc::DataComponentOptions options = SmallPages(sizes);
         options.records.on_failure = [store](const Status& status) { store->Fail(status); };
-        options.miss_threads = 2;
-        options.checkpoints.log_bytes = 4 << 10;
-        options.checkpoints.interval = milliseconds(5);
         DEUT_ASSIGN_OR_RETURN(std::unique_ptr<DataComponent> dc,
                               dc::DataComponentServer::Open(options, storage, runtime));
         return dc;
       });
   DEUT_RETURN_IF_ERROR(store->dc_->Start());
-  tc::TransactionComponentOptions options = SmallOptions(device_timeout);
+  tc::TransactionComponentOptions options = SmallOptions(sizes.device_timeout);
   options.log.on_failure = [s = store.get()](const Status& status) { s->Fail(status); };
   options.on_refused = options.log.on_failure;
   DEUT_ASSIGN_OR_RETURN(store->tc_, tc::TransactionComponent::Open(options, runtime, storage, *store->dc_));

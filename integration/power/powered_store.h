@@ -23,12 +23,19 @@ namespace deut::power {
 // Of the DC whose pages are on the same disk.
 constexpr char kDcDirectory[] = "/store/dc";
 
+struct StoreSizes {
+  Duration device_timeout = seconds(60);
+  // Which sizes the DC's pages, segments, memory and checkpoints have: drawn from it, the same for the same number. 0: the usual ones.
+  uint64_t drawn_from = 0;
+  bool quiet = false;  // does little in the background: for a life that only looks
+};
+
 class PoweredStore {
  public:
   // Returns when it serves; else with the reason: the log's failure, or why it is refused. `pages` null: the DC's pages are on `storage`,
   // too; else it keeps them there. Gives up when `lost_power` says so: a DC that cannot write keeps the TC waiting.
   static Result<std::unique_ptr<PoweredStore>> Open(Storage& storage, KeptPages* pages,
-                                                    const std::function<bool()>& lost_power, Duration device_timeout);
+                                                    const std::function<bool()>& lost_power, const StoreSizes& sizes);
   ~PoweredStore();
   PoweredStore(const PoweredStore&) = delete;
   PoweredStore& operator=(const PoweredStore&) = delete;

@@ -1,10 +1,13 @@
 #include "integration/power/recorded_run.h"
 
+#include <atomic>
 #include <map>
 #include <utility>
 
 #include "common/base/concat.h"
 #include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
 #include "integration/power/flight_holder.h"
 
 namespace deut::power {
@@ -13,7 +16,9 @@ namespace {
 // So often a point that was found wrong is judged again, to say how sure that is.
 constexpr uint64_t kAgain = 5;
 
-RunOptions OptionsOf(const RecordedRunOptions& options) { return {.seed = options.seed, .threads = options.threads}; }
+RunOptions OptionsOf(const RecordedRunOptions& options) {
+  return {.seed = options.seed, .threads = options.threads, .sizes = options.sizes};
+}
 
 using Counts = std::map<std::string, testing::FlightCount>;
 
@@ -31,6 +36,7 @@ std::string RecordedRun::Record() {
   uint64_t operation = 0;
   FaultyDisk& disk = run_.disk();
   disk.WatchChanges([&](const FaultyDisk::Copier& copy_after_crash) {
+    if (options_.moved) options_.moved();
     if (++operation % options_.every != 0) return;
     points_.push_back({.operation = operation,
                        .moment = RealRuntime().Now().time_since_epoch().count(),
@@ -104,6 +110,25 @@ RecordedRun::Verdict RecordedRun::JudgePoint(size_t index) {
   return verdict;
 }
 
+std::string RecordedRun::JudgeAll(int threads, const std::function<void(const Verdict&)>& seen) {
+  Mutex mutex(RealRuntime());
+  std::string wrong;
+  std::atomic<size_t> next{0};
+  const auto judge = [&] {
+    for (size_t index = next++; index < points(); index = next++) {
+      const Verdict verdict = JudgePoint(index);
+      const MutexLock lock(mutex);
+      seen(verdict);
+      if (wrong.empty()) wrong = verdict.wrong;
+      if (!wrong.empty()) next = points();
+    }
+  };
+  std::vector<std::unique_ptr<Thread>> judges;
+  for (int i = 0; i < threads; ++i) judges.push_back(RealRuntime().StartThread("judge", judge));
+  judges.clear();
+  return wrong;
+}
+
 std::string RecordedRun::JudgeCopy(std::unique_ptr<FaultyDisk> disk, const Point& point, uint64_t seed,
                                    Verdict* verdict) const {
   RunOptions options = OptionsOf(options_);
@@ -117,7 +142,7 @@ std::string RecordedRun::JudgeCopy(std::unique_ptr<FaultyDisk> disk, const Point
     wrong = run.Live({.crash_after = 1 + random.Below(30), .steps = 4});
     verdict->crashed_again = run.crashed();
   }
-  if (wrong.empty()) wrong = run.Live({});
+  if (wrong.empty()) wrong = run.Live({.quiet = true});
   return wrong.empty() ? run.Finish() : wrong;
 }
 

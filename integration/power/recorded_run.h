@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,10 +26,12 @@ struct RecordedRunOptions {
   uint64_t seed = 1;
   uint32_t threads = 1;
   uint32_t steps = 0;  // and as many again, up to kMostRounds times, until the run has
+  StoreSizes sizes = {};
   uint64_t least_points = 0;
   std::vector<std::pair<const char*, uint64_t>> least_times =
-      {};              // of activities in the DC, by the names of their marks
-  uint64_t every = 1;  // a crash point at each so-many-th changing operation
+      {};                            // of activities in the DC, by the names of their marks
+  uint64_t every = 1;                // a crash point at each so-many-th changing operation
+  std::function<void()> moved = {};  // called now and then by Record, by any thread
 };
 
 // How often an activity of the DC was met.
@@ -67,6 +70,8 @@ class RecordedRun {
     std::unique_ptr<PowerRun> run;  // what was done to find it out
   };
   Verdict JudgePoint(size_t index);
+  // All of them, by so many threads, until one is wrong: what is. `seen` is called with each verdict, by one thread at a time.
+  std::string JudgeAll(int threads, const std::function<void(const Verdict&)>& seen);
 
  private:
   struct Point {

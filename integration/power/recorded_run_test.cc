@@ -1,20 +1,14 @@
 // Power lost at every changing operation of one recorded run of a store with its pages on the disk, and what the DC was doing at each.
 // DEUT_POWER_RUNS: so many runs of each kind (default 1). DEUT_SEED: of the first. DEUT_POWER_STEP: every so many operations (1: all; by default
-// every second one).
+// every third one).
 #include "integration/power/recorded_run.h"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "common/base/concat.h"
-#include "common/runtime/runtime.h"
-#include "common/sync/mutex.h"
 #include "integration/power/figures.h"
 
 namespace deut::power {
@@ -52,24 +46,6 @@ constexpr Kind kKinds[] = {{"dc.split", 100, true},
                            {"dc.segment_close", 10, false},
                            {"dc.segment_removal", 10, true}};
 
-void JudgeAll(RecordedRun& recorded, Figures* figures, std::string* wrong) {
-  Mutex mutex(RealRuntime());
-  std::atomic<size_t> next{0};
-  const auto judge = [&] {
-    for (size_t index = next++; index < recorded.points(); index = next++) {
-      const RecordedRun::Verdict verdict = recorded.JudgePoint(index);
-      const MutexLock lock(mutex);
-      ++figures->crash_points;
-      figures->second_crashes += verdict.crashed_again ? 1 : 0;
-      figures->Add(*verdict.run);
-      if (wrong->empty()) *wrong = verdict.wrong;
-      if (!wrong->empty()) next = recorded.points();
-    }
-  };
-  std::vector<std::unique_ptr<Thread>> threads;
-  for (int i = 0; i < kJudges; ++i) threads.push_back(RealRuntime().StartThread("judge", judge));
-}
-
 void CheckActivities(const RecordedRun& recorded, std::map<std::string, Activity>* sums) {
   std::map<std::string, Activity> activities;
   for (const Activity& activity : recorded.Activities()) {
@@ -100,15 +76,18 @@ TEST_P(Recorded, AtEveryOperation) {
                                .threads = which.threads,
                                .steps = which.steps,
                                .least_points = kLeastPoints,
-                               .every = FromEnvironment("DEUT_POWER_STEP", 2)};
+                               .every = FromEnvironment("DEUT_POWER_STEP", 3)};
     for (const Kind& kind : kKinds) options.least_times.emplace_back(kind.name, kind.times);
     RecordedRun recorded(options);
     ASSERT_EQ(recorded.Record(), "") << "seed " << seed;
     EXPECT_GE(recorded.points(), kLeastPoints);
     CheckActivities(recorded, &sums);
     EXPECT_FALSE(HasFailure()) << "seed " << seed;
-    std::string wrong;
-    JudgeAll(recorded, &figures, &wrong);
+    const std::string wrong = recorded.JudgeAll(kJudges, [&figures](const RecordedRun::Verdict& verdict) {
+      ++figures.crash_points;
+      figures.second_crashes += verdict.crashed_again ? 1 : 0;
+      figures.Add(*verdict.run);
+    });
     ASSERT_EQ(wrong, "") << "\nrepeat: bazel test --config=test --test_env=DEUT_SEED=" << seed << " --test_filter='*"
                          << which.name << "' //integration/power:recorded_run_test";
   }
