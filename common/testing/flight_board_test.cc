@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/concat.h"
@@ -20,7 +21,8 @@ namespace {
 
 #ifdef DEUT_TEST_POINTS
 
-constexpr char kAsTheOther[] = "--gtest_filter=TheOther.DISABLED_FliesUntilKilled";
+// This program's only argument when it is the process whose board the tests read.
+constexpr char kAsTheOther[] = "--fly-until-killed";
 
 FlightCount CountHere(const std::string& name) {
   for (FlightCount& count : FlightsHere()) {
@@ -66,8 +68,7 @@ TEST(FlightBoardTest, ThreadsLoseNoCount) {
   EXPECT_EQ(FlightsHere("test.flight"), 0u);
 }
 
-// The process whose board the tests below read: this program again, with this test alone.
-TEST(TheOther, DISABLED_FliesUntilKilled) {
+[[noreturn]] void FlyUntilKilled() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   DEUT_IN_FLIGHT("test.always");
   for (;;) Fly();
@@ -80,7 +81,7 @@ class OtherProcessTest : public ::testing::Test {
     pid_ = ::fork();
     ASSERT_GE(pid_, 0);
     if (pid_ != 0) return;
-    const char* const arguments[] = {"flight_board_test", "--gtest_also_run_disabled_tests", kAsTheOther, nullptr};
+    const char* const arguments[] = {"flight_board_test", kAsTheOther, nullptr};
     const char* const environment[] = {variable.c_str(), nullptr};
     ::execve("/proc/self/exe", const_cast<char**>(arguments), const_cast<char**>(environment));
     ::_exit(1);
@@ -155,3 +156,11 @@ TEST(FlightBoardTest, CostsNothingInAReleaseBuild) {
 
 }  // namespace
 }  // namespace deut::testing
+
+int main(int argc, char** argv) {
+#ifdef DEUT_TEST_POINTS
+  if (argc == 2 && std::string_view(argv[1]) == deut::testing::kAsTheOther) deut::testing::FlyUntilKilled();
+#endif
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
