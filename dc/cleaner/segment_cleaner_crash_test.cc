@@ -158,7 +158,7 @@ TEST(SegmentCleanerCrashTest, WithoutSpaceAtEveryOperation) {
     if (HasFailure()) return;
   }
   std::printf("refused for want of space %lu\n", refused);
-  EXPECT_GT(refused, 20u);
+  EXPECT_GT(refused, 60 / Step());
 }
 
 }  // namespace
