@@ -159,10 +159,14 @@ PageArena* ProcessArena() {
 #endif
 }
 
+std::atomic<bool> heap_only{false};
+
 }  // namespace
 
+void TakePagesFromTheHeap() { heap_only.store(true, std::memory_order_relaxed); }
+
 void* AllocatePage(size_t bytes) {
-  PageArena* const arena = ProcessArena();
+  PageArena* const arena = heap_only.load(std::memory_order_relaxed) ? nullptr : ProcessArena();
   void* const place = arena == nullptr ? nullptr : arena->Allocate(bytes);
   return place == nullptr ? ::operator new(bytes) : place;
 }
