@@ -5,7 +5,6 @@
 #include <new>
 
 #include "common/base/check.h"
-#include "dc/bwtree/page_arena.h"
 #include "protocol/record_batch.h"
 
 namespace deut::dc {
@@ -97,7 +96,7 @@ BasePage::Sizes BasePage::SizesOf(uint8_t level, const Bounds& bounds, const Con
 Owned<BasePage> BasePage::Build(uint8_t level, const Bounds& bounds, Timestamp flat, const Content& content) {
   static_assert(kRecordHeaderBytes == RecordBatch::kHeaderBytes);
   const Sizes sizes = SizesOf(level, bounds, content);
-  char* memory = static_cast<char*>(AllocatePage(sizes.total));
+  char* memory = static_cast<char*>(::operator new(sizes.total));
   Owned<BasePage> page(new (memory) BasePage);
   page->base = page.get();
   page->fence = &page->own_fence_;

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <new>
 
-#include "dc/bwtree/page_arena.h"
-
 namespace deut::dc {
 
 void PrefetchChain(const Node* head) {
@@ -25,14 +23,6 @@ void PrefetchChain(const Node* head) {
       __builtin_prefetch(reinterpret_cast<const char*>(node) + sizeof(RecordDelta));
       node = node->next;
     }
-  }
-}
-
-void NodeDeleter::operator()(const Node* node) const {
-  if (node->kind == NodeKind::kBase) {
-    FreePage(const_cast<Node*>(node), node->base_bytes);
-  } else {
-    ::operator delete(const_cast<Node*>(node));
   }
 }
 

@@ -112,7 +112,7 @@ struct Delta : Node {
 };
 
 struct NodeDeleter {
-  void operator()(const Node* node) const;
+  void operator()(const Node* node) const { ::operator delete(const_cast<Node*>(node)); }
 };
 
 // A node that nobody else can see.

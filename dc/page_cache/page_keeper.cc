@@ -10,7 +10,6 @@
 #include "common/observe/log.h"
 #include "common/runtime/process_memory.h"
 #include "common/testing/test_points.h"
-#include "dc/bwtree/page_arena.h"
 #include "dc/bwtree/page_state.h"
 
 namespace deut::dc {
@@ -204,7 +203,6 @@ void PageKeeper::ReturnFreed() {
   const uint64_t held = unaccounted();
   unaccounted_ = std::min(unaccounted_, held);
   if (held < unaccounted_ + std::max(kLeastReturned, budget_ / 16)) return;
-  ReturnFreePages();
   ReturnFreedMemory();
   unaccounted_ = unaccounted();
 }

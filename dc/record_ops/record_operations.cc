@@ -8,7 +8,6 @@
 #include "common/observe/log.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
-#include "dc/bwtree/page_arena.h"
 
 namespace deut::dc {
 namespace {
@@ -54,7 +53,6 @@ Result<std::unique_ptr<RecordOperations>> RecordOperations::Open(Runtime& runtim
   recovery.progress = &progress;
   DEUT_ASSIGN_OR_RETURN(RecoveredPages recovered,
                         RecoverPages(home.storage, runtime, home.directory, home.dc, recovery));
-  if (options.memory_bytes != 0) TakePagesFromTheHeap();
   const CheckpointsFound found = recovered.found;
   const std::vector<RecoveredTable> tables = std::move(recovered.tables);
   const PageId last_page = recovered.last_page;
