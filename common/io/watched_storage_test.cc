@@ -11,39 +11,13 @@
 #include "common/io/disk_fault.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/faulty_disk_fixture.h"
-#include "common/observe/log.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
-#include "common/sync/mutex.h"
+#include "common/testing/recorded_log.h"
 #include "gtest/gtest.h"
 
 namespace deut {
 namespace {
-
-class Recorded final : public LogSink {
- public:
-  Recorded() : before_(SetLogSink(this)) {}
-  ~Recorded() override { SetLogSink(before_); }
-  void Write(LogLevel /*level*/, std::string_view text) override {
-    const MutexLock lock(mutex_);
-    lines_.append(text).append("\n");
-  }
-  std::string text() const {
-    const MutexLock lock(mutex_);
-    return lines_;
-  }
-  size_t Count(std::string_view piece) const {
-    const std::string all = text();
-    size_t count = 0;
-    for (size_t at = all.find(piece); at != std::string::npos; at = all.find(piece, at + 1)) ++count;
-    return count;
-  }
-
- private:
-  LogSink* const before_;
-  mutable Mutex mutex_{RealRuntime()};
-  std::string lines_ DEUT_GUARDED_BY(mutex_);
-};
 
 class WatchedStorageTest : public ::testing::Test {
  protected:
@@ -64,7 +38,7 @@ class WatchedStorageTest : public ::testing::Test {
   Runtime& runtime_ = RealRuntime();
   FaultyDisk disk_{runtime_, 1};
   const std::unique_ptr<Storage> behind_ = disk_.Mount();
-  Recorded recorded_;
+  testing::RecordedLog recorded_;
   Status reason_;  // after told_
   std::atomic<int> times_told_{0};
   Event told_;

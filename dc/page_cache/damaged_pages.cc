@@ -5,12 +5,12 @@
 
 namespace deut::dc {
 
-Status DamagedPages::Known(PageId page) {
+Status DamagedPages::Known(PageId page, TableId table) {
   if (count() == 0) return Status::Ok();
   const MutexLock lock(mutex_);
   const auto found = pages_.find(page);
-  if (found == pages_.end() || runtime_.Now() - found->second.read_at >= kRetryAfter) return Status::Ok();
-  return found->second.status;
+  if (found == pages_.end() || found->second.table != table) return Status::Ok();
+  return runtime_.Now() - found->second.read_at < kRetryAfter ? found->second.status : Status::Ok();
 }
 
 Status DamagedPages::Note(PageId page, TableId table, const Status& read) {
@@ -22,16 +22,21 @@ Status DamagedPages::Note(PageId page, TableId table, const Status& read) {
   Status told(read.code(), Concat("table ", table.value, ": ", read.message(),
                                   ". Bring its file back from a copy; `deut dc verify` lists all that is damaged"));
   bool is_new = false;
+  bool is_last = false;
   {
     const MutexLock lock(mutex_);
     if (pages_.size() < kLimit || pages_.contains(page)) {
-      is_new = pages_.insert_or_assign(page, Damage{told, runtime_.Now()}).second;
+      const auto [at, inserted] = pages_.try_emplace(page);
+      is_new = inserted || at->second.table != table;
+      is_last = inserted && pages_.size() == kLimit;
+      at->second = Damage{table, told, runtime_.Now()};
       count_.store(pages_.size(), std::memory_order_relaxed);
     }
   }
   if (is_new) {
     LogError("a page cannot be read: ", told.ToString(), ". Its records are not answered; its updates are kept");
   }
+  if (is_last) LogError(kLimit, " pages cannot be read: no further ones are told here");
   return told;
 }
 
@@ -45,10 +50,10 @@ void DamagedPages::Forget(PageId page) {
   LogInfo("page ", page.value, ", which could not be read, can be read again");
 }
 
-void DamagedPages::ForgetIf(const std::function<bool(PageId)>& gone) {
+void DamagedPages::ForgetTables(const std::function<bool(TableId)>& gone) {
   if (count() == 0) return;
   const MutexLock lock(mutex_);
-  absl::erase_if(pages_, [&](const auto& each) { return gone(each.first); });
+  absl::erase_if(pages_, [&](const auto& each) { return gone(each.second.table); });
   count_.store(pages_.size(), std::memory_order_relaxed);
 }
 

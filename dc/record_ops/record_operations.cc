@@ -445,6 +445,7 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
       sum.helped_splits += of_tree.helped_splits;
       sum.merges += of_tree.merges;
     }
+    damaged_.ForgetTables([this](TableId table) { return tables_.FindTree(table) == nullptr; });
   }
   const uint64_t pending = domain_.pending_bytes();
   const auto add = [counters](std::string name, uint64_t value) {
@@ -469,7 +470,6 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("recovery_segments", recovery_.segments);
   add("recovery_inner_pages", recovery_.inner_pages);
   add("recovery_ms", recovery_.milliseconds);
-  damaged_.ForgetIf([this](PageId page) { return !pages_->HasImage(page); });
   add("pages_damaged", damaged_.count());
   add("pages_loaded", loader_.loads());
   add("pages_swapped_out", keeper_->evictions());

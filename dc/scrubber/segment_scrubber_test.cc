@@ -13,9 +13,8 @@
 #include "common/base/concat.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
-#include "common/observe/log.h"
 #include "common/runtime/runtime.h"
-#include "common/sync/mutex.h"
+#include "common/testing/recorded_log.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/verify/store_on_disk.h"
 
@@ -25,26 +24,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-class CollectingLog final : public LogSink {
- public:
-  CollectingLog() : before_(SetLogSink(this)) {}
-  ~CollectingLog() override { SetLogSink(before_); }
-  void Write(LogLevel level, std::string_view text) override {
-    if (level != LogLevel::kError) return;
-    const MutexLock lock(mutex_);
-    lines_.emplace_back(text);
-  }
-  std::vector<std::string> Take() {
-    const MutexLock lock(mutex_);
-    return std::exchange(lines_, {});
-  }
-
- private:
-  LogSink* const before_;
-  Mutex mutex_{RealRuntime()};
-  std::vector<std::string> lines_ DEUT_GUARDED_BY(mutex_);
-};
 
 constexpr DcId kDc{7};
 
@@ -82,7 +61,7 @@ class SegmentScrubberTest : public ::testing::Test {
   std::unique_ptr<MappingTable> pages_;
   ReclamationDomain domain_;
   std::vector<PageAddress> parts_;  // by page
-  CollectingLog log_;
+  ::deut::testing::RecordedLog log_;
 };
 
 TEST_F(SegmentScrubberTest, WhatIsWholeIsReadWhole) {
@@ -94,7 +73,7 @@ TEST_F(SegmentScrubberTest, WhatIsWholeIsReadWhole) {
   EXPECT_EQ(statistics.errors, 0u);
   EXPECT_GE(statistics.bytes, 2u * 40 * 5000);
   EXPECT_LE(statistics.bytes, 2 * store_->totals().written_bytes);
-  EXPECT_THAT(log_.Take(), ElementsAre());
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre());
 }
 
 TEST_F(SegmentScrubberTest, EachDamageIsToldOnceWithItsPages) {
@@ -109,14 +88,14 @@ TEST_F(SegmentScrubberTest, EachDamageIsToldOnceWithItsPages) {
                  HasSubstr(Concat("the image on disk of 1 page lies there: ", page, ";")),
                  HasSubstr("what to do: look at the disk, stop the data component and run `deut dc verify`"));
   };
-  EXPECT_THAT(log_.Take(), ElementsAre(tells(2), tells(4), tells(33)));
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre(tells(2), tells(4), tells(33)));
   ASSERT_TRUE(scrubber->Scrub().ok());
   EXPECT_EQ(scrubber->statistics().errors, 3u);
-  EXPECT_THAT(log_.Take(), ElementsAre());
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre());
   Flip(parts_[7]);
   ASSERT_TRUE(scrubber->Scrub().ok());
   EXPECT_EQ(scrubber->statistics().errors, 4u);
-  EXPECT_THAT(log_.Take(), ElementsAre(tells(7)));
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre(tells(7)));
 }
 
 TEST_F(SegmentScrubberTest, ADamagedPartThatNobodyNeedsIsToldSo) {
@@ -124,7 +103,7 @@ TEST_F(SegmentScrubberTest, ADamagedPartThatNobodyNeedsIsToldSo) {
   (void)pages_->RestoreUnnamed(PageId(5), domain_);
   const auto scrubber = Scrubber();
   ASSERT_TRUE(scrubber->Scrub().ok());
-  EXPECT_THAT(log_.Take(), ElementsAre(HasSubstr("no page's image lies there now")));
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("no page's image lies there now")));
 }
 
 TEST_F(SegmentScrubberTest, AFileThatCannotBeReadIsDamage) {
@@ -137,7 +116,7 @@ TEST_F(SegmentScrubberTest, AFileThatCannotBeReadIsDamage) {
   const auto scrubber = Scrubber();
   ASSERT_TRUE(scrubber->Scrub().ok());
   EXPECT_EQ(scrubber->statistics().errors, 1u);
-  EXPECT_THAT(log_.Take(), ElementsAre(HasSubstr("injected error")));
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("injected error")));
 }
 
 // By itself, at its pace; ends when it is told to, in the middle of a round and in the pause after it.
@@ -180,7 +159,7 @@ uint64_t Counter(RecordOperations& operations, std::string_view name) {
 
 // In a data component: the counters say it, what is in memory goes on, and so does the process.
 TEST(ScrubbedDataComponentTest, CountsAndGoesOn) {
-  const CollectingLog log;
+  const ::deut::testing::RecordedLog log;
   StoreOnDisk store;
   store.Fill(1000);
   const StoreOnDisk::Part part = store.Parts().front();
