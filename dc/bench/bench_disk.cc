@@ -134,11 +134,11 @@ void BenchRecovery(const BenchOptions& options, BenchReport* report) {
       store.Checkpoint();
     }
     // Redo comes from outside: what the log would repeat.
-    for (const uint64_t redo_mib : {64, 256}) {
+    for (const uint64_t redo_mib : options.redo_mib) {
       const MonotonicTime begin = RealRuntime().Now();
       BenchStore store(disk.storage(), disk.path(), /*memory_bytes=*/0, checksums, records);
       const double opened = Seconds(RealRuntime().Now() - begin);
-      const std::string name = absl::StrFormat("recovery of %.2f GiB", gib);
+      const std::string name = absl::StrFormat("recovery of %.3g GiB", gib);
       report->Add(name, "s", opened);
       BenchThread thread(redo_mib);
       while (thread.work.record_bytes < redo_mib << 20) store.PutRandom(&thread);

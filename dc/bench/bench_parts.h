@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/runtime/time.h"
 #include "dc/bench/bench_report.h"
@@ -14,9 +15,10 @@ struct BenchOptions {
   uint64_t records = 1000000;
   uint32_t rounds = 3;
   Duration time = std::chrono::seconds(1);  // of each measurement
-  std::string directory;                    // for what is on disk; emptied
+  std::string directory = {};               // for what is on disk; emptied
   double recovery_gib = 1;                  // the largest of the three sizes of data
-  uint32_t memory_share = 8;                // data is so many times the memory budget
+  std::vector<uint64_t> redo_mib = {64, 256};
+  uint32_t memory_share = 8;  // data is so many times the memory budget
 };
 
 // Insert, lookup, update, short and long scans, at 1 and 2 threads; everything in memory.

@@ -10,6 +10,13 @@ namespace deut::dc::bench {
 
 class BenchReport {
  public:
+  struct Row {
+    std::string name;
+    std::string unit;
+    std::vector<double> samples;
+    double Median() const;
+  };
+
   // A sample of the row with this name and unit, which is made by its first sample.
   void Add(std::string_view name, std::string_view unit, double sample);
 
@@ -18,13 +25,10 @@ class BenchReport {
   // {"rows":[{"name":..,"unit":..,"median":..,"samples":[..]}]}. REQUIRES: names without quotes.
   std::string Json() const;
 
+  // In the order of their first samples.
+  const std::vector<Row>& rows() const { return rows_; }
+
  private:
-  struct Row {
-    std::string name;
-    std::string unit;
-    std::vector<double> samples;
-    double Median() const;
-  };
   std::vector<Row> rows_;
 };
 

@@ -60,8 +60,10 @@ RunResult RunOnce(uint32_t threads, uint64_t seed, const std::function<void(uint
 RunResult RunFor(uint32_t threads, Duration time, uint64_t seed, const Operation& operation) {
   const MonotonicTime end = RealRuntime().Now() + time;
   return RunOnce(threads, seed, [&](uint32_t, BenchThread* thread) {
-    // Looking at the clock costs about as much as a cache miss.
-    for (int i = 0; i % 16 != 0 || RealRuntime().Now() < end; ++i) operation(thread);
+    do {
+      // Looking at the clock costs about as much as a cache miss.
+      for (int i = 0; i < 16; ++i) operation(thread);
+    } while (RealRuntime().Now() < end);
   });
 }
 

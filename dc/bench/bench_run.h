@@ -21,7 +21,7 @@ struct RunResult {
   double cpu_nanos = 0;   // of a thread's processor for one operation: what other processes take is not in it
 };
 
-// Until `time` has passed. `seed`: of the threads' random numbers.
+// Until `time` has passed, and at least some times on each thread. `seed`: of the threads' random numbers.
 RunResult RunFor(uint32_t threads, Duration time, uint64_t seed, const Operation& operation);
 // Each thread's operation once.
 RunResult RunOnce(uint32_t threads, uint64_t seed, const std::function<void(uint32_t thread, BenchThread*)>& operation);

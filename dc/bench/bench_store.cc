@@ -74,8 +74,8 @@ BenchStore::BenchStore(Storage& storage, const std::string& directory, uint64_t 
   DEUT_CHECK(opened.ok());
   operations_ = std::move(*opened);
   lsn_ = operations_->recovered().commit.value;
-  // Later than whatever an earlier life has written.
-  time_ = static_cast<uint32_t>(lsn_.load() / kBatchBytes * 4);
+  // Later than whatever an earlier life has written: a full batch is more than half of kBatchBytes of log, others are few.
+  time_ = static_cast<uint32_t>(lsn_.load() / kBatchBytes * 4 + (lsn_.load() != 0 ? 1000 : 0));
   BenchThread thread(1);
   BatchMaker(*this, &thread).CreateTable();
 }
@@ -141,6 +141,7 @@ void BenchStore::CheckAll(uint64_t records) {
     budget.bytes = kAnswerBytes;
     DEUT_CHECK(operations_->Scan(kBenchTable, Direction::kAscending, &cursor, &budget, UINT64_MAX, &answer).ok());
     for (RecordBatch::Iterator it(answer); it.Valid(); it.Next(), ++found) {
+      DEUT_CHECK(it.record().key.size() >= BenchKey::kDigits);
       const uint64_t record = BenchKey::RecordOf(it.record().key);
       DEUT_CHECK(std::string_view(BenchKey(record)) == it.record().key);
       DEUT_CHECK(std::string_view(BenchValue(record, it.record().version.timestamp)) == it.record().value);

@@ -66,11 +66,11 @@ class BenchStore {
  private:
   class BatchMaker;
 
+  Timestamp NewTime() { return BenchTimestamp(time_.fetch_add(1, std::memory_order_relaxed) + 1); }
+
   const ChecksumTable& checksums_;
   const uint64_t records_;
   std::unique_ptr<RecordOperations> operations_;
-  Timestamp NewTime() { return BenchTimestamp(time_.fetch_add(1, std::memory_order_relaxed) + 1); }
-
   std::atomic<uint64_t> lsn_{0};
   std::atomic<uint32_t> time_{0};
 };
