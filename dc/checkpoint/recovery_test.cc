@@ -150,7 +150,7 @@ TEST_F(RecoveryTest, SeveralSegmentsAreLookedAtAtOnce) {
   world_.ExpectRight();
 }
 
-TEST_F(RecoveryTest, ARefusalNamesBothCheckpointsAndWhatToDo) {
+TEST_F(RecoveryTest, ARefusalNamesBothCheckpointsAndTheRemedy) {
   WithFlippedBit(NameOf(2), 100, [&] {
     WithFlippedBit(NameOf(1), 100, [&] {
       const Status refused = world_.Begin();

@@ -89,7 +89,7 @@ TEST_F(StartingDataComponentTest, WhoAsksMeanwhileHearsHowFarItIs) {
   EXPECT_GT(Counter(*starting_, "recovery_inner_pages"), 1u);
 }
 
-TEST_F(StartingDataComponentTest, OneThatCannotBeRecoveredSaysWhyAndWhatToDo) {
+TEST_F(StartingDataComponentTest, OneThatCannotBeRecoveredSaysWhyAndTheRemedy) {
   const auto names = storage_->List("/data/dc/pages");
   ASSERT_TRUE(names.ok());
   for (const std::string& name : *names) {
