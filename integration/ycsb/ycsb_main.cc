@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "integration/ycsb/settle.h"
 #include "protocol/transaction_service.h"
 #include "tc/client/client.h"
+#include "tc/client/transaction.h"
 
 namespace deut::ycsb {
 namespace {
@@ -38,6 +40,7 @@ struct Options {
   uint64_t seconds = 10;
   bool load = true;
   bool settle = false;
+  bool old_reader = false;
   std::string table = "usertable";
   std::string json_file;
   std::string journal_file;
@@ -74,6 +77,10 @@ FlagSet MakeFlags(Options* options) {
   flags.Add("settle", &options->settle,
             "before the run phase, wait until the data component holds it all and the transaction component keeps none "
             "of it");
+  flags.Add("old_reader", &options->old_reader,
+            "keep a transaction open during the run phase: what is committed meanwhile stays in the transaction "
+            "component (its "
+            "--idle_timeout must be longer)");
   flags.Add("load_batch", &benchmark.load_batch, "records that the load phase puts into one transaction", uint32_t{1},
             uint32_t{1000});
   flags.Add("table", &options->table, "the table; made if there is none");
@@ -235,6 +242,12 @@ int Program::Run() {
                 static_cast<double>(load->total.records) / std::max(load->seconds, 1e-9));
   }
   if (failure.ok() && options_.settle) failure = RunSettle();
+  std::optional<Transaction> old_reader;
+  if (failure.ok() && options_.old_reader) {
+    Result<Transaction> begun = target_->client().Begin();
+    failure = begun.status();
+    if (begun.ok()) old_reader.emplace(*std::move(begun));
+  }
   if (failure.ok() && (options_.seconds != 0 || options_.benchmark.operations != 0)) {
     run = std::make_unique<PhaseResult>(RunOne(PhaseKind::kRun));
     failure = run->failure;
