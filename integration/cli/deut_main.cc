@@ -1,7 +1,8 @@
 // deut: looks into a store and changes single records, from the command line. Commands: command.h.
-// Commands that look at a stopped data component's directory: dc_command.h.
+// Commands that look at a stopped component's directory: dc_command.h, tc_command.h.
 // Exit status: 0 done; 1 the store refused or has no such record, or the directory is damaged; 2 wrong words or flags, or the directory
 // cannot be looked at.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "integration/cli/dc_command.h"
 #include "integration/cli/failure.h"
 #include "integration/cli/target.h"
+#include "integration/cli/tc_command.h"
 
 namespace deut::cli {
 namespace {
@@ -27,22 +29,31 @@ constexpr int kDone = 0, kRefused = 1, kUsage = 2;
 struct Options {
   TargetOptions target;
   CommandOptions command;
+  TcCommandOptions tc_command;
   bool hex = false;
 };
 
 FlagSet MakeFlags(Options* options) {
   FlagSet flags("deut", Concat("Reads and writes a store from the command line: deut [flags] COMMAND\n", CommandHelp(),
-                               "Looks at the directory of a stopped data component:\n", DcCommandHelp()));
+                               "Looks at the directory of a stopped component:\n", DcCommandHelp(), TcCommandHelp()));
   AddTargetFlags(&flags, &options->target);
-  flags.Add("table", &options->command.table, "the table");
+  flags.Add("table", &options->command.table, "the table; tc dump: only updates of the table with this id");
   flags.Add("hex", &options->hex,
             "keys and values as hexadecimal digits, in place of text with \\xNN for what is not printable");
   flags.Add("low", &options->command.low, "scan: the lowest key; empty = from the first");
   flags.Add("high", &options->command.high, "scan: the key before which it ends; empty = to the last");
   flags.Add("limit", &options->command.limit, "scan: at most so many records; 0 = all");
   flags.Add("reverse", &options->command.reverse, "scan: from the highest key down");
+  flags.Add("from", &options->tc_command.from, "tc dump: only records from this LSN on");
+  flags.Add("to", &options->tc_command.to, "tc dump: only records before this LSN; 0 = to the end");
+  flags.Add("key", &options->tc_command.key, "tc dump: only updates of this key");
   flags.Add("deadline", &options->command.deadline, "how long to try");
   return flags;
+}
+
+bool Given(const FlagSet& flags, std::string_view name) {
+  return std::ranges::any_of(flags.Given(),
+                             [&](const std::string& each) { return each.starts_with(Concat(name, "=")); });
 }
 
 int Fail(const Status& status, int code) {
@@ -67,10 +78,13 @@ int OutputFailed() { return Fail(DEUT_ERROR(kIoError, "cannot write the output")
 // Output that could not be written (a full disk, a closed pipe) is a failure, too.
 bool Flushed() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
-int RunOffline(Storage& files, const std::vector<std::string>& words, TextForm form) {
-  if (const Status status = CheckDcCommand(words); !status.ok()) return Fail(status, kUsage);
-  const Status status =
-      RunDcCommand(files, RealRuntime(), words, form, [](std::string_view text) { Print(stdout, text); });
+int RunOffline(Storage& files, const std::vector<std::string>& words, const Options& options) {
+  const bool dc = IsDcCommand(words);
+  const Status checked = dc ? CheckDcCommand(words) : CheckTcCommand(words, options.tc_command);
+  if (!checked.ok()) return Fail(checked, kUsage);
+  const Output out = [](std::string_view text) { Print(stdout, text); };
+  const Status status = dc ? RunDcCommand(files, RealRuntime(), words, options.command.form, out)
+                           : RunTcCommand(files, words, options.tc_command, out);
   if (!Flushed()) return OutputFailed();
   if (status.ok()) return kDone;
   std::fputs(FailureText("deut", status, FailureKind::kRun).c_str(), stderr);
@@ -88,9 +102,10 @@ int Main(int argc, char** argv) {
     Print(stdout, flags.Help());
     return kDone;
   }
-  if (IsDcCommand(*words)) return RunOffline(**files, *words, options.hex ? TextForm::kHex : TextForm::kEscaped);
+  if (options.hex) options.command.form = options.tc_command.form = TextForm::kHex;
+  if (Given(flags, "table")) options.tc_command.table = options.command.table;
+  if (IsDcCommand(*words) || IsTcCommand(*words)) return RunOffline(**files, *words, options);
   if (const Status status = CheckCommand(*words); !status.ok()) return Fail(status, kUsage);
-  if (options.hex) options.command.form = TextForm::kHex;
   options.target.connect.client.default_timeout = options.command.deadline;
   static WarningsOnly warnings;  // whoever logs last may do so after main
   SetLogSink(&warnings);

@@ -129,11 +129,16 @@ Status CommitPath::AbortAcknowledged(Transaction& txn, Deadline deadline) {
 void CommitPath::Finish(Transaction& txn, Transaction::State state) {
   txn.state_ = state;
   if (txn.record_ != nullptr) {
-    // The collector gets the record before the slot is cleared; afterwards this transaction must not touch it.
     TransactionRecord* const record = txn.record_;
     txn.record_ = nullptr;
     txn.declared_.clear();
-    engine_.collector.Finish(record);
+    const bool in_log = record->status() == TransactionStatus::kCommitted && record->commit_lsn() != Lsn{0};
+    if (record->unseen() && !in_log) {
+      delete record;  // nothing to collect: most reads end here, and wake nobody
+    } else {
+      // The collector gets the record before the slot is cleared; afterwards this transaction must not touch it.
+      engine_.collector.Finish(record);
+    }
   }
   engine_.active.End(txn.slot_);
 }

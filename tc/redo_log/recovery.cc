@@ -28,7 +28,8 @@ struct SegmentFile {
 
 class Recovery {
  public:
-  Recovery(Storage& storage, std::string directory) : storage_(storage), directory_(std::move(directory)) {}
+  Recovery(Storage& storage, std::string directory, ChainVisitor* visitor)
+      : storage_(storage), directory_(std::move(directory)), visitor_(visitor) {}
 
   Result<RecoveredChain> Run() {
     DEUT_RETURN_IF_ERROR(OpenFiles());
@@ -37,6 +38,9 @@ class Recovery {
       return std::move(chain_);
     }
     DEUT_RETURN_IF_ERROR(WalkChain());
+    chain_.empty = chain_files_ == 0;
+    chain_.end = Cut{.lsn = lsn_, .segment = chain_.empty ? 0 : LastFile().number, .offset = break_offset_};
+    if (visitor_ != nullptr) visitor_->OnEnd(chain_.end, WhyItEnds());
     DEUT_RETURN_IF_ERROR(ScanPastBreak());
     DEUT_RETURN_IF_ERROR(CheckState());
     for (const auto& [block, proof] : unproven_) chain_.unproven.push_back(block);
@@ -53,12 +57,17 @@ class Recovery {
   // A block, or a segment's header, is the next of the chain.
   void NoteUnproven(const BlockHeader& header);
   Status TakeBlock(const SegmentFile& file, const BlockWindow::Block& block, uint64_t offset);
+  // Of the break: what is there in place of the next block, and what makes the next file none of the chain.
+  Status WhyItEnds() const;
   Status ScanPastBreak();
   Status CheckState() const;
+  // That with the break in it.
+  const SegmentFile& LastFile() const { return files_[chain_files_ == 0 ? 0 : chain_files_ - 1]; }
   std::string PathOf(uint64_t number) const { return Concat(directory_, "/", SegmentName(number)); }
 
   Storage& storage_;
   const std::string directory_;
+  ChainVisitor* const visitor_;
   std::vector<SegmentFile> files_;
   size_t chain_files_ = 0;  // so many of files_ belong to the chain
   BlockWindow window_;
@@ -69,6 +78,7 @@ class Recovery {
   Lsn lsn_ = kFirstLsn;  // the chain's end so far
   TcEpoch chain_epoch_;  // of its last segment
   uint64_t break_offset_ = 0;
+  Status break_;  // what is there
 };
 
 Status Recovery::OpenFiles() {
@@ -127,9 +137,9 @@ Status Recovery::WalkChain() {
   const SegmentFile& oldest = files_.front();
   if (!oldest.header) {
     // A new log whose first header was never durable, or damage: the scan tells.
-    if (oldest.number == 1) return Status::Ok();
-    return DEUT_ERROR(kCorruption, oldest.file->path(),
-                      " at offset 0: the header of the oldest segment of the redo log is damaged");
+    break_ = DEUT_ERROR(kCorruption, oldest.file->path(),
+                        " at offset 0: the header of the oldest segment of the redo log is damaged");
+    return oldest.number == 1 ? Status::Ok() : break_;
   }
   chain_.first_lsn = lsn_ = oldest.header->first_lsn;
   chain_.state = oldest.state;
@@ -145,6 +155,7 @@ Status Recovery::WalkChain() {
 Status Recovery::WalkSegment(size_t index, uint64_t* end) {
   SegmentFile& file = files_[index];
   NoteUnproven(*file.header);
+  if (visitor_ != nullptr) visitor_->OnSegment(*file.header, file.state);
   chain_.checksum = file.header_checksum;
   chain_epoch_ = file.header->epoch;
   chain_.state.epoch = std::max(chain_.state.epoch, chain_epoch_);
@@ -156,12 +167,18 @@ Status Recovery::WalkSegment(size_t index, uint64_t* end) {
   if (index + 1 < files_.size() && files_[index + 1].header && files_[index + 1].header->epoch > chain_epoch_) {
     limit = files_[index + 1].cut;
   }
+  break_ = Status::Ok();
   for (*end = kSegmentHeaderBytes; limit != lsn_;) {
     const Result<BlockWindow::Block> block = window_.Read(segment->file(), file.number, file.segment_bytes, *end);
     if (!block.ok() && block.status() != ErrorCode::kCorruption) return block.status();
-    if (!block.ok() || block->header.first_lsn != lsn_ ||
+    break_ = block.status();
+    if (!block.ok()) break;
+    if (block->header.first_lsn != lsn_ ||
         (block->header.predecessor != chain_.checksum && !DEUT_OMITTED("log.predecessor")) ||
         block->header.epoch != chain_epoch_ || block->header.nonce != file.header->nonce) {
+      break_ = DEUT_ERROR(kCorruption, segment->file().path(), " at offset ", *end, ": a whole block of LSN ",
+                          block->header.first_lsn.value, ", epoch ", block->header.epoch.value,
+                          ", does not continue the block before it");
       break;
     }
     DEUT_RETURN_IF_ERROR(TakeBlock(file, *block, *end));
@@ -188,6 +205,7 @@ void Recovery::NoteUnproven(const BlockHeader& header) {
 }
 
 Status Recovery::TakeBlock(const SegmentFile& file, const BlockWindow::Block& block, uint64_t offset) {
+  if (visitor_ != nullptr) visitor_->OnBlock(block.header);
   std::string_view rest = block.payload();
   const auto damaged = [&](std::string_view why) {
     return DEUT_ERROR(kCorruption, PathOf(file.number), " at offset ", offset, ": the block is whole, but: ", why);
@@ -204,6 +222,7 @@ Status Recovery::TakeBlock(const SegmentFile& file, const BlockWindow::Block& bl
         (offset != kSegmentHeaderBytes || record.lsn != block.header.first_lsn || record.cut.lsn != record.lsn)) {
       return damaged("an end of epoch out of place");
     }
+    if (visitor_ != nullptr) visitor_->OnRecord(record);
     chain_.state.Apply(record);
     rest.remove_prefix(needed);
     lsn_ = record.end;
@@ -212,10 +231,21 @@ Status Recovery::TakeBlock(const SegmentFile& file, const BlockWindow::Block& bl
   return Status::Ok();
 }
 
+Status Recovery::WhyItEnds() const {
+  Status why = break_;
+  if (why.ok()) {  // it ends at a logged cut
+    why = DEUT_ERROR(kCorruption, PathOf(chain_.end.segment), " at offset ", break_offset_,
+                     ": the next segment begins with an end of epoch here");
+  }
+  if (chain_.empty || chain_files_ == files_.size() || !files_[chain_files_].header) return why;
+  const SegmentFile& next = files_[chain_files_];
+  return DEUT_ERROR(kCorruption, why.message(), "; ", next.file->path(), ", of epoch ", next.header->epoch.value,
+                    ", begins at LSN ", next.header->first_lsn.value, " and does not continue it");
+}
+
 Status Recovery::ScanPastBreak() {
-  chain_.empty = chain_files_ == 0;
   const size_t first = chain_.empty ? 0 : chain_files_ - 1;
-  const std::string place = Concat(PathOf(files_[first].number), " at offset ", break_offset_);
+  const std::string place = Concat(PathOf(LastFile().number), " at offset ", break_offset_);
   for (size_t i = first; i < files_.size(); ++i) {
     const bool in_chain = i < chain_files_;
     File& file = in_chain ? chain_.segments.back()->file() : *files_[i].file;
@@ -229,6 +259,7 @@ Status Recovery::ScanPastBreak() {
         continue;
       }
       if (block->header.epoch >= chain_epoch_) {
+        if (visitor_ != nullptr) visitor_->OnBehind(block->header);
         if (block->header.durable > lsn_ && !DEUT_OMITTED("D2.scan_past_break")) {
           return DEUT_ERROR(kCorruption, place, ": the redo log is damaged at LSN ", lsn_.value, ": the block in ",
                             PathOf(files_[i].number), " at offset ", offset,
@@ -246,8 +277,7 @@ Status Recovery::ScanPastBreak() {
     }
     if (!in_chain) chain_.stale.push_back(files_[i].number);
   }
-  chain_.end = Cut{.lsn = lsn_, .segment = chain_.empty ? 0 : files_[first].number, .offset = break_offset_};
-  chain_.next_number = chain_.empty ? 1 : files_[first].number + 1;
+  chain_.next_number = chain_.empty ? 1 : LastFile().number + 1;
   return Status::Ok();
 }
 
@@ -268,8 +298,8 @@ Status Recovery::CheckState() const {
 
 }  // namespace
 
-Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory) {
-  return Recovery(storage, directory).Run();
+Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory, ChainVisitor* visitor) {
+  return Recovery(storage, directory, visitor).Run();
 }
 
 Status WriteAgain(Storage& storage, const std::string& directory, const std::vector<UnprovenBlock>& blocks) {

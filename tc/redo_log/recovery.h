@@ -27,6 +27,7 @@
 #include "common/base/status.h"
 #include "common/io/storage.h"
 #include "tc/redo_log/block_format.h"
+#include "tc/redo_log/chain_visitor.h"
 #include "tc/redo_log/segment.h"
 
 namespace deut::tc {
@@ -50,7 +51,8 @@ struct RecoveredChain {
   std::vector<UnprovenBlock> unproven;             // at the end of the chain, in its order
 };
 
-Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory);
+// `visitor`, if there is one, is told what is found, also when that ends in an error.
+Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory, ChainVisitor* visitor = nullptr);
 
 // Makes the chain durable. REQUIRES: nobody writes to its files.
 Status WriteAgain(Storage& storage, const std::string& directory, const std::vector<UnprovenBlock>& blocks);

@@ -72,6 +72,11 @@ class TransactionRecord {
     if (before == 1) domain.RetireObject(this, sizeof(*this) + write_set_.bytes());
   }
 
+  // Nobody but its owner has ever seen it: it has posted nothing, published no key, installed no version. The owner's question.
+  bool unseen() const {
+    return posted.empty() && write_set_.size() == 0 && references_.load(std::memory_order_relaxed) == 1;
+  }
+
   // The ranges that hold a posting of this transaction. The owner's until it hands the finished record to the collector.
   std::vector<Range*> posted;
   uint64_t version_bytes = 0;  // of its versions, for the budget; as `posted`

@@ -1,0 +1,31 @@
+// ChainVisitor: is told what recovery finds in a redo log, in the order of the log, by the one code that reads it. For those who look at a
+// log without opening it (tc/verify).
+// Thread-safety: called on the thread of RecoverChain. Ownership: what it is given lives until it returns.
+#ifndef TC_REDO_LOG_CHAIN_VISITOR_H_
+#define TC_REDO_LOG_CHAIN_VISITOR_H_
+
+#include "common/base/status.h"
+#include "tc/redo_log/block_format.h"
+#include "tc/redo_log/log_record.h"
+
+namespace deut::tc {
+
+class ChainVisitor {
+ public:
+  virtual ~ChainVisitor() = default;
+
+  // The header of the chain's next segment, with the state that it repeats.
+  virtual void OnSegment(const BlockHeader& header, const LogState& repeated) = 0;
+  // The chain's next block; its records follow.
+  virtual void OnBlock(const BlockHeader& header) = 0;
+  virtual void OnRecord(const LogRecord& record) = 0;
+  // The chain ends here; `why` names file and offset. Not called if recovery gives up before: a file is missing, a whole block holds what no
+  // writer writes.
+  virtual void OnEnd(const Cut& end, const Status& why) = 0;
+  // A whole block behind the end, of the epoch of the chain's last segment or a later one.
+  virtual void OnBehind(const BlockHeader& header) = 0;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_CHAIN_VISITOR_H_

@@ -1,0 +1,113 @@
+// ChainAudit: what recovery does not need to ask of a log's records, and a right log answers all the same. Counts them on the way.
+//
+//   D3  a transaction names the epoch of its block, and a timestamp that was reserved before it, by its own life, and that no other commit has;
+//       reservations rise; a life begins by saying so; a segment's header repeats what the records before it say
+//   D4  a commit's chunks are in the log before it, are its own, and all its sequences rise
+//   X1  no commit below L follows a low-water record L
+//   S2  a redo start is where a record begins, not beyond itself; it and the stable positions never go back; the data components are
+//       known; no commit that began below it is beyond the stable positions
+//   D2  an end of epoch names the place where the log before it ended; durable LSNs never go back
+//
+// Memory: a bit for 4 bytes of log, one for each timestamp of a life, some bytes for each chunk whose commit has not been met.
+// Thread-safety: one thread.
+#ifndef TC_VERIFY_CHAIN_AUDIT_H_
+#define TC_VERIFY_CHAIN_AUDIT_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "tc/redo_log/block_format.h"
+#include "tc/redo_log/chain_visitor.h"
+#include "tc/redo_log/log_record.h"
+#include "tc/verify/lsn_set.h"
+
+namespace deut::tc {
+
+struct ChainCounts {
+  struct Records {
+    uint64_t count = 0, bytes = 0;
+  };
+  std::array<Records, 9> records;  // by type
+  uint64_t segments = 0, blocks = 0, block_bytes = 0;
+  uint64_t lives = 0;  // of which there is a segment
+  uint64_t updates = 0;
+  uint64_t orphans = 0;  // chunks of transactions that did not commit
+  uint64_t behind_blocks = 0, behind_bytes = 0;
+
+  const Records& of(RecordType type) const { return records[static_cast<size_t>(type)]; }
+};
+
+class ChainAudit final : public ChainVisitor {
+ public:
+  // `find` is told what contradicts a rule: the rule's name, and what, where.
+  ChainAudit(std::string directory, std::function<void(std::string_view rule, std::string text)> find)
+      : directory_(std::move(directory)), find_(std::move(find)) {}
+
+  void OnSegment(const BlockHeader& header, const LogState& repeated) override;
+  void OnBlock(const BlockHeader& header) override;
+  void OnRecord(const LogRecord& record) override;
+  void OnEnd(const Cut& end, const Status& why) override;
+  void OnBehind(const BlockHeader& header) override;
+
+  const ChainCounts& counts() const { return counts_; }
+  // As of the last record.
+  const LogState& state() const { return state_; }
+  Lsn first_lsn() const { return first_lsn_; }
+  // Where the chain ends and why; nothing if recovery has given up before.
+  const std::optional<Cut>& end() const { return end_; }
+  const Status& why() const { return why_; }
+
+ private:
+  // Chunks and commits of a life that a later record may name.
+  struct Chunk {
+    Timestamp timestamp;
+    uint32_t first_sequence = 0, last_sequence = 0;
+  };
+  struct LargeCommit {
+    Lsn first, commit;
+  };
+
+  template <typename... Pieces>
+  void Find(std::string_view rule, const Pieces&... pieces);
+  void CheckHeader(const BlockHeader& header, const LogState& repeated);
+  void CheckTransaction(const LogRecord& record);
+  void CheckCommit(const LogRecord& record);
+  void CheckLifeBegins(const LogRecord& record);
+  void CheckRedoStart(const LogRecord& record);
+  // No commit that began below the redo start lies beyond a stable position it was computed from.
+  void CheckNothingIsCutOff(const RedoStart& start);
+  void ForgetLife();
+
+  const std::string directory_;
+  const std::function<void(std::string_view rule, std::string text)> find_;
+
+  ChainCounts counts_;
+  LogState state_;
+  Lsn first_lsn_;
+  std::optional<Cut> end_;
+  Status why_;
+
+  BlockHeader block_;  // that is read
+  Lsn lsn_;            // of the record that is read
+  Lsn durable_;        // the latest one that a block has named
+  // Where the chain stood when the segment that is read began; nothing in the first.
+  std::optional<Cut> before_;
+  bool life_begins_ = false;  // its EPOCH_START has not come yet
+  Timestamp life_from_;       // no timestamp of this life is below
+  std::optional<LsnSet> records_, commits_;
+  std::vector<LargeCommit> large_;                      // commits with chunks
+  absl::flat_hash_map<uint64_t, Chunk> chunks_;         // of this life, by LSN, until their commit comes
+  absl::flat_hash_map<uint64_t, uint64_t> timestamps_;  // of this life's commits: 64 in an entry
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_VERIFY_CHAIN_AUDIT_H_

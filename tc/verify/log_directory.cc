@@ -1,0 +1,50 @@
+#include "tc/verify/log_directory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "tc/redo_log/block_format.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr std::string_view kLockName = "LOCK";
+// Where an embedded store keeps its transaction component's.
+constexpr std::string_view kEmbeddedName = "tc";
+
+}  // namespace
+
+Result<LogDirectory> LogDirectory::Open(Storage& storage, const std::string& directory) {
+  LogDirectory opened;
+  DEUT_ASSIGN_OR_RETURN(std::vector<std::string> names, storage.List(directory));
+  const bool lockable = std::ranges::find(names, kLockName) != names.end();
+  if (lockable) {
+    auto lock = storage.Lock(Concat(directory, "/", kLockName));
+    if (lock.status() == ErrorCode::kUnavailable) {
+      return DEUT_ERROR(kUnavailable, lock.status().message(), "; stop the transaction component first");
+    }
+    DEUT_RETURN_IF_ERROR(lock.status());
+    opened.lock = std::move(*lock);
+    // As it is now that nobody changes it any more.
+    DEUT_ASSIGN_OR_RETURN(names, storage.List(directory));
+  }
+  for (const std::string& name : names) {
+    uint64_t number = 0;
+    if (ParseSegmentName(name, &number)) {
+      opened.segments.push_back(number);
+    } else if (name != kLockName) {
+      opened.strange.push_back(Concat(directory, "/", name));
+    }
+  }
+  std::ranges::sort(opened.segments);
+  if (!lockable && opened.segments.empty()) {
+    const bool embedded = std::ranges::find(names, kEmbeddedName) != names.end();
+    return DEUT_ERROR(kInvalidArgument, directory, ": there is neither \"", kLockName,
+                      "\" nor a segment of a redo log: this is not the directory of a transaction component",
+                      embedded ? Concat("; that of an embedded store is ", directory, "/", kEmbeddedName) : "");
+  }
+  return opened;
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,28 @@
+// LogDirectory: a transaction component's log directory, held by its lock and looked at as it lies on disk. Changes nothing, but that the lock
+// file gets the number of this process, as from everybody who holds it; where there is no lock file (a copy) none is made.
+// Thread-safety: one thread. Ownership: holds the lock until it ends.
+// Errors of Open: UNAVAILABLE: somebody uses it; NOT_FOUND, INVALID_ARGUMENT: it is no such directory; what the storage answers.
+#ifndef TC_VERIFY_LOG_DIRECTORY_H_
+#define TC_VERIFY_LOG_DIRECTORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/io/storage.h"
+
+namespace deut::tc {
+
+struct LogDirectory {
+  static Result<LogDirectory> Open(Storage& storage, const std::string& directory);
+
+  std::unique_ptr<FileLock> lock;    // null: there is no lock file
+  std::vector<uint64_t> segments;    // numbers of the segments' files, ascending
+  std::vector<std::string> strange;  // paths of what nobody here has made
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_VERIFY_LOG_DIRECTORY_H_
