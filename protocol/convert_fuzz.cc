@@ -92,17 +92,29 @@ void SessionMessages(const std::string& bytes) {
       (void)FromWire(answer.status()).ToString();
       for (wire::OperationResult& result : *answer.mutable_results()) {
         OperationResult out;
-        wire::OperationResult copy = result;
+        wire::OperationResult copy = result, third = result;
         (void)FromWire(&result, Operation{.kind = OperationKind::kScan, .low = "a", .high = "z"}, &out).ok();
         OperationResult point;
         const bool fits = FromWire(&copy, Operation{.kind = OperationKind::kGet, .key = "k"}, &point).ok();
         if (fits && point.status.ok()) DEUT_CHECK(point.records.size() <= 1);
+        OperationResult compared;
+        const Operation compare{.kind = OperationKind::kCompareAndSet, .key = "k", .expected = "e"};
+        if (FromWire(&third, compare, &compared).ok()) DEUT_CHECK(compared.records.size() <= 1);
       }
     }
   }
 }
 
 void ControlMessages(const std::string& bytes) {
+  wire::OutcomeRequest asked;
+  TransactionName name;
+  if (asked.ParseFromString(bytes) && FromWire(asked, &name).ok()) {
+    wire::OutcomeRequest again;
+    ToWire(name, &again);
+    DEUT_CHECK(name.id.given() && again.id() == asked.id());
+  }
+  wire::OutcomeAnswer outcome;
+  if (outcome.ParseFromString(bytes)) (void)FromWire(outcome).ok();
   wire::GetStatusAnswer status;
   if (status.ParseFromString(bytes)) (void)FromWire(status).ok();
   wire::ListTablesAnswer tables;

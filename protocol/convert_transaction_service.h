@@ -22,6 +22,11 @@ Status CheckOperation(const Operation& operation);
 Status CheckOperations(absl::Span<const Operation> operations);
 Status CheckOptions(const TransactionOptions& options);
 
+void ToWire(const TransactionName& name, wire::OutcomeRequest* out);
+Status FromWire(const wire::OutcomeRequest& request, TransactionName* out);
+void ToWire(const Result<OutcomeAnswer>& answer, wire::OutcomeAnswer* out);
+Result<OutcomeAnswer> FromWire(const wire::OutcomeAnswer& answer);
+
 void ToWire(const TransactionOptions& options, wire::Begin* out);
 Status FromWire(const wire::Begin& begin, TransactionOptions* out);
 

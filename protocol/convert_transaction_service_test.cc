@@ -74,6 +74,21 @@ TEST(ConvertTransactionServiceTest, OperationsTravel) {
        .limit_bytes = 4,
        .for_update = true,
        .scan_sequence = 7},
+      {.kind = OperationKind::kAdd, .table = TableId(3), .key = "a", .value = "12345678"},
+      {.kind = OperationKind::kMin, .table = TableId(3), .key = "a", .value = "12345678"},
+      {.kind = OperationKind::kMax, .table = TableId(3), .key = "a", .value = "12345678"},
+      {.kind = OperationKind::kCompareAndSet,
+       .table = TableId(3),
+       .key = "c",
+       .value = "new",
+       .expected = "old",
+       .expect_absent = true},
+      {.kind = OperationKind::kRemoveRange, .table = TableId(3), .low = "a", .high = "b"},
+      {.kind = OperationKind::kPut,
+       .table = TableId(3),
+       .key = "stamped-........",
+       .stamp = Stamp::kKey,
+       .stamp_offset = 8},
   };
   ASSERT_TRUE(CheckOperations(operations).ok());
   wire::Execute message;
@@ -95,6 +110,10 @@ TEST(ConvertTransactionServiceTest, OperationsTravel) {
     EXPECT_EQ(back[i].low, operations[i].low);
     EXPECT_EQ(back[i].high, operations[i].high);
     EXPECT_EQ(back[i].direction, operations[i].direction);
+    EXPECT_EQ(back[i].expected, operations[i].expected);
+    EXPECT_EQ(back[i].expect_absent, operations[i].expect_absent);
+    EXPECT_EQ(back[i].stamp, operations[i].stamp);
+    EXPECT_EQ(back[i].stamp_offset, operations[i].stamp_offset);
   }
   EXPECT_EQ(back[5].limit_records, 3u);
   EXPECT_EQ(back[5].limit_bytes, 4u);
@@ -103,6 +122,83 @@ TEST(ConvertTransactionServiceTest, OperationsTravel) {
   EXPECT_FALSE(Writes(OperationKind::kGet));
   EXPECT_FALSE(Writes(OperationKind::kScan));
   EXPECT_TRUE(Writes(OperationKind::kRemove));
+  EXPECT_TRUE(Writes(OperationKind::kRemoveRange));
+}
+
+TEST(ConvertTransactionServiceTest, NamesAndOutcomesTravel) {
+  const TransactionName name{.id = {.high = 1, .low = UINT64_MAX}, .not_before = Timestamp(77)};
+  wire::Begin begin;
+  TransactionOptions options;
+  options.name = name;
+  ToWire(options, &begin);
+  options.name = {};
+  ASSERT_TRUE(FromWire(begin, &options).ok());
+  EXPECT_EQ(options.name.id, name.id);
+  EXPECT_EQ(options.name.not_before, name.not_before);
+  wire::OutcomeRequest request;
+  ToWire(name, &request);
+  TransactionName asked;
+  ASSERT_TRUE(FromWire(request, &asked).ok());
+  EXPECT_EQ(asked.id, name.id);
+  EXPECT_EQ(asked.not_before, name.not_before);
+  for (const TransactionOutcome outcome :
+       {TransactionOutcome::kCommitted, TransactionOutcome::kNotCommitted, TransactionOutcome::kTooOld}) {
+    wire::OutcomeAnswer message;
+    ToWire(OutcomeAnswer{.outcome = outcome, .commit = {.timestamp = Timestamp(5), .commit_lsn = Lsn(6)}}, &message);
+    const Result<OutcomeAnswer> answer = FromWire(message);
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer->outcome, outcome);
+    EXPECT_EQ(answer->commit.timestamp, Timestamp(5));
+    EXPECT_EQ(answer->commit.commit_lsn, Lsn(6));
+  }
+  wire::OutcomeAnswer refusal;
+  ToWire(Result<OutcomeAnswer>(Status(ErrorCode::kUnavailable, "no")), &refusal);
+  EXPECT_EQ(FromWire(refusal).status().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(FromWire(wire::OutcomeAnswer()).status().code(), ErrorCode::kCorruption);
+  EXPECT_THAT(Text(FromWire(wire::OutcomeRequest(), &asked)), HasSubstr("id: none"));
+  request.set_id("short");
+  EXPECT_THAT(Text(FromWire(request, &asked)), HasSubstr("id: 5 bytes"));
+  request.set_id(std::string(16, '\0'));
+  EXPECT_THAT(Text(FromWire(request, &asked)), HasSubstr("not all zero"));
+  begin.set_id(std::string(17, 'x'));
+  EXPECT_THAT(Text(FromWire(begin, &options)), HasSubstr("id: 17 bytes"));
+}
+
+// What a caller hands in is checked before it is sent, too.
+TEST(ConvertTransactionServiceTest, StampsAreForPutsAndInserts) {
+  const Operation update{.kind = OperationKind::kUpdate, .key = "k", .value = "12345678", .stamp = Stamp::kValue};
+  EXPECT_THAT(Text(CheckOperation(update)), HasSubstr("stamp: only a put or an insert"));
+}
+
+TEST(ConvertTransactionServiceTest, HostileChanges) {
+  std::vector<Operation> out;
+  Operations operations;
+  wire::Operation* operation = operations.Add();
+  operation->set_kind(wire::ATOMIC_ADD);
+  operation->set_key("k");
+  operation->set_value("seven..");
+  EXPECT_THAT(Text(FromWire(operations, &out)), HasSubstr("operations[0].value: a number has 8 bytes, not 7"));
+  operation->set_kind(wire::COMPARE_AND_SET);
+  operation->set_expected(std::string(kMaxValueBytes + 1, 'v'));
+  EXPECT_THAT(Text(FromWire(operations, &out)), HasSubstr("operations[0].expected: 1048577 bytes"));
+  operation->clear_expected();
+  operation->set_stamp(wire::STAMP_VALUE);
+  EXPECT_THAT(Text(FromWire(operations, &out)), HasSubstr("operations[0].stamp: 2 is none of this kind's"));
+  operation->set_kind(wire::STAMPED_PUT);
+  EXPECT_THAT(Text(FromWire(operations, &out)), HasSubstr("operations[0].stamp_offset: 0 and 8 bytes go beyond the 7"));
+  operation->set_value("eight...");
+  EXPECT_TRUE(FromWire(operations, &out).ok());
+  operation->set_stamp_offset(UINT32_MAX);
+  EXPECT_THAT(Text(FromWire(operations, &out)), HasSubstr("stamp_offset: 4294967295"));
+  operation->set_stamp(static_cast<wire::Stamp>(3));
+  EXPECT_THAT(Text(FromWire(operations, &out)), HasSubstr("operations[0].stamp: 3 is none"));
+  operation->set_stamp(wire::NO_STAMP);
+  EXPECT_THAT(Text(FromWire(operations, &out)), HasSubstr("operations[0].stamp: 0 is none"));
+  operation->set_stamp(static_cast<wire::Stamp>(-1));
+  EXPECT_THAT(Text(FromWire(operations, &out)), HasSubstr("operations[0].stamp: -1 is none"));
+  operations.Clear();
+  operations.Add()->set_kind(wire::REMOVE_RANGE);
+  EXPECT_THAT(Text(FromWire(operations, &out)), HasSubstr("operations[0].limit_bytes: 0"));
 }
 
 TEST(ConvertTransactionServiceTest, HostileOperations) {

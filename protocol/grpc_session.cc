@@ -32,6 +32,7 @@ Status GrpcSession::Open(wire::TransactionService::Stub& stub, Deadline deadline
                     deadline));
   NewRequest()->mutable_open()->set_protocol_version(kProtocolVersion);
   DEUT_RETURN_IF_ERROR(Call({}, nullptr, Lost::kNothing, deadline));
+  not_before_ = Timestamp(answer_.not_before());
   return CheckProtocolVersion(peer_->name(), answer_.protocol_version());
 }
 
@@ -91,6 +92,7 @@ Result<Timestamp> GrpcSession::Begin(const TransactionOptions& options, Deadline
   ToWire(options, NewRequest()->mutable_begin());
   DEUT_RETURN_IF_ERROR(Call({}, nullptr, Lost::kNothing, deadline));
   wrote_ = false;
+  if (options.isolation != Isolation::kSnapshot) not_before_ = Timestamp(answer_.timestamp());
   return Timestamp(answer_.timestamp());
 }
 
@@ -171,6 +173,7 @@ Result<CommitAnswer> GrpcSession::ExecuteOneShot(const TransactionOptions& optio
   ToWire(options, one_shot->mutable_begin());
   for (const Operation& operation : operations) ToWire(operation, one_shot->add_operations());
   const Status status = Call(operations, results, writes ? Lost::kPerhapsCommitted : Lost::kNothing, deadline);
+  if (status.ok() && options.isolation != Isolation::kSnapshot) not_before_ = Timestamp(answer_.timestamp());
   FillUp(operations.size(), results);
   return TakeCommit(status);
 }

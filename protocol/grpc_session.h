@@ -27,6 +27,7 @@ class GrpcSession final : public TransactionSession {
   // Opens the stream and exchanges versions. Nothing else may be called unless it returned OK.
   Status Open(wire::TransactionService::Stub& stub, Deadline deadline);
 
+  Timestamp not_before() const override { return not_before_; }
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  Deadline deadline) override;
@@ -58,6 +59,7 @@ class GrpcSession final : public TransactionSession {
   wire::SessionAnswers answers_;
   int next_answer_ = 0;         // of answers_, not yet taken
   wire::SessionAnswer answer_;  // the last one of the call
+  Timestamp not_before_;        // what the TC said at the opening, or a later transaction's own
   bool wrote_ = false;          // since the last begin or commit, an operation that writes has been sent
 };
 

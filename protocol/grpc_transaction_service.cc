@@ -102,6 +102,16 @@ Result<std::unique_ptr<TransactionSession>> GrpcTransactionService::NewSession(D
   return std::unique_ptr<TransactionSession>(std::move(session));
 }
 
+Result<OutcomeAnswer> GrpcTransactionService::AskOutcome(const TransactionName& name, Deadline deadline) {
+  wire::OutcomeRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  ToWire(name, &request);
+  wire::OutcomeAnswer answer;
+  DEUT_RETURN_IF_ERROR(impl_->Control(
+      deadline, [&](grpc::ClientContext* context) { return impl_->control->AskOutcome(context, request, &answer); }));
+  return FromWire(answer);
+}
+
 Result<TableId> GrpcTransactionService::OpenTable(std::string_view name, Deadline deadline) {
   return impl_->Table(false, &Impl::Stub::OpenTable, name, deadline);
 }

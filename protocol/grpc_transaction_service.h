@@ -35,6 +35,7 @@ class GrpcTransactionService final : public TransactionService {
   ~GrpcTransactionService() override;
 
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
+  Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
   Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;

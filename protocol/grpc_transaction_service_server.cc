@@ -20,6 +20,15 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
     return SessionHandler(runtime_, service_, watchdog_, context, stream).Run();
   }
 
+  grpc::Status AskOutcome(grpc::ServerContext* context, const wire::OutcomeRequest* request,
+                          wire::OutcomeAnswer* answer) override {
+    TransactionName name;
+    Status valid = CheckProtocolVersion("the client", request->protocol_version());
+    if (valid.ok()) valid = FromWire(*request, &name);
+    ToWire(valid.ok() ? service_.AskOutcome(name, DeadlineOf(context)) : Result<OutcomeAnswer>(valid), answer);
+    return grpc::Status::OK;
+  }
+
   grpc::Status OpenTable(grpc::ServerContext* context, const wire::TableRequest* request,
                          wire::TableAnswer* answer) override {
     Answer(Check(*request), answer, [&]() -> Status {

@@ -55,6 +55,48 @@ TEST_F(GrpcTransactionServiceTest, Tables) {
   EXPECT_EQ(client_.CreateTable(std::string(256, 'n'), Soon()).status().code(), ErrorCode::kInvalidArgument);
 }
 
+TEST_F(GrpcTransactionServiceTest, Outcomes) {
+  const TransactionName name{.id = {.high = 7, .low = 8}, .not_before = Timestamp(9)};
+  scripted_.set_outcome(
+      {.outcome = TransactionOutcome::kCommitted, .commit = {.timestamp = Timestamp(3), .commit_lsn = Lsn(4)}});
+  const Result<OutcomeAnswer> answer = client_.AskOutcome(name, Soon());
+  ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+  EXPECT_EQ(answer->outcome, TransactionOutcome::kCommitted);
+  EXPECT_EQ(answer->commit.timestamp, Timestamp(3));
+  EXPECT_EQ(scripted_.last_asked().id, name.id);
+  EXPECT_EQ(scripted_.last_asked().not_before, name.not_before);
+  EXPECT_EQ(client_.AskOutcome({}, Soon()).status().code(), ErrorCode::kInvalidArgument);
+  refused_ = "ask_outcome";
+  EXPECT_EQ(client_.AskOutcome(name, Soon()).status().code(), ErrorCode::kUnavailable);
+}
+
+TEST_F(GrpcTransactionServiceTest, SessionsNameTheirTransactions) {
+  auto session = client_.NewSession(Soon());
+  ASSERT_TRUE(session.ok()) << session.status().ToString();
+  EXPECT_EQ((*session)->not_before(), Timestamp(1)) << "told when it was opened";
+  const TransactionName name{.id = {.high = 7, .low = 8}, .not_before = (*session)->not_before()};
+  TransactionOptions options;
+  options.name = name;
+  const Result<Timestamp> begun = (*session)->Begin(options, Soon());
+  ASSERT_TRUE(begun.ok());
+  EXPECT_EQ(scripted_.last_options().name.id, name.id);
+  std::vector<OperationResult> results;
+  const std::vector<Operation> operations = {
+      {.kind = OperationKind::kPut, .table = TableId(1), .key = "k", .value = "v"},
+      {.kind = OperationKind::kAdd, .table = TableId(1), .key = "n", .value = "12345678"},
+      {.kind = OperationKind::kCompareAndSet, .table = TableId(1), .key = "k", .value = "x", .expected = "y"},
+      {.kind = OperationKind::kRemoveRange, .table = TableId(1), .low = "a"}};
+  ASSERT_TRUE((*session)->Execute(operations, &results, Soon()).ok());
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_EQ(RecordBatch::Iterator(results[1].records).record().value, "12345678");
+  EXPECT_EQ(results[2].status.code(), ErrorCode::kConditionFailed);
+  EXPECT_EQ(RecordBatch::Iterator(results[2].records).record().value, "found") << "what it has instead";
+  EXPECT_EQ(results[3].removed, 3u);
+  const Result<CommitAnswer> committed = (*session)->Commit(Soon());
+  ASSERT_TRUE(committed.ok());
+  EXPECT_GE((*session)->not_before(), committed->timestamp);
+}
+
 TEST_F(GrpcTransactionServiceTest, StatusAndCaches) {
   auto status = client_.GetStatus(Soon());
   ASSERT_TRUE(status.ok());

@@ -86,6 +86,7 @@ Status SessionHandler::Open(const wire::SessionOpen& open, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckProtocolVersion("the client", open.protocol_version()));
   if (session_ != nullptr) return DEUT_ERROR(kWrongState, "request: the session is open already");
   DEUT_ASSIGN_OR_RETURN(session_, service_.NewSession(deadline));
+  answer()->set_not_before(session_->not_before().value);
   return Status::Ok();
 }
 

@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/base/transaction_id.h"
 #include "common/runtime/runtime.h"
 #include "protocol/data_component.h"
 #include "protocol/record_batch.h"
@@ -34,6 +35,14 @@ enum class Durability : uint8_t {
   kBuffered = 1,  // acknowledged when ordered; lost if the TC dies within the next moments
 };
 
+// What a transaction is called, so that its outcome can be asked for (AskOutcome). The client library makes one for each.
+struct TransactionName {
+  TransactionId id;  // not given: no name
+  // The transaction's timestamp is not below this: TransactionSession::not_before() when the name was made. The later it is, the longer the
+  // question can be answered.
+  Timestamp not_before;
+};
+
 struct DeclaredKey {
   TableId table;
   std::string key;
@@ -46,6 +55,7 @@ struct TransactionOptions {
   Timestamp min_timestamp;
   // Keys the transaction is going to write (R11): protects a retried transaction against later readers of their ranges.
   std::vector<DeclaredKey> declared;
+  TransactionName name = {};
 };
 
 enum class OperationKind : uint8_t {
@@ -55,7 +65,25 @@ enum class OperationKind : uint8_t {
   kUpdate = 3,  // NOT_FOUND if it is not
   kRemove = 4,  // blind: absent afterwards; reports nothing
   kScan = 5,    // one batch of [low, high)
+  // Atomic changes of a number (number.h): `value` is the operand, eight bytes. The result's record is what the key has then.
+  // INVALID_ARGUMENT if the key has a value of another length.
+  kAdd = 6,  // wraps; an absent key counts as 0
+  kMin = 7,  // the lesser of both, signed; an absent key becomes the operand
+  kMax = 8,  // the greater of both
+  kCompareAndSet =
+      9,  // writes `value` if the key has `expected` (or is absent, with expect_absent), else CONDITION_FAILED; the result's record
+          // is then what it has
+  kRemoveRange =
+      10,  // removes the keys of one batch of [low, high); limits, complete and resume as of a scan, the records are not sent
 };
+
+// Where the transaction's timestamp is written into an operation's bytes: eight bytes, most significant first, so that they sort by commit order.
+enum class Stamp : uint8_t {
+  kNone = 0,
+  kKey = 1,
+  kValue = 2,
+};
+constexpr uint32_t kStampBytes = 8;
 
 struct Operation {
   OperationKind kind = OperationKind::kGet;
@@ -73,13 +101,22 @@ struct Operation {
   // 0 opens a scan; a scan that goes on passes OperationResult::scan_sequence of its first batch: of the transaction's own writes
   // it sees those made before the scan was opened (R10).
   uint32_t scan_sequence = 0;
+  // kCompareAndSet.
+  std::string_view expected = {};
+  bool expect_absent = false;
+  // kPut, kInsert: bytes [stamp_offset, stamp_offset + 8) of the key or the value are replaced by the timestamp. The result's record then has
+  // the key as written, and no value.
+  Stamp stamp = Stamp::kNone;
+  uint32_t stamp_offset = 0;
 };
 
 struct OperationResult {
   Status status;
-  // kGet: 0 or 1 record; kScan: the batch. Versions are those of the records (or upper bounds).
+  // kGet, atomic operations, stamped ones: 0 or 1 record; kScan: the batch. Versions are those of the records (or upper bounds).
   RecordBatch records;
-  // kScan: complete, or the resume key: ascending, the next low; descending, the next high.
+  // kRemoveRange: how many keys were there.
+  uint32_t removed = 0;
+  // kScan, kRemoveRange: complete, or the resume key: ascending, the next low; descending, the next high.
   bool complete = false;
   std::string resume;
   uint32_t scan_sequence = 0;
@@ -90,14 +127,28 @@ struct CommitAnswer {
   Lsn commit_lsn;       // 0 for a transaction that wrote nothing
 };
 
+enum class TransactionOutcome : uint8_t {
+  kCommitted = 0,
+  kNotCommitted = 1,  // and it never will be
+  kTooOld = 2,        // unknown: longer ago than outcomes are remembered
+};
+
+struct OutcomeAnswer {
+  TransactionOutcome outcome = TransactionOutcome::kTooOld;
+  CommitAnswer commit = {};  // kCommitted
+};
+
 class TransactionSession {
  public:
   virtual ~TransactionSession() = default;
 
+  // No transaction that begins on this session from now on has a timestamp below this. Sends nothing.
+  virtual Timestamp not_before() const = 0;
+
   // Answers the transaction's timestamp (for a snapshot: the timestamp it reads below).
   virtual Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) = 0;
 
-  // Runs the operations in order; results correspond one to one. An operation that fails with ALREADY_EXISTS, NOT_FOUND or
+  // Runs the operations in order; results correspond one to one. An operation that fails with ALREADY_EXISTS, NOT_FOUND, CONDITION_FAILED or
   // INVALID_ARGUMENT leaves the transaction open; after ABORTED (or any other failure of an operation) it is aborted and the
   // operations behind it are not run (their status is WRONG_STATE). Returns the status that ended the call early, else OK.
   virtual Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
@@ -122,6 +173,10 @@ class TransactionService {
  public:
   virtual ~TransactionService() = default;
   virtual Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) = 0;
+  // What became of the transaction of that name: for clients that have lost the answer to its commit. A committed one is durable by then. One that
+  // is not committed is kept from it for good; asking for a transaction that is still wanted ends it. Transactions that write nothing
+  // leave no trace: they are "not committed". DEADLINE_EXCEEDED: it is committed, or being committed, and not durable yet.
+  virtual Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) = 0;
   virtual Result<TableId> OpenTable(std::string_view name, Deadline deadline) = 0;
   virtual Result<TableId> CreateTable(std::string_view name, Deadline deadline) = 0;
   virtual Status DropTable(std::string_view name, Deadline deadline) = 0;

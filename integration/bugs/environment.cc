@@ -30,6 +30,8 @@ void DrawTc(Random& random, tc::TransactionComponentOptions* tc) {
   DrawLog(random, &tc->log);
   tc->log2_record_buckets = static_cast<uint32_t>(random.Between(1, 8));
   tc->max_transactions = 64;
+  tc->max_outcomes = 64;
+  tc->outcome_log_bytes = 64 << 10;
   if (random.OneIn(3)) tc->version_budget_bytes = Power(random, 14, 20);
   tc->records_per_range = static_cast<uint32_t>(random.Between(2, 32));
   tc->max_ranges = static_cast<uint32_t>(random.Between(1, 32));

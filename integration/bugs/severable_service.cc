@@ -25,6 +25,7 @@ class SeverableService::Session final : public TransactionSession {
   Session(std::unique_ptr<TransactionSession> session, const std::atomic<bool>& severed)
       : session_(std::move(session)), severed_(severed) {}
 
+  Timestamp not_before() const override { return session_->not_before(); }
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override {
     return Heard(session_->Begin(options, deadline), severed_);
   }
@@ -50,6 +51,13 @@ class SeverableService::Session final : public TransactionSession {
 Result<std::unique_ptr<TransactionSession>> SeverableService::NewSession(Deadline deadline) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<TransactionSession> session, service_.NewSession(deadline));
   return std::unique_ptr<TransactionSession>(std::make_unique<Session>(std::move(session), severed_));
+}
+
+Result<OutcomeAnswer> SeverableService::AskOutcome(const TransactionName& name, Deadline deadline) {
+  // One that is cut off is not to be kept from committing by a question that never arrives.
+  if (severed_.load(std::memory_order_seq_cst))
+    return DEUT_ERROR(kDeadlineExceeded, "no answer: the server is cut off");
+  return Heard(service_.AskOutcome(name, deadline), severed_);
 }
 
 Result<TableId> SeverableService::OpenTable(std::string_view name, Deadline deadline) {

@@ -21,6 +21,7 @@ class SeverableService final : public TransactionService {
   void Sever() { severed_.store(true, std::memory_order_seq_cst); }
 
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
+  Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
   Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;

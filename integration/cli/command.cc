@@ -3,7 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "common/base/concat.h"
+#include "common/base/transaction_id.h"
 #include "integration/cli/health.h"
 #include "tc/client/one_shot.h"
 #include "tc/client/retry.h"
@@ -24,10 +26,14 @@ constexpr Shape kShapes[] = {
     {"put", "KEY VALUE", 2, "writes a record"},
     {"get", "KEY", 1, "shows a record's value"},
     {"delete", "KEY", 1, "removes a record, whether it is there or not"},
+    {"delete-range", "", 0, "removes the records of a range, in one transaction: --low --high"},
+    {"add", "KEY NUMBER", 2, "adds to the number of a record (none: 0), and shows what it is then"},
+    {"compare-and-set", "KEY EXPECTED VALUE", 3, "writes a record's value if it has the expected one"},
     {"scan", "", 0, "shows records in key order: --low --high --limit --reverse"},
     {"tables list", "", 0, "shows name, id, and about how many records and bytes"},
     {"tables create", "NAME", 1, "creates a table"},
     {"tables drop", "NAME", 1, "drops a table with all its records"},
+    {"outcome", "ID NUMBER", 2, "says what became of a transaction whose answer was lost; ends one that is still open"},
     {"health", "", 0, "says whether the store serves, how far a start has come, and what is wrong"},
     {"status", "", 0, "shows what the store does and holds, a name and a value a line"},
 };
@@ -84,6 +90,74 @@ Status Delete(Client& client, const std::vector<std::string>& words, const Comma
   OneShot remove(client);
   remove.Remove(table, key);
   return RunOneShot(remove, Retrying(options)).status();
+}
+
+Status DeleteRange(Client& client, const CommandOptions& options, const Output& out) {
+  DEUT_ASSIGN_OR_RETURN(const std::string low, Take("--low", options.low, options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string high, Take("--high", options.high, options.form));
+  if (low.empty() && high.empty()) {
+    return DEUT_ERROR(kInvalidArgument, "delete-range needs --low or --high; to empty a table, drop and create it");
+  }
+  DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
+  uint64_t removed = 0;
+  DEUT_RETURN_IF_ERROR(RunTransaction(client, Retrying(options), [&](Transaction& transaction) -> Status {
+    DEUT_ASSIGN_OR_RETURN(removed, transaction.RemoveRange(table, low, high));
+    return Status();
+  }));
+  out(Concat("records removed: ", removed, "\n"));
+  return Status();
+}
+
+Status Add(Client& client, const std::vector<std::string>& words, const CommandOptions& options, const Output& out) {
+  DEUT_ASSIGN_OR_RETURN(const std::string key, Take("key", words[1], options.form));
+  int64_t by = 0;
+  if (!absl::SimpleAtoi(words[2], &by)) return DEUT_ERROR(kInvalidArgument, "no whole number: ", words[2]);
+  DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
+  int64_t sum = 0;
+  DEUT_RETURN_IF_ERROR(RunTransaction(client, Retrying(options), [&](Transaction& transaction) -> Status {
+    DEUT_ASSIGN_OR_RETURN(sum, transaction.Add(table, key, by));
+    return Status();
+  }));
+  out(Concat(sum, "\n"));
+  return Status();
+}
+
+Status CompareAndSet(Client& client, const std::vector<std::string>& words, const CommandOptions& options,
+                     const Output& out) {
+  DEUT_ASSIGN_OR_RETURN(const std::string key, Take("key", words[1], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string expected, Take("expected", words[2], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string value, Take("value", words[3], options.form));
+  DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
+  std::optional<std::string> found;
+  Status compared;
+  const Status status = RunTransaction(client, Retrying(options), [&](Transaction& transaction) {
+    compared = transaction.CompareAndSet(table, key, expected, value, &found);
+    return compared == ErrorCode::kConditionFailed ? Status() : compared;  // what was found stands only if it commits
+  });
+  if (!status.ok() || compared.ok()) return status;
+  if (found.has_value()) out(Show(*found, options.form) + "\n");
+  return compared;
+}
+
+Status Outcome(Client& client, const std::vector<std::string>& words, const CommandOptions& options,
+               const Output& out) {
+  TransactionName name;
+  if (!ParseTransactionId(words[1], &name.id) || !absl::SimpleAtoi(words[2], &name.not_before.value)) {
+    return DEUT_ERROR(kInvalidArgument,
+                      "what is meant are the 32 digits and the number that the lost answer's error named");
+  }
+  DEUT_ASSIGN_OR_RETURN(const OutcomeAnswer answer, client.AskOutcome(name, {.timeout = options.deadline}));
+  switch (answer.outcome) {
+    case TransactionOutcome::kCommitted:
+      out(Concat("committed ", answer.commit.timestamp.value, "\n"));
+      return Status();
+    case TransactionOutcome::kNotCommitted:
+      out("not committed\n");
+      return Status();
+    case TransactionOutcome::kTooOld:
+      break;
+  }
+  return DEUT_ERROR(kOutcomeUnknown, "it is too long ago for the store to know");
 }
 
 // Collects a scan's lines and hands them out when the transaction is acknowledged. A scan that is too long for that is handed out as
@@ -200,6 +274,10 @@ Status RunCommand(Client& client, const std::vector<std::string>& words, const C
   if (command == "put") return Put(client, words, options);
   if (command == "get") return Get(client, words, options, out);
   if (command == "delete") return Delete(client, words, options);
+  if (command == "delete-range") return DeleteRange(client, options, out);
+  if (command == "add") return Add(client, words, options, out);
+  if (command == "compare-and-set") return CompareAndSet(client, words, options, out);
+  if (command == "outcome") return Outcome(client, words, options, out);
   if (command == "scan") return Scan(client, options, out, notes);
   if (command == "tables list") return ListTables(client, options, out);
   if (command == "tables create") return client.CreateTable(words[2], call).status();

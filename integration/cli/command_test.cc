@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/transaction_id.h"
 #include "tc/client/fake_transaction_service.h"
 
 namespace deut::cli {
@@ -81,6 +82,31 @@ TEST_F(CommandTest, Scan) {
   EXPECT_THAT(notes_, HasSubstr("--low='c'"));
   options_.low = "\\q";
   EXPECT_THAT(Run({"scan"}), HasSubstr("--low has an unknown escape"));
+}
+
+TEST_F(CommandTest, AtomicOperationsAndRanges) {
+  ASSERT_EQ(Run({"tables", "create", "default"}), "");
+  EXPECT_EQ(Run({"add", "n", "7"}), "7\n");
+  EXPECT_EQ(Run({"add", "n", "-9"}), "-2\n");
+  EXPECT_THAT(Run({"add", "n", "two"}), HasSubstr("no whole number: two"));
+  ASSERT_EQ(Run({"put", "a", "1"}), "");
+  EXPECT_EQ(Run({"compare-and-set", "a", "1", "2"}), "");
+  EXPECT_THAT(Run({"compare-and-set", "a", "1", "3"}), StartsWith("CONDITION_FAILED"));
+  EXPECT_EQ(out_, "2\n") << "what it has is shown";
+  EXPECT_THAT(Run({"delete-range"}), HasSubstr("--low or --high"));
+  options_.low = "b";
+  EXPECT_EQ(Run({"delete-range"}), "records removed: 1\n");
+  EXPECT_EQ(Run({"get", "a"}), "2\n");
+}
+
+TEST_F(CommandTest, Outcomes) {
+  Transaction open = client_->Begin().value();
+  const std::string id = TransactionIdText(open.name().id);
+  const std::string bound = std::to_string(open.name().not_before.value);
+  EXPECT_EQ(Run({"outcome", id, bound}), "not committed\n");
+  service_.forgets_outcomes = true;
+  EXPECT_THAT(Run({"outcome", id, bound}), StartsWith("OUTCOME_UNKNOWN"));
+  EXPECT_THAT(Run({"outcome", "12", bound}), StartsWith("INVALID_ARGUMENT"));
 }
 
 TEST_F(CommandTest, AScanThatIsRepeatedIsPrintedOnce) {

@@ -164,6 +164,10 @@ void SetBegin(Input& input, uint64_t last_timestamp, wire::Begin* begin) {
   const uint8_t flags = input.Byte();
   begin->set_isolation(static_cast<wire::Isolation>((flags & 7) == 7 ? input.Byte() : flags & 1));
   begin->set_durability(static_cast<wire::Durability>((flags & 56) == 56 ? input.Byte() : 1));
+  if ((flags & 192) == 128) {
+    begin->set_id(input.OneIn(8) ? input.Text(20) : std::string(15, 'i') + static_cast<char>(input.Byte()));
+    begin->set_not_before(input.OneIn(4) ? input.Number() : last_timestamp);
+  }
   if ((flags & 192) == 192) begin->set_min_timestamp(input.OneIn(2) ? last_timestamp : input.Number());
   for (uint32_t i = input.OneIn(4) ? input.Below(4) : 0; i > 0; --i) {
     wire::DeclaredKey* key = begin->add_declared();
@@ -174,13 +178,21 @@ void SetBegin(Input& input, uint64_t last_timestamp, wire::Begin* begin) {
 
 void AddOperation(Input& input, wire::Operation* operation) {
   const uint32_t kind = input.Below(32);
-  operation->set_kind(static_cast<wire::OperationKind>(kind < 30 ? 1 + kind % 6 : input.Byte()));
+  const uint32_t rare = kind < 30 ? 0 : input.Byte();
+  operation->set_kind(static_cast<wire::OperationKind>(kind < 30 ? 1 + kind % 6 : kind == 30 ? 7 + rare % 7 : rare));
   operation->set_table(AnyTable(input));
   if (operation->kind() != wire::SCAN || input.OneIn(16)) {
     operation->set_key(input.Key());
     operation->set_value(input.OneIn(32) ? std::string((1 << 20) + input.Below(2), 'v') : input.Text(20));
   }
-  if (operation->kind() == wire::SCAN || input.OneIn(16)) {
+  if (operation->kind() > wire::SCAN) {
+    if (input.OneIn(2)) operation->set_value(std::string("numbers!"));
+    if (input.OneIn(2)) operation->set_expected(input.Text(10));
+    operation->set_expect_absent(input.OneIn(4));
+    operation->set_stamp(static_cast<wire::Stamp>(input.Below(4)));
+    operation->set_stamp_offset(input.OneIn(4) ? static_cast<uint32_t>(input.Number()) : 0);
+  }
+  if (operation->kind() == wire::SCAN || operation->kind() == wire::REMOVE_RANGE || input.OneIn(16)) {
     if (input.OneIn(2)) operation->set_low(input.Key());
     if (input.OneIn(2)) operation->set_high(input.Key());
     operation->set_direction(static_cast<wire::Direction>(input.Below(3)));
@@ -255,7 +267,16 @@ void CallTables(Input& input, wire::TransactionService::Stub& stub) {
   if (input.OneIn(8)) request.set_name(input.Text(10));
   if (request.name() == "health") return;
   wire::TableAnswer answer;
-  const uint32_t call = input.Below(3);
+  const uint32_t call = input.Below(4);
+  if (call == 3) {
+    wire::OutcomeRequest asked;
+    asked.set_protocol_version(request.protocol_version());
+    asked.set_id(input.OneIn(8) ? input.Text(20) : std::string(15, 'i') + static_cast<char>(input.Byte()));
+    asked.set_not_before(input.OneIn(4) ? input.Number() : 0);
+    wire::OutcomeAnswer outcome;
+    (void)stub.AskOutcome(&context, asked, &outcome);
+    return;
+  }
   const grpc::Status status = call == 0   ? stub.CreateTable(&context, request, &answer)
                               : call == 1 ? stub.DropTable(&context, request, &answer)
                                           : stub.OpenTable(&context, request, &answer);

@@ -145,6 +145,44 @@ Status RecordedTransaction::Remove(TableId table, std::string_view key) {
   return Status();
 }
 
+Status RecordedTransaction::CompareAndSet(TableId table, std::string_view key, std::string_view payload) {
+  OperationRecord operation = Begin(OperationKind::kInsert, table, key);
+  operation.value = NextValue();
+  const std::string text = StoredText(*operation.value, payload, padding_);
+  std::optional<std::string> found;
+  Status status = Saw(table, transaction_->CompareAndSet(table, key, std::nullopt, text, &found));
+  if (status == ErrorCode::kConditionFailed && found.has_value()) {
+    OperationRecord read = Begin(OperationKind::kRead, table, key);
+    read.value = ParseStored(*found).value;
+    End(std::move(read));
+    operation = Begin(OperationKind::kUpdate, table, key);
+    operation.value = NextValue();
+    status = Saw(table, transaction_->CompareAndSet(table, key, *found, text));
+    if (status == ErrorCode::kConditionFailed)
+      status = DEUT_ERROR(kCorruption, "a key has two values in one transaction");
+  }
+  DEUT_RETURN_IF_ERROR(status);
+  ++sequence_;
+  End(std::move(operation));
+  return status;
+}
+
+Status RecordedTransaction::RemoveRange(TableId table, const std::string& low, const std::string& high) {
+  ScanOptions options;
+  options.low = low;
+  options.high = high;
+  DEUT_ASSIGN_OR_RETURN(const std::vector<StoredRecord> records, Scan(table, options));
+  std::vector<OperationRecord> deletes;
+  for (const StoredRecord& record : records) deletes.push_back(Begin(OperationKind::kDelete, table, record.key));
+  const Result<uint64_t> removed = transaction_->RemoveRange(table, low, high);
+  DEUT_RETURN_IF_ERROR(Saw(table, removed.status()));
+  if (*removed != records.size()) {
+    return DEUT_ERROR(kCorruption, *removed, " keys were removed where a scan had seen ", records.size());
+  }
+  for (OperationRecord& each : deletes) End(std::move(each));
+  return Status();
+}
+
 Result<std::vector<StoredRecord>> RecordedTransaction::Scan(TableId table, const ScanOptions& options) {
   OperationRecord operation = Begin(OperationKind::kScan, table, "");
   const Result<ScanResult> result = transaction_->Scan(table, options);

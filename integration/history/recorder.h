@@ -74,6 +74,10 @@ class RecordedTransaction {
   // Reads the list and writes it with one element more; both are recorded.
   Status Append(TableId table, std::string_view key);
   Status Remove(TableId table, std::string_view key);
+  // Compares with absence and, where that fails, with what was found instead: an insert, or a read and a write.
+  Status CompareAndSet(TableId table, std::string_view key, std::string_view payload = {});
+  // A scan of [low, high) and, after it, its removal as a whole: a delete for each key that the scan has seen. CORRUPTION if it was not so many.
+  Status RemoveRange(TableId table, const std::string& low, const std::string& high);
   Result<std::vector<StoredRecord>> Scan(TableId table, const ScanOptions& options);
   // As Scan, by a scanner: `between` is called after each record and may use the transaction. What it writes the scan does not see (R10).
   Result<std::vector<StoredRecord>> ScanSlowly(TableId table, const ScanOptions& options,

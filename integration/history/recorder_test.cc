@@ -99,6 +99,7 @@ TEST_F(RecorderTest, ScansSayWhatTheyReached) {
 
 TEST_F(RecorderTest, EveryAttemptIsATransactionAndALostAnswerIsUnknown) {
   int commits = 0;
+  service_.forgets_outcomes = true;
   service_.on_call = [&](FakeCall call, Deadline) -> FakeFault {
     if (call != FakeCall::kCommit) return {};
     if (++commits == 1) return {.status = DEUT_ERROR(kAborted, "a conflict")};
@@ -114,6 +115,22 @@ TEST_F(RecorderTest, EveryAttemptIsATransactionAndALostAnswerIsUnknown) {
   const Report judged = CheckTimestamps(history_);
   EXPECT_TRUE(judged.ok()) << judged.ToText();
   EXPECT_EQ(judged.unknown_committed, 1U);
+}
+
+// Asked for, it is what it was: committed, or an attempt that never happened.
+TEST_F(RecorderTest, ALostAnswerThatIsAskedForIsKnown) {
+  int commits = 0;
+  service_.on_call = [&](FakeCall call, Deadline) -> FakeFault {
+    if (call != FakeCall::kCommit) return {};
+    return {.status = DEUT_ERROR(kOutcomeUnknown, "the answer was lost"), .applied = ++commits == 2};
+  };
+  ASSERT_TRUE(first_->Run({}, [&](RecordedTransaction& t) { return t.Put(table_, "a"); }).ok());
+  service_.on_call = nullptr;
+  ASSERT_TRUE(first_->Run({}, [&](RecordedTransaction& t) { return t.Get(table_, "a").status(); }).ok());
+  const Report judged = CheckTimestamps(recorder_.Take());
+  EXPECT_TRUE(judged.ok()) << judged.ToText();
+  EXPECT_EQ(judged.unknown_committed, 0U);
+  EXPECT_EQ(commits, 2);
 }
 
 TEST_F(RecorderTest, OneShotsAreTransactionsLikeOthers) {

@@ -267,6 +267,8 @@ class PhantomScan final : public TableWorkload {
         return inserted == ErrorCode::kAlreadyExists ? Status() : inserted;
       }
       DEUT_ASSIGN_OR_RETURN(const std::vector<StoredRecord> some, t.Scan(table_, front));
+      // Those in front, or all of them.
+      if (slot % 4 == 0) return t.RemoveRange(table_, low, high);
       for (const StoredRecord& record : some) DEUT_RETURN_IF_ERROR(t.Remove(table_, record.key));
       return Status();
     }));
@@ -389,8 +391,10 @@ class Deletes final : public TableWorkload {
       case 2:
         return refused_or(t.Update(table_, key));
       case 3:
+        return t.CompareAndSet(table_, key);
       case 4:
-        return t.Remove(table_, key);
+        // Now and then everything from the key on.
+        return key.back() == '3' ? t.RemoveRange(table_, key, "") : t.Remove(table_, key);
       case 5:
         return t.Get(table_, key).status();
       case 6:

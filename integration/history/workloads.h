@@ -9,7 +9,7 @@
 //   phantom_scan       counts a range and inserts if there is room; limited scans, both directions
 //   long_fork          blind writes of single keys, and reads of all of them
 //   snapshot_staleness updates, then a snapshot that must hold one's own commit, and is whole
-//   deletes            insert, update, remove, read and scan of few keys
+//   deletes            insert, update, compare-and-set, remove, by key and by range, read and scan of few keys
 //   bulk               many keys are written in one transaction, so that a commit does not fit into one record of the log, and read as one
 //   tables             tables are created, used and dropped; what a table holds is its own
 //   starvation         slow writers in a range that is scanned all the time: they get through (R11)

@@ -25,6 +25,8 @@ tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
   options.log.device_timeout = device_timeout;
   options.log2_record_buckets = 8;
   options.max_transactions = 64;
+  options.max_outcomes = 64;
+  options.outcome_log_bytes = 64 << 10;  // the log is still let go
   options.records_per_range = 8;
   options.max_ranges = 16;
   options.repartition_period = milliseconds(5);

@@ -47,6 +47,9 @@ class KillTest : public testing::KillFixture {
     if (!tc_first) cluster_.StartTc();
     load_.AwaitProgress(5);
     load_.Stop();
+    const Result<ServiceStatus> status = cluster_.client().GetStatus();
+    ASSERT_TRUE(status.ok()) << status.status().ToString();
+    asked_ += CounterOf(status->tc, "outcomes.asked");
     CheckEverything();
   }
 
@@ -68,14 +71,19 @@ class KillTest : public testing::KillFixture {
   }
 
   Duration longest_{0}, total_{0};
+  uint64_t asked_ = 0;  // commits whose answer was lost
 };
 
 TEST_F(KillTest, TcKilledTwentyTimesInMidLoad) {
   Cycles(20, /*dc=*/false);
-  EXPECT_GT(load_.unknown(), 0u) << "no kill has hit a commit on its way";
+  EXPECT_GT(asked_, 0u) << "no kill has hit a commit on its way";
+  EXPECT_EQ(load_.unknown(), 0u) << "the TC knows what became of each commit";
 }
 
-TEST_F(KillTest, BothKilledTenTimesInMidLoad) { Cycles(10, /*dc=*/true); }
+TEST_F(KillTest, BothKilledTenTimesInMidLoad) {
+  Cycles(10, /*dc=*/true);
+  EXPECT_EQ(load_.unknown(), 0u) << "the TC knows what became of each commit";
+}
 
 // A TC that is asked to stop does so at once, although clients wait in it for a DC that is away.
 TEST_F(KillTest, TheTcStopsWhileClientsWaitForTheDc) {

@@ -119,6 +119,7 @@ TEST_F(PhaseTest, ConflictsAreRepeatedAndCounted) {
 
 TEST_F(PhaseTest, AnyOtherErrorEndsTheRun) {
   ASSERT_TRUE(Load().failure.ok());
+  service_.forgets_outcomes = true;
   service_.on_call = [&](FakeCall call, Deadline) {
     return call == FakeCall::kOneShot ? FakeFault{DEUT_ERROR(kOutcomeUnknown, "lost")} : FakeFault{};
   };
@@ -150,6 +151,7 @@ TEST_F(PhaseTest, ToleratesAnOutageAndJournalsWhatIsKnown) {
   options_.deadline = milliseconds(200);
   ASSERT_TRUE(Load().failure.ok());
   std::atomic<int> calls{0};
+  service_.forgets_outcomes = true;
   service_.on_call = [&](FakeCall call, Deadline) {
     if (call != FakeCall::kOneShot) return FakeFault{};
     const int number = calls.fetch_add(1);

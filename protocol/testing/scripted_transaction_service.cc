@@ -15,6 +15,10 @@ class ScriptedTransactionService::Session final : public TransactionSession {
     --owner_.sessions_;
   }
 
+  Timestamp not_before() const override {
+    MutexLock lock(owner_.mutex_);
+    return Timestamp(owner_.clock_ + 1);
+  }
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override {
     DEUT_RETURN_IF_ERROR(owner_.before("begin", deadline));
     if (open_) return Status(ErrorCode::kWrongState, "a transaction is open");
@@ -36,7 +40,8 @@ class ScriptedTransactionService::Session final : public TransactionSession {
       OperationResult& result = results->emplace_back();
       result.status = ended.ok() ? Run(operation, &result, deadline) : Status(ErrorCode::kWrongState, "not run");
       const ErrorCode code = result.status.code();
-      const bool stays_open = result.status.ok() || code == ErrorCode::kAlreadyExists || code == ErrorCode::kNotFound;
+      const bool stays_open = result.status.ok() || code == ErrorCode::kAlreadyExists || code == ErrorCode::kNotFound ||
+                              code == ErrorCode::kConditionFailed;
       if (ended.ok() && !stays_open) {
         ended = result.status;
         End(/*aborted=*/true);
@@ -97,6 +102,19 @@ class ScriptedTransactionService::Session final : public TransactionSession {
         break;
       case OperationKind::kPut:
         break;
+      case OperationKind::kAdd:
+      case OperationKind::kMin:
+      case OperationKind::kMax:
+        result->records.Append(key.second, operation.value, Version{timestamp_, 1});
+        break;
+      case OperationKind::kCompareAndSet:
+        if (!there) break;
+        result->records.Append(key.second, "found", Version{timestamp_, 1});
+        return Status(ErrorCode::kConditionFailed, "the key has another value");
+      case OperationKind::kRemoveRange:
+        result->complete = true;
+        result->removed = 3;
+        return Status::Ok();
       case OperationKind::kRemove:
         return Status::Ok();
       case OperationKind::kScan:
@@ -170,6 +188,24 @@ std::string ScriptedTransactionService::Value(TableId table, const std::string& 
 Result<std::unique_ptr<TransactionSession>> ScriptedTransactionService::NewSession(Deadline deadline) {
   DEUT_RETURN_IF_ERROR(before("new_session", deadline));
   return std::unique_ptr<TransactionSession>(new Session(*this));
+}
+
+// Knows none; tests script what they need.
+Result<OutcomeAnswer> ScriptedTransactionService::AskOutcome(const TransactionName& name, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(before("ask_outcome", deadline));
+  MutexLock lock(mutex_);
+  last_asked_ = name;
+  return outcome_;
+}
+
+void ScriptedTransactionService::set_outcome(const OutcomeAnswer& outcome) {
+  MutexLock lock(mutex_);
+  outcome_ = outcome;
+}
+
+TransactionName ScriptedTransactionService::last_asked() {
+  MutexLock lock(mutex_);
+  return last_asked_;
 }
 
 Result<TableId> ScriptedTransactionService::OpenTable(std::string_view name, Deadline deadline) {

@@ -35,8 +35,12 @@ class ScriptedTransactionService : public TransactionService {
   size_t commits();
   TransactionOptions last_options();
   std::string Value(TableId table, const std::string& key);
+  // What AskOutcome answers from now on; the name it was last asked for.
+  void set_outcome(const OutcomeAnswer& outcome);
+  TransactionName last_asked();
 
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
+  Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
   Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;
@@ -52,6 +56,8 @@ class ScriptedTransactionService : public TransactionService {
   std::map<Key, std::string> records_ DEUT_GUARDED_BY(mutex_);
   std::map<std::string, TableId, std::less<>> tables_ DEUT_GUARDED_BY(mutex_);
   TransactionOptions last_options_ DEUT_GUARDED_BY(mutex_);
+  OutcomeAnswer outcome_ DEUT_GUARDED_BY(mutex_);
+  TransactionName last_asked_ DEUT_GUARDED_BY(mutex_);
   uint64_t clock_ DEUT_GUARDED_BY(mutex_) = 0;
   size_t sessions_ DEUT_GUARDED_BY(mutex_) = 0;
   size_t transactions_ DEUT_GUARDED_BY(mutex_) = 0;

@@ -76,6 +76,10 @@ Result<CommitAnswer> Client::ExecuteOneShotUntil(const TransactionOptions& optio
   return core_.ExecuteOneShot(options, operations, results, core_.DeadlineFor({}, limit));
 }
 
+Result<OutcomeAnswer> Client::AskOutcome(const TransactionName& name, const CallOptions& call) {
+  return core_.service().AskOutcome(name, core_.DeadlineFor(call));
+}
+
 Result<ServiceStatus> Client::GetStatus(const CallOptions& call) {
   return core_.service().GetStatus(core_.DeadlineFor(call));
 }

@@ -62,6 +62,10 @@ class Client {
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, const CallOptions& call = {});
 
+  // What became of the transaction of that name (Transaction::name). Commit asks by itself when its answer is lost; this is for later, or for another
+  // process. Asking ends a transaction that is still open. (TransactionService::AskOutcome)
+  Result<OutcomeAnswer> AskOutcome(const TransactionName& name, const CallOptions& call = {});
+
   // Names and values of what the store does and holds, of both components (tc/README.md, dc/README.md).
   Result<ServiceStatus> GetStatus(const CallOptions& call = {});
   // Empties the transaction component's caches, so that reads go to the data component. For tests and measurements.

@@ -1,15 +1,34 @@
 #include "tc/client/client_core.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "common/base/concat.h"
+#include "common/base/transaction_id.h"
+#include "common/runtime/random.h"
+
 namespace deut {
+namespace {
+
+// Asking what became of a transaction: how long for one answer, and the bounds of the random pauses in between.
+constexpr Duration kAskTimeout = seconds(5);
+constexpr Duration kFirstAskPause = milliseconds(2);
+constexpr Duration kMaxAskPause = milliseconds(100);
+
+}  // namespace
 
 ClientCore::ClientCore(TransactionService* service, const ClientOptions& options)
     : service_(service),
       runtime_(options.runtime != nullptr ? *options.runtime : RealRuntime()),
       default_timeout_(options.default_timeout),
-      pool_(options.max_idle_sessions) {}
+      pool_(options.max_idle_sessions),
+      first_id_({.high = runtime_.RandomSeed() | 1, .low = runtime_.RandomSeed()}) {}
+
+TransactionName ClientCore::NewName(const TransactionSession& session) {
+  return {.id = {.high = first_id_.high, .low = first_id_.low + names_.fetch_add(1, std::memory_order_relaxed)},
+          .not_before = session.not_before()};
+}
 
 Deadline ClientCore::DeadlineFor(const CallOptions& call, Deadline limit) {
   const Duration timeout = call.timeout > Duration(0) ? call.timeout : default_timeout_;
@@ -46,10 +65,16 @@ auto ClientCore::OnSession(Deadline deadline, std::unique_ptr<TransactionSession
 
 Result<ClientCore::Begun> ClientCore::Begin(const TransactionOptions& options, Deadline deadline) {
   Begun begun;
-  Result<Timestamp> timestamp = OnSession(
-      deadline, &begun.session, [&](TransactionSession& session) { return session.Begin(options, deadline); });
+  Result<Timestamp> timestamp = OnSession(deadline, &begun.session, [&](TransactionSession& session) {
+    if (options.isolation == Isolation::kSnapshot) return session.Begin(options, deadline);
+    TransactionOptions named = options;
+    named.name = begun.name = NewName(session);
+    return session.Begin(named, deadline);
+  });
   if (!timestamp.ok()) return timestamp.status();
   begun.timestamp = *timestamp;
+  // Known better by now; the name can then be asked for longer.
+  begun.name.not_before = *timestamp;
   return begun;
 }
 
@@ -57,12 +82,55 @@ Result<CommitAnswer> ClientCore::ExecuteOneShot(const TransactionOptions& option
                                                 absl::Span<const Operation> operations,
                                                 std::vector<OperationResult>* results, Deadline deadline) {
   std::unique_ptr<TransactionSession> session;
+  TransactionOptions named = options;
   Result<CommitAnswer> answer = OnSession(deadline, &session, [&](TransactionSession& fresh_or_idle) {
     results->clear();
-    return fresh_or_idle.ExecuteOneShot(options, operations, results, deadline);
+    if (options.isolation != Isolation::kSnapshot) named.name = NewName(fresh_or_idle);
+    return fresh_or_idle.ExecuteOneShot(named, operations, results, deadline);
   });
   if (answer.ok()) Release(std::move(session), Status());
+  if (answer.status() != ErrorCode::kOutcomeUnknown) return answer;
+  const Status lost = answer.status();
+  answer = Settle(named.name, lost, deadline);
+  if (!answer.ok()) return answer;
+  // It has committed, so every operation has succeeded; but what they had to tell was in the answer that is lost.
+  for (const Operation& operation : operations) {
+    if (!Tells(operation)) continue;
+    return DEUT_ERROR(kOutcomeUnknown, "committed at ", answer->timestamp.value,
+                      ", but the results of its operations are lost: ", lost.message());
+  }
+  results->clear();
+  results->resize(operations.size());
   return answer;
+}
+
+Result<CommitAnswer> ClientCore::Settle(const TransactionName& name, const Status& lost, Deadline deadline) {
+  if (!name.id.given()) return lost;
+  Random random(runtime_.RandomSeed());
+  Status failed = lost;
+  for (Duration bound = kFirstAskPause; runtime_.Now() < deadline; bound = std::min(bound * 2, kMaxAskPause)) {
+    const Result<OutcomeAnswer> asked =
+        service_->AskOutcome(name, std::min<Deadline>(deadline, runtime_.Now() + kAskTimeout));
+    if (asked.ok()) {
+      switch (asked->outcome) {
+        case TransactionOutcome::kCommitted:
+          return asked->commit;
+        case TransactionOutcome::kNotCommitted:
+          return DEUT_ERROR(kUnavailable, "the transaction is not committed, and never will be: ", lost.message());
+        case TransactionOutcome::kTooOld:
+          return DEUT_ERROR(kOutcomeUnknown, lost.message(), "; it is too long ago for the store to know");
+      }
+    }
+    failed = asked.status();
+    const bool passing = failed == ErrorCode::kUnavailable || failed == ErrorCode::kDeadlineExceeded ||
+                         failed == ErrorCode::kResourceExhausted;
+    if (!passing) break;
+    const auto pause = Duration(static_cast<int64_t>(random.Below(static_cast<uint64_t>(bound.count()))));
+    runtime_.SleepUntil(std::min<Deadline>(deadline, runtime_.Now() + pause));
+  }
+  const std::string asked = failed == lost.code() ? "" : Concat("; asked what became of it: ", failed.ToString());
+  return DEUT_ERROR(kOutcomeUnknown, lost.message(), asked, " (ask again: outcome ", TransactionIdText(name.id), " ",
+                    name.not_before.value, ")");
 }
 
 void ClientCore::Release(std::unique_ptr<TransactionSession> session, const Status& last) {

@@ -4,6 +4,8 @@
 #ifndef TC_CLIENT_CLIENT_CORE_H_
 #define TC_CLIENT_CLIENT_CORE_H_
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -22,6 +24,27 @@ inline bool LeavesOpen(const Status& status) {
          status == ErrorCode::kInvalidArgument || status == ErrorCode::kConditionFailed;
 }
 
+// Whether an operation that succeeded has something to tell, beside that.
+inline bool Tells(const Operation& operation) {
+  switch (operation.kind) {
+    case OperationKind::kPut:
+    case OperationKind::kInsert:
+      return operation.stamp != Stamp::kNone;
+    case OperationKind::kUpdate:
+    case OperationKind::kRemove:
+    case OperationKind::kCompareAndSet:
+      return false;
+    case OperationKind::kGet:
+    case OperationKind::kScan:
+    case OperationKind::kAdd:
+    case OperationKind::kMin:
+    case OperationKind::kMax:
+    case OperationKind::kRemoveRange:
+      return true;
+  }
+  return true;
+}
+
 class ClientCore {
  public:
   ClientCore(TransactionService* service, const ClientOptions& options);
@@ -36,6 +59,7 @@ class ClientCore {
   struct Begun {
     std::unique_ptr<TransactionSession> session;
     Timestamp timestamp;
+    TransactionName name;  // of one that may write
   };
   // Begins a transaction on an idle session or a new one. An idle session whose connection has died meanwhile (UNAVAILABLE: nothing
   // was done) is replaced, once.
@@ -43,6 +67,10 @@ class ClientCore {
 
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, Deadline deadline);
+
+  // What became of a transaction whose commit ended with `lost` (OUTCOME_UNKNOWN): asks until it is told, or the time is up. OK: it is committed.
+  // UNAVAILABLE: it is not, and never will be. Else `lost`, with why nobody knows.
+  Result<CommitAnswer> Settle(const TransactionName& name, const Status& lost, Deadline deadline);
 
   // A session whose last transaction ended with `last`: kept if that was an outcome and not a failure, else closed.
   // REQUIRES: no transaction is open on it.
@@ -53,10 +81,16 @@ class ClientCore {
   template <typename Call>
   auto OnSession(Deadline deadline, std::unique_ptr<TransactionSession>* kept, Call call);
 
+  // A name that nothing had before, for a transaction that is about to begin on the session.
+  TransactionName NewName(const TransactionSession& session);
+
   TransactionService* const service_;
   Runtime& runtime_;
   const Duration default_timeout_;
   SessionPool pool_;
+  // Ids: random, and counted from there.
+  const TransactionId first_id_;
+  std::atomic<uint64_t> names_{0};
 };
 
 }  // namespace deut

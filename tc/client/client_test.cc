@@ -152,6 +152,7 @@ TEST_F(ClientTest, AFailedSessionIsClosed) {
 TEST_F(ClientTest, ALostCommitAnswerIsToldAsSuch) {
   Transaction writer = Begin();
   EXPECT_TRUE(writer.Put(table_, "a", "1").ok());
+  service_.forgets_outcomes = true;
   service_.on_call = [](FakeCall call, Deadline) {
     if (call != FakeCall::kCommit) return FakeFault{};
     return FakeFault{DEUT_ERROR(kOutcomeUnknown, "the connection broke"), true};
@@ -160,6 +161,78 @@ TEST_F(ClientTest, ALostCommitAnswerIsToldAsSuch) {
   EXPECT_EQ(writer.status().code(), ErrorCode::kOutcomeUnknown);
   EXPECT_EQ(service_.Peek(table_, "a"), "1");
   EXPECT_EQ(service_.sessions_open(), 0);
+}
+
+TEST_F(ClientTest, ALostCommitAnswerIsAskedFor) {
+  for (const bool applied : {true, false}) {
+    service_.on_call = [&](FakeCall call, Deadline) {
+      if (call != FakeCall::kCommit) return FakeFault{};
+      return FakeFault{DEUT_ERROR(kOutcomeUnknown, "the connection broke"), applied};
+    };
+    Transaction writer = Begin();
+    const TransactionName name = writer.name();
+    EXPECT_TRUE(name.id.given());
+    EXPECT_TRUE(writer.Put(table_, applied ? "a" : "b", "1").ok());
+    const Result<CommitAnswer> answer = writer.Commit();
+    EXPECT_EQ(answer.ok(), applied) << answer.status().ToString();
+    if (!applied) {
+      EXPECT_EQ(answer.status().code(), ErrorCode::kUnavailable) << "it is not committed, and never will be";
+    }
+    const OutcomeAnswer asked = client_->AskOutcome(name).value();
+    EXPECT_EQ(asked.outcome, applied ? TransactionOutcome::kCommitted : TransactionOutcome::kNotCommitted);
+    if (applied) {
+      EXPECT_EQ(asked.commit.timestamp, answer->timestamp);
+    }
+  }
+  EXPECT_EQ(service_.Peek(table_, "a"), "1");
+  EXPECT_EQ(service_.Peek(table_, "b"), std::nullopt);
+}
+
+TEST_F(ClientTest, NamesAreForOneTransactionEach) {
+  std::vector<TransactionName> names;
+  service_.on_begin = [&](const TransactionOptions& options) { names.push_back(options.name); };
+  ASSERT_TRUE(Begin().Commit().ok());
+  ASSERT_TRUE(Begin().Commit().ok());
+  std::vector<OperationResult> results;
+  ASSERT_TRUE(client_->ExecuteOneShot({}, {{.kind = OperationKind::kPut, .table = table_, .key = "a"}}, &results).ok());
+  TransactionOptions snapshot;
+  snapshot.isolation = Isolation::kSnapshot;
+  ASSERT_TRUE(Begin(snapshot).Commit().ok());
+  ASSERT_EQ(names.size(), 4u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(names[i].id.given());
+    for (size_t k = 0; k < i; ++k) EXPECT_NE(names[i].id, names[k].id);
+  }
+  EXPECT_FALSE(names[3].id.given()) << "a snapshot writes nothing";
+}
+
+TEST_F(ClientTest, AtomicOperations) {
+  Transaction t = Begin();
+  EXPECT_EQ(t.Add(table_, "n", 5).value(), 5);
+  EXPECT_EQ(t.Add(table_, "n", -7).value(), -2);
+  EXPECT_EQ(t.Min(table_, "n", -1).value(), -2);
+  EXPECT_EQ(t.Max(table_, "n", 9).value(), 9);
+  std::optional<std::string> found;
+  EXPECT_TRUE(t.CompareAndSet(table_, "c", std::nullopt, "1").ok());
+  EXPECT_EQ(t.CompareAndSet(table_, "c", "2", "3", &found).code(), ErrorCode::kConditionFailed);
+  EXPECT_EQ(found, "1");
+  EXPECT_EQ(t.CompareAndSet(table_, "absent", "2", "3", &found).code(), ErrorCode::kConditionFailed);
+  EXPECT_EQ(found, std::nullopt);
+  EXPECT_TRUE(t.open());
+  EXPECT_TRUE(t.CompareAndSet(table_, "c", "1", "3").ok());
+  EXPECT_EQ(t.Add(table_, "c", 1).status().code(), ErrorCode::kInvalidArgument) << "no number";
+  EXPECT_TRUE(t.Commit().ok());
+  EXPECT_EQ(service_.Peek(table_, "c"), "3");
+}
+
+TEST_F(ClientTest, ARangeIsRemovedBatchByBatch) {
+  service_.max_batch_records = 3;
+  for (int i = 0; i < 8; ++i) service_.Poke(table_, std::to_string(i), "v");
+  Transaction t = Begin();
+  EXPECT_EQ(t.RemoveRange(table_, "1", "").value(), 7u);
+  EXPECT_EQ(t.RemoveRange(table_, "1", "").value(), 0u);
+  EXPECT_TRUE(t.Commit().ok());
+  EXPECT_EQ(service_.Records(table_), 1u);
 }
 
 TEST_F(ClientTest, AnIdleSessionThatDiedIsReplaced) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "protocol/number.h"
+
 namespace deut::testing {
 
 // One transaction at a time: writes are kept aside, reads are remembered, and Commit checks that what was read is still so.
@@ -14,6 +16,10 @@ class FakeSession final : public TransactionSession {
     --service_->sessions_open_;
   }
 
+  Timestamp not_before() const override {
+    const MutexLock lock(service_->mutex_);
+    return Timestamp(service_->last_timestamp_ + 1);
+  }
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  Deadline deadline) override;
@@ -46,6 +52,7 @@ class FakeSession final : public TransactionSession {
 
   Service* const service_;
   bool open_ = false;
+  TransactionId id_;
   std::map<Key, std::optional<std::string>> writes_;
   std::map<Key, Version> reads_;
   std::map<uint32_t, Timestamp> scanned_;
@@ -57,6 +64,7 @@ Result<Timestamp> FakeSession::Begin(const TransactionOptions& options, Deadline
   if (!fault.status.ok()) return fault.status;
   if (open_) return DEUT_ERROR(kWrongState, "a transaction is open on this session");
   Open();
+  id_ = options.name.id;
   const MutexLock lock(service_->mutex_);
   return Timestamp(service_->last_timestamp_ + 1);
 }
@@ -130,8 +138,14 @@ OperationResult FakeSession::Run(const Operation& operation) {
     result.status = DEUT_ERROR(kInvalidArgument, "no table has the id ", operation.table.value);
     return result;
   }
-  if (operation.kind == OperationKind::kScan) {
+  if (operation.kind == OperationKind::kScan || operation.kind == OperationKind::kRemoveRange) {
     Scan(operation, *table, &result);
+    if (operation.kind == OperationKind::kScan) return result;
+    for (RecordBatch::Iterator it(result.records); it.Valid(); it.Next()) {
+      writes_[{operation.table.value, std::string(it.record().key)}] = std::nullopt;
+      ++result.removed;
+    }
+    result.records = RecordBatch();
     return result;
   }
   if (operation.key.empty() || operation.key.size() > kMaxKeyBytes) {
@@ -167,7 +181,36 @@ OperationResult FakeSession::Run(const Operation& operation) {
     case OperationKind::kRemove:
       writes_[place] = std::nullopt;
       break;
+    case OperationKind::kAdd:
+    case OperationKind::kMin:
+    case OperationKind::kMax: {
+      const std::optional<std::string> before = See(place.first, *table, key).value;
+      const std::optional<int64_t> number = before.has_value() ? DecodeNumber(*before) : 0;
+      const int64_t by = *DecodeNumber(operation.value);
+      if (!number.has_value()) {
+        result.status = DEUT_ERROR(kInvalidArgument, "the key's value is no number");
+        return result;
+      }
+      int64_t after = by;
+      if (operation.kind == OperationKind::kAdd) after += *number;
+      if (before.has_value() && operation.kind == OperationKind::kMin) after = std::min(by, *number);
+      if (before.has_value() && operation.kind == OperationKind::kMax) after = std::max(by, *number);
+      writes_[place] = EncodeNumber(after);
+      result.records.Append(key, *writes_[place], Version{});
+      break;
+    }
+    case OperationKind::kCompareAndSet: {
+      const std::optional<std::string> before = See(place.first, *table, key).value;
+      if (operation.expect_absent ? before.has_value() : before != operation.expected) {
+        result.status = DEUT_ERROR(kConditionFailed, "the key has another value");
+        if (before.has_value()) result.records.Append(key, *before, Version{});
+        return result;
+      }
+      writes_[place] = std::string(operation.value);
+      break;
+    }
     case OperationKind::kScan:
+    case OperationKind::kRemoveRange:
       break;
   }
   return result;
@@ -204,6 +247,9 @@ Result<CommitAnswer> FakeSession::Apply() {
                              "table changed since it was scanned");
     }
   }
+  if (service_->outcomes_.count(id_) != 0) {
+    return Status::Aborted({.reason = AbortReason::kRequested}, "its outcome has been asked for");
+  }
   const Timestamp timestamp(++service_->last_timestamp_);
   uint32_t sequence = 0;
   for (auto& [place, value] : writes_) {
@@ -212,7 +258,9 @@ Result<CommitAnswer> FakeSession::Apply() {
     table->records[place.second] = {std::move(value), Version{timestamp, ++sequence}};
     table->last_change = timestamp;
   }
-  return CommitAnswer{.timestamp = timestamp, .commit_lsn = Lsn(sequence == 0 ? 0 : timestamp.value)};
+  const CommitAnswer answer{.timestamp = timestamp, .commit_lsn = Lsn(sequence == 0 ? 0 : timestamp.value)};
+  if (sequence != 0 && id_.given()) service_->outcomes_[id_] = {TransactionOutcome::kCommitted, answer};
+  return answer;
 }
 
 Result<CommitAnswer> FakeSession::Commit(Deadline deadline) {
@@ -242,6 +290,7 @@ Result<CommitAnswer> FakeSession::ExecuteOneShot(const TransactionOptions& optio
   if (!fault.status.ok() && !fault.applied) return fault.status;
   const MutexLock lock(service_->mutex_);
   Open();
+  id_ = options.name.id;
   for (const Operation& operation : operations) {
     results->push_back(Run(operation));
     if (results->back().status.ok()) continue;
@@ -264,6 +313,15 @@ Result<std::unique_ptr<TransactionSession>> FakeTransactionService::NewSession(D
   if (!fault.status.ok()) return fault.status;
   ++sessions_opened_;
   return std::unique_ptr<TransactionSession>(std::make_unique<FakeSession>(this));
+}
+
+Result<OutcomeAnswer> FakeTransactionService::AskOutcome(const TransactionName& name, Deadline deadline) {
+  ++outcomes_asked_;
+  FakeFault fault = Fault(FakeCall::kAskOutcome, deadline);
+  if (!fault.status.ok()) return fault.status;
+  if (forgets_outcomes) return OutcomeAnswer{.outcome = TransactionOutcome::kTooOld};
+  const MutexLock lock(mutex_);
+  return outcomes_.try_emplace(name.id, OutcomeAnswer{.outcome = TransactionOutcome::kNotCommitted}).first->second;
 }
 
 Result<TableId> FakeTransactionService::OpenTable(std::string_view name, Deadline deadline) {

@@ -33,7 +33,8 @@ enum class FakeCall : uint8_t {
   kOneShot,
   kOpenTable,
   kStatus,
-  kDropCaches
+  kDropCaches,
+  kAskOutcome
 };
 
 struct FakeFault {
@@ -51,10 +52,13 @@ class FakeTransactionService final : public TransactionService {
   std::function<void(const TransactionOptions& options)> on_begin;
   // Changes what GetStatus is about to answer.
   std::function<void(ServiceStatus* status)> on_status;
+  // AskOutcome answers that it is too long ago.
+  bool forgets_outcomes = false;
   // Scans answer at most so many records a batch.
   uint32_t max_batch_records = 1000;
 
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
+  Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
   Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;
@@ -66,6 +70,7 @@ class FakeTransactionService final : public TransactionService {
   int sessions_open() const { return sessions_open_.load(); }
   int transactions_open() const { return transactions_open_.load(); }
   int tables_opened() const { return tables_opened_.load(); }
+  int outcomes_asked() const { return outcomes_asked_.load(); }
 
   // Straight into the committed state; for tests that damage or look.
   std::optional<std::string> Peek(TableId table, const std::string& key);
@@ -89,11 +94,12 @@ class FakeTransactionService final : public TransactionService {
   Table* FindTable(TableId id) DEUT_REQUIRES(mutex_);
   FakeFault Fault(FakeCall call, Deadline deadline) { return on_call ? on_call(call, deadline) : FakeFault{}; }
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<uint32_t, Table> tables_ DEUT_GUARDED_BY(mutex_);
+  std::map<TransactionId, OutcomeAnswer> outcomes_ DEUT_GUARDED_BY(mutex_);  // committed or asked for
   uint64_t last_timestamp_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t reads_ DEUT_GUARDED_BY(mutex_) = 0;
-  std::atomic<int> sessions_opened_{0}, sessions_open_{0}, transactions_open_{0}, tables_opened_{0};
+  std::atomic<int> sessions_opened_{0}, sessions_open_{0}, transactions_open_{0}, tables_opened_{0}, outcomes_asked_{0};
 };
 
 // Time that stands still unless somebody waits: a wait with a deadline jumps to it. Waits without one, threads and the rest are real.

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "protocol/limits.h"
+#include "protocol/number.h"
 
 namespace deut {
 
@@ -37,6 +38,10 @@ size_t OneShot::Update(TableId table, std::string_view key, std::string_view val
 
 size_t OneShot::Remove(TableId table, std::string_view key) {
   return Add({.kind = OperationKind::kRemove, .table = table}, key, {});
+}
+
+size_t OneShot::Change(OperationKind kind, TableId table, std::string_view key, int64_t operand) {
+  return Add({.kind = kind, .table = table}, key, EncodeNumber(operand));
 }
 
 size_t OneShot::Scan(TableId table, const ScanOptions& scan) {

@@ -37,6 +37,9 @@ class OneShot {
   size_t Insert(TableId table, std::string_view key, std::string_view value);
   size_t Update(TableId table, std::string_view key, std::string_view value);
   size_t Remove(TableId table, std::string_view key);
+  // Changes of a number: kind is kAdd, kMin or kMax. The result's record is what the key has then. (When the answer is lost the results are lost with
+  // it: a committed one-shot with such operations then ends with OUTCOME_UNKNOWN, and says that it has committed.)
+  size_t Change(OperationKind kind, TableId table, std::string_view key, int64_t operand);
   // One batch: batch_bytes is the limit of bytes where limit_bytes is greater or absent. What is left out stands in the result.
   size_t Scan(TableId table, const ScanOptions& scan);
 

@@ -14,7 +14,7 @@ namespace deut {
 
 struct ClientOptions {
   // How long a call may take that names no time of its own. When it has passed the call ends with DEADLINE_EXCEEDED (nothing was
-  // committed), or, where a commit had been sent, with OUTCOME_UNKNOWN.
+  // committed), or, where a commit had been sent and nobody could tell in time what became of it, with OUTCOME_UNKNOWN.
   Duration default_timeout = seconds(30);
   // Sessions kept for reuse after their transaction ended. More transactions than this may be open at once; what exceeds it is
   // closed when it comes back. A session costs the server a few KiB and, over a network, a stream.

@@ -148,7 +148,7 @@ Result<CommitAnswer> RunOneShot(Client& client, const RetryOptions& options, abs
     declaring = options.transaction;
     WrittenKeys trail;
     for (const Operation& operation : operations) {
-      if (IsWrite(operation.kind)) trail.Add(operation.table, operation.key);
+      if (WritesItsKey(operation)) trail.Add(operation.table, operation.key);
     }
     trail.MoveTo(&declaring->declared);
   }

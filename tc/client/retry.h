@@ -4,7 +4,8 @@
 // respected), at any step including Begin. Between attempts it pauses for a random time whose bound doubles (R11: without chance two
 // transactions could abort each other for ever). From the second attempt on it *declares* the keys written by the attempts before, which
 // protects it against later readers of their ranges (R11).
-// Not repeated: OUTCOME_UNKNOWN (the commit's answer was lost, so that it may have happened: look before repeating),
+// A commit whose answer is lost is asked for, and counts as what it was: committed, or UNAVAILABLE and repeated.
+// Not repeated: OUTCOME_UNKNOWN (nobody could tell what became of it in time, or at all: look before repeating),
 // DEADLINE_EXCEEDED, and whatever else the function or the store returns.
 // When time is up the last reason is returned, with its code and conflict; the message says how many attempts there were.
 //

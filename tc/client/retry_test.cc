@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "protocol/number.h"
 #include "tc/client/fake_transaction_service.h"
 
 namespace deut {
@@ -107,6 +108,7 @@ TEST_F(RetryTest, ABodyMayEndItByItself) {
 
 TEST_F(RetryTest, NeverRepeatsAnUnknownOutcome) {
   int commits = 0;
+  service_.forgets_outcomes = true;
   service_.on_call = [&](FakeCall call, Deadline) {
     if (call != FakeCall::kCommit && call != FakeCall::kOneShot) return FakeFault{};
     ++commits;
@@ -119,6 +121,75 @@ TEST_F(RetryTest, NeverRepeatsAnUnknownOutcome) {
   put.Put(table_, "b", "1");
   EXPECT_EQ(RunOneShot(put).status().code(), ErrorCode::kOutcomeUnknown);
   EXPECT_EQ(commits, 2);
+}
+
+// The answer is lost, the outcome is not: what is committed is not repeated, and what is not is.
+TEST_F(RetryTest, ALostAnswerIsAskedFor) {
+  for (const bool applied : {true, false}) {
+    int commits = 0;
+    service_.on_call = [&](FakeCall call, Deadline) {
+      if ((call != FakeCall::kCommit && call != FakeCall::kOneShot) || ++commits != 1) return FakeFault{};
+      return FakeFault{DEUT_ERROR(kOutcomeUnknown, "the connection broke"), applied};
+    };
+    RetryReport report;
+    EXPECT_TRUE(
+        RunTransaction(*client_, {}, [&](Transaction& t) { return t.Add(table_, "n", 1).status(); }, &report).ok());
+    EXPECT_EQ(report.attempts, applied ? 1u : 2u);
+    EXPECT_GT(report.commit.timestamp, Timestamp(0));
+    commits = 0;
+    OneShot put(*client_);
+    put.Put(table_, applied ? "a" : "b", "1");
+    const Result<CommitAnswer> done = RunOneShot(put);
+    EXPECT_TRUE(done.ok()) << done.status().ToString();
+    EXPECT_EQ(commits, applied ? 1 : 2);
+    EXPECT_EQ(put.results().size(), 1u);
+  }
+  EXPECT_EQ(service_.Peek(table_, "n"), EncodeNumber(2)) << "each was done once";
+  EXPECT_EQ(service_.Peek(table_, "a"), "1");
+  EXPECT_EQ(service_.Peek(table_, "b"), "1");
+  EXPECT_EQ(service_.outcomes_asked(), 4);
+}
+
+// Nobody to ask, for a while: it is asked until somebody answers, or the time is up.
+TEST_F(RetryTest, TheStoreIsAskedUntilItAnswers) {
+  int asked = 0, unreachable = 7;
+  service_.on_call = [&](FakeCall call, Deadline) {
+    if (call == FakeCall::kCommit) return FakeFault{DEUT_ERROR(kOutcomeUnknown, "the connection broke"), true};
+    if (call != FakeCall::kAskOutcome || ++asked > unreachable) return FakeFault{};
+    return FakeFault{DEUT_ERROR(kUnavailable, "nobody listens")};
+  };
+  const auto put = [&](Transaction& t) { return t.Put(table_, "a", "1"); };
+  EXPECT_TRUE(RunTransaction(*client_, {}, put).ok());
+  EXPECT_EQ(asked, 8);
+  unreachable = 1'000'000'000;
+  const Status status = RunTransaction(*client_, {.timeout = seconds(2)}, put);
+  EXPECT_EQ(status.code(), ErrorCode::kOutcomeUnknown);
+  EXPECT_NE(status.message().find("nobody listens"), std::string_view::npos) << status.ToString();
+  EXPECT_NE(status.message().find("ask again: outcome "), std::string_view::npos) << status.ToString();
+  // What cannot get better is not waited for.
+  asked = 0;
+  service_.on_call = [&](FakeCall call, Deadline) {
+    if (call == FakeCall::kCommit) return FakeFault{DEUT_ERROR(kOutcomeUnknown, "the connection broke"), true};
+    if (call != FakeCall::kAskOutcome) return FakeFault{};
+    ++asked;
+    return FakeFault{DEUT_ERROR(kPermissionDenied, "not you")};
+  };
+  EXPECT_EQ(RunTransaction(*client_, {}, put).code(), ErrorCode::kOutcomeUnknown);
+  EXPECT_EQ(asked, 1);
+}
+
+// What a one-shot has read was in the answer that is lost: that it has committed is all there is to tell.
+TEST_F(RetryTest, LostResultsAreNotMadeUp) {
+  service_.on_call = [&](FakeCall call, Deadline) {
+    if (call != FakeCall::kOneShot) return FakeFault{};
+    return FakeFault{DEUT_ERROR(kOutcomeUnknown, "the connection broke"), true};
+  };
+  OneShot add(*client_);
+  add.Change(OperationKind::kAdd, table_, "n", 5);
+  const Status status = RunOneShot(add).status();
+  EXPECT_EQ(status.code(), ErrorCode::kOutcomeUnknown);
+  EXPECT_NE(status.message().find("committed at "), std::string_view::npos) << status.ToString();
+  EXPECT_EQ(service_.Peek(table_, "n"), EncodeNumber(5));
 }
 
 TEST_F(RetryTest, NeverRepeatsAPassedDeadlineOrDamage) {

@@ -47,6 +47,7 @@ TEST(SessionPool, OneOwnerAtATime) {
    public:
     explicit CountedSession(std::atomic<int>* alive) : alive_(alive) { alive_->fetch_add(1); }
     ~CountedSession() override { alive_->fetch_sub(1); }
+    Timestamp not_before() const override { return Timestamp(0); }
     Result<Timestamp> Begin(const TransactionOptions&, Deadline) override { return Timestamp(0); }
     Status Execute(absl::Span<const Operation>, std::vector<OperationResult>*, Deadline) override { return Status(); }
     Result<CommitAnswer> Commit(Deadline) override { return CommitAnswer{}; }

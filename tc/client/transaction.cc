@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/limits.h"
+#include "protocol/number.h"
 #include "tc/client/transaction_state.h"
 
 namespace deut {
@@ -26,6 +27,7 @@ Transaction& Transaction::operator=(Transaction&&) noexcept = default;
 Transaction::~Transaction() = default;
 
 Timestamp Transaction::timestamp() const { return state_->timestamp(); }
+const TransactionName& Transaction::name() const { return state_->name(); }
 bool Transaction::open() const { return state_ != nullptr && state_->open(); }
 const Status& Transaction::status() const { return state_->status(); }
 
@@ -79,6 +81,80 @@ Status Transaction::Update(TableId table, std::string_view key, std::string_view
 
 Status Transaction::Remove(TableId table, std::string_view key, const CallOptions& call) {
   return ExecuteOne({.kind = OperationKind::kRemove, .table = table, .key = key}, call);
+}
+
+Result<int64_t> Transaction::ChangeNumber(OperationKind kind, TableId table, std::string_view key, int64_t operand,
+                                          const CallOptions& call) {
+  const std::string bytes = EncodeNumber(operand);
+  DEUT_RETURN_IF_ERROR(ExecuteOne({.kind = kind, .table = table, .key = key, .value = bytes}, call));
+  const std::optional<std::string> value = FirstValue(state_->results[0].records);
+  const std::optional<int64_t> number = value.has_value() ? DecodeNumber(*value) : std::nullopt;
+  if (!number.has_value()) return DEUT_ERROR(kInternal, "the answer to an atomic operation holds no number");
+  return *number;
+}
+
+Result<int64_t> Transaction::Add(TableId table, std::string_view key, int64_t by, const CallOptions& call) {
+  return ChangeNumber(OperationKind::kAdd, table, key, by, call);
+}
+
+Result<int64_t> Transaction::Min(TableId table, std::string_view key, int64_t with, const CallOptions& call) {
+  return ChangeNumber(OperationKind::kMin, table, key, with, call);
+}
+
+Result<int64_t> Transaction::Max(TableId table, std::string_view key, int64_t with, const CallOptions& call) {
+  return ChangeNumber(OperationKind::kMax, table, key, with, call);
+}
+
+Status Transaction::CompareAndSet(TableId table, std::string_view key, std::optional<std::string_view> expected,
+                                  std::string_view value, std::optional<std::string>* found, const CallOptions& call) {
+  Status status = ExecuteOne({.kind = OperationKind::kCompareAndSet,
+                              .table = table,
+                              .key = key,
+                              .value = value,
+                              .expected = expected.value_or(std::string_view()),
+                              .expect_absent = !expected.has_value()},
+                             call);
+  if (status == ErrorCode::kConditionFailed && found != nullptr) *found = FirstValue(state_->results[0].records);
+  return status;
+}
+
+Result<std::string> Transaction::PutStampedKey(TableId table, std::string_view key, uint32_t offset,
+                                               std::string_view value, const CallOptions& call) {
+  DEUT_RETURN_IF_ERROR(ExecuteOne({.kind = OperationKind::kPut,
+                                   .table = table,
+                                   .key = key,
+                                   .value = value,
+                                   .stamp = Stamp::kKey,
+                                   .stamp_offset = offset},
+                                  call));
+  const RecordBatch::Iterator it(state_->results[0].records);
+  if (!it.Valid()) return DEUT_ERROR(kInternal, "the answer to a stamped put names no key");
+  return std::string(it.record().key);
+}
+
+Status Transaction::PutStampedValue(TableId table, std::string_view key, std::string_view value, uint32_t offset,
+                                    const CallOptions& call) {
+  return ExecuteOne({.kind = OperationKind::kPut,
+                     .table = table,
+                     .key = key,
+                     .value = value,
+                     .stamp = Stamp::kValue,
+                     .stamp_offset = offset},
+                    call);
+}
+
+Result<uint64_t> Transaction::RemoveRange(TableId table, std::string_view low, std::string_view high,
+                                          const CallOptions& call) {
+  uint64_t removed = 0;
+  std::string from(low);
+  for (;;) {
+    DEUT_RETURN_IF_ERROR(
+        ExecuteOne({.kind = OperationKind::kRemoveRange, .table = table, .low = from, .high = high}, call));
+    OperationResult& batch = state_->results[0];
+    removed += batch.removed;
+    if (batch.complete) return removed;
+    from = std::move(batch.resume);
+  }
 }
 
 Result<ScanResult> Transaction::Scan(TableId table, const ScanOptions& options, const CallOptions& call) {

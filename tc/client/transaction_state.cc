@@ -4,7 +4,12 @@
 
 namespace deut {
 TransactionState::TransactionState(ClientCore* core, ClientCore::Begun begun, Deadline limit, WrittenKeys* trail)
-    : core_(core), session_(std::move(begun.session)), timestamp_(begun.timestamp), limit_(limit), trail_(trail) {}
+    : core_(core),
+      session_(std::move(begun.session)),
+      timestamp_(begun.timestamp),
+      name_(begun.name),
+      limit_(limit),
+      trail_(trail) {}
 
 TransactionState::~TransactionState() {
   // Nobody is left to be told of a failure; closing the session aborts as well.
@@ -37,7 +42,7 @@ Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<
   if (!open()) return Ended();
   if (trail_ != nullptr) {
     for (const Operation& operation : batch) {
-      if (IsWrite(operation.kind)) trail_->Add(operation.table, operation.key);
+      if (WritesItsKey(operation)) trail_->Add(operation.table, operation.key);
     }
   }
   Status status = session_->Execute(batch, answers, core_->DeadlineFor(call, limit_));
@@ -53,7 +58,12 @@ Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<
 
 Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
   if (!open()) return Ended();
-  Result<CommitAnswer> answer = session_->Commit(core_->DeadlineFor(call, limit_));
+  const Deadline deadline = core_->DeadlineFor(call, limit_);
+  Result<CommitAnswer> answer = session_->Commit(deadline);
+  if (answer.status() == ErrorCode::kOutcomeUnknown) {
+    session_.reset();  // whatever it still carries belongs to nobody
+    answer = core_->Settle(name_, answer.status(), deadline);
+  }
   if (answer.ok()) {
     End(Phase::kCommitted, Status());
   } else {

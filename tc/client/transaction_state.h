@@ -28,6 +28,7 @@ class TransactionState {
   bool open() const { return phase_ == Phase::kOpen; }
   const Status& status() const { return status_; }
   Timestamp timestamp() const { return timestamp_; }
+  const TransactionName& name() const { return name_; }
 
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  const CallOptions& call);
@@ -48,6 +49,7 @@ class TransactionState {
   ClientCore* const core_;
   std::unique_ptr<TransactionSession> session_;
   const Timestamp timestamp_;
+  const TransactionName name_;
   const Deadline limit_;
   WrittenKeys* const trail_;
   Phase phase_ = Phase::kOpen;

@@ -17,15 +17,22 @@
 
 namespace deut {
 
-inline bool IsWrite(OperationKind kind) {
-  switch (kind) {
+// Whether the operation may write its `key`, which is then worth declaring. (A stamped key is another at every attempt.)
+inline bool WritesItsKey(const Operation& operation) {
+  switch (operation.kind) {
     case OperationKind::kPut:
     case OperationKind::kInsert:
+      return operation.stamp != Stamp::kKey;
     case OperationKind::kUpdate:
     case OperationKind::kRemove:
+    case OperationKind::kAdd:
+    case OperationKind::kMin:
+    case OperationKind::kMax:
+    case OperationKind::kCompareAndSet:
       return true;
     case OperationKind::kGet:
     case OperationKind::kScan:
+    case OperationKind::kRemoveRange:
       return false;
   }
   return false;

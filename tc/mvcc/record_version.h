@@ -49,6 +49,11 @@ struct RecordVersion {
   }
 
   std::string_view value() const { return {reinterpret_cast<const char*>(this + 1), value_bytes}; }
+  // The value of an intent version (R11), by its owner, before it commits: nobody else looks at it until then.
+  void Fill(std::string_view value) {
+    DEUT_DCHECK(value.size() == value_bytes);
+    std::memcpy(data(), value.data(), value.size());
+  }
   Version version() const { return Version{transaction->timestamp(), sequence}; }
   bool dead() const {
     return (withdrawn.load(std::memory_order_seq_cst) && !DEUT_OMITTED("R4.withdrawn")) ||

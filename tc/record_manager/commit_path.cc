@@ -73,11 +73,22 @@ Result<CommitAnswer> CommitPath::CommitUpdates(Transaction& txn, absl::Span<cons
 }
 
 Result<CommitAnswer> CommitPath::Append(Transaction& txn, absl::Span<const Update> updates) {
-  if (Status space = engine_.log.CheckSpace(RedoLog::CommitBytes(updates)); !space.ok()) {
+  const TransactionId id = engine_.outcomes != nullptr ? txn.options_.name.id : TransactionId{};
+  if (Status space = engine_.log.CheckSpace(RedoLog::CommitBytes(updates, id)); !space.ok()) {
     Abort(txn, AbortReason::kFailedOperation);
     return space;
   }
+  OutcomeTable::Entry* outcome = nullptr;
+  if (id.given()) {
+    Result<OutcomeTable::Entry*> begun = engine_.outcomes->BeginCommit(txn.options_.name, txn.timestamp_);
+    if (!begun.ok()) {
+      Abort(txn, begun.status() == ErrorCode::kAborted ? AbortReason::kRequested : AbortReason::kFailedOperation);
+      return begun.status();
+    }
+    outcome = *begun;
+  }
   if (!txn.record_->TryStartCommit()) {
+    if (outcome != nullptr) engine_.outcomes->Drop(outcome);
     Abort(txn, AbortReason::kIdle);
     return Conflict(engine_, AbortReason::kIdle, txn.timestamp_, TableId{}, {}, Timestamp{});
   }
@@ -85,11 +96,12 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, absl::Span<const Updat
   DEUT_POINT("commit.before_append");
   if (DEUT_OMITTED("D4.append_first")) txn.record_->FinishCommit(Lsn{1});
   DEUT_POINT("commit.appending");
-  const AppendResult appended = engine_.log.AppendCommit(txn.timestamp_, updates);
+  const AppendResult appended = engine_.log.AppendCommit(txn.timestamp_, updates, {}, id);
   txn.commit_lsn_ = appended.lsn;
   DEUT_POINT("commit.appended");
   // An LSN of 0 stands for "wrote nothing"; the log begins with records of its own, so no commit is at 0.
   FinishCommit(*txn.record_, appended.lsn);
+  if (outcome != nullptr) engine_.outcomes->Finish(outcome, appended.lsn);
   DEUT_POINT("commit.committed");
   const CommitAnswer answer{.timestamp = txn.timestamp_, .commit_lsn = appended.lsn};
   Finish(txn, Transaction::State::kCommitted);

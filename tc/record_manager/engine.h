@@ -15,6 +15,7 @@
 #include "tc/catalogue/catalogue.h"
 #include "tc/mvcc/collector.h"
 #include "tc/mvcc/record_table.h"
+#include "tc/outcomes/outcome_table.h"
 #include "tc/record_manager/conflict_options.h"
 #include "tc/redo_log/redo_log.h"
 #include "tc/txn/active_transactions.h"
@@ -59,6 +60,7 @@ struct Engine {
   RedoLog& log;
   DcReader& dc;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
+  OutcomeTable* outcomes = nullptr;  // none: names of transactions are not remembered
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};  // R9; 0 = none
   EngineCounters counters{};

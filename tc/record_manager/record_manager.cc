@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "protocol/number.h"
 #include "tc/record_manager/commit_path.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/read_path.h"
@@ -52,24 +53,81 @@ Status RecordManager::MultiGet(Transaction& txn, absl::Span<const Operation* con
 
 Status RecordManager::Put(Transaction& txn, TableId table, std::string_view key, std::string_view value) {
   DEUT_RETURN_IF_ERROR(CheckOpen(txn));
-  return WritePath(engine_, txn).Write(table, key, false, value, WritePath::Precondition::kNone, kNoDeadline);
+  return WritePath(engine_, txn).Write(table, key, false, value, {}, kNoDeadline);
 }
 
 Status RecordManager::Remove(Transaction& txn, TableId table, std::string_view key) {
   DEUT_RETURN_IF_ERROR(CheckOpen(txn));
-  return WritePath(engine_, txn).Write(table, key, true, {}, WritePath::Precondition::kNone, kNoDeadline);
+  return WritePath(engine_, txn).Write(table, key, true, {}, {}, kNoDeadline);
 }
 
 Status RecordManager::Insert(Transaction& txn, TableId table, std::string_view key, std::string_view value,
                              Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckOpen(txn));
-  return WritePath(engine_, txn).Write(table, key, false, value, WritePath::Precondition::kAbsent, deadline);
+  return WritePath(engine_, txn)
+      .Write(table, key, false, value, {.precondition = WritePath::Precondition::kAbsent}, deadline);
 }
 
 Status RecordManager::Update(Transaction& txn, TableId table, std::string_view key, std::string_view value,
                              Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckOpen(txn));
-  return WritePath(engine_, txn).Write(table, key, false, value, WritePath::Precondition::kPresent, deadline);
+  return WritePath(engine_, txn)
+      .Write(table, key, false, value, {.precondition = WritePath::Precondition::kPresent}, deadline);
+}
+
+Status RecordManager::Change(Transaction& txn, const Operation& operation, RecordBatch* result, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(CheckOpen(txn));
+  WritePath::Condition condition{
+      .precondition = WritePath::Precondition::kNumber, .number_kind = operation.kind, .result = result};
+  if (operation.kind == OperationKind::kCompareAndSet) {
+    condition.expected = operation.expected;
+    condition.precondition =
+        operation.expect_absent ? WritePath::Precondition::kAbsent : WritePath::Precondition::kEquals;
+  } else if (operation.value.size() != kNumberBytes) {
+    return DEUT_ERROR(kInvalidArgument, "value: a number has ", kNumberBytes, " bytes, not ", operation.value.size());
+  }
+  return WritePath(engine_, txn).Write(operation.table, operation.key, false, operation.value, condition, deadline);
+}
+
+Status RecordManager::PutStamped(Transaction& txn, const Operation& operation, RecordBatch* result, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(CheckOpen(txn));
+  if (operation.kind != OperationKind::kPut && operation.kind != OperationKind::kInsert)
+    return DEUT_ERROR(kInvalidArgument, "stamp: only a put or an insert writes a timestamp");
+  std::string key(operation.key), value(operation.value);
+  std::string& stamped = operation.stamp == Stamp::kKey ? key : value;
+  if (uint64_t{operation.stamp_offset} + kStampBytes > stamped.size()) {
+    return DEUT_ERROR(kInvalidArgument, "stamp_offset: ", operation.stamp_offset, " and ", kStampBytes,
+                      " bytes go beyond the ", stamped.size(), " bytes to be stamped");
+  }
+  for (uint32_t i = 0; i < kStampBytes; ++i) {
+    stamped[operation.stamp_offset + i] =
+        static_cast<char>(txn.timestamp().value >> (8 * (kStampBytes - 1 - i)));  // most significant first
+  }
+  WritePath::Condition condition;
+  if (operation.kind == OperationKind::kInsert) condition.precondition = WritePath::Precondition::kAbsent;
+  DEUT_RETURN_IF_ERROR(WritePath(engine_, txn).Write(operation.table, key, false, value, condition, deadline));
+  result->Append(key, {}, Version{.timestamp = txn.timestamp()});
+  return Status::Ok();
+}
+
+Status RecordManager::RemoveRange(Transaction& txn, const Operation& operation, OperationResult* result,
+                                  Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(CheckOpen(txn));
+  Operation scan = operation;
+  scan.kind = OperationKind::kScan;
+  scan.for_update = true;
+  scan.scan_sequence = 0;
+  OperationResult found;
+  DEUT_RETURN_IF_ERROR(ScanPath(engine_, txn, scan, &found, deadline).Run());
+  WritePath writes(engine_, txn);
+  for (RecordBatch::Iterator it(found.records); it.Valid(); it.Next()) {
+    DEUT_RETURN_IF_ERROR(writes.Write(operation.table, it.record().key, true, {}, {}, deadline));
+    ++result->removed;
+  }
+  result->complete = found.complete;
+  result->resume = std::move(found.resume);
+  result->scan_sequence = found.scan_sequence;
+  return Status::Ok();
 }
 
 Status RecordManager::Scan(Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline) {

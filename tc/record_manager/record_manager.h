@@ -35,6 +35,13 @@ class RecordManager {
   Status Insert(Transaction& txn, TableId table, std::string_view key, std::string_view value, Deadline deadline);
   Status Update(Transaction& txn, TableId table, std::string_view key, std::string_view value, Deadline deadline);
 
+  // kAdd, kMin, kMax, kCompareAndSet.
+  Status Change(Transaction& txn, const Operation& operation, RecordBatch* result, Deadline deadline);
+  // A put or insert with a stamp; `result` gets the key as written.
+  Status PutStamped(Transaction& txn, const Operation& operation, RecordBatch* result, Deadline deadline);
+  // One batch: a scan that announces updates (SIX), and a tombstone for each key it has found (S10).
+  Status RemoveRange(Transaction& txn, const Operation& operation, OperationResult* result, Deadline deadline);
+
   // One batch (OperationKind::kScan).
   Status Scan(Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline);
 
@@ -43,6 +50,9 @@ class RecordManager {
   void Abort(Transaction& txn, AbortReason reason);
   // Aborts, and returns when everything the transaction has shown its client is durable (D1): for a failed precondition.
   Status AbortAcknowledged(Transaction& txn, Deadline deadline);
+
+  // The timestamp that the next transaction draws, or an earlier one.
+  Timestamp next_timestamp() const { return engine_.active.next_timestamp(); }
 
   // T1. Each is a transaction of its own, durable when it returns.
   Result<TableId> CreateTable(std::string_view name, Deadline deadline);

@@ -1,9 +1,11 @@
 #include "tc/record_manager/write_path.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "common/testing/test_points.h"
+#include "protocol/number.h"
 #include "tc/mvcc/range_table.h"
 #include "tc/mvcc/version_chain.h"
 #include "tc/record_manager/conflict.h"
@@ -70,7 +72,7 @@ Status WritePath::ExamineHead(const RecordVersion& live, TableId table, std::str
 }
 
 Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone,
-                          std::string_view value, Precondition precondition, Installed* installed) {
+                          std::string_view value, const Condition& condition, Installed* installed) {
   TransactionRecord* const self = txn_.record_;
   const Timestamp timestamp = txn_.timestamp_;
   std::optional<ReclamationDomain::Guard> guard(std::in_place, engine_.domain);
@@ -102,9 +104,13 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
       const bool own = live != nullptr && live->transaction == self;
       if (own) {
         item = live->item;
-        if (precondition != Precondition::kNone) {
-          if (Status judged = Judge(precondition, key, !live->tombstone); !judged.ok())
+        if (condition.precondition != Precondition::kNone) {
+          installed->present = !live->tombstone;
+          if (condition.reads_value()) installed->value = live->value();
+          if (Status judged = Judge(condition, key, *installed); !judged.ok()) {
+            ShowFound(condition, key, judged, *installed);
             return refuse(std::move(judged));
+          }
         }
       } else if (item == nullptr) {
         item = self->write_set().Publish(table.id(), key, hash);  // step 2
@@ -131,7 +137,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
       if (version == nullptr) version = RecordVersion::Create(self, txn_.next_sequence_, tombstone, value);
       version->item = item;
       version->older.store(live, std::memory_order_relaxed);
-      const bool reads = precondition != Precondition::kNone && !DEUT_OMITTED("S10.insert_reads");
+      const bool reads = condition.precondition != Precondition::kNone && !DEUT_OMITTED("S10.insert_reads");
       const Timestamp raise_to = reads ? timestamp : Timestamp{0};
       if (InstallVersion(*entry, seen, version, raise_to, engine_.domain)) {
         done = true;
@@ -151,6 +157,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   if (live != nullptr) {
     installed->answered = true;
     installed->present = !live->tombstone;
+    if (condition.reads_value()) installed->value = live->value();
     if (!own_before) txn_.DependOn(live->transaction->commit_lsn());
   }
   // A key that is an own write already was checked then; who reads it since meets the own version.
@@ -161,8 +168,9 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   return checked;
 }
 
-Status WritePath::AskWhetherPresent(const TableState& table, std::string_view key, Deadline deadline, bool* present) {
-  *present = false;
+Status WritePath::AskWhetherPresent(const TableState& table, std::string_view key, const Condition& condition,
+                                    Deadline deadline, Installed* installed) {
+  installed->present = false;
   if (!DcKnows(engine_, table)) return Status::Ok();
   DataRequest request;
   request.table = table.id();
@@ -173,19 +181,48 @@ Status WritePath::AskWhetherPresent(const TableState& table, std::string_view ke
   DEUT_RETURN_IF_ERROR(request.status);
   for (RecordBatch::Iterator it(request.answer); it.Valid(); it.Next()) {
     DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
-    *present = true;
+    installed->present = true;
+    if (condition.reads_value()) installed->value = it.record().value;
   }
   return Status::Ok();
 }
 
-Status WritePath::Judge(Precondition precondition, std::string_view key, bool present) {
-  if (precondition == Precondition::kAbsent && present) {
-    return DEUT_ERROR(kAlreadyExists, "insert: the key ", Quoted(key), " exists");
+Status WritePath::Judge(const Condition& condition, std::string_view key, const Installed& found) {
+  switch (condition.precondition) {
+    case Precondition::kNone:
+      return Status::Ok();
+    case Precondition::kAbsent:
+      if (!found.present) return Status::Ok();
+      if (condition.result == nullptr) return DEUT_ERROR(kAlreadyExists, "insert: the key ", Quoted(key), " exists");
+      break;
+    case Precondition::kPresent:
+      if (found.present) return Status::Ok();
+      return DEUT_ERROR(kNotFound, "update: there is no key ", Quoted(key));
+    case Precondition::kEquals:
+      if (found.present && found.value == condition.expected) return Status::Ok();
+      break;
+    case Precondition::kNumber:
+      if (!found.present || found.value.size() == kNumberBytes) return Status::Ok();
+      return DEUT_ERROR(kInvalidArgument, "the key ", Quoted(key), " has a value of ", found.value.size(),
+                        " bytes, which is no number of ", kNumberBytes);
   }
-  if (precondition == Precondition::kPresent && !present) {
-    return DEUT_ERROR(kNotFound, "update: there is no key ", Quoted(key));
-  }
-  return Status::Ok();
+  return DEUT_ERROR(kConditionFailed, "compare and set: the key ", Quoted(key),
+                    found.present ? " has another value" : " is absent");
+}
+
+void WritePath::ShowFound(const Condition& condition, std::string_view key, const Status& judged,
+                          const Installed& found) const {
+  if (judged != ErrorCode::kConditionFailed || !found.present) return;
+  condition.result->Append(key, found.value, Version{.timestamp = txn_.timestamp_});
+}
+
+std::string WritePath::NumberAfter(OperationKind kind, std::string_view operand, const Installed& found) {
+  if (!found.present && kind != OperationKind::kAdd) return std::string(operand);
+  const int64_t before = found.present ? *DecodeNumber(found.value) : 0;
+  const int64_t by = *DecodeNumber(operand);
+  if (kind == OperationKind::kMin) return EncodeNumber(std::min(before, by));
+  if (kind == OperationKind::kMax) return EncodeNumber(std::max(before, by));
+  return EncodeNumber(static_cast<int64_t>(static_cast<uint64_t>(before) + static_cast<uint64_t>(by)));  // wraps
 }
 
 void WritePath::Withdraw(RecordVersion* version) {
@@ -196,7 +233,7 @@ void WritePath::Withdraw(RecordVersion* version) {
 }
 
 Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, std::string_view value,
-                        Precondition precondition, Deadline deadline) {
+                        const Condition& condition, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckKey(key));
   DEUT_RETURN_IF_ERROR(CheckValue(value));
   if (txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
@@ -215,17 +252,23 @@ Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, 
         .WithRetryAfter(100);
   }
   Installed installed;
-  DEUT_RETURN_IF_ERROR(
-      Install(*table, key, RecordTable::Hash(table_id, key), tombstone, value, precondition, &installed));
-  if (precondition == Precondition::kNone) return Status::Ok();
+  DEUT_RETURN_IF_ERROR(Install(*table, key, RecordTable::Hash(table_id, key), tombstone, value, condition, &installed));
+  if (condition.precondition == Precondition::kNone) return Status::Ok();
   if (!installed.answered) {
-    if (Status asked = AskWhetherPresent(*table, key, deadline, &installed.present); !asked.ok()) {
+    if (Status asked = AskWhetherPresent(*table, key, condition, deadline, &installed); !asked.ok()) {
       Withdraw(installed.version);
       return asked;
     }
   }
-  Status judged = Judge(precondition, key, installed.present);
-  if (!judged.ok()) Withdraw(installed.version);
+  RecordVersion* const version = installed.version;
+  Status judged = Judge(condition, key, installed);
+  if (!judged.ok()) {
+    ShowFound(condition, key, judged, installed);
+    Withdraw(version);
+  } else if (condition.precondition == Precondition::kNumber) {
+    version->Fill(NumberAfter(condition.number_kind, value, installed));
+    condition.result->Append(key, version->value(), version->version());
+  }
   return judged;
 }
 

@@ -3,9 +3,12 @@
 #ifndef TC_RECORD_MANAGER_WRITE_PATH_H_
 #define TC_RECORD_MANAGER_WRITE_PATH_H_
 
+#include <string>
 #include <string_view>
 
 #include "common/base/status.h"
+#include "protocol/record_batch.h"
+#include "protocol/transaction_service.h"
 #include "tc/mvcc/record_version.h"
 #include "tc/record_manager/bounded_wait.h"
 #include "tc/record_manager/engine.h"
@@ -15,11 +18,20 @@ namespace deut::tc {
 
 class WritePath {
  public:
-  enum class Precondition : uint8_t { kNone, kAbsent, kPresent };
+  enum class Precondition : uint8_t { kNone, kAbsent, kPresent, kEquals, kNumber };
+  // What a write asks of the record before it, and does with what it finds (S10).
+  struct Condition {
+    Precondition precondition = Precondition::kNone;
+    std::string_view expected = {};                   // kEquals
+    OperationKind number_kind = OperationKind::kAdd;  // kNumber: kAdd, kMin or kMax; the value written is the operand
+    // kEquals, and kAbsent of a compare-and-set: what was found, if it is another; kNumber: what is there now.
+    RecordBatch* result = nullptr;
+    bool reads_value() const { return result != nullptr; }
+  };
 
   WritePath(Engine& engine, Transaction& txn);
 
-  Status Write(TableId table, std::string_view key, bool tombstone, std::string_view value, Precondition precondition,
+  Status Write(TableId table, std::string_view key, bool tombstone, std::string_view value, const Condition& condition,
                Deadline deadline);
   // R11: steps 1, 2, 4 and the range half of 5, before the key is written.
   Status Declare(TableId table, std::string_view key);
@@ -30,6 +42,7 @@ class WritePath {
     RecordVersion* version = nullptr;
     bool answered = false;  // the chain (an own or a committed version) tells whether the key was there
     bool present = false;
+    std::string value;  // if the condition reads it and it is present
   };
 
   // R1 step 1.
@@ -37,11 +50,15 @@ class WritePath {
   // R1 step 3, for another transaction's version. `wait`: to be examined again after a wait, without the guard (R9).
   Status ExamineHead(const RecordVersion& live, TableId table, std::string_view key, bool* wait);
   Status Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone, std::string_view value,
-                 Precondition precondition, Installed* installed);
+                 const Condition& condition, Installed* installed);
   // R1 step 5.
   Status CheckReads(const TableState& table, std::string_view key, uint64_t hash, bool check_range);
-  Status AskWhetherPresent(const TableState& table, std::string_view key, Deadline deadline, bool* present);
-  static Status Judge(Precondition precondition, std::string_view key, bool present);
+  Status AskWhetherPresent(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
+                           Installed* installed);
+  static Status Judge(const Condition& condition, std::string_view key, const Installed& found);
+  // What a compare that failed has found.
+  void ShowFound(const Condition& condition, std::string_view key, const Status& judged, const Installed& found) const;
+  static std::string NumberAfter(OperationKind kind, std::string_view operand, const Installed& found);
   void Withdraw(RecordVersion* version);
 
   Engine& engine_;

@@ -13,7 +13,7 @@ namespace {
 // Operations that fail so have done nothing, and the transaction goes on.
 bool LeavesOpen(ErrorCode code) {
   return code == ErrorCode::kOk || code == ErrorCode::kAlreadyExists || code == ErrorCode::kNotFound ||
-         code == ErrorCode::kInvalidArgument || code == ErrorCode::kWrongState;
+         code == ErrorCode::kInvalidArgument || code == ErrorCode::kConditionFailed || code == ErrorCode::kWrongState;
 }
 
 AbortReason ReasonOf(const Status& status) {
@@ -82,6 +82,8 @@ Status Session::NoTransaction() const {
   if (!ended_by_.ok()) return ended_by_;
   return DEUT_ERROR(kWrongState, "no transaction is open in this session: begin one first");
 }
+
+Timestamp Session::not_before() const { return records_.next_timestamp(); }
 
 Result<Timestamp> Session::Begin(const TransactionOptions& options, Deadline deadline) {
   const Claim claim(*this);
@@ -158,6 +160,7 @@ Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vecto
 }
 
 Status Session::RunOne(const Operation& operation, OperationResult* result, Deadline deadline) {
+  if (operation.stamp != Stamp::kNone) return records_.PutStamped(*txn_, operation, &result->records, deadline);
   switch (operation.kind) {
     case OperationKind::kGet:
       return records_.Get(*txn_, operation.table, operation.key, &result->records, deadline);
@@ -171,6 +174,13 @@ Status Session::RunOne(const Operation& operation, OperationResult* result, Dead
       return records_.Remove(*txn_, operation.table, operation.key);
     case OperationKind::kScan:
       return records_.Scan(*txn_, operation, result, deadline);
+    case OperationKind::kAdd:
+    case OperationKind::kMin:
+    case OperationKind::kMax:
+    case OperationKind::kCompareAndSet:
+      return records_.Change(*txn_, operation, &result->records, deadline);
+    case OperationKind::kRemoveRange:
+      return records_.RemoveRange(*txn_, operation, result, deadline);
   }
   return DEUT_ERROR(kInvalidArgument, "unknown kind of operation ", static_cast<int>(operation.kind));
 }

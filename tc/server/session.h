@@ -30,6 +30,7 @@ class Session final : public TransactionSession {
   Session(RecordManager& records, Runtime& runtime, std::function<Status()> serving, SessionRegistry& registry);
   ~Session() override;
 
+  Timestamp not_before() const override;
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  Deadline deadline) override;

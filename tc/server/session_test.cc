@@ -175,6 +175,33 @@ TEST_F(ReaperTest, AnIdleTransactionIsAborted) {
   EXPECT_EQ(StatusText(session->Commit(Soon()).status()), "idle");
 }
 
+// What it wrote and posted is gone afterwards: readers and writers of its range and key go on, and the range has nothing to examine.
+TEST_F(ReaperTest, AnAbandonedTransactionLeavesNothingBehind) {
+  const auto postings = [&] {
+    const ReclamationDomain::Guard guard(f.domain);
+    size_t count = 0;
+    f.RangeOf("a").ForEachPosting([&](TransactionRecord&) {
+      ++count;
+      return true;
+    });
+    return count;
+  };
+  std::unique_ptr<Session> abandoned = NewSession(), other = NewSession();
+  ASSERT_TRUE(abandoned->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*abandoned, {Put("a", "1"), Insert("b", "1")}), "ok ok ");
+  EXPECT_EQ(postings(), 1u);
+  EXPECT_EQ(OneShot(*other, {Get("a")}), "read-uncommitted | read-uncommitted");
+  registry.Start();
+  const MonotonicTime end = Soon();
+  while (f.active->open_transactions() != 0 && RealRuntime().Now() < end) RealRuntime().Yield();
+  EXPECT_EQ(OneShot(*other, {Get("a"), Get("b"), Put("a", "2")}), "ok ok ok | ok");
+  ASSERT_TRUE(f.Settle());
+  while (postings() != 0 && RealRuntime().Now() < end) RealRuntime().Yield();
+  EXPECT_EQ(postings(), 0u);
+  EXPECT_EQ(f.Contents(), "a=2");
+  EXPECT_EQ(StatusText(abandoned->Commit(Soon()).status()), "idle");
+}
+
 // Sessions in use while the reaper runs at full rate: each transaction ends as one thing only.
 TEST_F(ReaperTest, UsersAndTheReaper) {
   registry.Start();

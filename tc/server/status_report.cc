@@ -21,6 +21,12 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
     add(Concat("transactions.aborted.", AbortReasonName(static_cast<AbortReason>(reason))),
         load(engine.counters.aborts[static_cast<size_t>(reason)]));
   }
+  if (engine.outcomes != nullptr) {
+    add("outcomes.entries", engine.outcomes->entries());
+    add("outcomes.bytes", engine.outcomes->bytes());
+    add("outcomes.asked", engine.outcomes->asked());
+    add("outcomes.fenced", engine.outcomes->fenced());
+  }
   add("conflicts.waits", load(engine.counters.waits));
   add("conflicts.waits_ended", load(engine.counters.waits_ended));
   add("timestamp.next", engine.active.next_timestamp().value);

@@ -19,6 +19,13 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
              "how long an operation may wait for earlier transactions that are committing already, in place of "
              "aborting; 0 = not at all");
   flags->Add("idle_timeout", &options->idle_timeout, "an open transaction that is not used for so long is aborted");
+  flags->Add("max_outcomes", &options->max_outcomes,
+             "transactions whose outcome can be asked for later, at most; some 80 bytes each", uint64_t{16},
+             uint64_t{1} << 28);
+  flags->Add("outcome_window", &options->outcome_window,
+             "how long the redo log is kept so that outcomes survive a restart");
+  flags->AddBytes("outcome_log_bytes", &options->outcome_log_bytes,
+                  "how much of the redo log is kept for that at most");
   flags->Add("records_per_range", &options->records_per_range, "a table has one logical range per this many records",
              1u, UINT32_MAX);
   flags->Add("max_ranges", &options->max_ranges, "logical ranges of a table at most", 1u, 8192u);

@@ -11,6 +11,7 @@
 #include "tc/dc_link/dc_link.h"
 #include "tc/mvcc/collector.h"
 #include "tc/mvcc/record_table.h"
+#include "tc/outcomes/outcome_table.h"
 #include "tc/record_manager/record_manager.h"
 #include "tc/server/repartitioner.h"
 #include "tc/server/session.h"
@@ -72,6 +73,10 @@ struct TransactionComponent::Parts {
         records(domain, options.log2_record_buckets),
         catalogue(r, domain),
         collector(CollectorOptions(), r, domain, records),
+        outcomes({.max_outcomes = options.max_outcomes,
+                  .window = options.outcome_window,
+                  .first_timestamp = recovered.first_timestamp},
+                 r, domain),
         engine{.runtime = r,
                .domain = domain,
                .active = active,
@@ -81,6 +86,7 @@ struct TransactionComponent::Parts {
                .log = *log,
                .dc = reader,
                .version_budget_bytes = options.version_budget_bytes,
+               .outcomes = &outcomes,
                .range_precision = options.range_precision,
                .conflict_wait = options.conflict_wait},
         record_manager(engine),
@@ -91,7 +97,10 @@ struct TransactionComponent::Parts {
                        .gate = options.repartition_gate},
                       engine, link),
         registry(r, options.idle_timeout),
-        state_mutex(r) {}
+        state_mutex(r) {
+    outcomes.Recover(recovered);
+    log->set_forget([this](Lsn cut) { return outcomes.Forget(cut); });
+  }
 
   Collector::Options CollectorOptions() {
     Collector::Options collecting;
@@ -183,6 +192,7 @@ struct TransactionComponent::Parts {
   RecordTable records;
   Catalogue catalogue;
   Collector collector;
+  OutcomeTable outcomes;
   Engine engine;
   RecordManager record_manager;
   Repartitioner repartitioner;
@@ -204,6 +214,9 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
   if (options.log2_record_buckets > 30) {
     return DEUT_ERROR(kInvalidArgument, "log2_record_buckets is at most 30; it is ", options.log2_record_buckets);
   }
+  options.log.max_outcomes = options.max_outcomes;
+  options.log.keep_time = options.outcome_window;
+  options.log.keep_bytes = options.outcome_log_bytes;
   RecoveredLog recovered;
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Open(options.log, runtime, storage, &recovered));
   auto parts = std::make_unique<Parts>(std::move(options), runtime, dc, std::move(log), recovered);
@@ -251,6 +264,16 @@ Result<std::unique_ptr<TransactionSession>> TransactionComponent::NewSession(Dea
   Parts* const p = parts_.get();
   return std::unique_ptr<TransactionSession>(
       std::make_unique<Session>(p->record_manager, p->runtime, [p] { return p->Serving(); }, p->registry));
+}
+
+Result<OutcomeAnswer> TransactionComponent::AskOutcome(const TransactionName& name, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  Parts& p = *parts_;
+  DEUT_ASSIGN_OR_RETURN(const OutcomeAnswer answer, p.outcomes.Ask(name, p.active.next_timestamp(), deadline));
+  // What is answered once is answered again, also by a later life.
+  if (answer.outcome == TransactionOutcome::kCommitted && !DEUT_OMITTED("outcome.answer_durable"))
+    DEUT_RETURN_IF_ERROR(p.log->WaitDurable(answer.commit.commit_lsn, deadline));
+  return answer;
 }
 
 Result<TableId> TransactionComponent::OpenTable(std::string_view name, Deadline) {

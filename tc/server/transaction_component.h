@@ -35,6 +35,10 @@ struct TransactionComponentOptions {
   Duration conflict_wait = milliseconds(1);
   // An open transaction that nobody has used for this long is aborted.
   Duration idle_timeout = seconds(60);
+  // What became of transactions that were given names is remembered: of so many, and so long, as far as so many bytes of the log go.
+  uint64_t max_outcomes = uint64_t{1} << 20;
+  Duration outcome_window = seconds(600);
+  uint64_t outcome_log_bytes = uint64_t{256} << 20;
   // Ranges per table are one per this many records, up to max_ranges; a fixed number if fixed_ranges is not 0.
   uint32_t records_per_range = 2000;
   uint32_t max_ranges = 512;
@@ -63,6 +67,7 @@ class TransactionComponent final : public TransactionService {
   Status WaitServing(Deadline deadline);
 
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
+  Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
   Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;

@@ -68,6 +68,8 @@ class TransactionComponentTest : public ::testing::Test {
     options.log2_record_buckets = 8;
     options.repartition_period = milliseconds(5);
     options.records_per_range = 50;
+    options.outcome_log_bytes = 8 << 20;
+    options.dc_link.redo_start_period = milliseconds(10);
     options.on_refused = [this](const Status&) { refused_.fetch_add(1); };
     Result<std::unique_ptr<TransactionComponent>> opened =
         TransactionComponent::Open(options, runtime_, *storage_, dc_);
@@ -166,6 +168,84 @@ TEST_F(TransactionComponentTest, WritesAreReadBackFromVersionsAndFromTheDc) {
   EXPECT_EQ(StatusValue("versions.bytes"), 0u);
   EXPECT_GE(StatusValue("reads.from_dc"), 1u);
   EXPECT_EQ(dc_.Get(table_, "a"), "1");
+}
+
+// The answer is lost, the outcome is not: over a restart of the TC too, and always the same.
+TEST_F(TransactionComponentTest, OutcomesAreRemembered) {
+  std::vector<OperationResult> results;
+  TransactionOptions options;
+  options.name = {.id = {.high = 1, .low = 1}, .not_before = session_->not_before()};
+  const Result<CommitAnswer> committed = session_->ExecuteOneShot(options, {Put(table_, "a", "1")}, &results, Soon());
+  ASSERT_OK(committed.status());
+  const TransactionName denied{.id = {.high = 1, .low = 2}, .not_before = session_->not_before()};
+  for (int life = 0; life < 3; ++life) {
+    if (life > 0) RestartTc();
+    const Result<OutcomeAnswer> answer = tc_->AskOutcome(options.name, Soon());
+    ASSERT_OK(answer.status());
+    EXPECT_EQ(answer->outcome, TransactionOutcome::kCommitted);
+    EXPECT_EQ(answer->commit.timestamp, committed->timestamp);
+    EXPECT_EQ(answer->commit.commit_lsn, committed->commit_lsn);
+    const Result<OutcomeAnswer> none = tc_->AskOutcome(denied, Soon());
+    ASSERT_OK(none.status());
+    EXPECT_EQ(none->outcome, TransactionOutcome::kNotCommitted);
+    // The transaction that was asked for arrives after all.
+    options.name = denied;
+    EXPECT_EQ(session_->ExecuteOneShot(options, {Put(table_, "b", "1")}, &results, Soon()).status().code(),
+              ErrorCode::kAborted);
+    options.name = {.id = {.high = 1, .low = 1}, .not_before = Timestamp(1)};
+  }
+  EXPECT_EQ(StatusValue("outcomes.asked"), 2u);
+  EXPECT_EQ(ScanAll(Direction::kAscending, 10, *session_).size(), 1u);
+}
+
+// What is answered is durable: a crash behind the answer does not take it back.
+TEST_F(TransactionComponentTest, AnOutcomeIsAnsweredWhenItIsDurable) {
+  Event go_on;
+  std::vector<OperationResult> results;
+  TransactionOptions options;
+  options.durability = Durability::kBuffered;
+  options.name = {.id = {.high = 1, .low = 1}, .not_before = session_->not_before()};
+  // The log thread is held before it writes what is committed here.
+  std::atomic<bool> hold{true};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "redo_log.writer.before_submit" && hold.load()) go_on.Wait(runtime_, kNoDeadline);
+  });
+  ASSERT_OK(session_->ExecuteOneShot(options, {Put(table_, "a", "1")}, &results, Soon()).status());
+  EXPECT_EQ(tc_->AskOutcome(options.name, runtime_.Now() + milliseconds(20)).status().code(),
+            ErrorCode::kDeadlineExceeded);
+  hold.store(false);
+  go_on.Signal(runtime_);
+  const Result<OutcomeAnswer> answer = tc_->AskOutcome(options.name, Soon());
+  testing::SetPointHandler(nullptr);
+  ASSERT_OK(answer.status());
+  EXPECT_EQ(answer->outcome, TransactionOutcome::kCommitted);
+}
+
+// The log is cut below the commit: from then on, in later lives too, nobody claims to know. Younger ones are known all the same.
+TEST_F(TransactionComponentTest, OutcomesGoWithTheLog) {
+  std::vector<OperationResult> results;
+  TransactionOptions options;
+  options.name = {.id = {.high = 1, .low = 1}, .not_before = session_->not_before()};
+  ASSERT_OK(session_->ExecuteOneShot(options, {Put(table_, "a", "1")}, &results, Soon()).status());
+  const uint64_t first = StatusValue("log.first");
+  const std::string large(900'000, 'v');
+  TransactionOptions younger;
+  for (uint64_t i = 2; StatusValue("log.first") == first; ++i) {
+    younger.name = {.id = {.high = 1, .low = i}, .not_before = session_->not_before()};
+    ASSERT_OK(session_->ExecuteOneShot(younger, {Put(table_, "large", large)}, &results, Soon()).status());
+    ASSERT_TRUE(dc_.WaitUntil([&] { return dc_.applied().commit.value + (8 << 20) > StatusValue("log.tail"); }));
+    dc_.MakeStable();
+    ASSERT_LT(i, 2000u) << "the log is never cut";
+  }
+  for (int life = 0; life < 2; ++life) {
+    if (life > 0) RestartTc();
+    const Result<OutcomeAnswer> answer = tc_->AskOutcome(options.name, Soon());
+    ASSERT_OK(answer.status());
+    EXPECT_EQ(answer->outcome, TransactionOutcome::kTooOld) << "life " << life;
+    const Result<OutcomeAnswer> known = tc_->AskOutcome(younger.name, Soon());
+    ASSERT_OK(known.status());
+    EXPECT_EQ(known->outcome, TransactionOutcome::kCommitted) << "life " << life;
+  }
 }
 
 // They are held until the transaction has committed. Nothing is lost by the refusal but the call.

@@ -1,0 +1,279 @@
+#include "tc/outcomes/outcome_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/testing/test_points.h"
+
+namespace deut::tc {
+
+// `references`: 1 for the slot, 1 for whoever works with it outside a guard. Whoever drops the last retires it.
+class OutcomeTable::Entry {
+ public:
+  enum State : uint32_t { kCommitting, kAwaited, kCommitted, kDropped, kFence, kAnswered, kVoid };
+
+  Entry(TransactionId own_id, uint64_t own_timestamp, State first, MonotonicTime now)
+      : id(own_id), timestamp(own_timestamp), at(now), state(first) {}
+
+  bool is_fence() const {
+    const uint32_t now = state.load(std::memory_order_seq_cst);
+    return now == kFence || now == kAnswered;
+  }
+  bool is_commit() const {
+    const uint32_t now = state.load(std::memory_order_seq_cst);
+    return now == kCommitting || now == kAwaited || now == kCommitted;
+  }
+  // REQUIRES: a guard is held since it was found. False: it is gone.
+  bool TryReference() {
+    uint32_t count = references.load(std::memory_order_relaxed);
+    while (count != 0) {
+      if (references.compare_exchange_weak(count, count + 1, std::memory_order_acquire)) return true;
+    }
+    return false;
+  }
+
+  const TransactionId id;
+  const uint64_t timestamp;  // of the transaction; of a fence: of the next one when it was asked
+  const MonotonicTime at;
+  std::atomic<uint32_t> state;
+  std::atomic<uint32_t> references{1};
+  std::atomic<uint64_t> commit_lsn{0};
+};
+
+namespace {
+
+void Raise(std::atomic<uint64_t>& word, uint64_t value) {
+  uint64_t seen = word.load(std::memory_order_seq_cst);
+  while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_seq_cst)) {
+  }
+}
+
+}  // namespace
+
+OutcomeTable::OutcomeTable(const OutcomeTableOptions& options, Runtime& runtime, ReclamationDomain& domain)
+    : window_(options.window),
+      runtime_(runtime),
+      domain_(domain),
+      mask_(std::bit_floor(std::max<size_t>(1, options.max_outcomes / Bucket::kSlots)) - 1),
+      buckets_(std::make_unique<Bucket[]>(mask_ + 1)) {
+  if (DEUT_OMITTED("outcome.lives")) return;
+  for (size_t i = 0; i <= mask_; ++i) {
+    buckets_[i].fence_horizon.store(options.first_timestamp.value, std::memory_order_relaxed);
+  }
+}
+
+OutcomeTable::~OutcomeTable() {
+  for (size_t i = 0; i <= mask_; ++i) {
+    for (std::atomic<Entry*>& slot : buckets_[i].slots) delete slot.load(std::memory_order_relaxed);
+  }
+}
+
+OutcomeTable::Bucket& OutcomeTable::BucketOf(const TransactionId& id) {
+  uint64_t mixed = (id.high ^ std::rotl(id.low, 32)) * 0x9E3779B97F4A7C15u;
+  mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9u;
+  return buckets_[(mixed >> 32) & mask_];
+}
+
+void OutcomeTable::DropReference(Entry* entry) {
+  if (entry->references.fetch_sub(1, std::memory_order_acq_rel) == 1) domain_.RetireObject(entry, kEntryBytes);
+}
+
+void OutcomeTable::PutOut(Bucket& bucket, std::atomic<Entry*>& slot, Entry* old, Entry* replacement, bool* done) {
+  if (old != nullptr && !DEUT_OMITTED("outcome.raise_horizon")) {
+    if (old->is_commit()) Raise(bucket.horizon, old->timestamp + 1);
+    if (old->is_fence()) Raise(bucket.fence_horizon, old->timestamp + 1);
+  }
+  DEUT_POINT("outcome.put_out");
+  *done = !DEUT_CAS_FAILS("outcome.put_out.cas") &&
+          slot.compare_exchange_strong(old, replacement, std::memory_order_seq_cst);
+  if (!*done) return;
+  if (old != nullptr) DropReference(old);
+  if (old == nullptr && replacement != nullptr) entries_.fetch_add(1, std::memory_order_relaxed);
+  if (old != nullptr && replacement == nullptr) entries_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void OutcomeTable::Publish(Bucket& bucket, Entry* entry) {
+  std::atomic<Entry*>& slot = bucket.slots[bucket.next.fetch_add(1, std::memory_order_relaxed) % Bucket::kSlots];
+  for (bool done = false; !done;) PutOut(bucket, slot, slot.load(std::memory_order_seq_cst), entry, &done);
+}
+
+OutcomeTable::Entry* OutcomeTable::FindCommit(Bucket& bucket, const TransactionId& id, const Entry* except) {
+  for (std::atomic<Entry*>& slot : bucket.slots) {
+    Entry* const entry = slot.load(std::memory_order_seq_cst);
+    if (entry != nullptr && entry != except && entry->id == id && entry->is_commit()) return entry;
+  }
+  return nullptr;
+}
+
+OutcomeTable::Entry* OutcomeTable::FindFence(Bucket& bucket, const TransactionId& id) {
+  for (std::atomic<Entry*>& slot : bucket.slots) {
+    Entry* const entry = slot.load(std::memory_order_seq_cst);
+    if (entry != nullptr && entry->id == id && entry->is_fence()) return entry;
+  }
+  return nullptr;
+}
+
+void OutcomeTable::Recover(const RecoveredLog& recovered) {
+  for (size_t i = 0; i <= mask_; ++i) {
+    buckets_[i].horizon.store(recovered.outcome_horizon.value, std::memory_order_relaxed);
+  }
+  const MonotonicTime now = runtime_.Now();
+  for (const CommitOutcome& outcome : recovered.outcomes) {
+    const ReclamationDomain::Guard guard(domain_);
+    auto* const entry = new Entry(outcome.id, outcome.timestamp.value, Entry::kCommitted, now);
+    entry->commit_lsn.store(outcome.commit_lsn.value, std::memory_order_relaxed);
+    Publish(BucketOf(outcome.id), entry);
+  }
+}
+
+Result<OutcomeTable::Entry*> OutcomeTable::BeginCommit(const TransactionName& name, Timestamp timestamp) {
+  if (name.not_before > timestamp) {
+    return DEUT_ERROR(kInvalidArgument, "the transaction's name says that it begins at ", name.not_before.value,
+                      " or later, and it began at ", timestamp.value);
+  }
+  Bucket& bucket = BucketOf(name.id);
+  auto* const entry = new Entry(name.id, timestamp.value, Entry::kCommitting, runtime_.Now());
+  entry->references.store(2, std::memory_order_relaxed);
+  Status lost;
+  {
+    const ReclamationDomain::Guard guard(domain_);
+    Publish(bucket, entry);
+    DEUT_POINT("outcome.published");
+    if (FindCommit(bucket, name.id, entry) != nullptr) {
+      lost = DEUT_ERROR(kInvalidArgument, "the transaction's id has been used before: each transaction needs its own");
+    } else if ((FindFence(bucket, name.id) != nullptr ||
+                bucket.fence_horizon.load(std::memory_order_seq_cst) > name.not_before.value) &&
+               !DEUT_OMITTED("outcome.check_fence")) {
+      lost = Status::Aborted(
+          AbortInfo{.reason = AbortReason::kRequested},
+          "the transaction's outcome has been asked for, or may have been, before it was committed: it is none");
+    }
+  }
+  if (lost.ok()) return entry;
+  Drop(entry);
+  return lost;
+}
+
+void OutcomeTable::SetFinal(Entry* entry, uint32_t state) {
+  const bool awaited = entry->state.exchange(state, std::memory_order_seq_cst) == Entry::kAwaited;
+  if (awaited) runtime_.WakeAll(entry->state);
+  const ReclamationDomain::Guard guard(domain_);
+  DropReference(entry);
+}
+
+void OutcomeTable::Finish(Entry* entry, Lsn commit_lsn) {
+  entry->commit_lsn.store(commit_lsn.value, std::memory_order_relaxed);
+  SetFinal(entry, Entry::kCommitted);
+}
+
+void OutcomeTable::Drop(Entry* entry) { SetFinal(entry, Entry::kDropped); }
+
+Result<bool> OutcomeTable::AwaitCommit(Entry* entry, Deadline deadline, OutcomeAnswer* answer) {
+  uint32_t state = entry->state.load(std::memory_order_seq_cst);
+  bool in_time = true;
+  while ((state == Entry::kCommitting || state == Entry::kAwaited) && in_time) {
+    if (state == Entry::kCommitting &&
+        !entry->state.compare_exchange_strong(state, Entry::kAwaited, std::memory_order_seq_cst)) {
+      continue;
+    }
+    in_time = runtime_.Now() < deadline;
+    if (in_time) (void)runtime_.Wait(entry->state, Entry::kAwaited, deadline);
+    state = entry->state.load(std::memory_order_seq_cst);
+  }
+  const bool committed = state == Entry::kCommitted;
+  if (committed) {
+    *answer = {.outcome = TransactionOutcome::kCommitted,
+               .commit = {.timestamp = Timestamp(entry->timestamp),
+                          .commit_lsn = Lsn(entry->commit_lsn.load(std::memory_order_relaxed))}};
+  }
+  const ReclamationDomain::Guard guard(domain_);
+  DropReference(entry);
+  if (!committed && state != Entry::kDropped)
+    return DEUT_ERROR(kDeadlineExceeded, "the transaction is being committed");
+  return committed;
+}
+
+Result<OutcomeAnswer> OutcomeTable::Ask(const TransactionName& name, Timestamp next, Deadline deadline) {
+  if (!name.id.given()) return DEUT_ERROR(kInvalidArgument, "id: a transaction without an id cannot be asked for");
+  if (name.not_before > next) {
+    return DEUT_ERROR(kInvalidArgument, "not_before: no transaction has begun at ", name.not_before.value, " yet");
+  }
+  asked_.fetch_add(1, std::memory_order_relaxed);
+  Bucket& bucket = BucketOf(name.id);
+  OutcomeAnswer answer;
+  Entry* fence = nullptr;  // referenced
+  Status failed;
+  for (bool looked_again = false;;) {
+    Entry* commit = nullptr;
+    {
+      const ReclamationDomain::Guard guard(domain_);
+      commit = FindCommit(bucket, name.id, nullptr);
+      if (commit != nullptr && !commit->TryReference()) continue;
+      if (commit == nullptr) {
+        if (looked_again) break;
+        fence = FindFence(bucket, name.id);
+        if (fence != nullptr && !fence->TryReference()) fence = nullptr;
+        if (fence == nullptr) {
+          if (bucket.horizon.load(std::memory_order_seq_cst) > name.not_before.value) return answer;  // too old
+          fence = new Entry(name.id, next.value, Entry::kFence, runtime_.Now());
+          fence->references.store(2, std::memory_order_relaxed);
+          DEUT_POINT("outcome.before_fence");
+          Publish(bucket, fence);
+        }
+        looked_again = true;
+        if (DEUT_OMITTED("outcome.look_again")) break;
+        continue;
+      }
+    }
+    DEUT_POINT("outcome.commit_found");
+    const Result<bool> committed = AwaitCommit(commit, deadline, &answer);
+    if (committed.ok() && !*committed) continue;  // dropped: it counts as absent from now on
+    if (!committed.ok()) failed = committed.status();
+    break;
+  }
+  const ReclamationDomain::Guard guard(domain_);
+  if (fence != nullptr) {
+    uint32_t state = fence->state.load(std::memory_order_seq_cst);
+    if (answer.outcome == TransactionOutcome::kCommitted) {
+      fence->state.store(Entry::kVoid, std::memory_order_seq_cst);
+    } else if (failed.ok()) {
+      const bool known =
+          state == Entry::kAnswered || bucket.horizon.load(std::memory_order_seq_cst) <= name.not_before.value;
+      answer.outcome = known ? TransactionOutcome::kNotCommitted : TransactionOutcome::kTooOld;
+      if (known && fence->state.compare_exchange_strong(state, Entry::kAnswered, std::memory_order_seq_cst) &&
+          state == Entry::kFence) {
+        fenced_.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+    DropReference(fence);
+  }
+  if (!failed.ok()) return failed;
+  return answer;
+}
+
+Timestamp OutcomeTable::Forget(Lsn cut) {
+  const MonotonicTime now = runtime_.Now();
+  uint64_t horizon = 0;
+  for (size_t i = 0; i <= mask_; ++i) {
+    Bucket& bucket = buckets_[i];
+    const ReclamationDomain::Guard guard(domain_);
+    for (std::atomic<Entry*>& slot : bucket.slots) {
+      Entry* const entry = slot.load(std::memory_order_seq_cst);
+      if (entry == nullptr) continue;
+      // One that is being committed has its record above the redo start (S2).
+      const bool commit = entry->state.load(std::memory_order_seq_cst) == Entry::kCommitted;
+      bool gone;
+      if (commit ? entry->commit_lsn.load(std::memory_order_relaxed) < cut.value
+                 : !entry->is_commit() && now - entry->at > window_) {
+        PutOut(bucket, slot, entry, nullptr, &gone);
+      }
+    }
+    // After the slots: what went meanwhile has raised it before.
+    horizon = std::max(horizon, bucket.horizon.load(std::memory_order_seq_cst));
+  }
+  return Timestamp(horizon);
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,243 @@
+// What became of a transaction: asked before, during and after its commit, in each order of the race; what is put out is not denied; nothing that
+// was denied commits, in this life or the next.
+#include "tc/outcomes/outcome_table.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr uint64_t kFirst = 100;  // timestamp of this life
+
+std::string Text(const Result<OutcomeAnswer>& answer) {
+  if (!answer.ok()) return std::string(ErrorCodeName(answer.status().code()));
+  switch (answer->outcome) {
+    case TransactionOutcome::kCommitted:
+      return "committed " + std::to_string(answer->commit.timestamp.value) + " at " +
+             std::to_string(answer->commit.commit_lsn.value);
+    case TransactionOutcome::kNotCommitted:
+      return "not committed";
+    case TransactionOutcome::kTooOld:
+      return "too old";
+  }
+  return "?";
+}
+
+class OutcomeTableTest : public ::testing::Test {
+ protected:
+  OutcomeTableTest() { Reset(); }
+  ~OutcomeTableTest() override { testing::SetPointHandler(nullptr); }
+
+  // Twelve slots, one bucket.
+  void Reset(const RecoveredLog& recovered = {}, Duration window = seconds(600)) {
+    table = std::make_unique<OutcomeTable>(
+        OutcomeTableOptions{.max_outcomes = 12, .window = window, .first_timestamp = Timestamp(kFirst)}, RealRuntime(),
+        domain);
+    table->Recover(recovered);
+  }
+  static TransactionName Name(uint64_t number, uint64_t not_before = kFirst) {
+    return {.id = {.high = 7, .low = number}, .not_before = Timestamp(not_before)};
+  }
+  static Deadline Soon() { return RealRuntime().Now() + seconds(20); }
+  std::string Ask(const TransactionName& name, uint64_t next = 1000) {
+    return Text(table->Ask(name, Timestamp(next), Soon()));
+  }
+  // The status text of the attempt; committed at LSN 8 * timestamp.
+  std::string Commit(const TransactionName& name, uint64_t timestamp) {
+    const Result<OutcomeTable::Entry*> entry = table->BeginCommit(name, Timestamp(timestamp));
+    if (!entry.ok()) return std::string(ErrorCodeName(entry.status().code()));
+    table->Finish(*entry, Lsn(8 * timestamp));
+    return "OK";
+  }
+  // Once, at the first pass of the point.
+  void At(const char* point, std::function<void()> action) {
+    auto done = std::make_shared<bool>(false);
+    testing::SetPointHandler([point, action, done](std::string_view name) {
+      if (name != point || *done) return;
+      *done = true;
+      action();
+    });
+  }
+
+  ReclamationDomain domain;
+  std::unique_ptr<OutcomeTable> table;
+};
+
+TEST_F(OutcomeTableTest, ACommitIsAnsweredEachTimeTheSame) {
+  EXPECT_EQ(Commit(Name(1), 110), "OK");
+  EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
+  EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
+  EXPECT_EQ(table->entries(), 1u);
+  EXPECT_EQ(table->fenced(), 0u);
+  EXPECT_EQ(table->asked(), 2u);
+}
+
+TEST_F(OutcomeTableTest, WhatWasAskedForBeforeItsCommitNeverCommits) {
+  EXPECT_EQ(Ask(Name(1)), "not committed");
+  EXPECT_EQ(Commit(Name(1), 110), "ABORTED");
+  EXPECT_EQ(Ask(Name(1)), "not committed");
+  EXPECT_EQ(table->fenced(), 1u);
+  EXPECT_EQ(Commit(Name(2), 111), "OK") << "another one does not care";
+}
+
+TEST_F(OutcomeTableTest, ADroppedCommitIsNone) {
+  const Result<OutcomeTable::Entry*> entry = table->BeginCommit(Name(1), Timestamp(110));
+  ASSERT_TRUE(entry.ok());
+  table->Drop(*entry);
+  EXPECT_EQ(Ask(Name(1)), "not committed");
+}
+
+TEST_F(OutcomeTableTest, AnIdIsForOneTransaction) {
+  EXPECT_EQ(Commit(Name(1), 110), "OK");
+  EXPECT_EQ(Commit(Name(1), 111), "INVALID_ARGUMENT");
+  EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
+}
+
+TEST_F(OutcomeTableTest, NamesAreNotYoungerThanWhatTheyName) {
+  EXPECT_EQ(Commit(Name(1, 111), 110), "INVALID_ARGUMENT");
+  EXPECT_EQ(Ask(Name(1, 1001), 1000), "INVALID_ARGUMENT");
+  EXPECT_EQ(Ask({.id = {}, .not_before = Timestamp(kFirst)}), "INVALID_ARGUMENT");
+}
+
+// Order 1: the commit entry is published, the question comes before the committer has looked for a fence. It waits, and is told.
+TEST_F(OutcomeTableTest, AskedBetweenPublishingAndLooking) {
+  std::unique_ptr<Thread> asker;
+  std::string answer;
+  At("outcome.published", [&] {
+    std::atomic<uint32_t> found{0};
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name == "outcome.commit_found") found.store(1);
+    });
+    asker = RealRuntime().StartThread("asker", [&] { answer = Ask(Name(1)); });
+    while (found.load() == 0) RealRuntime().Yield();
+    testing::SetPointHandler(nullptr);
+  });
+  EXPECT_EQ(Commit(Name(1), 110), "OK");
+  asker->Join();
+  EXPECT_EQ(answer, "committed 110 at 880");
+}
+
+// Order 2: the asker has seen no commit; before it publishes its fence the transaction commits. Looking again it finds it.
+TEST_F(OutcomeTableTest, CommittedBetweenLookingAndFencing) {
+  At("outcome.before_fence", [&] { EXPECT_EQ(Commit(Name(1), 110), "OK"); });
+  EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
+  EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
+}
+
+// Order 3: the same, and the commit is still being appended when the asker looks again: each sees the other, and the committer has looked first.
+TEST_F(OutcomeTableTest, BeingCommittedWhenTheFenceIsThere) {
+  Result<OutcomeTable::Entry*> entry = DEUT_ERROR(kInternal, "not yet");
+  std::unique_ptr<Thread> committer;
+  At("outcome.before_fence", [&] {
+    entry = table->BeginCommit(Name(1), Timestamp(110));
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name != "outcome.commit_found" || committer != nullptr) return;
+      committer = RealRuntime().StartThread("committer", [&] { table->Finish(*entry, Lsn(880)); });
+    });
+  });
+  EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
+  ASSERT_NE(committer, nullptr);
+  committer->Join();
+}
+
+// A commit that is not appended in time is neither.
+TEST_F(OutcomeTableTest, ACommitThatTakesTooLong) {
+  const Result<OutcomeTable::Entry*> entry = table->BeginCommit(Name(1), Timestamp(110));
+  ASSERT_TRUE(entry.ok());
+  EXPECT_EQ(Text(table->Ask(Name(1), Timestamp(1000), RealRuntime().Now())), "DEADLINE_EXCEEDED");
+  table->Finish(*entry, Lsn(880));
+  EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
+}
+
+// Askers and committers of the same ids, as they come: what was committed was never denied.
+TEST_F(OutcomeTableTest, RacesAreDecidedOnce) {
+  constexpr int kRounds = 300;
+  for (int round = 0; round < kRounds; ++round) {
+    if (round % 3 == 0) Reset();
+    const TransactionName name = Name(1000 + static_cast<uint64_t>(round));
+    std::atomic<int> ready{0};
+    std::string first, second, committed;
+    const auto together = [&](const std::function<void()>& body) {
+      ready.fetch_add(1);
+      while (ready.load() < 3) RealRuntime().Yield();
+      body();
+    };
+    auto one = RealRuntime().StartThread("one", [&] { together([&] { first = Ask(name); }); });
+    auto two = RealRuntime().StartThread("two", [&] { together([&] { second = Ask(name); }); });
+    together([&] { committed = Commit(name, 110); });
+    one->Join();
+    two->Join();
+    const std::string answer = committed == "OK" ? "committed 110 at 880" : "not committed";
+    EXPECT_EQ(first, answer);
+    EXPECT_EQ(second, answer);
+    EXPECT_EQ(Ask(name), answer);
+  }
+}
+
+// Thirteen do not fit: of the one that is put out nobody knows, of younger names everything is known.
+TEST_F(OutcomeTableTest, WhatIsPutOutIsNotDenied) {
+  for (uint64_t i = 0; i <= 12; ++i) ASSERT_EQ(Commit(Name(i), 110 + i), "OK");
+  EXPECT_EQ(Ask(Name(0)), "too old");
+  EXPECT_EQ(Ask(Name(77, 118)), "not committed");
+  EXPECT_EQ(Ask(Name(12)), "committed 122 at 976");
+  EXPECT_EQ(table->entries(), 12u);
+}
+
+// A question that was answered keeps its answer while it is remembered, also when the horizon has passed it.
+TEST_F(OutcomeTableTest, ADenialStays) {
+  for (uint64_t i = 0; i < 10; ++i) ASSERT_EQ(Commit(Name(i), 110 + i), "OK");
+  EXPECT_EQ(Ask(Name(50)), "not committed");
+  for (uint64_t i = 10; i < 13; ++i) ASSERT_EQ(Commit(Name(i), 110 + i), "OK");
+  EXPECT_EQ(Ask(Name(51)), "too old");
+  EXPECT_EQ(Ask(Name(50)), "not committed");
+}
+
+// The fence is put out by others; the transaction that it was for arrives late.
+TEST_F(OutcomeTableTest, AForgottenFenceStillHolds) {
+  EXPECT_EQ(Ask(Name(50), 120), "not committed");
+  for (uint64_t i = 0; i < 12; ++i) ASSERT_EQ(Commit(Name(i, 130), 130 + i), "OK");
+  EXPECT_EQ(Commit(Name(50), 150), "ABORTED");
+  EXPECT_EQ(Commit(Name(51, 130), 151), "OK");
+}
+
+TEST_F(OutcomeTableTest, ANextLifeKnowsWhatTheLogHolds) {
+  RecoveredLog recovered;
+  recovered.outcomes = {{.id = Name(1).id, .timestamp = Timestamp(50), .commit_lsn = Lsn(400)}};
+  recovered.outcome_horizon = Timestamp(40);
+  Reset(recovered);
+  EXPECT_EQ(Ask(Name(1, 45)), "committed 50 at 400");
+  EXPECT_EQ(Ask(Name(2, 45)), "not committed");
+  EXPECT_EQ(Ask(Name(3, 39)), "too old");
+  // Whoever was asked for in an earlier life, and arrives in this one.
+  EXPECT_EQ(Commit(Name(4, 45), 110), "ABORTED");
+}
+
+// What the log lets go of is forgotten, and the horizon says so.
+TEST_F(OutcomeTableTest, TheLogIsCut) {
+  ASSERT_EQ(Commit(Name(1), 110), "OK");
+  ASSERT_EQ(Commit(Name(2), 120), "OK");
+  const Result<OutcomeTable::Entry*> entry = table->BeginCommit(Name(3), Timestamp(105));
+  ASSERT_TRUE(entry.ok());
+  EXPECT_EQ(table->Forget(Lsn(880)), Timestamp(0));
+  EXPECT_EQ(table->Forget(Lsn(881)), Timestamp(111));
+  EXPECT_EQ(Ask(Name(1)), "too old");
+  EXPECT_EQ(Ask(Name(2)), "committed 120 at 960");
+  table->Finish(*entry, Lsn(2000));
+  EXPECT_EQ(Ask(Name(3)), "committed 105 at 2000");
+  EXPECT_EQ(table->entries(), 2u);
+  Reset({}, Duration(-1));
+  EXPECT_EQ(Ask(Name(1)), "not committed");
+  EXPECT_EQ(table->Forget(Lsn(8)), Timestamp(0));
+  EXPECT_EQ(table->entries(), 0u) << "fences go with the window";
+}
+
+}  // namespace
+}  // namespace deut::tc
