@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "absl/hash/hash.h"
 #include "common/base/check.h"
@@ -10,33 +11,93 @@
 #include "tc/mvcc/record_version.h"
 
 namespace deut::tc {
+namespace {
+
+// Freed when every guard is gone that was there when it was retired.
+struct Settling {
+  explicit Settling(std::shared_ptr<std::atomic<bool>> flag) : settled(std::move(flag)) {}
+  ~Settling() { settled->store(true, std::memory_order_seq_cst); }
+  Settling(const Settling&) = delete;
+  Settling& operator=(const Settling&) = delete;
+
+  const std::shared_ptr<std::atomic<bool>> settled;
+};
+
+// The right to link anew and to unlink, tried for once.
+class StructureRight {
+ public:
+  explicit StructureRight(std::atomic<bool>& taken)
+      : taken_(taken), held_(!taken.exchange(true, std::memory_order_seq_cst)) {}
+  ~StructureRight() {
+    if (held_) taken_.store(false, std::memory_order_seq_cst);
+  }
+  StructureRight(const StructureRight&) = delete;
+  StructureRight& operator=(const StructureRight&) = delete;
+
+  bool held() const { return held_; }
+
+ private:
+  std::atomic<bool>& taken_;
+  const bool held_;
+};
+
+}  // namespace
 
 RecordTable::RecordTable(ReclamationDomain& domain, uint32_t log2_buckets)
-    : domain_(domain), mask_((uint64_t{1} << log2_buckets) - 1), buckets_(std::make_unique<Bucket[]>(mask_ + 1)) {}
+    : domain_(domain),
+      log2_buckets_(log2_buckets),
+      mask_((uint64_t{1} << log2_buckets) - 1),
+      buckets_(std::make_unique<Bucket[]>(mask_ + 1)) {}
 
 RecordTable::~RecordTable() {
   ReclamationDomain::Guard guard(domain_);
-  for (uint64_t b = 0; b <= mask_; ++b) {
-    RecordEntry* entry = buckets_[b].head.load(std::memory_order_relaxed);
-    while (entry != nullptr) {
-      RecordVersion* version = entry->word.Load().head;
-      while (version != nullptr) {
-        RecordVersion* older = version->older.load(std::memory_order_relaxed);
-        RecordVersion::Retire(version, domain_);
-        version = older;
-      }
-      RecordEntry* next = entry->next.load(std::memory_order_relaxed);
-      entry->~RecordEntry();
-      ::operator delete(entry);
-      entry = next;
+  for (uint64_t b = 0; b <= mask_; ++b) DestroyBucket(buckets_[b], 0, domain_);
+}
+
+void RecordTable::DestroyBucket(Bucket& bucket, size_t link, ReclamationDomain& domain) {
+  const uintptr_t word = bucket.head.load(std::memory_order_relaxed);
+  if (IsBranch(word)) {
+    Branch* const branch = BranchOf(word);
+    for (Bucket& each : branch->buckets) DestroyBucket(each, 1 - link, domain);
+    delete branch;
+    return;
+  }
+  for (RecordEntry* entry = EntryOf(word); entry != nullptr;) {
+    RecordVersion* version = entry->word.Load().head;
+    while (version != nullptr) {
+      RecordVersion* older = version->older.load(std::memory_order_relaxed);
+      RecordVersion::Retire(version, domain);
+      version = older;
     }
+    RecordEntry* next = entry->next[link].load(std::memory_order_relaxed);
+    entry->~RecordEntry();
+    ::operator delete(entry);
+    entry = next;
   }
 }
 
 uint64_t RecordTable::Hash(TableId table, std::string_view key) { return absl::HashOf(table.value, key); }
 
-RecordEntry* RecordTable::FindIn(RecordEntry* first, uint64_t hash, TableId table, std::string_view key) {
-  for (RecordEntry* entry = first; entry != nullptr; entry = entry->next.load(std::memory_order_seq_cst)) {
+RecordTable::Place RecordTable::Locate(uint64_t hash) const {
+  Place place{&buckets_[hash & mask_], nullptr, 0, nullptr};
+  for (;;) {
+    const uintptr_t word = place.bucket->head.load(std::memory_order_seq_cst);
+    if (!IsBranch(word)) {
+      place.first = EntryOf(word);
+      return place;
+    }
+    place.branch = BranchOf(word);
+    place.bucket = &place.branch->buckets[IndexIn(hash, ShiftBelow(place.level))];
+    ++place.level;
+  }
+}
+
+RecordEntry* RecordTable::FindIn(const Place& place, uint64_t hash, TableId table, std::string_view key,
+                                 uint32_t* length) {
+  const size_t link = place.link();
+  for (RecordEntry* entry = place.first; entry != nullptr; entry = entry->next[link].load(std::memory_order_seq_cst)) {
+    DEUT_POINT("record_table.walk");
+    ++*length;
     if (entry->hash != hash || entry->table != table || entry->key() != key) continue;
     if (!entry->word.Load().dead() || DEUT_OMITTED("R5.dead_is_absent")) return entry;
   }
@@ -44,15 +105,16 @@ RecordEntry* RecordTable::FindIn(RecordEntry* first, uint64_t hash, TableId tabl
 }
 
 RecordEntry* RecordTable::Find(uint64_t hash, TableId table, std::string_view key) const {
-  return FindIn(BucketOf(hash).head.load(std::memory_order_seq_cst), hash, table, key);
+  uint32_t length = 0;
+  return FindIn(Locate(hash), hash, table, key, &length);
 }
 
 RecordEntry* RecordTable::FindOrCreate(uint64_t hash, TableId table, std::string_view key) {
-  Bucket& bucket = BucketOf(hash);
   RecordEntry* created = nullptr;
-  RecordEntry* first = bucket.head.load(std::memory_order_seq_cst);
   for (;;) {
-    if (RecordEntry* found = FindIn(first, hash, table, key)) {
+    const Place place = Locate(hash);
+    uint32_t length = 0;
+    if (RecordEntry* found = FindIn(place, hash, table, key, &length)) {
       if (created != nullptr) {
         created->~RecordEntry();
         ::operator delete(created);
@@ -64,15 +126,55 @@ RecordEntry* RecordTable::FindOrCreate(uint64_t hash, TableId table, std::string
       created = new (memory) RecordEntry(hash, table, static_cast<uint32_t>(key.size()));
       std::memcpy(reinterpret_cast<char*>(created + 1), key.data(), key.size());
     }
-    created->next.store(first, std::memory_order_relaxed);
+    created->next[place.link()].store(place.first, std::memory_order_relaxed);
     DEUT_POINT("record_table.insert.before_cas");
-    if (!DEUT_CAS_FAILS("record_table.insert.cas") &&
-        bucket.head.compare_exchange_strong(first, created, std::memory_order_seq_cst)) {
-      entries_.fetch_add(1, std::memory_order_relaxed);
-      entry_bytes_.fetch_add(sizeof(RecordEntry) + key.size(), std::memory_order_relaxed);
-      return created;
+    uintptr_t first = WordOf(place.first);
+    if (DEUT_CAS_FAILS("record_table.insert.cas") ||
+        !place.bucket->head.compare_exchange_strong(first, WordOf(created), std::memory_order_seq_cst)) {
+      continue;
     }
-    first = bucket.head.load(std::memory_order_seq_cst);
+    entries_.fetch_add(1, std::memory_order_relaxed);
+    entry_bytes_.fetch_add(sizeof(RecordEntry) + key.size(), std::memory_order_relaxed);
+    if (length >= kLongChain) Grow({place.bucket, created, place.level, place.branch});
+    return created;
+  }
+}
+
+// Only whoever has the structure links anew or unlinks, so from `place.first` on the chain stays as it is; others only insert before it.
+void RecordTable::Grow(const Place& place) {
+  const uint32_t shift = ShiftBelow(place.level);
+  if (shift + kBranchBits > kHashBits) return;
+  if (place.branch != nullptr && !place.branch->settled->load(std::memory_order_seq_cst) &&
+      !DEUT_OMITTED("R5.grow_settled")) {
+    return;
+  }
+  const StructureRight right(structure_);
+  if (!right.held()) return;
+  auto branch = std::make_unique<Branch>();
+  const size_t old_link = place.link();
+  uintptr_t head = place.bucket->head.load(std::memory_order_seq_cst);
+  const RecordEntry* moved = nullptr;  // it and what is behind it
+  while (!IsBranch(head)) {
+    for (RecordEntry* entry = EntryOf(head); entry != moved;
+         entry = entry->next[old_link].load(std::memory_order_seq_cst)) {
+      std::atomic<uintptr_t>& to = branch->buckets[IndexIn(entry->hash, shift)].head;
+      entry->next[1 - old_link].store(EntryOf(to.load(std::memory_order_relaxed)), std::memory_order_seq_cst);
+      to.store(WordOf(entry), std::memory_order_relaxed);
+    }
+    moved = EntryOf(head);
+    DEUT_POINT("record_table.grow.before_cas");
+    const uintptr_t grown = WordOf(branch.get());
+    bool swung = !DEUT_CAS_FAILS("record_table.grow.cas") &&
+                 place.bucket->head.compare_exchange_strong(head, grown, std::memory_order_seq_cst);
+    if (!swung && DEUT_OMITTED("R5.grow_swap")) swung = place.bucket->head.exchange(grown) != grown;
+    if (swung) {
+      branches_.fetch_add(1, std::memory_order_relaxed);
+      // Nothing is freed: it is told when nobody walks the old chain any more. The table may end before. It weighs so much that it does not
+      // wait for others to be freed with.
+      domain_.RetireObject(new Settling(branch.release()->settled), ReclamationDomain::kBatchBytes);
+      return;
+    }
+    head = place.bucket->head.load(std::memory_order_seq_cst);
   }
 }
 
@@ -90,7 +192,8 @@ HeadWord::Value RecordTable::RaiseLastRead(RecordEntry& entry, Timestamp timesta
 }
 
 void RecordTable::RaiseFloor(uint64_t hash, Timestamp timestamp) {
-  std::atomic<uint64_t>& floor = BucketOf(hash).floor;
+  std::atomic<uint64_t>& floor = Locate(hash).bucket->floor;
+  DEUT_POINT("record_table.floor.located");
   uint64_t seen = floor.load(std::memory_order_seq_cst);
   while (seen < timestamp.value) {
     DEUT_POINT("record_table.floor.before_cas");
@@ -103,17 +206,26 @@ void RecordTable::RaiseFloor(uint64_t hash, Timestamp timestamp) {
 }
 
 Timestamp RecordTable::Floor(uint64_t hash) const {
-  return Timestamp{BucketOf(hash).floor.load(std::memory_order_seq_cst)};
+  const Bucket* bucket = &buckets_[hash & mask_];
+  uint64_t floor = 0;
+  for (uint32_t level = 0;; ++level) {
+    const uintptr_t word = bucket->head.load(std::memory_order_seq_cst);
+    if (!IsBranch(word) || !DEUT_OMITTED("R6.floors_on_the_way")) {
+      floor = std::max(floor, bucket->floor.load(std::memory_order_seq_cst));
+    }
+    if (!IsBranch(word)) return Timestamp{floor};
+    bucket = &BranchOf(word)->buckets[IndexIn(hash, ShiftBelow(level))];
+  }
 }
 
 bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
   DEUT_DCHECK(domain_.held());
-  Bucket& bucket = BucketOf(entry->hash);
+  const StructureRight right(structure_);
+  if (!right.held()) return false;
   HeadWord::Value seen = entry->word.Load();
   for (;;) {
     if (seen.dead() || seen.head != nullptr) return false;
-    if (!DEUT_OMITTED("R5.check_last_read") &&
-        seen.last_read().value > std::max(low_water.value, bucket.floor.load(std::memory_order_seq_cst))) {
+    if (!DEUT_OMITTED("R5.check_last_read") && seen.last_read() > std::max(low_water, Floor(entry->hash))) {
       return false;
     }
     DEUT_POINT("record_table.seal.before_cas");
@@ -124,7 +236,7 @@ bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
     }
     seen = entry->word.Load();
   }
-  Unlink(bucket, entry);
+  Unlink(entry);
   entries_.fetch_sub(1, std::memory_order_relaxed);
   const size_t bytes = sizeof(RecordEntry) + entry->key_bytes;
   entry_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -138,21 +250,24 @@ bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
   return true;
 }
 
-// Only this thread unlinks, and others insert only at the bucket's head, so an entry's predecessor, once found, stays its predecessor.
-void RecordTable::Unlink(Bucket& bucket, RecordEntry* entry) {
-  RecordEntry* const next = entry->next.load(std::memory_order_seq_cst);
+// Nobody else unlinks or links anew, and others insert only at the bucket's head, so an entry's predecessor, once found, stays its predecessor.
+void RecordTable::Unlink(RecordEntry* entry) {
+  const Place place = Locate(entry->hash);
+  const size_t link = place.link();
+  RecordEntry* const next = entry->next[link].load(std::memory_order_seq_cst);
   for (;;) {
-    RecordEntry* before = bucket.head.load(std::memory_order_seq_cst);
-    if (before == entry) {
+    uintptr_t head = place.bucket->head.load(std::memory_order_seq_cst);
+    if (EntryOf(head) == entry) {
       DEUT_POINT("record_table.unlink.before_cas");
       if (!DEUT_CAS_FAILS("record_table.unlink.cas") &&
-          bucket.head.compare_exchange_strong(before, next, std::memory_order_seq_cst)) {
+          place.bucket->head.compare_exchange_strong(head, WordOf(next), std::memory_order_seq_cst)) {
         return;
       }
       continue;  // an insertion came first: the entry now has a predecessor
     }
-    while (before->next.load(std::memory_order_seq_cst) != entry) before = before->next.load(std::memory_order_seq_cst);
-    before->next.store(next, std::memory_order_seq_cst);
+    RecordEntry* before = EntryOf(head);
+    for (RecordEntry* at = before; at != entry; at = at->next[link].load(std::memory_order_seq_cst)) before = at;
+    before->next[link].store(next, std::memory_order_seq_cst);
     return;
   }
 }

@@ -10,12 +10,23 @@
 // R6 floor: a read of a key without entry raises the bucket's floor instead of making one: raise, then look for the entry again, then
 //   ask the DC. A writer installs, then checks the floor. In the total order either the reader's second look sees the writer's entry, or
 //   the writer's check sees the floor. The price is a rare false conflict between keys of one bucket.
-// Fixed number of buckets, set at construction. Thread-safety: look-ups and inserts from any thread under a guard of the
-//   domain; Remove from one thread at a time.
-// Ownership: entries belong to the table, versions to their chain.
+// Growth. A bucket holds a chain of entries or leads to eight buckets of the next level. States: chain -> branch, once. Whoever has walked a long
+//   chain to insert makes the branch, unless the structure is in somebody's hands (an unlinking, another growth): the next inserter will.
+//   (1) The entries are linked into the new buckets by their other `next` (levels use the two in turns), while the old chain stays whole for who
+//   walks it. (2) One compare-and-swap of the bucket's head, from the first entry to the branch. It loses to every insertion and then takes
+//   the new entries over, too; an insertion that loses to it looks up again, in the branch. So a walk sees the key's entry if it was there
+//   when the walk began, and an insertion is made only where the whole chain has been looked at. (3) A branch's own buckets may grow when all
+//   guards that saw the chain it came from are gone (`settled`): only then is nobody on the links that they will use.
+//   Floors stay where they are: a reader raises that of the bucket that it found no entry in, and a writer checks those of all buckets on its
+//   way, so it sees a floor that was raised before or while the bucket grew.
+//   Branches are never taken back: for each eight entries that once were there at the same time, at most one remains.
+// Thread-safety: look-ups and inserts from any thread under a guard of the domain; Remove from one thread at a time. Nobody waits: a removal that
+//   meets a growth is tried again later.
+// Ownership: entries and branches belong to the table, versions to their chain.
 #ifndef TC_MVCC_RECORD_TABLE_H_
 #define TC_MVCC_RECORD_TABLE_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +41,7 @@ namespace deut::tc {
 
 struct RecordEntry {
   HeadWord word;
-  std::atomic<RecordEntry*> next{nullptr};  // in the bucket
+  std::array<std::atomic<RecordEntry*>, 2> next{};  // in its bucket, by the bucket's level: even, odd
   const uint64_t hash;
   const TableId table;
   const uint32_t key_bytes;
@@ -45,6 +56,10 @@ struct RecordEntry {
 
 class RecordTable {
  public:
+  // Chains that are longer grow into a branch.
+  static constexpr uint32_t kLongChain = 8;
+
+  // `log2_buckets`: of the first level, 1 to 30.
   RecordTable(ReclamationDomain& domain, uint32_t log2_buckets);
   ~RecordTable();
   RecordTable(const RecordTable&) = delete;
@@ -62,29 +77,69 @@ class RecordTable {
 
   // R6. Raise is sequentially consistent and comes before the second look-up.
   void RaiseFloor(uint64_t hash, Timestamp timestamp);
+  // The latest of all buckets on the way.
   Timestamp Floor(uint64_t hash) const;
 
-  // R5: removes the entry if it holds no version and nobody needs its last_read. False: it stays.
+  // R5: removes the entry if it holds no version and nobody needs its last_read. False: it stays, for that or because a bucket is just growing.
   // REQUIRES: a guard; the collector's thread.
   bool Remove(RecordEntry* entry, Timestamp low_water);
 
   size_t entries() const { return entries_.load(std::memory_order_relaxed); }
   size_t entry_bytes() const { return entry_bytes_.load(std::memory_order_relaxed); }
-  size_t fixed_bytes() const { return (mask_ + 1) * sizeof(Bucket); }
+  // Of buckets, on all levels.
+  size_t table_bytes() const {
+    return (mask_ + 1) * sizeof(Bucket) + branches_.load(std::memory_order_relaxed) * sizeof(Branch);
+  }
+  uint64_t branches() const { return branches_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr uint32_t kBranchBits = 3;
+  static constexpr uint32_t kHashBits = 64;
+
+  // `head`: the first entry or null, or a branch: then the lowest bit is set.
   struct Bucket {
-    std::atomic<RecordEntry*> head{nullptr};
+    std::atomic<uintptr_t> head{0};
     std::atomic<uint64_t> floor{0};
   };
 
-  Bucket& BucketOf(uint64_t hash) const { return buckets_[hash & mask_]; }
-  static RecordEntry* FindIn(RecordEntry* first, uint64_t hash, TableId table, std::string_view key);
-  void Unlink(Bucket& bucket, RecordEntry* entry);
+  // A way through it touches one cache line: buckets do not straddle two.
+  struct Branch {
+    alignas(sizeof(Bucket)) std::array<Bucket, size_t{1} << kBranchBits> buckets;
+    std::shared_ptr<std::atomic<bool>> settled = std::make_shared<std::atomic<bool>>(false);
+  };
+  static_assert(sizeof(Bucket) == 16);
+
+  // The bucket of a chain, as it was when its head was loaded.
+  struct Place {
+    Bucket* bucket;
+    RecordEntry* first;
+    uint32_t level;
+    Branch* branch;  // that the bucket is in; null at level 0
+    size_t link() const { return level % 2; }
+  };
+
+  static uintptr_t WordOf(const RecordEntry* entry) { return reinterpret_cast<uintptr_t>(entry); }
+  static uintptr_t WordOf(const Branch* branch) { return reinterpret_cast<uintptr_t>(branch) | 1; }
+  static bool IsBranch(uintptr_t word) { return (word & 1) != 0; }
+  static RecordEntry* EntryOf(uintptr_t word) { return reinterpret_cast<RecordEntry*>(word); }
+  static Branch* BranchOf(uintptr_t word) { return reinterpret_cast<Branch*>(word & ~uintptr_t{1}); }
+
+  // The bits of the hash that choose among a branch's buckets, for a branch below a bucket of this level.
+  uint32_t ShiftBelow(uint32_t level) const { return log2_buckets_ + level * kBranchBits; }
+  static size_t IndexIn(uint64_t hash, uint32_t shift) { return (hash >> shift) % (size_t{1} << kBranchBits); }
+  Place Locate(uint64_t hash) const;
+  // `length`: of the chain, as far as it was walked.
+  static RecordEntry* FindIn(const Place& place, uint64_t hash, TableId table, std::string_view key, uint32_t* length);
+  void Grow(const Place& place);
+  void Unlink(RecordEntry* entry);
+  static void DestroyBucket(Bucket& bucket, size_t link, ReclamationDomain& domain);
 
   ReclamationDomain& domain_;
+  const uint32_t log2_buckets_;
   const uint64_t mask_;
   std::unique_ptr<Bucket[]> buckets_;
+  std::atomic<bool> structure_{false};  // in somebody's hands: an unlinking, or a growth
+  std::atomic<uint64_t> branches_{0};
   std::atomic<size_t> entries_{0};
   std::atomic<size_t> entry_bytes_{0};
 };

@@ -54,7 +54,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
 
   add("records.entries", engine.records.entries());
   add("records.entry_bytes", engine.records.entry_bytes());
-  add("records.table_bytes", engine.records.fixed_bytes());
+  add("records.table_bytes", engine.records.table_bytes());
   add("versions.bytes", load(engine.counters.version_bytes));
   add("versions.budget_bytes", engine.version_budget_bytes);
   add("collector.waiting_transactions", engine.collector.uncollected());

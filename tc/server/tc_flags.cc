@@ -6,7 +6,7 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
   flags->Add("max_transactions", &options->max_transactions, "transactions and snapshots that may be open at once", 64u,
              1u << 20);
   flags->Add("record_buckets_log2", &options->log2_record_buckets,
-             "buckets of the record table, as a power of two; more make false conflicts rarer", 4u, 30u);
+             "buckets that the record table begins with, as a power of two; more make false conflicts rarer", 4u, 30u);
   flags->AddBytes(
       "version_budget", &options->version_budget_bytes,
       "bytes of versions the data component has yet to apply; beyond it writers are refused until it has caught up");

@@ -1,0 +1,191 @@
+// The record table while its buckets grow into branches: nothing is lost on the way, whoever is in the middle of it.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+#include "tc/mvcc/record_table.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr TableId kTable{1};
+
+class RecordTableGrowthTest : public ::testing::Test {
+ protected:
+  ~RecordTableGrowthTest() override {
+    testing::SetPointHandler(nullptr);
+    testing::SetCasHandler(nullptr);
+  }
+  static uint64_t HashOf(std::string_view key) { return RecordTable::Hash(kTable, key); }
+  RecordEntry* Find(std::string_view key) {
+    ReclamationDomain::Guard guard(domain);
+    return table.Find(HashOf(key), kTable, key);
+  }
+  RecordEntry* Make(std::string_view key) {
+    ReclamationDomain::Guard guard(domain);
+    return table.FindOrCreate(HashOf(key), kTable, key);
+  }
+  void MakeMany(const std::string& prefix, int keys) {
+    for (int i = 0; i < keys; ++i) Make(Concat(prefix, i));
+  }
+  static void Once(const char* point, std::function<void()> action) {
+    auto done = std::make_shared<bool>(false);
+    testing::SetPointHandler([point, action, done](std::string_view name) {
+      if (name != point || *done) return;
+      *done = true;
+      action();
+    });
+  }
+
+  ReclamationDomain domain;
+  RecordTable table{domain, 1};  // two buckets
+};
+
+TEST_F(RecordTableGrowthTest, ChainsStayShort) {
+  constexpr int kKeys = 20000;
+  EXPECT_EQ(table.branches(), 0u);
+  const size_t empty = table.table_bytes();
+  MakeMany("key", kKeys);
+  EXPECT_EQ(table.entries(), static_cast<size_t>(kKeys));
+  EXPECT_GT(table.table_bytes(), empty);
+  EXPECT_LT(table.branches(), uint64_t{kKeys} / 4);
+  uint64_t walked = 0;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "record_table.walk") ++walked;
+  });
+  for (int i = 0; i < kKeys; ++i) ASSERT_NE(Find(Concat("key", i)), nullptr) << i;
+  EXPECT_LT(walked, uint64_t{kKeys} * RecordTable::kLongChain);
+  testing::SetPointHandler(nullptr);
+  for (int i = 0; i < kKeys; ++i) {
+    ReclamationDomain::Guard guard(domain);
+    ASSERT_TRUE(table.Remove(table.Find(HashOf(Concat("key", i)), kTable, Concat("key", i)), Timestamp{0})) << i;
+  }
+  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_EQ(table.entry_bytes(), 0u);
+  MakeMany("key", kKeys);
+  EXPECT_EQ(table.entries(), static_cast<size_t>(kKeys));
+}
+
+// An insertion between the look at the chain and the swing: the growth loses, and takes the new entry over.
+TEST_F(RecordTableGrowthTest, R5AnInsertionBeforeTheSwing) {
+  std::vector<std::string> meanwhile;
+  int growths = 0;
+  bool inside = false;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "record_table.grow.before_cas" || inside || growths > 20) return;
+    inside = true;
+    ++growths;
+    // Into all buckets, so also into that one.
+    for (int i = 0; i < 40; ++i) {
+      meanwhile.push_back(Concat("meanwhile", growths, ".", i));
+      Make(meanwhile.back());
+    }
+    inside = false;
+  });
+  MakeMany("key", 500);
+  EXPECT_GT(growths, 2);
+  for (const std::string& key : meanwhile) EXPECT_NE(Find(key), nullptr) << key;
+  for (int i = 0; i < 500; ++i) EXPECT_NE(Find(Concat("key", i)), nullptr) << i;
+  EXPECT_EQ(table.entries(), 500 + meanwhile.size());
+}
+
+// Two insertions of one key, between which the bucket grows: the second finds the first.
+TEST_F(RecordTableGrowthTest, R5OneEntryAKeyThroughAGrowth) {
+  RecordEntry* other = nullptr;
+  Once("record_table.insert.before_cas", [&] {
+    other = Make("k");
+    MakeMany("key", 100);
+  });
+  EXPECT_EQ(Make("k"), other);
+  EXPECT_GT(table.branches(), 0u);
+  EXPECT_EQ(table.entries(), 101u);
+}
+
+// Somebody stands in the middle of the chain while the bucket grows: the chain that is being walked stays whole. Its links are those of the level
+// after the next, which is not made before the walker has gone.
+TEST_F(RecordTableGrowthTest, R5WhoWalksTheOldChainIsNotLed) {
+  constexpr int kEarly = RecordTable::kLongChain;  // one fewer than makes a bucket grow
+  for (int i = 0; i < kEarly; ++i) Make(Concat("early", i));
+  ASSERT_EQ(table.branches(), 0u);
+  int round = 0;
+  for (int i = 0; i < kEarly; ++i) {
+    Once("record_table.walk", [&] { MakeMany(Concat("late", ++round, "."), 2000); });
+    EXPECT_NE(Find(Concat("early", i)), nullptr) << i;
+    testing::SetPointHandler(nullptr);
+  }
+  EXPECT_GT(table.branches(), 2u);
+  for (int i = 0; i < kEarly; ++i) EXPECT_NE(Find(Concat("early", i)), nullptr) << i;
+}
+
+// R6: a reader raises the floor of the bucket that it has found without an entry; the bucket grows before or after. The writer sees it.
+TEST_F(RecordTableGrowthTest, R6AFloorIsSeenThroughAGrowth) {
+  Once("record_table.floor.located", [&] { MakeMany("key", 200); });
+  {
+    ReclamationDomain::Guard guard(domain);
+    table.RaiseFloor(HashOf("k"), Timestamp{30});
+  }
+  ASSERT_GT(table.branches(), 0u);
+  EXPECT_EQ(table.Floor(HashOf("k")), Timestamp{30});
+  MakeMany("more", 20000);
+  EXPECT_EQ(table.Floor(HashOf("k")), Timestamp{30});
+  // The bucket of today is smaller: others are not concerned.
+  table.RaiseFloor(HashOf("k"), Timestamp{50});
+  EXPECT_EQ(table.Floor(HashOf("k")), Timestamp{50});
+  int concerned = 0;
+  for (int i = 0; i < 1000; ++i) concerned += table.Floor(HashOf(Concat("other", i))) == Timestamp{50};
+  EXPECT_LT(concerned, 100);
+}
+
+TEST_F(RecordTableGrowthTest, ALostSwingIsTriedAgain) {
+  int lost = 0;
+  testing::SetCasHandler([&](std::string_view name) { return name == "record_table.grow.cas" && lost++ % 2 == 0; });
+  MakeMany("key", 2000);
+  EXPECT_GT(lost, 10);
+  EXPECT_GT(table.branches(), 5u);
+  for (int i = 0; i < 2000; ++i) ASSERT_NE(Find(Concat("key", i)), nullptr) << i;
+}
+
+// Threads insert the same keys, in an order of their own each, while one thread removes as fast as it can.
+TEST_F(RecordTableGrowthTest, GrowthAndRemovalAtFullRate) {
+  constexpr int kThreads = 3;
+  constexpr int kRounds = 4;
+  constexpr uint64_t kKeys = 3000;
+  std::atomic<int> working{kThreads};
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.push_back(RealRuntime().StartThread("inserter", [&, t] {
+      Random random(static_cast<uint64_t>(t) + 1);
+      for (uint64_t i = 0; i < kRounds * kKeys; ++i) {
+        const std::string key = Concat("key", random.Below(kKeys));
+        ReclamationDomain::Guard guard(domain);
+        RecordEntry* const entry = table.FindOrCreate(HashOf(key), kTable, key);
+        ASSERT_EQ(entry->key(), key);
+        // It is there, unless it was removed.
+        RecordEntry* const found = table.Find(HashOf(key), kTable, key);
+        ASSERT_TRUE(found == entry || entry->word.Load().dead()) << key;
+      }
+      working.fetch_sub(1);
+    }));
+  }
+  uint64_t removed = 0;
+  for (uint64_t i = 0; working.load() != 0 || table.entries() != 0; ++i) {
+    const std::string key = Concat("key", i % kKeys);
+    ReclamationDomain::Guard guard(domain);
+    RecordEntry* const entry = table.Find(HashOf(key), kTable, key);
+    if (entry != nullptr && table.Remove(entry, Timestamp{0})) ++removed;
+  }
+  threads.clear();
+  EXPECT_GT(removed, 0u);
+  EXPECT_GT(table.branches(), 10u);
+  EXPECT_EQ(table.entry_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace deut::tc
