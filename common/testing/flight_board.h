@@ -41,7 +41,8 @@ inline constexpr bool kFlightsAreCounted = true;
 inline constexpr bool kFlightsAreCounted = false;
 #endif
 
-// Where passers of a name stop, until they are let go or killed.
+// Where passers of a name stop, until they are let go or killed. Who has begun before it was said stops at the end in either case: so what is in
+// flight afterwards stays so.
 enum class FlightHold : uint32_t { kNowhere = 0, kAtBeginning = 1, kAtEnd = 2 };
 
 // One name's place on a board; its layout is shared by processes of one build.
@@ -81,7 +82,7 @@ class FlightMark {
   }
   ~FlightMark() {
     if (slot_ == nullptr) return;
-    if (slot_->hold.load() == FlightHold::kAtEnd) Wait();
+    if (slot_->hold.load() != FlightHold::kNowhere) Wait();
     slot_->ended.fetch_add(1);
   }
   FlightMark(const FlightMark&) = delete;

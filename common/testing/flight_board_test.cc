@@ -14,6 +14,7 @@
 
 #include "common/base/concat.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/event.h"
 #include "common/testing/temp_dir.h"
 
 namespace deut::testing {
@@ -66,6 +67,30 @@ TEST(FlightBoardTest, ThreadsLoseNoCount) {
   threads.clear();
   EXPECT_EQ(CountHere("test.flight").begun, before + kThreads * kPasses);
   EXPECT_EQ(FlightsHere("test.flight"), 0u);
+}
+
+TEST(FlightBoardTest, WhoIsInFlightWhenAHoldBeginsStaysSo) {
+  for (const FlightHold where : {FlightHold::kAtBeginning, FlightHold::kAtEnd}) {
+    Event inside, go_on;
+    std::atomic<bool> ended{false};
+    const auto flyer = RealRuntime().StartThread("flyer", [&] {
+      {
+        DEUT_IN_FLIGHT("test.held");
+        inside.Signal(RealRuntime());
+        go_on.Wait(RealRuntime(), kNoDeadline);
+      }
+      ended.store(true);
+    });
+    inside.Wait(RealRuntime(), kNoDeadline);
+    FlightSlotOf("test.held").hold.store(where);
+    go_on.Signal(RealRuntime());
+    for (int i = 0; i < 100; ++i) RealRuntime().Yield();  // time enough to end
+    EXPECT_FALSE(ended.load());
+    EXPECT_EQ(FlightsHere("test.held"), 1u);
+    FlightSlotOf("test.held").hold.store(FlightHold::kNowhere);
+    flyer->Join();
+    EXPECT_EQ(FlightsHere("test.held"), 0u);
+  }
 }
 
 [[noreturn]] void FlyUntilKilled() {

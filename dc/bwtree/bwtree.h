@@ -239,6 +239,13 @@ class BwTree {
   // `page` has replaced one of so many bytes.
   void NoteShrunk(size_t before, const BasePage& page);
   size_t SizeOf(PageId id, PageWord word) const;
+  // About what the page takes on storage.
+  size_t ImageBytes(PageId id) const {
+    size_t bytes = 0;
+    const ImageParts image = pages_.Image(id);
+    for (const PageAddress part : image.all()) bytes += part.length_bound();
+    return bytes;
+  }
   // Gives up the leaf's tombstones if they are most of it.
   void Thin(PageId id, std::string_view key, MergeReport* report);
   bool Merge(PageId left, PageId right, std::string_view left_key, std::string_view right_key, MergeReport* report);

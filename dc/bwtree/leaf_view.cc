@@ -5,6 +5,9 @@
 namespace deut::dc {
 namespace {
 
+// As many sort themselves in place faster than with the help of more memory.
+constexpr size_t kFewDeltas = 128;
+
 bool IsRecord(const Node* node) { return node->kind == NodeKind::kPut || node->kind == NodeKind::kTombstone; }
 
 }  // namespace
@@ -78,8 +81,10 @@ void LeafMerge::KeepWinners() {
   const auto same_key = [](const Placed& a, const Placed& b) {
     return a.place == b.place && a.equal == b.equal && (a.equal || a.delta->key() == b.delta->key());
   };
-  // Chains are short: insertion sort.
-  for (size_t i = 1; i < deltas_.size(); ++i) {
+  // Chains are short: insertion sort. Very long ones are those of pages that could not be read for a while.
+  const bool is_short = deltas_.size() <= kFewDeltas;
+  if (!is_short) std::stable_sort(deltas_.begin(), deltas_.end(), before);
+  for (size_t i = 1; is_short && i < deltas_.size(); ++i) {
     const Placed moved = deltas_[i];
     size_t to = i;
     for (; to > 0 && before(moved, deltas_[to - 1]); --to) deltas_[to] = deltas_[to - 1];

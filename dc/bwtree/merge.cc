@@ -72,11 +72,8 @@ void BwTree::NoteShrunk(size_t before, const BasePage& page) {
 
 size_t BwTree::SizeOf(PageId id, PageWord word) const {
   const Node* const head = word.head();
-  size_t bytes = head == nullptr ? 0 : head->delta_bytes;
-  if (head != nullptr && !IsStub(head)) return bytes + ContentBytes(*head->base);
-  const ImageParts image = pages_.Image(id);
-  for (const PageAddress part : image.all()) bytes += part.length_bound();
-  return bytes;
+  const size_t bytes = head == nullptr ? 0 : head->delta_bytes;
+  return bytes + (head != nullptr && !IsStub(head) ? ContentBytes(*head->base) : ImageBytes(id));
 }
 
 void BwTree::MergePages(uint8_t level, Walk* walk, MergeReport* report) {

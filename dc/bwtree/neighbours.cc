@@ -12,19 +12,21 @@ std::vector<std::string> BwTree::NotLoaded(const Target& target, bool ascending,
   std::vector<std::string> lows;
   const ReclamationDomain::Guard guard(domain_);
   if (pages_.Load(root_)->level == 0) return lows;
-  const PageView parent = Descend(/*level=*/1, target);
-  const Owned<BasePage> terms = BuildConsolidated(parent.head());
-  // Behind the leaf that is named.
+  const Node* const parent = Descend(/*level=*/1, target).head();
+  // Most parents are one page already.
+  Owned<BasePage> built;
+  if (parent != parent->base) built = BuildConsolidated(parent);
+  const BasePage& terms = built != nullptr ? *built : *parent->base;
+  // Behind the leaf that is named: not 0, as the first term is below every key.
   const bool endless = target.side == Side::kBelow && target.key.empty();
-  const size_t behind = endless                    ? terms->count()
-                        : target.side == Side::kAt ? terms->UpperBound(target.key)
-                                                   : terms->LowerBound(target.key);
-  if (behind == 0) return lows;
+  const size_t behind = endless                    ? terms.count()
+                        : target.side == Side::kAt ? terms.UpperBound(target.key)
+                                                   : terms.LowerBound(target.key);
   const size_t first = ascending ? behind - 1 : behind - 1 - std::min(count, behind - 1);
-  const size_t end = ascending ? std::min<size_t>(behind + count, terms->count()) : behind;
+  const size_t end = ascending ? std::min<size_t>(behind + count, terms.count()) : behind;
   for (size_t i = first; i < end; ++i) {
-    const Node* const head = pages_.Load(terms->child(i));
-    if (head == nullptr || IsStub(head)) lows.emplace_back(i == 0 ? terms->low() : terms->key(i));
+    const Node* const head = pages_.Load(terms.child(i));
+    if (head == nullptr || IsStub(head)) lows.emplace_back(terms.key(i));
   }
   return lows;
 }

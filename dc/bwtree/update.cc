@@ -9,9 +9,10 @@
 namespace deut::dc {
 namespace {
 
-// A page that may not be split now grows up to here: it has to fit into one part.
+// A page that may not be split now grows up to here: it has to fit into one part. One that cannot be read takes as much in memory, while there is
+// no more of it in its image: it may all have to be written as one part when it can be read again.
 constexpr size_t kMaxUnsplitBytes = 16 << 20;
-static_assert(2 * kMaxUnsplitBytes < kMaxPayloadBytes);
+static_assert(3 * kMaxUnsplitBytes < kMaxPayloadBytes);
 
 }  // namespace
 
@@ -61,7 +62,8 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
         return Outcome::kDuplicate;
       }
       delta->LinkTo(head);
-      const bool blindly = place.unreadable_ && IsStub(head) && head->delta_bytes < kMaxUnsplitBytes;
+      const bool blindly = place.unreadable_ && IsStub(head) && head->delta_bytes < kMaxUnsplitBytes &&
+                           ImageBytes(page.id) < kMaxUnsplitBytes;
       if (MustConsolidate(head) && !blindly) {
         if (IsStub(head)) return Outcome::kNotLoaded;
         if (ChainBytes(head) > kMaxUnsplitBytes && !MayRestructure()) return Outcome::kHeld;

@@ -3,10 +3,12 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/disk_fault.h"
 #include "common/io/faulty_disk.h"
+#include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "dc/record_ops/world_fixture.h"
 #include "gtest/gtest.h"
@@ -18,8 +20,8 @@ namespace {
 constexpr uint64_t kRecords = 2000;
 constexpr uint64_t kVictim = 1000;
 
-RecordOperationsOptions Options() {
-  RecordOperationsOptions options = SmallPages(/*memory_bytes=*/0);
+RecordOperationsOptions Options(uint64_t memory_bytes) {
+  RecordOperationsOptions options = SmallPages(memory_bytes);
   options.tree.leaf_page_bytes = 8192;
   options.scrubber.bytes_per_second = 0;
   return options;
@@ -27,7 +29,7 @@ RecordOperationsOptions Options() {
 
 class DamagedPageTest : public ::testing::Test {
  protected:
-  DamagedPageTest() {
+  explicit DamagedPageTest(uint64_t memory_bytes = 0) : world_(Options(memory_bytes), &disk_) {
     EXPECT_TRUE(world_.TryRestart().ok());
     world_.Create();
     for (uint64_t i = 0; i < kRecords; ++i) world_.Put(KeyOf(i), std::string(100, 'a'));
@@ -62,8 +64,13 @@ class DamagedPageTest : public ::testing::Test {
     }
   }
 
+  void BringTheFileBack() {
+    disk_.RemoveFault(damage_);
+    while (!Read(kVictim).ok()) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(10));
+  }
+
   FaultyDisk disk_{RealRuntime(), 1};
-  World world_{Options(), &disk_};
+  World world_;
   std::string path_;
   int damage_ = 0;
 };
@@ -90,9 +97,7 @@ TEST_F(DamagedPageTest, TheLogGoesOnAndNothingIsLost) {
   EXPECT_EQ(last, ErrorCode::kUnavailable) << last.ToString();
   EXPECT_FALSE(world_.broken());
 
-  // Somebody brings the file back.
-  disk_.RemoveFault(damage_);
-  while (!Read(kVictim).ok()) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(10));
+  BringTheFileBack();
   world_.ExpectRight();
   const Status taken = world_.Checkpoint();
   EXPECT_TRUE(taken.ok()) << taken.ToString();
@@ -118,6 +123,51 @@ TEST_F(DamagedPageTest, WhatIsMoreThanAPageMayHoldStopsTheLogAndIsNotLost) {
   EXPECT_TRUE(world_.broken());
   EXPECT_TRUE(Read(0).ok());
   disk_.RemoveFault(damage_);
+  ASSERT_TRUE(world_.TryRestart().ok());
+  world_.ExpectRight();
+}
+
+// As many as there is room for: when the page is there again, it takes them all.
+TEST_F(DamagedPageTest, VeryManySmallUpdatesAreNoBurdenWhenItIsThereAgain) {
+  Random random(1);
+  while (!world_.broken()) {
+    for (int i = 0; i < 1000; ++i) world_.Put(Concat(KeyOf(kVictim), random.Next()), "b");
+    world_.TryFlush();
+  }
+  BringTheFileBack();
+  uint64_t there = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto record = world_.records().lower_bound(Concat(KeyOf(kVictim), random.Next()));
+    if (world_.Read(record->first) == record->second) ++there;
+  }
+  EXPECT_GE(there, 90u) << "all but those of the last thousand, perhaps";
+}
+
+// So little memory that what has come for it is written and swapped out again and again.
+class DamagedPageInLittleMemoryTest : public DamagedPageTest {
+ protected:
+  static constexpr uint64_t kMemory = 12 << 20;
+  DamagedPageInLittleMemoryTest() : DamagedPageTest(kMemory) {}
+};
+
+TEST_F(DamagedPageInLittleMemoryTest, ItTakesNoMoreThanCanBeWrittenAsOnePage) {
+  constexpr int kDeltaParts = 7;
+  for (int i = 1; i < 200 && !world_.broken(); ++i) {
+    world_.Put(Concat(KeyOf(kVictim), "x", i), std::string(1 << 20, static_cast<char>('a' + i % 26)));
+    world_.TryFlush();
+    // Its image has another part then.
+    while (i % 11 == 0 && i <= 11 * kDeltaParts && !world_.broken() && world_.operations().memory_bytes() > kMemory / 2)
+      RealRuntime().Yield();
+  }
+  EXPECT_TRUE(world_.broken());
+  EXPECT_GE(world_.Counter("pages_swapped_out"), 1u);
+  disk_.RemoveFault(damage_);
+  Status taken;
+  do {
+    RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(10));
+    taken = world_.Checkpoint();
+  } while (taken == ErrorCode::kUnavailable);
+  EXPECT_TRUE(taken.ok()) << taken.ToString();
   ASSERT_TRUE(world_.TryRestart().ok());
   world_.ExpectRight();
 }

@@ -271,6 +271,9 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
       runtime_.SleepUntil(runtime_.Now() + kHeldPause);
       continue;
     }
+    // A page is far more than the update that is counted where memory is looked at otherwise.
+    keeper_->Look();
+    keeper_->WaitForRoom(PageKeeper::Room::kToRead);
     const Status loaded = loader_.Load(entry.table, Target(entry.key, Side::kAt));
     const bool damaged = loaded == ErrorCode::kCorruption || loaded == ErrorCode::kIoError;
     if (!damaged || told) DEUT_RETURN_IF_ERROR(loaded);

@@ -102,7 +102,7 @@ end:
      }
   // The deadline passes: it is never used.
   :: atomic { step[me] == DRAWN && ts[me] >= reserved -> step[me] = OVER; bound[me] = 0 }  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
-  :: atomic { step[me] == BEGUN && reads[me] ->  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::LookInChain
+  :: atomic { step[me] == BEGUN && reads[me] ->  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::Look
        for (t : 0 .. TRANSACTIONS - 1) {
          if
          :: t != me && installed[t] && ts[t] < ts[me] ->

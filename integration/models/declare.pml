@@ -1,4 +1,4 @@
-// R11: a declared key is posted and published ahead, and its range is checked then, once: later scans lose to it.
+// R11, with R8: a declared key is posted and published ahead, and its range is checked then, once: later scans lose to it.
 //
 // A writer declares a key (post, publish, check the range), asks the DC for something, then installs; it may be any of TRANSACTIONS transactions. The
 // others scan: raise, look, and take the key's value from the chain.
@@ -78,13 +78,18 @@ finished:
 
 proctype Scanner(byte me) {
   byte t, seen, committed;
+look:
   atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) };  // code: tc/mvcc/range_table.cc Range::RaiseLastRead; tc/record_manager/scan_path.cc ScanPath::RaiseAndGather
   atomic { seen = posted };  // code: tc/mvcc/range_table.h Range::ForEachPosting
   do
   :: t < me ->
-     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom
+     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom, ScanPath::FindPending, ScanPath::EndBeforePending
        if
-       :: HAS(seen, t) && status[t] == ACTIVE -> goto lose
+       :: HAS(seen, t) && status[t] == ACTIVE && HAS(published, t) -> goto lose
+       // R8: it ends before the key, and looks again when it comes to it.
+       :: HAS(seen, t) && status[t] == ACTIVE && HAS(published, t) -> t = 0; seen = 0; committed = 0; goto look
+       // R8: by key, a writer that has posted and not published is passed.
+       :: HAS(seen, t) && status[t] == ACTIVE && !HAS(published, t)
        :: HAS(seen, t) && status[t] == COMMITTED && HAS(published, t) -> committed = 1
        :: else
        fi;

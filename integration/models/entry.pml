@@ -79,7 +79,7 @@ look_up:
 #if defined(OMIT_R6_raise_ordered)
      atomic { STORE_PLAIN(me, FLOOR, (LOAD(me, FLOOR) < TS(me) -> TS(me) : LOAD(me, FLOOR))) };  // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor
 #elif !defined(OMIT_R6_raise_floor) && !defined(OMIT_R6_raise_first)
-     atomic { DRAINED(me) -> mem[FLOOR] = (mem[FLOOR] < TS(me) -> TS(me) : mem[FLOOR]) };  // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor; tc/record_manager/read_path.cc ReadPath::LookInChain
+     atomic { DRAINED(me) -> mem[FLOOR] = (mem[FLOOR] < TS(me) -> TS(me) : mem[FLOOR]) };  // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor; tc/record_manager/read_path.cc ReadPath::Look
 #endif
 #if !defined(OMIT_R6_look_again)
      find();
@@ -94,7 +94,7 @@ look_up:
   :: else
   fi;
   // The raise of last_read, by compare-and-swaps of the word (record.pml).
-  atomic {  // code: tc/mvcc/record_table.cc RecordTable::RaiseLastRead; tc/record_manager/read_path.cc ReadPath::LookInChain
+  atomic {  // code: tc/mvcc/record_table.cc RecordTable::RaiseLastRead; tc/record_manager/read_path.cc ReadPath::Look
     if
     :: entry[e].dead -> e = NONE; goto look_up
     :: else -> entry[e].last_read = (entry[e].last_read < TS(me) -> TS(me) : entry[e].last_read); seen_head = entry[e].versions

@@ -129,7 +129,7 @@ out:
 #if defined(READS)
 proctype Reader() {
   byte b, first, e;
-  atomic { ENTER(READER) };  // code: tc/record_manager/read_path.cc ReadPath::LookInChain
+  atomic { ENTER(READER) };  // code: tc/record_manager/read_path.cc ReadPath::Look
   atomic { locate(KEY_A) };  // code: tc/mvcc/record_table.cc RecordTable::Locate
   walk(KEY_A);
   if
@@ -149,7 +149,7 @@ proctype Reader() {
 #if defined(LOOKER)
 proctype Looker() {
   byte b, first, e;
-  atomic { ENTER(LOOKER_) };  // code: tc/record_manager/read_path.cc ReadPath::LookInChain
+  atomic { ENTER(LOOKER_) };  // code: tc/record_manager/read_path.cc ReadPath::Look
   atomic { locate(KEY_C) };  // code: tc/mvcc/record_table.cc RecordTable::Locate
   walk(KEY_C);
   assert(e != NONE);

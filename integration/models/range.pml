@@ -3,10 +3,12 @@
 // Each of TRANSACTIONS transactions, of timestamps 1..TRANSACTIONS, chooses freely: a scan (none, plain, or SIX: for update) over any keys, then
 // writes of any keys, then commit or abort. All begin at any time. So two readers of which one fails, a reader who comes second to a later one, and
 // SIX against SIX are among what is explored.
+// PRECISE: R8 and R9. A scan goes stretch by stretch: each is looked at anew and ends before the nearest key that an earlier undecided writer has
+// published; where it stands at such a key it loses, or waits if the writer is committing, and looks again; it may stop between two stretches.
 // Property: a committed scan has seen, of each key in its bounds, the version of the latest committed earlier writer (no phantom, no stale
 // value): serializability by timestamp. A SIX that was granted excludes later readers until its transaction ends (R3). Nobody loses to a transaction
 // that has ended (R7).
-// Bounds: TRANSACTIONS, KEYS in the one range. PRECISE: R8, the look decides by key; what R1's order of publication is for.
+// Bounds: TRANSACTIONS, KEYS in the one range.
 #ifndef TRANSACTIONS
 #define TRANSACTIONS 3
 #endif
@@ -25,6 +27,8 @@
 #define ACTIVE 0
 #define COMMITTED 1
 #define ABORTED 2
+#define COMMITTING 3
+#define UNDECIDED(t) (status[t] == ACTIVE || status[t] == COMMITTING)
 byte status[TRANSACTIONS];
 bit ended[TRANSACTIONS];
 byte installed[KEYS];               // a bit for each transaction that has a version in the chain, live ones in the order of their timestamps
@@ -43,6 +47,9 @@ byte done;
 proctype Transaction(byte me) {
   byte scan, keys, writes, seen, k, t, newest;
   bit posted, later;
+#if defined(PRECISE)
+  byte nearest = KEYS, who, below;  // the nearest pending key, its writer; the keys before it
+#endif
   atomic {  // model: what it is going to do
     select(scan : 0 .. 2);
     if
@@ -56,7 +63,7 @@ proctype Transaction(byte me) {
   :: scan == 0 -> goto write
   :: else
   fi;
-
+stretch:
 #if defined(OMIT_R3_check_first)
   if
   :: scan == 2 ->
@@ -70,7 +77,7 @@ proctype Transaction(byte me) {
   fi;
 #endif
   if
-  :: scan == 2 ->
+  :: scan == 2 && !posted ->
      posted = 1;
 #if !defined(OMIT_R3_post_first) && !defined(OMIT_R3_check_first)
      atomic { STORE_SC(me, POSTED + me, 1) }  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather; tc/mvcc/range_table.cc Range::Post
@@ -97,14 +104,20 @@ proctype Transaction(byte me) {
   };
   do
   :: t < me ->
-     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom, ScanPath::GatherKeys; tc/mvcc/range_table.h Range::ForEachPosting
+     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom, ScanPath::GatherKeys, ScanPath::FindPending; tc/mvcc/range_table.h Range::ForEachPosting
        if
 #if defined(OMIT_R2_look)
        :: 0 -> skip
 #elif defined(OMIT_R2_look_always)
        :: HAS(seen, t) && status[t] == ACTIVE && !later -> LOSE_TO(t)
 #elif defined(PRECISE)
-       :: HAS(seen, t) && status[t] == ACTIVE && (LOAD(me, KEYS_OF + t) & keys) -> LOSE_TO(t)
+       :: HAS(seen, t) && UNDECIDED(t) ->
+          assert(!ended[t]);
+          do
+          :: k < nearest && HAS(LOAD(me, KEYS_OF + t) & keys, k) -> nearest = k; who = t
+          :: k < nearest && !HAS(LOAD(me, KEYS_OF + t) & keys, k) -> k++
+          :: else -> k = 0; break
+          od
 #else
        :: HAS(seen, t) && status[t] == ACTIVE -> LOSE_TO(t)
 #endif
@@ -136,7 +149,7 @@ proctype Transaction(byte me) {
     granted[me] = (scan == 2);
     do
     :: t < TRANSACTIONS ->
-#if !defined(PRECISE)  // by key alone a SIX without writes is in nobody's way: R8 has to look at the bounds of a SIX as well
+#if !defined(PRECISE)  // by key a SIX counts with what it has written: what it has only read is in no later reader's way
        assert(!(t < me && granted[t] && status[t] == ACTIVE) && !(t > me && granted[me] && looked[t]));
 #endif
        t++
@@ -144,8 +157,34 @@ proctype Transaction(byte me) {
     od
   };
 
+#if defined(PRECISE)
+  below = keys;
+  if
+  :: nearest < KEYS && (keys & ((1 << nearest) - 1)) == 0 ->
+     if
+     :: atomic { status[who] != ACTIVE }  // code: tc/record_manager/bounded_wait.cc BoundedWait::MayWaitFor; tc/record_manager/scan_path.cc ScanPath::Look
+        atomic { status[who] != COMMITTING -> nearest = KEYS; who = 0 };  // code: tc/record_manager/bounded_wait.cc BoundedWait::Wait
+#if !defined(OMIT_R9_look_again)
+        atomic { newest = 0; below = 0 };  // code: tc/record_manager/scan_path.cc ScanPath::NextStretch
+        goto stretch
+#endif
+     :: goto lose  // or the time is up
+     fi
+  :: nearest < KEYS && (keys & ((1 << nearest) - 1)) != 0 ->
+     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::EndBeforePending, ScanPath::Look
+#if !defined(OMIT_R8_end_before)
+       below = keys & ((1 << nearest) - 1);
+#endif
+       nearest = KEYS; who = 0
+     }
+  :: else
+  fi;
+#else
+#define below keys
+#endif
+
   // The values, from the chains of the keys gathered: below what is uncommitted now, which published after the look and will lose.
-  atomic { seen = newest & keys; newest = 0; k = 0 };  // model: the keys gathered that lie within the bounds
+  atomic { seen = newest & below; newest = 0; k = 0 };  // model: the keys gathered that lie within the stretch
   do
   :: k < KEYS ->
      if
@@ -167,7 +206,15 @@ proctype Transaction(byte me) {
      k++
   :: else -> break
   od;
-  atomic { bounds[me] = keys; keys = 0; seen = 0; k = 0; scan = 0 };  // model: delivered; it counts if the transaction commits
+  atomic { bounds[me] = bounds[me] | below; seen = 0; k = 0 };  // model: delivered; it counts if the transaction commits
+#if defined(PRECISE)
+  atomic { keys = keys & (ALL_KEYS - below); below = 0 };  // model: what is left
+  if
+  :: keys != 0 -> goto stretch
+  :: true  // nothing is left, or the batch is full and the client wants no more
+  fi;
+#endif
+  atomic { keys = 0; scan = 0 };  // model: the scan has ended
 
 write:
   do
@@ -207,7 +254,7 @@ write:
        :: t > 0 ->
           t--;
           if
-          :: t != me && HAS(installed[k], t) && status[t] == ACTIVE -> LOSE_TO(t)
+          :: t != me && HAS(installed[k], t) && UNDECIDED(t) -> LOSE_TO(t)
           :: t > me && HAS(installed[k], t) && status[t] == COMMITTED -> goto lose
           :: else
           fi
@@ -235,7 +282,12 @@ write:
   :: else -> break
   od;
   if
+#if defined(PRECISE)
+  :: atomic { DRAINED(me) -> status[me] = COMMITTING }  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitUpdates; tc/txn/transaction_record.h TransactionRecord::TryStartCommit
+     atomic { status[me] = COMMITTED };  // code: tc/record_manager/commit_path.cc CommitPath::FinishCommit; tc/txn/transaction_record.h TransactionRecord::FinishCommit
+#else
   :: atomic { DRAINED(me) -> status[me] = COMMITTED }  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitUpdates; tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
+#endif
      goto finished
   :: goto lose  // it may also be told to abort
   fi;
@@ -247,6 +299,9 @@ lose:
 finished:
   atomic {  // model: what is of no more use is forgotten
     ended[me] = 1; granted[me] = 0; done++;
+#if defined(PRECISE)
+    nearest = KEYS; who = 0; below = 0;
+#endif
     scan = 0; keys = 0; writes = 0; seen = 0; k = 0; t = 0; newest = 0; posted = 0; later = 0
   }
 }

@@ -1,11 +1,12 @@
-// R1, R2, R4, R7, S10: transactions that read and write one record.
+// R1, R2, R4, R7, R9, S10: transactions that read and write one record.
 //
 // Each of TRANSACTIONS transactions, of timestamps 1..TRANSACTIONS, chooses freely: a read or none; then a write: none, blind, blind twice, or an
 // insert (that reads: its intent version raises last_read; it is withdrawn if the key is there); then commit or abort. The word {last_read, head} is
 // loaded in halves and changed by a compare-and-swap of the whole.
 // Property: what a committed transaction has read is the last version of the latest committed earlier writer. Nobody loses to a transaction that has
 // ended (R7).
-// Bounds: TRANSACTIONS. INSERTS, TWICE: such writes are among the choices.
+// Bounds: TRANSACTIONS. INSERTS, TWICE: such writes are among the choices. AGAIN: who meets an undecided transaction may also look once more, from
+// the head, any number of times (R9 does so after a wait for one that is committing).
 #ifndef TRANSACTIONS
 #define TRANSACTIONS 3
 #endif
@@ -95,7 +96,7 @@ read:
   v = FIRST(me);
   do
   :: v > 0 && found[me] == NOTHING ->
-     atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::LookInChain
+     atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::Look
        v--;
        if
 #if defined(OMIT_R4_withdrawn)
@@ -108,6 +109,9 @@ read:
 #endif
 #if !defined(OMIT_R2_record_conflict)
        :: HAS(seen_head, v) && !withdrawn[OWNER(v)] && status[OWNER(v)] == ACTIVE -> LOSE_TO(OWNER(v))
+#if defined(AGAIN)
+       :: HAS(seen_head, v) && !withdrawn[OWNER(v)] && status[OWNER(v)] == ACTIVE -> v = 0; goto read
+#endif
 #endif
        :: else
        fi
@@ -118,7 +122,7 @@ read:
   // Whose version it is may have committed since the head was loaded, and have replaced it before.
   if
   :: found[me] != NOTHING ->
-     atomic {  // code: tc/record_manager/read_path.cc ReadPath::LookInChain
+     atomic {  // code: tc/record_manager/read_path.cc ReadPath::Look
        if
        :: head != seen_head -> found[me] = NOTHING; v = 0; goto read
        :: else
@@ -144,7 +148,7 @@ write:
 install:
   load();
   do
-  :: atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc LiveHead; tc/mvcc/record_version.h RecordVersion::dead
+  :: atomic {  // code: tc/record_manager/write_path.cc WritePath::Install, WritePath::ExamineHead; tc/mvcc/version_chain.cc LiveHead; tc/mvcc/record_version.h RecordVersion::dead
        v = VERSIONS; live = NOTHING;
        do
        :: v > 0 && live == NOTHING ->
@@ -159,6 +163,9 @@ install:
        if
 #if !defined(OMIT_R1_head_uncommitted)
        :: live != NOTHING && OWNER(live) != me && status[OWNER(live)] == ACTIVE -> LOSE_TO(OWNER(live))
+#if defined(AGAIN)
+       :: live != NOTHING && OWNER(live) != me && status[OWNER(live)] == ACTIVE -> live = 0; goto install
+#endif
 #endif
 #if !defined(OMIT_R1_head_later)
        :: live != NOTHING && status[OWNER(live)] == COMMITTED && OWNER(live) > me -> goto lose

@@ -119,9 +119,12 @@ class LargerThanMemoryTest : public ::testing::Test {
                 name, units, took, static_cast<double>(units) / took, accounted_ / kMiB, Resident() / kMiB,
                 files.bytes / kMiB, files.cached / kMiB);
     (void)std::fflush(stdout);
+    EXPECT_GT(files.bytes, 0u);
     EXPECT_LE(files.cached, files.bytes / 100 + kMiB);
     ASSERT_TRUE(cluster_->dc()->Running()) << "the data component has ended; the limit was " << limit_ / kMiB << " MiB";
+    EXPECT_GT(accounted_, 0u);
     EXPECT_LE(accounted_, budget_ + budget_ / 10) << name;
+    EXPECT_GT(Resident(), accounted_ / 2) << "it is the DC that is measured";
     EXPECT_LE(Resident(), limit_) << name;
   }
   void LookAtMemory() { accounted_ = std::max(accounted_, DcCounter("memory_bytes")); }

@@ -22,8 +22,12 @@ struct BenchmarkOptions {
   // time: on a slow or busy machine, too, the journal is to be worth something.
   uint64_t min_writes = 0;
   double theta = 0.99;
-  // Scans ask for 1 to scan_max records, each number alike.
+  // Scans ask for scan_min to scan_max records, each number alike.
+  uint32_t scan_min = 1;
   uint32_t scan_max = 100;
+  // An interactive write puts so many records, each in a message of its own, and pauses before each message but the first: its client thinks.
+  uint32_t interactive_records = 4;
+  Duration think_time = milliseconds(1);
   // Records that the load phase puts into one transaction.
   uint32_t load_batch = 100;
   // For one transaction with all its repetitions.

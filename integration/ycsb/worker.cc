@@ -160,16 +160,20 @@ Status Worker::Run() {
 Status Worker::RunOperation(OperationType type, uint64_t* records) {
   *records = 1;
   if (type == OperationType::kInsert) return Insert();
-  const uint64_t number = chooser_.Next(random_, state_.inserts->visible());
+  uint64_t number = chooser_.Next(random_, state_.inserts->visible());
   switch (type) {
     case OperationType::kRead:
       return Read(number);
     case OperationType::kUpdate:
       return Write(number, 1);
     case OperationType::kScan:
-      return Scan(number, random_.Between(1, options_.scan_max), records);
+      return Scan(number, random_.Between(options_.scan_min, options_.scan_max), records);
     case OperationType::kReadModifyWrite:
       return ReadModifyWrite(number);
+    case OperationType::kInteractiveWrite:
+      *records = options_.interactive_records;
+      number = std::min(number, state_.inserts->visible() - std::min(*records, state_.inserts->visible()));
+      return InteractiveWrite(number);
     case OperationType::kInsert:
       break;
   }
@@ -275,18 +279,40 @@ Status Worker::Journalled(uint64_t number, uint32_t count, Attempt attempt) {
   }
 }
 
+void Worker::MakePuts(const JournalWrite& write) {
+  keys_.resize(std::max<size_t>(keys_.size(), write.count));
+  values_.resize(std::max<size_t>(values_.size(), write.count));
+  operations_.clear();
+  for (uint32_t i = 0; i < write.count; ++i) {
+    const uint64_t number = write.number + i;
+    MakeKey(number, &keys_[i]);
+    const WriteId id{.writer = writer_, .sequence = write.first.sequence + i};
+    MakeValue(number, id, keys_[i], options_.value_bytes, &values_[i]);
+    operations_.push_back({.kind = OperationKind::kPut, .table = table_, .key = keys_[i], .value = values_[i]});
+  }
+}
+
 Status Worker::Write(uint64_t number, uint32_t count) {
-  keys_.resize(std::max<size_t>(keys_.size(), count));
-  values_.resize(std::max<size_t>(values_.size(), count));
   return Journalled(number, count, [&](const JournalWrite& write) {
-    operations_.clear();
-    for (uint32_t i = 0; i < count; ++i) {
-      MakeKey(number + i, &keys_[i]);
-      const WriteId id{.writer = writer_, .sequence = write.first.sequence + i};
-      MakeValue(number + i, id, keys_[i], options_.value_bytes, &values_[i]);
-      operations_.push_back({.kind = OperationKind::kPut, .table = table_, .key = keys_[i], .value = values_[i]});
-    }
+    MakePuts(write);
     return RunOneShot(client_, writing_, operations_, &answers_, &results_.report);
+  });
+}
+
+Status Worker::InteractiveWrite(uint64_t number) {
+  return Journalled(number, options_.interactive_records, [&](const JournalWrite& write) -> Result<CommitAnswer> {
+    MakePuts(write);
+    const auto body = [&](Transaction& transaction) {
+      for (const Operation& put : operations_) {
+        if (&put != operations_.data() && options_.think_time > Duration(0)) {
+          client_.runtime().SleepUntil(client_.runtime().Now() + options_.think_time);
+        }
+        DEUT_RETURN_IF_ERROR(transaction.Put(put.table, put.key, put.value));
+      }
+      return Status();
+    };
+    DEUT_RETURN_IF_ERROR(RunTransaction(client_, writing_, body, &results_.report));
+    return results_.report.commit;
   });
 }
 

@@ -99,8 +99,12 @@ class Worker {
   Status ScanInOneMessage(std::string_view low, uint64_t wanted, bool* whole, uint64_t* records);
   Status ScanInBatches(std::string_view low, uint64_t wanted, uint64_t* records);
   Status ReadModifyWrite(uint64_t number);
+  // Puts records number .. number + interactive_records - 1 in one transaction of as many messages.
+  Status InteractiveWrite(uint64_t number);
   Status Insert();
 
+  // The operations that put this write's records; they point into keys_ and values_.
+  void MakePuts(const JournalWrite& write);
   // Puts records number .. number + count - 1 in one transaction; until it is acknowledged if errors are tolerated.
   Status Write(uint64_t number, uint32_t count);
   // Runs `attempt` (a whole transaction with its repetitions) around the journal's lines; as Write.

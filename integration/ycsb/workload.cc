@@ -7,16 +7,17 @@ namespace {
 
 struct Row {
   const char* name;
-  // read, update, insert, scan, read-modify-write
+  // read, update, insert, scan, read-modify-write, interactive write
   std::array<uint32_t, kOperationTypes> percent;
   Distribution distribution;
 };
 
 constexpr Row kRows[] = {
-    {"a", {50, 50, 0, 0, 0}, Distribution::kZipfian}, {"b", {95, 5, 0, 0, 0}, Distribution::kZipfian},
-    {"c", {100, 0, 0, 0, 0}, Distribution::kZipfian}, {"d", {95, 0, 5, 0, 0}, Distribution::kLatest},
-    {"e", {0, 0, 5, 95, 0}, Distribution::kZipfian},  {"e-update", {0, 5, 0, 95, 0}, Distribution::kZipfian},
-    {"f", {50, 0, 0, 0, 50}, Distribution::kZipfian},
+    {"a", {50, 50, 0, 0, 0, 0}, Distribution::kZipfian},   {"b", {95, 5, 0, 0, 0, 0}, Distribution::kZipfian},
+    {"c", {100, 0, 0, 0, 0, 0}, Distribution::kZipfian},   {"d", {95, 0, 5, 0, 0, 0}, Distribution::kLatest},
+    {"e", {0, 0, 5, 95, 0, 0}, Distribution::kZipfian},    {"e-update", {0, 5, 0, 95, 0, 0}, Distribution::kZipfian},
+    {"f", {50, 0, 0, 0, 50, 0}, Distribution::kZipfian},   {"hot", {0, 0, 0, 50, 0, 50}, Distribution::kUniform},
+    {"long", {0, 0, 95, 5, 0, 0}, Distribution::kUniform},
 };
 
 }  // namespace
@@ -33,6 +34,8 @@ const char* OperationTypeName(OperationType type) {
       return "scan";
     case OperationType::kReadModifyWrite:
       return "read_modify_write";
+    case OperationType::kInteractiveWrite:
+      return "interactive_write";
   }
   return "unknown";
 }
@@ -51,7 +54,7 @@ Result<Workload> WorkloadByName(std::string_view name) {
     if (name == row.name) return Workload{.name = row.name, .percent = row.percent, .distribution = row.distribution};
   }
   return DEUT_ERROR(kInvalidArgument, "no workload is named \"", absl::CHexEscape(std::string(name)),
-                    "\"; there are a, b, c, d, e, e-update and f");
+                    "\"; there are a, b, c, d, e, e-update, f, hot and long");
 }
 
 }  // namespace deut::ycsb

@@ -4,6 +4,9 @@
 //   b  95 % reads, 5 % updates                   zipfian      e  95 % scans, 5 % inserts                 zipfian
 //   c  reads                                     zipfian      f  50 % reads, 50 % read-modify-writes     zipfian
 //   e-update  95 % scans, 5 % updates            zipfian
+// and two for conflicts over ranges (options say how long scans are, how many records an interactive write has, and how long it pauses):
+//   hot       50 % scans, 50 % interactive writes   uniform; in a small table, which is one hot range
+//   long      5 % scans, 95 % inserts               uniform; with scans of many thousand records
 #ifndef INTEGRATION_YCSB_WORKLOAD_H_
 #define INTEGRATION_YCSB_WORKLOAD_H_
 
@@ -18,8 +21,8 @@
 
 namespace deut::ycsb {
 
-enum class OperationType : uint8_t { kRead = 0, kUpdate, kInsert, kScan, kReadModifyWrite };
-constexpr int kOperationTypes = 5;
+enum class OperationType : uint8_t { kRead = 0, kUpdate, kInsert, kScan, kReadModifyWrite, kInteractiveWrite };
+constexpr int kOperationTypes = 6;
 const char* OperationTypeName(OperationType type);
 
 struct Workload {

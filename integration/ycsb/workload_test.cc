@@ -8,7 +8,7 @@ namespace deut::ycsb {
 namespace {
 
 TEST(Workload, EachAddsUpAndDrawsItsShares) {
-  for (const char* name : {"a", "b", "c", "d", "e", "e-update", "f"}) {
+  for (const char* name : {"a", "b", "c", "d", "e", "e-update", "f", "hot", "long"}) {
     const Workload workload = WorkloadByName(name).value();
     EXPECT_EQ(workload.name, name);
     EXPECT_EQ(std::accumulate(workload.percent.begin(), workload.percent.end(), 0u), 100u);

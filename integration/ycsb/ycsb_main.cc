@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "integration/ycsb/settle.h"
 #include "protocol/transaction_service.h"
 #include "tc/client/client.h"
+#include "tc/client/transaction.h"
 
 namespace deut::ycsb {
 namespace {
@@ -38,6 +40,7 @@ struct Options {
   uint64_t seconds = 10;
   bool load = true;
   bool settle = false;
+  bool old_reader = false;
   std::string table = "usertable";
   std::string json_file;
   std::string journal_file;
@@ -51,7 +54,9 @@ FlagSet MakeFlags(Options* options) {
   BenchmarkOptions& benchmark = options->benchmark;
   cli::AddTargetFlags(&flags, &options->target);
   flags.Add("workload", &options->workload,
-            "a, b, c, d, e (95 % scans, 5 % inserts), e-update (95 % scans, 5 % updates) or f");
+            "a, b, c, d, e (95 % scans, 5 % inserts), e-update (95 % scans, 5 % updates), f, hot (scans and "
+            "interactive writes "
+            "in a small table) or long (long scans among inserts)");
   flags.Add("records", &benchmark.records, "records to load, or that are there when --load=false", uint64_t{1},
             uint64_t{1} << 48);
   flags.Add("value_bytes", &benchmark.value_bytes, "of each value", kMinValueBytes, kMaxValueBytes);
@@ -62,11 +67,20 @@ FlagSet MakeFlags(Options* options) {
   flags.Add("min_writes", &benchmark.min_writes,
             "the run phase goes on beyond --seconds, up to six times as long, until so many writes are acknowledged");
   flags.Add("theta", &benchmark.theta, "skew of the Zipfian distribution, 0 (none) to below 1");
-  flags.Add("scan_max", &benchmark.scan_max, "scans ask for 1 to so many records", uint32_t{1}, uint32_t{1} << 24);
+  flags.Add("scan_min", &benchmark.scan_min, "scans ask for at least so many records", uint32_t{1}, uint32_t{1} << 24);
+  flags.Add("scan_max", &benchmark.scan_max, "scans ask for at most so many records", uint32_t{1}, uint32_t{1} << 24);
+  flags.Add("interactive_records", &benchmark.interactive_records,
+            "records that an interactive write puts, each in a message of its own (workload hot)", uint32_t{1},
+            uint32_t{1000});
+  flags.Add("think_time", &benchmark.think_time, "pause of an interactive write between its messages (workload hot)");
   flags.Add("load", &options->load, "load the records first");
   flags.Add("settle", &options->settle,
             "before the run phase, wait until the data component holds it all and the transaction component keeps none "
             "of it");
+  flags.Add("old_reader", &options->old_reader,
+            "keep a transaction open during the run phase: what is committed meanwhile stays in the transaction "
+            "component (its "
+            "--idle_timeout must be longer)");
   flags.Add("load_batch", &benchmark.load_batch, "records that the load phase puts into one transaction", uint32_t{1},
             uint32_t{1000});
   flags.Add("table", &options->table, "the table; made if there is none");
@@ -99,6 +113,14 @@ Status CheckOptions(Options* options) {
   DEUT_ASSIGN_OR_RETURN(benchmark.workload, WorkloadByName(options->workload));
   if (!(benchmark.theta >= 0 && benchmark.theta < 1)) {
     return DEUT_ERROR(kInvalidArgument, "--theta=", benchmark.theta, ": 0 to below 1 is meant");
+  }
+  if (benchmark.scan_min > benchmark.scan_max) {
+    return DEUT_ERROR(kInvalidArgument, "--scan_min=", benchmark.scan_min,
+                      " is more than --scan_max=", benchmark.scan_max);
+  }
+  if (benchmark.interactive_records > benchmark.records) {
+    return DEUT_ERROR(kInvalidArgument, "--interactive_records=", benchmark.interactive_records,
+                      " is more than there are (--records=", benchmark.records, ")");
   }
   if (benchmark.min_writes != 0 && options->seconds == 0) {
     return DEUT_ERROR(kInvalidArgument, "--min_writes=", benchmark.min_writes,
@@ -220,6 +242,12 @@ int Program::Run() {
                 static_cast<double>(load->total.records) / std::max(load->seconds, 1e-9));
   }
   if (failure.ok() && options_.settle) failure = RunSettle();
+  std::optional<Transaction> old_reader;
+  if (failure.ok() && options_.old_reader) {
+    Result<Transaction> begun = target_->client().Begin();
+    failure = begun.status();
+    if (begun.ok()) old_reader.emplace(*std::move(begun));
+  }
   if (failure.ok() && (options_.seconds != 0 || options_.benchmark.operations != 0)) {
     run = std::make_unique<PhaseResult>(RunOne(PhaseKind::kRun));
     failure = run->failure;

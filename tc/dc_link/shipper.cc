@@ -159,6 +159,7 @@ Status Shipper::MoveRedoStart(DcId dc, MonotonicTime now) {
   if (!tracker_.begun()) {
     if (now < next_redo_start_) return Status::Ok();
     next_redo_start_ = now + options_.redo_start_period;
+    DEUT_RETURN_IF_ERROR(CheckLog(log_.LetGoOfKept(kNoDeadline)));
     // The order of these two is the rule (redo_start_tracker.h).
     const Lsn floor = active_floor_.OldestFirstRecord();
     tracker_.Begin(floor, log_.tail());

@@ -54,7 +54,7 @@ Result<CommitAnswer> CommitPath::CommitUpdates(Transaction& txn, absl::Span<cons
       Abort(txn, AbortReason::kIdle);
       return Conflict(engine_, AbortReason::kIdle, txn.timestamp_, TableId{}, {}, Timestamp{});
     }
-    if (txn.record_ != nullptr) txn.record_->FinishCommit(Lsn{0});
+    if (txn.record_ != nullptr) FinishCommit(*txn.record_, Lsn{0});
     const CommitAnswer answer{.timestamp = txn.timestamp_, .commit_lsn = Lsn{0}};
     Finish(txn, Transaction::State::kCommitted);
     engine_.counters.committed.fetch_add(1, std::memory_order_relaxed);
@@ -89,7 +89,7 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, absl::Span<const Updat
   txn.commit_lsn_ = appended.lsn;
   DEUT_POINT("commit.appended");
   // An LSN of 0 stands for "wrote nothing"; the log begins with records of its own, so no commit is at 0.
-  txn.record_->FinishCommit(appended.lsn);
+  FinishCommit(*txn.record_, appended.lsn);
   DEUT_POINT("commit.committed");
   const CommitAnswer answer{.timestamp = txn.timestamp_, .commit_lsn = appended.lsn};
   Finish(txn, Transaction::State::kCommitted);
@@ -103,6 +103,11 @@ Status CommitPath::WaitAcknowledged(const Transaction& txn, Lsn own_commit, Dead
   const Lsn last = std::max(own_commit, txn.depends_on_);
   if (last == Lsn{0}) return Status::Ok();
   return engine_.log.WaitDurable(last, deadline);
+}
+
+void CommitPath::FinishCommit(TransactionRecord& record, Lsn lsn) {
+  record.FinishCommit(lsn);
+  if (record.awaited() && !DEUT_OMITTED("R9.wake")) engine_.runtime.WakeAll(record.status_word());
 }
 
 void CommitPath::Abort(Transaction& txn, AbortReason reason) {
@@ -124,11 +129,16 @@ Status CommitPath::AbortAcknowledged(Transaction& txn, Deadline deadline) {
 void CommitPath::Finish(Transaction& txn, Transaction::State state) {
   txn.state_ = state;
   if (txn.record_ != nullptr) {
-    // The collector gets the record before the slot is cleared; afterwards this transaction must not touch it.
     TransactionRecord* const record = txn.record_;
     txn.record_ = nullptr;
     txn.declared_.clear();
-    engine_.collector.Finish(record);
+    const bool in_log = record->status() == TransactionStatus::kCommitted && record->commit_lsn() != Lsn{0};
+    if (record->unseen() && !in_log) {
+      delete record;  // nothing to collect: most reads end here, and wake nobody
+    } else {
+      // The collector gets the record before the slot is cleared; afterwards this transaction must not touch it.
+      engine_.collector.Finish(record);
+    }
   }
   engine_.active.End(txn.slot_);
 }

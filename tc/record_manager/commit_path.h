@@ -31,6 +31,8 @@ class CommitPath {
   static std::vector<Update> UpdatesOf(const Transaction& txn);
   Result<CommitAnswer> Append(Transaction& txn, absl::Span<const Update> updates);
   Status WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline);
+  // The last step of a commit, and the waking of those who wait for it (R9).
+  void FinishCommit(TransactionRecord& record, Lsn lsn);
   void Finish(Transaction& txn, Transaction::State state);
 
   Engine& engine_;

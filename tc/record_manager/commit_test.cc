@@ -140,6 +140,29 @@ TEST_F(CommitTest, ACommitWithoutUpdatesIsNoRecord) {
 }
 
 // Only the last version of a key is logged, and the sequence says which (S10, X2).
+// Reads leave nothing behind that somebody would have to collect: the collector is not woken for them. A transaction that has posted an intent does,
+// however it ends.
+TEST_F(CommitTest, WhoOnlyReadIsNotHandedToTheCollector) {
+  f.Load({{"a", "1"}});
+  const uint64_t before = f.collector->collected();
+  {
+    TestTransaction reader = f.Begin();
+    EXPECT_EQ(reader.Get("a"), "1");
+    EXPECT_EQ(reader.Get("b"), "-");
+    EXPECT_EQ(reader.Scan(), "a=1");
+    EXPECT_EQ(reader.Commit(), "ok");
+    TestTransaction aborted = f.Begin();
+    EXPECT_EQ(aborted.Get("a"), "1");
+    EXPECT_EQ(f.Begin().Get("a"), "1");
+  }
+  f.Collect();
+  EXPECT_EQ(f.collector->collected(), before);
+  f.Begin().Put("a", "2");  // withdrawn
+  f.Collect();
+  EXPECT_EQ(f.collector->collected(), before + 1);
+  EXPECT_EQ(f.RangeOf("a").posting_count(), 0u);
+}
+
 TEST_F(CommitTest, OneUpdateAKey) {
   TestTransaction t = f.Begin();
   EXPECT_EQ(t.Put("a", "1"), "ok");

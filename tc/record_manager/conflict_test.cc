@@ -1,6 +1,7 @@
 // Every pair of conflicting operations, in both orders of arrival. In each test tNN has timestamp order t10 < t20; who comes too late aborts.
 // Also the races between the steps (the counter-examples of rules R1 - R3, R6, R11), played at test points.
 #include <string>
+#include <tuple>
 
 #include "gtest/gtest.h"
 #include "tc/mvcc/record_table.h"
@@ -12,7 +13,7 @@ namespace {
 // The key "a" exists at the DC (and "dc" beside it).
 class ConflictTest : public ::testing::Test {
  protected:
-  ConflictTest() { f.Load({{"a", "0"}, {"dc", "0"}}); }
+  explicit ConflictTest(EngineFixtureOptions options = {}) : f(options) { f.Load({{"a", "0"}, {"dc", "0"}}); }
   EngineFixture f;
 };
 
@@ -161,18 +162,24 @@ std::string PutNew(TestTransaction& t) { return t.Put("b", "1"); }
 std::string UpdateOld(TestTransaction& t) { return t.Update("a", "1"); }
 std::string RemoveOld(TestTransaction& t) { return t.Remove("a"); }
 
-class PhantomTest : public ConflictTest, public ::testing::WithParamInterface<Change> {};
+// With both settings of R8: here every change lies in the scan's bounds.
+class PhantomTest : public ConflictTest, public ::testing::WithParamInterface<std::tuple<Change, RangePrecision>> {
+ protected:
+  PhantomTest() : ConflictTest(Options()) {}
+  static EngineFixtureOptions Options() { return {.range_precision = std::get<1>(GetParam())}; }
+  static std::string Run(TestTransaction& txn) { return std::get<0>(GetParam()).run(txn); }
+};
 
 TEST_P(PhantomTest, ScanMeetsAnEarlierUncommittedWriter) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
-  EXPECT_EQ(GetParam().run(t10), "ok");
+  EXPECT_EQ(Run(t10), "ok");
   EXPECT_EQ(t20.Scan(), "range-writer");
   EXPECT_EQ(t10.Commit(), "ok");
 }
 
 TEST_P(PhantomTest, ScanPassesOverALaterWriter) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
-  EXPECT_EQ(GetParam().run(t20), "ok");
+  EXPECT_EQ(Run(t20), "ok");
   EXPECT_EQ(t10.Scan(), "a=0 dc=0");
   EXPECT_EQ(t20.Commit(), "ok");
   EXPECT_EQ(t10.Scan(), "a=0 dc=0");
@@ -182,13 +189,13 @@ TEST_P(PhantomTest, ScanPassesOverALaterWriter) {
 TEST_P(PhantomTest, WriterAfterALaterScan) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t20.Scan(), "a=0 dc=0");
-  EXPECT_EQ(GetParam().run(t10), "range-read-later");
+  EXPECT_EQ(Run(t10), "range-read-later");
 }
 
 TEST_P(PhantomTest, WriterAfterAnEarlierScan) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t10.Scan(), "a=0 dc=0");
-  EXPECT_EQ(GetParam().run(t20), "ok");
+  EXPECT_EQ(Run(t20), "ok");
   EXPECT_EQ(t20.Commit(), "ok");
   EXPECT_EQ(t10.Scan(), "a=0 dc=0");
   EXPECT_EQ(t10.Commit(), "ok");
@@ -199,11 +206,11 @@ TEST_P(PhantomTest, WholeWriterBetweenTwoStepsOfAScan) {
   for (const char* point_name :
        {"scan.before_raise", "scan.raised", "scan.looked", "scan.before_dc", "scan.after_dc"}) {
     SCOPED_TRACE(point_name);
-    EngineFixture g;
+    EngineFixture g(Options());
     g.Load({{"a", "0"}, {"dc", "0"}});
     TestTransaction t10 = g.Begin(), t20 = g.Begin();
     bool wrote = false;
-    AtPoint point(point_name, [&] { wrote = GetParam().run(t10) == "ok" && t10.Commit() == "ok"; });
+    AtPoint point(point_name, [&] { wrote = Run(t10) == "ok" && t10.Commit() == "ok"; });
     const std::string scan = t20.Scan();
     EXPECT_TRUE(point.reached());
     ASSERT_EQ(t20.Commit(), "ok");
@@ -220,7 +227,7 @@ TEST_P(PhantomTest, WholeScanBetweenTwoStepsOfAWriter) {
   for (const char* point_name : {"write.table_found", "write.posted", "write.published", "chain.install.before_cas",
                                  "write.installed", "write.checked"}) {
     SCOPED_TRACE(point_name);
-    EngineFixture g;
+    EngineFixture g(Options());
     g.Load({{"a", "0"}, {"dc", "0"}});
     TestTransaction t10 = g.Begin(), t20 = g.Begin();
     std::string scan;
@@ -229,16 +236,20 @@ TEST_P(PhantomTest, WholeScanBetweenTwoStepsOfAWriter) {
       scan = t20.Scan();
       scanned = t20.open() && t20.Commit() == "ok";
     });
-    const bool wrote = GetParam().run(t10) == "ok" && t10.Commit() == "ok";
+    const bool wrote = Run(t10) == "ok" && t10.Commit() == "ok";
     EXPECT_TRUE(point.reached());
     EXPECT_FALSE(wrote && scanned) << "a phantom: the scan answered " << scan;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PhantomTest,
-                         ::testing::Values(Change{"insert", InsertNew}, Change{"put", PutNew},
-                                           Change{"update", UpdateOld}, Change{"remove", RemoveOld}),
-                         [](const auto& param) { return param.param.name; });
+                         ::testing::Combine(::testing::Values(Change{"insert", InsertNew}, Change{"put", PutNew},
+                                                              Change{"update", UpdateOld}, Change{"remove", RemoveOld}),
+                                            ::testing::Values(RangePrecision::kKeys, RangePrecision::kRanges)),
+                         [](const auto& param) {
+                           return std::string(std::get<0>(param.param).name) +
+                                  (std::get<1>(param.param) == RangePrecision::kKeys ? "_by_keys" : "_by_ranges");
+                         });
 
 // The record level has the same races.
 TEST_F(ConflictTest, WholeReadBetweenTwoStepsOfAWriter) {
@@ -290,9 +301,14 @@ TEST_F(ConflictTest, RangesSeparate) {
   EXPECT_EQ(t10.Put("b", "1"), "range-read-later");
 }
 
-// --- SIX: a scan with intent to update.
+// --- SIX: a scan with intent to update. Against other scans by range; by keys see range_precision_test.
 
-TEST_F(ConflictTest, SixThenLaterScanThenCommit) {
+class SixTest : public ConflictTest {
+ protected:
+  SixTest() : ConflictTest({.range_precision = RangePrecision::kRanges}) {}
+};
+
+TEST_F(SixTest, SixThenLaterScanThenCommit) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t10.ScanForUpdate(), "a=0 dc=0");
   EXPECT_EQ(t20.Scan(), "range-writer");
@@ -327,7 +343,7 @@ TEST_F(ConflictTest, SixAgainstIntents) {
   EXPECT_EQ(t20.Commit(), "ok");
 }
 
-TEST_F(ConflictTest, SixAgainstSix) {
+TEST_F(SixTest, SixAgainstSix) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t10.ScanForUpdate(), "a=0 dc=0");
   EXPECT_EQ(t20.ScanForUpdate(), "range-writer");

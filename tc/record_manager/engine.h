@@ -15,6 +15,7 @@
 #include "tc/catalogue/catalogue.h"
 #include "tc/mvcc/collector.h"
 #include "tc/mvcc/record_table.h"
+#include "tc/record_manager/conflict_options.h"
 #include "tc/redo_log/redo_log.h"
 #include "tc/txn/active_transactions.h"
 
@@ -39,6 +40,11 @@ struct EngineCounters {
   std::atomic<uint64_t> dc_scans{0};
   std::atomic<uint64_t> chain_reads{0};  // point reads answered by the TC
   std::atomic<uint64_t> gathered_keys{0};
+  std::atomic<uint64_t> writers_passed{
+      0};  // R8: looks at an earlier uncommitted writer of the range without a key in the bounds
+  std::atomic<uint64_t> pending_keys{0};   // R8: stretches that end before an uncommitted writer's key
+  std::atomic<uint64_t> waits{0};          // R9: for a committing transaction
+  std::atomic<uint64_t> waits_ended{0};    // ... that was committed within the time
   std::atomic<uint64_t> asked_again{0};    // S5: keys whose versions were collected between gather and merge
   std::atomic<uint64_t> version_bytes{0};  // of versions not collected yet, roughly
 };
@@ -53,6 +59,8 @@ struct Engine {
   RedoLog& log;
   DcReader& dc;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
+  RangePrecision range_precision = RangePrecision::kKeys;
+  Duration conflict_wait{0};  // R9; 0 = none
   EngineCounters counters{};
 };
 

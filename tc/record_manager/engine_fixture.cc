@@ -50,14 +50,16 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   collecting.period = options.collector_period;
   collecting.max_deferred_entries = options.max_deferred_entries;
   collector = std::make_unique<Collector>(collecting, runtime, domain, *records);
-  engine.reset(new Engine{.runtime = runtime,
+  engine.reset(new Engine{.runtime = options.engine_runtime != nullptr ? *options.engine_runtime : runtime,
                           .domain = domain,
                           .active = *active,
                           .records = *records,
                           .catalogue = *catalogue,
                           .collector = *collector,
                           .log = *log,
-                          .dc = *dc});
+                          .dc = *dc,
+                          .range_precision = options.range_precision,
+                          .conflict_wait = options.conflict_wait});
   manager = std::make_unique<RecordManager>(*engine);
   if (Status loaded = catalogue->Load({TableInfo{.id = kTable, .name = "t"}}); !loaded.ok()) {
     FailStop(loaded.ToString());

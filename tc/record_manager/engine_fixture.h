@@ -38,6 +38,9 @@ struct EngineFixtureOptions {
   uint32_t max_transactions = 256;
   Duration collector_period = milliseconds(1);
   bool faulty_disk = false;  // then `disk` is there
+  RangePrecision range_precision = RangePrecision::kKeys;
+  Duration conflict_wait{0};
+  Runtime* engine_runtime = nullptr;  // what the engine's own waits go to, in place of the real one
 };
 
 class TestTransaction;

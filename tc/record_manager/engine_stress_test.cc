@@ -56,7 +56,10 @@ class Background {
 };
 
 EngineFixtureOptions Tiny() {
-  return {.log2_buckets = 2, .max_deferred_entries = 4, .collector_period = microseconds(100)};
+  return {.log2_buckets = 2,
+          .max_deferred_entries = 4,
+          .collector_period = microseconds(100),
+          .conflict_wait = microseconds(200)};
 }
 
 void ExpectAllCollected(EngineFixture& f) {
@@ -218,7 +221,16 @@ bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* histo
         history->steps.push_back({Step::Kind::kGet, k, txn.Get(k)});
         break;
       case 2: {
-        const std::string high = random.OneIn(2) ? "" : key();
+        std::string high = random.OneIn(2) ? "" : key();
+        if (random.OneIn(2)) {
+          // The keys behind the last one delivered were never reached (R8).
+          Operation scan{.low = k, .high = high, .limit_records = static_cast<uint32_t>(1 + random.Below(3))};
+          bool more = false;
+          const std::string text = txn.ScanBatch(&scan, &more);
+          if (more) high = scan.low;
+          history->steps.push_back({Step::Kind::kScan, k, text, high});
+          break;
+        }
         history->steps.push_back(
             {Step::Kind::kScan, k, random.OneIn(4) ? txn.ScanForUpdate(k, high) : txn.Scan(k, high), high});
         break;
@@ -250,8 +262,8 @@ bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* histo
   return txn.Commit() == "ok";
 }
 
-void RunHistories(Duration time, uint64_t at_least) {
-  EngineFixture f(Tiny());
+void RunHistories(Duration time, uint64_t at_least, EngineFixtureOptions options = Tiny()) {
+  EngineFixture f(options);
   Mutex mutex(RealRuntime());
   std::vector<History> histories;
   {
@@ -281,6 +293,14 @@ void RunHistories(Duration time, uint64_t at_least) {
 }
 
 TEST(EngineStressTest, HistoriesAreSerializableInTimestampOrder) { RunHistories(kTime, 100); }
+
+// The other setting of R8, and no waits (R9).
+TEST(EngineStressTest, HistoriesAreSerializableByRange) {
+  EngineFixtureOptions options = Tiny();
+  options.range_precision = RangePrecision::kRanges;
+  options.conflict_wait = Duration{0};
+  RunHistories(kTime / 2, 50, options);
+}
 
 // The same with compare-and-swaps that lose, one in eight, and every name at least once.
 TEST(EngineStressTest, WithLostCompareAndSwaps) {

@@ -9,7 +9,17 @@
 
 namespace deut::tc {
 
+ReadPath::ReadPath(Engine& engine, Transaction& txn) : engine_(engine), txn_(txn), wait_(engine, txn.timestamp_) {}
+
 ReadPath::Found ReadPath::LookInChain(TableId table, std::string_view key, RecordBatch* result, Status* conflict) {
+  for (;;) {
+    if (const std::optional<Found> found = Look(table, key, result, conflict)) return *found;
+    wait_.Wait();
+  }
+}
+
+std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view key, RecordBatch* result,
+                                              Status* conflict) {
   const uint64_t hash = RecordTable::Hash(table, key);
   const ReaderView view{.timestamp = txn_.timestamp_, .self = txn_.record_};
   ReclamationDomain::Guard guard(engine_.domain);
@@ -38,6 +48,7 @@ ReadPath::Found ReadPath::LookInChain(TableId table, std::string_view key, Recor
     case Visible::Kind::kNothing:
       return Found::kAsk;
     case Visible::Kind::kConflict:
+      if (wait_.MayWaitFor(*visible.version->transaction)) return std::nullopt;
       *conflict = Conflict(engine_, AbortReason::kReadUncommitted, txn_.timestamp_, table, key,
                            visible.version->transaction->timestamp());
       return Found::kConflict;

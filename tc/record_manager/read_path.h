@@ -3,10 +3,12 @@
 #ifndef TC_RECORD_MANAGER_READ_PATH_H_
 #define TC_RECORD_MANAGER_READ_PATH_H_
 
+#include <optional>
 #include <string_view>
 
 #include "absl/types/span.h"
 #include "common/base/status.h"
+#include "tc/record_manager/bounded_wait.h"
 #include "tc/record_manager/engine.h"
 #include "tc/record_manager/transaction.h"
 
@@ -14,7 +16,7 @@ namespace deut::tc {
 
 class ReadPath {
  public:
-  ReadPath(Engine& engine, Transaction& txn) : engine_(engine), txn_(txn) {}
+  ReadPath(Engine& engine, Transaction& txn);
 
   Status Get(TableId table, std::string_view key, RecordBatch* result, Deadline deadline);
   Status MultiGet(absl::Span<const Operation* const> gets, absl::Span<OperationResult* const> results,
@@ -25,8 +27,12 @@ class ReadPath {
   Found LookInChain(TableId table, std::string_view key, RecordBatch* result, Status* conflict);
 
  private:
+  // Nothing: to be called again after a wait (R9).
+  std::optional<Found> Look(TableId table, std::string_view key, RecordBatch* result, Status* conflict);
+
   Engine& engine_;
   Transaction& txn_;
+  BoundedWait wait_;
 };
 
 }  // namespace deut::tc

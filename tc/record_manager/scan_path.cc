@@ -39,7 +39,14 @@ std::string_view LowerBound(std::string_view a, std::string_view b) {
 }  // namespace
 
 ScanPath::ScanPath(Engine& engine, Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline)
-    : engine_(engine), txn_(txn), scan_(scan), result_(result), deadline_(deadline), low_(scan.low), high_(scan.high) {
+    : engine_(engine),
+      txn_(txn),
+      scan_(scan),
+      result_(result),
+      deadline_(deadline),
+      low_(scan.low),
+      high_(scan.high),
+      wait_(engine, txn.timestamp_) {
   const uint32_t own_below = scan.scan_sequence != 0 ? scan.scan_sequence : txn.next_sequence_;
   view_ = ReaderView{.timestamp = txn.timestamp_,
                      .self = txn.record_,
@@ -82,16 +89,32 @@ Status ScanPath::Run() {
 }
 
 Status ScanPath::NextStretch(const TableState& table, Stretch* stretch) {
+  for (bool done = false;;) {
+    DEUT_RETURN_IF_ERROR(Look(table, stretch, &done));
+    if (done) return Status::Ok();
+    wait_.Wait();
+    if (DEUT_OMITTED("R9.look_again")) return Status::Ok();
+  }
+}
+
+Status ScanPath::Look(const TableState& table, Stretch* stretch, bool* done) {
   ReclamationDomain::Guard guard(engine_.domain);
   const RangeMap& map = table.map();
   Range& range = map.at(ascending() ? map.IndexOf(low_) : map.IndexBelow(high_));
   stretch->low = std::max<std::string_view>(low_, range.low());
   stretch->high = LowerBound(high_, range.high());
   candidates_.clear();
+  pending_ = Pending{};
   may_sort_ = kSortedPerGather;
   DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, *stretch));
+  if (pending_.writer != nullptr && !EndBeforePending(stretch)) {
+    if (wait_.MayWaitFor(*pending_.writer)) return Status::Ok();
+    return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table.id(),
+                    pending_.at_once ? std::string_view(stretch->low) : pending_.key, pending_.writer->timestamp());
+  }
   SortAndCut(stretch);
   engine_.counters.gathered_keys.fetch_add(stretch->keys.size(), std::memory_order_relaxed);
+  *done = true;
   return Status::Ok();
 }
 
@@ -105,13 +128,8 @@ Status ScanPath::RaiseAndGather(const TableState& table, Range& range, const Str
   DEUT_POINT("scan.before_raise");
   if (raise && !DEUT_OMITTED("R2.raise") && !DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
   DEUT_POINT("scan.raised");
-  Status outcome;
-  range.ForEachPosting([&](TransactionRecord& record) {
-    outcome = GatherFrom(record, table.id(), stretch);
-    return outcome.ok();
-  });
+  range.ForEachPosting([&](TransactionRecord& record) { return GatherFrom(record, table.id(), stretch); });
   DEUT_POINT("scan.looked");
-  DEUT_RETURN_IF_ERROR(outcome);
   if (raise && DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
   if (!scan_.for_update || DEUT_OMITTED("R3.check_last")) return Status::Ok();
   if (const Timestamp read = range.last_read(); read > txn_.timestamp_) {
@@ -123,24 +141,55 @@ Status ScanPath::RaiseAndGather(const TableState& table, Range& range, const Str
   return Status::Ok();
 }
 
-Status ScanPath::GatherFrom(TransactionRecord& record, TableId table, const Stretch& stretch) {
+bool ScanPath::GatherFrom(TransactionRecord& record, TableId table, const Stretch& stretch) {
   if (&record != txn_.record_) {
     // Equality is no other transaction's, save for a snapshot: it may read below the very timestamp of the oldest writer.
-    if (record.timestamp() >= txn_.timestamp_ || record.collected()) return Status::Ok();
+    if (record.timestamp() >= txn_.timestamp_ || record.collected()) return true;
     switch (record.status()) {
       case TransactionStatus::kAborted:
-        return Status::Ok();
+        return true;
       case TransactionStatus::kActive:
       case TransactionStatus::kCommitting:
-        if (DEUT_OMITTED("R2.look")) return Status::Ok();
-        return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table, stretch.low, record.timestamp());
+        if (!DEUT_OMITTED("R2.look")) FindPending(record, table, stretch);
+        return !pending_.at_once;
       case TransactionStatus::kCommitted:
         break;
     }
   }
   const bool own = &record == txn_.record_;
   if (GatherKeys(record.write_set(), table, stretch, !own) && !own) txn_.DependOn(record.commit_lsn());
-  return Status::Ok();
+  return true;
+}
+
+void ScanPath::FindPending(TransactionRecord& writer, TableId table, const Stretch& stretch) {
+  if (engine_.range_precision == RangePrecision::kRanges) {
+    pending_ = Pending{.writer = &writer, .at_once = true};
+    return;
+  }
+  bool any = false;
+  // Published, installed or not; declared (R11), which are checked against last_read no more: so the writer's status decides, not the chain.
+  writer.write_set().ForEach([&](const WriteItem& item) {
+    if (item.table != table || !Inside(item.key, stretch.low, stretch.high)) return;
+    any = true;
+    if (pending_.writer == nullptr || Before(item.key, pending_.key)) pending_ = {.writer = &writer, .key = item.key};
+  });
+  if (!any) engine_.counters.writers_passed.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool ScanPath::EndBeforePending(Stretch* stretch) {
+  if (pending_.at_once) return false;
+  if (DEUT_OMITTED("R8.end_before")) return true;
+  if (ascending()) {
+    if (stretch->low == pending_.key) return false;
+    stretch->high = pending_.key;
+  } else {
+    std::string after = Successor(pending_.key);
+    if (stretch->high == after) return false;
+    stretch->low = std::move(after);
+  }
+  engine_.counters.pending_keys.fetch_add(1, std::memory_order_relaxed);
+  std::erase_if(candidates_, [&](const Candidate& c) { return !Inside(c.key, stretch->low, stretch->high); });
+  return true;
 }
 
 bool ScanPath::GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final) {
@@ -261,8 +310,8 @@ Status ScanPath::Resolve(const TableState& table, Stretch& stretch, size_t begin
       gathered.kind = Gathered::Kind::kAskDc;
       RecordEntry* const entry = engine_.records.Find(gathered.hash, table.id(), gathered.key);
       Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
-      // An earlier writer that is uncommitted now published its key after our look (else it would have been a conflict there), so its own
-      // check meets our last_read and it aborts: what is below its version is the reader's.
+      // An earlier writer that is uncommitted now published its key after our look (else the stretch had ended before the key, or it had been a
+      // conflict), so its own check meets our last_read and it aborts: what is below its version is the reader's.
       while (visible.kind == Visible::Kind::kConflict) {
         visible = FindVisible(visible.version->older.load(std::memory_order_seq_cst), view_);
       }

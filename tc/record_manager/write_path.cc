@@ -1,5 +1,8 @@
 #include "tc/record_manager/write_path.h"
 
+#include <optional>
+#include <utility>
+
 #include "common/testing/test_points.h"
 #include "tc/mvcc/range_table.h"
 #include "tc/mvcc/version_chain.h"
@@ -7,6 +10,8 @@
 #include "tc/record_manager/find_table.h"
 
 namespace deut::tc {
+
+WritePath::WritePath(Engine& engine, Transaction& txn) : engine_(engine), txn_(txn), wait_(engine, txn.timestamp_) {}
 
 void WritePath::PostIntent(Range& range) {
   if (txn_.HasPosted(&range)) return;
@@ -49,17 +54,33 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   return Status::Ok();
 }
 
+Status WritePath::ExamineHead(const RecordVersion& live, TableId table, std::string_view key, bool* wait) {
+  const TransactionStatus status = live.transaction->status();
+  if (status == TransactionStatus::kAborted) return Status::Ok();
+  const Timestamp other = live.transaction->timestamp();
+  if (status != TransactionStatus::kCommitted && !DEUT_OMITTED("R1.head_uncommitted")) {
+    *wait = wait_.MayWaitFor(*live.transaction);
+    if (*wait) return Status::Ok();
+    return Conflict(engine_, AbortReason::kWriteUncommitted, txn_.timestamp_, table, key, other);
+  }
+  if (other > txn_.timestamp_ && !DEUT_OMITTED("R1.head_later")) {
+    return Conflict(engine_, AbortReason::kWriteLater, txn_.timestamp_, table, key, other);
+  }
+  return Status::Ok();
+}
+
 Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone,
                           std::string_view value, Precondition precondition, Installed* installed) {
   TransactionRecord* const self = txn_.record_;
   const Timestamp timestamp = txn_.timestamp_;
-  ReclamationDomain::Guard guard(engine_.domain);
+  std::optional<ReclamationDomain::Guard> guard(std::in_place, engine_.domain);
   Range& range = table.map().at(table.map().IndexOf(key));
+  // Step 5 follows each publication, also when the intent is there: a scan between passes this writer if the key is not yet published (R8).
+  bool check_range = !DEUT_OMITTED("R1.check_each") || !txn_.HasPosted(&range);
   if (!DEUT_OMITTED("R1.post_first")) PostIntent(range);  // step 1
   DEUT_POINT("write.posted");
 
   WriteItem* item = nullptr;
-  bool check_range = true;
   if (!txn_.declared_.empty()) {
     if (const auto it = txn_.declared_.find(std::pair(table.id().value, std::string(key)));
         it != txn_.declared_.end()) {
@@ -92,15 +113,16 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
         continue;
       }
       if (live != nullptr && !own) {  // step 3
-        const TransactionStatus status = live->transaction->status();
-        if (status == TransactionStatus::kAborted) continue;
-        const Timestamp other = live->transaction->timestamp();
-        if (status != TransactionStatus::kCommitted && !DEUT_OMITTED("R1.head_uncommitted")) {
-          return refuse(Conflict(engine_, AbortReason::kWriteUncommitted, timestamp, table.id(), key, other));
+        bool wait = false;
+        if (Status examined = ExamineHead(*live, table.id(), key, &wait); !examined.ok())
+          return refuse(std::move(examined));
+        if (wait) {
+          guard.reset();
+          wait_.Wait();
+          guard.emplace(engine_.domain);
+          break;  // from the head that the entry has now
         }
-        if (other > timestamp && !DEUT_OMITTED("R1.head_later")) {
-          return refuse(Conflict(engine_, AbortReason::kWriteLater, timestamp, table.id(), key, other));
-        }
+        if (live->dead()) continue;
       }
       // The record's half of step 5: in the same 16-byte compare-and-swap as the install.
       if (!own && seen.last_read() > timestamp && !DEUT_OMITTED("R1.check_record")) {

@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "tc/mvcc/record_version.h"
+#include "tc/record_manager/bounded_wait.h"
 #include "tc/record_manager/engine.h"
 #include "tc/record_manager/transaction.h"
 
@@ -16,7 +17,7 @@ class WritePath {
  public:
   enum class Precondition : uint8_t { kNone, kAbsent, kPresent };
 
-  WritePath(Engine& engine, Transaction& txn) : engine_(engine), txn_(txn) {}
+  WritePath(Engine& engine, Transaction& txn);
 
   Status Write(TableId table, std::string_view key, bool tombstone, std::string_view value, Precondition precondition,
                Deadline deadline);
@@ -33,6 +34,8 @@ class WritePath {
 
   // R1 step 1.
   void PostIntent(Range& range);
+  // R1 step 3, for another transaction's version. `wait`: to be examined again after a wait, without the guard (R9).
+  Status ExamineHead(const RecordVersion& live, TableId table, std::string_view key, bool* wait);
   Status Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone, std::string_view value,
                  Precondition precondition, Installed* installed);
   // R1 step 5.
@@ -43,6 +46,7 @@ class WritePath {
 
   Engine& engine_;
   Transaction& txn_;
+  BoundedWait wait_;
 };
 
 }  // namespace deut::tc

@@ -92,8 +92,10 @@ Result<uint32_t> VerifyBlock(const char* block, const BlockHeader& header) {
 void LogState::Apply(const LogRecord& record) {
   switch (record.type) {
     case RecordType::kCommit:
+    case RecordType::kNamedCommit:
     case RecordType::kChunk:
     case RecordType::kEndOfEpoch:
+    case RecordType::kOutcomeHorizon:
       return;
     case RecordType::kLowWater:
       low_water = std::max(low_water, record.timestamp);

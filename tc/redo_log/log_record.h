@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/base/transaction_id.h"
 #include "protocol/log_batch.h"
 
 namespace deut::tc {
@@ -27,6 +28,16 @@ enum class RecordType : uint8_t {
   kEndOfEpoch = 6,         // D2: the logged cut
   kRedoStart = 7,          // S2
   kKnownDc = 8,            // X4
+  kNamedCommit = 9,        // a commit that its client has given an id
+  kOutcomeHorizon = 10,    // ids of commits with earlier timestamps may have been let go
+};
+
+// What is remembered of a commit with an id, to answer for it when its own answer was lost.
+struct CommitOutcome {
+  TransactionId id;
+  Timestamp timestamp;
+  Lsn commit_lsn;
+  friend bool operator==(const CommitOutcome&, const CommitOutcome&) = default;
 };
 
 // kPut, kDelete, kCreateTable or kDropTable (T1: key = the table's name, no value). Sequences of a transaction start at 1 and rise.
@@ -115,12 +126,14 @@ struct Cut {
 };
 
 struct LogRecord {
-  Lsn lsn;  // the record's first byte
-  Lsn end;  // one past its last; the next record's LSN
-  RecordType type = RecordType::kCommit;
-  TcEpoch epoch;  // kCommit, kChunk: of the transaction. kEpochStart: the one that begins
+  Lsn lsn;                                // the record's first byte
+  Lsn end;                                // one past its last; the next record's LSN
+  RecordType type = RecordType::kCommit;  // kNamedCommit is seen as kCommit with an id
+  TcEpoch epoch;                          // kCommit, kChunk: of the transaction. kEpochStart: the one that begins
   Timestamp
-      timestamp;  // kCommit, kChunk: of the transaction. kLowWater: L. kReserveTimestamps: all below it may be drawn
+      timestamp;  // kCommit, kChunk: of the transaction. kLowWater: L. kReserveTimestamps: all below it may be drawn.
+                  // kOutcomeHorizon: ids of commits with earlier timestamps may be gone
+  TransactionId id;      // kCommit
   UpdateList updates;    // kCommit: those not in chunks; kChunk
   ChunkList chunks;      // kCommit
   TcId tc;               // kEpochStart

@@ -254,7 +254,7 @@ void LogWriter::ApplyToState(Lsn lsn, const char* payload, size_t bytes) {
     std::memcpy(&encoded, payload + at, sizeof(encoded));
     RecordWord word;
     DEUT_CHECK(DecodeRecordWord(Lsn(lsn.value + at), encoded, &word));
-    if (word.type != RecordType::kCommit && word.type != RecordType::kChunk) {
+    if (word.type != RecordType::kCommit && word.type != RecordType::kNamedCommit && word.type != RecordType::kChunk) {
       LogRecord record;
       size_t needed;
       DEUT_CHECK(DecodeRecord(Lsn(lsn.value + at), std::string_view(payload + at, bytes - at), &record, &needed).ok());

@@ -62,6 +62,13 @@ Status DecodeTransaction(std::string_view body, LogRecord* record) {
   const uint64_t chunk_bytes = uint64_t{LoadU32(body.data() + 16)} * sizeof(uint64_t);
   const uint32_t update_count = LoadU32(body.data() + 20);
   body.remove_prefix(kTransactionHeaderBytes);
+  if (record->type == RecordType::kNamedCommit) {
+    if (body.size() < kTransactionIdBytes) return Damaged(record->lsn, "transaction id cut off");
+    record->id = TransactionId{.high = LoadU64(body.data()), .low = LoadU64(body.data() + 8)};
+    if (!record->id.given()) return Damaged(record->lsn, "named commit without an id");
+    record->type = RecordType::kCommit;
+    body.remove_prefix(kTransactionIdBytes);
+  }
   if (record->type == RecordType::kChunk && chunk_bytes != 0) return Damaged(record->lsn, "chunk that lists chunks");
   if (chunk_bytes > body.size()) return Damaged(record->lsn, "list of chunks cut off");
   record->chunks = ChunkList(body.substr(0, chunk_bytes));
@@ -106,10 +113,12 @@ Status DecodeBody(std::string_view body, LogRecord* record) {
   };
   switch (record->type) {
     case RecordType::kCommit:
+    case RecordType::kNamedCommit:
     case RecordType::kChunk:
       return DecodeTransaction(body, record);
     case RecordType::kLowWater:
     case RecordType::kReserveTimestamps:
+    case RecordType::kOutcomeHorizon:
       DEUT_RETURN_IF_ERROR(sized(8));
       record->timestamp = Timestamp(LoadU64(body.data()));
       return Status::Ok();
@@ -152,8 +161,8 @@ bool DecodeRecordWord(Lsn lsn, uint64_t encoded, RecordWord* word) {
   word->type = static_cast<RecordType>(encoded >> 32);
   word->padding = static_cast<uint8_t>(encoded >> 40);
   return word->bytes >= kRecordWordBytes + word->padding && word->bytes % kRecordAlignment == 0 &&
-         word->padding < kRecordAlignment && word->type >= RecordType::kCommit && word->type <= RecordType::kKnownDc &&
-         CheckBits(lsn, encoded & 0xFFFF'FFFF'FFFFu) == encoded >> 48;
+         word->padding < kRecordAlignment && word->type >= RecordType::kCommit &&
+         word->type <= RecordType::kOutcomeHorizon && CheckBits(lsn, encoded & 0xFFFF'FFFF'FFFFu) == encoded >> 48;
 }
 
 RecordWord MakeRecordWord(RecordType type, size_t body_bytes) {
@@ -164,7 +173,7 @@ RecordWord MakeRecordWord(RecordType type, size_t body_bytes) {
 }
 
 size_t TransactionBody::Bytes() const {
-  size_t bytes = kTransactionHeaderBytes + chunks.size() * sizeof(uint64_t);
+  size_t bytes = kTransactionHeaderBytes + (id.given() ? kTransactionIdBytes : 0) + chunks.size() * sizeof(uint64_t);
   for (const Update& update : updates) bytes += UpdateBytes(update);
   return bytes;
 }

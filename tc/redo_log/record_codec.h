@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/base/transaction_id.h"
 #include "common/coding/fixed.h"
 #include "tc/redo_log/log_record.h"
 
@@ -21,6 +22,7 @@ constexpr size_t kRecordAlignment = 8;
 constexpr size_t kRecordWordBytes = 8;
 constexpr size_t kTransactionHeaderBytes = 24;
 constexpr size_t kUpdateHeaderBytes = 16;
+constexpr size_t kTransactionIdBytes = 16;
 constexpr size_t kMaxKnownDcs = 64;
 // The largest update of a key and a value within the limits of ids.h.
 constexpr size_t kMaxUpdateBytes = kUpdateHeaderBytes + kMaxKeyBytes + kMaxValueBytes;
@@ -39,13 +41,15 @@ bool DecodeRecordWord(Lsn lsn, uint64_t encoded, RecordWord* word);
 // The word for a record with a body of so many bytes.
 RecordWord MakeRecordWord(RecordType type, size_t body_bytes);
 
-// Body of COMMIT and CHUNK.
+// Body of COMMIT, NAMED COMMIT (with an id) and CHUNK.
 struct TransactionBody {
   Timestamp timestamp;
   TcEpoch epoch;
   absl::Span<const Update> updates;
   absl::Span<const Lsn> chunks;
+  TransactionId id = {};
 
+  RecordType commit_type() const { return id.given() ? RecordType::kNamedCommit : RecordType::kCommit; }
   size_t Bytes() const;
   template <typename Sink>
   void Write(Sink& sink) const {
@@ -55,6 +59,12 @@ struct TransactionBody {
     StoreU32(header + 16, static_cast<uint32_t>(chunks.size()));
     StoreU32(header + 20, static_cast<uint32_t>(updates.size()));
     sink.Put(header, sizeof(header));
+    if (id.given()) {
+      char named[kTransactionIdBytes];
+      StoreU64(named, id.high);
+      StoreU64(named + 8, id.low);
+      sink.Put(named, sizeof(named));
+    }
     if (!chunks.empty()) sink.Put(chunks.data(), chunks.size() * sizeof(uint64_t));
     for (const Update& update : updates) WriteUpdate(update, sink);
   }
@@ -89,7 +99,7 @@ struct BytesBody {
 };
 
 // Bodies of the rare kinds.
-std::string EncodeTimestampBody(Timestamp timestamp);  // kLowWater, kReserveTimestamps
+std::string EncodeTimestampBody(Timestamp timestamp);  // kLowWater, kReserveTimestamps, kOutcomeHorizon
 std::string EncodeEpochStartBody(TcId tc, TcEpoch epoch, uint64_t nonce);
 std::string EncodeCutBody(const Cut& cut);
 std::string EncodeRedoStartBody(const RedoStart& redo_start);

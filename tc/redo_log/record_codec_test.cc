@@ -80,6 +80,32 @@ TEST(RecordCodec, CommitRoundTrip) {
   EXPECT_EQ(i, updates.size());
 }
 
+TEST(RecordCodec, ANamedCommitIsACommitWithAnId) {
+  const std::vector<Update> updates = SomeUpdates();
+  const std::vector<Lsn> chunks = {Lsn(64)};
+  const TransactionBody body{.timestamp = Timestamp(11),
+                             .epoch = TcEpoch(3),
+                             .updates = updates,
+                             .chunks = chunks,
+                             .id = {.high = 5, .low = 6}};
+  EXPECT_EQ(body.commit_type(), RecordType::kNamedCommit);
+  const LogRecord record = Decode(Lsn(4096), Encode(Lsn(4096), body.commit_type(), body));
+  EXPECT_EQ(record.type, RecordType::kCommit);
+  EXPECT_EQ(record.id, (TransactionId{.high = 5, .low = 6}));
+  EXPECT_EQ(record.chunks.size(), 1u);
+  EXPECT_EQ(record.updates.size(), updates.size());
+  // Without one it is the record that logs have held from the beginning.
+  const TransactionBody unnamed{.timestamp = Timestamp(11), .epoch = TcEpoch(3), .updates = updates, .chunks = chunks};
+  EXPECT_EQ(unnamed.commit_type(), RecordType::kCommit);
+  EXPECT_FALSE(Decode(Lsn(4096), Encode(Lsn(4096), RecordType::kCommit, unnamed)).id.given());
+  EXPECT_TRUE(DecodeStatus(Lsn(4096), Encode(Lsn(4096), RecordType::kNamedCommit,
+                                             BytesBody{std::string(kTransactionHeaderBytes + 15, '\0')})) ==
+              ErrorCode::kCorruption);
+  EXPECT_TRUE(DecodeStatus(Lsn(4096), Encode(Lsn(4096), RecordType::kNamedCommit,
+                                             BytesBody{std::string(kTransactionHeaderBytes + 16, '\0')})) ==
+              ErrorCode::kCorruption);
+}
+
 TEST(RecordCodec, SmallKindsRoundTrip) {
   const Lsn lsn(88);
   EXPECT_EQ(Decode(lsn, Encode(lsn, RecordType::kLowWater, BytesBody{EncodeTimestampBody(Timestamp(5))})).timestamp,
@@ -87,6 +113,9 @@ TEST(RecordCodec, SmallKindsRoundTrip) {
   EXPECT_EQ(
       Decode(lsn, Encode(lsn, RecordType::kReserveTimestamps, BytesBody{EncodeTimestampBody(Timestamp(6))})).timestamp,
       Timestamp(6));
+  EXPECT_EQ(
+      Decode(lsn, Encode(lsn, RecordType::kOutcomeHorizon, BytesBody{EncodeTimestampBody(Timestamp(7))})).timestamp,
+      Timestamp(7));
   const LogRecord start =
       Decode(lsn, Encode(lsn, RecordType::kEpochStart, BytesBody{EncodeEpochStartBody(TcId(1), TcEpoch(2), 3)}));
   EXPECT_EQ(start.tc, TcId(1));
@@ -112,6 +141,14 @@ TEST(RecordCodec, GoldenBytes) {
   EXPECT_EQ(Hex(Encode(Lsn(0x2000), RecordType::kCommit, body)),
             "580000000107dc30080706050403020103000000000000000100000002000000001000000000000001000300050000000700"
             "0000010000006b657976616c7565020001000000000008000000020000007800000000000000");
+  TransactionBody named = body;
+  named.id = {.high = 0x1112131415161718, .low = 0x2122232425262728};
+  EXPECT_EQ(Hex(Encode(Lsn(0x2000), RecordType::kNamedCommit, named)),
+            "68000000090722a4080706050403020103000000000000000100000002000000181716151413121128272625242322210010000000"
+            "00000001000300050000000700000001000000"
+            "6b657976616c7565020001000000000008000000020000007800000000000000");
+  EXPECT_EQ(Hex(Encode(Lsn(8), RecordType::kOutcomeHorizon, BytesBody{EncodeTimestampBody(Timestamp(258))})),
+            "100000000a0003c70201000000000000");
   EXPECT_EQ(Hex(Encode(Lsn(8), RecordType::kLowWater, BytesBody{EncodeTimestampBody(Timestamp(258))})),
             "10000000030081080201000000000000");
   EXPECT_EQ(Hex(Encode(Lsn(8), RecordType::kEpochStart, BytesBody{EncodeEpochStartBody(TcId(1), TcEpoch(2), 3)})),

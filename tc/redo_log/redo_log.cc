@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "tc/redo_log/log_writer.h"
 #include "tc/redo_log/record_codec.h"
 #include "tc/redo_log/record_source.h"
+#include "tc/redo_log/recovered_outcomes.h"
 #include "tc/redo_log/recovery.h"
 #include "tc/redo_log/segment_set.h"
 #include "tc/redo_log/timestamp_reservation.h"
@@ -28,6 +30,8 @@ namespace {
 
 constexpr uint32_t kFullDiskRetryMs = 200;
 constexpr uint32_t kLaggingRetryMs = 5;
+// Past tails of the log that are remembered for keep_time.
+constexpr int kTailsKept = 64;
 constexpr uint64_t kLaggingReservePart = 4;
 // Holds every kind of record but transactions.
 constexpr size_t kSmallestRecordLimit = 4096;
@@ -139,6 +143,9 @@ struct RedoLog::Parts {
     return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + word.bytes)};
   }
 
+  // Where the log may be cut now.
+  Lsn CutNow();
+
   RecordSource NewSource() { return RecordSource(ring, writer, segments, source_counters); }
 
   const RedoLogOptions options;
@@ -157,6 +164,7 @@ struct RedoLog::Parts {
   LogWriter writer;
   TimestampReservation reservation;
   RecordSourceCounters source_counters;
+  std::function<Timestamp(Lsn cut)> forget;
   // Not on the path of any commit.
   Mutex mutex;
   RedoStart redo_start DEUT_GUARDED_BY(mutex);   // the last durable one
@@ -165,6 +173,13 @@ struct RedoLog::Parts {
     DcId dc;
     std::optional<Lsn> lsn;  // of the record that this life has appended; none: an earlier life's
   };
+  // The log's tail at past times, for keep_time.
+  struct TailAt {
+    MonotonicTime at;
+    Lsn lsn;
+  };
+  std::deque<TailAt> tails DEUT_GUARDED_BY(mutex);
+  Lsn keep_from DEUT_GUARDED_BY(mutex);
   std::vector<KnownDc> known_dcs DEUT_GUARDED_BY(mutex);  // appended, perhaps not durable yet
 };
 
@@ -224,7 +239,8 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Ru
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(options.directory));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(options.directory, "/LOCK")));
-  DEUT_ASSIGN_OR_RETURN(RecoveredChain chain, RecoverChain(storage, options.directory));
+  RecoveredOutcomes outcomes(options.max_outcomes);
+  DEUT_ASSIGN_OR_RETURN(RecoveredChain chain, RecoverChain(storage, options.directory, &outcomes));
   DEUT_ASSIGN_OR_RETURN(const LogState state, NewLife(chain, options.tc, options.directory, runtime));
   DEUT_RETURN_IF_ERROR(WriteAgain(storage, options.directory, chain.unproven));
   DEUT_RETURN_IF_ERROR(RemoveStale(storage, options.directory, chain.stale));
@@ -241,7 +257,9 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Ru
                             .known_dcs = state.known_dcs,
                             .low_water = state.low_water,
                             .cut = chain.end,
-                            .dropped_bytes = chain.dropped_bytes};
+                            .dropped_bytes = chain.dropped_bytes,
+                            .outcomes = std::move(outcomes.commits),
+                            .outcome_horizon = outcomes.horizon};
   auto parts =
       std::make_unique<Parts>(options, runtime, std::move(lock), std::move(queue), storage, std::move(chain), state);
   DEUT_RETURN_IF_ERROR(CreateFirstSegment(parts->segments, storage, options.directory, *recovered));
@@ -278,18 +296,17 @@ TcEpoch RedoLog::epoch() const { return parts_->epoch; }
 uint64_t RedoLog::nonce() const { return parts_->nonce; }
 Status RedoLog::failure() const { return parts_->failure.status(); }
 
-size_t RedoLog::CommitBytes(absl::Span<const Update> updates) {
-  return MakeRecordWord(RecordType::kCommit,
-                        TransactionBody{.timestamp = {}, .epoch = {}, .updates = updates, .chunks = {}}.Bytes())
-      .bytes;
+size_t RedoLog::CommitBytes(absl::Span<const Update> updates, TransactionId id) {
+  const TransactionBody body{.timestamp = {}, .epoch = {}, .updates = updates, .chunks = {}, .id = id};
+  return MakeRecordWord(body.commit_type(), body.Bytes()).bytes;
 }
 
-AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update> updates,
-                                   absl::Span<const Lsn> chunks) {
-  TransactionBody body{.timestamp = timestamp, .epoch = epoch(), .updates = updates, .chunks = chunks};
+AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update> updates, absl::Span<const Lsn> chunks,
+                                   TransactionId id) {
+  TransactionBody body{.timestamp = timestamp, .epoch = epoch(), .updates = updates, .chunks = chunks, .id = id};
   Lsn first = chunks.empty() ? Lsn(UINT64_MAX) : *std::min_element(chunks.begin(), chunks.end());
   absl::InlinedVector<Lsn, 8> all_chunks;
-  if (body.Bytes() > parts_->options.chunk_bytes + kTransactionHeaderBytes) {
+  if (body.Bytes() > parts_->options.chunk_bytes + kTransactionHeaderBytes + kTransactionIdBytes) {
     all_chunks.assign(chunks.begin(), chunks.end());
     // What is over goes ahead in chunks; the last run of updates stays with the commit.
     for (;;) {
@@ -306,7 +323,7 @@ AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update>
     body.updates = updates;
     body.chunks = all_chunks;
   }
-  AppendResult result = parts_->AppendTransaction(RecordType::kCommit, body);
+  AppendResult result = parts_->AppendTransaction(body.commit_type(), body);
   result.first = std::min(first, result.lsn);
   return result;
 }
@@ -319,6 +336,8 @@ AppendResult RedoLog::AppendChunk(Timestamp timestamp, absl::Span<const Update> 
 AppendResult RedoLog::AppendLowWater(Timestamp low_water) {
   return parts_->Append(RecordType::kLowWater, EncodeTimestampBody(low_water));
 }
+
+void RedoLog::set_forget(std::function<Timestamp(Lsn cut)> forget) { parts_->forget = std::move(forget); }
 
 Status RedoLog::AddKnownDc(DcId dc, Deadline deadline) {
   Lsn lsn;
@@ -395,7 +414,32 @@ Status RedoLog::AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline)
     MutexLock lock(parts_->mutex);
     if (redo_start.lsn >= parts_->redo_start.lsn) parts_->redo_start = redo_start;
   }
-  parts_->segments.TrimTo(redo_start.lsn, durable());
+  return LetGoOfKept(deadline);
+}
+
+Lsn RedoLog::Parts::CutNow() {
+  const MonotonicTime now = runtime.Now();
+  // Files, not records: what is written little by little takes more of the disk than it holds.
+  const Lsn by_size = segments.BeginOfNewest(options.keep_bytes / options.segment_bytes);
+  MutexLock locked(mutex);
+  if (options.keep_bytes == 0 || segments.disk_full()) return redo_start.lsn;
+  if (tails.empty() || now - tails.back().at >= options.keep_time / kTailsKept) tails.push_back({now, ring.tail()});
+  while (!tails.empty() && now - tails.front().at >= options.keep_time) {
+    keep_from = tails.front().lsn;
+    tails.pop_front();
+  }
+  return std::min(redo_start.lsn, std::max(keep_from, by_size));
+}
+
+Status RedoLog::LetGoOfKept(Deadline deadline) {
+  const Lsn cut = parts_->segments.Boundary(parts_->CutNow());
+  if (cut <= first_lsn()) return Status::Ok();
+  const Timestamp horizon = parts_->forget ? parts_->forget(cut) : Timestamp{0};
+  if (horizon > Timestamp{0} && !DEUT_OMITTED("outcome.log_horizon")) {
+    const AppendResult appended = parts_->Append(RecordType::kOutcomeHorizon, EncodeTimestampBody(horizon));
+    DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
+  }
+  parts_->segments.TrimTo(cut, durable());
   return Status::Ok();
 }
 

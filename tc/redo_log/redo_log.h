@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/base/transaction_id.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "tc/redo_log/durability_waiter.h"
@@ -53,6 +55,11 @@ struct RedoLogOptions {
   uint64_t space_reserve_bytes = uint64_t{16} << 20;
   // Timestamps are reserved in blocks of this many (D3).
   uint64_t timestamp_block = uint64_t{1} << 32;
+  // Ids of the last so many commits with an id are read back when the log is opened. For their sake the log is kept beyond the redo start: so
+  // long, and so many bytes of it, at most.
+  size_t max_outcomes = 0;
+  Duration keep_time{0};
+  uint64_t keep_bytes = 0;
   // A write that does not complete for this long is a failed device.
   Duration device_timeout = seconds(60);
   // Called once, on a thread of the log, with file, offset and error. Where it returns (tests), the log stays failed.
@@ -73,6 +80,9 @@ struct RecoveredLog {
   Timestamp low_water;         // the highest logged (X1); 0 = none
   Cut cut;                     // as logged in END_OF_EPOCH
   uint64_t dropped_bytes = 0;  // of whole, never acknowledged blocks behind the cut; 0 after a clean stop
+  // Commits with ids, oldest first; those of commits with timestamps below `outcome_horizon` may be missing.
+  std::deque<CommitOutcome> outcomes;
+  Timestamp outcome_horizon;
 };
 
 struct AppendResult {
@@ -121,7 +131,8 @@ class RedoLog {
   // --- Appending. When a call returns, LSN and bytes are in the buffer: the commit may become visible (D4). Waits only for ring space.
   // `updates` in ascending sequence; `chunks` are LSNs of earlier AppendChunk calls of the same transaction (usually none: what is
   // too large for one record is cut into chunks here).
-  AppendResult AppendCommit(Timestamp timestamp, absl::Span<const Update> updates, absl::Span<const Lsn> chunks = {});
+  AppendResult AppendCommit(Timestamp timestamp, absl::Span<const Update> updates, absl::Span<const Lsn> chunks = {},
+                            TransactionId id = {});
   // Updates ahead of their commit, for a transaction that does not want to keep them all. REQUIRES: at most chunk_bytes of them.
   AppendResult AppendChunk(Timestamp timestamp, absl::Span<const Update> updates);
   // X1. REQUIRES: every commit below L has been appended.
@@ -145,10 +156,16 @@ class RedoLog {
   // EnsureReserved is OK at once for all timestamps below this. Never goes back.
   Timestamp reserved_below() const;
 
-  // --- Redo start (S2). Logs it with its positions, waits until that is durable, then lets go of the segments wholly below.
+  // --- Redo start (S2). Logs it with its positions, waits until that is durable, then lets go of the segments wholly below, but for those that
+  // are kept for their commits' ids (keep_time, keep_bytes).
   // INVALID_ARGUMENT if it goes back, lies beyond the durable log, or names more than 64 positions.
   Status AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline);
   RedoStart redo_start() const;  // the last durable one
+  // Lets go of what was kept and need not be any longer: by time, by size, or because the disk is full. For now and then.
+  Status LetGoOfKept(Deadline deadline);
+  // `forget(cut)` is called before commits below `cut` are let go; the horizon that it answers is logged before. REQUIRES: set before the first
+  // AdvanceRedoStart.
+  void set_forget(std::function<Timestamp(Lsn cut)> forget);
   // X4. Logs that this DC belongs to the TC, and waits until that is durable, also where another call has logged it.
   // RESOURCE_EXHAUSTED beyond 64 of them.
   Status AddKnownDc(DcId dc, Deadline deadline);
@@ -161,7 +178,7 @@ class RedoLog {
   Status failure() const;  // OK, or why the log has failed
 
   // What AppendCommit of these would take, for admission.
-  static size_t CommitBytes(absl::Span<const Update> updates);
+  static size_t CommitBytes(absl::Span<const Update> updates, TransactionId id = {});
 
  private:
   struct Parts;

@@ -170,6 +170,69 @@ TEST_F(RedoLogTest, WhatOutlivesTrimmingDoes) {
   EXPECT_EQ(CommitTimestamps(ReadAll(*log, redo.lsn)), (std::vector<uint64_t>{1200}));
 }
 
+AppendResult NamedCommit(RedoLog& log, uint64_t number, size_t value_bytes = 500) {
+  const std::string value = ValueOf(number, value_bytes);
+  const Update update = Put(1, "key", value);
+  return log.AppendCommit(Timestamp(number), {&update, 1}, {}, TransactionId{.high = 1, .low = number});
+}
+
+TEST_F(RedoLogTest, IdsOfCommitsAreFoundAgain) {
+  options_.max_outcomes = 2;
+  auto log = Open();
+  EXPECT_EQ(recovered_.outcome_horizon, Timestamp(0));
+  Commit(*log, 1);
+  std::vector<AppendResult> commits;
+  for (uint64_t i = 2; i <= 4; ++i)
+    commits.push_back(NamedCommit(*log, i, i == 4 ? 5000 : 20));  // the last one in chunks
+  ASSERT_TRUE(log->WaitDurable(commits.back().lsn, kNoDeadline).ok());
+  log = nullptr;
+  log = Open();
+  ASSERT_EQ(recovered_.outcomes.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(recovered_.outcomes[i],
+              (CommitOutcome{
+                  .id = {.high = 1, .low = i + 3}, .timestamp = Timestamp(i + 3), .commit_lsn = commits[i + 1].lsn}));
+  }
+  EXPECT_EQ(recovered_.outcome_horizon, Timestamp(3)) << "one more was there";
+  EXPECT_EQ(CommitTimestamps(ReadAll(*log, kFirstLsn)), (std::vector<uint64_t>{1, 2, 3, 4}));
+}
+
+// The log goes beyond the redo start for the sake of the ids, as far as it may; what went is behind the logged horizon.
+TEST_F(RedoLogTest, TheLogIsKeptForItsIds) {
+  options_.max_outcomes = 10'000;
+  options_.keep_time = seconds(3600);
+  options_.keep_bytes = uint64_t{3} * options_.segment_bytes;
+  auto log = Open();
+  std::vector<Lsn> lsns;
+  uint64_t forgotten = 0;  // the highest commit that was let go
+  log->set_forget([&](Lsn cut) {
+    for (uint64_t i = forgotten + 1; i <= lsns.size() && lsns[i - 1] < cut; ++i) forgotten = i;
+    return Timestamp(forgotten + 1);
+  });
+  for (uint64_t round = 0; round < 12; ++round) {
+    AppendResult last;
+    for (uint64_t i = 0; i < 100; ++i) {
+      last = NamedCommit(*log, round * 100 + i + 1);
+      lsns.push_back(last.lsn);
+    }
+    ASSERT_TRUE(log->WaitDurable(last.lsn, kNoDeadline).ok());
+    ASSERT_TRUE(log->AdvanceRedoStart({.lsn = last.lsn, .stable = {}}, kNoDeadline).ok());
+    if (round == 0) {
+      EXPECT_EQ(log->first_lsn(), kFirstLsn) << "nothing has to go yet";
+    }
+  }
+  while (log->counters().segments > 4) RealRuntime().Yield();  // the helper is at it
+  EXPECT_GT(forgotten, 0u);
+  EXPECT_GE(log->counters().segments, 3u);
+  const uint64_t bound = forgotten;
+  log = nullptr;
+  log = Open();
+  EXPECT_EQ(recovered_.outcome_horizon, Timestamp(bound + 1));
+  ASSERT_FALSE(recovered_.outcomes.empty());
+  EXPECT_LE(recovered_.outcomes.front().timestamp, Timestamp(bound + 1)) << "none is missing above the horizon";
+  EXPECT_EQ(recovered_.outcomes.back().timestamp, Timestamp(1200));
+}
+
 TEST_F(RedoLogTest, ARedoStartNeverGoesBackNorAhead) {
   auto log = Open();
   const AppendResult commit = Commit(*log, 1);

@@ -201,6 +201,17 @@ std::shared_ptr<Segment> SegmentSet::Find(Lsn lsn) {
   return after == live_.begin() ? nullptr : after[-1];
 }
 
+Lsn SegmentSet::Boundary(Lsn lsn) {
+  const std::shared_ptr<Segment> segment = Find(lsn);
+  return segment == nullptr ? first_lsn() : segment->first_lsn();
+}
+
+Lsn SegmentSet::BeginOfNewest(uint64_t count) {
+  MutexLock lock(mutex_);
+  if (live_.empty()) return kFirstLsn;
+  return live_[live_.size() - std::clamp<uint64_t>(count, 1, live_.size())]->first_lsn();
+}
+
 void SegmentSet::TrimTo(Lsn redo_start, Lsn durable) {
   {
     MutexLock lock(mutex_);

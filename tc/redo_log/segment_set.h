@@ -57,6 +57,10 @@ class SegmentSet {
   // --- Anyone.
   // The segment with the record at `lsn`; null if it was let go. REQUIRES: lsn is below the durable LSN.
   std::shared_ptr<Segment> Find(Lsn lsn);
+  // Where the log begins once everything below `lsn` that can go has gone: the first LSN of the segment with `lsn`.
+  Lsn Boundary(Lsn lsn);
+  // Where the newest `count` segments in use begin.
+  Lsn BeginOfNewest(uint64_t count);
   // Everything below `redo_start` may go; what holds records beyond `durable`, or the newest durable segment header, stays.
   void TrimTo(Lsn redo_start, Lsn durable);
   Lsn first_lsn();

@@ -21,6 +21,8 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
     add(Concat("transactions.aborted.", AbortReasonName(static_cast<AbortReason>(reason))),
         load(engine.counters.aborts[static_cast<size_t>(reason)]));
   }
+  add("conflicts.waits", load(engine.counters.waits));
+  add("conflicts.waits_ended", load(engine.counters.waits_ended));
   add("timestamp.next", engine.active.next_timestamp().value);
   add("timestamp.oldest", engine.active.oldest().value);
   add("timestamp.low_water", engine.active.low_water().value);
@@ -66,6 +68,8 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("scans.batches", load(engine.counters.dc_scans));
   add("scans.gathered_keys", load(engine.counters.gathered_keys));
   add("scans.keys_asked_again", load(engine.counters.asked_again));
+  add("scans.writers_passed", load(engine.counters.writers_passed));
+  add("scans.pending_keys", load(engine.counters.pending_keys));
   for (const TableState* table : engine.catalogue.tables()) {
     ReclamationDomain::Guard guard(engine.domain);
     add(Concat("ranges.table.", table->name()), table->map().size());

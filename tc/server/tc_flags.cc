@@ -10,6 +10,14 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
   flags->AddBytes(
       "version_budget", &options->version_budget_bytes,
       "bytes of versions the data component has yet to apply; beyond it writers are refused until it has caught up");
+  flags->AddEnum("range_precision", &options->range_precision,
+                 {{"keys", RangePrecision::kKeys}, {"ranges", RangePrecision::kRanges}},
+                 "what of an earlier uncommitted writer a scan loses to: its keys within the scan's bounds, when the "
+                 "scan comes to them, or "
+                 "its intent in the whole logical range, at once");
+  flags->Add("conflict_wait", &options->conflict_wait,
+             "how long an operation may wait for earlier transactions that are committing already, in place of "
+             "aborting; 0 = not at all");
   flags->Add("idle_timeout", &options->idle_timeout, "an open transaction that is not used for so long is aborted");
   flags->Add("records_per_range", &options->records_per_range, "a table has one logical range per this many records",
              1u, UINT32_MAX);

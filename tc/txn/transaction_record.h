@@ -6,6 +6,8 @@
 //   active ─owner or reaper─► aborted            (R7: abort is this one compare-and-swap; versions and postings are unlinked later)
 //   From committing only committed follows, or the end of the process (R9). Whoever loses the compare-and-swap from active obeys
 //   the state it finds. `commit_lsn` is stored before `committed` (D4), so whoever sees committed may read it.
+// Whoever waits for the end of `committing` (R9) sets `awaited` and then waits on the status word; the committer stores the status, then looks at
+//   `awaited`, and wakes them (both sequentially consistent).
 // Lifetime (R7: the status outlives all versions and postings). `references` counts: 1 for the owner and then the collector, 1 per
 //   version, 1 per posting. A version or posting drops its reference when it has been unlinked; whoever drops the last retires the
 //   record through the reclamation domain, so readers that still hold a pointer under a guard are safe.
@@ -33,7 +35,7 @@ class TransactionRecord {
   explicit TransactionRecord(Timestamp timestamp) : timestamp_(timestamp) {}
 
   Timestamp timestamp() const { return timestamp_; }
-  TransactionStatus status() const { return status_.load(std::memory_order_seq_cst); }
+  TransactionStatus status() const { return static_cast<TransactionStatus>(status_.load(std::memory_order_seq_cst)); }
   // REQUIRES: status() was seen to be committed.
   Lsn commit_lsn() const { return Lsn{commit_lsn_.load(std::memory_order_relaxed)}; }
 
@@ -43,18 +45,36 @@ class TransactionRecord {
   // D4: the commit record's bytes are in the log buffer and its LSN is reserved.
   void FinishCommit(Lsn commit_lsn) {
     commit_lsn_.store(commit_lsn.value, std::memory_order_relaxed);
-    status_.store(TransactionStatus::kCommitted, std::memory_order_seq_cst);
+    status_.store(static_cast<uint32_t>(TransactionStatus::kCommitted), std::memory_order_seq_cst);
   }
+
+  // R9. Whether somebody may be waiting on the status word; the owner asks after FinishCommit.
+  void MarkAwaited() { awaited_.store(true, std::memory_order_seq_cst); }
+  bool awaited() const { return awaited_.load(std::memory_order_seq_cst); }
+  const std::atomic<uint32_t>& status_word() const { return status_; }
 
   WriteSet& write_set() { return write_set_; }
   const WriteSet& write_set() const { return write_set_; }
 
   void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
+  // For who has found the record under a guard and holds no reference. False: the last one has been dropped already.
+  bool TryAddReference() {
+    uint32_t seen = references_.load(std::memory_order_relaxed);
+    while (seen != 0) {
+      if (references_.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
   // REQUIRES: a guard of `domain` is held.
   void DropReference(ReclamationDomain& domain) {
     const uint32_t before = references_.fetch_sub(1, std::memory_order_acq_rel);
     DEUT_DCHECK(before > 0);
     if (before == 1) domain.RetireObject(this, sizeof(*this) + write_set_.bytes());
+  }
+
+  // Nobody but its owner has ever seen it: it has posted nothing, published no key, installed no version. The owner's question.
+  bool unseen() const {
+    return posted.empty() && write_set_.size() == 0 && references_.load(std::memory_order_relaxed) == 1;
   }
 
   // The ranges that hold a posting of this transaction. The owner's until it hands the finished record to the collector.
@@ -68,11 +88,13 @@ class TransactionRecord {
 
  private:
   bool Move(TransactionStatus from, TransactionStatus to) {
-    return status_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
+    auto expected = static_cast<uint32_t>(from);
+    return status_.compare_exchange_strong(expected, static_cast<uint32_t>(to), std::memory_order_seq_cst);
   }
 
   const Timestamp timestamp_;
-  std::atomic<TransactionStatus> status_{TransactionStatus::kActive};
+  std::atomic<uint32_t> status_{static_cast<uint32_t>(TransactionStatus::kActive)};
+  std::atomic<bool> awaited_{false};
   std::atomic<bool> collected_{false};
   std::atomic<uint32_t> references_{1};
   std::atomic<uint64_t> commit_lsn_{0};

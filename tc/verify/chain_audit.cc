@@ -83,6 +83,7 @@ void ChainAudit::OnRecord(const LogRecord& record) {
   CheckLifeBegins(record);
   switch (record.type) {
     case RecordType::kCommit:
+    case RecordType::kNamedCommit:
       CheckTransaction(record);
       CheckCommit(record);
       break;
@@ -96,6 +97,12 @@ void ChainAudit::OnRecord(const LogRecord& record) {
       if (record.timestamp > state_.reserved) {
         Find("X1", "the record at LSN ", lsn_.value, " says low-water ", record.timestamp.value,
              ", only timestamps below ", state_.reserved.value, " are reserved");
+      }
+      break;
+    case RecordType::kOutcomeHorizon:
+      if (record.timestamp > state_.reserved) {
+        Find("D3", "the record at LSN ", lsn_.value, " says that ids below timestamp ", record.timestamp.value,
+             " may be gone, only timestamps below ", state_.reserved.value, " are reserved");
       }
       break;
     case RecordType::kReserveTimestamps:

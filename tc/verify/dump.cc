@@ -1,6 +1,7 @@
 #include "tc/verify/dump.h"
 
 #include "common/base/concat.h"
+#include "common/base/transaction_id.h"
 #include "tc/redo_log/block_format.h"
 #include "tc/redo_log/chain_visitor.h"
 #include "tc/redo_log/log_record.h"
@@ -103,6 +104,7 @@ void Dump::OnRecord(const LogRecord& record) {
 void Dump::Say(const LogRecord& record) {
   switch (record.type) {
     case RecordType::kCommit:
+    case RecordType::kNamedCommit:
     case RecordType::kChunk:
       return SayTransaction(record);
     case RecordType::kLowWater:
@@ -117,6 +119,8 @@ void Dump::Say(const LogRecord& record) {
                       " at offset ", record.cut.offset, "\n");
     case RecordType::kRedoStart:
       return SayRedoStart(record);
+    case RecordType::kOutcomeHorizon:
+      return ConcatTo(&text_, "ids of commits below timestamp ", record.timestamp.value, " may be gone\n");
     case RecordType::kKnownDc:
       return ConcatTo(&text_, "data component ", record.dc.value, " belongs to this log\n");
   }
@@ -126,6 +130,7 @@ void Dump::SayTransaction(const LogRecord& record) {
   const bool commit = record.type == RecordType::kCommit;
   ConcatTo(&text_, commit ? "commit" : "chunk", " of epoch ", record.epoch.value, ", timestamp ",
            record.timestamp.value, ", ", record.updates.size(), record.updates.size() == 1 ? " update" : " updates");
+  if (record.id.given()) ConcatTo(&text_, ", id ", TransactionIdText(record.id));
   for (size_t i = 0; i < record.chunks.size(); ++i) {
     ConcatTo(&text_, i == 0 ? ", after those of the chunks at LSN " : ", ", record.chunks[i].value);
   }

@@ -20,6 +20,7 @@ void AddRecords(const ChainCounts& counts, std::string* text) {
   add(RecordType::kEndOfEpoch, "ends of epoch");
   add(RecordType::kRedoStart, "redo starts");
   add(RecordType::kKnownDc, "known data components");
+  add(RecordType::kOutcomeHorizon, "outcome horizons");
 }
 
 void AddState(const LogState& state, std::string* text) {
