@@ -293,7 +293,7 @@ Status ScanPath::Deliver(const TableState& table, Stretch& stretch) {
     }
     std::vector<DataRequest> again;
     DEUT_RETURN_IF_ERROR(Resolve(table, stretch, next_key, end, &again));
-    DEUT_RETURN_IF_ERROR(Merge(stretch, &next_key, end, request.answer));
+    DEUT_RETURN_IF_ERROR(Merge(stretch, &next_key, end, std::move(request.answer)));
     if (full_ || request.complete) return Status::Ok();
     (ascending() ? stretch.low : stretch.high) = request.covered;
     (ascending() ? low_ : high_) = request.covered;
@@ -354,9 +354,9 @@ Status ScanPath::Resolve(const TableState& table, Stretch& stretch, size_t begin
   return Status::Ok();
 }
 
-bool ScanPath::Full() const {
-  return (scan_.limit_records != 0 && result_->records.size() >= scan_.limit_records) ||
-         result_->records.bytes().size() >= scan_.limit_bytes;
+bool ScanPath::Full(size_t more_records, size_t more_bytes) const {
+  return (scan_.limit_records != 0 && result_->records.size() + more_records >= scan_.limit_records) ||
+         result_->records.bytes().size() + more_bytes >= scan_.limit_bytes;
 }
 
 void ScanPath::StopAfter(std::string_view key) {
@@ -370,12 +370,20 @@ void ScanPath::StopAfter(std::string_view key) {
 
 void ScanPath::Emit(std::string_view key, std::string_view value, Version version) {
   result_->records.Append(key, value, version);
-  if (Full()) StopAfter(key);
+  if (Full(0, 0)) StopAfter(key);
 }
 
-Status ScanPath::Merge(Stretch& stretch, size_t* next_key, size_t end, const RecordBatch& records) {
-  const auto emit_gathered = [this](const Gathered& g) {
+Status ScanPath::Merge(Stretch& stretch, size_t* next_key, size_t end, RecordBatch records) {
+  // Records that go on as they are, all in a row: they are copied in one piece, or, if they are all there is, not at all.
+  const char* run_begin = records.bytes().data();
+  size_t run_bytes = 0, run_records = 0;
+  const auto flush = [&] {
+    if (run_records != 0) result_->records.AppendRun({run_begin, run_bytes}, run_records);
+    run_bytes = run_records = 0;
+  };
+  const auto emit_gathered = [&](const Gathered& g) {
     if (g.kind != Gathered::Kind::kValue) return;
+    flush();
     // The version of a key asked again is only bounded: the answer's own does not matter to the client.
     Emit(g.key, g.value, g.version.timestamp == kMaxTimestamp ? Version{} : g.version);
   };
@@ -384,17 +392,26 @@ Status ScanPath::Merge(Stretch& stretch, size_t* next_key, size_t end, const Rec
     const RecordView& record = it.record();
     DEUT_RETURN_IF_ERROR(CheckVisible(record, txn_.timestamp_));
     while (!full_ && k < end && Before(stretch.keys[k].key, record.key)) emit_gathered(stretch.keys[k++]);
-    if (full_) return Status::Ok();
+    if (full_) break;
     if (k < end && stretch.keys[k].key == record.key) {
       const Gathered& gathered = stretch.keys[k++];
       const bool tc_wins = gathered.kind != Gathered::Kind::kAskDc && gathered.version > record.version;
       if (tc_wins && !DEUT_OMITTED("S5.larger_wins")) {
+        flush();  // up to here
         emit_gathered(gathered);
         continue;
       }
     }
-    Emit(record.key, record.value, record.version);
+    if (run_records == 0) run_begin = record.key.data() - RecordBatch::kHeaderBytes;
+    run_bytes = static_cast<size_t>(record.value.data() + record.value.size() - run_begin);
+    ++run_records;
+    if (Full(run_records, run_bytes)) StopAfter(record.key);
   }
+  if (run_records == records.size() && result_->records.empty()) {
+    result_->records = std::move(records);
+    run_records = 0;
+  }
+  flush();
   while (!full_ && k < end) emit_gathered(stretch.keys[k++]);
   return Status::Ok();
 }

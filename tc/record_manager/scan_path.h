@@ -94,9 +94,10 @@ class ScanPath {
   Status Deliver(const TableState& table, Stretch& stretch);
   Status AskDc(const TableState& table, const Stretch& stretch, size_t keys_left, DataRequest* request);
   Status Resolve(const TableState& table, Stretch& stretch, size_t begin, size_t end, std::vector<DataRequest>* again);
-  Status Merge(Stretch& stretch, size_t* next_key, size_t end, const RecordBatch& records);
+  Status Merge(Stretch& stretch, size_t* next_key, size_t end, RecordBatch records);
   void Emit(std::string_view key, std::string_view value, Version version);
-  bool Full() const;
+  // With so many more records, of so many bytes in all.
+  bool Full(size_t more_records, size_t more_bytes) const;
   // Where the scan goes on if the batch ends after `key`.
   void StopAfter(std::string_view key);
 
