@@ -5,6 +5,7 @@
 
 #include "common/base/concat.h"
 #include "dc/verify/verify.h"
+#include "tc/verify/verify.h"
 
 namespace deut::power {
 namespace {
@@ -18,6 +19,15 @@ std::string CheckPages(Storage& storage) {
   // There is nothing yet.
   if (report.status() == ErrorCode::kNotFound || report.status() == ErrorCode::kInvalidArgument) return "";
   return Concat("the DC's directory cannot be checked: ", report.status().ToString());
+}
+
+// And what a TC has left: no damage, and records that agree with each other.
+std::string CheckLog(Storage& storage) {
+  const Result<tc::LogReport> report = tc::VerifyLog(storage, kTcDirectory, {});
+  if (report.ok()) return report->clean() ? "" : Concat("the TC's log is damaged:\n", tc::ReportText(*report));
+  // There is nothing yet.
+  if (report.status() == ErrorCode::kNotFound || report.status() == ErrorCode::kInvalidArgument) return "";
+  return Concat("the TC's log cannot be checked: ", report.status().ToString());
 }
 
 }  // namespace
@@ -39,6 +49,9 @@ std::string PowerRun::Live(const Life& life) {
   ++lives_;
   const std::unique_ptr<Storage> storage = disk_->Mount();
   const uint64_t crashes = disk_->crashes();
+  if (!life.faulty) {
+    if (std::string wrong = CheckLog(*storage); !wrong.empty()) return wrong;
+  }
   if (!options_.keeps_pages && !life.faulty) {
     if (std::string wrong = CheckPages(*storage); !wrong.empty()) return wrong;
   }

@@ -13,7 +13,7 @@ namespace {
 // reservation of timestamps, reading back from disk what the ring no longer holds.
 tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
   tc::TransactionComponentOptions options;
-  options.log.directory = "/store/tc";
+  options.log.directory = kTcDirectory;
   options.log.ring_bytes = 32 << 10;
   options.log.segment_bytes = 32 << 10;
   options.log.max_record_bytes = 8 << 10;

@@ -22,6 +22,7 @@ namespace deut::power {
 
 // Of the DC whose pages are on the same disk.
 constexpr char kDcDirectory[] = "/store/dc";
+constexpr char kTcDirectory[] = "/store/tc";
 
 struct StoreSizes {
   Duration device_timeout = seconds(60);

@@ -168,7 +168,7 @@ Status FaultDriver::Replay(const Fault& fault) {
   return Status();
 }
 
-// Fills the disk under the TC's log and writes until that is noticed. Reads must go on.
+// Fills the disk under the TC's log and writes until that is noticed. Reads must go on, also after a start of the TC on the full disk.
 Status FaultDriver::FillDisk() {
   Client& client = cluster_.client();
   TableId table;
@@ -179,14 +179,27 @@ Status FaultDriver::FillDisk() {
   table = *opened;
   DEUT_RETURN_IF_ERROR(disk_->Fill());
   Status status = WriteUntilRefused(table);
-  if (status.ok()) {
-    OneShot read(client);
-    read.Get(table, "filler0");
-    status = RunOneShot(read, {.timeout = seconds(10)}).status();
-    if (!status.ok()) status = DEUT_ERROR(kWrongState, "no reads while the disk is full: ", status.ToString());
+  if (status.ok()) status = ReadWhileFull(table);
+  if (status.ok()) ++effects_["full disks noticed"];
+  // The first start may find an unused segment of the life before; those after it find none.
+  for (int start = 0; start < 3 && status.ok(); ++start) {
+    cluster_.KillTc();
+    cluster_.StartTc();
+    status = cluster_.AwaitServing(scenario_.stall);
+    if (!status.ok()) status = DEUT_ERROR(kWrongState, "no start while the disk is full: ", status.ToString());
+    if (status.ok()) status = ReadWhileFull(table);
   }
+  if (status.ok()) status = WriteUntilRefused(table);
+  if (status.ok()) ++effects_["starts on a full disk"];
   disk_->Free();
   return status;
+}
+
+Status FaultDriver::ReadWhileFull(TableId table) {
+  OneShot read(cluster_.client());
+  read.Get(table, "filler0");
+  const Status status = RunOneShot(read, {.timeout = seconds(10)}).status();
+  return status.ok() ? status : DEUT_ERROR(kWrongState, "no reads while the disk is full: ", status.ToString());
 }
 
 Status FaultDriver::WriteUntilRefused(TableId table) {
@@ -196,10 +209,8 @@ Status FaultDriver::WriteUntilRefused(TableId table) {
     OneShot put(cluster_.client());
     for (int i = 0; i < 16; ++i) put.Put(table, Concat("filler", i), value);
     const Status status = put.Run({.timeout = seconds(10)}).status();
-    if (status == ErrorCode::kResourceExhausted && status.message().find("is full") != std::string::npos) {
-      ++effects_["full disks noticed"];
+    if (status == ErrorCode::kResourceExhausted && status.message().find("is full") != std::string::npos)
       return Status();
-    }
     const bool expected = status.ok() || IsRetryable(status) || status == ErrorCode::kDeadlineExceeded ||
                           status == ErrorCode::kOutcomeUnknown;
     if (!expected) return DEUT_ERROR(kWrongState, "while the disk was being filled: ", status.ToString());

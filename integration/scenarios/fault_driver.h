@@ -42,6 +42,7 @@ class FaultDriver {
   Status Replay(const Fault& fault);
   Status FillDisk();
   Status WriteUntilRefused(TableId table);
+  Status ReadWhileFull(TableId table);
   void Stay(const Fault& fault);
   std::vector<testing::FaultProxy*> Links(const Fault& fault);
 

@@ -59,7 +59,10 @@ TEST_P(ScenariosTest, Holds) {
   for (const auto& [effect, count] : report.effects) std::cout << "  " << effect << ": " << count << "\n";
   const auto effect = [&](const char* name) { return report.effects.contains(name) ? report.effects.at(name) : 0; };
   if (GetParam() == "replay") EXPECT_GT(effect("replays answered"), 0U) << "the DC has understood no replay";
-  if (GetParam() == "disk_full") EXPECT_EQ(effect("full disks noticed"), report.cycles);
+  if (GetParam() == "disk_full") {
+    EXPECT_EQ(effect("full disks noticed"), report.cycles);
+    EXPECT_EQ(effect("starts on a full disk"), report.cycles);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ScenariosTest, ::testing::ValuesIn(Names()), [](const auto& test) { return test.param; });

@@ -17,6 +17,7 @@
 #include "dc/verify/verify.h"
 #include "integration/harness/cluster.h"
 #include "integration/tests/kill_load.h"
+#include "tc/verify/verify.h"
 
 namespace deut::testing {
 
@@ -58,11 +59,20 @@ class KillFixture : public ::testing::Test {
     if (!report->checkpoints.empty()) newest_checkpoint_ = report->checkpoints[0].head.number.value;
   }
 
+  // What the TC has left of its log is whole, and its records agree with each other. REQUIRES: it does not run.
+  void CheckLog() {
+    const Result<tc::LogReport> report = tc::VerifyLog(*storage_, cluster_.directory().Sub("tc"), {});
+    ASSERT_TRUE(report.ok()) << report.status().ToString();
+    EXPECT_TRUE(report->clean()) << tc::ReportText(*report);
+    verified_commits_ += report->counts.of(tc::RecordType::kCommit).count;
+  }
+
   Random random_{Seed()};
   Cluster cluster_;
   const std::unique_ptr<Storage> storage_ = *NewSystemStorage(IoKind::kPosix, RealRuntime());
   KillLoad load_;
   uint64_t newest_checkpoint_ = 0;
+  uint64_t verified_commits_ = 0;  // by CheckLog, those seen again included
 };
 
 }  // namespace deut::testing

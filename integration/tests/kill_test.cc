@@ -41,6 +41,7 @@ class KillTest : public testing::KillFixture {
     if (dc) cluster_.KillDc();
     if (!tc_first) cluster_.KillTc();
     if (dc) CheckDirectory();
+    CheckLog();
     Pause(microseconds(random_.Below(50'000)));
     if (tc_first) cluster_.StartTc();
     if (dc) cluster_.StartDc();
@@ -66,7 +67,8 @@ class KillTest : public testing::KillFixture {
     EXPECT_LT(duration_cast<milliseconds>(total_ / count).count(), 5000);
     std::cout << load_.acknowledged() << " writes acknowledged, " << load_.unknown() << " unknown, " << load_.refused()
               << " refused; the longest cycle took " << duration_cast<milliseconds>(longest_).count()
-              << " ms; checkpoints " << newest_checkpoint_ << "\n";
+              << " ms; checkpoints " << newest_checkpoint_ << "; commits in the logs " << verified_commits_ << "\n";
+    EXPECT_GT(verified_commits_, 0u);
     if (dc) EXPECT_GT(newest_checkpoint_, 2u) << "no kill can have hit one";
   }
 

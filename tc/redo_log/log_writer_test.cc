@@ -218,6 +218,77 @@ TEST(RedoLogOnAFullDisk, DoesNotStart) {
   EXPECT_NE(MustOpen(SmallLog("/log"), *storage, &recovered), nullptr);
 }
 
+// X7: the disk under the log is full, and a start must not need more of it: only who has started can bring about that the log is let go. Start
+// after start, whatever each leaves behind, also when power is lost in it.
+class RedoLogStartsOnAFullDisk : public ::testing::Test {
+ protected:
+  // Commits until that is refused, with no space but what the log has.
+  void FillUp() {
+    RecoveredLog recovered;
+    const auto log = MustOpen(options_, *storage_, &recovered);
+    Until([&] { return log->counters().spare_segments == options_.spare_segments; });
+    disk_.SetFreeBytes(0);
+    for (committed_ = 1; log->CheckSpace(500).ok(); ++committed_) {
+      ASSERT_LT(committed_, 10000u);
+      last_ = Commit(*log, committed_, 400);
+      ASSERT_TRUE(log->WaitDurable(last_.lsn, kNoDeadline).ok());
+    }
+  }
+  // One life on the full disk: it starts, has everything, and refuses commits.
+  void StartAndLook() {
+    RecoveredLog recovered;
+    const auto log = MustOpen(options_, *storage_, &recovered);
+    ASSERT_NE(log, nullptr);
+    EXPECT_EQ(CommitTimestamps(ReadAll(*log, recovered.redo_start.lsn)).size(), committed_ - 1);
+    const Status refused = log->CheckSpace(500);
+    EXPECT_TRUE(refused == ErrorCode::kResourceExhausted) << refused.ToString();
+  }
+  // One more, in which everything is let go: then commits are taken again.
+  void StartAndLetGo() {
+    RecoveredLog recovered;
+    const auto log = MustOpen(options_, *storage_, &recovered);
+    ASSERT_NE(log, nullptr);
+    ASSERT_TRUE(log->AdvanceRedoStart({.lsn = last_.lsn, .stable = {}}, kNoDeadline).ok());
+    Until([&] { return log->accepting(); });
+    EXPECT_TRUE(log->WaitDurable(Commit(*log, ++committed_, 400).lsn, kNoDeadline).ok());
+  }
+
+  FaultyDisk disk_{RealRuntime(), 1};
+  const std::unique_ptr<Storage> storage_ = disk_.Mount();
+  RedoLogOptions options_ = [] {
+    RedoLogOptions options = SmallLog("/log");
+    options.segment_bytes = 256 << 10;
+    options.space_reserve_bytes = 160 << 10;
+    return options;
+  }();
+  uint64_t committed_ = 0;
+  AppendResult last_;
+};
+
+TEST_F(RedoLogStartsOnAFullDisk, AgainAndAgain) {
+  FillUp();
+  for (int life = 0; life < 4; ++life) ASSERT_NO_FATAL_FAILURE(StartAndLook()) << life;
+  StartAndLetGo();
+}
+
+TEST_F(RedoLogStartsOnAFullDisk, WhereverPowerIsLostInTheStart) {
+  FillUp();
+  for (uint64_t operation = 1, crashed = 1; crashed != 0; ++operation) {
+    const std::unique_ptr<FaultyDisk> disk = disk_.CopyAfterCrash(operation);
+    const std::unique_ptr<Storage> storage = disk->Mount();
+    disk->CrashAfter(operation);
+    RecoveredLog recovered;
+    const Status started = RedoLog::Open(options_, RealRuntime(), *storage, &recovered).status();
+    crashed = disk->crashes();
+    if (crashed == 0) EXPECT_TRUE(started.ok()) << started.ToString();
+    disk->CrashAfter(0);
+    const std::unique_ptr<Storage> again = disk->Mount();
+    const auto log = MustOpen(options_, *again, &recovered);
+    ASSERT_NE(log, nullptr) << "operation " << operation;
+    ASSERT_EQ(CommitTimestamps(ReadAll(*log, recovered.redo_start.lsn)).size(), committed_ - 1) << operation;
+  }
+}
+
 // Every call site: whatever operation fails while the log opens and works, it is an error or a reported failure, and what was
 // acknowledged before is there afterwards.
 TEST(RedoLogOnABadDisk, AnErrorAtEveryOperation) {

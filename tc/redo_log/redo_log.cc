@@ -194,6 +194,26 @@ Status RemoveStale(Storage& storage, const std::string& directory, const std::ve
   return Status::Ok();
 }
 
+// Gives back the space behind the chain in its last segment, which nobody will use: on a full disk that is what was kept in reserve.
+Status GiveBackTail(Storage& storage, const std::string& directory, const Cut& end) {
+  const std::string path = Concat(directory, "/", SegmentName(end.segment));
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage.Open(path, OpenOptions{.writable = true}));
+  DEUT_RETURN_IF_ERROR(file->Truncate(end.offset));
+  return file->Sync();
+}
+
+// The new life's first segment. The full disk that ended the one before must not keep this one from starting, for it is what lets segments
+// go: then the segment takes the place of the reserve.
+Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::string& directory,
+                          const RecoveredLog& recovered) {
+  const Status created = segments.CreateSpare();
+  if (created != ErrorCode::kResourceExhausted || recovered.created) return created;
+  if (!DEUT_OMITTED("X7.start_in_reserve")) DEUT_RETURN_IF_ERROR(GiveBackTail(storage, directory, recovered.cut));
+  if (segments.CreateShortSpare().ok()) return Status::Ok();
+  return DEUT_ERROR(kResourceExhausted, created.message(),
+                    "; the transaction component starts when there is space for a segment of its log");
+}
+
 // What the new life begins with.
 Result<LogState> NewLife(const RecoveredChain& chain, TcId wanted, const std::string& directory, Runtime& runtime) {
   LogState state = chain.state;
@@ -242,7 +262,7 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Ru
                             .outcome_horizon = outcomes.horizon};
   auto parts =
       std::make_unique<Parts>(options, runtime, std::move(lock), std::move(queue), storage, std::move(chain), state);
-  DEUT_RETURN_IF_ERROR(parts->segments.CreateSpare());
+  DEUT_RETURN_IF_ERROR(CreateFirstSegment(parts->segments, storage, options.directory, *recovered));
   std::unique_ptr<RedoLog> log(new RedoLog(std::move(parts)));
   DEUT_RETURN_IF_ERROR(log->StartLife(*recovered));
   return log;
@@ -352,7 +372,10 @@ Status RedoLog::CheckSpace(size_t bytes) const {
   return DEUT_ERROR(kResourceExhausted,
                     full ? "the disk of the redo log is full" : "the redo log waits for the allocation of a segment",
                     " (", parts_->options.directory, "): ", free, " bytes are left of what was allocated, ", pending,
-                    " of them are taken and ", reserve, " are kept in reserve")
+                    " of them are taken and ", reserve, " are kept in reserve, for ", bytes, " more",
+                    full ? Concat("; reads go on, and commits again once ", parts_->options.segment_bytes,
+                                  " bytes are free there, or the data component has made stable what the log holds")
+                         : "")
       .WithRetryAfter(full ? kFullDiskRetryMs : kLaggingRetryMs);
 }
 

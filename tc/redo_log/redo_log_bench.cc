@@ -157,5 +157,34 @@ BENCHMARK(AsynchronousCommit)
     ->Iterations(4)
     ->Unit(benchmark::kMicrosecond);
 
+// A start behind range(0) MiB of log, of commits of one update of range(1) bytes: what it takes until the log is open.
+void Recover(benchmark::State& state) {
+  Bench bench;
+  const std::string value(static_cast<size_t>(state.range(1)), 'v');
+  const uint64_t wanted = static_cast<uint64_t>(state.range(0)) << 20;
+  uint64_t commits = 0;
+  while (bench.log->tail().value < wanted) CommitOne(*bench.log, ++commits, value);
+  bench.log->Stop();
+  for (auto _ : state) {
+    bench.log = nullptr;
+    const MonotonicTime begin = RealRuntime().Now();
+    RedoLogOptions options;
+    options.directory = bench.directory;
+    RecoveredLog recovered;
+    bench.log = std::move(RedoLog::Open(options, RealRuntime(), *bench.storage, &recovered).value());
+    state.SetIterationTime(std::chrono::duration<double>(RealRuntime().Now() - begin).count());
+    bench.log->Stop();
+  }
+  state.counters["commits"] = static_cast<double>(commits);
+  state.counters["GiB/s"] = benchmark::Counter(
+      static_cast<double>(wanted) / (1 << 30) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+BENCHMARK(Recover)
+    ->ArgNames({"MiB", "bytes"})
+    ->ArgsProduct({{1024}, {100, 1000}})
+    ->UseManualTime()
+    ->Iterations(3)
+    ->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace deut::tc

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/io/aligned_buffer.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
@@ -14,6 +15,10 @@ constexpr Duration kFullDiskPause = milliseconds(100);
 // Let-go segments are kept as spares up to this many times the number that is allocated ahead: using a file again costs nothing, a new one
 // is written twice.
 constexpr size_t kKeptPerSpare = 2;
+// A short segment has room for the blocks that begin a life, and for those that let segments go, several times.
+constexpr uint64_t kShortestSegment = uint64_t{64} << 10;
+// What does not fit is tried again smaller by this part: a file system needs some of what it calls free for itself.
+constexpr uint64_t kSmallerByPart = 16;
 
 }  // namespace
 
@@ -51,15 +56,29 @@ void SegmentSet::AddSpare(std::shared_ptr<Segment> segment) {
 }
 
 Status SegmentSet::CreateSpare() {
-  DEUT_RETURN_IF_ERROR(Create(next_number_));
+  DEUT_RETURN_IF_ERROR(Create(next_number_, options_.segment_bytes));
   ++next_number_;
   return Status::Ok();
 }
 
-Status SegmentSet::Create(uint64_t number) {
+Status SegmentSet::CreateShortSpare() {
+  DEUT_ASSIGN_OR_RETURN(const uint64_t free, storage_.FreeBytes(options_.directory));
+  uint64_t bytes = std::min(options_.segment_bytes, RoundDownToIo(free));
+  Status created = DEUT_ERROR(kResourceExhausted, options_.directory, ": only ", free,
+                              " bytes are free, a segment needs ", kShortestSegment);
+  for (; bytes >= kShortestSegment; bytes -= RoundUpToIo(bytes / kSmallerByPart)) {
+    created = Create(next_number_, bytes);
+    if (created != ErrorCode::kResourceExhausted) break;
+  }
+  DEUT_RETURN_IF_ERROR(created);
+  ++next_number_;
+  return Status::Ok();
+}
+
+Status SegmentSet::Create(uint64_t number, uint64_t bytes) {
   const std::string path = PathOf(number);
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<File> file, OpenFile(path, /*create=*/true));
-  Status allocated = file->Allocate(options_.segment_bytes);
+  Status allocated = file->Allocate(bytes);
   if (allocated.ok()) allocated = file->Sync();
   if (!allocated.ok()) {
     file.reset();
@@ -69,7 +88,7 @@ Status SegmentSet::Create(uint64_t number) {
     return allocated;
   }
   if (!DEUT_OMITTED("D2.sync_directory")) DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
-  AddSpare(std::make_shared<Segment>(number, std::move(file), options_.segment_bytes, /*of_this_life=*/true));
+  AddSpare(std::make_shared<Segment>(number, std::move(file), bytes, /*of_this_life=*/true));
   return Status::Ok();
 }
 

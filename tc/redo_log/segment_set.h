@@ -4,7 +4,8 @@
 // Files are numbered without gaps, oldest first; the newest ones may be spares. Every create, rename and remove is followed by a sync of
 // the directory before the next step, so that after any crash the numbers have no gap. A segment of an earlier life is never
 // written to again: a write of the process that died could still be under way to it.
-// Disk full: the spares run down, disk_full() says so, the helper tries again until there is space (or trimming has given some back).
+// Disk full: the spares run down, disk_full() says so, the helper tries again until there is space (or trimming has given some back). The
+// first segment of a life may then be a short one, which takes the log's own records until trimming has given space back.
 // Thread-safety: all methods from any thread, save where one is named. The mutex is held for moments, once a segment, never over input or output.
 // Ownership: owns the segments together with readers that hold them; storage and runtime outlive it.
 #ifndef TC_REDO_LOG_SEGMENT_SET_H_
@@ -41,8 +42,9 @@ class SegmentSet {
              uint64_t next_number, std::function<void()> on_change, std::function<void(const Status&)> on_failure);
   ~SegmentSet();
 
-  // Makes one spare on the calling thread, before Start. RESOURCE_EXHAUSTED: no space.
+  // Make one spare on the calling thread, before Start. RESOURCE_EXHAUSTED: no space. The short one is as long as there is space for.
   Status CreateSpare();
+  Status CreateShortSpare();
   void Start();
   void Stop();
 
@@ -79,7 +81,7 @@ class SegmentSet {
   // One round of work. True if something was done.
   Result<bool> TrimOne();
   Result<bool> FillOne();
-  Status Create(uint64_t number);
+  Status Create(uint64_t number, uint64_t bytes);
   Status Recycle(const std::shared_ptr<Segment>& segment);
   Result<std::unique_ptr<File>> OpenFile(const std::string& path, bool create);
   void AddSpare(std::shared_ptr<Segment> segment);
