@@ -53,16 +53,13 @@ def _settings(kwargs, headers = "standard_headers"):
         kwargs["visibility"] = _PRIVATE
     return kwargs
 
-# The allocator of a program.
-_MALLOC = "@deps//:malloc"
-
 def deut_cc_library(name, **kwargs):
     """A C++ library; private to its package unless `visibility` says more."""
     native.cc_library(name = name, **_settings(kwargs))
 
 def deut_cc_binary(name, **kwargs):
     """A program."""
-    native.cc_binary(name = name, malloc = _MALLOC, **_settings(kwargs))
+    native.cc_binary(name = name, **_settings(kwargs))
 
 def deut_cc_test(name, size, deps = [], own_main = False, optimized = False, **kwargs):
     """A googletest program.
@@ -86,7 +83,6 @@ def deut_cc_test(name, size, deps = [], own_main = False, optimized = False, **k
     native.cc_test(
         name = name,
         size = size,
-        malloc = _MALLOC,
         **_settings(kwargs, "standard_headers" if optimized else "test_headers")
     )
 
@@ -95,7 +91,6 @@ def deut_cc_benchmark(name, deps = [], **kwargs):
     native.cc_binary(
         name = name,
         testonly = True,
-        malloc = _MALLOC,
         **_settings(dict(kwargs, deps = deps + ["@deps//:benchmark"], tags = kwargs.get("tags", []) + ["benchmark", "manual"]))
     )
 
@@ -110,7 +105,6 @@ def deut_cc_fuzz_test(name, srcs, deps = [], corpus = [], size = "small", runs =
     native.cc_test(
         name = name,
         size = size,
-        malloc = _MALLOC,
         srcs = srcs + select({
             "//bazel:fuzzer": [],
             "//conditions:default": ["//bazel:fuzz_main.cc"],

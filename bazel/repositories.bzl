@@ -18,16 +18,6 @@ _SYSTEM_INCLUDES = [
     "/usr/include",
 ]
 
-# Debian's allocator without its operator new, which needs libstdc++: libc++ has one of its own, which calls malloc.
-def _allocator(ctx):
-    archive = "/usr/lib/x86_64-linux-gnu/libjemalloc.a"
-    if not ctx.path(archive).exists:
-        fail("%s is missing: run scripts/setup, which installs libjemalloc-dev" % archive)
-    for command in [["cp", archive, "libjemalloc.a"], ["/usr/bin/llvm-ar-19", "d", "libjemalloc.a", "jemalloc_cpp.o"]]:
-        done = ctx.execute(command)
-        if done.return_code != 0:
-            fail("%s: %s" % (" ".join(command), done.stderr))
-
 def _deps_repository_impl(ctx):
     root = ctx.os.environ.get("DEUT_DEPS", "")
     if not root:
@@ -54,7 +44,6 @@ def _deps_repository_impl(ctx):
         "",
     ]))
     ctx.file("system.modulemap", "\n".join(modules) + "\n")
-    _allocator(ctx)
     ctx.symlink(ctx.attr._build_file, "BUILD")
 
 deps_repository = repository_rule(

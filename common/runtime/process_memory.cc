@@ -1,19 +1,12 @@
 #include "common/runtime/process_memory.h"
 
 #include <fcntl.h>
-#include <jemalloc/jemalloc.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 #include <string_view>
-
-// A program with another allocator, as a sanitizer brings it, or one that links this library into something else, has none of it.
-extern "C" __attribute__((weak)) decltype(mallctl) mallctl;
-
-#define DEUT_TEXT_OF(number) #number
-#define DEUT_TEXT(macro) DEUT_TEXT_OF(macro)
-#define DEUT_ALL_ARENAS DEUT_TEXT(MALLCTL_ARENAS_ALL)
 
 namespace deut {
 
@@ -30,10 +23,9 @@ uint64_t ResidentBytes() {
 }
 
 void ReturnFreedMemory() {
-  if (mallctl == nullptr) return;
-  // What this thread keeps for itself; other threads' caches are small, and empty themselves as they allocate.
-  (void)mallctl("thread.tcache.flush", nullptr, nullptr, nullptr, 0);
-  (void)mallctl("arena." DEUT_ALL_ARENAS ".purge", nullptr, nullptr, nullptr, 0);
+#if defined(__GLIBC__)
+  (void)malloc_trim(0);
+#endif
 }
 
 }  // namespace deut

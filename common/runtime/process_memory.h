@@ -10,8 +10,7 @@ namespace deut {
 // Resident bytes of this process. A system call or three.
 uint64_t ResidentBytes();
 
-// Hands whole pages of freed memory back to the system at once; by itself the allocator (jemalloc) does so after some seconds. Under a sanitizer
-// nothing happens. Takes some milliseconds for each 100 MiB, in which allocations may wait.
+// Hands whole pages of freed memory back to the system. Takes some milliseconds for each 100 MiB, in which allocations may wait.
 void ReturnFreedMemory();
 
 }  // namespace deut

@@ -36,7 +36,7 @@ bug_run() {
   begun="$(date +%s%3N)"
   # Freed memory is filled with a pattern, so that nobody who still reads there goes on unharmed. The outer redirection is for what the
   # shell has to say of a program that ended by a signal.
-  { TEST_TMPDIR="$scratch" MALLOC_CONF=junk:free DEUT_OMIT="$bug" timeout -k 5 "$((seconds + 60))" "${instrument[@]}" >"$log" 2>"$log.stderr" || status=$?; } 2>/dev/null
+  { TEST_TMPDIR="$scratch" MALLOC_PERTURB_=165 DEUT_OMIT="$bug" timeout -k 5 "$((seconds + 60))" "${instrument[@]}" >"$log" 2>"$log.stderr" || status=$?; } 2>/dev/null
   printf '%s %s\n' "$status" "$(($(date +%s%3N) - begun))" >"$log.ending"
   mv "$log.ending" "$log.status"
   rm -rf "$scratch"
