@@ -66,28 +66,36 @@ OutcomeTable::OutcomeTable(const OutcomeTableOptions& options, Runtime& runtime,
 
 OutcomeTable::~OutcomeTable() {
   for (size_t i = 0; i <= mask_; ++i) {
-    for (std::atomic<Entry*>& slot : buckets_[i].slots) delete slot.load(std::memory_order_relaxed);
+    for (std::atomic<uint64_t>& slot : buckets_[i].slots) delete EntryOf(slot.load(std::memory_order_relaxed));
   }
 }
 
-OutcomeTable::Bucket& OutcomeTable::BucketOf(const TransactionId& id) {
+uint64_t OutcomeTable::Mix(const TransactionId& id) {
   uint64_t mixed = (id.high ^ std::rotl(id.low, 32)) * 0x9E3779B97F4A7C15u;
   mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9u;
-  return buckets_[(mixed >> 32) & mask_];
+  return mixed ^ (mixed >> 32);
+}
+
+uint64_t OutcomeTable::WordOf(const Entry* entry) {
+  if (entry == nullptr) return 0;
+  const auto address = reinterpret_cast<uintptr_t>(entry);
+  DEUT_DCHECK(address >> kTagShift == 0);
+  return address | (TagOf(entry->id) << kTagShift);
 }
 
 void OutcomeTable::DropReference(Entry* entry) {
   if (entry->references.fetch_sub(1, std::memory_order_acq_rel) == 1) domain_.RetireObject(entry, kEntryBytes);
 }
 
-void OutcomeTable::PutOut(Bucket& bucket, std::atomic<Entry*>& slot, Entry* old, Entry* replacement, bool* done) {
+void OutcomeTable::PutOut(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done) {
+  Entry* const old = EntryOf(seen);
   if (old != nullptr && !DEUT_OMITTED("outcome.raise_horizon")) {
     if (old->is_commit()) Raise(bucket.horizon, old->timestamp + 1);
     if (old->is_fence()) Raise(bucket.fence_horizon, old->timestamp + 1);
   }
   DEUT_POINT("outcome.put_out");
   *done = !DEUT_CAS_FAILS("outcome.put_out.cas") &&
-          slot.compare_exchange_strong(old, replacement, std::memory_order_seq_cst);
+          slot.compare_exchange_strong(seen, WordOf(replacement), std::memory_order_seq_cst);
   if (!*done) return;
   if (old != nullptr) DropReference(old);
   if (old == nullptr && replacement != nullptr) entries_.fetch_add(1, std::memory_order_relaxed);
@@ -95,22 +103,28 @@ void OutcomeTable::PutOut(Bucket& bucket, std::atomic<Entry*>& slot, Entry* old,
 }
 
 void OutcomeTable::Publish(Bucket& bucket, Entry* entry) {
-  std::atomic<Entry*>& slot = bucket.slots[bucket.next.fetch_add(1, std::memory_order_relaxed) % Bucket::kSlots];
+  std::atomic<uint64_t>& slot = bucket.slots[bucket.next.fetch_add(1, std::memory_order_relaxed) % Bucket::kSlots];
   for (bool done = false; !done;) PutOut(bucket, slot, slot.load(std::memory_order_seq_cst), entry, &done);
 }
 
 OutcomeTable::Entry* OutcomeTable::FindCommit(Bucket& bucket, const TransactionId& id, const Entry* except) {
-  for (std::atomic<Entry*>& slot : bucket.slots) {
-    Entry* const entry = slot.load(std::memory_order_seq_cst);
-    if (entry != nullptr && entry != except && entry->id == id && entry->is_commit()) return entry;
+  const uint64_t tag = TagOf(id);
+  for (std::atomic<uint64_t>& slot : bucket.slots) {
+    const uint64_t word = slot.load(std::memory_order_seq_cst);
+    if (word == 0 || word >> kTagShift != tag) continue;
+    Entry* const entry = EntryOf(word);
+    if (entry != except && entry->id == id && entry->is_commit()) return entry;
   }
   return nullptr;
 }
 
 OutcomeTable::Entry* OutcomeTable::FindFence(Bucket& bucket, const TransactionId& id) {
-  for (std::atomic<Entry*>& slot : bucket.slots) {
-    Entry* const entry = slot.load(std::memory_order_seq_cst);
-    if (entry != nullptr && entry->id == id && entry->is_fence()) return entry;
+  const uint64_t tag = TagOf(id);
+  for (std::atomic<uint64_t>& slot : bucket.slots) {
+    const uint64_t word = slot.load(std::memory_order_seq_cst);
+    if (word == 0 || word >> kTagShift != tag) continue;
+    Entry* const entry = EntryOf(word);
+    if (entry->id == id && entry->is_fence()) return entry;
   }
   return nullptr;
 }
@@ -259,15 +273,16 @@ Timestamp OutcomeTable::Forget(Lsn cut) {
   for (size_t i = 0; i <= mask_; ++i) {
     Bucket& bucket = buckets_[i];
     const ReclamationDomain::Guard guard(domain_);
-    for (std::atomic<Entry*>& slot : bucket.slots) {
-      Entry* const entry = slot.load(std::memory_order_seq_cst);
-      if (entry == nullptr) continue;
+    for (std::atomic<uint64_t>& slot : bucket.slots) {
+      const uint64_t word = slot.load(std::memory_order_seq_cst);
+      if (word == 0) continue;
+      const Entry* const entry = EntryOf(word);
       // One that is being committed has its record above the redo start (S2).
       const bool commit = entry->state.load(std::memory_order_seq_cst) == Entry::kCommitted;
       bool gone;
       if (commit ? entry->commit_lsn.load(std::memory_order_relaxed) < cut.value
                  : !entry->is_commit() && now - entry->at > window_) {
-        PutOut(bucket, slot, entry, nullptr, &gone);
+        PutOut(bucket, slot, word, nullptr, &gone);
       }
     }
     // After the slots: what went meanwhile has raised it before.

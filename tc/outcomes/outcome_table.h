@@ -75,16 +75,23 @@ class OutcomeTable {
  private:
   struct alignas(128) Bucket {
     static constexpr size_t kSlots = 12;
-    std::atomic<Entry*> slots[kSlots] = {};
+    std::atomic<uint64_t> slots[kSlots] = {};  // an entry's address, with a tag of its id above it; 0: none
     std::atomic<uint64_t> horizon{0};
     std::atomic<uint64_t> fence_horizon{0};
     std::atomic<uint32_t> next{0};
   };
 
-  Bucket& BucketOf(const TransactionId& id);
+  static constexpr int kTagShift = 48;  // of an address less is used
+
+  static uint64_t Mix(const TransactionId& id);
+  // So that of other ids' entries most are passed by without a look at them.
+  static uint64_t TagOf(const TransactionId& id) { return Mix(id) & 0xFFFF; }
+  static uint64_t WordOf(const Entry* entry);
+  static Entry* EntryOf(uint64_t word) { return reinterpret_cast<Entry*>(word & ((uint64_t{1} << kTagShift) - 1)); }
+  Bucket& BucketOf(const TransactionId& id) { return buckets_[(Mix(id) >> 32) & mask_]; }
   // REQUIRES of these: a guard is held.
   void Publish(Bucket& bucket, Entry* entry);
-  void PutOut(Bucket& bucket, std::atomic<Entry*>& slot, Entry* old, Entry* replacement, bool* done);
+  void PutOut(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done);
   Entry* FindCommit(Bucket& bucket, const TransactionId& id, const Entry* except);
   Entry* FindFence(Bucket& bucket, const TransactionId& id);
   void DropReference(Entry* entry);
