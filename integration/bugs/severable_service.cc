@@ -54,10 +54,10 @@ Result<std::unique_ptr<TransactionSession>> SeverableService::NewSession(Deadlin
 }
 
 Result<OutcomeAnswer> SeverableService::AskOutcome(const TransactionName& name, Deadline deadline) {
-  // One that is cut off is not to be kept from committing by a question that never arrives.
-  if (severed_.load(std::memory_order_seq_cst))
-    return DEUT_ERROR(kDeadlineExceeded, "no answer: the server is cut off");
-  return Heard(service_.AskOutcome(name, deadline), severed_);
+  // One that is cut off is not to be kept from committing by a question that never arrives. Nobody asks again until his time is up: that would
+  // be the round's end.
+  if (severed_.load(std::memory_order_seq_cst)) return DEUT_ERROR(kOutcomeUnknown, "no answer: the server is cut off");
+  return HeardCommit(service_.AskOutcome(name, deadline), severed_);
 }
 
 Result<TableId> SeverableService::OpenTable(std::string_view name, Deadline deadline) {
