@@ -200,21 +200,20 @@ TEST_F(TransactionComponentTest, OutcomesAreRemembered) {
 
 // What is answered is durable: a crash behind the answer does not take it back.
 TEST_F(TransactionComponentTest, AnOutcomeIsAnsweredWhenItIsDurable) {
-  Event go_on;
   std::vector<OperationResult> results;
   TransactionOptions options;
   options.durability = Durability::kBuffered;
   options.name = {.id = {.high = 1, .low = 1}, .not_before = session_->not_before()};
   // The log thread is held before it writes what is committed here.
-  std::atomic<bool> hold{true};
-  testing::SetPointHandler([&](std::string_view name) {
-    if (name == "redo_log.writer.before_submit" && hold.load()) go_on.Wait(runtime_, kNoDeadline);
+  // It has a share in what it waits for: it may be on its way out of there when this test has ended.
+  const auto go_on = std::make_shared<Event>();
+  testing::SetPointHandler([this, go_on](std::string_view name) {
+    if (name == "redo_log.writer.before_submit") go_on->Wait(runtime_, kNoDeadline);
   });
   ASSERT_OK(session_->ExecuteOneShot(options, {Put(table_, "a", "1")}, &results, Soon()).status());
   EXPECT_EQ(tc_->AskOutcome(options.name, runtime_.Now() + milliseconds(20)).status().code(),
             ErrorCode::kDeadlineExceeded);
-  hold.store(false);
-  go_on.Signal(runtime_);
+  go_on->Signal(runtime_);
   const Result<OutcomeAnswer> answer = tc_->AskOutcome(options.name, Soon());
   testing::SetPointHandler(nullptr);
   ASSERT_OK(answer.status());
