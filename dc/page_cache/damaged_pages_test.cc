@@ -63,7 +63,7 @@ TEST_F(DamagedPagesTest, WhatIsReadIsNotKnown) {
   EXPECT_EQ(log_.text(), "");
 }
 
-TEST_F(DamagedPagesTest, WhatCannotBeReadIsToldOnceWithWhatToDoAboutIt) {
+TEST_F(DamagedPagesTest, WhatCannotBeReadIsToldOnceWithTheRemedy) {
   const Status told = damaged_.Note(kPage, kTable, Damage());
   EXPECT_EQ(told, ErrorCode::kCorruption);
   EXPECT_THAT(std::string(told.message()),

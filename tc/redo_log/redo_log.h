@@ -161,7 +161,7 @@ class RedoLog {
   // INVALID_ARGUMENT if it goes back, lies beyond the durable log, or names more than 64 positions.
   Status AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline);
   RedoStart redo_start() const;  // the last durable one
-  // Lets go of what was kept and need not be any longer: by time, by size, or because the disk is full. For now and then.
+  // Lets go of what was kept and need not be any longer: by time, by size, or because the disk is full. The shipper calls it every now and then.
   Status LetGoOfKept(Deadline deadline);
   // `forget(cut)` is called before commits below `cut` are let go; the horizon that it answers is logged before. REQUIRES: set before the first
   // AdvanceRedoStart.

@@ -82,7 +82,7 @@ class DumpTest : public ::testing::Test {
 
   std::unique_ptr<Storage> storage_ = NewMemoryStorage(RealRuntime());
   LogForge forge_{*storage_, "/log"};
-  const std::string long_ = std::string(100, 'x');
+  const std::string long_ = std::string(100, 'q');
   Lsn chunk_, commit_;
 };
 
@@ -99,7 +99,7 @@ TEST_F(DumpTest, EveryKindOfRecord) {
              ":8192 commit of epoch 1, timestamp 7, 3 updates, after those of the chunks at LSN ", chunk_.value, "\n",
              "  ", c, "/2 delete, timestamp 7, table 3, key <b>\n", "  ", c,
              "/3 create table, timestamp 7, table 4, key <name>\n", "  ", c,
-             "/4 put, timestamp 7, table 4, key <a> = [", std::string(64, 'x'), "]... (100 bytes)\n", "segment ",
+             "/4 put, timestamp 7, table 4, key <a> = [", std::string(64, 'q'), "]... (100 bytes)\n", "segment ",
              second, " of epoch 2, from LSN 328 on\n", "328 ", second, ":4096 end of epoch: the log before it ends in ",
              first, " at offset 12288\n", "360 ", second,
              ":4096 epoch 2 of transaction component 1 starts, nonce 101\n", "392 ", second, ":8192 low-water 8\n",
@@ -122,7 +122,7 @@ TEST_F(DumpTest, Filters) {
               AllOf(HasSubstr("key <a> = [one]"), Not(HasSubstr("key <b>")), Not(HasSubstr("commit of"))));
   request.table = std::nullopt;
   EXPECT_THAT(Text(request),
-              AllOf(HasSubstr("key <a> = [one]"), HasSubstr("table 4, key <a> = [xxx"), Not(HasSubstr("key <b>"))));
+              AllOf(HasSubstr("key <a> = [one]"), HasSubstr("table 4, key <a> = [qqq"), Not(HasSubstr("key <b>"))));
 }
 
 TEST_F(DumpTest, ShowsWhatLiesBeforeDamageAndWhere) {
