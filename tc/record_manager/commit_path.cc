@@ -145,8 +145,10 @@ void CommitPath::Finish(Transaction& txn, Transaction::State state) {
     txn.record_ = nullptr;
     txn.declared_.clear();
     const bool in_log = record->status() == TransactionStatus::kCommitted && record->commit_lsn() != Lsn{0};
-    if (record->unseen() && !in_log) {
-      delete record;  // nothing to collect: most reads end here, and wake nobody
+    if (record->left_nothing() && !in_log) {
+      // Nothing to collect: most reads end here, and wake nobody. A table that it was about to drop may still show it to others.
+      ReclamationDomain::Guard guard(engine_.domain);
+      record->DropReference(engine_.domain);
     } else {
       // The collector gets the record before the slot is cleared; afterwards this transaction must not touch it.
       engine_.collector.Finish(record);

@@ -72,10 +72,8 @@ class TransactionRecord {
     if (before == 1) domain.RetireObject(this, sizeof(*this) + write_set_.bytes());
   }
 
-  // Nobody but its owner has ever seen it: it has posted nothing, published no key, installed no version. The owner's question.
-  bool unseen() const {
-    return posted.empty() && write_set_.size() == 0 && references_.load(std::memory_order_relaxed) == 1;
-  }
+  // It has posted nothing and published no key: nothing of it stands anywhere, to be taken out. The owner's question.
+  bool left_nothing() const { return posted.empty() && write_set_.size() == 0; }
 
   // The ranges that hold a posting of this transaction. The owner's until it hands the finished record to the collector.
   std::vector<Range*> posted;
