@@ -52,7 +52,7 @@ class ScanPath {
     std::string value;
     DataRequest* again = nullptr;
   };
-  // A key found by a gather; a view into a write set, good under the guard of the gather.
+  // A key found by a gather; a view into a write set or a run, good under the guard of the gather.
   struct Candidate {
     std::string_view key;
     uint64_t hash = 0;
@@ -84,8 +84,9 @@ class ScanPath {
   void FindPending(TransactionRecord& writer, TableId table, const Stretch& stretch);
   // False: the stretch begins at the pending key, and nothing can be delivered before that is decided.
   bool EndBeforePending(Stretch* stretch);
-  // Answers whether it has any key of the stretch.
-  bool GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final);
+  // S8: what is committed and folded.
+  void GatherRuns(const TableState& table, const Stretch& stretch);
+  void GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final);
   // What is kept of the candidates; where there are too many the stretch ends behind the last one kept.
   void SortAndCut(Stretch* stretch);
   size_t MostKept() const;
