@@ -255,7 +255,7 @@ inline find_visible(k) {
 
 // A list of runs is loaded as a whole.
 inline gather_runs() {
-  atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherRuns; tc/mvcc/committed_runs.h CommittedRuns::Gather
+  atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::GatherRuns; tc/mvcc/committed_runs.h CommittedRuns::Gather
     do
     :: t < me -> gathered = (in_run[t] -> gathered | keys_of[t] : gathered); t++
     :: else -> t = 0; break
@@ -289,7 +289,7 @@ proctype Reader(byte me) {
   od;
 #endif
   if
-  :: !snapshot -> atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) }  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather
+  :: !snapshot -> atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) }  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather
   :: else
   fi;
 #if defined(OMIT_S8_postings_first)
@@ -297,7 +297,7 @@ proctype Reader(byte me) {
 #endif
   do
   :: t < me ->
-     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom, ScanPath::GatherKeys
+     atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::GatherFrom, ScanGather::GatherKeys
        if
        :: !collected[t] && !folded[t] && status[t] == ACTIVE && posted[t] -> goto lost
        :: !collected[t] && !folded[t] && status[t] == COMMITTED ->
