@@ -260,6 +260,8 @@ bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* histo
       }
     }
     if (random.OneIn(8)) RealRuntime().Yield();
+    // An old reader, or writer: what commits meanwhile is folded.
+    if (random.OneIn(400)) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(15));
   }
   if (!txn.open() || random.OneIn(12)) return false;
   return txn.Commit() == "ok";
