@@ -26,7 +26,7 @@ constexpr Position kEverything{Lsn{UINT64_MAX}, UINT32_MAX};
 // The place of the transaction's last logged update.
 Position LastPosition(const TransactionRecord& record) {
   uint32_t last = 0;
-  record.write_set().ForEach([&](const WriteItem& item) {
+  record.ForEachWrite([&](const WriteItem& item) {
     if (item.version != nullptr) last = std::max(last, item.version->sequence);
   });
   return Position{record.commit_lsn(), last};
@@ -257,10 +257,7 @@ void Collector::Collect(std::vector<Applied> gone) {
     }
     bytes += record->version_bytes;
     CollectItems(*record, low_water);
-    record->set_collected();
-    CountPostings(*record);
-    ReclamationDomain::Guard guard(domain_);
-    record->DropReference(domain_);
+    ReleaseRecord(*record);
   }
   if (bytes != 0 && options_.released) options_.released(bytes);
   SweepPostings(false);
@@ -276,9 +273,14 @@ void Collector::CollectFolded(const FoldedCommit& commit, Timestamp low_water) {
   }
 }
 
-void Collector::CountPostings(TransactionRecord& record) {
+void Collector::ReleaseRecord(TransactionRecord& record) {
+  ReclamationDomain::Guard guard(domain_);
+  record.set_collected();
   for (Range* range : record.posted) ++gone_postings_[range];
-  record.posted.clear();
+  record.posted = {};
+  DEUT_POINT("collector.marked");
+  record.ForgetWriteSet(domain_);
+  record.DropReference(domain_);
 }
 
 bool Collector::ShouldFold() {
@@ -301,7 +303,7 @@ void Collector::Fold() {
   Position last;
   ReclamationDomain::Guard guard(domain_);
   for (TransactionRecord* const record : committed_) {
-    record->write_set().ForEach([&](const WriteItem& item) {
+    record->ForEachWrite([&](const WriteItem& item) {
       if (item.version != nullptr)
         updates[item.table].push_back({item.key, record->timestamp(), record->commit_lsn()});
     });
@@ -319,10 +321,7 @@ void Collector::Fold() {
   for (TransactionRecord* const record : committed_) {
     folded_.push_back(FoldRecord(*record, low_water));
     std::push_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
-    record->set_collected();
-    CountPostings(*record);
-    DEUT_POINT("collector.fold.marked");
-    record->DropReference(domain_);
+    ReleaseRecord(*record);
   }
   if (DEUT_OMITTED("S8.publish_first")) publish();
   committed_.clear();
@@ -334,7 +333,7 @@ void Collector::Fold() {
 
 FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_water) {
   std::vector<FoldedCommit::Update> updates;
-  record.write_set().ForEach([&](const WriteItem& item) {
+  record.ForEachWrite([&](const WriteItem& item) {
     RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
     if (item.version != nullptr) {
       DEUT_CHECK(entry != nullptr);  // it holds the version
@@ -379,7 +378,7 @@ void Collector::SweepPostings(bool all) {
 void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {
   const bool committed = record.status() == TransactionStatus::kCommitted;
   ReclamationDomain::Guard guard(domain_);
-  record.write_set().ForEachMutable([&](WriteItem& item) {
+  record.ForEachWrite([&](const WriteItem& item) {
     RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
     if (entry == nullptr) return;
     if (committed && item.version != nullptr) {

@@ -121,7 +121,8 @@ class Collector {
   void Collect(std::vector<Applied> gone);
   void CollectItems(TransactionRecord& record, Timestamp low_water);
   void CollectFolded(const FoldedCommit& commit, Timestamp low_water);
-  void CountPostings(TransactionRecord& record);
+  // Marks it; its postings, versions and readers may keep it, without its keys.
+  void ReleaseRecord(TransactionRecord& record);
   // S8.
   bool ShouldFold();
   void Fold();

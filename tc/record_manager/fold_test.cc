@@ -89,7 +89,7 @@ TEST_F(FoldTest, FoldedBetweenTwoStepsOfAScan) {
 
 // A whole scan at each step of a fold.
 TEST_F(FoldTest, AScanBetweenTwoStepsOfAFold) {
-  for (const char* point_name : {"runs.before_publish", "collector.fold.published", "collector.fold.marked",
+  for (const char* point_name : {"runs.before_publish", "collector.fold.published", "collector.marked",
                                  "range.unlink.before_cas", "chain.remove.before_cas"}) {
     SCOPED_TRACE(point_name);
     EngineFixture g;
