@@ -302,8 +302,7 @@ void Collector::Fold() {
   ReclamationDomain::Guard guard(domain_);
   for (TransactionRecord* const record : committed_) {
     record->write_set().ForEach([&](const WriteItem& item) {
-      if (item.version != nullptr)
-        updates[item.table].push_back({item.key, record->timestamp(), record->commit_lsn()});
+      if (item.version != nullptr) updates[item.table].push_back({item.key, record->timestamp(), record->commit_lsn()});
     });
     last = std::max(last, LastPosition(*record));
   }
