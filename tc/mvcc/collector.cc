@@ -304,8 +304,7 @@ void Collector::Fold() {
   ReclamationDomain::Guard guard(domain_);
   for (TransactionRecord* const record : committed_) {
     record->ForEachWrite([&](const WriteItem& item) {
-      if (item.version != nullptr)
-        updates[item.table].push_back({item.key, record->timestamp(), record->commit_lsn()});
+      if (item.version != nullptr) updates[item.table].push_back({item.key, record->timestamp(), record->commit_lsn()});
     });
     last = std::max(last, LastPosition(*record));
   }

@@ -1,7 +1,7 @@
 // CommittedRun: one immutable run of CommittedRuns: keys in ascending order, each once.
 //
-// Laid out for binary search: all keys of a run share a prefix; the eight bytes behind it stand in an array of their own (as big-endian numbers, padded
-// with zeros), and whole keys are compared only where these are equal.
+// Laid out for binary search: all keys of a run share a prefix; the eight bytes behind it stand in an array of their own (as big-endian numbers,
+// padded with zeros), and whole keys are compared only where these are equal.
 // Thread-safety: a built run by any thread; a builder by one.
 #ifndef TC_MVCC_COMMITTED_RUN_H_
 #define TC_MVCC_COMMITTED_RUN_H_

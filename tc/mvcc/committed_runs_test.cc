@@ -136,7 +136,8 @@ TEST_F(CommittedRunsTest, BoundsAndKeysOfAllKinds) {
     const std::shared_ptr<const CommittedRun> run = builder.Finish(Position{Lsn{1}, 1});
     ASSERT_EQ(run->size(), keys.size());
     for (int i = 0; i < 60; ++i) {
-      const std::string bound = random.OneIn(2) || keys.empty() ? any() : *std::next(keys.begin(), random.Below(keys.size()));
+      const std::string bound =
+          random.OneIn(2) || keys.empty() ? any() : *std::next(keys.begin(), random.Below(keys.size()));
       EXPECT_EQ(run->LowerBound(bound), static_cast<size_t>(std::distance(keys.begin(), keys.lower_bound(bound))));
     }
   }
