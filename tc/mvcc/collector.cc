@@ -20,6 +20,9 @@ constexpr size_t kMergedPerRound = 32 << 10;
 
 bool LaterCommit(const TransactionRecord* a, const TransactionRecord* b) { return a->commit_lsn() > b->commit_lsn(); }
 
+// An entry counts once for each commit that keeps it.
+uint64_t EntryBytes(const RecordEntry& entry) { return sizeof(RecordEntry) + entry.key_bytes; }
+
 // Every commit is at or before it.
 constexpr Position kEverything{Lsn{UINT64_MAX}, UINT32_MAX};
 
@@ -251,11 +254,10 @@ void Collector::Collect(std::vector<Applied> gone) {
       last_collected_ = commit;
     }
     if (record == nullptr) {
-      bytes += applied.folded.version_bytes();
       CollectFolded(applied.folded, low_water);
       continue;
     }
-    bytes += record->version_bytes;
+    bytes += record->pinned_bytes;
     CollectItems(*record, low_water);
     ReleaseRecord(*record);
   }
@@ -267,10 +269,20 @@ void Collector::Collect(std::vector<Applied> gone) {
 
 void Collector::CollectFolded(const FoldedCommit& commit, Timestamp low_water) {
   ReclamationDomain::Guard guard(domain_);
-  for (const FoldedCommit::Update& update : commit.updates()) {
-    CollectApplied(*update.entry, update.version, domain_);
-    if (update.entry->word.Load().head == nullptr) RemoveEntry(update.entry, low_water);
+  uint64_t bytes = commit.bytes();
+  for (RecordEntry* const entry : commit.entries()) {
+    bytes += EntryBytes(*entry);
+    // The newest of its versions of this key; it is gone if nobody could read it (S6, early).
+    RecordVersion* version = entry->word.Load().head;
+    while (version != nullptr && (version->transaction->timestamp() != commit.timestamp() || version->withdrawn.load())) {
+      version = version->older.load(std::memory_order_seq_cst);
+    }
+    if (version == nullptr) continue;
+    bytes += version->bytes();
+    CollectApplied(*entry, version, domain_);
+    if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
   }
+  folded_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
 void Collector::ReleaseRecord(TransactionRecord& record) {
@@ -317,8 +329,12 @@ void Collector::Fold() {
   };
   if (!DEUT_OMITTED("S8.publish_first")) publish();
   DEUT_POINT("collector.fold.published");
+  uint64_t released = 0;
+  std::vector<RecordEntry*> entries;
   for (TransactionRecord* const record : committed_) {
+    released += record->pinned_bytes;
     folded_.push_back(FoldRecord(*record, low_water));
+    entries.insert(entries.end(), folded_.back().entries().begin(), folded_.back().entries().end());
     std::push_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
     ReleaseRecord(*record);
   }
@@ -327,36 +343,60 @@ void Collector::Fold() {
   folded_count_.store(folded_.size(), std::memory_order_relaxed);
   fold_look_ = runtime_.Now();
   fold_through_ = last_taken_;
+  CollectEarly(entries);
+  if (released != 0 && options_.released) options_.released(released);
   SweepPostings(false);
 }
 
+void Collector::CollectEarly(const std::vector<RecordEntry*>& entries) {
+  const std::optional<Readers> readers = options_.readers ? options_.readers() : std::nullopt;
+  if (!readers) return;  // another round is under way: next time
+  DEUT_POINT("collector.readers_known");
+  Unread all;
+  for (RecordEntry* const entry : entries) {
+    const Unread unread = CollectUnread(*entry, *readers, domain_);
+    all.versions += unread.versions;
+    all.bytes += unread.bytes;
+  }
+  unread_.fetch_add(all.versions, std::memory_order_relaxed);
+  // Of a folded transaction's versions of a key the newest is counted, until it is found applied.
+  folded_bytes_.fetch_sub(all.bytes, std::memory_order_relaxed);
+}
+
 FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_water) {
-  std::vector<FoldedCommit::Update> updates;
+  std::vector<RecordEntry*> entries;
+  uint64_t bytes = 0;
   record.ForEachWrite([&](const WriteItem& item) {
     RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
     if (item.version != nullptr) {
       DEUT_CHECK(entry != nullptr);  // it holds the version
-      updates.push_back({entry, item.version});
+      entries.push_back(entry);
+      bytes += EntryBytes(*entry) + item.version->bytes();
     } else if (entry != nullptr) {
       RemoveDeadAndApplied(*entry, domain_);  // withdrawn, or never there
       if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
     }
   });
-  return FoldedCommit(LastPosition(record), record.version_bytes, updates);
+  FoldedCommit commit(LastPosition(record), record.timestamp(), entries);
+  folded_bytes_.fetch_add(bytes + commit.bytes(), std::memory_order_relaxed);
+  return commit;
 }
 
 void Collector::TidyRuns(Position applied) {
   if (runs_.empty()) return;
   ReclamationDomain::Guard guard(domain_);
   size_t left = kMergedPerRound;
+  uint64_t bytes = 0;
   for (auto it = runs_.begin(); it != runs_.end();) {
     left = it->second->Tidy(applied, left, domain_);
+    bytes += it->second->bytes();
     if (it->second->entries() == 0) {
       runs_.erase(it++);
     } else {
       ++it;
     }
   }
+  run_bytes_.store(bytes, std::memory_order_relaxed);
 }
 
 void Collector::SweepPostings(bool all) {

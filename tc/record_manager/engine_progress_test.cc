@@ -33,6 +33,7 @@ constexpr int kOperations = 100000;
 #endif
 
 constexpr const char* kPoints[] = {"active.claim.before_cas",
+                                   "active.begin.before_publish",
                                    "active.begin.after_publish",
                                    "active.begin.after_draw",
                                    "active.snapshot.before_publish",
@@ -64,6 +65,9 @@ constexpr const char* kPoints[] = {"active.claim.before_cas",
                                    "scan.after_dc",
                                    "collector.finish.before_cas",
                                    "collector.taken",
+                                   "collector.readers_known",
+                                   "chain.unread.before_unlink",
+                                   "active.round.for_readers",
                                    "collector.fold.published",
                                    "collector.marked",
                                    "runs.before_publish",

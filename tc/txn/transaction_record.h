@@ -108,7 +108,7 @@ class TransactionRecord {
 
   // The ranges that hold a posting of this transaction. The owner's until it hands the finished record to the collector.
   std::vector<Range*> posted;
-  uint64_t version_bytes = 0;  // of its versions, for the budget; as `posted`
+  uint64_t pinned_bytes = 0;  // S9: counted for it: itself, write set, postings, versions, entries; as `posted`
   // The collector's own.
   TransactionRecord* next_finished = nullptr;
   // Set by the collector, when its keys are in runs or nobody needs them: its postings count as gone (they are unlinked in bulk, later).
