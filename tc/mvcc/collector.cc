@@ -274,7 +274,8 @@ void Collector::CollectFolded(const FoldedCommit& commit, Timestamp low_water) {
     bytes += EntryBytes(*entry);
     // The newest of its versions of this key; it is gone if nobody could read it (S6, early).
     RecordVersion* version = entry->word.Load().head;
-    while (version != nullptr && (version->transaction->timestamp() != commit.timestamp() || version->withdrawn.load())) {
+    while (version != nullptr &&
+           (version->transaction->timestamp() != commit.timestamp() || version->withdrawn.load())) {
       version = version->older.load(std::memory_order_seq_cst);
     }
     if (version == nullptr) continue;

@@ -86,8 +86,8 @@ void RemoveDeadAndApplied(RecordEntry& entry, ReclamationDomain& domain) {
 
 Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDomain& domain) {
   Unread unread;
-  RecordVersion* newer = nullptr;                   // the next committed version above that stays
-  const TransactionRecord* above = nullptr;         // of the next committed version above
+  RecordVersion* newer = nullptr;            // the next committed version above that stays
+  const TransactionRecord* above = nullptr;  // of the next committed version above
   for (RecordVersion* version = entry.word.Load().head; version != nullptr;) {
     RecordVersion* const older = Older(version);
     const TransactionRecord* const transaction = version->transaction;
@@ -98,8 +98,8 @@ Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDoma
       if (committed) newer = version;
     } else {
       const bool replaced = transaction == above;  // by its own transaction
-      const bool read = !DEUT_OMITTED("S6.unread") &&
-                        readers.AnyIn(transaction->timestamp(), newer->transaction->timestamp());
+      const bool read =
+          !DEUT_OMITTED("S6.unread") && readers.AnyIn(transaction->timestamp(), newer->transaction->timestamp());
       if ((replaced || !read) && transaction->collected()) {
         DEUT_POINT("chain.unread.before_unlink");
         newer->older.store(older, std::memory_order_seq_cst);

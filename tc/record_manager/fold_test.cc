@@ -7,6 +7,7 @@
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 #include "tc/mvcc/record_table.h"
+#include "tc/mvcc/record_version.h"
 #include "tc/record_manager/engine_fixture.h"
 #include "tc/record_manager/pinned.h"
 

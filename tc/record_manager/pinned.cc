@@ -9,8 +9,8 @@ Status OverBudget(const Engine& engine) {
                     PinnedBytes(engine), " bytes of a budget of ", engine.version_budget_bytes,
                     " (--version_budget). Nothing that was committed after transaction ", oldest.timestamp.value,
                     " can be applied while that is open; it has been the oldest one for ", held.count(),
-                    " ms. The data component has applied everything to log position ",
-                    engine.dc.applied().commit.value, " of ", engine.log.tail().value)
+                    " ms. The data component has applied everything to log position ", engine.dc.applied().commit.value,
+                    " of ", engine.log.tail().value)
       .WithRetryAfter(100);
 }
 

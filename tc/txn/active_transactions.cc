@@ -198,7 +198,8 @@ std::optional<Readers> ActiveTransactions::RoundForReaders() {
   if (round_.exchange(1, std::memory_order_seq_cst) != 0) return std::nullopt;
   uint64_t from = Round();
   DEUT_POINT("active.round.for_readers");
-  std::vector<uint64_t> points = {proposed_.load(std::memory_order_seq_cst), low_water_.load(std::memory_order_seq_cst)};
+  std::vector<uint64_t> points = {proposed_.load(std::memory_order_seq_cst),
+                                  low_water_.load(std::memory_order_seq_cst)};
   ForEachBound([&](uint64_t bound, bool choosing) {
     if (choosing && !DEUT_OMITTED("S6.choosing")) {
       from = std::min(from, bound);
