@@ -298,6 +298,8 @@ void Collector::ReleaseRecord(TransactionRecord& record) {
 
 bool Collector::ShouldFold() {
   if (!options_.runs) return false;
+  // What was folded is applied first, and is not.
+  if (!folded_.empty() && committed_.size() >= options_.fold_at_least) return true;
   const MonotonicTime now = runtime_.Now();
   if (now < fold_look_ + options_.fold_after) return false;
   if (!committed_.empty() && committed_.front()->commit_lsn() <= fold_through_) {
