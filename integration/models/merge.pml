@@ -236,12 +236,12 @@ proctype Reader(byte me) {
   od;
 #endif
   if
-  :: !snapshot -> atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) }  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather
+  :: !snapshot -> atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) }  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather
   :: else
   fi;
   do
   :: t < me ->
-     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom, ScanPath::GatherKeys
+     atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::GatherFrom, ScanGather::GatherKeys
        if
        :: !collected[t] && status[t] == ACTIVE && posted[t] -> goto lost
        :: !collected[t] && status[t] == COMMITTED ->
