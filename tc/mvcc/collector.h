@@ -51,7 +51,7 @@ class Collector {
     // S8: of a table; stays while the collector lives. None: nothing is folded.
     std::function<CommittedRuns&(TableId)> runs;
     Duration period = milliseconds(2);  // between rounds while commits wait to be applied
-    // Folded is when so many commits wait, and the first has waited so long or is behind what was folded; or when one has waited very long.
+    // Folded is when a commit has waited so long, and so many do, or one has waited very long.
     Duration fold_after = milliseconds(10);
     size_t fold_at_least = 32;
     size_t max_deferred_entries = 64 << 10;

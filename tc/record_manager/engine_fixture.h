@@ -39,7 +39,7 @@ struct EngineFixtureOptions {
   Duration collector_period = milliseconds(1);
   // S8. As it is, only Fold does it.
   Duration fold_after = seconds(1000);
-  size_t fold_at_least = SIZE_MAX;
+  size_t fold_at_least = 1;
   bool faulty_disk = false;  // then `disk` is there
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};

@@ -149,8 +149,7 @@ void StopAt(const std::string& point) {
   EngineFixture f({.log2_buckets = 2,
                    .max_deferred_entries = 4,
                    .collector_period = microseconds(100),
-                   .fold_after = microseconds(100),
-                   .fold_at_least = 1});
+                   .fold_after = microseconds(100)});
   f.Load({{"k1", "0"}, {"k3", "0"}, {"s1", "0"}, {"s2", "0"}});
   f.SetRanges({kCut});
   {

@@ -60,7 +60,6 @@ EngineFixtureOptions Tiny() {
           .max_deferred_entries = 4,
           .collector_period = microseconds(100),
           .fold_after = microseconds(300),
-          .fold_at_least = 2,
           .conflict_wait = microseconds(200)};
 }
 
