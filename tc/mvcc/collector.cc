@@ -20,9 +20,6 @@ constexpr size_t kMergedPerRound = 32 << 10;
 
 bool LaterCommit(const TransactionRecord* a, const TransactionRecord* b) { return a->commit_lsn() > b->commit_lsn(); }
 
-// An entry counts once for each commit that keeps it.
-uint64_t EntryBytes(const RecordEntry& entry) { return sizeof(RecordEntry) + entry.key_bytes; }
-
 // Every commit is at or before it.
 constexpr Position kEverything{Lsn{UINT64_MAX}, UINT32_MAX};
 
@@ -271,7 +268,6 @@ void Collector::CollectFolded(const FoldedCommit& commit, Timestamp low_water) {
   ReclamationDomain::Guard guard(domain_);
   uint64_t bytes = commit.bytes();
   for (RecordEntry* const entry : commit.entries()) {
-    bytes += EntryBytes(*entry);
     // The newest of its versions of this key; it is gone if nobody could read it (S6, early).
     RecordVersion* version = entry->word.Load().head;
     while (version != nullptr &&
@@ -279,7 +275,7 @@ void Collector::CollectFolded(const FoldedCommit& commit, Timestamp low_water) {
       version = version->older.load(std::memory_order_seq_cst);
     }
     if (version == nullptr) continue;
-    bytes += version->bytes();
+    bytes += PinnedBy(*entry, *version);
     CollectApplied(*entry, version, domain_);
     if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
   }
@@ -374,7 +370,7 @@ FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_wate
     if (item.version != nullptr) {
       DEUT_CHECK(entry != nullptr);  // it holds the version
       entries.push_back(entry);
-      bytes += EntryBytes(*entry) + item.version->bytes();
+      bytes += PinnedBy(*entry, *item.version);
     } else if (entry != nullptr) {
       RemoveDeadAndApplied(*entry, domain_);  // withdrawn, or never there
       if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);

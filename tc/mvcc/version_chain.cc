@@ -104,7 +104,7 @@ Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDoma
         DEUT_POINT("chain.unread.before_unlink");
         newer->older.store(older, std::memory_order_seq_cst);
         ++unread.versions;
-        if (!replaced && !version->applied) unread.bytes += version->bytes();
+        if (!replaced && !version->applied) unread.bytes += PinnedBy(entry, *version);
         RecordVersion::Retire(version, domain);
       } else {
         newer = version;

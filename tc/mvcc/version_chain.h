@@ -55,9 +55,14 @@ void CollectApplied(RecordEntry& entry, RecordVersion* version, ReclamationDomai
 // them). The newest committed version stays.
 // A reader on its way down the chain goes on below what is unlinked. An installer links to the newest live version, which is not unlinked.
 // REQUIRES: the collector's thread; `readers` is the latest answer of ActiveTransactions::RoundForReaders.
+// S9: what a version and the entry that it keeps take.
+inline uint64_t PinnedBy(const RecordEntry& entry, const RecordVersion& version) {
+  return sizeof(RecordEntry) + entry.key_bytes + version.bytes();
+}
+
 struct Unread {
   uint64_t versions = 0;
-  uint64_t bytes = 0;  // of those that were not applied, and that their own transaction had not replaced
+  uint64_t bytes = 0;  // PinnedBy: of those that were not applied, and that their own transaction had not replaced
 };
 Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDomain& domain);
 
