@@ -121,7 +121,7 @@ proctype Rounds() {
 #if defined(OMIT_S6_look_after_proposing)
      look_who_reads();
 #endif
-     atomic { c = counter; low = (c < low -> c : low) };
+     atomic { c = counter; low = (c < low -> c : low) };  // code: tc/txn/active_transactions.cc ActiveTransactions::Round
 #endif
 #if defined(OMIT_S6_look_after_proposing)
      if
