@@ -3,7 +3,8 @@
 //
 // Who changes what. The head: installers, readers (last_read only) and the collector, by 16-byte compare-and-swap. `older` of a
 //   published version: the collector alone: of a version that is applied, what is below it dies; of a committed one, the next is passed over if
-//   nobody reads it (S6, early). Nobody links past a live version, and the newest committed one stays, so no installer can hold on to what is cut off.
+//   nobody reads it (S6, early). Nobody links past a live version, and the newest committed one stays, so no installer can hold on to what is cut
+//   off.
 //   Dead versions at the top are unlinked by whoever swings the head past them; that thread retires them.
 #ifndef TC_MVCC_VERSION_CHAIN_H_
 #define TC_MVCC_VERSION_CHAIN_H_
