@@ -7,7 +7,8 @@
 //   (sequentially consistent) and reads the items below it; there is one writer, so nobody loses.
 // In key order (S8). The owner of a large set keeps its keys in sorted runs, which are merged as they grow, and a short tail: an immutable index
 //   behind one pointer, replaced by the owner as it publishes, then retired. Who looks for the keys within some bounds loads the index, then
-//   `count`: what was published before is in the runs or in the tail between both. So nobody walks a large set, whether its transaction is open or final.
+//   `count`: what was published before is in the runs or in the tail between both. So nobody walks a large set, whether its transaction is open
+//   or final.
 // Keys are copies in the write set's own memory: they stay readable as long as the transaction record lives (R7), whatever becomes
 //   of the record table's entries.
 // Thread-safety: Publish by the owner only; everything else by any thread. All keep the transaction record alive; ForEachIn needs a guard of the
