@@ -342,12 +342,15 @@ void Collector::Fold() {
   folded_count_.store(folded_.size(), std::memory_order_relaxed);
   fold_look_ = runtime_.Now();
   fold_through_ = last_taken_;
-  CollectEarly(entries);
+  CollectEarly(std::move(entries));
   if (released != 0 && options_.released) options_.released(released);
   SweepPostings(false);
 }
 
-void Collector::CollectEarly(const std::vector<RecordEntry*>& entries) {
+void Collector::CollectEarly(std::vector<RecordEntry*> entries) {
+  // A chain once, however often its key was written: what stays of it (unfolded yet) would be walked as often.
+  std::ranges::sort(entries);
+  entries.erase(std::ranges::unique(entries).begin(), entries.end());
   const std::optional<Readers> readers = options_.readers ? options_.readers() : std::nullopt;
   if (!readers) return;  // another round is under way: next time
   DEUT_POINT("collector.readers_known");

@@ -141,7 +141,7 @@ class Collector {
   void Fold();
   FoldedCommit FoldRecord(TransactionRecord& record, Timestamp low_water);
   // S6, early: of these chains.
-  void CollectEarly(const std::vector<RecordEntry*>& entries);
+  void CollectEarly(std::vector<RecordEntry*> entries);
   void TidyRuns(Position applied);
   // Unlinks postings of collected transactions: of ranges where they are the larger part, or (`all`) wherever there are any. So walking
   // a list costs in proportion to what is unlinked, whatever the backlog is.
