@@ -42,6 +42,8 @@ class GrpcScan final : public ScanStream {
     return stream_.Write(request, runtime_.Now() + seconds(10));
   }
 
+  bool ReadsAhead() const override { return true; }
+
   Status Next(ScanBatch* batch, Deadline deadline) override {
     DEUT_RETURN_IF_ERROR(stream_.Read(&answer_, deadline));
     Status status = FromWire(&answer_, spec_, batch);

@@ -29,10 +29,10 @@ ScanGather::ScanGather(Engine& engine, Transaction& txn, Direction direction, bo
     : engine_(engine), txn_(txn), direction_(direction), for_update_(for_update), wait_(engine, txn.timestamp_) {}
 
 Status ScanGather::Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
-                        Stretch* stretch) {
+                        Stretch* stretch, bool* blocked) {
   most_keys_ = most_keys;
   for (bool done = false;;) {
-    DEUT_RETURN_IF_ERROR(Look(table, low, high, stretch, &done));
+    DEUT_RETURN_IF_ERROR(Look(table, low, high, stretch, blocked, &done));
     if (done) return Status::Ok();
     wait_.Wait();
     if (DEUT_OMITTED("R9.look_again")) return Status::Ok();
@@ -40,7 +40,7 @@ Status ScanGather::Next(const TableState& table, std::string_view low, std::stri
 }
 
 Status ScanGather::Look(const TableState& table, std::string_view low, std::string_view high, Stretch* stretch,
-                        bool* done) {
+                        bool* blocked, bool* done) {
   ReclamationDomain::Guard guard(engine_.domain);
   const RangeMap& map = table.map();
   Range& range = map.at(ascending() ? map.IndexOf(low) : map.IndexBelow(high));
@@ -51,6 +51,10 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
   may_sort_ = kSortedPerGather;
   DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, *stretch));
   if (pending_.writer != nullptr && !EndBeforePending(stretch)) {
+    if (blocked != nullptr && !DEUT_OMITTED("R8.ahead_decides_nothing")) {
+      *blocked = *done = true;
+      return Status::Ok();
+    }
     if (wait_.MayWaitFor(*pending_.writer)) return Status::Ok();
     return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table.id(),
                     pending_.at_once ? std::string_view(stretch->low) : pending_.key, pending_.writer->timestamp());

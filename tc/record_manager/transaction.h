@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/ids.h"
@@ -18,11 +19,15 @@
 namespace deut::tc {
 
 struct Engine;
+struct StandingScan;
 class TableState;
 
 class Transaction {
  public:
   enum class State : uint8_t { kOpen, kCommitted, kAborted };
+
+  Transaction();
+  ~Transaction();
 
   Timestamp timestamp() const { return timestamp_; }
   State state() const { return state_; }
@@ -61,6 +66,8 @@ class Transaction {
   uint32_t next_sequence_ = 1;
   // R11: keys declared at begin and not written yet, by table and key.
   absl::flat_hash_map<std::pair<uint32_t, std::string>, WriteItem*> declared_;
+  // Scans that may go on, the one that was not used for longest first.
+  std::vector<std::unique_ptr<StandingScan>> scans_;
 };
 
 }  // namespace deut::tc
