@@ -18,6 +18,7 @@
 #include "common/base/ids.h"
 #include "common/sync/reclamation.h"
 #include "common/testing/test_points.h"
+#include "tc/mvcc/committed_runs.h"
 #include "tc/mvcc/range_table.h"
 #include "tc/txn/transaction_record.h"
 
@@ -69,6 +70,10 @@ class TableState {
   // Answers the old map, which the caller retires.
   const RangeMap* ExchangeMap(const RangeMap* map) { return map_.exchange(map, std::memory_order_seq_cst); }
 
+  // S8: of the whole table, so new ranges are nothing to them.
+  CommittedRuns& runs() { return runs_; }
+  const CommittedRuns& runs() const { return runs_; }
+
   // Size at the last partitioning, for the repartitioner alone.
   std::atomic<uint64_t> partitioned_records{0};
 
@@ -80,6 +85,7 @@ class TableState {
   std::atomic<uint64_t> last_read_{0};
   std::atomic<TransactionRecord*> dropper_{nullptr};
   std::atomic<const RangeMap*> map_;
+  CommittedRuns runs_;
 };
 
 }  // namespace deut::tc

@@ -75,7 +75,13 @@ Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const S
   DEUT_POINT("scan.before_raise");
   if (raise && !DEUT_OMITTED("R2.raise") && !DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
   DEUT_POINT("scan.raised");
+  // S8: the postings first, the runs second: what is not found as a posting any more was in a run before that.
+  const bool runs_first = DEUT_OMITTED("S8.postings_first");
+  if (runs_first) GatherRuns(table, stretch);
+  DEUT_POINT("scan.before_postings");
   range.ForEachPosting([&](TransactionRecord& record) { return GatherFrom(record, table.id(), stretch); });
+  DEUT_POINT("scan.postings_walked");
+  if (!runs_first && !pending_.at_once) GatherRuns(table, stretch);
   DEUT_POINT("scan.looked");
   if (raise && DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
   if (!for_update_ || DEUT_OMITTED("R3.check_last")) return Status::Ok();
@@ -103,9 +109,21 @@ bool ScanGather::GatherFrom(TransactionRecord& record, TableId table, const Stre
         break;
     }
   }
-  const bool own = &record == txn_.record_;
-  if (GatherKeys(record.write_set(), table, stretch, !own) && !own) txn_.DependOn(record.commit_lsn());
+  GatherKeys(record.write_set(), table, stretch, &record != txn_.record_);
   return true;
+}
+
+void ScanGather::GatherRuns(const TableState& table, const Stretch& stretch) {
+  const CommittedRuns::Bounds bounds{.low = stretch.low,
+                                     .high = stretch.high,
+                                     .ascending = ascending(),
+                                     .reader = txn_.timestamp_,
+                                     .applied = engine_.collector.collected_through(),
+                                     // One more than is kept, so that the cut is seen.
+                                     .most = most_keys_ + 1};
+  table.runs().Gather(bounds, [&](std::string_view key) {
+    candidates_.push_back({.key = key, .hash = RecordTable::Hash(table.id(), key)});
+  });
 }
 
 void ScanGather::FindPending(TransactionRecord& writer, TableId table, const Stretch& stretch) {
@@ -139,8 +157,7 @@ bool ScanGather::EndBeforePending(Stretch* stretch) {
   return true;
 }
 
-bool ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final) {
-  const size_t before = candidates_.size();
+void ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final) {
   const std::vector<WriteSet::Key>* sorted = nullptr;
   if (final && writes.size() >= WriteSet::kWorthSorting) {
     sorted = writes.sorted();
@@ -154,7 +171,7 @@ bool ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch
       if (item.table == table && Inside(item.key, stretch.low, stretch.high))
         candidates_.push_back({.key = item.key, .hash = item.hash});
     });
-    return candidates_.size() > before;
+    return;
   }
   const auto begin = std::partition_point(sorted->begin(), sorted->end(), [&](const WriteSet::Key& key) {
     return key.table < table || (key.table == table && key.key < stretch.low);
@@ -166,7 +183,6 @@ bool ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch
   const auto count = std::min<ptrdiff_t>(end - begin, static_cast<ptrdiff_t>(most_keys_) + 1);
   const auto first = ascending() ? begin : end - count;
   for (auto it = first; it != first + count; ++it) candidates_.push_back({.key = it->key, .hash = it->hash});
-  return count > 0;
 }
 
 void ScanGather::SortAndCut(Stretch* stretch) {

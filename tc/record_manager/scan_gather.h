@@ -9,6 +9,7 @@
 //   scan may wait for that and look once more (R9). A writer without a key in
 //   the bounds is passed. It is sound because a key that is published after the look is followed by a check of last_read that finds the raise (R1
 //   step 5, which therefore follows each publication). A SIX counts by its keys as well: what it only reads is in no later reader's way.
+// S8. What is committed and folded is found in the table's runs (tc/mvcc/committed_runs.h), after the postings have been walked.
 // Memory and time are bounded: a stretch with more gathered keys than are wanted is cut at one of them, and of a large write set only the keys
 //   within the bounds are looked at, once a scan has sorted it (each gather sorts a few). What is gathered are copies; no guard is held afterwards.
 // Thread-safety: used by its transaction's thread.
@@ -58,7 +59,7 @@ class ScanGather {
               bool* blocked);
 
  private:
-  // A key found by a gather; a view into a write set, good under the guard of the gather.
+  // A key found by a gather; a view into a write set or a run, good under the guard of the gather.
   struct Candidate {
     std::string_view key;
     uint64_t hash = 0;
@@ -83,8 +84,9 @@ class ScanGather {
   void FindPending(TransactionRecord& writer, TableId table, const Stretch& stretch);
   // False: the stretch begins at the pending key, and nothing can be delivered before that is decided.
   bool EndBeforePending(Stretch* stretch);
-  // Answers whether it has any key of the stretch.
-  bool GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final);
+  // S8: what is committed and folded.
+  void GatherRuns(const TableState& table, const Stretch& stretch);
+  void GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final);
   // What is kept of the candidates; where there are too many the stretch ends behind the last one kept.
   void SortAndCut(Stretch* stretch);
 

@@ -201,6 +201,9 @@ Status ScanPath::Resolve(const TableState& table, size_t begin, size_t end) {
       gathered.kind = visible.version->tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kValue;
       gathered.version = visible.version->version();
       gathered.value.assign(visible.version->value());
+      // D1: the scan rests on this commit, and on no later one of the key. (What is not in the chain any more was durable when it was shipped.)
+      if (visible.version->transaction != txn_.record_ && !DEUT_OMITTED("D1.depend_on_scanned"))
+        txn_.DependOn(visible.version->transaction->commit_lsn());
     }
   }
   if (ask == 0 || DEUT_OMITTED("S5.ask_again") || !DcKnows(engine_, table)) return Status::Ok();
