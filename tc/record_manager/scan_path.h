@@ -8,9 +8,9 @@
 //      (timestamp, sequence) wins, the DC on ties; a tombstone removes.
 // The DC is asked in one of two ways. The first batch of a scan asks for a stretch in one message, as short scans are one batch. A scan that goes on
 //   (standing_scan.h) reads from a bulk scan of the DC, to which it grants the stretches that are gathered already: where the DC reads ahead, those
-//   that the scan will come to within the window of its flow control (scan_flow.h) are gathered and granted while the ones before are merged and
-//   consumed. A writer who is in the way ahead (R8) only ends what is gathered: it is decided when the scan comes there. A scan for update (SIX) gathers
-//   and posts nothing ahead.
+//   that the scan will come to within the window of its flow control (scan_flow.h) are gathered and granted while those before are merged and
+//   consumed. A writer who is in the way ahead (R8) only ends what is gathered, and is decided when the scan comes there.
+//   For update (SIX) a scan gathers and posts nothing ahead.
 // What is delivered is a prefix of the range in scan order; `resume` is where the next batch starts. No guard is held across a wait.
 // Memory and time are bounded by the batch and the window.
 // Thread-safety: one object per batch, used by one thread.

@@ -3,10 +3,10 @@
 // A client asks for each batch with the resume key of the one before. If the transaction has a standing scan that stands there, with the same range,
 //   direction and scan sequence, it goes on; else the batch begins a scan of its own. So this state saves work and decides nothing: a request that is
 //   sent again, or one that leaves a part out, is answered rightly without it.
-// S4. `bound` is how far the TC was raised, looked at and gathered; the DC is granted no more than that. `keys` are what was gathered of the part that
+// S4. `bound` is how far the TC was raised, looked at and gathered; the DC is granted no more. `keys` are what was gathered of the part that
 //   is not delivered yet: copies, at most kMaxKeysAhead.
 // A scan is kept when a batch has ended because it was full of bytes: one with a limit of records that was reached is likely over.
-// Bounded: kMaxStanding of them a transaction, the one that was not used for longest goes; each holds at most one answer of the DC, its keys, and what
+// Bounded: kMaxStanding of them a transaction, the one not used for longest goes; each holds at most one answer of the DC, its keys, and what
 //   the DC is granted, of which all scans together have ScanAheadBudget. All end with the transaction; the DC's part of one that is not used for some
 //   seconds ends before (Transaction's owner calls EndStreams), and is opened again when it is wanted.
 // Thread-safety: as its transaction.
