@@ -68,7 +68,8 @@ void RangeExchange::OpenGate() {
 bool RangeExchange::Many(const Records& records) {
   size_t keys = 0;
   for (const TransactionRecord* record : records) {
-    keys += record->write_set().size() + 1;
+    const WriteSet* const writes = record->write_set();
+    keys += 1 + (writes == nullptr ? 0 : writes->size());
     if (keys > kKeysBehindGate) return true;
   }
   return false;
@@ -78,7 +79,7 @@ void RangeExchange::Post(const Records& records) {
   absl::flat_hash_set<Range*> ranges;
   for (TransactionRecord* record : records) {
     ranges.clear();
-    record->write_set().ForEach([&](const WriteItem& item) {
+    record->ForEachWrite([&](const WriteItem& item) {
       if (item.table != table_->id()) return;
       Range& range = new_map_->at(new_map_->IndexOf(item.key));
       if (!ranges.insert(&range).second) return;

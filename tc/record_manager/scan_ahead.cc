@@ -23,7 +23,7 @@ Status ScanPath::AskStream(const TableState& table) {
   DEUT_RETURN_IF_ERROR(Extend(table, /*ahead=*/false));
   DEUT_POINT("scan.before_dc");
   ScanBatch batch;
-  if (result_->records.empty()) batch.records = std::exchange(result_->records, RecordBatch());
+  batch.records = std::exchange(result_->records.empty() ? result_->records : s.spare, RecordBatch());
   const MonotonicTime wanted = engine_.runtime.Now();
   DEUT_RETURN_IF_ERROR(s.stream->Next(&batch, deadline_));
   DEUT_POINT("scan.after_dc");
@@ -55,7 +55,8 @@ uint64_t ScanPath::AheadBytes() const {
   const StandingScan& s = *state_;
   const uint64_t stretch = s.ends_passed == 0 ? std::max(s.flow->batch_bytes(), s.flow->taken())
                                               : std::max<uint64_t>(s.flow->taken() / s.ends_passed, 1);
-  return stretch * s.ends.size();
+  // The first of them is taken in part; counted as none, so that an answer does not end at a range's border because nobody had looked beyond it.
+  return s.ends.empty() ? 0 : stretch * (s.ends.size() - 1);
 }
 
 uint64_t ScanPath::Window(bool ahead) {
@@ -78,13 +79,13 @@ Status ScanPath::Extend(const TableState& table, bool ahead) {
   bool moved = false;
   if (DEUT_OMITTED("S4.gather_before_grant")) {
     DEUT_RETURN_IF_ERROR(GrantTo({}, window, false));
-    return GatherAhead(table, ahead, window, &moved);
+    return GatherAhead(table, window, &moved);
   }
-  DEUT_RETURN_IF_ERROR(GatherAhead(table, ahead, window, &moved));
+  DEUT_RETURN_IF_ERROR(GatherAhead(table, window, &moved));
   return GrantTo(state_->bound, window, moved);
 }
 
-Status ScanPath::GatherAhead(const TableState& table, bool ahead, uint64_t window, bool* moved) {
+Status ScanPath::GatherAhead(const TableState& table, uint64_t window, bool* moved) {
   StandingScan& s = *state_;
   const auto gather = [&](bool* blocked) {
     Status status = GatherNext(table, blocked != nullptr, blocked);
@@ -95,7 +96,7 @@ Status ScanPath::GatherAhead(const TableState& table, bool ahead, uint64_t windo
   };
   if (AtBound()) {
     DEUT_RETURN_IF_ERROR(gather(nullptr));
-  } else if (!ahead || AheadBytes() >= window - window / 8) {
+  } else if (AheadBytes() >= window - window / 8) {
     return Status::Ok();
   }
   if (s.for_update) return Status::Ok();

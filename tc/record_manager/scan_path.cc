@@ -111,6 +111,9 @@ Status ScanPath::Step(const TableState& table) {
   if (full_) return Status::Ok();
   position() = to_the_bound ? s.bound : s.answer->covered;
   if (position().empty()) end_ = true;
+  RecordBatch& merged = s.answer->records;
+  if (merged.bytes().capacity() > s.spare.bytes().capacity()) s.spare = std::exchange(merged, RecordBatch());
+  s.spare.Clear();
   s.answer.reset();
   if (s.next_key == s.keys.size()) {
     s.keys.clear();

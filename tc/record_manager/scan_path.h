@@ -71,7 +71,7 @@ class ScanPath {
   // Gathers and grants what is needed now, or, `ahead`, what will be.
   Status Extend(const TableState& table, bool ahead);
   // *moved: the bound has.
-  Status GatherAhead(const TableState& table, bool ahead, uint64_t window, bool* moved);
+  Status GatherAhead(const TableState& table, uint64_t window, bool* moved);
   Status GrantTo(std::string_view bound, uint64_t window, bool moved);
   uint64_t Window(bool ahead);
   // About so many bytes are gathered and not taken.

@@ -80,6 +80,7 @@ struct StandingScan {
     std::string covered;
   };
   std::optional<Answer> answer;
+  RecordBatch spare;  // empty; the buffer of an answer that was copied, for the next one
 
   // From the second batch on.
   std::unique_ptr<ScanStream> stream;

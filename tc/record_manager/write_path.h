@@ -52,6 +52,8 @@ class WritePath {
   Status Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone, std::string_view value,
                  const Condition& condition, Installed* installed);
   // R1 step 5.
+  // S9.
+  void CountPinned(uint64_t version_bytes);
   Status CheckReads(const TableState& table, std::string_view key, uint64_t hash, bool check_range);
   Status AskWhetherPresent(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
                            Installed* installed);
