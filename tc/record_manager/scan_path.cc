@@ -13,7 +13,7 @@ namespace {
 
 // What one message asks of the DC at most.
 constexpr uint32_t kShortScanBytes = 256 << 10;
-// Gathered keys kept of one stretch: twice what the batch may still take (some show nothing), within these limits. With more, the stretch
+// Gathered keys kept of one stretch: a quarter more than the batch may still take (some show nothing), within these limits. With more, it
 // ends behind the last one kept.
 constexpr size_t kMinGathered = 64;
 constexpr size_t kMaxGathered = 4096;
@@ -129,7 +129,7 @@ Status ScanPath::Step(const TableState& table) {
 size_t ScanPath::MostKept() const {
   if (scan_.limit_records == 0) return kMaxGathered;
   const size_t left = scan_.limit_records - result_->records.size();
-  return std::clamp(2 * left, kMinGathered, kMaxGathered);
+  return std::clamp(left + left / 4, kMinGathered, kMaxGathered);
 }
 
 Status ScanPath::GatherNext(const TableState& table, bool ahead, bool* blocked) {
