@@ -5,7 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
-#include "tc/mvcc/range_table.h"
+#include "tc/mvcc/range_partition.h"
 #include "tc/mvcc/version_chain.h"
 
 namespace deut::tc {
@@ -111,23 +111,6 @@ void Collector::RunTasks() {
   if (alone) CollectAborted();
 }
 
-std::vector<TransactionRecord*> Collector::Access::Uncollected() const {
-  std::vector<TransactionRecord*> uncollected = collector_.applied_;
-  uncollected.insert(uncollected.end(), collector_.committed_.begin(), collector_.committed_.end());
-  return uncollected;
-}
-
-std::vector<TransactionRecord*> Collector::Access::TakeFinished() {
-  std::vector<TransactionRecord*> committed;
-  collector_.TakeFinished(&committed);
-  return committed;
-}
-
-void Collector::Access::ForgetRanges(const RangeMap& map) {
-  collector_.CollectAborted();  // they may have postings there
-  for (size_t i = 0; i < map.size(); ++i) collector_.gone_postings_.erase(&map.at(i));
-}
-
 bool Collector::Access::Idle() const {
   return collector_.applied_.empty() && collector_.committed_.empty() && collector_.deferred_.empty();
 }
@@ -190,14 +173,13 @@ void Collector::Round() {
   RunTasks();
 }
 
-void Collector::TakeFinished(std::vector<TransactionRecord*>* committed) {
+void Collector::TakeFinished() {
   TransactionRecord* record = finished_.exchange(nullptr, std::memory_order_seq_cst);
   while (record != nullptr) {
     TransactionRecord* const next = record->next_finished;
     if (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0) {
       committed_.push_back(record);
       std::push_heap(committed_.begin(), committed_.end(), LaterCommit);
-      if (committed != nullptr) committed->push_back(record);
     } else {
       aborted_.push_back(record);
     }
@@ -219,8 +201,12 @@ void Collector::Collect(const std::vector<TransactionRecord*>& gone) {
     }
     CollectItems(*record, low_water);
     record->set_collected();
-    for (Range* range : record->posted) ++gone_postings_[range];
     ReclamationDomain::Guard guard(domain_);
+    for (Range* range : record->posted) {
+      const auto [entry, added] = gone_postings_.try_emplace(range, 0);
+      if (!added) range->DropReference(domain_);  // the entry has one
+      ++entry->second;
+    }
     record->DropReference(domain_);
   }
   if (bytes != 0 && options_.released) options_.released(bytes);
@@ -230,18 +216,44 @@ void Collector::Collect(const std::vector<TransactionRecord*>& gone) {
 }
 
 void Collector::SweepPostings(bool all) {
+  std::vector<std::pair<Range*, uint32_t>> replaced;
   for (auto it = gone_postings_.begin(); it != gone_postings_.end();) {
-    Range* const range = it->first;
-    if (!all && it->second < std::max(kSweepPostings, range->posting_count() / 2)) {
+    const auto [range, gone] = *it;
+    ReclamationDomain::Guard guard(domain_);
+    if (range->sealed() && !range->partition()->Holds(*range)) {
+      replaced.emplace_back(range, gone);
+      gone_postings_.erase(it++);
+      continue;
+    }
+    if (!all && gone < std::max<uint64_t>(kSweepPostings, range->posting_count() / 2)) {
       ++it;
       continue;
     }
-    ReclamationDomain::Guard guard(domain_);
     range->RemovePostings(domain_, [](const TransactionRecord& record) {
       return record.collected() || DEUT_OMITTED("S6.posting_collected");
     });
+    if (range->sealed() && !DEUT_OMITTED("P.sealed_after")) {  // its copies may have what has just been unlinked here
+      ++it;
+      continue;
+    }
+    range->DropReference(domain_);
     gone_postings_.erase(it++);
   }
+  if (replaced.empty()) return;
+  for (const auto& [range, gone] : replaced) CountInSuccessors(range, gone);
+  if (all) SweepPostings(true);
+}
+
+void Collector::CountInSuccessors(Range* range, uint32_t gone) {
+  ReclamationDomain::Guard guard(domain_);
+  const RangeMap& map = range->partition()->map();
+  const size_t last = map.IndexBelow(range->high());
+  for (size_t i = map.IndexOf(range->low()); i <= last && !DEUT_OMITTED("P.count_copies"); ++i) {
+    const auto [entry, added] = gone_postings_.try_emplace(&map.at(i), 0);
+    if (added) map.at(i).AddReference();
+    entry->second += gone;
+  }
+  range->DropReference(domain_);
 }
 
 void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {

@@ -25,7 +25,7 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/sync/reclamation.h"
-#include "tc/mvcc/range_table.h"
+#include "tc/mvcc/range_partition.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/txn/transaction_record.h"
 
@@ -55,12 +55,6 @@ class Collector {
   // What a task sees of the collector; valid during the task, for its thread.
   class Access {
    public:
-    // The committed transactions that were taken over and are not collected yet, in no order.
-    std::vector<TransactionRecord*> Uncollected() const;
-    // Takes over what has finished meanwhile; answers the committed ones among it.
-    std::vector<TransactionRecord*> TakeFinished();
-    // The map is no longer in use: no posting of its ranges is the collector's business any more.
-    void ForgetRanges(const RangeMap& map);
     // Nothing is uncollected, no entry is kept for its last_read alone.
     bool Idle() const;
 
@@ -93,8 +87,8 @@ class Collector {
 
   void Run();
   void Round();
-  // Committed ones go to committed_, and to `committed` if that is not null; the others to aborted_.
-  void TakeFinished(std::vector<TransactionRecord*>* committed = nullptr);
+  // Committed ones go to committed_, the others to aborted_.
+  void TakeFinished();
   void CollectAborted();
   void RunTasks();
   // In ascending commit order.
@@ -102,7 +96,10 @@ class Collector {
   void CollectItems(TransactionRecord& record, Timestamp low_water);
   // Unlinks postings of collected transactions: of ranges where they are the larger part, or (`all`) wherever there are any. So walking
   // a list costs in proportion to what is unlinked, whatever the backlog is.
+  // P: what was counted for a range that has been replaced is counted for its successors, which have copies. A range that is sealed after
+  // postings were unlinked from it remains in the book: who copies may have met them before.
   void SweepPostings(bool all);
+  void CountInSuccessors(Range* range, uint32_t gone);
   void RemoveEntry(RecordEntry* entry, Timestamp low_water);
   void RetryDeferred(Timestamp low_water);
   void WakeUp();
@@ -129,7 +126,7 @@ class Collector {
   std::vector<TransactionRecord*> aborted_;    // taken and not collected yet
   Lsn last_collected_;
   std::deque<RecordEntry*> deferred_;
-  absl::flat_hash_map<Range*, uint32_t> gone_postings_;  // of collected transactions, still linked
+  absl::flat_hash_map<Range*, uint32_t> gone_postings_;  // of collected transactions, still linked; each entry holds a reference
   std::unique_ptr<Thread> thread_;
 };
 

@@ -66,7 +66,7 @@ class EngineFixture {
   bool Settle();
   // Waits until the collector has nothing left to do for what is finished and applied.
   void Collect();
-  // Cuts the table into ranges. REQUIRES: no open transaction.
+  // Cuts the table into ranges. One thread at a time.
   void SetRanges(const std::vector<std::string>& cuts, TableId table = kTable);
   // What a new transaction sees in the whole table.
   std::string Contents();

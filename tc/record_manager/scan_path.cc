@@ -99,14 +99,17 @@ Status ScanPath::NextStretch(const TableState& table, Stretch* stretch) {
 
 Status ScanPath::Look(const TableState& table, Stretch* stretch, bool* done) {
   ReclamationDomain::Guard guard(engine_.domain);
-  const RangeMap& map = table.map();
-  Range& range = map.at(ascending() ? map.IndexOf(low_) : map.IndexBelow(high_));
-  stretch->low = std::max<std::string_view>(low_, range.low());
-  stretch->high = LowerBound(high_, range.high());
-  candidates_.clear();
-  pending_ = Pending{};
-  may_sort_ = kSortedPerGather;
-  DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, *stretch));
+  for (bool sealed = true; sealed;) {
+    const RangeMap& map = table.map();
+    Range& range = map.at(ascending() ? map.IndexOf(low_) : map.IndexBelow(high_));
+    stretch->low = std::max<std::string_view>(low_, range.low());
+    stretch->high = LowerBound(high_, range.high());
+    candidates_.clear();
+    pending_ = Pending{};
+    may_sort_ = kSortedPerGather;
+    DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, *stretch, &sealed));
+    if (sealed) table.HelpRanges();  // P: then the map is another
+  }
   if (pending_.writer != nullptr && !EndBeforePending(stretch)) {
     if (wait_.MayWaitFor(*pending_.writer)) return Status::Ok();
     return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table.id(),
@@ -118,19 +121,19 @@ Status ScanPath::Look(const TableState& table, Stretch* stretch, bool* done) {
   return Status::Ok();
 }
 
-Status ScanPath::RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch) {
+Status ScanPath::RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed) {
   const bool raise = !txn_.snapshot();
-  const bool six = scan_.for_update && !DEUT_OMITTED("R3.post_first");
-  if (scan_.for_update && !txn_.HasPosted(&range)) {
-    if (six) range.Post(txn_.record_);
-    txn_.record_->posted.push_back(&range);
-  }
+  *sealed = scan_.for_update && !txn_.Post(range, DEUT_OMITTED("R3.post_first"));
+  if (*sealed) return Status::Ok();
   DEUT_POINT("scan.before_raise");
-  if (raise && !DEUT_OMITTED("R2.raise") && !DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
+  if (raise && !DEUT_OMITTED("R2.raise") && !DEUT_OMITTED("R2.raise_first")) {
+    *sealed = !range.RaiseLastRead(txn_.timestamp_);
+    if (*sealed) return Status::Ok();
+  }
   DEUT_POINT("scan.raised");
   range.ForEachPosting([&](TransactionRecord& record) { return GatherFrom(record, table.id(), stretch); });
   DEUT_POINT("scan.looked");
-  if (raise && DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
+  if (raise && DEUT_OMITTED("R2.raise_first")) (void)range.RaiseLastRead(txn_.timestamp_);
   if (!scan_.for_update || DEUT_OMITTED("R3.check_last")) return Status::Ok();
   if (const Timestamp read = range.last_read(); read > txn_.timestamp_) {
     return Conflict(engine_, AbortReason::kRangeReadLater, txn_.timestamp_, table.id(), stretch.low, read);

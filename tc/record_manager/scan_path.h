@@ -77,7 +77,8 @@ class ScanPath {
   // Step 1, for the stretch that begins where the scan stands. Look answers false where it is to be called again after a wait.
   Status NextStretch(const TableState& table, Stretch* stretch);
   Status Look(const TableState& table, Stretch* stretch, bool* done);
-  Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch);
+  // `sealed`: the range is being replaced (P), and nothing was looked at.
+  Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed);
   // Answers whether more is to be looked at.
   bool GatherFrom(TransactionRecord& record, TableId table, const Stretch& stretch);
   // An earlier uncommitted writer is met.

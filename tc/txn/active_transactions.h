@@ -15,7 +15,6 @@
 //    Either the round's second look sees the snapshot's slot, or the snapshot's second load sees the round's proposal and tries again.
 // S2: `first_lsn` of a slot is a lower bound of the LSN of the transaction's first log record, published (the log's tail) before its
 //    first reservation; OldestFirstRecord reads the tail first, then the slots.
-// Gate (repartitioning): who begins claims a slot, then looks at the gate; who closes the gate then looks at the slots.
 // Slots are claimed by compare-and-swap on a bitmap. Limit: `max_transactions`; beyond it RESOURCE_EXHAUSTED.
 // Thread-safety: all methods from any thread.
 #ifndef TC_TXN_ACTIVE_TRANSACTIONS_H_
@@ -59,7 +58,7 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
     SlotId slot;
     Timestamp timestamp;
   };
-  // L1. Waits while the gate is closed.
+  // L1.
   Result<Begun> Begin(Deadline deadline);
   // L2. Waits until the snapshot contains `min_timestamp`. INVALID_ARGUMENT for one that was never drawn.
   Result<Begun> BeginSnapshot(Timestamp min_timestamp, Deadline deadline);
@@ -71,12 +70,6 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
 
   Timestamp low_water() const override { return Timestamp{low_water_.load(std::memory_order_seq_cst)}; }
   Timestamp AdvanceNow() override;
-
-  // Closes the gate and waits, to the deadline, until no transaction and no snapshot is open. True: none is open and none begins until
-  // OpenGate. False: the gate is open again.
-  bool CloseGate(Deadline deadline);
-  void OpenGate();
-  bool gate_closed() const { return gate_closed_.load(std::memory_order_seq_cst) != 0; }
 
   uint32_t open_transactions() const;
   Timestamp next_timestamp() const { return Timestamp{counter_.load(std::memory_order_seq_cst)}; }
@@ -90,9 +83,8 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
     std::atomic<uint64_t> first_lsn{UINT64_MAX};
   };
 
-  // Claims a slot, waiting while the gate is closed. Its bound is still 0.
-  Result<SlotId> Claim(Deadline deadline);
-  Result<SlotId> ClaimBit();
+  // Claims a slot. Its bound is still 0.
+  Result<SlotId> Claim();
   void ReleaseBit(SlotId slot);
   // min(`limit`, bounds of all claimed slots).
   uint64_t OldestBound(uint64_t limit) const;
@@ -103,8 +95,6 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   alignas(64) std::atomic<uint64_t> proposed_;
   std::atomic<uint64_t> low_water_;
   std::atomic<uint32_t> round_{0};
-  alignas(64) std::atomic<uint32_t> gate_closed_{0};
-  alignas(64) std::atomic<uint32_t> ended_{0};  // bumped by End while the gate is closed; CloseGate waits on it
   const uint32_t words_;
   std::unique_ptr<std::atomic<uint64_t>[]> claimed_;  // bitmap of claimed slots
   std::unique_ptr<Slot[]> slots_;

@@ -75,7 +75,8 @@ class TransactionRecord {
   // It has posted nothing and published no key: nothing of it stands anywhere, to be taken out. The owner's question.
   bool left_nothing() const { return posted.empty() && write_set_.size() == 0; }
 
-  // The ranges that hold a posting of this transaction. The owner's until it hands the finished record to the collector.
+  // The ranges in which it has posted (P: their successors inherited it), each counted by a reference. The owner's until it hands the finished
+  // record to the collector, who gives the references back.
   std::vector<Range*> posted;
   uint64_t version_bytes = 0;  // of its versions, for the budget; as `posted`
   // The collector's own.
