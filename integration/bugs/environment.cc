@@ -33,6 +33,8 @@ void DrawTc(Random& random, tc::TransactionComponentOptions* tc) {
   tc->max_outcomes = 64;
   tc->outcome_log_bytes = 64 << 10;
   if (random.OneIn(3)) tc->version_budget_bytes = Power(random, 14, 20);
+  tc->fold_after = Micros(random, 0, 10000);
+  tc->fold_at_least = random.Between(1, 40);
   tc->records_per_range = static_cast<uint32_t>(random.Between(2, 32));
   tc->max_ranges = static_cast<uint32_t>(random.Between(1, 32));
   tc->repartition_period = Micros(random, 2000, 50000);
@@ -84,6 +86,7 @@ Environment DrawEnvironment(Layer layer, Random& random) {
   environment.life = milliseconds(static_cast<int64_t>(random.Between(50, 250)));
   environment.harm_period = Micros(random, 2000, 40000);
   environment.drop_caches = random.OneIn(2);
+  environment.old_readers = random.OneIn(2);
   if (random.OneIn(2)) environment.durability = Durability::kDurable;
   environment.chaos_seed = random.Next();
   switch (layer) {

@@ -40,6 +40,7 @@ struct Environment {
   // Once in about `harm_period` these happen, or the latter one in so many times.
   Duration harm_period = milliseconds(10);
   bool drop_caches = false;
+  bool old_readers = false;
   bool restart_dc = false;
   uint64_t restart_one_in = 6;
   // The DC keeps its records over restarts and has a stable position, as one with a page store.

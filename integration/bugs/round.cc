@@ -20,6 +20,7 @@
 #include "integration/history/timestamp_checker.h"
 #include "integration/history/workloads.h"
 #include "integration/power/checkpointing_dc.h"
+#include "tc/client/client.h"
 
 namespace deut::bugs {
 namespace {
@@ -126,11 +127,15 @@ class Round {
     while (workers.running()) {
       failed = failed || !store_->failure().ok();
       stopped = stopped || failed || runtime.Now() >= end || disk_.crashes() != crashes;
-      if (stopped) workers.Stop();
+      if (stopped) {
+        workers.Stop();
+        old_reader_.reset();  // writers may wait for it
+      }
       const Duration period = std::min<Duration>(environment_.harm_period, milliseconds(20));
       runtime.SleepUntil(runtime.Now() + microseconds(200) + period);
       if (!stopped) Harm();
     }
+    old_reader_.reset();
     const std::vector<Status> failures = workers.Join();
     disk_harmed_ = disk_.crashes() != crashes || fault_hits() != 0;
     if (failed && !disk_harmed_) Found("the store fails", store_->failure().ToString());
@@ -143,8 +148,20 @@ class Round {
     }
   }
 
+  // A reader that holds back everything that is committed after it.
+  void ChangeOldReader() {
+    old_reader_.reset();
+    if (random_.OneIn(2)) return;
+    TransactionOptions options;
+    if (random_.OneIn(2)) options.isolation = Isolation::kSnapshot;
+    Result<Transaction> begun = store_->client().Begin(options, {.timeout = milliseconds(50)});
+    if (begun.ok()) old_reader_.emplace(*std::move(begun));
+  }
+
   void Harm() {
-    if (environment_.drop_caches && random_.OneIn(2)) (void)store_->DropCaches();
+    if (environment_.old_readers && random_.OneIn(2)) ChangeOldReader();
+    // Caches are empty when all is collected.
+    if (environment_.drop_caches && !old_reader_ && random_.OneIn(2)) (void)store_->DropCaches();
     if (environment_.restart_dc && random_.OneIn(environment_.restart_one_in)) {
       const uint64_t seed = random_.Next();
       // What is not stable may be lost.
@@ -224,6 +241,7 @@ class Round {
   power::KeptPages pages_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Store> store_;
+  std::optional<Transaction> old_reader_;
   std::unique_ptr<history::Workload> workload_;
   std::optional<history::Recorder> recorder_;
   uint64_t crashes_ = 0;  // of which the pages know

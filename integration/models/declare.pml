@@ -79,11 +79,11 @@ finished:
 proctype Scanner(byte me) {
   byte t, seen, committed;
 look:
-  atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) };  // code: tc/mvcc/range_table.cc Range::RaiseLastRead; tc/record_manager/scan_path.cc ScanPath::RaiseAndGather
+  atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) };  // code: tc/mvcc/range_table.cc Range::RaiseLastRead; tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather
   atomic { seen = posted };  // code: tc/mvcc/range_table.h Range::ForEachPosting
   do
   :: t < me ->
-     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom, ScanPath::FindPending, ScanPath::EndBeforePending
+     atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::GatherFrom, ScanGather::FindPending, ScanGather::EndBeforePending
        if
        :: HAS(seen, t) && status[t] == ACTIVE && HAS(published, t) -> goto lose
        // R8: it ends before the key, and looks again when it comes to it.

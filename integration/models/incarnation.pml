@@ -215,7 +215,7 @@ inline check_answer() {
 }
 
 inline gather() {
-  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom; tc/record_manager/read_path.cc ReadPath::Look
+  // code: tc/record_manager/scan_gather.cc ScanGather::GatherFrom; tc/record_manager/read_path.cc ReadPath::Look
   atomic { gathered_from = collected }
 }
 

@@ -1,8 +1,9 @@
-// S1, S4, S5, S6: a scan merges the TC and the DC, while commits are applied there and collected here.
+// S1, S4, S5, S6, S8: a scan merges the TC and the DC, while commits are applied there and folded into runs and collected here.
 //
 // One reader (a serializable scan, or a snapshot) of all keys, at any of the timestamps 1..TRANSACTIONS; the others write or delete any of them.
 // The DC applies commits in the order of the log, while they are below low-water, key by key. The collector takes what is applied out of the chains.
-// The reader raises, gathers keys, asks the DC for batches that cover a key or more, resolves from the chains, asks again, merges.
+// It also folds: it publishes what is committed in a run, then marks each transaction. Runs go when they are applied.
+// The reader raises, gathers keys from the postings that are not marked and then from the runs, asks the DC for batches that cover a key or more, resolves from the chains, asks again, merges.
 // The writers' steps against the reader's raise and look are coarser here than in range.pml, which is about them.
 // Property: what was delivered is, for each key and once, the version of the latest committed earlier writer, or nothing if that is a tombstone.
 // The DC never answers with what the reader must not see (S1). Commits are collected in the order of the log.
@@ -30,6 +31,8 @@ bit posted[TRANSACTIONS];      // on the range
 bit handed[TRANSACTIONS];      // to the collector
 bit ended[TRANSACTIONS];       // its slot is cleared
 bit collected[TRANSACTIONS];
+bit in_run[TRANSACTIONS];      // the keys are in a run
+bit folded[TRANSACTIONS];      // marked: nobody looks at the posting any more
 byte chain[KEYS];              // versions linked, live ones by timestamp
 byte cut[KEYS];                // up to here, exclusive, chains were cut; the version there stays while it is below another
 byte log[TRANSACTIONS];        // commits in the order of their records
@@ -133,6 +136,17 @@ next:
   od
 }  // unreached: it never ends
 
+inline publish_run() {
+  atomic {  // code: tc/mvcc/collector.cc Collector::Fold; tc/mvcc/committed_runs.cc CommittedRuns::Add, CommittedRuns::Publish
+    do
+    :: i < TRANSACTIONS ->
+       in_run[i] = in_run[i] || (handed[i] && status[i] == COMMITTED && !collected[i] && (keys_of[i] != 0));
+       i++
+    :: else -> i = 0; break
+    od
+  }
+}
+
 proctype Collector() {
   byte position, taken, next, i, t, k, last;
 end:
@@ -190,7 +204,36 @@ skipped:
      :: else -> break
      od;
      // What was passed over because it had not been handed over is met in a later round: it must not be before what was collected.
-     atomic { next = 0; position = 0; taken = 0 }  // model: the next round
+     atomic { next = 0; taken = 0 };  // model: the next round
+#if defined(OMIT_S8_run_applied)
+     position = logged;
+#endif
+     atomic {  // code: tc/mvcc/collector.cc Collector::TidyRuns; tc/mvcc/committed_runs.cc CommittedRuns::Tidy
+       do
+       :: i < position && i < logged -> in_run[log[i]] = 0; i++
+       :: else -> i = 0; position = 0; break
+       od
+     }
+  ::
+#if !defined(OMIT_S8_publish_first)
+     publish_run();
+#endif
+     do
+     :: t < TRANSACTIONS ->
+        atomic {  // code: tc/mvcc/collector.cc Collector::Fold; tc/txn/transaction_record.h TransactionRecord::set_collected
+#if defined(OMIT_S8_publish_first)
+          folded[t] = folded[t] || (handed[t] && status[t] == COMMITTED && !collected[t]);
+#else
+          folded[t] = folded[t] || in_run[t];
+#endif
+          t++
+        }
+     :: else -> t = 0; break
+     od
+#if defined(OMIT_S8_publish_first)
+     ;
+     publish_run()
+#endif
   od
 }  // unreached: it never ends
 
@@ -208,6 +251,16 @@ inline find_visible(k) {
      }
   :: else -> t = 0; break
   od
+}
+
+// A list of runs is loaded as a whole.
+inline gather_runs() {
+  atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::GatherRuns; tc/mvcc/committed_runs.h CommittedRuns::Gather
+    do
+    :: t < me -> gathered = (in_run[t] -> gathered | keys_of[t] : gathered); t++
+    :: else -> t = 0; break
+    od
+  }
 }
 
 proctype Reader(byte me) {
@@ -236,15 +289,18 @@ proctype Reader(byte me) {
   od;
 #endif
   if
-  :: !snapshot -> atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) }  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather
+  :: !snapshot -> atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) }  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather
   :: else
   fi;
+#if defined(OMIT_S8_postings_first)
+  gather_runs();
+#endif
   do
   :: t < me ->
-     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom, ScanPath::GatherKeys
+     atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::GatherFrom, ScanGather::GatherKeys
        if
-       :: !collected[t] && status[t] == ACTIVE && posted[t] -> goto lost
-       :: !collected[t] && status[t] == COMMITTED ->
+       :: !collected[t] && !folded[t] && status[t] == ACTIVE && posted[t] -> goto lost
+       :: !collected[t] && !folded[t] && status[t] == COMMITTED ->
           gathered = gathered | keys_of[t];
 #if defined(OMIT_S5_keys)
           k = 0;
@@ -259,6 +315,9 @@ proctype Reader(byte me) {
      }
   :: else -> t = 0; break
   od;
+#if !defined(OMIT_S8_postings_first)
+  gather_runs();
+#endif
   // Batches: [low, covered).
   do
   :: low < KEYS ->

@@ -167,7 +167,7 @@ proctype Transaction(byte me) {
        :: scan = 2
        fi;
        select(writes : 1 .. 2)
-    :: me > 0 -> select(scan : 1 .. 2)
+    :: me > 0 -> scan = 1
     fi;
 #endif
     if
@@ -182,20 +182,20 @@ stretch:
   :: else -> k = (keys & 1 -> 0 : 1)
   fi;
 look:
-  atomic { m = map; on = OF(m, k) };  // code: tc/record_manager/scan_path.cc ScanPath::Look
+  atomic { m = map; on = OF(m, k) };  // code: tc/record_manager/scan_gather.cc ScanGather::Look
   if
   :: scan == 2 && !HAS(posted[me], on) ->
      if
-     :: atomic { !marked[on] -> postings[on] = postings[on] | POSTING(me, on); posted[me] = posted[me] | (1 << on) }  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather; tc/mvcc/range_table.cc Range::Post; tc/record_manager/transaction.h Transaction::Post
-     :: atomic { marked[on] }  // code: tc/mvcc/range_table.cc Range::Post; tc/record_manager/scan_path.cc ScanPath::Look
+     :: atomic { !marked[on] -> postings[on] = postings[on] | POSTING(me, on); posted[me] = posted[me] | (1 << on) }  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather; tc/mvcc/range_table.cc Range::Post; tc/record_manager/transaction.h Transaction::Post
+     :: atomic { marked[on] }  // code: tc/mvcc/range_table.cc Range::Post; tc/record_manager/scan_gather.cc ScanGather::Look
         HELP;
         goto look
      fi
   :: else
   fi;
   if
-  :: atomic { !sealed[on] -> last_read[on] = MAX(last_read[on], TS(me)) }  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather; tc/mvcc/range_table.cc Range::RaiseLastRead
-  :: atomic { sealed[on] }  // code: tc/mvcc/range_table.cc Range::RaiseLastRead; tc/record_manager/scan_path.cc ScanPath::Look
+  :: atomic { !sealed[on] -> last_read[on] = MAX(last_read[on], TS(me)) }  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather; tc/mvcc/range_table.cc Range::RaiseLastRead
+  :: atomic { sealed[on] }  // code: tc/mvcc/range_table.cc Range::RaiseLastRead; tc/record_manager/scan_gather.cc ScanGather::Look
      HELP;
      goto look
   fi;
@@ -203,7 +203,7 @@ look:
 #if TRANSACTIONS > 1
   do
   :: t < me ->
-     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom, ScanPath::GatherKeys, ScanPath::FindPending
+     atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::GatherFrom, ScanGather::GatherKeys, ScanGather::FindPending
        if
        :: HAS_POSTING(list, t) && !collected[t] && status[t] == COMMITTED -> newest = newest | keys_of[t]
 #if defined(PRECISE)
@@ -218,7 +218,7 @@ look:
   :: else -> list = 0; t = 0; break
   od;
 #endif
-  atomic {  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather; tc/mvcc/range_table.h Range::last_read
+  atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather; tc/mvcc/range_table.h Range::last_read
 #if !defined(OMIT_R3_check_last)
     if
     :: scan == 2 && last_read[on] > TS(me) -> goto lose

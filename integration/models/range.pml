@@ -67,7 +67,7 @@ stretch:
 #if defined(OMIT_R3_check_first)
   if
   :: scan == 2 ->
-     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather
+     atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather
        if
        :: LOAD(me, LAST_READ) > TS(me) -> goto lose
        :: else
@@ -80,14 +80,14 @@ stretch:
   :: scan == 2 && !posted ->
      posted = 1;
 #if !defined(OMIT_R3_post_first) && !defined(OMIT_R3_check_first)
-     atomic { STORE_SC(me, POSTED + me, 1) }  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather; tc/mvcc/range_table.cc Range::Post
+     atomic { STORE_SC(me, POSTED + me, 1) }  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather; tc/mvcc/range_table.cc Range::Post
 #endif
   :: else
   fi;
 #if defined(OMIT_R2_raise_ordered)
   atomic { STORE_PLAIN(me, LAST_READ, (LOAD(me, LAST_READ) < TS(me) -> TS(me) : LOAD(me, LAST_READ))) };  // code: tc/mvcc/range_table.cc Range::RaiseLastRead
 #elif !defined(OMIT_R2_raise) && !defined(OMIT_R2_raise_first)
-  atomic {  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather; tc/mvcc/range_table.cc Range::RaiseLastRead
+  atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather; tc/mvcc/range_table.cc Range::RaiseLastRead
     if
     :: LOAD(me, LAST_READ) >= TS(me) -> later = (LOAD(me, LAST_READ) > TS(me))
     :: LOAD(me, LAST_READ) < TS(me) && DRAINED(me) -> mem[LAST_READ] = TS(me)
@@ -104,7 +104,7 @@ stretch:
   };
   do
   :: t < me ->
-     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom, ScanPath::GatherKeys, ScanPath::FindPending; tc/mvcc/range_table.h Range::ForEachPosting
+     atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::GatherFrom, ScanGather::GatherKeys, ScanGather::FindPending; tc/mvcc/range_table.h Range::ForEachPosting
        if
 #if defined(OMIT_R2_look)
        :: 0 -> skip
@@ -130,15 +130,15 @@ stretch:
   :: else -> seen = 0; later = 0; t = 0; break
   od;
 #if defined(OMIT_R2_raise_first)
-  atomic { DRAINED(me) -> mem[LAST_READ] = (mem[LAST_READ] < TS(me) -> TS(me) : mem[LAST_READ]) };  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather
+  atomic { DRAINED(me) -> mem[LAST_READ] = (mem[LAST_READ] < TS(me) -> TS(me) : mem[LAST_READ]) };  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather
 #endif
 #if defined(OMIT_R3_check_first)
   if
-  :: scan == 2 -> atomic { STORE_SC(me, POSTED + me, 1) }  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather
+  :: scan == 2 -> atomic { STORE_SC(me, POSTED + me, 1) }  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather
   :: else
   fi;
 #endif
-  atomic {  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather; tc/mvcc/range_table.h Range::last_read
+  atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather; tc/mvcc/range_table.h Range::last_read
 #if !defined(OMIT_R3_check_first) && !defined(OMIT_R3_check_last)
     if
     :: scan == 2 && LOAD(me, LAST_READ) > TS(me) -> goto lose
@@ -162,16 +162,16 @@ stretch:
   if
   :: nearest < KEYS && (keys & ((1 << nearest) - 1)) == 0 ->
      if
-     :: atomic { status[who] != ACTIVE }  // code: tc/record_manager/bounded_wait.cc BoundedWait::MayWaitFor; tc/record_manager/scan_path.cc ScanPath::Look
+     :: atomic { status[who] != ACTIVE }  // code: tc/record_manager/bounded_wait.cc BoundedWait::MayWaitFor; tc/record_manager/scan_gather.cc ScanGather::Look
         atomic { status[who] != COMMITTING -> nearest = KEYS; who = 0 };  // code: tc/record_manager/bounded_wait.cc BoundedWait::Wait
 #if !defined(OMIT_R9_look_again)
-        atomic { newest = 0; below = 0 };  // code: tc/record_manager/scan_path.cc ScanPath::NextStretch
+        atomic { newest = 0; below = 0 };  // code: tc/record_manager/scan_gather.cc ScanGather::Next
         goto stretch
 #endif
      :: goto lose  // or the time is up
      fi
   :: nearest < KEYS && (keys & ((1 << nearest) - 1)) != 0 ->
-     atomic {  // code: tc/record_manager/scan_path.cc ScanPath::EndBeforePending, ScanPath::Look
+     atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::EndBeforePending, ScanGather::Look
 #if !defined(OMIT_R8_end_before)
        below = keys & ((1 << nearest) - 1);
 #endif

@@ -303,7 +303,7 @@ start:
   atomic { mine = tc_life };  // model: a client
   {
     // What the TC has in memory comes from this life, and is not yet dropped.
-    // code: tc/record_manager/read_path.cc ReadPath::Look; tc/record_manager/scan_path.cc ScanPath::GatherFrom
+    // code: tc/record_manager/read_path.cc ReadPath::Look; tc/record_manager/scan_gather.cc ScanGather::GatherFrom
     atomic { need = MAX(recovered, told) };
     do
     ::

@@ -111,11 +111,11 @@ found:
 #endif
      wrote[me] = 1
   :: !writes && !snapshot ->
-     atomic { range_read = (range_read < timestamp[me] -> timestamp[me] : range_read) };  // code: tc/record_manager/scan_path.cc ScanPath::RaiseAndGather
+     atomic { range_read = (range_read < timestamp[me] -> timestamp[me] : range_read) };  // code: tc/record_manager/scan_gather.cc ScanGather::RaiseAndGather
      atomic { seen = posted };  // code: tc/mvcc/range_table.h Range::ForEachPosting
      do
      :: t < ALL ->
-        atomic {  // code: tc/record_manager/scan_path.cc ScanPath::GatherFrom
+        atomic {  // code: tc/record_manager/scan_gather.cc ScanGather::GatherFrom
           if
           :: HAS(seen, t) && status[t] == ACTIVE && timestamp[t] < timestamp[me] -> goto lose
           :: else

@@ -18,6 +18,7 @@
 #include "common/base/ids.h"
 #include "common/sync/reclamation.h"
 #include "common/testing/test_points.h"
+#include "tc/mvcc/committed_runs.h"
 #include "tc/mvcc/range_partition.h"
 #include "tc/txn/transaction_record.h"
 
@@ -68,6 +69,10 @@ class TableState {
   void HelpRanges() const { ranges_.Help(); }
   RangePartition& ranges() { return ranges_; }
 
+  // S8: of the whole table, so new ranges are nothing to them.
+  CommittedRuns& runs() { return runs_; }
+  const CommittedRuns& runs() const { return runs_; }
+
  private:
   const TableId id_;
   const std::string name_;
@@ -76,6 +81,7 @@ class TableState {
   std::atomic<uint64_t> last_read_{0};
   std::atomic<TransactionRecord*> dropper_{nullptr};
   RangePartition ranges_;
+  CommittedRuns runs_;
 };
 
 }  // namespace deut::tc

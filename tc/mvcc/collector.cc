@@ -13,8 +13,15 @@ namespace {
 
 // Postings of collected transactions that a range may keep before they are unlinked.
 constexpr uint32_t kSweepPostings = 16;
+// Few commits are folded, too, when the first of them has waited for so many times Options::fold_after.
+constexpr int kVeryLong = 64;
+// Entries of runs that one round merges, about: a round is no longer than a few milliseconds.
+constexpr size_t kMergedPerRound = 32 << 10;
 
 bool LaterCommit(const TransactionRecord* a, const TransactionRecord* b) { return a->commit_lsn() > b->commit_lsn(); }
+
+// Every commit is at or before it.
+constexpr Position kEverything{Lsn{UINT64_MAX}, UINT32_MAX};
 
 // The place of the transaction's last logged update.
 Position LastPosition(const TransactionRecord& record) {
@@ -44,15 +51,12 @@ void Collector::Stop() {
   thread_.reset();
   RunTasks();
   TakeFinished();
-  std::vector<TransactionRecord*> rest = std::exchange(aborted_, {});
-  std::sort_heap(committed_.begin(), committed_.end(), LaterCommit);
-  std::reverse(committed_.begin(), committed_.end());
-  rest.insert(rest.end(), applied_.begin(), applied_.end());
-  rest.insert(rest.end(), committed_.begin(), committed_.end());
-  applied_.clear();
-  committed_.clear();
-  Collect(rest);
+  CollectAborted();
+  std::vector<Applied> rest = std::exchange(applied_, {});
+  for (Applied next; TakeApplied(kEverything, &next);) rest.push_back(std::move(next));
+  Collect(std::move(rest));
   SweepPostings(true);
+  TidyRuns(kEverything);
   {
     ReclamationDomain::Guard guard(domain_);
     RetryDeferred(kMaxTimestamp);
@@ -99,7 +103,7 @@ void Collector::RunTasks() {
   if (alone) {
     TakeFinished();
     CollectAborted();
-    if (committed_.empty() && applied_.empty()) SweepPostings(true);
+    if (committed_.empty() && applied_.empty()) SweepPostings(true);  // those of folded ones, too
   }
   Access access(*this);
   while (task != nullptr) {
@@ -112,8 +116,11 @@ void Collector::RunTasks() {
 }
 
 bool Collector::Access::Idle() const {
-  return collector_.applied_.empty() && collector_.committed_.empty() && collector_.deferred_.empty();
+  return collector_.applied_.empty() && collector_.committed_.empty() && collector_.folded_.empty() &&
+         collector_.deferred_.empty();
 }
+
+void Collector::Access::Fold() { collector_.Fold(); }
 
 bool Collector::WaitIdle(Deadline deadline) {
   for (;;) {
@@ -131,7 +138,7 @@ void Collector::Run() {
     const uint32_t seen = work_.load(std::memory_order_seq_cst);
     Round();
     if (stop_.load(std::memory_order_seq_cst)) return;
-    const bool waiting = !committed_.empty() || !applied_.empty() || !deferred_.empty();
+    const bool waiting = !committed_.empty() || !applied_.empty() || !folded_.empty() || !deferred_.empty();
     // Sleep lightly (1) while there is something to look at again soon, deeply (2) otherwise.
     sleeping_.store(waiting ? 1 : 2, std::memory_order_seq_cst);
     const bool arrived = finished_.load(std::memory_order_seq_cst) != nullptr && !waiting;
@@ -157,13 +164,11 @@ void Collector::Round() {
     collected_through_.store(applied.commit.value,
                              std::memory_order_seq_cst);  // before anything is collected because of it
   }
-  while (!committed_.empty()) {
-    TransactionRecord* const first = committed_.front();
-    if (LastPosition(*first) > applied && !DEUT_OMITTED("S6.applied")) break;
-    std::pop_heap(committed_.begin(), committed_.end(), LaterCommit);
-    committed_.pop_back();
-    applied_.push_back(first);
+  for (Applied next; TakeApplied(DEUT_OMITTED("S6.applied") ? kEverything : applied, &next);) {
+    applied_.push_back(std::move(next));
   }
+  if (ShouldFold()) Fold();
+  TidyRuns(applied);
   if (!deferred_.empty()) {
     const Timestamp low_water = options_.low_water();
     ReclamationDomain::Guard guard(domain_);
@@ -180,6 +185,7 @@ void Collector::TakeFinished() {
     if (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0) {
       committed_.push_back(record);
       std::push_heap(committed_.begin(), committed_.end(), LaterCommit);
+      last_taken_ = std::max(last_taken_, record->commit_lsn());
     } else {
       aborted_.push_back(record);
     }
@@ -187,32 +193,155 @@ void Collector::TakeFinished() {
   }
 }
 
-void Collector::CollectAborted() { Collect(std::exchange(aborted_, {})); }
+void Collector::CollectAborted() {
+  std::vector<Applied> gone;
+  for (TransactionRecord* const record : std::exchange(aborted_, {})) gone.push_back({.record = record, .folded = {}});
+  Collect(std::move(gone));
+}
 
-void Collector::Collect(const std::vector<TransactionRecord*>& gone) {
+bool Collector::TakeApplied(Position through, Applied* next) {
+  // The earlier one of the two that come first.
+  if (!folded_.empty() && (committed_.empty() || folded_.front().last().commit < committed_.front()->commit_lsn())) {
+    if (folded_.front().last() > through) return false;
+    std::pop_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
+    next->record = nullptr;
+    next->folded = std::move(folded_.back());
+    folded_.pop_back();
+    folded_count_.store(folded_.size(), std::memory_order_relaxed);
+    return true;
+  }
+  if (committed_.empty() || LastPosition(*committed_.front()) > through) return false;
+  std::pop_heap(committed_.begin(), committed_.end(), LaterCommit);
+  next->record = committed_.back();
+  committed_.pop_back();
+  return true;
+}
+
+void Collector::Collect(std::vector<Applied> gone) {
   if (gone.empty()) return;
   uint64_t bytes = 0;
   const Timestamp low_water = options_.low_water();
-  for (TransactionRecord* record : gone) {
-    bytes += record->version_bytes;
-    if (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0) {
-      DEUT_CHECK(record->commit_lsn() > last_collected_);  // else its versions may be gone already
-      last_collected_ = record->commit_lsn();
+  for (const Applied& applied : gone) {
+    TransactionRecord* const record = applied.record;
+    const bool committed =
+        record == nullptr || (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0);
+    if (committed) {
+      const Lsn commit = record == nullptr ? applied.folded.last().commit : record->commit_lsn();
+      DEUT_CHECK(commit > last_collected_);  // else its versions may be gone already
+      last_collected_ = commit;
     }
+    if (record == nullptr) {
+      bytes += applied.folded.version_bytes();
+      CollectFolded(applied.folded, low_water);
+      continue;
+    }
+    bytes += record->version_bytes;
     CollectItems(*record, low_water);
     record->set_collected();
     ReclamationDomain::Guard guard(domain_);
-    for (Range* range : record->posted) {
-      const auto [entry, added] = gone_postings_.try_emplace(range, 0);
-      if (!added) range->DropReference(domain_);  // the entry has one
-      ++entry->second;
-    }
+    CountPostings(*record);
     record->DropReference(domain_);
   }
   if (bytes != 0 && options_.released) options_.released(bytes);
   SweepPostings(false);
   uncollected_.fetch_sub(gone.size(), std::memory_order_relaxed);
   collected_.fetch_add(gone.size(), std::memory_order_relaxed);
+}
+
+void Collector::CollectFolded(const FoldedCommit& commit, Timestamp low_water) {
+  ReclamationDomain::Guard guard(domain_);
+  for (const FoldedCommit::Update& update : commit.updates()) {
+    CollectApplied(*update.entry, update.version, domain_);
+    if (update.entry->word.Load().head == nullptr) RemoveEntry(update.entry, low_water);
+  }
+}
+
+void Collector::CountPostings(TransactionRecord& record) {
+  for (Range* range : record.posted) {
+    const auto [entry, added] = gone_postings_.try_emplace(range, 0);
+    if (!added) range->DropReference(domain_);  // the entry has one
+    ++entry->second;
+  }
+  record.posted.clear();
+}
+
+bool Collector::ShouldFold() {
+  if (!options_.runs) return false;
+  const MonotonicTime now = runtime_.Now();
+  if (now < fold_look_ + options_.fold_after) return false;
+  if (!committed_.empty() && committed_.front()->commit_lsn() <= fold_through_) {
+    if (committed_.size() >= options_.fold_at_least || now >= fold_look_ + kVeryLong * options_.fold_after) return true;
+    return false;
+  }
+  fold_look_ = now;
+  fold_through_ = last_taken_;
+  return false;
+}
+
+void Collector::Fold() {
+  if (!options_.runs || committed_.empty()) return;
+  absl::flat_hash_map<TableId, std::vector<CommittedRun::Update>> updates;
+  const Timestamp low_water = options_.low_water();
+  Position last;
+  ReclamationDomain::Guard guard(domain_);
+  for (TransactionRecord* const record : committed_) {
+    record->write_set().ForEach([&](const WriteItem& item) {
+      if (item.version != nullptr) updates[item.table].push_back({item.key, record->timestamp(), record->commit_lsn()});
+    });
+    last = std::max(last, LastPosition(*record));
+  }
+  const auto publish = [&] {
+    for (auto& [table, of_table] : updates) {
+      CommittedRuns& runs = options_.runs(table);
+      runs.Add(std::move(of_table), last, domain_);
+      runs_[table] = &runs;
+    }
+  };
+  if (!DEUT_OMITTED("S8.publish_first")) publish();
+  DEUT_POINT("collector.fold.published");
+  for (TransactionRecord* const record : committed_) {
+    folded_.push_back(FoldRecord(*record, low_water));
+    std::push_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
+    record->set_collected();
+    CountPostings(*record);
+    DEUT_POINT("collector.fold.marked");
+    record->DropReference(domain_);
+  }
+  if (DEUT_OMITTED("S8.publish_first")) publish();
+  committed_.clear();
+  folded_count_.store(folded_.size(), std::memory_order_relaxed);
+  fold_look_ = runtime_.Now();
+  fold_through_ = last_taken_;
+  SweepPostings(false);
+}
+
+FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_water) {
+  std::vector<FoldedCommit::Update> updates;
+  record.write_set().ForEach([&](const WriteItem& item) {
+    RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
+    if (item.version != nullptr) {
+      DEUT_CHECK(entry != nullptr);  // it holds the version
+      updates.push_back({entry, item.version});
+    } else if (entry != nullptr) {
+      RemoveDeadAndApplied(*entry, domain_);  // withdrawn, or never there
+      if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
+    }
+  });
+  return FoldedCommit(LastPosition(record), record.version_bytes, updates);
+}
+
+void Collector::TidyRuns(Position applied) {
+  if (runs_.empty()) return;
+  ReclamationDomain::Guard guard(domain_);
+  size_t left = kMergedPerRound;
+  for (auto it = runs_.begin(); it != runs_.end();) {
+    left = it->second->Tidy(applied, left, domain_);
+    if (it->second->entries() == 0) {
+      runs_.erase(it++);
+    } else {
+      ++it;
+    }
+  }
 }
 
 void Collector::SweepPostings(bool all) {

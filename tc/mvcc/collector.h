@@ -7,6 +7,8 @@
 // S6: a commit is collected when its last position <= applied. It was shipped, hence below low-water: every reader that could want its
 //   versions finds them, or something newer that it may read, at the DC. S5: it is kept for one more round after that, so that scans that
 //   gathered its keys before it was applied seldom find the chain empty.
+// S8: commits that are not applied soon are folded: their keys are published in runs of their tables, then the transactions are marked, then
+//   their postings are unlinked. From then on the record is the versions' alone; the collector keeps the commit's position and versions.
 // R5/R6: an entry whose last_read is above low-water waits in a list; when that list is over its limit, the bucket's floor is raised to the
 //   entry's last_read and the entry goes at once.
 // Thread-safety: Finish, RunExclusive, WaitIdle and the figures from any thread.
@@ -25,6 +27,8 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/sync/reclamation.h"
+#include "tc/mvcc/committed_runs.h"
+#include "tc/mvcc/folded_commit.h"
 #include "tc/mvcc/range_partition.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/txn/transaction_record.h"
@@ -37,7 +41,12 @@ class Collector {
     std::function<Position()> applied;       // by the DC's current life
     std::function<Timestamp()> low_water;    // may run a round
     std::function<void(uint64_t)> released;  // bytes of versions that collected transactions had
-    Duration period = milliseconds(2);       // between rounds while commits wait to be applied
+    // S8: of a table; stays while the collector lives. None: nothing is folded.
+    std::function<CommittedRuns&(TableId)> runs;
+    Duration period = milliseconds(2);  // between rounds while commits wait to be applied
+    // Folded is when a commit has waited so long, and so many do, or one has waited very long.
+    Duration fold_after = milliseconds(10);
+    size_t fold_at_least = 32;
     size_t max_deferred_entries = 64 << 10;
   };
 
@@ -57,6 +66,8 @@ class Collector {
    public:
     // Nothing is uncollected, no entry is kept for its last_read alone.
     bool Idle() const;
+    // Folds what was taken over, however little it is.
+    void Fold();
 
    private:
     friend class Collector;
@@ -77,6 +88,7 @@ class Collector {
   uint64_t uncollected() const { return uncollected_.load(std::memory_order_relaxed); }
   uint64_t collected() const { return collected_.load(std::memory_order_relaxed); }
   uint64_t deferred_entries() const { return deferred_count_.load(std::memory_order_relaxed); }
+  uint64_t folded() const { return folded_count_.load(std::memory_order_relaxed); }
 
  private:
   struct Task {
@@ -91,9 +103,25 @@ class Collector {
   void TakeFinished();
   void CollectAborted();
   void RunTasks();
+  // A commit that is applied; folded before, if `record` is null.
+  struct Applied {
+    TransactionRecord* record = nullptr;
+    FoldedCommit folded;
+  };
+
+  // Moves the next commit in order out of the heaps if it is at or before `through`.
+  bool TakeApplied(Position through, Applied* next);
   // In ascending commit order.
-  void Collect(const std::vector<TransactionRecord*>& gone);
+  void Collect(std::vector<Applied> gone);
   void CollectItems(TransactionRecord& record, Timestamp low_water);
+  void CollectFolded(const FoldedCommit& commit, Timestamp low_water);
+  // Into the book, with the references to the ranges. REQUIRES: a guard.
+  void CountPostings(TransactionRecord& record);
+  // S8.
+  bool ShouldFold();
+  void Fold();
+  FoldedCommit FoldRecord(TransactionRecord& record, Timestamp low_water);
+  void TidyRuns(Position applied);
   // Unlinks postings of collected transactions: of ranges where they are the larger part, or (`all`) wherever there are any. So walking
   // a list costs in proportion to what is unlinked, whatever the backlog is.
   // P: what was counted for a range that has been replaced is counted for its successors, which have copies. A range that is sealed after
@@ -118,13 +146,19 @@ class Collector {
   std::atomic<uint64_t> uncollected_{0};
   std::atomic<uint64_t> collected_{0};
   std::atomic<uint64_t> deferred_count_{0};
+  std::atomic<uint64_t> folded_count_{0};
   std::atomic<uint64_t> collected_through_{0};
 
   // The thread's own.
-  std::vector<TransactionRecord*> committed_;  // heap: smallest commit LSN on top
-  std::vector<TransactionRecord*> applied_;    // applied when last looked at; collected next round, in commit order
+  std::vector<TransactionRecord*> committed_;  // not folded. Heap: smallest commit LSN on top
+  std::deque<FoldedCommit> folded_;            // heap: smallest commit LSN on top
+  std::vector<Applied> applied_;               // applied when last looked at; collected next round, in commit order
   std::vector<TransactionRecord*> aborted_;    // taken and not collected yet
   Lsn last_collected_;
+  Lsn last_taken_;                                     // the latest commit that was taken over
+  MonotonicTime fold_look_{};                          // when `fold_through_` was set
+  Lsn fold_through_;                                   // commits up to here have waited since then
+  absl::flat_hash_map<TableId, CommittedRuns*> runs_;  // that are not empty
   std::deque<RecordEntry*> deferred_;
   absl::flat_hash_map<Range*, uint32_t> gone_postings_;  // of collected transactions, still linked; each entry holds a reference
   std::unique_ptr<Thread> thread_;

@@ -152,11 +152,12 @@ TEST_F(RecordTableGrowthTest, ALostSwingIsTriedAgain) {
   for (int i = 0; i < 2000; ++i) ASSERT_NE(Find(Concat("key", i)), nullptr) << i;
 }
 
-// Threads insert the same keys, in an order of their own each, while one thread removes as fast as it can.
+// Threads insert the same keys, in an order of their own each, while one thread removes as fast as it can; until the table has grown some of them stay.
 TEST_F(RecordTableGrowthTest, GrowthAndRemovalAtFullRate) {
   constexpr int kThreads = 3;
   constexpr int kRounds = 4;
   constexpr uint64_t kKeys = 3000;
+  constexpr size_t kStay = 2500;
   std::atomic<int> working{kThreads};
   std::vector<std::unique_ptr<Thread>> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -176,6 +177,7 @@ TEST_F(RecordTableGrowthTest, GrowthAndRemovalAtFullRate) {
   }
   uint64_t removed = 0;
   for (uint64_t i = 0; working.load() != 0 || table.entries() != 0; ++i) {
+    while (working.load() != 0 && table.branches() <= 10 && table.entries() < kStay) RealRuntime().Yield();
     const std::string key = Concat("key", i % kKeys);
     ReclamationDomain::Guard guard(domain);
     RecordEntry* const entry = table.Find(HashOf(key), kTable, key);

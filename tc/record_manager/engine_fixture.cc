@@ -46,6 +46,9 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   collecting.applied = [this] { return dc->applied(); };
   collecting.low_water = [this] { return active->AdvanceNow(); };
   collecting.released = [this](uint64_t bytes) { engine->counters.version_bytes.fetch_sub(bytes); };
+  collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue->FindAlsoDropped(table)->runs(); };
+  collecting.fold_after = options.fold_after;
+  collecting.fold_at_least = options.fold_at_least;
   collecting.period = options.collector_period;
   collecting.max_deferred_entries = options.max_deferred_entries;
   collector = std::make_unique<Collector>(collecting, runtime, domain, *records);
@@ -139,6 +142,10 @@ void EngineFixture::Collect() {
   for (int i = 0; i < 3; ++i) {
     collector->RunExclusive([](Collector::Access&) {});
   }
+}
+
+void EngineFixture::Fold() {
+  collector->RunExclusive([](Collector::Access& access) { access.Fold(); });
 }
 
 void EngineFixture::SetRanges(const std::vector<std::string>& cuts, TableId table) {

@@ -37,6 +37,9 @@ struct EngineFixtureOptions {
   size_t max_deferred_entries = 64 << 10;
   uint32_t max_transactions = 256;
   Duration collector_period = milliseconds(1);
+  // S8. As it is, only Fold does it.
+  Duration fold_after = seconds(1000);
+  size_t fold_at_least = 1;
   bool faulty_disk = false;  // then `disk` is there
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};
@@ -66,6 +69,8 @@ class EngineFixture {
   bool Settle();
   // Waits until the collector has nothing left to do for what is finished and applied.
   void Collect();
+  // S8: what has committed and is not applied goes into runs.
+  void Fold();
   // Cuts the table into ranges. One thread at a time.
   void SetRanges(const std::vector<std::string>& cuts, TableId table = kTable);
   // What a new transaction sees in the whole table.

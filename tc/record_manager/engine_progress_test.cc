@@ -57,11 +57,16 @@ constexpr const char* kPoints[] = {"active.claim.before_cas",
                                    "write.checked",
                                    "scan.before_raise",
                                    "scan.raised",
+                                   "scan.before_postings",
+                                   "scan.postings_walked",
                                    "scan.looked",
                                    "scan.before_dc",
                                    "scan.after_dc",
                                    "collector.finish.before_cas",
                                    "collector.taken",
+                                   "collector.fold.published",
+                                   "collector.fold.marked",
+                                   "runs.before_publish",
                                    "chain.remove.before_cas",
                                    "record_table.seal.before_cas",
                                    "record_table.unlink.before_cas",
@@ -137,7 +142,10 @@ void Operate(EngineFixture& f, Random& random) {
 
 void StopAt(const std::string& point) {
   SCOPED_TRACE(point);
-  EngineFixture f({.log2_buckets = 2, .max_deferred_entries = 4, .collector_period = microseconds(100)});
+  EngineFixture f({.log2_buckets = 2,
+                   .max_deferred_entries = 4,
+                   .collector_period = microseconds(100),
+                   .fold_after = microseconds(100)});
   f.Load({{"k1", "0"}, {"k3", "0"}, {"s1", "0"}, {"s2", "0"}});
   f.SetRanges({kCut});
   {

@@ -56,6 +56,7 @@ EngineFixtureOptions Tiny() {
   return {.log2_buckets = 2,
           .max_deferred_entries = 4,
           .collector_period = microseconds(100),
+          .fold_after = microseconds(300),
           .conflict_wait = microseconds(200)};
 }
 
@@ -66,6 +67,8 @@ void ExpectAllCollected(EngineFixture& f) {
   EXPECT_EQ(f.collector->uncollected(), 0u);
   EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
   EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f.collector->folded(), 0u);
+  EXPECT_EQ(f.catalogue->Find(EngineFixture::kTable)->runs().bytes(), 0u);
   ReclamationDomain::Guard guard(f.domain);
   const RangeMap& map = f.catalogue->Find(EngineFixture::kTable)->map();
   for (size_t i = 0; i < map.size(); ++i) EXPECT_EQ(map.at(i).posting_count(), 0u);
@@ -254,6 +257,8 @@ bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* histo
       }
     }
     if (random.OneIn(8)) RealRuntime().Yield();
+    // An old reader, or writer: what commits meanwhile is folded.
+    if (random.OneIn(400)) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(15));
   }
   if (!txn.open() || random.OneIn(12)) return false;
   return txn.Commit() == "ok";

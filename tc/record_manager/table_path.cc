@@ -33,6 +33,10 @@ Status ExcludeWriters(Engine& engine, TableState& table, Timestamp self) {
       return conflict.ok();
     });
   }
+  // Committed writers whose keys are in runs: after the postings, as in a gather (S8).
+  if (const Timestamp latest = table.runs().latest(); conflict.ok() && latest > self) {
+    conflict = Conflict(engine, AbortReason::kTableWriter, self, table.id(), {}, latest);
+  }
   return conflict;
 }
 

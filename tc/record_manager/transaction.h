@@ -37,6 +37,7 @@ class Transaction {
   friend class RecordManager;
   friend class WritePath;
   friend class ReadPath;
+  friend class ScanGather;
   friend class ScanPath;
   friend class CommitPath;
   friend Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool for_write);

@@ -1,6 +1,7 @@
 #include "tc/redo_log/block_window.h"
 
 #include <cstring>
+#include <utility>
 
 namespace deut::tc {
 
@@ -9,7 +10,9 @@ Result<const char*> BlockWindow::Load(File& file, uint64_t offset, size_t bytes,
     const size_t wanted = std::min<uint64_t>(std::max(bytes, window_bytes_), RoundUpToIo(limit - offset));
     EnsureSize(wanted, &buffer_);
     file_ = nullptr;
-    DEUT_ASSIGN_OR_RETURN(const size_t read, file.Read(offset, buffer_.data(), wanted));
+    Result<size_t> got = ahead_ == nullptr ? file.Read(offset, buffer_.data(), wanted)
+                                           : ahead_->Read(file, offset, buffer_.data(), wanted, RoundUpToIo(limit));
+    DEUT_ASSIGN_OR_RETURN(const size_t read, std::move(got));
     std::memset(buffer_.data() + read, 0, wanted - read);
     file_ = &file;
     begin_ = offset;

@@ -1,5 +1,7 @@
-// BlockWindow: reads blocks out of segment files, with one large read for many small blocks.
-// Thread-safety: one thread at a time. Ownership: owns its buffer; a block's bytes live until the next call.
+// BlockWindow: reads blocks out of segment files, with one large read for many small blocks, and, for who goes through whole files, several
+// such reads ahead (`ahead`, else null).
+// Thread-safety: one thread at a time. Ownership: owns its buffers; a block's bytes live until the next call. With `ahead` a file outlives the
+//   next call for another file, Clear, or the window.
 // Errors: IO_ERROR when a read fails; CORRUPTION, with file and offset, when no valid block is there.
 #ifndef TC_REDO_LOG_BLOCK_WINDOW_H_
 #define TC_REDO_LOG_BLOCK_WINDOW_H_
@@ -8,12 +10,15 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "common/base/status.h"
 #include "common/io/aligned_buffer.h"
 #include "common/io/storage.h"
 #include "tc/redo_log/block_format.h"
+#include "tc/redo_log/read_ahead.h"
 
 namespace deut::tc {
 
@@ -31,19 +36,24 @@ class BlockWindow {
     std::string_view payload() const { return {bytes + kBlockHeaderBytes, header.payload_bytes}; }
   };
 
-  explicit BlockWindow(size_t window_bytes = size_t{1} << 20) : window_bytes_(window_bytes) {}
+  explicit BlockWindow(size_t window_bytes = size_t{1} << 20, std::unique_ptr<ReadAhead> ahead = nullptr)
+      : window_bytes_(window_bytes), ahead_(std::move(ahead)) {}
 
   // The verified block at `offset` of the segment `number`, which has `segment_bytes` (or is shorter: cut off).
   Result<Block> Read(File& file, uint64_t number, uint64_t segment_bytes, uint64_t offset);
 
   // Forgets what was read: the file may have changed.
-  void Clear() { file_ = nullptr; }
+  void Clear() {
+    file_ = nullptr;
+    if (ahead_ != nullptr) ahead_->Clear();
+  }
 
  private:
   // Makes [offset, offset + bytes) readable; beyond the end of the file it reads zeros.
   Result<const char*> Load(File& file, uint64_t offset, size_t bytes, uint64_t limit);
 
   const size_t window_bytes_;
+  std::unique_ptr<ReadAhead> ahead_;
   AlignedBuffer buffer_;
   const File* file_ = nullptr;
   uint64_t begin_ = 0, end_ = 0;  // of file_, what buffer_ holds

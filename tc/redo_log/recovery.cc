@@ -14,6 +14,8 @@
 namespace deut::tc {
 namespace {
 
+constexpr size_t kWindowBytes = size_t{1} << 20;
+
 // One file as recovery sees it: what its header says, if that is valid, and whether a new life began with it.
 struct SegmentFile {
   uint64_t number = 0;
@@ -28,8 +30,11 @@ struct SegmentFile {
 
 class Recovery {
  public:
-  Recovery(Storage& storage, std::string directory, ChainVisitor* visitor)
-      : storage_(storage), directory_(std::move(directory)), visitor_(visitor) {}
+  Recovery(Storage& storage, std::string directory, ChainVisitor* visitor, std::unique_ptr<IoQueue> queue)
+      : storage_(storage),
+        directory_(std::move(directory)),
+        visitor_(visitor),
+        window_(kWindowBytes, std::make_unique<ReadAhead>(std::move(queue))) {}
 
   Result<RecoveredChain> Run() {
     DEUT_RETURN_IF_ERROR(OpenFiles());
@@ -44,6 +49,7 @@ class Recovery {
     DEUT_RETURN_IF_ERROR(ScanPastBreak());
     DEUT_RETURN_IF_ERROR(CheckState());
     for (const auto& [block, proof] : unproven_) chain_.unproven.push_back(block);
+    window_.Clear();  // what lies ahead is read from the files that go with the chain
     return std::move(chain_);
   }
 
@@ -70,7 +76,6 @@ class Recovery {
   ChainVisitor* const visitor_;
   std::vector<SegmentFile> files_;
   size_t chain_files_ = 0;  // so many of files_ belong to the chain
-  BlockWindow window_;
 
   RecoveredChain chain_;
   // Of those chain_.unproven what makes each proven: a durable LSN at or above this.
@@ -78,7 +83,8 @@ class Recovery {
   Lsn lsn_ = kFirstLsn;  // the chain's end so far
   TcEpoch chain_epoch_;  // of its last segment
   uint64_t break_offset_ = 0;
-  Status break_;  // what is there
+  Status break_;        // what is there
+  BlockWindow window_;  // ends before the files that it reads
 };
 
 Status Recovery::OpenFiles() {
@@ -299,7 +305,8 @@ Status Recovery::CheckState() const {
 }  // namespace
 
 Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory, ChainVisitor* visitor) {
-  return Recovery(storage, directory, visitor).Run();
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage.NewQueue(ReadAhead::kDepth));
+  return Recovery(storage, directory, visitor, std::move(queue)).Run();
 }
 
 Status WriteAgain(Storage& storage, const std::string& directory, const std::vector<UnprovenBlock>& blocks) {

@@ -365,9 +365,12 @@ Status RedoLog::CheckSpace(size_t bytes) const {
   const Lsn consumed = parts_->writer.consumed();
   const uint64_t free = parts_->writer.segment_room() + parts_->segments.spare_bytes();
   const uint64_t pending = tail().value - consumed.value;
-  // While allocation merely lags behind, most of the reserve may be used: the next segment is on its way.
+  // While allocation merely lags behind, most of the reserve may be used: the next segment is on its way. But what a start takes stays: perhaps
+  // the disk is full and the helper does not know yet.
   const bool full = parts_->segments.disk_full();
-  const uint64_t reserve = parts_->options.space_reserve_bytes / (full ? 1 : kLaggingReservePart);
+  const uint64_t whole = parts_->options.space_reserve_bytes;
+  const uint64_t reserve =
+      full ? whole : std::max(whole / kLaggingReservePart, std::min(whole, 2 * SegmentSet::kShortestSegment));
   if (free >= pending + bytes + reserve) return Status::Ok();
   return DEUT_ERROR(kResourceExhausted,
                     full ? "the disk of the redo log is full" : "the redo log waits for the allocation of a segment",

@@ -274,6 +274,17 @@ TEST(RedoLogCrash, ManyLivesEndedAtRandom) {
   EXPECT_GT(dropped_bytes, 0u);  // else no run has had a hole with blocks behind it
 }
 
+// One log, a thousand lives, a quarter of which end while they begin: epochs and timestamps rise through all of them.
+TEST(RedoLogCrash, AThousandLivesOfOneLog) {
+  Random random(1);
+  CrashRun run(1);
+  for (int life = 0; life < 1000; ++life) {
+    const uint64_t crash_at = random.OneIn(4) ? 1 + random.Below(8) : random.OneIn(3) ? 0 : 1 + random.Below(30);
+    const std::optional<std::string> wrong = run.Live(crash_at, 4);
+    ASSERT_EQ(wrong, std::nullopt) << "life " << life;
+  }
+}
+
 // The oracle is worth something: with a disk that acknowledges syncs without doing them it finds the loss.
 TEST(RedoLogCrash, ADiskThatIgnoresSyncsIsFoundOut) {
   const std::optional<std::string> wrong = CrashEverywhere(40, 1, [](FaultyDisk& disk) { disk.SetIgnoreSync(true); });

@@ -15,8 +15,6 @@ constexpr Duration kFullDiskPause = milliseconds(100);
 // Let-go segments are kept as spares up to this many times the number that is allocated ahead: using a file again costs nothing, a new one
 // is written twice.
 constexpr size_t kKeptPerSpare = 2;
-// A short segment has room for the blocks that begin a life, and for those that let segments go, several times.
-constexpr uint64_t kShortestSegment = uint64_t{64} << 10;
 // What does not fit is tried again smaller by this part: a file system needs some of what it calls free for itself.
 constexpr uint64_t kSmallerByPart = 16;
 

@@ -36,6 +36,9 @@ struct SegmentSetOptions {
 
 class SegmentSet {
  public:
+  // A short segment has room for the blocks that begin a life, and for those that let segments go, several times.
+  static constexpr uint64_t kShortestSegment = uint64_t{64} << 10;
+
   // `live` are the segments that recovery found, oldest first; all files with higher numbers are gone. `on_change` is called whenever
   // a spare was added or could not be, `on_failure` at the first error that is not want of space; both on the helper's thread.
   SegmentSet(SegmentSetOptions options, Runtime& runtime, Storage& storage, std::vector<std::shared_ptr<Segment>> live,

@@ -33,6 +33,9 @@ struct TransactionComponentOptions {
   RangePrecision range_precision = RangePrecision::kKeys;
   // R9: how long an operation may wait, in all, for earlier transactions that are committing already. 0 = it aborts at once.
   Duration conflict_wait = milliseconds(1);
+  // S8: commits that wait for longer to be applied, at least so many, are folded into sorted runs.
+  Duration fold_after = milliseconds(10);
+  size_t fold_at_least = 32;
   // An open transaction that nobody has used for this long is aborted.
   Duration idle_timeout = seconds(60);
   // What became of transactions that were given names is remembered: of so many, and so long, as far as so many bytes of the log go.

@@ -1,0 +1,235 @@
+// Committed updates that wait in sorted runs (S8): what scans find of them, at each step of a fold and of a merge; when they go; what a reader of
+// them waits for; tables and ranges that change over them.
+#include <string>
+
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+#include "tc/mvcc/record_table.h"
+#include "tc/record_manager/engine_fixture.h"
+
+namespace deut::tc {
+namespace {
+
+class FoldTest : public ::testing::Test {
+ protected:
+  static void Write(EngineFixture& f, std::string_view key, std::string_view value) {
+    TestTransaction txn = f.Begin();
+    EXPECT_EQ(value == "-" ? txn.Remove(key) : txn.Put(key, value), "ok");
+    EXPECT_EQ(txn.Commit(), "ok");
+  }
+  void Write(std::string_view key, std::string_view value) { Write(f, key, value); }
+  const CommittedRuns& Runs() { return f.catalogue->Find(EngineFixture::kTable)->runs(); }
+  uint64_t Postings() { return f.RangeOf("a").posting_count(); }
+  void ExpectNothingLeft() {
+    EXPECT_TRUE(f.Settle());
+    EXPECT_EQ(f.collector->uncollected(), 0u);
+    EXPECT_EQ(f.collector->folded(), 0u);
+    EXPECT_EQ(f.records->entries(), 0u);
+    EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
+    EXPECT_EQ(Runs().bytes(), 0u);
+    EXPECT_EQ(Postings(), 0u);
+  }
+
+  EngineFixture f;
+};
+
+TEST_F(FoldTest, ScansFindTheKeysInRuns) {
+  f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}});
+  {
+    TestTransaction old = f.Begin();
+    Write("b", "1");
+    Write("bb", "1");
+    Write("c", "-");
+    f.Fold();
+    EXPECT_EQ(f.collector->folded(), 3u);
+    EXPECT_EQ(Runs().entries(), 3u);
+    f.Collect();
+    EXPECT_EQ(Postings(), 0u);
+    EXPECT_EQ(f.Contents(), "a=0 b=1 bb=1");
+    EXPECT_EQ(f.Begin().Scan("", "", Direction::kDescending), "bb=1 b=1 a=0");
+    EXPECT_EQ(f.Begin().Scan("b", "bb"), "b=1");
+    EXPECT_EQ(f.Begin().Get("c"), "-");
+    EXPECT_EQ(old.Scan(), "a=0 b=0 c=0");
+    Write("b", "2");
+    f.Fold();
+    f.Collect();
+    EXPECT_EQ(f.Contents(), "a=0 b=2 bb=1");
+    EXPECT_EQ(f.dc->Pump(), 0u);
+  }
+  ExpectNothingLeft();
+  EXPECT_EQ(f.Contents(), "a=0 b=2 bb=1");
+}
+
+// A fold beside a scan, at each of the scan's steps; and all of it applied and collected after that.
+TEST_F(FoldTest, FoldedBetweenTwoStepsOfAScan) {
+  for (const char* point_name : {"scan.before_raise", "scan.raised", "scan.before_postings", "scan.postings_walked",
+                                 "scan.looked", "scan.before_dc", "scan.after_dc"}) {
+    for (const bool collected : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << point_name << collected);
+      EngineFixture g;
+      g.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}});
+      Write(g, "b", "1");
+      Write(g, "bb", "1");
+      Write(g, "c", "-");
+      TestTransaction scan = g.Begin();
+      AtPoint point(point_name, [&] {
+        g.Fold();
+        g.Collect();
+        if (!collected) return;
+        EXPECT_EQ(g.dc->Pump(), 3u);
+        g.Collect();
+        EXPECT_EQ(g.records->entries(), 0u);
+      });
+      EXPECT_EQ(scan.Scan(), "a=0 b=1 bb=1");
+      EXPECT_TRUE(point.reached());
+      EXPECT_EQ(g.collector->folded(), collected ? 0u : 3u);
+    }
+  }
+}
+
+// A whole scan at each step of a fold.
+TEST_F(FoldTest, AScanBetweenTwoStepsOfAFold) {
+  for (const char* point_name : {"runs.before_publish", "collector.fold.published", "collector.fold.marked",
+                                 "range.unlink.before_cas", "chain.remove.before_cas"}) {
+    SCOPED_TRACE(point_name);
+    EngineFixture g;
+    g.Load({{"a", "0"}, {"b", "0"}});
+    {
+      TestTransaction old = g.Begin();
+      {
+        TestTransaction txn = g.Begin();
+        EXPECT_EQ(txn.Insert("a", "x"), "ALREADY_EXISTS");  // a withdrawn version
+        EXPECT_EQ(txn.Put("b", "1"), "ok");
+        EXPECT_EQ(txn.Commit(), "ok");
+      }
+      std::string contents;
+      AtPoint point(point_name, [&] { contents = g.Contents(); });
+      g.Fold();
+      g.Collect();
+      EXPECT_TRUE(point.reached());
+      EXPECT_EQ(contents, "a=0 b=1");
+      EXPECT_EQ(g.Contents(), "a=0 b=1");
+    }
+    EXPECT_TRUE(g.Settle());
+  }
+}
+
+// S8: runs go when they are applied, not before; a merge keeps what is not.
+TEST_F(FoldTest, RunsAreKeptUntilTheyAreApplied) {
+  TestTransaction old = f.Begin();
+  for (int i = 0; i < 20; ++i) {
+    Write(std::to_string(i), "1");
+    f.Fold();
+    f.Collect();
+  }
+  EXPECT_EQ(Runs().entries(), 20u);
+  EXPECT_LT(Runs().runs(), 5u);
+  EXPECT_EQ(f.Begin().Scan("1", "12"), "1=1 10=1 11=1");
+  old.Abort();
+  ExpectNothingLeft();
+}
+
+// Of the updates of one key the earliest timestamp decides whether a reader may see one of them.
+TEST_F(FoldTest, AReaderBetweenTwoUpdatesOfAKey) {
+  TestTransaction old = f.Begin();
+  Write("a", "1");
+  TestTransaction reader = f.Begin();
+  f.Fold();
+  Write("a", "2");
+  f.Fold();
+  f.Collect();
+  EXPECT_EQ(Runs().entries(), 1u);
+  EXPECT_EQ(reader.Scan(), "a=1");
+  EXPECT_EQ(f.Contents(), "a=2");
+  EXPECT_EQ(old.Scan(), "");
+}
+
+// And the latest commit decides whether the DC has them all.
+TEST_F(FoldTest, AKeyWhoseFirstUpdateIsApplied) {
+  TestTransaction first = f.Begin();
+  Write("a", "1");
+  Write("x", "1");
+  TestTransaction old = f.Begin();
+  Write("a", "2");
+  f.Fold();
+  Write("a", "3");
+  f.Fold();
+  f.Collect();
+  first.Abort();
+  EXPECT_EQ(f.dc->Pump(), 2u);
+  f.Collect();
+  EXPECT_EQ(f.Contents(), "a=3 x=1");
+  EXPECT_EQ(f.Begin().Scan("", "", Direction::kDescending), "x=1 a=3");
+}
+
+TEST_F(FoldTest, NewRangesOverRuns) {
+  Write("a", "1");
+  Write("m", "1");
+  f.Fold();
+  Write("z", "1");
+  f.SetRanges({"g", "p"});
+  EXPECT_EQ(f.Contents(), "a=1 m=1 z=1");
+  f.Fold();
+  f.SetRanges({});
+  EXPECT_EQ(f.Contents(), "a=1 m=1 z=1");
+  ExpectNothingLeft();
+}
+
+// Runs of a table that is dropped go with what is applied.
+TEST_F(FoldTest, ADroppedTable) {
+  {
+    TestTransaction old = f.Begin();
+    Write("a", "1");
+    f.Fold();
+    EXPECT_TRUE(f.manager->DropTable("t", EngineFixture::Soon()).ok());
+  }
+  EXPECT_TRUE(f.Settle());
+  EXPECT_EQ(f.catalogue->FindAlsoDropped(EngineFixture::kTable)->runs().bytes(), 0u);
+  EXPECT_EQ(f.collector->folded(), 0u);
+}
+
+// The engine ends with folded commits that were never applied.
+TEST_F(FoldTest, TheEnd) {
+  {
+    TestTransaction old = f.Begin();
+    Write("a", "1");
+    f.Fold();
+    Write("b", "1");
+  }
+  f.Stop();
+  EXPECT_EQ(f.records->entries(), 0u);
+  EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
+  EXPECT_EQ(f.catalogue->Find(EngineFixture::kTable)->runs().bytes(), 0u);
+}
+
+// D1: a durable scan waits for the commit of what it has shown, folded or not, and for no later one of the key.
+TEST(FoldDurabilityTest, AScanWaitsForWhatItHasShown) {
+  EngineFixture f({.faulty_disk = true});
+  TransactionOptions durable;
+  const auto commits = [](TestTransaction& txn, EngineFixture& g) {
+    return StatusText(g.manager->Commit(txn.transaction(), RealRuntime().Now() + milliseconds(50)).status());
+  };
+  TestTransaction old = f.Begin();
+  {
+    TestTransaction txn = f.Begin(durable);
+    EXPECT_EQ(txn.Put("a", "1"), "ok");
+    EXPECT_EQ(txn.Commit(), "ok");
+  }
+  TestTransaction between = f.Begin(durable);
+  f.disk->HoldCompletions(true);
+  {
+    TestTransaction txn = f.Begin();
+    EXPECT_EQ(txn.Put("a", "2"), "ok");
+    EXPECT_EQ(txn.Commit(), "ok");
+  }
+  f.Fold();
+  EXPECT_EQ(between.Scan(), "a=1");
+  EXPECT_EQ(commits(between, f), "ok");
+  TestTransaction after = f.Begin(durable);
+  EXPECT_EQ(after.Scan(), "a=2");
+  EXPECT_EQ(commits(after, f), "DEADLINE_EXCEEDED");
+  f.disk->HoldCompletions(false);
+}
+
+}  // namespace
+}  // namespace deut::tc

@@ -1,0 +1,211 @@
+#include "tc/record_manager/scan_gather.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/testing/test_points.h"
+#include "tc/record_manager/conflict.h"
+
+namespace deut::tc {
+namespace {
+
+// Keys of large write sets that one gather sorts, about: the rest is walked, and sorted by the next ones.
+constexpr int64_t kSortedPerGather = 32 << 10;
+
+bool Inside(std::string_view key, std::string_view low, std::string_view high) {
+  return key >= low && (high.empty() || key < high);
+}
+
+// The smaller of two upper bounds; empty is above every key.
+std::string_view LowerBound(std::string_view a, std::string_view b) {
+  if (a.empty()) return b;
+  if (b.empty()) return a;
+  return std::min(a, b);
+}
+
+}  // namespace
+
+ScanGather::ScanGather(Engine& engine, Transaction& txn, Direction direction, bool for_update)
+    : engine_(engine), txn_(txn), direction_(direction), for_update_(for_update), wait_(engine, txn.timestamp_) {}
+
+Status ScanGather::Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
+                        Stretch* stretch) {
+  most_keys_ = most_keys;
+  for (bool done = false;;) {
+    DEUT_RETURN_IF_ERROR(Look(table, low, high, stretch, &done));
+    if (done) return Status::Ok();
+    wait_.Wait();
+    if (DEUT_OMITTED("R9.look_again")) return Status::Ok();
+  }
+}
+
+Status ScanGather::Look(const TableState& table, std::string_view low, std::string_view high, Stretch* stretch,
+                        bool* done) {
+  ReclamationDomain::Guard guard(engine_.domain);
+  for (bool sealed = true; sealed;) {
+    const RangeMap& map = table.map();
+    Range& range = map.at(ascending() ? map.IndexOf(low) : map.IndexBelow(high));
+    stretch->low = std::max<std::string_view>(low, range.low());
+    stretch->high = LowerBound(high, range.high());
+    candidates_.clear();
+    pending_ = Pending{};
+    may_sort_ = kSortedPerGather;
+    DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, *stretch, &sealed));
+    if (sealed) table.HelpRanges();  // P: then the map is another
+  }
+  if (pending_.writer != nullptr && !EndBeforePending(stretch)) {
+    if (wait_.MayWaitFor(*pending_.writer)) return Status::Ok();
+    return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table.id(),
+                    pending_.at_once ? std::string_view(stretch->low) : pending_.key, pending_.writer->timestamp());
+  }
+  SortAndCut(stretch);
+  engine_.counters.gathered_keys.fetch_add(stretch->keys.size(), std::memory_order_relaxed);
+  *done = true;
+  return Status::Ok();
+}
+
+Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch,
+                                  bool* sealed) {
+  const bool raise = !txn_.snapshot();
+  *sealed = for_update_ && !txn_.Post(range, DEUT_OMITTED("R3.post_first"));
+  if (*sealed) return Status::Ok();
+  DEUT_POINT("scan.before_raise");
+  if (raise && !DEUT_OMITTED("R2.raise") && !DEUT_OMITTED("R2.raise_first")) {
+    *sealed = !range.RaiseLastRead(txn_.timestamp_);
+    if (*sealed) return Status::Ok();
+  }
+  DEUT_POINT("scan.raised");
+  // S8: the postings first, the runs second: what is not found as a posting any more was in a run before that.
+  const bool runs_first = DEUT_OMITTED("S8.postings_first");
+  if (runs_first) GatherRuns(table, stretch);
+  DEUT_POINT("scan.before_postings");
+  range.ForEachPosting([&](TransactionRecord& record) { return GatherFrom(record, table.id(), stretch); });
+  DEUT_POINT("scan.postings_walked");
+  if (!runs_first && !pending_.at_once) GatherRuns(table, stretch);
+  DEUT_POINT("scan.looked");
+  if (raise && DEUT_OMITTED("R2.raise_first")) (void)range.RaiseLastRead(txn_.timestamp_);
+  if (!for_update_ || DEUT_OMITTED("R3.check_last")) return Status::Ok();
+  if (const Timestamp read = range.last_read(); read > txn_.timestamp_) {
+    return Conflict(engine_, AbortReason::kRangeReadLater, txn_.timestamp_, table.id(), stretch.low, read);
+  }
+  if (const Timestamp read = table.last_read(); read > txn_.timestamp_ || !table.open()) {
+    return Conflict(engine_, AbortReason::kTableReadLater, txn_.timestamp_, table.id(), stretch.low, read);
+  }
+  return Status::Ok();
+}
+
+bool ScanGather::GatherFrom(TransactionRecord& record, TableId table, const Stretch& stretch) {
+  if (&record != txn_.record_) {
+    // Equality is no other transaction's, save for a snapshot: it may read below the very timestamp of the oldest writer.
+    if (record.timestamp() >= txn_.timestamp_ || record.collected()) return true;
+    switch (record.status()) {
+      case TransactionStatus::kAborted:
+        return true;
+      case TransactionStatus::kActive:
+      case TransactionStatus::kCommitting:
+        if (!DEUT_OMITTED("R2.look")) FindPending(record, table, stretch);
+        return !pending_.at_once;
+      case TransactionStatus::kCommitted:
+        break;
+    }
+  }
+  GatherKeys(record.write_set(), table, stretch, &record != txn_.record_);
+  return true;
+}
+
+void ScanGather::GatherRuns(const TableState& table, const Stretch& stretch) {
+  const CommittedRuns::Bounds bounds{.low = stretch.low,
+                                     .high = stretch.high,
+                                     .ascending = ascending(),
+                                     .reader = txn_.timestamp_,
+                                     .applied = engine_.collector.collected_through(),
+                                     // One more than is kept, so that the cut is seen.
+                                     .most = most_keys_ + 1};
+  table.runs().Gather(bounds, [&](std::string_view key) {
+    candidates_.push_back({.key = key, .hash = RecordTable::Hash(table.id(), key)});
+  });
+}
+
+void ScanGather::FindPending(TransactionRecord& writer, TableId table, const Stretch& stretch) {
+  if (engine_.range_precision == RangePrecision::kRanges) {
+    pending_ = Pending{.writer = &writer, .at_once = true};
+    return;
+  }
+  bool any = false;
+  // Published, installed or not; declared (R11), which are checked against last_read no more: so the writer's status decides, not the chain.
+  writer.write_set().ForEach([&](const WriteItem& item) {
+    if (item.table != table || !Inside(item.key, stretch.low, stretch.high)) return;
+    any = true;
+    if (pending_.writer == nullptr || Before(item.key, pending_.key)) pending_ = {.writer = &writer, .key = item.key};
+  });
+  if (!any) engine_.counters.writers_passed.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool ScanGather::EndBeforePending(Stretch* stretch) {
+  if (pending_.at_once) return false;
+  if (DEUT_OMITTED("R8.end_before")) return true;
+  if (ascending()) {
+    if (stretch->low == pending_.key) return false;
+    stretch->high = pending_.key;
+  } else {
+    std::string after = KeyBehind(pending_.key);
+    if (stretch->high == after) return false;
+    stretch->low = std::move(after);
+  }
+  engine_.counters.pending_keys.fetch_add(1, std::memory_order_relaxed);
+  std::erase_if(candidates_, [&](const Candidate& c) { return !Inside(c.key, stretch->low, stretch->high); });
+  return true;
+}
+
+void ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final) {
+  const std::vector<WriteSet::Key>* sorted = nullptr;
+  if (final && writes.size() >= WriteSet::kWorthSorting) {
+    sorted = writes.sorted();
+    if (sorted == nullptr && may_sort_ > 0) {
+      sorted = &writes.Sort();
+      may_sort_ -= static_cast<int64_t>(sorted->size());
+    }
+  }
+  if (sorted == nullptr) {
+    writes.ForEach([&](const WriteItem& item) {
+      if (item.table == table && Inside(item.key, stretch.low, stretch.high))
+        candidates_.push_back({.key = item.key, .hash = item.hash});
+    });
+    return;
+  }
+  const auto begin = std::partition_point(sorted->begin(), sorted->end(), [&](const WriteSet::Key& key) {
+    return key.table < table || (key.table == table && key.key < stretch.low);
+  });
+  const auto end = std::partition_point(begin, sorted->end(), [&](const WriteSet::Key& key) {
+    return key.table == table && Inside(key.key, stretch.low, stretch.high);
+  });
+  // One more than is kept, so that the cut is seen.
+  const auto count = std::min<ptrdiff_t>(end - begin, static_cast<ptrdiff_t>(most_keys_) + 1);
+  const auto first = ascending() ? begin : end - count;
+  for (auto it = first; it != first + count; ++it) candidates_.push_back({.key = it->key, .hash = it->hash});
+}
+
+void ScanGather::SortAndCut(Stretch* stretch) {
+  const auto before = [this](const Candidate& a, const Candidate& b) { return Before(a.key, b.key); };
+  if (candidates_.size() > most_keys_) {
+    const auto last = candidates_.begin() + static_cast<ptrdiff_t>(most_keys_);
+    std::nth_element(candidates_.begin(), last, candidates_.end(), before);
+    const std::string_view key = last->key;
+    if (ascending()) {
+      stretch->high = KeyBehind(key);
+    } else {
+      stretch->low = key;
+    }
+    std::erase_if(candidates_, [&](const Candidate& candidate) { return Before(key, candidate.key); });
+  }
+  std::sort(candidates_.begin(), candidates_.end(), before);
+  stretch->keys.reserve(candidates_.size());
+  for (const Candidate& candidate : candidates_) {
+    if (!stretch->keys.empty() && stretch->keys.back().key == candidate.key) continue;
+    GatheredKey& gathered = stretch->keys.emplace_back();
+    gathered.key.assign(candidate.key);
+    gathered.hash = candidate.hash;
+  }
+}
+
+}  // namespace deut::tc

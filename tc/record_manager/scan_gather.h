@@ -1,0 +1,113 @@
+// ScanGather: the first half of a scan: what the TC has of a stretch (paper, section 4; rules R2, R3, R8, R9, S4, S5).
+//
+// A stretch is a logical range cut to the requested bounds. For each: raise the range's last_read, then examine its postings (R2; with the intent
+//   posted first and last_read checked last for SIX, R3): committed and own ones give keys, not values (S5); an earlier uncommitted one is a
+//   conflict, or (R8) its keys are pending. Only then may the DC be asked for the stretch (S4); what is done with its answer: scan_path.h.
+// R8. The nearest key within the bounds that an earlier uncommitted writer has published or declared is pending: the stretch ends before it.
+//   What comes before is delivered; if that fills the batch, or the limit, the key was never reached and there is no conflict. Else the next stretch
+//   begins at the key and looks again: its writer has aborted (skipped), has committed (gathered), or is a conflict, unless it is committing and the
+//   scan may wait for that and look once more (R9). A writer without a key in
+//   the bounds is passed. It is sound because a key that is published after the look is followed by a check of last_read that finds the raise (R1
+//   step 5, which therefore follows each publication). A SIX counts by its keys as well: what it only reads is in no later reader's way.
+// S8. What is committed and folded is found in the table's runs (tc/mvcc/committed_runs.h), after the postings have been walked.
+// Memory and time are bounded: a stretch with more gathered keys than are wanted is cut at one of them, and of a large write set only the keys
+//   within the bounds are looked at, once a scan has sorted it (each gather sorts a few). What is gathered are copies; no guard is held afterwards.
+// Thread-safety: used by its transaction's thread.
+#ifndef TC_RECORD_MANAGER_SCAN_GATHER_H_
+#define TC_RECORD_MANAGER_SCAN_GATHER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "protocol/data_component.h"
+#include "tc/mvcc/range_table.h"
+#include "tc/record_manager/bounded_wait.h"
+#include "tc/record_manager/engine.h"
+#include "tc/record_manager/transaction.h"
+
+namespace deut::tc {
+
+// A key that the TC has an update of, and what its chain shows when it is merged (scan_path.h).
+struct GatheredKey {
+  enum class Kind : uint8_t { kValue, kTombstone, kAskDc };
+  std::string key;
+  uint64_t hash = 0;
+  Kind kind = Kind::kAskDc;
+  Version version;
+  std::string value;
+  DataRequest* again = nullptr;
+};
+
+struct Stretch {
+  std::string low, high;          // as KeyRange
+  std::vector<GatheredKey> keys;  // in scan order, distinct
+};
+
+// True if `a` comes before `b` in the order of a scan.
+inline bool ComesBefore(Direction direction, std::string_view a, std::string_view b) {
+  return direction == Direction::kAscending ? a < b : b < a;
+}
+
+// The smallest key above `key`.
+inline std::string KeyBehind(std::string_view key) {
+  std::string behind(key);
+  behind.push_back('\0');
+  return behind;
+}
+
+class ScanGather {
+ public:
+  ScanGather(Engine& engine, Transaction& txn, Direction direction, bool for_update);
+
+  // The stretch that begins the range [low, high), in scan order. It ends behind `most_keys` gathered keys, if there are more.
+  Status Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys, Stretch* stretch);
+
+ private:
+  // A key found by a gather; a view into a write set or a run, good under the guard of the gather.
+  struct Candidate {
+    std::string_view key;
+    uint64_t hash = 0;
+  };
+  // R8: the first key in scan order that decides whether the scan may go on; a view into a write set, good under the guard of the look.
+  struct Pending {
+    TransactionRecord* writer = nullptr;  // null: there is none
+    std::string_view key = {};
+    bool at_once = false;  // by range: wherever its keys are
+  };
+
+  bool ascending() const { return direction_ == Direction::kAscending; }
+  bool Before(std::string_view a, std::string_view b) const { return ComesBefore(direction_, a, b); }
+
+  // Answers false where it is to be called again after a wait.
+  Status Look(const TableState& table, std::string_view low, std::string_view high, Stretch* stretch, bool* done);
+  // `sealed`: the range is being replaced (P), and nothing was looked at.
+  Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed);
+  // Answers whether more is to be looked at.
+  bool GatherFrom(TransactionRecord& record, TableId table, const Stretch& stretch);
+  // An earlier uncommitted writer is met.
+  void FindPending(TransactionRecord& writer, TableId table, const Stretch& stretch);
+  // False: the stretch begins at the pending key, and nothing can be delivered before that is decided.
+  bool EndBeforePending(Stretch* stretch);
+  // S8: what is committed and folded.
+  void GatherRuns(const TableState& table, const Stretch& stretch);
+  void GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final);
+  // What is kept of the candidates; where there are too many the stretch ends behind the last one kept.
+  void SortAndCut(Stretch* stretch);
+
+  Engine& engine_;
+  Transaction& txn_;
+  const Direction direction_;
+  const bool for_update_;
+  size_t most_keys_ = 0;
+  std::vector<Candidate> candidates_;
+  Pending pending_;
+  BoundedWait wait_;
+  int64_t may_sort_ = 0;  // keys of large write sets that this gather may still sort
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_SCAN_GATHER_H_
