@@ -9,6 +9,7 @@
 
 #include "common/testing/temp_dir.h"
 #include "integration/ycsb/journal.h"
+#include "integration/ycsb/json.h"
 #include "integration/ycsb/record.h"
 #include "integration/ycsb/report.h"
 #include "integration/ycsb/verify.h"

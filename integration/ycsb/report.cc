@@ -1,7 +1,6 @@
 #include "integration/ycsb/report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -9,27 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "common/base/abort_reason.h"
 #include "common/base/concat.h"
+#include "integration/ycsb/json.h"
 
 namespace deut::ycsb {
 namespace {
-
-// Builds one object, member by member.
-class JsonObject {
- public:
-  JsonObject& Text(std::string_view name, std::string_view value) { return Raw(name, JsonString(value)); }
-  JsonObject& Number(std::string_view name, uint64_t value) { return Raw(name, Concat(value)); }
-  JsonObject& Number(std::string_view name, double value) {
-    return Raw(name, absl::StrFormat("%.6g", std::isfinite(value) ? value : 0));
-  }
-  JsonObject& Raw(std::string_view name, std::string value) {
-    members_.push_back(JsonString(name) + ": " + value);
-    return *this;
-  }
-  std::string Str() const { return "{" + absl::StrJoin(members_, ", ") + "}"; }
-
- private:
-  std::vector<std::string> members_;
-};
 
 constexpr double kNsPerUs = 1000;
 
@@ -111,23 +93,6 @@ void AddRun(const PhaseResult& run, JsonObject* json) {
 }
 
 }  // namespace
-
-std::string JsonString(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(c);
-    } else if (byte < 0x20 || byte >= 0x7f) {
-      out.append(absl::StrFormat("\\u%04x", byte));
-    } else {
-      out.push_back(c);
-    }
-  }
-  out.push_back('"');
-  return out;
-}
 
 std::string ReportJson(const BenchmarkOptions& options, std::string_view target, const PhaseResult* load,
                        const PhaseResult* run) {

@@ -28,9 +28,6 @@ std::string ReportJson(const BenchmarkOptions& options, std::string_view target,
                        const PhaseResult* run);
 std::string ReportText(const PhaseResult& run);
 
-// `text` in quotes, with everything escaped that JSON wants escaped; bytes that are no ASCII as \u00XX.
-std::string JsonString(std::string_view text);
-
 }  // namespace deut::ycsb
 
 #endif  // INTEGRATION_YCSB_REPORT_H_

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "integration/cli/target.h"
 #include "integration/ycsb/benchmark_options.h"
 #include "integration/ycsb/journal.h"
+#include "integration/ycsb/old_readers.h"
 #include "integration/ycsb/phase.h"
 #include "integration/ycsb/report.h"
 #include "integration/ycsb/settle.h"
@@ -40,7 +40,8 @@ struct Options {
   uint64_t seconds = 10;
   bool load = true;
   bool settle = false;
-  bool old_reader = false;
+  uint32_t old_readers = 0;
+  Duration old_reader_time{0};
   std::string table = "usertable";
   std::string json_file;
   std::string journal_file;
@@ -77,10 +78,13 @@ FlagSet MakeFlags(Options* options) {
   flags.Add("settle", &options->settle,
             "before the run phase, wait until the data component holds it all and the transaction component keeps none "
             "of it");
-  flags.Add("old_reader", &options->old_reader,
-            "keep a transaction open during the run phase: what is committed meanwhile stays in the transaction "
-            "component (its "
-            "--idle_timeout must be longer)");
+  flags.Add(
+      "old_readers", &options->old_readers,
+      "keep so many transactions open during the run phase, and check that each sees the same all the time: what is "
+      "committed meanwhile stays in the transaction component",
+      uint32_t{0}, uint32_t{10'000});
+  flags.Add("old_reader_time", &options->old_reader_time,
+            "after which another old reader takes the place of one; 0 = they stay to the end");
   flags.Add("load_batch", &benchmark.load_batch, "records that the load phase puts into one transaction", uint32_t{1},
             uint32_t{1000});
   flags.Add("table", &options->table, "the table; made if there is none");
@@ -242,16 +246,20 @@ int Program::Run() {
                 static_cast<double>(load->total.records) / std::max(load->seconds, 1e-9));
   }
   if (failure.ok() && options_.settle) failure = RunSettle();
-  std::optional<Transaction> old_reader;
-  if (failure.ok() && options_.old_reader) {
-    Result<Transaction> begun = target_->client().Begin();
-    failure = begun.status();
-    if (begun.ok()) old_reader.emplace(*std::move(begun));
-  }
+  OldReaders readers(target_->client(), table_, options_.benchmark, options_.old_readers, options_.old_reader_time);
+  if (failure.ok() && options_.old_readers != 0) failure = readers.Start();
   if (failure.ok() && (options_.seconds != 0 || options_.benchmark.operations != 0)) {
     run = std::make_unique<PhaseResult>(RunOne(PhaseKind::kRun));
     failure = run->failure;
     std::fputs(ReportText(*run).c_str(), stdout);
+  }
+  if (options_.old_readers != 0) {
+    const Status held = readers.Stop();
+    if (failure.ok()) failure = held;
+    const OldReaders::Counters& counters = readers.counters();
+    std::printf("old readers: %s begun, %s looked again and saw the same, %s aborted, the longest open for %.1f s\n",
+                Concat(counters.begun).c_str(), Concat(counters.looks).c_str(), Concat(counters.aborted).c_str(),
+                counters.longest_held);
   }
   if (json_ != nullptr) {
     const Status written = json_->Write(ReportJson(options_.benchmark, options_.target.target, load.get(), run.get()));

@@ -152,7 +152,7 @@ TEST_F(RecordTableGrowthTest, ALostSwingIsTriedAgain) {
   for (int i = 0; i < 2000; ++i) ASSERT_NE(Find(Concat("key", i)), nullptr) << i;
 }
 
-// Threads insert the same keys, in an order of their own each, while one thread removes as fast as it can; until the table has grown some of them stay.
+// Threads insert the same keys, in an order of their own each, while one thread removes as fast as it can; until the table has grown some stay.
 TEST_F(RecordTableGrowthTest, GrowthAndRemovalAtFullRate) {
   constexpr int kThreads = 3;
   constexpr int kRounds = 4;

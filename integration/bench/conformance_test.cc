@@ -1,0 +1,211 @@
+// What every store under measurement must do, byte by byte; linked with one backend each.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/temp_dir.h"
+#include "integration/bench/backend.h"
+#include "integration/bench/mix.h"
+#include "integration/bench/runner.h"
+#include "integration/ycsb/record.h"
+
+namespace deut::bench {
+namespace {
+
+constexpr uint32_t kValueBytes = 100;
+constexpr uint64_t kRecords = 3000;
+
+class ConformanceTest : public ::testing::Test {
+ protected:
+  ConformanceTest() {
+    BackendOptions options;
+    options.directory = directory_.Sub("store");
+    std::filesystem::create_directories(options.directory);
+    options.cache_bytes = uint64_t{256} << 20;
+    // A variant, or where a server listens, of which the one who runs the test knows.
+    if (const char* variant = std::getenv("BENCH_VARIANT")) options.variant = variant;
+    if (const char* target = std::getenv("BENCH_TARGET")) options.target = target;
+    Result<std::unique_ptr<Backend>> opened = OpenBackend(options);
+    EXPECT_TRUE(opened.ok()) << opened.status().ToString();
+    backend_ = *std::move(opened);
+    EXPECT_TRUE(backend_->SetDurable(false).ok());
+  }
+
+  std::string Value(uint64_t number, uint32_t sequence) {
+    std::string value;
+    ycsb::MakeValue(number, {.writer = 77, .sequence = sequence}, ycsb::KeyOf(number), kValueBytes, &value);
+    return value;
+  }
+
+  // Records 0 to count - 1, in two transactions, and in model_.
+  void Fill(uint64_t count) {
+    for (uint64_t first = 0; first < count; first += 500) {
+      std::vector<std::string> keys, values;
+      std::vector<Step> steps;
+      for (uint64_t n = first; n < std::min(count, first + 500); ++n) {
+        keys.push_back(ycsb::KeyOf(n));
+        values.push_back(Value(n, 1));
+        model_[keys.back()] = values.back();
+      }
+      for (size_t i = 0; i < keys.size(); ++i)
+        steps.push_back({.kind = StepKind::kInsert, .key = keys[i], .value = values[i]});
+      ReadCheck check;
+      const Status status = session().Run(steps, &check);
+      ASSERT_TRUE(status.ok()) << status.ToString();
+    }
+  }
+
+  Session& session() {
+    if (session_ == nullptr) session_ = *backend_->NewSession();
+    return *session_;
+  }
+
+  // Runs the steps, and expects what the model shows: the same bytes, in the same order.
+  void RunAsTheModel(const std::vector<Step>& steps) {
+    ReadCheck check(/*thorough=*/true), expected(/*thorough=*/true);
+    const Status status = session().Run(steps, &check);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    const Status committed = check.Commit();
+    EXPECT_TRUE(committed.ok()) << committed.ToString();
+    for (const Step& step : steps) {
+      const std::string key(step.key);
+      if (step.kind == StepKind::kScan) {
+        expected.BeginScan(step.key, step.limit);
+        uint32_t left = step.limit;
+        for (auto it = model_.lower_bound(key); it != model_.end() && left-- > 0; ++it)
+          expected.Record(it->first, it->second);
+        expected.EndScan();
+        continue;
+      }
+      if (step.kind == StepKind::kRead || step.kind == StepKind::kReadModifyWrite) expected.Value(key, model_.at(key));
+      if (step.kind != StepKind::kRead) model_[key] = std::string(step.value);
+    }
+    ASSERT_TRUE(expected.Commit().ok());
+    EXPECT_EQ(check.records(), expected.records());
+    EXPECT_EQ(check.checksum(), expected.checksum());
+  }
+
+  testing::TempDir directory_;
+  std::map<std::string, std::string> model_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(ConformanceTest, EveryKindOfStepDoesWhatItSays) {
+  Fill(kRecords);
+  const std::string low = model_.begin()->first, middle = ycsb::KeyOf(1234), last = model_.rbegin()->first;
+  RunAsTheModel({{.kind = StepKind::kRead, .key = middle}});
+  RunAsTheModel({{.kind = StepKind::kScan, .key = middle, .limit = 1}});
+  RunAsTheModel({{.kind = StepKind::kScan, .key = middle, .limit = 57}});
+  // To the end, in one piece and in several.
+  RunAsTheModel({{.kind = StepKind::kScan, .key = last, .limit = 100}});
+  RunAsTheModel({{.kind = StepKind::kScan, .key = low, .limit = 2999}});
+  RunAsTheModel({{.kind = StepKind::kScan, .key = low, .limit = 10'000}});
+
+  const std::string updated = Value(1234, 2), modified = Value(1234, 3);
+  RunAsTheModel({{.kind = StepKind::kUpdate, .key = middle, .value = updated}});
+  RunAsTheModel({{.kind = StepKind::kRead, .key = middle}});
+  RunAsTheModel({{.kind = StepKind::kReadModifyWrite, .key = middle, .value = modified}});
+  RunAsTheModel({{.kind = StepKind::kRead, .key = middle}});
+  RunAsTheModel({{.kind = StepKind::kScan, .key = low, .limit = 10'000}});
+
+  const std::string fresh = ycsb::KeyOf(kRecords), fresh_value = Value(kRecords, 1);
+  RunAsTheModel({{.kind = StepKind::kInsert, .key = fresh, .value = fresh_value}});
+  RunAsTheModel({{.kind = StepKind::kScan, .key = low, .limit = 10'000}});
+}
+
+TEST_F(ConformanceTest, ATransactionOfSeveralStepsSeesItsOwnWrites) {
+  Fill(100);
+  const std::string one = ycsb::KeyOf(1), two = ycsb::KeyOf(2);
+  const std::string first = Value(1, 2), second = Value(2, 2);
+  RunAsTheModel({{.kind = StepKind::kUpdate, .key = one, .value = first},
+                 {.kind = StepKind::kRead, .key = one},
+                 {.kind = StepKind::kUpdate, .key = two, .value = second},
+                 {.kind = StepKind::kRead, .key = two}});
+  RunAsTheModel({{.kind = StepKind::kScan, .key = model_.begin()->first, .limit = 100}});
+}
+
+TEST_F(ConformanceTest, WhatIsMissingIsNoticed) {
+  Fill(10);
+  const std::string absent = ycsb::KeyOf(99);
+  ReadCheck check;
+  ASSERT_TRUE(session().Run({{.kind = StepKind::kRead, .key = absent}}, &check).ok());
+  EXPECT_EQ(check.Commit().code(), ErrorCode::kCorruption);
+  check.Restart();
+  ASSERT_TRUE(session().Run({{.kind = StepKind::kScan, .key = absent, .limit = 3}}, &check).ok());
+  EXPECT_EQ(check.Commit().code(), ErrorCode::kCorruption);
+}
+
+TEST_F(ConformanceTest, AWrongValueIsNoticedAndChangesTheChecksum) {
+  Fill(300);
+  const auto scan = [&](Status* status) {
+    ReadCheck check(/*thorough=*/true);
+    *status = session().Run({{.kind = StepKind::kScan, .key = model_.begin()->first, .limit = 300}}, &check);
+    if (status->ok()) *status = check.Commit();
+    return check.checksum();
+  };
+  Status whole, damaged;
+  const uint64_t before = scan(&whole);
+  ASSERT_TRUE(whole.ok()) << whole.ToString();
+  // One bit of one value.
+  const std::string key = ycsb::KeyOf(123);
+  std::string value = model_.at(key);
+  value[60] ^= 4;
+  ReadCheck check;
+  ASSERT_TRUE(session().Run({{.kind = StepKind::kUpdate, .key = key, .value = value}}, &check).ok());
+  const uint64_t after = scan(&damaged);
+  EXPECT_EQ(damaged.code(), ErrorCode::kCorruption);
+  EXPECT_NE(before, after);
+}
+
+// Every mix, by three threads at once, buffered and durable; then all is there and whole.
+TEST_F(ConformanceTest, EveryMixRuns) {
+  session_.reset();
+  Runner runner(*backend_, RealRuntime(), kValueBytes);
+  const Result<RunResult> loaded = runner.Load(kRecords, 2, 100);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+  EXPECT_EQ(loaded->records_written, kRecords);
+  EXPECT_EQ(loaded->transactions, kRecords / 100);
+  for (const bool durable : {false, true}) {
+    ASSERT_TRUE(backend_->SetDurable(durable).ok());
+    for (const char* name : {"a", "b", "c", "d", "e", "f", "t", "l", "u"}) {
+      RunOptions options{.mix = *MixByName(name), .threads = 3, .transactions = 40, .thorough = true};
+      const Result<RunResult> run = runner.Run(options);
+      ASSERT_TRUE(run.ok()) << name << ": " << run.status().ToString();
+      EXPECT_EQ(run->transactions, 120u) << name;
+    }
+  }
+  EXPECT_GT(runner.records(), kRecords);
+  ASSERT_TRUE(backend_->Settle().ok());
+  for (uint64_t number = 0; number < runner.records(); ++number) {
+    const std::string key = ycsb::KeyOf(number);
+    ReadCheck check;
+    ASSERT_TRUE(session().Run({{.kind = StepKind::kRead, .key = key}}, &check).ok());
+    const Status status = check.Commit();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+}
+
+// What a run of one thread reads follows from the seed alone.
+TEST_F(ConformanceTest, TheSameSeedReadsTheSame) {
+  Runner runner(*backend_, RealRuntime(), kValueBytes);
+  ASSERT_TRUE(runner.Load(kRecords, 1, 100).ok());
+  const auto checksum = [&](uint64_t seed) {
+    RunOptions options{.mix = *MixByName("l"), .transactions = 30, .seed = seed};
+    options.mix.scan_min = 1;
+    return runner.Run(options)->checksum;
+  };
+  EXPECT_EQ(checksum(5), checksum(5));
+  EXPECT_NE(checksum(5), checksum(6));
+}
+
+}  // namespace
+}  // namespace deut::bench

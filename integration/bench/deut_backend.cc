@@ -1,0 +1,197 @@
+// This project's store: both components inside this process, or a tcd (BackendOptions::target). Operations that are known beforehand go as one
+// message; read-modify-writes and long scans are interactive transactions.
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "integration/bench/backend.h"
+#include "integration/cli/target.h"
+#include "integration/ycsb/json.h"
+#include "protocol/limits.h"
+#include "protocol/record_batch.h"
+#include "protocol/transaction_service.h"
+#include "tc/client/client.h"
+#include "tc/client/retry.h"
+#include "tc/client/scanner.h"
+#include "tc/client/transaction.h"
+
+namespace deut::bench {
+namespace {
+
+// A scan whose answer is expected to be smaller goes in one message.
+constexpr uint32_t kOneMessageRecords = 4000;
+constexpr char kTable[] = "usertable";
+
+class DeutSession final : public Session {
+ public:
+  DeutSession(Client& client, TableId table, Durability durability) : client_(client), table_(table) {
+    retrying_.transaction.durability = durability;
+  }
+
+  Status Run(absl::Span<const Step> steps, ReadCheck* check) override;
+
+ private:
+  static bool Interactive(const Step& step) {
+    return step.kind == StepKind::kReadModifyWrite || (step.kind == StepKind::kScan && step.limit > kOneMessageRecords);
+  }
+  Status RunInOneMessage(absl::Span<const Step> steps, ReadCheck* check);
+  Status RunInteractively(absl::Span<const Step> steps, ReadCheck* check);
+  Status RunStep(const Step& step, Transaction& transaction, ReadCheck* check);
+  // Of an operation that does not need what others return.
+  Operation MakeOperation(const Step& step) const;
+  static Status Show(const Step& step, const OperationResult& answer, ReadCheck* check);
+
+  Client& client_;
+  const TableId table_;
+  RetryOptions retrying_;
+  RetryReport report_;
+  std::vector<Operation> operations_;
+  std::vector<OperationResult> answers_;
+};
+
+Operation DeutSession::MakeOperation(const Step& step) const {
+  switch (step.kind) {
+    case StepKind::kUpdate:
+    case StepKind::kInsert:
+    case StepKind::kReadModifyWrite:
+      return {.kind = OperationKind::kPut, .table = table_, .key = step.key, .value = step.value};
+    case StepKind::kScan:
+      return {.kind = OperationKind::kScan,
+              .table = table_,
+              .low = step.key,
+              .limit_records = step.limit,
+              .limit_bytes = kMaxScanBytes};
+    case StepKind::kRead:
+      break;
+  }
+  return {.kind = OperationKind::kGet, .table = table_, .key = step.key};
+}
+
+Status DeutSession::Show(const Step& step, const OperationResult& answer, ReadCheck* check) {
+  if (step.kind == StepKind::kScan) {
+    if (!answer.complete && answer.records.size() < step.limit)
+      return DEUT_ERROR(kInternal, "a scan of ", step.limit, " did not fit into one message");
+    check->BeginScan(step.key, step.limit);
+    for (RecordBatch::Iterator it(answer.records); it.Valid(); it.Next())
+      check->Record(it.record().key, it.record().value);
+    check->EndScan();
+  } else if (step.kind == StepKind::kRead) {
+    const RecordBatch::Iterator it(answer.records);
+    if (it.Valid()) {
+      check->Value(step.key, it.record().value);
+    } else {
+      check->Missing(step.key);
+    }
+  }
+  return Status();
+}
+
+Status DeutSession::RunInOneMessage(absl::Span<const Step> steps, ReadCheck* check) {
+  operations_.clear();
+  for (const Step& step : steps) operations_.push_back(MakeOperation(step));
+  const Result<CommitAnswer> committed = RunOneShot(client_, retrying_, operations_, &answers_, &report_);
+  if (!committed.ok()) return committed.status();
+  check->Restart();
+  for (size_t i = 0; i < steps.size(); ++i) DEUT_RETURN_IF_ERROR(Show(steps[i], answers_[i], check));
+  return Status();
+}
+
+Status DeutSession::RunStep(const Step& step, Transaction& transaction, ReadCheck* check) {
+  if (step.kind == StepKind::kScan && Interactive(step)) {
+    Scanner scanner = transaction.OpenScanner(
+        table_, {.low = std::string(step.key), .limit_records = step.limit, .batch_bytes = kMaxScanBytes});
+    check->BeginScan(step.key, step.limit);
+    while (scanner.Next()) check->Record(scanner.key(), scanner.value());
+    check->EndScan();
+    return scanner.status();
+  }
+  if (step.kind == StepKind::kReadModifyWrite) {
+    DEUT_RETURN_IF_ERROR(RunStep({.kind = StepKind::kRead, .key = step.key}, transaction, check));
+  }
+  const Operation operation = MakeOperation(step);
+  DEUT_RETURN_IF_ERROR(transaction.Execute(absl::MakeConstSpan(&operation, 1), &answers_));
+  DEUT_RETURN_IF_ERROR(answers_[0].status);
+  return Show(step, answers_[0], check);
+}
+
+Status DeutSession::RunInteractively(absl::Span<const Step> steps, ReadCheck* check) {
+  const auto body = [&](Transaction& transaction) {
+    check->Restart();
+    for (const Step& step : steps) DEUT_RETURN_IF_ERROR(RunStep(step, transaction, check));
+    return Status();
+  };
+  return RunTransaction(client_, retrying_, body, &report_);
+}
+
+Status DeutSession::Run(absl::Span<const Step> steps, ReadCheck* check) {
+  bool interactive = false;
+  for (const Step& step : steps) interactive = interactive || Interactive(step);
+  const uint64_t attempts = report_.attempts;
+  const Status status = interactive ? RunInteractively(steps, check) : RunInOneMessage(steps, check);
+  const uint64_t tried = report_.attempts - attempts;
+  retries_ += tried > 1 ? tried - 1 : 0;
+  return status;
+}
+
+class DeutBackend final : public Backend {
+ public:
+  static Result<std::unique_ptr<Backend>> Open(const BackendOptions& options);
+
+  BackendFacts Facts() const override {
+    return {.name = embedded_ ? "this project" : "this project, tcd and dcd",
+            .isolation = "strictly serializable",
+            .buffered = "ordered and in the log's memory, written out within moments",
+            .durable = "on the disk"};
+  }
+  Status SetDurable(bool durable) override {
+    durability_ = durable ? Durability::kDurable : Durability::kBuffered;
+    return Status();
+  }
+  Result<std::unique_ptr<Session>> NewSession() override {
+    return std::unique_ptr<Session>(std::make_unique<DeutSession>(target_->client(), table_, durability_));
+  }
+  std::string StatisticsJson() override;
+
+ private:
+  std::unique_ptr<cli::Target> target_;
+  bool embedded_ = false;
+  TableId table_;
+  Durability durability_ = Durability::kBuffered;
+};
+
+Result<std::unique_ptr<Backend>> DeutBackend::Open(const BackendOptions& options) {
+  auto backend = std::make_unique<DeutBackend>();
+  cli::TargetOptions target;
+  backend->embedded_ = options.target.empty();
+  target.target = backend->embedded_ ? "embedded" : options.target;
+  target.connect.client.max_idle_sessions = options.most_threads;
+  if (backend->embedded_) {
+    target.embedded.data_dir = options.directory;
+    // The data component's pages, and what the transaction component keeps of versions, are the cache.
+    target.embedded.tc.version_budget_bytes = options.cache_bytes / 4;
+    target.embedded.dc.records.memory_bytes = options.cache_bytes - options.cache_bytes / 4;
+  }
+  DEUT_ASSIGN_OR_RETURN(backend->target_, cli::Target::Open(target));
+  DEUT_ASSIGN_OR_RETURN(backend->table_, backend->target_->client().CreateTable(kTable));
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+std::string DeutBackend::StatisticsJson() {
+  const Result<ServiceStatus> status = target_->client().GetStatus();
+  if (!status.ok()) return "{}";
+  ycsb::JsonObject json;
+  for (const CounterValue& counter : status.value().tc) json.Number(Concat("tc.", counter.name), counter.value);
+  for (const CounterValue& counter : status.value().dc) json.Number(Concat("dc.", counter.name), counter.value);
+  return json.Str();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> OpenBackend(const BackendOptions& options) {
+  if (!options.variant.empty())
+    return DEUT_ERROR(kInvalidArgument, "this project has no variant ", Quoted(options.variant));
+  return DeutBackend::Open(options);
+}
+
+}  // namespace deut::bench

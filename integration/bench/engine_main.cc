@@ -1,0 +1,199 @@
+// An engine: one store, opened, that does as it is told by lines on its standard input, and answers each with one line of JSON on its standard
+// output. So several stores take turns within one run, each in a process of its own, whose memory, processor time and writes are its own.
+//
+//   load RECORDS THREADS            -> result
+//   run MIX THREADS MILLISECONDS buffered|durable SEED   -> result
+//   verify TRANSACTIONS SEED        -> result: points, short and long scans by one thread, each value checked whole; its checksum is that of every
+//                                      store with the same content
+//   settle                          -> {}; once loaded: the store has put what it holds into the form that it is read from
+//   statistics                      -> what the store counts
+//   quit                            (or the end of the input)
+// The first line of output says what the store is: {name, isolation, buffered, durable}.
+//   result := {seconds, transactions, records_read, records_written, retries, checksum, p50_us, p99_us, records}
+// Exit status: 0 done; 1 what the store or a check refused, told on the standard error output; 2 wrong flags or lines.
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/concat.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/config/flags.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "integration/bench/backend.h"
+#include "integration/bench/mix.h"
+#include "integration/bench/runner.h"
+#include "integration/ycsb/json.h"
+#include "integration/ycsb/record.h"
+
+namespace deut::bench {
+namespace {
+
+constexpr int kDone = 0, kFailed = 1, kUsage = 2;
+constexpr uint32_t kLoadBatch = 100;
+
+struct Options {
+  BackendOptions backend;
+  uint32_t value_bytes = 100;
+};
+
+using Words = std::vector<std::string>;
+
+std::string ResultJson(const RunResult& result, uint64_t records) {
+  constexpr double kNsPerUs = 1000;
+  const auto percentile = [&](double percent) {
+    return static_cast<double>(result.latency_ns.Percentile(percent)) / kNsPerUs;
+  };
+  return ycsb::JsonObject()
+      .Number("seconds", result.seconds)
+      .Number("transactions", result.transactions)
+      .Number("records_read", result.records_read)
+      .Number("records_written", result.records_written)
+      .Number("retries", result.retries)
+      .Text("checksum", Concat(absl::Hex(result.checksum)))
+      .Number("p50_us", percentile(50))
+      .Number("p99_us", percentile(99))
+      .Number("records", records)
+      .Str();
+}
+
+class Engine {
+ public:
+  Engine(const Options& options, std::unique_ptr<Backend> backend)
+      : backend_(std::move(backend)), runner_(*backend_, RealRuntime(), options.value_bytes) {}
+
+  std::string Hello() const {
+    const BackendFacts facts = backend_->Facts();
+    return ycsb::JsonObject()
+        .Text("name", facts.name)
+        .Text("isolation", facts.isolation)
+        .Text("buffered", facts.buffered)
+        .Text("durable", facts.durable)
+        .Str();
+  }
+
+  Result<std::string> Obey(const Words& words);
+
+ private:
+  static Result<uint64_t> Number(const std::string& word) {
+    uint64_t number = 0;
+    if (!absl::SimpleAtoi(word, &number)) return DEUT_ERROR(kInvalidArgument, Quoted(word), " is no number");
+    return number;
+  }
+  Result<std::string> Load(const Words& words);
+  Result<std::string> Run(const Words& words);
+  Result<std::string> Verify(const Words& words);
+
+  const std::unique_ptr<Backend> backend_;
+  Runner runner_;
+};
+
+Result<std::string> Engine::Load(const Words& words) {
+  DEUT_ASSIGN_OR_RETURN(const uint64_t records, Number(words[1]));
+  DEUT_ASSIGN_OR_RETURN(const uint64_t threads, Number(words[2]));
+  DEUT_RETURN_IF_ERROR(backend_->SetDurable(false));
+  DEUT_ASSIGN_OR_RETURN(const RunResult result, runner_.Load(records, static_cast<uint32_t>(threads), kLoadBatch));
+  return ResultJson(result, runner_.records());
+}
+
+Result<std::string> Engine::Run(const Words& words) {
+  RunOptions run;
+  DEUT_ASSIGN_OR_RETURN(run.mix, MixByName(words[1]));
+  DEUT_ASSIGN_OR_RETURN(const uint64_t threads, Number(words[2]));
+  run.threads = static_cast<uint32_t>(threads);
+  DEUT_ASSIGN_OR_RETURN(const uint64_t time, Number(words[3]));
+  run.time = milliseconds(time);
+  if (words[4] != "durable" && words[4] != "buffered")
+    return DEUT_ERROR(kInvalidArgument, Quoted(words[4]), " is neither durable nor buffered");
+  DEUT_ASSIGN_OR_RETURN(run.seed, Number(words[5]));
+  DEUT_RETURN_IF_ERROR(backend_->SetDurable(words[4] == "durable"));
+  DEUT_ASSIGN_OR_RETURN(const RunResult result, runner_.Run(run));
+  return ResultJson(result, runner_.records());
+}
+
+Result<std::string> Engine::Verify(const Words& words) {
+  RunOptions run;
+  run.thorough = true;
+  DEUT_ASSIGN_OR_RETURN(run.transactions, Number(words[1]));
+  DEUT_ASSIGN_OR_RETURN(run.seed, Number(words[2]));
+  // Short and long scans.
+  constexpr uint32_t kScans[] = {100, 10'000};
+  DEUT_ASSIGN_OR_RETURN(run.mix, MixByName("c"));
+  DEUT_ASSIGN_OR_RETURN(RunResult all, runner_.Run(run));
+  for (const uint32_t longest : kScans) {
+    DEUT_ASSIGN_OR_RETURN(run.mix, MixByName("l"));
+    run.mix.scan_min = 1;
+    run.mix.scan_max = longest;
+    run.transactions = run.transactions / 10 + 1;
+    DEUT_ASSIGN_OR_RETURN(const RunResult scans, runner_.Run(run));
+    all.seconds += scans.seconds;
+    all.transactions += scans.transactions;
+    all.records_read += scans.records_read;
+    all.checksum = all.checksum * 31 + scans.checksum;
+  }
+  return ResultJson(all, runner_.records());
+}
+
+Result<std::string> Engine::Obey(const Words& words) {
+  if (words[0] == "load" && words.size() == 3) return Load(words);
+  if (words[0] == "run" && words.size() == 6) return Run(words);
+  if (words[0] == "verify" && words.size() == 3) return Verify(words);
+  if (words[0] == "settle" && words.size() == 1) {
+    DEUT_RETURN_IF_ERROR(backend_->Settle());
+    return std::string("{}");
+  }
+  if (words[0] == "statistics" && words.size() == 1) return backend_->StatisticsJson();
+  return DEUT_ERROR(kInvalidArgument, "no command of an engine begins with ", Quoted(words[0]),
+                    " and has so many words: ", words.size());
+}
+
+int Fail(const Status& status) {
+  std::fprintf(stderr, "engine: %s\n", status.ToString().c_str());
+  return status == ErrorCode::kInvalidArgument ? kUsage : kFailed;
+}
+
+void PrintLine(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  FlagSet flags("engine", "One store under measurement, told what to do by its standard input.");
+  flags.Add("dir", &options.backend.directory, "folder for the store's data, empty");
+  flags.AddBytes("cache", &options.backend.cache_bytes, "what the store may keep of data in memory");
+  flags.Add("variant", &options.backend.variant, "which of the ways to use this store; empty = the first");
+  flags.Add("target", &options.backend.target, "where its server listens; empty = in this process");
+  flags.Add("value_bytes", &options.value_bytes, "of each value", ycsb::kMinValueBytes, kMaxValueBytes);
+  Result<std::unique_ptr<Storage>> files = NewSystemStorage(IoKind::kPosix, RealRuntime());
+  if (!files.ok()) return Fail(files.status());
+  const Result<std::vector<std::string>> operands = flags.Parse(argc, argv, **files);
+  if (!operands.ok()) return Fail(operands.status());
+  if (flags.help_requested()) {
+    std::fputs(flags.Help().c_str(), stdout);
+    return kDone;
+  }
+  Result<std::unique_ptr<Backend>> backend = OpenBackend(options.backend);
+  if (!backend.ok()) return Fail(backend.status());
+  Engine engine(options, *std::move(backend));
+  PrintLine(engine.Hello());
+  for (std::string line; std::getline(std::cin, line) && line != "quit";) {
+    const Result<std::string> answer = engine.Obey(absl::StrSplit(line, ' '));
+    if (!answer.ok()) return Fail(answer.status());
+    PrintLine(*answer);
+  }
+  return kDone;
+}
+
+}  // namespace
+}  // namespace deut::bench
+
+int main(int argc, char** argv) { return deut::bench::Main(argc, argv); }

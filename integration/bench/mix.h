@@ -1,0 +1,39 @@
+// Mix: what the transactions of a workload are made of. a to f as in YCSB (Cooper et al., SoCC 2010) except that e updates instead of
+// inserting, so that all stores keep the same size; and three more:
+//   a  50 % reads, 50 % updates      d  95 % reads of the latest, 5 % inserts       t  four operations each, 84 % reads, 16 % updates
+//   b  95 % reads, 5 % updates       e  95 % scans of 1 to 100, 5 % updates         l  scans of 10,000
+//   c  reads                         f  50 % reads, 50 % read-modify-writes         u  updates, durable when acknowledged
+// Keys are drawn by Zipf 0.99, in e by Zipf 0.877, in l and u uniformly.
+#ifndef INTEGRATION_BENCH_MIX_H_
+#define INTEGRATION_BENCH_MIX_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/runtime/random.h"
+#include "integration/bench/backend.h"
+#include "integration/ycsb/key_chooser.h"
+
+namespace deut::bench {
+
+struct Mix {
+  std::string_view name;
+  std::array<uint32_t, kStepKinds> percent{};  // by StepKind
+  uint32_t steps = 1;                          // of a transaction
+  ycsb::Distribution distribution = ycsb::Distribution::kZipfian;
+  double theta = 0.99;
+  uint32_t scan_min = 1;
+  uint32_t scan_max = 100;
+
+  StepKind Choose(Random& random) const;
+};
+
+// INVALID_ARGUMENT, naming those there are.
+Result<Mix> MixByName(std::string_view name);
+
+}  // namespace deut::bench
+
+#endif  // INTEGRATION_BENCH_MIX_H_

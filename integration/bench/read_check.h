@@ -1,0 +1,105 @@
+// ReadCheck: sees every byte that a store returns. A point's value must be whole and its key's (integration/ycsb/record.h); a scan must begin
+// with the record it was asked for, ascend and not exceed its limit, and the values of its first and every 64th record are checked likewise.
+// Every byte of every record goes into a checksum that depends on order: two stores with the same content that are asked the same have the
+// same, and no byte can be left unread. It is cheap (a few nanoseconds a record) so that it does not hide what is measured; with `thorough`
+// each value is checked whole.
+// What it was shown in an attempt that the store then refused does not count (Restart).
+// Thread-safety: none; each worker has its own.
+#ifndef INTEGRATION_BENCH_READ_CHECK_H_
+#define INTEGRATION_BENCH_READ_CHECK_H_
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+
+namespace deut::bench {
+
+class ReadCheck {
+ public:
+  explicit ReadCheck(bool thorough = false) : thorough_(thorough) {}
+
+  // An attempt at a transaction begins: what was shown since the last Commit is forgotten.
+  void Restart();
+  // The transaction is committed. The first thing that was wrong with what it has shown.
+  Status Commit();
+
+  void Value(std::string_view key, std::string_view value);
+  void Missing(std::string_view key);
+
+  // Records until EndScan are those of a scan of `limit` from `low`.
+  void BeginScan(std::string_view low, uint32_t limit);
+  void Record(std::string_view key, std::string_view value) {
+    // The views of the record before may be gone, so that its key is copied; keys are short.
+    if (scanned_ == 0 || key.size() > last_.size()) {
+      RecordSlowly(key, value);
+    } else {
+      if (key <= std::string_view(last_.data(), last_bytes_)) Fail("is not above the key before", key);
+      if (thorough_ || scanned_ % kCheckedOf == 0) CheckValue(key, value);
+      Keep(key);
+    }
+    ++scanned_;
+    Sum(key);
+    Sum(value);
+  }
+  void EndScan();
+
+  // Of committed transactions.
+  uint64_t records() const { return committed_.records; }
+  uint64_t checksum() const;
+
+ private:
+  static constexpr uint32_t kCheckedOf = 64;
+  static constexpr uint64_t kPrime = 0x9E37'79B9'7F4A'7C15ULL;
+
+  struct Sums {
+    std::array<uint64_t, 4> lanes{};
+    uint64_t records = 0;
+  };
+
+  static uint64_t Word(const char* bytes) {
+    uint64_t word;
+    std::memcpy(&word, bytes, sizeof(word));
+    return word;
+  }
+
+  // Four lanes, so that one multiplication does not wait for the one before.
+  void Sum(std::string_view bytes) {
+    std::array<uint64_t, 4>& lanes = now_.lanes;
+    const char* at = bytes.data();
+    size_t left = bytes.size();
+    for (; left >= 32; at += 32, left -= 32) {
+      for (size_t lane = 0; lane < 4; ++lane) lanes[lane] = (lanes[lane] ^ Word(at + 8 * lane)) * kPrime;
+    }
+    size_t lane = 0;
+    for (; left >= 8; at += 8, left -= 8, ++lane) lanes[lane] = (lanes[lane] ^ Word(at)) * kPrime;
+    uint64_t tail = bytes.size();  // where one string ends and the next begins counts, too
+    for (; left > 0; ++at, --left) tail = tail << 8 | static_cast<unsigned char>(*at);
+    lanes[3] = (lanes[3] ^ tail) * kPrime;
+  }
+
+  void Keep(std::string_view key) {
+    std::memcpy(last_.data(), key.data(), key.size());
+    last_bytes_ = key.size();
+  }
+  void RecordSlowly(std::string_view key, std::string_view value);
+  void CheckValue(std::string_view key, std::string_view value);
+  void Fail(std::string_view what, std::string_view key);
+
+  const bool thorough_;
+  Sums committed_, now_;
+  Status wrong_;
+
+  std::string_view low_;
+  uint32_t limit_ = 0;
+  uint64_t scanned_ = 0;
+  std::string last_;
+  size_t last_bytes_ = 0;
+};
+
+}  // namespace deut::bench
+
+#endif  // INTEGRATION_BENCH_READ_CHECK_H_

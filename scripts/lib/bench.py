@@ -1,0 +1,333 @@
+"""Runs the stores under measurement in turns, and says what came of it. Called by scripts/bench.
+
+Each contender is an engine (integration/bench/engine_main.cc), a process of its own that holds one store open and does what it is told; a store in other processes
+has its servers beside. For each workload and number of threads the contenders take turns, one after the other, the first another in each round; before each
+turn everybody's background work has come to rest. What is told is the median of the rounds, and how far they lie apart.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import bench_table  # noqa: E402  (beside this file)
+
+KEY_BYTES = 24
+TICKS = os.sysconf('SC_CLK_TCK')
+# A store is at rest when all its processes together take less than this share of a processor for so long; waited for at most so long.
+REST_SHARE, REST_SPAN, REST_LIMIT = 0.05, 0.3, 30
+SEED = 20
+
+# name: engine, what it is told when it starts
+CONTENDERS = {
+    'ours': ('deut', []),
+    'rocksdb': ('rocksdb', ['--variant=plain']),
+    'rocksdb-optimistic': ('rocksdb', ['--variant=optimistic']),
+    'rocksdb-pessimistic': ('rocksdb', ['--variant=pessimistic']),
+    'lmdb': ('lmdb', []),
+}
+# workload: threads. u is durable, the others are buffered.
+WORKLOADS = {
+    'load': [1], 'c': [1, 2], 'a': [1, 2], 'b': [1, 2], 'd': [1, 2], 'e': [1, 2], 'f': [1, 2], 't': [1, 2],
+    'l': [1, 2], 'u': [1, 16],
+}
+
+
+class Failed(Exception):
+    """Told without a trace."""
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def processes_of(roots):
+    """These processes and their descendants."""
+    parents = {}
+    for entry in os.listdir('/proc'):
+        if entry.isdigit():
+            try:
+                with open(f'/proc/{entry}/stat') as stat:
+                    parents.setdefault(int(stat.read().rsplit(')', 1)[1].split()[1]), []).append(int(entry))
+            except OSError:
+                pass  # it has ended meanwhile
+    found, todo = [], list(roots)
+    while todo:
+        pid = todo.pop()
+        found.append(pid)
+        todo += parents.get(pid, [])
+    return found
+
+
+def usage_of(roots):
+    """Processor seconds, bytes written to the disk and memory of processes and their descendants."""
+    usage = {'cpu_seconds': 0.0, 'written_bytes': 0, 'resident_bytes': 0, 'resident_private_bytes': 0}
+    for pid in processes_of(roots):
+        try:
+            with open(f'/proc/{pid}/stat') as stat:
+                # With the children that have ended.
+                usage['cpu_seconds'] += sum(int(n) for n in stat.read().rsplit(')', 1)[1].split()[11:15]) / TICKS
+            with open(f'/proc/{pid}/io') as io:
+                usage['written_bytes'] += int(dict(line.split(': ') for line in io)['write_bytes'])
+            with open(f'/proc/{pid}/status') as status:
+                fields = dict(line.split(':', 1) for line in status)
+            usage['resident_bytes'] += int(fields['VmRSS'].split()[0]) * 1024
+            usage['resident_private_bytes'] += int(fields['RssAnon'].split()[0]) * 1024
+        except (OSError, KeyError):
+            pass  # it has ended meanwhile
+    return usage
+
+
+def bytes_on_disk(folder):
+    """What the files of a folder take, holes left out."""
+    total = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(root, name)).st_blocks * 512
+            except OSError:
+                pass  # removed meanwhile
+    return total
+
+
+class Contender:
+    """A store that is open, in an engine and perhaps servers."""
+
+    def __init__(self, name, options, folder):
+        engine, arguments = CONTENDERS[name]
+        self.name = name
+        self.folder = os.path.join(folder, name)
+        self.servers = []
+        self.value_bytes = options.value_bytes
+        os.makedirs(self.folder)
+        self.log = open(os.path.join(folder, name + '.log'), 'a')
+        command = [os.path.join(options.engines, engine + '_engine'), f'--dir={self.folder}',
+                   f'--cache={options.cache}', f'--value_bytes={options.value_bytes}'] + arguments
+        self.engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.facts = self.answer()
+
+    def answer(self):
+        line = self.engine.stdout.readline()
+        if not line:
+            with open(self.log.name) as log:
+                raise Failed(f'{self.name} has ended: {log.read()[-2000:]}')
+        return json.loads(line)
+
+    def order(self, line):
+        self.engine.stdin.write(line + '\n')
+        self.engine.stdin.flush()
+        return self.answer()
+
+    def roots(self):
+        return [self.engine.pid] + [server.pid for server in self.servers]
+
+    def measure(self, workload, line):
+        """Has it done, and waits until the work that it left for later is done, too: the processor time and the writes are those of both."""
+        before, load = usage_of(self.roots()), os.getloadavg()[0]
+        result = self.order(line)
+        result['rest_seconds'] = self.rest()
+        after = usage_of(self.roots())
+        operations = bench_table.operations(workload, result)
+        result['cpu_us'] = (after['cpu_seconds'] - before['cpu_seconds']) * 1e6 / max(operations, 1)
+        written = result['records_written'] * (KEY_BYTES + self.value_bytes)
+        result['written_bytes'] = after['written_bytes'] - before['written_bytes']
+        result['write_amplification'] = result['written_bytes'] / written if written else None
+        result['resident_bytes'] = after['resident_bytes']
+        result['resident_private_bytes'] = after['resident_private_bytes']
+        result['disk_bytes'] = bytes_on_disk(self.folder)
+        result['load_average'] = load
+        return result
+
+    def rest(self):
+        """Waits until its processes do next to nothing; answers how long that took."""
+        begun = time.monotonic()
+        while time.monotonic() - begun < REST_LIMIT:
+            before = usage_of(self.roots())['cpu_seconds']
+            time.sleep(REST_SPAN)
+            if (usage_of(self.roots())['cpu_seconds'] - before) / REST_SPAN <= REST_SHARE:
+                break
+        return time.monotonic() - begun
+
+    def stop(self):
+        try:
+            self.engine.stdin.close()
+            self.engine.wait(timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            self.engine.kill()
+            self.engine.wait()
+        for server in reversed(self.servers):
+            server.send_signal(signal.SIGTERM)
+            try:
+                server.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+        self.servers = []
+        self.log.close()
+
+
+class Run:
+    """One run of the whole benchmark."""
+
+    def __init__(self, options, folder):
+        self.options = options
+        self.folder = folder
+        self.open = {}
+        self.samples = {}  # (workload, threads) -> contender -> [result]
+
+    def note(self, workload, threads, name, result):
+        self.samples.setdefault((workload, threads), {}).setdefault(name, []).append(result)
+        rate = bench_table.rate(workload, result)
+        say(f'{workload:>4} {threads:>3} threads  {name:<22} {rate:>12,.0f}/s  p99 {result["p99_us"]:>9,.1f} us'
+            f'  cpu {result["cpu_us"]:>8,.2f} us  repeated {result["retries"]}')
+
+    def load(self):
+        rounds = self.options.load_rounds
+        for number in range(rounds):
+            for name in self.turn(number):
+                contender = Contender(name, self.options, self.folder)
+                self.open[name] = contender
+                self.note('load', 1, name, contender.measure('load', f'load {self.options.records} 1'))
+                contender.order('settle')
+                contender.rest()
+                if number + 1 < rounds:
+                    contender.stop()
+                    shutil.rmtree(contender.folder)
+
+    def verify(self):
+        """All of them hold the same, byte by byte."""
+        sums = {name: contender.order(f'verify 2000 {SEED}')['checksum'] for name, contender in self.open.items()}
+        if len(set(sums.values())) != 1:
+            raise Failed(f'the contenders do not hold the same: {sums}')
+        say(f'all of them show the same records: checksum {next(iter(sums.values()))}')
+
+    def turn(self, number):
+        """The contenders, in the order of this round."""
+        names = self.options.contenders
+        first = number % len(names)
+        return names[first:] + names[:first]
+
+    def run(self):
+        self.load()
+        self.verify()
+        for workload in self.options.workloads:
+            if workload == 'load':
+                continue
+            for threads in self.options.threads or WORKLOADS[workload]:
+                for number in range(self.options.rounds):
+                    for name in self.turn(number):
+                        durability = 'durable' if workload == 'u' else 'buffered'
+                        order = f'run {workload} {threads} {int(self.options.seconds * 1000)} {durability} {SEED + number}'
+                        self.note(workload, threads, name, self.open[name].measure(workload, order))
+
+    def result(self):
+        rows = []
+        for (workload, threads), contenders in self.samples.items():
+            for name, samples in contenders.items():
+                rates = [bench_table.rate(workload, sample) for sample in samples]
+                rows.append({
+                    'workload': workload, 'threads': threads, 'contender': name,
+                    'unit': bench_table.unit(workload),
+                    'durability': self.open[name].facts['durable' if workload == 'u' else 'buffered'],
+                    'rate': statistics.median(rates), 'lowest': min(rates), 'highest': max(rates),
+                    'samples': samples,
+                })
+        return {
+            'machine': {'processors': os.cpu_count(), 'processor': processor(), 'system': platform.release(),
+                        'load_average': os.getloadavg()},
+            'options': {'records': self.options.records, 'value_bytes': self.options.value_bytes,
+                        'cache_bytes': self.options.cache, 'rounds': self.options.rounds,
+                        'seconds': self.options.seconds},
+            'contenders': {name: contender.facts for name, contender in self.open.items()},
+            'rows': rows,
+        }
+
+    def stop(self):
+        for contender in self.open.values():
+            contender.stop()
+
+
+def processor():
+    with open('/proc/cpuinfo') as info:
+        for line in info:
+            if line.startswith('model name'):
+                return line.split(':', 1)[1].strip()
+    return platform.machine()
+
+
+def words(known):
+    def parse(text):
+        chosen = text.split(',')
+        for word in chosen:
+            if word not in known:
+                raise argparse.ArgumentTypeError(f'{word!r} is none of {", ".join(known)}')
+        return chosen
+    return parse
+
+
+def options_of(arguments):
+    parser = argparse.ArgumentParser(prog='scripts/bench')
+    parser.add_argument('--engines', required=True, help='folder of the engines')
+    parser.add_argument('--have', type=lambda text: text.split(','), required=True, help='engines that are built')
+    parser.add_argument('--contenders', type=words(CONTENDERS))
+    parser.add_argument('--workloads', type=words(WORKLOADS), default=list(WORKLOADS))
+    parser.add_argument('--threads', type=lambda text: [int(n) for n in text.split(',')])
+    parser.add_argument('--records', type=int)
+    parser.add_argument('--value_bytes', type=int, default=100)
+    parser.add_argument('--cache', type=int, help='bytes')
+    parser.add_argument('--rounds', type=int)
+    parser.add_argument('--load_rounds', type=int, default=1)
+    parser.add_argument('--seconds', type=float)
+    parser.add_argument('--quick', action='store_true')
+    parser.add_argument('--dir', default='/var/tmp')
+    parser.add_argument('--json')
+    parser.add_argument('--table')
+    options = parser.parse_args(arguments)
+    options.records = options.records or (1_000_000 if options.quick else 10_000_000)
+    options.cache = options.cache or (1 << 30 if options.quick else 4 << 30)
+    options.rounds = options.rounds or 3
+    options.seconds = options.seconds or (1.5 if options.quick else 10)
+    there = [name for name, (engine, _) in CONTENDERS.items() if engine in options.have]
+    options.contenders = options.contenders or there
+    for name in options.contenders:
+        if name not in there:
+            raise Failed(f'{name} is not installed; scripts/bench --rivals installs it')
+    return options
+
+
+def main(arguments):
+    options = options_of(arguments)
+    folder = tempfile.mkdtemp(prefix='bench.', dir=options.dir)
+    run = Run(options, folder)
+    try:
+        run.run()
+        result = run.result()
+    finally:
+        run.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.json:
+        with open(options.json, 'w') as file:
+            json.dump(result, file, indent=1)
+    table = bench_table.tables(result)
+    if options.table:
+        with open(options.table, 'w') as file:
+            file.write(table)
+    say('\n' + table)
+
+
+if __name__ == '__main__':
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        main(sys.argv[1:])
+    except Failed as failure:
+        sys.exit(f'bench: {failure}')
+    except KeyboardInterrupt:
+        sys.exit(130)
