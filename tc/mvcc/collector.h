@@ -160,7 +160,8 @@ class Collector {
   Lsn fold_through_;                                   // commits up to here have waited since then
   absl::flat_hash_map<TableId, CommittedRuns*> runs_;  // that are not empty
   std::deque<RecordEntry*> deferred_;
-  absl::flat_hash_map<Range*, uint32_t> gone_postings_;  // of collected transactions, still linked; each entry holds a reference
+  absl::flat_hash_map<Range*, uint32_t>
+      gone_postings_;  // of collected transactions, still linked; each entry holds a reference
   std::unique_ptr<Thread> thread_;
 };
 

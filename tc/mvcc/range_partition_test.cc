@@ -216,7 +216,7 @@ TEST_F(RangePartitionTest, WritersAndReadersWhileRangesChange) {
   const std::vector<std::string> keys = {"a", "d", "h", "m", "q"};
   std::atomic<int> working{2};
   std::atomic<uint64_t> clock{1};
-  std::atomic<uint64_t> reads[5] = {};   // by key: the latest reader that found no writer
+  std::atomic<uint64_t> reads[5] = {};  // by key: the latest reader that found no writer
   std::vector<std::unique_ptr<Thread>> threads;
   for (int t = 0; t < 2; ++t) {
     threads.push_back(RealRuntime().StartThread("client", [&, t] {

@@ -108,9 +108,7 @@ class Range {
     return std::max(added_.load(std::memory_order_relaxed), removed) - removed;
   }
   // How many were ever posted here, for whoever asks where the updates are.
-  uint64_t posted() const {
-    return added_.load(std::memory_order_relaxed) - copied_.load(std::memory_order_relaxed);
-  }
+  uint64_t posted() const { return added_.load(std::memory_order_relaxed) - copied_.load(std::memory_order_relaxed); }
 
   // P, for RangePartition. Sealing: first the one, then the other; again is harmless.
   bool sealed() const { return (last_read_.load(std::memory_order_seq_cst) & kSealed) != 0; }

@@ -154,7 +154,8 @@ TEST_F(RepartitionTest, AWriterInTheMidstOfAChange) {
 
 // The ranges change between two steps of a writer, and a later reader passes in the new ones: the check meets it there.
 TEST_F(RepartitionTest, AChangeAndAReaderInTheMidstOfAWriter) {
-  for (const char* point_name : {"range.post.before_cas", "write.posted", "write.published", "chain.install.before_cas"}) {
+  for (const char* point_name :
+       {"range.post.before_cas", "write.posted", "write.published", "chain.install.before_cas"}) {
     SCOPED_TRACE(point_name);
     f.SetRanges({});
     TestTransaction writer = f.Begin();

@@ -64,8 +64,7 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
   return Status::Ok();
 }
 
-Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch,
-                                  bool* sealed) {
+Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed) {
   const bool raise = !txn_.snapshot();
   *sealed = for_update_ && !txn_.Post(range, DEUT_OMITTED("R3.post_first"));
   if (*sealed) return Status::Ok();

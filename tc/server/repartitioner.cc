@@ -4,9 +4,7 @@
 
 namespace deut::tc {
 Repartitioner::Repartitioner(Options options, Engine& engine, DcLink& dc)
-    : options_(options),
-      engine_(engine),
-      dc_(dc) {}
+    : options_(options), engine_(engine), dc_(dc) {}
 
 Repartitioner::~Repartitioner() { Stop(); }
 
