@@ -32,7 +32,7 @@ void DrawTc(Random& random, tc::TransactionComponentOptions* tc) {
   tc->max_transactions = 64;
   tc->max_outcomes = 64;
   tc->outcome_log_bytes = 64 << 10;
-  if (random.OneIn(3)) tc->version_budget_bytes = Power(random, 14, 20);
+  if (random.OneIn(3)) tc->version_budget_bytes = Power(random, 15, 20);
   tc->fold_after = Micros(random, 0, 10000);
   tc->fold_at_least = random.Between(1, 40);
   tc->records_per_range = static_cast<uint32_t>(random.Between(2, 32));

@@ -188,7 +188,7 @@ end:
        }
        t = 0
      }
-  :: atomic { low_water < counter ->  // code: tc/txn/active_transactions.cc ActiveTransactions::AdvanceNow
+  :: atomic { low_water < counter ->  // code: tc/txn/active_transactions.cc ActiveTransactions::Round
        low = counter;
        for (t : 0 .. TRANSACTIONS - 1) {
          low = (bound[t] != 0 && bound[t] < low -> bound[t] : low)

@@ -158,9 +158,9 @@ proctype Counter(byte me) {
 #if defined(OMIT_L1_counter_first)
      low = 255;
      oldest_bound();
-     atomic { low = (LOAD(me, COUNTER) < low -> LOAD(me, COUNTER) : low) };  // code: tc/txn/active_transactions.cc ActiveTransactions::AdvanceNow
+     atomic { low = (LOAD(me, COUNTER) < low -> LOAD(me, COUNTER) : low) };  // code: tc/txn/active_transactions.cc ActiveTransactions::Round
 #else
-     atomic { low = LOAD(me, COUNTER) };  // code: tc/txn/active_transactions.cc ActiveTransactions::AdvanceNow
+     atomic { low = LOAD(me, COUNTER) };  // code: tc/txn/active_transactions.cc ActiveTransactions::Round
      oldest_bound();
 #endif
      proposal = low;
@@ -170,7 +170,7 @@ proctype Counter(byte me) {
      atomic { STORE_SC(me, PROPOSED, low) };  // code: tc/txn/active_transactions.cc RaiseTo
 #else
      // A compare-and-swap; one thread at a time runs a round, so it never fails.
-     atomic {  // code: tc/txn/active_transactions.cc RaiseTo, ActiveTransactions::AdvanceNow
+     atomic {  // code: tc/txn/active_transactions.cc RaiseTo, ActiveTransactions::Round
        DRAINED(me) ->
        if
        :: mem[PROPOSED] < low -> mem[PROPOSED] = low
@@ -183,7 +183,7 @@ proctype Counter(byte me) {
 #endif
      if
      :: low >= proposal ->
-        d_step {  // code: tc/txn/active_transactions.cc RaiseTo, ActiveTransactions::AdvanceNow
+        d_step {  // code: tc/txn/active_transactions.cc RaiseTo, ActiveTransactions::Round
           DRAINED(me) ->
           if
           :: mem[LOW_WATER] < proposal -> mem[LOW_WATER] = proposal

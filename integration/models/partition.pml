@@ -374,7 +374,7 @@ proctype Collector() {
      :: k < KEYS -> atomic { installed[k] = installed[k] & (255 - (1 << t)) }; k++  // code: tc/mvcc/collector.cc Collector::CollectItems
      :: else -> k = 0; break
      od;
-     atomic { collected[t] = 1; book = book | posted[t] };  // code: tc/mvcc/collector.cc Collector::Collect
+     atomic { collected[t] = 1; book = book | posted[t] };  // code: tc/mvcc/collector.cc Collector::ReleaseRecord
      t++
   :: atomic { book != 0 -> r = 0 }  // code: tc/mvcc/collector.cc Collector::SweepPostings
      do

@@ -26,7 +26,7 @@ constexpr Position kEverything{Lsn{UINT64_MAX}, UINT32_MAX};
 // The place of the transaction's last logged update.
 Position LastPosition(const TransactionRecord& record) {
   uint32_t last = 0;
-  record.write_set().ForEach([&](const WriteItem& item) {
+  record.ForEachWrite([&](const WriteItem& item) {
     if (item.version != nullptr) last = std::max(last, item.version->sequence);
   });
   return Position{record.commit_lsn(), last};
@@ -231,16 +231,12 @@ void Collector::Collect(std::vector<Applied> gone) {
       last_collected_ = commit;
     }
     if (record == nullptr) {
-      bytes += applied.folded.version_bytes();
       CollectFolded(applied.folded, low_water);
       continue;
     }
-    bytes += record->version_bytes;
+    bytes += record->pinned_bytes;
     CollectItems(*record, low_water);
-    record->set_collected();
-    ReclamationDomain::Guard guard(domain_);
-    CountPostings(*record);
-    record->DropReference(domain_);
+    ReleaseRecord(*record);
   }
   if (bytes != 0 && options_.released) options_.released(bytes);
   SweepPostings(false);
@@ -250,23 +246,40 @@ void Collector::Collect(std::vector<Applied> gone) {
 
 void Collector::CollectFolded(const FoldedCommit& commit, Timestamp low_water) {
   ReclamationDomain::Guard guard(domain_);
-  for (const FoldedCommit::Update& update : commit.updates()) {
-    CollectApplied(*update.entry, update.version, domain_);
-    if (update.entry->word.Load().head == nullptr) RemoveEntry(update.entry, low_water);
+  uint64_t bytes = commit.bytes();
+  for (RecordEntry* const entry : commit.entries()) {
+    // The newest of its versions of this key; it is gone if nobody could read it (S6, early).
+    RecordVersion* version = entry->word.Load().head;
+    while (version != nullptr &&
+           (version->transaction->timestamp() != commit.timestamp() || version->withdrawn.load())) {
+      version = version->older.load(std::memory_order_seq_cst);
+    }
+    if (version == nullptr) continue;
+    bytes += PinnedBy(*entry, *version);
+    CollectApplied(*entry, version, domain_);
+    if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
   }
+  folded_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-void Collector::CountPostings(TransactionRecord& record) {
+void Collector::ReleaseRecord(TransactionRecord& record) {
+  ReclamationDomain::Guard guard(domain_);
+  record.set_collected();
   for (Range* range : record.posted) {
     const auto [entry, added] = gone_postings_.try_emplace(range, 0);
     if (!added) range->DropReference(domain_);  // the entry has one
     ++entry->second;
   }
-  record.posted.clear();
+  record.posted = {};
+  DEUT_POINT("collector.marked");
+  record.ForgetWriteSet(domain_);
+  record.DropReference(domain_);
 }
 
 bool Collector::ShouldFold() {
   if (!options_.runs) return false;
+  // What was folded is applied first, and is not.
+  if (!folded_.empty() && committed_.size() >= options_.fold_at_least) return true;
   const MonotonicTime now = runtime_.Now();
   if (now < fold_look_ + options_.fold_after) return false;
   if (!committed_.empty() && committed_.front()->commit_lsn() <= fold_through_) {
@@ -285,7 +298,7 @@ void Collector::Fold() {
   Position last;
   ReclamationDomain::Guard guard(domain_);
   for (TransactionRecord* const record : committed_) {
-    record->write_set().ForEach([&](const WriteItem& item) {
+    record->ForEachWrite([&](const WriteItem& item) {
       if (item.version != nullptr) updates[item.table].push_back({item.key, record->timestamp(), record->commit_lsn()});
     });
     last = std::max(last, LastPosition(*record));
@@ -299,49 +312,74 @@ void Collector::Fold() {
   };
   if (!DEUT_OMITTED("S8.publish_first")) publish();
   DEUT_POINT("collector.fold.published");
+  uint64_t released = 0;
+  std::vector<RecordEntry*> entries;
   for (TransactionRecord* const record : committed_) {
+    released += record->pinned_bytes;
     folded_.push_back(FoldRecord(*record, low_water));
+    entries.insert(entries.end(), folded_.back().entries().begin(), folded_.back().entries().end());
     std::push_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
-    record->set_collected();
-    CountPostings(*record);
-    DEUT_POINT("collector.fold.marked");
-    record->DropReference(domain_);
+    ReleaseRecord(*record);
   }
   if (DEUT_OMITTED("S8.publish_first")) publish();
   committed_.clear();
   folded_count_.store(folded_.size(), std::memory_order_relaxed);
   fold_look_ = runtime_.Now();
   fold_through_ = last_taken_;
+  CollectEarly(entries);
+  if (released != 0 && options_.released) options_.released(released);
   SweepPostings(false);
 }
 
+void Collector::CollectEarly(const std::vector<RecordEntry*>& entries) {
+  const std::optional<Readers> readers = options_.readers ? options_.readers() : std::nullopt;
+  if (!readers) return;  // another round is under way: next time
+  DEUT_POINT("collector.readers_known");
+  Unread all;
+  for (RecordEntry* const entry : entries) {
+    const Unread unread = CollectUnread(*entry, *readers, domain_);
+    all.versions += unread.versions;
+    all.bytes += unread.bytes;
+  }
+  unread_.fetch_add(all.versions, std::memory_order_relaxed);
+  // Of a folded transaction's versions of a key the newest is counted, until it is found applied.
+  folded_bytes_.fetch_sub(all.bytes, std::memory_order_relaxed);
+}
+
 FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_water) {
-  std::vector<FoldedCommit::Update> updates;
-  record.write_set().ForEach([&](const WriteItem& item) {
+  std::vector<RecordEntry*> entries;
+  uint64_t bytes = 0;
+  record.ForEachWrite([&](const WriteItem& item) {
     RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
     if (item.version != nullptr) {
       DEUT_CHECK(entry != nullptr);  // it holds the version
-      updates.push_back({entry, item.version});
+      entries.push_back(entry);
+      bytes += PinnedBy(*entry, *item.version);
     } else if (entry != nullptr) {
       RemoveDeadAndApplied(*entry, domain_);  // withdrawn, or never there
       if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
     }
   });
-  return FoldedCommit(LastPosition(record), record.version_bytes, updates);
+  FoldedCommit commit(LastPosition(record), record.timestamp(), entries);
+  folded_bytes_.fetch_add(bytes + commit.bytes(), std::memory_order_relaxed);
+  return commit;
 }
 
 void Collector::TidyRuns(Position applied) {
   if (runs_.empty()) return;
   ReclamationDomain::Guard guard(domain_);
   size_t left = kMergedPerRound;
+  uint64_t bytes = 0;
   for (auto it = runs_.begin(); it != runs_.end();) {
     left = it->second->Tidy(applied, left, domain_);
+    bytes += it->second->bytes();
     if (it->second->entries() == 0) {
       runs_.erase(it++);
     } else {
       ++it;
     }
   }
+  run_bytes_.store(bytes, std::memory_order_relaxed);
 }
 
 void Collector::SweepPostings(bool all) {
@@ -388,7 +426,7 @@ void Collector::CountInSuccessors(Range* range, uint32_t gone) {
 void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {
   const bool committed = record.status() == TransactionStatus::kCommitted;
   ReclamationDomain::Guard guard(domain_);
-  record.write_set().ForEachMutable([&](WriteItem& item) {
+  record.ForEachWrite([&](const WriteItem& item) {
     RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
     if (entry == nullptr) return;
     if (committed && item.version != nullptr) {

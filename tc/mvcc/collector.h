@@ -8,7 +8,10 @@
 //   versions finds them, or something newer that it may read, at the DC. S5: it is kept for one more round after that, so that scans that
 //   gathered its keys before it was applied seldom find the chain empty.
 // S8: commits that are not applied soon are folded: their keys are published in runs of their tables, then the transactions are marked, then
-//   their postings are unlinked. From then on the record is the versions' alone; the collector keeps the commit's position and versions.
+//   their postings are unlinked. From then on the record is the versions' alone; the collector keeps the commit's position and entries.
+// S6, early: the chains of what has been folded lose the versions that nobody reads, so a key that is written again and again under a long reader
+//   keeps as many versions as there are readers between them.
+// S9: what is pinned is counted with the transaction until it is folded or collected, then here (folded_bytes).
 // R5/R6: an entry whose last_read is above low-water waits in a list; when that list is over its limit, the bucket's floor is raised to the
 //   entry's last_read and the entry goes at once.
 // Thread-safety: Finish, RunExclusive, WaitIdle and the figures from any thread.
@@ -20,6 +23,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -31,6 +35,7 @@
 #include "tc/mvcc/folded_commit.h"
 #include "tc/mvcc/range_partition.h"
 #include "tc/mvcc/record_table.h"
+#include "tc/txn/readers.h"
 #include "tc/txn/transaction_record.h"
 
 namespace deut::tc {
@@ -40,7 +45,9 @@ class Collector {
   struct Options {
     std::function<Position()> applied;       // by the DC's current life
     std::function<Timestamp()> low_water;    // may run a round
-    std::function<void(uint64_t)> released;  // bytes of versions that collected transactions had
+    std::function<void(uint64_t)> released;  // bytes that transactions had, which are collected or folded (S9)
+    // S6, early: who reads (ActiveTransactions::RoundForReaders). None: nothing is collected early.
+    std::function<std::optional<Readers>()> readers;
     // S8: of a table; stays while the collector lives. None: nothing is folded.
     std::function<CommittedRuns&(TableId)> runs;
     Duration period = milliseconds(2);  // between rounds while commits wait to be applied
@@ -88,6 +95,12 @@ class Collector {
   uint64_t uncollected() const { return uncollected_.load(std::memory_order_relaxed); }
   uint64_t collected() const { return collected_.load(std::memory_order_relaxed); }
   uint64_t deferred_entries() const { return deferred_count_.load(std::memory_order_relaxed); }
+  // S9: what is kept of folded commits: their versions with their entries, what finds them when they are applied, runs.
+  uint64_t folded_bytes() const {
+    return folded_bytes_.load(std::memory_order_relaxed) + run_bytes_.load(std::memory_order_relaxed);
+  }
+  // S6: versions that have gone because nobody could read them.
+  uint64_t unread() const { return unread_.load(std::memory_order_relaxed); }
   uint64_t folded() const { return folded_count_.load(std::memory_order_relaxed); }
 
  private:
@@ -115,12 +128,14 @@ class Collector {
   void Collect(std::vector<Applied> gone);
   void CollectItems(TransactionRecord& record, Timestamp low_water);
   void CollectFolded(const FoldedCommit& commit, Timestamp low_water);
-  // Into the book, with the references to the ranges. REQUIRES: a guard.
-  void CountPostings(TransactionRecord& record);
+  // Marks it; its postings, versions and readers may keep it, without its keys.
+  void ReleaseRecord(TransactionRecord& record);
   // S8.
   bool ShouldFold();
   void Fold();
   FoldedCommit FoldRecord(TransactionRecord& record, Timestamp low_water);
+  // S6, early: of these chains.
+  void CollectEarly(const std::vector<RecordEntry*>& entries);
   void TidyRuns(Position applied);
   // Unlinks postings of collected transactions: of ranges where they are the larger part, or (`all`) wherever there are any. So walking
   // a list costs in proportion to what is unlinked, whatever the backlog is.
@@ -147,6 +162,9 @@ class Collector {
   std::atomic<uint64_t> collected_{0};
   std::atomic<uint64_t> deferred_count_{0};
   std::atomic<uint64_t> folded_count_{0};
+  std::atomic<uint64_t> folded_bytes_{0};
+  std::atomic<uint64_t> run_bytes_{0};
+  std::atomic<uint64_t> unread_{0};
   std::atomic<uint64_t> collected_through_{0};
 
   // The thread's own.

@@ -82,7 +82,7 @@ TEST(RangeLitmusTest, WriterAndReaderNeverMissEachOther) {
         EXPECT_TRUE(range.RaiseLastRead(kReader));
         bool saw = false;
         range.ForEachPosting([&](TransactionRecord& record) {
-          saw = record.write_set().size() > i;
+          saw = record.write_set()->size() > i;
           return true;
         });
         reader_saw[i] = saw;
@@ -93,12 +93,13 @@ TEST(RangeLitmusTest, WriterAndReaderNeverMissEachOther) {
   uint64_t missed = 0, both = 0, rounds = 0;
   for (uint32_t b = 0; b < kBatches && missed == 0; ++b) {
     batch = std::make_unique<Batch>(domain);
+    WriteSet& writes = batch->record->MakeWriteSet();
     writer_at.store(0);
     reader_at.store(0);
     barrier.Meet();
     for (uint32_t i = 0; i < kBatch; ++i) {
       keep_step(writer_at, reader_at, i);
-      batch->record->write_set().Publish(TableId{1}, "key", i);
+      writes.Publish(TableId{1}, "key", i);
       writer_passed[i] = batch->ranges[i]->last_read() <= kWriter;
     }
     barrier.Meet();

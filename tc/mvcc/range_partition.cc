@@ -83,9 +83,11 @@ struct RangePartition::Change {
       case TransactionStatus::kCommitted:
         break;
     }
-    if (record.write_set().size() > WriteSet::kWorthSorting) return true;
+    const WriteSet* const writes = record.write_set();
+    if (writes == nullptr) return false;  // collected by now, or it has written nothing
+    if (writes->size() > WriteSet::kWorthSorting) return true;
     bool wrote = false;
-    record.write_set().ForEach([&](const WriteItem& item) { wrote = wrote || to.Contains(item.key); });
+    writes->ForEach([&](const WriteItem& item) { wrote = wrote || to.Contains(item.key); });
     return wrote;
   }
 

@@ -33,7 +33,7 @@ class RangePartitionTest : public ::testing::Test {
     ReclamationDomain::Guard guard(domain);
     TransactionRecord& record = New(timestamp);
     EXPECT_TRUE(Of(key).Post(&record));
-    record.write_set().Publish(TableId{1}, key, 0);
+    record.MakeWriteSet().Publish(TableId{1}, key, 0);
     return record;
   }
   void Commit(TransactionRecord& record) {
@@ -235,7 +235,7 @@ TEST_F(RangePartitionTest, WritersAndReadersWhileRangesChange) {
         if (random.OneIn(2)) {
           auto* record = new TransactionRecord(now);
           in_range([&](Range& range) { return range.Post(record); });
-          record->write_set().Publish(TableId{1}, keys[k], 0);
+          record->MakeWriteSet().Publish(TableId{1}, keys[k], 0);
           const bool passed = Of(keys[k].c_str()).last_read() <= now;
           // Whoever read later and passed before this has raised, and is seen by the check.
           if (passed) EXPECT_LE(reads[k].load(), now.value) << keys[k];
@@ -247,7 +247,7 @@ TEST_F(RangePartitionTest, WritersAndReadersWhileRangesChange) {
           bool writer = false;
           range->ForEachPosting([&](const TransactionRecord& record) {
             if (record.timestamp() < now && record.status() == TransactionStatus::kActive) {
-              record.write_set().ForEach([&](const WriteItem& item) { writer = writer || item.key == keys[k]; });
+              record.ForEachWrite([&](const WriteItem& item) { writer = writer || item.key == keys[k]; });
             }
             return !writer;
           });

@@ -109,13 +109,13 @@ TEST_F(RangeTableTest, PostersAndReadersWhileOneUnlinks) {
       for (uint64_t i = 1; i <= kPosts; ++i) {
         ReclamationDomain::Guard guard(domain);
         auto* record = new TransactionRecord(Timestamp{i});
-        record->write_set().Publish(TableId{1}, std::to_string(i), i);
+        record->MakeWriteSet().Publish(TableId{1}, std::to_string(i), i);
         EXPECT_TRUE(range.Post(record));
         record->TryAbort();
         record->DropReference(domain);
         if (i % 8 == 0) {
           range.ForEachPosting([](TransactionRecord& r) {
-            EXPECT_EQ(r.write_set().size(), 1u);
+            EXPECT_EQ(r.write_set()->size(), 1u);
             return true;
           });
         }

@@ -84,6 +84,38 @@ void RemoveDeadAndApplied(RecordEntry& entry, ReclamationDomain& domain) {
   }
 }
 
+Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDomain& domain) {
+  Unread unread;
+  RecordVersion* newer = nullptr;            // the next committed version above that stays
+  const TransactionRecord* above = nullptr;  // of the next committed version above
+  for (RecordVersion* version = entry.word.Load().head; version != nullptr;) {
+    RecordVersion* const older = Older(version);
+    const TransactionRecord* const transaction = version->transaction;
+    const bool committed =
+        transaction->status() == TransactionStatus::kCommitted && !version->withdrawn.load(std::memory_order_seq_cst);
+    if (newer == nullptr) {
+      // Above the newest committed version there are only dead ones, and those of one open transaction.
+      if (committed) newer = version;
+    } else {
+      const bool replaced = transaction == above;  // by its own transaction
+      const bool read =
+          !DEUT_OMITTED("S6.unread") && readers.AnyIn(transaction->timestamp(), newer->transaction->timestamp());
+      if ((replaced || !read) && transaction->collected()) {
+        DEUT_POINT("chain.unread.before_unlink");
+        newer->older.store(older, std::memory_order_seq_cst);
+        ++unread.versions;
+        if (!replaced && !version->applied) unread.bytes += PinnedBy(entry, *version);
+        RecordVersion::Retire(version, domain);
+      } else {
+        newer = version;
+      }
+    }
+    if (committed) above = transaction;
+    version = older;
+  }
+  return unread;
+}
+
 void CollectApplied(RecordEntry& entry, RecordVersion* version, ReclamationDomain& domain) {
   RetireUntil(version->older.exchange(nullptr, std::memory_order_seq_cst), nullptr, domain);
   version->applied = true;

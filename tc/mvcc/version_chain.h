@@ -2,8 +2,9 @@
 // Rules R1 (step 3), R4, R7, R10, S6. All are latch-free and run under a guard of the reclamation domain.
 //
 // Who changes what. The head: installers, readers (last_read only) and the collector, by 16-byte compare-and-swap. `older` of a
-//   published version: the collector alone, once, of a version that is applied: what is below it dies. Nobody links past a live version, and
-//   an applied one is live, so no installer can hold on to what is cut off.
+//   published version: the collector alone: of a version that is applied, what is below it dies; of a committed one, the next is passed over if
+//   nobody reads it (S6, early). Nobody links past a live version, and the newest committed one stays, so no installer can hold on to what is cut
+//   off.
 //   Dead versions at the top are unlinked by whoever swings the head past them; that thread retires them.
 #ifndef TC_MVCC_VERSION_CHAIN_H_
 #define TC_MVCC_VERSION_CHAIN_H_
@@ -14,6 +15,7 @@
 #include "common/sync/reclamation.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/mvcc/record_version.h"
+#include "tc/txn/readers.h"
 
 namespace deut::tc {
 
@@ -49,6 +51,21 @@ bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* re
 // when it becomes the head because what was above it has died. (A reader that still finds it reads what the DC would have told.)
 // REQUIRES: the collector's thread; versions of one key in ascending order.
 void CollectApplied(RecordEntry& entry, RecordVersion* version, ReclamationDomain& domain);
+
+// S6, early: unlinks the committed versions that none of the readers reads, of transactions that are folded or collected (others' write sets point to
+// them). The newest committed version stays.
+// A reader on its way down the chain goes on below what is unlinked. An installer links to the newest live version, which is not unlinked.
+// REQUIRES: the collector's thread; `readers` is the latest answer of ActiveTransactions::RoundForReaders.
+// S9: what a version and the entry that it keeps take.
+inline uint64_t PinnedBy(const RecordEntry& entry, const RecordVersion& version) {
+  return sizeof(RecordEntry) + entry.key_bytes + version.bytes();
+}
+
+struct Unread {
+  uint64_t versions = 0;
+  uint64_t bytes = 0;  // PinnedBy: of those that were not applied, and that their own transaction had not replaced
+};
+Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDomain& domain);
 
 // Unlinks dead versions from the top, and then an applied one. REQUIRES: the collector's thread.
 void RemoveDeadAndApplied(RecordEntry& entry, ReclamationDomain& domain);

@@ -222,5 +222,40 @@ TEST_F(VersionChainTest, ADyingHeadOverSeveralCollections) {
   writer->TryAbort();
 }
 
+// S6, early: of committed versions those go that nobody reads; the newest stays, and so does what is not folded.
+TEST_F(VersionChainTest, UnreadVersionsGo) {
+  for (const uint64_t t : {10, 20, 30, 40, 50}) Committed(t);
+  const auto collect = [this](const Readers& readers) {
+    ReclamationDomain::Guard guard(domain);
+    return CollectUnread(*entry, readers, domain).versions;
+  };
+  EXPECT_EQ(collect(Readers({}, Timestamp{60})), 0u);  // none is folded
+  for (TransactionRecord* t : transactions) t->set_collected();
+  EXPECT_EQ(collect(Readers({25}, Timestamp{45})), 2u);
+  EXPECT_EQ(Chain(), "50 40 20");  // 40 is read from 45 to 50
+  EXPECT_EQ(collect(Readers({25, 41}, Timestamp{50})), 0u);
+  Install(Txn(70));
+  Install(Txn(60))->transaction->TryAbort();
+  EXPECT_EQ(collect(Readers({20}, Timestamp{51})), 2u);
+  EXPECT_EQ(Chain(), "60a 70p 50");
+  EXPECT_EQ(collect(Readers({}, Timestamp{100})), 0u);  // the newest committed one
+}
+
+// What a transaction has itself replaced nobody reads once it has committed.
+TEST_F(VersionChainTest, ReplacedVersionsGo) {
+  Committed(10);
+  TransactionRecord* const t20 = Txn(20);
+  for (uint32_t sequence = 1; sequence <= 3; ++sequence) Install(t20, sequence);
+  for (TransactionRecord* t : transactions) t->set_collected();
+  ReclamationDomain::Guard guard(domain);
+  EXPECT_EQ(CollectUnread(*entry, Readers(), domain).versions, 0u);
+  t20->TryStartCommit();
+  t20->FinishCommit(Lsn{20});
+  const Unread unread = CollectUnread(*entry, Readers(), domain);
+  EXPECT_EQ(unread.versions, 2u);
+  EXPECT_EQ(unread.bytes, 0u);
+  EXPECT_EQ(Chain(), "20 10");
+}
+
 }  // namespace
 }  // namespace deut::tc

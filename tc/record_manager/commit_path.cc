@@ -29,7 +29,7 @@ Result<std::unique_ptr<Transaction>> CommitPath::Begin(const TransactionOptions&
 std::vector<Update> CommitPath::UpdatesOf(const Transaction& txn) {
   std::vector<Update> updates;
   if (txn.record_ == nullptr) return updates;
-  txn.record_->write_set().ForEach([&](const WriteItem& item) {
+  txn.record_->ForEachWrite([&](const WriteItem& item) {
     if (item.version == nullptr) return;
     updates.push_back(Update{.kind = item.version->tombstone ? LogEntryKind::kDelete : LogEntryKind::kPut,
                              .sequence = item.version->sequence,

@@ -43,11 +43,12 @@ struct EngineCounters {
   std::atomic<uint64_t> gathered_keys{0};
   std::atomic<uint64_t> writers_passed{
       0};  // R8: looks at an earlier uncommitted writer of the range without a key in the bounds
-  std::atomic<uint64_t> pending_keys{0};   // R8: stretches that end before an uncommitted writer's key
-  std::atomic<uint64_t> waits{0};          // R9: for a committing transaction
-  std::atomic<uint64_t> waits_ended{0};    // ... that was committed within the time
-  std::atomic<uint64_t> asked_again{0};    // S5: keys whose versions were collected between gather and merge
-  std::atomic<uint64_t> version_bytes{0};  // of versions not collected yet, roughly
+  std::atomic<uint64_t> pending_keys{0};  // R8: stretches that end before an uncommitted writer's key
+  std::atomic<uint64_t> waits{0};         // R9: for a committing transaction
+  std::atomic<uint64_t> waits_ended{0};   // ... that was committed within the time
+  std::atomic<uint64_t> asked_again{0};   // S5: keys whose versions were collected between gather and merge
+  // S9: of what transactions have pinned that are neither folded nor collected; the rest is Collector::folded_bytes.
+  std::atomic<uint64_t> pinned_bytes{0};
 };
 
 struct Engine {

@@ -45,7 +45,8 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   Collector::Options collecting;
   collecting.applied = [this] { return dc->applied(); };
   collecting.low_water = [this] { return active->AdvanceNow(); };
-  collecting.released = [this](uint64_t bytes) { engine->counters.version_bytes.fetch_sub(bytes); };
+  collecting.released = [this](uint64_t bytes) { engine->counters.pinned_bytes.fetch_sub(bytes); };
+  collecting.readers = [this] { return active->RoundForReaders(); };
   collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue->FindAlsoDropped(table)->runs(); };
   collecting.fold_after = options.fold_after;
   collecting.fold_at_least = options.fold_at_least;

@@ -65,9 +65,10 @@ void ExpectAllCollected(EngineFixture& f) {
   EXPECT_EQ(f.records->entries(), 0u);
   EXPECT_EQ(f.records->entry_bytes(), 0u);
   EXPECT_EQ(f.collector->uncollected(), 0u);
-  EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
+  EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
   EXPECT_EQ(f.active->open_transactions(), 0u);
   EXPECT_EQ(f.collector->folded(), 0u);
+  EXPECT_EQ(f.collector->folded_bytes(), 0u);
   EXPECT_EQ(f.catalogue->Find(EngineFixture::kTable)->runs().bytes(), 0u);
   ReclamationDomain::Guard guard(f.domain);
   const RangeMap& map = f.catalogue->Find(EngineFixture::kTable)->map();

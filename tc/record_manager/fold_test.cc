@@ -1,11 +1,15 @@
 // Committed updates that wait in sorted runs (S8): what scans find of them, at each step of a fold and of a merge; when they go; what a reader of
 // them waits for; tables and ranges that change over them.
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 #include "tc/mvcc/record_table.h"
+#include "tc/mvcc/record_version.h"
 #include "tc/record_manager/engine_fixture.h"
+#include "tc/record_manager/pinned.h"
 
 namespace deut::tc {
 namespace {
@@ -25,7 +29,7 @@ class FoldTest : public ::testing::Test {
     EXPECT_EQ(f.collector->uncollected(), 0u);
     EXPECT_EQ(f.collector->folded(), 0u);
     EXPECT_EQ(f.records->entries(), 0u);
-    EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
+    EXPECT_EQ(PinnedBytes(*f.engine), 0u);
     EXPECT_EQ(Runs().bytes(), 0u);
     EXPECT_EQ(Postings(), 0u);
   }
@@ -89,8 +93,8 @@ TEST_F(FoldTest, FoldedBetweenTwoStepsOfAScan) {
 
 // A whole scan at each step of a fold.
 TEST_F(FoldTest, AScanBetweenTwoStepsOfAFold) {
-  for (const char* point_name : {"runs.before_publish", "collector.fold.published", "collector.fold.marked",
-                                 "range.unlink.before_cas", "chain.remove.before_cas"}) {
+  for (const char* point_name : {"runs.before_publish", "collector.fold.published", "collector.marked",
+                                 "range.unlink.before_cas", "chain.remove.before_cas", "collector.readers_known"}) {
     SCOPED_TRACE(point_name);
     EngineFixture g;
     g.Load({{"a", "0"}, {"b", "0"}});
@@ -188,6 +192,107 @@ TEST_F(FoldTest, ADroppedTable) {
   EXPECT_EQ(f.collector->folded(), 0u);
 }
 
+// S6, early: a key that is written again and again under old readers keeps what they read, and little more.
+TEST_F(FoldTest, UnreadVersionsGoEarly) {
+  f.Load({{"a", "0"}});
+  TestTransaction old = f.Begin();
+  std::vector<std::unique_ptr<TestTransaction>> readers;
+  std::vector<std::string> values;
+  for (int i = 1; i <= 60; ++i) {
+    Write("a", std::to_string(i));
+    Write("b", i % 7 == 0 ? "-" : std::to_string(i));
+    if (i % 20 == 0) {
+      readers.push_back(f.BeginPointer());
+      values.push_back("a=" + std::to_string(i) + " b=" + std::to_string(i));
+    }
+    if (i % 5 == 0) f.Fold();
+  }
+  EXPECT_GT(f.collector->unread(), 100u);
+  const auto check = [&] {
+    EXPECT_EQ(old.Scan(), "a=0");
+    for (size_t i = 0; i < readers.size(); ++i) EXPECT_EQ(readers[i]->Scan(), values[i]);
+    EXPECT_EQ(f.Contents(), "a=60 b=60");
+  };
+  check();
+  f.PumpAndCollect();
+  check();
+  old.Abort();
+  values.front() = "a=20 b=20";
+  f.PumpAndCollect();
+  for (size_t i = 0; i < readers.size(); ++i) EXPECT_EQ(readers[i]->Scan(), values[i]);
+  readers.clear();
+  ExpectNothingLeft();
+  EXPECT_EQ(f.Contents(), "a=60 b=60");
+}
+
+// A snapshot, and one that begins later, read what was kept for them.
+TEST_F(FoldTest, SnapshotsReadWhatWasKept) {
+  Write("a", "1");
+  f.active->AdvanceNow();
+  TestTransaction old = f.Begin();
+  TestTransaction snapshot = f.BeginSnapshot();
+  for (int i = 2; i <= 20; ++i) {
+    Write("a", std::to_string(i));
+    f.Fold();
+  }
+  EXPECT_EQ(snapshot.Scan(), "a=1");
+  TestTransaction other = f.BeginSnapshot();
+  EXPECT_EQ(other.Scan(), "a=1");
+  old.Abort();
+  f.active->AdvanceNow();
+  EXPECT_EQ(snapshot.Get("a"), "1");
+  EXPECT_EQ(f.Contents(), "a=20");
+}
+
+// S9: all that is pinned counts, in whatever form; and nothing of it is lost.
+TEST_F(FoldTest, WhatIsPinnedIsCounted) {
+  const auto pinned = [this] { return PinnedBytes(*f.engine); };
+  EXPECT_EQ(pinned(), 0u);
+  TestTransaction old = f.Begin();
+  TestTransaction writer = f.Begin();
+  EXPECT_EQ(writer.Put("a", std::string(1000, 'v')), "ok");
+  const uint64_t one = pinned();
+  EXPECT_GT(one, 1000 + sizeof(RecordEntry) + sizeof(TransactionRecord) + sizeof(WriteSet) + sizeof(Posting));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(writer.Put(std::to_string(i), ""), "ok");
+  EXPECT_GT(pinned(), one + 100 * (sizeof(RecordEntry) + sizeof(RecordVersion) + sizeof(WriteItem)));
+  EXPECT_EQ(writer.Commit(), "ok");
+  const uint64_t all = pinned();
+  f.Fold();
+  f.Collect();
+  EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
+  EXPECT_LT(pinned(), all);
+  EXPECT_GT(pinned(), 1000 + 100 * (sizeof(RecordEntry) + sizeof(RecordVersion)) + Runs().bytes());
+  old.Abort();
+  ExpectNothingLeft();
+}
+
+// S9: over the budget writers are refused and told who holds it all back. A key that is written again and again does not come to that.
+TEST_F(FoldTest, TheBudgetNamesTheOldestReader) {
+  f.engine->version_budget_bytes = 100000;
+  TestTransaction old = f.Begin();
+  for (int i = 0; i < 1000; ++i) {
+    Write("a", std::to_string(i));
+    if (i % 10 == 0) f.Fold();
+  }
+  f.Fold();
+  std::string refused;
+  for (int i = 0; i < 1000 && refused.empty(); ++i) {
+    TestTransaction txn = f.Begin();
+    const Status put = f.manager->Put(txn.transaction(), EngineFixture::kTable, "k" + std::to_string(i), "v");
+    if (put.ok()) {
+      EXPECT_EQ(txn.Commit(), "ok");
+      continue;
+    }
+    EXPECT_EQ(put, ErrorCode::kResourceExhausted);
+    EXPECT_GT(put.retry_after_ms(), 0u);
+    refused = put.message();
+  }
+  EXPECT_NE(refused.find("transaction " + std::to_string(old.timestamp()) + " "), std::string::npos) << refused;
+  old.Abort();
+  EXPECT_TRUE(f.Settle());
+  Write("b", "1");
+}
+
 // The engine ends with folded commits that were never applied.
 TEST_F(FoldTest, TheEnd) {
   {
@@ -198,7 +303,7 @@ TEST_F(FoldTest, TheEnd) {
   }
   f.Stop();
   EXPECT_EQ(f.records->entries(), 0u);
-  EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
+  EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
   EXPECT_EQ(f.catalogue->Find(EngineFixture::kTable)->runs().bytes(), 0u);
 }
 

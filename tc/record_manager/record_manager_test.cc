@@ -344,7 +344,7 @@ TEST(RecordManagerTest, TheVersionBudgetRefusesWritersUntilTheDcHasCaughtUp) {
     EXPECT_EQ(t.Put("b", "1"), "RESOURCE_EXHAUSTED");
   }
   f.Collect();
-  EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
+  EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
   {
     TestTransaction t = f.Begin();
     EXPECT_EQ(t.Put("a", std::string(1000, 'v')), "ok");

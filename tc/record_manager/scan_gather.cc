@@ -108,7 +108,9 @@ bool ScanGather::GatherFrom(TransactionRecord& record, TableId table, const Stre
         break;
     }
   }
-  GatherKeys(record.write_set(), table, stretch, &record != txn_.record_);
+  // It has gone: the keys are in runs, or the DC has them (S8, S6).
+  const WriteSet* const writes = record.write_set();
+  if (writes != nullptr) GatherKeys(*writes, table, stretch, &record != txn_.record_);
   return true;
 }
 
@@ -132,7 +134,7 @@ void ScanGather::FindPending(TransactionRecord& writer, TableId table, const Str
   }
   bool any = false;
   // Published, installed or not; declared (R11), which are checked against last_read no more: so the writer's status decides, not the chain.
-  writer.write_set().ForEach([&](const WriteItem& item) {
+  writer.ForEachWrite([&](const WriteItem& item) {
     if (item.table != table || !Inside(item.key, stretch.low, stretch.high)) return;
     any = true;
     if (pending_.writer == nullptr || Before(item.key, pending_.key)) pending_ = {.writer = &writer, .key = item.key};

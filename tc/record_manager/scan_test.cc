@@ -168,7 +168,7 @@ TEST_F(ScanTest, ChainsAreCutFromTheirEnd) {
   EXPECT_EQ(f.records->entries(), 0u);
   EXPECT_EQ(f.RangeOf("k").posting_count(), 0u);
   EXPECT_EQ(f.collector->uncollected(), 0u);
-  EXPECT_EQ(f.engine->counters.version_bytes.load(), 0u);
+  EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
 }
 
 // The order in which the collector hears of commits and of what is applied. t20 is with the collector; t10, of an earlier version of the same

@@ -76,6 +76,7 @@ class Transaction {
   Lsn depends_on_;
   Lsn commit_lsn_;
   uint32_t next_sequence_ = 1;
+  uint64_t counted_list_bytes_ = 0;  // S9: of its record, write set, postings
   // R11: keys declared at begin and not written yet, by table and key.
   absl::flat_hash_map<std::pair<uint32_t, std::string>, WriteItem*> declared_;
   static constexpr size_t kManyPosted = 16;

@@ -10,6 +10,7 @@
 #include "tc/mvcc/version_chain.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
+#include "tc/record_manager/pinned.h"
 
 namespace deut::tc {
 
@@ -28,6 +29,15 @@ Timestamp WritePath::RangeRead(const TableState& table, const Range& posted, std
   if (DEUT_OMITTED("P.reload_map")) return posted.last_read();
   const RangeMap& map = table.map();
   return map.at(map.IndexOf(key)).last_read();
+}
+
+void WritePath::CountPinned(uint64_t version_bytes) {
+  TransactionRecord& self = *txn_.record_;
+  // S9: what has come since the last time of what is not a version.
+  const uint64_t lists = self.bytes() + self.posted.size() * (sizeof(Posting) + sizeof(Range*));
+  const uint64_t bytes = version_bytes + lists - std::exchange(txn_.counted_list_bytes_, lists);
+  self.pinned_bytes += bytes;
+  engine_.counters.pinned_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 Status WritePath::CheckReads(const TableState& table, const Range* posted, std::string_view key, uint64_t hash) {
@@ -53,12 +63,13 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   const uint64_t hash = RecordTable::Hash(table_id, key);
   ReclamationDomain::Guard guard(engine_.domain);
   const Range& posted = PostIntent(*table, key);
-  WriteItem* const item = txn_.record_->write_set().Publish(table_id, key, hash);
+  WriteItem* const item = txn_.record_->MakeWriteSet().Publish(table_id, key, hash);
   if (!txn_.declared_.emplace(std::pair(table_id.value, std::string(key)), item).second) return Status::Ok();
   const Timestamp range_read = RangeRead(*table, posted, key);
   if (range_read > txn_.timestamp_) {
     return Conflict(engine_, AbortReason::kRangeReadLater, txn_.timestamp_, table_id, key, range_read);
   }
+  CountPinned(0);
   return Status::Ok();
 }
 
@@ -120,7 +131,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
           }
         }
       } else if (item == nullptr) {
-        item = self->write_set().Publish(table.id(), key, hash);  // step 2
+        item = self->MakeWriteSet().Publish(table.id(), key, hash);  // step 2
         DEUT_POINT("write.published");
         seen = entry->word.Load();
         continue;
@@ -154,9 +165,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   }
   DEUT_POINT("write.installed");
   ++txn_.next_sequence_;
-  const uint64_t bytes = version->bytes() + key.size() + sizeof(RecordEntry);
-  self->version_bytes += bytes;
-  engine_.counters.version_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  CountPinned(version->bytes() + sizeof(RecordEntry) + key.size());
   const bool own_before = live != nullptr && live->transaction == self;
   RecordVersion* const replaced = item->version;
   item->version = version;
@@ -251,13 +260,7 @@ Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, 
                       "the data component is short of disk space: puts are refused, deletes and reads go on")
         .WithRetryAfter(1000);
   }
-  if (engine_.counters.version_bytes.load(std::memory_order_relaxed) > engine_.version_budget_bytes) {
-    return DEUT_ERROR(kResourceExhausted, "versions that the data component has yet to apply take ",
-                      engine_.counters.version_bytes.load(std::memory_order_relaxed), " bytes of a budget of ",
-                      engine_.version_budget_bytes, " (--version_budget); the oldest open transaction is ",
-                      engine_.active.oldest().value)
-        .WithRetryAfter(100);
-  }
+  if (PinnedBytes(engine_) > engine_.version_budget_bytes) return OverBudget(engine_);
   Installed installed;
   DEUT_RETURN_IF_ERROR(Install(*table, key, RecordTable::Hash(table_id, key), tombstone, value, condition, &installed));
   if (condition.precondition == Precondition::kNone) return Status::Ok();

@@ -51,6 +51,8 @@ class WritePath {
   Status ExamineHead(const RecordVersion& live, TableId table, std::string_view key, bool* wait);
   Status Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone, std::string_view value,
                  const Condition& condition, Installed* installed);
+  // S9.
+  void CountPinned(uint64_t version_bytes);
   // P: the last_read of the range that holds the key now, after its publication, which need not be the one it was posted in.
   static Timestamp RangeRead(const TableState& table, const Range& posted, std::string_view key);
   // R1 step 5. The range's half of it only if `posted` is not null.

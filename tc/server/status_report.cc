@@ -1,6 +1,9 @@
 #include "tc/server/status_report.h"
 
+#include <algorithm>
+
 #include "common/base/concat.h"
+#include "tc/record_manager/pinned.h"
 
 namespace deut::tc {
 
@@ -31,6 +34,10 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("conflicts.waits_ended", load(engine.counters.waits_ended));
   add("timestamp.next", engine.active.next_timestamp().value);
   add("timestamp.oldest", engine.active.oldest().value);
+  const ActiveTransactions::Oldest oldest = engine.active.held_back_by();
+  const Duration held = std::max(engine.runtime.Now() - oldest.since, Duration(0));
+  add("timestamp.held_back_by", oldest.timestamp.value);
+  add("timestamp.held_back_ms", static_cast<uint64_t>(duration_cast<milliseconds>(held).count()));
   add("timestamp.low_water", engine.active.low_water().value);
   add("timestamp.snapshot", engine.active.proposed().value);
 
@@ -63,10 +70,13 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("records.entries", engine.records.entries());
   add("records.entry_bytes", engine.records.entry_bytes());
   add("records.table_bytes", engine.records.table_bytes());
-  add("versions.bytes", load(engine.counters.version_bytes));
+  add("versions.bytes", PinnedBytes(engine));
+  add("versions.folded_bytes", engine.collector.folded_bytes());
+  add("versions.gone_unread", engine.collector.unread());
   add("versions.budget_bytes", engine.version_budget_bytes);
   add("collector.waiting_transactions", engine.collector.uncollected());
   add("collector.collected_transactions", engine.collector.collected());
+  add("collector.folded_transactions", engine.collector.folded());
   add("collector.deferred_entries", engine.collector.deferred_entries());
   add("memory.awaiting_reclamation_bytes", engine.domain.pending_bytes());
   add("reads.from_versions", load(engine.counters.chain_reads));

@@ -7,9 +7,10 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
              1u << 20);
   flags->Add("record_buckets_log2", &options->log2_record_buckets,
              "buckets that the record table begins with, as a power of two; more make false conflicts rarer", 4u, 30u);
-  flags->AddBytes(
-      "version_budget", &options->version_budget_bytes,
-      "bytes of versions the data component has yet to apply; beyond it writers are refused until it has caught up");
+  flags->AddBytes("version_budget", &options->version_budget_bytes,
+                  "bytes of what is kept of updates that the data component has yet to apply: versions, entries, write "
+                  "sets, postings, runs; beyond it "
+                  "writers are refused until it has caught up");
   flags->AddEnum("range_precision", &options->range_precision,
                  {{"keys", RangePrecision::kKeys}, {"ranges", RangePrecision::kRanges}},
                  "what of an earlier uncommitted writer a scan loses to: its keys within the scan's bounds, when the "

@@ -105,11 +105,12 @@ struct TransactionComponent::Parts {
     Collector::Options collecting;
     collecting.applied = [this] { return link.applied(); };
     collecting.low_water = [this] { return active.AdvanceNow(); };
+    collecting.readers = [this] { return active.RoundForReaders(); };
     collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue.FindAlsoDropped(table)->runs(); };
     collecting.fold_after = options.fold_after;
     collecting.fold_at_least = options.fold_at_least;
     collecting.released = [this](uint64_t bytes) {
-      engine.counters.version_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+      engine.counters.pinned_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     };
     return collecting;
   }

@@ -73,7 +73,9 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline) {
     DEUT_POINT("active.begin.after_draw");
     slot.bound.store(timestamp, std::memory_order_release);
   } else {
-    slot.bound.store(counter_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+    const uint64_t bound = counter_.load(std::memory_order_seq_cst);
+    DEUT_POINT("active.begin.before_publish");
+    slot.bound.store(bound | kChoosing, std::memory_order_seq_cst);
     DEUT_POINT("active.begin.after_publish");
     if (DEUT_OMITTED("L1.draw_once")) {
       timestamp = counter_.load(std::memory_order_seq_cst);
@@ -150,37 +152,81 @@ Lsn ActiveTransactions::OldestFirstRecord() const {
   return Lsn{oldest};
 }
 
-uint64_t ActiveTransactions::OldestBound(uint64_t limit) const {
-  uint64_t oldest = limit;
+template <typename Visit>
+void ActiveTransactions::ForEachBound(Visit&& visit) const {
   for (uint32_t w = 0; w < words_; ++w) {
     // The claim precedes the slot's publication, so a slot that L1 must see is in the bitmap by then.
     for (uint64_t bits = claimed_[w].load(std::memory_order_seq_cst); bits != 0; bits &= bits - 1) {
       const uint64_t bound = slots_[w * 64 + std::countr_zero(bits)].bound.load(std::memory_order_seq_cst);
-      if (bound != 0) oldest = std::min(oldest, bound);
+      if (bound != 0) visit(bound & ~kChoosing, (bound & kChoosing) != 0);
     }
   }
+}
+
+uint64_t ActiveTransactions::OldestBound(uint64_t limit) const {
+  uint64_t oldest = limit;
+  ForEachBound([&](uint64_t bound, bool) { oldest = std::min(oldest, bound); });
   return oldest;
 }
 
 Timestamp ActiveTransactions::AdvanceNow() {
   if (round_.exchange(1, std::memory_order_seq_cst) != 0) return low_water();
-  uint64_t low;
+  Round();
+  round_.store(0, std::memory_order_seq_cst);
+  return low_water();
+}
+
+std::optional<Readers> ActiveTransactions::RoundForReaders() {
+  if (round_.exchange(1, std::memory_order_seq_cst) != 0) return std::nullopt;
+  uint64_t from = Round();
+  DEUT_POINT("active.round.for_readers");
+  std::vector<uint64_t> points = {proposed_.load(std::memory_order_seq_cst),
+                                  low_water_.load(std::memory_order_seq_cst)};
+  ForEachBound([&](uint64_t bound, bool choosing) {
+    if (choosing && !DEUT_OMITTED("S6.choosing")) {
+      from = std::min(from, bound);
+    } else if (!DEUT_OMITTED("S6.registered")) {
+      points.push_back(bound);
+    }
+  });
+  Readers readers(std::move(points), Timestamp{from});
+  readers_ = readers;
+  round_.store(0, std::memory_order_seq_cst);
+  return readers;
+}
+
+uint64_t ActiveTransactions::Round() {
+  uint64_t low, counter;
   if (DEUT_OMITTED("L1.counter_first")) {
     low = OldestBound(UINT64_MAX);
     DEUT_POINT("active.round.between");
-    low = std::min(low, counter_.load(std::memory_order_seq_cst));
+    counter = counter_.load(std::memory_order_seq_cst);
+    low = std::min(low, counter);
   } else {
-    low = counter_.load(std::memory_order_seq_cst);
+    counter = counter_.load(std::memory_order_seq_cst);
     DEUT_POINT("active.round.between");
-    low = OldestBound(low);
+    low = OldestBound(counter);
   }
   DEUT_POINT("active.round.scanned");
-  if (options_.reserved_below) low = std::min(low, options_.reserved_below().value);
+  if (low != oldest_.load(std::memory_order_relaxed)) {
+    oldest_.store(low, std::memory_order_relaxed);
+    oldest_since_.store(runtime_.Now().time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  if (!DEUT_OMITTED("S6.round_up")) low = readers_.RoundUp(low);
+  if (options_.reserved_below && low > options_.reserved_below().value) {
+    // D3. What is reserved may be no member of the set: then this round proposes nothing.
+    low = options_.reserved_below().value;
+    if (readers_.RoundUp(low) != low && !DEUT_OMITTED("S6.round_up")) low = low_water_.load(std::memory_order_seq_cst);
+  }
   RaiseTo(proposed_, low);
   DEUT_POINT("active.round.proposed");
   if (DEUT_OMITTED("L2.two_steps") || OldestBound(low) >= low) RaiseTo(low_water_, low);
-  round_.store(0, std::memory_order_seq_cst);
-  return low_water();
+  return counter;
+}
+
+ActiveTransactions::Oldest ActiveTransactions::held_back_by() const {
+  return {Timestamp{oldest_.load(std::memory_order_relaxed)},
+          MonotonicTime(Duration(oldest_since_.load(std::memory_order_relaxed)))};
 }
 
 uint32_t ActiveTransactions::open_transactions() const {

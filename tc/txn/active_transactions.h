@@ -13,6 +13,11 @@
 //                (Transactions and snapshots share one array of slots; looking at all of them again is more than L2 asks.)
 //    snapshot:   x = proposed; slot = x; repeat until proposed is still x; r = x.
 //    Either the round's second look sees the snapshot's slot, or the snapshot's second load sees the round's proposal and tries again.
+// S6, early: RoundForReaders is a round that also answers who reads, A = {proposed, low-water, bounds of slots} and all from the smaller one of the
+//    counter, read first, and the lower bounds of slots that have yet to store their timestamp. The slots are looked at after the proposal is
+//    published: a snapshot that is not seen there looks at `proposed` afterwards. From then on what a round proposes is rounded up to a member of A,
+//    so that a snapshot reads where versions were kept. (No timestamp of a transaction is passed by that: it is a member, or not before the
+//    counter. But a lower bound that was read long ago may be neither.)
 // S2: `first_lsn` of a slot is a lower bound of the LSN of the transaction's first log record, published (the log's tail) before its
 //    first reservation; OldestFirstRecord reads the tail first, then the slots.
 // Slots are claimed by compare-and-swap on a bitmap. Limit: `max_transactions`; beyond it RESOURCE_EXHAUSTED.
@@ -24,12 +29,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "tc/dc_link/active_floor_source.h"
 #include "tc/dc_link/low_water_source.h"
+#include "tc/txn/readers.h"
 
 namespace deut::tc {
 
@@ -70,14 +77,26 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
 
   Timestamp low_water() const override { return Timestamp{low_water_.load(std::memory_order_seq_cst)}; }
   Timestamp AdvanceNow() override;
+  // A round, and who reads. What the answer says is kept until the next answer: whoever uses it has finished with the one before. Nothing if another
+  // round is under way.
+  std::optional<Readers> RoundForReaders();
 
   uint32_t open_transactions() const;
   Timestamp next_timestamp() const { return Timestamp{counter_.load(std::memory_order_seq_cst)}; }
   // The oldest open transaction or snapshot; the counter if none is open. A metric.
   Timestamp oldest() const;
+  // What keeps low-water back: its timestamp, and since when rounds have found it to be the oldest one.
+  struct Oldest {
+    Timestamp timestamp;
+    MonotonicTime since;
+  };
+  Oldest held_back_by() const;
   Timestamp proposed() const { return Timestamp{proposed_.load(std::memory_order_seq_cst)}; }
 
  private:
+  // In a slot's bound: it is a lower bound of a timestamp that is being drawn.
+  static constexpr uint64_t kChoosing = uint64_t{1} << 63;
+
   struct alignas(64) Slot {
     std::atomic<uint64_t> bound{0};
     std::atomic<uint64_t> first_lsn{UINT64_MAX};
@@ -88,6 +107,11 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   void ReleaseBit(SlotId slot);
   // min(`limit`, bounds of all claimed slots).
   uint64_t OldestBound(uint64_t limit) const;
+  // Calls `visit(bound, choosing)` for every slot in use.
+  template <typename Visit>
+  void ForEachBound(Visit&& visit) const;
+  // A round, by whoever has set `round_`. Answers the counter, read first.
+  uint64_t Round();
 
   Options options_;
   Runtime& runtime_;
@@ -95,6 +119,9 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   alignas(64) std::atomic<uint64_t> proposed_;
   std::atomic<uint64_t> low_water_;
   std::atomic<uint32_t> round_{0};
+  Readers readers_;  // as last answered; of who has set `round_`
+  std::atomic<uint64_t> oldest_{0};
+  std::atomic<int64_t> oldest_since_{0};
   const uint32_t words_;
   std::unique_ptr<std::atomic<uint64_t>[]> claimed_;  // bitmap of claimed slots
   std::unique_ptr<Slot[]> slots_;

@@ -3,6 +3,7 @@
 #include "tc/txn/active_transactions.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -255,6 +256,102 @@ TEST_F(ActiveTransactionsTest, LostCompareAndSwapsAreTriedAgain) {
   EXPECT_EQ(lost, 2);
   EXPECT_EQ(active->open_transactions(), 1u);
   active->End(begun.slot);
+}
+
+// S6, early: who reads now or may from now on.
+class ReadersTest : public ActiveTransactionsTest {
+ protected:
+  bool Reads(const Readers& readers, uint64_t timestamp) {
+    return readers.AnyIn(Timestamp{timestamp - 1}, Timestamp{timestamp});
+  }
+};
+
+TEST_F(ReadersTest, OpenTransactionsSnapshotsAndAllThatMayCome) {
+  const auto t100 = Begin();
+  Pass();
+  active->AdvanceNow();
+  const auto t102 = Begin();
+  active->End(t100.slot);
+  active->AdvanceNow();
+  const auto snapshot = Snapshot();
+  EXPECT_EQ(snapshot.timestamp, Timestamp{102});
+  const auto t103 = Begin();
+  active->End(t102.slot);
+  for (int i = 0; i < 4; ++i) Pass();
+  const Readers readers = *active->RoundForReaders();
+  for (const uint64_t no : {100, 101, 104, 105, 107}) EXPECT_FALSE(Reads(readers, no)) << no;
+  for (const uint64_t yes : {102, 103, 108, 109, 1000}) EXPECT_TRUE(Reads(readers, yes)) << yes;
+  EXPECT_TRUE(readers.AnyIn(Timestamp{100}, Timestamp{102}));
+  EXPECT_FALSE(readers.AnyIn(Timestamp{103}, Timestamp{107}));
+  active->End(t103.slot);
+  active->End(snapshot.slot);
+}
+
+TEST_F(ReadersTest, OneRoundAtATime) {
+  bool other = true;
+  At("active.round.scanned", [&] { other = active->RoundForReaders().has_value(); });
+  active->AdvanceNow();
+  EXPECT_FALSE(other);
+  EXPECT_TRUE(active->RoundForReaders().has_value());
+}
+
+// A slot shows a lower bound until its timestamp is stored: whatever is behind the bound may be read.
+TEST_F(ReadersTest, WhoIsDrawingATimestampMayReadAllBehindItsBound) {
+  const auto t100 = Begin();
+  std::optional<Readers> readers;
+  bool nested = false;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (nested) return;
+    nested = true;
+    if (name == "active.begin.after_publish") {
+      Pass();
+      Pass();
+    } else if (name == "active.begin.after_draw") {
+      Pass();
+      readers = active->RoundForReaders();
+    }
+    nested = false;
+  });
+  const auto drawn = Begin();
+  testing::SetPointHandler(nullptr);
+  EXPECT_EQ(drawn.timestamp, Timestamp{103});
+  EXPECT_TRUE(Reads(*readers, 103));
+  EXPECT_TRUE(Reads(*readers, 100));
+  active->End(drawn.slot);
+  active->End(t100.slot);
+}
+
+// A lower bound that was read before the answer and is published after it is no timestamp that anybody reads at: no snapshot begins there.
+TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKept) {
+  const auto t100 = Begin();
+  active->AdvanceNow();
+  std::optional<Readers> readers;
+  std::optional<ActiveTransactions::Begun> snapshot;
+  bool nested = false;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (nested) return;
+    nested = true;
+    if (name == "active.begin.before_publish") {
+      for (int i = 0; i < 4; ++i) Pass();
+      readers = active->RoundForReaders();
+    } else if (name == "active.begin.after_publish") {
+      active->End(t100.slot);
+      active->AdvanceNow();
+      snapshot = Snapshot();
+    }
+    nested = false;
+  });
+  const auto late = Begin();
+  testing::SetPointHandler(nullptr);
+  EXPECT_EQ(late.timestamp, Timestamp{105});
+  EXPECT_FALSE(Reads(*readers, 101));
+  EXPECT_TRUE(Reads(*readers, snapshot->timestamp.value)) << snapshot->timestamp.value;
+  EXPECT_LE(snapshot->timestamp, late.timestamp);
+  EXPECT_LE(active->low_water(), late.timestamp);
+  active->End(snapshot->slot);
+  active->End(late.slot);
+  active->AdvanceNow();
+  EXPECT_EQ(active->low_water(), Timestamp{106});
 }
 
 }  // namespace

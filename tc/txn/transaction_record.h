@@ -1,5 +1,8 @@
 // TransactionRecord: what other transactions see of a transaction: its timestamp, its status word, its commit position, its write set.
 // It is a leaf: versions and postings point to it, it points to nothing of theirs.
+// The write set comes with the first key and may go before the record: when the transaction's keys are found elsewhere (S8: in runs) or nobody
+//   needs them any more. Who comes through a posting loads it once and takes none for no keys. (R1 step 2: the pointer is stored before the first
+//   key is counted, both sequentially consistent; who sees no write set comes before that publication.)
 //
 // States of `status`, and who moves them:
 //   active ─owner─► committing ─owner─► committed
@@ -33,6 +36,9 @@ enum class TransactionStatus : uint32_t { kActive, kCommitting, kCommitted, kAbo
 class TransactionRecord {
  public:
   explicit TransactionRecord(Timestamp timestamp) : timestamp_(timestamp) {}
+  ~TransactionRecord() { delete write_set_.load(std::memory_order_relaxed); }
+  TransactionRecord(const TransactionRecord&) = delete;
+  TransactionRecord& operator=(const TransactionRecord&) = delete;
 
   Timestamp timestamp() const { return timestamp_; }
   TransactionStatus status() const { return static_cast<TransactionStatus>(status_.load(std::memory_order_seq_cst)); }
@@ -53,8 +59,28 @@ class TransactionRecord {
   bool awaited() const { return awaited_.load(std::memory_order_seq_cst); }
   const std::atomic<uint32_t>& status_word() const { return status_; }
 
-  WriteSet& write_set() { return write_set_; }
-  const WriteSet& write_set() const { return write_set_; }
+  // Calls `visit(const WriteItem&)` for what has been published and is still there.
+  template <typename Visit>
+  void ForEachWrite(Visit&& visit) const {
+    if (const WriteSet* const writes = write_set()) writes->ForEach(visit);
+  }
+  // Null: none yet, or not any more. Good under the guard that was held at the call.
+  const WriteSet* write_set() const { return write_set_.load(std::memory_order_seq_cst); }
+  WriteSet* write_set() { return write_set_.load(std::memory_order_seq_cst); }
+  // The owner's.
+  WriteSet& MakeWriteSet() {
+    WriteSet* writes = write_set_.load(std::memory_order_relaxed);
+    if (writes == nullptr) {
+      writes = new WriteSet;
+      write_set_.store(writes, std::memory_order_seq_cst);
+    }
+    return *writes;
+  }
+  // The collector's. REQUIRES: a guard.
+  void ForgetWriteSet(ReclamationDomain& domain) {
+    WriteSet* const writes = write_set_.exchange(nullptr, std::memory_order_seq_cst);
+    if (writes != nullptr) domain.RetireObject(writes, sizeof(WriteSet) + writes->bytes());
+  }
 
   void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
   // For who has found the record under a guard and holds no reference. False: the last one has been dropped already.
@@ -69,19 +95,24 @@ class TransactionRecord {
   void DropReference(ReclamationDomain& domain) {
     const uint32_t before = references_.fetch_sub(1, std::memory_order_acq_rel);
     DEUT_DCHECK(before > 0);
-    if (before == 1) domain.RetireObject(this, sizeof(*this) + write_set_.bytes());
+    if (before == 1) domain.RetireObject(this, bytes());
   }
 
   // It has posted nothing and published no key: nothing of it stands anywhere, to be taken out. The owner's question.
-  bool left_nothing() const { return posted.empty() && write_set_.size() == 0; }
+  bool left_nothing() const { return posted.empty() && write_set() == nullptr; }
+  // With its write set, if that is there.
+  size_t bytes() const {
+    const WriteSet* const writes = write_set();
+    return sizeof(*this) + (writes == nullptr ? 0 : sizeof(WriteSet) + writes->bytes());
+  }
 
   // The ranges in which it has posted (P: their successors inherited it), each counted by a reference. The owner's until it hands the finished
   // record to the collector, who gives the references back.
   std::vector<Range*> posted;
-  uint64_t version_bytes = 0;  // of its versions, for the budget; as `posted`
+  uint64_t pinned_bytes = 0;  // S9: counted for it: itself, write set, postings, versions, entries; as `posted`
   // The collector's own.
   TransactionRecord* next_finished = nullptr;
-  // Set by the collector: its postings count as gone (they are unlinked in bulk, later).
+  // Set by the collector, when its keys are in runs or nobody needs them: its postings count as gone (they are unlinked in bulk, later).
   bool collected() const { return collected_.load(std::memory_order_acquire); }
   void set_collected() { collected_.store(true, std::memory_order_release); }
 
@@ -97,7 +128,7 @@ class TransactionRecord {
   std::atomic<bool> collected_{false};
   std::atomic<uint32_t> references_{1};
   std::atomic<uint64_t> commit_lsn_{0};
-  WriteSet write_set_;
+  std::atomic<WriteSet*> write_set_{nullptr};
 };
 
 }  // namespace deut::tc

@@ -79,10 +79,6 @@ class WriteSet {
       visit(i < kFirstItems ? first_items_[slot] : chunk->items[slot]);
     }
   }
-  template <typename Visit>
-  void ForEachMutable(Visit&& visit) {
-    ForEach([&](const WriteItem& item) { visit(const_cast<WriteItem&>(item)); });
-  }
 
   // All keys by table and key; null until somebody has sorted them.
   const std::vector<Key>* sorted() const { return sorted_.load(std::memory_order_acquire); }

@@ -26,7 +26,7 @@ TEST(WriteSetTest, KeepsOrderKeysAndPlaces) {
     ASSERT_EQ(set.size(), i + 1);
   }
   uint32_t i = 0;
-  set.ForEachMutable([&](WriteItem& item) {
+  set.ForEach([&](const WriteItem& item) {
     ASSERT_EQ(&item, items[i]);
     ASSERT_EQ(item.table, TableId{i % 3});
     ASSERT_EQ(item.key, KeyOf(i));

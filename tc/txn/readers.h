@@ -1,0 +1,46 @@
+// Readers: the timestamps at which somebody reads now or may read from now on (the set A of rule S6): some points, and everything from a bound on.
+// A reader at timestamp T sees the newest version below T; a version is readable between itself, exclusive, and the next committed one, inclusive.
+// Thread-safety: a value.
+#ifndef TC_TXN_READERS_H_
+#define TC_TXN_READERS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "common/base/ids.h"
+
+namespace deut::tc {
+
+class Readers {
+ public:
+  // Everybody.
+  Readers() = default;
+  Readers(std::vector<uint64_t> points, Timestamp from) : points_(std::move(points)), from_(from.value) {
+    std::sort(points_.begin(), points_.end());
+    points_.erase(std::unique(points_.begin(), points_.end()), points_.end());
+  }
+
+  // Whether anybody is in (after, to].
+  bool AnyIn(Timestamp after, Timestamp to) const {
+    if (to.value >= from_) return to > after;
+    const auto first = std::upper_bound(points_.begin(), points_.end(), after.value);
+    return first != points_.end() && *first <= to.value;
+  }
+
+  // The first of them that is not before `timestamp`.
+  uint64_t RoundUp(uint64_t timestamp) const {
+    if (timestamp >= from_) return timestamp;
+    const auto first = std::lower_bound(points_.begin(), points_.end(), timestamp);
+    return first == points_.end() ? from_ : std::min(*first, from_);
+  }
+
+ private:
+  std::vector<uint64_t> points_;  // ascending
+  uint64_t from_ = 0;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_TXN_READERS_H_
