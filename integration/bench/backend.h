@@ -38,7 +38,7 @@ struct BackendOptions {
   uint64_t cache_bytes = uint64_t{1} << 30;
   // Of those that a store has, by a name of its own ("plain", "optimistic"); empty = the first.
   std::string variant;
-  // Where a server listens; empty = in this process.
+  // Where a server listens, which is there for this alone: what it holds is removed. Empty = in this process.
   std::string target;
   uint32_t most_threads = 128;
 };

@@ -22,6 +22,7 @@ namespace {
 // A scan whose answer is expected to be smaller goes in one message.
 constexpr uint32_t kOneMessageRecords = 4000;
 constexpr char kTable[] = "usertable";
+constexpr Duration kStart = seconds(60);
 
 class DeutSession final : public Session {
  public:
@@ -160,6 +161,22 @@ class DeutBackend final : public Backend {
   Durability durability_ = Durability::kBuffered;
 };
 
+// Empty, once the store serves: daemons that have just been started need a moment to find each other.
+Result<TableId> MakeTable(Client& client) {
+  const RetryOptions retrying{};
+  RetryPauses pauses(retrying, client.runtime().RandomSeed());
+  const Deadline end = client.runtime().Now() + kStart;
+  for (;;) {
+    Result<TableId> table = client.CreateTable(kTable);
+    if (table.status() == ErrorCode::kAlreadyExists) {
+      DEUT_RETURN_IF_ERROR(client.DropTable(kTable));
+      continue;
+    }
+    if (table.status() != ErrorCode::kUnavailable || client.runtime().Now() >= end) return table;
+    client.runtime().SleepUntil(client.runtime().Now() + pauses.Next(table.status()));
+  }
+}
+
 Result<std::unique_ptr<Backend>> DeutBackend::Open(const BackendOptions& options) {
   auto backend = std::make_unique<DeutBackend>();
   cli::TargetOptions target;
@@ -173,7 +190,7 @@ Result<std::unique_ptr<Backend>> DeutBackend::Open(const BackendOptions& options
     target.embedded.dc.records.memory_bytes = options.cache_bytes - options.cache_bytes / 4;
   }
   DEUT_ASSIGN_OR_RETURN(backend->target_, cli::Target::Open(target));
-  DEUT_ASSIGN_OR_RETURN(backend->table_, backend->target_->client().CreateTable(kTable));
+  DEUT_ASSIGN_OR_RETURN(backend->table_, MakeTable(backend->target_->client()));
   return std::unique_ptr<Backend>(std::move(backend));
 }
 

@@ -18,7 +18,8 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import bench_table  # noqa: E402  (beside this file)
+import bench_servers  # noqa: E402  (beside this file)
+import bench_table  # noqa: E402
 
 KEY_BYTES = 24
 TICKS = os.sysconf('SC_CLK_TCK')
@@ -26,18 +27,22 @@ TICKS = os.sysconf('SC_CLK_TCK')
 REST_SHARE, REST_SPAN, REST_LIMIT = 0.05, 0.3, 30
 SEED = 20
 
-# name: engine, what it is told when it starts
+# name: engine, what it is told when it starts, what starts its servers
 CONTENDERS = {
-    'ours': ('deut', []),
-    'rocksdb': ('rocksdb', ['--variant=plain']),
-    'rocksdb-optimistic': ('rocksdb', ['--variant=optimistic']),
-    'rocksdb-pessimistic': ('rocksdb', ['--variant=pessimistic']),
-    'lmdb': ('lmdb', []),
+    'ours': ('deut', [], None),
+    'rocksdb': ('rocksdb', ['--variant=plain'], None),
+    'rocksdb-optimistic': ('rocksdb', ['--variant=optimistic'], None),
+    'rocksdb-pessimistic': ('rocksdb', ['--variant=pessimistic'], None),
+    'lmdb': ('lmdb', [], None),
+    'wiredtiger': ('wiredtiger', [], None),
+    'ours-sockets': ('deut', [], bench_servers.ours),
+    'redis': ('redis', [], bench_servers.redis),
+    'postgres': ('postgres', [], bench_servers.postgres),
 }
-# workload: threads. u is durable, the others are buffered.
+# workload: threads in process, and over sockets. u is durable, the others are buffered.
 WORKLOADS = {
-    'load': [1], 'c': [1, 2], 'a': [1, 2], 'b': [1, 2], 'd': [1, 2], 'e': [1, 2], 'f': [1, 2], 't': [1, 2],
-    'l': [1, 2], 'u': [1, 16],
+    'load': ([1], [16]), 'c': ([1, 2], [1, 16]), 'a': ([1, 2], [1, 16]), 'b': ([1, 2], [16]), 'd': ([1, 2], [16]),
+    'e': ([1, 2], [1, 16]), 'f': ([1, 2], [16]), 't': ([1, 2], [1, 16]), 'l': ([1, 2], [2]), 'u': ([1, 16], [1, 16]),
 }
 
 
@@ -102,15 +107,18 @@ class Contender:
     """A store that is open, in an engine and perhaps servers."""
 
     def __init__(self, name, options, folder):
-        engine, arguments = CONTENDERS[name]
+        engine, arguments, start_servers = CONTENDERS[name]
         self.name = name
         self.folder = os.path.join(folder, name)
         self.servers = []
         self.value_bytes = options.value_bytes
         os.makedirs(self.folder)
         self.log = open(os.path.join(folder, name + '.log'), 'a')
+        target = ''
+        if start_servers is not None:
+            self.servers, target = start_servers(options, self.folder, self.log)
         command = [os.path.join(options.engines, engine + '_engine'), f'--dir={self.folder}',
-                   f'--cache={options.cache}', f'--value_bytes={options.value_bytes}'] + arguments
+                   f'--cache={options.cache}', f'--value_bytes={options.value_bytes}', f'--target={target}'] + arguments
         self.engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.facts = self.answer()
 
@@ -175,7 +183,7 @@ class Contender:
 
 
 class Run:
-    """One run of the whole benchmark."""
+    """One run of the whole benchmark: of the stores in this process, or of those over sockets."""
 
     def __init__(self, options, folder):
         self.options = options
@@ -195,7 +203,8 @@ class Run:
             for name in self.turn(number):
                 contender = Contender(name, self.options, self.folder)
                 self.open[name] = contender
-                self.note('load', 1, name, contender.measure('load', f'load {self.options.records} 1'))
+                threads = WORKLOADS['load'][self.options.sockets][0]
+                self.note('load', threads, name, contender.measure('load', f'load {self.options.records} {threads}'))
                 contender.order('settle')
                 contender.rest()
                 if number + 1 < rounds:
@@ -221,7 +230,7 @@ class Run:
         for workload in self.options.workloads:
             if workload == 'load':
                 continue
-            for threads in self.options.threads or WORKLOADS[workload]:
+            for threads in self.options.threads or WORKLOADS[workload][self.options.sockets]:
                 for number in range(self.options.rounds):
                     for name in self.turn(number):
                         durability = 'durable' if workload == 'u' else 'buffered'
@@ -273,6 +282,10 @@ def words(known):
     return parse
 
 
+def over_sockets(name):
+    return CONTENDERS[name][2] is not None
+
+
 def options_of(arguments):
     parser = argparse.ArgumentParser(prog='scripts/bench')
     parser.add_argument('--engines', required=True, help='folder of the engines')
@@ -287,6 +300,7 @@ def options_of(arguments):
     parser.add_argument('--load_rounds', type=int, default=1)
     parser.add_argument('--seconds', type=float)
     parser.add_argument('--quick', action='store_true')
+    parser.add_argument('--sockets', action='store_true')
     parser.add_argument('--dir', default='/var/tmp')
     parser.add_argument('--json')
     parser.add_argument('--table')
@@ -295,8 +309,10 @@ def options_of(arguments):
     options.cache = options.cache or (1 << 30 if options.quick else 4 << 30)
     options.rounds = options.rounds or 3
     options.seconds = options.seconds or (1.5 if options.quick else 10)
-    there = [name for name, (engine, _) in CONTENDERS.items() if engine in options.have]
-    options.contenders = options.contenders or there
+    there = [name for name, (engine, _, _) in CONTENDERS.items() if engine in options.have]
+    options.contenders = options.contenders or [name for name in there if over_sockets(name) == options.sockets]
+    # Those that are measured together are of one kind, by whose threads the workloads go.
+    options.sockets = any(over_sockets(name) for name in options.contenders)
     for name in options.contenders:
         if name not in there:
             raise Failed(f'{name} is not installed; scripts/bench --rivals installs it')
@@ -306,6 +322,7 @@ def options_of(arguments):
 def main(arguments):
     options = options_of(arguments)
     folder = tempfile.mkdtemp(prefix='bench.', dir=options.dir)
+    os.chmod(folder, 0o711)  # a server of another user has its folder there
     run = Run(options, folder)
     try:
         run.run()
@@ -327,7 +344,7 @@ if __name__ == '__main__':
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         main(sys.argv[1:])
-    except Failed as failure:
+    except (Failed, bench_servers.NotThere) as failure:
         sys.exit(f'bench: {failure}')
     except KeyboardInterrupt:
         sys.exit(130)

@@ -38,17 +38,18 @@ def middle(samples, member):
 
 def rates_table(result, names, columns):
     """A line a contender; beside its rate how many times as many ours does, and half of how far its rounds lie apart."""
+    first = 'ours' if 'ours' in names else 'ours-sockets'
     cells = {(row['contender'], row['workload'], row['threads']): row for row in result['rows']}
     rows = []
     for name in names:
         line = [name]
         for column in columns:
-            row, ours = cells.get((name,) + column), cells.get(('ours',) + column)
+            row, ours = cells.get((name,) + column), cells.get((first,) + column)
             if row is None:
                 line.append('–')
                 continue
             text = short(row['rate'])
-            if name != 'ours' and ours is not None:
+            if name != first and ours is not None:
                 text += f' (×{ours["rate"] / max(row["rate"], 1e-9):.2f})'
             spread = (row['highest'] - row['lowest']) / 2 / max(row['rate'], 1e-9)
             if len(row['samples']) > 1:

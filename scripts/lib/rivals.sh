@@ -1,11 +1,14 @@
 # The stores that this project is measured beside (integration/bench): which Debian packages they come from, and which are there.
 
-RIVAL_PACKAGES=(librocksdb-dev liblmdb-dev)
+RIVAL_PACKAGES=(librocksdb-dev liblmdb-dev libwiredtiger-dev libhiredis-dev redis-server libpq-dev postgresql)
 
 # engine, and the header that its backend needs
 RIVAL_HEADERS=(
   "rocksdb rocksdb/c.h"
   "lmdb lmdb.h"
+  "wiredtiger wiredtiger.h"
+  "redis hiredis/hiredis.h"
+  "postgres postgresql/libpq-fe.h"
 )
 
 install_rivals() {

@@ -84,8 +84,8 @@ struct RangePartition::Change {
         break;
     }
     const WriteSet* const writes = record.write_set();
-    if (writes == nullptr) return false;  // collected by now, or it has written nothing
-    if (writes->size() > WriteSet::kWorthSorting) return true;
+    if (writes == nullptr) return false;                // collected by now, or it has written nothing
+    if (writes->size() > WriteSet::kTail) return true;  // a look at each key would be long
     bool wrote = false;
     writes->ForEach([&](const WriteItem& item) { wrote = wrote || to.Contains(item.key); });
     return wrote;

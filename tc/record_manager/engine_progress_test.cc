@@ -51,7 +51,8 @@ constexpr const char* kPoints[] = {"active.claim.before_cas",
                                    "record_table.floor.before_cas",
                                    "chain.install.before_cas",
                                    "read.floor_raised",
-                                   "write_set.sort.before_cas",
+                                   "write_set.index_built",
+                                   "write_set.index_loaded",
                                    "write.posted",
                                    "write.published",
                                    "write.installed",
@@ -109,7 +110,7 @@ constexpr const char* kCut = "s";
 void WriteManyAndScan(EngineFixture& f) {
   {
     TestTransaction txn = f.Begin();
-    for (uint32_t i = 0; i < WriteSet::kWorthSorting && txn.open(); ++i) txn.Put(kCut + std::to_string(i), "v");
+    for (uint32_t i = 0; i < 2 * WriteSet::kTail && txn.open(); ++i) txn.Put(kCut + std::to_string(i), "v");
     if (txn.open()) txn.Commit();
   }
   f.Begin().Scan(kCut);

@@ -9,9 +9,6 @@
 namespace deut::tc {
 namespace {
 
-// Keys of large write sets that one gather sorts, about: the rest is walked, and sorted by the next ones.
-constexpr int64_t kSortedPerGather = 32 << 10;
-
 bool Inside(std::string_view key, std::string_view low, std::string_view high) {
   return key >= low && (high.empty() || key < high);
 }
@@ -49,7 +46,6 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
     stretch->high = LowerBound(high, range.high());
     candidates_.clear();
     pending_ = Pending{};
-    may_sort_ = kSortedPerGather;
     DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, *stretch, &sealed));
     if (sealed) table.HelpRanges();  // P: then the map is another
   }
@@ -110,7 +106,7 @@ bool ScanGather::GatherFrom(TransactionRecord& record, TableId table, const Stre
   }
   // It has gone: the keys are in runs, or the DC has them (S8, S6).
   const WriteSet* const writes = record.write_set();
-  if (writes != nullptr) GatherKeys(*writes, table, stretch, &record != txn_.record_);
+  if (writes != nullptr) GatherKeys(*writes, table, stretch);
   return true;
 }
 
@@ -134,11 +130,13 @@ void ScanGather::FindPending(TransactionRecord& writer, TableId table, const Str
   }
   bool any = false;
   // Published, installed or not; declared (R11), which are checked against last_read no more: so the writer's status decides, not the chain.
-  writer.ForEachWrite([&](const WriteItem& item) {
-    if (item.table != table || !Inside(item.key, stretch.low, stretch.high)) return;
-    any = true;
-    if (pending_.writer == nullptr || Before(item.key, pending_.key)) pending_ = {.writer = &writer, .key = item.key};
-  });
+  const WriteSet* const writes = writer.write_set();
+  if (writes != nullptr) {
+    writes->ForEachIn(table, stretch.low, stretch.high, ascending(), 1, [&](const WriteSet::Key& key) {
+      any = true;
+      if (pending_.writer == nullptr || Before(key.key, pending_.key)) pending_ = {.writer = &writer, .key = key.key};
+    });
+  }
   if (!any) engine_.counters.writers_passed.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -158,32 +156,10 @@ bool ScanGather::EndBeforePending(Stretch* stretch) {
   return true;
 }
 
-void ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final) {
-  const std::vector<WriteSet::Key>* sorted = nullptr;
-  if (final && writes.size() >= WriteSet::kWorthSorting) {
-    sorted = writes.sorted();
-    if (sorted == nullptr && may_sort_ > 0) {
-      sorted = &writes.Sort();
-      may_sort_ -= static_cast<int64_t>(sorted->size());
-    }
-  }
-  if (sorted == nullptr) {
-    writes.ForEach([&](const WriteItem& item) {
-      if (item.table == table && Inside(item.key, stretch.low, stretch.high))
-        candidates_.push_back({.key = item.key, .hash = item.hash});
-    });
-    return;
-  }
-  const auto begin = std::partition_point(sorted->begin(), sorted->end(), [&](const WriteSet::Key& key) {
-    return key.table < table || (key.table == table && key.key < stretch.low);
-  });
-  const auto end = std::partition_point(begin, sorted->end(), [&](const WriteSet::Key& key) {
-    return key.table == table && Inside(key.key, stretch.low, stretch.high);
-  });
+void ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch) {
   // One more than is kept, so that the cut is seen.
-  const auto count = std::min<ptrdiff_t>(end - begin, static_cast<ptrdiff_t>(most_keys_) + 1);
-  const auto first = ascending() ? begin : end - count;
-  for (auto it = first; it != first + count; ++it) candidates_.push_back({.key = it->key, .hash = it->hash});
+  writes.ForEachIn(table, stretch.low, stretch.high, ascending(), most_keys_ + 1,
+                   [&](const WriteSet::Key& key) { candidates_.push_back({.key = key.key, .hash = key.hash}); });
 }
 
 void ScanGather::SortAndCut(Stretch* stretch) {

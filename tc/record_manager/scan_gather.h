@@ -11,7 +11,7 @@
 //   step 5, which therefore follows each publication). A SIX counts by its keys as well: what it only reads is in no later reader's way.
 // S8. What is committed and folded is found in the table's runs (tc/mvcc/committed_runs.h), after the postings have been walked.
 // Memory and time are bounded: a stretch with more gathered keys than are wanted is cut at one of them, and of a large write set only the keys
-//   within the bounds are looked at, once a scan has sorted it (each gather sorts a few). What is gathered are copies; no guard is held afterwards.
+//   within the bounds are looked at (tc/txn/write_set.h). What is gathered are copies; no guard is held afterwards.
 // Thread-safety: used by its transaction's thread.
 #ifndef TC_RECORD_MANAGER_SCAN_GATHER_H_
 #define TC_RECORD_MANAGER_SCAN_GATHER_H_
@@ -93,7 +93,7 @@ class ScanGather {
   bool EndBeforePending(Stretch* stretch);
   // S8: what is committed and folded.
   void GatherRuns(const TableState& table, const Stretch& stretch);
-  void GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch, bool final);
+  void GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch);
   // What is kept of the candidates; where there are too many the stretch ends behind the last one kept.
   void SortAndCut(Stretch* stretch);
 
@@ -105,7 +105,6 @@ class ScanGather {
   std::vector<Candidate> candidates_;
   Pending pending_;
   BoundedWait wait_;
-  int64_t may_sort_ = 0;  // keys of large write sets that this gather may still sort
 };
 
 }  // namespace deut::tc

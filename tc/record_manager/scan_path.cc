@@ -12,7 +12,7 @@ namespace {
 
 // The DC is asked for at most this much at once: a page-size batch.
 constexpr uint32_t kBatchBytes = 64 << 10;
-// Gathered keys kept of one stretch: twice what the batch may still take (some show nothing), within these limits. With more, the stretch
+// Gathered keys kept of one stretch: a quarter more than the batch may still take (some show nothing), within these limits. With more, it
 // ends behind the last one kept.
 constexpr size_t kMinGathered = 64;
 constexpr size_t kMaxGathered = 4096;
@@ -72,7 +72,7 @@ Status ScanPath::Run() {
 size_t ScanPath::MostKept() const {
   if (scan_.limit_records == 0) return kMaxGathered;
   const size_t left = scan_.limit_records - result_->records.size();
-  return std::clamp(2 * left, kMinGathered, kMaxGathered);
+  return std::clamp(left + left / 4, kMinGathered, kMaxGathered);
 }
 
 Status ScanPath::AskDc(const TableState& table, const Stretch& stretch, size_t keys_left, DataRequest* request) {

@@ -63,7 +63,7 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   const uint64_t hash = RecordTable::Hash(table_id, key);
   ReclamationDomain::Guard guard(engine_.domain);
   const Range& posted = PostIntent(*table, key);
-  WriteItem* const item = txn_.record_->MakeWriteSet().Publish(table_id, key, hash);
+  WriteItem* const item = txn_.record_->MakeWriteSet().Publish(table_id, key, hash, &engine_.domain);
   if (!txn_.declared_.emplace(std::pair(table_id.value, std::string(key)), item).second) return Status::Ok();
   const Timestamp range_read = RangeRead(*table, posted, key);
   if (range_read > txn_.timestamp_) {
@@ -131,7 +131,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
           }
         }
       } else if (item == nullptr) {
-        item = self->MakeWriteSet().Publish(table.id(), key, hash);  // step 2
+        item = self->MakeWriteSet().Publish(table.id(), key, hash, &engine_.domain);  // step 2
         DEUT_POINT("write.published");
         seen = entry->word.Load();
         continue;

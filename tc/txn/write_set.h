@@ -5,12 +5,14 @@
 //   only the owner uses before the transaction is final, and the collector afterwards. Publication is one sequentially consistent
 //   store of `count` after the item is complete (R1 step 2: publish, then install, then check). A reader loads `count`
 //   (sequentially consistent) and reads the items below it; there is one writer, so nobody loses.
-// In key order. Whoever scans may sort a large set once its transaction publishes no more: it builds a list of its own and installs it
-//   by compare-and-swap from null; who loses takes the winner's. So a scan looks at the keys within its bounds, not at all of them.
+// In key order (S8). The owner of a large set keeps its keys in sorted runs, which are merged as they grow, and a short tail: an immutable index
+//   behind one pointer, replaced by the owner as it publishes, then retired. Who looks for the keys within some bounds loads the index, then
+//   `count`: what was published before is in the runs or in the tail between both. So nobody walks a large set, whether its transaction is open
+//   or final.
 // Keys are copies in the write set's own memory: they stay readable as long as the transaction record lives (R7), whatever becomes
 //   of the record table's entries.
-// Thread-safety: Publish by the owner only; Sort by any thread once the transaction is final; everything else by any thread. All keep the
-//   transaction record alive.
+// Thread-safety: Publish by the owner only; everything else by any thread. All keep the transaction record alive; ForEachIn needs a guard of the
+//   domain, if Publish was given one.
 #ifndef TC_TXN_WRITE_SET_H_
 #define TC_TXN_WRITE_SET_H_
 
@@ -19,11 +21,13 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/sync/reclamation.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
@@ -45,16 +49,16 @@ class WriteSet {
     std::string_view key;
     uint64_t hash = 0;
   };
-  // Smaller sets are walked.
-  static constexpr uint32_t kWorthSorting = 48;
+  // The tail is at most so long: smaller sets are walked.
+  static constexpr uint32_t kTail = 64;
 
   WriteSet() = default;
-  ~WriteSet() { delete sorted_.load(std::memory_order_relaxed); }
+  ~WriteSet() { delete index_.load(std::memory_order_relaxed); }
   WriteSet(const WriteSet&) = delete;
   WriteSet& operator=(const WriteSet&) = delete;
 
-  // Owner only. The returned item stays where it is.
-  WriteItem* Publish(TableId table, std::string_view key, uint64_t hash) {
+  // Owner only. The returned item stays where it is. REQUIRES: a guard of the domain, if there is one. Without one there is no index.
+  WriteItem* Publish(TableId table, std::string_view key, uint64_t hash, ReclamationDomain* domain = nullptr) {
     const uint32_t index = count_.load(std::memory_order_relaxed);
     WriteItem* item = Reserve(index);
     *item = WriteItem{.table = table, .key = CopyKey(key), .hash = hash, .version = nullptr};
@@ -63,6 +67,7 @@ class WriteSet {
     } else {
       count_.store(index + 1, std::memory_order_seq_cst);
     }
+    if ((index + 1) % kTail == 0 && domain != nullptr) SortTail(*domain);
     return item;
   }
 
@@ -71,40 +76,40 @@ class WriteSet {
   // Calls `visit(item)` for the items published before the call.
   template <typename Visit>
   void ForEach(Visit&& visit) const {
-    const uint32_t count = size();
-    const Chunk* chunk = &first_;
-    for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t slot = i < kFirstItems ? i : (i - kFirstItems) % kChunkItems;
-      if (i >= kFirstItems && slot == 0) chunk = chunk->next.load(std::memory_order_acquire);
-      visit(i < kFirstItems ? first_items_[slot] : chunk->items[slot]);
-    }
+    WalkFrom(0, &first_, size(), visit);
   }
 
-  // All keys by table and key; null until somebody has sorted them.
-  const std::vector<Key>* sorted() const { return sorted_.load(std::memory_order_acquire); }
-  // REQUIRES: the transaction is final.
-  const std::vector<Key>& Sort() const {
-    auto sorting = std::make_unique<std::vector<Key>>();
-    sorting->reserve(size());
-    ForEach([&](const WriteItem& item) { sorting->push_back(Key{item.table, item.key, item.hash}); });
-    std::sort(sorting->begin(), sorting->end(),
-              [](const Key& a, const Key& b) { return a.table != b.table ? a.table < b.table : a.key < b.key; });
-    const std::vector<Key>* sorted = nullptr;
-    while (sorted == nullptr) {
-      DEUT_POINT("write_set.sort.before_cas");
-      if (DEUT_CAS_FAILS("write_set.sort.cas")) {
-        sorted = sorted_.load(std::memory_order_acquire);
-      } else if (sorted_.compare_exchange_strong(sorted, sorting.get(), std::memory_order_acq_rel)) {
-        return *sorting.release();
+  // Calls `visit(key)` for keys of the table in [low, high) (an empty high is above every key): of each run at most `most`, the first ones in
+  // scan order; of the tail all.
+  template <typename Visit>
+  void ForEachIn(TableId table, std::string_view low, std::string_view high, bool ascending, size_t most,
+                 Visit&& visit) const {
+    const Index* const index = index_.load(std::memory_order_seq_cst);
+    DEUT_POINT("write_set.index_loaded");
+    const uint32_t count = size();
+    const auto inside = [&](std::string_view key) { return key >= low && (high.empty() || key < high); };
+    if (index != nullptr) {
+      for (const auto& run : index->runs) {
+        const auto begin = std::partition_point(run->begin(), run->end(), [&](const Key& key) {
+          return key.table < table || (key.table == table && key.key < low);
+        });
+        const auto end = std::partition_point(begin, run->end(),
+                                              [&](const Key& key) { return key.table == table && inside(key.key); });
+        const auto taken =
+            std::min<ptrdiff_t>(end - begin, static_cast<ptrdiff_t>(std::min<size_t>(most, PTRDIFF_MAX)));
+        const auto first = ascending ? begin : end - taken;
+        for (auto it = first; it != first + taken; ++it) visit(*it);
       }
     }
-    return *sorted;
+    if (index != nullptr && DEUT_OMITTED("S8.walk_tail")) return;
+    WalkFrom(index == nullptr ? 0 : index->covered, index == nullptr ? &first_ : index->tail, count,
+             [&](const WriteItem& item) {
+               if (item.table == table && inside(item.key)) visit(Key{item.table, item.key, item.hash});
+             });
   }
 
-  size_t bytes() const {
-    const std::vector<Key>* const keys = sorted();
-    return bytes_ + (keys == nullptr ? 0 : keys->capacity() * sizeof(Key));
-  }
+  // With its keys in order, but for what keeps them in order.
+  size_t bytes() const { return bytes_ + index_bytes_; }
 
  private:
   static constexpr uint32_t kFirstItems = 4;
@@ -115,6 +120,52 @@ class WriteSet {
     std::atomic<Chunk*> next{nullptr};
     std::vector<WriteItem> items;
   };
+  struct Index {
+    std::vector<std::shared_ptr<const std::vector<Key>>> runs;  // the largest first
+    uint32_t covered = 0;                                       // items that are in them
+    const Chunk* tail = nullptr;                                // that the last of these is in
+  };
+  // A run is merged with the one before it when that has not more than so many times its keys.
+  static constexpr size_t kTier = 4;
+
+  static bool Before(const Key& a, const Key& b) { return a.table != b.table ? a.table < b.table : a.key < b.key; }
+
+  // The items from `begin` to `end`; `chunk` is the one of the item before.
+  template <typename Visit>
+  void WalkFrom(uint32_t begin, const Chunk* chunk, uint32_t end, Visit&& visit) const {
+    for (uint32_t i = begin; i < end; ++i) {
+      const uint32_t slot = i < kFirstItems ? i : (i - kFirstItems) % kChunkItems;
+      if (i >= kFirstItems && slot == 0) chunk = chunk->next.load(std::memory_order_acquire);
+      visit(i < kFirstItems ? first_items_[slot] : chunk->items[slot]);
+    }
+  }
+
+  // Owner only: what is behind the index goes into it.
+  void SortTail(ReclamationDomain& domain) {
+    const Index* const old = index_.load(std::memory_order_relaxed);
+    auto index = std::make_unique<Index>();
+    if (old != nullptr) *index = *old;
+    auto run = std::make_shared<std::vector<Key>>();
+    WalkFrom(index->covered, old == nullptr ? &first_ : index->tail, count_.load(std::memory_order_relaxed),
+             [&](const WriteItem& item) { run->push_back(Key{item.table, item.key, item.hash}); });
+    std::sort(run->begin(), run->end(), Before);
+    while (!index->runs.empty() && index->runs.back()->size() <= kTier * run->size()) {
+      const std::vector<Key>& larger = *index->runs.back();
+      auto merged = std::make_shared<std::vector<Key>>();
+      merged->reserve(larger.size() + run->size());
+      std::merge(larger.begin(), larger.end(), run->begin(), run->end(), std::back_inserter(*merged), Before);
+      index->runs.pop_back();
+      run = std::move(merged);
+    }
+    index->runs.push_back(std::move(run));
+    index->covered = count_.load(std::memory_order_relaxed);
+    index->tail = last_;
+    index_bytes_ = index->covered * sizeof(Key);
+    DEUT_POINT("write_set.index_built");
+    index_.store(index.release(), std::memory_order_seq_cst);
+    if (old != nullptr)
+      domain.RetireObject(const_cast<Index*>(old), sizeof(Index) + old->runs.back()->size() * sizeof(Key));
+  }
 
   WriteItem* Reserve(uint32_t index) {
     if (index < kFirstItems) return &first_items_[index];
@@ -163,7 +214,8 @@ class WriteSet {
   size_t bytes_ = 0;
   std::vector<std::unique_ptr<Chunk>> chunks_;
   std::vector<std::unique_ptr<char[]>> keys_;
-  mutable std::atomic<const std::vector<Key>*> sorted_{nullptr};
+  std::atomic<const Index*> index_{nullptr};
+  size_t index_bytes_ = 0;
 };
 
 }  // namespace deut::tc

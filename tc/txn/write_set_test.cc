@@ -1,8 +1,12 @@
 #include "tc/txn/write_set.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
 
 #include "common/runtime/runtime.h"
+#include "common/sync/reclamation.h"
+#include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 
 namespace deut::tc {
@@ -73,28 +77,97 @@ TEST(WriteSetTest, ReadersWhileTheOwnerAppends) {
   done.store(true);
 }
 
-TEST(WriteSetTest, IsSortedOnceByWhoeverComesFirst) {
+std::vector<std::string> KeysIn(const WriteSet& set, uint32_t table, std::string_view low, std::string_view high,
+                                bool ascending = true, size_t most = SIZE_MAX) {
+  std::vector<std::string> keys;
+  set.ForEachIn(TableId{table}, low, high, ascending, most, [&](const WriteSet::Key& key) {
+    EXPECT_EQ(key.table.value, table);
+    keys.emplace_back(key.key);
+  });
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+// Of a set of any size, whatever of it is sorted.
+TEST(WriteSetTest, KeysWithinBounds) {
+  ReclamationDomain domain;
   WriteSet set;
-  constexpr uint32_t kItems = 500;
-  for (uint32_t i = 0; i < kItems; ++i) set.Publish(TableId{i % 3}, std::to_string(i * 7919 % kItems), i);
-  EXPECT_EQ(set.sorted(), nullptr);
-  const size_t bytes = set.bytes();
-  std::vector<const std::vector<WriteSet::Key>*> seen(4);
-  {
-    std::vector<std::unique_ptr<Thread>> threads;
-    for (auto& mine : seen) threads.push_back(RealRuntime().StartThread("sorter", [&] { mine = &set.Sort(); }));
+  std::set<std::string> keys[3];
+  for (uint32_t i = 0; i < 3000; ++i) {
+    const std::string key = std::to_string(i * 7919 % 3000);
+    keys[i % 3].insert(key);
+    {
+      ReclamationDomain::Guard guard(domain);
+      set.Publish(TableId{i % 3}, key, i, &domain);
+    }
+    if (i % 37 != 0 && i != 2999) continue;
+    const std::string low = std::to_string(i * 31 % 3000), high = i % 2 == 0 ? "" : std::to_string(i * 17 % 3000);
+    ReclamationDomain::Guard guard(domain);
+    for (uint32_t table = 0; table < 3; ++table) {
+      std::vector<std::string> expected;
+      for (const std::string& k : keys[table]) {
+        if (k >= low && (high.empty() || k < high)) expected.push_back(k);
+      }
+      ASSERT_EQ(KeysIn(set, table, low, high), expected) << i;
+      // The first in scan order is among few.
+      if (expected.empty()) continue;
+      const std::vector<std::string> first = KeysIn(set, table, low, high, true, 1);
+      const std::vector<std::string> last = KeysIn(set, table, low, high, false, 1);
+      ASSERT_EQ(first.front(), expected.front());
+      ASSERT_EQ(last.back(), expected.back());
+      ASSERT_LE(first.size(), WriteSet::kTail + 8);
+    }
   }
-  for (const auto* one : seen) EXPECT_EQ(one, set.sorted());
-  EXPECT_GE(set.bytes(), bytes + kItems * sizeof(WriteSet::Key));
-  const std::vector<WriteSet::Key>& keys = *set.sorted();
-  ASSERT_EQ(keys.size(), kItems);
-  for (uint32_t i = 1; i < kItems; ++i) {
-    EXPECT_TRUE(keys[i - 1].table < keys[i].table ||
-                (keys[i - 1].table == keys[i].table && keys[i - 1].key < keys[i].key));
+  EXPECT_GE(set.bytes(), 2000 * sizeof(WriteSet::Key));
+}
+
+// What was published before is in the index that was loaded, or in the tail behind it, also when it has moved into a newer index.
+TEST(WriteSetTest, ItemsThatMoveIntoTheIndexMeanwhileAreFound) {
+  ReclamationDomain domain;
+  ReclamationDomain::Guard guard(domain);
+  WriteSet set;
+  const auto publish = [&](uint32_t i) { set.Publish(TableId{1}, std::to_string(1000 + i), i, &domain); };
+  for (uint32_t i = 0; i < WriteSet::kTail - 1; ++i) publish(i);
+  uint32_t next = WriteSet::kTail - 1;
+  bool nested = false;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "write_set.index_loaded" || nested) return;
+    nested = true;
+    for (uint32_t i = 0; i < 2 * WriteSet::kTail; ++i) publish(next++);
+  });
+  const std::vector<std::string> keys = KeysIn(set, 1, "", "");
+  testing::SetPointHandler(nullptr);
+  EXPECT_EQ(keys.size(), next);
+  EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()).size(), keys.size());
+}
+
+// Readers look for keys while the owner appends and sorts.
+TEST(WriteSetTest, LookedThroughWhileItGrows) {
+  constexpr uint32_t kItems = 20000;
+  ReclamationDomain domain;
+  WriteSet set;
+  std::atomic<uint32_t> published{0};
+  std::vector<std::unique_ptr<Thread>> readers;
+  for (uint32_t r = 0; r < 2; ++r) {
+    readers.push_back(RealRuntime().StartThread("reader", [&, r] {
+      while (published.load() < kItems) {
+        const uint32_t before = published.load();
+        ReclamationDomain::Guard guard(domain);
+        uint32_t found = 0;
+        set.ForEachIn(TableId{1}, "", "", r == 0, SIZE_MAX, [&](const WriteSet::Key& key) {
+          found += key.hash < before;
+          ASSERT_EQ(key.key, KeyOf(static_cast<uint32_t>(key.hash)));
+        });
+        ASSERT_EQ(found, before);
+      }
+    }));
   }
-  for (const WriteSet::Key& key : keys) {
-    EXPECT_EQ(key.key, std::to_string(key.hash * 7919 % kItems));
-    EXPECT_EQ(key.table.value, key.hash % 3);
+  for (uint32_t i = 0; i < kItems; ++i) {
+    {
+      ReclamationDomain::Guard guard(domain);
+      set.Publish(TableId{1}, KeyOf(i), i, &domain);
+    }
+    published.store(i + 1);
   }
 }
 
