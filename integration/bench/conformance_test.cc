@@ -194,6 +194,18 @@ TEST_F(ConformanceTest, EveryMixRuns) {
   }
 }
 
+// Where transactions get into each other's way they are repeated until each has committed.
+TEST_F(ConformanceTest, ManyAtOnceOnFewRecords) {
+  Runner runner(*backend_, RealRuntime(), kValueBytes);
+  ASSERT_TRUE(runner.Load(20, 1, 20).ok());
+  for (const char* name : {"t", "f", "a"}) {
+    const Result<RunResult> run =
+        runner.Run({.mix = *MixByName(name), .threads = 8, .transactions = 200, .thorough = true});
+    ASSERT_TRUE(run.ok()) << name << ": " << run.status().ToString();
+    EXPECT_EQ(run->transactions, 1600u) << name;
+  }
+}
+
 // What a run of one thread reads follows from the seed alone.
 TEST_F(ConformanceTest, TheSameSeedReadsTheSame) {
   Runner runner(*backend_, RealRuntime(), kValueBytes);

@@ -139,10 +139,15 @@ class PostgresSession final : public Session {
     }
     return verdict;
   }
-  // That to a sync.
+  // That to a sync, which commits an implicit transaction: where that fails it says so first.
   Status ReceiveSync() {
-    const Answer answer(PQgetResult(connection_));
-    return PQresultStatus(answer.get()) == PGRES_PIPELINE_SYNC ? Status() : Failure(connection_, "no sync");
+    Status verdict;
+    for (;;) {
+      const Answer answer(PQgetResult(connection_));
+      if (PQresultStatus(answer.get()) == PGRES_PIPELINE_SYNC) return verdict;
+      if (PQstatus(connection_) != CONNECTION_OK) return Failure(connection_, "no sync");
+      if (answer != nullptr && verdict.ok()) verdict = Verdict(answer.get());
+    }
   }
 
   static void Show(const Step& step, const PGresult* answer, ReadCheck* check) {
@@ -173,8 +178,8 @@ class PostgresSession final : public Session {
       if (verdict.ok()) verdict = status;
       if (verdict.ok() && Reads(step)) Show(step, answer.get(), check);
     }
-    DEUT_RETURN_IF_ERROR(ReceiveSync());
-    return verdict;
+    const Status committed = ReceiveSync();
+    return verdict.ok() ? committed : verdict;
   }
 
   // Each read-modify-write is a round trip; what can go with it does.
@@ -215,8 +220,8 @@ class PostgresSession final : public Session {
       if (verdict.ok()) verdict = status;
       if (verdict.ok() && i == before && shown != nullptr && Reads(*shown)) Show(*shown, answer.get(), check);
     }
-    DEUT_RETURN_IF_ERROR(ReceiveSync());
-    return verdict;
+    const Status committed = ReceiveSync();
+    return verdict.ok() ? committed : verdict;
   }
 
   const Connection owned_;

@@ -92,7 +92,9 @@ def postgres(options, folder, log):
     settings = {
         'listen_addresses': '', 'unix_socket_directories': folder, 'max_connections': 200,
         'shared_buffers': f'{options.cache >> 20}MB', 'effective_cache_size': f'{options.cache >> 20}MB',
-        'max_wal_size': '8GB', 'checkpoint_timeout': '15min', 'random_page_cost': 1.1, 'jit': 'off', 'bgwriter_delay': '50ms',
+        'max_wal_size': '8GB', 'checkpoint_timeout': '15min', 'random_page_cost': 1.1, 'jit': 'off',
+        # Conflicts are no errors here: to log each would only cost time.
+        'log_min_messages': 'fatal', 'log_min_error_statement': 'panic',
         'max_pred_locks_per_transaction': 256,
     }
     server = start([program('postgres', '/usr/lib/postgresql/*/bin'), '-D', data] +
