@@ -77,7 +77,8 @@ class ScanGather {
   // Answers false where it is to be called again after a wait.
   Status Look(const TableState& table, std::string_view low, std::string_view high, Stretch* stretch, bool* blocked,
               bool* done);
-  Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch);
+  // `sealed`: the range is being replaced (P), and nothing was looked at.
+  Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed);
   // Answers whether more is to be looked at.
   bool GatherFrom(TransactionRecord& record, TableId table, const Stretch& stretch);
   // An earlier uncommitted writer is met.

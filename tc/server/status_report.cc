@@ -93,10 +93,9 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
     ReclamationDomain::Guard guard(engine.domain);
     add(Concat("ranges.table.", table->name()), table->map().size());
   }
-  add("ranges.attempts", repartitioner.attempts());
-  add("ranges.exchanges", repartitioner.exchanges());
-  add("ranges.longest_gate_us",
-      static_cast<uint64_t>(duration_cast<microseconds>(repartitioner.longest_gate()).count()));
+  add("ranges.changes", repartitioner.changes());
+  add("ranges.longest_change_us",
+      static_cast<uint64_t>(duration_cast<microseconds>(repartitioner.longest_change()).count()));
   return report;
 }
 

@@ -97,8 +97,7 @@ struct TransactionComponent::Parts {
         repartitioner({.records_per_range = options.records_per_range,
                        .max_ranges = options.max_ranges,
                        .fixed_ranges = options.fixed_ranges,
-                       .period = options.repartition_period,
-                       .gate = options.repartition_gate},
+                       .period = options.repartition_period},
                       engine, link),
         registry(r, options.idle_timeout),
         state_mutex(r) {

@@ -47,8 +47,6 @@ struct TransactionComponentOptions {
   uint32_t max_ranges = 512;
   uint32_t fixed_ranges = 0;
   Duration repartition_period = milliseconds(500);
-  // How long new transactions may be held back to exchange a table's ranges.
-  Duration repartition_gate = milliseconds(20);
   // Called once when this TC can never serve again, for another reason than a failed log (RedoLogOptions::on_failure).
   std::function<void(const Status&)> on_refused;
 };
