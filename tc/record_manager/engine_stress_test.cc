@@ -311,7 +311,8 @@ TEST(EngineStressTest, WithLostCompareAndSwaps) {
   const std::vector<std::string> names = {"active.claim.cas",       "range.raise.cas",        "range.post.cas",
                                           "range.unlink.cas",       "record_table.raise.cas", "record_table.insert.cas",
                                           "record_table.floor.cas", "record_table.seal.cas",  "record_table.unlink.cas",
-                                          "chain.install.cas",      "chain.remove.cas"};
+                                          "chain.install.cas",      "chain.remove.cas",       "range.fill.cas",
+                                          "partition.swing.cas"};
   std::vector<std::atomic<uint64_t>> lost(names.size());
   testing::SetCasHandler([&](std::string_view name) {
     if (Mix64(number.fetch_add(1)) % 8 != 0) return false;

@@ -43,7 +43,7 @@ void Repartitioner::RunOnce(Deadline deadline) {
     if (size == sizes->end()) continue;
     const uint64_t before = partitioned_[table];
     const uint32_t ranges = RangesFor(size->records);
-    if (ranges < 2 || size->records < 4 * before) continue;
+    if (ranges < 2 || size->records < 2 * before) continue;
     const Result<std::vector<std::string>> cuts = dc_.Partition(table->id(), ranges, deadline);
     if (!cuts.ok() || cuts->empty()) continue;
     const Duration longest = table->ranges().Recut(engine_.runtime, engine_.domain, *cuts);

@@ -1,6 +1,6 @@
 // Repartitioner: keeps every table's logical ranges in step with its size (paper, section 2.3.2; architecture section 3).
 //
-// One thread. It asks the DC for the tables' sizes; a table that has grown fourfold since its ranges were made (or never had any made)
+// One thread. It asks the DC for the tables' sizes; a table that has doubled since its ranges were made (or never had any made)
 // gets new ranges from the DC's Partition (tc/mvcc/range_partition.h says how). The DC's answer is advice: any cuts are correct ones.
 // Thread-safety: Start, Stop by one thread; figures from any.
 #ifndef TC_SERVER_REPARTITIONER_H_
@@ -23,7 +23,7 @@ class Repartitioner {
  public:
   struct Options {
     uint32_t records_per_range = 2000;
-    uint32_t max_ranges = 512;
+    uint32_t max_ranges = 8192;
     uint32_t fixed_ranges = 0;
     Duration period = milliseconds(500);
   };
