@@ -173,6 +173,8 @@ class ScanStream {
   virtual Status Grant(std::string_view bound, uint64_t bytes) = 0;
   // The next batch; waits for one. A batch whose `covered` has reached the granted bound needs a further grant before Next.
   virtual Status Next(ScanBatch* batch, Deadline deadline) = 0;
+  // What is granted is read and sent without being asked for by Next: granting ahead saves waiting.
+  virtual bool ReadsAhead() const { return false; }
 };
 
 struct CounterValue {

@@ -39,8 +39,10 @@ class GrpcScan final : public ScanStream {
     request.mutable_grant()->set_bound(bound.data(), bound.size());
     request.mutable_grant()->set_bytes(bytes);
     // A grant is a few bytes; that the one before has not left after so long means that the connection is stuck.
-    return stream_.Write(request, runtime_.Now() + seconds(10));
+    return stream_.WriteUnlessEnded(request, runtime_.Now() + seconds(10));
   }
+
+  bool ReadsAhead() const override { return true; }
 
   Status Next(ScanBatch* batch, Deadline deadline) override {
     DEUT_RETURN_IF_ERROR(stream_.Read(&answer_, deadline));

@@ -162,6 +162,32 @@ TEST_F(GrpcDataComponentTest, BulkScanWithGrantsAheadOfNeed) {
   EXPECT_EQ(records, 1000u);
 }
 
+// Whoever grants ahead does not know how far the component is: bytes for a bound that it has reached, and grants when it has sent everything.
+TEST_F(GrpcDataComponentTest, GrantsThatComeTooLateAreHarmless) {
+  for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+    auto scan = component_.OpenScan(
+        kSender, ScanSpec{.table = kTable, .range = {}, .direction = direction, .batch_bytes = 500}, Soon());
+    ASSERT_TRUE(scan.ok()) << scan.status().ToString();
+    size_t records = 0;
+    ScanBatch batch;
+    ASSERT_TRUE((*scan)->Grant(Key(500), 1 << 20).ok());
+    while (batch.covered != Key(500)) {
+      ASSERT_TRUE((*scan)->Next(&batch, Soon()).ok());
+      records += batch.records.size();
+    }
+    EXPECT_EQ(records, 500u);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE((*scan)->Grant(Key(500), 1000).ok());
+    ASSERT_TRUE((*scan)->Grant("", 1 << 20).ok());
+    EXPECT_TRUE(testing::Eventually([&] { return scripted_.scans() == 0; })) << "all is sent";
+    while (!batch.complete) {
+      ASSERT_TRUE((*scan)->Grant("", 1000).ok());
+      ASSERT_TRUE((*scan)->Next(&batch, Soon()).ok());
+      records += batch.records.size();
+    }
+    EXPECT_EQ(records, 1000u);
+  }
+}
+
 TEST_F(GrpcDataComponentTest, NextWaitsOnlyToItsDeadlineAndMayBeRepeated) {
   auto scan = component_.OpenScan(kSender, ScanSpec{.table = kTable, .range = {}}, Soon());
   ASSERT_TRUE(scan.ok());

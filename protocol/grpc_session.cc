@@ -23,6 +23,11 @@ void FillUp(size_t n, std::vector<OperationResult>* results) {
   }
 }
 
+// Up to when an answer is waited for.
+Deadline AnswerBy(Deadline deadline) {
+  return deadline > kNoDeadline - kAnswerGrace ? kNoDeadline : deadline + kAnswerGrace;
+}
+
 }  // namespace
 
 Status GrpcSession::Open(wire::TransactionService::Stub& stub, Deadline deadline) {
@@ -52,13 +57,22 @@ Status GrpcSession::Fail(Status status, Lost lost) {
 
 Status GrpcSession::Call(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
                          Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(Send(deadline));
+  return Receive(operations, results, lost, deadline);
+}
+
+Status GrpcSession::Send(Deadline deadline) {
   if (!stream_.open()) {
     return DEUT_ERROR(kUnavailable, "the session is closed: ", stream_.status().ToString());
   }
   request_.mutable_requests(0)->set_timeout_us(TimeoutToWire(runtime_, deadline));
-  const Deadline wait = deadline > kNoDeadline - kAnswerGrace ? kNoDeadline : deadline + kAnswerGrace;
-  Status sent = stream_.Write(request_, wait);
-  if (!sent.ok()) return Fail(std::move(sent), Lost::kNothing);
+  Status sent = stream_.Write(request_, AnswerBy(deadline));
+  return sent.ok() ? sent : Fail(std::move(sent), Lost::kNothing);
+}
+
+Status GrpcSession::Receive(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
+                            Deadline deadline) {
+  const Deadline wait = AnswerBy(deadline);
   size_t taken = 0;
   do {
     while (next_answer_ == answers_.answers_size()) {
@@ -72,6 +86,29 @@ Status GrpcSession::Call(absl::Span<const Operation> operations, std::vector<Ope
     if (!valid.ok()) return Fail(std::move(valid), lost);
   } while (answer_.more());
   return FromWire(answer_.status());
+}
+
+bool GrpcSession::SendAhead(absl::Span<const Operation> operations, Deadline deadline) {
+  if (!ahead_.empty() || operations.empty() || operations.size() > size_t{kMaxOperationsPerCall}) return false;
+  wire::Execute* execute = NewRequest()->mutable_execute();
+  size_t bytes = 0;
+  for (const Operation& operation : operations) {
+    bytes += WireBytes(operation);
+    if (!CheckOperation(operation).ok() || bytes > kOperationBytes) return false;
+    ToWire(operation, execute->add_operations());
+    wrote_ = wrote_ || Writes(operation.kind);
+  }
+  if (!Send(deadline).ok()) return false;  // the session is closed, as whoever uses it next is told
+  ahead_ = operations;
+  return true;
+}
+
+Status GrpcSession::TakeAhead(std::vector<OperationResult>* results, Deadline deadline) {
+  results->clear();
+  const absl::Span<const Operation> operations = std::exchange(ahead_, {});
+  Status status = Receive(operations, results, Lost::kNothing, deadline);
+  FillUp(operations.size(), results);
+  return status;
 }
 
 Status GrpcSession::TakeResults(absl::Span<const Operation> operations, size_t* taken,

@@ -31,6 +31,8 @@ class GrpcSession final : public TransactionSession {
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  Deadline deadline) override;
+  bool SendAhead(absl::Span<const Operation> operations, Deadline deadline) override;
+  Status TakeAhead(std::vector<OperationResult>* results, Deadline deadline) override;
   Result<CommitAnswer> Commit(Deadline deadline) override;
   Status Abort() override;
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
@@ -46,6 +48,10 @@ class GrpcSession final : public TransactionSession {
   // The answer's own status, or how the call failed.
   Status Call(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
               Deadline deadline);
+  // Its two halves.
+  Status Send(Deadline deadline);
+  Status Receive(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
+                 Deadline deadline);
   Status TakeResults(absl::Span<const Operation> operations, size_t* taken, std::vector<OperationResult>* results);
   Status ExecuteSome(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline);
   Result<CommitAnswer> TakeCommit(const Status& status);
@@ -57,10 +63,11 @@ class GrpcSession final : public TransactionSession {
   RpcStream<wire::SessionRequests, wire::SessionAnswers> stream_;
   wire::SessionRequests request_;
   wire::SessionAnswers answers_;
-  int next_answer_ = 0;         // of answers_, not yet taken
-  wire::SessionAnswer answer_;  // the last one of the call
-  Timestamp not_before_;        // what the TC said at the opening, or a later transaction's own
-  bool wrote_ = false;          // since the last begin or commit, an operation that writes has been sent
+  int next_answer_ = 0;                // of answers_, not yet taken
+  wire::SessionAnswer answer_;         // the last one of the call
+  Timestamp not_before_;               // what the TC said at the opening, or a later transaction's own
+  absl::Span<const Operation> ahead_;  // sent, and their answer not yet taken
+  bool wrote_ = false;                 // since the last begin or commit, an operation that writes has been sent
 };
 
 }  // namespace deut

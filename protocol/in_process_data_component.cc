@@ -111,6 +111,11 @@ class InProcessDataComponent::Scan final : public ScanStream {
     return node_->inner->Next(batch, deadline);
   }
 
+  bool ReadsAhead() const override {
+    CallGate::Call call(owner_.gate_);
+    return call.entered() && node_->inner != nullptr && node_->inner->ReadsAhead();
+  }
+
  private:
   InProcessDataComponent& owner_;
   ScanNode* const node_;

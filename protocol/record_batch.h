@@ -44,7 +44,10 @@ class RecordBatch {
 
   class Iterator {
    public:
-    explicit Iterator(const RecordBatch& batch) : rest_(batch.bytes_) { Read(); }
+    // `from`: bytes before the first record to be shown.
+    explicit Iterator(const RecordBatch& batch, size_t from = 0) : rest_(std::string_view(batch.bytes_).substr(from)) {
+      Read();
+    }
     bool Valid() const { return valid_; }
     const RecordView& record() const { return record_; }
     void Next() { Read(); }

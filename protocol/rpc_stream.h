@@ -98,6 +98,18 @@ class RpcStream final : public RpcStreamBase {
     return Status::Ok();
   }
 
+  // The same, for what a peer who has said all he had to say need not hear any more: that a message before could not be sent is no error. What he
+  // has said can still be read, and Read tells how the stream has ended.
+  Status WriteUnlessEnded(const Out& message, Deadline deadline) {
+    if (!open_) return status_;
+    const Outcome before = Await(kWrite, deadline);
+    if (before == Outcome::kTimeout) return Judge(before, "sending");
+    if (before == Outcome::kFailed) return Status::Ok();
+    Begin(kWrite);
+    stream_->Write(message, Tag(kWrite));
+    return Status::Ok();
+  }
+
   // Swaps the message out. DEADLINE_EXCEEDED leaves the stream open.
   Status Read(In* message, Deadline deadline) {
     if (!open_) return status_;

@@ -50,8 +50,8 @@ grpc::Status ScanHandler::Run() {
 bool ScanHandler::UseGrant(ScanStream& scan) {
   ScanBatch batch;
   wire::ScanAnswer answer;
-  while (credit_ != 0) {
-    const std::string before = std::move(batch.covered);
+  // More bytes may be granted when everything up to the bound has been read already.
+  while (credit_ != 0 && !GrantReached()) {
     const Status status = scan.Next(&batch, runtime_.Now() + patience_);
     if (!status.ok()) {
       WriteStatus(status);
@@ -61,16 +61,17 @@ bool ScanHandler::UseGrant(ScanStream& scan) {
     ToWire(batch, &answer);
     if (!Write(answer) || batch.complete) return false;
     credit_ -= std::min<uint64_t>(credit_, batch.records.bytes().size());
-    if (GrantReached(batch)) break;
     // A batch that brings nothing new says that the component can go no further under this grant.
-    if (batch.records.empty() && batch.covered == before) break;
+    const bool nothing_new = batch.records.empty() && batch.covered == covered_;
+    covered_ = std::move(batch.covered);
+    if (nothing_new) break;
   }
   return true;
 }
 
-bool ScanHandler::GrantReached(const ScanBatch& batch) const {
-  if (bound_.empty()) return false;
-  return spec_.direction == Direction::kAscending ? batch.covered >= bound_ : batch.covered <= bound_;
+bool ScanHandler::GrantReached() const {
+  if (bound_.empty() || covered_.empty()) return false;
+  return spec_.direction == Direction::kAscending ? covered_ >= bound_ : covered_ <= bound_;
 }
 
 bool ScanHandler::Write(const wire::ScanAnswer& answer) {

@@ -31,7 +31,7 @@ class ScanHandler {
  private:
   // Writes batches until the grant is used up. False: the scan has ended.
   bool UseGrant(ScanStream& scan);
-  bool GrantReached(const ScanBatch& batch) const;
+  bool GrantReached() const;
   bool Write(const wire::ScanAnswer& answer);
   void WriteStatus(const Status& status);
 
@@ -43,6 +43,7 @@ class ScanHandler {
   StreamWatchdog::Watch write_watch_;
   ScanSpec spec_;
   std::string bound_;    // the furthest granted
+  std::string covered_;  // by the batches so far; empty before the first
   uint64_t credit_ = 0;  // bytes granted and not yet used
 };
 

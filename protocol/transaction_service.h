@@ -151,8 +151,17 @@ class TransactionSession {
   // Runs the operations in order; results correspond one to one. An operation that fails with ALREADY_EXISTS, NOT_FOUND, CONDITION_FAILED or
   // INVALID_ARGUMENT leaves the transaction open; after ABORTED (or any other failure of an operation) it is aborted and the
   // operations behind it are not run (their status is WRONG_STATE). Returns the status that ended the call early, else OK.
+  // `results` may hold earlier ones, whose buffers are used again.
   virtual Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                          Deadline deadline) = 0;
+
+  // Sends operations of the open transaction whose answer is taken later, so that they are on their way meanwhile; false: nothing was sent, as this
+  // session does not do that, or cannot now. REQUIRES: nothing sent ahead is waiting; the operations' views stay until the answer is taken.
+  virtual bool SendAhead(absl::Span<const Operation> /*operations*/, Deadline /*deadline*/) { return false; }
+  // The answer, as of Execute; waits for it. REQUIRES: SendAhead has answered true, and nothing else was called since.
+  virtual Status TakeAhead(std::vector<OperationResult>* /*results*/, Deadline /*deadline*/) {
+    return Status(ErrorCode::kWrongState, "nothing was sent ahead");
+  }
 
   virtual Result<CommitAnswer> Commit(Deadline deadline) = 0;
   virtual Status Abort() = 0;

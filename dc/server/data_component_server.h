@@ -71,6 +71,8 @@ class DataComponentServer final : public DataComponent {
 
   DcId id() const { return state_.dc; }
   DcIncarnation incarnation() const { return fencing_.incarnation(); }
+  // What it serves, without asking who asks: for measurements.
+  RecordOperations& operations() { return *operations_; }
 
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
   void Submit(absl::Span<DataRequest* const> requests) override;

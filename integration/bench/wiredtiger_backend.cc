@@ -46,7 +46,7 @@ class TigerSession final : public Session {
   Status Run(absl::Span<const Step> steps, ReadCheck* check) override {
     for (;; ++retries_) {
       check->Restart();
-      const Status status = Alone(steps) ? RunStep(steps[0], check) : RunTransaction(steps, check);
+      Status status = Alone(steps) ? RunStep(steps[0], check) : RunTransaction(steps, check);
       // Lets go of the page.
       if (const int code = cursor_->reset(cursor_); code != 0 && status.ok()) return Check(code, "reset");
       if (status != ErrorCode::kAborted) return status;

@@ -147,6 +147,35 @@ TEST_F(EmbeddedTest, AScanSeesItsOwnTransactionsWritesAsOfItsOpening) {
   EXPECT_TRUE(done.ok()) << done.ToString();
 }
 
+// X3: nothing is lost or given twice, and nothing of what was committed since.
+TEST_F(EmbeddedTest, ALongScanGoesOnOverRestartsOfTheDc) {
+  OpenBank();
+  for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+    Result<Transaction> reader = store_->client().Begin();
+    ASSERT_TRUE(reader.ok());
+    ScanOptions scan;
+    scan.direction = direction;
+    scan.batch_bytes = 100;
+    Scanner scanner = reader->OpenScanner(table_, scan);
+    Random random(1);
+    int64_t sum = 0;
+    int shown = 0;
+    std::string last;
+    for (; scanner.Next(); ++shown) {
+      const std::string key(scanner.key());
+      EXPECT_TRUE(last.empty() || (direction == Direction::kAscending ? last < key : last > key)) << last << ' ' << key;
+      last = key;
+      sum += Number(scanner.value());
+      if (shown % 7 == 3) ASSERT_TRUE(Transfer(random).ok());
+      if (shown % 40 == 20) ASSERT_TRUE(store_->RestartDc().ok());
+    }
+    ASSERT_TRUE(scanner.status().ok()) << scanner.status().ToString();
+    EXPECT_GT(shown, 50);
+    EXPECT_EQ(sum, kAccounts * kStart);
+    EXPECT_TRUE(reader->Commit().ok());
+  }
+}
+
 TEST_F(EmbeddedTest, MoneyIsNeitherMadeNorLostWhileTheDcRestartsAndRangesChange) {
   OpenBank();
   std::atomic<bool> stop{false};

@@ -59,7 +59,7 @@ proctype Writer(byte me) {
   byte bound, timestamp, times, i, j;
   do
   :: times < REPEATS ->
-     atomic { claimed[me] = 1 }  // code: tc/txn/active_transactions.cc ActiveTransactions::Claim, ActiveTransactions::ClaimBit
+     atomic { claimed[me] = 1 }  // code: tc/txn/active_transactions.cc ActiveTransactions::Claim
 #if defined(OMIT_L1_publish_first)
      d_step { timestamp = mem[COUNTER]; mem[COUNTER] = timestamp + 1; drawn[me] = timestamp; check() };  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
      atomic { STORE_SC(me, me, timestamp) };  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
@@ -87,7 +87,7 @@ proctype Writer(byte me) {
 proctype Snapshot(byte me) {
   byte x, again, i, j;
   bit retried;
-  atomic { claimed[me] = 1 }  // code: tc/txn/active_transactions.cc ActiveTransactions::Claim, ActiveTransactions::ClaimBit
+  atomic { claimed[me] = 1 }  // code: tc/txn/active_transactions.cc ActiveTransactions::Claim
 begin:
   atomic { x = LOAD(me, PROPOSED) };  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
   do

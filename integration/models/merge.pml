@@ -284,7 +284,7 @@ proctype Reader(byte me) {
   fi;
 #if defined(OMIT_S4_tc_first)
   do
-  :: k < KEYS -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::AskDc
+  :: k < KEYS -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::AskOnce; tc/record_manager/scan_ahead.cc ScanPath::AskStream, ScanPath::Extend
   :: else -> k = 0; break
   od;
 #endif
@@ -318,14 +318,14 @@ proctype Reader(byte me) {
 #if !defined(OMIT_S8_postings_first)
   gather_runs();
 #endif
-  // Batches: [low, covered).
+  // Batches: [low, covered). A batch that the DC has read ahead, before an earlier one was merged, is here a part of a larger batch.
   do
   :: low < KEYS ->
 #if !defined(OMIT_S4_tc_first)
      select(covered : low + 1 .. KEYS);
      k = low;
      do
-     :: k < covered -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::AskDc; dc/record_ops/record_operations.cc RecordOperations::Scan
+     :: k < covered -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::AskOnce; tc/record_manager/scan_ahead.cc ScanPath::AskStream, ScanPath::Extend; dc/record_ops/record_operations.cc RecordOperations::Scan
      :: else -> break
      od;
 #else

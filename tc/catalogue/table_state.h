@@ -8,7 +8,7 @@
 //   the drop, reads on; later than a committed one, finds no table; later than an undecided one, loses a conflict.
 // `created_at`: the commit position of the table's creation. While the DC has not applied it, the DC knows nothing of the table and all that
 //   exists of it is in the TC.
-// Thread-safety: any thread. Ownership: the catalogue owns states for its own life; maps are retired through the domain.
+// Thread-safety: any thread. Ownership: the catalogue owns states for its own life; so it does their ranges.
 #ifndef TC_CATALOGUE_TABLE_STATE_H_
 #define TC_CATALOGUE_TABLE_STATE_H_
 
@@ -19,7 +19,7 @@
 #include "common/sync/reclamation.h"
 #include "common/testing/test_points.h"
 #include "tc/mvcc/committed_runs.h"
-#include "tc/mvcc/range_table.h"
+#include "tc/mvcc/range_partition.h"
 #include "tc/txn/transaction_record.h"
 
 namespace deut::tc {
@@ -27,8 +27,7 @@ namespace deut::tc {
 class TableState {
  public:
   TableState(TableId id, std::string name, Position created_at)
-      : id_(id), name_(std::move(name)), created_at_(created_at), map_(new RangeMap({}, Timestamp{0})) {}
-  ~TableState() { delete map_.load(std::memory_order_relaxed); }  // REQUIRES: no dropper
+      : id_(id), name_(std::move(name)), created_at_(created_at) {}  // ends: REQUIRES no dropper
   TableState(const TableState&) = delete;
   TableState& operator=(const TableState&) = delete;
 
@@ -65,17 +64,14 @@ class TableState {
     }
   }
 
-  // REQUIRES: a guard, for as long as the map is used.
-  const RangeMap& map() const { return *map_.load(std::memory_order_seq_cst); }
-  // Answers the old map, which the caller retires.
-  const RangeMap* ExchangeMap(const RangeMap* map) { return map_.exchange(map, std::memory_order_seq_cst); }
+  // REQUIRES: a guard, for as long as the map is used. P: whoever meets a sealed range there helps, then looks at the map again.
+  const RangeMap& map() const { return ranges_.map(); }
+  void HelpRanges() const { ranges_.Help(); }
+  RangePartition& ranges() { return ranges_; }
 
   // S8: of the whole table, so new ranges are nothing to them.
   CommittedRuns& runs() { return runs_; }
   const CommittedRuns& runs() const { return runs_; }
-
-  // Size at the last partitioning, for the repartitioner alone.
-  std::atomic<uint64_t> partitioned_records{0};
 
  private:
   const TableId id_;
@@ -84,7 +80,7 @@ class TableState {
   std::atomic<bool> open_{true};
   std::atomic<uint64_t> last_read_{0};
   std::atomic<TransactionRecord*> dropper_{nullptr};
-  std::atomic<const RangeMap*> map_;
+  RangePartition ranges_;
   CommittedRuns runs_;
 };
 

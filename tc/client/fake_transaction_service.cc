@@ -23,6 +23,16 @@ class FakeSession final : public TransactionSession {
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  Deadline deadline) override;
+  bool SendAhead(absl::Span<const Operation> operations, Deadline deadline) override {
+    if (!service_->sends_ahead) return false;
+    ++service_->sent_ahead;
+    ahead_status_ = Execute(operations, &ahead_, deadline);
+    return true;
+  }
+  Status TakeAhead(std::vector<OperationResult>* results, Deadline /*deadline*/) override {
+    *results = std::move(ahead_);
+    return ahead_status_;
+  }
   Result<CommitAnswer> Commit(Deadline deadline) override;
   Status Abort() override;
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
@@ -52,6 +62,8 @@ class FakeSession final : public TransactionSession {
 
   Service* const service_;
   bool open_ = false;
+  Status ahead_status_;
+  std::vector<OperationResult> ahead_;
   TransactionId id_;
   std::map<Key, std::optional<std::string>> writes_;
   std::map<Key, Version> reads_;

@@ -54,6 +54,9 @@ class FakeTransactionService final : public TransactionService {
   std::function<void(ServiceStatus* status)> on_status;
   // AskOutcome answers that it is too long ago.
   bool forgets_outcomes = false;
+  // Sessions send ahead (run at once; the answer waits).
+  bool sends_ahead = false;
+  std::atomic<int> sent_ahead{0};
   // Scans answer at most so many records a batch.
   uint32_t max_batch_records = 1000;
 

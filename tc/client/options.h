@@ -28,6 +28,9 @@ struct CallOptions {
   Duration timeout{0};
 };
 
+// Larger batches are not fetched ahead (ScanOptions::fetch_ahead): they would wait in the connection, which takes no more than a few.
+constexpr uint32_t kMaxBatchAhead = 256 << 10;
+
 // A scan of [low, high) in key order. An empty low is below every key, an empty high above every key. A scan resumes by putting the
 // resume key of the part before into `low` (ascending) or `high` (descending): ScanOptions::ResumeAt.
 struct ScanOptions {
@@ -40,6 +43,9 @@ struct ScanOptions {
   uint64_t limit_bytes = 0;
   // Size of one batch: what is in memory, and travels in one message, at a time (1 byte to kMaxScanBytes; clamped).
   uint32_t batch_bytes = 256 << 10;
+  // The next batch is fetched while the application looks at the present one, from the second on, where the store is another process: one more batch
+  // is in memory, of at most kMaxBatchAhead bytes, and an application that stops early has read one in vain.
+  bool fetch_ahead = true;
   // Announces that records of the range are going to be updated (SIX): the first conflicting transaction loses at once, not at the update.
   bool for_update = false;
 

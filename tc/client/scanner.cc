@@ -35,23 +35,30 @@ bool Scanner::Next() {
   return true;
 }
 
-bool Scanner::Fetch() {
+Operation Scanner::NextBatch() const {
   uint64_t batch_bytes = std::clamp(options_.batch_bytes, 1U, kMaxScanBytes);
   if (options_.limit_bytes != 0) batch_bytes = std::min(batch_bytes, options_.limit_bytes - bytes_);
   uint64_t batch_records = 0;
   if (options_.limit_records != 0) {
     batch_records = std::min<uint64_t>(options_.limit_records - records_, std::numeric_limits<uint32_t>::max());
   }
-  const Operation operation{.kind = OperationKind::kScan,
-                            .table = table_,
-                            .low = options_.low,
-                            .high = options_.high,
-                            .direction = options_.direction,
-                            .limit_records = static_cast<uint32_t>(batch_records),
-                            .limit_bytes = static_cast<uint32_t>(batch_bytes),
-                            .for_update = options_.for_update,
-                            .scan_sequence = scan_sequence_};
-  status_ = transaction_->Execute(absl::MakeConstSpan(&operation, 1), &results_, call_);
+  return {.kind = OperationKind::kScan,
+          .table = table_,
+          .low = options_.low,
+          .high = options_.high,
+          .direction = options_.direction,
+          .limit_records = static_cast<uint32_t>(batch_records),
+          .limit_bytes = static_cast<uint32_t>(batch_bytes),
+          .for_update = options_.for_update,
+          .scan_sequence = scan_sequence_};
+}
+
+bool Scanner::Fetch() {
+  const bool first = std::exchange(first_, false);
+  if (!transaction_->TakeAhead(std::exchange(ahead_, 0), &results_, &status_, call_)) {
+    const Operation operation = NextBatch();
+    status_ = transaction_->Execute(absl::MakeConstSpan(&operation, 1), &results_, call_);
+  }
   if (status_.ok()) status_ = results_[0].status;
   if (!status_.ok()) {
     results_.clear();
@@ -74,6 +81,9 @@ bool Scanner::Fetch() {
     return false;
   }
   bound = result.resume;
+  if (!first && options_.fetch_ahead && options_.batch_bytes <= kMaxBatchAhead && MayFetch()) {
+    ahead_ = transaction_->SendAhead(NextBatch(), call_);
+  }
   return true;
 }
 

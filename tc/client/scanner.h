@@ -55,6 +55,7 @@ class Scanner {
   // True when another batch may be asked for.
   bool MayFetch() const;
   bool Fetch();
+  Operation NextBatch() const;
 
   TransactionState* transaction_;
   TableId table_;
@@ -62,9 +63,11 @@ class Scanner {
   CallOptions call_;
   std::vector<OperationResult> results_;  // one: the batch that is being shown
   std::optional<RecordBatch::Iterator> iterator_;
+  uint64_t ahead_ = 0;          // the next batch, if it was sent for
   uint32_t scan_sequence_ = 0;  // of the first batch: which of the transaction's own writes the scan sees
   uint64_t records_ = 0;        // received so far
   uint64_t bytes_ = 0;
+  bool first_ = true;  // batch
   bool complete_ = false;
   Status status_;
 };

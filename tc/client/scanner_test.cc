@@ -216,5 +216,102 @@ TEST(KeyAfter, IsTheNextBound) {
   EXPECT_LT(KeyAfter("a"), std::string("a\0\0", 3));
 }
 
+class FetchAheadTest : public ScannerTest {
+ protected:
+  FetchAheadTest() {
+    service_.sends_ahead = true;
+    service_.max_batch_records = 1;
+  }
+};
+
+TEST_F(FetchAheadTest, BothWaysAndWithoutIt) {
+  for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+    Scanner with = reader_.OpenScanner(table_, {.direction = direction});
+    const std::vector<std::string> keys = Keys(with);
+    EXPECT_TRUE(with.complete());
+    const int sent = service_.sent_ahead;
+    EXPECT_GE(sent, 3);
+    Scanner without = reader_.OpenScanner(table_, {.direction = direction, .fetch_ahead = false});
+    EXPECT_EQ(Keys(without), keys);
+    Scanner large = reader_.OpenScanner(table_, {.direction = direction, .batch_bytes = kMaxBatchAhead + 1});
+    EXPECT_EQ(Keys(large), keys);
+    EXPECT_EQ(service_.sent_ahead, sent);
+    service_.sent_ahead = 0;
+  }
+}
+
+TEST_F(FetchAheadTest, ScansOfTwoBatchesOrToTheirLimitFetchNothingInVain) {
+  Scanner two = reader_.OpenScanner(table_, {.limit_records = 2});
+  EXPECT_THAT(Keys(two), ElementsAre("a", "b"));
+  EXPECT_EQ(service_.sent_ahead, 0);
+  Scanner four = reader_.OpenScanner(table_, {.limit_records = 4});
+  EXPECT_THAT(Keys(four), ElementsAre("a", "b", "c", "d"));
+  EXPECT_EQ(service_.sent_ahead, 2);
+}
+
+TEST_F(FetchAheadTest, OperationsBetweenTheBatches) {
+  Scanner one = reader_.OpenScanner(table_, {}),
+          two = reader_.OpenScanner(table_, {.direction = Direction::kDescending});
+  std::vector<std::string> up, down;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(one.Next() && two.Next());
+    up.emplace_back(one.key());
+    down.emplace_back(two.key());
+    EXPECT_TRUE(reader_.Put(table_, "z" + std::to_string(i), "1").ok());
+    EXPECT_EQ(reader_.Get(table_, "a").value(), "A");
+  }
+  EXPECT_THAT(up, ElementsAre("a", "b", "c", "d", "e"));
+  EXPECT_THAT(down, ElementsAre("e", "d", "c", "b", "a"));
+  EXPECT_TRUE(reader_.Commit().ok());
+  EXPECT_EQ(service_.transactions_open(), 0);
+}
+
+// One that is given up with a batch on its way is in nobody's way.
+TEST_F(FetchAheadTest, AScanThatIsGivenUp) {
+  {
+    Scanner scanner = reader_.OpenScanner(table_, {});
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(scanner.Next());
+    EXPECT_EQ(service_.sent_ahead, 2);
+  }
+  service_.sent_ahead = 0;
+  for (int i = 0; i < 3; ++i) {
+    Scanner again = reader_.OpenScanner(table_, {});
+    EXPECT_THAT(Keys(again), ElementsAre("a", "b", "c", "d", "e"));
+  }
+  EXPECT_GE(service_.sent_ahead, 3) << "the place is free again after a while";
+  Transaction other = client_->Begin().value();
+  Scanner scanner = other.OpenScanner(table_, {});
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(scanner.Next());
+  EXPECT_TRUE(other.Abort().ok());
+  EXPECT_EQ(service_.transactions_open(), 1);
+  EXPECT_TRUE(reader_.Commit().ok());
+  EXPECT_EQ(service_.transactions_open(), 0);
+}
+
+// A conflict that is met ahead ends the transaction, which whatever comes next is told.
+TEST_F(FetchAheadTest, AConflictAhead) {
+  for (const bool commit : {true, false}) {
+    Transaction t = client_->Begin().value();
+    Scanner scanner = t.OpenScanner(table_, {});
+    ASSERT_TRUE(scanner.Next());
+    int calls = 0;
+    service_.on_call = [&calls](FakeCall call, Deadline) {
+      const bool lost = call == FakeCall::kExecute && ++calls == 2;
+      return lost ? FakeFault{.status = Status::Aborted({.reason = AbortReason::kRangeWriter}, "lost")} : FakeFault{};
+    };
+    ASSERT_TRUE(scanner.Next()) << "the second batch; the third is sent for, and loses";
+    EXPECT_EQ(calls, 2);
+    if (commit) {
+      EXPECT_EQ(t.Commit().status().code(), ErrorCode::kAborted);
+    } else {
+      EXPECT_FALSE(scanner.Next());
+      EXPECT_EQ(scanner.status().code(), ErrorCode::kAborted);
+    }
+    EXPECT_FALSE(t.open());
+    EXPECT_EQ(t.status().abort()->reason, AbortReason::kRangeWriter);
+    service_.on_call = nullptr;
+  }
+}
+
 }  // namespace
 }  // namespace deut

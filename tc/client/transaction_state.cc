@@ -38,8 +38,11 @@ void TransactionState::End(Phase phase, const Status& status) {
 
 Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<OperationResult>* answers,
                                  const CallOptions& call) {
-  answers->clear();
-  if (!open()) return Ended();
+  Settle(call);
+  if (!open()) {
+    answers->clear();
+    return Ended();
+  }
   if (trail_ != nullptr) {
     for (const Operation& operation : batch) {
       if (WritesItsKey(operation)) trail_->Add(operation.table, operation.key);
@@ -56,7 +59,47 @@ Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<
   return status;
 }
 
+uint64_t TransactionState::SendAhead(const Operation& scan, const CallOptions& call) {
+  // Of two scans that take turns the first one keeps its place; one that was given up loses it.
+  constexpr uint32_t kPatience = 2;
+  if (!open() || (ahead_.number != 0 && ahead_.passed_over++ < kPatience)) return 0;
+  Settle(call);
+  if (!open()) return 0;
+  ahead_ = Ahead();
+  ahead_.low = scan.low;
+  ahead_.high = scan.high;
+  ahead_.scan = scan;
+  ahead_.scan.low = ahead_.low;
+  ahead_.scan.high = ahead_.high;
+  ahead_.on_its_way = session_->SendAhead(absl::MakeConstSpan(&ahead_.scan, 1), core_->DeadlineFor(call, limit_));
+  if (ahead_.on_its_way) ahead_.number = ++sent_ahead_;
+  return ahead_.number;
+}
+
+bool TransactionState::TakeAhead(uint64_t number, std::vector<OperationResult>* answers, Status* status,
+                                 const CallOptions& call) {
+  if (number == 0 || number != ahead_.number) return false;
+  Settle(call);
+  ahead_.number = 0;
+  *status = open() ? std::move(ahead_.status) : Ended();
+  *answers = std::move(ahead_.results);
+  return true;
+}
+
+void TransactionState::Settle(const CallOptions& call) {
+  if (!ahead_.on_its_way || !open()) return;
+  ahead_.on_its_way = false;
+  ahead_.status = session_->TakeAhead(&ahead_.results, core_->DeadlineFor(call, limit_));
+  if (ahead_.status.ok() && ahead_.results.size() != 1) {
+    ahead_.status = DEUT_ERROR(kInternal, "asked for a batch of a scan, got ", ahead_.results.size(), " results");
+    End(Phase::kEnded, ahead_.status);
+  } else if (!LeavesOpen(ahead_.status)) {
+    End(Phase::kEnded, ahead_.status);
+  }
+}
+
 Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
+  Settle(call);
   if (!open()) return Ended();
   const Deadline deadline = core_->DeadlineFor(call, limit_);
   Result<CommitAnswer> answer = session_->Commit(deadline);
@@ -75,6 +118,12 @@ Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
 Status TransactionState::Abort() {
   if (phase_ == Phase::kCommitted) return Ended();
   if (!open()) return Status();
+  if (std::exchange(ahead_.on_its_way, false)) {
+    // Not waited for: closing the session aborts.
+    session_.reset();
+    phase_ = Phase::kAborted;
+    return Status();
+  }
   const Status status = session_->Abort();
   if (!status.ok()) session_.reset();  // closed, which aborts
   phase_ = Phase::kAborted;

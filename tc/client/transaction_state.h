@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -32,6 +33,11 @@ class TransactionState {
 
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  const CallOptions& call);
+  // Sends the next batch of a scan; it is taken by TakeAhead of the number answered. 0: nothing was sent. One batch at a time; one that
+  // is not taken for long gives way to others.
+  uint64_t SendAhead(const Operation& scan, const CallOptions& call);
+  // The batch sent ahead under this number, as by Execute; false if there is none (any more).
+  bool TakeAhead(uint64_t number, std::vector<OperationResult>* answers, Status* status, const CallOptions& call);
   Result<CommitAnswer> Commit(const CallOptions& call);
   Status Abort();
 
@@ -42,6 +48,20 @@ class TransactionState {
  private:
   enum class Phase : uint8_t { kOpen, kCommitted, kAborted, kEnded };
 
+  // A batch on its way, or here and not yet taken.
+  struct Ahead {
+    uint64_t number = 0;  // 0 = none
+    bool on_its_way = false;
+    uint32_t passed_over = 0;
+    std::string low, high;  // what the operation points to
+    Operation scan;
+    Status status;
+    std::vector<OperationResult> results;
+  };
+
+  // Waits for what was sent ahead. Everything else that the session is asked comes after this; a failure ends the transaction, as it has
+  // ended it at the other side.
+  void Settle(const CallOptions& call);
   // What an operation after the end is told.
   Status Ended() const;
   void End(Phase phase, const Status& status);
@@ -54,6 +74,8 @@ class TransactionState {
   WrittenKeys* const trail_;
   Phase phase_ = Phase::kOpen;
   Status status_;
+  Ahead ahead_;
+  uint64_t sent_ahead_ = 0;
 };
 
 }  // namespace deut

@@ -20,11 +20,11 @@ namespace deut::tc {
 
 class DcGate;
 
-class BulkScan {
+class BulkScan final : public ScanStream {
  public:
   // Use DcLink::OpenScan. `sender` is without an incarnation, which comes from the gate.
   BulkScan(DataComponent& dc, DcGate& gate, Sender sender, ScanSpec spec);
-  ~BulkScan();
+  ~BulkScan() override;
   BulkScan(const BulkScan&) = delete;
   BulkScan& operator=(const BulkScan&) = delete;
 
@@ -33,11 +33,12 @@ class BulkScan {
 
   // As ScanStream::Grant: up to the key `bound` (empty = to the end of the range), and `bytes` more of answer. Never waits.
   // REQUIRES: raised and gathered up to `bound` (S4); bounds only move forward.
-  Status Grant(std::string_view bound, uint64_t bytes);
+  Status Grant(std::string_view bound, uint64_t bytes) override;
 
   // As ScanStream::Next; keys already delivered do not come again. At the deadline UNAVAILABLE (at the gate) or DEADLINE_EXCEEDED (the
   // stream has nothing yet); the scan may be continued.
-  Status Next(ScanBatch* batch, Deadline deadline);
+  Status Next(ScanBatch* batch, Deadline deadline) override;
+  bool ReadsAhead() const override { return stream_ != nullptr && stream_->ReadsAhead(); }
 
  private:
   // The stream's status says that the connection or this life of the DC is gone: drops the stream.

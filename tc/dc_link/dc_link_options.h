@@ -18,7 +18,7 @@ struct DcLinkOptions {
   // Shipping. A batch is cut at the first entry that reaches batch_bytes; at most window_bytes are sent and not yet applied. Smaller
   // batches leave at once when the last one left at least `linger` ago, else when it has passed.
   uint64_t batch_bytes = 256 << 10;
-  uint64_t window_bytes = 1 << 20;
+  uint64_t window_bytes = 8 << 20;
   Duration linger = milliseconds(1);
   // S1: while a commit waits for low-water, rounds are asked for at this pace, ever slower up to the second figure.
   Duration round_min = milliseconds(1);

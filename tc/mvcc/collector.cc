@@ -5,7 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
-#include "tc/mvcc/range_table.h"
+#include "tc/mvcc/range_partition.h"
 #include "tc/mvcc/version_chain.h"
 
 namespace deut::tc {
@@ -115,25 +115,6 @@ void Collector::RunTasks() {
   if (alone) CollectAborted();
 }
 
-std::vector<TransactionRecord*> Collector::Access::Uncollected() const {
-  std::vector<TransactionRecord*> uncollected = collector_.committed_;
-  for (const Applied& applied : collector_.applied_) {
-    if (applied.record != nullptr) uncollected.push_back(applied.record);
-  }
-  return uncollected;
-}
-
-std::vector<TransactionRecord*> Collector::Access::TakeFinished() {
-  std::vector<TransactionRecord*> committed;
-  collector_.TakeFinished(&committed);
-  return committed;
-}
-
-void Collector::Access::ForgetRanges(const RangeMap& map) {
-  collector_.CollectAborted();  // they may have postings there
-  for (size_t i = 0; i < map.size(); ++i) collector_.gone_postings_.erase(&map.at(i));
-}
-
 bool Collector::Access::Idle() const {
   return collector_.applied_.empty() && collector_.committed_.empty() && collector_.folded_.empty() &&
          collector_.deferred_.empty();
@@ -197,7 +178,7 @@ void Collector::Round() {
   RunTasks();
 }
 
-void Collector::TakeFinished(std::vector<TransactionRecord*>* committed) {
+void Collector::TakeFinished() {
   TransactionRecord* record = finished_.exchange(nullptr, std::memory_order_seq_cst);
   while (record != nullptr) {
     TransactionRecord* const next = record->next_finished;
@@ -205,7 +186,6 @@ void Collector::TakeFinished(std::vector<TransactionRecord*>* committed) {
       committed_.push_back(record);
       std::push_heap(committed_.begin(), committed_.end(), LaterCommit);
       last_taken_ = std::max(last_taken_, record->commit_lsn());
-      if (committed != nullptr) committed->push_back(record);
     } else {
       aborted_.push_back(record);
     }
@@ -285,7 +265,11 @@ void Collector::CollectFolded(const FoldedCommit& commit, Timestamp low_water) {
 void Collector::ReleaseRecord(TransactionRecord& record) {
   ReclamationDomain::Guard guard(domain_);
   record.set_collected();
-  for (Range* range : record.posted) ++gone_postings_[range];
+  for (Range* range : record.posted) {
+    const auto [entry, added] = gone_postings_.try_emplace(range, 0);
+    if (!added) range->DropReference(domain_);  // the entry has one
+    ++entry->second;
+  }
   record.posted = {};
   DEUT_POINT("collector.marked");
   record.ForgetWriteSet(domain_);
@@ -402,18 +386,44 @@ void Collector::TidyRuns(Position applied) {
 }
 
 void Collector::SweepPostings(bool all) {
+  std::vector<std::pair<Range*, uint32_t>> replaced;
   for (auto it = gone_postings_.begin(); it != gone_postings_.end();) {
-    Range* const range = it->first;
-    if (!all && it->second < std::max(kSweepPostings, range->posting_count() / 2)) {
+    const auto [range, gone] = *it;
+    ReclamationDomain::Guard guard(domain_);
+    if (range->sealed() && !range->partition()->Holds(*range)) {
+      replaced.emplace_back(range, gone);
+      gone_postings_.erase(it++);
+      continue;
+    }
+    if (!all && gone < std::max<uint64_t>(kSweepPostings, range->posting_count() / 2)) {
       ++it;
       continue;
     }
-    ReclamationDomain::Guard guard(domain_);
     range->RemovePostings(domain_, [](const TransactionRecord& record) {
       return record.collected() || DEUT_OMITTED("S6.posting_collected");
     });
+    if (range->sealed() && !DEUT_OMITTED("P.sealed_after")) {  // its copies may have what has just been unlinked here
+      ++it;
+      continue;
+    }
+    range->DropReference(domain_);
     gone_postings_.erase(it++);
   }
+  if (replaced.empty()) return;
+  for (const auto& [range, gone] : replaced) CountInSuccessors(range, gone);
+  if (all) SweepPostings(true);
+}
+
+void Collector::CountInSuccessors(Range* range, uint32_t gone) {
+  ReclamationDomain::Guard guard(domain_);
+  const RangeMap& map = range->partition()->map();
+  const size_t last = map.IndexBelow(range->high());
+  for (size_t i = map.IndexOf(range->low()); i <= last && !DEUT_OMITTED("P.count_copies"); ++i) {
+    const auto [entry, added] = gone_postings_.try_emplace(&map.at(i), 0);
+    if (added) map.at(i).AddReference();
+    entry->second += gone;
+  }
+  range->DropReference(domain_);
 }
 
 void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {

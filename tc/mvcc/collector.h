@@ -33,7 +33,7 @@
 #include "common/sync/reclamation.h"
 #include "tc/mvcc/committed_runs.h"
 #include "tc/mvcc/folded_commit.h"
-#include "tc/mvcc/range_table.h"
+#include "tc/mvcc/range_partition.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/txn/readers.h"
 #include "tc/txn/transaction_record.h"
@@ -71,12 +71,6 @@ class Collector {
   // What a task sees of the collector; valid during the task, for its thread.
   class Access {
    public:
-    // The committed transactions that were taken over and are neither collected nor folded yet, in no order.
-    std::vector<TransactionRecord*> Uncollected() const;
-    // Takes over what has finished meanwhile; answers the committed ones among it.
-    std::vector<TransactionRecord*> TakeFinished();
-    // The map is no longer in use: no posting of its ranges is the collector's business any more.
-    void ForgetRanges(const RangeMap& map);
     // Nothing is uncollected, no entry is kept for its last_read alone.
     bool Idle() const;
     // Folds what was taken over, however little it is.
@@ -118,8 +112,8 @@ class Collector {
 
   void Run();
   void Round();
-  // Committed ones go to committed_, and to `committed` if that is not null; the others to aborted_.
-  void TakeFinished(std::vector<TransactionRecord*>* committed = nullptr);
+  // Committed ones go to committed_, the others to aborted_.
+  void TakeFinished();
   void CollectAborted();
   void RunTasks();
   // A commit that is applied; folded before, if `record` is null.
@@ -145,7 +139,10 @@ class Collector {
   void TidyRuns(Position applied);
   // Unlinks postings of collected transactions: of ranges where they are the larger part, or (`all`) wherever there are any. So walking
   // a list costs in proportion to what is unlinked, whatever the backlog is.
+  // P: what was counted for a range that has been replaced is counted for its successors, which have copies. A range that is sealed after
+  // postings were unlinked from it remains in the book: who copies may have met them before.
   void SweepPostings(bool all);
+  void CountInSuccessors(Range* range, uint32_t gone);
   void RemoveEntry(RecordEntry* entry, Timestamp low_water);
   void RetryDeferred(Timestamp low_water);
   void WakeUp();
@@ -181,7 +178,8 @@ class Collector {
   Lsn fold_through_;                                   // commits up to here have waited since then
   absl::flat_hash_map<TableId, CommittedRuns*> runs_;  // that are not empty
   std::deque<RecordEntry*> deferred_;
-  absl::flat_hash_map<Range*, uint32_t> gone_postings_;  // of collected transactions, still linked
+  absl::flat_hash_map<Range*, uint32_t>
+      gone_postings_;  // of collected transactions, still linked; each entry holds a reference
   std::unique_ptr<Thread> thread_;
 };
 

@@ -24,7 +24,7 @@ struct Batch {
   explicit Batch(ReclamationDomain& d) : domain(d), record(new TransactionRecord(kWriter)) {
     for (uint32_t i = 0; i < kBatch; ++i) {
       ranges.push_back(std::make_unique<Range>("", "", Timestamp{0}));
-      ranges.back()->Post(record);
+      EXPECT_TRUE(ranges.back()->Post(record));
     }
   }
   ~Batch() {
@@ -79,7 +79,7 @@ TEST(RangeLitmusTest, WriterAndReaderNeverMissEachOther) {
       for (uint32_t i = 0; i < kBatch; ++i) {
         keep_step(reader_at, writer_at, i);
         Range& range = *batch->ranges[i];
-        range.RaiseLastRead(kReader);
+        EXPECT_TRUE(range.RaiseLastRead(kReader));
         bool saw = false;
         range.ForEachPosting([&](TransactionRecord& record) {
           saw = record.write_set()->size() > i;

@@ -1,23 +1,28 @@
 // Logical ranges: the TC's disjoint partition of a table's key space, and per range the last read time and the postings of intents to
-// update (paper, sections 2.3, 3.1-3.3; rules R1-R3, T1).
+// update (paper, sections 2.3, 3.1-3.3; rules R1-R3, P, T1).
 //
 // Range. `last_read`: the latest timestamp at which somebody *tried* to read the range (R2); only rises. `postings`: list of
-//   IX and SIX postings, pushed by compare-and-swap at the head, in no order; unlinked by the collector alone.
+//   IX and SIX postings, pushed by compare-and-swap at the head, in no order; unlinked by one sweeper at a time.
 // R1 writer:  push posting ... publish key ... install ... then load last_read: later than ts -> abort.
 // R2 reader:  raise last_read (compare-and-swap), then load the postings' head and walk.
 //   In the total order either the writer's posting and publication precede the reader's look, or the reader's raise precedes the
 //   writer's check. So whichever comes second finds the other. Both sides: sequentially consistent; nothing weaker will do.
 // R3 SIX:     push posting, raise, walk, then check last_read <= ts.
-// Map. An immutable sorted array of ranges per table behind one atomic pointer. A new map is swung in while no transaction is open
-//   (Repartitioner); the old one, with its ranges, is retired through the reclamation domain.
-// A posting holds one reference to its transaction record. Ownership: a range owns its postings, a map its ranges.
-// Thread-safety: any thread under a guard; RemovePostings from one thread at a time, and not while a map is being exchanged.
+// States of a range (P): made -> current -> sealed -> replaced. Sealing sets a bit in last_read (no raise succeeds from then on; the value is
+//   final), then one in the head of the postings (no post succeeds; only collected ones go). tc/mvcc/range_partition.h says who does what.
+// Postings of a range that is replaced are dropped when nobody can look at it any more, by whoever frees it or, if that meets the
+//   collector at work, by the collector: `sweeper_` is idle -> sweeping -> idle, or -> dropped for good.
+// A posting holds one reference to its transaction record. A range is counted too: one reference of the map it is in, one of every transaction
+//   record that names it among its posted ones, one of the collector's book. So a range's address names one range as long as anybody knows it;
+//   with the last it is retired.
+// Map. An immutable sorted array of ranges, which it does not own.
+// Thread-safety: any thread under a guard.
 #ifndef TC_MVCC_RANGE_TABLE_H_
 #define TC_MVCC_RANGE_TABLE_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,42 +33,56 @@
 
 namespace deut::tc {
 
+class Range;
+class RangePartition;
+
+// It stands for what the transaction writes within the bounds of the range in which it was posted, wherever copies of it lie (P).
 struct Posting {
   TransactionRecord* const transaction;
+  // Good, under a guard, for who has seen that the transaction is not collected: until then its record holds a reference.
+  const Range* const origin;
   std::atomic<Posting*> next{nullptr};
 };
 
 class Range {
  public:
-  Range(std::string low, std::string high, Timestamp last_read)
-      : low_(std::move(low)), high_(std::move(high)), last_read_(last_read.value) {}
+  // `partition`: whose range it is; null in tests of ranges alone.
+  Range(std::string low, std::string high, Timestamp last_read, const RangePartition* partition = nullptr)
+      : low_(std::move(low)), high_(std::move(high)), partition_(partition), last_read_(last_read.value) {}
   ~Range();
 
   // [low, high); an empty high is above every key.
+  bool Contains(std::string_view key) const { return key >= low_ && (high_.empty() || key < high_); }
+  bool Overlaps(const Range& other) const {
+    return (high_.empty() || other.low_ < high_) && (other.high_.empty() || low_ < other.high_);
+  }
   const std::string& low() const { return low_; }
   const std::string& high() const { return high_; }
+  const RangePartition* partition() const { return partition_; }
 
-  Timestamp last_read() const { return Timestamp{last_read_.load(std::memory_order_seq_cst)}; }
-  // R2: at least `timestamp` afterwards.
-  void RaiseLastRead(Timestamp timestamp);
+  Timestamp last_read() const { return Timestamp{last_read_.load(std::memory_order_seq_cst) & ~kSealed}; }
+  // R2: at least `timestamp` afterwards. False: the range is sealed.
+  [[nodiscard]] bool RaiseLastRead(Timestamp timestamp);
 
-  // R1 step 1. The caller posts each transaction at most once per range.
-  void Post(TransactionRecord* transaction);
+  // R1 step 1. The caller, who owns the active transaction, posts it at most once per range. False: the range is sealed.
+  [[nodiscard]] bool Post(TransactionRecord* transaction);
 
   // Calls `visit(TransactionRecord&)` for every posting there is after the call began; stops when it answers false.
   template <typename Visit>
   void ForEachPosting(Visit&& visit) const {
-    for (const Posting* p = postings_.load(std::memory_order_seq_cst); p != nullptr;
-         p = p->next.load(std::memory_order_seq_cst)) {
+    for (const Posting* p = first_posting(); p != nullptr; p = p->next.load(std::memory_order_seq_cst)) {
       if (!visit(*p->transaction)) return;
     }
   }
+  const Posting* first_posting() const { return First(postings_.load(std::memory_order_seq_cst)); }
 
-  // Unlinks and retires the postings whose transaction `gone(record)` says is done with. REQUIRES: a guard; the collector's thread.
+  // Unlinks and retires the postings whose transaction `gone(record)` says is done with. Does nothing where somebody else is at it.
+  // REQUIRES: a guard.
   template <typename Gone>
   void RemovePostings(ReclamationDomain& domain, Gone&& gone) {
+    if (!StartSweep()) return;
     Posting* previous = nullptr;
-    Posting* posting = postings_.load(std::memory_order_seq_cst);
+    Posting* posting = First(postings_.load(std::memory_order_seq_cst));
     while (posting != nullptr) {
       Posting* const next = posting->next.load(std::memory_order_seq_cst);
       if (!gone(*posting->transaction)) {
@@ -74,46 +93,86 @@ class Range {
       } else if (UnlinkFirst(posting, next)) {
         RetirePosting(posting, domain);
       } else {
-        // Something was posted before it: start over from the new head (it is met again, now with a predecessor).
-        posting = postings_.load(std::memory_order_seq_cst);
+        // Something was posted before it, or the head was marked: start over from the new head.
+        posting = First(postings_.load(std::memory_order_seq_cst));
         continue;
       }
       posting = next;
     }
+    EndSweep(domain);
   }
 
-  uint32_t posting_count() const { return count_.load(std::memory_order_relaxed); }
+  // How many there are, about.
+  uint64_t posting_count() const {
+    const uint64_t removed = removed_.load(std::memory_order_relaxed);
+    return std::max(added_.load(std::memory_order_relaxed), removed) - removed;
+  }
+  // How many were ever posted here, for whoever asks where the updates are.
+  uint64_t posted() const { return added_.load(std::memory_order_relaxed) - copied_.load(std::memory_order_relaxed); }
+
+  // P, for RangePartition. Sealing: first the one, then the other; again is harmless.
+  bool sealed() const { return (last_read_.load(std::memory_order_seq_cst) & kSealed) != 0; }
+  void Seal();
+  void Mark();
+  // A range that is being made: nothing can be posted before it is filled.
+  void StartUnfilled() { postings_.store(kUnfilled, std::memory_order_relaxed); }
+  bool unfilled() const { return postings_.load(std::memory_order_seq_cst) == kUnfilled; }
+  // False: it has been filled already, and the list remains the caller's.
+  bool TryFill(Posting* first, uint64_t count);
+  // It is replaced and nobody looks at it any more. REQUIRES: a guard.
+  void DropPostings(ReclamationDomain& domain);
+
+  // REQUIRES: one is held, or a guard under which the range was found in its partition's map.
+  void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
+  // REQUIRES: a guard.
+  void DropReference(ReclamationDomain& domain) {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) domain.RetireObject(this);
+  }
 
  private:
+  static constexpr uint64_t kSealed = uint64_t{1} << 63;
+  // In the head's word.
+  static constexpr uintptr_t kMarked = 1;
+  static constexpr uintptr_t kUnfilled = 2;
+  enum Sweeper : uint32_t { kIdle, kSweeping, kDropped };
+
+  static Posting* First(uintptr_t head) { return reinterpret_cast<Posting*>(head & ~(kMarked | kUnfilled)); }
   bool UnlinkFirst(Posting* first, Posting* next);
   void RetirePosting(Posting* posting, ReclamationDomain& domain);
+  bool StartSweep();
+  void EndSweep(ReclamationDomain& domain);
+  void DropAll(ReclamationDomain& domain);
 
   const std::string low_;
   const std::string high_;
+  const RangePartition* const partition_;
   alignas(64) std::atomic<uint64_t> last_read_;
-  alignas(64) std::atomic<Posting*> postings_{nullptr};
-  std::atomic<uint32_t> count_{0};
+  alignas(64) std::atomic<uintptr_t> postings_{0};
+  std::atomic<uint64_t> added_{0};
+  std::atomic<uint32_t> references_{1};
+  alignas(64) std::atomic<uint32_t> sweeper_{kIdle};
+  std::atomic<uint64_t> removed_{0};
+  std::atomic<uint64_t> copied_{0};  // of those added
 };
 
 // All ranges of a table, ascending, without gaps: the first begins at the empty key, the last ends above every key.
 class RangeMap {
  public:
-  // `cuts`: ascending, distinct, non-empty keys.
-  RangeMap(const std::vector<std::string>& cuts, Timestamp last_read);
+  // REQUIRES: they are all ranges of a table, in order.
+  explicit RangeMap(std::vector<Range*> ranges);
 
   size_t size() const { return ranges_.size(); }
   Range& at(size_t index) const { return *ranges_[index]; }
+  const std::vector<Range*>& ranges() const { return ranges_; }
   // The range that contains the key.
   size_t IndexOf(std::string_view key) const;
   // The range that contains the keys just below `bound` (empty = the last range).
   size_t IndexBelow(std::string_view bound) const;
-  // The latest last_read of all ranges.
-  Timestamp MaxLastRead() const;
-  // Retires all postings. REQUIRES: a guard; no transaction is open (the map is being replaced, or the TC ends).
+  // Retires all postings. REQUIRES: a guard; no transaction is open.
   void RemoveAllPostings(ReclamationDomain& domain) const;
 
  private:
-  std::vector<std::unique_ptr<Range>> ranges_;
+  const std::vector<Range*> ranges_;
 };
 
 }  // namespace deut::tc

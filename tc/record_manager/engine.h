@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "absl/types/span.h"
 #include "common/base/abort_reason.h"
@@ -17,6 +18,7 @@
 #include "tc/mvcc/record_table.h"
 #include "tc/outcomes/outcome_table.h"
 #include "tc/record_manager/conflict_options.h"
+#include "tc/record_manager/scan_ahead_budget.h"
 #include "tc/redo_log/redo_log.h"
 #include "tc/txn/active_transactions.h"
 
@@ -28,6 +30,8 @@ class DcReader {
   virtual ~DcReader() = default;
   // As DcLink::Read: OK when every request has its own answer.
   virtual Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) = 0;
+  // As DcLink::OpenScan.
+  virtual Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) = 0;
   virtual Position applied() const = 0;
   // X7.
   virtual bool HasSpace(uint64_t bytes) const = 0;
@@ -39,7 +43,9 @@ struct EngineCounters {
   std::atomic<uint64_t> committed{0};
   std::atomic<uint64_t> dc_reads{0};
   std::atomic<uint64_t> dc_scans{0};
-  std::atomic<uint64_t> chain_reads{0};  // point reads answered by the TC
+  std::atomic<uint64_t> bulk_scans{0};    // of the DC, opened by scans that went on
+  std::atomic<uint64_t> bulk_batches{0};  // taken from them
+  std::atomic<uint64_t> chain_reads{0};   // point reads answered by the TC
   std::atomic<uint64_t> gathered_keys{0};
   std::atomic<uint64_t> writers_passed{
       0};  // R8: looks at an earlier uncommitted writer of the range without a key in the bounds
@@ -64,6 +70,7 @@ struct Engine {
   OutcomeTable* outcomes = nullptr;  // none: names of transactions are not remembered
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};  // R9; 0 = none
+  ScanAheadBudget scan_ahead{256 << 20};
   EngineCounters counters{};
 };
 

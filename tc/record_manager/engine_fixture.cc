@@ -2,7 +2,6 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
-#include "tc/catalogue/range_exchange.h"
 
 namespace deut::tc {
 namespace {
@@ -151,8 +150,7 @@ void EngineFixture::Fold() {
 }
 
 void EngineFixture::SetRanges(const std::vector<std::string>& cuts, TableId table) {
-  RangeExchange exchange(RealRuntime(), domain, *active, *collector);
-  DEUT_CHECK(exchange.Run(*catalogue->Find(table), cuts, seconds(30)));
+  catalogue->Find(table)->ranges().Recut(RealRuntime(), domain, cuts);
 }
 
 std::string EngineFixture::Contents() { return Begin().Scan(); }

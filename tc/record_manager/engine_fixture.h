@@ -71,7 +71,7 @@ class EngineFixture {
   void Collect();
   // S8: what has committed and is not applied goes into runs.
   void Fold();
-  // Cuts the table into ranges. REQUIRES: no open transaction.
+  // Cuts the table into ranges. One thread at a time.
   void SetRanges(const std::vector<std::string>& cuts, TableId table = kTable);
   // What a new transaction sees in the whole table.
   std::string Contents();

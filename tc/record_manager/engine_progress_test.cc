@@ -75,7 +75,12 @@ constexpr const char* kPoints[] = {"active.claim.before_cas",
                                    "chain.remove.before_cas",
                                    "record_table.seal.before_cas",
                                    "record_table.unlink.before_cas",
-                                   "range.unlink.before_cas"};
+                                   "range.unlink.before_cas",
+                                   "partition.published",
+                                   "partition.sealed",
+                                   "partition.marked",
+                                   "range.fill.before_cas",
+                                   "partition.before_swing"};
 
 thread_local bool is_other = false;
 
@@ -169,6 +174,8 @@ void StopAt(const std::string& point) {
       Random random(1);
       for (int i = 0; !stop.stopped() && !victim_may_end.load(); ++i) {
         if (i % 500 == 0) WriteManyAndScan(f);
+        if (i % 100 == 50) f.SetRanges({"k3", kCut});
+        if (i % 100 == 99) f.SetRanges({kCut});
         Operate(f, random);
       }
     });

@@ -11,7 +11,6 @@
 #include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
-#include "tc/catalogue/range_exchange.h"
 #include "tc/record_manager/engine_fixture.h"
 
 namespace deut::tc {
@@ -33,12 +32,10 @@ class Background {
     }));
     threads_.push_back(RealRuntime().StartThread("ranges", [this] {
       const std::vector<std::vector<std::string>> cuts = {{"k2"}, {}, {"k1", "k3", "k5"}, {"k4"}};
-      RangeExchange exchange(RealRuntime(), f_.domain, *f_.active, *f_.collector);
       for (size_t i = 0; !done_.load(); ++i) {
-        if (exchange.Run(*f_.catalogue->Find(EngineFixture::kTable), cuts[i % cuts.size()], milliseconds(20))) {
-          exchanges_.fetch_add(1);
-        }
-        RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(20));
+        f_.SetRanges(cuts[i % cuts.size()]);
+        changes_.fetch_add(1);
+        if (i % 8 == 0) RealRuntime().Yield();
       }
     }));
   }
@@ -46,12 +43,12 @@ class Background {
     done_.store(true);
     threads_.clear();
   }
-  uint64_t exchanges() const { return exchanges_.load(); }
+  uint64_t changes() const { return changes_.load(); }
 
  private:
   EngineFixture& f_;
   std::atomic<bool> done_{false};
-  std::atomic<uint64_t> exchanges_{0};
+  std::atomic<uint64_t> changes_{0};
   std::vector<std::unique_ptr<Thread>> threads_;
 };
 
@@ -97,7 +94,7 @@ TEST(EngineStressTest, TransfersKeepTheSum) {
   for (int i = 0; i < kAccounts; ++i) accounts.push_back({"k" + std::to_string(i), "100"});
   f.Load(accounts);
   std::atomic<uint64_t> transfers{0}, scans{0}, snapshots{0};
-  uint64_t exchanges = 0;
+  uint64_t changes = 0;
   {
     Background background(f);
     std::vector<std::unique_ptr<Thread>> threads;
@@ -144,7 +141,7 @@ TEST(EngineStressTest, TransfersKeepTheSum) {
       }));
     }
     threads.clear();
-    exchanges = background.exchanges();
+    changes = background.changes();
   }
   EXPECT_GT(transfers.load(), 100u);
   EXPECT_GT(scans.load(), 20u);
@@ -155,7 +152,7 @@ TEST(EngineStressTest, TransfersKeepTheSum) {
   EXPECT_EQ(sum, kSum);
   RecordProperty("transfers", static_cast<int>(transfers.load()));
   RecordProperty("scans", static_cast<int>(scans.load()));
-  RecordProperty("exchanges", static_cast<int>(exchanges));
+  RecordProperty("changes", static_cast<int>(changes));
 }
 
 // What a committed transaction did, in its order.
@@ -314,7 +311,8 @@ TEST(EngineStressTest, WithLostCompareAndSwaps) {
   const std::vector<std::string> names = {"active.claim.cas",       "range.raise.cas",        "range.post.cas",
                                           "range.unlink.cas",       "record_table.raise.cas", "record_table.insert.cas",
                                           "record_table.floor.cas", "record_table.seal.cas",  "record_table.unlink.cas",
-                                          "chain.install.cas",      "chain.remove.cas"};
+                                          "chain.install.cas",      "chain.remove.cas",       "range.fill.cas",
+                                          "partition.swing.cas"};
   std::vector<std::atomic<uint64_t>> lost(names.size());
   testing::SetCasHandler([&](std::string_view name) {
     if (Mix64(number.fetch_add(1)) % 8 != 0) return false;

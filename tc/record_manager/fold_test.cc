@@ -23,7 +23,7 @@ class FoldTest : public ::testing::Test {
   }
   void Write(std::string_view key, std::string_view value) { Write(f, key, value); }
   const CommittedRuns& Runs() { return f.catalogue->Find(EngineFixture::kTable)->runs(); }
-  uint32_t Postings() { return f.RangeOf("a").posting_count(); }
+  uint64_t Postings() { return f.RangeOf("a").posting_count(); }
   void ExpectNothingLeft() {
     EXPECT_TRUE(f.Settle());
     EXPECT_EQ(f.collector->uncollected(), 0u);

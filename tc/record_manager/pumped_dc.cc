@@ -1,10 +1,92 @@
 #include "tc/record_manager/pumped_dc.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "common/base/check.h"
 
 namespace deut::tc {
+
+// One bulk scan. What it has read waits in it.
+class PumpedDc::Scan final : public ScanStream {
+ public:
+  Scan(PumpedDc& dc, ScanSpec spec, bool reads_ahead)
+      : dc_(dc), spec_(std::move(spec)), reads_ahead_(reads_ahead), left_(spec_.range) {}
+  ~Scan() override {
+    MutexLock lock(dc_.mutex_);
+    --dc_.open_scans_;
+  }
+
+  Status Grant(std::string_view bound, uint64_t bytes) override {
+    MutexLock lock(dc_.mutex_);
+    DEUT_RETURN_IF_ERROR(FailLocked());
+    bound_ = bound;
+    credit_ += bytes;
+    dc_.granted_bytes_ += bytes;
+    dc_.granted_bound_ = bound_;
+    while (reads_ahead_ && MayReadLocked()) ReadLocked();
+    return Status::Ok();
+  }
+
+  Status Next(ScanBatch* batch, Deadline) override {
+    MutexLock lock(dc_.mutex_);
+    DEUT_RETURN_IF_ERROR(FailLocked());
+    if (batches_.empty() && MayReadLocked()) ReadLocked();
+    if (batches_.empty()) return DEUT_ERROR(kWrongState, "the scan's grant is used up");
+    if (!error_.ok()) return error_;
+    *batch = std::move(batches_.front());
+    batches_.pop_front();
+    return Status::Ok();
+  }
+
+  bool ReadsAhead() const override { return reads_ahead_; }
+
+ private:
+  bool ascending() const { return spec_.direction == Direction::kAscending; }
+  Status FailLocked() DEUT_REQUIRES(dc_.mutex_) {
+    if (dc_.scan_errors_ == 0) return Status::Ok();
+    --dc_.scan_errors_;
+    return dc_.scan_error_;
+  }
+  bool MayReadLocked() const DEUT_REQUIRES(dc_.mutex_) {
+    if (complete_ || credit_ == 0 || !error_.ok()) return false;
+    if (bound_.empty()) return true;
+    return ascending() ? left_.low < bound_ : left_.high.empty() || left_.high > bound_;
+  }
+  void ReadLocked() DEUT_REQUIRES(dc_.mutex_) {
+    if (dc_.applied_ < dc_.ever_applied_) dc_.PumpLocked(UINT64_MAX, dc_.ever_applied_);
+    DataRequest request;
+    request.kind = DataRequest::Kind::kScan;
+    request.table = spec_.table;
+    std::string& end = ascending() ? left_.high : left_.low;
+    const bool inside = !bound_.empty() && (end.empty() || (ascending() ? bound_ < end : bound_ > end));
+    request.low = ascending() || !inside ? left_.low : bound_;
+    request.high = ascending() && inside ? bound_ : left_.high;
+    request.direction = spec_.direction;
+    request.limit_bytes = static_cast<uint32_t>(std::min<uint64_t>(spec_.batch_bytes, credit_));
+    dc_.AnswerLocked(&request);
+    error_ = request.status;
+    ScanBatch& batch = batches_.emplace_back();
+    credit_ -= std::min<uint64_t>(credit_, request.answer.bytes().size());
+    batch.records = std::move(request.answer);
+    if (request.complete) {
+      complete_ = batch.complete = !inside;
+      request.covered = inside ? bound_ : end;
+    }
+    batch.covered = request.covered;
+    (ascending() ? left_.low : left_.high) = request.covered;
+  }
+
+  PumpedDc& dc_;
+  const ScanSpec spec_;
+  const bool reads_ahead_;
+  KeyRange left_;
+  std::string bound_;
+  uint64_t credit_ = 0;
+  bool complete_ = false;
+  Status error_;
+  std::deque<ScanBatch> batches_;
+};
 
 PumpedDc::PumpedDc(Runtime& runtime, RedoLog& log, ActiveTransactions& active)
     : runtime_(runtime),
@@ -113,6 +195,37 @@ void PumpedDc::set_scan_records(uint32_t records) {
   scan_records_ = records;
 }
 
+void PumpedDc::set_reads_ahead(bool reads_ahead) {
+  MutexLock lock(mutex_);
+  reads_ahead_ = reads_ahead;
+}
+
+void PumpedDc::FailScans(const Status& error, uint64_t times) {
+  MutexLock lock(mutex_);
+  scan_error_ = error;
+  scan_errors_ = times;
+}
+
+uint64_t PumpedDc::open_scans() {
+  MutexLock lock(mutex_);
+  return open_scans_;
+}
+
+uint64_t PumpedDc::scans_opened() {
+  MutexLock lock(mutex_);
+  return scans_opened_;
+}
+
+uint64_t PumpedDc::granted_bytes() {
+  MutexLock lock(mutex_);
+  return granted_bytes_;
+}
+
+std::string PumpedDc::granted_bound() {
+  MutexLock lock(mutex_);
+  return granted_bound_;
+}
+
 uint64_t PumpedDc::requests() {
   MutexLock lock(mutex_);
   return requests_;
@@ -172,6 +285,14 @@ void PumpedDc::ScanLocked(DataRequest* request) {
     }
   }
   request->complete = true;
+}
+
+Result<std::unique_ptr<ScanStream>> PumpedDc::OpenScan(const ScanSpec& spec, Deadline) {
+  MutexLock lock(mutex_);
+  if (!error_.ok()) return error_;
+  ++open_scans_;
+  ++scans_opened_;
+  return std::unique_ptr<ScanStream>(std::make_unique<Scan>(*this, spec, reads_ahead_));
 }
 
 Position PumpedDc::applied() const {

@@ -40,10 +40,20 @@ class PumpedDc final : public DcReader {
   // Scans answer at most so many records, whatever was asked. 0 = no such limit.
   void set_scan_records(uint32_t records);
 
+  // Bulk scans read all that a grant allows when they get it, as if it took no time on the way (ScanStream::ReadsAhead); else on Next.
+  void set_reads_ahead(bool reads_ahead);
+  // The next `times` calls of a bulk scan fail with the error.
+  void FailScans(const Status& error, uint64_t times);
+
   uint64_t requests();
+  uint64_t open_scans();        // bulk scans
+  uint64_t scans_opened();      // ever
+  uint64_t granted_bytes();     // to all of them
+  std::string granted_bound();  // the last one
   size_t records();
 
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override;
+  Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) override;
   Position applied() const override;
   bool HasSpace(uint64_t bytes) const override;
 
@@ -53,6 +63,7 @@ class PumpedDc final : public DcReader {
     std::string value;
   };
   using Key = std::pair<uint32_t, std::string>;
+  class Scan;
 
   uint64_t PumpLocked(uint64_t commits, Position at_least) DEUT_REQUIRES(mutex_);
   void ApplyLocked(const LogRecord& record, const UpdateList& updates) DEUT_REQUIRES(mutex_);
@@ -75,6 +86,13 @@ class PumpedDc final : public DcReader {
   bool has_space_ DEUT_GUARDED_BY(mutex_) = true;
   uint32_t scan_records_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t requests_ DEUT_GUARDED_BY(mutex_) = 0;
+  bool reads_ahead_ DEUT_GUARDED_BY(mutex_) = true;
+  Status scan_error_ DEUT_GUARDED_BY(mutex_);
+  uint64_t scan_errors_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t open_scans_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t scans_opened_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t granted_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
+  std::string granted_bound_ DEUT_GUARDED_BY(mutex_);
 };
 
 }  // namespace deut::tc

@@ -8,6 +8,7 @@
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/read_path.h"
 #include "tc/record_manager/scan_path.h"
+#include "tc/record_manager/standing_scan.h"
 #include "tc/record_manager/write_path.h"
 
 namespace deut::tc {
@@ -20,6 +21,9 @@ Status CheckOpen(const Transaction& txn) {
 }
 
 }  // namespace
+
+Transaction::Transaction() = default;
+Transaction::~Transaction() = default;
 
 Result<std::unique_ptr<Transaction>> RecordManager::Begin(const TransactionOptions& options, Deadline deadline) {
   CommitPath commits(engine_);
@@ -135,13 +139,24 @@ Status RecordManager::Scan(Transaction& txn, const Operation& scan, OperationRes
   return ScanPath(engine_, txn, scan, result, deadline).Run();
 }
 
+void RecordManager::RestScans(Transaction& txn, MonotonicTime used_before) {
+  for (const std::unique_ptr<StandingScan>& scan : txn.scans_) {
+    if (scan->stream != nullptr && scan->used < used_before) scan->EndStream();
+  }
+}
+
 Result<CommitAnswer> RecordManager::Commit(Transaction& txn, Deadline deadline) {
+  txn.scans_.clear();
   return CommitPath(engine_).Commit(txn, deadline);
 }
 
-void RecordManager::Abort(Transaction& txn, AbortReason reason) { CommitPath(engine_).Abort(txn, reason); }
+void RecordManager::Abort(Transaction& txn, AbortReason reason) {
+  txn.scans_.clear();
+  CommitPath(engine_).Abort(txn, reason);
+}
 
 Status RecordManager::AbortAcknowledged(Transaction& txn, Deadline deadline) {
+  txn.scans_.clear();
   return CommitPath(engine_).AbortAcknowledged(txn, deadline);
 }
 

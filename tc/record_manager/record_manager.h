@@ -45,6 +45,9 @@ class RecordManager {
   // One batch (OperationKind::kScan).
   Status Scan(Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline);
 
+  // Gives up what scans of the transaction that stand since before `used_before` hold of the DC; they go on all the same.
+  static void RestScans(Transaction& txn, MonotonicTime used_before);
+
   // D1: returns when the commit is acknowledged as its durability asks. OUTCOME_UNKNOWN if the deadline passes while waiting for that.
   Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline);
   void Abort(Transaction& txn, AbortReason reason);

@@ -26,10 +26,10 @@ ScanGather::ScanGather(Engine& engine, Transaction& txn, Direction direction, bo
     : engine_(engine), txn_(txn), direction_(direction), for_update_(for_update), wait_(engine, txn.timestamp_) {}
 
 Status ScanGather::Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
-                        Stretch* stretch) {
+                        Stretch* stretch, bool* blocked) {
   most_keys_ = most_keys;
   for (bool done = false;;) {
-    DEUT_RETURN_IF_ERROR(Look(table, low, high, stretch, &done));
+    DEUT_RETURN_IF_ERROR(Look(table, low, high, stretch, blocked, &done));
     if (done) return Status::Ok();
     wait_.Wait();
     if (DEUT_OMITTED("R9.look_again")) return Status::Ok();
@@ -37,16 +37,23 @@ Status ScanGather::Next(const TableState& table, std::string_view low, std::stri
 }
 
 Status ScanGather::Look(const TableState& table, std::string_view low, std::string_view high, Stretch* stretch,
-                        bool* done) {
+                        bool* blocked, bool* done) {
   ReclamationDomain::Guard guard(engine_.domain);
-  const RangeMap& map = table.map();
-  Range& range = map.at(ascending() ? map.IndexOf(low) : map.IndexBelow(high));
-  stretch->low = std::max<std::string_view>(low, range.low());
-  stretch->high = LowerBound(high, range.high());
-  candidates_.clear();
-  pending_ = Pending{};
-  DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, *stretch));
+  for (bool sealed = true; sealed;) {
+    const RangeMap& map = table.map();
+    Range& range = map.at(ascending() ? map.IndexOf(low) : map.IndexBelow(high));
+    stretch->low = std::max<std::string_view>(low, range.low());
+    stretch->high = LowerBound(high, range.high());
+    candidates_.clear();
+    pending_ = Pending{};
+    DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, *stretch, &sealed));
+    if (sealed) table.HelpRanges();  // P: then the map is another
+  }
   if (pending_.writer != nullptr && !EndBeforePending(stretch)) {
+    if (blocked != nullptr && !DEUT_OMITTED("R8.ahead_decides_nothing")) {
+      *blocked = *done = true;
+      return Status::Ok();
+    }
     if (wait_.MayWaitFor(*pending_.writer)) return Status::Ok();
     return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table.id(),
                     pending_.at_once ? std::string_view(stretch->low) : pending_.key, pending_.writer->timestamp());
@@ -57,15 +64,15 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
   return Status::Ok();
 }
 
-Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch) {
+Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed) {
   const bool raise = !txn_.snapshot();
-  const bool six = for_update_ && !DEUT_OMITTED("R3.post_first");
-  if (for_update_ && !txn_.HasPosted(&range)) {
-    if (six) range.Post(txn_.record_);
-    txn_.record_->posted.push_back(&range);
-  }
+  *sealed = for_update_ && !txn_.Post(range, DEUT_OMITTED("R3.post_first"));
+  if (*sealed) return Status::Ok();
   DEUT_POINT("scan.before_raise");
-  if (raise && !DEUT_OMITTED("R2.raise") && !DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
+  if (raise && !DEUT_OMITTED("R2.raise") && !DEUT_OMITTED("R2.raise_first")) {
+    *sealed = !range.RaiseLastRead(txn_.timestamp_);
+    if (*sealed) return Status::Ok();
+  }
   DEUT_POINT("scan.raised");
   // S8: the postings first, the runs second: what is not found as a posting any more was in a run before that.
   const bool runs_first = DEUT_OMITTED("S8.postings_first");
@@ -75,7 +82,7 @@ Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const S
   DEUT_POINT("scan.postings_walked");
   if (!runs_first && !pending_.at_once) GatherRuns(table, stretch);
   DEUT_POINT("scan.looked");
-  if (raise && DEUT_OMITTED("R2.raise_first")) range.RaiseLastRead(txn_.timestamp_);
+  if (raise && DEUT_OMITTED("R2.raise_first")) (void)range.RaiseLastRead(txn_.timestamp_);
   if (!for_update_ || DEUT_OMITTED("R3.check_last")) return Status::Ok();
   if (const Timestamp read = range.last_read(); read > txn_.timestamp_) {
     return Conflict(engine_, AbortReason::kRangeReadLater, txn_.timestamp_, table.id(), stretch.low, read);

@@ -26,20 +26,10 @@
 #include "tc/mvcc/range_table.h"
 #include "tc/record_manager/bounded_wait.h"
 #include "tc/record_manager/engine.h"
+#include "tc/record_manager/standing_scan.h"
 #include "tc/record_manager/transaction.h"
 
 namespace deut::tc {
-
-// A key that the TC has an update of, and what its chain shows when it is merged (scan_path.h).
-struct GatheredKey {
-  enum class Kind : uint8_t { kValue, kTombstone, kAskDc };
-  std::string key;
-  uint64_t hash = 0;
-  Kind kind = Kind::kAskDc;
-  Version version;
-  std::string value;
-  DataRequest* again = nullptr;
-};
 
 struct Stretch {
   std::string low, high;          // as KeyRange
@@ -63,7 +53,10 @@ class ScanGather {
   ScanGather(Engine& engine, Transaction& txn, Direction direction, bool for_update);
 
   // The stretch that begins the range [low, high), in scan order. It ends behind `most_keys` gathered keys, if there are more.
-  Status Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys, Stretch* stretch);
+  // `blocked`, if not null: the scan has not come there yet, so a writer in the way at its very beginning is no conflict and not waited for; it is
+  // said, and nothing is gathered.
+  Status Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys, Stretch* stretch,
+              bool* blocked);
 
  private:
   // A key found by a gather; a view into a write set or a run, good under the guard of the gather.
@@ -82,8 +75,10 @@ class ScanGather {
   bool Before(std::string_view a, std::string_view b) const { return ComesBefore(direction_, a, b); }
 
   // Answers false where it is to be called again after a wait.
-  Status Look(const TableState& table, std::string_view low, std::string_view high, Stretch* stretch, bool* done);
-  Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch);
+  Status Look(const TableState& table, std::string_view low, std::string_view high, Stretch* stretch, bool* blocked,
+              bool* done);
+  // `sealed`: the range is being replaced (P), and nothing was looked at.
+  Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed);
   // Answers whether more is to be looked at.
   bool GatherFrom(TransactionRecord& record, TableId table, const Stretch& stretch);
   // An earlier uncommitted writer is met.

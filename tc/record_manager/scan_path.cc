@@ -4,18 +4,21 @@
 #include <utility>
 
 #include "common/testing/test_points.h"
+#include "protocol/limits.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
 
 namespace deut::tc {
 namespace {
 
-// The DC is asked for at most this much at once: a page-size batch.
-constexpr uint32_t kBatchBytes = 64 << 10;
+// What one message asks of the DC at most.
+constexpr uint32_t kShortScanBytes = 256 << 10;
 // Gathered keys kept of one stretch: a quarter more than the batch may still take (some show nothing), within these limits. With more, it
 // ends behind the last one kept.
 constexpr size_t kMinGathered = 64;
 constexpr size_t kMaxGathered = 4096;
+// Merged keys that are not thrown away yet.
+constexpr size_t kMaxKeysBehind = 1024;
 
 }  // namespace
 
@@ -25,8 +28,6 @@ ScanPath::ScanPath(Engine& engine, Transaction& txn, const Operation& scan, Oper
       scan_(scan),
       result_(result),
       deadline_(deadline),
-      low_(scan.low),
-      high_(scan.high),
       gather_(engine, txn, scan.direction, scan.for_update) {
   const uint32_t own_below = scan.scan_sequence != 0 ? scan.scan_sequence : txn.next_sequence_;
   view_ = ReaderView{.timestamp = txn.timestamp_,
@@ -35,7 +36,13 @@ ScanPath::ScanPath(Engine& engine, Transaction& txn, const Operation& scan, Oper
   result->scan_sequence = own_below;
 }
 
-bool ScanPath::Exhausted() const { return !high_.empty() && low_ >= high_; }
+bool ScanPath::AtEnd() const { return end_ || (!state_->high.empty() && state_->low >= state_->high); }
+
+bool ScanPath::AtBound() { return !state_->gathered || (!state_->bound.empty() && position() == state_->bound); }
+
+bool ScanPath::GatheredToTheEnd() const {
+  return state_->gathered && (state_->bound.empty() || state_->bound == far_end());
+}
 
 Status ScanPath::Run() {
   DEUT_ASSIGN_OR_RETURN(const TableState* const table, FindTable(engine_, txn_, scan_.table, scan_.for_update));
@@ -44,28 +51,78 @@ Status ScanPath::Run() {
   }
   if (scan_.for_update && txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
   engine_.counters.dc_scans.fetch_add(1, std::memory_order_relaxed);
-  while (!full_) {
-    if (Exhausted()) break;
-    Stretch stretch;
-    DEUT_RETURN_IF_ERROR(gather_.Next(*table, low_, high_, MostKept(), &stretch));
-    DEUT_RETURN_IF_ERROR(Deliver(*table, stretch));
-    if (full_) break;
-    if (ascending()) {
-      if (stretch.high.empty()) {
-        result_->complete = true;
-        return Status::Ok();
-      }
-      low_ = stretch.high;
+  TakeState();
+  while (!full_ && !AtEnd()) DEUT_RETURN_IF_ERROR(Step(*table));
+  result_->complete = AtEnd();
+  if (result_->complete) return Status::Ok();
+  result_->resume = position();
+  KeepState();
+  return Status::Ok();
+}
+
+void ScanPath::TakeState() {
+  auto& standing = txn_.scans_;
+  for (size_t i = 0; i < standing.size() && scan_.scan_sequence != 0; ++i) {
+    if (!standing[i]->GoesOnWith(scan_)) continue;
+    state_ = std::move(standing[i]);
+    standing.erase(standing.begin() + static_cast<ptrdiff_t>(i));
+    goes_on_ = true;
+    return;
+  }
+  state_ = std::make_unique<StandingScan>();
+  state_->table = scan_.table;
+  state_->direction = scan_.direction;
+  state_->for_update = scan_.for_update;
+  state_->own_below = result_->scan_sequence;
+  state_->low = scan_.low;
+  state_->high = scan_.high;
+}
+
+void ScanPath::KeepState() {
+  if (scan_.limit_records != 0 && result_->records.size() >= scan_.limit_records) return;
+  auto& standing = txn_.scans_;
+  if (standing.size() >= StandingScan::kMaxStanding) standing.erase(standing.begin());
+  if (state_->stream != nullptr) state_->used = engine_.runtime.Now();
+  standing.push_back(std::move(state_));
+}
+
+Status ScanPath::Step(const TableState& table) {
+  StandingScan& s = *state_;
+  if (!s.answer) {
+    if (goes_on_ && DcKnows(engine_, table)) {
+      DEUT_RETURN_IF_ERROR(AskStream(table));
     } else {
-      if (stretch.low.empty()) {
-        result_->complete = true;
-        return Status::Ok();
-      }
-      high_ = stretch.low;
+      if (AtBound()) DEUT_RETURN_IF_ERROR(GatherNext(table, false, nullptr));
+      DEUT_RETURN_IF_ERROR(AskOnce(table));
     }
   }
-  result_->complete = Exhausted();
-  if (!result_->complete) result_->resume = ascending() ? low_ : high_;
+  // S4: TC keys are emitted only up to the bound that this answer covers.
+  size_t end = s.keys.size();
+  const bool to_the_bound = s.answer->to_the_bound;
+  if (!to_the_bound && !DEUT_OMITTED("S4.covered_bound")) {
+    const std::string& covered = s.answer->covered;
+    const auto covers = [&](const GatheredKey& g) { return ascending() ? g.key < covered : g.key >= covered; };
+    end = static_cast<size_t>(
+        std::partition_point(s.keys.begin() + static_cast<ptrdiff_t>(s.next_key), s.keys.end(), covers) -
+        s.keys.begin());
+  }
+  DEUT_RETURN_IF_ERROR(Resolve(table, s.next_key, end));
+  DEUT_RETURN_IF_ERROR(Merge(end));
+  if (full_) return Status::Ok();
+  position() = to_the_bound ? s.bound : s.answer->covered;
+  if (position().empty()) end_ = true;
+  RecordBatch& merged = s.answer->records;
+  if (merged.bytes().capacity() > s.spare.bytes().capacity()) s.spare = std::exchange(merged, RecordBatch());
+  s.spare.Clear();
+  s.answer.reset();
+  if (s.next_key == s.keys.size()) {
+    s.keys.clear();
+    s.next_key = 0;
+  } else if (s.next_key > kMaxKeysBehind) {
+    s.keys.erase(s.keys.begin(), s.keys.begin() + static_cast<ptrdiff_t>(s.next_key));
+    s.next_key = 0;
+  }
+  full_ = NearlyFull();
   return Status::Ok();
 }
 
@@ -75,62 +132,63 @@ size_t ScanPath::MostKept() const {
   return std::clamp(left + left / 4, kMinGathered, kMaxGathered);
 }
 
-Status ScanPath::AskDc(const TableState& table, const Stretch& stretch, size_t keys_left, DataRequest* request) {
-  request->kind = DataRequest::Kind::kScan;
-  request->table = table.id();
-  request->low = stretch.low;
-  request->high = stretch.high;
-  request->direction = scan_.direction;
+Status ScanPath::GatherNext(const TableState& table, bool ahead, bool* blocked) {
+  StandingScan& s = *state_;
+  const std::string& from = s.gathered ? s.bound : position();
+  Stretch stretch;
+  DEUT_RETURN_IF_ERROR(gather_.Next(table, ascending() ? from : s.low, ascending() ? s.high : from, MostKept(),
+                                    &stretch, ahead ? blocked : nullptr));
+  if (ahead && *blocked) return Status::Ok();
+  s.bound = std::move(ascending() ? stretch.high : stretch.low);
+  s.gathered = true;
+  if (s.keys.empty()) {
+    s.keys = std::move(stretch.keys);
+  } else {
+    std::move(stretch.keys.begin(), stretch.keys.end(), std::back_inserter(s.keys));
+  }
+  return Status::Ok();
+}
+
+Status ScanPath::AskOnce(const TableState& table) {
+  StandingScan& s = *state_;
+  DEUT_POINT("scan.before_dc");
+  DataRequest request;
+  if (result_->records.empty()) request.answer = std::exchange(result_->records, RecordBatch());
+  request.kind = DataRequest::Kind::kScan;
+  request.table = table.id();
+  request.low = ascending() ? s.low : s.bound;
+  request.high = ascending() ? s.bound : s.high;
+  request.direction = scan_.direction;
   const size_t left = scan_.limit_records == 0 ? 0 : scan_.limit_records - result_->records.size();
   // Gathered keys may remove or replace what the DC returns.
-  request->limit_records = left == 0 ? 0 : static_cast<uint32_t>(std::min<size_t>(left + keys_left, UINT32_MAX));
-  request->limit_bytes = std::min(kBatchBytes, std::max<uint32_t>(scan_.limit_bytes, 1));
-  if (!DcKnows(engine_, table)) {
-    request->complete = true;
-    return Status::Ok();
+  request.limit_records = left == 0 ? 0 : static_cast<uint32_t>(std::min<size_t>(left + KeysAhead(), UINT32_MAX));
+  const size_t held = std::min<size_t>(result_->records.bytes().size(), scan_.limit_bytes);
+  request.limit_bytes = std::clamp<uint32_t>(scan_.limit_bytes - static_cast<uint32_t>(held), 1, kShortScanBytes);
+  if (DcKnows(engine_, table)) {
+    DataRequest* const requests[] = {&request};
+    DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline_));
+    DEUT_RETURN_IF_ERROR(request.status);
+  } else {
+    request.complete = true;
   }
-  DataRequest* const requests[] = {request};
-  DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline_));
-  return request->status;
+  DEUT_POINT("scan.after_dc");
+  if (!request.complete && (ascending() ? request.covered <= s.low : (!s.high.empty() && request.covered >= s.high))) {
+    return DEUT_ERROR(kInternal, "the data component answered a scan of table ", table.id().value, " without progress");
+  }
+  s.answer.emplace();
+  s.answer->records = std::move(request.answer);
+  s.answer->to_the_bound = request.complete;
+  s.answer->covered = std::move(request.covered);
+  return Status::Ok();
 }
 
-Status ScanPath::Deliver(const TableState& table, Stretch& stretch) {
-  size_t next_key = 0;
-  for (;;) {
-    DEUT_POINT("scan.before_dc");
-    DataRequest request;
-    DEUT_RETURN_IF_ERROR(AskDc(table, stretch, stretch.keys.size() - next_key, &request));
-    DEUT_POINT("scan.after_dc");
-    // S4: TC keys are emitted only up to the bound that this batch covers.
-    size_t end = stretch.keys.size();
-    if (!request.complete && !DEUT_OMITTED("S4.covered_bound")) {
-      if (ascending() ? request.covered <= stretch.low : (!stretch.high.empty() && request.covered >= stretch.high)) {
-        return DEUT_ERROR(kInternal, "the data component answered a scan of table ", table.id().value,
-                          " without progress");
-      }
-      const auto covers = [&](const GatheredKey& g) {
-        return ascending() ? g.key < request.covered : g.key >= request.covered;
-      };
-      end = static_cast<size_t>(
-          std::partition_point(stretch.keys.begin() + static_cast<ptrdiff_t>(next_key), stretch.keys.end(), covers) -
-          stretch.keys.begin());
-    }
-    std::vector<DataRequest> again;
-    DEUT_RETURN_IF_ERROR(Resolve(table, stretch, next_key, end, &again));
-    DEUT_RETURN_IF_ERROR(Merge(stretch, &next_key, end, std::move(request.answer)));
-    if (full_ || request.complete) return Status::Ok();
-    (ascending() ? stretch.low : stretch.high) = request.covered;
-    (ascending() ? low_ : high_) = request.covered;
-  }
-}
-
-Status ScanPath::Resolve(const TableState& table, Stretch& stretch, size_t begin, size_t end,
-                         std::vector<DataRequest>* again) {
+Status ScanPath::Resolve(const TableState& table, size_t begin, size_t end) {
+  std::vector<GatheredKey>& keys = state_->keys;
   size_t ask = 0;
   {
     ReclamationDomain::Guard guard(engine_.domain);
     for (size_t i = begin; i < end; ++i) {
-      GatheredKey& gathered = stretch.keys[i];
+      GatheredKey& gathered = keys[i];
       gathered.kind = GatheredKey::Kind::kAskDc;
       RecordEntry* const entry = engine_.records.Find(gathered.hash, table.id(), gathered.key);
       Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
@@ -153,12 +211,12 @@ Status ScanPath::Resolve(const TableState& table, Stretch& stretch, size_t begin
   }
   if (ask == 0 || DEUT_OMITTED("S5.ask_again") || !DcKnows(engine_, table)) return Status::Ok();
   engine_.counters.asked_again.fetch_add(ask, std::memory_order_relaxed);
-  *again = std::vector<DataRequest>(ask);
+  std::vector<DataRequest> again(ask);
   std::vector<DataRequest*> requests;
   for (size_t i = begin; i < end; ++i) {
-    GatheredKey& gathered = stretch.keys[i];
+    GatheredKey& gathered = keys[i];
     if (gathered.kind != GatheredKey::Kind::kAskDc) continue;
-    DataRequest& request = (*again)[requests.size()];
+    DataRequest& request = again[requests.size()];
     request.table = table.id();
     request.key = gathered.key;
     gathered.again = &request;
@@ -166,7 +224,7 @@ Status ScanPath::Resolve(const TableState& table, Stretch& stretch, size_t begin
   }
   DEUT_RETURN_IF_ERROR(engine_.dc.Read(absl::MakeSpan(requests), deadline_));
   for (size_t i = begin; i < end; ++i) {
-    GatheredKey& gathered = stretch.keys[i];
+    GatheredKey& gathered = keys[i];
     if (gathered.again == nullptr || gathered.kind != GatheredKey::Kind::kAskDc) continue;
     DEUT_RETURN_IF_ERROR(gathered.again->status);
     gathered.kind = GatheredKey::Kind::kTombstone;  // the DC has nothing
@@ -186,12 +244,16 @@ bool ScanPath::Full(size_t more_records, size_t more_bytes) const {
          result_->records.bytes().size() + more_bytes >= scan_.limit_bytes;
 }
 
+bool ScanPath::NearlyFull() const {
+  return !result_->records.empty() && result_->records.bytes().size() >= scan_.limit_bytes - scan_.limit_bytes / 4;
+}
+
 void ScanPath::StopAfter(std::string_view key) {
   full_ = true;
   if (ascending()) {
-    low_ = KeyBehind(key);
+    position() = KeyBehind(key);
   } else {
-    high_ = std::string(key);
+    position().assign(key);
   }
 }
 
@@ -200,12 +262,16 @@ void ScanPath::Emit(std::string_view key, std::string_view value, Version versio
   if (Full(0, 0)) StopAfter(key);
 }
 
-Status ScanPath::Merge(Stretch& stretch, size_t* next_key, size_t end, RecordBatch records) {
+Status ScanPath::Merge(size_t end) {
+  StandingScan& s = *state_;
+  StandingScan::Answer& answer = *s.answer;
+  const std::string& bytes = answer.records.bytes();
+  const bool whole = answer.merged_bytes == 0;
   // Records that go on as they are, all in a row: they are copied in one piece, or, if they are all there is, not at all.
-  const char* run_begin = records.bytes().data();
-  size_t run_bytes = 0, run_records = 0;
+  size_t run_begin = answer.merged_bytes, run_bytes = 0, run_records = 0;
   const auto flush = [&] {
-    if (run_records != 0) result_->records.AppendRun({run_begin, run_bytes}, run_records);
+    if (run_records != 0) result_->records.AppendRun(std::string_view(bytes).substr(run_begin, run_bytes), run_records);
+    run_begin = answer.merged_bytes;
     run_bytes = run_records = 0;
   };
   const auto emit_gathered = [&](const GatheredKey& g) {
@@ -214,32 +280,36 @@ Status ScanPath::Merge(Stretch& stretch, size_t* next_key, size_t end, RecordBat
     // The version of a key asked again is only bounded: the answer's own does not matter to the client.
     Emit(g.key, g.value, g.version.timestamp == kMaxTimestamp ? Version{} : g.version);
   };
-  size_t& k = *next_key;
-  for (RecordBatch::Iterator it(records); it.Valid() && !full_; it.Next()) {
+  size_t& k = s.next_key;
+  for (RecordBatch::Iterator it(answer.records, answer.merged_bytes); it.Valid() && !full_; it.Next()) {
     const RecordView& record = it.record();
     DEUT_RETURN_IF_ERROR(CheckVisible(record, txn_.timestamp_));
-    while (!full_ && k < end && Before(stretch.keys[k].key, record.key)) emit_gathered(stretch.keys[k++]);
+    while (!full_ && k < end && Before(s.keys[k].key, record.key)) emit_gathered(s.keys[k++]);
     if (full_) break;
-    if (k < end && stretch.keys[k].key == record.key) {
-      const GatheredKey& gathered = stretch.keys[k++];
+    const size_t record_bytes = RecordBatch::kHeaderBytes + record.key.size() + record.value.size();
+    if (k < end && s.keys[k].key == record.key) {
+      const GatheredKey& gathered = s.keys[k++];
       const bool tc_wins = gathered.kind != GatheredKey::Kind::kAskDc && gathered.version > record.version;
       if (tc_wins && !DEUT_OMITTED("S5.larger_wins")) {
         flush();  // up to here
+        answer.merged_bytes += record_bytes;
+        run_begin = answer.merged_bytes;
         emit_gathered(gathered);
         continue;
       }
     }
-    if (run_records == 0) run_begin = record.key.data() - RecordBatch::kHeaderBytes;
-    run_bytes = static_cast<size_t>(record.value.data() + record.value.size() - run_begin);
+    answer.merged_bytes += record_bytes;
+    run_bytes += record_bytes;
     ++run_records;
     if (Full(run_records, run_bytes)) StopAfter(record.key);
   }
-  if (run_records == records.size() && result_->records.empty()) {
-    result_->records = std::move(records);
+  if (whole && run_records == answer.records.size() && result_->records.empty()) {
+    result_->records = std::exchange(answer.records, RecordBatch());
+    answer.merged_bytes = 0;
     run_records = 0;
   }
   flush();
-  while (!full_ && k < end) emit_gathered(stretch.keys[k++]);
+  while (!full_ && k < end) emit_gathered(s.keys[k++]);
   return Status::Ok();
 }
 

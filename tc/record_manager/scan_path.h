@@ -2,17 +2,23 @@
 //
 // A scan goes through the table stretch by stretch. For each:
 //   1. raise, look, gather keys (scan_gather.h);
-//   2. only then ask the DC for the stretch, a page-size batch at a time (S4: TC first, DC second);
-//   3. merge up to the bound that the batch covers: each gathered key's value comes from its chain, as for a point read; if the chain shows
-//      nothing visible any more, the key is asked of the DC again, all such keys of a batch in one message. The larger
+//   2. only then ask the DC (S4: TC first, DC second);
+//   3. merge up to the bound that the answer covers: each gathered key's value comes from its chain, as for a point read; if the chain shows
+//      nothing visible any more, the key is asked of the DC again, all such keys of an answer in one message. The larger
 //      (timestamp, sequence) wins, the DC on ties; a tombstone removes.
+// The DC is asked in one of two ways. The first batch of a scan asks for a stretch in one message, as short scans are one batch. A scan that goes on
+//   (standing_scan.h) reads from a bulk scan of the DC, to which it grants the stretches that are gathered already: where the DC reads ahead, those
+//   that the scan will come to within the window of its flow control (scan_flow.h) are gathered and granted while those before are merged and
+//   consumed. A writer who is in the way ahead (R8) only ends what is gathered, and is decided when the scan comes there.
+//   For update (SIX) a scan gathers and posts nothing ahead.
 // What is delivered is a prefix of the range in scan order; `resume` is where the next batch starts. No guard is held across a wait.
-// Memory and time are bounded by the batch.
+// Memory and time are bounded by the batch and the window.
 // Thread-safety: one object per batch, used by one thread.
 #ifndef TC_RECORD_MANAGER_SCAN_PATH_H_
 #define TC_RECORD_MANAGER_SCAN_PATH_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +28,7 @@
 #include "tc/mvcc/version_chain.h"
 #include "tc/record_manager/engine.h"
 #include "tc/record_manager/scan_gather.h"
+#include "tc/record_manager/standing_scan.h"
 #include "tc/record_manager/transaction.h"
 
 namespace deut::tc {
@@ -34,22 +41,51 @@ class ScanPath {
 
  private:
   bool ascending() const { return scan_.direction == Direction::kAscending; }
-  // True if `a` comes before `b` in scan order.
   bool Before(std::string_view a, std::string_view b) const { return ComesBefore(scan_.direction, a, b); }
+  // Where the scan stands.
+  std::string& position() { return ascending() ? state_->low : state_->high; }
+  // The far end of its range; empty = of all keys.
+  const std::string& far_end() const { return ascending() ? state_->high : state_->low; }
   // Nothing of the requested range is left.
-  bool Exhausted() const;
+  bool AtEnd() const;
+  // Nothing is gathered of what comes next.
+  bool AtBound();
+  bool GatheredToTheEnd() const;
+  size_t KeysAhead() const { return state_->keys.size() - state_->next_key; }
 
+  // The transaction's standing scan that this is a batch of, or a new one; and where it is put afterwards.
+  void TakeState();
+  void KeepState();
+
+  // Merges the next answer, or what is left of it.
+  Status Step(const TableState& table);
+  // Step 1, for the stretch at the bound. `ahead`: one that the scan has not come to; *blocked: nothing can be gathered there now.
+  Status GatherNext(const TableState& table, bool ahead, bool* blocked);
   // Gathered keys that a stretch may have.
   size_t MostKept() const;
 
-  // Steps 2 and 3 until the stretch is delivered or the batch is full.
-  Status Deliver(const TableState& table, Stretch& stretch);
-  Status AskDc(const TableState& table, const Stretch& stretch, size_t keys_left, DataRequest* request);
-  Status Resolve(const TableState& table, Stretch& stretch, size_t begin, size_t end, std::vector<DataRequest>* again);
-  Status Merge(Stretch& stretch, size_t* next_key, size_t end, RecordBatch records);
+  // Step 2, in one message.
+  Status AskOnce(const TableState& table);
+  // Step 2, from the bulk scan.
+  Status AskStream(const TableState& table);
+  // Gathers and grants what is needed now, or, `ahead`, what will be.
+  Status Extend(const TableState& table, bool ahead);
+  // *moved: the bound has.
+  Status GatherAhead(const TableState& table, uint64_t window, bool* moved);
+  Status GrantTo(std::string_view bound, uint64_t window, bool moved);
+  uint64_t Window(bool ahead);
+  // About so many bytes are gathered and not taken.
+  uint64_t AheadBytes() const;
+  void PassEnds();
+
+  // Step 3.
+  Status Resolve(const TableState& table, size_t begin, size_t end);
+  Status Merge(size_t end);
   void Emit(std::string_view key, std::string_view value, Version version);
   // With so many more records, of so many bytes in all.
   bool Full(size_t more_records, size_t more_bytes) const;
+  // It is not worth asking for what would still fit.
+  bool NearlyFull() const;
   // Where the scan goes on if the batch ends after `key`.
   void StopAfter(std::string_view key);
 
@@ -59,8 +95,10 @@ class ScanPath {
   OperationResult* const result_;
   const Deadline deadline_;
   ReaderView view_;
-  std::string low_, high_;  // what is left of the requested range
   ScanGather gather_;
+  std::unique_ptr<StandingScan> state_;
+  bool goes_on_ = false;  // it stood before this batch
+  bool end_ = false;      // of all keys in this direction
   bool full_ = false;
 };
 

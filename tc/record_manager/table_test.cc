@@ -1,4 +1,4 @@
-// Creating and dropping tables (rule T1), and exchanging their ranges (rules P).
+// Creating and dropping tables (rule T1).
 #include <memory>
 #include <string>
 #include <vector>
@@ -6,7 +6,6 @@
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
-#include "tc/catalogue/range_exchange.h"
 #include "tc/record_manager/engine_fixture.h"
 
 namespace deut::tc {
@@ -243,134 +242,12 @@ TEST_F(TableTest, ACreationOfUnknownOutcome) {
   EXPECT_EQ(t.Get("a"), "1");
 }
 
-// P: what was read is remembered by the new ranges, and what is only in the TC is gathered from them.
-TEST_F(TableTest, ExchangedRangesRememberReadsAndWrites) {
-  f.Load({{"a", "0"}, {"p", "0"}});
-  {
-    TestTransaction t = f.Begin();
-    for (const char* key : {"b", "g", "q"}) EXPECT_EQ(t.Put(key, "1"), "ok");
-    EXPECT_EQ(t.Commit(), "ok");
-    TestTransaction reader = f.Begin();
-    EXPECT_EQ(reader.Scan("", "c"), "a=0 b=1");
-    EXPECT_EQ(reader.Commit(), "ok");
-  }
-  const std::string all = f.Contents();
-  const Timestamp read = f.RangeOf("a").last_read();
-  for (const std::vector<std::string>& cuts :
-       {std::vector<std::string>{"b", "c", "m"}, {"c"}, {}, {"a", "b", "g", "h", "p", "q", "r"}}) {
-    f.SetRanges(cuts);
-    EXPECT_GE(f.RangeOf("a").last_read(), read);
-    EXPECT_EQ(f.Contents(), all);
-    f.Collect();
-    EXPECT_EQ(f.Contents(), all);
-  }
-  f.SetRanges({"c", "m"});
-  f.PumpAndCollect();
-  f.Collect();
-  EXPECT_EQ(f.Contents(), all);
-  for (const char* key : {"a", "d", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
-  EXPECT_EQ(f.records->entries(), 0u);
-}
-
-TEST_F(TableTest, TheGateWaitsForOpenTransactionsAndGivesUp) {
-  {
-    TestTransaction t = f.Begin();
-    EXPECT_FALSE(f.active->CloseGate(RealRuntime().Now() + milliseconds(20)));
-    EXPECT_EQ(f.Begin().Get("a"), "-") << "open again";
-  }
-  ASSERT_TRUE(f.active->CloseGate(EngineFixture::Soon()));
-  EXPECT_EQ(StatusText(f.manager->Begin(EngineFixture::Buffered(), RealRuntime().Now() + milliseconds(20)).status()),
-            "DEADLINE_EXCEEDED");
-  std::string late;
-  std::unique_ptr<Thread> waiting = RealRuntime().StartThread("waiting", [&] { late = f.Begin().Put("a", "1"); });
-  f.active->OpenGate();
-  waiting.reset();
-  EXPECT_EQ(late, "ok");
-}
-
-// The backlog is posted into new ranges while transactions go on; behind the closed gate only what is new since.
-TEST_F(TableTest, ALargeBacklogIsPostedWithTheGateOpen) {
-  constexpr int kBacklog = 3 * RangeExchange::kKeysBehindGate;
-  for (int i = 0; i < kBacklog; ++i) {
-    TestTransaction t = f.Begin();
-    EXPECT_EQ(t.Put("k" + std::to_string(10000 + i), "1"), "ok");
-    EXPECT_EQ(t.Commit(), "ok");
-  }
-  const std::string before = f.Contents();
-  size_t open = 0, closed = 0, unlinked_closed = 0;
-  testing::SetPointHandler([&](std::string_view name) {
-    if (name == "range.unlink.before_cas" && f.active->gate_closed()) ++unlinked_closed;
-    if (name != "range.post.before_cas") return;
-    ++(f.active->gate_closed() ? closed : open);
-    if (open == 1 && closed == 0) {
-      ++open;
-      TestTransaction t = f.Begin();  // not held back, and not forgotten
-      EXPECT_EQ(t.Put("z", "1"), "ok");
-      EXPECT_EQ(t.Commit(), "ok");
-    }
-  });
-  f.SetRanges({"k10500", "k12000"});
-  testing::SetPointHandler(nullptr);
-  EXPECT_GE(open, static_cast<size_t>(kBacklog));
-  EXPECT_LE(closed, RangeExchange::kKeysBehindGate);
-  EXPECT_EQ(unlinked_closed, 0u);
-  EXPECT_TRUE(f.Contents() == before + " z=1");
-  EXPECT_GE(f.RangeOf("z").posting_count(), 1u);
-  f.PumpAndCollect();
-  EXPECT_TRUE(f.collector->WaitIdle(EngineFixture::Soon()));
-  for (const char* key : {"a", "k11000", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
-  EXPECT_TRUE(f.Contents() == before + " z=1");
-}
-
-// The collector may be in the midst of a long round: transactions go on until it has time for the exchange.
-TEST_F(TableTest, TheGateIsOpenWhileTheCollectorIsBusy) {
-  Event busy, go_on, asked;
-  testing::SetPointHandler([&](std::string_view name) {
-    if (name == "collector.taken" && !busy.IsSet()) {
-      busy.Signal(RealRuntime());
-      go_on.Wait(RealRuntime(), kNoDeadline);
-    } else if (name == "collector.asked") {
-      asked.Signal(RealRuntime());
-    }
-  });
-  f.Begin().Put("a", "1");
-  EXPECT_TRUE(busy.Wait(RealRuntime(), EngineFixture::Soon()));
-  std::unique_ptr<Thread> exchange = RealRuntime().StartThread("exchange", [&] { f.SetRanges({"m"}); });
-  EXPECT_TRUE(asked.Wait(RealRuntime(), EngineFixture::Soon()));
-  EXPECT_FALSE(f.active->gate_closed());
-  {
-    Result<std::unique_ptr<Transaction>> begun =
-        f.manager->Begin(EngineFixture::Buffered(), RealRuntime().Now() + milliseconds(100));
-    EXPECT_EQ(StatusText(begun.status()), "ok");
-    if (begun.ok()) f.manager->Abort(**begun, AbortReason::kRequested);
-  }
-  go_on.Signal(RealRuntime());
-  exchange.reset();
-  testing::SetPointHandler(nullptr);
-  EXPECT_EQ(f.catalogue->Find(EngineFixture::kTable)->map().size(), 2u);
-}
-
-TEST_F(TableTest, AnExchangeGivesUpWhileATransactionStaysOpen) {
-  RangeExchange exchange(RealRuntime(), f.domain, *f.active, *f.collector);
-  TableState& table = *f.catalogue->Find(EngineFixture::kTable);
-  TestTransaction t = f.Begin();
-  EXPECT_EQ(t.Put("a", "1"), "ok");
-  EXPECT_FALSE(exchange.Run(table, {"m"}, milliseconds(5)));
-  EXPECT_GE(exchange.longest_gate(), milliseconds(5));
-  EXPECT_FALSE(f.active->gate_closed());
-  EXPECT_EQ(table.map().size(), 1u);
-  EXPECT_EQ(t.Commit(), "ok");
-  EXPECT_TRUE(exchange.Run(table, {"m"}, seconds(30)));
-  EXPECT_EQ(table.map().size(), 2u);
-  EXPECT_EQ(f.Contents(), "a=1");
-}
-
 // Tasks for the collector's thread are run also after it has ended: nobody waits for ever.
 TEST_F(TableTest, TasksAfterTheEnd) {
   f.Load({{"a", "0"}});
   f.collector->Stop();
   bool ran = false;
-  f.collector->RunExclusive([&](Collector::Access& access) { ran = access.Idle() && access.Uncollected().empty(); });
+  f.collector->RunExclusive([&](Collector::Access& access) { ran = access.Idle(); });
   EXPECT_TRUE(ran);
   EXPECT_TRUE(f.collector->WaitIdle(EngineFixture::Soon()));
 }

@@ -16,10 +16,19 @@ namespace deut::tc {
 
 WritePath::WritePath(Engine& engine, Transaction& txn) : engine_(engine), txn_(txn), wait_(engine, txn.timestamp_) {}
 
-void WritePath::PostIntent(Range& range) {
-  if (txn_.HasPosted(&range)) return;
-  if (!DEUT_OMITTED("R1.post")) range.Post(txn_.record_);
-  txn_.record_->posted.push_back(&range);
+Range& WritePath::PostIntent(const TableState& table, std::string_view key) {
+  for (;;) {
+    const RangeMap& map = table.map();
+    Range& range = map.at(map.IndexOf(key));
+    if (txn_.Post(range, DEUT_OMITTED("R1.post"))) return range;
+    table.HelpRanges();  // P: then the map is another
+  }
+}
+
+Timestamp WritePath::RangeRead(const TableState& table, const Range& posted, std::string_view key) {
+  if (DEUT_OMITTED("P.reload_map")) return posted.last_read();
+  const RangeMap& map = table.map();
+  return map.at(map.IndexOf(key)).last_read();
 }
 
 void WritePath::CountPinned(uint64_t version_bytes) {
@@ -31,14 +40,13 @@ void WritePath::CountPinned(uint64_t version_bytes) {
   engine_.counters.pinned_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-Status WritePath::CheckReads(const TableState& table, std::string_view key, uint64_t hash, bool check_range) {
+Status WritePath::CheckReads(const TableState& table, const Range* posted, std::string_view key, uint64_t hash) {
   const Timestamp self = txn_.timestamp_;
   if (const Timestamp floor = engine_.records.Floor(hash); floor > self && !DEUT_OMITTED("R6.check_floor")) {
     return Conflict(engine_, AbortReason::kBucketFloor, self, table.id(), key, floor);
   }
-  if (check_range && !DEUT_OMITTED("R1.check_range")) {
-    const RangeMap& map = table.map();
-    const Timestamp range_read = map.at(map.IndexOf(key)).last_read();
+  if (posted != nullptr && !DEUT_OMITTED("R1.check_range")) {
+    const Timestamp range_read = RangeRead(table, *posted, key);
     if (range_read > self) return Conflict(engine_, AbortReason::kRangeReadLater, self, table.id(), key, range_read);
   }
   if (DEUT_OMITTED("T1.check_table")) return Status::Ok();
@@ -54,12 +62,10 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   if (DEUT_OMITTED("R11.declare")) return Status::Ok();
   const uint64_t hash = RecordTable::Hash(table_id, key);
   ReclamationDomain::Guard guard(engine_.domain);
-  const RangeMap& map = table->map();
-  PostIntent(map.at(map.IndexOf(key)));
+  const Range& posted = PostIntent(*table, key);
   WriteItem* const item = txn_.record_->MakeWriteSet().Publish(table_id, key, hash, &engine_.domain);
   if (!txn_.declared_.emplace(std::pair(table_id.value, std::string(key)), item).second) return Status::Ok();
-  const RangeMap& now = table->map();
-  const Timestamp range_read = now.at(now.IndexOf(key)).last_read();
+  const Timestamp range_read = RangeRead(*table, posted, key);
   if (range_read > txn_.timestamp_) {
     return Conflict(engine_, AbortReason::kRangeReadLater, txn_.timestamp_, table_id, key, range_read);
   }
@@ -87,10 +93,11 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   TransactionRecord* const self = txn_.record_;
   const Timestamp timestamp = txn_.timestamp_;
   std::optional<ReclamationDomain::Guard> guard(std::in_place, engine_.domain);
-  Range& range = table.map().at(table.map().IndexOf(key));
+  const size_t posted_before = self->posted.size();
+  const Range* const posted =
+      DEUT_OMITTED("R1.post_first") ? &table.map().at(table.map().IndexOf(key)) : &PostIntent(table, key);  // step 1
   // Step 5 follows each publication, also when the intent is there: a scan between passes this writer if the key is not yet published (R8).
-  bool check_range = !DEUT_OMITTED("R1.check_each") || !txn_.HasPosted(&range);
-  if (!DEUT_OMITTED("R1.post_first")) PostIntent(range);  // step 1
+  bool check_range = !DEUT_OMITTED("R1.check_each") || self->posted.size() > posted_before;
   DEUT_POINT("write.posted");
 
   WriteItem* item = nullptr;
@@ -171,9 +178,9 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   }
   // A key that is an own write already was checked then; who reads it since meets the own version.
   if (replaced != nullptr || own_before) return Status::Ok();
-  Status checked = CheckReads(table, key, hash, check_range);  // steps 4 and 5
+  Status checked = CheckReads(table, check_range ? posted : nullptr, key, hash);  // steps 4 and 5
   DEUT_POINT("write.checked");
-  if (DEUT_OMITTED("R1.post_first")) PostIntent(range);
+  if (DEUT_OMITTED("R1.post_first")) PostIntent(table, key);
   return checked;
 }
 

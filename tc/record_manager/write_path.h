@@ -45,16 +45,18 @@ class WritePath {
     std::string value;  // if the condition reads it and it is present
   };
 
-  // R1 step 1.
-  void PostIntent(Range& range);
+  // R1 step 1, in the range that holds the key now.
+  Range& PostIntent(const TableState& table, std::string_view key);
   // R1 step 3, for another transaction's version. `wait`: to be examined again after a wait, without the guard (R9).
   Status ExamineHead(const RecordVersion& live, TableId table, std::string_view key, bool* wait);
   Status Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone, std::string_view value,
                  const Condition& condition, Installed* installed);
-  // R1 step 5.
   // S9.
   void CountPinned(uint64_t version_bytes);
-  Status CheckReads(const TableState& table, std::string_view key, uint64_t hash, bool check_range);
+  // P: the last_read of the range that holds the key now, after its publication, which need not be the one it was posted in.
+  static Timestamp RangeRead(const TableState& table, const Range& posted, std::string_view key);
+  // R1 step 5. The range's half of it only if `posted` is not null.
+  Status CheckReads(const TableState& table, const Range* posted, std::string_view key, uint64_t hash);
   Status AskWhetherPresent(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
                            Installed* installed);
   static Status Judge(const Condition& condition, std::string_view key, const Installed& found);

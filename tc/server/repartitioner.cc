@@ -3,18 +3,8 @@
 #include <algorithm>
 
 namespace deut::tc {
-namespace {
-
-// Pauses after failed exchanges grow to so many periods.
-constexpr int kMaxDoublings = 4;
-
-}  // namespace
-
 Repartitioner::Repartitioner(Options options, Engine& engine, DcLink& dc)
-    : options_(options),
-      engine_(engine),
-      dc_(dc),
-      exchange_(engine.runtime, engine.domain, engine.active, engine.collector) {}
+    : options_(options), engine_(engine), dc_(dc) {}
 
 Repartitioner::~Repartitioner() { Stop(); }
 
@@ -32,8 +22,7 @@ void Repartitioner::Stop() {
 
 void Repartitioner::Run() {
   while (stop_.load(std::memory_order_seq_cst) == 0) {
-    const Duration pause = options_.period * (1 << std::min(failed_in_a_row_, kMaxDoublings));
-    engine_.runtime.Wait(stop_, 0, engine_.runtime.Now() + pause);
+    engine_.runtime.Wait(stop_, 0, engine_.runtime.Now() + options_.period);
     if (stop_.load(std::memory_order_seq_cst) != 0) return;
     RunOnce(engine_.runtime.Now() + options_.period);
   }
@@ -52,22 +41,17 @@ void Repartitioner::RunOnce(Deadline deadline) {
     const auto size =
         std::find_if(sizes->begin(), sizes->end(), [&](const TableInfo& info) { return info.id == table->id(); });
     if (size == sizes->end()) continue;
-    const uint64_t before = table->partitioned_records.load(std::memory_order_relaxed);
+    const uint64_t before = partitioned_[table];
     const uint32_t ranges = RangesFor(size->records);
-    if (ranges < 2 || size->records < 4 * before) continue;
+    if (ranges < 2 || size->records < 2 * before) continue;
     const Result<std::vector<std::string>> cuts = dc_.Partition(table->id(), ranges, deadline);
     if (!cuts.ok() || cuts->empty()) continue;
-    if (Exchange(*table, *cuts)) table->partitioned_records.store(size->records, std::memory_order_relaxed);
+    const Duration longest = table->ranges().Recut(engine_.runtime, engine_.domain, *cuts);
+    longest_change_.store(std::max(longest_change_.load(std::memory_order_relaxed), int64_t{longest.count()}),
+                          std::memory_order_relaxed);
+    changes_.fetch_add(1, std::memory_order_relaxed);
+    partitioned_[table] = size->records;
   }
-}
-
-bool Repartitioner::Exchange(TableState& table, const std::vector<std::string>& cuts) {
-  attempts_.fetch_add(1, std::memory_order_relaxed);
-  const bool exchanged = exchange_.Run(table, cuts, options_.gate);
-  longest_gate_.store(exchange_.longest_gate().count(), std::memory_order_relaxed);
-  failed_in_a_row_ = exchanged ? 0 : failed_in_a_row_ + 1;
-  if (exchanged) exchanges_.fetch_add(1, std::memory_order_relaxed);
-  return exchanged;
 }
 
 }  // namespace deut::tc

@@ -20,6 +20,17 @@ AbortReason ReasonOf(const Status& status) {
   return status.abort() != nullptr ? status.abort()->reason : AbortReason::kFailedOperation;
 }
 
+// Results of nothing yet, in the buffers of earlier ones: a long scan is answered into the same one over and over.
+void MakeAnew(std::vector<OperationResult>* results, size_t count) {
+  results->resize(count);
+  for (OperationResult& result : *results) {
+    RecordBatch buffer = std::move(result.records);
+    buffer.Clear();
+    result = OperationResult{};
+    result.records = std::move(buffer);
+  }
+}
+
 }  // namespace
 
 class Session::Claim {
@@ -78,6 +89,13 @@ void Session::ReapIfIdle(MonotonicTime used_before) {
   if (claim_.exchange(0, std::memory_order_release) == 2) runtime_.WakeAll(claim_);
 }
 
+void Session::RestScans(MonotonicTime used_before) {
+  uint32_t free = 0;
+  if (!claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;
+  if (txn_) RecordManager::RestScans(*txn_, used_before);
+  if (claim_.exchange(0, std::memory_order_release) == 2) runtime_.WakeAll(claim_);
+}
+
 Status Session::NoTransaction() const {
   if (!ended_by_.ok()) return ended_by_;
   return DEUT_ERROR(kWrongState, "no transaction is open in this session: begin one first");
@@ -121,8 +139,7 @@ Status Session::TakeRoom(absl::Span<OperationResult> results, size_t* room) {
 
 Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                               Deadline deadline, size_t room) {
-  results->clear();
-  results->resize(operations.size());
+  MakeAnew(results, operations.size());
   Status ended = txn_ ? serving_() : NoTransaction();
   if (!ended.ok() && txn_) AbortLocked(AbortReason::kFailedOperation);
   size_t i = 0;

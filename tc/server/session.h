@@ -41,6 +41,8 @@ class Session final : public TransactionSession {
 
   // Aborts the open transaction if its last use ended before `used_before`.
   void ReapIfIdle(MonotonicTime used_before);
+  // RecordManager::RestScans for the open transaction, unless the session is in use.
+  void RestScans(MonotonicTime used_before);
   void AbortNow(AbortReason reason);
 
  private:

@@ -131,6 +131,43 @@ TEST_F(SessionTest, AbortAllEndsWhatIsOpen) {
   EXPECT_EQ(StatusText(one->Commit(Soon()).status()), "WRONG_STATE");
 }
 
+// A scan that stands unused gives the DC's part up, not in the middle of a call, and goes on all the same.
+TEST_F(SessionTest, ScansThatAreNotUsedRest) {
+  std::vector<std::pair<std::string, std::string>> load;
+  for (int i = 100; i < 200; ++i) load.push_back({std::to_string(i), "v"});
+  f.Load(load);
+  std::unique_ptr<Session> session = NewSession();
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  Operation scan{.kind = OperationKind::kScan, .table = kTable, .limit_bytes = 200};
+  std::string low;
+  size_t records = 0;
+  for (int batch = 0;; ++batch) {
+    bool in_use = false;
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name != "scan.after_dc" || in_use) return;
+      in_use = true;
+      session->RestScans(RealRuntime().Now() + seconds(100));
+    });
+    std::vector<OperationResult> results;
+    ASSERT_TRUE(session->Execute(absl::MakeConstSpan(&scan, 1), &results, Soon()).ok());
+    testing::SetPointHandler(nullptr);
+    records += results[0].records.size();
+    if (results[0].complete) break;
+    scan.scan_sequence = results[0].scan_sequence;
+    low = results[0].resume;
+    scan.low = low;
+    if (batch % 3 != 1) continue;
+    EXPECT_EQ(f.dc->open_scans(), 1u);
+    session->RestScans(RealRuntime().Now() - seconds(100));
+    EXPECT_EQ(f.dc->open_scans(), 1u);
+    session->RestScans(RealRuntime().Now() + seconds(100));
+    EXPECT_EQ(f.dc->open_scans(), 0u);
+  }
+  EXPECT_EQ(records, load.size());
+  EXPECT_GE(f.dc->scans_opened(), 2u);
+  EXPECT_TRUE(session->Commit(Soon()).ok());
+}
+
 // The reaper leaves alone what is in use; what it has ended is told the client until it begins anew.
 TEST_F(SessionTest, OnlyIdleTransactionsAreReaped) {
   std::unique_ptr<Session> session = NewSession();

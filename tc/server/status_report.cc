@@ -82,6 +82,9 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("reads.from_versions", load(engine.counters.chain_reads));
   add("reads.from_dc", load(engine.counters.dc_reads));
   add("scans.batches", load(engine.counters.dc_scans));
+  add("scans.bulk", load(engine.counters.bulk_scans));
+  add("scans.bulk_batches", load(engine.counters.bulk_batches));
+  add("scans.ahead_bytes", engine.scan_ahead.used());
   add("scans.gathered_keys", load(engine.counters.gathered_keys));
   add("scans.keys_asked_again", load(engine.counters.asked_again));
   add("scans.writers_passed", load(engine.counters.writers_passed));
@@ -90,10 +93,9 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
     ReclamationDomain::Guard guard(engine.domain);
     add(Concat("ranges.table.", table->name()), table->map().size());
   }
-  add("ranges.attempts", repartitioner.attempts());
-  add("ranges.exchanges", repartitioner.exchanges());
-  add("ranges.longest_gate_us",
-      static_cast<uint64_t>(duration_cast<microseconds>(repartitioner.longest_gate()).count()));
+  add("ranges.changes", repartitioner.changes());
+  add("ranges.longest_change_us",
+      static_cast<uint64_t>(duration_cast<microseconds>(repartitioner.longest_change()).count()));
   return report;
 }
 

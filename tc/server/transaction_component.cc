@@ -32,6 +32,10 @@ class LinkReader final : public DcReader {
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override {
     return link_.Read(requests, deadline);
   }
+  Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) override {
+    DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BulkScan> scan, link_.OpenScan(spec, deadline));
+    return std::unique_ptr<ScanStream>(std::move(scan));
+  }
   Position applied() const override { return link_.applied(); }
   bool HasSpace(uint64_t bytes) const override { return link_.HasSpace(bytes); }
 
@@ -93,8 +97,7 @@ struct TransactionComponent::Parts {
         repartitioner({.records_per_range = options.records_per_range,
                        .max_ranges = options.max_ranges,
                        .fixed_ranges = options.fixed_ranges,
-                       .period = options.repartition_period,
-                       .gate = options.repartition_gate},
+                       .period = options.repartition_period},
                       engine, link),
         registry(r, options.idle_timeout),
         state_mutex(r) {

@@ -44,11 +44,9 @@ struct TransactionComponentOptions {
   uint64_t outcome_log_bytes = uint64_t{256} << 20;
   // Ranges per table are one per this many records, up to max_ranges; a fixed number if fixed_ranges is not 0.
   uint32_t records_per_range = 2000;
-  uint32_t max_ranges = 512;
+  uint32_t max_ranges = 8192;
   uint32_t fixed_ranges = 0;
   Duration repartition_period = milliseconds(500);
-  // How long new transactions may be held back to exchange a table's ranges.
-  Duration repartition_gate = milliseconds(20);
   // Called once when this TC can never serve again, for another reason than a failed log (RedoLogOptions::on_failure).
   std::function<void(const Status&)> on_refused;
 };

@@ -41,7 +41,7 @@ ActiveTransactions::ActiveTransactions(Options options, Runtime& runtime)
 
 ActiveTransactions::~ActiveTransactions() = default;
 
-Result<SlotId> ActiveTransactions::ClaimBit() {
+Result<SlotId> ActiveTransactions::Claim() {
   const uint32_t start = ThreadPlace() % words_;
   for (uint32_t i = 0; i < words_; ++i) {
     const uint32_t w = (start + i) % words_;
@@ -62,28 +62,10 @@ Result<SlotId> ActiveTransactions::ClaimBit() {
 
 void ActiveTransactions::ReleaseBit(SlotId slot) {
   claimed_[slot.index / 64].fetch_and(~(uint64_t{1} << (slot.index % 64)), std::memory_order_seq_cst);
-  if (gate_closed_.load(std::memory_order_seq_cst) != 0) {
-    ended_.fetch_add(1, std::memory_order_seq_cst);
-    runtime_.WakeAll(ended_);
-  }
-}
-
-Result<SlotId> ActiveTransactions::Claim(Deadline deadline) {
-  for (;;) {
-    Result<SlotId> slot = ClaimBit();
-    if (!slot.ok()) return slot;
-    // Claim, then look at the gate; CloseGate closes, then looks at the claims.
-    if (gate_closed_.load(std::memory_order_seq_cst) == 0) return slot;
-    ReleaseBit(*slot);
-    if (!runtime_.Wait(gate_closed_, 1, deadline)) {
-      return DEUT_ERROR(kDeadlineExceeded,
-                        "no transaction could begin before the deadline: ranges are being repartitioned");
-    }
-  }
 }
 
 Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline) {
-  DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim(deadline));
+  DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
   Slot& slot = slots_[id.index];
   uint64_t timestamp;
   if (DEUT_OMITTED("L1.publish_first")) {
@@ -119,7 +101,7 @@ Result<ActiveTransactions::Begun> ActiveTransactions::BeginSnapshot(Timestamp mi
     return DEUT_ERROR(kInvalidArgument, "no transaction has had timestamp ", min_timestamp.value,
                       " yet: a snapshot that contains it would wait for ever");
   }
-  DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim(deadline));
+  DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
   Slot& slot = slots_[id.index];
   for (;;) {
     uint64_t x = proposed_.load(std::memory_order_seq_cst);
@@ -245,24 +227,6 @@ uint64_t ActiveTransactions::Round() {
 ActiveTransactions::Oldest ActiveTransactions::held_back_by() const {
   return {Timestamp{oldest_.load(std::memory_order_relaxed)},
           MonotonicTime(Duration(oldest_since_.load(std::memory_order_relaxed)))};
-}
-
-bool ActiveTransactions::CloseGate(Deadline deadline) {
-  gate_closed_.store(1, std::memory_order_seq_cst);
-  for (;;) {
-    const uint32_t ended = ended_.load(std::memory_order_seq_cst);
-    if (open_transactions() == 0) return true;
-    if (!runtime_.Wait(ended_, ended, deadline)) {
-      if (open_transactions() == 0) return true;
-      OpenGate();
-      return false;
-    }
-  }
-}
-
-void ActiveTransactions::OpenGate() {
-  gate_closed_.store(0, std::memory_order_seq_cst);
-  runtime_.WakeAll(gate_closed_);
 }
 
 uint32_t ActiveTransactions::open_transactions() const {

@@ -20,7 +20,6 @@
 //    counter. But a lower bound that was read long ago may be neither.)
 // S2: `first_lsn` of a slot is a lower bound of the LSN of the transaction's first log record, published (the log's tail) before its
 //    first reservation; OldestFirstRecord reads the tail first, then the slots.
-// Gate (repartitioning): who begins claims a slot, then looks at the gate; who closes the gate then looks at the slots.
 // Slots are claimed by compare-and-swap on a bitmap. Limit: `max_transactions`; beyond it RESOURCE_EXHAUSTED.
 // Thread-safety: all methods from any thread.
 #ifndef TC_TXN_ACTIVE_TRANSACTIONS_H_
@@ -66,7 +65,7 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
     SlotId slot;
     Timestamp timestamp;
   };
-  // L1. Waits while the gate is closed.
+  // L1.
   Result<Begun> Begin(Deadline deadline);
   // L2. Waits until the snapshot contains `min_timestamp`. INVALID_ARGUMENT for one that was never drawn.
   Result<Begun> BeginSnapshot(Timestamp min_timestamp, Deadline deadline);
@@ -81,12 +80,6 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   // A round, and who reads. What the answer says is kept until the next answer: whoever uses it has finished with the one before. Nothing if another
   // round is under way.
   std::optional<Readers> RoundForReaders();
-
-  // Closes the gate and waits, to the deadline, until no transaction and no snapshot is open. True: none is open and none begins until
-  // OpenGate. False: the gate is open again.
-  bool CloseGate(Deadline deadline);
-  void OpenGate();
-  bool gate_closed() const { return gate_closed_.load(std::memory_order_seq_cst) != 0; }
 
   uint32_t open_transactions() const;
   Timestamp next_timestamp() const { return Timestamp{counter_.load(std::memory_order_seq_cst)}; }
@@ -109,9 +102,8 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
     std::atomic<uint64_t> first_lsn{UINT64_MAX};
   };
 
-  // Claims a slot, waiting while the gate is closed. Its bound is still 0.
-  Result<SlotId> Claim(Deadline deadline);
-  Result<SlotId> ClaimBit();
+  // Claims a slot. Its bound is still 0.
+  Result<SlotId> Claim();
   void ReleaseBit(SlotId slot);
   // min(`limit`, bounds of all claimed slots).
   uint64_t OldestBound(uint64_t limit) const;
@@ -130,8 +122,6 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   Readers readers_;  // as last answered; of who has set `round_`
   std::atomic<uint64_t> oldest_{0};
   std::atomic<int64_t> oldest_since_{0};
-  alignas(64) std::atomic<uint32_t> gate_closed_{0};
-  alignas(64) std::atomic<uint32_t> ended_{0};  // bumped by End while the gate is closed; CloseGate waits on it
   const uint32_t words_;
   std::unique_ptr<std::atomic<uint64_t>[]> claimed_;  // bitmap of claimed slots
   std::unique_ptr<Slot[]> slots_;

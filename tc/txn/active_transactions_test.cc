@@ -258,17 +258,6 @@ TEST_F(ActiveTransactionsTest, LostCompareAndSwapsAreTriedAgain) {
   active->End(begun.slot);
 }
 
-// The gate from the side of who begins: closed between the claim and the look, it sends the transaction back.
-TEST_F(ActiveTransactionsTest, TheGateClosesBetweenTwoStepsOfBegin) {
-  bool closed = false;
-  At("active.claim.before_cas", [&] { closed = active->CloseGate(deut::tc::At(milliseconds(20))); });
-  EXPECT_EQ(active->Begin(deut::tc::At(milliseconds(50))).status().code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_TRUE(closed);
-  EXPECT_EQ(active->open_transactions(), 0u);
-  active->OpenGate();
-  EXPECT_TRUE(active->Begin(Soon()).ok());
-}
-
 // S6, early: who reads now or may from now on.
 class ReadersTest : public ActiveTransactionsTest {
  protected:

@@ -106,7 +106,8 @@ class TransactionRecord {
     return sizeof(*this) + (writes == nullptr ? 0 : sizeof(WriteSet) + writes->bytes());
   }
 
-  // The ranges that hold a posting of this transaction. The owner's until it hands the finished record to the collector.
+  // The ranges in which it has posted (P: their successors inherited it), each counted by a reference. The owner's until it hands the finished
+  // record to the collector, who gives the references back.
   std::vector<Range*> posted;
   uint64_t pinned_bytes = 0;  // S9: counted for it: itself, write set, postings, versions, entries; as `posted`
   // The collector's own.

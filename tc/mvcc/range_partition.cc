@@ -1,0 +1,249 @@
+#include "tc/mvcc/range_partition.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "common/base/check.h"
+#include "common/testing/test_points.h"
+#include "tc/txn/write_set.h"
+
+namespace deut::tc {
+namespace {
+
+// A list of postings that is not in any range yet.
+class Copies {
+ public:
+  explicit Copies(ReclamationDomain& domain) : domain_(domain) {}
+  ~Copies() {
+    while (first_ != nullptr) {
+      Posting* const posting = first_;
+      first_ = posting->next.load(std::memory_order_relaxed);
+      posting->transaction->DropReference(domain_);
+      delete posting;
+    }
+  }
+
+  void Add(const Posting& of) {
+    if (!of.transaction->TryAddReference()) return;  // collected, and unlinked from where it was found
+    auto* posting = new Posting{of.transaction, of.origin};
+    posting->next.store(first_, std::memory_order_relaxed);
+    first_ = posting;
+    ++count_;
+  }
+  void Fill(Range& range) {
+    if (range.TryFill(first_, count_)) first_ = nullptr;
+  }
+
+ private:
+  ReclamationDomain& domain_;
+  Posting* first_ = nullptr;
+  uint64_t count_ = 0;
+};
+
+// What has replaced ranges leaves behind: freed when nobody can look at it any more.
+struct Replaced {
+  ReclamationDomain& domain;
+  std::unique_ptr<const RangeMap> map;
+  std::vector<Range*> ranges;
+
+  ~Replaced() {
+    ReclamationDomain::Guard guard(domain);
+    for (Range* range : ranges) {
+      range->DropPostings(domain);
+      range->DropReference(domain);
+    }
+  }
+};
+
+}  // namespace
+
+struct RangePartition::Change {
+  struct Step {
+    std::span<Range* const> old;  // of the old map
+    std::vector<Range*> made;
+  };
+  ReclamationDomain& domain;
+  const RangeMap* before = nullptr;
+  const RangeMap* after = nullptr;
+  std::vector<Step> steps = {};
+
+  // Whether a new range is to have the posting of this one.
+  static bool Copied(const Posting& posting, const Range& to) {
+    const TransactionRecord& record = *posting.transaction;
+    if (record.collected()) return false;
+    if (!posting.origin->Overlaps(to) && !DEUT_OMITTED("P.origin")) return false;
+    switch (record.status()) {
+      case TransactionStatus::kAborted:
+        return false;
+      case TransactionStatus::kActive:
+      case TransactionStatus::kCommitting:
+        return !DEUT_OMITTED("P.copy_undecided");
+      case TransactionStatus::kCommitted:
+        break;
+    }
+    const WriteSet* const writes = record.write_set();
+    if (writes == nullptr) return false;                // collected by now, or it has written nothing
+    if (writes->size() > WriteSet::kTail) return true;  // a look at each key would be long
+    bool wrote = false;
+    writes->ForEach([&](const WriteItem& item) { wrote = wrote || to.Contains(item.key); });
+    return wrote;
+  }
+
+  void Fill(const Step& step, Range& to) const {
+    Copies copies(domain);
+    absl::flat_hash_set<std::pair<const TransactionRecord*, const Range*>> seen;
+    for (const Range* from : step.old) {
+      for (const Posting* p = from->first_posting(); p != nullptr; p = p->next.load(std::memory_order_seq_cst)) {
+        if (DEUT_OMITTED("P.postings") || !Copied(*p, to)) continue;
+        if (seen.emplace(p->transaction, p->origin).second) copies.Add(*p);
+      }
+      if (DEUT_OMITTED("P.all_overlapped")) break;
+    }
+    copies.Fill(to);
+  }
+};
+
+RangePartition::RangePartition() : map_(new RangeMap({new Range("", "", Timestamp{0}, this)})) {}
+
+RangePartition::~RangePartition() {
+  const std::unique_ptr<const RangeMap> map(map_.load(std::memory_order_relaxed));
+  for (Range* range : map->ranges()) delete range;
+}
+
+bool RangePartition::Holds(const Range& range) const {
+  const RangeMap& now = map();
+  return &now.at(now.IndexOf(range.low())) == &range;
+}
+
+void RangePartition::Help() const {
+  const Change* const change = change_.load(std::memory_order_seq_cst);
+  if (change != nullptr && !DEUT_OMITTED("P.help")) Finish(*change);
+}
+
+void RangePartition::Finish(const Change& change) const {
+  // The old ranges are good for as long as the map was not swung when this thread's guard was held already.
+  if (map_.load(std::memory_order_seq_cst) != change.before) return;
+  for (const Change::Step& step : change.steps) {
+    Timestamp last_read;
+    for (Range* range : step.old) {
+      range->Seal();
+      DEUT_POINT("partition.sealed");
+      range->Mark();
+      if (!DEUT_OMITTED("P.last_read")) last_read = std::max(last_read, range->last_read());
+    }
+    DEUT_POINT("partition.marked");
+    for (Range* made : step.made) {
+      while (made->unfilled()) {  // else it has its last_read, too
+        (void)made->RaiseLastRead(last_read);
+        change.Fill(step, *made);
+      }
+    }
+  }
+  DEUT_POINT("partition.before_swing");
+  if (DEUT_CAS_FAILS("partition.swing.cas")) return Finish(change);
+  const RangeMap* before = change.before;
+  map_.compare_exchange_strong(before, change.after, std::memory_order_seq_cst);
+}
+
+Duration RangePartition::Replace(Runtime& runtime, ReclamationDomain& domain, const std::vector<Place>& places) {
+  if (places.empty()) return Duration{0};
+  ReclamationDomain::Guard guard(domain);
+  const RangeMap& before = map();
+  auto change = std::make_unique<Change>(Change{.domain = domain, .before = &before});
+  std::vector<Range*> ranges, old;
+  size_t next = 0;
+  for (const Place& place : places) {
+    DEUT_CHECK(place.count > 0 && place.first >= next && place.first + place.count <= before.size());
+    ranges.insert(ranges.end(), before.ranges().begin() + static_cast<ptrdiff_t>(next),
+                  before.ranges().begin() + static_cast<ptrdiff_t>(place.first));
+    next = place.first + place.count;
+    Change::Step& step = change->steps.emplace_back();
+    step.old = std::span<Range* const>(before.ranges()).subspan(place.first, place.count);
+    old.insert(old.end(), step.old.begin(), step.old.end());
+    std::string low = step.old.front()->low();
+    const std::string& end = step.old.back()->high();
+    for (size_t i = 0; i <= place.cuts.size(); ++i) {
+      const std::string high = i < place.cuts.size() ? place.cuts[i] : end;
+      DEUT_CHECK(high.empty() ? i == place.cuts.size() : low < high);
+      step.made.push_back(new Range(std::move(low), high, Timestamp{0}, this));
+      step.made.back()->StartUnfilled();
+      low = high;
+    }
+    ranges.insert(ranges.end(), step.made.begin(), step.made.end());
+  }
+  ranges.insert(ranges.end(), before.ranges().begin() + static_cast<ptrdiff_t>(next), before.ranges().end());
+  change->after = new RangeMap(std::move(ranges));
+
+  const MonotonicTime begin = runtime.Now();
+  DEUT_CHECK(change_.exchange(change.get(), std::memory_order_seq_cst) == nullptr);
+  DEUT_POINT("partition.published");
+  Finish(*change);
+  const Duration window = runtime.Now() - begin;
+  change_.store(nullptr, std::memory_order_seq_cst);
+  domain.RetireObject(change.release());
+  const size_t bytes = sizeof(RangeMap) + before.size() * sizeof(Range*) + old.size() * sizeof(Range);
+  domain.RetireObject(new Replaced{domain, std::unique_ptr<const RangeMap>(&before), std::move(old)}, bytes);
+  return window;
+}
+
+// From the last to the first: so the indexes of those still to come remain what they are.
+Duration RangePartition::ReplaceInSteps(Runtime& runtime, ReclamationDomain& domain, std::vector<Place> places) {
+  Duration longest{0};
+  std::vector<Place> now;
+  const auto replace = [&] {
+    std::reverse(now.begin(), now.end());
+    longest = std::max(longest, Replace(runtime, domain, std::exchange(now, {})));
+  };
+  size_t copies = 0;
+  for (; !places.empty(); places.pop_back()) {
+    Place& place = places.back();
+    size_t postings = 0;
+    {
+      ReclamationDomain::Guard guard(domain);
+      for (size_t i = 0; i < place.count; ++i) postings += map().at(place.first + i).posting_count();
+    }
+    postings *= place.cuts.size() + 1;
+    if (copies + postings > kCopiesAtOnce || now.size() >= kPlacesAtOnce) {
+      replace();
+      copies = 0;
+    }
+    copies += postings;
+    now.push_back(std::move(place));
+  }
+  replace();
+  return longest;
+}
+
+Duration RangePartition::Recut(Runtime& runtime, ReclamationDomain& domain, const std::vector<std::string>& cuts) {
+  std::vector<Place> places;
+  {
+    ReclamationDomain::Guard guard(domain);
+    const RangeMap& now = map();
+    size_t range = 0;
+    for (const std::string& cut : cuts) {
+      while (!now.at(range).Contains(cut)) ++range;
+      if (now.at(range).low() == cut) continue;
+      if (places.empty() || places.back().first != range) places.push_back({.first = range});
+      places.back().cuts.push_back(cut);
+    }
+  }
+  const Duration splitting = ReplaceInSteps(runtime, domain, std::move(places));
+  places.clear();
+  {
+    ReclamationDomain::Guard guard(domain);
+    const RangeMap& now = map();
+    for (size_t i = 1; i < now.size(); ++i) {
+      if (std::binary_search(cuts.begin(), cuts.end(), now.at(i).low())) continue;
+      if (!places.empty() && places.back().first + places.back().count == i) {
+        ++places.back().count;
+      } else {
+        places.push_back({.first = i - 1, .count = 2});
+      }
+    }
+  }
+  return std::max(splitting, ReplaceInSteps(runtime, domain, std::move(places)));
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,283 @@
+// Changes of ranges (rules P): what new ranges take over, who finishes a change, what becomes of the old ones.
+#include "tc/mvcc/range_partition.h"
+
+#include <string>
+#include <vector>
+
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+
+namespace deut::tc {
+namespace {
+
+using Place = RangePartition::Place;
+
+class RangePartitionTest : public ::testing::Test {
+ protected:
+  ~RangePartitionTest() override {
+    testing::SetPointHandler(nullptr);
+    testing::SetCasHandler(nullptr);
+    ReclamationDomain::Guard guard(domain);
+    partition.map().RemoveAllPostings(domain);
+    for (TransactionRecord* record : records) record->DropReference(domain);
+  }
+  Range& Of(const char* key) { return partition.map().at(partition.map().IndexOf(key)); }
+  TransactionRecord& New(uint64_t timestamp) {
+    records.push_back(new TransactionRecord(Timestamp{timestamp}));
+    return *records.back();
+  }
+  // Posts where the key lies and publishes it.
+  TransactionRecord& Write(uint64_t timestamp, const char* key) {
+    ReclamationDomain::Guard guard(domain);
+    TransactionRecord& record = New(timestamp);
+    EXPECT_TRUE(Of(key).Post(&record));
+    record.MakeWriteSet().Publish(TableId{1}, key, 0);
+    return record;
+  }
+  void Commit(TransactionRecord& record) {
+    ASSERT_TRUE(record.TryStartCommit());
+    record.FinishCommit(Lsn{record.timestamp().value});
+  }
+  // "low:last_read[timestamps]" of every range.
+  std::string Ranges() {
+    ReclamationDomain::Guard guard(domain);
+    std::string text;
+    for (const Range* range : partition.map().ranges()) {
+      text += range->low() + ":" + std::to_string(range->last_read().value) + "[";
+      std::vector<uint64_t> postings;
+      range->ForEachPosting([&](const TransactionRecord& record) {
+        postings.push_back(record.timestamp().value);
+        return true;
+      });
+      EXPECT_EQ(range->posting_count(), postings.size());
+      std::sort(postings.begin(), postings.end());
+      for (const uint64_t timestamp : postings) text += std::to_string(timestamp) + " ";
+      text += "] ";
+    }
+    return text;
+  }
+  void Replace(const std::vector<Place>& places) { partition.Replace(RealRuntime(), domain, places); }
+  void Recut(const std::vector<std::string>& cuts) { partition.Recut(RealRuntime(), domain, cuts); }
+  bool Raise(const char* key, uint64_t timestamp) {
+    ReclamationDomain::Guard guard(domain);
+    return Of(key).RaiseLastRead(Timestamp{timestamp});
+  }
+
+  ReclamationDomain domain;
+  RangePartition partition;
+  std::vector<TransactionRecord*> records;
+};
+
+TEST_F(RangePartitionTest, SplitsAndMergesTakeOverWhatIsLive) {
+  Commit(Write(1, "b"));
+  Write(2, "c");
+  TransactionRecord& collected = Write(3, "c");
+  Commit(collected);
+  collected.set_collected();
+  Write(4, "p").TryAbort();
+  Commit(Write(5, "p"));
+  EXPECT_TRUE(Raise("a", 7));
+  Replace({{.first = 0, .cuts = {"g", "n"}}});
+  EXPECT_EQ(Ranges(), ":7[1 2 ] g:7[2 ] n:7[2 5 ] ");
+  EXPECT_TRUE(Raise("h", 9));
+  Write(6, "h");
+  // Two neighbours into one: each transaction once.
+  Replace({{.first = 1, .count = 2}});
+  EXPECT_EQ(Ranges(), ":7[1 2 ] g:9[2 5 6 ] ");
+  // What is undecided stays within the bounds in which it was posted: 6 in g..n.
+  // Three places at once, of which one moves a bound.
+  Replace({{.first = 0, .cuts = {"c"}}, {.first = 1, .cuts = {"m"}}});
+  EXPECT_EQ(Ranges(), ":7[1 2 ] c:7[2 ] g:9[2 6 ] m:9[2 5 6 ] ");
+  Replace({{.first = 1, .count = 2, .cuts = {"d", "e"}}});
+  EXPECT_EQ(Ranges(), ":7[1 2 ] c:9[2 ] d:9[2 ] e:9[2 6 ] m:9[2 5 6 ] ");
+  Replace({{.first = 0, .count = 5}});
+  EXPECT_EQ(Ranges(), ":9[1 2 5 6 ] ");
+}
+
+TEST_F(RangePartitionTest, RecutChangesOnlyWhatDiffers) {
+  Recut({"c", "m"});
+  ReclamationDomain::Guard guard(domain);
+  const Range* const first = &Of("a");
+  const Range* const last = &Of("z");
+  Recut({"c", "f", "g", "m"});
+  EXPECT_EQ(Ranges(), ":0[] c:0[] f:0[] g:0[] m:0[] ");
+  EXPECT_EQ(&Of("a"), first);
+  EXPECT_EQ(&Of("z"), last);
+  Recut({"c", "e", "m"});
+  EXPECT_EQ(Ranges(), ":0[] c:0[] e:0[] m:0[] ");
+  EXPECT_EQ(&Of("a"), first);
+  Recut({});
+  EXPECT_EQ(Ranges(), ":0[] ");
+}
+
+TEST_F(RangePartitionTest, ManyRangesInManyChanges) {
+  std::vector<std::string> cuts;
+  for (size_t i = 0; i < 10 * RangePartition::kPlacesAtOnce; ++i) cuts.push_back("k" + std::to_string(10000 + i));
+  Write(1, "k10001");
+  Recut(cuts);
+  EXPECT_EQ(partition.map().size(), cuts.size() + 1);
+  Recut({cuts[1], cuts[2]});
+  EXPECT_EQ(Ranges(), ":0[1 ] k10001:0[1 ] k10002:0[1 ] ");
+}
+
+TEST_F(RangePartitionTest, SealedRangesTakeNothing) {
+  ReclamationDomain::Guard guard(domain);
+  Range& old = Of("a");
+  TransactionRecord& record = New(5);
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "partition.sealed") {
+      EXPECT_FALSE(old.RaiseLastRead(Timestamp{9}));
+      EXPECT_FALSE(old.RaiseLastRead(Timestamp{0}));
+    }
+    if (name == "partition.marked") EXPECT_FALSE(old.Post(&record));
+  });
+  Replace({{.cuts = {"m"}}});
+  EXPECT_FALSE(old.Post(&record));
+  EXPECT_FALSE(old.RaiseLastRead(Timestamp{9}));
+  EXPECT_EQ(old.last_read(), Timestamp{0});
+  EXPECT_FALSE(partition.Holds(old));
+  EXPECT_TRUE(partition.Holds(Of("a")));
+}
+
+// Who finds a sealed range finishes the change wherever the one who began it stands; and may meet the next one's seal.
+TEST_F(RangePartitionTest, AnybodyFinishes) {
+  for (const char* point : {"partition.published", "partition.sealed", "partition.marked", "range.fill.before_cas",
+                            "partition.before_swing"}) {
+    SCOPED_TRACE(point);
+    bool helped = false;
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name != point || std::exchange(helped, true)) return;
+      ReclamationDomain::Guard guard(domain);
+      EXPECT_EQ(partition.map().size(), 1u);
+      partition.Help();
+      EXPECT_EQ(partition.map().size(), 2u);
+      partition.Help();
+      EXPECT_TRUE(Of("a").RaiseLastRead(Timestamp{9}));
+      Write(11, "a");
+    });
+    Write(3, "a");
+    Replace({{.cuts = {"m"}}});
+    EXPECT_TRUE(helped);
+    testing::SetPointHandler(nullptr);
+    Replace({{.first = 0, .count = 2}});
+    partition.Help();
+  }
+  EXPECT_EQ(Ranges(), ":9[3 3 3 3 3 11 11 11 11 11 ] ");
+}
+
+TEST_F(RangePartitionTest, LostCompareAndSwaps) {
+  Write(1, "a");
+  for (const char* cas : {"range.fill.cas", "partition.swing.cas"}) {
+    int lost = 0;
+    testing::SetCasHandler([&](std::string_view name) { return name == cas && lost++ == 0; });
+    Replace({{.cuts = {"m"}}});
+    EXPECT_GE(lost, 2) << cas;
+    EXPECT_EQ(Ranges(), ":0[1 ] m:0[1 ] ");
+    Replace({{.first = 0, .count = 2}});
+  }
+  EXPECT_EQ(Ranges(), ":0[1 ] ");
+}
+
+// The sweeper meets the end of the range it is in.
+TEST_F(RangePartitionTest, PostingsOfAReplacedRangeAreDroppedByWhoeverComesLast) {
+  Write(1, "a");
+  Write(2, "a");
+  Range* old;
+  {
+    ReclamationDomain::Guard guard(domain);
+    old = &Of("a");
+    old->AddReference();
+  }
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "range.end_sweep.before_cas") return;
+    testing::SetPointHandler(nullptr);
+    Replace({{.cuts = {"m"}}});
+    old->DropPostings(domain);
+    EXPECT_EQ(old->posting_count(), 2u) << "the sweeper's";
+  });
+  {
+    ReclamationDomain::Guard guard(domain);
+    old->RemovePostings(domain, [](const TransactionRecord&) { return false; });
+    EXPECT_EQ(old->posting_count(), 0u);
+    old->RemovePostings(domain, [](const TransactionRecord&) { return true; });
+  }
+  EXPECT_EQ(Ranges(), ":0[1 2 ] m:0[1 2 ] ");
+  domain.Collect();  // again, by what freed the old map
+  ReclamationDomain::Guard guard(domain);
+  old->DropReference(domain);
+}
+
+// Nothing is lost and nothing is left: writers that post, publish and look, readers that raise and look, one that changes the ranges without
+// pause, one that sweeps. Of a writer and a later reader one must find the other.
+TEST_F(RangePartitionTest, WritersAndReadersWhileRangesChange) {
+  constexpr int kRounds = 3000;
+  const std::vector<std::string> keys = {"a", "d", "h", "m", "q"};
+  std::atomic<int> working{2};
+  std::atomic<uint64_t> clock{1};
+  std::atomic<uint64_t> reads[5] = {};  // by key: the latest reader that found no writer
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.push_back(RealRuntime().StartThread("client", [&, t] {
+      Random random(static_cast<uint64_t>(t) + 1);
+      for (int i = 0; i < kRounds; ++i) {
+        const size_t k = random.Below(keys.size());
+        const Timestamp now{clock.fetch_add(1)};
+        ReclamationDomain::Guard guard(domain);
+        const auto in_range = [&](auto what) {
+          for (;;) {
+            Range& range = Of(keys[k].c_str());
+            if (what(range)) return &range;
+            partition.Help();
+          }
+        };
+        if (random.OneIn(2)) {
+          auto* record = new TransactionRecord(now);
+          in_range([&](Range& range) { return range.Post(record); });
+          record->MakeWriteSet().Publish(TableId{1}, keys[k], 0);
+          const bool passed = Of(keys[k].c_str()).last_read() <= now;
+          // Whoever read later and passed before this has raised, and is seen by the check.
+          if (passed) EXPECT_LE(reads[k].load(), now.value) << keys[k];
+          record->TryAbort();
+          record->set_collected();
+          record->DropReference(domain);
+        } else {
+          Range* const range = in_range([&](Range& r) { return r.RaiseLastRead(now); });
+          bool writer = false;
+          range->ForEachPosting([&](const TransactionRecord& record) {
+            if (record.timestamp() < now && record.status() == TransactionStatus::kActive) {
+              record.ForEachWrite([&](const WriteItem& item) { writer = writer || item.key == keys[k]; });
+            }
+            return !writer;
+          });
+          if (writer) continue;
+          uint64_t seen = reads[k].load();
+          while (seen < now.value && !reads[k].compare_exchange_weak(seen, now.value)) {
+          }
+        }
+      }
+      working.fetch_sub(1);
+    }));
+  }
+  threads.push_back(RealRuntime().StartThread("sweeper", [&] {
+    while (working.load() != 0) {
+      ReclamationDomain::Guard guard(domain);
+      for (Range* range : partition.map().ranges()) {
+        range->RemovePostings(domain, [](const TransactionRecord& record) { return record.collected(); });
+      }
+    }
+  }));
+  Random random(7);
+  while (working.load() != 0) {
+    std::vector<std::string> cuts;
+    for (const char* cut : {"b", "c", "g", "k", "p", "r"}) {
+      if (random.OneIn(2)) cuts.push_back(cut);
+    }
+    Recut(cuts);
+  }
+  threads.clear();
+}
+
+}  // namespace
+}  // namespace deut::tc

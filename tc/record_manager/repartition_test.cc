@@ -1,0 +1,330 @@
+// Ranges that change under open transactions (rules P): each step's counter-example, on the whole engine.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+#include "tc/record_manager/engine_fixture.h"
+
+namespace deut::tc {
+namespace {
+
+// Where a change of ranges can be met.
+constexpr const char* kChangePoints[] = {"partition.published", "partition.sealed", "partition.marked",
+                                         "range.fill.before_cas", "partition.before_swing"};
+
+class RepartitionTest : public ::testing::Test {
+ protected:
+  size_t ranges() {
+    ReclamationDomain::Guard guard(f.domain);
+    return f.catalogue->Find(EngineFixture::kTable)->map().size();
+  }
+  EngineFixture f;
+};
+
+TEST_F(RepartitionTest, NewRangesRememberReadsAndWrites) {
+  f.Load({{"a", "0"}, {"p", "0"}});
+  {
+    TestTransaction t = f.Begin();
+    for (const char* key : {"b", "g", "q"}) EXPECT_EQ(t.Put(key, "1"), "ok");
+    EXPECT_EQ(t.Commit(), "ok");
+    TestTransaction reader = f.Begin();
+    EXPECT_EQ(reader.Scan("", "c"), "a=0 b=1");
+    EXPECT_EQ(reader.Commit(), "ok");
+  }
+  const std::string all = f.Contents();
+  const Timestamp read = f.RangeOf("a").last_read();
+  for (const std::vector<std::string>& cuts :
+       {std::vector<std::string>{"b", "c", "m"}, {"c"}, {}, {"a", "b", "g", "h", "p", "q", "r"}}) {
+    f.SetRanges(cuts);
+    EXPECT_GE(f.RangeOf("a").last_read(), read);
+    EXPECT_EQ(f.Contents(), all);
+    f.Collect();
+    EXPECT_EQ(f.Contents(), all);
+  }
+  f.SetRanges({"c", "m"});
+  f.PumpAndCollect();
+  f.Collect();
+  EXPECT_EQ(f.Contents(), all);
+  for (const char* key : {"a", "d", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
+  EXPECT_EQ(f.records->entries(), 0u);
+}
+
+// What was posted once may lie in many ranges by the time it is collected: all of it goes.
+TEST_F(RepartitionTest, CopiesAreUnlinkedWithTheOriginals) {
+  {
+    TestTransaction t = f.Begin();
+    EXPECT_EQ(t.Put("b", "1"), "ok");
+    f.SetRanges({"c", "m"});
+    EXPECT_EQ(t.Put("n", "1"), "ok");
+    f.SetRanges({"a", "c", "d", "m", "o"});
+    for (const char* key : {"", "b", "c", "e", "n", "z"}) EXPECT_GE(f.RangeOf(key).posting_count(), 1u) << key;
+  }
+  EXPECT_TRUE(f.Settle());
+  for (const char* key : {"", "b", "c", "e", "n", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
+}
+
+// Merged and split again meanwhile, they lie nowhere but within the bounds of the range in which it was posted.
+TEST_F(RepartitionTest, CopiesDoNotSpread) {
+  f.SetRanges({"c", "m"});
+  {
+    TestTransaction t = f.Begin();
+    EXPECT_EQ(t.Put("b", "1"), "ok");
+    f.SetRanges({});
+    f.SetRanges({"b", "m"});
+    EXPECT_EQ(f.RangeOf("z").posting_count(), 0u);
+  }
+  EXPECT_TRUE(f.Settle());
+  for (const char* key : {"a", "b", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
+}
+
+// It is collected, and unlinked from the old range, when it has been copied and before the new ranges are there.
+TEST_F(RepartitionTest, CollectedInTheMidstOfAChange) {
+  for (const char* point_name : kChangePoints) {
+    SCOPED_TRACE(point_name);
+    f.SetRanges({});
+    TestTransaction t = f.Begin();
+    EXPECT_EQ(t.Put("b", "1"), "ok");
+    AtPoint point(point_name, [&] {
+      EXPECT_EQ(t.Commit(), "ok");
+      EXPECT_TRUE(f.Settle());
+    });
+    f.SetRanges({"m"});
+    EXPECT_TRUE(point.reached());
+    EXPECT_TRUE(f.Settle());
+    for (const char* key : {"a", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
+    EXPECT_EQ(f.Contents(), "b=1");
+  }
+}
+
+// One transaction stays open and has written in the range: it neither holds a change back nor is forgotten.
+TEST_F(RepartitionTest, AnOpenTransactionHoldsNothingBack) {
+  f.Load({{"a", "0"}});
+  TestTransaction open = f.Begin();
+  EXPECT_EQ(open.Put("b", "1"), "ok");
+  EXPECT_EQ(open.Scan("", "c"), "a=0 b=1");
+  const std::vector<std::vector<std::string>> cuts = {{"m"}, {"b", "c"}, {}, {"a", "b", "c", "d"}};
+  for (int i = 0; i < 200; ++i) {
+    f.SetRanges(cuts[static_cast<size_t>(i) % cuts.size()]);
+    EXPECT_EQ(ranges(), cuts[static_cast<size_t>(i) % cuts.size()].size() + 1);
+    EXPECT_LE(f.RangeOf("b").posting_count(), 4u) << "copies of copies are no more";
+  }
+  EXPECT_EQ(f.Begin().Scan("b", "c"), "range-writer");
+  EXPECT_EQ(open.Put("c", "1"), "ok");
+  EXPECT_EQ(open.Commit(), "ok");
+  EXPECT_EQ(f.Contents(), "a=0 b=1 c=1");
+}
+
+// A whole later scan at any moment of a change: an earlier writer, who comes after it, meets it in the new range.
+TEST_F(RepartitionTest, AReaderInTheMidstOfAChange) {
+  for (const char* point_name : kChangePoints) {
+    SCOPED_TRACE(point_name);
+    f.SetRanges({});
+    TestTransaction writer = f.Begin();
+    std::string scanned, committed;
+    AtPoint point(point_name, [&] {
+      TestTransaction reader = f.Begin();
+      scanned = reader.Scan();
+      committed = reader.Commit();
+    });
+    f.SetRanges({"m"});
+    EXPECT_TRUE(point.reached());
+    EXPECT_EQ(scanned, "");
+    EXPECT_EQ(committed, "ok");
+    EXPECT_EQ(writer.Put("a", "1"), "range-read-later");
+  }
+}
+
+// The same with the writer in the midst of it, and the reader afterwards, in the new range.
+TEST_F(RepartitionTest, AWriterInTheMidstOfAChange) {
+  for (const char* point_name : kChangePoints) {
+    SCOPED_TRACE(point_name);
+    f.SetRanges({});
+    TestTransaction writer = f.Begin();
+    std::string put;
+    AtPoint point(point_name, [&] { put = writer.Put("a", "1"); });
+    f.SetRanges({"m"});
+    EXPECT_TRUE(point.reached());
+    EXPECT_EQ(put, "ok");
+    EXPECT_EQ(f.Begin().Scan(), "range-writer");
+  }
+}
+
+// The ranges change between two steps of a writer, and a later reader passes in the new ones: the check meets it there.
+TEST_F(RepartitionTest, AChangeAndAReaderInTheMidstOfAWriter) {
+  for (const char* point_name :
+       {"range.post.before_cas", "write.posted", "write.published", "chain.install.before_cas"}) {
+    SCOPED_TRACE(point_name);
+    f.SetRanges({});
+    TestTransaction writer = f.Begin();
+    std::string scanned, committed;
+    AtPoint point(point_name, [&] {
+      f.SetRanges({"m"});
+      TestTransaction reader = f.Begin();
+      scanned = reader.Scan();
+      if (reader.open()) committed = reader.Commit();
+    });
+    const std::string put = writer.Put("a", "1");
+    EXPECT_TRUE(point.reached());
+    // One of the two has found the other.
+    if (scanned == "") {
+      EXPECT_EQ(committed, "ok");
+      EXPECT_EQ(put, "range-read-later");
+    } else {
+      EXPECT_EQ(scanned, "range-writer");
+    }
+  }
+}
+
+// A declared key is checked once, at its declaration (R11): what it posted goes on in whatever ranges follow.
+TEST_F(RepartitionTest, ADeclaredKeyStandsInNewRanges) {
+  TestTransaction writer = f.Begin(EngineFixture::Declaring({"b"}));
+  f.SetRanges({"b", "c"});
+  EXPECT_EQ(f.Begin().Scan("b", "c"), "range-writer");
+  f.SetRanges({});
+  EXPECT_EQ(f.Begin().Scan(), "range-writer");
+  EXPECT_EQ(writer.Put("b", "1"), "ok");
+  EXPECT_EQ(writer.Commit(), "ok");
+}
+
+// The ranges change between two steps of a scan, and an earlier writer comes between.
+TEST_F(RepartitionTest, AChangeAndAWriterInTheMidstOfAScan) {
+  for (const char* point_name : {"scan.before_raise", "range.raise.before_cas", "scan.raised", "scan.looked",
+                                 "scan.before_dc", "scan.after_dc"}) {
+    for (const bool for_update : {false, true}) {
+      SCOPED_TRACE(std::string(point_name) + (for_update ? ", for update" : ""));
+      f.SetRanges({"g"});
+      TestTransaction writer = f.Begin();
+      TestTransaction reader = f.Begin();
+      std::string put, committed;
+      AtPoint point(point_name, [&] {
+        f.SetRanges({"c", "m"});
+        put = writer.Put("d", "1");
+        if (writer.open()) committed = writer.Commit();
+      });
+      const std::string scanned = for_update ? reader.ScanForUpdate() : reader.Scan();
+      EXPECT_TRUE(point.reached());
+      if (committed == "ok") {
+        EXPECT_EQ(scanned, "d=1");
+        reader.Abort();
+        f.Load({{"d", "-"}});
+      } else {
+        EXPECT_EQ(put, "range-read-later");
+        EXPECT_EQ(scanned, "");
+      }
+    }
+  }
+}
+
+// R3: a range that was read for update stays so in its successors, by range and by key.
+TEST(RepartitionSixTest, AScanForUpdateStandsInNewRanges) {
+  for (const char* point_name : {"scan.before_raise", "scan.raised", "scan.looked", "scan.after_dc"}) {
+    SCOPED_TRACE(point_name);
+    EngineFixture f({.range_precision = RangePrecision::kRanges});
+    TestTransaction six = f.Begin();
+    std::string later;
+    AtPoint point(point_name, [&] {
+      f.SetRanges({"m"});
+      later = f.Begin().Scan("", "m");
+    });
+    const std::string scanned = six.ScanForUpdate();
+    EXPECT_TRUE(point.reached());
+    // One of the two has found the other.
+    if (later == "") {
+      EXPECT_EQ(scanned, "range-read-later");
+    } else {
+      EXPECT_EQ(later, "range-writer");
+    }
+    if (scanned == "") {
+      f.SetRanges({"a"});
+      EXPECT_EQ(f.Begin().Scan("", "m"), "range-writer");
+    }
+  }
+}
+
+// And a later reader of the old range is met by the one for update in the new one.
+TEST_F(RepartitionTest, AScanForUpdateMeetsLaterReadersOfOlderRanges) {
+  TestTransaction six = f.Begin();
+  TestTransaction later = f.Begin();
+  EXPECT_EQ(later.Scan("", "m"), "");
+  EXPECT_EQ(later.Commit(), "ok");
+  f.SetRanges({"a", "m"});
+  EXPECT_EQ(six.ScanForUpdate(), "range-read-later");
+}
+
+// A scan goes on by its key, whatever the ranges are meanwhile.
+TEST_F(RepartitionTest, AScanGoesOnInNewRanges) {
+  std::vector<std::pair<std::string, std::string>> puts;
+  std::string forwards, backwards;
+  for (char c = 'a'; c <= 'z'; ++c) {
+    puts.push_back({std::string(1, c), "1"});
+    forwards += std::string(forwards.empty() ? "" : " ") + c + "=1";
+    backwards = std::string(1, c) + "=1" + (backwards.empty() ? "" : " ") + backwards;
+  }
+  f.Load(puts);
+  for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+    f.SetRanges({"d", "k", "t"});
+    TestTransaction t = f.Begin();
+    Operation scan{.direction = direction, .limit_records = 3};
+    std::string all;
+    int batches = 0;
+    for (bool more = true; more; ++batches) {
+      all += (all.empty() ? "" : " ") + t.ScanBatch(&scan, &more);
+      f.SetRanges(batches % 2 == 0 ? std::vector<std::string>{"c", "e", "f", "s", "u"} : std::vector<std::string>{"l"});
+    }
+    EXPECT_EQ(all, direction == Direction::kAscending ? forwards : backwards);
+  }
+}
+
+// T1: who drops looks at the ranges there are; a writer that posted in older ones is among them.
+TEST_F(RepartitionTest, ADropMeetsWritersOfOlderRanges) {
+  for (const char* point_name : kChangePoints) {
+    SCOPED_TRACE(point_name);
+    f.SetRanges({});
+    TestTransaction writer = f.Begin();
+    EXPECT_EQ(writer.Put("b", "1"), "ok");
+    std::string during;
+    const auto drop = [&] { return StatusText(f.manager->DropTable("t", EngineFixture::Soon())); };
+    AtPoint point(point_name, [&] { during = drop(); });
+    f.SetRanges({"a", "m"});
+    EXPECT_TRUE(point.reached());
+    EXPECT_EQ(during, "table-writer");
+    EXPECT_EQ(drop(), "table-writer");
+  }
+}
+
+// Who began a change has stopped for good: others finish it, and read and write.
+TEST_F(RepartitionTest, OthersFinishTheChangeOfOneWhoHasStopped) {
+  f.Load({{"b", "0"}});
+  for (const char* point_name : kChangePoints) {
+    SCOPED_TRACE(point_name);
+    f.SetRanges({});
+    Event stopped, go_on, finished;
+    AtPoint point(point_name, [&] {
+      stopped.Signal(RealRuntime());
+      go_on.Wait(RealRuntime(), kNoDeadline);
+    });
+    std::unique_ptr<Thread> changer = RealRuntime().StartThread("changer", [&] { f.SetRanges({"m"}); });
+    EXPECT_TRUE(stopped.Wait(RealRuntime(), EngineFixture::Soon()));
+    std::unique_ptr<Thread> other = RealRuntime().StartThread("other", [&] {
+      TestTransaction t = f.Begin();
+      EXPECT_EQ(t.ScanForUpdate(), "b=0");
+      EXPECT_EQ(t.Put("c", "1"), "ok");
+      EXPECT_EQ(t.Remove("c"), "ok");
+      EXPECT_EQ(t.Commit(), "ok");
+      finished.Signal(RealRuntime());
+    });
+    EXPECT_TRUE(finished.Wait(RealRuntime(), RealRuntime().Now() + seconds(10))) << "it waits for the one who stopped";
+    if (std::string_view(point_name) != "partition.published") EXPECT_EQ(ranges(), 2u);
+    go_on.Signal(RealRuntime());
+    changer.reset();
+    other.reset();
+    EXPECT_EQ(ranges(), 2u);
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace deut::tc

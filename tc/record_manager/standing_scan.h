@@ -1,0 +1,98 @@
+// StandingScan: what a scan keeps from one batch to the next: how far it has come, what was gathered ahead, and the DC's bulk scan.
+//
+// A client asks for each batch with the resume key of the one before. If the transaction has a standing scan that stands there, with the same range,
+//   direction and scan sequence, it goes on; else the batch begins a scan of its own. So this state saves work and decides nothing: a request that is
+//   sent again, or one that leaves a part out, is answered rightly without it.
+// S4. `bound` is how far the TC was raised, looked at and gathered; the DC is granted no more. `keys` are what was gathered of the part that
+//   is not delivered yet: copies, at most kMaxKeysAhead.
+// A scan is kept when a batch has ended because it was full of bytes: one with a limit of records that was reached is likely over.
+// Bounded: kMaxStanding of them a transaction, the one not used for longest goes; each holds at most one answer of the DC, its keys, and what
+//   the DC is granted, of which all scans together have ScanAheadBudget. All end with the transaction; the DC's part of one that is not used for some
+//   seconds ends before (Transaction's owner calls EndStreams), and is opened again when it is wanted.
+// Thread-safety: as its transaction.
+#ifndef TC_RECORD_MANAGER_STANDING_SCAN_H_
+#define TC_RECORD_MANAGER_STANDING_SCAN_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "protocol/data_component.h"
+#include "protocol/transaction_service.h"
+#include "tc/mvcc/version_chain.h"
+#include "tc/record_manager/scan_ahead_budget.h"
+#include "tc/record_manager/scan_flow.h"
+
+namespace deut::tc {
+
+// A key that the TC has an update of, and what its chain shows when it is merged (scan_path.h).
+struct GatheredKey {
+  enum class Kind : uint8_t { kValue, kTombstone, kAskDc };
+  std::string key;
+  uint64_t hash = 0;
+  Kind kind = Kind::kAskDc;
+  Version version;
+  std::string value;
+  DataRequest* again = nullptr;
+};
+
+struct StandingScan {
+  static constexpr size_t kMaxStanding = 4;
+  static constexpr size_t kMaxKeysAhead = 16384;
+  static constexpr size_t kMaxStretchesAhead = 1024;
+
+  // The batch that `scan` asks for is the next of this scan.
+  bool GoesOnWith(const Operation& scan) const {
+    return scan.scan_sequence == own_below && scan.table == table && scan.direction == direction &&
+           scan.for_update == for_update && scan.low == low && scan.high == high;
+  }
+
+  // Gives the DC's part up; the next batch opens another.
+  void EndStream() {
+    stream.reset();
+    flow.reset();
+    share.Release();
+  }
+
+  TableId table;
+  Direction direction = Direction::kAscending;
+  bool for_update = false;
+  uint32_t own_below = 0;  // R10
+  std::string low, high;   // what is left of the requested range
+
+  // Raised, looked at and gathered from where the scan stands up to here, in scan order: ascending exclusive, descending inclusive, empty =
+  // the end of all keys in that direction.
+  bool gathered = false;
+  std::string bound;
+  std::vector<GatheredKey> keys;  // in scan order; those before next_key are merged
+  size_t next_key = 0;
+
+  // What the DC has answered, up to `covered`, and not merged to its end. Its records before `merged_bytes` are.
+  struct Answer {
+    RecordBatch records;
+    size_t merged_bytes = 0;
+    bool to_the_bound = false;  // else:
+    std::string covered;
+  };
+  std::optional<Answer> answer;
+  RecordBatch spare;  // empty; the buffer of an answer that was copied, for the next one
+
+  // From the second batch on.
+  std::unique_ptr<ScanStream> stream;
+  std::optional<ScanFlow> flow;
+  ScanAheadShare share;
+  std::deque<std::string> ends;  // of the stretches gathered and not passed
+  uint64_t ends_passed = 0;
+  uint64_t records_taken = 0;
+
+  MonotonicTime used{};
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_STANDING_SCAN_H_
