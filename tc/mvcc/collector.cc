@@ -1,6 +1,7 @@
 #include "tc/mvcc/collector.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "common/base/check.h"
@@ -221,6 +222,7 @@ void Collector::Collect(std::vector<Applied> gone) {
   if (gone.empty()) return;
   uint64_t bytes = 0;
   const Timestamp low_water = options_.low_water();
+  std::vector<FoldedUpdate> folded;
   for (const Applied& applied : gone) {
     TransactionRecord* const record = applied.record;
     const bool committed =
@@ -231,35 +233,48 @@ void Collector::Collect(std::vector<Applied> gone) {
       last_collected_ = commit;
     }
     if (record == nullptr) {
-      CollectFolded(applied.folded, low_water);
+      folded_bytes_.fetch_sub(applied.folded.bytes(), std::memory_order_relaxed);
+      for (RecordEntry* const entry : applied.folded.entries()) folded.push_back({entry, applied.folded.timestamp()});
       continue;
     }
+    CollectFolded(&folded, low_water);  // in the order of the commits
     bytes += record->pinned_bytes;
     CollectItems(*record, low_water);
     ReleaseRecord(*record);
   }
+  CollectFolded(&folded, low_water);
   if (bytes != 0 && options_.released) options_.released(bytes);
   SweepPostings(false);
   uncollected_.fetch_sub(gone.size(), std::memory_order_relaxed);
   collected_.fetch_add(gone.size(), std::memory_order_relaxed);
 }
 
-void Collector::CollectFolded(const FoldedCommit& commit, Timestamp low_water) {
+void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_water) {
+  if (updates->empty()) return;
+  std::ranges::sort(*updates, [](const FoldedUpdate& a, const FoldedUpdate& b) {
+    return a.entry != b.entry ? std::less<>()(a.entry, b.entry) : a.timestamp > b.timestamp;
+  });
   ReclamationDomain::Guard guard(domain_);
-  uint64_t bytes = commit.bytes();
-  for (RecordEntry* const entry : commit.entries()) {
-    // The newest of its versions of this key; it is gone if nobody could read it (S6, early).
+  uint64_t bytes = 0;
+  RecordEntry* done = nullptr;
+  for (const auto& [entry, latest] : *updates) {
+    if (entry == std::exchange(done, entry)) continue;
     RecordVersion* version = entry->word.Load().head;
-    while (version != nullptr &&
-           (version->transaction->timestamp() != commit.timestamp() || version->withdrawn.load())) {
+    while (version != nullptr && (version->transaction->timestamp() > latest || version->dead())) {
       version = version->older.load(std::memory_order_seq_cst);
     }
-    if (version == nullptr) continue;
-    bytes += PinnedBy(*entry, *version);
+    if (version == nullptr) continue;  // gone, because nobody could read it (S6, early)
+    // It and what is below it counts no more: of a transaction the newest, if it had not been found applied before.
+    const TransactionRecord* above = nullptr;
+    for (const RecordVersion* v = version; v != nullptr; v = v->older.load(std::memory_order_seq_cst)) {
+      if (v->transaction != above && !v->applied) bytes += PinnedBy(*entry, *v);
+      above = v->transaction;
+    }
     CollectApplied(*entry, version, domain_);
     if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
   }
   folded_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  updates->clear();
 }
 
 void Collector::ReleaseRecord(TransactionRecord& record) {

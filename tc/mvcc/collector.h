@@ -127,7 +127,13 @@ class Collector {
   // In ascending commit order.
   void Collect(std::vector<Applied> gone);
   void CollectItems(TransactionRecord& record, Timestamp low_water);
-  void CollectFolded(const FoldedCommit& commit, Timestamp low_water);
+  // Of folded commits, one after the other in commit order; empties the list. A chain is walked once, down to the latest of its commits: what was
+  // written since stands above, and may be long.
+  struct FoldedUpdate {
+    RecordEntry* entry;
+    Timestamp timestamp;
+  };
+  void CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_water);
   // Marks it; its postings, versions and readers may keep it, without its keys.
   void ReleaseRecord(TransactionRecord& record);
   // S8.
