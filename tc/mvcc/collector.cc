@@ -261,6 +261,7 @@ void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_
     if (entry == std::exchange(done, entry)) continue;
     RecordVersion* version = entry->word.Load().head;
     while (version != nullptr && (version->transaction->timestamp() > latest || version->dead())) {
+      DEUT_POINT("collector.chain_step");
       version = version->older.load(std::memory_order_seq_cst);
     }
     if (version == nullptr) continue;  // gone, because nobody could read it (S6, early)

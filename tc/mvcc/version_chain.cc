@@ -89,6 +89,7 @@ Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDoma
   RecordVersion* newer = nullptr;            // the next committed version above that stays
   const TransactionRecord* above = nullptr;  // of the next committed version above
   for (RecordVersion* version = entry.word.Load().head; version != nullptr;) {
+    DEUT_POINT("collector.chain_step");
     RecordVersion* const older = Older(version);
     const TransactionRecord* const transaction = version->transaction;
     const bool committed =

@@ -1,7 +1,9 @@
 // Committed updates that wait in sorted runs (S8): what scans find of them, at each step of a fold and of a merge; when they go; what a reader of
 // them waits for; tables and ranges that change over them.
+#include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/testing/test_points.h"
@@ -62,6 +64,34 @@ TEST_F(FoldTest, ScansFindTheKeysInRuns) {
   }
   ExpectNothingLeft();
   EXPECT_EQ(f.Contents(), "a=0 b=2 bb=1");
+}
+
+// What is written while the collector folds or collects stands above in the chain, and is passed once, not once for each commit below.
+TEST_F(FoldTest, ALongChainIsWalkedOnce) {
+  constexpr int kCommits = 200;
+  const auto write_many = [&] {
+    for (int i = 0; i < kCommits; ++i) Write("a", std::to_string(i));
+  };
+  std::atomic<int> steps{0}, published{0};
+  {
+    const std::unique_ptr<TestTransaction> reader = f.BeginPointer();
+    write_many();
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name == "collector.chain_step") steps.fetch_add(1);
+      if (name == "collector.fold.published" && published.fetch_add(1) == 0) write_many();
+    });
+    f.Fold();
+    EXPECT_EQ(published.load(), 1);
+    EXPECT_GE(steps.load(), 2 * kCommits);
+    EXPECT_LE(steps.load(), 3 * kCommits) << "folding";
+    EXPECT_EQ(reader->Get("a"), "-");
+  }
+  steps.store(0);
+  f.dc->Pump();
+  f.Collect();
+  testing::SetPointHandler(nullptr);
+  EXPECT_LE(steps.load(), 3 * kCommits) << "collecting";
+  ExpectNothingLeft();
 }
 
 // A fold beside a scan, at each of the scan's steps; and all of it applied and collected after that.
