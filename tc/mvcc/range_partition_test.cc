@@ -23,7 +23,10 @@ class RangePartitionTest : public ::testing::Test {
     partition.map().RemoveAllPostings(domain);
     for (TransactionRecord* record : records) record->DropReference(domain);
   }
-  Range& Of(const char* key) { return partition.map().at(partition.map().IndexOf(key)); }
+  Range& Of(const char* key) {
+    const RangeMap& map = partition.map();  // once: the next may be another one
+    return map.at(map.IndexOf(key));
+  }
   TransactionRecord& New(uint64_t timestamp) {
     records.push_back(new TransactionRecord(Timestamp{timestamp}));
     return *records.back();

@@ -94,8 +94,9 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   const Timestamp timestamp = txn_.timestamp_;
   std::optional<ReclamationDomain::Guard> guard(std::in_place, engine_.domain);
   const size_t posted_before = self->posted.size();
+  const RangeMap& map = table.map();
   const Range* const posted =
-      DEUT_OMITTED("R1.post_first") ? &table.map().at(table.map().IndexOf(key)) : &PostIntent(table, key);  // step 1
+      DEUT_OMITTED("R1.post_first") ? &map.at(map.IndexOf(key)) : &PostIntent(table, key);  // step 1
   // Step 5 follows each publication, also when the intent is there: a scan between passes this writer if the key is not yet published (R8).
   bool check_range = !DEUT_OMITTED("R1.check_each") || self->posted.size() > posted_before;
   DEUT_POINT("write.posted");
