@@ -435,6 +435,7 @@ void Collector::CountInSuccessors(Range* range, uint32_t gone) {
   const RangeMap& map = range->partition()->map();
   const size_t last = map.IndexBelow(range->high());
   for (size_t i = map.IndexOf(range->low()); i <= last && !DEUT_OMITTED("P.count_copies"); ++i) {
+    if (map.at(i).first_posting() == nullptr) continue;  // it was filled before it came into the map
     const auto [entry, added] = gone_postings_.try_emplace(&map.at(i), 0);
     if (added) map.at(i).AddReference();
     entry->second += gone;

@@ -216,21 +216,33 @@ Duration RangePartition::ReplaceInSteps(Runtime& runtime, ReclamationDomain& dom
   return longest;
 }
 
-Duration RangePartition::Recut(Runtime& runtime, ReclamationDomain& domain, const std::vector<std::string>& cuts) {
+std::vector<RangePartition::Place> RangePartition::Splits(ReclamationDomain& domain,
+                                                          const std::vector<std::string>& cuts) const {
   std::vector<Place> places;
-  {
-    ReclamationDomain::Guard guard(domain);
-    const RangeMap& now = map();
-    size_t range = 0;
-    for (const std::string& cut : cuts) {
-      while (!now.at(range).Contains(cut)) ++range;
-      if (now.at(range).low() == cut) continue;
-      if (places.empty() || places.back().first != range) places.push_back({.first = range});
-      places.back().cuts.push_back(cut);
-    }
+  ReclamationDomain::Guard guard(domain);
+  const RangeMap& now = map();
+  size_t range = 0;
+  for (const std::string& cut : cuts) {
+    while (!now.at(range).Contains(cut)) ++range;
+    if (now.at(range).low() == cut) continue;
+    if (places.empty() || places.back().first != range) places.push_back({.first = range});
+    places.back().cuts.push_back(cut);
   }
-  const Duration splitting = ReplaceInSteps(runtime, domain, std::move(places));
-  places.clear();
+  for (Place& place : places) {
+    if (now.at(place.first).posting_count() * (place.cuts.size() + 1) <= kCopiesAtOnce) continue;
+    std::string middle = std::move(place.cuts[place.cuts.size() / 2]);
+    place.cuts.assign(1, std::move(middle));
+  }
+  return places;
+}
+
+Duration RangePartition::Recut(Runtime& runtime, ReclamationDomain& domain, const std::vector<std::string>& cuts) {
+  Duration splitting{0};
+  // A range with many postings is halved again and again: its parts have fewer, and nobody waits for more than one list's copies.
+  for (std::vector<Place> places; !(places = Splits(domain, cuts)).empty();) {
+    splitting = std::max(splitting, ReplaceInSteps(runtime, domain, std::move(places)));
+  }
+  std::vector<Place> places;
   {
     ReclamationDomain::Guard guard(domain);
     const RangeMap& now = map();

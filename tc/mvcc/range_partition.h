@@ -79,6 +79,8 @@ class RangePartition {
   struct Change;
 
   void Finish(const Change& change) const;
+  // What is to be split for there to be these cuts, some of it for now: a range with many postings at one cut only.
+  std::vector<Place> Splits(ReclamationDomain& domain, const std::vector<std::string>& cuts) const;
   Duration ReplaceInSteps(Runtime& runtime, ReclamationDomain& domain, std::vector<Place> places);
 
   // Swung and published by const helpers, too.

@@ -1,7 +1,9 @@
 // Changes of ranges (rules P): what new ranges take over, who finishes a change, what becomes of the old ones.
 #include "tc/mvcc/range_partition.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/runtime/random.h"
@@ -123,6 +125,28 @@ TEST_F(RangePartitionTest, ManyRangesInManyChanges) {
   EXPECT_EQ(partition.map().size(), cuts.size() + 1);
   Recut({cuts[1], cuts[2]});
   EXPECT_EQ(Ranges(), ":0[1 ] k10001:0[1 ] k10002:0[1 ] ");
+}
+
+// All cuts lie in one range, and it is full of postings, each of which is copied into every part: it is halved again and again.
+TEST_F(RangePartitionTest, ManyPostingsInShortChanges) {
+  constexpr uint64_t kWriters = 2 * RangePartition::kCopiesAtOnce;
+  constexpr int kCuts = 60;
+  for (uint64_t i = 0; i < kWriters; ++i) Write(i + 1, ("k" + std::to_string(10000 + i % kCuts)).c_str());
+  std::vector<std::string> cuts;
+  for (int i = 0; i < kCuts; ++i) cuts.push_back("k" + std::to_string(10000 + i));
+  int changes = 0, fills = 0, most = 0;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "range.fill.before_cas") most = std::max(most, ++fills);
+    if (name != "partition.published") return;
+    ++changes;
+    fills = 0;
+  });
+  Recut(cuts);
+  testing::SetPointHandler(nullptr);
+  ReclamationDomain::Guard guard(domain);
+  ASSERT_EQ(partition.map().size(), cuts.size() + 1);
+  EXPECT_EQ(most, 2) << "ranges filled in one change";
+  EXPECT_EQ(changes, kCuts);
 }
 
 TEST_F(RangePartitionTest, SealedRangesTakeNothing) {

@@ -34,6 +34,8 @@ uint32_t Repartitioner::RangesFor(uint64_t records) const {
 }
 
 void Repartitioner::RunOnce(Deadline deadline) {
+  // What the last changes have replaced; this thread retires nothing else that would take it along.
+  engine_.domain.Collect();
   // A DC that is away or busy is asked again next time.
   const Result<std::vector<TableInfo>> sizes = dc_.Tables(deadline);
   if (!sizes.ok()) return;

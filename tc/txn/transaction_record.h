@@ -83,11 +83,12 @@ class TransactionRecord {
   }
 
   void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
-  // For who has found the record under a guard and holds no reference. False: the last one has been dropped already.
+  // For who has found the record under a guard and holds no reference. False: the last one has been dropped already, and what was done before
+  // that is seen (its keys are in runs).
   bool TryAddReference() {
-    uint32_t seen = references_.load(std::memory_order_relaxed);
+    uint32_t seen = references_.load(std::memory_order_acquire);
     while (seen != 0) {
-      if (references_.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed)) return true;
+      if (references_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return true;
     }
     return false;
   }
