@@ -71,6 +71,7 @@ struct Engine {
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};  // R9; 0 = none
   ScanAheadBudget scan_ahead{256 << 20};
+  ScanStreams scan_streams{256};
   EngineCounters counters{};
 };
 

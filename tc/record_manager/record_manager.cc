@@ -122,7 +122,7 @@ Status RecordManager::RemoveRange(Transaction& txn, const Operation& operation, 
   scan.for_update = true;
   scan.scan_sequence = 0;
   OperationResult found;
-  DEUT_RETURN_IF_ERROR(ScanPath(engine_, txn, scan, &found, deadline).Run());
+  DEUT_RETURN_IF_ERROR(ScanPath(engine_, txn, scan, &found, deadline).Run(/*stands=*/false));
   WritePath writes(engine_, txn);
   for (RecordBatch::Iterator it(found.records); it.Valid(); it.Next()) {
     DEUT_RETURN_IF_ERROR(writes.Write(operation.table, it.record().key, true, {}, {}, deadline));
@@ -138,6 +138,8 @@ Status RecordManager::Scan(Transaction& txn, const Operation& scan, OperationRes
   DEUT_RETURN_IF_ERROR(CheckOpen(txn));
   return ScanPath(engine_, txn, scan, result, deadline).Run();
 }
+
+bool RecordManager::HasStandingScans(const Transaction& txn) { return !txn.scans_.empty(); }
 
 void RecordManager::RestScans(Transaction& txn, MonotonicTime used_before) {
   for (const std::unique_ptr<StandingScan>& scan : txn.scans_) {

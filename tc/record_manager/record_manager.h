@@ -47,6 +47,7 @@ class RecordManager {
 
   // Gives up what scans of the transaction that stand since before `used_before` hold of the DC; they go on all the same.
   static void RestScans(Transaction& txn, MonotonicTime used_before);
+  static bool HasStandingScans(const Transaction& txn);
 
   // D1: returns when the commit is acknowledged as its durability asks. OUTCOME_UNKNOWN if the deadline passes while waiting for that.
   Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline);

@@ -12,6 +12,8 @@ namespace deut::tc {
 namespace {
 
 // What one message asks of the DC at most.
+// Gathered keys whose values are fetched at once, and that one message asks the DC again for, at most.
+constexpr size_t kResolvedAtOnce = 256;
 constexpr uint32_t kShortScanBytes = 256 << 10;
 // Gathered keys kept of one stretch: a quarter more than the batch may still take (some show nothing), within these limits. With more, it
 // ends behind the last one kept.
@@ -44,7 +46,7 @@ bool ScanPath::GatheredToTheEnd() const {
   return state_->gathered && (state_->bound.empty() || state_->bound == far_end());
 }
 
-Status ScanPath::Run() {
+Status ScanPath::Run(bool stands) {
   DEUT_ASSIGN_OR_RETURN(const TableState* const table, FindTable(engine_, txn_, scan_.table, scan_.for_update));
   if (scan_.low.size() > kMaxKeyBytes + 1 || scan_.high.size() > kMaxKeyBytes + 1) {
     return DEUT_ERROR(kInvalidArgument, "a scan's bound has at most ", kMaxKeyBytes + 1, " bytes");
@@ -56,7 +58,7 @@ Status ScanPath::Run() {
   result_->complete = AtEnd();
   if (result_->complete) return Status::Ok();
   result_->resume = position();
-  KeepState();
+  if (stands) KeepState();
   return Status::Ok();
 }
 
@@ -89,7 +91,7 @@ void ScanPath::KeepState() {
 Status ScanPath::Step(const TableState& table) {
   StandingScan& s = *state_;
   if (!s.answer) {
-    if (goes_on_ && DcKnows(engine_, table)) {
+    if (goes_on_ && DcKnows(engine_, table) && (s.stream != nullptr || s.permit.Take(engine_.scan_streams))) {
       DEUT_RETURN_IF_ERROR(AskStream(table));
     } else {
       if (AtBound()) DEUT_RETURN_IF_ERROR(GatherNext(table, false, nullptr));
@@ -106,8 +108,16 @@ Status ScanPath::Step(const TableState& table) {
         std::partition_point(s.keys.begin() + static_cast<ptrdiff_t>(s.next_key), s.keys.end(), covers) -
         s.keys.begin());
   }
-  DEUT_RETURN_IF_ERROR(Resolve(table, s.next_key, end));
-  DEUT_RETURN_IF_ERROR(Merge(end));
+  // A piece at a time: the answer may cover far more gathered keys than this batch takes.
+  for (bool last = false; !last && !full_;) {
+    const size_t begin = s.next_key;
+    size_t piece = std::min(end, begin + kResolvedAtOnce);
+    DEUT_RETURN_IF_ERROR(Resolve(table, begin, &piece));
+    last = piece == end;
+    DEUT_RETURN_IF_ERROR(Merge(piece, last));
+    for (size_t i = begin; i < piece; ++i)
+      s.keys[i].value = std::string();  // merged, or looked at again for the next batch
+  }
   if (full_) return Status::Ok();
   position() = to_the_bound ? s.bound : s.answer->covered;
   if (position().empty()) end_ = true;
@@ -182,12 +192,15 @@ Status ScanPath::AskOnce(const TableState& table) {
   return Status::Ok();
 }
 
-Status ScanPath::Resolve(const TableState& table, size_t begin, size_t end) {
+Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
   std::vector<GatheredKey>& keys = state_->keys;
-  size_t ask = 0;
+  size_t ask = 0, bytes = 0;
+  size_t end = *piece;
   {
     ReclamationDomain::Guard guard(engine_.domain);
     for (size_t i = begin; i < end; ++i) {
+      DEUT_POINT("scan.resolving");
+      if (bytes >= scan_.limit_bytes) end = *piece = i + 1;
       GatheredKey& gathered = keys[i];
       gathered.kind = GatheredKey::Kind::kAskDc;
       RecordEntry* const entry = engine_.records.Find(gathered.hash, table.id(), gathered.key);
@@ -204,6 +217,7 @@ Status ScanPath::Resolve(const TableState& table, size_t begin, size_t end) {
       gathered.kind = visible.version->tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kValue;
       gathered.version = visible.version->version();
       gathered.value.assign(visible.version->value());
+      bytes += RecordBatch::kHeaderBytes + gathered.key.size() + gathered.value.size();
       // D1: the scan rests on this commit, and on no later one of the key. (What is not in the chain any more was durable when it was shipped.)
       if (visible.version->transaction != txn_.record_ && !DEUT_OMITTED("D1.depend_on_scanned"))
         txn_.DependOn(visible.version->transaction->commit_lsn());
@@ -262,7 +276,7 @@ void ScanPath::Emit(std::string_view key, std::string_view value, Version versio
   if (Full(0, 0)) StopAfter(key);
 }
 
-Status ScanPath::Merge(size_t end) {
+Status ScanPath::Merge(size_t end, bool last) {
   StandingScan& s = *state_;
   StandingScan::Answer& answer = *s.answer;
   const std::string& bytes = answer.records.bytes();
@@ -285,7 +299,7 @@ Status ScanPath::Merge(size_t end) {
     const RecordView& record = it.record();
     DEUT_RETURN_IF_ERROR(CheckVisible(record, txn_.timestamp_));
     while (!full_ && k < end && Before(s.keys[k].key, record.key)) emit_gathered(s.keys[k++]);
-    if (full_) break;
+    if (full_ || (!last && k == end && !Before(record.key, s.keys[end].key))) break;
     const size_t record_bytes = RecordBatch::kHeaderBytes + record.key.size() + record.value.size();
     if (k < end && s.keys[k].key == record.key) {
       const GatheredKey& gathered = s.keys[k++];

@@ -37,7 +37,8 @@ class ScanPath {
  public:
   ScanPath(Engine& engine, Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline);
 
-  Status Run();
+  // Unless it `stands`, nothing is kept for a next batch.
+  Status Run(bool stands = true);
 
  private:
   bool ascending() const { return scan_.direction == Direction::kAscending; }
@@ -79,8 +80,10 @@ class ScanPath {
   void PassEnds();
 
   // Step 3.
-  Status Resolve(const TableState& table, size_t begin, size_t end);
-  Status Merge(size_t end);
+  // Fetches what the chains show of keys [begin, *piece), or of fewer if they fill the batch: then *piece is where it stopped.
+  Status Resolve(const TableState& table, size_t begin, size_t* piece);
+  // Merges the answer with the keys before `end`; unless that is `last`, only up to the key there, which is not resolved yet.
+  Status Merge(size_t end, bool last);
   void Emit(std::string_view key, std::string_view value, Version version);
   // With so many more records, of so many bytes in all.
   bool Full(size_t more_records, size_t more_bytes) const;

@@ -43,7 +43,7 @@ struct GatheredKey {
 
 struct StandingScan {
   static constexpr size_t kMaxStanding = 4;
-  static constexpr size_t kMaxKeysAhead = 16384;
+  static constexpr size_t kMaxKeysAhead = 4096;
   static constexpr size_t kMaxStretchesAhead = 1024;
 
   // The batch that `scan` asks for is the next of this scan.
@@ -57,6 +57,7 @@ struct StandingScan {
     stream.reset();
     flow.reset();
     share.Release();
+    permit.Release();
   }
 
   TableId table;
@@ -83,6 +84,7 @@ struct StandingScan {
   RecordBatch spare;  // empty; the buffer of an answer that was copied, for the next one
 
   // From the second batch on.
+  ScanStreamPermit permit;  // held with the stream, which ends first
   std::unique_ptr<ScanStream> stream;
   std::optional<ScanFlow> flow;
   ScanAheadShare share;

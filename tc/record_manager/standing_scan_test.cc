@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "common/runtime/random.h"
 #include "common/testing/test_points.h"
@@ -47,6 +48,37 @@ class StandingScanTest : public ::testing::Test {
 
   EngineFixture f;
 };
+
+// Thousands of keys that only the TC has lie within one answer of the DC: a batch looks at those it takes, and hardly at more; so does the next.
+TEST_F(StandingScanTest, ABatchResolvesWhatItTakes) {
+  constexpr int kKeys = 2000;
+  f.Load({{KeyOf(0), "0"}, {KeyOf(kKeys - 1), "0"}});
+  TestTransaction old = f.Begin();
+  EXPECT_EQ(old.Get(KeyOf(0)), "0");
+  {
+    TestTransaction writer = f.Begin();
+    for (int i = 1; i < kKeys - 1; ++i) ASSERT_EQ(writer.Put(KeyOf(i), "0"), "ok");
+    ASSERT_EQ(writer.Commit(), "ok");
+  }
+  for (const bool folded : {false, true}) {
+    SCOPED_TRACE(folded);
+    if (folded) f.Fold();
+    for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+      TestTransaction t = f.Begin();
+      Operation scan{.direction = direction, .limit_bytes = 20 * kRecord};
+      int resolved = 0, batches = 0;
+      testing::SetPointHandler([&](std::string_view name) { resolved += name == "scan.resolving"; });
+      std::string all;
+      for (bool more = true; more; ++batches) Join(&all, t.ScanBatch(&scan, &more));
+      testing::SetPointHandler(nullptr);
+      EXPECT_EQ(all.size(), Expected(0, kKeys).size());
+      if (direction == Direction::kAscending) EXPECT_EQ(all, Expected(0, kKeys));
+      EXPECT_GT(batches, kKeys / 30);
+      EXPECT_LE(resolved, 2 * kKeys);
+      EXPECT_EQ(t.Commit(), "ok");
+    }
+  }
+}
 
 // Where the DC reads ahead, and where it does not; both directions; batches that end within an answer, at its end, within a range.
 TEST_F(StandingScanTest, ALongScanIsOneStateWhateverHappensBetweenItsBatches) {

@@ -144,6 +144,7 @@ Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vecto
   if (!ended.ok() && txn_) AbortLocked(AbortReason::kFailedOperation);
   size_t i = 0;
   while (i < operations.size() && ended.ok()) {
+    if (RecordManager::HasStandingScans(*txn_)) RecordManager::RestScans(*txn_, runtime_.Now() - kScansRestAfter);
     // Neighbouring point reads share one message to the DC, as many as fit whatever they find.
     const size_t first = i;
     const size_t most =

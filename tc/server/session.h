@@ -41,7 +41,9 @@ class Session final : public TransactionSession {
 
   // Aborts the open transaction if its last use ended before `used_before`.
   void ReapIfIdle(MonotonicTime used_before);
-  // RecordManager::RestScans for the open transaction, unless the session is in use.
+  // A scan that was not used for so long gives up its stream of the DC, which would cut it off some time later.
+  static constexpr Duration kScansRestAfter = seconds(8);
+  // RecordManager::RestScans for the open transaction, unless the session is in use: then it does so itself, before each operation.
   void RestScans(MonotonicTime used_before);
   void AbortNow(AbortReason reason);
 

@@ -8,7 +8,6 @@ namespace deut::tc {
 namespace {
 
 // A DC cuts off whoever does not take what it was granted (after 30 s, protocol/stream_watchdog.h), and takes that for a lost connection.
-constexpr Duration kScansRestAfter = seconds(8);
 
 }  // namespace
 
@@ -50,14 +49,14 @@ size_t SessionRegistry::size() const {
 }
 
 void SessionRegistry::Run() {
-  const Duration period = std::max<Duration>(std::min(idle_timeout_, kScansRestAfter) / 4, milliseconds(1));
+  const Duration period = std::max<Duration>(std::min(idle_timeout_, Session::kScansRestAfter) / 4, milliseconds(1));
   while (stop_.load(std::memory_order_seq_cst) == 0) {
     runtime_.Wait(stop_, 0, runtime_.Now() + period);
     const MonotonicTime now = runtime_.Now();
     MutexLock lock(mutex_);
     for (Session* session : sessions_) {
       session->ReapIfIdle(now - idle_timeout_);
-      session->RestScans(now - kScansRestAfter);
+      session->RestScans(now - Session::kScansRestAfter);
     }
   }
 }
