@@ -23,7 +23,10 @@ class RangePartitionTest : public ::testing::Test {
     testing::SetCasHandler(nullptr);
     ReclamationDomain::Guard guard(domain);
     partition.map().RemoveAllPostings(domain);
-    for (TransactionRecord* record : records) record->DropReference(domain);
+    for (TransactionRecord* record : records) {
+      for (Range* range : record->posted) range->DropReference(domain);
+      record->DropReference(domain);
+    }
   }
   Range& Of(const char* key) {
     const RangeMap& map = partition.map();  // once: the next may be another one
@@ -37,7 +40,10 @@ class RangePartitionTest : public ::testing::Test {
   TransactionRecord& Write(uint64_t timestamp, const char* key) {
     ReclamationDomain::Guard guard(domain);
     TransactionRecord& record = New(timestamp);
-    EXPECT_TRUE(Of(key).Post(&record));
+    Range& range = Of(key);
+    EXPECT_TRUE(range.Post(&record));
+    range.AddReference();  // its copies name it
+    record.posted.push_back(&range);
     record.MakeWriteSet().Publish(TableId{1}, key, 0);
     return record;
   }

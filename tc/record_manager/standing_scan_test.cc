@@ -2,6 +2,7 @@
 #include "tc/record_manager/standing_scan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <string>
 #include <string_view>
@@ -66,15 +67,18 @@ TEST_F(StandingScanTest, ABatchResolvesWhatItTakes) {
     for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
       TestTransaction t = f.Begin();
       Operation scan{.direction = direction, .limit_bytes = 20 * kRecord};
-      int resolved = 0, batches = 0;
-      testing::SetPointHandler([&](std::string_view name) { resolved += name == "scan.resolving"; });
+      int batches = 0;
+      std::atomic<int> resolved{0};
+      testing::SetPointHandler([&](std::string_view name) {
+        if (name == "scan.resolving") resolved.fetch_add(1);
+      });
       std::string all;
       for (bool more = true; more; ++batches) Join(&all, t.ScanBatch(&scan, &more));
       testing::SetPointHandler(nullptr);
       EXPECT_EQ(all.size(), Expected(0, kKeys).size());
       if (direction == Direction::kAscending) EXPECT_EQ(all, Expected(0, kKeys));
       EXPECT_GT(batches, kKeys / 30);
-      EXPECT_LE(resolved, 2 * kKeys);
+      EXPECT_LE(resolved.load(), 2 * kKeys);
       EXPECT_EQ(t.Commit(), "ok");
     }
   }
