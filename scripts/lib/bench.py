@@ -64,11 +64,11 @@ def processes_of(roots):
                     parents.setdefault(int(stat.read().rsplit(')', 1)[1].split()[1]), []).append(int(entry))
             except OSError:
                 pass  # it has ended meanwhile
-    found, todo = [], list(roots)
-    while todo:
-        pid = todo.pop()
+    found, unseen = [], list(roots)
+    while unseen:
+        pid = unseen.pop()
         found.append(pid)
-        todo += parents.get(pid, [])
+        unseen += parents.get(pid, [])
     return found
 
 

@@ -79,7 +79,7 @@ class RangePartition {
   struct Change;
 
   void Finish(const Change& change) const;
-  // What is to be split for there to be these cuts, some of it for now: a range with many postings at one cut only.
+  // The next splits on the way to these cuts: a range with many postings is halved, and what is left of its cuts comes with the next call.
   std::vector<Place> Splits(ReclamationDomain& domain, const std::vector<std::string>& cuts) const;
   Duration ReplaceInSteps(Runtime& runtime, ReclamationDomain& domain, std::vector<Place> places);
 
