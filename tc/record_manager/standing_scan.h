@@ -73,9 +73,10 @@ struct StandingScan {
   std::vector<GatheredKey> keys;  // in scan order; those before next_key are merged
   size_t next_key = 0;
 
-  // What the DC has answered, up to `covered`, and not merged to its end. Its records before `merged_bytes` are.
+  // What the DC has answered, up to `covered`, and not merged to its end. Its first records are: so many, of so many bytes.
   struct Answer {
     RecordBatch records;
+    size_t merged_records = 0;
     size_t merged_bytes = 0;
     bool to_the_bound = false;  // else:
     std::string covered;
