@@ -71,6 +71,8 @@ void ScanPath::TakeState() {
     goes_on_ = true;
     return;
   }
+  if (scan_.scan_sequence != 0)
+    std::erase_if(standing, [&](const auto& passed) { return passed->HasAnswered(scan_); });
   state_ = std::make_unique<StandingScan>();
   state_->table = scan_.table;
   state_->direction = scan_.direction;
@@ -85,19 +87,13 @@ void ScanPath::KeepState() {
   auto& standing = txn_.scans_;
   if (standing.size() >= StandingScan::kMaxStanding) standing.erase(standing.begin());
   if (state_->stream != nullptr) state_->used = engine_.runtime.Now();
+  state_->last_from = ascending() ? scan_.low : scan_.high;
   standing.push_back(std::move(state_));
 }
 
 Status ScanPath::Step(const TableState& table) {
   StandingScan& s = *state_;
-  if (!s.answer) {
-    if (goes_on_ && DcKnows(engine_, table) && (s.stream != nullptr || s.permit.Take(engine_.scan_streams))) {
-      DEUT_RETURN_IF_ERROR(AskStream(table));
-    } else {
-      if (AtBound()) DEUT_RETURN_IF_ERROR(GatherNext(table, false, nullptr));
-      DEUT_RETURN_IF_ERROR(AskOnce(table));
-    }
-  }
+  if (!s.answer) DEUT_RETURN_IF_ERROR(Ask(table));
   // S4: TC keys are emitted only up to the bound that this answer covers.
   size_t end = s.keys.size();
   const bool to_the_bound = s.answer->to_the_bound;
@@ -134,6 +130,17 @@ Status ScanPath::Step(const TableState& table) {
   }
   full_ = NearlyFull() || Full(0, 0);
   return Status::Ok();
+}
+
+Status ScanPath::Ask(const TableState& table) {
+  StandingScan& s = *state_;
+  if (goes_on_ && DcKnows(engine_, table) && (s.stream != nullptr || s.permit.Take(engine_.scan_streams))) {
+    const Status asked = AskStream(table);
+    if (asked != ErrorCode::kResourceExhausted) return asked;
+    s.EndStream();  // the DC has no thread left for it
+  }
+  if (AtBound()) DEUT_RETURN_IF_ERROR(GatherNext(table, false, nullptr));
+  return AskOnce(table);
 }
 
 size_t ScanPath::MostKept() const {

@@ -65,6 +65,8 @@ class ScanPath {
   // Gathered keys that a stretch may have.
   size_t MostKept() const;
 
+  // Steps 1 and 2.
+  Status Ask(const TableState& table);
   // Step 2, in one message.
   Status AskOnce(const TableState& table);
   // Step 2, from the bulk scan.
