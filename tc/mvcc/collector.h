@@ -35,7 +35,7 @@
 #include "tc/mvcc/committed_runs.h"
 #include "tc/mvcc/folded_commit.h"
 #include "tc/mvcc/pager.h"
-#include "tc/mvcc/range_partition.h"
+#include "tc/mvcc/posting_book.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/txn/readers.h"
 #include "tc/txn/transaction_record.h"
@@ -155,12 +155,6 @@ class Collector {
   void CollectEarly(std::vector<RecordEntry*> entries);
   void TidyRuns(Position applied);
   void SayWhatWaits();
-  // Unlinks postings of collected transactions: of ranges where they are the larger part, or (`all`) wherever there are any. So walking
-  // a list costs in proportion to what is unlinked, whatever the backlog is.
-  // P: what was counted for a range that has been replaced is counted for its successors, which have copies. A range that is sealed after
-  // postings were unlinked from it remains in the book: who copies may have met them before.
-  void SweepPostings(bool all);
-  void CountInSuccessors(Range* range, uint32_t gone);
   void RemoveEntry(RecordEntry* entry, Timestamp low_water);
   void RetryDeferred(Timestamp low_water);
   void WakeUp();
@@ -198,8 +192,7 @@ class Collector {
   Lsn fold_through_;                                   // commits up to here have waited since then
   absl::flat_hash_map<TableId, CommittedRuns*> runs_;  // that are not empty
   std::deque<RecordEntry*> deferred_;
-  absl::flat_hash_map<Range*, uint32_t>
-      gone_postings_;  // of collected transactions, still linked; each entry holds a reference
+  PostingBook gone_postings_;  // of collected transactions, still linked
   std::unique_ptr<Thread> thread_;
 };
 

@@ -96,11 +96,16 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("scans.keys_asked_again", load(engine.counters.asked_again));
   add("scans.writers_passed", load(engine.counters.writers_passed));
   add("scans.pending_keys", load(engine.counters.pending_keys));
+  uint64_t postings = 0;
   for (const TableState* table : engine.catalogue.tables()) {
     ReclamationDomain::Guard guard(engine.domain);
     add(Concat("ranges.table.", table->name()), table->map().size());
+    for (const Range* range : table->map().ranges()) postings += range->posting_count();
   }
+  add("ranges.postings", postings);
+  add("ranges.copied_postings", engine.catalogue.copied_postings());
   add("ranges.changes", repartitioner.changes());
+  add("ranges.looks", repartitioner.looks());
   add("ranges.longest_change_us",
       static_cast<uint64_t>(duration_cast<microseconds>(repartitioner.longest_change()).count()));
   return report;

@@ -104,6 +104,7 @@ struct TransactionComponent::Parts {
         repartitioner({.records_per_range = options.records_per_range,
                        .max_ranges = options.max_ranges,
                        .fixed_ranges = options.fixed_ranges,
+                       .random_seed = options.random_ranges_seed,
                        .period = options.repartition_period},
                       engine, link),
         eviction(engine),

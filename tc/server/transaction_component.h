@@ -44,11 +44,13 @@ struct TransactionComponentOptions {
   uint64_t max_outcomes = uint64_t{1} << 20;
   Duration outcome_window = seconds(600);
   uint64_t outcome_log_bytes = uint64_t{256} << 20;
-  // Ranges per table are one per this many records, up to max_ranges; a fixed number if fixed_ranges is not 0.
+  // A table has one range for so many records, more where much is updated, up to max_ranges; a fixed number if fixed_ranges is not 0.
   uint32_t records_per_range = 2000;
   uint32_t max_ranges = 8192;
   uint32_t fixed_ranges = 0;
   Duration repartition_period = milliseconds(500);
+  // For tests: not 0: every period all tables are cut into ranges at random, from this seed.
+  uint64_t random_ranges_seed = 0;
   // Called once when this TC can never serve again, for another reason than a failed log (RedoLogOptions::on_failure).
   std::function<void(const Status&)> on_refused;
 };
