@@ -127,6 +127,10 @@ Environment DrawEnvironment(Layer layer, Random& random) {
       if (!random.OneIn(3)) environment.noise = random.Between(2, 20);
       break;
   }
+  if (!random.OneIn(3)) {
+    environment.tc.random_ranges_seed = random.Next() | 1;
+    environment.tc.repartition_period = Micros(random, 50, 5000);
+  }
   return environment;
 }
 

@@ -215,6 +215,26 @@ class Round {
     }
     const Status read = workload_->ReadAll(*recorder_->NewClient(store_->client()));
     if (!read.ok()) Found("the last read", read.ToString());
+    if (read.ok()) ExpectNoPostings();
+  }
+
+  // What is left in a range when all is collected is looked at by every scan, for ever.
+  void ExpectNoPostings() {
+    Runtime& runtime = RealRuntime();
+    for (const Deadline end = runtime.Now() + seconds(10);;) {
+      watchdog_.Moved();
+      if (!store_->DropCaches().ok()) return;
+      const uint64_t left = Postings();
+      if (left == 0) return;
+      if (runtime.Now() >= end) return Found("postings are left", Concat(left, " of them"));
+      runtime.SleepUntil(runtime.Now() + milliseconds(1));
+    }
+  }
+  uint64_t Postings() {
+    const Result<ServiceStatus> status = store_->client().GetStatus();
+    if (!status.ok()) return 0;
+    const auto postings = std::ranges::find(status->tc, "ranges.postings", &CounterValue::name);
+    return postings == status->tc.end() ? 0 : postings->value;
   }
 
   void Corrupt() {

@@ -250,7 +250,7 @@ look:
 #if TRANSACTIONS > 1
         if
         :: HAS(newest, k) ->
-           atomic {  // code: tc/record_manager/scan_path.cc ScanPath::Resolve, ScanPath::Merge
+           atomic {  // code: tc/record_manager/scan_path.cc ScanPath::ResolveOne, ScanPath::Merge
              t = me;
              do
              :: t > 0 ->
@@ -316,7 +316,7 @@ post:
   :: k < KEYS && !HAS(writes, k) -> k++
   :: else -> break
   od;
-  atomic { status[me] = COMMITTED };  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitUpdates; tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
+  atomic { status[me] = COMMITTED };  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitWrites; tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
   goto finished;
 lose:
   atomic { status[me] = ABORTED };  // code: tc/record_manager/commit_path.cc CommitPath::Abort; tc/txn/transaction_record.h TransactionRecord::TryAbort
@@ -376,13 +376,13 @@ proctype Collector() {
      od;
      atomic { collected[t] = 1; book = book | posted[t] };  // code: tc/mvcc/collector.cc Collector::ReleaseRecord
      t++
-  :: atomic { book != 0 -> r = 0 }  // code: tc/mvcc/collector.cc Collector::SweepPostings
+  :: atomic { book != 0 -> r = 0 }  // code: tc/mvcc/posting_book.cc PostingBook::Sweep, PostingBook::TakeTurns
      do
      :: r < RANGES && HAS(book, r) ->
         if
-        :: atomic { sealed[r] && !IN_MAP(r) }  // code: tc/mvcc/collector.cc Collector::SweepPostings; tc/mvcc/range_partition.cc RangePartition::Holds
+        :: atomic { sealed[r] && !IN_MAP(r) }  // code: tc/mvcc/posting_book.cc PostingBook::LookAt; tc/mvcc/range_partition.cc RangePartition::Holds
 #if !defined(OMIT_P_count_copies)
-           atomic {  // code: tc/mvcc/collector.cc Collector::CountInSuccessors
+           atomic {  // code: tc/mvcc/posting_book.cc PostingBook::CountInSuccessors
              k = 0;
              do
              :: k < KEYS ->
@@ -397,7 +397,7 @@ proctype Collector() {
            };
 #endif
            book = book & (255 - (1 << r))
-        :: atomic { !(sealed[r] && !IN_MAP(r)) }  // code: tc/mvcc/collector.cc Collector::SweepPostings
+        :: atomic { !(sealed[r] && !IN_MAP(r)) }  // code: tc/mvcc/posting_book.cc PostingBook::LookAt
            n = 0;
            do
            :: n < t -> atomic { postings[r] = postings[r] & ~ALL_OF(n) }; n++  // code: tc/mvcc/range_table.h Range::RemovePostings
@@ -405,12 +405,12 @@ proctype Collector() {
            od;
            if
 #if !defined(OMIT_P_sealed_after)
-           :: atomic { sealed[r] }  // code: tc/mvcc/collector.cc Collector::SweepPostings
+           :: atomic { sealed[r] }  // code: tc/mvcc/posting_book.cc PostingBook::LookAt
 #endif
 #if defined(OMIT_P_sealed_after)
            :: book = book & (255 - (1 << r))
 #else
-           :: atomic { !sealed[r] }  // code: tc/mvcc/collector.cc Collector::SweepPostings
+           :: atomic { !sealed[r] }  // code: tc/mvcc/posting_book.cc PostingBook::LookAt
               book = book & (255 - (1 << r))
 #endif
            fi

@@ -37,7 +37,7 @@ Status Catalogue::Load(const std::vector<TableInfo>& tables) {
       return DEUT_ERROR(kCorruption, "the data component lists table ", Quoted(table.name), " (id ", table.id.value,
                         ") twice");
     }
-    owned_.push_back(std::make_unique<TableState>(table.id, table.name, Position{}));
+    owned_.push_back(std::make_unique<TableState>(table.id, table.name, Position{}, copied_postings_));
     states_[table.id.value].store(owned_.back().get(), std::memory_order_release);
   }
   return Status::Ok();
@@ -74,7 +74,7 @@ Result<TableId> Catalogue::ReserveId(std::string_view name) {
 
 void Catalogue::Add(TableId id, std::string_view name, Position created_at) {
   MutexLock lock(mutex_);
-  owned_.push_back(std::make_unique<TableState>(id, std::string(name), created_at));
+  owned_.push_back(std::make_unique<TableState>(id, std::string(name), created_at, copied_postings_));
   states_[id.value].store(owned_.back().get(), std::memory_order_release);
 }
 

@@ -53,10 +53,14 @@ class Catalogue {
   void Forget(TableState* table);
 
   std::vector<TableState*> tables() const;
+  // S9: copies of postings that lie in ranges, of all tables, besides the ones that their transactions have posted themselves.
+  uint64_t copied_postings() const { return copied_postings_->load(std::memory_order_relaxed); }
 
  private:
   Runtime& runtime_;
   ReclamationDomain& domain_;
+  // Ranges that are retired count their postings out, when the catalogue may have ended.
+  const std::shared_ptr<std::atomic<uint64_t>> copied_postings_ = std::make_shared<std::atomic<uint64_t>>(0);
   std::unique_ptr<std::array<std::atomic<TableState*>, kMaxTables>> states_owner_;
   std::array<std::atomic<TableState*>, kMaxTables>& states_;
   mutable Mutex mutex_;

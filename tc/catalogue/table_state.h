@@ -13,7 +13,9 @@
 #define TC_CATALOGUE_TABLE_STATE_H_
 
 #include <atomic>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "common/base/ids.h"
 #include "common/sync/reclamation.h"
@@ -26,8 +28,9 @@ namespace deut::tc {
 
 class TableState {
  public:
-  TableState(TableId id, std::string name, Position created_at)
-      : id_(id), name_(std::move(name)), created_at_(created_at) {}  // ends: REQUIRES no dropper
+  // `copied_postings`: see RangePartition. At its end: REQUIRES no dropper.
+  TableState(TableId id, std::string name, Position created_at, std::shared_ptr<std::atomic<uint64_t>> copied_postings)
+      : id_(id), name_(std::move(name)), created_at_(created_at), ranges_(std::move(copied_postings)) {}
   TableState(const TableState&) = delete;
   TableState& operator=(const TableState&) = delete;
 

@@ -6,14 +6,11 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
-#include "tc/mvcc/range_partition.h"
 #include "tc/mvcc/version_chain.h"
 
 namespace deut::tc {
 namespace {
 
-// Postings of collected transactions that a range may keep before they are unlinked.
-constexpr uint32_t kSweepPostings = 16;
 // Few commits are folded, too, when the first of them has waited for so many times Options::fold_after.
 constexpr int kVeryLong = 64;
 // Entries of runs that one round merges, about: a round is no longer than a few milliseconds.
@@ -36,7 +33,12 @@ Position LastPosition(const TransactionRecord& record) {
 }  // namespace
 
 Collector::Collector(Options options, Runtime& runtime, ReclamationDomain& domain, RecordTable& records)
-    : options_(std::move(options)), runtime_(runtime), domain_(domain), records_(records) {}
+    : options_(std::move(options)),
+      runtime_(runtime),
+      domain_(domain),
+      records_(records),
+      pager_(options_.pager, domain),
+      gone_postings_(domain) {}
 
 Collector::~Collector() { Stop(); }
 
@@ -56,7 +58,7 @@ void Collector::Stop() {
   std::vector<Applied> rest = std::exchange(applied_, {});
   for (Applied next; TakeApplied(kEverything, &next);) rest.push_back(std::move(next));
   Collect(std::move(rest));
-  SweepPostings(true);
+  gone_postings_.Sweep(true);
   TidyRuns(kEverything);
   {
     ReclamationDomain::Guard guard(domain_);
@@ -104,7 +106,7 @@ void Collector::RunTasks() {
   if (alone) {
     TakeFinished();
     CollectAborted();
-    if (committed_.empty() && applied_.empty()) SweepPostings(true);  // those of folded ones, too
+    if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);  // those of folded ones, too
   }
   Access access(*this);
   while (task != nullptr) {
@@ -170,12 +172,15 @@ void Collector::Round() {
   }
   if (ShouldFold()) Fold();
   TidyRuns(applied);
+  // Last of all: what is applied, and what nobody reads, goes as a whole.
+  if (options_.pager.excess) folded_bytes_.fetch_sub(pager_.Run(last_collected_), std::memory_order_relaxed);
+  SayWhatWaits();
   if (!deferred_.empty()) {
     const Timestamp low_water = options_.low_water();
     ReclamationDomain::Guard guard(domain_);
     RetryDeferred(low_water);
   }
-  if (committed_.empty() && applied_.empty()) SweepPostings(true);
+  if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);
   RunTasks();
 }
 
@@ -244,7 +249,7 @@ void Collector::Collect(std::vector<Applied> gone) {
   }
   CollectFolded(&folded, low_water);
   if (bytes != 0 && options_.released) options_.released(bytes);
-  SweepPostings(false);
+  gone_postings_.Sweep(false);
   uncollected_.fetch_sub(gone.size(), std::memory_order_relaxed);
   collected_.fetch_add(gone.size(), std::memory_order_relaxed);
 }
@@ -281,19 +286,28 @@ void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_
 void Collector::ReleaseRecord(TransactionRecord& record) {
   ReclamationDomain::Guard guard(domain_);
   record.set_collected();
-  for (Range* range : record.posted) {
-    const auto [entry, added] = gone_postings_.try_emplace(range, 0);
-    if (!added) range->DropReference(domain_);  // the entry has one
-    ++entry->second;
-  }
+  for (Range* range : record.posted) gone_postings_.Count(range);
   record.posted = {};
   DEUT_POINT("collector.marked");
   record.ForgetWriteSet(domain_);
   record.DropReference(domain_);
 }
 
+void Collector::SayWhatWaits() {
+  Timestamp first;
+  Lsn commit{UINT64_MAX};
+  if (!folded_.empty()) {
+    first = folded_.front().timestamp();
+    commit = folded_.front().last().commit;
+  }
+  if (!committed_.empty() && committed_.front()->commit_lsn() < commit) first = committed_.front()->timestamp();
+  first_waiting_.store(first.value, std::memory_order_relaxed);
+}
+
 bool Collector::ShouldFold() {
   if (!options_.runs) return false;
+  // S9: only what is folded can be paged out.
+  if (!committed_.empty() && pager_.pressed()) return true;
   // What was folded is applied first, and is not.
   if (!folded_.empty() && committed_.size() >= options_.fold_at_least) return true;
   const MonotonicTime now = runtime_.Now();
@@ -313,6 +327,7 @@ void Collector::Fold() {
   const Timestamp low_water = options_.low_water();
   Position last;
   ReclamationDomain::Guard guard(domain_);
+  std::ranges::sort(committed_, {}, &TransactionRecord::commit_lsn);
   for (TransactionRecord* const record : committed_) {
     record->ForEachWrite([&](const WriteItem& item) {
       if (item.version != nullptr) updates[item.table].push_back({item.key, record->timestamp(), record->commit_lsn()});
@@ -344,7 +359,7 @@ void Collector::Fold() {
   fold_through_ = last_taken_;
   CollectEarly(std::move(entries));
   if (released != 0 && options_.released) options_.released(released);
-  SweepPostings(false);
+  gone_postings_.Sweep(false);
 }
 
 void Collector::CollectEarly(std::vector<RecordEntry*> entries) {
@@ -374,6 +389,7 @@ FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_wate
       DEUT_CHECK(entry != nullptr);  // it holds the version
       entries.push_back(entry);
       bytes += PinnedBy(*entry, *item.version);
+      pager_.Add(record.commit_lsn(), entry, item.version->value_bytes);
     } else if (entry != nullptr) {
       RemoveDeadAndApplied(*entry, domain_);  // withdrawn, or never there
       if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
@@ -399,48 +415,6 @@ void Collector::TidyRuns(Position applied) {
     }
   }
   run_bytes_.store(bytes, std::memory_order_relaxed);
-}
-
-void Collector::SweepPostings(bool all) {
-  std::vector<std::pair<Range*, uint32_t>> replaced;
-  for (auto it = gone_postings_.begin(); it != gone_postings_.end();) {
-    const auto [range, gone] = *it;
-    ReclamationDomain::Guard guard(domain_);
-    if (range->sealed() && !range->partition()->Holds(*range)) {
-      replaced.emplace_back(range, gone);
-      gone_postings_.erase(it++);
-      continue;
-    }
-    if (!all && gone < std::max<uint64_t>(kSweepPostings, range->posting_count() / 2)) {
-      ++it;
-      continue;
-    }
-    range->RemovePostings(domain_, [](const TransactionRecord& record) {
-      return record.collected() || DEUT_OMITTED("S6.posting_collected");
-    });
-    if (range->sealed() && !DEUT_OMITTED("P.sealed_after")) {  // its copies may have what has just been unlinked here
-      ++it;
-      continue;
-    }
-    range->DropReference(domain_);
-    gone_postings_.erase(it++);
-  }
-  if (replaced.empty()) return;
-  for (const auto& [range, gone] : replaced) CountInSuccessors(range, gone);
-  if (all) SweepPostings(true);
-}
-
-void Collector::CountInSuccessors(Range* range, uint32_t gone) {
-  ReclamationDomain::Guard guard(domain_);
-  const RangeMap& map = range->partition()->map();
-  const size_t last = map.IndexBelow(range->high());
-  for (size_t i = map.IndexOf(range->low()); i <= last && !DEUT_OMITTED("P.count_copies"); ++i) {
-    if (map.at(i).first_posting() == nullptr) continue;  // it was filled before it came into the map
-    const auto [entry, added] = gone_postings_.try_emplace(&map.at(i), 0);
-    if (added) map.at(i).AddReference();
-    entry->second += gone;
-  }
-  range->DropReference(domain_);
 }
 
 void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {

@@ -105,7 +105,8 @@ struct RangePartition::Change {
   }
 };
 
-RangePartition::RangePartition() : map_(new RangeMap({new Range("", "", Timestamp{0}, this)})) {}
+RangePartition::RangePartition(std::shared_ptr<std::atomic<uint64_t>> copies)
+    : copies_(std::move(copies)), map_(new RangeMap({new Range("", "", Timestamp{0}, this, copies_)})) {}
 
 RangePartition::~RangePartition() {
   const std::unique_ptr<const RangeMap> map(map_.load(std::memory_order_relaxed));
@@ -167,7 +168,7 @@ Duration RangePartition::Replace(Runtime& runtime, ReclamationDomain& domain, co
     for (size_t i = 0; i <= place.cuts.size(); ++i) {
       const std::string high = i < place.cuts.size() ? place.cuts[i] : end;
       DEUT_CHECK(high.empty() ? i == place.cuts.size() : low < high);
-      step.made.push_back(new Range(std::move(low), high, Timestamp{0}, this));
+      step.made.push_back(new Range(std::move(low), high, Timestamp{0}, this, copies_));
       step.made.back()->StartUnfilled();
       low = high;
     }

@@ -27,7 +27,7 @@
 //     after the raise: its posting is copied, so a later reader of the new range meets it; one that raised A before shows in A's last_read.
 //   A scan may finish the bounds of the range it raised and looked at; it goes on at its resume key in the map of then.
 //   T1: who drops raises the table's word, then loads the map: writers that published before have their postings in these ranges.
-// Collected meanwhile: see Collector::SweepPostings; a range that was not sealed after postings were unlinked from it was not copied with them.
+// Collected meanwhile: see tc/mvcc/posting_book.h; a range that was not sealed after postings were unlinked from it was not copied with them.
 // Thread-safety: Replace and Recut: one thread at a time, all else any, under a guard of the domain.
 // Ownership: owns the present ranges and the map; retires what is replaced.
 #ifndef TC_MVCC_RANGE_PARTITION_H_
@@ -57,7 +57,8 @@ class RangePartition {
   static constexpr size_t kCopiesAtOnce = 1024;
   static constexpr size_t kPlacesAtOnce = 64;
 
-  RangePartition();
+  // `copies`: counts the copied postings in its ranges (S9); null: nobody does.
+  explicit RangePartition(std::shared_ptr<std::atomic<uint64_t>> copies = nullptr);
   // REQUIRES: no postings are left, nobody uses it.
   ~RangePartition();
   RangePartition(const RangePartition&) = delete;
@@ -83,6 +84,7 @@ class RangePartition {
   std::vector<Place> Splits(ReclamationDomain& domain, const std::vector<std::string>& cuts) const;
   Duration ReplaceInSteps(Runtime& runtime, ReclamationDomain& domain, std::vector<Place> places);
 
+  const std::shared_ptr<std::atomic<uint64_t>> copies_;
   // Swung and published by const helpers, too.
   mutable std::atomic<const RangeMap*> map_;
   std::atomic<const Change*> change_{nullptr};

@@ -41,7 +41,7 @@ bool Range::Post(TransactionRecord* transaction) {
   }
   // The posting's own. Until now, and as long as the transaction is active, the owner's does.
   transaction->AddReference();
-  added_.fetch_add(1, std::memory_order_relaxed);
+  posted_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -55,12 +55,15 @@ void Range::Mark() {
 
 bool Range::TryFill(Posting* first, uint64_t count) {
   uintptr_t unfilled = kUnfilled;
+  // S9: counted before anybody can unlink one of them.
+  const bool counts = copies_ != nullptr && !DEUT_OMITTED("S9.count_copies");
+  if (counts) copies_->fetch_add(count, std::memory_order_relaxed);
   DEUT_POINT("range.fill.before_cas");
   if (DEUT_CAS_FAILS("range.fill.cas") ||
       !postings_.compare_exchange_strong(unfilled, reinterpret_cast<uintptr_t>(first), std::memory_order_seq_cst)) {
+    if (counts) copies_->fetch_sub(count, std::memory_order_relaxed);
     return false;
   }
-  added_.fetch_add(count, std::memory_order_relaxed);
   copied_.store(count, std::memory_order_relaxed);
   return true;
 }
@@ -76,6 +79,10 @@ bool Range::UnlinkFirst(Posting* first, Posting* next) {
 
 void Range::RetirePosting(Posting* posting, ReclamationDomain& domain) {
   removed_.fetch_add(1, std::memory_order_relaxed);
+  // A copy lies elsewhere than where it was posted. (The origin was alive when this range was filled, so it was at another address.)
+  if (posting->origin != this && copies_ != nullptr && !DEUT_OMITTED("S9.count_copies")) {
+    copies_->fetch_sub(1, std::memory_order_relaxed);
+  }
   posting->transaction->DropReference(domain);
   domain.RetireObject(posting);
 }

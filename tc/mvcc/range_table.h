@@ -23,8 +23,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -46,9 +48,14 @@ struct Posting {
 
 class Range {
  public:
-  // `partition`: whose range it is; null in tests of ranges alone.
-  Range(std::string low, std::string high, Timestamp last_read, const RangePartition* partition = nullptr)
-      : low_(std::move(low)), high_(std::move(high)), partition_(partition), last_read_(last_read.value) {}
+  // `partition`: whose range it is; null in tests of ranges alone. `copies`: counts the copied postings (P) that lie in ranges; null: nobody does.
+  Range(std::string low, std::string high, Timestamp last_read, const RangePartition* partition = nullptr,
+        std::shared_ptr<std::atomic<uint64_t>> copies = nullptr)
+      : low_(std::move(low)),
+        high_(std::move(high)),
+        partition_(partition),
+        copies_(std::move(copies)),
+        last_read_(last_read.value) {}
   ~Range();
 
   // [low, high); an empty high is above every key.
@@ -105,10 +112,13 @@ class Range {
   // How many there are, about.
   uint64_t posting_count() const {
     const uint64_t removed = removed_.load(std::memory_order_relaxed);
-    return std::max(added_.load(std::memory_order_relaxed), removed) - removed;
+    return std::max(posted() + copied_.load(std::memory_order_relaxed), removed) - removed;
   }
-  // How many were ever posted here, for whoever asks where the updates are.
-  uint64_t posted() const { return added_.load(std::memory_order_relaxed) - copied_.load(std::memory_order_relaxed); }
+  // How many were ever posted here, copies not among them, for whoever asks where the updates are. Only rises.
+  uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
+  // Transactions that lost a conflict over this range, about.
+  void CountConflict() { conflicts_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t conflicts() const { return conflicts_.load(std::memory_order_relaxed); }
 
   // P, for RangePartition. Sealing: first the one, then the other; again is harmless.
   bool sealed() const { return (last_read_.load(std::memory_order_seq_cst) & kSealed) != 0; }
@@ -146,13 +156,15 @@ class Range {
   const std::string low_;
   const std::string high_;
   const RangePartition* const partition_;
+  const std::shared_ptr<std::atomic<uint64_t>> copies_;
   alignas(64) std::atomic<uint64_t> last_read_;
   alignas(64) std::atomic<uintptr_t> postings_{0};
-  std::atomic<uint64_t> added_{0};
+  std::atomic<uint64_t> posted_{0};  // on the line that who posts has just written
   std::atomic<uint32_t> references_{1};
   alignas(64) std::atomic<uint32_t> sweeper_{kIdle};
   std::atomic<uint64_t> removed_{0};
-  std::atomic<uint64_t> copied_{0};  // of those added
+  std::atomic<uint64_t> copied_{0};
+  std::atomic<uint64_t> conflicts_{0};
 };
 
 // All ranges of a table, ascending, without gaps: the first begins at the empty key, the last ends above every key.

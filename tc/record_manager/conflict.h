@@ -9,13 +9,24 @@
 #include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "tc/mvcc/range_table.h"
 #include "tc/record_manager/engine.h"
 
 namespace deut::tc {
 
+// For who decides where ranges are cut.
+inline void CountRangeConflict(Engine& engine, TableId table, std::string_view key) {
+  ReclamationDomain::Guard guard(engine.domain);
+  const RangeMap& map = engine.catalogue.FindAlsoDropped(table)->map();
+  map.at(map.IndexOf(key)).CountConflict();
+}
+
 inline Status Conflict(Engine& engine, AbortReason reason, Timestamp self, TableId table, std::string_view key,
                        Timestamp other) {
   engine.counters.aborts[static_cast<size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+  if (reason == AbortReason::kRangeReadLater || reason == AbortReason::kRangeWriter) {
+    CountRangeConflict(engine, table, key);
+  }
   return Status::Aborted(
       AbortInfo{.reason = reason, .table = table.value, .key = std::string(key), .other_timestamp = other.value},
       Concat("transaction ", self.value, " lost a conflict (", AbortReasonName(reason), ")"));

@@ -7,6 +7,7 @@
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 #include "tc/record_manager/engine_fixture.h"
+#include "tc/record_manager/pinned.h"
 
 namespace deut::tc {
 namespace {
@@ -20,6 +21,16 @@ class RepartitionTest : public ::testing::Test {
   size_t ranges() {
     ReclamationDomain::Guard guard(f.domain);
     return f.catalogue->Find(EngineFixture::kTable)->map().size();
+  }
+  // When the ranges that were replaced have gone with theirs.
+  bool CopiesBecome(uint64_t count) {
+    const Deadline end = EngineFixture::Soon();
+    while (f.catalogue->copied_postings() != count) {
+      if (RealRuntime().Now() >= end) return false;
+      f.domain.Collect();
+      RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(100));
+    }
+    return true;
   }
   EngineFixture f;
 };
@@ -64,6 +75,24 @@ TEST_F(RepartitionTest, CopiesAreUnlinkedWithTheOriginals) {
   }
   EXPECT_TRUE(f.Settle());
   for (const char* key : {"", "b", "c", "e", "n", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
+}
+
+// S9: what copies take is in the budget for as long as they lie somewhere.
+TEST_F(RepartitionTest, CopiesCountAsPinned) {
+  {
+    TestTransaction t = f.Begin();
+    EXPECT_EQ(t.Put("b", "1"), "ok");
+    const uint64_t before = PinnedBytes(*f.engine);
+    f.SetRanges({"c", "m", "p"});
+    EXPECT_EQ(PinnedBytes(*f.engine), before + 4 * sizeof(Posting));
+    f.SetRanges({"c"});
+    EXPECT_TRUE(CopiesBecome(2));
+    EXPECT_EQ(PinnedBytes(*f.engine), before + 2 * sizeof(Posting));
+    EXPECT_EQ(t.Commit(), "ok");
+  }
+  EXPECT_TRUE(f.Settle());
+  EXPECT_TRUE(CopiesBecome(0));
+  EXPECT_EQ(PinnedBytes(*f.engine), 0u);
 }
 
 // Merged and split again meanwhile, they lie nowhere but within the bounds of the range in which it was posted.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
+#include "tc/record_manager/logged_value.h"
 
 namespace deut::tc {
 namespace {
@@ -198,43 +200,75 @@ Status ScanPath::AskOnce(const TableState& table) {
   return CheckAllVisible(s.answer->records, txn_.timestamp_);
 }
 
+size_t ScanPath::ResolveOne(const TableState& table, GatheredKey* gathered) {
+  gathered->kind = GatheredKey::Kind::kAskDc;
+  RecordEntry* const entry = engine_.records.Find(gathered->hash, table.id(), gathered->key);
+  Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
+  // An earlier writer that is uncommitted now published its key after our look (else the stretch had ended before the key, or it had been a
+  // conflict), so its own check meets our last_read and it aborts: what is below its version is the reader's.
+  while (visible.kind == Visible::Kind::kConflict) {
+    visible = FindVisible(visible.version->older.load(std::memory_order_seq_cst), view_);
+  }
+  if (visible.kind == Visible::Kind::kNothing) return 0;
+  const RecordVersion& version = *visible.version;
+  gathered->kind = version.tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kValue;
+  gathered->version = version.version();
+  if (version.paged_out) {
+    gathered->kind = GatheredKey::Kind::kInLog;
+    gathered->place = version.place;
+    gathered->value_bytes = version.value_bytes;
+  } else {
+    gathered->value.assign(version.value());
+  }
+  // D1: the scan rests on this commit, and on no later one of the key. (What is not in the chain any more was durable when it was shipped.)
+  if (version.transaction != txn_.record_ && !DEUT_OMITTED("D1.depend_on_scanned"))
+    txn_.DependOn(version.transaction->commit_lsn());
+  return RecordBatch::kHeaderBytes + gathered->key.size() + version.value_bytes;
+}
+
 Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
   std::vector<GatheredKey>& keys = state_->keys;
-  size_t ask = 0, bytes = 0;
+  size_t bytes = 0;
   size_t end = *piece;
   {
     ReclamationDomain::Guard guard(engine_.domain);
     for (size_t i = begin; i < end; ++i) {
       DEUT_POINT("scan.resolving");
       if (bytes >= scan_.limit_bytes) end = *piece = i + 1;
-      GatheredKey& gathered = keys[i];
-      gathered.kind = GatheredKey::Kind::kAskDc;
-      RecordEntry* const entry = engine_.records.Find(gathered.hash, table.id(), gathered.key);
-      Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
-      // An earlier writer that is uncommitted now published its key after our look (else the stretch had ended before the key, or it had been a
-      // conflict), so its own check meets our last_read and it aborts: what is below its version is the reader's.
-      while (visible.kind == Visible::Kind::kConflict) {
-        visible = FindVisible(visible.version->older.load(std::memory_order_seq_cst), view_);
-      }
-      if (visible.kind == Visible::Kind::kNothing) {
-        ++ask;
-        continue;
-      }
-      gathered.kind = visible.version->tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kValue;
-      gathered.version = visible.version->version();
-      gathered.value.assign(visible.version->value());
-      bytes += RecordBatch::kHeaderBytes + gathered.key.size() + gathered.value.size();
-      // D1: the scan rests on this commit, and on no later one of the key. (What is not in the chain any more was durable when it was shipped.)
-      if (visible.version->transaction != txn_.record_ && !DEUT_OMITTED("D1.depend_on_scanned"))
-        txn_.DependOn(visible.version->transaction->commit_lsn());
+      bytes += ResolveOne(table, &keys[i]);
     }
   }
+  const absl::Span<GatheredKey> resolved(keys.data() + begin, end - begin);
+  DEUT_RETURN_IF_ERROR(ReadBack(table, resolved));
+  return AskAgain(table, resolved);
+}
+
+Status ScanPath::ReadBack(const TableState& table, absl::Span<GatheredKey> keys) {
+  absl::InlinedVector<GatheredKey*, 16> in_log;
+  for (GatheredKey& gathered : keys) {
+    if (gathered.kind == GatheredKey::Kind::kInLog) in_log.push_back(&gathered);
+  }
+  std::ranges::sort(in_log, {}, &GatheredKey::place);
+  for (GatheredKey* const gathered : in_log) {
+    const LoggedPut put{.place = gathered->place,
+                        .table = table.id(),
+                        .sequence = gathered->version.sequence,
+                        .value_bytes = gathered->value_bytes,
+                        .key = gathered->key};
+    const Status read = ReadLogged(engine_, put, &gathered->value);
+    if (!read.ok() && read != ErrorCode::kNotFound) return read;
+    gathered->kind = read.ok() ? GatheredKey::Kind::kValue : GatheredKey::Kind::kAskDc;  // S2: the DC has it
+  }
+  return Status::Ok();
+}
+
+Status ScanPath::AskAgain(const TableState& table, absl::Span<GatheredKey> keys) {
+  const auto ask = static_cast<size_t>(std::ranges::count(keys, GatheredKey::Kind::kAskDc, &GatheredKey::kind));
   if (ask == 0 || DEUT_OMITTED("S5.ask_again") || !DcKnows(engine_, table)) return Status::Ok();
   engine_.counters.asked_again.fetch_add(ask, std::memory_order_relaxed);
   std::vector<DataRequest> again(ask);
   std::vector<DataRequest*> requests;
-  for (size_t i = begin; i < end; ++i) {
-    GatheredKey& gathered = keys[i];
+  for (GatheredKey& gathered : keys) {
     if (gathered.kind != GatheredKey::Kind::kAskDc) continue;
     DataRequest& request = again[requests.size()];
     request.table = table.id();
@@ -243,8 +277,7 @@ Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
     requests.push_back(&request);
   }
   DEUT_RETURN_IF_ERROR(engine_.dc.Read(absl::MakeSpan(requests), deadline_));
-  for (size_t i = begin; i < end; ++i) {
-    GatheredKey& gathered = keys[i];
+  for (GatheredKey& gathered : keys) {
     if (gathered.again == nullptr || gathered.kind != GatheredKey::Kind::kAskDc) continue;
     DEUT_RETURN_IF_ERROR(gathered.again->status);
     gathered.kind = GatheredKey::Kind::kTombstone;  // the DC has nothing

@@ -34,12 +34,14 @@ namespace deut::tc {
 
 // A key that the TC has an update of, and what its chain shows when it is merged (scan_path.h).
 struct GatheredKey {
-  enum class Kind : uint8_t { kValue, kTombstone, kAskDc };
+  enum class Kind : uint8_t { kValue, kTombstone, kInLog, kAskDc };
   std::string key;
   uint64_t hash = 0;
   Kind kind = Kind::kAskDc;
   Version version;
   std::string value;
+  Lsn place;  // kInLog, with value_bytes
+  uint32_t value_bytes = 0;
   DataRequest* again = nullptr;
 };
 

@@ -1,10 +1,26 @@
 #include "tc/server/repartitioner.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "protocol/limits.h"
+#include "tc/server/range_cuts.h"
 
 namespace deut::tc {
+namespace {
+
+// Pieces that the DC is asked for.
+constexpr uint64_t kPiecesPerRange = 4;
+constexpr uint64_t kFewestPieces = 64;
+// After a look, so many times as long as it took is none.
+constexpr int kLooksApart = 20;
+// Keys that have been written in each part of a range that is cut where the updates are.
+constexpr size_t kKeysPerPart = 4;
+
+}  // namespace
+
 Repartitioner::Repartitioner(Options options, Engine& engine, DcLink& dc)
-    : options_(options), engine_(engine), dc_(dc) {}
+    : options_(options), engine_(engine), dc_(dc), random_(options.random_seed) {}
 
 Repartitioner::~Repartitioner() { Stop(); }
 
@@ -28,32 +44,141 @@ void Repartitioner::Run() {
   }
 }
 
-uint32_t Repartitioner::RangesFor(uint64_t records) const {
-  if (options_.fixed_ranges != 0) return options_.fixed_ranges;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(records / options_.records_per_range, 1, options_.max_ranges));
-}
-
 void Repartitioner::RunOnce(Deadline deadline) {
   // What the last changes have replaced; this thread retires nothing else that would take it along.
   engine_.domain.Collect();
+  const std::vector<TableState*> tables = engine_.catalogue.tables();
+  if (options_.random_seed != 0) {
+    for (TableState* table : tables) CutAtRandom(*table, deadline);
+    return;
+  }
   // A DC that is away or busy is asked again next time.
   const Result<std::vector<TableInfo>> sizes = dc_.Tables(deadline);
   if (!sizes.ok()) return;
-  for (TableState* table : engine_.catalogue.tables()) {
-    const auto size =
-        std::find_if(sizes->begin(), sizes->end(), [&](const TableInfo& info) { return info.id == table->id(); });
+  for (TableState* table : tables) {
+    const auto size = std::ranges::find(*sizes, table->id(), &TableInfo::id);
     if (size == sizes->end()) continue;
-    const uint64_t before = partitioned_[table];
-    const uint32_t ranges = RangesFor(size->records);
-    if (ranges < 2 || size->records < 2 * before) continue;
-    const Result<std::vector<std::string>> cuts = dc_.Partition(table->id(), ranges, deadline);
-    if (!cuts.ok() || cuts->empty()) continue;
-    const Duration longest = table->ranges().Recut(engine_.runtime, engine_.domain, *cuts);
-    longest_change_.store(std::max(longest_change_.load(std::memory_order_relaxed), int64_t{longest.count()}),
-                          std::memory_order_relaxed);
-    changes_.fetch_add(1, std::memory_order_relaxed);
-    partitioned_[table] = size->records;
+    if (options_.fixed_ranges != 0) {
+      CutIntoFixed(*table, size->records, deadline);
+    } else {
+      Adapt(*table, size->records, deadline);
+    }
   }
+  absl::erase_if(known_, [&](const auto& known) { return std::ranges::find(tables, known.first) == tables.end(); });
+}
+
+void Repartitioner::CutAtRandom(TableState& table, Deadline deadline) {
+  std::vector<std::string> now, candidates;
+  {
+    ReclamationDomain::Guard guard(engine_.domain);
+    for (const Range* range : table.map().ranges()) {
+      if (!range->low().empty()) now.push_back(range->low());
+      for (std::string& key : KeysWritten(engine_.domain, table, *range)) candidates.push_back(std::move(key));
+    }
+  }
+  if (random_.OneIn(4)) {
+    const Result<std::vector<std::string>> cuts = dc_.Partition(table.id(), options_.max_ranges, deadline);
+    if (cuts.ok()) candidates.insert(candidates.end(), cuts->begin(), cuts->end());
+  }
+  Recut(table, RandomCuts(std::move(now), candidates, options_.max_ranges, random_));
+}
+
+void Repartitioner::CutIntoFixed(TableState& table, uint64_t records, Deadline deadline) {
+  std::unique_ptr<Known>& known = known_[&table];
+  if (!known) known = std::make_unique<Known>();
+  if (options_.fixed_ranges < 2 || records == 0 || records < 2 * known->records) return;
+  const Result<std::vector<std::string>> cuts = dc_.Partition(table.id(), options_.fixed_ranges, deadline);
+  if (!cuts.ok() || cuts->empty()) return;
+  Recut(table, *cuts);
+  known->records = records;
+}
+
+void Repartitioner::Adapt(TableState& table, uint64_t records, Deadline deadline) {
+  std::unique_ptr<Known>& slot = known_[&table];
+  if (!slot) slot = std::make_unique<Known>();
+  Known& known = *slot;
+  RangeLoads& loads = known.loads;
+  size_t ranges = 0;
+  {
+    ReclamationDomain::Guard guard(engine_.domain);
+    const RangeMap& map = table.map();
+    ranges = map.size();
+    if (loads.lows().empty()) {
+      loads.Follow(map, engine_.runtime.Now());
+    } else {
+      loads.Measure(map, engine_.runtime.Now());
+    }
+  }
+  const uint64_t changed = std::max(records, known.records) - std::min(records, known.records);
+  const bool moved = loads.posted() > std::max<uint64_t>(records / 4, options_.records_per_range);
+  if ((8 * changed > known.records || moved) && engine_.runtime.Now() >= known.next_look) {
+    Look(table, records, &known, deadline);
+  }
+  RangePlanOptions planning;
+  planning.records_per_range = options_.records_per_range;
+  planning.max_ranges = options_.max_ranges;
+  // At a start nobody is served yet, and else one range is little to wait for.
+  if (ranges == 1) planning.max_changed = options_.max_ranges;
+  const RangePlan plan = PlanRanges(loads.loads(), planning);
+  if (plan.steps.empty()) return;
+  Recut(table, CutsAfter(table, loads, plan));
+  ReclamationDomain::Guard guard(engine_.domain);
+  loads.Follow(table.map(), engine_.runtime.Now());
+}
+
+void Repartitioner::Look(const TableState& table, uint64_t records, Known* known, Deadline deadline) {
+  const MonotonicTime begin = engine_.runtime.Now();
+  // Some pieces for each range that there may be, so that the sum of those that lie in a range says how many records it has.
+  const uint64_t pieces =
+      kPiecesPerRange * std::min<uint64_t>(records / options_.records_per_range, options_.max_ranges);
+  Result<std::vector<std::string>> cuts = std::vector<std::string>();
+  if (records >= kFewestPieces) {
+    cuts = dc_.Partition(table.id(), static_cast<uint32_t>(std::clamp<uint64_t>(pieces, kFewestPieces, kMaxPartitions)),
+                         deadline);
+  }
+  const MonotonicTime end = engine_.runtime.Now();
+  known->next_look = end + kLooksApart * (end - begin);
+  looks_.fetch_add(1, std::memory_order_relaxed);
+  if (!cuts.ok()) return;
+  known->records = records;
+  known->loads.SetPieces(static_cast<double>(records), *std::move(cuts));
+}
+
+std::vector<std::string> Repartitioner::CutsAfter(const TableState& table, const RangeLoads& loads,
+                                                  const RangePlan& plan) const {
+  ReclamationDomain::Guard guard(engine_.domain);
+  const RangeMap& map = table.map();
+  std::vector<std::string> cuts;
+  auto step = plan.steps.begin();
+  for (size_t i = 0; i < map.size();) {
+    const Range& range = map.at(i);
+    if (i != 0) cuts.push_back(range.low());
+    if (step == plan.steps.end() || step->first != i) {
+      ++i;
+      continue;
+    }
+    if (step->parts > 1) {
+      std::vector<std::string> advised = loads.CutsBetween(range.low(), range.high());
+      if (step->hot || advised.empty()) {
+        // By where the updates are, if enough of them are there to be seen; so many parts that each has several of them.
+        const std::vector<std::string> written = KeysWritten(engine_.domain, table, range);
+        const size_t parts = std::min(step->parts, written.size() / kKeysPerPart);
+        if (parts > 1) advised = EvenCuts(written, parts);
+      }
+      for (std::string& cut : EvenCuts(advised, step->parts)) cuts.push_back(std::move(cut));
+    }
+    i += step->count;
+    ++step;
+  }
+  return cuts;
+}
+
+void Repartitioner::Recut(TableState& table, const std::vector<std::string>& cuts) {
+  const Duration longest = table.ranges().Recut(engine_.runtime, engine_.domain, cuts);
+  if (longest == Duration{0}) return;
+  longest_change_.store(std::max(longest_change_.load(std::memory_order_relaxed), int64_t{longest.count()}),
+                        std::memory_order_relaxed);
+  changes_.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace deut::tc

@@ -1,7 +1,10 @@
-// Repartitioner: keeps every table's logical ranges in step with its size (paper, section 2.3.2; architecture section 3).
+// Repartitioner: keeps every table's logical ranges in step with its size and with what is written to it (paper, sections 2.3.2 and 5.5;
+// architecture section 3).
 //
-// One thread. It asks the DC for the tables' sizes; a table that has doubled since its ranges were made (or never had any made)
-// gets new ranges from the DC's Partition (tc/mvcc/range_partition.h says how). The DC's answer is advice: any cuts are correct ones.
+// One thread. Every period it measures each range (range_loads.h), plans splits and merges (range_plan.h), chooses where to cut (range_cuts.h), and
+// changes what differs (tc/mvcc/range_partition.h). Where records lie it asks the DC's Partition, when the table's size has changed by an eighth,
+// or when a quarter of it was written to since; never for more than a twentieth of the time. The DC's answer is advice: any cuts are correct ones.
+// With a fixed number of ranges a table is cut anew by the DC's advice when its size has doubled, and nothing else is done.
 // Thread-safety: Start, Stop by one thread; figures from any.
 #ifndef TC_SERVER_REPARTITIONER_H_
 #define TC_SERVER_REPARTITIONER_H_
@@ -13,9 +16,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/status.h"
+#include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "tc/dc_link/dc_link.h"
 #include "tc/record_manager/engine.h"
+#include "tc/server/range_loads.h"
+#include "tc/server/range_plan.h"
 
 namespace deut::tc {
 
@@ -25,6 +31,8 @@ class Repartitioner {
     uint32_t records_per_range = 2000;
     uint32_t max_ranges = 8192;
     uint32_t fixed_ranges = 0;
+    // For tests: not 0: every period all tables are cut at random, from this seed.
+    uint64_t random_seed = 0;
     Duration period = milliseconds(500);
   };
 
@@ -38,20 +46,35 @@ class Repartitioner {
   void RunOnce(Deadline deadline);
 
   uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
+  // How often the DC was asked where records lie.
+  uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
   // The longest that a range was sealed and not yet replaced.
   Duration longest_change() const { return Duration(longest_change_.load(std::memory_order_relaxed)); }
 
  private:
+  // Of one table.
+  struct Known {
+    RangeLoads loads;
+    uint64_t records = 0;  // at the last look
+    MonotonicTime next_look{};
+  };
+
   void Run();
-  uint32_t RangesFor(uint64_t records) const;
+  void CutAtRandom(TableState& table, Deadline deadline);
+  void CutIntoFixed(TableState& table, uint64_t records, Deadline deadline);
+  void Adapt(TableState& table, uint64_t records, Deadline deadline);
+  void Look(const TableState& table, uint64_t records, Known* known, Deadline deadline);
+  std::vector<std::string> CutsAfter(const TableState& table, const RangeLoads& loads, const RangePlan& plan) const;
+  void Recut(TableState& table, const std::vector<std::string>& cuts);
 
   const Options options_;
   Engine& engine_;
   DcLink& dc_;
+  Random random_;
   std::atomic<uint64_t> changes_{0};
+  std::atomic<uint64_t> looks_{0};
   std::atomic<int64_t> longest_change_{0};
-  // Records at the last partitioning.
-  absl::flat_hash_map<const TableState*, uint64_t> partitioned_;
+  absl::flat_hash_map<const TableState*, std::unique_ptr<Known>> known_;
   std::atomic<uint32_t> stop_{0};
   std::unique_ptr<Thread> thread_;
 };

@@ -96,6 +96,21 @@ void Session::ReapIfIdle(MonotonicTime used_before) {
   if (claim_.exchange(0, std::memory_order_release) == 2) runtime_.WakeAll(claim_);
 }
 
+bool Session::EvictedLocked() {
+  if (!txn_ || txn_->timestamp().value != evicted_.load(std::memory_order_relaxed)) return false;
+  ended_by_ = records_.OverBudgetAbort(*txn_);
+  AbortLocked(AbortReason::kOverBudget);
+  return true;
+}
+
+void Session::Evict(Timestamp timestamp) {
+  evicted_.store(timestamp.value, std::memory_order_relaxed);
+  uint32_t free = 0;
+  if (!claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;
+  EvictedLocked();
+  if (claim_.exchange(0, std::memory_order_release) == 2) runtime_.WakeAll(claim_);
+}
+
 void Session::RestScans(MonotonicTime used_before) {
   uint32_t free = 0;
   if (!claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;
@@ -120,6 +135,7 @@ Result<Timestamp> Session::BeginLocked(const TransactionOptions& options, Deadli
   if (txn_)
     return DEUT_ERROR(kWrongState, "begin: transaction ", txn_->timestamp().value, " of this session is open already");
   ended_by_ = Status::Ok();
+  evicted_.store(0, std::memory_order_relaxed);
   DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline));
   return txn_->timestamp();
 }
@@ -147,6 +163,7 @@ Status Session::TakeRoom(absl::Span<OperationResult> results, size_t* room) {
 Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                               Deadline deadline, size_t room) {
   MakeAnew(results, operations.size());
+  EvictedLocked();
   Status ended = txn_ ? serving_() : NoTransaction();
   if (!ended.ok() && txn_) AbortLocked(AbortReason::kFailedOperation);
   size_t i = 0;
@@ -177,6 +194,7 @@ Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vecto
     }
     if (ended.ok()) ended = TakeRoom(absl::MakeSpan(*results).subspan(first, i - first), &room);
     if (!ended.ok()) AbortLocked(ReasonOf(ended));
+    if (i < operations.size() && EvictedLocked()) ended = ended_by_;
   }
   for (; i < operations.size(); ++i) {
     (*results)[i].status = DEUT_ERROR(kWrongState, "not run: an earlier operation of the batch ended the transaction");

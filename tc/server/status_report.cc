@@ -51,6 +51,9 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("log.block_bytes", log.block_bytes);
   add("log.segments", log.segments);
   add("log.undurable_bytes", log.undurable_bytes);
+  add("log.values_from_buffer", log.values_from_ring);
+  add("log.values_from_kept", log.values_from_kept);
+  add("log.values_from_disk", log.values_from_disk);
 
   add("ship.position", link.ship_position.commit.value);
   add("ship.applied", link.applied.commit.value);
@@ -73,6 +76,9 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("versions.bytes", PinnedBytes(engine));
   add("versions.folded_bytes", engine.collector.folded_bytes());
   add("versions.gone_unread", engine.collector.unread());
+  add("versions.paged_out", engine.collector.paged_out());
+  add("versions.paged_out_bytes", engine.collector.paged_out_bytes());
+  add("versions.held_back_bytes", PinnedByOldest(engine));
   add("versions.budget_bytes", engine.version_budget_bytes);
   add("collector.waiting_transactions", engine.collector.uncollected());
   add("collector.collected_transactions", engine.collector.collected());
@@ -80,6 +86,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("collector.deferred_entries", engine.collector.deferred_entries());
   add("memory.awaiting_reclamation_bytes", engine.domain.pending_bytes());
   add("reads.from_versions", load(engine.counters.chain_reads));
+  add("reads.from_log", load(engine.counters.log_reads));
   add("reads.from_dc", load(engine.counters.dc_reads));
   add("scans.batches", load(engine.counters.dc_scans));
   add("scans.bulk", load(engine.counters.bulk_scans));
@@ -89,11 +96,16 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("scans.keys_asked_again", load(engine.counters.asked_again));
   add("scans.writers_passed", load(engine.counters.writers_passed));
   add("scans.pending_keys", load(engine.counters.pending_keys));
+  uint64_t postings = 0;
   for (const TableState* table : engine.catalogue.tables()) {
     ReclamationDomain::Guard guard(engine.domain);
     add(Concat("ranges.table.", table->name()), table->map().size());
+    for (const Range* range : table->map().ranges()) postings += range->posting_count();
   }
+  add("ranges.postings", postings);
+  add("ranges.copied_postings", engine.catalogue.copied_postings());
   add("ranges.changes", repartitioner.changes());
+  add("ranges.looks", repartitioner.looks());
   add("ranges.longest_change_us",
       static_cast<uint64_t>(duration_cast<microseconds>(repartitioner.longest_change()).count()));
   return report;

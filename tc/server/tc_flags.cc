@@ -9,8 +9,12 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
              "buckets that the record table begins with, as a power of two; more make false conflicts rarer", 4u, 30u);
   flags->AddBytes("version_budget", &options->version_budget_bytes,
                   "bytes of what is kept of updates that the data component has yet to apply: versions, entries, write "
-                  "sets, postings, runs; beyond it "
-                  "writers are refused until it has caught up");
+                  "sets, postings, runs; beyond half of it values are taken out of memory and read back from the log");
+  flags->AddEnum("over_budget", &options->over_budget,
+                 {{"refuse", OverBudgetPolicy::kRefuse}, {"abort_reader", OverBudgetPolicy::kAbortReader}},
+                 "beyond the version budget: writers are refused until the data component has caught up, or the "
+                 "transaction or snapshot that "
+                 "holds it back is aborted");
   flags->AddEnum("range_precision", &options->range_precision,
                  {{"keys", RangePrecision::kKeys}, {"ranges", RangePrecision::kRanges}},
                  "what of an earlier uncommitted writer a scan loses to: its keys within the scan's bounds, when the "
@@ -27,11 +31,11 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
              "how long the redo log is kept so that outcomes survive a restart");
   flags->AddBytes("outcome_log_bytes", &options->outcome_log_bytes,
                   "how much of the redo log is kept for that at most");
-  flags->Add("records_per_range", &options->records_per_range, "a table has one logical range per this many records",
-             1u, UINT32_MAX);
+  flags->Add("records_per_range", &options->records_per_range,
+             "a table has one logical range for this many records, and more where much is updated", 1u, UINT32_MAX);
   flags->Add("max_ranges", &options->max_ranges, "logical ranges of a table at most", 1u, 8192u);
-  flags->Add("fixed_ranges", &options->fixed_ranges, "logical ranges of every table, whatever its size; 0 = by size",
-             0u, 8192u);
+  flags->Add("fixed_ranges", &options->fixed_ranges,
+             "logical ranges of every table, whatever its size; 0 = by size and updates", 0u, 8192u);
   flags->AddBytes(
       "dc_reserve", &options->dc_link.reserve_bytes,
       "puts are refused while the data component's free bytes, less what it has yet to apply, are below this");

@@ -19,6 +19,7 @@
 #include "protocol/transaction_service.h"
 #include "tc/dc_link/dc_link_options.h"
 #include "tc/record_manager/conflict_options.h"
+#include "tc/record_manager/over_budget_policy.h"
 #include "tc/redo_log/redo_log.h"
 
 namespace deut::tc {
@@ -29,6 +30,7 @@ struct TransactionComponentOptions {
   uint32_t max_transactions = 4096;
   uint32_t log2_record_buckets = 20;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
+  OverBudgetPolicy over_budget = OverBudgetPolicy::kRefuse;
   // R8: whether a scan loses to every earlier uncommitted writer of a range, or only at that writer's keys.
   RangePrecision range_precision = RangePrecision::kKeys;
   // R9: how long an operation may wait, in all, for earlier transactions that are committing already. 0 = it aborts at once.
@@ -42,11 +44,13 @@ struct TransactionComponentOptions {
   uint64_t max_outcomes = uint64_t{1} << 20;
   Duration outcome_window = seconds(600);
   uint64_t outcome_log_bytes = uint64_t{256} << 20;
-  // Ranges per table are one per this many records, up to max_ranges; a fixed number if fixed_ranges is not 0.
+  // A table has one range for so many records, more where much is updated, up to max_ranges; a fixed number if fixed_ranges is not 0.
   uint32_t records_per_range = 2000;
   uint32_t max_ranges = 8192;
   uint32_t fixed_ranges = 0;
   Duration repartition_period = milliseconds(500);
+  // For tests: not 0: every period all tables are cut into ranges at random, from this seed.
+  uint64_t random_ranges_seed = 0;
   // Called once when this TC can never serve again, for another reason than a failed log (RedoLogOptions::on_failure).
   std::function<void(const Status&)> on_refused;
 };

@@ -1,0 +1,143 @@
+#include "tc/mvcc/posting_book.h"
+
+#include <atomic>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+#include "tc/mvcc/range_partition.h"
+#include "tc/txn/transaction_record.h"
+
+namespace deut::tc {
+namespace {
+
+class PostingBookTest : public ::testing::Test {
+ protected:
+  ~PostingBookTest() override {
+    testing::SetPointHandler(nullptr);
+    book.Sweep(true);
+    ReclamationDomain::Guard guard(domain);
+    partition.map().RemoveAllPostings(domain);
+  }
+
+  // Posts in the key's range what is collected at once.
+  void PostAndCollect(std::string_view key, int times = 1) {
+    ReclamationDomain::Guard guard(domain);
+    for (int i = 0; i < times; ++i) {
+      Range& range = RangeOf(key);
+      auto* record = new TransactionRecord(Timestamp{1});
+      EXPECT_TRUE(range.Post(record));
+      range.AddReference();
+      record->TryAbort();
+      record->set_collected();
+      book.Count(&range);
+      record->DropReference(domain);
+    }
+  }
+  Range& RangeOf(std::string_view key) {
+    const RangeMap& map = partition.map();
+    return map.at(map.IndexOf(key));
+  }
+  uint64_t Postings() {
+    ReclamationDomain::Guard guard(domain);
+    uint64_t postings = 0;
+    for (const Range* range : partition.map().ranges()) postings += range->posting_count();
+    return postings;
+  }
+  void Recut(const std::vector<std::string>& cuts) { partition.Recut(RealRuntime(), domain, cuts); }
+  static std::string Key(int i) { return std::to_string(10000 + i); }
+
+  ReclamationDomain domain;
+  RangePartition partition;
+  PostingBook book{domain};
+};
+
+TEST_F(PostingBookTest, UnlinksManyAtOnce) {
+  PostAndCollect("a", PostingBook::kSweepPostings - 1);
+  book.Sweep(false);
+  EXPECT_EQ(Postings(), PostingBook::kSweepPostings - 1);
+  PostAndCollect("a");
+  book.Sweep(false);
+  EXPECT_EQ(Postings(), 0u);
+  PostAndCollect("a", 3);
+  book.Sweep(true);
+  EXPECT_EQ(Postings(), 0u);
+  EXPECT_EQ(book.ranges(), 0u);
+}
+
+// A range with others' postings waits until those that are gone are a large part, and is not forgotten.
+TEST_F(PostingBookTest, WaitsWhileMostOfARangeIsInUse) {
+  std::vector<TransactionRecord*> open;
+  {
+    ReclamationDomain::Guard guard(domain);
+    for (int i = 0; i < 100; ++i)
+      EXPECT_TRUE(RangeOf("a").Post(open.emplace_back(new TransactionRecord(Timestamp{1}))));
+  }
+  PostAndCollect("a", 40);
+  book.Sweep(false);
+  EXPECT_EQ(Postings(), 140u);
+  for (int i = 0; i < 60; ++i) {
+    PostAndCollect("a");
+    book.Sweep(false);
+  }
+  EXPECT_LT(Postings(), 100u + PostingBook::kSweepPostings);
+  ReclamationDomain::Guard guard(domain);
+  for (TransactionRecord* record : open) record->DropReference(domain);
+}
+
+// With a few postings in each of many ranges a sweep looks at few of them, however many there are.
+TEST_F(PostingBookTest, ASweepCostsWhatIsDue) {
+  constexpr int kRanges = 4096;
+  std::vector<std::string> cuts;
+  for (int i = 1; i < kRanges; ++i) cuts.push_back(Key(i));
+  Recut(cuts);
+  for (int i = 0; i < kRanges; ++i) PostAndCollect(Key(i), PostingBook::kSweepPostings - 1);
+  EXPECT_EQ(book.ranges(), size_t{kRanges});
+  std::atomic<int> looks{0};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "posting_book.look") looks.fetch_add(1);
+  });
+  constexpr int kSweeps = 100;
+  for (int i = 0; i < kSweeps; ++i) {
+    PostAndCollect(Key(i));
+    book.Sweep(false);
+  }
+  EXPECT_LE(looks.load(), kSweeps * (static_cast<int>(PostingBook::kTurns) + 1));
+  EXPECT_EQ(Postings(), uint64_t{kRanges - kSweeps} * (PostingBook::kSweepPostings - 1));
+}
+
+// Ranges that have been replaced come to their turn, and what was counted for them is unlinked in their successors.
+TEST_F(PostingBookTest, CountsGoOnInSuccessors) {
+  std::vector<TransactionRecord*> open;
+  {
+    ReclamationDomain::Guard guard(domain);
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_TRUE(RangeOf("a").Post(open.emplace_back(new TransactionRecord(Timestamp{1}))));
+      RangeOf("a").AddReference();
+    }
+  }
+  Range& posted_in = partition.map().at(0);
+  Recut({"c", "m"});
+  EXPECT_EQ(Postings(), 60u);
+  {
+    ReclamationDomain::Guard guard(domain);
+    for (TransactionRecord* record : open) {
+      record->TryAbort();
+      record->set_collected();
+      book.Count(&posted_in);
+      record->DropReference(domain);
+    }
+  }
+  EXPECT_EQ(book.ranges(), 1u);
+  book.Sweep(false);
+  book.Sweep(false);
+  EXPECT_EQ(Postings(), 0u);
+  book.Sweep(false);
+  EXPECT_EQ(book.ranges(), 0u);
+}
+
+}  // namespace
+}  // namespace deut::tc

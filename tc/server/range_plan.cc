@@ -1,0 +1,89 @@
+#include "tc/server/range_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace deut::tc {
+namespace {
+
+// Of max_ranges, so much is what loads are worth together at most: as many as there are between what is merged and what is split fit in.
+constexpr double kFilled = 0.7;
+
+class Scale {
+ public:
+  Scale(const std::vector<RangeLoad>& loads, const RangePlanOptions& options) : options_(options) {
+    double all = 0;
+    for (const RangeLoad& load : loads) all += Weight(load);
+    factor_ = std::min(1.0, kFilled * static_cast<double>(options.max_ranges) / std::max(all, 1.0));
+  }
+
+  double Weight(const RangeLoad& load) const {
+    return std::max(load.records / options_.records_per_range, WeightOfUpdates(load)) * factor_;
+  }
+  bool Hot(const RangeLoad& load) const { return WeightOfUpdates(load) > load.records / options_.records_per_range; }
+
+ private:
+  double WeightOfUpdates(const RangeLoad& load) const {
+    return std::min(std::sqrt(load.records * load.updates / options_.updates_by_records),
+                    load.records / options_.min_records);
+  }
+
+  const RangePlanOptions& options_;
+  double factor_ = 1;
+};
+
+// All there are, whatever the bounds.
+std::vector<RangeStep> Splits(const std::vector<RangeLoad>& loads, const Scale& scale) {
+  std::vector<RangeStep> splits;
+  for (size_t i = 0; i < loads.size(); ++i) {
+    const double weight = scale.Weight(loads[i]);
+    if (weight < RangePlan::kSplit) continue;
+    splits.push_back({.first = i, .parts = static_cast<size_t>(weight), .hot = scale.Hot(loads[i])});
+  }
+  return splits;
+}
+
+std::vector<RangeStep> Merges(const std::vector<RangeLoad>& loads, const Scale& scale) {
+  std::vector<RangeStep> merges;
+  for (size_t i = 0; i < loads.size();) {
+    RangeLoad sum = loads[i];
+    size_t end = i + 1;
+    for (; end < loads.size() && end - i < RangePlan::kMergedAtOnce; ++end) {
+      RangeLoad with = sum;
+      with += loads[end];
+      if (scale.Weight(with) > RangePlan::kMerge) break;
+      sum = with;
+    }
+    if (end - i > 1) merges.push_back({.first = i, .count = end - i});
+    i = end;
+  }
+  return merges;
+}
+
+}  // namespace
+
+RangePlan PlanRanges(const std::vector<RangeLoad>& loads, const RangePlanOptions& options) {
+  const Scale scale(loads, options);
+  RangePlan plan;
+  size_t taken = 0;
+  for (const RangeStep& merge : Merges(loads, scale)) {
+    if (taken >= options.max_changed) break;
+    taken += merge.count - 1;
+    plan.steps.push_back(merge);
+  }
+  std::vector<RangeStep> splits = Splits(loads, scale);
+  std::ranges::stable_sort(splits, std::greater<>(), &RangeStep::parts);
+  // What is merged makes room from the next plan on.
+  size_t left = std::min(options.max_ranges - std::min(options.max_ranges, loads.size()), options.max_changed);
+  for (RangeStep& split : splits) {
+    split.parts = std::min(split.parts, left + 1);
+    if (split.parts < 2) break;
+    left -= split.parts - 1;
+    plan.steps.push_back(split);
+  }
+  std::ranges::sort(plan.steps, {}, &RangeStep::first);
+  return plan;
+}
+
+}  // namespace deut::tc
