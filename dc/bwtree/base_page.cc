@@ -105,8 +105,8 @@ Owned<BasePage> BasePage::Build(uint8_t level, const Bounds& bounds, Timestamp f
   page->base_bytes = static_cast<uint32_t>(sizes.total);
   page->flat_ = flat;
   page->count_ = static_cast<uint32_t>(content.count_);
-  page->low_bytes_ = static_cast<uint32_t>(bounds.low.size());
-  page->prefix_bytes_ = static_cast<uint32_t>(sizes.prefix);
+  page->low_bytes_ = static_cast<uint16_t>(bounds.low.size());
+  page->prefix_bytes_ = static_cast<uint16_t>(sizes.prefix);
   const auto address = reinterpret_cast<uintptr_t>(memory) + sizes.up_to_bounds;
   page->heads_at_ = static_cast<uint32_t>(sizes.up_to_bounds + (kLineBytes - address % kLineBytes) % kLineBytes);
 
@@ -123,7 +123,7 @@ Owned<BasePage> BasePage::Build(uint8_t level, const Bounds& bounds, Timestamp f
 
 Owned<BasePage> BasePage::BuildStub(const Bounds& bounds) {
   Owned<BasePage> page = Build(/*level=*/0, bounds, Timestamp(), Content());
-  page->stub_ = true;
+  page->stub_ = 1;
   page->stored_.written.store(true, std::memory_order_relaxed);
   return page;
 }

@@ -76,17 +76,17 @@ class BasePage : public Node {
 
   // A stub: the bounds of a leaf whose content is on storage. `sibling` may be kUnknownPage.
   static Owned<BasePage> BuildStub(const Bounds& bounds);
-  bool stub() const { return stub_; }
+  bool stub() const { return stub_ != 0; }
 
   const StoredState& stored() const { return stored_; }
   // True if the page's bounds or children were changed by a split or merge since its image was written.
-  bool restructured() const { return restructured_; }
+  bool restructured() const { return restructured_ != 0; }
   // REQUIRES: the page is owned.
   void SetStored(uint64_t serial, bool written) {
     stored_.serial = serial;
     stored_.written.store(written, std::memory_order_relaxed);
   }
-  void SetRestructured(bool restructured) { restructured_ = restructured; }
+  void SetRestructured(bool restructured) { restructured_ = restructured ? 1 : 0; }
 
   // REQUIRES: strictly ascending keys in [low, high).
   static Owned<BasePage> Build(uint8_t level, const Bounds& bounds, Timestamp flat, const Content& content);
@@ -174,15 +174,16 @@ class BasePage : public Node {
   }
 
   uint32_t count_ = 0;
-  uint32_t prefix_bytes_ = 0;
-  uint32_t low_bytes_ = 0;
+  uint16_t prefix_bytes_ = 0;  // of keys, or a bound, both of which have some thousand bytes at most
+  uint16_t low_bytes_ = 0;
   uint32_t heads_at_ = 0;  // from the start of the page
+  // No more than entries, each of which has its header, in less than 2^31 bytes of them.
+  uint32_t tombstones_ : 30 = 0;
+  uint32_t stub_ : 1 = 0;
+  uint32_t restructured_ : 1 = 0;
   Timestamp flat_;
   Timestamp newest_;
   Fence own_fence_;
-  uint32_t tombstones_ = 0;
-  bool stub_ = false;
-  bool restructured_ = false;
   StoredState stored_;
 };
 
