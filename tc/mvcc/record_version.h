@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string_view>
 
@@ -77,7 +78,7 @@ struct RecordVersion {
   size_t bytes() const { return sizeof(RecordVersion) + (paged_out ? 0 : value_bytes); }
   // The commit is in the log, and the update there. By the owner, before the status says so.
   void SetPlace(Lsn lsn) {
-    place = lsn;
+    std::construct_at(&place, lsn);
     logged = true;
   }
 
