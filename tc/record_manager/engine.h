@@ -71,10 +71,18 @@ struct Engine {
   OutcomeTable* outcomes = nullptr;  // none: names of transactions are not remembered
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};  // R9; 0 = none
+  RangeControl range_control = RangeControl::kRanges;
   ScanAheadBudget scan_ahead{256 << 20};
   ScanStreams scan_streams{256};
   EngineCounters counters{};
 };
+
+// For operations that need ranges. WRONG_STATE: the engine has none.
+inline Status CheckRangeControl(const Engine& engine) {
+  if (engine.range_control == RangeControl::kRanges) [[likely]]
+    return Status::Ok();
+  return DEUT_ERROR(kWrongState, "this store was opened without range control: it has point operations only");
+}
 
 }  // namespace deut::tc
 

@@ -65,7 +65,8 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
                           .dc = *dc,
                           .version_budget_bytes = options.version_budget_bytes,
                           .range_precision = options.range_precision,
-                          .conflict_wait = options.conflict_wait});
+                          .conflict_wait = options.conflict_wait,
+                          .range_control = options.range_control});
   manager = std::make_unique<RecordManager>(*engine);
   if (Status loaded = catalogue->Load({TableInfo{.id = kTable, .name = "t"}}); !loaded.ok()) {
     FailStop(loaded.ToString());

@@ -44,6 +44,7 @@ struct EngineFixtureOptions {
   bool faulty_disk = false;  // then `disk` is there
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};
+  RangeControl range_control = RangeControl::kRanges;
   Runtime* engine_runtime = nullptr;  // what the engine's own waits go to, in place of the real one
 };
 

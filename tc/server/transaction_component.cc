@@ -99,7 +99,8 @@ struct TransactionComponent::Parts {
                .version_budget_bytes = options.version_budget_bytes,
                .outcomes = &outcomes,
                .range_precision = options.range_precision,
-               .conflict_wait = options.conflict_wait},
+               .conflict_wait = options.conflict_wait,
+               .range_control = options.range_control},
         record_manager(engine),
         repartitioner({.records_per_range = options.records_per_range,
                        .max_ranges = options.max_ranges,
@@ -120,7 +121,9 @@ struct TransactionComponent::Parts {
     collecting.applied = [this] { return link.applied(); };
     collecting.low_water = [this] { return active.AdvanceNow(); };
     collecting.readers = [this] { return active.RoundForReaders(); };
-    collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue.FindAlsoDropped(table)->runs(); };
+    if (options.range_control == RangeControl::kRanges) {
+      collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue.FindAlsoDropped(table)->runs(); };
+    }
     collecting.pager.excess = [this] { return PinnedExcess(engine); };
     collecting.pager.durable = [this] { return log->durable(); };
     collecting.fold_after = options.fold_after;

@@ -33,6 +33,8 @@ struct TransactionComponentOptions {
   OverBudgetPolicy over_budget = OverBudgetPolicy::kRefuse;
   // R8: whether a scan loses to every earlier uncommitted writer of a range, or only at that writer's keys.
   RangePrecision range_precision = RangePrecision::kKeys;
+  // For measurements; no flag of a daemon.
+  RangeControl range_control = RangeControl::kRanges;
   // R9: how long an operation may wait, in all, for earlier transactions that are committing already. 0 = it aborts at once.
   Duration conflict_wait = milliseconds(1);
   // S8: commits that wait for longer to be applied, at least so many, are folded into sorted runs.
