@@ -29,6 +29,7 @@ class RangesTest : public ::testing::Test {
     options_.tc.repartition_period = milliseconds(5);
     options_.dc.records.tree.leaf_page_bytes = 1024;
     options_.dc.records.tree.inner_page_bytes = 1024;
+    options_.dc.records.merge_interval = milliseconds(10);  // what is deleted is counted out when pages are merged
     Open();
     const Result<TableId> table = store_->client().CreateTable("t");
     ASSERT_TRUE(table.ok()) << table.status().ToString();
