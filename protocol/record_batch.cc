@@ -2,17 +2,7 @@
 
 #include <utility>
 
-#include "common/coding/fixed.h"
-
 namespace deut {
-namespace {
-
-constexpr size_t kValueBytesAt = 2;
-constexpr size_t kTimestampAt = 6;
-constexpr size_t kSequenceAt = 14;
-static_assert(kSequenceAt + sizeof(uint32_t) == RecordBatch::kHeaderBytes);
-
-}  // namespace
 
 Result<RecordBatch> RecordBatch::Parse(std::string bytes) {
   RecordBatch batch;
@@ -38,6 +28,7 @@ Result<RecordBatch> RecordBatch::Parse(std::string bytes) {
       return DEUT_ERROR(kCorruption, "record batch: record of ", record_bytes, " bytes at offset ", at, ", only ", left,
                         " are there");
     }
+    batch.newest_ = std::max(batch.newest_, Timestamp(LoadU64(record + kTimestampAt)));
     at += record_bytes;
     ++batch.count_;
   }
@@ -55,28 +46,19 @@ void RecordBatch::Append(std::string_view key, std::string_view value, Version v
   bytes_.append(key);
   bytes_.append(value);
   ++count_;
+  newest_ = std::max(newest_, version.timestamp);
 }
 
-void RecordBatch::AppendRun(std::string_view records, size_t count) {
+void RecordBatch::AppendRun(std::string_view records, size_t count, Timestamp newest) {
   bytes_.append(records);
   count_ += count;
+  newest_ = std::max(newest_, newest);
 }
 
 void RecordBatch::Clear() {
   bytes_.clear();
   count_ = 0;
-}
-
-void RecordBatch::Iterator::Read() {
-  valid_ = !rest_.empty();
-  if (!valid_) return;
-  const char* record = rest_.data();
-  const size_t key_bytes = LoadU16(record);
-  const size_t value_bytes = LoadU32(record + kValueBytesAt);
-  record_.key = rest_.substr(kHeaderBytes, key_bytes);
-  record_.value = rest_.substr(kHeaderBytes + key_bytes, value_bytes);
-  record_.version = Version{Timestamp(LoadU64(record + kTimestampAt)), LoadU32(record + kSequenceAt)};
-  rest_.remove_prefix(kHeaderBytes + key_bytes + value_bytes);
+  newest_ = Timestamp();
 }
 
 }  // namespace deut

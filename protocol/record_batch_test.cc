@@ -67,7 +67,7 @@ TEST(RecordBatchTest, RunsAreRecords) {
   from.Append("b", "2", Version{Timestamp(2), 1});
   RecordBatch batch;
   batch.Append("0", "", Version{});
-  batch.AppendRun(from.bytes(), 2);
+  batch.AppendRun(from.bytes(), 2, from.newest());
   EXPECT_EQ(batch.size(), 3u);
   std::string keys;
   for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) keys += it.record().key;
@@ -75,6 +75,22 @@ TEST(RecordBatchTest, RunsAreRecords) {
   batch.Clear();
   EXPECT_TRUE(batch.empty());
   EXPECT_FALSE(RecordBatch::Iterator(batch).Valid());
+}
+
+TEST(RecordBatchTest, KnowsABoundOfItsVersions) {
+  RecordBatch batch;
+  EXPECT_EQ(batch.newest(), Timestamp());
+  batch.Append("a", "1", Version{Timestamp(7), 1});
+  batch.Append("b", "2", Version{Timestamp(3), 9});
+  EXPECT_EQ(batch.newest(), Timestamp(7));
+  EXPECT_EQ(RecordBatch::Parse(batch.bytes())->newest(), Timestamp(7));
+  RecordBatch run;
+  run.AppendRun(batch.bytes(), 2, Timestamp(8));
+  EXPECT_EQ(run.newest(), Timestamp(8));
+  run.Append("c", "3", Version{Timestamp(2), 1});
+  EXPECT_EQ(run.newest(), Timestamp(8));
+  run.Clear();
+  EXPECT_EQ(run.newest(), Timestamp());
 }
 
 TEST(RecordBatchTest, RefusesWhatIsNotABatch) {

@@ -101,6 +101,9 @@ struct Operation {
   // 0 opens a scan; a scan that goes on passes OperationResult::scan_sequence of its first batch: of the transaction's own writes
   // it sees those made before the scan was opened (R10).
   uint32_t scan_sequence = 0;
+  // kScan: nobody waits for this batch yet, and perhaps nobody will. If it fails, whatever the reason, the transaction stays open as if it had not
+  // been asked for; who wants it then asks again, without this.
+  bool ahead = false;
   // kCompareAndSet.
   std::string_view expected = {};
   bool expect_absent = false;
@@ -149,7 +152,7 @@ class TransactionSession {
   virtual Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) = 0;
 
   // Runs the operations in order; results correspond one to one. An operation that fails with ALREADY_EXISTS, NOT_FOUND, CONDITION_FAILED or
-  // INVALID_ARGUMENT leaves the transaction open; after ABORTED (or any other failure of an operation) it is aborted and the
+  // INVALID_ARGUMENT leaves the transaction open, and so does a scan that was asked for ahead; after ABORTED (or any other failure of an operation) it is aborted and the
   // operations behind it are not run (their status is WRONG_STATE). Returns the status that ended the call early, else OK.
   // `results` may hold earlier ones, whose buffers are used again.
   virtual Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,

@@ -24,7 +24,8 @@ namespace deut {
   X(kIdle, 10, "idle", "the transaction was idle for longer than the configured time")                          \
   X(kRequested, 11, "requested", "the client asked for it or went away")                                        \
   X(kShutdown, 12, "shutdown", "the transaction component is stopping")                                         \
-  X(kFailedOperation, 13, "failed-operation", "an operation of the transaction failed; see the message")
+  X(kFailedOperation, 13, "failed-operation", "an operation of the transaction failed; see the message")        \
+  X(kOverBudget, 14, "over-budget", "S9: what waited for it took more than the budget of versions")
 // clang-format on
 
 enum class AbortReason : uint8_t {
@@ -33,7 +34,7 @@ enum class AbortReason : uint8_t {
 #undef DEUT_ABORT_REASON_ENUM
 };
 
-constexpr int kAbortReasonCount = 14;
+constexpr int kAbortReasonCount = 15;
 
 // The table's short name ("range-writer"); "unknown" for a number that is not in the table.
 const char* AbortReasonName(AbortReason reason);

@@ -144,6 +144,7 @@ void BasePage::FillEntries(const Content& content) {
       if (piece.run->tombstones_ != 0) {
         for (size_t n = 0; n < piece.count(); ++n) tombstones_ += from[n] >> 31;
       }
+      newest_ = std::max(newest_, piece.run->newest_);
       std::memcpy(to, run.data(), run.size());
       to += run.size();
       i += piece.count();
@@ -157,6 +158,7 @@ void BasePage::FillEntries(const Content& content) {
         offsets[i] |= kTombstoneBit;
         ++tombstones_;
       }
+      newest_ = std::max(newest_, entry.version.timestamp);
       Write(to, entry.value_bytes);
       Write(to, entry.version.timestamp.value);
       Write(to, entry.version.sequence);

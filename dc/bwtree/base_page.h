@@ -95,6 +95,8 @@ class BasePage : public Node {
   size_t bytes() const { return base_bytes; }
   std::string_view low() const { return {bounds(), low_bytes_}; }
   Timestamp flat() const { return flat_; }
+  // Leaf: no entry's timestamp is above this; there may be none that has it (any more).
+  Timestamp newest() const { return newest_; }
   uint32_t tombstones() const { return tombstones_; }
   uint32_t live_records() const { return count_ - tombstones_; }
 
@@ -176,6 +178,7 @@ class BasePage : public Node {
   uint32_t low_bytes_ = 0;
   uint32_t heads_at_ = 0;  // from the start of the page
   Timestamp flat_;
+  Timestamp newest_;
   Fence own_fence_;
   uint32_t tombstones_ = 0;
   bool stub_ = false;

@@ -117,8 +117,9 @@ TEST(BasePageTest, KeepsRecordsInTheFormatOfAnswers) {
     expected.Append(record.key(), record.value(), record.version);
   }
   EXPECT_EQ(page->run(0, 3), expected.bytes());
+  EXPECT_EQ(page->newest(), std::max({entries[0].version, entries[1].version, entries[2].version}).timestamp);
   RecordBatch copied;
-  copied.AppendRun(page->run(1, 2), 1);
+  copied.AppendRun(page->run(1, 2), 1, page->newest());
   EXPECT_EQ(RecordBatch::Iterator(copied).record().version, entries[1].version);
 }
 

@@ -39,7 +39,7 @@ bool AppendRecord(const Node* head, std::string_view key, RecordBatch* answer) {
   const size_t i = base.Find(key);
   if (i != base.count() && (best == nullptr || Supersedes(base.record(i).version, best->version()))) {
     if (base.tombstone(i)) return false;
-    answer->AppendRun(base.run(i, i + 1), 1);
+    answer->AppendRun(base.run(i, i + 1), 1, base.newest());
     return true;
   }
   if (best == nullptr || best->tombstone()) return false;

@@ -47,7 +47,7 @@ void AppendRun(LeafMerge* merge, const ScanBudget& budget, RecordBatch* answer) 
   if (begin >= end) return;
   const size_t fitting = FittingRun(base, begin, end, budget, *answer);
   if (fitting == 0) return;
-  answer->AppendRun(base.run(begin, begin + fitting), fitting);
+  answer->AppendRun(base.run(begin, begin + fitting), fitting, base.newest());
   merge->SkipRun(fitting);
 }
 
@@ -61,7 +61,7 @@ void AppendRunBack(LeafMerge* merge, const ScanBudget& budget, RecordBatch* answ
   for (; i > begin && !base.tombstone(i - 1); --i) {
     const std::string_view record = base.run(i - 1, i);
     if (answer->size() >= budget.records || answer->bytes().size() + record.size() > budget.bytes) break;
-    answer->AppendRun(record, 1);
+    answer->AppendRun(record, 1, base.newest());
   }
   if (i == end) return;
   *last = base.key(i);

@@ -99,11 +99,11 @@ look:
   od;
   if
   :: committed ->
-     atomic { seen = chain };  // code: tc/record_manager/scan_path.cc ScanPath::Resolve
+     atomic { seen = chain };  // code: tc/record_manager/scan_path.cc ScanPath::ResolveOne
      t = me;
      do
      :: t > 0 && found[me] == NOTHING ->
-        atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_path.cc ScanPath::Resolve
+        atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_path.cc ScanPath::ResolveOne
           t--;
           if
           :: HAS(seen, t) && status[t] == COMMITTED -> found[me] = TS(t)
@@ -114,7 +114,7 @@ look:
      od
   :: else
   fi;
-  atomic {  // code: tc/record_manager/commit_path.cc CommitPath::CommitUpdates
+  atomic {  // code: tc/record_manager/commit_path.cc CommitPath::CommitWrites
     found[me] = (found[me] == NOTHING -> 0 : found[me]);
     status[me] = COMMITTED
   };

@@ -273,10 +273,14 @@ proctype Scan() {
         atomic {  // code: tc/dc_link/bulk_scan.cc BulkScan::Next; dc/server/bulk_scan.cc BulkScan::Next
           if
           :: opened_at == life -> check_answer(); break
-          :: else -> opened_at = 0
+          :: opened_at = 0  // the stream is cut off, alone or with its life
           fi
         };
-        lost(asked_session)
+        // Opened again first: it may have been cut off alone.
+        if
+        :: asked != life -> lost(asked_session)
+        :: atomic { skip }  // code: tc/dc_link/bulk_scan.cc BulkScan::Interrupted
+        fi
      od;
      atomic { gathered_from = 0; parts++ }  // model: the next
   :: else -> break

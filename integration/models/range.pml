@@ -189,10 +189,10 @@ stretch:
   :: k < KEYS ->
      if
      :: HAS(seen, k) ->
-        atomic { newest = installed[k]; t = me };  // code: tc/record_manager/scan_path.cc ScanPath::Resolve
+        atomic { newest = installed[k]; t = me };  // code: tc/record_manager/scan_path.cc ScanPath::ResolveOne
         do
         :: t > 0 && found[me * KEYS + k] == 0 ->
-           atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_path.cc ScanPath::Resolve
+           atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_path.cc ScanPath::ResolveOne
              t--;
              if
              :: HAS(newest, t) && status[t] == COMMITTED -> found[me * KEYS + k] = TS(t)
@@ -283,10 +283,10 @@ write:
   od;
   if
 #if defined(PRECISE)
-  :: atomic { DRAINED(me) -> status[me] = COMMITTING }  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitUpdates; tc/txn/transaction_record.h TransactionRecord::TryStartCommit
+  :: atomic { DRAINED(me) -> status[me] = COMMITTING }  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitWrites; tc/txn/transaction_record.h TransactionRecord::TryStartCommit
      atomic { status[me] = COMMITTED };  // code: tc/record_manager/commit_path.cc CommitPath::FinishCommit; tc/txn/transaction_record.h TransactionRecord::FinishCommit
 #else
-  :: atomic { DRAINED(me) -> status[me] = COMMITTED }  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitUpdates; tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
+  :: atomic { DRAINED(me) -> status[me] = COMMITTED }  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitWrites; tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
 #endif
      goto finished
   :: goto lose  // it may also be told to abort

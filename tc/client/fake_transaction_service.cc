@@ -30,6 +30,7 @@ class FakeSession final : public TransactionSession {
     return true;
   }
   Status TakeAhead(std::vector<OperationResult>* results, Deadline /*deadline*/) override {
+    if (service_->loses_ahead) return DEUT_ERROR(kDeadlineExceeded, "no answer has come");
     *results = std::move(ahead_);
     return ahead_status_;
   }
@@ -232,6 +233,10 @@ Status FakeSession::Execute(absl::Span<const Operation> operations, std::vector<
                             Deadline deadline) {
   results->clear();
   FakeFault fault = service_->Fault(FakeCall::kExecute, deadline);
+  if (!fault.status.ok() && open_ && operations.size() == 1 && operations[0].ahead) {
+    results->emplace_back().status = fault.status;
+    return Status();
+  }
   if (!fault.status.ok()) {
     Close();
     return fault.status;

@@ -57,6 +57,8 @@ class FakeTransactionService final : public TransactionService {
   // Sessions send ahead (run at once; the answer waits).
   bool sends_ahead = false;
   std::atomic<int> sent_ahead{0};
+  // No answer comes to what was sent ahead: TakeAhead fails, as at its deadline.
+  std::atomic<bool> loses_ahead{false};
   // Scans answer at most so many records a batch.
   uint32_t max_batch_records = 1000;
 

@@ -288,28 +288,64 @@ TEST_F(FetchAheadTest, AScanThatIsGivenUp) {
   EXPECT_EQ(service_.transactions_open(), 0);
 }
 
-// A conflict that is met ahead ends the transaction, which whatever comes next is told.
+// A conflict that is met ahead is one only for who comes there: then the batch is asked for again, and decided.
 TEST_F(FetchAheadTest, AConflictAhead) {
-  for (const bool commit : {true, false}) {
+  enum class Then : uint8_t { kCommit, kAbort, kGoOn, kComeThere };
+  for (const Then then : {Then::kCommit, Then::kAbort, Then::kGoOn, Then::kComeThere}) {
     Transaction t = client_->Begin().value();
+    const int open = service_.transactions_open();
     Scanner scanner = t.OpenScanner(table_, {});
     ASSERT_TRUE(scanner.Next());
     int calls = 0;
-    service_.on_call = [&calls](FakeCall call, Deadline) {
-      const bool lost = call == FakeCall::kExecute && ++calls == 2;
+    const int losses = then == Then::kComeThere ? 2 : 1;
+    service_.on_call = [&](FakeCall call, Deadline) {
+      const bool lost = call == FakeCall::kExecute && ++calls >= 2 && calls < 2 + losses;
       return lost ? FakeFault{.status = Status::Aborted({.reason = AbortReason::kRangeWriter}, "lost")} : FakeFault{};
     };
     ASSERT_TRUE(scanner.Next()) << "the second batch; the third is sent for, and loses";
     EXPECT_EQ(calls, 2);
-    if (commit) {
-      EXPECT_EQ(t.Commit().status().code(), ErrorCode::kAborted);
-    } else {
-      EXPECT_FALSE(scanner.Next());
-      EXPECT_EQ(scanner.status().code(), ErrorCode::kAborted);
+    EXPECT_TRUE(t.open());
+    switch (then) {
+      case Then::kCommit:
+        EXPECT_TRUE(t.Commit().ok());
+        EXPECT_EQ(calls, 2);
+        break;
+      case Then::kAbort:
+        EXPECT_TRUE(t.Abort().ok());
+        break;
+      case Then::kGoOn:
+        EXPECT_TRUE(scanner.Next());
+        EXPECT_EQ(scanner.key(), "c");
+        EXPECT_THAT(Keys(scanner), ElementsAre("d", "e"));
+        EXPECT_TRUE(t.Commit().ok());
+        break;
+      case Then::kComeThere:
+        EXPECT_FALSE(scanner.Next());
+        EXPECT_EQ(scanner.status().code(), ErrorCode::kAborted);
+        EXPECT_FALSE(t.open());
+        EXPECT_EQ(t.status().abort()->reason, AbortReason::kRangeWriter);
+        break;
     }
-    EXPECT_FALSE(t.open());
-    EXPECT_EQ(t.status().abort()->reason, AbortReason::kRangeWriter);
+    EXPECT_EQ(service_.transactions_open(), open - 1);
     service_.on_call = nullptr;
+  }
+}
+
+// Whoever aborts with a batch on its way has aborted when he is told so, and the session is used again; one whose batch does not come is closed.
+TEST_F(FetchAheadTest, AbortWithABatchOnItsWay) {
+  for (const bool lost : {false, true}) {
+    Transaction t = client_->Begin().value();
+    const int open = service_.transactions_open(), sessions = service_.sessions_open();
+    EXPECT_TRUE(t.Put(table_, "z", "1").ok());
+    Scanner scanner = t.OpenScanner(table_, {});
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(scanner.Next());
+    service_.loses_ahead = lost;
+    EXPECT_TRUE(t.Abort().ok());
+    EXPECT_FALSE(t.open());
+    EXPECT_EQ(service_.transactions_open(), open - 1);
+    EXPECT_EQ(service_.sessions_open(), lost ? sessions - 1 : sessions);
+    EXPECT_EQ(t.Put(table_, "z", "1").code(), ErrorCode::kWrongState);
+    EXPECT_EQ(service_.Peek(table_, "z"), std::nullopt);
   }
 }
 

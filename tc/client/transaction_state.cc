@@ -1,8 +1,17 @@
 #include "tc/client/transaction_state.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace deut {
+namespace {
+
+// A batch is a round trip, and what the data component needs for it.
+constexpr Duration kAheadPatience = seconds(2);
+constexpr Duration kAbortPatience = milliseconds(500);
+
+}  // namespace
+
 TransactionState::TransactionState(ClientCore* core, ClientCore::Begun begun, Deadline limit, WrittenKeys* trail)
     : core_(core),
       session_(std::move(begun.session)),
@@ -71,7 +80,11 @@ uint64_t TransactionState::SendAhead(const Operation& scan, const CallOptions& c
   ahead_.scan = scan;
   ahead_.scan.low = ahead_.low;
   ahead_.scan.high = ahead_.high;
-  ahead_.on_its_way = session_->SendAhead(absl::MakeConstSpan(&ahead_.scan, 1), core_->DeadlineFor(call, limit_));
+  ahead_.scan.ahead = true;
+  // What comes next in this session waits for it, so it is given up early: whoever wants it asks again, with more patience.
+  const Deadline deadline =
+      std::min<Deadline>(core_->DeadlineFor(call, limit_), core_->runtime().Now() + kAheadPatience);
+  ahead_.on_its_way = session_->SendAhead(absl::MakeConstSpan(&ahead_.scan, 1), deadline);
   if (ahead_.on_its_way) ahead_.number = ++sent_ahead_;
   return ahead_.number;
 }
@@ -81,15 +94,16 @@ bool TransactionState::TakeAhead(uint64_t number, std::vector<OperationResult>* 
   if (number == 0 || number != ahead_.number) return false;
   Settle(call);
   ahead_.number = 0;
+  if (open() && ahead_.status.ok() && !ahead_.results[0].status.ok()) return false;
   *status = open() ? std::move(ahead_.status) : Ended();
   *answers = std::move(ahead_.results);
   return true;
 }
 
-void TransactionState::Settle(const CallOptions& call) {
+void TransactionState::Settle(Deadline deadline) {
   if (!ahead_.on_its_way || !open()) return;
   ahead_.on_its_way = false;
-  ahead_.status = session_->TakeAhead(&ahead_.results, core_->DeadlineFor(call, limit_));
+  ahead_.status = session_->TakeAhead(&ahead_.results, deadline);
   if (ahead_.status.ok() && ahead_.results.size() != 1) {
     ahead_.status = DEUT_ERROR(kInternal, "asked for a batch of a scan, got ", ahead_.results.size(), " results");
     End(Phase::kEnded, ahead_.status);
@@ -118,10 +132,12 @@ Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
 Status TransactionState::Abort() {
   if (phase_ == Phase::kCommitted) return Ended();
   if (!open()) return Status();
-  if (std::exchange(ahead_.on_its_way, false)) {
-    // Not waited for: closing the session aborts.
-    session_.reset();
+  // The abort is behind the batch that was sent ahead, and whoever aborts wants his writes out of the way when he is told so. If the batch does not
+  // come soon the session is closed, which aborts as soon as the other side sees it.
+  Settle(core_->runtime().Now() + kAbortPatience);
+  if (!open()) {
     phase_ = Phase::kAborted;
+    status_ = Status();
     return Status();
   }
   const Status status = session_->Abort();

@@ -34,9 +34,9 @@ class TransactionState {
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  const CallOptions& call);
   // Sends the next batch of a scan; it is taken by TakeAhead of the number answered. 0: nothing was sent. One batch at a time; one that
-  // is not taken for long gives way to others.
+  // is not taken for long gives way to others. It is of no concern to the transaction whether anything comes of it (Operation::ahead).
   uint64_t SendAhead(const Operation& scan, const CallOptions& call);
-  // The batch sent ahead under this number, as by Execute; false if there is none (any more).
+  // The batch sent ahead under this number, as by Execute; false if there is none (any more), or it has failed: then it is to be asked for.
   bool TakeAhead(uint64_t number, std::vector<OperationResult>* answers, Status* status, const CallOptions& call);
   Result<CommitAnswer> Commit(const CallOptions& call);
   Status Abort();
@@ -59,9 +59,12 @@ class TransactionState {
     std::vector<OperationResult> results;
   };
 
-  // Waits for what was sent ahead. Everything else that the session is asked comes after this; a failure ends the transaction, as it has
-  // ended it at the other side.
-  void Settle(const CallOptions& call);
+  // Waits for what was sent ahead, to the deadline. Everything else that the session is asked comes after this. A failure of the session, or of
+  // the transaction, ends the transaction.
+  void Settle(Deadline deadline);
+  void Settle(const CallOptions& call) {
+    if (ahead_.on_its_way) Settle(core_->DeadlineFor(call, limit_));
+  }
   // What an operation after the end is told.
   Status Ended() const;
   void End(Phase phase, const Status& status);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/testing/test_points.h"
 #include "tc/dc_link/dc_gate.h"
 
 namespace deut::tc {
@@ -14,7 +15,12 @@ BulkScan::BulkScan(DataComponent& dc, DcGate& gate, Sender sender, ScanSpec spec
 BulkScan::~BulkScan() = default;
 
 bool BulkScan::Interrupted(const Status& status) {
-  if (!gate_.Interrupts(status, session_)) return false;
+  const bool alone = status == ErrorCode::kUnavailable && stream_ != nullptr && !cut_off_ && gate_.Live(session_);
+  if (alone && !DEUT_OMITTED("X3.cut_stream_is_no_loss")) {
+    cut_off_ = true;
+  } else if (!gate_.Interrupts(status, session_)) {
+    return false;
+  }
   stream_.reset();
   return true;
 }
@@ -23,6 +29,7 @@ Status BulkScan::Open(Deadline deadline) {
   for (;;) {
     DcGate::Pass pass;
     DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
+    if (session_ != pass.session) cut_off_ = false;
     session_ = pass.session;
     sender_.incarnation = pass.incarnation;
     Result<std::unique_ptr<ScanStream>> opened = dc_.OpenScan(sender_, spec_, deadline);
@@ -73,6 +80,7 @@ Status BulkScan::Deliver(const ScanBatch& batch) {
     return DEUT_ERROR(kCorruption, "the DC's scan batch covers ", batch.complete ? "the whole range" : batch.covered,
                       ", which is not between what it covered before and the bound granted");
   }
+  cut_off_ = false;
   const uint64_t bytes = batch.records.bytes().size();
   left_bytes_ -= std::min(left_bytes_, bytes);
   if (!batch.complete) (ascending ? left.low : left.high) = batch.covered;

@@ -1,6 +1,10 @@
 // BulkScan: a granted scan of the DC that survives restarts of the DC (rules S4, X3). When the stream breaks it waits for the gate,
 // opens a new stream at the resume key and grants it again what was granted and not yet delivered.
 //
+// A stream may break alone: the DC cuts off one that holds its threads for too long, and may end any one of them. So a broken stream is opened
+// again first, and only if that fails, or the new one breaks without a batch, the connection counts as lost, which closes the gate to all
+// readers. Nothing is read from another life meanwhile: the new stream names the life that the gate is open for, and another one refuses it (X3).
+//
 // Why granting again is allowed: S4 forbids merging a batch that was asked for before the gather of its stretch. A grant is
 // given after that gather; asking later for the same stretch is asking after it, too.
 // Thread-safety: one thread at a time. Ownership: must not outlive the link; destroying it cancels the scan.
@@ -41,7 +45,7 @@ class BulkScan final : public ScanStream {
   bool ReadsAhead() const override { return stream_ != nullptr && stream_->ReadsAhead(); }
 
  private:
-  // The stream's status says that the connection or this life of the DC is gone: drops the stream.
+  // The stream's status says that it, the connection or this life of the DC is gone: drops the stream, and reports what is more than the stream.
   bool Interrupted(const Status& status);
   // Checks the batch and takes it off what is left. CORRUPTION if it does not speak for a next stretch inside the grant.
   Status Deliver(const ScanBatch& batch);
@@ -52,6 +56,7 @@ class BulkScan final : public ScanStream {
   ScanSpec spec_;  // its range shrinks to what is left
   std::unique_ptr<ScanStream> stream_;
   uint64_t session_ = 0;     // of the gate, in which stream_ was opened
+  bool cut_off_ = false;     // a stream of this session has broken, and no batch has come since
   std::string bound_;        // the furthest bound granted
   uint64_t left_bytes_ = 0;  // granted and not yet delivered
 };

@@ -213,6 +213,96 @@ TEST_F(BulkScanTest, FencedIsFinal) {
   EXPECT_EQ(scan->Next(&batch, kNoDeadline).code(), ErrorCode::kFenced);
 }
 
+// A DC, and a network, that end streams of scans and nothing else.
+class CuttingDc final : public DataComponent {
+ public:
+  explicit CuttingDc(FakeDataComponent& dc) : dc_(dc) {}
+
+  // So many batches a stream delivers; the network ends it then.
+  int batches_a_stream = 1;
+  // So many streams more can be opened.
+  int streams_left = 1000;
+  int opened = 0;
+
+  Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) override {
+    if (streams_left-- == 0) return Cut();
+    DEUT_ASSIGN_OR_RETURN(std::unique_ptr<ScanStream> inner, dc_.OpenScan(sender, spec, deadline));
+    ++opened;
+    return std::unique_ptr<ScanStream>(new Scan(std::move(inner), batches_a_stream));
+  }
+  Result<HelloAnswer> Hello(const HelloRequest&, Deadline) override { return Cut(); }
+  void Submit(absl::Span<DataRequest* const>) override {}
+  void Abandon(DataRequest*) override {}
+  Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender&, ApplyLogListener*, Deadline) override {
+    return Cut();
+  }
+  Result<std::vector<std::string>> Partition(const Sender&, TableId, uint32_t, Deadline) override { return Cut(); }
+  Result<Position> Checkpoint(const Sender&, Position, Deadline) override { return Cut(); }
+  Result<std::vector<TableInfo>> Tables(const Sender&, Deadline) override { return Cut(); }
+  Result<std::vector<CounterValue>> Counters(Deadline) override { return Cut(); }
+
+ private:
+  class Scan final : public ScanStream {
+   public:
+    Scan(std::unique_ptr<ScanStream> inner, int batches) : inner_(std::move(inner)), left_(batches) {}
+    Status Grant(std::string_view bound, uint64_t bytes) override { return inner_->Grant(bound, bytes); }
+    Status Next(ScanBatch* batch, Deadline deadline) override {
+      return left_-- == 0 ? Cut() : inner_->Next(batch, deadline);
+    }
+
+   private:
+    const std::unique_ptr<ScanStream> inner_;
+    int left_;
+  };
+  static Status Cut() { return DEUT_ERROR(kUnavailable, "the stream was ended"); }
+
+  FakeDataComponent& dc_;
+};
+
+// Whoever else reads goes on: the gate stays open, in the same session.
+TEST_F(BulkScanTest, AStreamThatIsCutOffClosesTheGateToNobody) {
+  for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+    CuttingDc dc(dc_);
+    ScanSpec spec{.table = kTable, .range = {}, .direction = direction, .batch_bytes = 400};
+    const DcGate::Pass before = gate_.pass();
+    BulkScan scan(dc, gate_, sender_, spec);
+    ASSERT_TRUE(scan.Open(Soon()).ok());
+    ASSERT_TRUE(scan.Grant("", 1 << 20).ok());
+    const auto still_open = [&](int) { EXPECT_EQ(gate_.pass(), before); };
+    EXPECT_EQ(Drain(scan, "", still_open), direction == Direction::kAscending ? Keys(0, 200) : Keys(199, -1));
+    EXPECT_EQ(gate_.pass(), before);
+    EXPECT_GT(dc.opened, 10);
+  }
+}
+
+// Where no stream can be opened any more, or none delivers anything, it is the connection that is lost.
+TEST_F(BulkScanTest, StreamsThatBreakAgainAndAgainAreALoss) {
+  for (const bool opens : {false, true}) {
+    Connect();
+    ASSERT_TRUE(gate_.pass().open());
+    CuttingDc dc(dc_);
+    ScanSpec spec{.table = kTable, .range = {}, .direction = Direction::kAscending, .batch_bytes = 400};
+    BulkScan scan(dc, gate_, sender_, spec);
+    ASSERT_TRUE(scan.Open(Soon()).ok());
+    ASSERT_TRUE(scan.Grant("", 1 << 20).ok());
+    ScanBatch batch;
+    ASSERT_TRUE(scan.Next(&batch, Soon()).ok());
+    if (opens) {
+      dc.batches_a_stream = 0;
+    } else {
+      dc.streams_left = 0;
+    }
+    const Status status = scan.Next(&batch, RealRuntime().Now() + milliseconds(10));
+    EXPECT_EQ(status.code(), ErrorCode::kUnavailable) << status.ToString();
+    EXPECT_FALSE(gate_.pass().open());
+    // Behind the gate it goes on, where it was.
+    dc.batches_a_stream = 1;
+    dc.streams_left = 1000;
+    Connect();
+    EXPECT_EQ(Drain(scan, "", [](int) {}).size() + batch.records.size(), 200u);
+  }
+}
+
 // A DC that covers less than before, or more than was granted, would make the merge lose keys.
 class LyingScan final : public ScanStream {
  public:

@@ -33,7 +33,12 @@ Position LastPosition(const TransactionRecord& record) {
 }  // namespace
 
 Collector::Collector(Options options, Runtime& runtime, ReclamationDomain& domain, RecordTable& records)
-    : options_(std::move(options)), runtime_(runtime), domain_(domain), records_(records), gone_postings_(domain) {}
+    : options_(std::move(options)),
+      runtime_(runtime),
+      domain_(domain),
+      records_(records),
+      pager_(options_.pager, domain),
+      gone_postings_(domain) {}
 
 Collector::~Collector() { Stop(); }
 
@@ -167,6 +172,9 @@ void Collector::Round() {
   }
   if (ShouldFold()) Fold();
   TidyRuns(applied);
+  // Last of all: what is applied, and what nobody reads, goes as a whole.
+  if (options_.pager.excess) folded_bytes_.fetch_sub(pager_.Run(last_collected_), std::memory_order_relaxed);
+  SayWhatWaits();
   if (!deferred_.empty()) {
     const Timestamp low_water = options_.low_water();
     ReclamationDomain::Guard guard(domain_);
@@ -285,8 +293,21 @@ void Collector::ReleaseRecord(TransactionRecord& record) {
   record.DropReference(domain_);
 }
 
+void Collector::SayWhatWaits() {
+  Timestamp first;
+  Lsn commit{UINT64_MAX};
+  if (!folded_.empty()) {
+    first = folded_.front().timestamp();
+    commit = folded_.front().last().commit;
+  }
+  if (!committed_.empty() && committed_.front()->commit_lsn() < commit) first = committed_.front()->timestamp();
+  first_waiting_.store(first.value, std::memory_order_relaxed);
+}
+
 bool Collector::ShouldFold() {
   if (!options_.runs) return false;
+  // S9: only what is folded can be paged out.
+  if (!committed_.empty() && pager_.pressed()) return true;
   // What was folded is applied first, and is not.
   if (!folded_.empty() && committed_.size() >= options_.fold_at_least) return true;
   const MonotonicTime now = runtime_.Now();
@@ -306,6 +327,7 @@ void Collector::Fold() {
   const Timestamp low_water = options_.low_water();
   Position last;
   ReclamationDomain::Guard guard(domain_);
+  std::ranges::sort(committed_, {}, &TransactionRecord::commit_lsn);
   for (TransactionRecord* const record : committed_) {
     record->ForEachWrite([&](const WriteItem& item) {
       if (item.version != nullptr) updates[item.table].push_back({item.key, record->timestamp(), record->commit_lsn()});
@@ -367,6 +389,7 @@ FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_wate
       DEUT_CHECK(entry != nullptr);  // it holds the version
       entries.push_back(entry);
       bytes += PinnedBy(*entry, *item.version);
+      pager_.Add(record.commit_lsn(), entry, item.version->value_bytes);
     } else if (entry != nullptr) {
       RemoveDeadAndApplied(*entry, domain_);  // withdrawn, or never there
       if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);

@@ -12,6 +12,7 @@
 // S6, early: the chains of what has been folded lose the versions that nobody reads, so a key that is written again and again under a long reader
 //   keeps as many versions as there are readers between them.
 // S9: what is pinned is counted with the transaction until it is folded or collected, then here (folded_bytes).
+// S9: beyond a share of the budget values of folded commits leave memory, the earliest first (pager.h); then whatever is committed is folded at once.
 // R5/R6: an entry whose last_read is above low-water waits in a list; when that list is over its limit, the bucket's floor is raised to the
 //   entry's last_read and the entry goes at once.
 // Thread-safety: Finish, RunExclusive, WaitIdle and the figures from any thread.
@@ -33,6 +34,7 @@
 #include "common/sync/reclamation.h"
 #include "tc/mvcc/committed_runs.h"
 #include "tc/mvcc/folded_commit.h"
+#include "tc/mvcc/pager.h"
 #include "tc/mvcc/posting_book.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/txn/readers.h"
@@ -50,6 +52,8 @@ class Collector {
     std::function<std::optional<Readers>()> readers;
     // S8: of a table; stays while the collector lives. None: nothing is folded.
     std::function<CommittedRuns&(TableId)> runs;
+    // S9.
+    Pager::Options pager;
     Duration period = milliseconds(2);  // between rounds while commits wait to be applied
     // Folded is when a commit has waited so long, and so many do, or one has waited very long.
     Duration fold_after = milliseconds(10);
@@ -97,10 +101,17 @@ class Collector {
   uint64_t deferred_entries() const { return deferred_count_.load(std::memory_order_relaxed); }
   // S9: what is kept of folded commits: their versions with their entries, what finds them when they are applied, runs.
   uint64_t folded_bytes() const {
-    return folded_bytes_.load(std::memory_order_relaxed) + run_bytes_.load(std::memory_order_relaxed);
+    return folded_bytes_.load(std::memory_order_relaxed) + run_bytes_.load(std::memory_order_relaxed) + pager_.bytes();
   }
   // S6: versions that have gone because nobody could read them.
   uint64_t unread() const { return unread_.load(std::memory_order_relaxed); }
+  // S9: values that have left memory, ever.
+  uint64_t paged_out() const { return pager_.versions(); }
+  uint64_t paged_out_bytes() const { return pager_.paged_bytes(); }
+  // Values that may leave it.
+  bool may_page_out() const { return pager_.bytes() != 0; }
+  // The commit that waits longest to be applied, when last looked at; 0 = none does.
+  Timestamp first_waiting() const { return Timestamp{first_waiting_.load(std::memory_order_relaxed)}; }
   uint64_t folded() const { return folded_count_.load(std::memory_order_relaxed); }
 
  private:
@@ -143,6 +154,7 @@ class Collector {
   // S6, early: of these chains.
   void CollectEarly(std::vector<RecordEntry*> entries);
   void TidyRuns(Position applied);
+  void SayWhatWaits();
   void RemoveEntry(RecordEntry* entry, Timestamp low_water);
   void RetryDeferred(Timestamp low_water);
   void WakeUp();
@@ -166,8 +178,10 @@ class Collector {
   std::atomic<uint64_t> run_bytes_{0};
   std::atomic<uint64_t> unread_{0};
   std::atomic<uint64_t> collected_through_{0};
+  std::atomic<uint64_t> first_waiting_{0};
 
   // The thread's own.
+  Pager pager_;
   std::vector<TransactionRecord*> committed_;  // not folded. Heap: smallest commit LSN on top
   std::deque<FoldedCommit> folded_;            // heap: smallest commit LSN on top
   std::vector<Applied> applied_;               // applied when last looked at; collected next round, in commit order

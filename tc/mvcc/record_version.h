@@ -2,6 +2,8 @@
 //
 // A version is decided by its transaction's status alone (R7), and by `withdrawn`: set once, by its owner, when the precondition of an
 // insert or update turns out false (R11). Dead = aborted or withdrawn.
+// S9: a committed version may be paged out: a version without the value, which says where in the log that is, takes its place in the chain
+//   (page_out.h). Only what the log has can be: not what its own transaction has replaced (S10), nor what is withdrawn.
 // Invariant (R4): the live versions of a chain are in strictly descending (timestamp, sequence); dead versions stand only above all
 //   live ones, because whoever installs links the new version to the newest live one.
 // Ownership: the chain owns it; whoever unlinks it drops its transaction reference and retires it. Each version holds one reference.
@@ -30,6 +32,14 @@ struct RecordVersion {
     transaction->AddReference();
     return version;
   }
+  // S9: what takes the place of `version`, which is logged, in its chain.
+  static RecordVersion* CreatePagedOut(const RecordVersion& version) {
+    auto* out = new (::operator new(sizeof(RecordVersion)))
+        RecordVersion(version.transaction, version.sequence, false, version.value_bytes, /*is_paged_out=*/true);
+    out->SetPlace(version.place);
+    out->transaction->AddReference();
+    return out;
+  }
   // For a version that was never published.
   static void Destroy(RecordVersion* version, ReclamationDomain& domain) {
     version->transaction->DropReference(domain);
@@ -39,16 +49,21 @@ struct RecordVersion {
   // For a version that this thread has just unlinked. REQUIRES: a guard is held.
   static void Retire(RecordVersion* version, ReclamationDomain& domain) {
     version->transaction->DropReference(domain);
+    const size_t bytes = version->bytes();
     domain.Retire(
         version,
         [](void* p) {
           static_cast<RecordVersion*>(p)->~RecordVersion();
           ::operator delete(p);
         },
-        sizeof(RecordVersion) + version->value_bytes);
+        bytes);
   }
 
-  std::string_view value() const { return {reinterpret_cast<const char*>(this + 1), value_bytes}; }
+  // REQUIRES: it is not paged out.
+  std::string_view value() const {
+    DEUT_DCHECK(!paged_out);
+    return {reinterpret_cast<const char*>(this + 1), value_bytes};
+  }
   // The value of an intent version (R11), by its owner, before it commits: nobody else looks at it until then.
   void Fill(std::string_view value) {
     DEUT_DCHECK(value.size() == value_bytes);
@@ -59,20 +74,30 @@ struct RecordVersion {
     return (withdrawn.load(std::memory_order_seq_cst) && !DEUT_OMITTED("R4.withdrawn")) ||
            transaction->status() == TransactionStatus::kAborted;
   }
-  size_t bytes() const { return sizeof(RecordVersion) + value_bytes; }
+  size_t bytes() const { return sizeof(RecordVersion) + (paged_out ? 0 : value_bytes); }
+  // The commit is in the log, and the update there. By the owner, before the status says so.
+  void SetPlace(Lsn lsn) {
+    place = lsn;
+    logged = true;
+  }
 
   TransactionRecord* const transaction;
-  WriteItem* item = nullptr;  // of the owner's write set; the owner's alone
+  union {
+    WriteItem* item = nullptr;  // of the owner's write set; the owner's alone, until the commit is in the log
+    Lsn place;                  // of the update in the log, if `logged`
+  };
   std::atomic<RecordVersion*> older{nullptr};
   const uint32_t sequence;
   const uint32_t value_bytes;
   const bool tombstone;
+  const bool paged_out;
+  bool logged = false;  // settled before the status is committed
   std::atomic<bool> withdrawn{false};
   bool applied = false;  // at the DC; the collector's alone
 
  private:
-  RecordVersion(TransactionRecord* t, uint32_t s, bool is_tombstone, uint32_t bytes)
-      : transaction(t), sequence(s), value_bytes(bytes), tombstone(is_tombstone) {}
+  RecordVersion(TransactionRecord* t, uint32_t s, bool is_tombstone, uint32_t bytes, bool is_paged_out = false)
+      : transaction(t), sequence(s), value_bytes(bytes), tombstone(is_tombstone), paged_out(is_paged_out) {}
   char* data() { return reinterpret_cast<char*>(this + 1); }
 };
 

@@ -14,6 +14,7 @@
 // The log: commit records carry ids (NAMED COMMIT), and the log is kept beyond the redo start for their sake (RedoLogOptions::keep_time,
 //   keep_bytes; a full disk ends that). Before it is cut, what lies below is forgotten here (Forget), and the horizon is logged; so the
 //   table is rebuilt from whatever log there is.
+// Model: integration/models/outcome.pml.
 // Bounds: max_outcomes entries of about kEntryBytes, and what the log keeps. Fences go at the first cut after `window`, or with their bucket.
 // Progress: publishing is wait-free but for a compare-and-swap per newcomer to the same slot. An asker waits for a commit that is being appended.
 // Thread-safety: any thread; Recover before all others. Ownership: runtime and domain outlive it.

@@ -26,30 +26,38 @@ Result<std::unique_ptr<Transaction>> CommitPath::Begin(const TransactionOptions&
   return txn;
 }
 
-std::vector<Update> CommitPath::UpdatesOf(const Transaction& txn) {
-  std::vector<Update> updates;
-  if (txn.record_ == nullptr) return updates;
+CommitPath::Writes CommitPath::WritesOf(const Transaction& txn) {
+  Writes writes;
+  if (txn.record_ == nullptr) return writes;
   txn.record_->ForEachWrite([&](const WriteItem& item) {
-    if (item.version == nullptr) return;
-    updates.push_back(Update{.kind = item.version->tombstone ? LogEntryKind::kDelete : LogEntryKind::kPut,
-                             .sequence = item.version->sequence,
-                             .table = item.table,
-                             .key = item.key,
-                             .value = item.version->value()});
+    if (item.version != nullptr) writes.items.push_back(&item);
   });
   // Only the last version of a key is logged (S10), so a key written again stands at its last sequence.
-  std::sort(updates.begin(), updates.end(), [](const Update& a, const Update& b) { return a.sequence < b.sequence; });
-  return updates;
+  std::ranges::sort(writes.items, {}, [](const WriteItem* item) { return item->version->sequence; });
+  writes.updates.reserve(writes.items.size());
+  for (const WriteItem* const item : writes.items) {
+    writes.updates.push_back(Update{.kind = item->version->tombstone ? LogEntryKind::kDelete : LogEntryKind::kPut,
+                                    .sequence = item->version->sequence,
+                                    .table = item->table,
+                                    .key = item->key,
+                                    .value = item->version->value()});
+  }
+  writes.places.resize(writes.items.size());
+  return writes;
 }
 
 Result<CommitAnswer> CommitPath::Commit(Transaction& txn, Deadline deadline) {
-  return CommitUpdates(txn, UpdatesOf(txn), deadline);
+  return CommitWrites(txn, WritesOf(txn), deadline);
 }
 
 Result<CommitAnswer> CommitPath::CommitUpdates(Transaction& txn, absl::Span<const Update> updates, Deadline deadline) {
+  return CommitWrites(txn, Writes{.updates = {updates.begin(), updates.end()}, .items = {}, .places = {}}, deadline);
+}
+
+Result<CommitAnswer> CommitPath::CommitWrites(Transaction& txn, Writes writes, Deadline deadline) {
   if (txn.state_ != Transaction::State::kOpen)
     return DEUT_ERROR(kWrongState, "commit: the transaction has ended already");
-  if (updates.empty()) {
+  if (writes.updates.empty()) {
     if (txn.record_ != nullptr && !txn.record_->TryStartCommit()) {
       Abort(txn, AbortReason::kIdle);
       return Conflict(engine_, AbortReason::kIdle, txn.timestamp_, TableId{}, {}, Timestamp{});
@@ -62,7 +70,7 @@ Result<CommitAnswer> CommitPath::CommitUpdates(Transaction& txn, absl::Span<cons
     if (txn.options_.durability == Durability::kDurable) DEUT_RETURN_IF_ERROR(WaitAcknowledged(txn, Lsn{0}, deadline));
     return answer;
   }
-  DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, Append(txn, updates));
+  DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, Append(txn, writes));
   if (txn.options_.durability == Durability::kDurable) {
     if (Status durable = WaitAcknowledged(txn, answer.commit_lsn, deadline); !durable.ok()) {
       return DEUT_ERROR(kOutcomeUnknown, "transaction ", txn.timestamp_.value, " is ordered at log position ",
@@ -72,7 +80,8 @@ Result<CommitAnswer> CommitPath::CommitUpdates(Transaction& txn, absl::Span<cons
   return answer;
 }
 
-Result<CommitAnswer> CommitPath::Append(Transaction& txn, absl::Span<const Update> updates) {
+Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes) {
+  const absl::Span<const Update> updates = writes.updates;
   const TransactionId id = engine_.outcomes != nullptr ? txn.options_.name.id : TransactionId{};
   if (Status space = engine_.log.CheckSpace(RedoLog::CommitBytes(updates, id)); !space.ok()) {
     Abort(txn, AbortReason::kFailedOperation);
@@ -96,7 +105,9 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, absl::Span<const Updat
   DEUT_POINT("commit.before_append");
   if (DEUT_OMITTED("D4.append_first")) txn.record_->FinishCommit(Lsn{1});
   DEUT_POINT("commit.appending");
-  const AppendResult appended = engine_.log.AppendCommit(txn.timestamp_, updates, {}, id);
+  const AppendResult appended =
+      engine_.log.AppendCommit(txn.timestamp_, updates, {}, id, absl::MakeSpan(writes.places));
+  for (size_t i = 0; i < writes.items.size(); ++i) writes.items[i]->version->SetPlace(writes.places[i]);  // S9
   txn.commit_lsn_ = appended.lsn;
   DEUT_POINT("commit.appended");
   // An LSN of 0 stands for "wrote nothing"; the log begins with records of its own, so no commit is at 0.
@@ -126,7 +137,7 @@ void CommitPath::Abort(Transaction& txn, AbortReason reason) {
   if (txn.state_ != Transaction::State::kOpen) return;
   if (txn.record_ != nullptr && !DEUT_OMITTED("R7.abort")) txn.record_->TryAbort();
   if (reason == AbortReason::kIdle || reason == AbortReason::kRequested || reason == AbortReason::kShutdown ||
-      reason == AbortReason::kFailedOperation) {
+      reason == AbortReason::kOverBudget || reason == AbortReason::kFailedOperation) {
     engine_.counters.aborts[static_cast<size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
   }
   Finish(txn, Transaction::State::kAborted);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/base/status.h"
 #include "tc/record_manager/engine.h"
 #include "tc/record_manager/transaction.h"
@@ -28,8 +29,16 @@ class CommitPath {
   Result<CommitAnswer> CommitUpdates(Transaction& txn, absl::Span<const Update> updates, Deadline deadline);
 
  private:
-  static std::vector<Update> UpdatesOf(const Transaction& txn);
-  Result<CommitAnswer> Append(Transaction& txn, absl::Span<const Update> updates);
+  // What is logged, in the order of the log; of a write set also what it comes from, and room for where it will stand.
+  struct Writes {
+    std::vector<Update> updates;
+    absl::InlinedVector<const WriteItem*, 8> items;
+    absl::InlinedVector<Lsn, 8> places;
+  };
+
+  static Writes WritesOf(const Transaction& txn);
+  Result<CommitAnswer> CommitWrites(Transaction& txn, Writes writes, Deadline deadline);
+  Result<CommitAnswer> Append(Transaction& txn, Writes& writes);
   Status WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline);
   // The last step of a commit, and the waking of those who wait for it (R9).
   void FinishCommit(TransactionRecord& record, Lsn lsn);

@@ -52,6 +52,15 @@ inline Status CheckVisible(const RecordView& record, Timestamp reader) {
                     " to a transaction of timestamp ", reader.value, ": rule S1 does not hold");
 }
 
+// The same of a whole answer. One comparison if the rule holds: else each record is looked at, as what a batch knows is a bound.
+inline Status CheckAllVisible(const RecordBatch& records, Timestamp reader) {
+  if (records.newest() < reader) [[likely]]
+    return Status::Ok();
+  for (RecordBatch::Iterator it(records); it.Valid(); it.Next())
+    DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), reader));
+  return Status::Ok();
+}
+
 // The DC knows nothing of a table whose creation it has not applied: all that exists of it is in the TC. Once something of the table has been
 // collected the DC must be asked, also when it has restarted and its applied position is back at the beginning (X3's gate is there).
 // Called after the look into the chain.

@@ -45,6 +45,7 @@ struct EngineCounters {
   std::atomic<uint64_t> dc_scans{0};
   std::atomic<uint64_t> bulk_scans{0};    // of the DC, opened by scans that went on
   std::atomic<uint64_t> bulk_batches{0};  // taken from them
+  std::atomic<uint64_t> log_reads{0};     // values, by point reads and scans, that were paged out (S9)
   std::atomic<uint64_t> chain_reads{0};   // point reads answered by the TC
   std::atomic<uint64_t> gathered_keys{0};
   std::atomic<uint64_t> writers_passed{

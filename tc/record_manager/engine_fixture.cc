@@ -2,6 +2,7 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
+#include "tc/record_manager/pinned.h"
 
 namespace deut::tc {
 namespace {
@@ -48,6 +49,7 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   collecting.released = [this](uint64_t bytes) { engine->counters.pinned_bytes.fetch_sub(bytes); };
   collecting.readers = [this] { return active->RoundForReaders(); };
   collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue->FindAlsoDropped(table)->runs(); };
+  collecting.pager = {.excess = [this] { return PinnedExcess(*engine); }, .durable = [this] { return log->durable(); }};
   collecting.fold_after = options.fold_after;
   collecting.fold_at_least = options.fold_at_least;
   collecting.period = options.collector_period;
@@ -61,6 +63,7 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
                           .collector = *collector,
                           .log = *log,
                           .dc = *dc,
+                          .version_budget_bytes = options.version_budget_bytes,
                           .range_precision = options.range_precision,
                           .conflict_wait = options.conflict_wait});
   manager = std::make_unique<RecordManager>(*engine);

@@ -40,6 +40,7 @@ struct EngineFixtureOptions {
   // S8. As it is, only Fold does it.
   Duration fold_after = seconds(1000);
   size_t fold_at_least = 1;
+  uint64_t version_budget_bytes = uint64_t{1} << 30;
   bool faulty_disk = false;  // then `disk` is there
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};

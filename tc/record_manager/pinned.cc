@@ -1,5 +1,7 @@
 #include "tc/record_manager/pinned.h"
 
+#include "common/base/concat.h"
+
 namespace deut::tc {
 
 Status OverBudget(const Engine& engine) {
@@ -12,6 +14,18 @@ Status OverBudget(const Engine& engine) {
                     " ms. The data component has applied everything to log position ", engine.dc.applied().commit.value,
                     " of ", engine.log.tail().value)
       .WithRetryAfter(100);
+}
+
+Status AbortedOverBudget(const Engine& engine, Timestamp reader) {
+  const ActiveTransactions::Oldest oldest = engine.active.held_back_by();
+  const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(engine.runtime.Now() - oldest.since);
+  return Status::Aborted(
+      AbortInfo{.reason = AbortReason::kOverBudget},
+      Concat("transaction ", reader.value,
+             " was aborted so that others can write (--over_budget=abort_reader): nothing ",
+             "that was committed after it could be applied while it was open; that takes ", PinnedBytes(engine),
+             " bytes of a budget of ", engine.version_budget_bytes, " (--version_budget)",
+             oldest.timestamp == reader ? Concat(", and it has been the oldest one for ", held.count(), " ms") : ""));
 }
 
 }  // namespace deut::tc

@@ -17,8 +17,23 @@ inline uint64_t PinnedBytes(const Engine& engine) {
          engine.catalogue.copied_postings() * sizeof(Posting);
 }
 
+// How much of that is beyond half of the budget: then values leave memory (tc/mvcc/pager.h), before anybody is refused.
+inline uint64_t PinnedExcess(const Engine& engine) {
+  const uint64_t pinned = PinnedBytes(engine), share = engine.version_budget_bytes / 2;
+  return pinned > share ? pinned - share : 0;
+}
+
+// What is pinned because the oldest open transaction or snapshot is open; 0 where the DC is behind for another reason.
+inline uint64_t PinnedByOldest(const Engine& engine) {
+  const Timestamp first = engine.collector.first_waiting();
+  const bool held = first != Timestamp{0} && first >= engine.active.held_back_by().timestamp;
+  return held ? PinnedBytes(engine) : 0;
+}
+
 // RESOURCE_EXHAUSTED, naming who holds back what is pinned, with a retry hint.
 Status OverBudget(const Engine& engine);
+// ABORTED, for the transaction that held back what is pinned (OverBudgetPolicy::kAbortReader).
+Status AbortedOverBudget(const Engine& engine, Timestamp reader);
 
 }  // namespace deut::tc
 

@@ -287,9 +287,15 @@ void PumpedDc::ScanLocked(DataRequest* request) {
   request->complete = true;
 }
 
+void PumpedDc::set_refuses_scans(bool refuses_scans) {
+  MutexLock lock(mutex_);
+  refuses_scans_ = refuses_scans;
+}
+
 Result<std::unique_ptr<ScanStream>> PumpedDc::OpenScan(const ScanSpec& spec, Deadline) {
   MutexLock lock(mutex_);
   if (!error_.ok()) return error_;
+  if (refuses_scans_) return DEUT_ERROR(kResourceExhausted, "no thread is left for a scan");
   ++open_scans_;
   ++scans_opened_;
   return std::unique_ptr<ScanStream>(std::make_unique<Scan>(*this, spec, reads_ahead_));

@@ -44,6 +44,8 @@ class PumpedDc final : public DcReader {
   void set_reads_ahead(bool reads_ahead);
   // The next `times` calls of a bulk scan fail with the error.
   void FailScans(const Status& error, uint64_t times);
+  // No bulk scan can be opened: RESOURCE_EXHAUSTED.
+  void set_refuses_scans(bool refuses_scans);
 
   uint64_t requests();
   uint64_t open_scans();        // bulk scans
@@ -89,6 +91,7 @@ class PumpedDc final : public DcReader {
   bool reads_ahead_ DEUT_GUARDED_BY(mutex_) = true;
   Status scan_error_ DEUT_GUARDED_BY(mutex_);
   uint64_t scan_errors_ DEUT_GUARDED_BY(mutex_) = 0;
+  bool refuses_scans_ DEUT_GUARDED_BY(mutex_) = false;
   uint64_t open_scans_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t scans_opened_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t granted_bytes_ DEUT_GUARDED_BY(mutex_) = 0;

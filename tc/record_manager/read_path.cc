@@ -6,20 +6,32 @@
 #include "tc/mvcc/version_chain.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
+#include "tc/record_manager/logged_value.h"
 
 namespace deut::tc {
 
 ReadPath::ReadPath(Engine& engine, Transaction& txn) : engine_(engine), txn_(txn), wait_(engine, txn.timestamp_) {}
 
-ReadPath::Found ReadPath::LookInChain(TableId table, std::string_view key, RecordBatch* result, Status* conflict) {
+ReadPath::Found ReadPath::LookInChain(TableId table, std::string_view key, RecordBatch* result, Status* failed) {
+  std::optional<InLog> in_log;
   for (;;) {
-    if (const std::optional<Found> found = Look(table, key, result, conflict)) return *found;
+    if (const std::optional<Found> found = Look(table, key, result, failed, &in_log)) return *found;
+    if (in_log) break;
     wait_.Wait();
   }
+  std::string value;
+  const Status read = ReadLogged(engine_, in_log->put, &value);
+  if (read == ErrorCode::kNotFound && !DEUT_OMITTED("S2.trimmed_is_at_the_dc")) return Found::kAsk;
+  if (!read.ok()) {
+    *failed = read;
+    return Found::kFailed;
+  }
+  result->Append(key, value, in_log->version);
+  return Found::kAnswered;
 }
 
-std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view key, RecordBatch* result,
-                                              Status* conflict) {
+std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view key, RecordBatch* result, Status* failed,
+                                              std::optional<InLog>* in_log) {
   const uint64_t hash = RecordTable::Hash(table, key);
   const ReaderView view{.timestamp = txn_.timestamp_, .self = txn_.record_};
   ReclamationDomain::Guard guard(engine_.domain);
@@ -49,13 +61,17 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
       return Found::kAsk;
     case Visible::Kind::kConflict:
       if (wait_.MayWaitFor(*visible.version->transaction)) return std::nullopt;
-      *conflict = Conflict(engine_, AbortReason::kReadUncommitted, txn_.timestamp_, table, key,
-                           visible.version->transaction->timestamp());
-      return Found::kConflict;
+      *failed = Conflict(engine_, AbortReason::kReadUncommitted, txn_.timestamp_, table, key,
+                         visible.version->transaction->timestamp());
+      return Found::kFailed;
     case Visible::Kind::kVersion:
       break;
   }
   if (visible.version->transaction != txn_.record_) txn_.DependOn(visible.version->transaction->commit_lsn());
+  if (visible.version->paged_out) {
+    *in_log = InLog{.put = LoggedAs(*visible.version, table, key), .version = visible.version->version()};
+    return std::nullopt;
+  }
   if (!visible.version->tombstone) result->Append(key, visible.version->value(), visible.version->version());
   engine_.counters.chain_reads.fetch_add(1, std::memory_order_relaxed);
   return Found::kAnswered;
@@ -64,12 +80,12 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
 Status ReadPath::Get(TableId table, std::string_view key, RecordBatch* result, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckKey(key));
   DEUT_ASSIGN_OR_RETURN(const TableState* const state, FindTable(engine_, txn_, table, false));
-  Status conflict;
-  switch (LookInChain(table, key, result, &conflict)) {
+  Status failed;
+  switch (LookInChain(table, key, result, &failed)) {
     case Found::kAnswered:
       return Status::Ok();
-    case Found::kConflict:
-      return conflict;
+    case Found::kFailed:
+      return failed;
     case Found::kAsk:
       break;
   }
@@ -104,9 +120,9 @@ Status ReadPath::MultiGet(absl::Span<const Operation* const> gets, absl::Span<Op
       if (table.status() == ErrorCode::kNotFound) continue;
       return table.status();
     }
-    Status conflict;
-    const Found found = LookInChain(get.table, get.key, &results[i]->records, &conflict);
-    if (found == Found::kConflict) return results[i]->status = conflict;
+    Status failed;
+    const Found found = LookInChain(get.table, get.key, &results[i]->records, &failed);
+    if (found == Found::kFailed) return results[i]->status = failed;
     if (found == Found::kAnswered || !DcKnows(engine_, **table)) continue;
     DataRequest& request = asks[i];
     request.table = get.table;

@@ -23,12 +23,20 @@ class ReadPath {
                   Deadline deadline);
 
   // Step one, without the DC. kAsk: the record table holds nothing for this reader, and the read is protected: ask the DC.
-  enum class Found : uint8_t { kAnswered, kAsk, kConflict };
-  Found LookInChain(TableId table, std::string_view key, RecordBatch* result, Status* conflict);
+  // kFailed: *failed says why; a conflict, mostly.
+  enum class Found : uint8_t { kAnswered, kAsk, kFailed };
+  Found LookInChain(TableId table, std::string_view key, RecordBatch* result, Status* failed);
 
  private:
-  // Nothing: to be called again after a wait (R9).
-  std::optional<Found> Look(TableId table, std::string_view key, RecordBatch* result, Status* conflict);
+  // A version that is paged out, to be read back without the guard (S9).
+  struct InLog {
+    LoggedPut put;
+    Version version;
+  };
+
+  // Nothing: to be called again after a wait (R9), or, if `in_log` has been filled, to be read there.
+  std::optional<Found> Look(TableId table, std::string_view key, RecordBatch* result, Status* failed,
+                            std::optional<InLog>* in_log);
 
   Engine& engine_;
   Transaction& txn_;

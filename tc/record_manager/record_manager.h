@@ -14,6 +14,7 @@
 #include "common/base/status.h"
 #include "protocol/transaction_service.h"
 #include "tc/record_manager/engine.h"
+#include "tc/record_manager/pinned.h"
 #include "tc/record_manager/transaction.h"
 
 namespace deut::tc {
@@ -52,6 +53,8 @@ class RecordManager {
   // D1: returns when the commit is acknowledged as its durability asks. OUTCOME_UNKNOWN if the deadline passes while waiting for that.
   Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline);
   void Abort(Transaction& txn, AbortReason reason);
+  // S9: what a transaction is told that was aborted to make room.
+  Status OverBudgetAbort(const Transaction& txn) const { return AbortedOverBudget(engine_, txn.timestamp()); }
   // Aborts, and returns when everything the transaction has shown its client is durable (D1): for a failed precondition.
   Status AbortAcknowledged(Transaction& txn, Deadline deadline);
 

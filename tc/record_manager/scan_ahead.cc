@@ -4,6 +4,7 @@
 
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
+#include "tc/record_manager/conflict.h"
 #include "tc/record_manager/scan_path.h"
 
 namespace deut::tc {
@@ -35,6 +36,7 @@ Status ScanPath::AskStream(const TableState& table) {
   answer.records = std::move(batch.records);
   answer.to_the_bound = batch.complete;
   answer.covered = std::move(batch.covered);
+  DEUT_RETURN_IF_ERROR(CheckAllVisible(answer.records, txn_.timestamp_));
   PassEnds();
   // What comes next is on its way while this is merged, and while the client looks at it.
   if (batch.complete || !s.stream->ReadsAhead() || s.for_update) return Status::Ok();

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
+#include "tc/record_manager/logged_value.h"
 
 namespace deut::tc {
 namespace {
@@ -71,6 +73,8 @@ void ScanPath::TakeState() {
     goes_on_ = true;
     return;
   }
+  if (scan_.scan_sequence != 0)
+    std::erase_if(standing, [&](const auto& passed) { return passed->HasAnswered(scan_); });
   state_ = std::make_unique<StandingScan>();
   state_->table = scan_.table;
   state_->direction = scan_.direction;
@@ -85,19 +89,13 @@ void ScanPath::KeepState() {
   auto& standing = txn_.scans_;
   if (standing.size() >= StandingScan::kMaxStanding) standing.erase(standing.begin());
   if (state_->stream != nullptr) state_->used = engine_.runtime.Now();
+  state_->last_from = ascending() ? scan_.low : scan_.high;
   standing.push_back(std::move(state_));
 }
 
 Status ScanPath::Step(const TableState& table) {
   StandingScan& s = *state_;
-  if (!s.answer) {
-    if (goes_on_ && DcKnows(engine_, table) && (s.stream != nullptr || s.permit.Take(engine_.scan_streams))) {
-      DEUT_RETURN_IF_ERROR(AskStream(table));
-    } else {
-      if (AtBound()) DEUT_RETURN_IF_ERROR(GatherNext(table, false, nullptr));
-      DEUT_RETURN_IF_ERROR(AskOnce(table));
-    }
-  }
+  if (!s.answer) DEUT_RETURN_IF_ERROR(Ask(table));
   // S4: TC keys are emitted only up to the bound that this answer covers.
   size_t end = s.keys.size();
   const bool to_the_bound = s.answer->to_the_bound;
@@ -112,9 +110,9 @@ Status ScanPath::Step(const TableState& table) {
   for (bool last = false; !last && !full_;) {
     const size_t begin = s.next_key;
     size_t piece = std::min(end, begin + kResolvedAtOnce);
-    DEUT_RETURN_IF_ERROR(Resolve(table, begin, &piece));
+    if (piece != begin) DEUT_RETURN_IF_ERROR(Resolve(table, begin, &piece));
     last = piece == end;
-    DEUT_RETURN_IF_ERROR(Merge(piece, last));
+    Merge(piece, last);
     for (size_t i = begin; i < piece; ++i)
       s.keys[i].value = std::string();  // merged, or looked at again for the next batch
   }
@@ -132,8 +130,19 @@ Status ScanPath::Step(const TableState& table) {
     s.keys.erase(s.keys.begin(), s.keys.begin() + static_cast<ptrdiff_t>(s.next_key));
     s.next_key = 0;
   }
-  full_ = NearlyFull();
+  full_ = NearlyFull() || Full(0, 0);
   return Status::Ok();
+}
+
+Status ScanPath::Ask(const TableState& table) {
+  StandingScan& s = *state_;
+  if (goes_on_ && DcKnows(engine_, table) && (s.stream != nullptr || s.permit.Take(engine_.scan_streams))) {
+    const Status asked = AskStream(table);
+    if (asked != ErrorCode::kResourceExhausted) return asked;
+    s.EndStream();  // the DC has no thread left for it
+  }
+  if (AtBound()) DEUT_RETURN_IF_ERROR(GatherNext(table, false, nullptr));
+  return AskOnce(table);
 }
 
 size_t ScanPath::MostKept() const {
@@ -189,46 +198,78 @@ Status ScanPath::AskOnce(const TableState& table) {
   s.answer->records = std::move(request.answer);
   s.answer->to_the_bound = request.complete;
   s.answer->covered = std::move(request.covered);
-  return Status::Ok();
+  return CheckAllVisible(s.answer->records, txn_.timestamp_);
+}
+
+size_t ScanPath::ResolveOne(const TableState& table, GatheredKey* gathered) {
+  gathered->kind = GatheredKey::Kind::kAskDc;
+  RecordEntry* const entry = engine_.records.Find(gathered->hash, table.id(), gathered->key);
+  Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
+  // An earlier writer that is uncommitted now published its key after our look (else the stretch had ended before the key, or it had been a
+  // conflict), so its own check meets our last_read and it aborts: what is below its version is the reader's.
+  while (visible.kind == Visible::Kind::kConflict) {
+    visible = FindVisible(visible.version->older.load(std::memory_order_seq_cst), view_);
+  }
+  if (visible.kind == Visible::Kind::kNothing) return 0;
+  const RecordVersion& version = *visible.version;
+  gathered->kind = version.tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kValue;
+  gathered->version = version.version();
+  if (version.paged_out) {
+    gathered->kind = GatheredKey::Kind::kInLog;
+    gathered->place = version.place;
+    gathered->value_bytes = version.value_bytes;
+  } else {
+    gathered->value.assign(version.value());
+  }
+  // D1: the scan rests on this commit, and on no later one of the key. (What is not in the chain any more was durable when it was shipped.)
+  if (version.transaction != txn_.record_ && !DEUT_OMITTED("D1.depend_on_scanned"))
+    txn_.DependOn(version.transaction->commit_lsn());
+  return RecordBatch::kHeaderBytes + gathered->key.size() + version.value_bytes;
 }
 
 Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
   std::vector<GatheredKey>& keys = state_->keys;
-  size_t ask = 0, bytes = 0;
+  size_t bytes = 0;
   size_t end = *piece;
   {
     ReclamationDomain::Guard guard(engine_.domain);
     for (size_t i = begin; i < end; ++i) {
       DEUT_POINT("scan.resolving");
       if (bytes >= scan_.limit_bytes) end = *piece = i + 1;
-      GatheredKey& gathered = keys[i];
-      gathered.kind = GatheredKey::Kind::kAskDc;
-      RecordEntry* const entry = engine_.records.Find(gathered.hash, table.id(), gathered.key);
-      Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
-      // An earlier writer that is uncommitted now published its key after our look (else the stretch had ended before the key, or it had been a
-      // conflict), so its own check meets our last_read and it aborts: what is below its version is the reader's.
-      while (visible.kind == Visible::Kind::kConflict) {
-        visible = FindVisible(visible.version->older.load(std::memory_order_seq_cst), view_);
-      }
-      if (visible.kind == Visible::Kind::kNothing) {
-        ++ask;
-        continue;
-      }
-      gathered.kind = visible.version->tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kValue;
-      gathered.version = visible.version->version();
-      gathered.value.assign(visible.version->value());
-      bytes += RecordBatch::kHeaderBytes + gathered.key.size() + gathered.value.size();
-      // D1: the scan rests on this commit, and on no later one of the key. (What is not in the chain any more was durable when it was shipped.)
-      if (visible.version->transaction != txn_.record_ && !DEUT_OMITTED("D1.depend_on_scanned"))
-        txn_.DependOn(visible.version->transaction->commit_lsn());
+      bytes += ResolveOne(table, &keys[i]);
     }
   }
+  const absl::Span<GatheredKey> resolved(keys.data() + begin, end - begin);
+  DEUT_RETURN_IF_ERROR(ReadBack(table, resolved));
+  return AskAgain(table, resolved);
+}
+
+Status ScanPath::ReadBack(const TableState& table, absl::Span<GatheredKey> keys) {
+  absl::InlinedVector<GatheredKey*, 16> in_log;
+  for (GatheredKey& gathered : keys) {
+    if (gathered.kind == GatheredKey::Kind::kInLog) in_log.push_back(&gathered);
+  }
+  std::ranges::sort(in_log, {}, &GatheredKey::place);
+  for (GatheredKey* const gathered : in_log) {
+    const LoggedPut put{.place = gathered->place,
+                        .table = table.id(),
+                        .sequence = gathered->version.sequence,
+                        .value_bytes = gathered->value_bytes,
+                        .key = gathered->key};
+    const Status read = ReadLogged(engine_, put, &gathered->value);
+    if (!read.ok() && read != ErrorCode::kNotFound) return read;
+    gathered->kind = read.ok() ? GatheredKey::Kind::kValue : GatheredKey::Kind::kAskDc;  // S2: the DC has it
+  }
+  return Status::Ok();
+}
+
+Status ScanPath::AskAgain(const TableState& table, absl::Span<GatheredKey> keys) {
+  const auto ask = static_cast<size_t>(std::ranges::count(keys, GatheredKey::Kind::kAskDc, &GatheredKey::kind));
   if (ask == 0 || DEUT_OMITTED("S5.ask_again") || !DcKnows(engine_, table)) return Status::Ok();
   engine_.counters.asked_again.fetch_add(ask, std::memory_order_relaxed);
   std::vector<DataRequest> again(ask);
   std::vector<DataRequest*> requests;
-  for (size_t i = begin; i < end; ++i) {
-    GatheredKey& gathered = keys[i];
+  for (GatheredKey& gathered : keys) {
     if (gathered.kind != GatheredKey::Kind::kAskDc) continue;
     DataRequest& request = again[requests.size()];
     request.table = table.id();
@@ -237,8 +278,7 @@ Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
     requests.push_back(&request);
   }
   DEUT_RETURN_IF_ERROR(engine_.dc.Read(absl::MakeSpan(requests), deadline_));
-  for (size_t i = begin; i < end; ++i) {
-    GatheredKey& gathered = keys[i];
+  for (GatheredKey& gathered : keys) {
     if (gathered.again == nullptr || gathered.kind != GatheredKey::Kind::kAskDc) continue;
     DEUT_RETURN_IF_ERROR(gathered.again->status);
     gathered.kind = GatheredKey::Kind::kTombstone;  // the DC has nothing
@@ -276,15 +316,33 @@ void ScanPath::Emit(std::string_view key, std::string_view value, Version versio
   if (Full(0, 0)) StopAfter(key);
 }
 
-Status ScanPath::Merge(size_t end, bool last) {
+bool ScanPath::TakeWhole() {
+  StandingScan::Answer& answer = *state_->answer;
+  const size_t records = answer.records.size() - answer.merged_records;
+  const size_t bytes = answer.records.bytes().size() - answer.merged_bytes;
+  const RecordBatch& held = result_->records;
+  if (scan_.limit_records != 0 && held.size() + records > scan_.limit_records) return false;
+  if (held.bytes().size() + bytes > scan_.limit_bytes && (!held.empty() || records > 1)) return false;
+  if (held.empty() && answer.merged_bytes == 0) {
+    result_->records = std::exchange(answer.records, RecordBatch());
+  } else if (records != 0) {
+    result_->records.AppendRun(std::string_view(answer.records.bytes()).substr(answer.merged_bytes), records,
+                               answer.records.newest());
+  }
+  return true;
+}
+
+void ScanPath::Merge(size_t end, bool last) {
   StandingScan& s = *state_;
   StandingScan::Answer& answer = *s.answer;
   const std::string& bytes = answer.records.bytes();
-  const bool whole = answer.merged_bytes == 0;
-  // Records that go on as they are, all in a row: they are copied in one piece, or, if they are all there is, not at all.
+  // Records that go on as they are, all in a row, are copied in one piece.
   size_t run_begin = answer.merged_bytes, run_bytes = 0, run_records = 0;
   const auto flush = [&] {
-    if (run_records != 0) result_->records.AppendRun(std::string_view(bytes).substr(run_begin, run_bytes), run_records);
+    if (run_records != 0) {
+      result_->records.AppendRun(std::string_view(bytes).substr(run_begin, run_bytes), run_records,
+                                 answer.records.newest());
+    }
     run_begin = answer.merged_bytes;
     run_bytes = run_records = 0;
   };
@@ -295,9 +353,14 @@ Status ScanPath::Merge(size_t end, bool last) {
     Emit(g.key, g.value, g.version.timestamp == kMaxTimestamp ? Version{} : g.version);
   };
   size_t& k = s.next_key;
+  bool tried_whole = false;
   for (RecordBatch::Iterator it(answer.records, answer.merged_bytes); it.Valid() && !full_; it.Next()) {
+    if (last && k == end && !tried_whole) {
+      flush();
+      tried_whole = true;
+      if (TakeWhole()) return;
+    }
     const RecordView& record = it.record();
-    DEUT_RETURN_IF_ERROR(CheckVisible(record, txn_.timestamp_));
     while (!full_ && k < end && Before(s.keys[k].key, record.key)) emit_gathered(s.keys[k++]);
     if (full_ || (!last && k == end && !Before(record.key, s.keys[end].key))) break;
     const size_t record_bytes = RecordBatch::kHeaderBytes + record.key.size() + record.value.size();
@@ -307,24 +370,20 @@ Status ScanPath::Merge(size_t end, bool last) {
       if (tc_wins && !DEUT_OMITTED("S5.larger_wins")) {
         flush();  // up to here
         answer.merged_bytes += record_bytes;
+        ++answer.merged_records;
         run_begin = answer.merged_bytes;
         emit_gathered(gathered);
         continue;
       }
     }
     answer.merged_bytes += record_bytes;
+    ++answer.merged_records;
     run_bytes += record_bytes;
     ++run_records;
     if (Full(run_records, run_bytes)) StopAfter(record.key);
   }
-  if (whole && run_records == answer.records.size() && result_->records.empty()) {
-    result_->records = std::exchange(answer.records, RecordBatch());
-    answer.merged_bytes = 0;
-    run_records = 0;
-  }
   flush();
   while (!full_ && k < end) emit_gathered(s.keys[k++]);
-  return Status::Ok();
 }
 
 }  // namespace deut::tc

@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/base/status.h"
 #include "protocol/transaction_service.h"
 #include "tc/mvcc/version_chain.h"
@@ -65,6 +66,8 @@ class ScanPath {
   // Gathered keys that a stretch may have.
   size_t MostKept() const;
 
+  // Steps 1 and 2.
+  Status Ask(const TableState& table);
   // Step 2, in one message.
   Status AskOnce(const TableState& table);
   // Step 2, from the bulk scan.
@@ -82,8 +85,15 @@ class ScanPath {
   // Step 3.
   // Fetches what the chains show of keys [begin, *piece), or of fewer if they fill the batch: then *piece is where it stopped.
   Status Resolve(const TableState& table, size_t begin, size_t* piece);
+  // Hands on what is left of the answer as it is, if it fits; it is not looked into. REQUIRES: no gathered key is left within what it covers.
+  bool TakeWhole();
+  // What the look at the chain shows of the key. Answers the bytes it adds to the batch.
+  size_t ResolveOne(const TableState& table, GatheredKey* gathered);
+  // S9: of these keys those that are paged out, each file from its beginning to its end.
+  Status ReadBack(const TableState& table, absl::Span<GatheredKey> keys);
+  Status AskAgain(const TableState& table, absl::Span<GatheredKey> keys);
   // Merges the answer with the keys before `end`; unless that is `last`, only up to the key there, which is not resolved yet.
-  Status Merge(size_t end, bool last);
+  void Merge(size_t end, bool last);
   void Emit(std::string_view key, std::string_view value, Version version);
   // With so many more records, of so many bytes in all.
   bool Full(size_t more_records, size_t more_bytes) const;

@@ -5,6 +5,8 @@
 //   sent again, or one that leaves a part out, is answered rightly without it.
 // S4. `bound` is how far the TC was raised, looked at and gathered; the DC is granted no more. `keys` are what was gathered of the part that
 //   is not delivered yet: copies, at most kMaxKeysAhead.
+// A batch that is asked for once more begins a scan of its own. The one that had answered it stands further on, where nobody comes any more: it
+//   ends then, and does not keep a stream of the DC.
 // A scan is kept when a batch has ended because it was full of bytes: one with a limit of records that was reached is likely over.
 // Bounded: kMaxStanding of them a transaction, the one not used for longest goes; each holds at most one answer of the DC, its keys, and what
 //   the DC is granted, of which all scans together have ScanAheadBudget. All end with the transaction; the DC's part of one that is not used for some
@@ -32,12 +34,14 @@ namespace deut::tc {
 
 // A key that the TC has an update of, and what its chain shows when it is merged (scan_path.h).
 struct GatheredKey {
-  enum class Kind : uint8_t { kValue, kTombstone, kAskDc };
+  enum class Kind : uint8_t { kValue, kTombstone, kInLog, kAskDc };
   std::string key;
   uint64_t hash = 0;
   Kind kind = Kind::kAskDc;
   Version version;
   std::string value;
+  Lsn place;  // kInLog, with value_bytes
+  uint32_t value_bytes = 0;
   DataRequest* again = nullptr;
 };
 
@@ -50,6 +54,14 @@ struct StandingScan {
   bool GoesOnWith(const Operation& scan) const {
     return scan.scan_sequence == own_below && scan.table == table && scan.direction == direction &&
            scan.for_update == for_update && scan.low == low && scan.high == high;
+  }
+
+  // `scan` asks once more for the batch that this scan has answered last.
+  bool HasAnswered(const Operation& scan) const {
+    const bool ascending = direction == Direction::kAscending;
+    return scan.scan_sequence == own_below && scan.table == table && scan.direction == direction &&
+           scan.for_update == for_update && (ascending ? scan.low : scan.high) == last_from &&
+           (ascending ? scan.high == high : scan.low == low);
   }
 
   // Gives the DC's part up; the next batch opens another.
@@ -65,6 +77,7 @@ struct StandingScan {
   bool for_update = false;
   uint32_t own_below = 0;  // R10
   std::string low, high;   // what is left of the requested range
+  std::string last_from;   // where the last batch began
 
   // Raised, looked at and gathered from where the scan stands up to here, in scan order: ascending exclusive, descending inclusive, empty =
   // the end of all keys in that direction.
@@ -73,9 +86,10 @@ struct StandingScan {
   std::vector<GatheredKey> keys;  // in scan order; those before next_key are merged
   size_t next_key = 0;
 
-  // What the DC has answered, up to `covered`, and not merged to its end. Its records before `merged_bytes` are.
+  // What the DC has answered, up to `covered`, and not merged to its end. Its first records are: so many, of so many bytes.
   struct Answer {
     RecordBatch records;
+    size_t merged_records = 0;
     size_t merged_bytes = 0;
     bool to_the_bound = false;  // else:
     std::string covered;

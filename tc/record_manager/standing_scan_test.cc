@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/runtime/random.h"
 #include "common/testing/test_points.h"
@@ -243,7 +246,12 @@ TEST_F(StandingScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
   const std::string once = t.ScanBatch(&scan, &more);
   Operation repeated = scan;
   repeated.low = low;
-  EXPECT_EQ(t.ScanBatch(&repeated, &more), once);
+  // The scan that has answered a batch that is asked for again stands for nobody.
+  for (int again = 0; again < 2 * static_cast<int>(StandingScan::kMaxStanding); ++again) {
+    repeated.low = low;
+    EXPECT_EQ(t.ScanBatch(&repeated, &more), once);
+    EXPECT_LE(f.dc->open_scans(), 1u);
+  }
   Operation elsewhere = scan;
   const std::string there = KeyOf(70);
   elsewhere.low = there;
@@ -288,6 +296,52 @@ TEST_F(StandingScanTest, ScansThatStandAreFewAndEndWithTheirTransaction) {
     }
     EXPECT_EQ(f.dc->open_scans(), 0u);
   }
+}
+
+// Beyond the streams that all scans together may have, one goes on batch by batch; a place that is given back is taken.
+TEST_F(StandingScanTest, StreamsOfTheDcAreFewForAllTransactionsTogether) {
+  LoadKeys(60, 10);
+  constexpr size_t kStreams = 256;
+  std::vector<std::unique_ptr<TestTransaction>> readers;
+  std::deque<Operation> scans;
+  bool more = true;
+  while (f.engine->scan_streams.used() < kStreams) {
+    TestTransaction& t = *readers.emplace_back(f.BeginPointer());
+    for (size_t i = 0; i < StandingScan::kMaxStanding; ++i) {
+      Operation& scan = scans.emplace_back(Operation{.limit_bytes = 10 * kRecord});
+      EXPECT_EQ(t.ScanBatch(&scan, &more), Expected(0, 10));
+      EXPECT_EQ(t.ScanBatch(&scan, &more), Expected(10, 20));
+    }
+    ASSERT_EQ(f.engine->scan_streams.used(), scans.size());
+  }
+  EXPECT_EQ(f.dc->open_scans(), kStreams);
+  TestTransaction late = f.Begin();
+  Operation scan{.limit_bytes = 10 * kRecord};
+  EXPECT_EQ(late.ScanBatch(&scan, &more), Expected(0, 10));
+  EXPECT_EQ(late.ScanBatch(&scan, &more), Expected(10, 20));
+  EXPECT_EQ(late.ScanBatch(&scan, &more), Expected(20, 30));
+  EXPECT_EQ(f.dc->open_scans(), kStreams);
+  EXPECT_EQ(f.engine->scan_streams.used(), kStreams);
+  EXPECT_EQ(Rest(*readers.front(), &scans.front()), Expected(20, 60));
+  EXPECT_EQ(f.engine->scan_streams.used(), kStreams - 1);
+  EXPECT_EQ(late.ScanBatch(&scan, &more), Expected(30, 40));
+  EXPECT_EQ(f.engine->scan_streams.used(), kStreams);
+  EXPECT_EQ(Rest(late, &scan), Expected(40, 60));
+  readers.clear();
+  EXPECT_EQ(f.engine->scan_streams.used(), 0u);
+  EXPECT_EQ(f.dc->open_scans(), 0u);
+}
+
+// A DC that has no thread left for a stream is asked batch by batch.
+TEST_F(StandingScanTest, ADcThatOpensNoStreamIsAskedBatchByBatch) {
+  LoadKeys(60, 10);
+  f.dc->set_refuses_scans(true);
+  TestTransaction t = f.Begin();
+  Operation scan{.limit_bytes = 10 * kRecord};
+  EXPECT_EQ(Rest(t, &scan), Expected(0, 60));
+  EXPECT_EQ(f.dc->scans_opened(), 0u);
+  EXPECT_EQ(f.engine->scan_streams.used(), 0u);
+  EXPECT_EQ(t.Commit(), "ok");
 }
 
 // One batch, or batches that end at a limit of records, are asked for in one message each.

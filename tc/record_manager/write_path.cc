@@ -10,6 +10,7 @@
 #include "tc/mvcc/version_chain.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
+#include "tc/record_manager/logged_value.h"
 #include "tc/record_manager/pinned.h"
 
 namespace deut::tc {
@@ -174,7 +175,11 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   if (live != nullptr) {
     installed->answered = true;
     installed->present = !live->tombstone;
-    if (condition.reads_value()) installed->value = live->value();
+    if (condition.reads_value() && live->paged_out) {
+      installed->in_log = LoggedAs(*live, table.id(), key);
+    } else if (condition.reads_value()) {
+      installed->value = live->value();
+    }
     if (!own_before) txn_.DependOn(live->transaction->commit_lsn());
   }
   // A key that is an own write already was checked then; who reads it since meets the own version.
@@ -202,6 +207,16 @@ Status WritePath::AskWhetherPresent(const TableState& table, std::string_view ke
     if (condition.reads_value()) installed->value = it.record().value;
   }
   return Status::Ok();
+}
+
+Status WritePath::Complete(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
+                           Installed* installed) {
+  if (installed->answered && !installed->in_log) return Status::Ok();
+  if (installed->in_log) {
+    const Status read = ReadLogged(engine_, *installed->in_log, &installed->value);
+    if (read != ErrorCode::kNotFound) return read;  // else (S2) the DC has it
+  }
+  return AskWhetherPresent(table, key, condition, deadline, installed);
 }
 
 Status WritePath::Judge(const Condition& condition, std::string_view key, const Installed& found) {
@@ -265,11 +280,9 @@ Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, 
   Installed installed;
   DEUT_RETURN_IF_ERROR(Install(*table, key, RecordTable::Hash(table_id, key), tombstone, value, condition, &installed));
   if (condition.precondition == Precondition::kNone) return Status::Ok();
-  if (!installed.answered) {
-    if (Status asked = AskWhetherPresent(*table, key, condition, deadline, &installed); !asked.ok()) {
-      Withdraw(installed.version);
-      return asked;
-    }
+  if (Status completed = Complete(*table, key, condition, deadline, &installed); !completed.ok()) {
+    Withdraw(installed.version);
+    return completed;
   }
   RecordVersion* const version = installed.version;
   Status judged = Judge(condition, key, installed);

@@ -3,6 +3,7 @@
 #ifndef TC_RECORD_MANAGER_WRITE_PATH_H_
 #define TC_RECORD_MANAGER_WRITE_PATH_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -42,7 +43,8 @@ class WritePath {
     RecordVersion* version = nullptr;
     bool answered = false;  // the chain (an own or a committed version) tells whether the key was there
     bool present = false;
-    std::string value;  // if the condition reads it and it is present
+    std::string value;                // if the condition reads it and it is present
+    std::optional<LoggedPut> in_log;  // the value is there (S9); `answered` all the same
   };
 
   // R1 step 1, in the range that holds the key now.
@@ -59,6 +61,9 @@ class WritePath {
   Status CheckReads(const TableState& table, const Range* posted, std::string_view key, uint64_t hash);
   Status AskWhetherPresent(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
                            Installed* installed);
+  // What the chain has left open: a value that is paged out, or all.
+  Status Complete(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
+                  Installed* installed);
   static Status Judge(const Condition& condition, std::string_view key, const Installed& found);
   // What a compare that failed has found.
   void ShowFound(const Condition& condition, std::string_view key, const Status& judged, const Installed& found) const;

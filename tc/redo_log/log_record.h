@@ -49,6 +49,15 @@ struct Update {
   std::string_view value;
 };
 
+// One put of a committed transaction, by where it stands in the log: for who has kept its place in place of its value (S9).
+struct LoggedPut {
+  Lsn place;  // of the update's first byte
+  TableId table;
+  uint32_t sequence = 0;
+  uint32_t value_bytes = 0;
+  std::string_view key;
+};
+
 // The encoded updates of a COMMIT or CHUNK. Decoding has checked all of them, so iteration trusts the bytes.
 class UpdateList {
  public:

@@ -173,7 +173,7 @@ RecordWord MakeRecordWord(RecordType type, size_t body_bytes) {
 }
 
 size_t TransactionBody::Bytes() const {
-  size_t bytes = kTransactionHeaderBytes + (id.given() ? kTransactionIdBytes : 0) + chunks.size() * sizeof(uint64_t);
+  size_t bytes = BytesBeforeUpdates();
   for (const Update& update : updates) bytes += UpdateBytes(update);
   return bytes;
 }
@@ -219,6 +219,19 @@ std::string EncodeKnownDcBody(DcId dc) {
   std::string body;
   AppendU64(&body, dc.value);
   return body;
+}
+
+Status DecodePut(const LoggedPut& put, std::string_view bytes, std::string_view* value) {
+  Update update;
+  if (bytes.size() < kUpdateHeaderBytes || ReadUpdate(bytes, &update) > bytes.size() ||
+      update.kind != LogEntryKind::kPut || update.table != put.table || update.sequence != put.sequence ||
+      update.key != put.key || update.value.size() != put.value_bytes) {
+    return DEUT_ERROR(kCorruption, "at LSN ", put.place.value, " of the redo log there is not update ", put.sequence,
+                      " of its transaction, a put of ", put.value_bytes, " bytes to a key of ", put.key.size(),
+                      " in table ", put.table.value);
+  }
+  *value = update.value;
+  return Status::Ok();
 }
 
 Status DecodeRecord(Lsn lsn, std::string_view bytes, LogRecord* record, size_t* bytes_needed) {

@@ -49,6 +49,9 @@ struct TransactionBody {
   absl::Span<const Lsn> chunks;
   TransactionId id = {};
 
+  size_t BytesBeforeUpdates() const {
+    return kTransactionHeaderBytes + (id.given() ? kTransactionIdBytes : 0) + chunks.size() * sizeof(uint64_t);
+  }
   RecordType commit_type() const { return id.given() ? RecordType::kNamedCommit : RecordType::kCommit; }
   size_t Bytes() const;
   template <typename Sink>
@@ -104,6 +107,9 @@ std::string EncodeEpochStartBody(TcId tc, TcEpoch epoch, uint64_t nonce);
 std::string EncodeCutBody(const Cut& cut);
 std::string EncodeRedoStartBody(const RedoStart& redo_start);
 std::string EncodeKnownDcBody(DcId dc);
+
+// The value of the put at bytes[0], which is to be the one that `put` describes. CORRUPTION, naming its place, if it is another, or not whole.
+Status DecodePut(const LoggedPut& put, std::string_view bytes, std::string_view* value);
 
 // Decodes the record that starts at `lsn` and at bytes[0]; `bytes` may go on behind it. `record`'s views point into `bytes`.
 // OK with *bytes_needed > bytes.size(): there is no whole record in `bytes`, so many bytes would have to be there. CORRUPTION as above.

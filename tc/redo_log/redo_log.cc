@@ -18,6 +18,7 @@
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/log_signal.h"
 #include "tc/redo_log/log_writer.h"
+#include "tc/redo_log/read_back.h"
 #include "tc/redo_log/record_codec.h"
 #include "tc/redo_log/record_source.h"
 #include "tc/redo_log/recovered_outcomes.h"
@@ -123,6 +124,7 @@ struct RedoLog::Parts {
                {.lsn = chain.end.lsn, .checksum = chain.checksum}),
         // All up to the recovered bound has been drawn or given up: this life's first block begins there, and is not durable yet.
         reservation(runtime, ring, writer, options.timestamp_block, state.reserved),
+        read_back(options.read_back_bytes, runtime, ring, writer, segments),
         mutex(runtime),
         redo_start(state.redo_start),
         known_dcs(state.known_dcs.size()) {
@@ -164,6 +166,7 @@ struct RedoLog::Parts {
   LogWriter writer;
   TimestampReservation reservation;
   RecordSourceCounters source_counters;
+  ReadBack read_back;
   std::function<Timestamp(Lsn cut)> forget;
   // Not on the path of any commit.
   Mutex mutex;
@@ -301,8 +304,22 @@ size_t RedoLog::CommitBytes(absl::Span<const Update> updates, TransactionId id) 
   return MakeRecordWord(body.commit_type(), body.Bytes()).bytes;
 }
 
+namespace {
+
+// Of the updates of one record, which are those of `body`.
+void PlaceUpdates(Lsn record, const TransactionBody& body, absl::Span<Lsn> places) {
+  uint64_t at = record.value + kRecordWordBytes + body.BytesBeforeUpdates();
+  for (size_t i = 0; i < places.size(); ++i) {
+    places[i] = Lsn(at);
+    at += UpdateBytes(body.updates[i]);
+  }
+}
+
+}  // namespace
+
 AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update> updates, absl::Span<const Lsn> chunks,
-                                   TransactionId id) {
+                                   TransactionId id, absl::Span<Lsn> places) {
+  DEUT_DCHECK(places.empty() || places.size() == updates.size());
   TransactionBody body{.timestamp = timestamp, .epoch = epoch(), .updates = updates, .chunks = chunks, .id = id};
   Lsn first = chunks.empty() ? Lsn(UINT64_MAX) : *std::min_element(chunks.begin(), chunks.end());
   absl::InlinedVector<Lsn, 8> all_chunks;
@@ -317,6 +334,12 @@ AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update>
       }
       if (count == updates.size()) break;
       all_chunks.push_back(AppendChunk(timestamp, updates.first(count)).lsn);
+      if (!places.empty()) {
+        const TransactionBody chunk{
+            .timestamp = timestamp, .epoch = epoch(), .updates = updates.first(count), .chunks = {}};
+        PlaceUpdates(all_chunks.back(), chunk, places.first(count));
+        places.remove_prefix(count);
+      }
       first = std::min(first, all_chunks.back());
       updates.remove_prefix(count);
     }
@@ -324,6 +347,7 @@ AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update>
     body.chunks = all_chunks;
   }
   AppendResult result = parts_->AppendTransaction(body.commit_type(), body);
+  PlaceUpdates(result.lsn, body, places);
   result.first = std::min(first, result.lsn);
   return result;
 }
@@ -455,6 +479,8 @@ std::unique_ptr<LogReader> RedoLog::NewReader(Lsn from) {
   return std::make_unique<Reader>(parts_->runtime, parts_->writer, parts_->NewSource(), parts_->NewSource(), from);
 }
 
+Status RedoLog::ReadValue(const LoggedPut& put, std::string* value) { return parts_->read_back.Read(put, value); }
+
 RedoLogCounters RedoLog::counters() const {
   // Before the tail, so that none of the differences is negative.
   const Lsn durable_lsn = durable();
@@ -474,7 +500,10 @@ RedoLogCounters RedoLog::counters() const {
                          .untaken_bytes = tail().value - consumed.value,
                          .undurable_bytes = tail().value - durable_lsn.value,
                          .fills_from_ring = parts_->source_counters.from_ring.load(std::memory_order_relaxed),
-                         .fills_from_disk = parts_->source_counters.from_disk.load(std::memory_order_relaxed)};
+                         .fills_from_disk = parts_->source_counters.from_disk.load(std::memory_order_relaxed),
+                         .values_from_ring = parts_->read_back.from_ring(),
+                         .values_from_kept = parts_->read_back.from_kept(),
+                         .values_from_disk = parts_->read_back.from_disk()};
 }
 
 }  // namespace deut::tc

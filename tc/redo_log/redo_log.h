@@ -55,6 +55,8 @@ struct RedoLogOptions {
   uint64_t space_reserve_bytes = uint64_t{16} << 20;
   // Timestamps are reserved in blocks of this many (D3).
   uint64_t timestamp_block = uint64_t{1} << 32;
+  // Stretches of the log from which values were read back are kept, up to so many bytes (ReadValue).
+  size_t read_back_bytes = size_t{8} << 20;
   // Ids of the last so many commits with an id are read back when the log is opened. For their sake the log is kept beyond the redo start: so
   // long, and so many bytes of it, at most.
   size_t max_outcomes = 0;
@@ -103,6 +105,8 @@ struct RedoLogCounters {
   uint64_t untaken_bytes = 0;                         // tail - what the log thread has taken
   uint64_t undurable_bytes = 0;                       // tail - durable: the loss window of buffered commits
   uint64_t fills_from_ring = 0, fills_from_disk = 0;  // by readers; a fill serves many records
+  // Values read back (ReadValue): from the ring, from stretches that were kept, from the disk.
+  uint64_t values_from_ring = 0, values_from_kept = 0, values_from_disk = 0;
 };
 
 class RedoLog {
@@ -131,8 +135,9 @@ class RedoLog {
   // --- Appending. When a call returns, LSN and bytes are in the buffer: the commit may become visible (D4). Waits only for ring space.
   // `updates` in ascending sequence; `chunks` are LSNs of earlier AppendChunk calls of the same transaction (usually none: what is
   // too large for one record is cut into chunks here).
+  // `places`, unless empty, has one for each of `updates`: where it stands (LoggedPut).
   AppendResult AppendCommit(Timestamp timestamp, absl::Span<const Update> updates, absl::Span<const Lsn> chunks = {},
-                            TransactionId id = {});
+                            TransactionId id = {}, absl::Span<Lsn> places = {});
   // Updates ahead of their commit, for a transaction that does not want to keep them all. REQUIRES: at most chunk_bytes of them.
   AppendResult AppendChunk(Timestamp timestamp, absl::Span<const Update> updates);
   // X1. REQUIRES: every commit below L has been appended.
@@ -173,6 +178,10 @@ class RedoLog {
   // --- Reading back. A reader of the durable records from `from` (a record's LSN), which follows the log as it grows. CORRUPTION from the
   // reader if `from` is no record boundary, NOT_FOUND if it was trimmed.
   std::unique_ptr<LogReader> NewReader(Lsn from);
+
+  // The value of one put, whose commit is durable. Any thread; waits for the disk where the ring does not have it any more.
+  // NOT_FOUND if the log was trimmed there: then the commit is stable at the DCs (S2). IO_ERROR, or CORRUPTION where that put is not found whole.
+  Status ReadValue(const LoggedPut& put, std::string* value);
 
   RedoLogCounters counters() const;
   Status failure() const;  // OK, or why the log has failed

@@ -1,5 +1,7 @@
 // Session: one client's transactions, one at a time (protocol/transaction_service.h).
 //
+// S9: who is to be aborted because he holds back more than there is room for is named in `evicted_` by another thread; whoever has the claim does it:
+//   that thread, or the next call.
 // The claim word: 0 free, 1 in use, 2 in use and waited for. A call claims it for its duration. So does the reaper, for the moment in
 // which it aborts a transaction that nobody has used for the idle timeout; that is the only thing a call may have to wait for.
 // Thread-safety: calls by one thread at a time, as the interface says; ReapIfIdle from the reaper's thread.
@@ -46,6 +48,9 @@ class Session final : public TransactionSession {
   // RecordManager::RestScans for the open transaction, unless the session is in use: then it does so itself, before each operation.
   void RestScans(MonotonicTime used_before);
   void AbortNow(AbortReason reason);
+  // S9: aborts the open transaction if it is this one: now, unless the session is in use; then before its next operation. To be called again until
+  // it has gone.
+  void Evict(Timestamp timestamp);
 
  private:
   class Claim;
@@ -57,6 +62,8 @@ class Session final : public TransactionSession {
   static Status TakeRoom(absl::Span<OperationResult> results, size_t* room);
   Status RunOne(const Operation& operation, OperationResult* result, Deadline deadline);
   Status NoTransaction() const;
+  // The open transaction is to go (Evict), and has gone.
+  bool EvictedLocked();
   void AbortLocked(AbortReason reason);
 
   RecordManager& records_;
@@ -64,6 +71,7 @@ class Session final : public TransactionSession {
   const std::function<Status()> serving_;
   SessionRegistry& registry_;
   std::atomic<uint32_t> claim_{0};
+  std::atomic<uint64_t> evicted_{0};  // the timestamp of a transaction that is to be aborted; 0 = none
   MonotonicTime last_use_;
   std::unique_ptr<Transaction> txn_;
   Status ended_by_;  // why the last transaction is gone, where the client has not been told yet

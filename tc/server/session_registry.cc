@@ -7,7 +7,8 @@
 namespace deut::tc {
 namespace {
 
-// A DC cuts off whoever does not take what it was granted (after 30 s, protocol/stream_watchdog.h), and takes that for a lost connection.
+// How often it is asked whether somebody is to be aborted to make room.
+constexpr Duration kEvictPeriod = milliseconds(10);
 
 }  // namespace
 
@@ -48,11 +49,22 @@ size_t SessionRegistry::size() const {
   return sessions_.size();
 }
 
+void SessionRegistry::Evict() {
+  const Timestamp timestamp = who_();
+  if (timestamp == Timestamp{0}) return;
+  MutexLock lock(mutex_);
+  for (Session* session : sessions_) session->Evict(timestamp);
+}
+
 void SessionRegistry::Run() {
   const Duration period = std::max<Duration>(std::min(idle_timeout_, Session::kScansRestAfter) / 4, milliseconds(1));
+  MonotonicTime reap_at = runtime_.Now() + period;
   while (stop_.load(std::memory_order_seq_cst) == 0) {
-    runtime_.Wait(stop_, 0, runtime_.Now() + period);
+    runtime_.Wait(stop_, 0, who_ ? std::min(reap_at, runtime_.Now() + kEvictPeriod) : reap_at);
+    if (who_) Evict();
     const MonotonicTime now = runtime_.Now();
+    if (now < reap_at) continue;
+    reap_at = now + period;
     MutexLock lock(mutex_);
     for (Session* session : sessions_) {
       session->ReapIfIdle(now - idle_timeout_);

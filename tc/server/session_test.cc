@@ -1,7 +1,11 @@
 // Sessions: one transaction at a time, what leaves it open and what ends it, one-shot transactions, idle ones and the end of the TC.
 #include "tc/server/session.h"
 
+#include <atomic>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/runtime/random.h"
@@ -166,6 +170,91 @@ TEST_F(SessionTest, ScansThatAreNotUsedRest) {
   EXPECT_EQ(records, load.size());
   EXPECT_GE(f.dc->scans_opened(), 2u);
   EXPECT_TRUE(session->Commit(Soon()).ok());
+}
+
+// Time that the test moves on; the rest is real.
+class LaterRuntime final : public Runtime {
+ public:
+  MonotonicTime Now() override { return RealRuntime().Now() + Duration(later_.load()); }
+  int64_t WallMicros() override { return RealRuntime().WallMicros(); }
+  uint64_t RandomSeed() override { return RealRuntime().RandomSeed(); }
+  std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
+    return RealRuntime().StartThread(std::move(name), std::move(body));
+  }
+  bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
+    return RealRuntime().Wait(word, expected, deadline);
+  }
+  void Wake(const std::atomic<uint32_t>& word, int waiters) override { RealRuntime().Wake(word, waiters); }
+  void Yield() override { RealRuntime().Yield(); }
+
+  void Advance(Duration by) { later_.fetch_add(by.count()); }
+
+ private:
+  std::atomic<int64_t> later_{0};
+};
+
+// One whose transaction is always in use is never looked at from outside: it gives up itself what its scans hold of the DC.
+TEST_F(SessionTest, ASessionInUseRestsItsOwnScans) {
+  std::vector<std::pair<std::string, std::string>> load;
+  for (int i = 100; i < 200; ++i) load.push_back({std::to_string(i), "v"});
+  f.Load(load);
+  LaterRuntime clock;
+  Session session(*f.manager, clock, [this] { return serving; }, registry);
+  ASSERT_TRUE(session.Begin(TransactionOptions{}, Soon()).ok());
+  Operation scan{.kind = OperationKind::kScan, .table = kTable, .limit_bytes = 200};
+  std::string low;
+  size_t records = 0;
+  for (int batch = 0;; ++batch) {
+    std::vector<OperationResult> results;
+    ASSERT_TRUE(session.Execute(absl::MakeConstSpan(&scan, 1), &results, Soon()).ok());
+    records += results[0].records.size();
+    if (results[0].complete) break;
+    scan.scan_sequence = results[0].scan_sequence;
+    low = results[0].resume;
+    scan.low = low;
+    if (batch != 2) continue;
+    EXPECT_EQ(Execute(session, {Get("100")}), "v ");
+    EXPECT_EQ(f.dc->open_scans(), 1u) << "used a moment ago";
+    clock.Advance(Session::kScansRestAfter + seconds(1));
+    EXPECT_EQ(Execute(session, {Get("100")}), "v ");
+    EXPECT_EQ(f.dc->open_scans(), 0u);
+    EXPECT_EQ(f.engine->scan_streams.used(), 0u);
+    clock.Advance(-Session::kScansRestAfter - seconds(1));
+  }
+  EXPECT_EQ(records, load.size());
+  EXPECT_EQ(f.dc->scans_opened(), 2u);
+  EXPECT_TRUE(session.Commit(Soon()).ok());
+}
+
+// R8: a batch that nobody waits for yet meets an earlier writer. Whoever never comes there has no conflict; who does, has.
+TEST_F(SessionTest, ABatchAskedForAheadEndsNothing) {
+  f.Load({{"a", "1"}, {"b", "1"}, {"c", "1"}});
+  for (const bool comes_there : {false, true}) {
+    std::unique_ptr<Session> writer = NewSession(), reader = NewSession();
+    ASSERT_TRUE(writer->Begin(TransactionOptions{}, Soon()).ok());
+    EXPECT_EQ(Execute(*writer, {Put("c", "2")}), "ok ");
+    ASSERT_TRUE(reader->Begin(TransactionOptions{}, Soon()).ok());
+    EXPECT_EQ(Execute(*reader, {Put("x", "own")}), "ok ");
+    Operation scan{.kind = OperationKind::kScan, .table = kTable, .high = "d", .limit_records = 2};
+    std::vector<OperationResult> results;
+    ASSERT_TRUE(reader->Execute(absl::MakeConstSpan(&scan, 1), &results, Soon()).ok());
+    ASSERT_EQ(results[0].records.size(), 2u);
+    const std::string low = results[0].resume;
+    scan.scan_sequence = results[0].scan_sequence;
+    scan.low = low;
+    scan.ahead = true;
+    ASSERT_TRUE(reader->Execute(absl::MakeConstSpan(&scan, 1), &results, Soon()).ok());
+    EXPECT_EQ(StatusText(results[0].status), "range-writer");
+    EXPECT_EQ(Execute(*reader, {Get("x")}), "own ");
+    if (comes_there) {
+      scan.ahead = false;
+      EXPECT_EQ(StatusText(reader->Execute(absl::MakeConstSpan(&scan, 1), &results, Soon())), "range-writer");
+      EXPECT_EQ(StatusText(reader->Commit(Soon()).status()), "WRONG_STATE");
+    } else {
+      EXPECT_TRUE(reader->Commit(Soon()).ok());
+    }
+    EXPECT_TRUE(writer->Abort().ok());
+  }
 }
 
 // The reaper leaves alone what is in use; what it has ended is told the client until it begins anew.

@@ -51,6 +51,9 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("log.block_bytes", log.block_bytes);
   add("log.segments", log.segments);
   add("log.undurable_bytes", log.undurable_bytes);
+  add("log.values_from_buffer", log.values_from_ring);
+  add("log.values_from_kept", log.values_from_kept);
+  add("log.values_from_disk", log.values_from_disk);
 
   add("ship.position", link.ship_position.commit.value);
   add("ship.applied", link.applied.commit.value);
@@ -73,6 +76,9 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("versions.bytes", PinnedBytes(engine));
   add("versions.folded_bytes", engine.collector.folded_bytes());
   add("versions.gone_unread", engine.collector.unread());
+  add("versions.paged_out", engine.collector.paged_out());
+  add("versions.paged_out_bytes", engine.collector.paged_out_bytes());
+  add("versions.held_back_bytes", PinnedByOldest(engine));
   add("versions.budget_bytes", engine.version_budget_bytes);
   add("collector.waiting_transactions", engine.collector.uncollected());
   add("collector.collected_transactions", engine.collector.collected());
@@ -80,6 +86,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("collector.deferred_entries", engine.collector.deferred_entries());
   add("memory.awaiting_reclamation_bytes", engine.domain.pending_bytes());
   add("reads.from_versions", load(engine.counters.chain_reads));
+  add("reads.from_log", load(engine.counters.log_reads));
   add("reads.from_dc", load(engine.counters.dc_reads));
   add("scans.batches", load(engine.counters.dc_scans));
   add("scans.bulk", load(engine.counters.bulk_scans));

@@ -9,8 +9,12 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
              "buckets that the record table begins with, as a power of two; more make false conflicts rarer", 4u, 30u);
   flags->AddBytes("version_budget", &options->version_budget_bytes,
                   "bytes of what is kept of updates that the data component has yet to apply: versions, entries, write "
-                  "sets, postings, runs; beyond it "
-                  "writers are refused until it has caught up");
+                  "sets, postings, runs; beyond half of it values are taken out of memory and read back from the log");
+  flags->AddEnum("over_budget", &options->over_budget,
+                 {{"refuse", OverBudgetPolicy::kRefuse}, {"abort_reader", OverBudgetPolicy::kAbortReader}},
+                 "beyond the version budget: writers are refused until the data component has caught up, or the "
+                 "transaction or snapshot that "
+                 "holds it back is aborted");
   flags->AddEnum("range_precision", &options->range_precision,
                  {{"keys", RangePrecision::kKeys}, {"ranges", RangePrecision::kRanges}},
                  "what of an earlier uncommitted writer a scan loses to: its keys within the scan's bounds, when the "

@@ -12,7 +12,9 @@
 #include "tc/mvcc/collector.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/outcomes/outcome_table.h"
+#include "tc/record_manager/pinned.h"
 #include "tc/record_manager/record_manager.h"
+#include "tc/server/reader_eviction.h"
 #include "tc/server/repartitioner.h"
 #include "tc/server/session.h"
 #include "tc/server/session_registry.h"
@@ -25,6 +27,11 @@ namespace {
 constexpr Duration kStopNoticed = milliseconds(100);
 // A question to the DC at the start is asked again after so long: a stop waits for the answer.
 constexpr Duration kStartStep = seconds(1);
+
+// Stretches of the log that are kept when values are read back: of the version budget this part, within limits.
+constexpr uint64_t kReadBackPart = 16;
+constexpr uint64_t kLeastReadBackBytes = uint64_t{1} << 20;
+constexpr uint64_t kMostReadBackBytes = uint64_t{64} << 20;
 
 class LinkReader final : public DcReader {
  public:
@@ -100,8 +107,10 @@ struct TransactionComponent::Parts {
                        .random_seed = options.random_ranges_seed,
                        .period = options.repartition_period},
                       engine, link),
+        eviction(engine),
         registry(r, options.idle_timeout),
         state_mutex(r) {
+    if (options.over_budget == OverBudgetPolicy::kAbortReader) registry.EvictBy([this] { return eviction.Next(); });
     outcomes.Recover(recovered);
     log->set_forget([this](Lsn cut) { return outcomes.Forget(cut); });
   }
@@ -112,6 +121,8 @@ struct TransactionComponent::Parts {
     collecting.low_water = [this] { return active.AdvanceNow(); };
     collecting.readers = [this] { return active.RoundForReaders(); };
     collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue.FindAlsoDropped(table)->runs(); };
+    collecting.pager.excess = [this] { return PinnedExcess(engine); };
+    collecting.pager.durable = [this] { return log->durable(); };
     collecting.fold_after = options.fold_after;
     collecting.fold_at_least = options.fold_at_least;
     collecting.released = [this](uint64_t bytes) {
@@ -204,6 +215,7 @@ struct TransactionComponent::Parts {
   Engine engine;
   RecordManager record_manager;
   Repartitioner repartitioner;
+  ReaderEviction eviction;
   SessionRegistry registry;
 
   std::atomic<bool> serving{false};
@@ -224,6 +236,8 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
   }
   options.log.max_outcomes = options.max_outcomes;
   options.log.keep_time = options.outcome_window;
+  options.log.read_back_bytes =
+      std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
   RecoveredLog recovered;
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Open(options.log, runtime, storage, &recovered));

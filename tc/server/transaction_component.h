@@ -19,6 +19,7 @@
 #include "protocol/transaction_service.h"
 #include "tc/dc_link/dc_link_options.h"
 #include "tc/record_manager/conflict_options.h"
+#include "tc/record_manager/over_budget_policy.h"
 #include "tc/redo_log/redo_log.h"
 
 namespace deut::tc {
@@ -29,6 +30,7 @@ struct TransactionComponentOptions {
   uint32_t max_transactions = 4096;
   uint32_t log2_record_buckets = 20;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
+  OverBudgetPolicy over_budget = OverBudgetPolicy::kRefuse;
   // R8: whether a scan loses to every earlier uncommitted writer of a range, or only at that writer's keys.
   RangePrecision range_precision = RangePrecision::kKeys;
   // R9: how long an operation may wait, in all, for earlier transactions that are committing already. 0 = it aborts at once.

@@ -1,0 +1,68 @@
+#include "tc/mvcc/page_out.h"
+
+#include "common/testing/test_points.h"
+#include "tc/mvcc/record_version.h"
+
+namespace deut::tc {
+namespace {
+
+bool MayGo(const RecordVersion& version, Lsn durable) {
+  return version.transaction->collected() && version.logged && !version.applied && !version.tombstone &&
+         !version.paged_out && version.value_bytes >= kLeastPagedOut &&
+         (version.transaction->commit_lsn() < durable || DEUT_OMITTED("S9.page_out_durable"));
+}
+
+// Puts `out` in the place of `version`, which is below `newer`, or else should be the head.
+bool Replace(RecordEntry& entry, RecordVersion* newer, RecordVersion* version, RecordVersion* out) {
+  out->older.store(version->older.load(std::memory_order_seq_cst), std::memory_order_relaxed);
+  if (newer != nullptr) {
+    newer->older.store(out, std::memory_order_seq_cst);
+    return true;
+  }
+  HeadWord::Value seen = entry.word.Load();
+  while (seen.head == version && !seen.dead()) {
+    DEUT_POINT("page_out.before_cas");
+    if (DEUT_CAS_FAILS("page_out.cas")) {
+      seen = entry.word.Load();
+      continue;
+    }
+    if (entry.word.CompareExchange(seen, seen.WithHead(out))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+PagedOut PageOut(RecordEntry& entry, Lsn durable, ReclamationDomain& domain) {
+  PagedOut paged;
+  RecordVersion* newer = nullptr;            // the committed version above
+  const TransactionRecord* above = nullptr;  // its transaction
+  for (RecordVersion* version = entry.word.Load().head; version != nullptr;) {
+    DEUT_POINT("collector.chain_step");
+    RecordVersion* const older = version->older.load(std::memory_order_seq_cst);
+    const TransactionRecord* const transaction = version->transaction;
+    const bool committed =
+        transaction->status() == TransactionStatus::kCommitted && !version->withdrawn.load(std::memory_order_seq_cst);
+    RecordVersion* stays = version;
+    if (committed && transaction != above && MayGo(*version, durable)) {
+      RecordVersion* const out = RecordVersion::CreatePagedOut(*version);
+      if (Replace(entry, newer, version, out)) {
+        ++paged.versions;
+        paged.bytes += version->bytes() - out->bytes();
+        RecordVersion::Retire(version, domain);
+        stays = out;
+      } else {
+        RecordVersion::Destroy(out, domain);
+        paged.again = true;
+      }
+    }
+    if (committed) {
+      newer = stays;
+      above = transaction;
+    }
+    version = older;
+  }
+  return paged;
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,119 @@
+// What leaves memory when, and what the queue forgets (S9).
+#include "tc/mvcc/pager.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tc/mvcc/page_out.h"
+#include "tc/mvcc/record_version.h"
+#include "tc/mvcc/version_chain.h"
+
+namespace deut::tc {
+namespace {
+
+class PagerTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kBytes = 1000;
+
+  ~PagerTest() override {
+    ReclamationDomain::Guard guard(domain);
+    for (TransactionRecord* transaction : transactions) transaction->DropReference(domain);
+  }
+
+  // Commits a version of the key at this LSN, folded.
+  void Commit(const std::string& key, uint64_t lsn, uint32_t bytes = kBytes) {
+    ReclamationDomain::Guard guard(domain);
+    transactions.push_back(new TransactionRecord(Timestamp{lsn}));
+    TransactionRecord* const transaction = transactions.back();
+    RecordEntry* const entry = table.FindOrCreate(RecordTable::Hash(TableId{1}, key), TableId{1}, key);
+    RecordVersion* const version = RecordVersion::Create(transaction, 1, false, std::string(bytes, 'x'));
+    HeadWord::Value seen = entry->word.Load();
+    do version->older.store(LiveHead(seen.head));
+    while (!InstallVersion(*entry, seen, version, Timestamp{0}, domain));
+    transaction->TryStartCommit();
+    version->SetPlace(Lsn{lsn});
+    transaction->FinishCommit(Lsn{lsn});
+    transaction->set_collected();
+    pager.Add(Lsn{lsn}, entry, bytes);
+  }
+  // Of the key's versions, how many are paged out.
+  int Paged(const std::string& key) {
+    ReclamationDomain::Guard guard(domain);
+    const RecordEntry* const entry = table.Find(RecordTable::Hash(TableId{1}, key), TableId{1}, key);
+    int paged = 0;
+    for (const RecordVersion* v = entry->word.Load().head; v != nullptr; v = v->older.load()) paged += v->paged_out;
+    return paged;
+  }
+
+  uint64_t excess = 0;
+  Lsn durable{UINT64_MAX};
+  ReclamationDomain domain;
+  RecordTable table{domain, 4};
+  std::vector<TransactionRecord*> transactions;
+  Pager pager{{.excess = [this] { return excess; }, .durable = [this] { return durable; }}, domain};
+};
+
+TEST_F(PagerTest, NothingLeavesWithinTheShare) {
+  Commit("a", 10);
+  EXPECT_FALSE(pager.pressed());
+  EXPECT_EQ(pager.Run(Lsn{0}), 0u);
+  EXPECT_EQ(Paged("a"), 0);
+  EXPECT_GT(pager.bytes(), 0u);
+}
+
+TEST_F(PagerTest, AllOfItLeavesWhereThatIsNotEnough) {
+  Commit("a", 10);
+  Commit("b", 20);
+  Commit("a", 30);
+  Commit("small", 40, kLeastPagedOut - 1);
+  excess = 100 * kBytes;
+  EXPECT_TRUE(pager.pressed());
+  EXPECT_EQ(pager.Run(Lsn{0}), 3u * kBytes);
+  EXPECT_EQ(Paged("a"), 2);
+  EXPECT_EQ(Paged("b"), 1);
+  EXPECT_EQ(Paged("small"), 0);
+  EXPECT_EQ(pager.versions(), 3u);
+  EXPECT_EQ(pager.bytes(), 0u);
+  EXPECT_EQ(pager.Run(Lsn{0}), 0u);
+}
+
+// A batch is what is taken at once: beyond it no more goes than has to.
+TEST_F(PagerTest, TheFirstOnesLeaveFirst) {
+  constexpr int kMany = 1000;
+  for (int i = 0; i < kMany; ++i) Commit("k" + std::to_string(i), static_cast<uint64_t>(10 + i));
+  excess = kBytes;
+  EXPECT_GE(pager.Run(Lsn{0}), kBytes);
+  EXPECT_EQ(Paged("k0"), 1);
+  EXPECT_EQ(Paged("k999"), 0);
+}
+
+TEST_F(PagerTest, WhatIsNotDurableWaits) {
+  Commit("a", 10);
+  Commit("b", 20);
+  excess = 100 * kBytes;
+  durable = Lsn{20};
+  EXPECT_EQ(pager.Run(Lsn{0}), kBytes);
+  EXPECT_EQ(Paged("a"), 1);
+  EXPECT_EQ(Paged("b"), 0);
+  durable = Lsn{21};
+  EXPECT_EQ(pager.Run(Lsn{0}), kBytes);
+  EXPECT_EQ(Paged("b"), 1);
+}
+
+// The entries of what is collected may be gone: they are not looked at.
+TEST_F(PagerTest, WhatIsCollectedIsForgotten) {
+  Commit("a", 10);
+  Commit("b", 20);
+  Commit("c", 30);
+  EXPECT_EQ(pager.Run(Lsn{20}), 0u);
+  const uint64_t one = pager.bytes();
+  EXPECT_GT(one, 0u);
+  excess = 100 * kBytes;
+  EXPECT_EQ(pager.Run(Lsn{20}), kBytes);
+  EXPECT_EQ(Paged("a") + Paged("b"), 0);
+  EXPECT_EQ(Paged("c"), 1);
+}
+
+}  // namespace
+}  // namespace deut::tc

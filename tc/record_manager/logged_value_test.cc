@@ -1,0 +1,286 @@
+// Values that are paged out (S9): what point reads, scans and read-modify-writes see of them, in the log's memory and on its disk; when the log is
+// let go, cannot be read, or is written on.
+#include "tc/record_manager/logged_value.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+#include "tc/record_manager/engine_fixture.h"
+#include "tc/record_manager/pinned.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr size_t kValueBytes = 4000;
+
+std::string Key(int i) { return Concat("k", 1000 + i); }
+std::string Value(int key, int generation, size_t bytes = kValueBytes) {
+  std::string value = Concat(key, ":", generation, ":");
+  value.resize(bytes, static_cast<char>('a' + (key + generation) % 26));
+  return value;
+}
+// Of keys [0, count).
+std::string AllOf(int count, int generation) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += Concat(i == 0 ? "" : " ", Key(i), "=", Value(i, generation));
+  return all;
+}
+
+class LoggedValueTest : public ::testing::Test {
+ protected:
+  static EngineFixtureOptions Options() {
+    EngineFixtureOptions options;
+    options.version_budget_bytes = 256 << 10;
+    options.faulty_disk = true;
+    return options;
+  }
+
+  // One commit a key; where there is no room, what can leave memory is made to.
+  void Write(int count, int generation) {
+    for (int i = 0; i < count; ++i) WriteOne(Key(i), Value(i, generation));
+  }
+  void WriteOne(const std::string& key, const std::string& value) {
+    const Deadline soon = EngineFixture::Soon();
+    for (;;) {
+      TestTransaction txn = f.Begin();
+      const std::string put = txn.Put(key, value);
+      const std::string done = put == "ok" ? txn.Commit() : put;
+      if (done == "ok") return;
+      ASSERT_EQ(done, "RESOURCE_EXHAUSTED");  // of the budget, or of a file of the log that is on its way
+      ASSERT_LT(RealRuntime().Now(), soon);
+      f.Fold();
+      f.Collect();
+    }
+  }
+  // Everything that is committed, and worth it. Afterwards there is room for all.
+  void PageAllOut() {
+    const Lsn last(f.log->tail().value - 8);
+    ASSERT_TRUE(f.log->WaitDurable(last, EngineFixture::Soon()).ok());
+    f.Fold();
+    f.engine->version_budget_bytes = 0;
+    f.Collect();
+    f.engine->version_budget_bytes = uint64_t{1} << 30;
+  }
+  void ExpectNothingLeft() {
+    EXPECT_TRUE(f.Settle());
+    EXPECT_EQ(f.collector->folded(), 0u);
+    EXPECT_EQ(f.records->entries(), 0u);
+    EXPECT_EQ(PinnedBytes(*f.engine), 0u);
+  }
+
+  EngineFixture f{Options()};
+};
+
+TEST_F(LoggedValueTest, OldReadersReadTheirValuesWhateverIsWritten) {
+  constexpr int kKeys = 300;  // over a megabyte a generation: four times the budget, and more than the log's buffer
+  {
+    Write(kKeys, 0);
+    ASSERT_TRUE(f.Settle());
+    std::vector<std::unique_ptr<TestTransaction>> readers;
+    readers.push_back(f.BeginPointer());
+    EXPECT_EQ(readers[0]->Get(Key(7)), Value(7, 0));
+    for (int generation = 1; generation <= 3; ++generation) {
+      Write(kKeys, generation);
+      f.Fold();
+      f.Collect();
+      readers.push_back(f.BeginPointer());
+    }
+    EXPECT_GT(f.collector->paged_out(), 2u * kKeys);
+    EXPECT_LE(PinnedBytes(*f.engine), 2 * f.engine->version_budget_bytes);
+    for (int round = 0; round < 2; ++round) {
+      for (int r = 0; r < static_cast<int>(readers.size()); ++r) {
+        for (int i = 0; i < kKeys; i += 17) EXPECT_EQ(readers[static_cast<size_t>(r)]->Get(Key(i)), Value(i, r));
+        EXPECT_TRUE(readers[static_cast<size_t>(r)]->Scan() == AllOf(kKeys, r)) << r;
+      }
+    }
+    const RedoLogCounters log = f.log->counters();
+    EXPECT_GT(log.values_from_disk, 0u);
+    EXPECT_GT(log.values_from_kept, log.values_from_disk);
+    EXPECT_GT(f.engine->counters.log_reads.load(), 0u);
+    EXPECT_EQ(f.dc->Pump(), 0u);
+  }
+  ExpectNothingLeft();
+  EXPECT_TRUE(f.Contents() == AllOf(kKeys, 3));
+}
+
+TEST_F(LoggedValueTest, ScansDescendAndMixWithWhatIsInMemory) {
+  constexpr int kKeys = 40;
+  f.engine->version_budget_bytes = uint64_t{1} << 30;
+  Write(kKeys, 0);
+  ASSERT_TRUE(f.Settle());
+  {
+    const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+    Write(kKeys, 1);
+    PageAllOut();
+    EXPECT_EQ(f.collector->paged_out(), static_cast<uint64_t>(kKeys));
+    const std::unique_ptr<TestTransaction> middle = f.BeginPointer();
+    {
+      TestTransaction txn = f.Begin();
+      for (int i = 0; i < kKeys; i += 2) ASSERT_EQ(txn.Put(Key(i), Value(i, 2)), "ok");
+      ASSERT_EQ(txn.Remove(Key(1)), "ok");
+      ASSERT_EQ(txn.Commit(), "ok");
+    }
+    std::string latest, backwards;
+    for (int i = 0; i < kKeys; ++i) {
+      if (i == 1) continue;
+      const std::string record = Concat(Key(i), "=", Value(i, i % 2 == 0 ? 2 : 1));
+      latest += (i == 0 ? "" : " ") + record;
+      backwards = record + (backwards.empty() ? "" : " ") + backwards;
+    }
+    EXPECT_EQ(f.Contents(), latest);
+    EXPECT_EQ(f.Begin().Scan({}, {}, Direction::kDescending), backwards);
+    EXPECT_EQ(middle->Scan(), AllOf(kKeys, 1));
+    EXPECT_EQ(old->Scan(), AllOf(kKeys, 0));
+  }
+  ExpectNothingLeft();
+}
+
+// A large transaction is logged in chunks; what it has replaced itself, and what it has removed, is not in the log as a value.
+TEST_F(LoggedValueTest, ATransactionInChunks) {
+  constexpr int kKeys = 30;  // four chunks
+  f.engine->version_budget_bytes = uint64_t{1} << 30;
+  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  {
+    TestTransaction txn = f.Begin();
+    for (int i = 0; i < kKeys; ++i) ASSERT_EQ(txn.Put(Key(i), Value(i, 1)), "ok");
+    for (int i = 0; i < kKeys; ++i) ASSERT_EQ(txn.Put(Key(i), Value(i, 2)), "ok");
+    ASSERT_EQ(txn.Put("gone", Value(0, 0)), "ok");
+    ASSERT_EQ(txn.Remove("gone"), "ok");
+    ASSERT_EQ(txn.Commit(), "ok");
+  }
+  PageAllOut();
+  EXPECT_EQ(f.collector->paged_out(), static_cast<uint64_t>(kKeys));
+  EXPECT_EQ(f.Contents(), AllOf(kKeys, 2));
+  EXPECT_EQ(f.Begin().Get("gone"), "-");
+  EXPECT_EQ(old->Scan(), "");
+}
+
+TEST_F(LoggedValueTest, ConditionsReadWhatIsThere) {
+  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  WriteOne("k", Value(1, 1));
+  PageAllOut();
+  ASSERT_EQ(f.collector->paged_out(), 1u);
+  const std::string expected = Value(1, 1), next = Value(1, 2);
+  Operation compare{.kind = OperationKind::kCompareAndSet, .table = EngineFixture::kTable, .key = "k", .value = next};
+  compare.expected = next;
+  {
+    TestTransaction txn = f.Begin();
+    RecordBatch shown;
+    EXPECT_EQ(f.manager->Change(txn.transaction(), compare, &shown, EngineFixture::Soon()).code(),
+              ErrorCode::kConditionFailed);
+    RecordBatch::Iterator it(shown);
+    ASSERT_TRUE(it.Valid());
+    EXPECT_EQ(it.record().value, expected);
+    EXPECT_EQ(txn.Insert("k", "x"), "ALREADY_EXISTS");
+    EXPECT_EQ(txn.Get("k"), expected);
+  }
+  compare.expected = expected;
+  TestTransaction txn = f.Begin();
+  RecordBatch shown;
+  EXPECT_TRUE(f.manager->Change(txn.transaction(), compare, &shown, EngineFixture::Soon()).ok());
+  EXPECT_EQ(txn.Get("k"), next);
+  EXPECT_EQ(txn.Commit(), "ok");
+  EXPECT_EQ(f.Begin().Get("k"), next);
+}
+
+// S2. The reader has found the place, and before it reads the DC has everything and the log is let go.
+TEST_F(LoggedValueTest, WhereTheLogIsGoneTheDcHasIt) {
+  std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  WriteOne("k", Value(1, 1));
+  const Lsn place = f.log->tail();
+  PageAllOut();
+  ASSERT_EQ(f.collector->paged_out(), 1u);
+  while (f.log->tail().value < place.value + (4 << 20)) WriteOne("other", Value(2, 0));  // some files further
+  const auto let_go = [&] {
+    old.reset();
+    const Deadline soon = EngineFixture::Soon();
+    while (f.log->first_lsn() <= place && RealRuntime().Now() < soon) {
+      f.dc->Pump();
+      f.dc->TrimLog();
+    }
+    ASSERT_GT(f.log->first_lsn(), place);
+  };
+  TestTransaction reader = f.Begin();
+  {
+    AtPoint at("logged_value.before_read", let_go);
+    EXPECT_EQ(reader.Get("k"), Value(1, 1));
+    EXPECT_TRUE(at.reached());
+  }
+}
+
+TEST_F(LoggedValueTest, ADiskThatCannotBeReadFailsTheReaderAlone) {
+  constexpr int kKeys = 300;
+  {
+    const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+    Write(kKeys, 1);
+    f.Fold();
+    f.Collect();
+    const std::unique_ptr<TestTransaction> one = f.BeginPointer(), other = f.BeginPointer();
+    const int fault = f.disk->AddFault({.kinds = kDiskRead, .path_contains = "log-"});
+    EXPECT_EQ(one->Get(Key(0)), "IO_ERROR");
+    EXPECT_FALSE(one->open());
+    const std::unique_ptr<TestTransaction> scans = f.BeginPointer();
+    EXPECT_EQ(scans->Scan(Key(0), Key(5)), "IO_ERROR");
+    f.disk->RemoveFault(fault);
+    EXPECT_EQ(other->Get(Key(0)), Value(0, 1));
+    EXPECT_TRUE(f.Contents() == AllOf(kKeys, 1));
+    EXPECT_TRUE(f.log->failure().ok());
+    WriteOne("more", "1");
+  }
+  ExpectNothingLeft();
+}
+
+// Writers, readers of all ages, a DC that applies what it may: nobody sees a value that is not a whole generation's, or goes back.
+TEST_F(LoggedValueTest, Stress) {
+  constexpr int kKeys = 60;
+  constexpr int kRounds = 12;
+  f.engine->version_budget_bytes = 128 << 10;
+  Write(kKeys, 0);
+  ASSERT_TRUE(f.Settle());
+  std::atomic<bool> stop{false};
+  const auto read = [&](bool scans) {
+    while (!stop.load()) {
+      const std::unique_ptr<TestTransaction> txn = f.BeginPointer();
+      std::string first;
+      for (int again = 0; again < 3 && txn->open(); ++again) {
+        const std::string now = scans ? txn->Scan() : Concat(txn->Get(Key(3)), " ", txn->Get(Key(kKeys - 1)));
+        if (!txn->open()) break;  // in a writer's way
+        if (again == 0) first = now;
+        ASSERT_TRUE(now == first);
+      }
+    }
+  };
+  std::thread scanner([&] { read(true); }), getter([&] { read(false); });
+  std::thread collector([&] {
+    while (!stop.load()) {
+      f.Fold();
+      f.dc->Pump();
+    }
+  });
+  for (int g = 1; g <= kRounds; ++g) {
+    for (int i = 0; i < kKeys; ++i) {
+      const Deadline soon = EngineFixture::Soon();
+      for (;;) {
+        ASSERT_LT(RealRuntime().Now(), soon);
+        TestTransaction txn = f.Begin();
+        if (txn.Put(Key(i), Value(i, g)) == "ok" && txn.Commit() == "ok") break;
+      }
+    }
+  }
+  stop.store(true);
+  scanner.join();
+  getter.join();
+  collector.join();
+  EXPECT_TRUE(f.Contents() == AllOf(kKeys, kRounds));
+  ExpectNothingLeft();
+}
+
+}  // namespace
+}  // namespace deut::tc

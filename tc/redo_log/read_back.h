@@ -1,0 +1,78 @@
+// ReadBack: values out of the durable log, one by one, for who has kept their places in place of them (rule S9): from the ring while they are there,
+// else from the segment files, whose blocks are verified. What was read from a file is kept, a stretch of the log at a time, so that neighbours
+// are read once; the stretch that was not used for longest goes first.
+//
+// S2. The files hold everything from the redo start on. A place before that is NOT_FOUND, also if its file is used again while it is read: then the
+//   commit is stable at the DCs.
+// Thread-safety: any thread; the mutex is held to look a stretch up or to put one there, never over input. Two that miss the same one both read it.
+// Ownership: what is given to it outlives it.
+#ifndef TC_REDO_LOG_READ_BACK_H_
+#define TC_REDO_LOG_READ_BACK_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "tc/redo_log/log_record.h"
+#include "tc/redo_log/log_ring.h"
+#include "tc/redo_log/log_writer.h"
+#include "tc/redo_log/segment_set.h"
+
+namespace deut::tc {
+
+class ReadBack {
+ public:
+  // Keeps at most so many bytes, or a single stretch that is larger.
+  ReadBack(size_t keep_bytes, Runtime& runtime, const LogRing& ring, const LogWriter& writer, SegmentSet& segments)
+      : keep_bytes_(keep_bytes), ring_(ring), writer_(writer), segments_(segments), mutex_(runtime) {}
+
+  // As RedoLog::ReadValue.
+  Status Read(const LoggedPut& put, std::string* value);
+
+  uint64_t from_ring() const { return from_ring_.load(std::memory_order_relaxed); }
+  uint64_t from_kept() const { return from_kept_.load(std::memory_order_relaxed); }
+  uint64_t from_disk() const { return from_disk_.load(std::memory_order_relaxed); }
+  size_t kept_bytes();
+
+ private:
+  // Payloads of successive blocks of one file.
+  struct Stretch {
+    Lsn first;
+    std::string bytes;
+    Lsn end() const { return Lsn(first.value + bytes.size()); }
+  };
+  using StretchPointer = std::shared_ptr<const Stretch>;
+  struct Kept {
+    StretchPointer stretch;
+    uint64_t used = 0;
+  };
+
+  bool ReadRing(const LoggedPut& put, Lsn end, std::string* bytes) const;
+  // The kept stretch with [from, end), or null.
+  StretchPointer Find(Lsn from, Lsn end);
+  void Keep(StretchPointer stretch);
+  // Reads a stretch with [from, end).
+  Result<StretchPointer> Load(Lsn from, Lsn end);
+
+  const size_t keep_bytes_;
+  const LogRing& ring_;
+  const LogWriter& writer_;
+  SegmentSet& segments_;
+  std::atomic<uint64_t> from_ring_{0}, from_kept_{0}, from_disk_{0};
+
+  Mutex mutex_;
+  std::map<uint64_t, Kept> kept_ DEUT_GUARDED_BY(mutex_);  // by first LSN
+  size_t kept_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t uses_ DEUT_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_READ_BACK_H_

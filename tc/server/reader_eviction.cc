@@ -1,0 +1,26 @@
+#include "tc/server/reader_eviction.h"
+
+#include "common/testing/test_points.h"
+#include "tc/record_manager/pinned.h"
+
+namespace deut::tc {
+namespace {
+
+// A budget counts as full when so small a part of it is left, so that writers are seldom refused before.
+constexpr uint64_t kPartLeft = 16;
+
+}  // namespace
+
+Timestamp ReaderEviction::Next() const {
+  const uint64_t budget = engine_.version_budget_bytes;
+  const uint64_t pinned = PinnedBytes(engine_);
+  if (pinned <= budget - budget / kPartLeft) return Timestamp{0};
+  // As long as writers are not refused, values leave first.
+  if (engine_.collector.may_page_out() && pinned <= budget) return Timestamp{0};
+  const ActiveTransactions::Oldest oldest = engine_.active.held_back_by();
+  if (engine_.runtime.Now() < oldest.since + kLeastHeld) return Timestamp{0};
+  if (PinnedByOldest(engine_) == 0 && !DEUT_OMITTED("S9.abort_who_holds_back")) return Timestamp{0};
+  return oldest.timestamp;
+}
+
+}  // namespace deut::tc
