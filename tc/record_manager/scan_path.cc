@@ -73,8 +73,7 @@ void ScanPath::TakeState() {
     goes_on_ = true;
     return;
   }
-  if (scan_.scan_sequence != 0)
-    std::erase_if(standing, [&](const auto& passed) { return passed->HasAnswered(scan_); });
+  if (scan_.scan_sequence != 0) std::erase_if(standing, [&](const auto& passed) { return passed->HasAnswered(scan_); });
   state_ = std::make_unique<StandingScan>();
   state_->table = scan_.table;
   state_->direction = scan_.direction;
