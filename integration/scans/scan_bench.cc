@@ -1,4 +1,5 @@
-// Serializable scans against the same scans straight from the data component's records, in one process, over the same data. README.md.
+// Serializable scans against the same scans straight from the data component's records, and against scans that are validated by scanning
+// again, in one process, over the same data. README.md.
 #include <time.h>
 
 #include <algorithm>
@@ -8,42 +9,27 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/concat.h"
-#include "common/coding/crc32c.h"
+#include "common/base/status.h"
 #include "common/config/flags.h"
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
-#include "common/testing/temp_dir.h"
-#include "dc/record_ops/record_operations.h"
-#include "dc/server/data_component_server.h"
-#include "protocol/in_process_data_component.h"
-#include "tc/client/client.h"
-#include "tc/client/retry.h"
-#include "tc/server/transaction_component.h"
+#include "integration/scans/direct_store.h"
+#include "integration/ycsb/json.h"
 
 namespace deut {
 namespace {
 
-constexpr uint32_t kBatchBytes = 256 << 10;
-
 struct BenchOptions {
-  uint64_t records = 2'000'000;
-  uint32_t value_bytes = 100;
+  DirectStoreOptions store;
   uint32_t rounds = 7;
   uint64_t per_round = 2'000'000;  // records that each side reads in a round, at most
   std::vector<std::string> lengths;
   std::vector<std::string> only;
-  std::string directory;
+  bool json = false;
 };
-
-std::string KeyOf(uint64_t i) { return absl::StrFormat("user%012d", i); }
-
-void OrDie(const Status& status, std::string_view what) {
-  if (!status.ok()) FailStop(Concat(what, ": ", status.ToString()));
-}
 
 int64_t ProcessorNanos() {
   timespec now;
@@ -51,181 +37,125 @@ int64_t ProcessorNanos() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// What was read, to be compared: each side touches every byte.
-struct Seen {
-  uint64_t records = 0;
-  uint32_t checksum = 0;
-  void Add(std::string_view key, std::string_view value) {
-    checksum = ExtendCrc32c(checksum, key.data(), key.size());
-    checksum = ExtendCrc32c(checksum, value.data(), value.size());
-    ++records;
-  }
-  friend bool operator==(const Seen&, const Seen&) = default;
+using Seen = DirectStore::Seen;
+
+// One way to scan, and what it took: nanoseconds a record, of the thread's processor and by the wall, a round each.
+struct Side {
+  const char* name;
+  std::vector<double> processor = {}, wall = {};
 };
+
+double Middle(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return samples.empty() ? 0 : samples[samples.size() / 2];
+}
 
 class Bench {
  public:
-  explicit Bench(BenchOptions options) : options_(std::move(options)), storage_(Storage()) {
-    dc::DataComponentOptions dc_options;
-    dc_options.directory = Directory() + "/dc";
-    dc_ = std::make_unique<InProcessDataComponent>(
-        RealRuntime(), [this, dc_options]() -> Result<std::unique_ptr<DataComponent>> {
-          DEUT_ASSIGN_OR_RETURN(std::unique_ptr<dc::DataComponentServer> server,
-                                dc::DataComponentServer::Open(dc_options, *storage_, RealRuntime()));
-          records_ = &server->operations();
-          return std::unique_ptr<DataComponent>(std::move(server));
-        });
-    OrDie(dc_->Start(), "data component");
-    tc::TransactionComponentOptions tc_options;
-    tc_options.log.directory = Directory() + "/tc";
-    auto opened = tc::TransactionComponent::Open(tc_options, RealRuntime(), *storage_, *dc_);
-    OrDie(opened.status(), "transaction component");
-    tc_ = std::move(*opened);
-    OrDie(tc_->WaitServing(RealRuntime().Now() + seconds(60)), "serving");
-    client_ = Client::FromService(tc_.get(), {});
-  }
-  ~Bench() {
-    client_.reset();
-    tc_->Stop();
-  }
-
-  void Load() {
-    auto created = client_->CreateTable("t");
-    OrDie(created.status(), "table");
-    table_ = *created;
-    TransactionOptions buffered;
-    buffered.durability = Durability::kBuffered;
-    std::string value(options_.value_bytes, '\0');
-    Random random(1);
-    for (uint64_t i = 0; i < options_.records;) {
-      auto begun = client_->Begin(buffered);
-      OrDie(begun.status(), "load");
-      for (uint64_t end = std::min(options_.records, i + 500); i < end; ++i) {
-        for (char& c : value) c = static_cast<char>(random.Next());
-        OrDie(begun->Put(table_, KeyOf(i), value), "load");
-      }
-      OrDie(begun->Commit().status(), "load");
-    }
-    // All of it in the DC, none in the TC, and ranges as they are after some time.
-    OrDie(client_->DropCaches({.timeout = seconds(600)}), "settle");
+  explicit Bench(BenchOptions options) : options_(std::move(options)), store_(options_.store) {
+    // Ranges as they are after some time.
     RealRuntime().SleepUntil(RealRuntime().Now() + seconds(12));
   }
 
-  // `count` records from `first` on.
-  Seen Direct(uint64_t first, uint64_t count) {
-    Seen seen;
-    dc::ScanCursor cursor{KeyOf(first), "", false};
-    dc::RecordOperations::ScanAhead ahead;
-    RecordBatch batch;
-    while (seen.records < count && !cursor.complete) {
-      batch.Clear();
-      dc::ScanBudget budget;
-      budget.records = count - seen.records;
-      budget.bytes = kBatchBytes;
-      OrDie(records_->Scan(table_, Direction::kAscending, &cursor, &budget, UINT64_MAX, &batch, &ahead), "direct scan");
-      for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) seen.Add(it.record().key, it.record().value);
-    }
-    return seen;
-  }
-
-  // The same as one serializable transaction.
-  Seen Transactional(uint64_t first, uint64_t count) {
-    Seen seen;
-    auto begun = client_->Begin();
-    OrDie(begun.status(), "scan");
-    Scanner scanner =
-        begun->OpenScanner(table_, {.low = KeyOf(first), .limit_records = count, .batch_bytes = kBatchBytes});
-    while (scanner.Next()) seen.Add(scanner.key(), scanner.value());
-    OrDie(scanner.status(), "scan");
-    OrDie(begun->Commit().status(), "scan");
-    return seen;
-  }
-
-  struct Sample {
-    double wall_nanos = 0;  // a record
-    double processor_nanos = 0;
-  };
-  template <typename Scan>
-  Sample Measure(uint64_t seed, uint64_t length, uint64_t scans, std::vector<Seen>* seen, const Scan& scan) {
-    Random random(seed);
-    const MonotonicTime begin = RealRuntime().Now();
-    const int64_t processor = ProcessorNanos();
-    for (uint64_t i = 0; i < scans; ++i) seen->push_back(scan(random.Below(options_.records - length + 1), length));
-    const double records = static_cast<double>(scans) * static_cast<double>(length);
-    return {static_cast<double>((RealRuntime().Now() - begin).count()) / records,
-            static_cast<double>(ProcessorNanos() - processor) / records};
-  }
-
   void Run() {
-    std::printf("%9s  %21s  %21s  %s\n", "", "direct, ns/record", "serializable", "ratio of medians, (round by round)");
-    for (const std::string& text : options_.lengths) {
-      const uint64_t length = std::min<uint64_t>(options_.records, std::stoull(text));
-      const uint64_t scans = std::clamp<uint64_t>(options_.per_round / length, 1, 20'000);
-      std::vector<double> direct, transactional, ratios, wall;
-      for (uint32_t round = 0; round < options_.rounds; ++round) {
-        std::vector<Seen> a, b;
-        Sample d, t;
-        const auto run_direct = [&] {
-          if (!Wanted("direct")) return;
-          d = Measure(round, length, scans, &a, [this](uint64_t at, uint64_t n) { return Direct(at, n); });
-        };
-        const auto run_transactional = [&] {
-          if (!Wanted("serializable")) return;
-          t = Measure(round, length, scans, &b, [this](uint64_t at, uint64_t n) { return Transactional(at, n); });
-        };
-        if (round % 2 == 0) run_direct();
-        run_transactional();
-        if (round % 2 != 0) run_direct();
-        if (options_.only.empty() && a != b) FailStop("the two sides have not read the same");
-        direct.push_back(d.processor_nanos);
-        transactional.push_back(t.processor_nanos);
-        ratios.push_back(t.processor_nanos / d.processor_nanos);
-        wall.push_back(t.wall_nanos / d.wall_nanos);
-      }
-      for (auto* samples : {&direct, &transactional, &ratios, &wall}) std::sort(samples->begin(), samples->end());
-      const size_t middle = options_.rounds / 2;
-      std::printf("%9llu  %7.1f (%5.1f-%5.1f)  %7.1f (%5.1f-%5.1f)  %.3f (%.3f-%.3f); by the wall %.3f\n",
-                  static_cast<unsigned long long>(length), direct[middle], direct.front(), direct.back(),
-                  transactional[middle], transactional.front(), transactional.back(), ratios[middle], ratios.front(),
-                  ratios.back(), wall[middle]);
-      std::fflush(stdout);
+    if (!options_.json) {
+      std::printf(
+          "nanoseconds a record, medians (least-most); ratios to direct, round by round\n%9s  %21s  %21s  %21s\n", "",
+          "direct", "serializable", "validated");
     }
+    for (const std::string& text : options_.lengths) RunLength(std::min<uint64_t>(store_.records(), std::stoull(text)));
   }
 
  private:
-  static std::unique_ptr<deut::Storage> Storage() {
-    auto storage = NewSystemStorage(IoKind::kAuto, RealRuntime());
-    OrDie(storage.status(), "storage");
-    return std::move(*storage);
+  bool Wanted(const Side& side) const {
+    return options_.only.empty() ||
+           std::find(options_.only.begin(), options_.only.end(), side.name) != options_.only.end();
   }
-  std::string Directory() const { return options_.directory.empty() ? temporary_.path() : options_.directory; }
-  bool Wanted(std::string_view side) const {
-    return options_.only.empty() || std::find(options_.only.begin(), options_.only.end(), side) != options_.only.end();
+
+  Seen Scan(size_t side, uint64_t first, uint64_t count) {
+    if (side == 0) return store_.ScanDirectly(first, count);
+    if (side == 1) return store_.ScanSerializably(first, count);
+    return store_.ScanAndValidate(first, count, &repeated_);
+  }
+
+  std::vector<Seen> Measure(size_t which, Side* side, uint64_t seed, uint64_t length, uint64_t scans) {
+    std::vector<Seen> seen;
+    Random random(seed);
+    const MonotonicTime begin = RealRuntime().Now();
+    const int64_t processor = ProcessorNanos();
+    for (uint64_t i = 0; i < scans; ++i)
+      seen.push_back(Scan(which, random.Below(store_.records() - length + 1), length));
+    const double records = static_cast<double>(scans) * static_cast<double>(length);
+    side->wall.push_back(static_cast<double>((RealRuntime().Now() - begin).count()) / records);
+    side->processor.push_back(static_cast<double>(ProcessorNanos() - processor) / records);
+    return seen;
+  }
+
+  void RunLength(uint64_t length) {
+    const uint64_t scans = std::clamp<uint64_t>(options_.per_round / length, 1, 20'000);
+    std::vector<Side> sides = {{.name = "direct"}, {.name = "serializable"}, {.name = "validated"}};
+    repeated_ = 0;
+    for (uint32_t round = 0; round < options_.rounds; ++round) {
+      std::vector<Seen> expected;
+      for (size_t i = 0; i < sides.size(); ++i) {
+        const size_t which = (round + i) % sides.size();  // another first in each round
+        if (!Wanted(sides[which])) continue;
+        std::vector<Seen> seen = Measure(which, &sides[which], round, length, scans);
+        if (expected.empty()) expected = seen;
+        if (seen != expected) FailStop("the sides have not read the same");
+      }
+    }
+    Print(length, sides);
+    std::fflush(stdout);
+  }
+
+  static double Ratio(const std::vector<double>& a, const std::vector<double>& b) {
+    std::vector<double> ratios;
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) ratios.push_back(a[i] / b[i]);
+    return Middle(std::move(ratios));
+  }
+
+  void Print(uint64_t length, const std::vector<Side>& sides) const {
+    if (options_.json) {
+      ycsb::JsonObject json;
+      json.Number("records_a_scan", length).Number("rounds", uint64_t{options_.rounds}).Number("repeated", repeated_);
+      for (const Side& side : sides) {
+        json.Number(Concat(side.name, "_ns"), Middle(side.processor));
+        json.Number(Concat(side.name, "_wall_ns"), Middle(side.wall));
+        json.Number(Concat(side.name, "_ratio"), Ratio(side.processor, sides[0].processor));
+      }
+      std::printf("%s\n", json.Str().c_str());
+      return;
+    }
+    std::printf("%9llu", static_cast<unsigned long long>(length));
+    for (const Side& side : sides) {
+      if (side.processor.empty()) continue;
+      const auto [least, most] = std::minmax_element(side.processor.begin(), side.processor.end());
+      std::printf("  %7.1f (%5.1f-%5.1f)", Middle(side.processor), *least, *most);
+    }
+    std::printf("  %.3f  %.3f; by the wall %.3f  %.3f\n", Ratio(sides[1].processor, sides[0].processor),
+                Ratio(sides[2].processor, sides[0].processor), Ratio(sides[1].wall, sides[0].wall),
+                Ratio(sides[2].wall, sides[0].wall));
   }
 
   const BenchOptions options_;
-  testing::TempDir temporary_;
-  const std::unique_ptr<deut::Storage> storage_;
-  dc::RecordOperations* records_ = nullptr;
-  std::unique_ptr<InProcessDataComponent> dc_;
-  std::unique_ptr<tc::TransactionComponent> tc_;
-  std::unique_ptr<Client> client_;
-  TableId table_;
+  DirectStore store_;
+  uint64_t repeated_ = 0;
 };
 
 int Main(int argc, const char* const* argv) {
   BenchOptions options;
-  FlagSet flags("scan_bench",
-                "Serializable scans against the same scans of the data component's records, in one process.");
-  flags.Add("records", &options.records, "in the table", uint64_t{1000}, uint64_t{100'000'000});
-  flags.Add("value_bytes", &options.value_bytes, "of each", uint32_t{0}, uint32_t{1 << 20});
-  flags.Add("rounds", &options.rounds, "in which the two alternate", uint32_t{1}, uint32_t{1000});
+  FlagSet flags("scan_bench", "Serializable, direct and validated scans of the same records, in one process.");
+  flags.Add("records", &options.store.records, "in the table", uint64_t{1000}, uint64_t{100'000'000});
+  flags.Add("value_bytes", &options.store.value_bytes, "of each", uint32_t{0}, uint32_t{1 << 20});
+  flags.Add("rounds", &options.rounds, "in which the sides alternate", uint32_t{1}, uint32_t{1000});
   flags.Add("per_round", &options.per_round, "records that each reads in a round, about", uint64_t{1}, UINT64_MAX);
   flags.Add("lengths", &options.lengths, "of scans, in records");
-  flags.Add("only", &options.only, "one side: direct or serializable, for profiles");
-  flags.Add("dir", &options.directory, "folder; none = a temporary one");
+  flags.Add("only", &options.only, "these sides: direct, serializable, validated");
+  flags.Add("json", &options.json, "one JSON object a line, in place of a table");
+  flags.Add("dir", &options.store.directory, "folder; none = a temporary one");
   const auto system = NewSystemStorage(IoKind::kAuto, RealRuntime());
-  OrDie(system.status(), "storage");
+  DirectStore::OrDie(system.status(), "storage");
   const auto rest = flags.Parse(argc, argv, **system);
   if (flags.help_requested()) {
     std::fputs(flags.Help().c_str(), stdout);
@@ -237,7 +167,6 @@ int Main(int argc, const char* const* argv) {
   }
   if (options.lengths.empty()) options.lengths = {"10", "100", "1000", "10000", "100000", "1000000"};
   Bench bench(std::move(options));
-  bench.Load();
   bench.Run();
   return 0;
 }

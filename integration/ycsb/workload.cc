@@ -49,6 +49,17 @@ OperationType Workload::Choose(Random& random) const {
   return OperationType::kRead;
 }
 
+Status Workload::SetScanPercent(uint32_t scans) {
+  uint32_t& updates_percent = percent[static_cast<int>(OperationType::kUpdate)];
+  uint32_t& scans_percent = percent[static_cast<int>(OperationType::kScan)];
+  if (updates_percent + scans_percent != 100 || scans > 100)
+    return DEUT_ERROR(kInvalidArgument, "workload ", name, " does not consist of updates and scans of which ", scans,
+                      " % could be scans");
+  scans_percent = scans;
+  updates_percent = 100 - scans;
+  return Status::Ok();
+}
+
 Result<Workload> WorkloadByName(std::string_view name) {
   for (const Row& row : kRows) {
     if (name == row.name) return Workload{.name = row.name, .percent = row.percent, .distribution = row.distribution};

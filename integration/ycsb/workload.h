@@ -32,6 +32,8 @@ struct Workload {
   Distribution distribution = Distribution::kZipfian;
 
   OperationType Choose(Random& random) const;
+  // Of a hundred transactions so many scan and the others update. INVALID_ARGUMENT: it is a workload with other operations.
+  Status SetScanPercent(uint32_t scans);
 };
 
 // INVALID_ARGUMENT, naming those there are.

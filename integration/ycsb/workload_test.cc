@@ -31,6 +31,19 @@ TEST(Workload, ScansAndInsertsMakeE) {
   EXPECT_EQ(WorkloadByName("d").value().distribution, Distribution::kLatest);
 }
 
+TEST(Workload, TheShareOfScansCanBeSet) {
+  Workload update = WorkloadByName("e-update").value();
+  ASSERT_TRUE(update.SetScanPercent(20).ok());
+  EXPECT_EQ(update.percent[static_cast<int>(OperationType::kScan)], 20u);
+  EXPECT_EQ(update.percent[static_cast<int>(OperationType::kUpdate)], 80u);
+  ASSERT_TRUE(update.SetScanPercent(100).ok());
+  EXPECT_EQ(update.percent[static_cast<int>(OperationType::kUpdate)], 0u);
+  EXPECT_EQ(update.SetScanPercent(101), ErrorCode::kInvalidArgument);
+  Workload e = WorkloadByName("e").value();
+  EXPECT_EQ(e.SetScanPercent(20), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(e.percent[static_cast<int>(OperationType::kScan)], 95u);
+}
+
 TEST(Workload, UnknownNames) {
   const Result<Workload> unknown = WorkloadByName("g\n");
   EXPECT_EQ(unknown.status().code(), ErrorCode::kInvalidArgument);

@@ -37,6 +37,7 @@ struct Options {
   cli::TargetOptions target;
   BenchmarkOptions benchmark;
   std::string workload = "e";
+  uint32_t scan_percent = 0;
   uint64_t seconds = 10;
   bool load = true;
   bool settle = false;
@@ -58,6 +59,9 @@ FlagSet MakeFlags(Options* options) {
             "a, b, c, d, e (95 % scans, 5 % inserts), e-update (95 % scans, 5 % updates), f, hot (scans and "
             "interactive writes "
             "in a small table) or long (long scans among inserts)");
+  flags.Add("scan_percent", &options->scan_percent,
+            "workload e-update: so many of a hundred transactions are scans and the others updates; 0 = as it is",
+            uint32_t{0}, uint32_t{100});
   flags.Add("records", &benchmark.records, "records to load, or that are there when --load=false", uint64_t{1},
             uint64_t{1} << 48);
   flags.Add("value_bytes", &benchmark.value_bytes, "of each value", kMinValueBytes, kMaxValueBytes);
@@ -115,6 +119,7 @@ int Fail(const Status& status, int code) {
 Status CheckOptions(Options* options) {
   BenchmarkOptions& benchmark = options->benchmark;
   DEUT_ASSIGN_OR_RETURN(benchmark.workload, WorkloadByName(options->workload));
+  if (options->scan_percent != 0) DEUT_RETURN_IF_ERROR(benchmark.workload.SetScanPercent(options->scan_percent));
   if (!(benchmark.theta >= 0 && benchmark.theta < 1)) {
     return DEUT_ERROR(kInvalidArgument, "--theta=", benchmark.theta, ": 0 to below 1 is meant");
   }

@@ -1,6 +1,15 @@
 """The result of scripts/bench as tables for people, in Markdown."""
 
 
+# What this project is to reach, transactions a second (load, l: records), by contender, workload and threads: on two processors that have
+# nothing else to do, with 10 million records.
+TARGETS = {
+    'ours': {('load', 1): 700e3, ('c', 1): 1.2e6, ('c', 2): 2.4e6, ('a', 1): 0.9e6, ('a', 2): 1.6e6, ('t', 1): 350e3, ('t', 2): 650e3,
+             ('e', 1): 420e3, ('e', 2): 700e3, ('l', 1): 60e6, ('l', 2): 110e6, ('u', 1): 11e3, ('u', 16): 60e3},
+    'ours-sockets': {('c', 16): 100e3, ('a', 16): 90e3, ('t', 16): 60e3, ('e', 16): 50e3, ('u', 16): 35e3},
+}
+
+
 def unit(workload):
     return {'load': 'records/s', 'l': 'records/s'}.get(workload, 'transactions/s')
 
@@ -88,6 +97,22 @@ def sizes_table(result, names):
     return table(['', 'resident', 'of it private', 'on disk', 'writes: load', 'A', 'U'], rows)
 
 
+def targets_table(result, names):
+    """Of what was measured: the target, what was reached of it, and the best rival's rate in the same run."""
+    rows = []
+    for name in names:
+        for (workload, threads), target in TARGETS.get(name, {}).items():
+            cells = {row['contender']: row['rate'] for row in result['rows'] if (row['workload'], row['threads']) == (workload, threads)}
+            if name not in cells:
+                continue
+            rivals = {rival: rate for rival, rate in cells.items() if rival not in TARGETS}
+            best = max(rivals, key=rivals.get, default=None)
+            rows.append([f'{workload.upper() if len(workload) == 1 else workload}, {threads}', short(target), short(cells[name]),
+                         f'{cells[name] / target:.2f}',
+                         '–' if best is None else f'{best}: {short(rivals[best])} (×{cells[name] / max(rivals[best], 1e-9):.2f})'])
+    return table(['', 'target', 'here', 'of it', 'best rival here'], rows) if rows else ''
+
+
 def facts_table(result, names):
     rows = []
     for name in names:
@@ -114,5 +139,7 @@ def tables(result):
         costs_table(result, names, columns),
         'Memory and disk at the end; bytes written to the disk for each byte of key and value written.\n',
         sizes_table(result, names),
+        'The targets (for an idle machine with two processors and 10 million records; on another only the ratio to the rival says something).\n',
+        targets_table(result, names),
         facts_table(result, names),
     ])

@@ -117,6 +117,7 @@ Status RecordManager::PutStamped(Transaction& txn, const Operation& operation, R
 Status RecordManager::RemoveRange(Transaction& txn, const Operation& operation, OperationResult* result,
                                   Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckOpen(txn));
+  DEUT_RETURN_IF_ERROR(CheckRangeControl(engine_));
   Operation scan = operation;
   scan.kind = OperationKind::kScan;
   scan.for_update = true;
@@ -136,6 +137,7 @@ Status RecordManager::RemoveRange(Transaction& txn, const Operation& operation, 
 
 Status RecordManager::Scan(Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckOpen(txn));
+  DEUT_RETURN_IF_ERROR(CheckRangeControl(engine_));
   return ScanPath(engine_, txn, scan, result, deadline).Run();
 }
 

@@ -89,6 +89,7 @@ Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadl
 }
 
 Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(CheckRangeControl(engine_));
   DEUT_ASSIGN_OR_RETURN(TableState* const table, engine_.catalogue.FindByName(name));
   // One drop at a time; from here on nobody else finds the table, until it is opened again because the drop failed.
   if (!DEUT_OMITTED("T1.close") && !table->TryClose()) return Catalogue::NotFound(table->id());

@@ -26,6 +26,13 @@ Range& WritePath::PostIntent(const TableState& table, std::string_view key) {
   }
 }
 
+const Range* WritePath::PostFirst(const TableState& table, std::string_view key) {
+  if (engine_.range_control == RangeControl::kNone) return nullptr;
+  if (!DEUT_OMITTED("R1.post_first")) return &PostIntent(table, key);
+  const RangeMap& map = table.map();
+  return &map.at(map.IndexOf(key));
+}
+
 Timestamp WritePath::RangeRead(const TableState& table, const Range& posted, std::string_view key) {
   if (DEUT_OMITTED("P.reload_map")) return posted.last_read();
   const RangeMap& map = table.map();
@@ -63,12 +70,14 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   if (DEUT_OMITTED("R11.declare")) return Status::Ok();
   const uint64_t hash = RecordTable::Hash(table_id, key);
   ReclamationDomain::Guard guard(engine_.domain);
-  const Range& posted = PostIntent(*table, key);
+  const Range* const posted = engine_.range_control == RangeControl::kNone ? nullptr : &PostIntent(*table, key);
   WriteItem* const item = txn_.record_->MakeWriteSet().Publish(table_id, key, hash, &engine_.domain);
   if (!txn_.declared_.emplace(std::pair(table_id.value, std::string(key)), item).second) return Status::Ok();
-  const Timestamp range_read = RangeRead(*table, posted, key);
-  if (range_read > txn_.timestamp_) {
-    return Conflict(engine_, AbortReason::kRangeReadLater, txn_.timestamp_, table_id, key, range_read);
+  if (posted != nullptr) {
+    const Timestamp range_read = RangeRead(*table, *posted, key);
+    if (range_read > txn_.timestamp_) {
+      return Conflict(engine_, AbortReason::kRangeReadLater, txn_.timestamp_, table_id, key, range_read);
+    }
   }
   CountPinned(0);
   return Status::Ok();
@@ -95,9 +104,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   const Timestamp timestamp = txn_.timestamp_;
   std::optional<ReclamationDomain::Guard> guard(std::in_place, engine_.domain);
   const size_t posted_before = self->posted.size();
-  const RangeMap& map = table.map();
-  const Range* const posted =
-      DEUT_OMITTED("R1.post_first") ? &map.at(map.IndexOf(key)) : &PostIntent(table, key);  // step 1
+  const Range* const posted = PostFirst(table, key);  // step 1
   // Step 5 follows each publication, also when the intent is there: a scan between passes this writer if the key is not yet published (R8).
   bool check_range = !DEUT_OMITTED("R1.check_each") || self->posted.size() > posted_before;
   DEUT_POINT("write.posted");
@@ -156,10 +163,12 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
       }
       if (version == nullptr) version = RecordVersion::Create(self, txn_.next_sequence_, tombstone, value);
       version->item = item;
-      version->older.store(live, std::memory_order_relaxed);
+      const bool over_copy = live != nullptr && live->of_dc();  // S7: it goes
+      version->older.store(over_copy ? nullptr : live, std::memory_order_relaxed);
       const bool reads = condition.precondition != Precondition::kNone && !DEUT_OMITTED("S10.insert_reads");
       const Timestamp raise_to = reads ? timestamp : Timestamp{0};
       if (InstallVersion(*entry, seen, version, raise_to, engine_.domain)) {
+        if (over_copy) engine_.read_cache->Replaced(*live);
         done = true;
         break;
       }

@@ -49,6 +49,8 @@ class WritePath {
 
   // R1 step 1, in the range that holds the key now.
   Range& PostIntent(const TableState& table, std::string_view key);
+  // The same at the beginning of an install; null if ranges take no part.
+  const Range* PostFirst(const TableState& table, std::string_view key);
   // R1 step 3, for another transaction's version. `wait`: to be examined again after a wait, without the guard (R9).
   Status ExamineHead(const RecordVersion& live, TableId table, std::string_view key, bool* wait);
   Status Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone, std::string_view value,

@@ -30,9 +30,12 @@ struct TransactionComponentOptions {
   uint32_t max_transactions = 4096;
   uint32_t log2_record_buckets = 20;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
+  uint64_t read_cache_bytes = 0;  // S7; 0 = none
   OverBudgetPolicy over_budget = OverBudgetPolicy::kRefuse;
   // R8: whether a scan loses to every earlier uncommitted writer of a range, or only at that writer's keys.
   RangePrecision range_precision = RangePrecision::kKeys;
+  // For measurements; no flag of a daemon.
+  RangeControl range_control = RangeControl::kRanges;
   // R9: how long an operation may wait, in all, for earlier transactions that are committing already. 0 = it aborts at once.
   Duration conflict_wait = milliseconds(1);
   // S8: commits that wait for longer to be applied, at least so many, are folded into sorted runs.

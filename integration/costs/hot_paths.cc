@@ -1,0 +1,141 @@
+// The hot paths, for a program that counts instructions (scripts/lib/gate.py): CountedPath calls each once, after the same was done outside it.
+// Prints a line `NAME OPERATIONS` for each. README.md.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "common/io/storage.h"
+#include "common/runtime/random.h"
+#include "common/testing/temp_dir.h"
+#include "integration/scans/direct_store.h"
+#include "tc/client/one_shot.h"
+
+namespace deut {
+namespace {
+
+constexpr uint64_t kRecords = 20'000;
+constexpr uint64_t kOperations = 2000;
+constexpr uint64_t kShortScan = 50;
+constexpr uint64_t kLongScan = 10'000;
+constexpr uint64_t kLongScans = 20;
+
+DirectStoreOptions StoreOptions(const std::string& directory, tc::RangeControl control) {
+  DirectStoreOptions options;
+  options.records = kRecords;
+  options.directory = directory;
+  // Not counted, and a counting program may not know the other way.
+  options.io = IoKind::kPosix;
+  options.tc.range_control = control;
+  return options;
+}
+
+TransactionOptions Buffered() {
+  TransactionOptions options;
+  options.durability = Durability::kBuffered;
+  return options;
+}
+
+struct Stores {
+  testing::TempDir directory;
+  DirectStore ranges{StoreOptions(directory.Sub("on"), tc::RangeControl::kRanges)};
+  DirectStore points{StoreOptions(directory.Sub("off"), tc::RangeControl::kNone)};
+  uint64_t counted = 0;  // paths
+};
+
+uint64_t Place(Random& random, uint64_t count) { return random.Below(kRecords - count + 1); }
+
+void Read(DirectStore& store, uint64_t times) {
+  Random random(1);
+  OneShot one(store.client(), Buffered());
+  for (uint64_t i = 0; i < times; ++i) {
+    one.Clear();
+    one.Get(store.table(), DirectStore::KeyOf(Place(random, 1)));
+    DirectStore::OrDie(one.Run().status(), "read");
+  }
+}
+
+void Write(DirectStore& store, uint64_t times) {
+  Random random(2);
+  const std::string value(store.value_bytes(), 'v');
+  OneShot one(store.client(), Buffered());
+  for (uint64_t i = 0; i < times; ++i) {
+    one.Clear();
+    one.Put(store.table(), DirectStore::KeyOf(Place(random, 1)), value);
+    DirectStore::OrDie(one.Run().status(), "write");
+  }
+}
+
+// Three reads and a write.
+void ReadAndWrite(DirectStore& store, uint64_t times) {
+  Random random(3);
+  const std::string value(store.value_bytes(), 'v');
+  OneShot one(store.client(), Buffered());
+  for (uint64_t i = 0; i < times; ++i) {
+    one.Clear();
+    for (int reads = 0; reads < 3; ++reads) one.Get(store.table(), DirectStore::KeyOf(Place(random, 1)));
+    one.Put(store.table(), DirectStore::KeyOf(Place(random, 1)), value);
+    DirectStore::OrDie(one.Run().status(), "four operations");
+  }
+}
+
+void Scan(DirectStore& store, uint64_t records, uint64_t times,
+          DirectStore::Seen (DirectStore::*scan)(uint64_t, uint64_t)) {
+  Random random(4);
+  for (uint64_t i = 0; i < times; ++i) {
+    if ((store.*scan)(Place(random, records), records).records != records) std::abort();
+  }
+}
+
+// The paths. Of scans of 10,000 an operation is a record.
+void PointRead(Stores& s) { Read(s.ranges, kOperations); }
+void ShortDirectScan(Stores& s) { Scan(s.ranges, kShortScan, kOperations, &DirectStore::ScanDirectly); }
+void ShortScan(Stores& s) { Scan(s.ranges, kShortScan, kOperations, &DirectStore::ScanSerializably); }
+void LongDirectScan(Stores& s) { Scan(s.ranges, kLongScan, kLongScans, &DirectStore::ScanDirectly); }
+void LongScan(Stores& s) { Scan(s.ranges, kLongScan, kLongScans, &DirectStore::ScanSerializably); }
+void Update(Stores& s) { Write(s.ranges, kOperations); }
+void UpdateWithoutRanges(Stores& s) { Write(s.points, kOperations); }
+void FourOperations(Stores& s) { ReadAndWrite(s.ranges, kOperations); }
+void FourOperationsWithoutRanges(Stores& s) { ReadAndWrite(s.points, kOperations); }
+
+struct Path {
+  const char* name;  // of the function
+  uint64_t operations;
+  void (*run)(Stores&);
+};
+constexpr Path kPaths[] = {
+    {"PointRead", kOperations, PointRead},
+    {"ShortDirectScan", kOperations, ShortDirectScan},
+    {"ShortScan", kOperations, ShortScan},
+    {"LongDirectScan", kLongScans* kLongScan, LongDirectScan},
+    {"LongScan", kLongScans* kLongScan, LongScan},
+    {"Update", kOperations, Update},
+    {"UpdateWithoutRanges", kOperations, UpdateWithoutRanges},
+    {"FourOperations", kOperations, FourOperations},
+    {"FourOperationsWithoutRanges", kOperations, FourOperationsWithoutRanges},
+};
+
+// What is counted: the program that counts is told this name, and tells the paths that it calls apart. Something follows the call, so that it is
+// left only after the path.
+__attribute__((noinline)) void CountedPath(const Path& path, Stores& stores) {
+  path.run(stores);
+  ++stores.counted;
+}
+
+void Main() {
+  Stores stores;
+  for (const Path& path : kPaths) {
+    path.run(stores);  // warms up
+    stores.ranges.Settle();
+    stores.points.Settle();
+    CountedPath(path, stores);
+    std::printf("%s %llu\n", path.name, static_cast<unsigned long long>(path.operations));
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+}  // namespace deut
+
+int main() { deut::Main(); }

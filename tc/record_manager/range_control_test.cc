@@ -1,0 +1,75 @@
+// An engine without range control (for measurements): point operations are what they always are, and leave nothing in any range; what needs ranges
+// is refused, and harms nobody.
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tc/record_manager/engine_fixture.h"
+
+namespace deut::tc {
+namespace {
+
+class RangeControlTest : public ::testing::Test {
+ protected:
+  RangeControlTest() : f({.range_control = RangeControl::kNone}) { f.Load({{"a", "0"}, {"b", "0"}}); }
+
+  EngineFixture f;
+};
+
+TEST_F(RangeControlTest, WritersPostNothing) {
+  TestTransaction t10 = f.Begin(EngineFixture::Declaring({"a", "z"}));
+  EXPECT_EQ(t10.Put("a", "1"), "ok");
+  EXPECT_EQ(t10.Insert("c", "1"), "ok");
+  EXPECT_EQ(t10.Remove("b"), "ok");
+  EXPECT_EQ(f.RangeOf("a").first_posting(), nullptr);
+  EXPECT_EQ(t10.Commit(), "ok");
+  EXPECT_EQ(f.RangeOf("a").posted(), 0u);
+  ASSERT_TRUE(f.Settle());
+  TestTransaction t20 = f.Begin();
+  EXPECT_EQ(t20.Get("a"), "1");
+  EXPECT_EQ(t20.Get("b"), "-");
+  EXPECT_EQ(t20.Get("c"), "1");
+  EXPECT_EQ(t20.Get("z"), "-");
+}
+
+// With ranges the same writer posts: what the test above says of none is not true of itself.
+TEST_F(RangeControlTest, WithRangesTheSameWriterPosts) {
+  EngineFixture g;
+  TestTransaction t10 = g.Begin();
+  EXPECT_EQ(t10.Put("a", "1"), "ok");
+  EXPECT_NE(g.RangeOf("a").first_posting(), nullptr);
+  EXPECT_EQ(t10.Commit(), "ok");
+}
+
+TEST_F(RangeControlTest, PointConflictsAreDecidedAsEver) {
+  TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin(), t40 = f.Begin();
+  EXPECT_EQ(t20.Get("a"), "0");
+  EXPECT_EQ(t10.Put("a", "1"), "record-read-later");
+  EXPECT_EQ(t20.Get("none"), "-");
+  EXPECT_EQ(t30.Put("b", "3"), "ok");
+  EXPECT_EQ(t40.Put("b", "4"), "write-uncommitted");
+  EXPECT_EQ(t30.Commit(), "ok");
+  EXPECT_EQ(t20.Insert("b", "2"), "write-later");
+}
+
+TEST_F(RangeControlTest, WhatNeedsRangesIsRefused) {
+  {
+    TestTransaction t10 = f.Begin();
+    EXPECT_EQ(t10.Scan(), "WRONG_STATE");
+  }
+  {
+    TestTransaction t20 = f.Begin();
+    OperationResult result;
+    const Operation remove{.kind = OperationKind::kRemoveRange, .table = EngineFixture::kTable};
+    const Status removed = f.manager->RemoveRange(t20.transaction(), remove, &result, EngineFixture::Soon());
+    EXPECT_EQ(StatusText(removed), "WRONG_STATE");
+  }
+  EXPECT_EQ(StatusText(f.manager->DropTable("t", EngineFixture::Soon())), "WRONG_STATE");
+  TestTransaction t30 = f.Begin();
+  EXPECT_EQ(t30.Get("a"), "0");
+  EXPECT_EQ(t30.Put("a", "1"), "ok");
+  EXPECT_EQ(t30.Commit(), "ok");
+}
+
+}  // namespace
+}  // namespace deut::tc
