@@ -152,8 +152,9 @@ class TransactionSession {
   virtual Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) = 0;
 
   // Runs the operations in order; results correspond one to one. An operation that fails with ALREADY_EXISTS, NOT_FOUND, CONDITION_FAILED or
-  // INVALID_ARGUMENT leaves the transaction open, and so does a scan that was asked for ahead; after ABORTED (or any other failure of an operation) it is aborted and the
-  // operations behind it are not run (their status is WRONG_STATE). Returns the status that ended the call early, else OK.
+  // INVALID_ARGUMENT leaves the transaction open, and so does a scan that was asked for ahead; after ABORTED (or any other failure of an
+  // operation) it is aborted and the operations behind it are not run (their status is WRONG_STATE). Returns the status that ended the call
+  // early, else OK.
   // `results` may hold earlier ones, whose buffers are used again.
   virtual Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                          Deadline deadline) = 0;

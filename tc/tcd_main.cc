@@ -24,11 +24,18 @@ DaemonOptions Defaults() {
   return options;
 }
 
+// The DC is in another process, perhaps on another host.
+TransactionComponentOptions ComponentDefaults() {
+  TransactionComponentOptions options;
+  options.read_cache_bytes = uint64_t{256} << 20;
+  return options;
+}
+
 struct Options {
   DaemonOptions daemon = Defaults();
   std::string dc = "127.0.0.1:7702";
   int dc_streams = 2;
-  TransactionComponentOptions component;
+  TransactionComponentOptions component = ComponentDefaults();
 };
 
 Status Serve(Options& options, DaemonContext& context) {

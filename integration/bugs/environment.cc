@@ -38,6 +38,7 @@ void DrawTc(Random& random, tc::TransactionComponentOptions* tc) {
   tc->records_per_range = static_cast<uint32_t>(random.Between(2, 32));
   tc->max_ranges = static_cast<uint32_t>(random.Between(1, 32));
   tc->repartition_period = Micros(random, 2000, 50000);
+  if (random.OneIn(2)) tc->read_cache_bytes = Power(random, 9, 16);
   tc::DcLinkOptions& link = tc->dc_link;
   link.dc_name = "the data component";
   link.batch_bytes = Power(random, 8, 14);

@@ -13,6 +13,8 @@ namespace {
 
 // Few commits are folded, too, when the first of them has waited for so many times Options::fold_after.
 constexpr int kVeryLong = 64;
+// Entries of the read cache that one round looks at: less than a millisecond.
+constexpr size_t kEvictedPerRound = 2048;
 // Entries of runs that one round merges, about: a round is no longer than a few milliseconds.
 constexpr size_t kMergedPerRound = 32 << 10;
 
@@ -85,6 +87,10 @@ void Collector::Finish(TransactionRecord* record) {
   if (sleeping_.load(std::memory_order_seq_cst) == 2) WakeUp();
 }
 
+void Collector::MakeRoom() {
+  if (sleeping_.load(std::memory_order_seq_cst) == 2) WakeUp();
+}
+
 void Collector::RunExclusive(std::function<void(Access&)> run) {
   Task task;
   task.run = std::move(run);
@@ -125,6 +131,14 @@ bool Collector::Access::Idle() const {
 
 void Collector::Access::Fold() { collector_.Fold(); }
 
+void Collector::Access::ClearReadCache() {
+  ReadCache* const cache = collector_.options_.read_cache;
+  // After the end several threads may be here; what is left goes with the table.
+  if (cache == nullptr || collector_.stopped_.load(std::memory_order_seq_cst)) return;
+  const Timestamp low_water = collector_.options_.low_water();
+  cache->Clear([&](RecordEntry* entry) { collector_.RemoveEntry(entry, low_water); });
+}
+
 bool Collector::WaitIdle(Deadline deadline) {
   for (;;) {
     bool idle = false;
@@ -141,7 +155,8 @@ void Collector::Run() {
     const uint32_t seen = work_.load(std::memory_order_seq_cst);
     Round();
     if (stop_.load(std::memory_order_seq_cst)) return;
-    const bool waiting = !committed_.empty() || !applied_.empty() || !folded_.empty() || !deferred_.empty();
+    const bool waiting =
+        !committed_.empty() || !applied_.empty() || !folded_.empty() || !deferred_.empty() || more_to_evict_;
     // Sleep lightly (1) while there is something to look at again soon, deeply (2) otherwise.
     sleeping_.store(waiting ? 1 : 2, std::memory_order_seq_cst);
     const bool arrived = finished_.load(std::memory_order_seq_cst) != nullptr && !waiting;
@@ -181,6 +196,7 @@ void Collector::Round() {
     RetryDeferred(low_water);
   }
   if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);
+  EvictCopies();
   RunTasks();
 }
 
@@ -276,7 +292,7 @@ void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_
       if (v->transaction != above && !v->applied) bytes += PinnedBy(*entry, *v);
       above = v->transaction;
     }
-    CollectApplied(*entry, version, domain_);
+    CutChain(*entry, version);
     if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
   }
   folded_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -424,7 +440,7 @@ void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {
     RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
     if (entry == nullptr) return;
     if (committed && item.version != nullptr) {
-      CollectApplied(*entry, item.version, domain_);
+      CutChain(*entry, item.version);
     } else {
       RemoveDeadAndApplied(*entry, domain_);
     }
@@ -432,9 +448,24 @@ void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {
   });
 }
 
+void Collector::CutChain(RecordEntry& entry, RecordVersion* version) {
+  if (options_.read_cache != nullptr && options_.read_cache->Refresh(entry, *version)) return;
+  CollectApplied(entry, version, domain_);
+}
+
+void Collector::EvictCopies() {
+  if (options_.read_cache == nullptr) return;
+  std::optional<Timestamp> low_water;
+  more_to_evict_ = options_.read_cache->Evict(kEvictedPerRound, [&](RecordEntry* entry) {
+    if (!low_water) low_water = options_.low_water();
+    RemoveEntry(entry, *low_water);
+  });
+}
+
 void Collector::RemoveEntry(RecordEntry* entry, Timestamp low_water) {
   if (entry->deferred || records_.Remove(entry, low_water)) return;
-  if (entry->word.Load().head != nullptr) return;  // somebody installed; its collection will come here again
+  // Somebody installed, or read it into the cache, which will come here again.
+  if (const HeadWord::Value word = entry->word.Load(); word.head != nullptr || word.queued()) return;
   entry->deferred = true;
   deferred_.push_back(entry);
   deferred_count_.store(deferred_.size(), std::memory_order_relaxed);
@@ -446,7 +477,7 @@ void Collector::RetryDeferred(Timestamp low_water) {
     deferred_.pop_front();
     entry->deferred = false;
     const HeadWord::Value word = entry->word.Load();
-    if (word.head != nullptr) continue;
+    if (word.head != nullptr || word.queued()) continue;
     if (deferred_.size() >= options_.max_deferred_entries && !DEUT_OMITTED("R6.over_budget"))
       records_.RaiseFloor(entry->hash, word.last_read());  // R6: floor first
     if (records_.Remove(entry, low_water) || entry->word.Load().head != nullptr) continue;

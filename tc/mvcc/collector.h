@@ -15,7 +15,9 @@
 // S9: beyond a share of the budget values of folded commits leave memory, the earliest first (pager.h); then whatever is committed is folded at once.
 // R5/R6: an entry whose last_read is above low-water waits in a list; when that list is over its limit, the bucket's floor is raised to the
 //   entry's last_read and the entry goes at once.
-// Thread-safety: Finish, RunExclusive, WaitIdle and the figures from any thread.
+// S7: the read cache's room is made here, some of it each round: so whatever takes a version or an entry out of the table runs on this thread, save
+//   writers that install.
+// Thread-safety: Finish, MakeRoom, RunExclusive, WaitIdle and the figures from any thread.
 #ifndef TC_MVCC_COLLECTOR_H_
 #define TC_MVCC_COLLECTOR_H_
 
@@ -36,6 +38,7 @@
 #include "tc/mvcc/folded_commit.h"
 #include "tc/mvcc/pager.h"
 #include "tc/mvcc/posting_book.h"
+#include "tc/mvcc/read_cache.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/txn/readers.h"
 #include "tc/txn/transaction_record.h"
@@ -52,6 +55,7 @@ class Collector {
     std::function<std::optional<Readers>()> readers;
     // S8: of a table; stays while the collector lives. None: nothing is folded.
     std::function<CommittedRuns&(TableId)> runs;
+    ReadCache* read_cache = nullptr;  // S7; none: nothing is kept of what the DC answers
     // S9.
     Pager::Options pager;
     Duration period = milliseconds(2);  // between rounds while commits wait to be applied
@@ -72,6 +76,9 @@ class Collector {
   // taken all finished transactions are here.
   void Finish(TransactionRecord* record);
 
+  // S7: the read cache has little room.
+  void MakeRoom();
+
   // What a task sees of the collector; valid during the task, for its thread.
   class Access {
    public:
@@ -79,6 +86,8 @@ class Collector {
     bool Idle() const;
     // Folds what was taken over, however little it is.
     void Fold();
+    // S7: nothing is kept any more of what the DC had answered.
+    void ClearReadCache();
 
    private:
     friend class Collector;
@@ -154,6 +163,9 @@ class Collector {
   // S6, early: of these chains.
   void CollectEarly(std::vector<RecordEntry*> entries);
   void TidyRuns(Position applied);
+  // S6, S7: the chain from an applied version down goes, perhaps to a copy.
+  void CutChain(RecordEntry& entry, RecordVersion* version);
+  void EvictCopies();
   void SayWhatWaits();
   void RemoveEntry(RecordEntry* entry, Timestamp low_water);
   void RetryDeferred(Timestamp low_water);
@@ -186,6 +198,7 @@ class Collector {
   std::deque<FoldedCommit> folded_;            // heap: smallest commit LSN on top
   std::vector<Applied> applied_;               // applied when last looked at; collected next round, in commit order
   std::vector<TransactionRecord*> aborted_;    // taken and not collected yet
+  bool more_to_evict_ = false;                 // of the read cache
   Lsn last_collected_;
   Lsn last_taken_;                                     // the latest commit that was taken over
   MonotonicTime fold_look_{};                          // when `fold_through_` was set

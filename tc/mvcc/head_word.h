@@ -1,6 +1,6 @@
 // HeadWord: {last_read and flags, head of the version chain} of a record as one 16-byte word (rule R5).
 // All changes are 16-byte compare-and-swaps, so an install and the last_read it was checked against are one step, and sealing is one.
-// The flag DEAD in last_read seals the entry (R5).
+// Flags in last_read: DEAD seals the entry (R5); QUEUED says that the read cache has it in its queue, so it stays (read_cache.h).
 // Loads read the halves, 8 bytes each, last_read first: a reader that finds last_read already late enough and then loads the head sees
 //   every install that did not see that last_read.
 // The processor must have cmpxchg16b (checked at start); without it the program does not start.
@@ -18,14 +18,17 @@ struct RecordVersion;
 class HeadWord {
  public:
   static constexpr uint64_t kDead = uint64_t{1} << 63;
+  static constexpr uint64_t kQueued = uint64_t{1} << 62;
+  static constexpr uint64_t kFlags = kDead | kQueued;
 
   struct Value {
-    uint64_t bits;  // last_read and DEAD
+    uint64_t bits;  // last_read and flags
     RecordVersion* head;
     bool dead() const { return (bits & kDead) != 0; }
+    bool queued() const { return (bits & kQueued) != 0; }
     friend bool operator==(const Value&, const Value&) = default;
-    Timestamp last_read() const { return Timestamp{bits & ~kDead}; }
-    Value WithLastRead(Timestamp timestamp) const { return {(bits & kDead) | timestamp.value, head}; }
+    Timestamp last_read() const { return Timestamp{bits & ~kFlags}; }
+    Value WithLastRead(Timestamp timestamp) const { return {(bits & kFlags) | timestamp.value, head}; }
     Value WithHead(RecordVersion* new_head) const { return {bits, new_head}; }
   };
 

@@ -224,7 +224,7 @@ bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
   if (!right.held()) return false;
   HeadWord::Value seen = entry->word.Load();
   for (;;) {
-    if (seen.dead() || seen.head != nullptr) return false;
+    if (seen.dead() || seen.head != nullptr || (seen.queued() && !DEUT_OMITTED("S7.queued_stays"))) return false;
     if (!DEUT_OMITTED("R5.check_last_read") && seen.last_read() > std::max(low_water, Floor(entry->hash))) {
       return false;
     }

@@ -3,10 +3,10 @@
 //
 // States of an entry: live -> dead (sealed) -> unlinked -> retired. At most one live entry per key: insertion is a compare-and-swap on
 //   the bucket's head after the whole chain has been looked at, and nothing is inserted elsewhere.
-// R5 removal, by the collector alone: the entry holds no version and last_read <= max(low-water, the bucket's floor); seal by one
-//   16-byte compare-and-swap to DEAD (it fails if a reader raised or a writer installed in between: then the entry stays); unlink;
-//   retire. Every raise and install is a compare-and-swap on a word seen not DEAD, so it fails on a sealed entry and looks up again;
-//   every look-up treats DEAD as absent.
+// R5 removal, by the collector alone: the entry holds no version, is not in the read cache's queue, and last_read <= max(low-water, the
+//   bucket's floor); seal by one 16-byte compare-and-swap to DEAD (it fails if a reader raised or a writer installed in between: then the entry
+//   stays); unlink; retire. Every raise and install is a compare-and-swap on a word seen not DEAD, so it fails on a sealed entry and looks up
+//   again; every look-up treats DEAD as absent.
 // R6 floor: a read of a key without entry raises the bucket's floor instead of making one: raise, then look for the entry again, then
 //   ask the DC. A writer installs, then checks the floor. In the total order either the reader's second look sees the writer's entry, or
 //   the writer's check sees the floor. The price is a rare false conflict between keys of one bucket.
@@ -45,7 +45,8 @@ struct RecordEntry {
   const uint64_t hash;
   const TableId table;
   const uint32_t key_bytes;
-  bool deferred = false;  // the collector's own: waits in its list of entries to be removed later
+  bool deferred = false;               // the collector's own: waits in its list of entries to be removed later
+  RecordEntry* next_queued = nullptr;  // in the read cache's queue; of who has set QUEUED, then of the collector
 
   std::string_view key() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
 

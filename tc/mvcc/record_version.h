@@ -6,6 +6,8 @@
 //   (page_out.h). Only what the log has can be: not what its own transaction has replaced (S10), nor what is withdrawn.
 // Invariant (R4): the live versions of a chain are in strictly descending (timestamp, sequence); dead versions stand only above all
 //   live ones, because whoever installs links the new version to the newest live one.
+// A copy of what the DC has (S7, read_cache.h) has sequence 0 and belongs to a transaction of timestamp 0 that has always been committed, so
+//   everybody sees it. It is a chain by itself: nothing is linked below or above it.
 // Ownership: the chain owns it; whoever unlinks it drops its transaction reference and retires it. Each version holds one reference.
 #ifndef TC_MVCC_RECORD_VERSION_H_
 #define TC_MVCC_RECORD_VERSION_H_
@@ -13,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string_view>
 
@@ -74,10 +77,11 @@ struct RecordVersion {
     return (withdrawn.load(std::memory_order_seq_cst) && !DEUT_OMITTED("R4.withdrawn")) ||
            transaction->status() == TransactionStatus::kAborted;
   }
+  bool of_dc() const { return sequence == 0; }
   size_t bytes() const { return sizeof(RecordVersion) + (paged_out ? 0 : value_bytes); }
   // The commit is in the log, and the update there. By the owner, before the status says so.
   void SetPlace(Lsn lsn) {
-    place = lsn;
+    std::construct_at(&place, lsn);
     logged = true;
   }
 
@@ -93,7 +97,8 @@ struct RecordVersion {
   const bool paged_out;
   bool logged = false;  // settled before the status is committed
   std::atomic<bool> withdrawn{false};
-  bool applied = false;  // at the DC; the collector's alone
+  bool applied = false;                   // at the DC; the collector's alone
+  mutable std::atomic<bool> used{false};  // of a copy: read since it was looked at last
 
  private:
   RecordVersion(TransactionRecord* t, uint32_t s, bool is_tombstone, uint32_t bytes, bool is_paged_out = false)

@@ -65,6 +65,41 @@ bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* re
   return true;
 }
 
+bool InstallCopy(RecordEntry& entry, HeadWord::Value& seen, const RecordVersion* over, RecordVersion* copy,
+                 ReclamationDomain& domain) {
+  seen = entry.word.Load();
+  for (;;) {
+    if (seen.dead()) return false;
+    if (LiveHead(seen.head) != over && !DEUT_OMITTED("S7.empty_chain")) return false;
+    DEUT_POINT("chain.copy.before_cas");
+    if (DEUT_CAS_FAILS("chain.copy.cas")) {
+      seen = entry.word.Load();
+      continue;
+    }
+    const HeadWord::Value before = seen;
+    if (!entry.word.CompareExchange(seen, {before.bits | HeadWord::kQueued, copy})) continue;
+    seen = before;
+    RetireUntil(before.head, nullptr, domain);
+    return true;
+  }
+}
+
+HeadWord::Value RemoveCopy(RecordEntry& entry, ReclamationDomain& domain) {
+  HeadWord::Value seen = entry.word.Load();
+  for (;;) {
+    const bool copy = seen.head != nullptr && seen.head->of_dc();
+    const HeadWord::Value before = seen;
+    DEUT_POINT("chain.copy_out.before_cas");
+    if (DEUT_CAS_FAILS("chain.copy_out.cas")) {
+      seen = entry.word.Load();
+      continue;
+    }
+    if (!entry.word.CompareExchange(seen, {before.bits & ~HeadWord::kQueued, copy ? nullptr : before.head})) continue;
+    if (copy) RecordVersion::Retire(before.head, domain);
+    return before;
+  }
+}
+
 void RemoveDeadAndApplied(RecordEntry& entry, ReclamationDomain& domain) {
   HeadWord::Value seen = entry.word.Load();
   while (!seen.dead()) {

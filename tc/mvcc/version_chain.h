@@ -1,7 +1,8 @@
 // Operations on the version chain of one record entry: what a reader sees, how a version is installed, how dead and applied versions leave.
 // Rules R1 (step 3), R4, R7, R10, S6. All are latch-free and run under a guard of the reclamation domain.
 //
-// Who changes what. The head: installers, readers (last_read only) and the collector, by 16-byte compare-and-swap. `older` of a
+// Who changes what. The head: installers, readers (last_read; a copy of the DC's record into an empty chain, S7) and the collector, by 16-byte
+//   compare-and-swap. `older` of a
 //   published version: the collector alone: of a version that is applied, what is below it dies; of a committed one, the next is passed over if
 //   nobody reads it (S6, early). Nobody links past a live version, and the newest committed one stays, so no installer can hold on to what is cut
 //   off.
@@ -42,10 +43,19 @@ Visible FindVisible(const RecordVersion* head, const ReaderView& reader);
 // R4: the newest version that is neither aborted nor withdrawn.
 RecordVersion* LiveHead(RecordVersion* head);
 
-// Swings the head from `seen` (a word of this entry, read under this guard) to `replacement`, whose `older` is LiveHead(seen.head), with
-// last_read raised to at least `raise_to`. On success retires the dead versions it unlinked. On failure reloads `seen`.
+// Swings the head from `seen` (a word of this entry, read under this guard) to `replacement`, whose `older` is LiveHead(seen.head), or
+// null where that is a copy of the DC's record (S7), with last_read raised to at least `raise_to`. On success retires what it unlinked: dead
+// versions, the copy. On failure reloads `seen`.
 bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* replacement, Timestamp raise_to,
                     ReclamationDomain& domain);
+
+// S7: makes `copy` (of_dc) the whole chain, where the newest live version is `over` (null: there is none), and marks the entry as queued. True,
+// with the word before in `seen`; what it unlinked has been retired. False, with what is there now: another is the newest, or the entry is sealed.
+bool InstallCopy(RecordEntry& entry, HeadWord::Value& seen, const RecordVersion* over, RecordVersion* copy,
+                 ReclamationDomain& domain);
+// S7: takes the copy out, if the chain is one, and the mark of the queue off. REQUIRES: the collector's thread; the entry is queued, and not in the
+// queue any more. Answers the word before; a copy in it has been retired.
+HeadWord::Value RemoveCopy(RecordEntry& entry, ReclamationDomain& domain);
 
 // S6: `version` is applied and below low-water: everything older is unlinked and retired, and it goes itself if it is the head, or
 // when it becomes the head because what was above it has died. (A reader that still finds it reads what the DC would have told.)

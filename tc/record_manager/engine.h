@@ -15,6 +15,7 @@
 #include "protocol/data_component.h"
 #include "tc/catalogue/catalogue.h"
 #include "tc/mvcc/collector.h"
+#include "tc/mvcc/read_cache.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/outcomes/outcome_table.h"
 #include "tc/record_manager/conflict_options.h"
@@ -47,6 +48,7 @@ struct EngineCounters {
   std::atomic<uint64_t> bulk_batches{0};  // taken from them
   std::atomic<uint64_t> log_reads{0};     // values, by point reads and scans, that were paged out (S9)
   std::atomic<uint64_t> chain_reads{0};   // point reads answered by the TC
+  std::atomic<uint64_t> cache_reads{0};   // ... from the read cache
   std::atomic<uint64_t> gathered_keys{0};
   std::atomic<uint64_t> writers_passed{
       0};  // R8: looks at an earlier uncommitted writer of the range without a key in the bounds
@@ -69,6 +71,7 @@ struct Engine {
   DcReader& dc;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
   OutcomeTable* outcomes = nullptr;  // none: names of transactions are not remembered
+  ReadCache* read_cache = nullptr;   // none: what the DC answers is not kept
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};  // R9; 0 = none
   RangeControl range_control = RangeControl::kRanges;

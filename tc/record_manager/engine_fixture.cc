@@ -42,6 +42,9 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   active = std::make_unique<ActiveTransactions>(active_options, runtime);
   dc = std::make_unique<PumpedDc>(runtime, *log, *active);
   records = std::make_unique<RecordTable>(domain, options.log2_buckets);
+  if (options.read_cache_bytes != 0) {
+    read_cache = std::make_unique<ReadCache>(options.read_cache_bytes, domain, *records);
+  }
   catalogue = std::make_unique<Catalogue>(runtime, domain);
   Collector::Options collecting;
   collecting.applied = [this] { return dc->applied(); };
@@ -52,6 +55,7 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   collecting.pager = {.excess = [this] { return PinnedExcess(*engine); }, .durable = [this] { return log->durable(); }};
   collecting.fold_after = options.fold_after;
   collecting.fold_at_least = options.fold_at_least;
+  collecting.read_cache = read_cache.get();
   collecting.period = options.collector_period;
   collecting.max_deferred_entries = options.max_deferred_entries;
   collector = std::make_unique<Collector>(collecting, runtime, domain, *records);
@@ -64,6 +68,7 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
                           .log = *log,
                           .dc = *dc,
                           .version_budget_bytes = options.version_budget_bytes,
+                          .read_cache = read_cache.get(),
                           .range_precision = options.range_precision,
                           .conflict_wait = options.conflict_wait,
                           .range_control = options.range_control});
@@ -151,6 +156,10 @@ void EngineFixture::Collect() {
 
 void EngineFixture::Fold() {
   collector->RunExclusive([](Collector::Access& access) { access.Fold(); });
+}
+
+void EngineFixture::ClearReadCache() {
+  collector->RunExclusive([](Collector::Access& access) { access.ClearReadCache(); });
 }
 
 void EngineFixture::SetRanges(const std::vector<std::string>& cuts, TableId table) {

@@ -23,6 +23,7 @@
 #include "protocol/transaction_service.h"
 #include "tc/catalogue/catalogue.h"
 #include "tc/mvcc/collector.h"
+#include "tc/mvcc/read_cache.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/record_manager/engine.h"
 #include "tc/record_manager/pumped_dc.h"
@@ -45,6 +46,7 @@ struct EngineFixtureOptions {
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};
   RangeControl range_control = RangeControl::kRanges;
+  uint64_t read_cache_bytes = 0;      // S7; 0 = none
   Runtime* engine_runtime = nullptr;  // what the engine's own waits go to, in place of the real one
 };
 
@@ -73,6 +75,8 @@ class EngineFixture {
   void Collect();
   // S8: what has committed and is not applied goes into runs.
   void Fold();
+  // S7: nothing is kept of what the DC has answered.
+  void ClearReadCache();
   // Cuts the table into ranges. One thread at a time.
   void SetRanges(const std::vector<std::string>& cuts, TableId table = kTable);
   // What a new transaction sees in the whole table.
@@ -91,6 +95,7 @@ class EngineFixture {
   std::unique_ptr<ActiveTransactions> active;
   std::unique_ptr<PumpedDc> dc;
   std::unique_ptr<RecordTable> records;
+  std::unique_ptr<ReadCache> read_cache;
   std::unique_ptr<Catalogue> catalogue;
   std::unique_ptr<Collector> collector;
   std::unique_ptr<Engine> engine;

@@ -61,6 +61,7 @@ EngineFixtureOptions Tiny() {
 }
 
 void ExpectAllCollected(EngineFixture& f) {
+  f.ClearReadCache();
   EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.records->entries(), 0u);
   EXPECT_EQ(f.records->entry_bytes(), 0u);
@@ -305,6 +306,13 @@ TEST(EngineStressTest, HistoriesAreSerializableByRange) {
   RunHistories(kTime / 2, 50, options);
 }
 
+// S7, with room for some of the keys.
+TEST(EngineStressTest, HistoriesAreSerializableWithAReadCache) {
+  EngineFixtureOptions options = Tiny();
+  options.read_cache_bytes = 640;
+  RunHistories(kTime / 2, 50, options);
+}
+
 // The same with compare-and-swaps that lose, one in eight, and every name at least once.
 TEST(EngineStressTest, WithLostCompareAndSwaps) {
   std::atomic<uint64_t> number{0};
@@ -312,7 +320,7 @@ TEST(EngineStressTest, WithLostCompareAndSwaps) {
                                           "range.unlink.cas",       "record_table.raise.cas", "record_table.insert.cas",
                                           "record_table.floor.cas", "record_table.seal.cas",  "record_table.unlink.cas",
                                           "chain.install.cas",      "chain.remove.cas",       "range.fill.cas",
-                                          "partition.swing.cas"};
+                                          "partition.swing.cas",    "chain.copy.cas",         "chain.copy_out.cas"};
   std::vector<std::atomic<uint64_t>> lost(names.size());
   testing::SetCasHandler([&](std::string_view name) {
     if (Mix64(number.fetch_add(1)) % 8 != 0) return false;
@@ -321,7 +329,9 @@ TEST(EngineStressTest, WithLostCompareAndSwaps) {
     lost[static_cast<size_t>(found - names.begin())].fetch_add(1);
     return true;
   });
-  RunHistories(kTime / 2, 50);
+  EngineFixtureOptions options = Tiny();
+  options.read_cache_bytes = 640;
+  RunHistories(kTime / 2, 50, options);
   testing::SetCasHandler(nullptr);
   for (size_t i = 0; i < names.size(); ++i) EXPECT_GT(lost[i].load(), 0u) << names[i];
 }

@@ -73,8 +73,23 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
     return std::nullopt;
   }
   if (!visible.version->tombstone) result->Append(key, visible.version->value(), visible.version->version());
-  engine_.counters.chain_reads.fetch_add(1, std::memory_order_relaxed);
+  if (visible.version->of_dc()) {
+    ReadCache::Use(*visible.version);
+    engine_.counters.cache_reads.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    engine_.counters.chain_reads.fetch_add(1, std::memory_order_relaxed);
+  }
   return Found::kAnswered;
+}
+
+void ReadPath::KeepAnswer(TableId table, std::string_view key, const RecordBatch& answer) {
+  if (engine_.read_cache == nullptr) return;
+  if (DEUT_OMITTED("S7.in_low_water")) engine_.active.End(txn_.slot_);
+  DEUT_POINT("read.before_fill");
+  RecordBatch::Iterator it(answer);
+  const std::optional<std::string_view> value = it.Valid() ? std::optional(it.record().value) : std::nullopt;
+  if (engine_.read_cache->Fill(RecordTable::Hash(table, key), table, key, value)) engine_.collector.MakeRoom();
+  if (DEUT_OMITTED("S7.in_low_water")) txn_.slot_ = engine_.active.Begin(kNoDeadline)->slot;
 }
 
 Status ReadPath::Get(TableId table, std::string_view key, RecordBatch* result, Deadline deadline) {
@@ -101,6 +116,7 @@ Status ReadPath::Get(TableId table, std::string_view key, RecordBatch* result, D
   for (RecordBatch::Iterator it(request.answer); it.Valid(); it.Next()) {
     DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
   }
+  KeepAnswer(table, key, request.answer);
   *result = std::move(request.answer);
   return Status::Ok();
 }
@@ -138,6 +154,7 @@ Status ReadPath::MultiGet(absl::Span<const Operation* const> gets, absl::Span<Op
     for (RecordBatch::Iterator it(asked[i]->answer); it.Valid(); it.Next()) {
       DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
     }
+    KeepAnswer(asked[i]->table, asked[i]->key, asked[i]->answer);
     asked_results[i]->records = std::move(asked[i]->answer);
   }
   return Status::Ok();

@@ -1,4 +1,5 @@
-// Point reads: raise, then look; the chain decides, else the DC's record is the version (paper 4.1; rules R2, R6, S4, S7, D1).
+// Point reads: raise, then look; the chain decides, else the DC's record is the version (paper 4.1; rules R2, R6, S4, S7, D1), and is kept in the
+// read cache.
 // Thread-safety: as RecordManager.
 #ifndef TC_RECORD_MANAGER_READ_PATH_H_
 #define TC_RECORD_MANAGER_READ_PATH_H_
@@ -28,6 +29,8 @@ class ReadPath {
   Found LookInChain(TableId table, std::string_view key, RecordBatch* result, Status* failed);
 
  private:
+  // S7: what the DC has answered. An answer of a later life than the one that was asked first is good, too: it is behind the gate (X3).
+  void KeepAnswer(TableId table, std::string_view key, const RecordBatch& answer);
   // A version that is paged out, to be read back without the guard (S9).
   struct InLog {
     LoggedPut put;

@@ -220,6 +220,8 @@ size_t ScanPath::ResolveOne(const TableState& table, GatheredKey* gathered) {
   } else {
     gathered->value.assign(version.value());
   }
+  // S7: what the DC has now, so newer than what it said before.
+  if (version.of_dc() && !DEUT_OMITTED("S7.newest")) gathered->version = Version{kMaxTimestamp, 0};
   // D1: the scan rests on this commit, and on no later one of the key. (What is not in the chain any more was durable when it was shipped.)
   if (version.transaction != txn_.record_ && !DEUT_OMITTED("D1.depend_on_scanned"))
     txn_.DependOn(version.transaction->commit_lsn());

@@ -163,10 +163,12 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
       }
       if (version == nullptr) version = RecordVersion::Create(self, txn_.next_sequence_, tombstone, value);
       version->item = item;
-      version->older.store(live, std::memory_order_relaxed);
+      const bool over_copy = live != nullptr && live->of_dc();  // S7: it goes
+      version->older.store(over_copy ? nullptr : live, std::memory_order_relaxed);
       const bool reads = condition.precondition != Precondition::kNone && !DEUT_OMITTED("S10.insert_reads");
       const Timestamp raise_to = reads ? timestamp : Timestamp{0};
       if (InstallVersion(*entry, seen, version, raise_to, engine_.domain)) {
+        if (over_copy) engine_.read_cache->Replaced(*live);
         done = true;
         break;
       }

@@ -18,8 +18,8 @@ namespace deut::tc {
 namespace {
 
 constexpr uint64_t kBudget = 2 << 20;
-constexpr size_t kValueBytes = 16 << 10;
-constexpr int kKeys = 6400;  // 100 MiB of values
+constexpr size_t kValueBytes = 64 << 10;
+constexpr int kKeys = 1600;  // 100 MiB of values
 
 std::string Key(int i) { return Concat("k", 10000 + i); }
 std::string Value(int key, int generation) {
@@ -115,7 +115,7 @@ class OverBudgetTest : public ::testing::Test {
     return 0;
   }
   // What a new transaction reads.
-  void ExpectGeneration(TransactionSession& session, int generation, int step = 97) {
+  void ExpectGeneration(TransactionSession& session, int generation, int step = 29) {
     for (int i = 0; i < kKeys; i += step)
       ASSERT_TRUE(Get(session, Key(i)) == (generation < 0 ? "-" : Value(i, generation))) << i;
   }
@@ -134,7 +134,7 @@ TEST_F(OverBudgetTest, AnOldReaderReadsWhileFiftyTimesTheBudgetIsWritten) {
   EXPECT_EQ(Get(*old, Key(0)), "-");
   std::atomic<bool> stop{false};
   std::thread reading([&] {
-    while (!stop.load()) ExpectGeneration(*old, -1, 331);
+    while (!stop.load()) ExpectGeneration(*old, -1, 83);
   });
   PutAll(1);
   stop.store(true);
@@ -177,7 +177,7 @@ TEST_F(OverBudgetTest, AFullDiskStopsWritersNotReaders) {
   Begin(OverBudgetPolicy::kRefuse);
   const std::unique_ptr<TransactionSession> old = Reader();
   EXPECT_EQ(Get(*old, Key(0)), "-");
-  disk_.SetFreeBytes(24 << 20);
+  disk_.SetFreeBytes(40 << 20);
   int written = 0;
   for (; written < kKeys; ++written) {
     std::vector<OperationResult> results;

@@ -86,8 +86,18 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("collector.deferred_entries", engine.collector.deferred_entries());
   add("memory.awaiting_reclamation_bytes", engine.domain.pending_bytes());
   add("reads.from_versions", load(engine.counters.chain_reads));
+  add("reads.from_cache", load(engine.counters.cache_reads));
   add("reads.from_log", load(engine.counters.log_reads));
   add("reads.from_dc", load(engine.counters.dc_reads));
+  if (engine.read_cache != nullptr) {
+    add("read_cache.bytes", engine.read_cache->bytes());
+    add("read_cache.budget_bytes", engine.read_cache->budget_bytes());
+    add("read_cache.filled", engine.read_cache->filled());
+    add("read_cache.refreshed", engine.read_cache->refreshed());
+    add("read_cache.evicted", engine.read_cache->evicted());
+    add("read_cache.replaced", engine.read_cache->replaced());
+    add("read_cache.no_room", engine.read_cache->no_room());
+  }
   add("scans.batches", load(engine.counters.dc_scans));
   add("scans.bulk", load(engine.counters.bulk_scans));
   add("scans.bulk_batches", load(engine.counters.bulk_batches));

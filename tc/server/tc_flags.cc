@@ -15,6 +15,9 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
                  "beyond the version budget: writers are refused until the data component has caught up, or the "
                  "transaction or snapshot that "
                  "holds it back is aborted");
+  flags->AddBytes("read_cache", &options->read_cache_bytes,
+                  "bytes of what the data component has answered to point reads, kept so that it is not asked again: "
+                  "copies and the record table's entries for them; 0 = nothing is kept");
   flags->AddEnum("range_precision", &options->range_precision,
                  {{"keys", RangePrecision::kKeys}, {"ranges", RangePrecision::kRanges}},
                  "what of an earlier uncommitted writer a scan loses to: its keys within the scan's bounds, when the "

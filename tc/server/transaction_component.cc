@@ -10,6 +10,7 @@
 #include "tc/catalogue/catalogue.h"
 #include "tc/dc_link/dc_link.h"
 #include "tc/mvcc/collector.h"
+#include "tc/mvcc/read_cache.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/outcomes/outcome_table.h"
 #include "tc/record_manager/pinned.h"
@@ -82,6 +83,7 @@ struct TransactionComponent::Parts {
              LinkOptions(options.dc_link, [this](const Status& s) { Refuse(s); })),
         reader(link),
         records(domain, options.log2_record_buckets),
+        read_cache(options.read_cache_bytes, domain, records),
         catalogue(r, domain),
         collector(CollectorOptions(), r, domain, records),
         outcomes({.max_outcomes = options.max_outcomes,
@@ -98,6 +100,7 @@ struct TransactionComponent::Parts {
                .dc = reader,
                .version_budget_bytes = options.version_budget_bytes,
                .outcomes = &outcomes,
+               .read_cache = options.read_cache_bytes == 0 ? nullptr : &read_cache,
                .range_precision = options.range_precision,
                .conflict_wait = options.conflict_wait,
                .range_control = options.range_control},
@@ -124,6 +127,7 @@ struct TransactionComponent::Parts {
     if (options.range_control == RangeControl::kRanges) {
       collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue.FindAlsoDropped(table)->runs(); };
     }
+    if (options.read_cache_bytes != 0) collecting.read_cache = &read_cache;
     collecting.pager.excess = [this] { return PinnedExcess(engine); };
     collecting.pager.durable = [this] { return log->durable(); };
     collecting.fold_after = options.fold_after;
@@ -212,6 +216,7 @@ struct TransactionComponent::Parts {
   DcLink link;
   LinkReader reader;
   RecordTable records;
+  ReadCache read_cache;
   Catalogue catalogue;
   Collector collector;
   OutcomeTable outcomes;
@@ -351,6 +356,7 @@ Result<ServiceStatus> TransactionComponent::GetStatus(Deadline deadline) {
 
 Status TransactionComponent::DropCaches(Deadline deadline) {
   DEUT_RETURN_IF_ERROR(parts_->Serving());
+  parts_->collector.RunExclusive([](Collector::Access& access) { access.ClearReadCache(); });
   // In steps, so that a stop is noticed.
   for (;;) {
     const MonotonicTime now = parts_->runtime.Now();

@@ -1,0 +1,158 @@
+#include "tc/mvcc/read_cache.h"
+
+#include <algorithm>
+
+#include "common/testing/test_points.h"
+#include "tc/mvcc/version_chain.h"
+
+namespace deut::tc {
+namespace {
+
+// What the collector keeps free when it makes room, at most. It is woken when half of that is left.
+constexpr uint64_t kMaxRoomBytes = 4 << 20;
+
+uint64_t RoomBytes(uint64_t budget_bytes) { return std::min(budget_bytes / 8, kMaxRoomBytes); }
+
+TransactionRecord* AlwaysCommitted() {
+  auto* const record = new TransactionRecord(Timestamp{0});
+  record->TryStartCommit();
+  record->FinishCommit(Lsn{0});
+  return record;
+}
+
+}  // namespace
+
+ReadCache::ReadCache(uint64_t budget_bytes, ReclamationDomain& domain, RecordTable& records)
+    : domain_(domain),
+      records_(records),
+      budget_bytes_(budget_bytes),
+      wake_bytes_(budget_bytes - RoomBytes(budget_bytes) / 2),
+      keep_bytes_(budget_bytes - RoomBytes(budget_bytes)),
+      of_dc_(AlwaysCommitted()) {}
+
+ReadCache::~ReadCache() {
+  ReclamationDomain::Guard guard(domain_);
+  of_dc_->DropReference(domain_);
+}
+
+bool ReadCache::Reserve(uint64_t bytes) {
+  if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= budget_bytes_) return true;
+  bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  no_room_.fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
+bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::optional<std::string_view> value) {
+  const std::string_view copied = value.value_or(std::string_view());
+  const uint64_t entry_bytes = EntryBytes(key.size());
+  const uint64_t copy_bytes = sizeof(RecordVersion) + copied.size();
+  if (!Reserve(entry_bytes + copy_bytes)) return true;
+  ReclamationDomain::Guard guard(domain_);
+  RecordEntry* const entry = records_.FindOrCreate(hash, table, key);
+  RecordVersion* const copy = RecordVersion::Create(of_dc_, 0, !value.has_value(), copied);
+  HeadWord::Value seen;
+  if (!InstallCopy(*entry, seen, nullptr, copy, domain_)) {
+    // A writer was there, or another reader; or the entry has been sealed: the next reader will try. An entry that was made here is the business of
+    // whoever has found it.
+    RecordVersion::Destroy(copy, domain_);
+    bytes_.fetch_sub(entry_bytes + copy_bytes, std::memory_order_relaxed);
+    return false;
+  }
+  filled_.fetch_add(1, std::memory_order_relaxed);
+  if (seen.queued()) {
+    bytes_.fetch_sub(entry_bytes, std::memory_order_relaxed);
+  } else {
+    DEUT_POINT("read_cache.before_push");
+    Push(entry);
+  }
+  return bytes() > wake_bytes_;
+}
+
+bool ReadCache::Refresh(RecordEntry& entry, const RecordVersion& applied) {
+  if (applied.paged_out || !entry.word.Load().queued()) return false;
+  const uint64_t copy_bytes = sizeof(RecordVersion) + applied.value().size();
+  if (!Reserve(copy_bytes)) return false;
+  RecordVersion* const copy = RecordVersion::Create(of_dc_, 0, applied.tombstone, applied.value());
+  HeadWord::Value seen;
+  if (InstallCopy(entry, seen, &applied, copy, domain_)) {
+    refreshed_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  RecordVersion::Destroy(copy, domain_);
+  bytes_.fetch_sub(copy_bytes, std::memory_order_relaxed);
+  return false;
+}
+
+void ReadCache::Push(RecordEntry* entry) {
+  RecordEntry* head = arrivals_.load(std::memory_order_relaxed);
+  do {
+    entry->next_queued = head;
+  } while (!arrivals_.compare_exchange_weak(head, entry, std::memory_order_seq_cst));
+}
+
+void ReadCache::TakeArrivals() {
+  RecordEntry* entry = arrivals_.exchange(nullptr, std::memory_order_seq_cst);
+  RecordEntry* in_order = nullptr;
+  while (entry != nullptr) {
+    RecordEntry* const next = entry->next_queued;
+    entry->next_queued = in_order;
+    in_order = entry;
+    entry = next;
+  }
+  while (in_order != nullptr) {
+    RecordEntry* const next = in_order->next_queued;
+    Append(in_order);
+    in_order = next;
+  }
+}
+
+void ReadCache::Append(RecordEntry* entry) {
+  entry->next_queued = nullptr;
+  (last_ != nullptr ? last_->next_queued : first_) = entry;
+  last_ = entry;
+}
+
+RecordEntry* ReadCache::Pop() {
+  RecordEntry* const entry = first_;
+  first_ = entry->next_queued;
+  if (first_ == nullptr) last_ = nullptr;
+  return entry;
+}
+
+void ReadCache::GiveUp(RecordEntry* entry, LetGo let_go) {
+  const HeadWord::Value before = RemoveCopy(*entry, domain_);
+  bytes_.fetch_sub(EntryBytes(entry->key_bytes), std::memory_order_relaxed);
+  if (before.head != nullptr && before.head->of_dc()) {
+    bytes_.fetch_sub(before.head->bytes(), std::memory_order_relaxed);
+    evicted_.fetch_add(1, std::memory_order_relaxed);
+  } else if (before.head != nullptr) {
+    return;  // a writer's; it goes with what is written
+  }
+  let_go(entry);
+}
+
+bool ReadCache::Evict(size_t most, LetGo let_go) {
+  if (bytes() <= keep_bytes_) return false;
+  ReclamationDomain::Guard guard(domain_);
+  TakeArrivals();
+  for (size_t looked = 0; bytes() > keep_bytes_ && first_ != nullptr; ++looked) {
+    if (looked == most) return true;
+    RecordEntry* const entry = Pop();
+    const RecordVersion* const head = entry->word.Load().head;
+    if (head != nullptr && head->of_dc() && head->used.load(std::memory_order_relaxed)) {
+      head->used.store(false, std::memory_order_relaxed);
+      Append(entry);
+      continue;
+    }
+    GiveUp(entry, let_go);
+  }
+  return false;
+}
+
+void ReadCache::Clear(LetGo let_go) {
+  ReclamationDomain::Guard guard(domain_);
+  TakeArrivals();
+  while (first_ != nullptr) GiveUp(Pop(), let_go);
+}
+
+}  // namespace deut::tc

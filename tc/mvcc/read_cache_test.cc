@@ -1,0 +1,326 @@
+// Copies of the DC's records: how they come into chains and go, the queue, the budget (rules S7, R5).
+#include "tc/mvcc/read_cache.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+#include "gtest/gtest.h"
+#include "tc/mvcc/version_chain.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr TableId kTable{1};
+constexpr uint64_t kRoomForAll = 1 << 20;
+
+uint64_t BytesOf(const std::string& key, size_t value_bytes) {
+  return sizeof(RecordEntry) + key.size() + sizeof(RecordVersion) + value_bytes;
+}
+
+class ReadCacheTest : public ::testing::Test {
+ protected:
+  ~ReadCacheTest() override { testing::SetCasHandler(nullptr); }
+
+  static uint64_t Hash(const std::string& key) { return RecordTable::Hash(kTable, key); }
+  RecordEntry* Find(const std::string& key) { return table.Find(Hash(key), kTable, key); }
+  // What a reader finds: the value, "-" for absent, "?" for nothing, "conflict".
+  std::string Sees(const std::string& key, uint64_t timestamp = 1) {
+    ReclamationDomain::Guard guard(domain);
+    RecordEntry* const entry = Find(key);
+    if (entry == nullptr) return "?";
+    const Visible visible = FindVisible(entry->word.Load().head, {.timestamp = Timestamp{timestamp}});
+    if (visible.kind == Visible::Kind::kNothing) return "?";
+    if (visible.kind == Visible::Kind::kConflict) return "conflict";
+    if (visible.version->of_dc()) ReadCache::Use(*visible.version);
+    return visible.version->tombstone ? "-" : std::string(visible.version->value());
+  }
+  // As a writer installs (WritePath::Install). The caller has a reference to the transaction.
+  // Over `under`, or where there is no version; then it answers the version, else what it was installed over.
+  RecordVersion* Install(ReadCache& cache, const std::string& key, TransactionRecord* transaction,
+                         RecordVersion* under = nullptr) {
+    ReclamationDomain::Guard guard(domain);
+    for (;;) {
+      RecordEntry* const entry = table.FindOrCreate(Hash(key), kTable, key);
+      HeadWord::Value seen = entry->word.Load();
+      while (!seen.dead()) {
+        RecordVersion* const live = LiveHead(seen.head);
+        const bool over_copy = live != nullptr && live->of_dc();
+        if (live != under && !over_copy) return nullptr;
+        RecordVersion* const version = RecordVersion::Create(transaction, 1, false, "written");
+        version->older.store(under);
+        if (InstallVersion(*entry, seen, version, Timestamp{0}, domain)) {
+          if (over_copy) cache.Replaced(*live);
+          return under != nullptr ? under : version;
+        }
+        RecordVersion::Destroy(version, domain);
+      }
+    }
+  }
+  // As the collector does with an aborted one.
+  void RemoveDead(const std::string& key) {
+    ReclamationDomain::Guard guard(domain);
+    RecordEntry* const entry = Find(key);
+    if (entry == nullptr) return;
+    RemoveDeadAndApplied(*entry, domain);
+    table.Remove(entry, kMaxTimestamp);
+  }
+  void Drop(TransactionRecord* transaction) {
+    ReclamationDomain::Guard guard(domain);
+    transaction->DropReference(domain);
+  }
+  void LetGo(RecordEntry* entry) { table.Remove(entry, kMaxTimestamp); }
+  void Clear(ReadCache& cache) {
+    cache.Clear([&](RecordEntry* entry) { LetGo(entry); });
+  }
+  bool Evict(ReadCache& cache, size_t most) {
+    return cache.Evict(most, [&](RecordEntry* entry) { LetGo(entry); });
+  }
+  static bool Fill(ReadCache& cache, const std::string& key, std::optional<std::string_view> value) {
+    return cache.Fill(Hash(key), kTable, key, value);
+  }
+
+  ReclamationDomain domain;
+  RecordTable table{domain, 4};
+};
+
+TEST_F(ReadCacheTest, ACopyIsSeenByEverybody) {
+  ReadCache cache(kRoomForAll, domain, table);
+  EXPECT_EQ(Sees("a"), "?");
+  EXPECT_FALSE(Fill(cache, "a", "1"));
+  EXPECT_EQ(Sees("a", 1), "1");
+  EXPECT_EQ(Sees("a", 1000), "1");
+  EXPECT_FALSE(Fill(cache, "b", std::nullopt));
+  EXPECT_EQ(Sees("b"), "-");
+  EXPECT_EQ(cache.bytes(), BytesOf("a", 1) + BytesOf("b", 0));
+  Clear(cache);
+  EXPECT_EQ(Sees("a"), "?");
+  EXPECT_EQ(cache.bytes(), 0u);
+  EXPECT_EQ(table.entries(), 0u);
+}
+
+TEST_F(ReadCacheTest, TheFirstCopyStays) {
+  ReadCache cache(kRoomForAll, domain, table);
+  EXPECT_FALSE(Fill(cache, "a", "1"));
+  EXPECT_FALSE(Fill(cache, "a", "1"));
+  EXPECT_EQ(cache.filled(), 1u);
+  EXPECT_EQ(cache.bytes(), BytesOf("a", 1));
+}
+
+TEST_F(ReadCacheTest, S7OnlyIntoAChainWithoutALiveVersion) {
+  ReadCache cache(kRoomForAll, domain, table);
+  auto* const writer = new TransactionRecord(Timestamp{20});
+  EXPECT_NE(Install(cache, "a", writer), nullptr);
+  EXPECT_FALSE(Fill(cache, "a", "old"));
+  EXPECT_EQ(Sees("a", 30), "conflict");
+  EXPECT_EQ(cache.bytes(), 0u);
+  // What is dead is passed.
+  EXPECT_TRUE(writer->TryAbort());
+  Drop(writer);
+  EXPECT_FALSE(Fill(cache, "a", "old"));
+  EXPECT_EQ(Sees("a", 30), "old");
+  EXPECT_EQ(cache.bytes(), BytesOf("a", 3));
+}
+
+TEST_F(ReadCacheTest, AWriterReplacesTheCopy) {
+  ReadCache cache(kRoomForAll, domain, table);
+  EXPECT_FALSE(Fill(cache, "a", "old"));
+  auto* const writer = new TransactionRecord(Timestamp{20});
+  EXPECT_NE(Install(cache, "a", writer), nullptr);
+  EXPECT_EQ(cache.replaced(), 1u);
+  EXPECT_EQ(cache.bytes(), sizeof(RecordEntry) + 1);  // the entry is queued still
+  EXPECT_EQ(Sees("a", 10), "?");
+  EXPECT_EQ(Sees("a", 30), "conflict");
+  // The same place in the queue serves the next copy.
+  EXPECT_TRUE(writer->TryAbort());
+  Drop(writer);
+  EXPECT_FALSE(Fill(cache, "a", "old"));
+  EXPECT_EQ(cache.bytes(), BytesOf("a", 3));
+  Clear(cache);
+  EXPECT_EQ(cache.bytes(), 0u);
+  EXPECT_EQ(table.entries(), 0u);
+}
+
+// What was written over a copy becomes the copy when it is applied, with what is dead above it; not under another live version.
+TEST_F(ReadCacheTest, AnAppliedVersionBecomesTheCopy) {
+  ReadCache cache(kRoomForAll, domain, table);
+  const auto refresh = [&](const std::string& key, const RecordVersion& version) {
+    ReclamationDomain::Guard guard(domain);
+    return cache.Refresh(*Find(key), version);
+  };
+  const auto commit = [](TransactionRecord* transaction) {
+    transaction->TryStartCommit();
+    transaction->FinishCommit(Lsn{transaction->timestamp().value});
+  };
+  std::vector<TransactionRecord*> writers;
+  for (const uint64_t timestamp : {20u, 30u, 40u}) writers.push_back(new TransactionRecord(Timestamp{timestamp}));
+  EXPECT_FALSE(Fill(cache, "a", "old"));
+  for (const std::string key : {"a", "b"}) {  // of which nobody has read b
+    RecordVersion* const version = Install(cache, key, writers[0]);
+    ASSERT_NE(version, nullptr);
+    if (key == "a") commit(writers[0]);
+    EXPECT_EQ(refresh(key, *version), key == "a");
+  }
+  EXPECT_EQ(Sees("a"), "written");
+  EXPECT_EQ(cache.bytes(), BytesOf("a", 7));
+  EXPECT_EQ(cache.refreshed(), 1u);
+
+  RecordVersion* const version = Install(cache, "a", writers[1]);
+  ASSERT_NE(version, nullptr);
+  commit(writers[1]);
+  EXPECT_EQ(Install(cache, "a", writers[2], version), version);
+  EXPECT_FALSE(refresh("a", *version));
+  EXPECT_EQ(cache.bytes(), sizeof(RecordEntry) + 1);
+  EXPECT_TRUE(writers[2]->TryAbort());
+  EXPECT_TRUE(refresh("a", *version));
+  EXPECT_EQ(cache.bytes(), BytesOf("a", 7));
+  Clear(cache);
+  EXPECT_EQ(cache.bytes(), 0u);
+  for (TransactionRecord* const writer : writers) Drop(writer);
+}
+
+TEST_F(ReadCacheTest, S7AQueuedEntryStays) {
+  ReadCache cache(kRoomForAll, domain, table);
+  EXPECT_FALSE(Fill(cache, "a", "old"));
+  auto* const writer = new TransactionRecord(Timestamp{20});
+  EXPECT_NE(Install(cache, "a", writer), nullptr);
+  EXPECT_TRUE(writer->TryAbort());
+  Drop(writer);
+  RemoveDead("a");
+  ASSERT_EQ(table.entries(), 1u);
+  Clear(cache);
+  EXPECT_EQ(table.entries(), 0u);
+}
+
+TEST_F(ReadCacheTest, AWrittenEntryLeavesTheQueueAndStays) {
+  ReadCache cache(kRoomForAll, domain, table);
+  EXPECT_FALSE(Fill(cache, "a", "old"));
+  auto* const writer = new TransactionRecord(Timestamp{20});
+  EXPECT_NE(Install(cache, "a", writer), nullptr);
+  Clear(cache);
+  EXPECT_EQ(cache.bytes(), 0u);
+  EXPECT_EQ(Sees("a", 30), "conflict");
+  EXPECT_TRUE(writer->TryAbort());
+  Drop(writer);
+  RemoveDead("a");
+  EXPECT_EQ(table.entries(), 0u);
+}
+
+TEST_F(ReadCacheTest, ASealedEntryGetsNoCopy) {
+  ReadCache cache(kRoomForAll, domain, table);
+  {
+    ReclamationDomain::Guard guard(domain);
+    RecordEntry* const entry = table.FindOrCreate(Hash("a"), kTable, "a");
+    EXPECT_TRUE(table.Remove(entry, kMaxTimestamp));
+    auto* const of_dc = new TransactionRecord(Timestamp{0});
+    RecordVersion* const copy = RecordVersion::Create(of_dc, 0, false, "1");
+    HeadWord::Value seen;
+    EXPECT_FALSE(InstallCopy(*entry, seen, nullptr, copy, domain));
+    EXPECT_TRUE(seen.dead());
+    RecordVersion::Destroy(copy, domain);
+    of_dc->DropReference(domain);
+  }
+  EXPECT_FALSE(Fill(cache, "a", "1"));  // into a new one
+  EXPECT_EQ(Sees("a"), "1");
+}
+
+TEST_F(ReadCacheTest, NeverBeyondTheBudget) {
+  const uint64_t each = BytesOf("k00", 10);
+  ReadCache cache(16 * each, domain, table);
+  bool woken = false;
+  for (int i = 10; i < 50; ++i) {
+    woken = Fill(cache, Concat("k", i), "0123456789");
+    EXPECT_LE(cache.bytes(), 16 * each);
+  }
+  EXPECT_TRUE(woken);
+  EXPECT_EQ(cache.bytes(), 16 * each);
+  EXPECT_EQ(cache.filled(), 16u);
+  EXPECT_EQ(cache.no_room(), 24u);
+  EXPECT_FALSE(Fill(cache, "large", std::string(16 * each, 'x')) && Sees("large") != "?");
+
+  // The oldest ones go, save those that have been read; these only once.
+  EXPECT_EQ(Sees("k10"), "0123456789");
+  EXPECT_EQ(Sees("k12"), "0123456789");
+  EXPECT_FALSE(Evict(cache, 100));
+  EXPECT_EQ(cache.evicted(), 2u);
+  EXPECT_EQ(table.entries(), 14u);
+  EXPECT_EQ(Sees("k11"), "?");
+  EXPECT_EQ(Sees("k13"), "?");
+  EXPECT_FALSE(Evict(cache, 100));  // there is room
+  EXPECT_EQ(cache.evicted(), 2u);
+}
+
+TEST_F(ReadCacheTest, WhatWasReadLongAgoGoes) {
+  const uint64_t each = BytesOf("k00", 10);
+  ReadCache cache(16 * each, domain, table);
+  for (int i = 10; i < 26; ++i) {
+    Fill(cache, Concat("k", i), "0123456789");
+    EXPECT_EQ(Sees(Concat("k", i)), "0123456789");
+  }
+  EXPECT_TRUE(Evict(cache, 3));  // a few at a time: these have a second chance
+  EXPECT_EQ(cache.evicted(), 0u);
+  EXPECT_FALSE(Evict(cache, 100));
+  EXPECT_EQ(cache.evicted(), 2u);
+}
+
+// Readers fill, writers install and abort, the collector evicts and removes: every count comes out, and nothing is touched that has been freed.
+TEST_F(ReadCacheTest, UnderLoad) {
+  constexpr uint64_t kKeys = 12;
+  const uint64_t each = BytesOf("k0", 2);  // or a little more
+  ReadCache cache(8 * each, domain, table);
+  std::atomic<uint64_t> number{0}, fills_lost{0}, removals_lost{0};
+  testing::SetCasHandler([&](std::string_view name) {
+    if (Mix64(number.fetch_add(1)) % 8 != 0) return false;
+    if (name == "chain.copy.cas") fills_lost.fetch_add(1);
+    if (name == "chain.copy_out.cas") removals_lost.fetch_add(1);
+    return true;
+  });
+  const auto done = [&] {
+    return cache.evicted() > 500 && cache.replaced() > 500 && cache.filled() > 2000 && fills_lost.load() > 0 &&
+           removals_lost.load() > 0;
+  };
+  const MonotonicTime deadline = RealRuntime().Now() + seconds(120);
+  std::atomic<bool> end{false};
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (uint64_t t = 0; t < 3; ++t) {
+    threads.push_back(RealRuntime().StartThread("client", [&, t] {
+      Random random(t + 1);
+      for (uint64_t i = 0; !end.load(); ++i) {
+        const std::string key = Concat("k", random.Below(kKeys));
+        if (random.OneIn(4)) {
+          auto* const writer = new TransactionRecord(Timestamp{i + 1});
+          if (Install(cache, key, writer) != nullptr && random.OneIn(2)) RealRuntime().Yield();
+          writer->TryAbort();
+          Drop(writer);
+        } else if (Sees(key, 1) == "?") {
+          Fill(cache, key, key);
+        } else {
+          const std::string seen = Sees(key, 1);
+          EXPECT_TRUE(seen == key || seen == "?") << seen;
+        }
+      }
+    }));
+  }
+  // This thread is the collector's.
+  Random random(9);
+  while (!done() && RealRuntime().Now() < deadline) {
+    Evict(cache, 1 + random.Below(8));
+    RemoveDead(Concat("k", random.Below(kKeys)));
+    EXPECT_LE(cache.bytes(), 8 * each);
+    if (random.OneIn(64)) Clear(cache);
+  }
+  EXPECT_TRUE(done());
+  end.store(true);
+  threads.clear();
+  Clear(cache);
+  EXPECT_EQ(cache.bytes(), 0u);
+  for (uint64_t k = 0; k < kKeys; ++k) RemoveDead(Concat("k", k));
+  EXPECT_EQ(table.entries(), 0u);
+}
+
+}  // namespace
+}  // namespace deut::tc
