@@ -29,6 +29,9 @@ class RangesTest : public ::testing::Test {
     options_.tc.repartition_period = milliseconds(5);
     options_.dc.records.tree.leaf_page_bytes = 1024;
     options_.dc.records.tree.inner_page_bytes = 1024;
+    // What is deleted is counted out when pages are rewritten.
+    options_.dc.records.merge_interval = milliseconds(10);
+    options_.dc.checkpoints.interval = milliseconds(200);
     Open();
     const Result<TableId> table = store_->client().CreateTable("t");
     ASSERT_TRUE(table.ok()) << table.status().ToString();

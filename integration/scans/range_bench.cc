@@ -214,6 +214,7 @@ class Bench {
         .Number("round", uint64_t{round})
         .Number("ranges_wanted", uint64_t{of.ranges})
         .Number("ranges", Figure("ranges.table.t"))
+        .Number("postings", Figure("ranges.postings"))
         .Number("change_every_ms", static_cast<uint64_t>(duration_cast<milliseconds>(of.change_every).count()))
         .Number("changes_per_second", static_cast<double>(Figure("ranges.changes") - changes) / passed)
         .Number("scan_length", of.length)

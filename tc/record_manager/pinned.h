@@ -1,5 +1,6 @@
 // What the TC must keep of updates that the DC has not applied, against its budget (rule S9): versions with their entries, transaction records, write
-// sets, postings, and the copies of these in ranges that were made since (P); of folded commits versions with their entries, positions, runs. Estimates: memory that lists keep for growth is not in it.
+// sets, postings, and the copies of these in ranges that were made since (P); of folded commits versions with their
+// entries, positions, runs. Estimates: memory that lists keep for growth is not in it.
 #ifndef TC_RECORD_MANAGER_PINNED_H_
 #define TC_RECORD_MANAGER_PINNED_H_
 

@@ -1,6 +1,7 @@
 #include "tc/server/range_cuts.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tc/txn/write_set.h"
 
@@ -53,8 +54,10 @@ std::vector<std::string> RandomCuts(std::vector<std::string> now, const std::vec
   }
   std::ranges::sort(now);
   now.erase(std::ranges::unique(now).begin(), now.end());
-  while (now.size() >= max_ranges) now.erase(now.begin() + static_cast<ptrdiff_t>(random.Below(now.size())));
-  return now;
+  if (now.size() < max_ranges) return now;
+  std::vector<std::string> some;
+  std::ranges::sample(now, std::back_inserter(some), static_cast<ptrdiff_t>(random.Below(max_ranges)), random);
+  return some;
 }
 
 }  // namespace deut::tc

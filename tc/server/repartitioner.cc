@@ -49,6 +49,9 @@ void Repartitioner::RunOnce(Deadline deadline) {
   engine_.domain.Collect();
   const std::vector<TableState*> tables = engine_.catalogue.tables();
   if (options_.random_seed != 0) {
+    // When all is quiet ranges stay as they are, so that what is left in them can be seen.
+    const uint64_t begun = engine_.counters.begun.load(std::memory_order_relaxed);
+    if (begun == std::exchange(begun_, begun)) return;
     for (TableState* table : tables) CutAtRandom(*table, deadline);
     return;
   }

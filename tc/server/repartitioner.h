@@ -31,7 +31,7 @@ class Repartitioner {
     uint32_t records_per_range = 2000;
     uint32_t max_ranges = 8192;
     uint32_t fixed_ranges = 0;
-    // For tests: not 0: every period all tables are cut at random, from this seed.
+    // For tests: not 0: every period in which a transaction has begun all tables are cut at random, from this seed.
     uint64_t random_seed = 0;
     Duration period = milliseconds(500);
   };
@@ -71,6 +71,7 @@ class Repartitioner {
   Engine& engine_;
   DcLink& dc_;
   Random random_;
+  uint64_t begun_ = 0;  // transactions, when all was cut at random last
   std::atomic<uint64_t> changes_{0};
   std::atomic<uint64_t> looks_{0};
   std::atomic<int64_t> longest_change_{0};

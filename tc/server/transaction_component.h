@@ -52,7 +52,7 @@ struct TransactionComponentOptions {
   uint32_t max_ranges = 8192;
   uint32_t fixed_ranges = 0;
   Duration repartition_period = milliseconds(500);
-  // For tests: not 0: every period all tables are cut into ranges at random, from this seed.
+  // For tests: not 0: every period, while transactions begin, all tables are cut into ranges at random, from this seed.
   uint64_t random_ranges_seed = 0;
   // Called once when this TC can never serve again, for another reason than a failed log (RedoLogOptions::on_failure).
   std::function<void(const Status&)> on_refused;
