@@ -24,13 +24,22 @@ Status CheckCovered(std::string_view covered, std::string_view low, std::string_
   return Status::Ok();
 }
 
+// Whoever merges an answer takes its records as they are: none may lie where the answer does not reach, or where nobody has asked.
+Status CheckRecords(const RecordBatch& records, bool complete, std::string_view covered, std::string_view low,
+                    std::string_view high, Direction direction) {
+  if (complete) return CheckRecordOrder(records, low, high, direction);
+  DEUT_RETURN_IF_ERROR(CheckCovered(covered, low, high));
+  const bool ascending = direction == Direction::kAscending;
+  return CheckRecordOrder(records, ascending ? low : covered, ascending && !covered.empty() ? covered : high,
+                          direction);
+}
+
 // Records and reach of a scan's answer, bulk or short.
 Status ScanAnswerFromWire(std::string records, bool complete, std::string* covered_bytes, std::string_view low,
                           std::string_view high, Direction direction, RecordBatch* answer, std::string* covered) {
   DEUT_ASSIGN_OR_RETURN(*answer, RecordBatch::Parse(std::move(records)));
-  DEUT_RETURN_IF_ERROR(CheckRecordOrder(*answer, low, high, direction));
+  DEUT_RETURN_IF_ERROR(CheckRecords(*answer, complete, *covered_bytes, low, high, direction));
   if (!complete) {
-    DEUT_RETURN_IF_ERROR(CheckCovered(*covered_bytes, low, high));
     // Otherwise the asker would come back with the same request for ever.
     if (*covered_bytes == (direction == Direction::kAscending ? low : high)) {
       return DEUT_ERROR(kCorruption, "covered: the answer is not complete and covers nothing");
@@ -214,9 +223,9 @@ Status FromWire(wire::ScanAnswer* answer, const ScanSpec& spec, ScanBatch* out) 
   out->complete = answer->complete();
   out->covered.clear();
   DEUT_ASSIGN_OR_RETURN(out->records, RecordBatch::Parse(std::move(*answer->mutable_records())));
-  DEUT_RETURN_IF_ERROR(CheckRecordOrder(out->records, spec.range.low, spec.range.high, spec.direction));
   // Unlike a short scan's answer, a batch may cover nothing new: the grant may have allowed no more.
-  if (!out->complete) DEUT_RETURN_IF_ERROR(CheckCovered(answer->covered(), spec.range.low, spec.range.high));
+  DEUT_RETURN_IF_ERROR(
+      CheckRecords(out->records, out->complete, answer->covered(), spec.range.low, spec.range.high, spec.direction));
   out->covered.swap(*answer->mutable_covered());
   return Status::Ok();
 }

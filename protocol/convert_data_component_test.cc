@@ -218,10 +218,12 @@ TEST_F(DataAnswerTest, ScanAnswers) {
   EXPECT_THAT(Text(Scan({"b"}, false, "n")), HasSubstr("covered"));
   EXPECT_THAT(Text(Scan({"b"}, false, "a")), HasSubstr("covered"));
   EXPECT_THAT(Text(Scan({}, false, "b")), HasSubstr("covers nothing"));
+  EXPECT_EQ(Scan({"b", "d"}, false, "d").code(), ErrorCode::kCorruption) << "a record behind what is covered";
   EXPECT_THAT(Text(Scan({"b"}, false, std::string(5000, 'c'))), HasSubstr("covered"));
   scan_.direction = Direction::kDescending;
   EXPECT_TRUE(Scan({"d", "c"}, false, "c").ok());
   EXPECT_THAT(Text(Scan({}, false, "m")), HasSubstr("covers nothing"));
+  EXPECT_EQ(Scan({"d", "c"}, false, "d").code(), ErrorCode::kCorruption);
   EXPECT_EQ(Scan({"b", "c"}, true, "").code(), ErrorCode::kCorruption);
 }
 
@@ -251,6 +253,9 @@ TEST(ConvertDataComponentTest, BulkScan) {
   ASSERT_TRUE(FromWire(&received, spec, &got).ok());
   EXPECT_EQ(got.covered, "d");
   EXPECT_EQ(got.records.size(), 1u);
+  answer.set_covered("e");
+  received = Travel(answer);
+  EXPECT_EQ(FromWire(&received, spec, &got).code(), ErrorCode::kCorruption) << "a record behind what is covered";
   // A batch that reaches no further is allowed in a bulk scan, one outside of the range is not.
   answer.clear_records();
   answer.set_covered("x");

@@ -38,7 +38,7 @@ class Collector final : public PageVisitor {
 // whose right half it does not know yet is that one's bound.
 void ExpectDescending(const std::vector<Seen>& seen) {
   for (size_t i = 1; i < seen.size(); ++i) {
-    if (seen[i - 1].parent == kNoPage) {
+    if (seen[i - 1].parent == kNoPage && seen[i].parent != kNoPage) {
       EXPECT_TRUE(!seen[i].bounded || (seen[i - 1].bounded && seen[i - 1].high <= seen[i].high));
       continue;
     }

@@ -8,6 +8,11 @@
 #include "tc/client/transaction_state.h"
 
 namespace deut {
+namespace {
+
+constexpr uint32_t kMostNotAhead = 63;
+
+}  // namespace
 
 std::string KeyAfter(std::string_view key) {
   std::string after;
@@ -55,7 +60,11 @@ Operation Scanner::NextBatch() const {
 
 bool Scanner::Fetch() {
   const bool first = std::exchange(first_, false);
-  if (!transaction_->TakeAhead(std::exchange(ahead_, 0), &results_, &status_, call_)) {
+  const uint64_t ahead = std::exchange(ahead_, 0);
+  if (transaction_->TakeAhead(ahead, &results_, &status_, call_)) {
+    missed_ahead_ = 0;
+  } else {
+    if (ahead != 0) not_ahead_ = missed_ahead_ = std::min(2 * missed_ahead_ + 1, kMostNotAhead);
     const Operation operation = NextBatch();
     status_ = transaction_->Execute(absl::MakeConstSpan(&operation, 1), &results_, call_);
   }
@@ -81,7 +90,9 @@ bool Scanner::Fetch() {
     return false;
   }
   bound = result.resume;
-  if (!first && options_.fetch_ahead && options_.batch_bytes <= kMaxBatchAhead && MayFetch()) {
+  if (not_ahead_ != 0) {
+    --not_ahead_;
+  } else if (!first && options_.fetch_ahead && options_.batch_bytes <= kMaxBatchAhead && MayFetch()) {
     ahead_ = transaction_->SendAhead(NextBatch(), call_);
   }
   return true;

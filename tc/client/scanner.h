@@ -38,6 +38,7 @@ class Scanner {
   // REQUIRES for these three: Next has returned true.
   std::string_view key() const { return iterator_->record().key; }
   std::string_view value() const { return iterator_->record().value; }
+  // An upper bound of the record's version, or (0, 0) where the TC had a copy of the record without: nothing can be decided by it.
   Version version() const { return iterator_->record().version; }
 
   // OK unless a read failed.
@@ -63,7 +64,10 @@ class Scanner {
   CallOptions call_;
   std::vector<OperationResult> results_;  // one: the batch that is being shown
   std::optional<RecordBatch::Iterator> iterator_;
-  uint64_t ahead_ = 0;          // the next batch, if it was sent for
+  uint64_t ahead_ = 0;  // the next batch, if it was sent for
+  uint32_t missed_ahead_ =
+      0;  // after one that failed, so many are asked for in their turn: more, if it is the next to be sent for that fails
+  uint32_t not_ahead_ = 0;      // of them are left
   uint32_t scan_sequence_ = 0;  // of the first batch: which of the transaction's own writes the scan sees
   uint64_t records_ = 0;        // received so far
   uint64_t bytes_ = 0;

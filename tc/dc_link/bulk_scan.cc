@@ -76,11 +76,17 @@ Status BulkScan::Deliver(const ScanBatch& batch) {
   } else {
     sound = !batch.covered.empty() && (left.high.empty() || batch.covered <= left.high) && batch.covered >= bound_;
   }
+  // It goes on where it stood: what is merged would else be merged twice.
+  const RecordBatch::Iterator first(batch.records);
+  const bool goes_on = !first.Valid() || (ascending ? first.record().key >= left.low
+                                                    : left.high.empty() || first.record().key < left.high);
+  if (!goes_on) return DEUT_ERROR(kCorruption, "the DC's scan batch begins with a record that was delivered before");
   if (!sound) {
     return DEUT_ERROR(kCorruption, "the DC's scan batch covers ", batch.complete ? "the whole range" : batch.covered,
                       ", which is not between what it covered before and the bound granted");
   }
-  cut_off_ = false;
+  // A stream that brings nothing, and is cut off again, is not better than none.
+  if (batch.complete || first.Valid() || batch.covered != (ascending ? left.low : left.high)) cut_off_ = false;
   const uint64_t bytes = batch.records.bytes().size();
   left_bytes_ -= std::min(left_bytes_, bytes);
   if (!batch.complete) (ascending ? left.low : left.high) = batch.covered;

@@ -366,6 +366,13 @@ TEST_F(BulkScanTest, ABatchThatSpeaksForTheWrongStretchIsCorruption) {
   EXPECT_EQ(verdict(down, "h", false, "n"), ErrorCode::kCorruption);
   EXPECT_EQ(verdict(down, "h", true, ""), ErrorCode::kCorruption);
   EXPECT_EQ(verdict(down, "d", true, ""), ErrorCode::kOk);
+  // Records that were delivered before.
+  liar.batch.records.Append("c", "v", Version());
+  EXPECT_EQ(verdict(up, "h", false, "f"), ErrorCode::kCorruption);
+  EXPECT_EQ(verdict(down, "d", true, ""), ErrorCode::kOk);
+  liar.batch.records.Clear();
+  liar.batch.records.Append("m", "v", Version());
+  EXPECT_EQ(verdict(down, "h", false, "i"), ErrorCode::kCorruption);
 }
 
 }  // namespace

@@ -11,6 +11,9 @@
 namespace deut::tc {
 namespace {
 
+// Entries that wait for low-water are looked at again, by one round: so many, and this part of all.
+constexpr size_t kRetriedAtLeast = 1024;
+constexpr size_t kRetriedShare = 16;
 // Few commits are folded, too, when the first of them has waited for so many times Options::fold_after.
 constexpr int kVeryLong = 64;
 // Entries of the read cache that one round looks at: less than a millisecond.
@@ -359,10 +362,10 @@ void Collector::Fold() {
   };
   if (!DEUT_OMITTED("S8.publish_first")) publish();
   DEUT_POINT("collector.fold.published");
-  uint64_t released = 0;
   std::vector<RecordEntry*> entries;
   for (TransactionRecord* const record : committed_) {
-    released += record->pinned_bytes;
+    // Before it is counted as folded: who looks between sees too little rather than twice as much, for which somebody would be refused or aborted.
+    if (record->pinned_bytes != 0 && options_.released) options_.released(record->pinned_bytes);
     folded_.push_back(FoldRecord(*record, low_water));
     entries.insert(entries.end(), folded_.back().entries().begin(), folded_.back().entries().end());
     std::push_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
@@ -374,7 +377,6 @@ void Collector::Fold() {
   fold_look_ = runtime_.Now();
   fold_through_ = last_taken_;
   CollectEarly(std::move(entries));
-  if (released != 0 && options_.released) options_.released(released);
   gone_postings_.Sweep(false);
 }
 
@@ -472,7 +474,11 @@ void Collector::RemoveEntry(RecordEntry* entry, Timestamp low_water) {
 }
 
 void Collector::RetryDeferred(Timestamp low_water) {
-  for (size_t n = deferred_.size(); n > 0; --n) {
+  // Under an old reader there may be as many as the limit allows, and none of them can go: then a few a round are looked at in turn.
+  const bool moved = low_water != std::exchange(retried_at_, low_water);
+  const size_t turns = moved ? kRetriedAtLeast + deferred_.size() / kRetriedShare : kRetriedAtLeast / 4;
+  const size_t over = deferred_.size() - std::min(deferred_.size(), options_.max_deferred_entries);
+  for (size_t n = std::min(deferred_.size(), std::max(turns, over)); n > 0; --n) {
     RecordEntry* const entry = deferred_.front();
     deferred_.pop_front();
     entry->deferred = false;

@@ -205,6 +205,7 @@ class Collector {
   Lsn fold_through_;                                   // commits up to here have waited since then
   absl::flat_hash_map<TableId, CommittedRuns*> runs_;  // that are not empty
   std::deque<RecordEntry*> deferred_;
+  Timestamp retried_at_;       // low-water at the last look at these
   PostingBook gone_postings_;  // of collected transactions, still linked
   std::unique_ptr<Thread> thread_;
 };

@@ -10,6 +10,7 @@ namespace {
 
 // What the collector keeps free when it makes room, at most. It is woken when half of that is left.
 constexpr uint64_t kMaxRoomBytes = 4 << 20;
+constexpr size_t kClearedUnderOneGuard = 1024;
 
 uint64_t RoomBytes(uint64_t budget_bytes) { return std::min(budget_bytes / 8, kMaxRoomBytes); }
 
@@ -36,8 +37,10 @@ ReadCache::~ReadCache() {
 }
 
 bool ReadCache::Reserve(uint64_t bytes) {
-  if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= budget_bytes_) return true;
-  bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  uint64_t seen = bytes_.load(std::memory_order_relaxed);
+  while (seen + bytes <= budget_bytes_) {
+    if (bytes_.compare_exchange_weak(seen, seen + bytes, std::memory_order_relaxed)) return true;
+  }
   no_room_.fetch_add(1, std::memory_order_relaxed);
   return false;
 }
@@ -150,9 +153,11 @@ bool ReadCache::Evict(size_t most, LetGo let_go) {
 }
 
 void ReadCache::Clear(LetGo let_go) {
-  ReclamationDomain::Guard guard(domain_);
   TakeArrivals();
-  while (first_ != nullptr) GiveUp(Pop(), let_go);
+  while (first_ != nullptr) {
+    ReclamationDomain::Guard guard(domain_);
+    for (size_t n = 0; n < kClearedUnderOneGuard && first_ != nullptr; ++n) GiveUp(Pop(), let_go);
+  }
 }
 
 }  // namespace deut::tc

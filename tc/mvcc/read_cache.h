@@ -31,8 +31,8 @@
 // The queue: entries that have held a copy, first in, first out, with a second chance for those read since they came in or were looked at. An
 //   entry is in the queue once, while QUEUED is set: whoever sets it pushes the entry (a stack of arrivals: push by compare-and-swap, take all by
 //   exchange); only the collector takes entries out, then clears it. R5 removes no entry that is queued, so the queue's pointers are good. An
-//   entry whose copy a writer has replaced keeps its place: what is written becomes the copy once it is applied, as somebody reads the key. What
-//   nobody has read gets no copy.
+//   entry whose copy a writer has replaced keeps its place: what is written becomes the copy once it is applied. What nobody has
+//   read since it came into the queue gets no copy.
 // Memory: an entry and a version for each copy, counted with their keys and values before they are made, and never beyond the budget: an answer
 //   for which there is no room is not kept. The collector keeps some room free, so that is rare. A hit allocates and counts nothing; it marks the
 //   copy as used.

@@ -24,11 +24,12 @@ inline uint64_t PinnedExcess(const Engine& engine) {
   return pinned > share ? pinned - share : 0;
 }
 
-// What is pinned because the oldest open transaction or snapshot is open; 0 where the DC is behind for another reason.
+// What is pinned because the oldest open transaction or snapshot is open, if the DC is there: of folded commits, which all are when they take much. 0
+// where some were committed before it.
 inline uint64_t PinnedByOldest(const Engine& engine) {
   const Timestamp first = engine.collector.first_waiting();
   const bool held = first != Timestamp{0} && first >= engine.active.held_back_by().timestamp;
-  return held ? PinnedBytes(engine) : 0;
+  return held ? engine.collector.folded_bytes() : 0;
 }
 
 // RESOURCE_EXHAUSTED, naming who holds back what is pinned, with a retry hint.

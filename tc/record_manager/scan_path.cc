@@ -23,6 +23,8 @@ constexpr size_t kMinGathered = 64;
 constexpr size_t kMaxGathered = 4096;
 // Merged keys that are not thrown away yet.
 constexpr size_t kMaxKeysBehind = 1024;
+// After the DC has had no thread for a scan's stream.
+constexpr Duration kStreamAgainAfter = seconds(1);
 
 }  // namespace
 
@@ -135,13 +137,20 @@ Status ScanPath::Step(const TableState& table) {
 
 Status ScanPath::Ask(const TableState& table) {
   StandingScan& s = *state_;
-  if (goes_on_ && DcKnows(engine_, table) && (s.stream != nullptr || s.permit.Take(engine_.scan_streams))) {
+  if (goes_on_ && DcKnows(engine_, table) && (s.stream != nullptr || MayOpenStream())) {
     const Status asked = AskStream(table);
     if (asked != ErrorCode::kResourceExhausted) return asked;
     s.EndStream();  // the DC has no thread left for it
+    s.stream_again_at = engine_.runtime.Now() + kStreamAgainAfter;
   }
   if (AtBound()) DEUT_RETURN_IF_ERROR(GatherNext(table, false, nullptr));
   return AskOnce(table);
+}
+
+bool ScanPath::MayOpenStream() {
+  StandingScan& s = *state_;
+  if (s.stream_again_at != MonotonicTime{} && engine_.runtime.Now() < s.stream_again_at) return false;
+  return s.permit.Take(engine_.scan_streams);
 }
 
 size_t ScanPath::MostKept() const {

@@ -63,6 +63,8 @@ class ScanPath {
   Status Step(const TableState& table);
   // Step 1, for the stretch at the bound. `ahead`: one that the scan has not come to; *blocked: nothing can be gathered there now.
   Status GatherNext(const TableState& table, bool ahead, bool* blocked);
+  // True: a permit is taken.
+  bool MayOpenStream();
   // Gathered keys that a stretch may have.
   size_t MostKept() const;
 

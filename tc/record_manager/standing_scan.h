@@ -107,6 +107,7 @@ struct StandingScan {
   uint64_t records_taken = 0;
 
   MonotonicTime used{};
+  MonotonicTime stream_again_at{};  // the DC had no thread for one; until then it is not asked for one
 };
 
 }  // namespace deut::tc

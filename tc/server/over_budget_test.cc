@@ -288,6 +288,32 @@ TEST_P(AbortReaderTest, NobodyIsAbortedForADcThatIsAway) {
   EXPECT_TRUE(Put(Key(0), "small").ok());
 }
 
+// The same for a DC that is gone, though the reader is older than all that waits. When the DC is back it is the reader who is in the way.
+TEST_P(AbortReaderTest, NobodyIsAbortedForADcThatIsGone) {
+  Begin(OverBudgetPolicy::kAbortReader);
+  std::unique_ptr<TransactionSession> old = *tc_->NewSession(Soon());
+  TransactionOptions options;
+  options.isolation = GetParam();
+  ASSERT_TRUE(old->Begin(options, Soon()).ok());
+  dc_.Kill();
+  std::vector<OperationResult> results;
+  int written = 0;
+  int refused = 0;
+  const Deadline end = Soon();
+  while ((refused == 0 || Figure("timestamp.held_back_ms") < 300) && RealRuntime().Now() < end) {
+    const std::string key = Key(written++);
+    const Operation put = Op(OperationKind::kPut, table_, key, "small");
+    const Status status = session_->ExecuteOneShot({}, {&put, 1}, &results, Soon()).status();
+    ASSERT_TRUE(status.ok() || status == ErrorCode::kResourceExhausted) << status.ToString();
+    if (status == ErrorCode::kResourceExhausted && status.message().find("budget") != std::string_view::npos) ++refused;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(Figure("transactions.aborted.over-budget"), 0u);
+  dc_.Start();
+  EXPECT_TRUE(Put(Key(0), "small").ok());
+  EXPECT_EQ(Figure("transactions.aborted.over-budget"), 1u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, AbortReaderTest, ::testing::Values(Isolation::kSerializable, Isolation::kSnapshot),
                          [](const auto& info) {
                            return info.param == Isolation::kSnapshot ? "Snapshot" : "Transaction";

@@ -19,7 +19,8 @@ Timestamp ReaderEviction::Next() const {
   if (engine_.collector.may_page_out() && pinned <= budget) return Timestamp{0};
   const ActiveTransactions::Oldest oldest = engine_.active.held_back_by();
   if (engine_.runtime.Now() < oldest.since + kLeastHeld) return Timestamp{0};
-  if (PinnedByOldest(engine_) == 0 && !DEUT_OMITTED("S9.abort_who_holds_back")) return Timestamp{0};
+  if (DEUT_OMITTED("S9.abort_who_holds_back")) return oldest.timestamp;
+  if (PinnedByOldest(engine_) < budget / 2 || !dc_is_at_rest_()) return Timestamp{0};
   return oldest.timestamp;
 }
 

@@ -19,8 +19,11 @@ bool LeavesOpen(ErrorCode code) {
 
 // A scan changes nothing that others see but what it has raised, which only ever refuses others: so one that was not asked for yet, and fails, was
 // none. What was delivered before rests on what was raised, and looked at, before. If it is wanted after all it is asked for again, and decided then.
-bool MayFail(const Operation& operation) {
-  return operation.kind == OperationKind::kScan && operation.ahead && !DEUT_OMITTED("R8.ahead_leaves_open");
+// Only for a conflict, or for want of the DC, of time or of room: what says that something is broken is said.
+bool MayFail(const Operation& operation, ErrorCode code) {
+  return operation.kind == OperationKind::kScan && operation.ahead && !DEUT_OMITTED("R8.ahead_leaves_open") &&
+         (code == ErrorCode::kAborted || code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
+          code == ErrorCode::kResourceExhausted || code == ErrorCode::kWrongIncarnation);
 }
 
 AbortReason ReasonOf(const Status& status) {
@@ -189,7 +192,9 @@ Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vecto
       i = end;
     } else {
       (*results)[i].status = RunOne(operations[i], &(*results)[i], deadline);
-      if (!LeavesOpen((*results)[i].status.code()) && !MayFail(operations[i])) ended = (*results)[i].status;
+      if (!LeavesOpen((*results)[i].status.code()) && !MayFail(operations[i], (*results)[i].status.code())) {
+        ended = (*results)[i].status;
+      }
       ++i;
     }
     if (ended.ok()) ended = TakeRoom(absl::MakeSpan(*results).subspan(first, i - first), &room);

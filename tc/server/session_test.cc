@@ -257,6 +257,22 @@ TEST_F(SessionTest, ABatchAskedForAheadEndsNothing) {
   }
 }
 
+// What says that something is broken is said, also of a batch that nobody waits for yet.
+TEST_F(SessionTest, ABatchAskedForAheadThatFindsDamageEndsIt) {
+  f.Load({{"a", "1"}, {"b", "1"}, {"c", "1"}});
+  std::unique_ptr<Session> reader = NewSession();
+  ASSERT_TRUE(reader->Begin(TransactionOptions{}, Soon()).ok());
+  const Operation scan{.kind = OperationKind::kScan, .table = kTable, .high = "d", .limit_records = 2, .ahead = true};
+  std::vector<OperationResult> results;
+  for (const ErrorCode code : {ErrorCode::kUnavailable, ErrorCode::kCorruption}) {
+    f.dc->set_error(Status(code, "so it is"));
+    const Status status = reader->Execute(absl::MakeConstSpan(&scan, 1), &results, Soon());
+    f.dc->set_error(Status::Ok());
+    EXPECT_EQ(status.code(), code == ErrorCode::kCorruption ? code : ErrorCode::kOk);
+  }
+  EXPECT_EQ(StatusText(reader->Commit(Soon()).status()), "WRONG_STATE");
+}
+
 // The reaper leaves alone what is in use; what it has ended is told the client until it begins anew.
 TEST_F(SessionTest, OnlyIdleTransactionsAreReaped) {
   std::unique_ptr<Session> session = NewSession();

@@ -111,7 +111,11 @@ struct TransactionComponent::Parts {
                        .random_seed = options.random_ranges_seed,
                        .period = options.repartition_period},
                       engine, link),
-        eviction(engine),
+        eviction(engine,
+                 [this] {
+                   const DcLinkStatus dc = link.status();
+                   return dc.gate_open && dc.in_flight_bytes == 0;
+                 }),
         registry(r, options.idle_timeout),
         state_mutex(r) {
     if (options.over_budget == OverBudgetPolicy::kAbortReader) registry.EvictBy([this] { return eviction.Next(); });
