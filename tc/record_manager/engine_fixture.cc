@@ -158,6 +158,11 @@ void EngineFixture::Fold() {
   collector->RunExclusive([](Collector::Access& access) { access.Fold(); });
 }
 
+void EngineFixture::SetVersionBudget(uint64_t bytes) {
+  // By the collector's thread, which looks at it.
+  collector->RunExclusive([&](Collector::Access&) { engine->version_budget_bytes = bytes; });
+}
+
 void EngineFixture::ClearReadCache() {
   collector->RunExclusive([](Collector::Access& access) { access.ClearReadCache(); });
 }

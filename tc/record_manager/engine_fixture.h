@@ -75,6 +75,8 @@ class EngineFixture {
   void Collect();
   // S8: what has committed and is not applied goes into runs.
   void Fold();
+  // S9. REQUIRES: no transaction is at work in another thread.
+  void SetVersionBudget(uint64_t bytes);
   // S7: nothing is kept of what the DC has answered.
   void ClearReadCache();
   // Cuts the table into ranges. One thread at a time.

@@ -298,7 +298,7 @@ TEST_F(FoldTest, WhatIsPinnedIsCounted) {
 
 // S9: over the budget writers are refused and told who holds it all back. A key that is written again and again does not come to that.
 TEST_F(FoldTest, TheBudgetNamesTheOldestReader) {
-  f.engine->version_budget_bytes = 100000;
+  f.SetVersionBudget(100000);
   TestTransaction old = f.Begin();
   for (int i = 0; i < 1000; ++i) {
     Write("a", std::to_string(i));

@@ -64,9 +64,9 @@ class LoggedValueTest : public ::testing::Test {
     const Lsn last(f.log->tail().value - 8);
     ASSERT_TRUE(f.log->WaitDurable(last, EngineFixture::Soon()).ok());
     f.Fold();
-    f.engine->version_budget_bytes = 0;
+    f.SetVersionBudget(0);
     f.Collect();
-    f.engine->version_budget_bytes = uint64_t{1} << 30;
+    f.SetVersionBudget(uint64_t{1} << 30);
   }
   void ExpectNothingLeft() {
     EXPECT_TRUE(f.Settle());
@@ -112,7 +112,7 @@ TEST_F(LoggedValueTest, OldReadersReadTheirValuesWhateverIsWritten) {
 
 TEST_F(LoggedValueTest, ScansDescendAndMixWithWhatIsInMemory) {
   constexpr int kKeys = 40;
-  f.engine->version_budget_bytes = uint64_t{1} << 30;
+  f.SetVersionBudget(uint64_t{1} << 30);
   Write(kKeys, 0);
   ASSERT_TRUE(f.Settle());
   {
@@ -145,7 +145,7 @@ TEST_F(LoggedValueTest, ScansDescendAndMixWithWhatIsInMemory) {
 // A large transaction is logged in chunks; what it has replaced itself, and what it has removed, is not in the log as a value.
 TEST_F(LoggedValueTest, ATransactionInChunks) {
   constexpr int kKeys = 30;  // four chunks
-  f.engine->version_budget_bytes = uint64_t{1} << 30;
+  f.SetVersionBudget(uint64_t{1} << 30);
   const std::unique_ptr<TestTransaction> old = f.BeginPointer();
   {
     TestTransaction txn = f.Begin();
@@ -241,7 +241,7 @@ TEST_F(LoggedValueTest, ADiskThatCannotBeReadFailsTheReaderAlone) {
 TEST_F(LoggedValueTest, Stress) {
   constexpr int kKeys = 60;
   constexpr int kRounds = 12;
-  f.engine->version_budget_bytes = 128 << 10;
+  f.SetVersionBudget(128 << 10);
   Write(kKeys, 0);
   ASSERT_TRUE(f.Settle());
   std::atomic<bool> stop{false};

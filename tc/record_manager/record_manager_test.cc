@@ -337,7 +337,7 @@ TEST(RecordManagerTest, WhatTheDcRefusesEndsTheTransaction) {
 
 TEST(RecordManagerTest, TheVersionBudgetRefusesWritersUntilTheDcHasCaughtUp) {
   EngineFixture f;
-  f.engine->version_budget_bytes = 1000;
+  f.SetVersionBudget(1000);
   const std::string key(1000, 'k');  // a value might leave memory (S9)
   {
     TestTransaction t = f.Begin();
