@@ -185,6 +185,11 @@ void PumpedDc::set_error(const Status& error) {
   error_ = error;
 }
 
+void PumpedDc::SetTimestamp(TableId table, const std::string& key, Timestamp timestamp) {
+  MutexLock lock(mutex_);
+  records_.at(Key(table.value, key)).version.timestamp = timestamp;
+}
+
 void PumpedDc::set_has_space(bool has_space) {
   MutexLock lock(mutex_);
   has_space_ = has_space;

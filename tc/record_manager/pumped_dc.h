@@ -46,6 +46,8 @@ class PumpedDc final : public DcReader {
   void FailScans(const Status& error, uint64_t times);
   // No bulk scan can be opened: RESOURCE_EXHAUSTED.
   void set_refuses_scans(bool refuses_scans);
+  // The record, which is there, has another timestamp: a DC that breaks S1.
+  void SetTimestamp(TableId table, const std::string& key, Timestamp timestamp);
 
   uint64_t requests();
   uint64_t open_scans();        // bulk scans

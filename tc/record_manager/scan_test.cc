@@ -284,6 +284,27 @@ TEST_F(ScanTest, AShortScanOfALargeBacklogGathersLittle) {
   EXPECT_LE(f.engine->counters.gathered_keys.load(), 2u * kScans * 70);
 }
 
+// S1: a record of the DC that is younger than its reader is reported, wherever it lies in the answer of a short scan, a stream, a point read.
+TEST_F(ScanTest, ARecordYoungerThanItsReaderIsABrokenInvariant) {
+  std::vector<std::pair<std::string, std::string>> load;
+  for (int i = 100; i < 200; ++i) load.emplace_back(std::to_string(i), std::string(50, 'v'));
+  f.Load(load);
+  for (const char* key : {"100", "150", "199"}) {
+    f.dc->SetTimestamp(EngineFixture::kTable, key, Timestamp{uint64_t{1} << 50});
+    EXPECT_EQ(f.Begin().Get(key), "INTERNAL");
+    for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+      EXPECT_EQ(f.Begin().Scan({}, {}, direction), "INTERNAL") << key;
+      TestTransaction txn = f.Begin();
+      Operation scan{.direction = direction, .limit_bytes = 500};
+      std::string got;
+      for (bool more = true; more && got != "INTERNAL";) got = txn.ScanBatch(&scan, &more);
+      EXPECT_EQ(got, "INTERNAL") << key;
+    }
+    f.dc->SetTimestamp(EngineFixture::kTable, key, Timestamp{1});
+  }
+  EXPECT_GT(f.engine->counters.bulk_scans.load(), 0u);
+}
+
 // R5: the entry of a key remembers who read it as long as an earlier writer may come.
 TEST_F(ScanTest, AnEntryIsKeptWhileItsReadsMatter) {
   TestTransaction t5 = f.Begin(), t6 = f.Begin();

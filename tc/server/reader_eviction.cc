@@ -6,7 +6,7 @@
 namespace deut::tc {
 namespace {
 
-// A budget counts as full when so small a part of it is left, so that writers are seldom refused before.
+// Where no value waits to leave memory, a budget counts as full when so small a part of it is left: before writers are refused.
 constexpr uint64_t kPartLeft = 16;
 
 }  // namespace

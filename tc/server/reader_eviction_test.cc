@@ -1,0 +1,92 @@
+// Who is to be aborted for a full budget (S9), and who never is.
+#include "tc/server/reader_eviction.h"
+
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tc/record_manager/engine_fixture.h"
+#include "tc/record_manager/pinned.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr int kKeys = 300;
+
+class ReaderEvictionTest : public ::testing::Test {
+ protected:
+  // Commits that nothing can be taken of: their values are too small to leave memory.
+  void Fill() {
+    for (int i = 0; i < kKeys; ++i) {
+      TestTransaction writer = f.Begin();
+      ASSERT_EQ(writer.Put("k" + std::to_string(i), "v"), "ok");
+      ASSERT_EQ(writer.Commit(), "ok");
+    }
+    f.Fold();
+    f.Collect();
+  }
+  // More is pinned than the budget, also when runs are merged yet.
+  void SetFull() { f.SetVersionBudget(PinnedBytes(*f.engine) / 4 * 3); }
+  // When the oldest one has been that for long enough.
+  Timestamp Next() {
+    (void)f.active->AdvanceNow();
+    const MonotonicTime ripe = f.active->held_back_by().since + ReaderEviction::kLeastHeld;
+    RealRuntime().SleepUntil(ripe);
+    return eviction.Next();
+  }
+  // The collector says what waits at the end of each of its rounds.
+  Timestamp AwaitNext() {
+    const Deadline deadline = EngineFixture::Soon();
+    Timestamp next;
+    while ((next = Next()) == Timestamp{0} && RealRuntime().Now() < deadline) RealRuntime().Yield();
+    return next;
+  }
+
+  EngineFixture f;
+  bool dc_is_at_rest = true;
+  ReaderEviction eviction{*f.engine, [this] { return dc_is_at_rest; }};
+};
+
+TEST_F(ReaderEvictionTest, WhoHoldsBackWhatFillsTheBudget) {
+  TestTransaction old = f.Begin();
+  EXPECT_EQ(old.Get("k1"), "-");
+  Fill();
+  EXPECT_EQ(Next(), Timestamp{0}) << "there is room";
+  SetFull();
+  EXPECT_EQ(AwaitNext().value, old.timestamp());
+  dc_is_at_rest = false;
+  EXPECT_EQ(Next(), Timestamp{0}) << "the DC has not applied what it was sent, or is away";
+  dc_is_at_rest = true;
+  EXPECT_EQ(Next().value, old.timestamp());
+  f.SetVersionBudget(2 * PinnedBytes(*f.engine));
+  EXPECT_EQ(Next(), Timestamp{0});
+}
+
+TEST_F(ReaderEvictionTest, NobodyForWhatWasCommittedBeforeHim) {
+  Fill();  // and the DC applies nothing
+  TestTransaction reader = f.Begin();
+  EXPECT_EQ(reader.Get("k1"), "v");
+  SetFull();
+  f.Collect();
+  EXPECT_EQ(Next(), Timestamp{0});
+}
+
+// An open transaction's own writes would stay if the reader went.
+TEST_F(ReaderEvictionTest, NobodyForWhatAnOpenTransactionWrites) {
+  TestTransaction old = f.Begin();
+  EXPECT_EQ(old.Get("k1"), "-");
+  TestTransaction large = f.Begin();
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(large.Put("own" + std::to_string(i), "v"), "ok");
+  {
+    TestTransaction small = f.Begin();
+    EXPECT_EQ(small.Put("one", "v"), "ok");
+    EXPECT_EQ(small.Commit(), "ok");
+  }
+  f.Fold();
+  f.Collect();
+  SetFull();
+  EXPECT_EQ(Next(), Timestamp{0});
+}
+
+}  // namespace
+}  // namespace deut::tc
