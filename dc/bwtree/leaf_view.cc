@@ -8,8 +8,6 @@ namespace {
 // As many sort themselves in place faster than with the help of more memory.
 constexpr size_t kFewDeltas = 128;
 
-bool IsRecord(const Node* node) { return node->kind == NodeKind::kPut || node->kind == NodeKind::kTombstone; }
-
 }  // namespace
 
 PageEntry LeafMerge::EntryOf(const RecordDelta& delta) {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "common/testing/test_points.h"
+
 namespace deut::dc {
 
 void PrefetchChain(const Node* head) {
@@ -34,9 +36,9 @@ void FreeChain(void* head) {
   }
 }
 
-Owned<RecordDelta> RecordDelta::New(NodeKind kind, std::string_view key, std::string_view value, Version version) {
-  void* memory = ::operator new(sizeof(RecordDelta) + key.size() + value.size());
-  Owned<RecordDelta> delta(new (memory) RecordDelta);
+RecordDelta* RecordDelta::Fill(void* memory, NodeKind kind, std::string_view key, std::string_view value,
+                               Version version) {
+  auto* const delta = new (memory) RecordDelta;
   delta->kind = kind;
   delta->timestamp = version.timestamp;
   delta->sequence = version.sequence;
@@ -46,6 +48,31 @@ Owned<RecordDelta> RecordDelta::New(NodeKind kind, std::string_view key, std::st
   char* data = static_cast<char*>(memory) + sizeof(RecordDelta);
   std::memcpy(data, key.data(), key.size());
   if (!value.empty()) std::memcpy(data + key.size(), value.data(), value.size());
+  return delta;
+}
+
+Owned<RecordDelta> RecordDelta::New(NodeKind kind, std::string_view key, std::string_view value, Version version,
+                                    size_t more) {
+  const size_t bytes = BytesFor(key.size() + value.size());
+  Owned<RecordDelta> delta(Fill(::operator new(bytes * (1 + more)), kind, key, value, version));
+  delta->room = static_cast<uint32_t>(bytes * more);
+  return delta;
+}
+
+Owned<RecordDelta> RecordDelta::NewOn(const Node* head, NodeKind kind, std::string_view key, std::string_view value,
+                                      Version version, size_t more) {
+  if (!IsRecord(head)) return New(kind, key, value, version, more);
+  const auto* const host = static_cast<const RecordDelta*>(head);
+  const size_t bytes = BytesFor(key.size() + value.size());
+  // Nothing is passed on by the mark: what lies behind the host came with the host itself.
+  if (bytes > host->room ||
+      (host->room_taken.exchange(true, std::memory_order_relaxed) && !DEUT_OMITTED("bwtree.room_taken_once"))) {
+    return New(kind, key, value, version, more);
+  }
+  char* const memory = const_cast<char*>(reinterpret_cast<const char*>(host)) + host->bytes();
+  Owned<RecordDelta> delta(Fill(memory, kind, key, value, version));
+  delta->tenant = true;
+  delta->room = host->room - static_cast<uint32_t>(bytes);
   return delta;
 }
 

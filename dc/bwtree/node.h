@@ -13,14 +13,19 @@
 // Every node repeats what a visitor asks first, so that nobody walks a chain for it: where the base is, how long the chain is,
 // and the page's fence (its upper bound and right neighbour) as of this node.
 // Invariants:
-//   N1 A node is immutable once the mapping table has pointed at it (StoredState::written apart, which goes from false to true);
-//      before that one thread owns it (Owned).
+//   N1 A node is immutable once the mapping table has pointed at it (but StoredState::written and RecordDelta's mark that its room is taken, which
+//      go from false to true); before that one thread owns it (Owned).
 //   N2 A chain is retired as a whole by the thread whose compare-and-swap replaced its head, and a replaced head is never
 //      linked under another one. So whoever got a head inside a guard may follow all its pointers.
 //   N3 Keys at or above a node's fence in the nodes below it are dead: they live in the right neighbour.
 //   N4 A page's low key never changes; its fence moves down (split), or up to that of the right neighbour that it takes in.
 //   N5 Nothing is put on a RemoveDelta. Its head is replaced only if the merge is undone.
-// Ownership: a node is one allocation, its bytes follow it. Thread-safety: by N1 none is needed.
+//   N6 A record delta lies in an allocation of its own, which may have room behind it for some that come later, or in such room (a tenant). A tenant
+//      is only ever put on a chain that contains the node whose room it took: so all of an allocation is retired with one chain (N2).
+// Room behind a delta: free --NewOn--> taken, one exchange, never given back. The winner alone writes there; the loser, and who finds that it
+//   does not fit, allocates. A tenant's own room is the rest of it. Whoever took room and finds the chain replaced leaves it to be freed with the
+//   old chain, which its guard keeps until then.
+// Ownership: a node is one allocation (but tenants), its bytes follow it. Thread-safety: by N1 none is needed.
 #ifndef DC_BWTREE_NODE_H_
 #define DC_BWTREE_NODE_H_
 
@@ -112,7 +117,7 @@ struct Delta : Node {
 };
 
 struct NodeDeleter {
-  void operator()(const Node* node) const { ::operator delete(const_cast<Node*>(node)); }
+  inline void operator()(const Node* node) const;
 };
 
 // A node that nobody else can see.
@@ -135,21 +140,49 @@ inline uint16_t KeyTag(std::string_view key) {
 
 // One version of one record: a full value or a tombstone (rules S10, X2). Key and value follow, without a gap.
 struct RecordDelta : Delta {
+  uint32_t room = 0;  // bytes behind this delta
+  bool tenant = false;
+  mutable std::atomic<bool> room_taken{false};
   Timestamp timestamp;
   uint32_t sequence = 0;
   uint32_t value_bytes = 0;
 
-  static Owned<RecordDelta> New(NodeKind kind, std::string_view key, std::string_view value, Version version);
-  // May be repeated with another head as long as the delta is owned.
-  void LinkTo(const Node* head) { Delta::LinkTo(head, bytes(), 1); }
+  // In an allocation of its own, with room for `more` deltas of this size behind it.
+  static Owned<RecordDelta> New(NodeKind kind, std::string_view key, std::string_view value, Version version,
+                                size_t more = 0);
+  // In the room behind `head` if it can be had, else as New. It may be put on `head`, and on other heads of the same base: those are further heads of
+  // the same chain, because every chain that replaces another one has another base, and no base comes back inside a guard (N2).
+  // REQUIRES: `head` is a leaf's; a guard, in which `head` was found, and which is held until the delta is put on the chain or given up.
+  static Owned<RecordDelta> NewOn(const Node* head, NodeKind kind, std::string_view key, std::string_view value,
+                                  Version version, size_t more);
+  // May be repeated with another head as long as the delta is owned, if it may be put there.
+  void LinkTo(const Node* head) { Delta::LinkTo(head, allocated_bytes(), 1); }
 
   const char* data() const { return reinterpret_cast<const char*>(this + 1); }
   std::string_view key() const { return {data(), key_bytes}; }
   std::string_view value() const { return {data() + key_bytes, value_bytes}; }
   Version version() const { return Version{timestamp, sequence}; }
   bool tombstone() const { return kind == NodeKind::kTombstone; }
-  size_t bytes() const { return sizeof(RecordDelta) + key_bytes + value_bytes; }
+  // Up to its room.
+  size_t bytes() const { return BytesFor(size_t{key_bytes} + value_bytes); }
+  // What it was allocated with; a tenant counts as its host.
+  size_t allocated_bytes() const { return tenant ? 0 : bytes() + room; }
+
+  static constexpr size_t BytesFor(size_t data_bytes) {
+    return (sizeof(RecordDelta) + data_bytes + (alignof(RecordDelta) - 1)) & ~(alignof(RecordDelta) - 1);
+  }
+
+ private:
+  RecordDelta() = default;
+  static RecordDelta* Fill(void* memory, NodeKind kind, std::string_view key, std::string_view value, Version version);
 };
+
+inline bool IsRecord(const Node* node) { return node->kind == NodeKind::kPut || node->kind == NodeKind::kTombstone; }
+
+void NodeDeleter::operator()(const Node* node) const {
+  if (IsRecord(node) && static_cast<const RecordDelta*>(node)->tenant) return;
+  ::operator delete(const_cast<Node*>(node));
+}
 
 // First step of a split: from here on the page ends at `separator`, and what is at or above it lives in `right`.
 struct SplitDelta : Delta {

@@ -1,6 +1,7 @@
 #include "dc/bwtree/node.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dc/bwtree/base_page.h"
@@ -47,6 +48,66 @@ TEST(NodeTest, JumpsLeadDownTheChainInFewSteps) {
     PrefetchChain(chain.back());
   }
   PrefetchChain(base.get());
+}
+
+constexpr Version kVersion{Timestamp(1), 1};
+
+Owned<RecordDelta> NewOn(const Node* head, std::string_view key, std::string_view value, size_t more = 0) {
+  Owned<RecordDelta> delta = RecordDelta::NewOn(head, NodeKind::kPut, key, value, kVersion, more);
+  delta->LinkTo(head);
+  return delta;
+}
+
+TEST(NodeTest, RoomBehindADeltaIsTakenOnce) {
+  const Owned<BasePage> base = BasePage::Build(/*level=*/0, {}, Timestamp(), {});
+  const Owned<RecordDelta> host = NewOn(base.get(), "host", "value", /*more=*/2);
+  ASSERT_FALSE(host->tenant);
+  EXPECT_EQ(host->room, 2 * host->bytes());
+  const Owned<RecordDelta> first = NewOn(host.get(), "1st.", "first");
+  const Owned<RecordDelta> second = NewOn(host.get(), "2nd.", "other");
+  ASSERT_TRUE(first->tenant);
+  ASSERT_FALSE(second->tenant);
+  EXPECT_EQ(first->key(), "1st.");
+  EXPECT_EQ(first->value(), "first");
+  EXPECT_EQ(second->key(), "2nd.");
+  EXPECT_EQ(host->key(), "host");
+  EXPECT_EQ(host->value(), "value");
+}
+
+TEST(NodeTest, TenantsTakeTheRoomThatTheirHostWasAllocatedWith) {
+  const Owned<BasePage> base = BasePage::Build(/*level=*/0, {}, Timestamp(), {});
+  const Owned<RecordDelta> host = NewOn(base.get(), "host", "value", /*more=*/2);
+  const Owned<RecordDelta> first = NewOn(host.get(), "1st.", "first");
+  const Owned<RecordDelta> second = NewOn(first.get(), "2nd.", "other");
+  ASSERT_TRUE(first->tenant && second->tenant);
+  EXPECT_EQ(first->room, host->bytes());
+  EXPECT_EQ(second->room, 0u);
+  EXPECT_EQ(host->allocated_bytes(), 3 * host->bytes());
+  EXPECT_EQ(second->delta_bytes, host->allocated_bytes());
+  EXPECT_EQ(second->chain_length, 3);
+  const Owned<RecordDelta> third = NewOn(second.get(), "3rd.", "third");
+  EXPECT_FALSE(third->tenant);
+  EXPECT_EQ(third->delta_bytes, host->allocated_bytes() + third->bytes());
+}
+
+TEST(NodeTest, WhatDoesNotFitIntoTheRoomIsByItself) {
+  const Owned<BasePage> base = BasePage::Build(/*level=*/0, {}, Timestamp(), {});
+  const Owned<RecordDelta> host = NewOn(base.get(), "host", "value", /*more=*/1);
+  const Owned<RecordDelta> large = NewOn(host.get(), "large", std::string(host->room, 'v'));
+  EXPECT_FALSE(large->tenant);
+  // The room is still to be had.
+  EXPECT_TRUE(NewOn(host.get(), "k", "v")->tenant);
+  // A mark has none.
+  const Owned<FlushMark> mark = FlushMark::New(1);
+  mark->LinkTo(host.get());
+  EXPECT_FALSE(NewOn(mark.get(), "k", "v")->tenant);
+}
+
+// ASan sees what is freed twice, or not at all.
+TEST(NodeTest, AChainIsFreedWithItsTenants) {
+  const Node* head = BasePage::Build(/*level=*/0, {}, Timestamp(), {}).release();
+  for (int i = 0; i < 20; ++i) head = NewOn(head, std::to_string(i), "value", static_cast<size_t>(i % 4)).release();
+  FreeChain(const_cast<Node*>(head));
 }
 
 }  // namespace

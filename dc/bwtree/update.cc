@@ -1,4 +1,6 @@
-// Put and delete. HOT PATH: one allocation, no lock, no system call.
+// Put and delete. HOT PATH: at most one allocation, no lock, no system call.
+#include <algorithm>
+
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
@@ -13,6 +15,18 @@ namespace {
 // no more of it in its image: it may all have to be written as one part when it can be read again.
 constexpr size_t kMaxUnsplitBytes = 16 << 20;
 static_assert(3 * kMaxUnsplitBytes < kMaxPayloadBytes);
+
+// A page's deltas lie together, and the heap sees few of them. Room is made for about as many as there are, and for no more than come before the page
+// is consolidated: little is wasted on pages that are updated once.
+constexpr size_t kMostRoom = 7;
+// Larger ones are by themselves.
+constexpr size_t kMaxRoomyBytes = 1024;
+
+size_t RoomBehind(const Node* head, size_t data_bytes, size_t chain_limit) {
+  const size_t length = size_t{head->chain_length} + 1;
+  if (data_bytes > kMaxRoomyBytes || length >= chain_limit) return 0;
+  return std::min({length, kMostRoom, chain_limit - length});
+}
 
 }  // namespace
 
@@ -38,14 +52,15 @@ Result<BwTree::Outcome> BwTree::Delete(std::string_view key, Version version, co
 Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std::string_view value, Version version,
                                        const Place& place) {
   DEUT_CHECK(!key.empty() && key.size() <= kMaxKeyBytes && value.size() <= kMaxValueBytes);
-  Owned<RecordDelta> delta = RecordDelta::New(kind, key, value, version);
   const Target target(key, Side::kAt);
   const ReclamationDomain::Guard guard(domain_);
+  Owned<RecordDelta> delta;
   for (bool placed = place.page_.id != kNoPage;; placed = false) {
     PageView page = placed ? place.page_ : Descend(/*level=*/0, target);
     if (placed) page.word = pages_.LoadWord(page.id);
     if (page.head() == nullptr) {
       if (page.parent == kNoPage) return Outcome::kNotLoaded;  // reached from its left neighbour
+      if (delta == nullptr || delta->tenant) delta = RecordDelta::New(kind, key, value, version);
       if (PutOnStored(page, &delta)) return Outcome::kApplied;
       continue;
     }
@@ -61,6 +76,11 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
           IsDuplicate(version, head->base->flat())) {
         return Outcome::kDuplicate;
       }
+      if (delta == nullptr ||
+          (delta->tenant && delta->base != head->base && !DEUT_OMITTED("bwtree.tenant_stays_in_its_chain"))) {
+        const size_t more = RoomBehind(head, key.size() + value.size(), options_.leaf_chain_length);
+        delta = RecordDelta::NewOn(head, kind, key, value, version, more);
+      }
       delta->LinkTo(head);
       const bool blindly = place.unreadable_ && IsStub(head) && head->delta_bytes < kMaxUnsplitBytes &&
                            ImageBytes(page.id) < kMaxUnsplitBytes;
@@ -75,7 +95,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
         DEUT_POINT("bwtree.update.before_cas");
         if (!DEUT_CAS_FAILS("bwtree.update.cas") && pages_.Replace(page.id, head, delta.get())) {
           const RecordDelta* const installed = delta.release();
-          CountPublished(installed->bytes());
+          if (!installed->tenant) CountPublished(installed->allocated_bytes());
           if (NeedsConsolidation(installed)) DEUT_RETURN_IF_ERROR(Consolidate(page.id, installed));
           return Outcome::kApplied;
         }
@@ -104,7 +124,7 @@ bool BwTree::PutOnStored(const PageView& page, Owned<RecordDelta>* owned) {
   DEUT_POINT("bwtree.blind.before_cas");
   if (DEUT_CAS_FAILS("bwtree.blind.cas") || !pages_.Replace(page.id, page.word, PageWord::Memory(delta))) return false;
   CountPublished(stub.release()->bytes());
-  CountPublished(owned->release()->bytes());
+  CountPublished(owned->release()->allocated_bytes());
   return true;
 }
 
