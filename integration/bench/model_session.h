@@ -1,5 +1,5 @@
-// ModelSession: a store that is a map, for the tests of applications: one transaction at a time, which is undone if its body fails. ModelBackend: many
-// sessions on one map.
+// ModelSession: a store that is a map, for the tests of applications: one transaction at a time, which is undone if its body fails.
+// ModelBackend: many sessions on one map.
 // Thread-safety: as their interfaces.
 #ifndef INTEGRATION_BENCH_MODEL_SESSION_H_
 #define INTEGRATION_BENCH_MODEL_SESSION_H_
