@@ -67,7 +67,7 @@ inline lead() {
   if
   :: atomic { state == LED -> state = LINGERING }  // code: tc/redo_log/log_signal.h LogSignal::EndLead
 #if defined(OMIT_hand_over)
-  :: atomic { state == WANTED -> state = LINGERING }
+  :: atomic { state == WANTED -> state = LINGERING }  // code: tc/redo_log/log_signal.h LogSignal::EndLead
 #else
   :: atomic { state == WANTED -> state = AWAKE }  // code: tc/redo_log/log_signal.h LogSignal::EndLead
 #endif
@@ -138,7 +138,7 @@ inline return_awake() {
   :: atomic { state == LINGERING -> state = AWAKE; time_up = 1; break }  // code: tc/redo_log/log_signal.h LogSignal::Return
 #endif
 #if defined(OMIT_D2_one_writer)
-  :: atomic { state == WANTED -> break }
+  :: atomic { state == WANTED -> break }  // code: tc/redo_log/log_signal.h LogSignal::Return
 #endif
   od;
   found = 0

@@ -394,7 +394,7 @@ bool LogWriter::TakeWithoutWriting() {
   const Lsn before = scanned_;
   RecordWord word;
   while (parts_.ring.Peek(scanned_, &word)) scanned_ = Lsn(scanned_.value + word.bytes);
-  consumed_.store(scanned_.value, std::memory_order_relaxed);
+  consumed_.store(scanned_.value, std::memory_order_release);
   return scanned_ != before;
 }
 

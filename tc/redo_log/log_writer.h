@@ -75,7 +75,7 @@ class LogWriter {
   void Stop();
 
   Lsn durable() const { return Lsn(durable_.load(std::memory_order_seq_cst)); }
-  Lsn consumed() const { return Lsn(consumed_.load(std::memory_order_relaxed)); }
+  Lsn consumed() const { return Lsn(consumed_.load(std::memory_order_acquire)); }
   // As RedoLog::NotifyWhenDurable.
   bool NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry);
   // Writes the record at `lsn` on the calling thread, with all that is complete, if nobody else writes. True if it is durable then. False: it
@@ -107,7 +107,7 @@ class LogWriter {
   bool SomethingElseWaits() const;
   bool MaySubmit() const;
   // Somebody waits for a record that was not taken yet.
-  bool Hurried() const { return hurried_.load(std::memory_order_seq_cst) > consumed_.load(std::memory_order_relaxed); }
+  bool Hurried() const { return hurried_.load(std::memory_order_seq_cst) > consumed().value; }
   // What was scanned may not wait any longer.
   bool Due();
   // Records wait for a segment, and there may never be one.
