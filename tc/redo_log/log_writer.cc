@@ -266,6 +266,8 @@ bool LogWriter::Lead(Lsn lsn) {
 // The log thread sleeps with nothing in flight, so the block goes behind the last durable one. No new segment is opened here: there may be
 // none, and the log thread waits for them.
 void LogWriter::LeadOneBlock(Lsn lsn, bool* took_all) {
+  // Others may have written it by now; a block is never empty.
+  if (consumed() > lsn) return;
   Scan();
   const Lsn end = RunThatFits();
   if (end <= lsn) return;  // perhaps one before it is being copied still
