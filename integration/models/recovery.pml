@@ -198,7 +198,7 @@ end:
        phase = 4
      }
   // The end of the epoch before, and commits once it serves.
-  :: atomic { phase == 4 && submitted < SLOTS && (submitted == 1 || front >= 2) ->  // code: tc/redo_log/log_writer.cc LogWriter::SubmitRecords
+  :: atomic { phase == 4 && submitted < SLOTS && (submitted == 1 || front >= 2) ->  // code: tc/redo_log/log_writer.cc LogWriter::FormRecords
        said_durable[AT(files, submitted)] = durable;
        in_flight[AT(files, submitted)] = 1;
        submitted++

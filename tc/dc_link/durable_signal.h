@@ -25,8 +25,8 @@ class DurableSignal {
   bool Arm(Lsn lsn) {
     if (log_.durable() > lsn) return false;
     if (shared_->armed.exchange(true, std::memory_order_seq_cst)) return true;
-    auto* waiter = new Waiter(shared_, word_);  // OnDurable deletes it
-    if (log_.NotifyWhenDurable(lsn, waiter)) {  // not taken
+    auto* waiter = new Waiter(shared_, word_);                  // OnDurable deletes it
+    if (log_.NotifyWhenDurable(lsn, waiter, Hurry::kInTime)) {  // not taken
       delete waiter;
       shared_->armed.store(false, std::memory_order_seq_cst);
       return false;

@@ -1,4 +1,4 @@
-// DurabilityWaiters: who waits for which LSN. Registration is latch-free; the log thread answers.
+// DurabilityWaiters: who waits for which LSN. Registration is latch-free; whoever writes the log (log_signal.h), "the log thread" here, answers.
 //
 // States of a waiter: its owner's -> on the stack (Register won the compare-and-swap) -> in the heap (taken by the log thread) -> answered.
 // Steps. Register: next = top; top: next -> waiter (compare-and-swap; the loser looks again); then the caller notifies the log thread.

@@ -17,7 +17,7 @@ namespace deut::tc {
 
 class DurableWait {
  public:
-  DurableWait(Runtime& runtime, LogWriter& writer) : runtime_(runtime), writer_(writer) {}
+  DurableWait(Runtime& runtime, LogWriter& writer, Hurry hurry) : runtime_(runtime), writer_(writer), hurry_(hurry) {}
   ~DurableWait() { Drop(); }
   DurableWait(const DurableWait&) = delete;
   DurableWait& operator=(const DurableWait&) = delete;
@@ -28,7 +28,7 @@ class DurableWait {
     if (node_ == nullptr || node_->lsn != lsn) {
       Drop();
       node_ = new Node(runtime_, lsn);
-      if (writer_.NotifyWhenDurable(lsn, node_)) {
+      if (writer_.NotifyWhenDurable(lsn, node_, hurry_)) {
         node_->Release();  // it was not taken
         Drop();
         return Status::Ok();
@@ -69,6 +69,7 @@ class DurableWait {
 
   Runtime& runtime_;
   LogWriter& writer_;
+  const Hurry hurry_;
   Node* node_ = nullptr;
 };
 

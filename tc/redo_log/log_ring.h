@@ -1,5 +1,5 @@
 // LogRing: the redo log's memory. A circular array of 64-bit words addressed by LSN modulo its size, written by any number of appenders,
-// emptied by one consumer (the log thread), read back by any number of readers.
+// emptied by one consumer at a time (the log thread, or a committer that leads), read back by any number of readers.
 //
 // Positions (all LSNs, all only rise):  floor <= released <= consumed <= tail, and an appender writes only below released + size.
 //   tail      end of what is reserved
@@ -64,11 +64,11 @@ class LogRing {
     DEUT_POINT("redo_log.append.before_publish");
     Word(lsn).store(EncodeRecordWord(Lsn(lsn), word), std::memory_order_seq_cst);
     DEUT_POINT("redo_log.append.published");
-    signal_.Notify();
+    signal_.NotifyAppended(Lsn(lsn + word.bytes));
     return Lsn(lsn);
   }
 
-  // --- The consumer, one thread.
+  // --- The consumer, one thread at a time.
   // The record at `lsn` if it is complete. REQUIRES: lsn is at or behind consumed, and a record boundary.
   bool Peek(Lsn lsn, RecordWord* word) const;
   // Copies words out of complete records. Lengths are multiples of 8.

@@ -17,6 +17,10 @@ constexpr size_t kFullEnoughBytes = size_t{64} << 10;
 constexpr size_t kReleaseSteps = 64;
 // After a failure the thread looks at what is left of its transfers so often.
 constexpr Duration kFailedPause = milliseconds(10);
+// So many lingers in a row find nothing before the log thread sleeps until it is woken: until then committers may lead.
+constexpr int kQuietLingers = 50;
+// After a led write that kept others waiting nobody leads until the log thread has run out of work so often.
+constexpr int kCrowdedRests = 16;
 
 }  // namespace
 
@@ -65,10 +69,20 @@ Status LogWriter::EndStatus() const {
   return failure.ok() ? DEUT_ERROR(kCancelled, "the redo log was stopped") : failure;
 }
 
-bool LogWriter::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter) {
+bool LogWriter::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry) {
   if (durable() > lsn) return true;
   if (parts_.waiters.Register(lsn, waiter)) {
-    parts_.signal.Notify();
+    // From here on the waiter may be gone. What was taken already needs no hurry: it is under way.
+    if (hurry == Hurry::kNow && consumed() <= lsn) {
+      for (uint64_t seen = hurried_.load(std::memory_order_seq_cst);
+           seen <= lsn.value && !hurried_.compare_exchange_weak(seen, lsn.value + 1, std::memory_order_seq_cst);) {
+      }
+      parts_.signal.Notify();
+    } else if ((durable() > lsn || parts_.failure.failed()) && !DEUT_OMITTED("log.look_after_register")) {
+      // It became so meanwhile, and whoever answered then may not have seen the waiter. Otherwise he will: the durable LSN, or the failure, is
+      // stored before waiters are looked for.
+      parts_.signal.Notify();
+    }
   } else {
     waiter->OnDurable(durable() > lsn ? Status::Ok() : EndStatus());
   }
@@ -77,11 +91,11 @@ bool LogWriter::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter) {
 
 void LogWriter::Sleep() {
   sleeps_.fetch_add(1, std::memory_order_relaxed);
-  const auto work_waits = [this] { return WorkWaits(); };
   if (in_flight_.empty()) {
-    parts_.signal.SleepOnFutex(work_waits, kNoDeadline);
+    Rest();
     return;
   }
+  const auto work_waits = [this] { return WorkWaits(); };
   const MonotonicTime now = parts_.runtime.Now();
   const Deadline stuck = in_flight_.front()->submitted + options_.device_timeout;
   if (failure_seen_) {
@@ -90,9 +104,38 @@ void LogWriter::Sleep() {
     // Only a completion can change that, so appenders need not wake the thread.
     parts_.queue.Reap(&completed_, stuck);
   } else {
-    parts_.signal.SleepInReap(work_waits, &completed_, stuck);
+    if (due_ == kNoDeadline) due_ = now + options_.linger;
+    parts_.signal.SleepInReap(work_waits, &completed_, stalled_ ? stuck : std::min(stuck, due_));
   }
   if (completed_.empty()) CheckDevice();
+}
+
+// Nothing is in flight.
+void LogWriter::Rest() {
+  const bool pending = scanned_ > consumed();
+  const bool must_be_woken = failure_seen_ || stalled_ || stopping() || Hurried();
+  if (must_be_woken || (!pending && (quiet_ >= kQuietLingers || crowd_ > 0))) {
+    if (crowd_ > 0) --crowd_;
+    RecordWord word;
+    parts_.signal.SleepIdle([&] { return SomethingElseWaits() || (!stalled_ && parts_.ring.Peek(scanned_, &word)); });
+    quiet_ = 0;
+    return;
+  }
+  if (due_ == kNoDeadline) due_ = parts_.runtime.Now() + options_.linger;
+  const Lsn full_at(consumed().value + kFullEnoughBytes);
+  // What is looked at here is nothing of the role's: a committer may lead from the moment that the signal says that the thread sleeps.
+  parts_.signal.SleepLingering(
+      [&] { return SomethingElseWaits() || Hurried() || parts_.ring.tail() >= full_at; }, full_at, due_,
+      options_.linger,
+      [&] {
+        Fail(DEUT_ERROR(kIoError, "redo log: a write that a committer has begun has not come back within ",
+                        duration_cast<milliseconds>(options_.device_timeout).count(), " ms"));
+      },
+      options_.device_timeout);
+  if (parts_.signal.crowded() != crowded_) crowd_ = kCrowdedRests;
+  crowded_ = parts_.signal.crowded();
+  const bool timed_out = parts_.runtime.Now() >= due_;
+  quiet_ = timed_out && consumed() == parts_.ring.tail() ? quiet_ + 1 : 0;
 }
 
 // With few places taken any record may go; with more of them only a run that Scan has found large enough.
@@ -101,16 +144,34 @@ bool LogWriter::MaySubmit() const {
          (in_flight_.size() < options_.max_in_flight && scanned_.value - consumed().value >= kFullEnoughBytes);
 }
 
+bool LogWriter::Due() {
+  if (Hurried() || scanned_.value - consumed().value >= kFullEnoughBytes || stopping() || parts_.ring.has_waiters())
+    return true;
+  const MonotonicTime now = parts_.runtime.Now();
+  if (due_ == kNoDeadline) due_ = now + options_.linger;
+  return now >= due_;
+}
+
+// Other work than records. Nothing of the role's.
+bool LogWriter::SomethingElseWaits() const {
+  if (parts_.waiters.HasNew()) return true;
+  if (parts_.ring.has_waiters() && ReleaseTarget() > parts_.ring.released()) return true;
+  const bool failed = parts_.failure.failed();
+  if (failed != failure_seen_) return true;
+  if (stopping() && (failed || NoSpace() || consumed() == parts_.ring.tail())) return true;
+  return !failed && stalled_ && parts_.segments.spare_count() != 0;
+}
+
 bool LogWriter::WorkWaits() const {
   if (parts_.waiters.HasNew()) return true;
   if (parts_.ring.has_waiters() && ReleaseTarget() > parts_.ring.released()) return true;
   const bool failed = parts_.failure.failed();
   if (failed != failure_seen_) return true;
-  if (stopping() && in_flight_.empty() && (failed || NoSpace() || consumed() == parts_.ring.tail())) return true;
   RecordWord word;
   if (failed) return parts_.ring.Peek(scanned_, &word);
   if (stalled_) return parts_.segments.spare_count() != 0;
-  return MaySubmit() && (scanned_ > consumed() || parts_.ring.Peek(scanned_, &word));
+  return MaySubmit() && (Hurried() || stopping() || parts_.ring.has_waiters()) &&
+         (scanned_ > consumed() || parts_.ring.Peek(scanned_, &word));
 }
 
 void LogWriter::CheckDevice() {
@@ -181,16 +242,49 @@ bool LogWriter::SubmitBlocks() {
   bool worked = false;
   while (!parts_.failure.failed()) {
     Scan();
-    if (scanned_ == consumed() || !MaySubmit()) break;
+    if (scanned_ == consumed() || !MaySubmit() || !Due()) break;
     const Lsn end = RunThatFits();
     if (end != consumed()) {
-      SubmitRecords(end);
+      Submit(FormRecords(end));
     } else if (!OpenNextSegment()) {
       break;
     }
     worked = true;
   }
+  if (scanned_ == consumed()) due_ = kNoDeadline;
   return worked;
+}
+
+bool LogWriter::Lead(Lsn lsn) {
+  if (parts_.failure.failed() || !parts_.signal.TryLead()) return false;
+  bool took_all = false;
+  if (!parts_.failure.failed()) LeadOneBlock(lsn, &took_all);
+  parts_.signal.EndLead(took_all, /*hand_over=*/parts_.failure.failed());
+  return durable() > lsn;
+}
+
+// The log thread sleeps with nothing in flight, so the block goes behind the last durable one. No new segment is opened here: there may be
+// none, and the log thread waits for them.
+void LogWriter::LeadOneBlock(Lsn lsn, bool* took_all) {
+  // Others may have written it by now; a block is never empty.
+  if (consumed() > lsn) return;
+  Scan();
+  const Lsn end = RunThatFits();
+  if (end <= lsn) return;  // perhaps one before it is being copied still
+  RecordWord word;
+  *took_all = end == scanned_ && !parts_.ring.Peek(end, &word);
+  Block* const block = FormRecords(end);
+  Prepare(block);
+  led_blocks_.fetch_add(1, std::memory_order_relaxed);
+  DEUT_POINT("redo_log.writer.before_led_write");
+  IoRequest& request = block->request;
+  request.status = request.file->Write(request.offset, request.data, request.bytes);
+  if (request.status.ok()) request.transferred = request.bytes;
+  completed_.push_back(&request);
+  TakeCompletions();
+  if (parts_.failure.failed()) return;  // the log thread answers
+  parts_.waiters.CollectAndAnswer(durable(), Status::Ok());
+  ReleaseRing();
 }
 
 bool LogWriter::OpenNextSegment() {
@@ -220,7 +314,7 @@ bool LogWriter::OpenNextSegment() {
   return true;
 }
 
-void LogWriter::SubmitRecords(Lsn end) {
+LogWriter::Block* LogWriter::FormRecords(Lsn end) {
   const Lsn begin = consumed();
   const size_t payload_bytes = end.value - begin.value;
   Block* const block = NewBlock();
@@ -243,8 +337,8 @@ void LogWriter::SubmitRecords(Lsn end) {
   predecessor_ = SealBlock(block->header, block->buffer.data());
   offset_ += block->header.block_bytes;
   segment_room_.store(segment_->bytes() - offset_, std::memory_order_relaxed);
-  consumed_.store(end.value, std::memory_order_relaxed);
-  Submit(block);
+  consumed_.store(end.value, std::memory_order_seq_cst);
+  return block;
 }
 
 void LogWriter::ApplyToState(Lsn lsn, const char* payload, size_t bytes) {
@@ -272,7 +366,7 @@ LogWriter::Block* LogWriter::NewBlock() {
   return in_flight_.back().get();
 }
 
-void LogWriter::Submit(Block* block) {
+void LogWriter::Prepare(Block* block) {
   block->completed = false;
   block->submitted = parts_.runtime.Now();
   block->request = IoRequest{.kind = IoRequest::Kind::kWrite,
@@ -284,9 +378,13 @@ void LogWriter::Submit(Block* block) {
                              .status = Status::Ok()};
   blocks_.fetch_add(1, std::memory_order_relaxed);
   block_bytes_.fetch_add(block->header.block_bytes, std::memory_order_relaxed);
+  if (DEUT_OMITTED("log.wait_completion")) durable_.store(block->header.end_lsn().value, std::memory_order_seq_cst);
+}
+
+void LogWriter::Submit(Block* block) {
+  Prepare(block);
   DEUT_POINT("redo_log.writer.before_submit");
   const Status submitted = parts_.queue.Submit(&block->request);
-  if (DEUT_OMITTED("log.wait_completion")) durable_.store(block->header.end_lsn().value, std::memory_order_seq_cst);
   if (!submitted.ok()) {
     block->completed = true;  // nobody will complete it
     Fail(DEUT_ERROR(kIoError, "redo log: cannot submit a write to ", block->segment->file().path(), ": ",
@@ -298,7 +396,7 @@ bool LogWriter::TakeWithoutWriting() {
   const Lsn before = scanned_;
   RecordWord word;
   while (parts_.ring.Peek(scanned_, &word)) scanned_ = Lsn(scanned_.value + word.bytes);
-  consumed_.store(scanned_.value, std::memory_order_relaxed);
+  consumed_.store(scanned_.value, std::memory_order_release);
   return scanned_ != before;
 }
 

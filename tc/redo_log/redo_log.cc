@@ -34,6 +34,8 @@ constexpr uint32_t kLaggingRetryMs = 5;
 // Past tails of the log that are remembered for keep_time.
 constexpr int kTailsKept = 64;
 constexpr uint64_t kLaggingReservePart = 4;
+// Who has less time than this does not wait for the device itself.
+constexpr Duration kNearDeadline = seconds(1);
 // Holds every kind of record but transactions.
 constexpr size_t kSmallestRecordLimit = 4096;
 
@@ -61,7 +63,7 @@ class Reader final : public LogReader {
  public:
   Reader(Runtime& runtime, LogWriter& writer, RecordSource sequential, RecordSource chunks, Lsn from)
       : writer_(writer),
-        wait_(runtime, writer),
+        wait_(runtime, writer, Hurry::kInTime),
         sequential_(std::move(sequential)),
         chunks_(std::move(chunks)),
         position_(from) {}
@@ -119,7 +121,8 @@ struct RedoLog::Parts {
         writer({.block_bytes = options.block_bytes,
                 .max_in_flight = options.max_in_flight,
                 .max_small_in_flight = std::min(options.max_small_in_flight, options.max_in_flight),
-                .device_timeout = options.device_timeout},
+                .device_timeout = options.device_timeout,
+                .linger = options.linger},
                {runtime, *queue, signal, ring, segments, waiters, failure}, state,
                {.lsn = chain.end.lsn, .checksum = chain.checksum}),
         // All up to the recovered bound has been drawn or given up: this life's first block begins there, and is not durable yet.
@@ -407,11 +410,14 @@ Status RedoLog::CheckSpace(size_t bytes) const {
 }
 
 Status RedoLog::WaitDurable(Lsn lsn, Deadline deadline) {
-  return DurableWait(parts_->runtime, parts_->writer).Wait(lsn, deadline);
+  if (durable() > lsn) return Status::Ok();
+  const bool near = deadline != kNoDeadline && deadline < parts_->runtime.Now() + kNearDeadline;
+  if (!near && parts_->writer.Lead(lsn)) return Status::Ok();
+  return DurableWait(parts_->runtime, parts_->writer, Hurry::kNow).Wait(lsn, deadline);
 }
 
-bool RedoLog::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter) {
-  return parts_->writer.NotifyWhenDurable(lsn, waiter);
+bool RedoLog::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry) {
+  return parts_->writer.NotifyWhenDurable(lsn, waiter, hurry);
 }
 
 Timestamp RedoLog::reserved_below() const { return parts_->reservation.durable_below(); }
@@ -489,6 +495,7 @@ RedoLogCounters RedoLog::counters() const {
                          .record_bytes = tail().value - parts_->base.value,
                          .blocks = parts_->writer.blocks(),
                          .block_bytes = parts_->writer.block_bytes(),
+                         .led_blocks = parts_->writer.led_blocks(),
                          .ring_waits = parts_->ring.waits(),
                          .ring_waiters = parts_->ring.waiters(),
                          .log_thread_sleeps = parts_->writer.sleeps(),

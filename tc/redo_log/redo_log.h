@@ -53,6 +53,8 @@ struct RedoLogOptions {
   // Segments kept allocated ahead of need, and how much of that is not given to commits (CheckSpace).
   size_t spare_segments = 2;
   uint64_t space_reserve_bytes = uint64_t{16} << 20;
+  // What nobody waits for is written out within about this time, or when 64 KiB of it are there.
+  Duration linger = milliseconds(2);
   // Timestamps are reserved in blocks of this many (D3).
   uint64_t timestamp_block = uint64_t{1} << 32;
   // Stretches of the log from which values were read back are kept, up to so many bytes (ReadValue).
@@ -96,6 +98,7 @@ struct AppendResult {
 struct RedoLogCounters {
   uint64_t records = 0, record_bytes = 0;  // taken by the log thread; appended
   uint64_t blocks = 0, block_bytes = 0;    // written, with headers and padding
+  uint64_t led_blocks = 0;                 // of these by committers themselves
   uint64_t ring_waits = 0;                 // appends that have waited for the ring
   uint64_t ring_waiters = 0;               // appends that wait for it now
   uint64_t log_thread_sleeps = 0;
@@ -151,9 +154,11 @@ class RedoLog {
 
   // --- Durability (D1).
   // Waits until the record at `lsn` is durable. DEADLINE_EXCEEDED, or IO_ERROR after a failure (then it may or may not be durable).
+  // Where nobody else writes, and the deadline is not near, the calling thread writes it itself (LogWriter::Lead): it may then miss the
+  // deadline by as much as the device takes.
   Status WaitDurable(Lsn lsn, Deadline deadline);
-  // True: the record at `lsn` is durable, and the waiter was not taken. False: its OnDurable is called once, on the log thread.
-  bool NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter);
+  // True: the record at `lsn` is durable, and the waiter was not taken. False: its OnDurable is called once, on a thread that writes the log.
+  bool NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry = Hurry::kNow);
 
   // --- Timestamps (D3). A timestamp may be used only after this returned OK for it; nearly always one load and one compare.
   // Asks for the next block when half of the present one is used.
