@@ -131,7 +131,7 @@ end:
      }
   :: atomic { step[me] == BEGUN && !reads[me] -> installed[me] = 1; step[me] = LOOKED }  // code: tc/record_manager/write_path.cc WritePath::Install
   // A commit that writes nothing.
-  :: atomic { step[me] == LOOKED && !writes[me] -> bound[me] = 0; step[me] = WAITING }  // code: tc/record_manager/commit_path.cc CommitPath::CommitWrites
+  :: atomic { step[me] == LOOKED && !writes[me] -> bound[me] = 0; step[me] = WAITING }  // code: tc/record_manager/commit_path.cc CommitPath::CommitWrites, CommitPath::CommitNothing
 #if defined(OMIT_D4_append_first)
   :: atomic { step[me] == LOOKED && writes[me] && !committed[me] -> committed[me] = 1 }  // code: tc/record_manager/commit_path.cc CommitPath::Append
   :: atomic { step[me] == LOOKED && committed[me] ->  // code: tc/redo_log/redo_log.cc RedoLog::AppendCommit

@@ -114,7 +114,7 @@ look:
      od
   :: else
   fi;
-  atomic {  // code: tc/record_manager/commit_path.cc CommitPath::CommitWrites
+  atomic {  // code: tc/record_manager/commit_path.cc CommitPath::CommitWrites, CommitPath::CommitNothing
     found[me] = (found[me] == NOTHING -> 0 : found[me]);
     status[me] = COMMITTED
   };

@@ -74,12 +74,13 @@ proctype Writer(byte me) {
      // The draw: a read-modify-write.
      d_step { DRAINED(me) -> timestamp = mem[COUNTER]; mem[COUNTER] = timestamp + 1; drawn[me] = timestamp; check() };  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
 #endif
-     atomic { STORE_SC(me, me, timestamp) };  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
+     atomic { STORE_PLAIN(me, me, timestamp) };  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
 #endif
      // Final: nobody can see it as open any more.
      atomic { drawn[me] = 0; timestamp = 0; bound = 0 };  // code: tc/record_manager/commit_path.cc CommitPath::Finish
-     atomic { STORE_SC(me, me, 0) };  // code: tc/txn/active_transactions.cc ActiveTransactions::End
-     atomic { claimed[me] = 0; times++ }  // code: tc/txn/active_transactions.cc ActiveTransactions::End, ActiveTransactions::ReleaseBit
+     atomic { STORE_PLAIN(me, me, 0) };  // code: tc/txn/active_transactions.cc ActiveTransactions::End
+     // A read-modify-write.
+     atomic { DRAINED(me) -> claimed[me] = 0; times++ }  // code: tc/txn/active_transactions.cc ActiveTransactions::End, ActiveTransactions::ReleaseBit
   :: else -> break
   od
 }
@@ -118,8 +119,8 @@ begin:
   fi;
   d_step { reads_below[me - WRITERS] = x; check() };  // model: from here on it reads versions below x
   atomic { reads_below[me - WRITERS] = 0 };  // model: it has read all it wanted
-  atomic { STORE_SC(me, me, 0) };  // code: tc/txn/active_transactions.cc ActiveTransactions::End
-  atomic { claimed[me] = 0 }  // code: tc/txn/active_transactions.cc ActiveTransactions::End, ActiveTransactions::ReleaseBit
+  atomic { STORE_PLAIN(me, me, 0) };  // code: tc/txn/active_transactions.cc ActiveTransactions::End
+  atomic { DRAINED(me) -> claimed[me] = 0 }  // code: tc/txn/active_transactions.cc ActiveTransactions::End, ActiveTransactions::ReleaseBit
 }
 
 // low = min(low, bounds of the claimed slots), slot by slot.

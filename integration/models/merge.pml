@@ -388,7 +388,7 @@ proctype Reader(byte me) {
      low = covered; covered = 0; k = 0
   :: else -> break
   od;
-  atomic { status[me] = COMMITTED };  // code: tc/record_manager/commit_path.cc CommitPath::CommitWrites
+  atomic { status[me] = COMMITTED };  // code: tc/record_manager/commit_path.cc CommitPath::CommitWrites, CommitPath::CommitNothing
   goto finished;
 lost:
   atomic { status[me] = ABORTED };  // code: tc/record_manager/commit_path.cc CommitPath::Abort

@@ -316,7 +316,7 @@ post:
   :: k < KEYS && !HAS(writes, k) -> k++
   :: else -> break
   od;
-  atomic { status[me] = COMMITTED };  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitWrites; tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
+  atomic { status[me] = COMMITTED };  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitWrites, CommitPath::CommitNothing; tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
   goto finished;
 lose:
   atomic { status[me] = ABORTED };  // code: tc/record_manager/commit_path.cc CommitPath::Abort; tc/txn/transaction_record.h TransactionRecord::TryAbort

@@ -283,10 +283,10 @@ write:
   od;
   if
 #if defined(PRECISE)
-  :: atomic { DRAINED(me) -> status[me] = COMMITTING }  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitWrites; tc/txn/transaction_record.h TransactionRecord::TryStartCommit
+  :: atomic { DRAINED(me) -> status[me] = COMMITTING }  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitWrites, CommitPath::CommitNothing; tc/txn/transaction_record.h TransactionRecord::TryStartCommit
      atomic { status[me] = COMMITTED };  // code: tc/record_manager/commit_path.cc CommitPath::FinishCommit; tc/txn/transaction_record.h TransactionRecord::FinishCommit
 #else
-  :: atomic { DRAINED(me) -> status[me] = COMMITTED }  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitWrites; tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
+  :: atomic { DRAINED(me) -> status[me] = COMMITTED }  // code: tc/record_manager/commit_path.cc CommitPath::Append, CommitPath::CommitWrites, CommitPath::CommitNothing; tc/txn/transaction_record.h TransactionRecord::TryStartCommit, TransactionRecord::FinishCommit
 #endif
      goto finished
   :: goto lose  // it may also be told to abort

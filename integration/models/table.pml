@@ -127,7 +127,7 @@ found:
   :: snapshot
   fi;
 commit:
-  atomic {  // code: tc/record_manager/commit_path.cc CommitPath::CommitWrites, CommitPath::Append
+  atomic {  // code: tc/record_manager/commit_path.cc CommitPath::CommitWrites, CommitPath::CommitNothing, CommitPath::Append
     if
     :: status[me] = COMMITTED; assert(!(wrote[me] && dropped)); goto finished
     :: !snapshot -> goto lose
@@ -178,7 +178,7 @@ proctype Dropper(byte me) {
   od;
 #endif
   if
-  :: atomic { status[me] = COMMITTED; dropped = 1 }  // code: tc/record_manager/table_path.cc RecordManager::DropTable; tc/record_manager/commit_path.cc CommitPath::CommitWrites
+  :: atomic { status[me] = COMMITTED; dropped = 1 }  // code: tc/record_manager/table_path.cc RecordManager::DropTable; tc/record_manager/commit_path.cc CommitPath::CommitWrites, CommitPath::CommitNothing
      goto finished
   :: goto lose
   fi;

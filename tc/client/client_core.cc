@@ -6,6 +6,7 @@
 
 #include "common/base/concat.h"
 #include "common/base/transaction_id.h"
+#include "common/runtime/coarse_time.h"
 #include "common/runtime/random.h"
 
 namespace deut {
@@ -16,6 +17,9 @@ constexpr Duration kAskTimeout = seconds(5);
 constexpr Duration kFirstAskPause = milliseconds(2);
 constexpr Duration kMaxAskPause = milliseconds(100);
 
+// That a session takes from the client.
+constexpr uint64_t kNamesAtOnce = 1 << 16;
+
 }  // namespace
 
 ClientCore::ClientCore(TransactionService* service, const ClientOptions& options)
@@ -25,29 +29,35 @@ ClientCore::ClientCore(TransactionService* service, const ClientOptions& options
       pool_(options.max_idle_sessions),
       first_id_({.high = runtime_.RandomSeed() | 1, .low = runtime_.RandomSeed()}) {}
 
-TransactionName ClientCore::NewName(const TransactionSession& session) {
-  return {.id = {.high = first_id_.high, .low = first_id_.low + names_.fetch_add(1, std::memory_order_relaxed)},
-          .not_before = session.not_before()};
+TransactionName ClientCore::NewName(ClientSession& session) {
+  if (session.names_left == 0) {
+    session.next_name = names_.fetch_add(kNamesAtOnce, std::memory_order_relaxed);
+    session.names_left = kNamesAtOnce;
+  }
+  --session.names_left;
+  return {.id = {.high = first_id_.high, .low = first_id_.low + session.next_name++},
+          .not_before = session.calls->not_before()};
 }
 
 Deadline ClientCore::DeadlineFor(const CallOptions& call, Deadline limit) {
   const Duration timeout = call.timeout > Duration(0) ? call.timeout : default_timeout_;
-  const MonotonicTime now = runtime_.Now();
+  // A long one may be a little longer.
+  const MonotonicTime now = timeout > 100 * kCoarseStep ? CoarseNow(runtime_) : runtime_.Now();
   // A timeout that reaches beyond the end of time means none.
   if (timeout >= Deadline::max() - now) return limit;
   return std::min<Deadline>(now + timeout, limit);
 }
 
 template <typename Call>
-auto ClientCore::OnSession(Deadline deadline, std::unique_ptr<TransactionSession>* kept, Call call) {
-  using Answer = decltype(call(std::declval<TransactionSession&>()));
-  std::unique_ptr<TransactionSession> session = pool_.Take();
+auto ClientCore::OnSession(Deadline deadline, std::unique_ptr<ClientSession>* kept, Call call) {
+  using Answer = decltype(call(std::declval<ClientSession&>()));
+  std::unique_ptr<ClientSession> session = pool_.Take();
   bool reused = session != nullptr;
   for (;;) {
     if (session == nullptr) {
       Result<std::unique_ptr<TransactionSession>> fresh = service_->NewSession(deadline);
       if (!fresh.ok()) return Answer(fresh.status());
-      session = std::move(fresh).value();
+      session = std::make_unique<ClientSession>(std::move(fresh).value());
     }
     Answer answer = call(*session);
     if (answer.ok()) {
@@ -65,11 +75,11 @@ auto ClientCore::OnSession(Deadline deadline, std::unique_ptr<TransactionSession
 
 Result<ClientCore::Begun> ClientCore::Begin(const TransactionOptions& options, Deadline deadline) {
   Begun begun;
-  Result<Timestamp> timestamp = OnSession(deadline, &begun.session, [&](TransactionSession& session) {
-    if (options.isolation == Isolation::kSnapshot) return session.Begin(options, deadline);
+  Result<Timestamp> timestamp = OnSession(deadline, &begun.session, [&](ClientSession& session) {
+    if (options.isolation == Isolation::kSnapshot) return session.calls->Begin(options, deadline);
     TransactionOptions named = options;
     named.name = begun.name = NewName(session);
-    return session.Begin(named, deadline);
+    return session.calls->Begin(named, deadline);
   });
   if (!timestamp.ok()) return timestamp.status();
   begun.timestamp = *timestamp;
@@ -81,14 +91,19 @@ Result<ClientCore::Begun> ClientCore::Begin(const TransactionOptions& options, D
 Result<CommitAnswer> ClientCore::ExecuteOneShot(const TransactionOptions& options,
                                                 absl::Span<const Operation> operations,
                                                 std::vector<OperationResult>* results, Deadline deadline) {
-  std::unique_ptr<TransactionSession> session;
+  std::unique_ptr<ClientSession> session;
   TransactionOptions named = options;
-  Result<CommitAnswer> answer = OnSession(deadline, &session, [&](TransactionSession& fresh_or_idle) {
-    results->clear();
+  bool asked = false;
+  Result<CommitAnswer> answer = OnSession(deadline, &session, [&](ClientSession& fresh_or_idle) {
+    asked = true;
     if (options.isolation != Isolation::kSnapshot) named.name = NewName(fresh_or_idle);
-    return fresh_or_idle.ExecuteOneShot(named, operations, results, deadline);
+    return fresh_or_idle.calls->ExecuteOneShot(named, operations, results, deadline);
   });
-  if (answer.ok()) Release(std::move(session), Status());
+  if (answer.ok()) [[likely]] {
+    Release(std::move(session), Status());
+    return answer;
+  }
+  if (!asked) results->clear();  // of an earlier call
   if (answer.status() != ErrorCode::kOutcomeUnknown) return answer;
   const Status lost = answer.status();
   answer = Settle(named.name, lost, deadline);
@@ -133,8 +148,10 @@ Result<CommitAnswer> ClientCore::Settle(const TransactionName& name, const Statu
                     name.not_before.value, ")");
 }
 
-void ClientCore::Release(std::unique_ptr<TransactionSession> session, const Status& last) {
-  if (session != nullptr && (last == ErrorCode::kAborted || LeavesOpen(last))) pool_.Return(std::move(session));
+void ClientCore::Release(std::unique_ptr<ClientSession> session, const Status& last) {
+  if (session == nullptr || !(last == ErrorCode::kAborted || LeavesOpen(last))) return;
+  session->ForgetLargeAnswers();
+  pool_.Return(std::move(session));
 }
 
 }  // namespace deut

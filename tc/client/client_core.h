@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "protocol/transaction_service.h"
+#include "tc/client/client_session.h"
 #include "tc/client/options.h"
 #include "tc/client/session_pool.h"
 
@@ -57,7 +58,7 @@ class ClientCore {
   Deadline DeadlineFor(const CallOptions& call, Deadline limit = kNoDeadline);
 
   struct Begun {
-    std::unique_ptr<TransactionSession> session;
+    std::unique_ptr<ClientSession> session;
     Timestamp timestamp;
     TransactionName name;  // of one that may write
   };
@@ -74,15 +75,15 @@ class ClientCore {
 
   // A session whose last transaction ended with `last`: kept if that was an outcome and not a failure, else closed.
   // REQUIRES: no transaction is open on it.
-  void Release(std::unique_ptr<TransactionSession> session, const Status& last);
+  void Release(std::unique_ptr<ClientSession> session, const Status& last);
 
  private:
   // Runs `call(session)` as described at Begin; on success hands the session to `*kept`.
   template <typename Call>
-  auto OnSession(Deadline deadline, std::unique_ptr<TransactionSession>* kept, Call call);
+  auto OnSession(Deadline deadline, std::unique_ptr<ClientSession>* kept, Call call);
 
   // A name that nothing had before, for a transaction that is about to begin on the session.
-  TransactionName NewName(const TransactionSession& session);
+  TransactionName NewName(ClientSession& session);
 
   TransactionService* const service_;
   Runtime& runtime_;

@@ -8,15 +8,11 @@
 
 namespace deut {
 
-size_t OneShot::Add(Operation operation, std::string_view first, std::string_view second) {
-  Piece piece{.operation = operation};
-  piece.first_offset = bytes_.size();
-  piece.first_bytes = first.size();
+size_t OneShot::Add(const Operation& operation, std::string_view first, std::string_view second) {
   bytes_.append(first);
-  piece.second_offset = bytes_.size();
-  piece.second_bytes = second.size();
   bytes_.append(second);
-  pieces_.push_back(piece);
+  pieces_.push_back({.first_bytes = first.size(), .second_bytes = second.size()});
+  operations_.push_back(operation);
   return pieces_.size() - 1;
 }
 
@@ -57,12 +53,12 @@ size_t OneShot::Scan(TableId table, const ScanOptions& scan) {
 }
 
 absl::Span<const Operation> OneShot::operations() {
-  operations_.clear();
-  const std::string_view bytes(bytes_);
-  for (const Piece& piece : pieces_) {
-    Operation operation = piece.operation;
-    const std::string_view first = bytes.substr(piece.first_offset, piece.first_bytes);
-    const std::string_view second = bytes.substr(piece.second_offset, piece.second_bytes);
+  const char* next = bytes_.data();
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const std::string_view first(next, pieces_[i].first_bytes);
+    const std::string_view second(next + first.size(), pieces_[i].second_bytes);
+    next += first.size() + second.size();
+    Operation& operation = operations_[i];
     if (operation.kind == OperationKind::kScan) {
       operation.low = first;
       operation.high = second;
@@ -70,7 +66,6 @@ absl::Span<const Operation> OneShot::operations() {
       operation.key = first;
       operation.value = second;
     }
-    operations_.push_back(operation);
   }
   return operations_;
 }
@@ -83,7 +78,6 @@ void OneShot::Clear() {
   bytes_.clear();
   pieces_.clear();
   operations_.clear();
-  results_.clear();
 }
 
 }  // namespace deut

@@ -48,7 +48,7 @@ class OneShot {
   // Runs it once. May be called again (it is a new transaction then).
   Result<CommitAnswer> Run(const CallOptions& call = {});
 
-  // Of the last Run, also of one that failed: then perhaps fewer than operations.
+  // Of the last Run, also of one that failed: then perhaps fewer than operations. Good until the next one.
   const std::vector<OperationResult>& results() const { return results_; }
   const OperationResult& result(size_t place) const { return results_[place]; }
 
@@ -61,19 +61,18 @@ class OneShot {
   void Clear();
 
  private:
-  // Bytes of an operation lie in bytes_, which may move while the operation list grows; views are made when it runs.
+  // Bytes of an operation lie in bytes_, one string behind the other; they may move while the operation list grows: so views are made when it runs.
   struct Piece {
-    Operation operation;                         // without its views
-    size_t first_offset = 0, first_bytes = 0;    // key, or low
-    size_t second_offset = 0, second_bytes = 0;  // value, or high
+    size_t first_bytes;   // key, or low
+    size_t second_bytes;  // value, or high
   };
-  size_t Add(Operation operation, std::string_view first, std::string_view second);
+  size_t Add(const Operation& operation, std::string_view first, std::string_view second);
 
   Client* client_;
   TransactionOptions options_;
   std::string bytes_;
   std::vector<Piece> pieces_;
-  std::vector<Operation> operations_;
+  std::vector<Operation> operations_;  // one to a piece
   std::vector<OperationResult> results_;
 };
 

@@ -30,13 +30,16 @@ bool Scanner::MayFetch() const {
          (options_.limit_bytes == 0 || bytes_ < options_.limit_bytes);
 }
 
-bool Scanner::Next() {
-  if (AtRecord()) iterator_->Next();
-  while (!AtRecord()) {
+bool Scanner::NextBatchOrEnd() {
+  do {
     iterator_.reset();
-    if (!MayFetch() || !Fetch()) return false;
+    if (!MayFetch()) {
+      if (!results_.empty()) transaction_->GiveBatchMemory(std::exchange(results_, {}));
+      return false;
+    }
+    if (!Fetch()) return false;
     iterator_.emplace(results_[0].records);
-  }
+  } while (!iterator_->Valid());
   return true;
 }
 
@@ -66,6 +69,7 @@ bool Scanner::Fetch() {
   } else {
     if (ahead != 0) not_ahead_ = missed_ahead_ = std::min(2 * missed_ahead_ + 1, kMostNotAhead);
     const Operation operation = NextBatch();
+    if (first) results_ = transaction_->TakeBatchMemory();
     status_ = transaction_->Execute(absl::MakeConstSpan(&operation, 1), &results_, call_);
   }
   if (status_.ok()) status_ = results_[0].status;

@@ -34,7 +34,14 @@ class Scanner {
   Scanner& operator=(Scanner&&) = default;
 
   // Moves on to the next record (at first: to the first one). False: the range's end or a limit is reached, or a read failed.
-  bool Next();
+  bool Next() {
+    if (iterator_.has_value()) [[likely]] {
+      if (iterator_->Valid()) iterator_->Next();
+      if (iterator_->Valid()) [[likely]]
+        return true;
+    }
+    return NextBatchOrEnd();
+  }
   // REQUIRES for these three: Next has returned true.
   std::string_view key() const { return iterator_->record().key; }
   std::string_view value() const { return iterator_->record().value; }
@@ -55,6 +62,8 @@ class Scanner {
   bool AtRecord() const { return iterator_.has_value() && iterator_->Valid(); }
   // True when another batch may be asked for.
   bool MayFetch() const;
+  // Next, where the batch that is shown has come to its end.
+  bool NextBatchOrEnd();
   bool Fetch();
   Operation NextBatch() const;
 

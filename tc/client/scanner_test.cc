@@ -64,6 +64,28 @@ TEST_F(ScannerTest, BothDirectionsWithBounds) {
   EXPECT_TRUE(none.complete());
 }
 
+// A scanner's memory goes to the next one when it has ended, and to nobody before.
+TEST_F(ScannerTest, ScannersBesideAndBehindOneAnotherShowTheirOwnRecords) {
+  service_.max_batch_records = 2;
+  for (int transaction = 0; transaction < 3; ++transaction) {
+    Scanner first = reader_.OpenScanner(table_, {.low = "b"});
+    ASSERT_TRUE(first.Next());
+    Scanner second = reader_.OpenScanner(table_, {.low = "d"});
+    ASSERT_TRUE(second.Next());
+    EXPECT_EQ(first.key(), "b");
+    EXPECT_EQ(second.value(), "D");
+    EXPECT_THAT(Keys(first), ElementsAre("c", "d", "e"));
+    Scanner third = reader_.OpenScanner(table_, {.low = "a", .high = "c"});
+    ASSERT_TRUE(third.Next());
+    EXPECT_EQ(second.key(), "d");
+    EXPECT_THAT(Keys(second), ElementsAre("e"));
+    EXPECT_EQ(third.key(), "a");
+    ASSERT_TRUE(reader_.Commit().ok());
+    EXPECT_EQ(third.value(), "A") << "good until the next call";
+    reader_ = client_->Begin().value();
+  }
+}
+
 TEST_F(ScannerTest, SeesOwnWritesOfTheTransaction) {
   ASSERT_TRUE(reader_.Put(table_, "bb", "new").ok());
   ASSERT_TRUE(reader_.Remove(table_, "c").ok());

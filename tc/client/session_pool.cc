@@ -20,25 +20,25 @@ SessionPool::~SessionPool() {
   for (Slot& slot : slots_) delete slot.session.load(std::memory_order_acquire);
 }
 
-std::unique_ptr<TransactionSession> SessionPool::Take() {
+std::unique_ptr<ClientSession> SessionPool::Take() {
   const size_t first = ThreadNumber();
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[(first + i) % slots_.size()];
     // The load spares the exchange (which takes the line away from its thread) where there is nothing to be had.
     if (slot.session.load(std::memory_order_relaxed) == nullptr) continue;
     DEUT_POINT("client.session_pool.take");
-    if (TransactionSession* session = slot.session.exchange(nullptr, std::memory_order_acquire)) {
-      return std::unique_ptr<TransactionSession>(session);
+    if (ClientSession* session = slot.session.exchange(nullptr, std::memory_order_acquire)) {
+      return std::unique_ptr<ClientSession>(session);
     }
   }
   return nullptr;
 }
 
-void SessionPool::Return(std::unique_ptr<TransactionSession> session) {
+void SessionPool::Return(std::unique_ptr<ClientSession> session) {
   const size_t first = ThreadNumber();
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[(first + i) % slots_.size()];
-    TransactionSession* empty = nullptr;
+    ClientSession* empty = nullptr;
     if (slot.session.load(std::memory_order_relaxed) != nullptr) continue;
     DEUT_POINT("client.session_pool.return");
     if (DEUT_CAS_FAILS("client.session_pool.return") ||

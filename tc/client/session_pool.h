@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "protocol/transaction_service.h"
+#include "tc/client/client_session.h"
 
 namespace deut {
 
@@ -26,14 +26,14 @@ class SessionPool {
   SessionPool& operator=(const SessionPool&) = delete;
 
   // Null if none is idle.
-  std::unique_ptr<TransactionSession> Take();
+  std::unique_ptr<ClientSession> Take();
   // REQUIRES: the session is without an open transaction and has not failed.
-  void Return(std::unique_ptr<TransactionSession> session);
+  void Return(std::unique_ptr<ClientSession> session);
 
  private:
   // A cache line each: threads that use neighbouring slots do not disturb one another.
   struct alignas(64) Slot {
-    std::atomic<TransactionSession*> session{nullptr};
+    std::atomic<ClientSession*> session{nullptr};
   };
 
   std::vector<Slot> slots_;

@@ -15,19 +15,23 @@ namespace {
 
 using testing::FakeTransactionService;
 
+std::unique_ptr<ClientSession> NewSession(FakeTransactionService& service) {
+  return std::make_unique<ClientSession>(service.NewSession(kNoDeadline).value());
+}
+
 TEST(SessionPool, GivesBackWhatWasReturnedAndClosesWhatIsTooMany) {
   FakeTransactionService service(RealRuntime());
   {
     SessionPool pool(2);
     EXPECT_EQ(pool.Take(), nullptr);
-    for (int i = 0; i < 3; ++i) pool.Return(service.NewSession(kNoDeadline).value());
+    for (int i = 0; i < 3; ++i) pool.Return(NewSession(service));
     EXPECT_EQ(service.sessions_open(), 2);
-    const std::unique_ptr<TransactionSession> first = pool.Take();
-    const std::unique_ptr<TransactionSession> second = pool.Take();
+    const std::unique_ptr<ClientSession> first = pool.Take();
+    const std::unique_ptr<ClientSession> second = pool.Take();
     EXPECT_NE(first, nullptr);
     EXPECT_NE(second, nullptr);
     EXPECT_EQ(pool.Take(), nullptr);
-    pool.Return(service.NewSession(kNoDeadline).value());
+    pool.Return(NewSession(service));
     EXPECT_EQ(service.sessions_open(), 3);
   }
   EXPECT_EQ(service.sessions_open(), 0);
@@ -36,7 +40,7 @@ TEST(SessionPool, GivesBackWhatWasReturnedAndClosesWhatIsTooMany) {
 TEST(SessionPool, WithoutRoomClosesAll) {
   FakeTransactionService service(RealRuntime());
   SessionPool pool(0);
-  pool.Return(service.NewSession(kNoDeadline).value());
+  pool.Return(NewSession(service));
   EXPECT_EQ(service.sessions_open(), 0);
   EXPECT_EQ(pool.Take(), nullptr);
 }
@@ -70,9 +74,9 @@ TEST(SessionPool, OneOwnerAtATime) {
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&] {
         for (int i = 0; i < 20'000; ++i) {
-          std::unique_ptr<TransactionSession> session = pool.Take();
-          if (session == nullptr) session = std::make_unique<CountedSession>(&alive);
-          auto& holders = static_cast<CountedSession&>(*session).holders;
+          std::unique_ptr<ClientSession> session = pool.Take();
+          if (session == nullptr) session = std::make_unique<ClientSession>(std::make_unique<CountedSession>(&alive));
+          auto& holders = static_cast<CountedSession&>(*session->calls).holders;
           if (holders.fetch_add(1) != 0) shared.fetch_add(1);
           holders.fetch_sub(1);
           pool.Return(std::move(session));

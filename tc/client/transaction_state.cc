@@ -18,7 +18,10 @@ TransactionState::TransactionState(ClientCore* core, ClientCore::Begun begun, De
       timestamp_(begun.timestamp),
       name_(begun.name),
       limit_(limit),
-      trail_(trail) {}
+      trail_(trail) {
+  results = std::move(session_->results);
+  batch_memory_ = std::move(session_->batch);
+}
 
 TransactionState::~TransactionState() {
   // Nobody is left to be told of a failure; closing the session aborts as well.
@@ -45,6 +48,12 @@ void TransactionState::End(Phase phase, const Status& status) {
   session_.reset();
 }
 
+void TransactionState::GiveMemoryBack() {
+  if (session_ == nullptr) return;
+  session_->results = std::move(results);
+  session_->batch = std::move(batch_memory_);
+}
+
 Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<OperationResult>* answers,
                                  const CallOptions& call) {
   Settle(call);
@@ -57,7 +66,7 @@ Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<
       if (WritesItsKey(operation)) trail_->Add(operation.table, operation.key);
     }
   }
-  Status status = session_->Execute(batch, answers, core_->DeadlineFor(call, limit_));
+  Status status = session_->calls->Execute(batch, answers, core_->DeadlineFor(call, limit_));
   if (!LeavesOpen(status)) {
     End(Phase::kEnded, status);
   } else if (status.ok() && answers->size() != batch.size()) {
@@ -84,7 +93,7 @@ uint64_t TransactionState::SendAhead(const Operation& scan, const CallOptions& c
   // What comes next in this session waits for it, so it is given up early: whoever wants it asks again, with more patience.
   const Deadline deadline =
       std::min<Deadline>(core_->DeadlineFor(call, limit_), core_->runtime().Now() + kAheadPatience);
-  ahead_.on_its_way = session_->SendAhead(absl::MakeConstSpan(&ahead_.scan, 1), deadline);
+  ahead_.on_its_way = session_->calls->SendAhead(absl::MakeConstSpan(&ahead_.scan, 1), deadline);
   if (ahead_.on_its_way) ahead_.number = ++sent_ahead_;
   return ahead_.number;
 }
@@ -103,7 +112,7 @@ bool TransactionState::TakeAhead(uint64_t number, std::vector<OperationResult>* 
 void TransactionState::Settle(Deadline deadline) {
   if (!ahead_.on_its_way || !open()) return;
   ahead_.on_its_way = false;
-  ahead_.status = session_->TakeAhead(&ahead_.results, deadline);
+  ahead_.status = session_->calls->TakeAhead(&ahead_.results, deadline);
   if (ahead_.status.ok() && ahead_.results.size() != 1) {
     ahead_.status = DEUT_ERROR(kInternal, "asked for a batch of a scan, got ", ahead_.results.size(), " results");
     End(Phase::kEnded, ahead_.status);
@@ -116,12 +125,13 @@ Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
   Settle(call);
   if (!open()) return Ended();
   const Deadline deadline = core_->DeadlineFor(call, limit_);
-  Result<CommitAnswer> answer = session_->Commit(deadline);
+  Result<CommitAnswer> answer = session_->calls->Commit(deadline);
   if (answer.status() == ErrorCode::kOutcomeUnknown) {
     session_.reset();  // whatever it still carries belongs to nobody
     answer = core_->Settle(name_, answer.status(), deadline);
   }
   if (answer.ok()) {
+    GiveMemoryBack();
     End(Phase::kCommitted, Status());
   } else {
     End(Phase::kEnded, answer.status());
@@ -140,9 +150,10 @@ Status TransactionState::Abort() {
     status_ = Status();
     return Status();
   }
-  const Status status = session_->Abort();
+  const Status status = session_->calls->Abort();
   if (!status.ok()) session_.reset();  // closed, which aborts
   phase_ = Phase::kAborted;
+  GiveMemoryBack();
   core_->Release(std::move(session_), Status());
   session_.reset();
   return Status();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -41,6 +42,10 @@ class TransactionState {
   Result<CommitAnswer> Commit(const CallOptions& call);
   Status Abort();
 
+  // The memory of a scanner's answers, for who gives it back when it has no more to show; empty if another scanner has it.
+  std::vector<OperationResult> TakeBatchMemory() { return std::exchange(batch_memory_, {}); }
+  void GiveBatchMemory(std::vector<OperationResult> memory) { batch_memory_ = std::move(memory); }
+
   // Buffers of Transaction's own operations, kept over calls.
   std::vector<Operation> operations;
   std::vector<OperationResult> results;
@@ -68,15 +73,18 @@ class TransactionState {
   // What an operation after the end is told.
   Status Ended() const;
   void End(Phase phase, const Status& status);
+  // The session gets its memory back. REQUIRES: nobody looks at answers any more.
+  void GiveMemoryBack();
 
   ClientCore* const core_;
-  std::unique_ptr<TransactionSession> session_;
+  std::unique_ptr<ClientSession> session_;
   const Timestamp timestamp_;
   const TransactionName name_;
   const Deadline limit_;
   WrittenKeys* const trail_;
   Phase phase_ = Phase::kOpen;
   Status status_;
+  std::vector<OperationResult> batch_memory_;
   Ahead ahead_;
   uint64_t sent_ahead_ = 0;
 };

@@ -1,11 +1,26 @@
 #include "tc/mvcc/range_table.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
+namespace {
+
+// The first eight bytes as a number: of two keys the lesser one has the lesser number, or the same. (What a short key lacks counts as zero.)
+uint64_t HeadOf(std::string_view bytes) {
+  uint64_t head = 0;
+  if (bytes.size() >= sizeof(head)) {
+    std::memcpy(&head, bytes.data(), sizeof(head));
+  } else if (!bytes.empty()) {
+    std::memcpy(&head, bytes.data(), bytes.size());
+  }
+  return __builtin_bswap64(head);
+}
+
+}  // namespace
 
 Range::~Range() { DEUT_CHECK(First(postings_.load(std::memory_order_relaxed)) == nullptr); }
 
@@ -114,20 +129,48 @@ void Range::DropAll(ReclamationDomain& domain) {
 RangeMap::RangeMap(std::vector<Range*> ranges) : ranges_(std::move(ranges)) {
   DEUT_CHECK(!ranges_.empty() && ranges_.front()->low().empty() && ranges_.back()->high().empty());
   for (size_t i = 1; i < ranges_.size(); ++i) DEUT_DCHECK(ranges_[i - 1]->high() == ranges_[i]->low());
+  if (ranges_.size() == 1) return;
+  const std::string& last = ranges_.back()->low();
+  const std::string& first = ranges_[1]->low();
+  const auto differ = std::mismatch(first.begin(), first.end(), last.begin(), last.end());
+  prefix_ = std::string_view(last).substr(0, static_cast<size_t>(differ.second - last.begin()));
+  heads_.reserve(ranges_.size() - 1);
+  for (size_t i = 1; i < ranges_.size(); ++i) {
+    heads_.push_back(HeadOf(std::string_view(ranges_[i]->low()).substr(prefix_.size())));
+  }
 }
 
-size_t RangeMap::IndexOf(std::string_view key) const {
-  // The last range whose low is <= key; the first one's low is the empty key.
-  const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), key,
-                                      [](std::string_view k, const Range* range) { return k < range->low(); });
-  return static_cast<size_t>(after - ranges_.begin()) - 1;
+template <bool at>
+size_t RangeMap::CountBefore(std::string_view key) const {
+  if (heads_.empty()) return 0;
+  const int order = key.substr(0, prefix_.size()).compare(prefix_);
+  if (order != 0) return order < 0 ? 0 : heads_.size();
+  const uint64_t head = HeadOf(key.substr(prefix_.size()));
+  // All bounds before `count` have lesser heads. No branch hangs on what is compared, which cannot be foreseen.
+  size_t count = 0;
+  for (size_t left = heads_.size(); left != 0;) {
+    const size_t half = left / 2;
+    const bool less = heads_[count + half] < head;
+    count = less ? count + half + 1 : count;
+    left = less ? left - half - 1 : half;
+  }
+  if (count == heads_.size() || heads_[count] != head) return count;
+  // Those with the same head: by their bytes.
+  const auto end = static_cast<size_t>(
+      std::upper_bound(heads_.begin() + static_cast<ptrdiff_t>(count), heads_.end(), head) - heads_.begin());
+  const auto begin = ranges_.begin() + 1;
+  const auto after = std::partition_point(
+      begin + static_cast<ptrdiff_t>(count), begin + static_cast<ptrdiff_t>(end), [&](const Range* range) {
+        return at ? std::string_view(range->low()) <= key : std::string_view(range->low()) < key;
+      });
+  return static_cast<size_t>(after - begin);
 }
+
+// The last range whose low is <= key; the first one's low is the empty key.
+size_t RangeMap::IndexOf(std::string_view key) const { return CountBefore<true>(key); }
 
 size_t RangeMap::IndexBelow(std::string_view bound) const {
-  if (bound.empty()) return ranges_.size() - 1;
-  const auto first = std::lower_bound(ranges_.begin(), ranges_.end(), bound,
-                                      [](const Range* range, std::string_view k) { return range->low() < k; });
-  return static_cast<size_t>(first - ranges_.begin()) - 1;
+  return bound.empty() ? ranges_.size() - 1 : CountBefore<false>(bound);
 }
 
 void RangeMap::RemoveAllPostings(ReclamationDomain& domain) const {

@@ -168,6 +168,7 @@ class Range {
 };
 
 // All ranges of a table, ascending, without gaps: the first begins at the empty key, the last ends above every key.
+// What of the bounds tells most of them apart lies together, eight bytes each: a search reads ranges only where these are equal.
 class RangeMap {
  public:
   // REQUIRES: they are all ranges of a table, in order.
@@ -184,7 +185,14 @@ class RangeMap {
   void RemoveAllPostings(ReclamationDomain& domain) const;
 
  private:
+  // How many of the ranges behind the first begin before the key, or (`at`) before or at it.
+  template <bool at>
+  size_t CountBefore(std::string_view key) const;
+
   const std::vector<Range*> ranges_;
+  std::string_view prefix_;  // of all bounds: in the last range
+  std::vector<uint64_t>
+      heads_;  // the first bytes behind it of the bounds of the ranges behind the first, as numbers that sort like them
 };
 
 }  // namespace deut::tc

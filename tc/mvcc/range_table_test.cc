@@ -1,7 +1,11 @@
 // Ranges, postings and maps (rules R1 - R3); lost compare-and-swaps; unlinking while others post.
 #include "tc/mvcc/range_table.h"
 
+#include <algorithm>
+#include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/runtime/random.h"
@@ -141,6 +145,44 @@ TEST(RangeMapTest, FindsRangesByKeyAndBelowBounds) {
   const std::vector<std::pair<std::string, size_t>> below = {{"a", 0}, {"g", 0},  {std::string("g\0", 2), 1},
                                                              {"n", 1}, {"n0", 2}, {"", 2}};
   for (const auto& [bound, index] : below) EXPECT_EQ(map.IndexBelow(bound), index) << bound;
+}
+
+// Bounds with long and short common beginnings, zero bytes, one the beginning of another.
+TEST(RangeMapTest, FindsWhatASearchByTheBoundsFinds) {
+  Random random(7);
+  const auto key = [&](size_t most) {
+    std::string made;
+    for (size_t left = random.Below(most + 1); left != 0; --left) made.push_back("\0\1b\xff"[random.Below(4)]);
+    return made;
+  };
+  for (const std::string& prefix : {std::string(), std::string("b"), std::string("bb\0b\xff\1\0\0bb", 10)}) {
+    for (const size_t most : {size_t{2}, size_t{5}, size_t{12}}) {
+      std::set<std::string> lows;
+      for (int i = 0; i < 60; ++i) lows.insert(prefix + key(most));
+      lows.erase("");
+      std::vector<std::string> bounds = {""};
+      bounds.insert(bounds.end(), lows.begin(), lows.end());
+      std::vector<std::unique_ptr<Range>> owned;
+      std::vector<Range*> ranges;
+      for (size_t i = 0; i < bounds.size(); ++i) {
+        owned.push_back(std::make_unique<Range>(bounds[i], i + 1 == bounds.size() ? "" : bounds[i + 1], Timestamp{0}));
+        ranges.push_back(owned.back().get());
+      }
+      const RangeMap map(ranges);
+      for (int i = 0; i < 2000; ++i) {
+        std::string looked = random.Below(2) == 0 ? prefix + key(most + 1) : key(prefix.size() + most);
+        if (random.Below(8) == 0) looked = bounds[random.Below(bounds.size())];
+        const auto at = std::upper_bound(bounds.begin(), bounds.end(), looked) - bounds.begin() - 1;
+        ASSERT_EQ(map.IndexOf(looked), static_cast<size_t>(at)) << ::testing::PrintToString(looked);
+        if (looked.empty()) continue;
+        const auto below = std::lower_bound(bounds.begin(), bounds.end(), looked) - bounds.begin() - 1;
+        ASSERT_EQ(map.IndexBelow(looked), static_cast<size_t>(below)) << ::testing::PrintToString(looked);
+      }
+    }
+  }
+}
+
+TEST(RangeMapTest, OneRangeHoldsAll) {
   Range all("", "", Timestamp{0});
   const RangeMap whole({&all});
   EXPECT_EQ(whole.size(), 1u);

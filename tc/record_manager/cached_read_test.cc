@@ -39,7 +39,7 @@ TEST_F(CachedReadTest, TheDcIsAskedOnce) {
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("x"), "-"); }), 1u);
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("x"), "-"); }), 0u);
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(f.BeginSnapshot().Get("b"), "0"); }), 0u);
-  EXPECT_EQ(f.engine->counters.cache_reads.load(), 3u);
+  EXPECT_EQ(f.engine->counters.cache_reads.value(), 3u);
   f.ClearReadCache();
   EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.records->entries(), 0u);

@@ -7,22 +7,29 @@
 #include "tc/record_manager/conflict.h"
 
 namespace deut::tc {
+namespace {
 
-Result<std::unique_ptr<Transaction>> CommitPath::Begin(const TransactionOptions& options, Deadline deadline) {
-  auto txn = std::make_unique<Transaction>();
-  txn->options_ = options;
-  if (options.isolation == Isolation::kSnapshot) {
-    DEUT_ASSIGN_OR_RETURN(const ActiveTransactions::Begun begun,
-                          engine_.active.BeginSnapshot(options.min_timestamp, deadline));
-    txn->slot_ = begun.slot;
-    txn->timestamp_ = begun.timestamp;
+Status EndedAlready() { return DEUT_ERROR(kWrongState, "commit: the transaction has ended already"); }
+
+}  // namespace
+
+Result<std::unique_ptr<Transaction>> CommitPath::Begin(const TransactionOptions& options, Deadline deadline,
+                                                       std::unique_ptr<Transaction> ended) {
+  std::unique_ptr<Transaction> txn = std::move(ended);
+  if (txn == nullptr) {
+    txn = std::make_unique<Transaction>();
   } else {
-    DEUT_ASSIGN_OR_RETURN(const ActiveTransactions::Begun begun, engine_.active.Begin(deadline));
-    txn->slot_ = begun.slot;
-    txn->timestamp_ = begun.timestamp;
-    txn->record_ = new TransactionRecord(begun.timestamp);
+    txn->BeginAnew();
   }
-  engine_.counters.begun.fetch_add(1, std::memory_order_relaxed);
+  txn->name_ = options.name;
+  txn->durability_ = options.durability;
+  txn->snapshot_ = options.isolation == Isolation::kSnapshot;
+  DEUT_ASSIGN_OR_RETURN(
+      const ActiveTransactions::Begun begun,
+      txn->snapshot_ ? engine_.active.BeginSnapshot(options.min_timestamp, deadline) : engine_.active.Begin(deadline));
+  txn->slot_ = begun.slot;
+  txn->timestamp_ = begun.timestamp;
+  engine_.counters.begun.Add(1);
   return txn;
 }
 
@@ -47,6 +54,7 @@ CommitPath::Writes CommitPath::WritesOf(const Transaction& txn) {
 }
 
 Result<CommitAnswer> CommitPath::Commit(Transaction& txn, Deadline deadline) {
+  if (txn.record_ == nullptr) return CommitNothing(txn, deadline);
   return CommitWrites(txn, WritesOf(txn), deadline);
 }
 
@@ -54,24 +62,26 @@ Result<CommitAnswer> CommitPath::CommitUpdates(Transaction& txn, absl::Span<cons
   return CommitWrites(txn, Writes{.updates = {updates.begin(), updates.end()}, .items = {}, .places = {}}, deadline);
 }
 
-Result<CommitAnswer> CommitPath::CommitWrites(Transaction& txn, Writes writes, Deadline deadline) {
-  if (txn.state_ != Transaction::State::kOpen)
-    return DEUT_ERROR(kWrongState, "commit: the transaction has ended already");
-  if (writes.updates.empty()) {
-    if (txn.record_ != nullptr && !txn.record_->TryStartCommit()) {
-      Abort(txn, AbortReason::kIdle);
-      return Conflict(engine_, AbortReason::kIdle, txn.timestamp_, TableId{}, {}, Timestamp{});
-    }
-    if (txn.record_ != nullptr) FinishCommit(*txn.record_, Lsn{0});
-    const CommitAnswer answer{.timestamp = txn.timestamp_, .commit_lsn = Lsn{0}};
-    Finish(txn, Transaction::State::kCommitted);
-    engine_.counters.committed.fetch_add(1, std::memory_order_relaxed);
-    // Nothing was written: a read-only transaction whose wait fails has no unknown outcome, only an unacknowledged one.
-    if (txn.options_.durability == Durability::kDurable) DEUT_RETURN_IF_ERROR(WaitAcknowledged(txn, Lsn{0}, deadline));
-    return answer;
+Result<CommitAnswer> CommitPath::CommitNothing(Transaction& txn, Deadline deadline) {
+  if (txn.state_ != Transaction::State::kOpen) return EndedAlready();
+  if (txn.record_ != nullptr && !txn.record_->TryStartCommit()) {
+    Abort(txn, AbortReason::kIdle);
+    return Conflict(engine_, AbortReason::kIdle, txn.timestamp_, TableId{}, {}, Timestamp{});
   }
+  if (txn.record_ != nullptr) FinishCommit(*txn.record_, Lsn{0});
+  const CommitAnswer answer{.timestamp = txn.timestamp_, .commit_lsn = Lsn{0}};
+  Finish(txn, Transaction::State::kCommitted);
+  engine_.counters.committed.Add(1);
+  // Nothing was written: a read-only transaction whose wait fails has no unknown outcome, only an unacknowledged one.
+  if (txn.durability_ == Durability::kDurable) DEUT_RETURN_IF_ERROR(WaitAcknowledged(txn, Lsn{0}, deadline));
+  return answer;
+}
+
+Result<CommitAnswer> CommitPath::CommitWrites(Transaction& txn, Writes writes, Deadline deadline) {
+  if (writes.updates.empty()) return CommitNothing(txn, deadline);
+  if (txn.state_ != Transaction::State::kOpen) return EndedAlready();
   DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, Append(txn, writes));
-  if (txn.options_.durability == Durability::kDurable) {
+  if (txn.durability_ == Durability::kDurable) {
     if (Status durable = WaitAcknowledged(txn, answer.commit_lsn, deadline); !durable.ok()) {
       return DEUT_ERROR(kOutcomeUnknown, "transaction ", txn.timestamp_.value, " is ordered at log position ",
                         answer.commit_lsn.value, " but not known to be durable: ", durable.message());
@@ -82,28 +92,29 @@ Result<CommitAnswer> CommitPath::CommitWrites(Transaction& txn, Writes writes, D
 
 Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes) {
   const absl::Span<const Update> updates = writes.updates;
-  const TransactionId id = engine_.outcomes != nullptr ? txn.options_.name.id : TransactionId{};
+  const TransactionId id = engine_.outcomes != nullptr ? txn.name_.id : TransactionId{};
   if (Status space = engine_.log.CheckSpace(RedoLog::CommitBytes(updates, id)); !space.ok()) {
     Abort(txn, AbortReason::kFailedOperation);
     return space;
   }
   OutcomeTable::Entry* outcome = nullptr;
   if (id.given()) {
-    Result<OutcomeTable::Entry*> begun = engine_.outcomes->BeginCommit(txn.options_.name, txn.timestamp_);
+    Result<OutcomeTable::Entry*> begun = engine_.outcomes->BeginCommit(txn.name_, txn.timestamp_);
     if (!begun.ok()) {
       Abort(txn, begun.status() == ErrorCode::kAborted ? AbortReason::kRequested : AbortReason::kFailedOperation);
       return begun.status();
     }
     outcome = *begun;
   }
-  if (!txn.record_->TryStartCommit()) {
+  TransactionRecord& record = txn.Record();
+  if (!record.TryStartCommit()) {
     if (outcome != nullptr) engine_.outcomes->Drop(outcome);
     Abort(txn, AbortReason::kIdle);
     return Conflict(engine_, AbortReason::kIdle, txn.timestamp_, TableId{}, {}, Timestamp{});
   }
   engine_.active.PublishFirstRecord(txn.slot_);  // S2
   DEUT_POINT("commit.before_append");
-  if (DEUT_OMITTED("D4.append_first")) txn.record_->FinishCommit(Lsn{1});
+  if (DEUT_OMITTED("D4.append_first")) record.FinishCommit(Lsn{1});
   DEUT_POINT("commit.appending");
   const AppendResult appended =
       engine_.log.AppendCommit(txn.timestamp_, updates, {}, id, absl::MakeSpan(writes.places));
@@ -111,12 +122,12 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes) {
   txn.commit_lsn_ = appended.lsn;
   DEUT_POINT("commit.appended");
   // An LSN of 0 stands for "wrote nothing"; the log begins with records of its own, so no commit is at 0.
-  FinishCommit(*txn.record_, appended.lsn);
+  FinishCommit(record, appended.lsn);
   if (outcome != nullptr) engine_.outcomes->Finish(outcome, appended.lsn);
   DEUT_POINT("commit.committed");
   const CommitAnswer answer{.timestamp = txn.timestamp_, .commit_lsn = appended.lsn};
   Finish(txn, Transaction::State::kCommitted);
-  engine_.counters.committed.fetch_add(1, std::memory_order_relaxed);
+  engine_.counters.committed.Add(1);
   return answer;
 }
 
@@ -145,7 +156,7 @@ void CommitPath::Abort(Transaction& txn, AbortReason reason) {
 
 Status CommitPath::AbortAcknowledged(Transaction& txn, Deadline deadline) {
   Abort(txn, AbortReason::kFailedOperation);
-  if (txn.options_.durability != Durability::kDurable) return Status::Ok();
+  if (txn.durability_ != Durability::kDurable) return Status::Ok();
   return WaitAcknowledged(txn, Lsn{0}, deadline);
 }
 
@@ -154,10 +165,10 @@ void CommitPath::Finish(Transaction& txn, Transaction::State state) {
   if (txn.record_ != nullptr) {
     TransactionRecord* const record = txn.record_;
     txn.record_ = nullptr;
-    txn.declared_.clear();
+    txn.ForgetKeys();
     const bool in_log = record->status() == TransactionStatus::kCommitted && record->commit_lsn() != Lsn{0};
     if (record->left_nothing() && !in_log) {
-      // Nothing to collect: most reads end here, and wake nobody. A table that it was about to drop may still show it to others.
+      // Nothing to collect, and nobody to be woken. A table that it was about to drop may still show it to others.
       ReclamationDomain::Guard guard(engine_.domain);
       record->DropReference(engine_.domain);
     } else {

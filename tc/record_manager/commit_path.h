@@ -20,7 +20,9 @@ class CommitPath {
  public:
   explicit CommitPath(Engine& engine) : engine_(engine) {}
 
-  Result<std::unique_ptr<Transaction>> Begin(const TransactionOptions& options, Deadline deadline);
+  // `ended`, if not null, is one that has ended, whose memory is used.
+  Result<std::unique_ptr<Transaction>> Begin(const TransactionOptions& options, Deadline deadline,
+                                             std::unique_ptr<Transaction> ended = nullptr);
   Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline);
   void Abort(Transaction& txn, AbortReason reason);
   Status AbortAcknowledged(Transaction& txn, Deadline deadline);
@@ -37,6 +39,8 @@ class CommitPath {
   };
 
   static Writes WritesOf(const Transaction& txn);
+  // Of a transaction that wrote nothing.
+  Result<CommitAnswer> CommitNothing(Transaction& txn, Deadline deadline);
   Result<CommitAnswer> CommitWrites(Transaction& txn, Writes writes, Deadline deadline);
   Result<CommitAnswer> Append(Transaction& txn, Writes& writes);
   Status WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline);

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/base/abort_reason.h"
 #include "common/base/status.h"
+#include "common/observe/metrics.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/reclamation.h"
 #include "protocol/data_component.h"
@@ -39,17 +40,19 @@ class DcReader {
 };
 
 struct EngineCounters {
+  // Counted by every transaction, or most.
+  Counter begun;
+  Counter committed;
+  Counter dc_reads;
+  Counter dc_scans;
+  Counter chain_reads;  // point reads answered by the TC
+  Counter cache_reads;  // ... from the read cache
+  Counter gathered_keys;
+
   std::array<std::atomic<uint64_t>, kAbortReasonCount> aborts{};
-  std::atomic<uint64_t> begun{0};
-  std::atomic<uint64_t> committed{0};
-  std::atomic<uint64_t> dc_reads{0};
-  std::atomic<uint64_t> dc_scans{0};
   std::atomic<uint64_t> bulk_scans{0};    // of the DC, opened by scans that went on
   std::atomic<uint64_t> bulk_batches{0};  // taken from them
   std::atomic<uint64_t> log_reads{0};     // values, by point reads and scans, that were paged out (S9)
-  std::atomic<uint64_t> chain_reads{0};   // point reads answered by the TC
-  std::atomic<uint64_t> cache_reads{0};   // ... from the read cache
-  std::atomic<uint64_t> gathered_keys{0};
   std::atomic<uint64_t> writers_passed{
       0};  // R8: looks at an earlier uncommitted writer of the range without a key in the bounds
   std::atomic<uint64_t> pending_keys{0};  // R8: stretches that end before an uncommitted writer's key

@@ -1,5 +1,6 @@
 #include "tc/record_manager/read_path.h"
 
+#include <utility>
 #include <vector>
 
 #include "common/testing/test_points.h"
@@ -75,9 +76,9 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
   if (!visible.version->tombstone) result->Append(key, visible.version->value(), visible.version->version());
   if (visible.version->of_dc()) {
     ReadCache::Use(*visible.version);
-    engine_.counters.cache_reads.fetch_add(1, std::memory_order_relaxed);
+    engine_.counters.cache_reads.Add(1);
   } else {
-    engine_.counters.chain_reads.fetch_add(1, std::memory_order_relaxed);
+    engine_.counters.chain_reads.Add(1);
   }
   return Found::kAnswered;
 }
@@ -109,8 +110,9 @@ Status ReadPath::Get(TableId table, std::string_view key, RecordBatch* result, D
   request.kind = DataRequest::Kind::kRead;
   request.table = table;
   request.key = key;
+  if (result->empty()) request.answer = std::exchange(*result, RecordBatch());  // for its memory
   DataRequest* const requests[] = {&request};
-  engine_.counters.dc_reads.fetch_add(1, std::memory_order_relaxed);
+  engine_.counters.dc_reads.Add(1);
   DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline));
   DEUT_RETURN_IF_ERROR(request.status);
   for (RecordBatch::Iterator it(request.answer); it.Valid(); it.Next()) {
@@ -147,7 +149,7 @@ Status ReadPath::MultiGet(absl::Span<const Operation* const> gets, absl::Span<Op
     asked_results.push_back(results[i]);
   }
   if (asked.empty()) return Status::Ok();
-  engine_.counters.dc_reads.fetch_add(asked.size(), std::memory_order_relaxed);
+  engine_.counters.dc_reads.Add(asked.size());
   DEUT_RETURN_IF_ERROR(engine_.dc.Read(absl::MakeSpan(asked), deadline));
   for (size_t i = 0; i < asked.size(); ++i) {
     DEUT_RETURN_IF_ERROR(asked[i]->status);

@@ -1,7 +1,9 @@
 #include "tc/record_manager/record_manager.h"
 
+#include <memory>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "protocol/number.h"
 #include "tc/record_manager/commit_path.h"
@@ -25,9 +27,18 @@ Status CheckOpen(const Transaction& txn) {
 Transaction::Transaction() = default;
 Transaction::~Transaction() = default;
 
-Result<std::unique_ptr<Transaction>> RecordManager::Begin(const TransactionOptions& options, Deadline deadline) {
+void Transaction::BeginAnew() {
+  DEUT_DCHECK(state_ != State::kOpen);
+  std::unique_ptr<StandingScan> scan = std::move(spare_scan_);
+  std::destroy_at(this);
+  std::construct_at(this);
+  spare_scan_ = std::move(scan);
+}
+
+Result<std::unique_ptr<Transaction>> RecordManager::Begin(const TransactionOptions& options, Deadline deadline,
+                                                          std::unique_ptr<Transaction> ended) {
   CommitPath commits(engine_);
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Transaction> txn, commits.Begin(options, deadline));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Transaction> txn, commits.Begin(options, deadline, std::move(ended)));
   if (options.declared.empty()) return txn;
   WritePath writes(engine_, *txn);
   for (const DeclaredKey& declared : options.declared) {

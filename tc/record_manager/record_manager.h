@@ -23,7 +23,9 @@ class RecordManager {
  public:
   explicit RecordManager(Engine& engine) : engine_(engine) {}
 
-  Result<std::unique_ptr<Transaction>> Begin(const TransactionOptions& options, Deadline deadline);
+  // `ended`, if not null, is one that has ended, whose memory is used; it is gone if this fails.
+  Result<std::unique_ptr<Transaction>> Begin(const TransactionOptions& options, Deadline deadline,
+                                             std::unique_ptr<Transaction> ended = nullptr);
 
   // Appends the record to `result` if there is one.
   Status Get(Transaction& txn, TableId table, std::string_view key, RecordBatch* result, Deadline deadline);

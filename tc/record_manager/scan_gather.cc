@@ -26,40 +26,45 @@ ScanGather::ScanGather(Engine& engine, Transaction& txn, Direction direction, bo
     : engine_(engine), txn_(txn), direction_(direction), for_update_(for_update), wait_(engine, txn.timestamp_) {}
 
 Status ScanGather::Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
-                        Stretch* stretch, bool* blocked) {
+                        std::string* bound, std::vector<GatheredKey>* keys, bool* blocked) {
   most_keys_ = most_keys;
   for (bool done = false;;) {
-    DEUT_RETURN_IF_ERROR(Look(table, low, high, stretch, blocked, &done));
+    DEUT_RETURN_IF_ERROR(Look(table, low, high, bound, keys, blocked, &done));
     if (done) return Status::Ok();
     wait_.Wait();
-    if (DEUT_OMITTED("R9.look_again")) return Status::Ok();
+    if (DEUT_OMITTED("R9.look_again")) {
+      bound->assign(ascending() ? high : low);  // as if all were gathered
+      return Status::Ok();
+    }
   }
 }
 
-Status ScanGather::Look(const TableState& table, std::string_view low, std::string_view high, Stretch* stretch,
-                        bool* blocked, bool* done) {
+Status ScanGather::Look(const TableState& table, std::string_view low, std::string_view high, std::string* bound,
+                        std::vector<GatheredKey>* keys, bool* blocked, bool* done) {
   ReclamationDomain::Guard guard(engine_.domain);
+  Stretch stretch;
   for (bool sealed = true; sealed;) {
     const RangeMap& map = table.map();
     Range& range = map.at(ascending() ? map.IndexOf(low) : map.IndexBelow(high));
-    stretch->low = std::max<std::string_view>(low, range.low());
-    stretch->high = LowerBound(high, range.high());
+    stretch = {.low = std::max<std::string_view>(low, range.low()), .high = LowerBound(high, range.high())};
     candidates_.clear();
     pending_ = Pending{};
-    DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, *stretch, &sealed));
+    DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, stretch, &sealed));
     if (sealed) table.HelpRanges();  // P: then the map is another
   }
-  if (pending_.writer != nullptr && !EndBeforePending(stretch)) {
+  if (pending_.writer != nullptr && !EndBeforePending(&stretch)) {
     if (blocked != nullptr && !DEUT_OMITTED("R8.ahead_decides_nothing")) {
       *blocked = *done = true;
       return Status::Ok();
     }
     if (wait_.MayWaitFor(*pending_.writer)) return Status::Ok();
     return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table.id(),
-                    pending_.at_once ? std::string_view(stretch->low) : pending_.key, pending_.writer->timestamp());
+                    pending_.at_once ? stretch.low : pending_.key, pending_.writer->timestamp());
   }
-  SortAndCut(stretch);
-  engine_.counters.gathered_keys.fetch_add(stretch->keys.size(), std::memory_order_relaxed);
+  const size_t before = keys->size();
+  if (!candidates_.empty()) SortAndCut(&stretch, keys);
+  if (keys->size() != before) engine_.counters.gathered_keys.Add(keys->size() - before);
+  bound->assign(ascending() ? stretch.high : stretch.low);
   *done = true;
   return Status::Ok();
 }
@@ -151,9 +156,9 @@ bool ScanGather::EndBeforePending(Stretch* stretch) {
     if (stretch->low == pending_.key) return false;
     stretch->high = pending_.key;
   } else {
-    std::string after = KeyBehind(pending_.key);
-    if (stretch->high == after) return false;
-    stretch->low = std::move(after);
+    key_behind_ = KeyBehind(pending_.key);
+    if (stretch->high == key_behind_) return false;
+    stretch->low = key_behind_;
   }
   engine_.counters.pending_keys.fetch_add(1, std::memory_order_relaxed);
   std::erase_if(candidates_, [&](const Candidate& c) { return !Inside(c.key, stretch->low, stretch->high); });
@@ -166,24 +171,25 @@ void ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch
                    [&](const WriteSet::Key& key) { candidates_.push_back({.key = key.key, .hash = key.hash}); });
 }
 
-void ScanGather::SortAndCut(Stretch* stretch) {
+void ScanGather::SortAndCut(Stretch* stretch, std::vector<GatheredKey>* keys) {
   const auto before = [this](const Candidate& a, const Candidate& b) { return Before(a.key, b.key); };
   if (candidates_.size() > most_keys_) {
     const auto last = candidates_.begin() + static_cast<ptrdiff_t>(most_keys_);
     std::nth_element(candidates_.begin(), last, candidates_.end(), before);
     const std::string_view key = last->key;
     if (ascending()) {
-      stretch->high = KeyBehind(key);
+      key_behind_ = KeyBehind(key);
+      stretch->high = key_behind_;
     } else {
       stretch->low = key;
     }
     std::erase_if(candidates_, [&](const Candidate& candidate) { return Before(key, candidate.key); });
   }
   std::sort(candidates_.begin(), candidates_.end(), before);
-  stretch->keys.reserve(candidates_.size());
+  keys->reserve(keys->size() + candidates_.size());
   for (const Candidate& candidate : candidates_) {
-    if (!stretch->keys.empty() && stretch->keys.back().key == candidate.key) continue;
-    GatheredKey& gathered = stretch->keys.emplace_back();
+    if (!keys->empty() && keys->back().key == candidate.key) continue;
+    GatheredKey& gathered = keys->emplace_back();
     gathered.key.assign(candidate.key);
     gathered.hash = candidate.hash;
   }

@@ -31,11 +31,6 @@
 
 namespace deut::tc {
 
-struct Stretch {
-  std::string low, high;          // as KeyRange
-  std::vector<GatheredKey> keys;  // in scan order, distinct
-};
-
 // True if `a` comes before `b` in the order of a scan.
 inline bool ComesBefore(Direction direction, std::string_view a, std::string_view b) {
   return direction == Direction::kAscending ? a < b : b < a;
@@ -52,13 +47,19 @@ class ScanGather {
  public:
   ScanGather(Engine& engine, Transaction& txn, Direction direction, bool for_update);
 
-  // The stretch that begins the range [low, high), in scan order. It ends behind `most_keys` gathered keys, if there are more.
+  // Gathers the stretch that begins the range [low, high), in scan order: *bound becomes its far end; its keys, distinct and in scan order, are
+  // added to `keys`, which has none of them. It ends behind `most_keys` gathered keys, if there are more. (`bound` may be what the near end
+  // refers to.)
   // `blocked`, if not null: the scan has not come there yet, so a writer in the way at its very beginning is no conflict and not waited for; it is
   // said, and nothing is gathered.
-  Status Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys, Stretch* stretch,
-              bool* blocked);
+  Status Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
+              std::string* bound, std::vector<GatheredKey>* keys, bool* blocked);
 
  private:
+  // As KeyRange. Views good under the guard of the look.
+  struct Stretch {
+    std::string_view low, high;
+  };
   // A key found by a gather; a view into a write set or a run, good under the guard of the gather.
   struct Candidate {
     std::string_view key;
@@ -75,8 +76,8 @@ class ScanGather {
   bool Before(std::string_view a, std::string_view b) const { return ComesBefore(direction_, a, b); }
 
   // Answers false where it is to be called again after a wait.
-  Status Look(const TableState& table, std::string_view low, std::string_view high, Stretch* stretch, bool* blocked,
-              bool* done);
+  Status Look(const TableState& table, std::string_view low, std::string_view high, std::string* bound,
+              std::vector<GatheredKey>* keys, bool* blocked, bool* done);
   // `sealed`: the range is being replaced (P), and nothing was looked at.
   Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed);
   // Answers whether more is to be looked at.
@@ -89,7 +90,7 @@ class ScanGather {
   void GatherRuns(const TableState& table, const Stretch& stretch);
   void GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch);
   // What is kept of the candidates; where there are too many the stretch ends behind the last one kept.
-  void SortAndCut(Stretch* stretch);
+  void SortAndCut(Stretch* stretch, std::vector<GatheredKey>* keys);
 
   Engine& engine_;
   Transaction& txn_;
@@ -98,6 +99,7 @@ class ScanGather {
   size_t most_keys_ = 0;
   std::vector<Candidate> candidates_;
   Pending pending_;
+  std::string key_behind_;  // where a stretch ends behind a key
   BoundedWait wait_;
 };
 

@@ -56,13 +56,18 @@ Status ScanPath::Run(bool stands) {
     return DEUT_ERROR(kInvalidArgument, "a scan's bound has at most ", kMaxKeyBytes + 1, " bytes");
   }
   if (scan_.for_update && txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
-  engine_.counters.dc_scans.fetch_add(1, std::memory_order_relaxed);
+  engine_.counters.dc_scans.Add(1);
   TakeState();
   while (!full_ && !AtEnd()) DEUT_RETURN_IF_ERROR(Step(*table));
   result_->complete = AtEnd();
-  if (result_->complete) return Status::Ok();
-  result_->resume = position();
-  if (stands) KeepState();
+  if (!result_->complete) {
+    result_->resume = position();
+    if (stands) KeepState();
+  }
+  if (state_ != nullptr && state_->MayBeginAnew()) {
+    state_->BeginAnew();
+    txn_.spare_scan_ = std::move(state_);
+  }
   return Status::Ok();
 }
 
@@ -76,7 +81,7 @@ void ScanPath::TakeState() {
     return;
   }
   if (scan_.scan_sequence != 0) std::erase_if(standing, [&](const auto& passed) { return passed->HasAnswered(scan_); });
-  state_ = std::make_unique<StandingScan>();
+  state_ = txn_.spare_scan_ != nullptr ? std::move(txn_.spare_scan_) : std::make_unique<StandingScan>();
   state_->table = scan_.table;
   state_->direction = scan_.direction;
   state_->for_update = scan_.for_update;
@@ -161,18 +166,10 @@ size_t ScanPath::MostKept() const {
 
 Status ScanPath::GatherNext(const TableState& table, bool ahead, bool* blocked) {
   StandingScan& s = *state_;
-  const std::string& from = s.gathered ? s.bound : position();
-  Stretch stretch;
+  const std::string_view from = s.gathered ? s.bound : position();
   DEUT_RETURN_IF_ERROR(gather_.Next(table, ascending() ? from : s.low, ascending() ? s.high : from, MostKept(),
-                                    &stretch, ahead ? blocked : nullptr));
-  if (ahead && *blocked) return Status::Ok();
-  s.bound = std::move(ascending() ? stretch.high : stretch.low);
-  s.gathered = true;
-  if (s.keys.empty()) {
-    s.keys = std::move(stretch.keys);
-  } else {
-    std::move(stretch.keys.begin(), stretch.keys.end(), std::back_inserter(s.keys));
-  }
+                                    &s.bound, &s.keys, ahead ? blocked : nullptr));
+  s.gathered = s.gathered || !ahead || !*blocked;
   return Status::Ok();
 }
 

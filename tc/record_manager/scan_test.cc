@@ -281,7 +281,7 @@ TEST_F(ScanTest, AShortScanOfALargeBacklogGathersLittle) {
     EXPECT_EQ(txn.ScanBatch(&back, &more), backwards);
     EXPECT_TRUE(more);
   }
-  EXPECT_LE(f.engine->counters.gathered_keys.load(), 2u * kScans * 70);
+  EXPECT_LE(f.engine->counters.gathered_keys.value(), 2u * kScans * 70);
 }
 
 // S1: a record of the DC that is younger than its reader is reported, wherever it lies in the answer of a short scan, a stream, a point read.

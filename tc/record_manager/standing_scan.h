@@ -49,6 +49,7 @@ struct StandingScan {
   static constexpr size_t kMaxStanding = 4;
   static constexpr size_t kMaxKeysAhead = 4096;
   static constexpr size_t kMaxStretchesAhead = 1024;
+  static constexpr size_t kMostKept = 256;  // keys
 
   // The batch that `scan` asks for is the next of this scan.
   bool GoesOnWith(const Operation& scan) const {
@@ -62,6 +63,24 @@ struct StandingScan {
     return scan.scan_sequence == own_below && scan.table == table && scan.direction == direction &&
            scan.for_update == for_update && (ascending ? scan.low : scan.high) == last_from &&
            (ascending ? scan.high == high : scan.low == low);
+  }
+
+  // It has ended, and its memory may be used for another scan: it had no stream, and is small.
+  bool MayBeginAnew() const { return stream == nullptr && !flow && keys.capacity() <= kMostKept; }
+  // As made just now, but in its memory, for those to fill in who make one. REQUIRES: MayBeginAnew().
+  void BeginAnew() {
+    last_from.clear();
+    gathered = false;
+    bound.clear();
+    keys.clear();
+    next_key = 0;
+    answer.reset();
+    spare = RecordBatch();
+    permit.Release();
+    share.Release();
+    ends.clear();
+    ends_passed = records_taken = 0;
+    used = stream_again_at = MonotonicTime{};
   }
 
   // Gives the DC's part up; the next batch opens another.

@@ -100,7 +100,7 @@ Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
     return begun.status();
   }
   Transaction* const txn = begun->get();
-  table->SetDropper(txn->record_);
+  table->SetDropper(&txn->Record());
   if (Status excluded = ExcludeWriters(engine_, *table, txn->timestamp()); !excluded.ok()) {
     commits.Abort(*txn, excluded.abort() != nullptr ? excluded.abort()->reason : AbortReason::kFailedOperation);
     Reopen(engine_, *table);

@@ -1,4 +1,6 @@
 // Transaction: the owner's side of an open transaction. One thread at a time uses it, through the record manager.
+// Its record, which others see, is made when it first posts or publishes something: until then nothing leads anybody to it, and all that is known of
+//   the transaction is the timestamp in its slot (L1). Most transactions that only read, scans included, never have one.
 // Ownership: the session owns it; its record is handed to the collector when it ends.
 #ifndef TC_RECORD_MANAGER_TRANSACTION_H_
 #define TC_RECORD_MANAGER_TRANSACTION_H_
@@ -33,7 +35,7 @@ class Transaction {
 
   Timestamp timestamp() const { return timestamp_; }
   State state() const { return state_; }
-  bool snapshot() const { return record_ == nullptr; }
+  bool snapshot() const { return snapshot_; }
   bool wrote() const { return next_sequence_ > 1; }
   // Its place in commit-record order once it has been appended, also where its outcome is not known to be durable; else 0.
   Lsn commit_lsn() const { return commit_lsn_; }
@@ -51,8 +53,21 @@ class Transaction {
   void DependOn(Lsn commit_lsn) {
     if (commit_lsn > depends_on_) depends_on_ = commit_lsn;
   }
+  // As made just now, but in its memory. REQUIRES: it has ended.
+  void BeginAnew();
+  // What grows with what it has written; it has ended.
+  void ForgetKeys() {
+    if (!declared_.empty()) decltype(declared_)().swap(declared_);
+    if (!many_posted_.empty()) decltype(many_posted_)().swap(many_posted_);
+  }
+  // REQUIRES: not a snapshot.
+  TransactionRecord& Record() {
+    if (record_ == nullptr) record_ = new TransactionRecord(timestamp_);
+    return *record_;
+  }
   // Most transactions post in few ranges.
   bool HasPosted(const Range& range) const {
+    if (record_ == nullptr) return false;
     if (!many_posted_.empty()) return many_posted_.contains(&range);
     for (const Range* posted : record_->posted) {
       if (posted == &range) return true;
@@ -62,22 +77,25 @@ class Transaction {
   // R1 step 1, R3. False: the range is sealed (P). REQUIRES: the guard under which the range was found in the map.
   [[nodiscard]] bool Post(Range& range, bool omitted) {
     if (HasPosted(range)) return true;
-    if (!omitted && !range.Post(record_)) return false;
+    TransactionRecord& record = Record();
+    if (!omitted && !range.Post(&record)) return false;
     range.AddReference();
-    record_->posted.push_back(&range);
+    record.posted.push_back(&range);
     if (!many_posted_.empty()) {
       many_posted_.insert(&range);
-    } else if (record_->posted.size() > kManyPosted) {
-      many_posted_.insert(record_->posted.begin(), record_->posted.end());
+    } else if (record.posted.size() > kManyPosted) {
+      many_posted_.insert(record.posted.begin(), record.posted.end());
     }
     return true;
   }
 
-  TransactionOptions options_;
+  TransactionName name_;
+  Durability durability_ = Durability::kDurable;
   State state_ = State::kOpen;
+  bool snapshot_ = false;
   SlotId slot_;
   Timestamp timestamp_;
-  TransactionRecord* record_ = nullptr;  // null for a snapshot
+  TransactionRecord* record_ = nullptr;  // null for a snapshot, and until it posts or publishes
   Lsn depends_on_;
   Lsn commit_lsn_;
   uint32_t next_sequence_ = 1;
@@ -88,6 +106,7 @@ class Transaction {
   absl::flat_hash_set<const Range*> many_posted_;  // the same as posted, once they are more than that
   // Scans that may go on, the one that was not used for longest first.
   std::vector<std::unique_ptr<StandingScan>> scans_;
+  std::unique_ptr<StandingScan> spare_scan_;  // one that has ended, for its memory; stays for the next transaction
 };
 
 }  // namespace deut::tc

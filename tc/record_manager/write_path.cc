@@ -71,7 +71,7 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   const uint64_t hash = RecordTable::Hash(table_id, key);
   ReclamationDomain::Guard guard(engine_.domain);
   const Range* const posted = engine_.range_control == RangeControl::kNone ? nullptr : &PostIntent(*table, key);
-  WriteItem* const item = txn_.record_->MakeWriteSet().Publish(table_id, key, hash, &engine_.domain);
+  WriteItem* const item = txn_.Record().MakeWriteSet().Publish(table_id, key, hash, &engine_.domain);
   if (!txn_.declared_.emplace(std::pair(table_id.value, std::string(key)), item).second) return Status::Ok();
   if (posted != nullptr) {
     const Timestamp range_read = RangeRead(*table, *posted, key);
@@ -100,7 +100,7 @@ Status WritePath::ExamineHead(const RecordVersion& live, TableId table, std::str
 
 Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone,
                           std::string_view value, const Condition& condition, Installed* installed) {
-  TransactionRecord* const self = txn_.record_;
+  TransactionRecord* const self = &txn_.Record();
   const Timestamp timestamp = txn_.timestamp_;
   std::optional<ReclamationDomain::Guard> guard(std::in_place, engine_.domain);
   const size_t posted_before = self->posted.size();
@@ -207,7 +207,7 @@ Status WritePath::AskWhetherPresent(const TableState& table, std::string_view ke
   request.table = table.id();
   request.key = key;
   DataRequest* const requests[] = {&request};
-  engine_.counters.dc_reads.fetch_add(1, std::memory_order_relaxed);
+  engine_.counters.dc_reads.Add(1);
   DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline));
   DEUT_RETURN_IF_ERROR(request.status);
   for (RecordBatch::Iterator it(request.answer); it.Valid(); it.Next()) {

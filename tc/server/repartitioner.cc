@@ -50,7 +50,7 @@ void Repartitioner::RunOnce(Deadline deadline) {
   const std::vector<TableState*> tables = engine_.catalogue.tables();
   if (options_.random_seed != 0) {
     // When all is quiet ranges stay as they are, so that what is left in them can be seen.
-    const uint64_t begun = engine_.counters.begun.load(std::memory_order_relaxed);
+    const uint64_t begun = engine_.counters.begun.value();
     if (begun == std::exchange(begun_, begun)) return;
     for (TableState* table : tables) CutAtRandom(*table, deadline);
     return;

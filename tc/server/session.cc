@@ -5,6 +5,7 @@
 
 #include "common/base/concat.h"
 #include "common/base/ids.h"
+#include "common/runtime/coarse_time.h"
 #include "common/testing/test_points.h"
 #include "tc/server/session_registry.h"
 
@@ -34,10 +35,12 @@ AbortReason ReasonOf(const Status& status) {
 void MakeAnew(std::vector<OperationResult>* results, size_t count) {
   results->resize(count);
   for (OperationResult& result : *results) {
-    RecordBatch buffer = std::move(result.records);
-    buffer.Clear();
-    result = OperationResult{};
-    result.records = std::move(buffer);
+    result.status = Status();
+    result.records.Clear();
+    result.removed = 0;
+    result.complete = false;
+    result.resume.clear();
+    result.scan_sequence = 0;
   }
 }
 
@@ -53,7 +56,7 @@ class Session::Claim {
     }
   }
   ~Claim() {
-    session_.last_use_ = session_.runtime_.Now();
+    session_.last_use_ = CoarseNow(session_.runtime_);
     Runtime& runtime = session_.runtime_;
     if (session_.claim_.exchange(0, std::memory_order_release) == 2) runtime.WakeAll(session_.claim_);
   }
@@ -84,7 +87,7 @@ void Session::AbortNow(AbortReason reason) {
 void Session::AbortLocked(AbortReason reason) {
   if (!txn_) return;
   records_.Abort(*txn_, reason);
-  txn_.reset();
+  ended_ = std::move(txn_);
 }
 
 void Session::ReapIfIdle(MonotonicTime used_before) {
@@ -139,7 +142,7 @@ Result<Timestamp> Session::BeginLocked(const TransactionOptions& options, Deadli
     return DEUT_ERROR(kWrongState, "begin: transaction ", txn_->timestamp().value, " of this session is open already");
   ended_by_ = Status::Ok();
   evicted_.store(0, std::memory_order_relaxed);
-  DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline));
+  DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline, std::move(ended_)));
   return txn_->timestamp();
 }
 
@@ -236,13 +239,16 @@ Status Session::RunOne(const Operation& operation, OperationResult* result, Dead
 Result<CommitAnswer> Session::Commit(Deadline deadline) {
   const Claim claim(*this);
   if (!txn_) return NoTransaction();
-  const std::unique_ptr<Transaction> txn = std::move(txn_);
   if (Status serving = serving_(); !serving.ok()) {
-    records_.Abort(*txn, AbortReason::kFailedOperation);
+    AbortLocked(AbortReason::kFailedOperation);
     return serving;
   }
-  Result<CommitAnswer> answer = records_.Commit(*txn, deadline);
-  records_.Abort(*txn, AbortReason::kFailedOperation);  // nothing if it has committed
+  return CommitLocked(deadline);
+}
+
+Result<CommitAnswer> Session::CommitLocked(Deadline deadline) {
+  Result<CommitAnswer> answer = records_.Commit(*txn_, deadline);
+  AbortLocked(AbortReason::kFailedOperation);  // nothing if it has committed
   return answer;
 }
 
@@ -256,21 +262,22 @@ Status Session::Abort() {
 Result<CommitAnswer> Session::ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                              std::vector<OperationResult>* results, Deadline deadline) {
   const Claim claim(*this);
-  results->clear();
-  DEUT_RETURN_IF_ERROR(BeginLocked(options, deadline).status());
+  if (Status begun = BeginLocked(options, deadline).status(); !begun.ok()) {
+    results->clear();
+    return begun;
+  }
   DEUT_RETURN_IF_ERROR(ExecuteLocked(operations, results, deadline, kMaxOneShotResultBytes));
-  const std::unique_ptr<Transaction> txn = std::move(txn_);
   Status failed;
   for (const OperationResult& result : *results) {
     if (failed.ok()) failed = result.status;
   }
-  if (!failed.ok() && txn->wrote()) {
+  if (!failed.ok() && txn_->wrote()) {
     // What the failed precondition showed stays provisional until everything it depended on is durable (D1); the writes are undone.
-    Status shown = records_.AbortAcknowledged(*txn, deadline);
+    Status shown = records_.AbortAcknowledged(*txn_, deadline);
+    ended_ = std::move(txn_);
     return shown.ok() ? failed : shown;
   }
-  Result<CommitAnswer> answer = records_.Commit(*txn, deadline);
-  records_.Abort(*txn, AbortReason::kFailedOperation);
+  Result<CommitAnswer> answer = CommitLocked(deadline);
   if (answer.ok() && !failed.ok()) return failed;
   return answer;
 }

@@ -65,6 +65,8 @@ class Session final : public TransactionSession {
   // The open transaction is to go (Evict), and has gone.
   bool EvictedLocked();
   void AbortLocked(AbortReason reason);
+  // Commits the open transaction; it has ended afterwards, however this ends.
+  Result<CommitAnswer> CommitLocked(Deadline deadline);
 
   RecordManager& records_;
   Runtime& runtime_;
@@ -74,7 +76,8 @@ class Session final : public TransactionSession {
   std::atomic<uint64_t> evicted_{0};  // the timestamp of a transaction that is to be aborted; 0 = none
   MonotonicTime last_use_;
   std::unique_ptr<Transaction> txn_;
-  Status ended_by_;  // why the last transaction is gone, where the client has not been told yet
+  std::unique_ptr<Transaction> ended_;  // the last one, for its memory
+  Status ended_by_;                     // why the last transaction is gone, where the client has not been told yet
 };
 
 }  // namespace deut::tc

@@ -79,6 +79,35 @@ TEST_F(SessionTest, OneTransactionAtATime) {
   EXPECT_EQ(OneShot(*session, {Get("a")}), "1 | ok");
 }
 
+// They use one another's memory.
+TEST_F(SessionTest, NothingOfATransactionIsLeftToTheNext) {
+  std::unique_ptr<Session> session = NewSession();
+  TransactionOptions declaring;
+  declaring.declared = {{kTable, "d"}};
+  ASSERT_TRUE(session->Begin(declaring, Soon()).ok());
+  EXPECT_EQ(Execute(*session, {Put("a", "1"), Put("b", "1")}), "ok ok ");
+  Result<CommitAnswer> committed = session->Commit(Soon());
+  ASSERT_TRUE(committed.ok());
+  EXPECT_NE(committed->commit_lsn, Lsn{0});
+  // One that only reads has no place in the log, and its reads are its own.
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*session, {Get("a"), Get("d")}), "1 ok ");
+  committed = session->Commit(Soon());
+  ASSERT_TRUE(committed.ok());
+  EXPECT_EQ(committed->commit_lsn, Lsn{0});
+  // A snapshot writes nothing, and what comes after it does.
+  TransactionOptions snapshot;
+  snapshot.isolation = Isolation::kSnapshot;
+  ASSERT_TRUE(session->Begin(snapshot, Soon()).ok());
+  EXPECT_EQ(Execute(*session, {Put("c", "1")}), "WRONG_STATE ");
+  EXPECT_TRUE(session->Abort().ok());
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*session, {Put("d", "2")}), "ok ");
+  EXPECT_TRUE(session->Abort().ok());
+  EXPECT_EQ(OneShot(*session, {Get("a"), Get("c"), Get("d")}), "1 ok ok | ok");
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+}
+
 TEST_F(SessionTest, WhatLeavesTheTransactionOpenAndWhatEndsIt) {
   std::unique_ptr<Session> session = NewSession(), other = NewSession();
   EXPECT_EQ(OneShot(*session, {Put("a", "1")}), "ok | ok");

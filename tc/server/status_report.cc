@@ -18,8 +18,8 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("serving", serving ? 1 : 0);
   add("sessions", sessions);
   add("transactions.open", engine.active.open_transactions());
-  add("transactions.begun", load(engine.counters.begun));
-  add("transactions.committed", load(engine.counters.committed));
+  add("transactions.begun", engine.counters.begun.value());
+  add("transactions.committed", engine.counters.committed.value());
   for (int reason = 1; reason < kAbortReasonCount; ++reason) {
     add(Concat("transactions.aborted.", AbortReasonName(static_cast<AbortReason>(reason))),
         load(engine.counters.aborts[static_cast<size_t>(reason)]));
@@ -85,10 +85,10 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("collector.folded_transactions", engine.collector.folded());
   add("collector.deferred_entries", engine.collector.deferred_entries());
   add("memory.awaiting_reclamation_bytes", engine.domain.pending_bytes());
-  add("reads.from_versions", load(engine.counters.chain_reads));
-  add("reads.from_cache", load(engine.counters.cache_reads));
+  add("reads.from_versions", engine.counters.chain_reads.value());
+  add("reads.from_cache", engine.counters.cache_reads.value());
   add("reads.from_log", load(engine.counters.log_reads));
-  add("reads.from_dc", load(engine.counters.dc_reads));
+  add("reads.from_dc", engine.counters.dc_reads.value());
   if (engine.read_cache != nullptr) {
     add("read_cache.bytes", engine.read_cache->bytes());
     add("read_cache.budget_bytes", engine.read_cache->budget_bytes());
@@ -98,11 +98,11 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
     add("read_cache.replaced", engine.read_cache->replaced());
     add("read_cache.no_room", engine.read_cache->no_room());
   }
-  add("scans.batches", load(engine.counters.dc_scans));
+  add("scans.batches", engine.counters.dc_scans.value());
   add("scans.bulk", load(engine.counters.bulk_scans));
   add("scans.bulk_batches", load(engine.counters.bulk_batches));
   add("scans.ahead_bytes", engine.scan_ahead.used());
-  add("scans.gathered_keys", load(engine.counters.gathered_keys));
+  add("scans.gathered_keys", engine.counters.gathered_keys.value());
   add("scans.keys_asked_again", load(engine.counters.asked_again));
   add("scans.writers_passed", load(engine.counters.writers_passed));
   add("scans.pending_keys", load(engine.counters.pending_keys));

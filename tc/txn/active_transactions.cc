@@ -11,11 +11,14 @@
 namespace deut::tc {
 namespace {
 
-// Where a thread starts to look for a free slot: its own place, so that threads do not meet in one word of the bitmap.
-uint32_t ThreadPlace() {
+// Where a thread starts to look for a free slot: its own place, so that threads do not meet in one word of the bitmap, nor, while there are few
+// threads, on one cache line of it.
+uint32_t OwnWord(uint32_t words) {
+  constexpr uint32_t kWordsPerLine = 8;
   static std::atomic<uint32_t> next{0};
   thread_local const uint32_t place = next.fetch_add(1, std::memory_order_relaxed);
-  return place;
+  const uint64_t word = uint64_t{place} * kWordsPerLine;
+  return static_cast<uint32_t>((word + word / words % kWordsPerLine) % words);
 }
 
 void RaiseTo(std::atomic<uint64_t>& word, uint64_t value) {
@@ -42,7 +45,7 @@ ActiveTransactions::ActiveTransactions(Options options, Runtime& runtime)
 ActiveTransactions::~ActiveTransactions() = default;
 
 Result<SlotId> ActiveTransactions::Claim() {
-  const uint32_t start = ThreadPlace() % words_;
+  const uint32_t start = OwnWord(words_);
   for (uint32_t i = 0; i < words_; ++i) {
     const uint32_t w = (start + i) % words_;
     uint64_t bits = claimed_[w].load(std::memory_order_relaxed);
@@ -84,7 +87,8 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline) {
       timestamp = counter_.fetch_add(1, std::memory_order_seq_cst);
     }
     DEUT_POINT("active.begin.after_draw");
-    slot.bound.store(timestamp, std::memory_order_seq_cst);
+    // Until it is seen the lower bound stands, which only keeps more.
+    slot.bound.store(timestamp, std::memory_order_release);
   }
   // D3. A timestamp drawn and then refused is never used, which is harmless.
   if (options_.ensure_reserved) {
@@ -132,8 +136,12 @@ Result<ActiveTransactions::Begun> ActiveTransactions::BeginSnapshot(Timestamp mi
 
 void ActiveTransactions::End(SlotId id) {
   Slot& slot = slots_[id.index];
-  slot.first_lsn.store(UINT64_MAX, std::memory_order_seq_cst);
-  slot.bound.store(0, std::memory_order_seq_cst);
+  // Only its owner stores it.
+  if (slot.first_lsn.load(std::memory_order_relaxed) != UINT64_MAX) {
+    slot.first_lsn.store(UINT64_MAX, std::memory_order_seq_cst);
+  }
+  // Who sees it cleared sees what was done before: the final status, the reserved commit. Nothing is read afterwards.
+  slot.bound.store(0, std::memory_order_release);
   ReleaseBit(id);
 }
 

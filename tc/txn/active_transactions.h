@@ -6,6 +6,8 @@
 //    round:      c = counter; L = min(c, all slots).                              (counter first, then slots)
 //    In the total order either the round sees the slot, or the slot was published after the round had read the counter, and then
 //    ts >= c >= L. A slot is cleared only when the status is final and, if committed, the commit LSN is reserved.
+//    The first store and the draw are sequentially consistent. The timestamp's store, and the clearing one, only release: seen late, they show
+//    the bound that was there before, which is not above it.
 // D3: L is never above what is durably reserved, though the counter may be (draws that were refused): a snapshot that reads below L, or a DC
 //    that consolidates below it, must not meet a transaction of a later life below L.
 // L2 round, by one thread at a time (`round_` is a try-flag: who finds it taken uses the current value, nobody waits):
