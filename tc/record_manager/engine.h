@@ -44,6 +44,7 @@ struct EngineCounters {
   std::atomic<uint64_t> committed{0};
   std::atomic<uint64_t> dc_reads{0};
   std::atomic<uint64_t> dc_scans{0};
+  std::atomic<uint64_t> restarted{0};     // one-shot transactions, each time they were run again
   std::atomic<uint64_t> bulk_scans{0};    // of the DC, opened by scans that went on
   std::atomic<uint64_t> bulk_batches{0};  // taken from them
   std::atomic<uint64_t> log_reads{0};     // values, by point reads and scans, that were paged out (S9)

@@ -6,6 +6,7 @@
 #include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/testing/test_points.h"
+#include "tc/server/restarts.h"
 #include "tc/server/session_registry.h"
 
 namespace deut::tc {
@@ -256,6 +257,20 @@ Status Session::Abort() {
 Result<CommitAnswer> Session::ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                              std::vector<OperationResult>* results, Deadline deadline) {
   const Claim claim(*this);
+  Result<CommitAnswer> answer = OneShotLocked(options, operations, results, deadline);
+  if (answer.ok()) [[likely]]
+    return answer;
+  Restarts restarts(runtime_, deadline);
+  while (!answer.ok() && restarts.Next(answer.status(), records_.next_timestamp().value)) {
+    records_.CountRestart();
+    DEUT_POINT("session.restart");
+    answer = OneShotLocked(options, operations, results, deadline);
+  }
+  return answer;
+}
+
+Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                            std::vector<OperationResult>* results, Deadline deadline) {
   results->clear();
   DEUT_RETURN_IF_ERROR(BeginLocked(options, deadline).status());
   DEUT_RETURN_IF_ERROR(ExecuteLocked(operations, results, deadline, kMaxOneShotResultBytes));
