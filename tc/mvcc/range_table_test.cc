@@ -1,6 +1,7 @@
 // Ranges, postings and maps (rules R1 - R3); lost compare-and-swaps; unlinking while others post.
 #include "tc/mvcc/range_table.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,14 @@ class RangeTableTest : public ::testing::Test {
   Range range{"", "", Timestamp{5}};
   std::vector<TransactionRecord*> records;
 };
+
+TEST_F(RangeTableTest, OnlyACurrentRangeSpeaksForItsKeys) {
+  EXPECT_TRUE(range.RaiseLastRead(Timestamp{9}));
+  EXPECT_EQ(range.last_read_unless_sealed(), Timestamp{9});
+  range.Seal();
+  EXPECT_EQ(range.last_read_unless_sealed(), std::nullopt);
+  EXPECT_EQ(range.last_read(), Timestamp{9});
+}
 
 TEST_F(RangeTableTest, LastReadOnlyRises) {
   EXPECT_EQ(range.last_read(), Timestamp{5});
