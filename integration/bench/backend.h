@@ -6,9 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "common/base/status.h"
 #include "integration/bench/read_check.h"
@@ -45,18 +48,43 @@ struct BackendOptions {
 
 // What stands beside the numbers.
 struct BackendFacts {
-  std::string name;       // with the version
-  std::string isolation;  // of transactions of several operations
-  std::string buffered;   // what a commit means when it is acknowledged, without ...
-  std::string durable;    // ... and with durability asked for
+  std::string name;         // with the version
+  std::string isolation;    // of transactions of several operations
+  bool interactive = true;  // it has Session::RunInteractive
+  std::string buffered;     // what a commit means when it is acknowledged, without ...
+  std::string durable;      // ... and with durability asked for
+};
+
+// Which way a scan goes.
+enum class Order : uint8_t { kAscending, kDescending };
+
+// A transaction whose operations follow from what it has read. Calls see the writes before them. ABORTED ends the attempt, which is then run again;
+// the body returns it, and any other error, at once. Views that are passed in are used during the call only.
+class InteractiveTransaction {
+ public:
+  virtual ~InteractiveTransaction() = default;
+  // Each record's value, or nothing; in one go where the store can.
+  virtual Status Get(absl::Span<const std::string> keys, std::vector<std::optional<std::string>>* values) = 0;
+  // At most `limit` records of [low, high).
+  virtual Status Scan(std::string_view low, std::string_view high, Order order, uint32_t limit,
+                      absl::FunctionRef<void(std::string_view key, std::string_view value)> record) = 0;
+  // Whether the record is there or not. May be put off until something is read, or to the end.
+  virtual Status Put(std::string_view key, std::string_view value) = 0;
+  virtual Status Remove(std::string_view key) = 0;
 };
 
 class Session {
  public:
+  using Body = absl::FunctionRef<Status(InteractiveTransaction&)>;
+
   virtual ~Session() = default;
   // Runs the steps as one transaction, again and again until it commits. All that it returns goes through `check`, which is told when
   // an attempt begins. Errors: what repetition does not mend; CORRUPTION if a record that must be there is not.
   virtual Status Run(absl::Span<const Step> steps, ReadCheck* check) = 0;
+
+  // Runs `body` as one transaction, again and again until it commits; with an error of the body's own (CONDITION_FAILED) it is rolled back. Without
+  // `writes` it only reads. INVALID_ARGUMENT where BackendFacts::interactive is false.
+  virtual Status RunInteractive(bool writes, Body body) = 0;
 
   // Attempts that were repeated, so far.
   uint64_t retries() const { return retries_; }

@@ -4,17 +4,23 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
+#include "integration/bench/application_runner.h"
 #include "integration/bench/backend.h"
 #include "integration/bench/mix.h"
 #include "integration/bench/runner.h"
+#include "integration/bench/tatp/tatp.h"
+#include "integration/bench/tpcc/tpcc.h"
 #include "integration/ycsb/record.h"
 
 namespace deut::bench {
@@ -203,6 +209,109 @@ TEST_F(ConformanceTest, ManyAtOnceOnFewRecords) {
         runner.Run({.mix = *MixByName(name), .threads = 8, .transactions = 200, .thorough = true});
     ASSERT_TRUE(run.ok()) << name << ": " << run.status().ToString();
     EXPECT_EQ(run->transactions, 1600u) << name;
+  }
+}
+
+// What an interactive transaction does, step by step, against a map.
+TEST_F(ConformanceTest, AnInteractiveTransactionGoesOnAfterItsReads) {
+  if (!backend_->Facts().interactive) GTEST_SKIP() << "this store has none";
+  const auto run = [&](bool writes, Session::Body body) { return session().RunInteractive(writes, body); };
+  std::vector<std::string> keys;
+  for (int i = 0; i < 50; ++i) keys.push_back(Concat("k", i / 10, i % 10));
+  ASSERT_TRUE(run(true, [&](InteractiveTransaction& tx) {
+                for (const std::string& key : keys) DEUT_RETURN_IF_ERROR(tx.Put(key, key + "v"));
+                return Status();
+              }).ok());
+  const Status changed = run(true, [&](InteractiveTransaction& tx) -> Status {
+    std::vector<std::optional<std::string>> values;
+    DEUT_RETURN_IF_ERROR(tx.Get({"k07", "k99", "k49"}, &values));
+    EXPECT_THAT(values, ::testing::ElementsAre("k07v", std::nullopt, "k49v"));
+    DEUT_RETURN_IF_ERROR(tx.Put("k07", *values[0] + "+"));
+    DEUT_RETURN_IF_ERROR(tx.Remove("k08"));
+    DEUT_RETURN_IF_ERROR(tx.Remove("k98"));
+    DEUT_RETURN_IF_ERROR(tx.Put("k99", "new"));
+    // It sees what it has written.
+    DEUT_RETURN_IF_ERROR(tx.Get({"k07", "k08", "k99"}, &values));
+    EXPECT_THAT(values, ::testing::ElementsAre("k07v+", std::nullopt, "new"));
+    return Status();
+  });
+  ASSERT_TRUE(changed.ok()) << changed.ToString();
+  const auto scan = [&](std::string low, std::string high, Order order, uint32_t limit) {
+    std::string shown;
+    EXPECT_TRUE(run(false, [&](InteractiveTransaction& tx) {
+                  shown.clear();
+                  return tx.Scan(low, high, order, limit, [&](std::string_view key, std::string_view value) {
+                    shown += Concat(key, "=", value, " ");
+                  });
+                }).ok());
+    return shown;
+  };
+  EXPECT_EQ(scan("k06", "k10", Order::kAscending, 9), "k06=k06v k07=k07v+ k09=k09v ");
+  EXPECT_EQ(scan("k06", "k10", Order::kDescending, 9), "k09=k09v k07=k07v+ k06=k06v ");
+  EXPECT_EQ(scan("k06", "k10", Order::kDescending, 2), "k09=k09v k07=k07v+ ");
+  EXPECT_EQ(scan("k08", "k1", Order::kAscending, 1), "k09=k09v ");
+  EXPECT_EQ(scan("k48", "l", Order::kDescending, 9), "k99=new k49=k49v k48=k48v ");
+  EXPECT_EQ(scan("k5", "k6", Order::kAscending, 9), "");
+  EXPECT_EQ(scan("k5", "k6", Order::kDescending, 9), "");
+  // An error of its own undoes it.
+  EXPECT_EQ(run(true,
+                [&](InteractiveTransaction& tx) -> Status {
+                  DEUT_RETURN_IF_ERROR(tx.Put("k07", "never"));
+                  return DEUT_ERROR(kConditionFailed, "given up");
+                })
+                .code(),
+            ErrorCode::kConditionFailed);
+  EXPECT_EQ(scan("k07", "k08", Order::kAscending, 1), "k07=k07v+ ");
+}
+
+// Counters that all of them raise: no change may be lost.
+TEST_F(ConformanceTest, NoReadModifyWriteIsLost) {
+  if (!backend_->Facts().interactive) GTEST_SKIP() << "this store has none";
+  constexpr int kThreads = 4, kEach = 100;
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int i = 0; i < kThreads; ++i) sessions.push_back(*backend_->NewSession());
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.push_back(RealRuntime().StartThread("adder", [&, i] {
+      for (int n = 0; n < kEach; ++n) {
+        const Status added = sessions[i]->RunInteractive(true, [&](InteractiveTransaction& tx) -> Status {
+          const std::string key = Concat("counter", n % 2);
+          std::vector<std::optional<std::string>> values;
+          DEUT_RETURN_IF_ERROR(tx.Get({key}, &values));
+          return tx.Put(key, Concat(std::stoi(values[0].value_or("0")) + 1));
+        });
+        EXPECT_TRUE(added.ok()) << added.ToString();
+      }
+    }));
+  }
+  for (const auto& thread : threads) thread->Join();
+  const Status read = session().RunInteractive(false, [&](InteractiveTransaction& tx) -> Status {
+    std::vector<std::optional<std::string>> values;
+    DEUT_RETURN_IF_ERROR(tx.Get({"counter0", "counter1"}, &values));
+    EXPECT_THAT(values, ::testing::Each(std::to_string(kThreads * kEach / 2)));
+    return Status();
+  });
+  EXPECT_TRUE(read.ok()) << read.ToString();
+}
+
+TEST_F(ConformanceTest, ApplicationsStayConsistent) {
+  if (!backend_->Facts().interactive) GTEST_SKIP() << "this store has none";
+  session_.reset();
+  ApplicationRunner runner(*backend_, RealRuntime());
+  const tpcc::Scale scale{.warehouses = 2, .items = 100, .customers = 20};
+  const tpcc::Tpcc whole(scale, tpcc::Transactions::kAll);
+  const tpcc::Tpcc part(scale, tpcc::Transactions::kNewOrdersAndPayments);
+  const tatp::Tatp tatp(1000);
+  for (const Application* application : std::initializer_list<const Application*>{&whole, &tatp}) {
+    const Result<ApplicationResult> loaded = runner.Load(*application, 2);
+    ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+  }
+  for (const Application* application : std::initializer_list<const Application*>{&whole, &part, &tatp}) {
+    const Result<ApplicationResult> run = runner.Run(*application, {.threads = 3, .transactions = 100, .seed = 4});
+    ASSERT_TRUE(run.ok()) << application->prefix() << ": " << run.status().ToString();
+    EXPECT_EQ(run->transactions, 300u);
+    const Result<uint64_t> checked = runner.Check(*application);
+    EXPECT_TRUE(checked.ok()) << application->prefix() << ": " << checked.status().ToString();
   }
 }
 

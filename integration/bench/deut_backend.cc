@@ -1,5 +1,6 @@
 // This project's store: both components inside this process, or a tcd (BackendOptions::target). Operations that are known beforehand go as one
 // message; read-modify-writes and long scans are interactive transactions.
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,6 +25,84 @@ constexpr uint32_t kOneMessageRecords = 4000;
 constexpr char kTable[] = "usertable";
 constexpr Duration kStart = seconds(60);
 
+// Of one transaction. Writes travel with the next read, or at the end.
+class DeutInteractive final : public InteractiveTransaction {
+ public:
+  DeutInteractive(Transaction& transaction, TableId table) : transaction_(transaction), table_(table) {}
+
+  Status Get(absl::Span<const std::string> keys, std::vector<std::optional<std::string>>* values) override {
+    const size_t first = operations_.size();
+    for (const std::string& key : keys)
+      operations_.push_back({.kind = OperationKind::kGet, .table = table_, .key = key});
+    DEUT_RETURN_IF_ERROR(Flush());
+    values->assign(keys.size(), std::nullopt);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const RecordBatch::Iterator it(answers_[first + i].records);
+      if (it.Valid()) (*values)[i] = std::string(it.record().value);
+    }
+    return Status();
+  }
+
+  Status Scan(std::string_view low, std::string_view high, Order order, uint32_t limit,
+              absl::FunctionRef<void(std::string_view, std::string_view)> record) override;
+
+  Status Put(std::string_view key, std::string_view value) override {
+    written_.emplace_back(key);
+    const std::string& kept_key = written_.back();
+    written_.emplace_back(value);
+    operations_.push_back({.kind = OperationKind::kPut, .table = table_, .key = kept_key, .value = written_.back()});
+    return Status();
+  }
+
+  Status Remove(std::string_view key) override {
+    written_.emplace_back(key);
+    operations_.push_back({.kind = OperationKind::kRemove, .table = table_, .key = written_.back()});
+    return Status();
+  }
+
+  // All that waits, in one message.
+  Status Flush() {
+    if (operations_.empty()) return Status();
+    DEUT_RETURN_IF_ERROR(transaction_.Execute(operations_, &answers_));
+    operations_.clear();
+    written_.clear();
+    for (const OperationResult& answer : answers_) DEUT_RETURN_IF_ERROR(answer.status);
+    return Status();
+  }
+
+ private:
+  Transaction& transaction_;
+  const TableId table_;
+  std::vector<Operation> operations_;
+  std::deque<std::string> written_;  // what they refer to
+  std::vector<OperationResult> answers_;
+};
+
+Status DeutInteractive::Scan(std::string_view low, std::string_view high, Order order, uint32_t limit,
+                             absl::FunctionRef<void(std::string_view, std::string_view)> record) {
+  const bool up = order == Order::kAscending;
+  std::string from(low), to(high);
+  uint32_t sequence = 0;
+  while (limit > 0) {
+    operations_.push_back({.kind = OperationKind::kScan,
+                           .table = table_,
+                           .low = from,
+                           .high = to,
+                           .direction = up ? Direction::kAscending : Direction::kDescending,
+                           .limit_records = limit,
+                           .limit_bytes = kMaxScanBytes,
+                           .scan_sequence = sequence});
+    DEUT_RETURN_IF_ERROR(Flush());
+    const OperationResult& answer = answers_.back();
+    for (RecordBatch::Iterator it(answer.records); it.Valid(); it.Next(), --limit)
+      record(it.record().key, it.record().value);
+    if (answer.complete) break;
+    sequence = answer.scan_sequence;
+    (up ? from : to) = answer.resume;
+  }
+  return Status();
+}
+
 class DeutSession final : public Session {
  public:
   DeutSession(Client& client, TableId table, Durability durability) : client_(client), table_(table) {
@@ -31,8 +110,28 @@ class DeutSession final : public Session {
   }
 
   Status Run(absl::Span<const Step> steps, ReadCheck* check) override;
+  Status RunInteractive(bool /*writes*/, Body body) override {
+    return Counted([&] {
+      return RunTransaction(
+          client_, retrying_,
+          [&](Transaction& transaction) {
+            DeutInteractive interactive(transaction, table_);
+            DEUT_RETURN_IF_ERROR(body(interactive));
+            return interactive.Flush();
+          },
+          &report_);
+    });
+  }
 
  private:
+  // Runs `transaction`, and counts its repetitions.
+  Status Counted(absl::FunctionRef<Status()> transaction) {
+    const uint64_t attempts = report_.attempts;
+    const Status status = transaction();
+    const uint64_t tried = report_.attempts - attempts;
+    retries_ += tried > 1 ? tried - 1 : 0;
+    return status;
+  }
   static bool Interactive(const Step& step) {
     return step.kind == StepKind::kReadModifyWrite || (step.kind == StepKind::kScan && step.limit > kOneMessageRecords);
   }
@@ -128,11 +227,7 @@ Status DeutSession::RunInteractively(absl::Span<const Step> steps, ReadCheck* ch
 Status DeutSession::Run(absl::Span<const Step> steps, ReadCheck* check) {
   bool interactive = false;
   for (const Step& step : steps) interactive = interactive || Interactive(step);
-  const uint64_t attempts = report_.attempts;
-  const Status status = interactive ? RunInteractively(steps, check) : RunInOneMessage(steps, check);
-  const uint64_t tried = report_.attempts - attempts;
-  retries_ += tried > 1 ? tried - 1 : 0;
-  return status;
+  return Counted([&] { return interactive ? RunInteractively(steps, check) : RunInOneMessage(steps, check); });
 }
 
 class DeutBackend final : public Backend {

@@ -32,6 +32,9 @@ def bench_engine(name, deps = [], linkopts = [], rival = True):
         tags = tags,
         deps = [
             ":" + name + "_backend",
+            ":application",
+            ":application_runner",
+            ":applications",
             ":backend",
             ":mix",
             ":runner",
@@ -54,12 +57,17 @@ def bench_engine(name, deps = [], linkopts = [], rival = True):
         tags = tags + ["no_asan"],
         deps = [
             ":" + name + "_backend",
+            ":application",
+            ":application_runner",
             ":backend",
             ":mix",
             ":runner",
+            "//common/base:concat",
             "//common/base:status",
             "//common/runtime",
             "//common/testing:temp_dir",
+            "//integration/bench/tatp",
+            "//integration/bench/tpcc",
             "//integration/ycsb:record",
         ],
     )

@@ -5,10 +5,13 @@
 //   run MIX THREADS MILLISECONDS buffered|durable SEED   -> result
 //   verify TRANSACTIONS SEED        -> result: points, short and long scans by one thread, each value checked whole; its checksum is that of every
 //                                      store with the same content
+//   load_application NAME SIZE THREADS   -> result; NAME and SIZE as in applications.h
+//   run_application NAME SIZE THREADS MILLISECONDS buffered|durable SEED   -> result, with "counted"; it was loaded
+//   check_application NAME SIZE     -> result: whether what must hold between its records does, and their checksum
 //   settle                          -> {}; once loaded: the store has put what it holds into the form that it is read from
 //   statistics                      -> what the store counts
 //   quit                            (or the end of the input)
-// The first line of output says what the store is: {name, isolation, buffered, durable}.
+// The first line of output says what the store is: {name, isolation, interactive, buffered, durable}.
 //   result := {seconds, transactions, records_read, records_written, retries, checksum, p50_us, p99_us, records}
 // Exit status: 0 done; 1 what the store or a check refused, told on the standard error output; 2 wrong flags or lines.
 #include <chrono>
@@ -28,6 +31,9 @@
 #include "common/config/flags.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
+#include "integration/bench/application.h"
+#include "integration/bench/application_runner.h"
+#include "integration/bench/applications.h"
 #include "integration/bench/backend.h"
 #include "integration/bench/mix.h"
 #include "integration/bench/runner.h"
@@ -44,6 +50,25 @@ struct Options {
   BackendOptions backend;
   uint32_t value_bytes = 100;
 };
+
+// Of an application, whose records and their changes are not counted one by one.
+std::string ResultJson(const ApplicationResult& result, uint64_t checksum) {
+  constexpr double kNsPerUs = 1000;
+  const auto percentile = [&](double percent) {
+    return static_cast<double>(result.latency_ns.Percentile(percent)) / kNsPerUs;
+  };
+  return ycsb::JsonObject()
+      .Number("seconds", result.seconds)
+      .Number("transactions", result.transactions)
+      .Number("counted", result.counted)
+      .Number("records_read", uint64_t{0})
+      .Number("records_written", uint64_t{0})
+      .Number("retries", result.retries)
+      .Text("checksum", Concat(absl::Hex(checksum)))
+      .Number("p50_us", percentile(50))
+      .Number("p99_us", percentile(99))
+      .Str();
+}
 
 using Words = std::vector<std::string>;
 
@@ -68,13 +93,16 @@ std::string ResultJson(const RunResult& result, uint64_t records) {
 class Engine {
  public:
   Engine(const Options& options, std::unique_ptr<Backend> backend)
-      : backend_(std::move(backend)), runner_(*backend_, RealRuntime(), options.value_bytes) {}
+      : backend_(std::move(backend)),
+        runner_(*backend_, RealRuntime(), options.value_bytes),
+        applications_(*backend_, RealRuntime()) {}
 
   std::string Hello() const {
     const BackendFacts facts = backend_->Facts();
     return ycsb::JsonObject()
         .Text("name", facts.name)
         .Text("isolation", facts.isolation)
+        .Number("interactive", uint64_t{facts.interactive ? 1U : 0U})
         .Text("buffered", facts.buffered)
         .Text("durable", facts.durable)
         .Str();
@@ -88,13 +116,57 @@ class Engine {
     if (!absl::SimpleAtoi(word, &number)) return DEUT_ERROR(kInvalidArgument, Quoted(word), " is no number");
     return number;
   }
+  // The words behind the command.
+  static Result<std::unique_ptr<Application>> ApplicationOf(const Words& words);
   Result<std::string> Load(const Words& words);
   Result<std::string> Run(const Words& words);
   Result<std::string> Verify(const Words& words);
+  Status SetDurable(const std::string& word);
+  Result<std::string> LoadApplication(const Words& words);
+  Result<std::string> RunApplication(const Words& words);
+  Result<std::string> CheckApplication(const Words& words);
 
   const std::unique_ptr<Backend> backend_;
   Runner runner_;
+  ApplicationRunner applications_;
 };
+
+Result<std::unique_ptr<Application>> Engine::ApplicationOf(const Words& words) {
+  DEUT_ASSIGN_OR_RETURN(const uint64_t size, Number(words[2]));
+  return ApplicationByName(words[1], static_cast<uint32_t>(size));
+}
+
+Status Engine::SetDurable(const std::string& word) {
+  if (word != "durable" && word != "buffered")
+    return DEUT_ERROR(kInvalidArgument, Quoted(word), " is neither durable nor buffered");
+  return backend_->SetDurable(word == "durable");
+}
+
+Result<std::string> Engine::LoadApplication(const Words& words) {
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<Application> application, ApplicationOf(words));
+  DEUT_ASSIGN_OR_RETURN(const uint64_t threads, Number(words[3]));
+  DEUT_RETURN_IF_ERROR(backend_->SetDurable(false));
+  DEUT_ASSIGN_OR_RETURN(const ApplicationResult result,
+                        applications_.Load(*application, static_cast<uint32_t>(threads)));
+  return ResultJson(result, 0);
+}
+
+Result<std::string> Engine::RunApplication(const Words& words) {
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<Application> application, ApplicationOf(words));
+  DEUT_ASSIGN_OR_RETURN(const uint64_t threads, Number(words[3]));
+  DEUT_ASSIGN_OR_RETURN(const uint64_t time, Number(words[4]));
+  DEUT_RETURN_IF_ERROR(SetDurable(words[5]));
+  DEUT_ASSIGN_OR_RETURN(const uint64_t seed, Number(words[6]));
+  const ApplicationRun run{.threads = static_cast<uint32_t>(threads), .time = milliseconds(time), .seed = seed};
+  DEUT_ASSIGN_OR_RETURN(const ApplicationResult result, applications_.Run(*application, run));
+  return ResultJson(result, 0);
+}
+
+Result<std::string> Engine::CheckApplication(const Words& words) {
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<Application> application, ApplicationOf(words));
+  DEUT_ASSIGN_OR_RETURN(const uint64_t checksum, applications_.Check(*application));
+  return ResultJson(ApplicationResult(), checksum);
+}
 
 Result<std::string> Engine::Load(const Words& words) {
   DEUT_ASSIGN_OR_RETURN(const uint64_t records, Number(words[1]));
@@ -111,10 +183,8 @@ Result<std::string> Engine::Run(const Words& words) {
   run.threads = static_cast<uint32_t>(threads);
   DEUT_ASSIGN_OR_RETURN(const uint64_t time, Number(words[3]));
   run.time = milliseconds(time);
-  if (words[4] != "durable" && words[4] != "buffered")
-    return DEUT_ERROR(kInvalidArgument, Quoted(words[4]), " is neither durable nor buffered");
+  DEUT_RETURN_IF_ERROR(SetDurable(words[4]));
   DEUT_ASSIGN_OR_RETURN(run.seed, Number(words[5]));
-  DEUT_RETURN_IF_ERROR(backend_->SetDurable(words[4] == "durable"));
   DEUT_ASSIGN_OR_RETURN(const RunResult result, runner_.Run(run));
   return ResultJson(result, runner_.records());
 }
@@ -146,6 +216,9 @@ Result<std::string> Engine::Obey(const Words& words) {
   if (words[0] == "load" && words.size() == 3) return Load(words);
   if (words[0] == "run" && words.size() == 6) return Run(words);
   if (words[0] == "verify" && words.size() == 3) return Verify(words);
+  if (words[0] == "load_application" && words.size() == 4) return LoadApplication(words);
+  if (words[0] == "run_application" && words.size() == 7) return RunApplication(words);
+  if (words[0] == "check_application" && words.size() == 3) return CheckApplication(words);
   if (words[0] == "settle" && words.size() == 1) {
     DEUT_RETURN_IF_ERROR(backend_->Settle());
     return std::string("{}");

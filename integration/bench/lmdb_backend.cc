@@ -21,6 +21,57 @@ Status Check(int code, std::string_view what) {
   return DEUT_ERROR(kInternal, "LMDB: ", what, ": ", mdb_strerror(code));
 }
 
+// Of one LMDB transaction.
+class LmdbInteractive final : public InteractiveTransaction {
+ public:
+  LmdbInteractive(MDB_txn* transaction, MDB_dbi table) : transaction_(transaction), table_(table) {}
+
+  Status Get(absl::Span<const std::string> keys, std::vector<std::optional<std::string>>* values) override {
+    values->assign(keys.size(), std::nullopt);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      MDB_val key = Bytes(keys[i]), value;
+      const int code = mdb_get(transaction_, table_, &key, &value);
+      if (code == MDB_NOTFOUND) continue;
+      DEUT_RETURN_IF_ERROR(Check(code, "get"));
+      (*values)[i] = std::string(View(value));
+    }
+    return Status();
+  }
+
+  Status Scan(std::string_view low, std::string_view high, Order order, uint32_t limit,
+              absl::FunctionRef<void(std::string_view, std::string_view)> record) override {
+    MDB_cursor* cursor = nullptr;
+    DEUT_RETURN_IF_ERROR(Check(mdb_cursor_open(transaction_, table_, &cursor), "open a cursor"));
+    const bool up = order == Order::kAscending;
+    MDB_val key = Bytes(up ? low : high), value;
+    int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+    // Descending it stands at `high` or above it, or behind the last.
+    if (!up) code = mdb_cursor_get(cursor, &key, &value, code == MDB_NOTFOUND ? MDB_LAST : MDB_PREV);
+    for (; code == MDB_SUCCESS && limit > 0; --limit) {
+      if (up ? View(key) >= high : View(key) < low) break;
+      record(View(key), View(value));
+      code = mdb_cursor_get(cursor, &key, &value, up ? MDB_NEXT : MDB_PREV);
+    }
+    mdb_cursor_close(cursor);
+    return code == MDB_NOTFOUND ? Status() : Check(code, "a cursor");
+  }
+
+  Status Put(std::string_view key, std::string_view value) override {
+    MDB_val k = Bytes(key), v = Bytes(value);
+    return Check(mdb_put(transaction_, table_, &k, &v, 0), "put");
+  }
+
+  Status Remove(std::string_view key) override {
+    MDB_val k = Bytes(key);
+    const int code = mdb_del(transaction_, table_, &k, nullptr);
+    return code == MDB_NOTFOUND ? Status() : Check(code, "delete");
+  }
+
+ private:
+  MDB_txn* const transaction_;
+  const MDB_dbi table_;
+};
+
 class LmdbSession final : public Session {
  public:
   LmdbSession(MDB_env* environment, MDB_dbi table) : environment_(environment), table_(table) {}
@@ -35,6 +86,17 @@ class LmdbSession final : public Session {
       return step.kind != StepKind::kRead && step.kind != StepKind::kScan;
     });
     return writes ? Write(steps, check) : Read(steps, check);
+  }
+
+  Status RunInteractive(bool writes, Body body) override {
+    MDB_txn* transaction = nullptr;
+    DEUT_RETURN_IF_ERROR(Check(mdb_txn_begin(environment_, nullptr, writes ? 0 : MDB_RDONLY, &transaction), "begin"));
+    LmdbInteractive interactive(transaction, table_);
+    if (const Status status = body(interactive); !status.ok()) {
+      mdb_txn_abort(transaction);
+      return status;
+    }
+    return Check(mdb_txn_commit(transaction), "commit");
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 #include "common/base/concat.h"
@@ -29,15 +30,39 @@ constexpr char kCreate[] =
     "CREATE TABLE usertable (key text COLLATE \"C\" PRIMARY KEY WITH (fillfactor = 90), value bytea NOT NULL) "
     "WITH (fillfactor = 80)";
 constexpr char kRead[] = "read", kUpdate[] = "update", kInsert[] = "insert", kScan[] = "scan", kBegin[] = "begin",
-               kCommit[] = "commit";
-constexpr std::array<std::pair<const char*, const char*>, 6> kStatements = {{
+               kCommit[] = "commit", kRollback[] = "rollback", kPut[] = "put", kRemove[] = "remove",
+               kAscending[] = "ascending", kDescending[] = "descending";
+constexpr std::array<std::pair<const char*, const char*>, 11> kStatements = {{
     {kRead, "SELECT value FROM usertable WHERE key = $1"},
     {kUpdate, "UPDATE usertable SET value = $2 WHERE key = $1"},
     {kInsert, "INSERT INTO usertable VALUES ($1, $2)"},
     {kScan, "SELECT key, value FROM usertable WHERE key >= $1 ORDER BY key LIMIT $2::int8"},
     {kBegin, "BEGIN"},
     {kCommit, "COMMIT"},
+    {kRollback, "ROLLBACK"},
+    {kPut, "INSERT INTO usertable VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"},
+    {kRemove, "DELETE FROM usertable WHERE key = $1"},
+    {kAscending, "SELECT key, value FROM usertable WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3::int8"},
+    {kDescending, "SELECT key, value FROM usertable WHERE key >= $1 AND key < $2 ORDER BY key DESC LIMIT $3::int8"},
 }};
+
+// A number as the server wants its integers.
+class Int8 {
+ public:
+  explicit Int8(uint64_t number) {
+    static_assert(std::endian::native == std::endian::little);
+    const uint64_t turned = __builtin_bswap64(number);
+    std::memcpy(bytes_, &turned, sizeof(turned));
+  }
+  std::string_view view() const { return {bytes_, sizeof(bytes_)}; }
+
+ private:
+  char bytes_[sizeof(uint64_t)];
+};
+
+std::string_view Field(const PGresult* answer, int row, int column) {
+  return {PQgetvalue(answer, row, column), static_cast<size_t>(PQgetlength(answer, row, column))};
+}
 
 Status Failure(PGconn* connection, std::string_view what) {
   return DEUT_ERROR(kInternal, "PostgreSQL: ", what, ": ", PQerrorMessage(connection));
@@ -80,13 +105,24 @@ class PostgresSession final : public Session {
     }
   }
 
+  Status RunInteractive(bool writes, Body body) override;
+
  private:
-  Status Send(const char* statement, std::string_view first = {}, std::string_view second = {}) {
-    const int parameters = first.empty() ? 0 : second.empty() ? 1 : 2;
-    const char* const values[] = {first.data(), second.data()};
-    const int lengths[] = {static_cast<int>(first.size()), static_cast<int>(second.size())};
-    constexpr int kBinary[] = {1, 1};
-    const int sent = PQsendQueryPrepared(connection_, statement, parameters, values, lengths, kBinary, 1);
+  // Of the transaction that is open.
+  class Interactive;
+  Status AttemptInteractive(Body body);
+
+  Status Send(const char* statement, std::initializer_list<std::string_view> parameters = {}) {
+    constexpr int kMost = 3;
+    constexpr int kBinary[kMost] = {1, 1, 1};
+    const char* values[kMost];
+    int lengths[kMost];
+    int count = 0;
+    for (const std::string_view parameter : parameters) {
+      values[count] = parameter.data();
+      lengths[count++] = static_cast<int>(parameter.size());
+    }
+    const int sent = PQsendQueryPrepared(connection_, statement, count, values, lengths, kBinary, 1);
     return sent == 1 ? Status() : Failure(connection_, "send");
   }
 
@@ -94,21 +130,15 @@ class PostgresSession final : public Session {
     switch (step.kind) {
       case StepKind::kUpdate:
       case StepKind::kReadModifyWrite:
-        return Send(kUpdate, step.key, step.value);
+        return Send(kUpdate, {step.key, step.value});
       case StepKind::kInsert:
-        return Send(kInsert, step.key, step.value);
-      case StepKind::kScan: {
-        // As the server wants its integers.
-        static_assert(std::endian::native == std::endian::little);
-        const uint64_t limit = __builtin_bswap64(step.limit);
-        char bytes[sizeof(limit)];
-        std::memcpy(bytes, &limit, sizeof(limit));
-        return Send(kScan, step.key, {bytes, sizeof(bytes)});
-      }
+        return Send(kInsert, {step.key, step.value});
+      case StepKind::kScan:
+        return Send(kScan, {step.key, Int8(step.limit).view()});
       case StepKind::kRead:
         break;
     }
-    return Send(kRead, step.key);
+    return Send(kRead, {step.key});
   }
 
   Status Sync() { return PQpipelineSync(connection_) == 1 ? Status() : Failure(connection_, "send"); }
@@ -151,16 +181,13 @@ class PostgresSession final : public Session {
   }
 
   static void Show(const Step& step, const PGresult* answer, ReadCheck* check) {
-    const auto field = [answer](int row, int column) -> std::string_view {
-      return {PQgetvalue(answer, row, column), static_cast<size_t>(PQgetlength(answer, row, column))};
-    };
     const int rows = PQntuples(answer);
     if (step.kind == StepKind::kScan) {
       check->BeginScan(step.key, step.limit);
-      for (int row = 0; row < rows; ++row) check->Record(field(row, 0), field(row, 1));
+      for (int row = 0; row < rows; ++row) check->Record(Field(answer, row, 0), Field(answer, row, 1));
       check->EndScan();
     } else if (rows == 1) {
-      check->Value(step.key, field(0, 0));
+      check->Value(step.key, Field(answer, 0, 0));
     } else {
       check->Missing(step.key);
     }
@@ -227,6 +254,85 @@ class PostgresSession final : public Session {
   const Connection owned_;
   PGconn* const connection_;
 };
+
+// What writes is sent at once, and its answer is looked at with the next read's, or the commit's.
+class PostgresSession::Interactive final : public InteractiveTransaction {
+ public:
+  // BEGIN has been sent.
+  explicit Interactive(PostgresSession& session) : session_(session) {}
+
+  Status Get(absl::Span<const std::string> keys, std::vector<std::optional<std::string>>* values) override {
+    values->assign(keys.size(), std::nullopt);
+    for (const std::string& key : keys) DEUT_RETURN_IF_ERROR(session_.Send(kRead, {key}));
+    return Flush(keys.size(), [&](size_t i, const PGresult* answer) {
+      if (PQntuples(answer) == 1) (*values)[i] = std::string(Field(answer, 0, 0));
+    });
+  }
+
+  Status Scan(std::string_view low, std::string_view high, Order order, uint32_t limit,
+              absl::FunctionRef<void(std::string_view, std::string_view)> record) override {
+    DEUT_RETURN_IF_ERROR(
+        session_.Send(order == Order::kAscending ? kAscending : kDescending, {low, high, Int8(limit).view()}));
+    return Flush(1, [&](size_t, const PGresult* answer) {
+      for (int row = 0; row < PQntuples(answer); ++row) record(Field(answer, row, 0), Field(answer, row, 1));
+    });
+  }
+
+  Status Put(std::string_view key, std::string_view value) override {
+    ++unanswered_;
+    return session_.Send(kPut, {key, value});
+  }
+
+  Status Remove(std::string_view key) override {
+    ++unanswered_;
+    return session_.Send(kRemove, {key});
+  }
+
+  // The answers to what was sent before, then those to `shown` more statements, then that to a sync.
+  Status Flush(size_t shown, absl::FunctionRef<void(size_t, const PGresult*)> show) {
+    DEUT_RETURN_IF_ERROR(session_.Sync());
+    Status verdict;
+    for (size_t i = 0; i < unanswered_ + shown; ++i) {
+      Answer answer;
+      const Status status = session_.Receive(&answer);
+      if (verdict.ok()) verdict = status;
+      if (verdict.ok() && i >= unanswered_) show(i - unanswered_, answer.get());
+    }
+    unanswered_ = 0;
+    const Status synced = session_.ReceiveSync();
+    return verdict.ok() ? synced : verdict;
+  }
+
+ private:
+  PostgresSession& session_;
+  size_t unanswered_ = 1;  // BEGIN
+};
+
+Status PostgresSession::AttemptInteractive(Body body) {
+  DEUT_RETURN_IF_ERROR(Send(kBegin));
+  Interactive interactive(*this);
+  const auto nothing = [](size_t, const PGresult*) {};
+  Status verdict = body(interactive);
+  if (verdict.ok()) {
+    DEUT_RETURN_IF_ERROR(Send(kCommit));
+    verdict = interactive.Flush(1, nothing);
+  } else if (verdict != ErrorCode::kAborted) {
+    // What the body wrote before it gave up has not been answered.
+    (void)interactive.Flush(0, nothing);
+  }
+  if (PQtransactionStatus(connection_) != PQTRANS_IDLE) {
+    DEUT_RETURN_IF_ERROR(Send(kRollback));
+    DEUT_RETURN_IF_ERROR(interactive.Flush(1, nothing));
+  }
+  return verdict;
+}
+
+Status PostgresSession::RunInteractive(bool /*writes*/, Body body) {
+  for (;; ++retries_) {
+    const Status status = AttemptInteractive(body);
+    if (status != ErrorCode::kAborted) return status;
+  }
+}
 
 class PostgresBackend final : public Backend {
  public:

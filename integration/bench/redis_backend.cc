@@ -52,6 +52,10 @@ class RedisSession final : public Session {
     return RunAsOne(steps, check);
   }
 
+  Status RunInteractive(bool /*writes*/, Body /*body*/) override {
+    return DEUT_ERROR(kInvalidArgument, "Redis has no transactions that go on after a read");
+  }
+
  private:
   Status Failure(std::string_view what) const {
     return DEUT_ERROR(kUnavailable, "Redis: ", what, ": ", connection_->errstr);
@@ -179,6 +183,7 @@ class RedisBackend final : public Backend {
   BackendFacts Facts() const override {
     return {.name = "Redis, one at a time",
             .isolation = "serializable where all is known beforehand (MULTI); F and scans: none between their messages",
+            .interactive = false,
             .buffered = "written to the system, not synced",
             .durable = "append-only file synced"};
   }

@@ -83,7 +83,12 @@ class RocksSession final : public Session {
     }
   }
 
+  Status RunInteractive(bool writes, Body body) override;
+
  private:
+  // Of the transaction that is open.
+  class Interactive;
+
   // ABORTED: a conflict.
   Status Attempt(absl::Span<const Step> steps, ReadCheck* check) {
     const bool single = steps.size() == 1 && steps[0].kind != StepKind::kReadModifyWrite;
@@ -142,6 +147,14 @@ class RocksSession final : public Session {
   }
 
   Status RunTransaction(absl::Span<const Step> steps, ReadCheck* check) {
+    return InTransaction([&] {
+      for (const Step& step : steps) DEUT_RETURN_IF_ERROR(RunStep(step, check));
+      return Status();
+    });
+  }
+
+  // Begins, runs `body`, and commits, or rolls back.
+  Status InTransaction(absl::FunctionRef<Status()> body) {
     // The object of the transaction before is used again, as the documentation advises.
     transaction_ =
         store_.variant == Variant::kOptimistic
@@ -150,11 +163,7 @@ class RocksSession final : public Session {
             : rocksdb_transaction_begin(store_.pessimistic, store_.write, store_.pessimistic_options, transaction_);
     snapshot_ = rocksdb_transaction_get_snapshot(transaction_);
     rocksdb_readoptions_set_snapshot(read_, snapshot_);
-    Status status;
-    for (const Step& step : steps) {
-      status = RunStep(step, check);
-      if (!status.ok()) break;
-    }
+    Status status = body();
     rocksdb_readoptions_set_snapshot(read_, nullptr);
     if (status.ok()) {
       rocksdb_transaction_commit(transaction_, error_.out());
@@ -247,6 +256,78 @@ class RocksSession final : public Session {
   Error error_;
 };
 
+class RocksSession::Interactive final : public InteractiveTransaction {
+ public:
+  explicit Interactive(RocksSession& session) : session_(session) {}
+
+  Status Get(absl::Span<const std::string> keys, std::vector<std::optional<std::string>>* values) override {
+    values->assign(keys.size(), std::nullopt);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      rocksdb_pinnableslice_t* const slice = rocksdb_transaction_get_pinned(
+          session_.transaction_, session_.read_, keys[i].data(), keys[i].size(), session_.error_.out());
+      DEUT_RETURN_IF_ERROR(session_.Outcome("get"));
+      if (slice == nullptr) continue;
+      size_t bytes = 0;
+      const char* const value = rocksdb_pinnableslice_value(slice, &bytes);
+      if (value != nullptr) (*values)[i] = std::string(value, bytes);
+      rocksdb_pinnableslice_destroy(slice);
+    }
+    return Status();
+  }
+
+  Status Scan(std::string_view low, std::string_view high, Order order, uint32_t limit,
+              absl::FunctionRef<void(std::string_view, std::string_view)> record) override {
+    const bool up = order == Order::kAscending;
+    rocksdb_iterator_t* const iterator = rocksdb_transaction_create_iterator(session_.transaction_, session_.read_);
+    const auto key_of = [&] {
+      size_t bytes = 0;
+      const char* const key = rocksdb_iter_key(iterator, &bytes);
+      return std::string_view(key, bytes);
+    };
+    if (up) {
+      rocksdb_iter_seek(iterator, low.data(), low.size());
+    } else {
+      rocksdb_iter_seek_for_prev(iterator, high.data(), high.size());
+      if (rocksdb_iter_valid(iterator) != 0 && key_of() == high) rocksdb_iter_prev(iterator);
+    }
+    for (; limit > 0 && rocksdb_iter_valid(iterator) != 0; --limit) {
+      const std::string_view key = key_of();
+      if (up ? key >= high : key < low) break;
+      size_t bytes = 0;
+      const char* const value = rocksdb_iter_value(iterator, &bytes);
+      record(key, {value, bytes});
+      up ? rocksdb_iter_next(iterator) : rocksdb_iter_prev(iterator);
+    }
+    rocksdb_iter_get_error(iterator, session_.error_.out());
+    rocksdb_iter_destroy(iterator);
+    return session_.Outcome("an iterator");
+  }
+
+  Status Put(std::string_view key, std::string_view value) override {
+    rocksdb_transaction_put(session_.transaction_, key.data(), key.size(), value.data(), value.size(),
+                            session_.error_.out());
+    return session_.Outcome("put");
+  }
+
+  Status Remove(std::string_view key) override {
+    rocksdb_transaction_delete(session_.transaction_, key.data(), key.size(), session_.error_.out());
+    return session_.Outcome("delete");
+  }
+
+ private:
+  RocksSession& session_;
+};
+
+Status RocksSession::RunInteractive(bool /*writes*/, Body body) {
+  if (store_.variant == Variant::kPlain)
+    return DEUT_ERROR(kInvalidArgument, "plain RocksDB has no transactions that go on after a read");
+  for (;; ++retries_) {
+    Interactive interactive(*this);
+    const Status status = InTransaction([&] { return body(interactive); });
+    if (status != ErrorCode::kAborted) return status;
+  }
+}
+
 class RocksBackend final : public Backend {
  public:
   ~RocksBackend() override {
@@ -265,6 +346,7 @@ class RocksBackend final : public Backend {
     const std::string name = Concat("RocksDB ", ROCKSDB_MAJOR, ".", ROCKSDB_MINOR);
     BackendFacts facts{.name = name,
                        .isolation = "none",
+                       .interactive = store_.variant != Variant::kPlain,
                        .buffered = "in the log's memory, written out when its buffer is full",
                        .durable = "log synced"};
     if (store_.variant == Variant::kOptimistic) {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/runtime/random.h"
+#include "integration/bench/worker_threads.h"
 #include "integration/ycsb/insert_sequence.h"
 #include "integration/ycsb/record.h"
 
@@ -136,25 +136,10 @@ void Worker::AddTo(RunResult* result) const {
   result->latency_ns.Merge(latency_ns_);
 }
 
-// Runs `body` for each worker on a thread of its own; `time` after the beginning they are told to stop (0: they end by themselves).
 Status RunWorkers(Runtime& runtime, Shared& shared, std::vector<std::unique_ptr<Worker>>& workers, Duration time,
                   const std::function<Status(size_t, Worker&)>& body, RunResult* result) {
-  std::vector<Status> ended(workers.size());
-  std::vector<std::unique_ptr<Thread>> threads;
-  const MonotonicTime begun = runtime.Now();
-  for (size_t i = 0; i < workers.size(); ++i) {
-    threads.push_back(runtime.StartThread("bench-worker", [&, i] {
-      ended[i] = body(i, *workers[i]);
-      if (!ended[i].ok()) shared.stop.store(true);
-    }));
-  }
-  if (time > Duration(0)) {
-    runtime.SleepUntil(begun + time);
-    shared.stop.store(true);
-  }
-  for (const auto& thread : threads) thread->Join();
-  result->seconds = std::chrono::duration<double>(runtime.Now() - begun).count();
-  for (const Status& status : ended) DEUT_RETURN_IF_ERROR(status);
+  DEUT_RETURN_IF_ERROR(RunThreads(
+      runtime, workers.size(), time, &shared.stop, [&](size_t i) { return body(i, *workers[i]); }, &result->seconds));
   for (const auto& worker : workers) worker->AddTo(result);
   return Status();
 }

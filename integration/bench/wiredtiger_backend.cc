@@ -27,6 +27,63 @@ Status Check(int code, std::string_view what) {
   return DEUT_ERROR(kInternal, "WiredTiger: ", what, ": ", wiredtiger_strerror(code));
 }
 
+// Of the transaction that is open on a session.
+class TigerInteractive final : public InteractiveTransaction {
+ public:
+  explicit TigerInteractive(WT_CURSOR* cursor) : cursor_(cursor) {}
+
+  Status Get(absl::Span<const std::string> keys, std::vector<std::optional<std::string>>* values) override {
+    values->assign(keys.size(), std::nullopt);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      WT_ITEM key = Bytes(keys[i]), value{};
+      cursor_->set_key(cursor_, &key);
+      const int code = cursor_->search(cursor_);
+      if (code == WT_NOTFOUND) continue;
+      DEUT_RETURN_IF_ERROR(Check(code, "search"));
+      DEUT_RETURN_IF_ERROR(Check(cursor_->get_value(cursor_, &value), "get a value"));
+      (*values)[i] = std::string(View(value));
+    }
+    return Status();
+  }
+
+  Status Scan(std::string_view low, std::string_view high, Order order, uint32_t limit,
+              absl::FunctionRef<void(std::string_view, std::string_view)> record) override {
+    const bool up = order == Order::kAscending;
+    WT_ITEM key = Bytes(up ? low : high), value{};
+    cursor_->set_key(cursor_, &key);
+    int where = 0;
+    int code = cursor_->search_near(cursor_, &where);
+    // It stands at the bound, or at a neighbour on either side.
+    if (code == 0 && up && where < 0) code = cursor_->next(cursor_);
+    if (code == 0 && !up && where >= 0) code = cursor_->prev(cursor_);
+    for (; code == 0 && limit > 0; --limit) {
+      DEUT_RETURN_IF_ERROR(Check(cursor_->get_key(cursor_, &key), "get a key"));
+      if (up ? View(key) >= high : View(key) < low) break;
+      DEUT_RETURN_IF_ERROR(Check(cursor_->get_value(cursor_, &value), "get a value"));
+      record(View(key), View(value));
+      code = up ? cursor_->next(cursor_) : cursor_->prev(cursor_);
+    }
+    return code == WT_NOTFOUND ? Status() : Check(code, "a cursor");
+  }
+
+  Status Put(std::string_view key, std::string_view value) override {
+    WT_ITEM k = Bytes(key), v = Bytes(value);
+    cursor_->set_key(cursor_, &k);
+    cursor_->set_value(cursor_, &v);
+    return Check(cursor_->insert(cursor_), "insert");
+  }
+
+  Status Remove(std::string_view key) override {
+    WT_ITEM k = Bytes(key);
+    cursor_->set_key(cursor_, &k);
+    const int code = cursor_->remove(cursor_);
+    return code == WT_NOTFOUND ? Status() : Check(code, "remove");
+  }
+
+ private:
+  WT_CURSOR* const cursor_;
+};
+
 class TigerSession final : public Session {
  public:
   static Result<std::unique_ptr<Session>> Open(WT_CONNECTION* connection, bool durable) {
@@ -53,7 +110,25 @@ class TigerSession final : public Session {
     }
   }
 
+  Status RunInteractive(bool /*writes*/, Body body) override {
+    for (;; ++retries_) {
+      const Status status = AttemptInteractive(body);
+      if (const int code = cursor_->reset(cursor_); code != 0 && status.ok()) return Check(code, "reset");
+      if (status != ErrorCode::kAborted) return status;
+    }
+  }
+
  private:
+  Status AttemptInteractive(Body body) {
+    DEUT_RETURN_IF_ERROR(Check(session_->begin_transaction(session_, nullptr), "begin"));
+    TigerInteractive interactive(cursor_);
+    if (const Status status = body(interactive); !status.ok()) {
+      (void)session_->rollback_transaction(session_, nullptr);
+      return status;
+    }
+    return Check(session_->commit_transaction(session_, durable_ ? "sync=on" : nullptr), "commit");
+  }
+
   // A read, or a write that need not be synced, is a transaction by itself. A scan is not: each of its steps would see a state of its own.
   bool Alone(absl::Span<const Step> steps) const {
     if (steps.size() != 1 || steps[0].kind == StepKind::kScan || steps[0].kind == StepKind::kReadModifyWrite)

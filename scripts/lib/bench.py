@@ -43,7 +43,10 @@ CONTENDERS = {
 WORKLOADS = {
     'load': ([1], [16]), 'c': ([1, 2], [1, 16]), 'a': ([1, 2], [1, 16]), 'b': ([1, 2], [16]), 'd': ([1, 2], [16]),
     'e': ([1, 2], [1, 16]), 'f': ([1, 2], [16]), 't': ([1, 2], [1, 16]), 'l': ([1, 2], [2]), 'u': ([1, 16], [1, 16]),
+    'tpcc-np': ([1, 2], [16]), 'tpcc': ([1, 2], [16]), 'tatp': ([1, 2], [16]),
 }
+# Those of whole transactions that follow from what they read (integration/bench/application.h): the option that says how large, and whose records they use.
+APPLICATIONS = {'tpcc-np': ('warehouses', 'tpcc'), 'tpcc': ('warehouses', 'tpcc'), 'tatp': ('thousand_subscribers', 'tatp')}
 
 
 class Failed(Exception):
@@ -227,15 +230,54 @@ class Run:
     def run(self):
         self.load()
         self.verify()
+        loaded = set()
         for workload in self.options.workloads:
             if workload == 'load':
                 continue
+            if workload in APPLICATIONS and APPLICATIONS[workload][1] not in loaded:
+                loaded.add(APPLICATIONS[workload][1])
+                self.load_application(workload)
             for threads in self.options.threads or WORKLOADS[workload][self.options.sockets]:
                 for number in range(self.options.rounds):
                     for name in self.turn(number):
-                        durability = 'durable' if workload == 'u' else 'buffered'
-                        order = f'run {workload} {threads} {int(self.options.seconds * 1000)} {durability} {SEED + number}'
-                        self.note(workload, threads, name, self.open[name].measure(workload, order))
+                        if self.runs(name, workload):
+                            self.note(workload, threads, name, self.open[name].measure(workload, self.order(workload, threads, number)))
+            if workload in APPLICATIONS:
+                self.check_application(workload)
+
+    def runs(self, name, workload):
+        """Whether this store has the transactions that this workload needs."""
+        return workload not in APPLICATIONS or self.open[name].facts['interactive']
+
+    def order(self, workload, threads, number):
+        time = int(self.options.seconds * 1000)
+        if workload in APPLICATIONS:
+            return f'run_application {self.application(workload)} {threads} {time} buffered {SEED + number}'
+        return f'run {workload} {threads} {time} {"durable" if workload == "u" else "buffered"} {SEED + number}'
+
+    def application(self, workload):
+        return f'{workload} {getattr(self.options, APPLICATIONS[workload][0])}'
+
+    def load_application(self, workload):
+        """The same records into every store that can run it, byte by byte."""
+        sums = {}
+        for name, contender in self.open.items():
+            if not self.runs(name, workload):
+                continue
+            contender.order(f'load_application {self.application(workload)} 1')
+            sums[name] = contender.order(f'check_application {self.application(workload)}')['checksum']
+            contender.order('settle')
+            contender.rest()
+        if len(set(sums.values())) > 1:
+            raise Failed(f'the contenders do not hold the same records of {workload}: {sums}')
+        say(f'{workload}: loaded, consistent and the same in all of {", ".join(sums)}')
+
+    def check_application(self, workload):
+        """Whether what must hold between the records still does: an engine that finds otherwise ends itself, and says what."""
+        for name, contender in self.open.items():
+            if self.runs(name, workload):
+                contender.order(f'check_application {self.application(workload)}')
+        say(f'{workload}: consistent afterwards')
 
     def result(self):
         rows = []
@@ -295,6 +337,8 @@ def options_of(arguments):
     parser.add_argument('--threads', type=lambda text: [int(n) for n in text.split(',')])
     parser.add_argument('--records', type=int)
     parser.add_argument('--value_bytes', type=int, default=100)
+    parser.add_argument('--warehouses', type=int)
+    parser.add_argument('--thousand_subscribers', type=int)
     parser.add_argument('--cache', type=int, help='bytes')
     parser.add_argument('--rounds', type=int)
     parser.add_argument('--load_rounds', type=int, default=1)
@@ -307,6 +351,8 @@ def options_of(arguments):
     options = parser.parse_args(arguments)
     options.records = options.records or (1_000_000 if options.quick else 10_000_000)
     options.cache = options.cache or (1 << 30 if options.quick else 4 << 30)
+    options.warehouses = options.warehouses or (1 if options.quick else 4)
+    options.thousand_subscribers = options.thousand_subscribers or (20 if options.quick else 100)
     options.rounds = options.rounds or 3
     options.seconds = options.seconds or (1.5 if options.quick else 10)
     there = [name for name, (engine, _, _) in CONTENDERS.items() if engine in options.have]

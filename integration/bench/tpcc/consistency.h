@@ -1,0 +1,17 @@
+// What must hold between the rows of TPC-C at any time (clause 3.3.2): conditions 1 to 4, 8, 9 and 10.
+// Thread-safety: stateless.
+#ifndef INTEGRATION_BENCH_TPCC_CONSISTENCY_H_
+#define INTEGRATION_BENCH_TPCC_CONSISTENCY_H_
+
+#include "common/base/status.h"
+#include "integration/bench/backend.h"
+#include "integration/bench/tpcc/schema.h"
+
+namespace deut::bench::tpcc {
+
+// CORRUPTION, with the condition and the district, where one does not.
+Status CheckConsistency(Session& session, const Scale& scale);
+
+}  // namespace deut::bench::tpcc
+
+#endif  // INTEGRATION_BENCH_TPCC_CONSISTENCY_H_
