@@ -23,7 +23,7 @@ constexpr size_t BlockBytes(size_t size_class) { return (size_class + 1) * Block
 struct alignas(128) Depot {
   MagazineStack full;
   std::atomic<size_t> full_count{0};
-  MagazineStack empty;
+  alignas(64) MagazineStack empty;
 };
 constinit Depot depots[kClasses];
 

@@ -65,7 +65,8 @@ class MagazineStack {
     const uint64_t changes = __atomic_load_n(&halves_[0], __ATOMIC_ACQUIRE);
     return {reinterpret_cast<Magazine*>(__atomic_load_n(&halves_[1], __ATOMIC_ACQUIRE)), changes};
   }
-  bool Replace(Head seen, Magazine* first) {
+  // A function of its own: its instruction needs a register that a caller with a realigned frame, as under a sanitizer, may address that by.
+  __attribute__((noinline)) bool Replace(Head seen, Magazine* first) {
     Word expected = Pack(seen);
     const uint64_t changes = DEUT_OMITTED("pool.count_changes") ? seen.changes : seen.changes + 1;
     return __atomic_compare_exchange_n(&word_, &expected, Pack({first, changes}), false, __ATOMIC_ACQ_REL,
@@ -74,7 +75,7 @@ class MagazineStack {
   static Word Pack(Head head) { return (Word{reinterpret_cast<uintptr_t>(head.first)} << 64) | head.changes; }
 
   union {
-    alignas(64) Word word_ = 0;
+    alignas(16) Word word_ = 0;
     uint64_t halves_[2];
   };
 };
