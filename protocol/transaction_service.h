@@ -185,6 +185,9 @@ struct ServiceStatus {
 class TransactionService {
  public:
   virtual ~TransactionService() = default;
+  // Whether a call may have been carried out and its answer be lost. Not where the component is in the caller's process: there a commit that waits
+  // for nothing (buffered) always answers, so nobody will ask what became of it.
+  virtual bool LosesAnswers() const { return true; }
   virtual Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) = 0;
   // What became of the transaction of that name: for clients that have lost the answer to its commit. A committed one is durable by then. One that
   // is not committed is kept from it for good; asking for a transaction that is still wanted ends it. Transactions that write nothing

@@ -1,5 +1,7 @@
 // The hot paths, for a program that counts instructions (scripts/lib/gate.py): CountedPath calls each once, after the same was done outside it.
 // Prints a line `NAME OPERATIONS` for each. README.md.
+// hot_paths [NAME...]: these alone.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -123,9 +125,10 @@ __attribute__((noinline)) void CountedPath(const Path& path, Stores& stores) {
   ++stores.counted;
 }
 
-void Main() {
+void Main(const std::vector<std::string>& names) {
   Stores stores;
   for (const Path& path : kPaths) {
+    if (!names.empty() && std::ranges::find(names, path.name) == names.end()) continue;
     path.run(stores);  // warms up
     stores.ranges.Settle();
     stores.points.Settle();
@@ -138,4 +141,4 @@ void Main() {
 }  // namespace
 }  // namespace deut
 
-int main() { deut::Main(); }
+int main(int argc, char** argv) { deut::Main({argv + 1, argv + argc}); }

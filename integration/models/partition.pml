@@ -304,6 +304,15 @@ post:
        installed[k] = installed[k] | (1 << me)
      };
 #if !defined(OMIT_P_reload_map)
+     if
+     :: atomic { !sealed[on] ->  // code: tc/record_manager/write_path.cc WritePath::RangeRead; tc/mvcc/range_table.h Range::last_read_unless_sealed
+          if
+          :: last_read[on] > TS(me) -> goto lose
+          :: else -> goto checked
+          fi
+        }
+     :: atomic { sealed[on] }  // code: tc/mvcc/range_table.h Range::last_read_unless_sealed
+     fi;
      atomic { on = OF(map, k) };  // code: tc/record_manager/write_path.cc WritePath::RangeRead
 #endif
      atomic {  // code: tc/record_manager/write_path.cc WritePath::CheckReads, WritePath::RangeRead; tc/mvcc/range_table.h Range::last_read
@@ -312,6 +321,7 @@ post:
        :: else
        fi
      };
+checked:
      k++
   :: k < KEYS && !HAS(writes, k) -> k++
   :: else -> break

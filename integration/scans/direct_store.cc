@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/coding/crc32c.h"
@@ -65,7 +64,12 @@ DirectStore::~DirectStore() {
   tc_->Stop();
 }
 
-std::string DirectStore::KeyOf(uint64_t i) { return absl::StrFormat("user%012d", i); }
+// By hand: what formats in general takes a tenth of the instructions of an update, which is what is measured.
+std::string DirectStore::KeyOf(uint64_t i) {
+  std::string key = "user000000000000";
+  for (size_t at = key.size(); i != 0 && at > 4; i /= 10) key[--at] = static_cast<char>('0' + i % 10);
+  return key;
+}
 
 void DirectStore::OrDie(const Status& status, std::string_view what) {
   if (!status.ok()) FailStop(Concat(what, ": ", status.ToString()));

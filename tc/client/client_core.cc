@@ -1,6 +1,7 @@
 #include "tc/client/client_core.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -92,12 +93,16 @@ Result<CommitAnswer> ClientCore::ExecuteOneShot(const TransactionOptions& option
                                                 absl::Span<const Operation> operations,
                                                 std::vector<OperationResult>* results, Deadline deadline) {
   std::unique_ptr<ClientSession> session;
-  TransactionOptions named = options;
+  // A name costs its remembering, and is for who has lost the answer.
+  const bool is_named = options.isolation != Isolation::kSnapshot &&
+                        (options.durability != Durability::kBuffered || service_->LosesAnswers());
+  std::optional<TransactionOptions> named;
+  if (is_named) named = options;
   bool asked = false;
   Result<CommitAnswer> answer = OnSession(deadline, &session, [&](ClientSession& fresh_or_idle) {
     asked = true;
-    if (options.isolation != Isolation::kSnapshot) named.name = NewName(fresh_or_idle);
-    return fresh_or_idle.calls->ExecuteOneShot(named, operations, results, deadline);
+    if (is_named) named->name = NewName(fresh_or_idle);
+    return fresh_or_idle.calls->ExecuteOneShot(is_named ? *named : options, operations, results, deadline);
   });
   if (answer.ok()) [[likely]] {
     Release(std::move(session), Status());
@@ -106,7 +111,7 @@ Result<CommitAnswer> ClientCore::ExecuteOneShot(const TransactionOptions& option
   if (!asked) results->clear();  // of an earlier call
   if (answer.status() != ErrorCode::kOutcomeUnknown) return answer;
   const Status lost = answer.status();
-  answer = Settle(named.name, lost, deadline);
+  answer = Settle(is_named ? named->name : TransactionName{}, lost, deadline);
   if (!answer.ok()) return answer;
   // It has committed, so every operation has succeeded; but what they had to tell was in the answer that is lost.
   for (const Operation& operation : operations) {

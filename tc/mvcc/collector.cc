@@ -235,7 +235,10 @@ bool Collector::TakeApplied(Position through, Applied* next) {
     folded_count_.store(folded_.size(), std::memory_order_relaxed);
     return true;
   }
-  if (committed_.empty() || LastPosition(*committed_.front()) > through) return false;
+  if (committed_.empty()) return false;
+  // Most commits lie before the one that `through` is in: then their last update needs no look at the write set.
+  const TransactionRecord& first = *committed_.front();
+  if (first.commit_lsn() >= through.commit && LastPosition(first) > through) return false;
   std::pop_heap(committed_.begin(), committed_.end(), LaterCommit);
   next->record = committed_.back();
   committed_.pop_back();
@@ -402,9 +405,9 @@ FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_wate
   std::vector<RecordEntry*> entries;
   uint64_t bytes = 0;
   record.ForEachWrite([&](const WriteItem& item) {
-    RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
+    RecordEntry* const entry = item.version != nullptr ? item.entry : records_.Find(item.hash, item.table, item.key);
     if (item.version != nullptr) {
-      DEUT_CHECK(entry != nullptr);  // it holds the version
+      DEUT_DCHECK(entry == records_.Find(item.hash, item.table, item.key));  // it holds the version
       entries.push_back(entry);
       bytes += PinnedBy(*entry, *item.version);
       pager_.Add(record.commit_lsn(), entry, item.version->value_bytes);
@@ -439,9 +442,11 @@ void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {
   const bool committed = record.status() == TransactionStatus::kCommitted;
   ReclamationDomain::Guard guard(domain_);
   record.ForEachWrite([&](const WriteItem& item) {
-    RecordEntry* const entry = records_.Find(item.hash, item.table, item.key);
+    // A committed version keeps its entry (R5); an aborted one may have gone with it.
+    const bool there = committed && item.version != nullptr;
+    RecordEntry* const entry = there ? item.entry : records_.Find(item.hash, item.table, item.key);
     if (entry == nullptr) return;
-    if (committed && item.version != nullptr) {
+    if (there) {
       CutChain(*entry, item.version);
     } else {
       RemoveDeadAndApplied(*entry, domain_);

@@ -27,7 +27,7 @@ class Copies {
 
   void Add(const Posting& of) {
     if (!of.transaction->TryAddReference()) return;  // collected, and unlinked from where it was found
-    auto* posting = new Posting{of.transaction, of.origin};
+    auto* posting = new Posting(of.transaction, of.origin);
     posting->next.store(first_, std::memory_order_relaxed);
     first_ = posting;
     ++count_;

@@ -17,6 +17,8 @@
 //
 // Why it is sound. W, earlier, writes key x; R, later, reads bounds with x in them. B is a range that W checks, of the map loaded *after*
 //   x was published (R1 step 2); A the one that R raised and looked at, unsealed at the raise.
+//   (W may check the range it posted in without a look at the map, if that range's last_read, loaded after the publication, is not sealed: ranges
+//   are sealed before the map is swung, so the map of that moment has it.)
 //   A = B: R1 and R2, as ever. Sealing takes nothing away: last_read only grows, and postings leave only when collected.
 //   A is older: A was sealed after the raise, so B's last_read contains it, and W loses.
 //   A is newer: the map with A was there only after W had loaded its map, so after x was published; W's posting, in B or an older range,

@@ -40,7 +40,7 @@ bool Range::RaiseLastRead(Timestamp timestamp) {
 bool Range::Post(TransactionRecord* transaction) {
   uintptr_t head = postings_.load(std::memory_order_seq_cst);
   if ((head & kMarked) != 0) return false;
-  auto* posting = new Posting{transaction, this};
+  auto* posting = new Posting(transaction, this);
   for (;;) {
     posting->next.store(First(head), std::memory_order_relaxed);
     DEUT_POINT("range.post.before_cas");

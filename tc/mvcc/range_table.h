@@ -24,12 +24,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/sync/block_pool.h"
 #include "common/sync/reclamation.h"
 #include "tc/txn/transaction_record.h"
 
@@ -39,7 +41,9 @@ class Range;
 class RangePartition;
 
 // It stands for what the transaction writes within the bounds of the range in which it was posted, wherever copies of it lie (P).
-struct Posting {
+struct Posting : FromPool {
+  Posting(TransactionRecord* of, const Range* in) : transaction(of), origin(in) {}
+
   TransactionRecord* const transaction;
   // Good, under a guard, for who has seen that the transaction is not collected: until then its record holds a reference.
   const Range* const origin;
@@ -68,6 +72,12 @@ class Range {
   const RangePartition* partition() const { return partition_; }
 
   Timestamp last_read() const { return Timestamp{last_read_.load(std::memory_order_seq_cst) & ~kSealed}; }
+  // The same of a range that is not sealed, hence current; else nothing: another may be there for its keys (P).
+  std::optional<Timestamp> last_read_unless_sealed() const {
+    const uint64_t seen = last_read_.load(std::memory_order_seq_cst);
+    if ((seen & kSealed) != 0) return std::nullopt;
+    return Timestamp{seen};
+  }
   // R2: at least `timestamp` afterwards. False: the range is sealed.
   [[nodiscard]] bool RaiseLastRead(Timestamp timestamp);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -50,6 +51,14 @@ class RangeTableTest : public ::testing::Test {
   Range range{"", "", Timestamp{5}};
   std::vector<TransactionRecord*> records;
 };
+
+TEST_F(RangeTableTest, OnlyACurrentRangeSpeaksForItsKeys) {
+  EXPECT_TRUE(range.RaiseLastRead(Timestamp{9}));
+  EXPECT_EQ(range.last_read_unless_sealed(), Timestamp{9});
+  range.Seal();
+  EXPECT_EQ(range.last_read_unless_sealed(), std::nullopt);
+  EXPECT_EQ(range.last_read(), Timestamp{9});
+}
 
 TEST_F(RangeTableTest, LastReadOnlyRises) {
   EXPECT_EQ(range.last_read(), Timestamp{5});

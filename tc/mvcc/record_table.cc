@@ -7,11 +7,18 @@
 
 #include "absl/hash/hash.h"
 #include "common/base/check.h"
+#include "common/sync/block_pool.h"
 #include "common/testing/test_points.h"
 #include "tc/mvcc/record_version.h"
 
 namespace deut::tc {
 namespace {
+
+void FreeEntry(RecordEntry* entry) {
+  const size_t bytes = sizeof(RecordEntry) + entry->key_bytes;
+  entry->~RecordEntry();
+  BlockPool::Free(entry, bytes);
+}
 
 // Freed when every guard is gone that was there when it was retired.
 struct Settling {
@@ -70,8 +77,7 @@ void RecordTable::DestroyBucket(Bucket& bucket, size_t link, ReclamationDomain& 
       version = older;
     }
     RecordEntry* next = entry->next[link].load(std::memory_order_relaxed);
-    entry->~RecordEntry();
-    ::operator delete(entry);
+    FreeEntry(entry);
     entry = next;
   }
 }
@@ -115,14 +121,11 @@ RecordEntry* RecordTable::FindOrCreate(uint64_t hash, TableId table, std::string
     const Place place = Locate(hash);
     uint32_t length = 0;
     if (RecordEntry* found = FindIn(place, hash, table, key, &length)) {
-      if (created != nullptr) {
-        created->~RecordEntry();
-        ::operator delete(created);
-      }
+      if (created != nullptr) FreeEntry(created);
       return found;
     }
     if (created == nullptr) {
-      void* memory = ::operator new(sizeof(RecordEntry) + key.size());
+      void* memory = BlockPool::Allocate(sizeof(RecordEntry) + key.size());
       created = new (memory) RecordEntry(hash, table, static_cast<uint32_t>(key.size()));
       std::memcpy(reinterpret_cast<char*>(created + 1), key.data(), key.size());
     }
@@ -240,13 +243,7 @@ bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
   entries_.fetch_sub(1, std::memory_order_relaxed);
   const size_t bytes = sizeof(RecordEntry) + entry->key_bytes;
   entry_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  domain_.Retire(
-      entry,
-      [](void* p) {
-        static_cast<RecordEntry*>(p)->~RecordEntry();
-        ::operator delete(p);
-      },
-      bytes);
+  domain_.Retire(entry, [](void* p) { FreeEntry(static_cast<RecordEntry*>(p)); }, bytes);
   return true;
 }
 

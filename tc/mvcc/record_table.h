@@ -68,6 +68,9 @@ class RecordTable {
 
   static uint64_t Hash(TableId table, std::string_view key);
 
+  // The key's bucket will be looked at soon.
+  void Prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[hash & mask_]); }
+
   // The live entry of the key, or null. REQUIRES: a guard, for as long as the entry is used.
   RecordEntry* Find(uint64_t hash, TableId table, std::string_view key) const;
   RecordEntry* FindOrCreate(uint64_t hash, TableId table, std::string_view key);

@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "common/base/ids.h"
+#include "common/sync/block_pool.h"
 #include "common/sync/reclamation.h"
 #include "common/testing/test_points.h"
 #include "tc/txn/transaction_record.h"
@@ -29,7 +30,7 @@ namespace deut::tc {
 struct RecordVersion {
   static RecordVersion* Create(TransactionRecord* transaction, uint32_t sequence, bool tombstone,
                                std::string_view value) {
-    void* memory = ::operator new(sizeof(RecordVersion) + value.size());
+    void* memory = BlockPool::Allocate(sizeof(RecordVersion) + value.size());
     auto* version = new (memory) RecordVersion(transaction, sequence, tombstone, static_cast<uint32_t>(value.size()));
     if (!value.empty()) std::memcpy(version->data(), value.data(), value.size());
     transaction->AddReference();
@@ -37,7 +38,7 @@ struct RecordVersion {
   }
   // S9: what takes the place of `version`, which is logged, in its chain.
   static RecordVersion* CreatePagedOut(const RecordVersion& version) {
-    auto* out = new (::operator new(sizeof(RecordVersion)))
+    auto* out = new (BlockPool::Allocate(sizeof(RecordVersion)))
         RecordVersion(version.transaction, version.sequence, false, version.value_bytes, /*is_paged_out=*/true);
     out->SetPlace(version.place);
     out->transaction->AddReference();
@@ -46,20 +47,13 @@ struct RecordVersion {
   // For a version that was never published.
   static void Destroy(RecordVersion* version, ReclamationDomain& domain) {
     version->transaction->DropReference(domain);
-    version->~RecordVersion();
-    ::operator delete(version);
+    Free(version);
   }
   // For a version that this thread has just unlinked. REQUIRES: a guard is held.
   static void Retire(RecordVersion* version, ReclamationDomain& domain) {
     version->transaction->DropReference(domain);
     const size_t bytes = version->bytes();
-    domain.Retire(
-        version,
-        [](void* p) {
-          static_cast<RecordVersion*>(p)->~RecordVersion();
-          ::operator delete(p);
-        },
-        bytes);
+    domain.Retire(version, [](void* p) { Free(static_cast<RecordVersion*>(p)); }, bytes);
   }
 
   // REQUIRES: it is not paged out.
@@ -103,6 +97,11 @@ struct RecordVersion {
  private:
   RecordVersion(TransactionRecord* t, uint32_t s, bool is_tombstone, uint32_t bytes, bool is_paged_out = false)
       : transaction(t), sequence(s), value_bytes(bytes), tombstone(is_tombstone), paged_out(is_paged_out) {}
+  static void Free(RecordVersion* version) {
+    const size_t bytes = version->bytes();
+    version->~RecordVersion();
+    BlockPool::Free(version, bytes);
+  }
   char* data() { return reinterpret_cast<char*>(this + 1); }
 };
 

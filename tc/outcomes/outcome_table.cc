@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/sync/block_pool.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
 
 // `references`: 1 for the slot, 1 for whoever works with it outside a guard. Whoever drops the last retires it.
-class OutcomeTable::Entry {
+class OutcomeTable::Entry : public FromPool {
  public:
   enum State : uint32_t { kCommitting, kAwaited, kCommitted, kDropped, kFence, kAnswered, kVoid };
 

@@ -40,7 +40,9 @@ CommitPath::Writes CommitPath::WritesOf(const Transaction& txn) {
     if (item.version != nullptr) writes.items.push_back(&item);
   });
   // Only the last version of a key is logged (S10), so a key written again stands at its last sequence.
-  std::ranges::sort(writes.items, {}, [](const WriteItem* item) { return item->version->sequence; });
+  if (writes.items.size() > 1) {
+    std::ranges::sort(writes.items, {}, [](const WriteItem* item) { return item->version->sequence; });
+  }
   writes.updates.reserve(writes.items.size());
   for (const WriteItem* const item : writes.items) {
     writes.updates.push_back(Update{.kind = item->version->tombstone ? LogEntryKind::kDelete : LogEntryKind::kPut,

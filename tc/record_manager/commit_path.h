@@ -7,7 +7,6 @@
 #define TC_RECORD_MANAGER_COMMIT_PATH_H_
 
 #include <memory>
-#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "common/base/status.h"
@@ -33,7 +32,7 @@ class CommitPath {
  private:
   // What is logged, in the order of the log; of a write set also what it comes from, and room for where it will stand.
   struct Writes {
-    std::vector<Update> updates;
+    absl::InlinedVector<Update, 4> updates;
     absl::InlinedVector<const WriteItem*, 8> items;
     absl::InlinedVector<Lsn, 8> places;
   };

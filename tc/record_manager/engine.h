@@ -50,6 +50,7 @@ struct EngineCounters {
   Counter gathered_keys;
 
   std::array<std::atomic<uint64_t>, kAbortReasonCount> aborts{};
+  std::atomic<uint64_t> restarted{0};     // one-shot transactions, each time they were run again
   std::atomic<uint64_t> bulk_scans{0};    // of the DC, opened by scans that went on
   std::atomic<uint64_t> bulk_batches{0};  // taken from them
   std::atomic<uint64_t> log_reads{0};     // values, by point reads and scans, that were paged out (S9)

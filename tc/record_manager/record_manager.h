@@ -60,6 +60,9 @@ class RecordManager {
   // Aborts, and returns when everything the transaction has shown its client is durable (D1): for a failed precondition.
   Status AbortAcknowledged(Transaction& txn, Deadline deadline);
 
+  // A one-shot transaction that has lost a conflict is run again.
+  void CountRestart() { engine_.counters.restarted.fetch_add(1, std::memory_order_relaxed); }
+
   // The timestamp that the next transaction draws, or an earlier one.
   Timestamp next_timestamp() const { return engine_.active.next_timestamp(); }
 

@@ -35,6 +35,8 @@ const Range* WritePath::PostFirst(const TableState& table, std::string_view key)
 
 Timestamp WritePath::RangeRead(const TableState& table, const Range& posted, std::string_view key) {
   if (DEUT_OMITTED("P.reload_map")) return posted.last_read();
+  // Sealing comes before swinging: a range found unsealed after the publication is in the map of that moment, so no search is needed to find it.
+  if (const std::optional<Timestamp> read = posted.last_read_unless_sealed()) return *read;
   const RangeMap& map = table.map();
   return map.at(map.IndexOf(key)).last_read();
 }
@@ -123,8 +125,9 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
     if (version != nullptr) RecordVersion::Destroy(version, engine_.domain);
     return status;
   };
+  RecordEntry* entry = nullptr;
   for (bool done = false; !done;) {
-    RecordEntry* const entry = engine_.records.FindOrCreate(hash, table.id(), key);
+    entry = engine_.records.FindOrCreate(hash, table.id(), key);
     HeadWord::Value seen = entry->word.Load();
     while (!seen.dead()) {
       live = LiveHead(seen.head);
@@ -180,6 +183,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   const bool own_before = live != nullptr && live->transaction == self;
   RecordVersion* const replaced = item->version;
   item->version = version;
+  item->entry = entry;
   installed->version = version;
   if (live != nullptr) {
     installed->answered = true;
@@ -277,6 +281,8 @@ Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, 
                         const Condition& condition, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckKey(key));
   DEUT_RETURN_IF_ERROR(CheckValue(value));
+  const uint64_t hash = RecordTable::Hash(table_id, key);
+  engine_.records.Prefetch(hash);
   if (txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
   DEUT_ASSIGN_OR_RETURN(TableState* const table, FindTable(engine_, txn_, table_id, true));
   DEUT_POINT("write.table_found");
@@ -287,7 +293,7 @@ Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, 
   }
   if (PinnedBytes(engine_) > engine_.version_budget_bytes) return OverBudget(engine_);
   Installed installed;
-  DEUT_RETURN_IF_ERROR(Install(*table, key, RecordTable::Hash(table_id, key), tombstone, value, condition, &installed));
+  DEUT_RETURN_IF_ERROR(Install(*table, key, hash, tombstone, value, condition, &installed));
   if (condition.precondition == Precondition::kNone) return Status::Ok();
   if (Status completed = Complete(*table, key, condition, deadline, &installed); !completed.ok()) {
     Withdraw(installed.version);

@@ -57,7 +57,7 @@ class WritePath {
                  const Condition& condition, Installed* installed);
   // S9.
   void CountPinned(uint64_t version_bytes);
-  // P: the last_read of the range that holds the key now, after its publication, which need not be the one it was posted in.
+  // P: the last_read of the range that holds the key now, after its publication: the one it was posted in unless that is sealed.
   static Timestamp RangeRead(const TableState& table, const Range& posted, std::string_view key);
   // R1 step 5. The range's half of it only if `posted` is not null.
   Status CheckReads(const TableState& table, const Range* posted, std::string_view key, uint64_t hash);

@@ -20,19 +20,28 @@ LogRing::LogRing(size_t bytes, Lsn base, Runtime& runtime, LogSignal& signal)
 
 void LogRing::Cursor::Put(const void* data, size_t bytes) {
   const char* in = static_cast<const char*>(data);
-  while (bytes >= sizeof(uint64_t)) {
+  // In registers: to the compiler each atomic store may change what is loaded by a pointer.
+  uint64_t* const words = ring_.words_.get();
+  const uint64_t mask = ring_.bytes_ - 1;
+  uint64_t lsn = lsn_;
+  uint64_t pending = pending_;
+  const auto put = [&](uint64_t word) {
+    std::atomic_ref<uint64_t>(words[(lsn & mask) / sizeof(uint64_t)]).store(word, std::memory_order_release);
+    lsn += sizeof(uint64_t);
+  };
+  const unsigned up = 8 * used_;
+  for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), in += sizeof(uint64_t)) {
     uint64_t next;
     std::memcpy(&next, in, sizeof(next));
-    in += sizeof(next);
-    bytes -= sizeof(next);
-    if (used_ == 0) {
-      ring_.Word(lsn_).store(next, std::memory_order_release);
+    if (up == 0) {
+      put(next);
     } else {
-      ring_.Word(lsn_).store(pending_ | (next << (8 * used_)), std::memory_order_release);
-      pending_ = next >> (8 * (sizeof(uint64_t) - used_));
+      put(pending | (next << up));
+      pending = next >> (64 - up);
     }
-    lsn_ += sizeof(uint64_t);
   }
+  lsn_ = lsn;
+  pending_ = pending;
   for (; bytes > 0; --bytes, ++in) {
     pending_ |= uint64_t{static_cast<unsigned char>(*in)} << (8 * used_);
     if (++used_ == sizeof(uint64_t)) Store();

@@ -30,7 +30,8 @@ SegmentSet::SegmentSet(SegmentSetOptions options, Runtime& runtime, Storage& sto
       on_failure_(std::move(on_failure)),
       mutex_(runtime),
       live_(live.begin(), live.end()),
-      next_number_(next_number) {}
+      next_number_(next_number),
+      first_lsn_((live.empty() ? kFirstLsn : live.front()->first_lsn()).value) {}
 
 SegmentSet::~SegmentSet() { Stop(); }
 
@@ -108,6 +109,7 @@ Result<bool> SegmentSet::TrimOne() {
     if (live_.size() < 2 || live_[1]->first_lsn() > trim_to_ || live_[1]->first_lsn() >= trim_durable_) return false;
     segment = std::move(live_.front());
     live_.pop_front();
+    first_lsn_.store(live_.front()->first_lsn().value, std::memory_order_seq_cst);
   }
   // Nobody can find it any more; a reader that still has it reads on from the removed file.
   const bool recycle = segment.use_count() == 1 && segment->of_this_life() &&
@@ -189,6 +191,7 @@ void SegmentSet::Open(std::shared_ptr<Segment> segment, Lsn first_lsn) {
   MutexLock lock(mutex_);
   if (!live_.empty()) live_.back()->End(first_lsn);
   live_.push_back(std::move(segment));
+  first_lsn_.store(live_.front()->first_lsn().value, std::memory_order_seq_cst);
 }
 
 std::shared_ptr<Segment> SegmentSet::Find(Lsn lsn) {
@@ -217,11 +220,6 @@ void SegmentSet::TrimTo(Lsn redo_start, Lsn durable) {
     trim_durable_ = std::max(trim_durable_, durable);
   }
   Notify();
-}
-
-Lsn SegmentSet::first_lsn() {
-  MutexLock lock(mutex_);
-  return live_.empty() ? kFirstLsn : live_.front()->first_lsn();
 }
 
 uint64_t SegmentSet::live_count() {

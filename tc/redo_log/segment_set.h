@@ -66,7 +66,7 @@ class SegmentSet {
   Lsn BeginOfNewest(uint64_t count);
   // Everything below `redo_start` may go; what holds records beyond `durable`, or the newest durable segment header, stays.
   void TrimTo(Lsn redo_start, Lsn durable);
-  Lsn first_lsn();
+  Lsn first_lsn() const { return Lsn(first_lsn_.load(std::memory_order_seq_cst)); }
 
   // No space for a spare was left at the last attempt.
   bool disk_full() const { return disk_full_.load(std::memory_order_relaxed); }
@@ -106,6 +106,7 @@ class SegmentSet {
   std::atomic<uint32_t> work_word_{0};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> disk_full_{false};
+  std::atomic<uint64_t> first_lsn_;  // of live_'s first; asked by every put
   std::atomic<uint64_t> spare_count_{0}, recycled_{0}, removed_{0};
   std::unique_ptr<Thread> helper_;
 };

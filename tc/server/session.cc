@@ -7,6 +7,7 @@
 #include "common/base/ids.h"
 #include "common/runtime/coarse_time.h"
 #include "common/testing/test_points.h"
+#include "tc/server/restarts.h"
 #include "tc/server/session_registry.h"
 
 namespace deut::tc {
@@ -262,6 +263,20 @@ Status Session::Abort() {
 Result<CommitAnswer> Session::ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                              std::vector<OperationResult>* results, Deadline deadline) {
   const Claim claim(*this);
+  Result<CommitAnswer> answer = OneShotLocked(options, operations, results, deadline);
+  if (answer.ok()) [[likely]]
+    return answer;
+  Restarts restarts(runtime_, deadline);
+  while (!answer.ok() && restarts.Next(answer.status(), records_.next_timestamp().value)) {
+    records_.CountRestart();
+    DEUT_POINT("session.restart");
+    answer = OneShotLocked(options, operations, results, deadline);
+  }
+  return answer;
+}
+
+Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                            std::vector<OperationResult>* results, Deadline deadline) {
   if (Status begun = BeginLocked(options, deadline).status(); !begun.ok()) {
     results->clear();
     return begun;

@@ -56,6 +56,9 @@ class Session final : public TransactionSession {
   class Claim;
 
   Result<Timestamp> BeginLocked(const TransactionOptions& options, Deadline deadline);
+  // One attempt.
+  Result<CommitAnswer> OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                     std::vector<OperationResult>* results, Deadline deadline);
   Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline,
                        size_t room = SIZE_MAX);
   // Takes what the results hold from `room`. The first that does not fit loses its records, and ends the transaction with its status.

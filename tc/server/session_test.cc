@@ -13,6 +13,7 @@
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 #include "tc/record_manager/engine_fixture.h"
+#include "tc/server/restarts.h"
 #include "tc/server/session_registry.h"
 
 namespace deut::tc {
@@ -129,6 +130,28 @@ TEST_F(SessionTest, OneShotsWriteAllOrNothing) {
             "ok ALREADY_EXISTS ok | ALREADY_EXISTS");
   EXPECT_EQ(OneShot(*session, {Get("c"), Get("d"), Get("a")}), "ok ok 1 | ok");
   EXPECT_EQ(f.active->open_transactions(), 0u);
+}
+
+// A conflict is not told while the transaction may be run again: at once where the other one is decided by then.
+TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
+  std::unique_ptr<Session> session = NewSession(), other = NewSession();
+  EXPECT_EQ(OneShot(*session, {Put("a", "1")}), "ok | ok");
+  ASSERT_TRUE(other->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*other, {Put("a", "2")}), "ok ");
+  // It stays undecided: a few attempts, then the client is told.
+  EXPECT_EQ(OneShot(*session, {Put("b", "3"), Get("a")}), "ok read-uncommitted | read-uncommitted");
+  EXPECT_EQ(f.engine->counters.restarted.load(), static_cast<uint64_t>(Restarts::kMost));
+  EXPECT_EQ(f.active->open_transactions(), 1u);
+#ifdef DEUT_TEST_POINTS
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "session.restart") return;
+    testing::SetPointHandler({});
+    EXPECT_TRUE(other->Commit(Soon()).ok());
+  });
+  EXPECT_EQ(OneShot(*session, {Put("b", "3"), Get("a")}), "ok 2 | ok");
+  testing::SetPointHandler({});
+  EXPECT_EQ(f.engine->counters.restarted.load(), static_cast<uint64_t>(Restarts::kMost) + 1);
+#endif
 }
 
 TEST_F(SessionTest, ASessionThatGoesAwayAborts) {

@@ -20,6 +20,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("transactions.open", engine.active.open_transactions());
   add("transactions.begun", engine.counters.begun.value());
   add("transactions.committed", engine.counters.committed.value());
+  add("transactions.restarted", load(engine.counters.restarted));
   for (int reason = 1; reason < kAbortReasonCount; ++reason) {
     add(Concat("transactions.aborted.", AbortReasonName(static_cast<AbortReason>(reason))),
         load(engine.counters.aborts[static_cast<size_t>(reason)]));

@@ -74,6 +74,7 @@ class TransactionComponent final : public TransactionService {
   // OK once it serves; the final error if it is refused; UNAVAILABLE with what it waits for at the deadline.
   Status WaitServing(Deadline deadline);
 
+  bool LosesAnswers() const override { return false; }
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;

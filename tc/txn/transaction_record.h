@@ -20,10 +20,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
 #include "common/base/ids.h"
+#include "common/sync/block_pool.h"
 #include "common/sync/reclamation.h"
 #include "tc/txn/write_set.h"
 
@@ -33,7 +34,7 @@ class Range;
 
 enum class TransactionStatus : uint32_t { kActive, kCommitting, kCommitted, kAborted };
 
-class TransactionRecord {
+class TransactionRecord : public FromPool {
  public:
   explicit TransactionRecord(Timestamp timestamp) : timestamp_(timestamp) {}
   ~TransactionRecord() { delete write_set_.load(std::memory_order_relaxed); }
@@ -109,7 +110,7 @@ class TransactionRecord {
 
   // The ranges in which it has posted (P: their successors inherited it), each counted by a reference. The owner's until it hands the finished
   // record to the collector, who gives the references back.
-  std::vector<Range*> posted;
+  absl::InlinedVector<Range*, 2> posted;
   uint64_t pinned_bytes = 0;  // S9: counted for it: itself, write set, postings, versions, entries; as `posted`
   // The collector's own.
   TransactionRecord* next_finished = nullptr;

@@ -1,7 +1,7 @@
 // WriteSet: the keys one transaction is going to write or has written, in the order of publication, readable by any thread while
 // the owner appends. Scans gather from it (S5), the collector and the commit walk it.
 //
-// States and steps. Items live in chunks; an item is immutable from its publication on, except `version` and `superseded`, which
+// States and steps. Items live in chunks; an item is immutable from its publication on, except `version` and `entry`, which
 //   only the owner uses before the transaction is final, and the collector afterwards. Publication is one sequentially consistent
 //   store of `count` after the item is complete (R1 step 2: publish, then install, then check). A reader loads `count`
 //   (sequentially consistent) and reads the items below it; there is one writer, so nobody loses.
@@ -27,11 +27,13 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/sync/block_pool.h"
 #include "common/sync/reclamation.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
 
+struct RecordEntry;
 struct RecordVersion;
 
 struct WriteItem {
@@ -40,9 +42,11 @@ struct WriteItem {
   uint64_t hash = 0;
   // The owner's newest version of the key; null for a key that is only declared (R11) or whose install failed.
   RecordVersion* version = nullptr;
+  // In whose chain it is. R5: it stays while a committed version is there.
+  RecordEntry* entry = nullptr;
 };
 
-class WriteSet {
+class WriteSet : public FromPool {
  public:
   struct Key {
     TableId table;
@@ -61,7 +65,7 @@ class WriteSet {
   WriteItem* Publish(TableId table, std::string_view key, uint64_t hash, ReclamationDomain* domain = nullptr) {
     const uint32_t index = count_.load(std::memory_order_relaxed);
     WriteItem* item = Reserve(index);
-    *item = WriteItem{.table = table, .key = CopyKey(key), .hash = hash, .version = nullptr};
+    *item = WriteItem{.table = table, .key = CopyKey(key), .hash = hash, .version = nullptr, .entry = nullptr};
     if (DEUT_OMITTED("R1.publish_order")) {
       count_.store(index + 1, std::memory_order_release);
     } else {

@@ -1,0 +1,132 @@
+#include "common/sync/block_pool.h"
+
+#include <atomic>
+#include <new>
+#include <utility>
+
+#include "common/sync/magazine_stack.h"
+
+namespace deut {
+namespace {
+
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+constexpr bool kEnabled = false;
+#else
+constexpr bool kEnabled = true;
+#endif
+
+constexpr size_t kClasses = BlockPool::kMaxBytes / BlockPool::kClassBytes;
+
+constexpr size_t ClassOf(size_t bytes) { return bytes == 0 ? 0 : (bytes - 1) / BlockPool::kClassBytes; }
+constexpr size_t BlockBytes(size_t size_class) { return (size_class + 1) * BlockPool::kClassBytes; }
+
+struct alignas(128) Depot {
+  MagazineStack full;
+  std::atomic<size_t> full_count{0};
+  alignas(64) MagazineStack empty;
+};
+constinit Depot depots[kClasses];
+
+// One thread's, of one class. Blocks come from and go to `loaded`; `other` is full or empty, or what was loaded before.
+struct Local {
+  Magazine* loaded;
+  Magazine* other;
+};
+constinit thread_local Local locals[kClasses] = {};
+constinit thread_local bool ended = false;
+
+void GiveBackBlocks(Magazine* magazine, size_t size_class) {
+  while (!magazine->empty()) ::operator delete(magazine->blocks[--magazine->count], BlockBytes(size_class));
+}
+
+// One with blocks: to the depot, or its blocks to the heap. True: it was kept, and is not the caller's any more.
+bool Store(Magazine* magazine, size_t size_class) {
+  Depot& depot = depots[size_class];
+  constexpr size_t kAll = BlockPool::kDepotBytes / Magazine::kBlocks;
+  if (depot.full_count.load(std::memory_order_relaxed) * BlockBytes(size_class) >= kAll) {
+    GiveBackBlocks(magazine, size_class);
+    return false;
+  }
+  depot.full_count.fetch_add(1, std::memory_order_relaxed);
+  depot.full.Push(magazine);
+  return true;
+}
+
+// At the end of its thread: what that has goes to the depots.
+struct Leaver {
+  ~Leaver() {
+    ended = true;
+    for (size_t c = 0; c < kClasses; ++c) {
+      for (Magazine* const magazine : {locals[c].loaded, locals[c].other}) {
+        if (magazine == nullptr) continue;
+        if (magazine->empty() || !Store(magazine, c)) depots[c].empty.Push(magazine);
+      }
+      locals[c] = {};
+    }
+  }
+  // Whoever calls it has its end seen to.
+  void Here() {}
+};
+thread_local Leaver leaver;
+
+__attribute__((noinline)) void* AllocateSlowly(size_t size_class) {
+  Local& local = locals[size_class];
+  if (local.other != nullptr && !local.other->empty()) {
+    std::swap(local.loaded, local.other);
+  } else if (Magazine* const full = ended ? nullptr : depots[size_class].full.Pop(); full != nullptr) {
+    leaver.Here();
+    depots[size_class].full_count.fetch_sub(1, std::memory_order_relaxed);
+    if (local.other != nullptr) depots[size_class].empty.Push(local.other);
+    local.other = std::exchange(local.loaded, full);
+  } else {
+    return ::operator new(BlockBytes(size_class));
+  }
+  return local.loaded->blocks[--local.loaded->count];
+}
+
+__attribute__((noinline)) void FreeSlowly(void* block, size_t size_class) {
+  if (ended) return ::operator delete(block, BlockBytes(size_class));
+  leaver.Here();
+  Local& local = locals[size_class];
+  if (local.other == nullptr || local.other->full()) {
+    Magazine* empty = nullptr;
+    if (local.other != nullptr && !Store(local.other, size_class)) empty = local.other;
+    if (empty == nullptr) empty = depots[size_class].empty.Pop();
+    if (empty == nullptr) empty = new Magazine;
+    local.other = std::exchange(local.loaded, empty);
+  } else {
+    std::swap(local.loaded, local.other);
+  }
+  local.loaded->blocks[local.loaded->count++] = block;
+}
+
+}  // namespace
+
+bool BlockPool::enabled() { return kEnabled; }
+
+void* BlockPool::Allocate(size_t bytes) {
+  if (!kEnabled || bytes > kMaxBytes) return ::operator new(bytes);
+  const size_t size_class = ClassOf(bytes);
+  Magazine* const loaded = locals[size_class].loaded;
+  if (loaded == nullptr || loaded->empty()) [[unlikely]]
+    return AllocateSlowly(size_class);
+  void* const block = loaded->blocks[--loaded->count];
+  // The next one was last touched by who freed it.
+  if (!loaded->empty()) __builtin_prefetch(loaded->blocks[loaded->count - 1], 1);
+  return block;
+}
+
+void BlockPool::Free(void* block, size_t bytes) {
+  if (!kEnabled || bytes > kMaxBytes) return ::operator delete(block, bytes);
+  const size_t size_class = ClassOf(bytes);
+  Magazine* const loaded = locals[size_class].loaded;
+  if (loaded == nullptr || loaded->full()) [[unlikely]]
+    return FreeSlowly(block, size_class);
+  loaded->blocks[loaded->count++] = block;
+}
+
+size_t BlockPool::DepotMagazines(size_t bytes) {
+  return depots[ClassOf(bytes)].full_count.load(std::memory_order_relaxed);
+}
+
+}  // namespace deut
