@@ -5,6 +5,7 @@
 
 #include "common/testing/test_points.h"
 #include "tc/record_manager/conflict.h"
+#include "tc/record_manager/spilled_value.h"
 
 namespace deut::tc {
 namespace {
@@ -30,7 +31,7 @@ Status ScanGather::Next(const TableState& table, std::string_view low, std::stri
   most_keys_ = most_keys;
   for (bool done = false;;) {
     DEUT_RETURN_IF_ERROR(Look(table, low, high, stretch, blocked, &done));
-    if (done) return Status::Ok();
+    if (done) return blocked != nullptr && *blocked ? Status::Ok() : GatherSpilled(table, stretch);
     wait_.Wait();
     if (DEUT_OMITTED("R9.look_again")) return Status::Ok();
   }
@@ -125,6 +126,39 @@ void ScanGather::GatherRuns(const TableState& table, const Stretch& stretch) {
   table.runs().Gather(bounds, [&](std::string_view key) {
     candidates_.push_back({.key = key, .hash = RecordTable::Hash(table.id(), key)});
   });
+}
+
+Status ScanGather::GatherSpilled(const TableState& table, Stretch* stretch) {
+  SpillReader runs = LookAtSpilled(engine_);
+  if (runs.empty() || DEUT_OMITTED("S9.gather_spilled")) return Status::Ok();
+  const SpillReader::Bounds bounds{.table = table.id(),
+                                   .low = stretch->low,
+                                   .high = stretch->high,
+                                   .ascending = ascending(),
+                                   .reader = txn_.timestamp_,
+                                   .applied = engine_.collector.collected_through(),
+                                   // As for the runs in memory.
+                                   .most = most_keys_ + 1};
+  std::vector<GatheredKey>& keys = stretch->keys;
+  const size_t before = keys.size();
+  DEUT_RETURN_IF_ERROR(runs.Gather(bounds, [&](std::string_view key) {
+    GatheredKey& gathered = keys.emplace_back();
+    gathered.key.assign(key);
+    gathered.hash = RecordTable::Hash(table.id(), key);
+  }));
+  engine_.counters.gathered_keys.fetch_add(keys.size() - before, std::memory_order_relaxed);
+  std::ranges::sort(keys, [this](const GatheredKey& a, const GatheredKey& b) { return Before(a.key, b.key); });
+  const auto same = std::ranges::unique(keys, {}, &GatheredKey::key);
+  keys.erase(same.begin(), same.end());
+  if (keys.size() <= most_keys_) return Status::Ok();
+  keys.resize(most_keys_ + 1);
+  const std::string& last = keys.back().key;
+  if (ascending()) {
+    stretch->high = KeyBehind(last);
+  } else {
+    stretch->low = last;
+  }
+  return Status::Ok();
 }
 
 void ScanGather::FindPending(TransactionRecord& writer, TableId table, const Stretch& stretch) {
