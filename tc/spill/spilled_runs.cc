@@ -79,7 +79,7 @@ void SpilledRuns::Tidy(Position applied, size_t versions) {
   if (runs_now().empty()) return;
   View runs = runs_now();
   const auto gone = [&](const RunPointer& run) {
-    return run->span().last <= applied && !DEUT_OMITTED("S9.spilled_run_goes_first");
+    return run->span().last <= applied;
   };
   if (std::erase_if(runs, gone) != 0) {
     if (merge_ != nullptr && (gone(merge_->a()) || gone(merge_->b()))) merge_.reset();
