@@ -51,10 +51,10 @@ struct EngineCounters {
   Counter gathered_keys;
 
   std::array<std::atomic<uint64_t>, kAbortReasonCount> aborts{};
-  std::atomic<uint64_t> restarted{0};     // one-shot transactions, each time they were run again
-  std::atomic<uint64_t> bulk_scans{0};    // of the DC, opened by scans that went on
-  std::atomic<uint64_t> bulk_batches{0};  // taken from them
-  std::atomic<uint64_t> log_reads{0};     // values, by point reads and scans, that were paged out (S9)
+  std::atomic<uint64_t> restarted{0};      // one-shot transactions, each time they were run again
+  std::atomic<uint64_t> bulk_scans{0};     // of the DC, opened by scans that went on
+  std::atomic<uint64_t> bulk_batches{0};   // taken from them
+  std::atomic<uint64_t> log_reads{0};      // values, by point reads and scans, that were paged out (S9)
   std::atomic<uint64_t> spilled_reads{0};  // versions that were found in spilled runs (S9)
   std::atomic<uint64_t> writers_passed{
       0};  // R8: looks at an earlier uncommitted writer of the range without a key in the bounds

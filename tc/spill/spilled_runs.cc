@@ -78,9 +78,7 @@ void SpilledRuns::Drop() {
 void SpilledRuns::Tidy(Position applied, size_t versions) {
   if (runs_now().empty()) return;
   View runs = runs_now();
-  const auto gone = [&](const RunPointer& run) {
-    return run->span().last <= applied;
-  };
+  const auto gone = [&](const RunPointer& run) { return run->span().last <= applied; };
   if (std::erase_if(runs, gone) != 0) {
     if (merge_ != nullptr && (gone(merge_->a()) || gone(merge_->b()))) merge_.reset();
     Replace(std::move(runs));
