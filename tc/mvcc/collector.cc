@@ -376,7 +376,12 @@ void Collector::SayWhatWaits() {
     commit = folded_.front().last().commit;
   }
   if (!committed_.empty() && committed_.front()->commit_lsn() < commit) first = committed_.front()->timestamp();
-  if (spiller_.runs() != nullptr && !spiller_.runs()->empty()) first = spiller_.runs()->first();
+  // Of a run that is partly applied the first that waits is not known. Where the DC is at rest it comes after the reader that the DC waits for, as
+  // what is in memory does.
+  const Timestamp spilled = spiller_.runs() == nullptr
+                                ? Timestamp{0}
+                                : spiller_.runs()->first(Lsn{collected_through_.load(std::memory_order_relaxed)});
+  if (spilled != Timestamp{0}) first = spilled;
   first_waiting_.store(first.value, std::memory_order_relaxed);
 }
 

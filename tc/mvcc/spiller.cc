@@ -54,7 +54,9 @@ Result<SpilledRuns::RunPointer> Spiller::Write(std::vector<SpilledVersion> versi
   DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder builder, options_.runs->NewRun());
   for (const SpilledVersion& version : versions) DEUT_RETURN_IF_ERROR(builder.Add(version));
   versions_.fetch_add(versions.size(), std::memory_order_relaxed);
-  return builder.Finish({.first = commits.front().timestamp(), .last = commits.back().last()});
+  return builder.Finish({.first = commits.front().timestamp(),
+                         .first_commit = commits.front().last().commit,
+                         .last = commits.back().last()});
 }
 
 bool Spiller::Unlink(const Chain& chain) {

@@ -269,6 +269,39 @@ TEST_F(StoppedLeaderTest, StopComesAfterTheWrite) {
   EXPECT_GE(log_->durable(), other.end);
 }
 
+// The log thread has found a record that nobody is in a hurry for, and is about to rest: who stops the log then finds it awake.
+TEST_F(LogLeadTest, WhoStopsWhileARecordIsLeftForLaterIsHeard) {
+  options_.linger = microseconds(20);
+  Open();
+  Event rests, goes_on;
+  std::atomic<bool> reached{false}, told{false};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "redo_log.writer.told_to_stop") told.store(true);
+    if (name != "redo_log.writer.before_pending_rest" || reached.exchange(true)) return;
+    rests.Signal(RealRuntime());
+    goes_on.Wait(RealRuntime(), kNoDeadline);
+  });
+  // From its long sleep the thread comes there with the first record; from a short one it finds the record due.
+  while (!reached.load()) {
+    const AppendResult commit = Next();
+    Until([&] { return reached.load() || log_->durable() >= commit.end; });
+    if (!reached.load()) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(5));
+  }
+  rests.Wait(RealRuntime(), kNoDeadline);
+  Event stopped;
+  const auto stopper = RealRuntime().StartThread("stopper", [&] {
+    log_->Stop();
+    stopped.Signal(RealRuntime());
+  });
+  Until([&] { return told.load(); });
+  goes_on.Signal(RealRuntime());
+  EXPECT_TRUE(stopped.Wait(RealRuntime(), In(seconds(20))));
+  if (!stopped.IsSet()) Next();  // wakes it: a failure, not a hang
+  stopper->Join();
+  testing::SetPointHandler({});
+  ExpectAll();
+}
+
 thread_local bool is_late = false;
 
 // Its record becomes durable while a waiter that is in no hurry is about to register: nothing else may happen for long.

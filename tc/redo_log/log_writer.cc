@@ -43,6 +43,7 @@ void LogWriter::Stop() {
   if (thread_ == nullptr) return;
   stopping_.store(true, std::memory_order_seq_cst);
   parts_.signal.Notify();
+  DEUT_POINT("redo_log.writer.told_to_stop");
   thread_.reset();
 }
 
@@ -113,6 +114,11 @@ void LogWriter::Sleep() {
 // Nothing is in flight.
 void LogWriter::Rest() {
   const bool pending = scanned_ > consumed();
+  if (pending) DEUT_POINT("redo_log.writer.before_pending_rest");
+  // What was not due when the loop looked may be now: who stops, or is in a hurry, and came since then found the thread awake and woke nobody, and
+  // the looks below are at what lies behind `scanned_`.
+  const bool may_write = pending && !stalled_ && !failure_seen_;
+  if (may_write && (stopping() || Hurried()) && !DEUT_OMITTED("log.look_at_pending")) return;
   const bool must_be_woken = failure_seen_ || stalled_ || stopping() || Hurried();
   if (must_be_woken || (!pending && (quiet_ >= kQuietLingers || crowd_ > 0))) {
     if (crowd_ > 0) --crowd_;

@@ -3,7 +3,7 @@
 // All its operations are here and nothing of it was shown, so another attempt, with a timestamp of its own (R11: drawn at its first operation), is as
 // if the client had made it, without the way there and back. Most conflicts are with a writer that is about to commit, or whose thread waits for a
 // processor: so the first pauses let others run, and the later ones are random and longer, at most some hundred microseconds. Whoever has not
-// come through by then is told; a client that goes on then declares its keys (tc/client/retry.h).
+// come through by then, or after some milliseconds of attempts, is told; a client that goes on then declares its keys (tc/client/retry.h).
 // Not for what is no conflict: whoever was idle, asked about, in the way of the budget, or cut off by the end of the component.
 // Thread-safety: one object for each transaction, on its session's thread.
 #ifndef TC_SERVER_RESTARTS_H_
@@ -22,21 +22,28 @@ class Restarts {
  public:
   static constexpr int kMost = 6;
 
-  Restarts(Runtime& runtime, Deadline deadline) : runtime_(runtime), deadline_(deadline) {}
+  // Once the first attempt has ended.
+  Restarts(Runtime& runtime, Deadline deadline)
+      : runtime_(runtime), deadline_(deadline), end_(runtime.Now() + kLongest), random_(runtime.RandomSeed()) {}
 
-  // After an attempt that ended with `status`: true, once the pause is over, if there is to be another. `seed` makes pauses differ.
-  bool Next(const Status& status, uint64_t seed) {
+  // After an attempt that ended with `status`: true, once the pause is over, if there is to be another. None begins at the deadline or after it: its
+  // outcome could not be waited for.
+  bool Next(const Status& status) {
     if (!LostConflict(status) || done_ == kMost) return false;
     const MonotonicTime now = runtime_.Now();
-    if (now >= deadline_) return false;
-    ++done_;
-    if (done_ <= kYields) {
-      runtime_.Yield();
-    } else {
-      const auto bound = static_cast<uint64_t>((kFirstPause * (1 << (done_ - kYields - 1))).count());
-      runtime_.SleepUntil(std::min<Deadline>(deadline_, now + Duration(static_cast<int64_t>(Mix64(seed) % bound))));
+    Duration pause{0};
+    if (done_ >= kYields) {
+      const auto bound = static_cast<uint64_t>((kFirstPause * (1 << (done_ - kYields))).count());
+      pause = Duration(static_cast<int64_t>(random_.Below(bound)));
     }
-    return true;
+    if (now + pause >= std::min<Deadline>(deadline_, end_)) return false;
+    ++done_;
+    if (pause > Duration(0)) {
+      runtime_.SleepUntil(now + pause);
+    } else {
+      runtime_.Yield();
+    }
+    return runtime_.Now() < deadline_;
   }
 
   int done() const { return done_; }
@@ -60,9 +67,12 @@ class Restarts {
  private:
   static constexpr int kYields = 2;
   static constexpr Duration kFirstPause = microseconds(50);
+  static constexpr Duration kLongest = milliseconds(5);  // of all attempts but the first and the last
 
   Runtime& runtime_;
   const Deadline deadline_;
+  const MonotonicTime end_;
+  Random random_;
   int done_ = 0;
 };
 

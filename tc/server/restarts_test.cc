@@ -1,10 +1,14 @@
 // Which one-shot transactions are run again, and how often.
 #include "tc/server/restarts.h"
 
+#include <cstdint>
+#include <set>
+
 #include "common/base/abort_reason.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "gtest/gtest.h"
+#include "tc/server/still_runtime.h"
 
 namespace deut::tc {
 namespace {
@@ -16,11 +20,11 @@ TEST(RestartsTest, OnlyForConflicts) {
   for (const AbortReason reason :
        {AbortReason::kIdle, AbortReason::kRequested, AbortReason::kShutdown, AbortReason::kFailedOperation,
         AbortReason::kOverBudget, AbortReason::kTableReadLater, AbortReason::kTableWriter}) {
-    EXPECT_FALSE(restarts.Next(AbortedFor(reason), 1)) << AbortReasonName(reason);
+    EXPECT_FALSE(restarts.Next(AbortedFor(reason))) << AbortReasonName(reason);
   }
-  EXPECT_FALSE(restarts.Next(Status(), 1));
-  EXPECT_FALSE(restarts.Next(Status(ErrorCode::kUnavailable, "away"), 1));
-  EXPECT_FALSE(restarts.Next(Status(ErrorCode::kOutcomeUnknown, "lost"), 1));
+  EXPECT_FALSE(restarts.Next(Status()));
+  EXPECT_FALSE(restarts.Next(Status(ErrorCode::kUnavailable, "away")));
+  EXPECT_FALSE(restarts.Next(Status(ErrorCode::kOutcomeUnknown, "lost")));
   EXPECT_EQ(restarts.done(), 0);
   for (const AbortReason reason :
        {AbortReason::kWriteUncommitted, AbortReason::kWriteLater, AbortReason::kRecordReadLater,
@@ -31,15 +35,45 @@ TEST(RestartsTest, OnlyForConflicts) {
 }
 
 TEST(RestartsTest, AFewTimes) {
-  Restarts restarts(RealRuntime(), kNoDeadline);
-  for (int i = 0; i < Restarts::kMost; ++i) EXPECT_TRUE(restarts.Next(AbortedFor(AbortReason::kRangeWriter), i));
-  EXPECT_FALSE(restarts.Next(AbortedFor(AbortReason::kRangeWriter), 1));
+  StillRuntime runtime;
+  Restarts restarts(runtime, kNoDeadline);
+  for (int i = 0; i < Restarts::kMost; ++i) EXPECT_TRUE(restarts.Next(AbortedFor(AbortReason::kRangeWriter)));
+  EXPECT_FALSE(restarts.Next(AbortedFor(AbortReason::kRangeWriter)));
   EXPECT_EQ(restarts.done(), Restarts::kMost);
 }
 
-TEST(RestartsTest, NotBeyondTheDeadline) {
-  Restarts restarts(RealRuntime(), RealRuntime().Now());
-  EXPECT_FALSE(restarts.Next(AbortedFor(AbortReason::kRangeWriter), 1));
+TEST(RestartsTest, NoneBeginsAtTheDeadlineOrAfterIt) {
+  StillRuntime runtime;
+  EXPECT_FALSE(Restarts(runtime, runtime.Now()).Next(AbortedFor(AbortReason::kRangeWriter)));
+  // Nor after a pause that the deadline falls into: whatever it is, no attempt begins then.
+  for (int microsecond = 1; microsecond < 500; ++microsecond) {
+    const Deadline deadline = runtime.Now() + microseconds(microsecond);
+    Restarts restarts(runtime, deadline);
+    while (restarts.Next(AbortedFor(AbortReason::kRangeWriter))) ASSERT_LT(runtime.Now(), deadline);
+    EXPECT_LT(runtime.Now(), deadline) << "it has waited in vain";
+  }
+}
+
+TEST(RestartsTest, NoneBeginsAfterLongAttempts) {
+  StillRuntime runtime;
+  Restarts restarts(runtime, kNoDeadline);
+  EXPECT_TRUE(restarts.Next(AbortedFor(AbortReason::kRangeWriter)));
+  runtime.SleepUntil(runtime.Now() + seconds(1));
+  EXPECT_FALSE(restarts.Next(AbortedFor(AbortReason::kRangeWriter)));
+}
+
+// Those who have lost to one another do not come back together.
+TEST(RestartsTest, PausesDiffer) {
+  std::set<int64_t> ends;
+  for (int loser = 0; loser < 20; ++loser) {
+    StillRuntime runtime;
+    const MonotonicTime begun = runtime.Now();
+    Restarts restarts(runtime, kNoDeadline);
+    while (restarts.Next(AbortedFor(AbortReason::kWriteUncommitted))) {
+    }
+    ends.insert((runtime.Now() - begun).count());
+  }
+  EXPECT_GT(ends.size(), 10u);
 }
 
 }  // namespace

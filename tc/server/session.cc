@@ -267,7 +267,7 @@ Result<CommitAnswer> Session::ExecuteOneShot(const TransactionOptions& options, 
   if (answer.ok()) [[likely]]
     return answer;
   Restarts restarts(runtime_, deadline);
-  while (!answer.ok() && restarts.Next(answer.status(), records_.next_timestamp().value)) {
+  while (!answer.ok() && restarts.Next(answer.status())) {
     records_.CountRestart();
     DEUT_POINT("session.restart");
     answer = OneShotLocked(options, operations, results, deadline);

@@ -15,6 +15,7 @@
 #include "tc/record_manager/engine_fixture.h"
 #include "tc/server/restarts.h"
 #include "tc/server/session_registry.h"
+#include "tc/server/still_runtime.h"
 
 namespace deut::tc {
 namespace {
@@ -134,7 +135,9 @@ TEST_F(SessionTest, OneShotsWriteAllOrNothing) {
 
 // A conflict is not told while the transaction may be run again: at once where the other one is decided by then.
 TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
-  std::unique_ptr<Session> session = NewSession(), other = NewSession();
+  StillRuntime clock;
+  const auto session = std::make_unique<Session>(*f.manager, clock, [this] { return serving; }, registry);
+  const std::unique_ptr<Session> other = NewSession();
   EXPECT_EQ(OneShot(*session, {Put("a", "1")}), "ok | ok");
   ASSERT_TRUE(other->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Execute(*other, {Put("a", "2")}), "ok ");

@@ -28,7 +28,8 @@ Result<bool> SpillMerge::Advance(size_t* versions) {
 
 Result<SpillMerge::RunPointer> SpillMerge::Finish() {
   if (merged_.empty()) return RunPointer(nullptr);
-  return merged_.Finish({.first = a()->span().first, .last = b()->span().last});
+  return merged_.Finish(
+      {.first = a()->span().first, .first_commit = a()->span().first_commit, .last = b()->span().last});
 }
 
 }  // namespace deut::tc

@@ -26,8 +26,9 @@ class SpilledRun {
  public:
   // What a run holds of commits.
   struct Span {
-    Timestamp first;  // the timestamp of its first commit
-    Position last;    // all its updates are at or before it
+    Timestamp first;        // the timestamp of its first commit
+    Lsn first_commit = {};  // its place
+    Position last;          // all its updates are at or before it
   };
 
   class Builder {

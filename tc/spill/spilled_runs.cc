@@ -10,8 +10,15 @@ namespace deut::tc {
 namespace {
 
 constexpr std::string_view kFileName = "spill-";
+constexpr std::string_view kLockName = "LOCK";
 // Neighbours are merged where the earlier one has not more than so many times the versions of the later.
 constexpr uint64_t kTier = 4;
+
+// What NewRun makes, and nothing else.
+bool IsRunName(std::string_view name) {
+  if (!name.starts_with(kFileName) || name.size() == kFileName.size()) return false;
+  return std::ranges::all_of(name.substr(kFileName.size()), [](char c) { return c >= '0' && c <= '9'; });
+}
 
 }  // namespace
 
@@ -19,9 +26,13 @@ SpilledRuns::~SpilledRuns() { delete list_.load(std::memory_order_relaxed); }
 
 Status SpilledRuns::Clear() {
   DEUT_RETURN_IF_ERROR(storage_.CreateDirectory(directory_));
+  DEUT_ASSIGN_OR_RETURN(lock_, storage_.Lock(Concat(directory_, "/", kLockName)));
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
   for (const std::string& name : names) {
-    if (name.starts_with(kFileName)) DEUT_RETURN_IF_ERROR(storage_.Remove(Concat(directory_, "/", name)));
+    if (!IsRunName(name)) continue;
+    // One that somebody else has removed meanwhile is as good.
+    const Status removed = storage_.Remove(Concat(directory_, "/", name));
+    if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
   }
   return Status::Ok();
 }
@@ -68,7 +79,11 @@ void SpilledRuns::Replace(View runs) {
   if (old != nullptr) domain_.RetireObject(const_cast<List*>(old));
 }
 
-Timestamp SpilledRuns::first() const { return runs_now().empty() ? Timestamp{0} : runs_now().front()->span().first; }
+Timestamp SpilledRuns::first(Lsn applied) const {
+  if (runs_now().empty()) return Timestamp{0};
+  const SpilledRun::Span& span = runs_now().front()->span();
+  return span.first_commit < applied ? Timestamp{0} : span.first;
+}
 
 void SpilledRuns::Drop() {
   merge_.reset();

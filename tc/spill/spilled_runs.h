@@ -49,7 +49,7 @@ class SpilledRuns {
   SpilledRuns(const SpilledRuns&) = delete;
   SpilledRuns& operator=(const SpilledRuns&) = delete;
 
-  // Removes what an earlier life has left, with its directory made if it is not there. Before anything else.
+  // Removes what an earlier life has left, with its directory made if it is not there. Before anything else. UNAVAILABLE if another has the directory.
   Status Clear();
 
   bool empty() const { return list_.load(std::memory_order_seq_cst) == nullptr; }
@@ -69,8 +69,8 @@ class SpilledRuns {
   void Drop();
 
   bool full() const { return runs() >= kMostRuns; }
-  // The timestamp of the first commit that is in them; 0 = none.
-  Timestamp first() const;
+  // The timestamp of the first commit that is in them; 0 = none, or one before `applied`, and others may be, too.
+  Timestamp first(Lsn applied) const;
   // Everything committed up to here that memory may have let go of; only rises.
   Lsn through() const { return through_; }
 
@@ -94,6 +94,7 @@ class SpilledRuns {
   std::optional<size_t> FindMerge() const;
 
   const std::string directory_;
+  std::unique_ptr<FileLock> lock_;  // of the directory
   Runtime& runtime_;
   Storage& storage_;
   ReclamationDomain& domain_;

@@ -32,14 +32,27 @@ class SpilledRunsTest : public ::testing::Test {
   SpilledRuns runs_{"dir", RealRuntime(), *storage_, domain_};
 };
 
-TEST_F(SpilledRunsTest, WhatAnEarlierLifeHasLeftIsRemoved) {
-  for (const char* const name : {"dir/spill-7", "dir/other"})
-    ASSERT_TRUE(storage_->Open(name, {.create = true, .writable = true}).ok());
-  SpilledRuns next("dir", RealRuntime(), *storage_, domain_);
-  ASSERT_TRUE(next.Clear().ok());
-  EXPECT_EQ(*storage_->List("dir"), Strings{"other"});
+TEST_F(SpilledRunsTest, WhatAnEarlierLifeHasLeftIsRemovedAndNothingElse) {
+  const auto make = [&](const char* name) {
+    EXPECT_TRUE(storage_->Open(name, {.create = true, .writable = true}).ok()) << name;
+  };
+  ASSERT_TRUE(storage_->CreateDirectory("old").ok());
+  for (const char* const name :
+       {"old/spill-7", "old/spill-12", "old/other", "old/spill-notes", "old/spill-", "old/spill-1x"})
+    make(name);
+  SpilledRuns next("old", RealRuntime(), *storage_, domain_);
+  const Status cleared = next.Clear();
+  ASSERT_TRUE(cleared.ok()) << cleared.ToString();
+  EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "other", "spill-", "spill-1x", "spill-notes"}));
   EXPECT_TRUE(next.empty());
-  EXPECT_EQ(next.first(), Timestamp{0});
+  EXPECT_EQ(next.first(Lsn{0}), Timestamp{0});
+}
+
+TEST_F(SpilledRunsTest, TwoDoNotShareADirectory) {
+  SpilledRuns other("dir", RealRuntime(), *storage_, domain_);
+  const Status refused = other.Clear();
+  EXPECT_EQ(refused.code(), ErrorCode::kUnavailable);
+  EXPECT_NE(refused.message().find("dir/LOCK"), std::string_view::npos) << refused.ToString();
 }
 
 TEST_F(SpilledRunsTest, RunsGoWhenTheirLastCommitIsApplied) {
@@ -47,7 +60,7 @@ TEST_F(SpilledRunsTest, RunsGoWhenTheirLastCommitIsApplied) {
   Publish({SpilledAt("a", 3)});
   EXPECT_EQ(runs_.spills().load(), 2u);
   EXPECT_EQ(runs_.through(), Lsn{30});
-  EXPECT_EQ(runs_.first(), Timestamp{1});
+  EXPECT_EQ(runs_.first(Lsn{0}), Timestamp{1});
   SpilledRuns::View held;
   {
     ReclamationDomain::Guard guard(domain_);
@@ -57,7 +70,7 @@ TEST_F(SpilledRunsTest, RunsGoWhenTheirLastCommitIsApplied) {
   EXPECT_EQ(Texts(), (Strings{"a@1 b@2", "a@3"}));
   runs_.Tidy(At(20), 0);
   EXPECT_EQ(Texts(), Strings{"a@3"});
-  EXPECT_EQ(runs_.first(), Timestamp{3});
+  EXPECT_EQ(runs_.first(Lsn{0}), Timestamp{3});
   runs_.Tidy(At(30), 0);
   EXPECT_TRUE(runs_.empty());
   EXPECT_EQ(runs_.through(), Lsn{30});
@@ -82,7 +95,7 @@ TEST_F(SpilledRunsTest, MergesKeepTheirNumberSmallAndDropWhatIsApplied) {
   }
   EXPECT_LE(runs_.runs(), 6u);
   EXPECT_EQ(runs_.versions(), 395u);
-  EXPECT_EQ(runs_.first(), Timestamp{1});
+  EXPECT_EQ(runs_.first(Lsn{0}), Timestamp{1});
   runs_.Tidy(At(3990), 0);
   EXPECT_TRUE(runs_.empty());
 }
@@ -97,7 +110,7 @@ TEST_F(SpilledRunsTest, AMergeThatFailsIsGivenUp) {
   EXPECT_EQ(runs_.failed_merges(), 1u);
   disk_.RemoveAllFaults();
   EXPECT_EQ(Texts(), (Strings{"a@1", "a@2"}));
-  EXPECT_EQ(storage_->List("dir")->size(), 2u);
+  EXPECT_EQ(storage_->List("dir")->size(), 3u);  // with the lock
 }
 
 }  // namespace

@@ -10,6 +10,8 @@ namespace deut::tc {
 namespace {
 
 constexpr std::string_view kLockName = "LOCK";
+// Where spilled runs lie, if no other folder was chosen; emptied at each start.
+constexpr std::string_view kSpillName = "spill";
 // Where an embedded store keeps its transaction component's.
 constexpr std::string_view kEmbeddedName = "tc";
 
@@ -33,7 +35,7 @@ Result<LogDirectory> LogDirectory::Open(Storage& storage, const std::string& dir
     uint64_t number = 0;
     if (ParseSegmentName(name, &number)) {
       opened.segments.push_back(number);
-    } else if (name != kLockName) {
+    } else if (name != kLockName && name != kSpillName) {
       opened.strange.push_back(Concat(directory, "/", name));
     }
   }

@@ -38,6 +38,7 @@ class LogDirectoryTest : public ::testing::Test {
 TEST_F(LogDirectoryTest, SegmentsInTheirOrderAndWhatIsStrange) {
   for (const uint64_t number : {12, 3, 100}) Make(SegmentName(number));
   Make("notes.txt");
+  Make("spill");
   Make("log-12");  // no segment's name
   const Result<LogDirectory> opened = LogDirectory::Open(*storage_, "/tc");
   ASSERT_TRUE(opened.ok()) << opened.status().ToString();
