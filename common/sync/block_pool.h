@@ -30,8 +30,6 @@ class BlockPool {
 
   // Full magazines in the depot of the class that this size belongs to, about.
   static size_t DepotMagazines(size_t bytes);
-  // False: built for a sanitizer.
-  static bool enabled();
 };
 
 // Base of classes whose objects, each by itself, have memory of the pool.

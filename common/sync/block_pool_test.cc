@@ -50,7 +50,6 @@ TEST(BlockPoolTest, BlocksInUseAreDistinctAndWhole) {
 }
 
 TEST(BlockPoolTest, WhatIsFreedIsUsedAgain) {
-  if (!BlockPool::enabled()) GTEST_SKIP() << "the heap's own";
   InAThread([] {
     const Blocks first = Allocate(2 * Magazine::kBlocks, 96);
     Free(first, 96);
@@ -62,7 +61,6 @@ TEST(BlockPoolTest, WhatIsFreedIsUsedAgain) {
 
 // What one thread frees in full magazines, or has when it ends, another gets.
 TEST(BlockPoolTest, BlocksGoFromThreadToThread) {
-  if (!BlockPool::enabled()) GTEST_SKIP() << "the heap's own";
   constexpr size_t kBytes = 200, kCount = 10 * Magazine::kBlocks + 7;
   Blocks made;
   InAThread([&] { made = Allocate(kCount, kBytes); });
@@ -77,7 +75,6 @@ TEST(BlockPoolTest, BlocksGoFromThreadToThread) {
 }
 
 TEST(BlockPoolTest, ADepotKeepsNoMoreThanItsLimit) {
-  if (!BlockPool::enabled()) GTEST_SKIP() << "the heap's own";
   constexpr size_t kBytes = 512, kCount = 4 * BlockPool::kDepotBytes / kBytes;
   const Blocks blocks = Allocate(kCount, kBytes);
   Free(blocks, kBytes);
