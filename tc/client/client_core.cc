@@ -4,9 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "common/base/concat.h"
 #include "common/base/transaction_id.h"
 #include "common/runtime/random.h"
+#include "protocol/one_shot_limits.h"
 
 namespace deut {
 namespace {
@@ -16,18 +18,23 @@ constexpr Duration kAskTimeout = seconds(5);
 constexpr Duration kFirstAskPause = milliseconds(2);
 constexpr Duration kMaxAskPause = milliseconds(100);
 
+// While no more are under way than this each goes by a session, whose thread waits for its own answer: nobody else has to be woken for it. Of
+// more, several share a message.
+constexpr int kOneShotsOnSessions = 1;
+
 }  // namespace
 
-ClientCore::ClientCore(TransactionService* service, const ClientOptions& options)
+ClientCore::ClientCore(TransactionService* service, OneShotChannel* one_shots, const ClientOptions& options)
     : service_(service),
+      channel_(one_shots),
       runtime_(options.runtime != nullptr ? *options.runtime : RealRuntime()),
       default_timeout_(options.default_timeout),
       pool_(options.max_idle_sessions),
       first_id_({.high = runtime_.RandomSeed() | 1, .low = runtime_.RandomSeed()}) {}
 
-TransactionName ClientCore::NewName(const TransactionSession& session) {
+TransactionName ClientCore::NewName(Timestamp not_before) {
   return {.id = {.high = first_id_.high, .low = first_id_.low + names_.fetch_add(1, std::memory_order_relaxed)},
-          .not_before = session.not_before()};
+          .not_before = not_before};
 }
 
 Deadline ClientCore::DeadlineFor(const CallOptions& call, Deadline limit) {
@@ -68,7 +75,7 @@ Result<ClientCore::Begun> ClientCore::Begin(const TransactionOptions& options, D
   Result<Timestamp> timestamp = OnSession(deadline, &begun.session, [&](TransactionSession& session) {
     if (options.isolation == Isolation::kSnapshot) return session.Begin(options, deadline);
     TransactionOptions named = options;
-    named.name = begun.name = NewName(session);
+    named.name = begun.name = NewName(session.not_before());
     return session.Begin(named, deadline);
   });
   if (!timestamp.ok()) return timestamp.status();
@@ -78,30 +85,78 @@ Result<ClientCore::Begun> ClientCore::Begin(const TransactionOptions& options, D
   return begun;
 }
 
-Result<CommitAnswer> ClientCore::ExecuteOneShot(const TransactionOptions& options,
-                                                absl::Span<const Operation> operations,
-                                                std::vector<OperationResult>* results, Deadline deadline) {
+Result<CommitAnswer> ClientCore::OneShotOnSession(const TransactionOptions& options,
+                                                  absl::Span<const Operation> operations,
+                                                  std::vector<OperationResult>* results, Deadline deadline) {
   std::unique_ptr<TransactionSession> session;
   TransactionOptions named = options;
-  Result<CommitAnswer> answer = OnSession(deadline, &session, [&](TransactionSession& fresh_or_idle) {
+  OneShotTransaction transaction{.options = &named, .operations = operations, .results = results};
+  transaction.answer = OnSession(deadline, &session, [&](TransactionSession& fresh_or_idle) {
     results->clear();
-    if (options.isolation != Isolation::kSnapshot) named.name = NewName(fresh_or_idle);
+    if (options.isolation != Isolation::kSnapshot) named.name = NewName(fresh_or_idle.not_before());
     return fresh_or_idle.ExecuteOneShot(named, operations, results, deadline);
   });
-  if (answer.ok()) Release(std::move(session), Status());
-  if (answer.status() != ErrorCode::kOutcomeUnknown) return answer;
-  const Status lost = answer.status();
-  answer = Settle(named.name, lost, deadline);
+  if (transaction.answer.ok()) Release(std::move(session), Status());
+  return SettleOneShot(transaction, deadline);
+}
+
+Result<CommitAnswer> ClientCore::SettleOneShot(const OneShotTransaction& transaction, Deadline deadline) {
+  if (transaction.answer.status() != ErrorCode::kOutcomeUnknown) return transaction.answer;
+  const Status lost = transaction.answer.status();
+  Result<CommitAnswer> answer = Settle(transaction.options->name, lost, deadline);
   if (!answer.ok()) return answer;
   // It has committed, so every operation has succeeded; but what they had to tell was in the answer that is lost.
-  for (const Operation& operation : operations) {
+  for (const Operation& operation : transaction.operations) {
     if (!Tells(operation)) continue;
     return DEUT_ERROR(kOutcomeUnknown, "committed at ", answer->timestamp.value,
                       ", but the results of its operations are lost: ", lost.message());
   }
-  results->clear();
-  results->resize(operations.size());
+  transaction.results->clear();
+  transaction.results->resize(transaction.operations.size());
   return answer;
+}
+
+Result<CommitAnswer> ClientCore::ExecuteOneShot(const TransactionOptions& options,
+                                                absl::Span<const Operation> operations,
+                                                std::vector<OperationResult>* results, Deadline deadline) {
+  const bool alone = one_shots_.fetch_add(1, std::memory_order_relaxed) < kOneShotsOnSessions;
+  const auto end = absl::MakeCleanup([this] { one_shots_.fetch_sub(1, std::memory_order_relaxed); });
+  OneShotChannel* const channel = alone ? nullptr : channel_;
+  if (channel == nullptr || !channel->Ready() || OneShotBytes(options, operations) > kMaxSharedOneShotBytes) {
+    return OneShotOnSession(options, operations, results, deadline);
+  }
+  TransactionOptions named = options;
+  if (options.isolation != Isolation::kSnapshot) named.name = NewName(channel->not_before());
+  OneShotTransaction transaction{.options = &named, .operations = operations, .results = results};
+  if (!channel->Execute(absl::MakeSpan(&transaction, 1), deadline))
+    return OneShotOnSession(options, operations, results, deadline);
+  return SettleOneShot(transaction, deadline);
+}
+
+void ClientCore::ExecuteOneShots(absl::Span<OneShotTransaction> transactions, Deadline deadline) {
+  const bool together = channel_ != nullptr && channel_->Ready();
+  std::vector<TransactionOptions> named;
+  std::vector<OneShotTransaction> sent;
+  std::vector<size_t> places;
+  named.reserve(transactions.size());
+  for (size_t i = 0; i < transactions.size() && together; ++i) {
+    const OneShotTransaction& transaction = transactions[i];
+    if (OneShotBytes(*transaction.options, transaction.operations) > kMaxSharedOneShotBytes) continue;
+    named.push_back(*transaction.options);
+    if (named.back().isolation != Isolation::kSnapshot) named.back().name = NewName(channel_->not_before());
+    sent.push_back({.options = &named.back(), .operations = transaction.operations, .results = transaction.results});
+    places.push_back(i);
+  }
+  if (!sent.empty() && !channel_->Execute(absl::MakeSpan(sent), deadline)) places.clear();
+  for (size_t i = 0, next = 0; i < transactions.size(); ++i) {
+    OneShotTransaction& transaction = transactions[i];
+    if (next < places.size() && places[next] == i) {
+      transaction.answer = SettleOneShot(sent[next++], deadline);
+    } else {
+      transaction.answer =
+          OneShotOnSession(*transaction.options, transaction.operations, transaction.results, deadline);
+    }
+  }
 }
 
 Result<CommitAnswer> ClientCore::Settle(const TransactionName& name, const Status& lost, Deadline deadline) {

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "protocol/one_shot_channel.h"
 #include "protocol/transaction_service.h"
 #include "tc/client/options.h"
 #include "tc/client/session_pool.h"
@@ -47,7 +48,8 @@ inline bool Tells(const Operation& operation) {
 
 class ClientCore {
  public:
-  ClientCore(TransactionService* service, const ClientOptions& options);
+  // `one_shots` may be null; it outlives this.
+  ClientCore(TransactionService* service, OneShotChannel* one_shots, const ClientOptions& options);
 
   TransactionService& service() { return *service_; }
   Runtime& runtime() { return runtime_; }
@@ -68,6 +70,10 @@ class ClientCore {
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, Deadline deadline);
 
+  // Each transaction by itself and side by side, as far as the service can do that; returns when all have ended. The answers are as of
+  // ExecuteOneShot.
+  void ExecuteOneShots(absl::Span<OneShotTransaction> transactions, Deadline deadline);
+
   // What became of a transaction whose commit ended with `lost` (OUTCOME_UNKNOWN): asks until it is told, or the time is up. OK: it is committed.
   // UNAVAILABLE: it is not, and never will be. Else `lost`, with why nobody knows.
   Result<CommitAnswer> Settle(const TransactionName& name, const Status& lost, Deadline deadline);
@@ -81,16 +87,22 @@ class ClientCore {
   template <typename Call>
   auto OnSession(Deadline deadline, std::unique_ptr<TransactionSession>* kept, Call call);
 
-  // A name that nothing had before, for a transaction that is about to begin on the session.
-  TransactionName NewName(const TransactionSession& session);
+  // A name that nothing had before, for a transaction that is about to begin.
+  TransactionName NewName(Timestamp not_before);
+  Result<CommitAnswer> OneShotOnSession(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                        std::vector<OperationResult>* results, Deadline deadline);
+  // The answer after asking what became of it where that is needed. REQUIRES: its options have the name it had.
+  Result<CommitAnswer> SettleOneShot(const OneShotTransaction& transaction, Deadline deadline);
 
   TransactionService* const service_;
+  OneShotChannel* const channel_;
   Runtime& runtime_;
   const Duration default_timeout_;
   SessionPool pool_;
   // Ids: random, and counted from there.
   const TransactionId first_id_;
   std::atomic<uint64_t> names_{0};
+  std::atomic<int> one_shots_{0};  // under way
 };
 
 }  // namespace deut
