@@ -43,6 +43,7 @@ Collector::Collector(Options options, Runtime& runtime, ReclamationDomain& domai
       domain_(domain),
       records_(records),
       pager_(options_.pager, domain),
+      spiller_(options_.spiller, runtime, domain, records),
       gone_postings_(domain) {}
 
 Collector::~Collector() { Stop(); }
@@ -65,6 +66,7 @@ void Collector::Stop() {
   Collect(std::move(rest));
   gone_postings_.Sweep(true);
   TidyRuns(kEverything);
+  if (spiller_.runs() != nullptr) spiller_.runs()->Drop();
   {
     ReclamationDomain::Guard guard(domain_);
     RetryDeferred(kMaxTimestamp);
@@ -129,7 +131,7 @@ void Collector::RunTasks() {
 
 bool Collector::Access::Idle() const {
   return collector_.applied_.empty() && collector_.committed_.empty() && collector_.folded_.empty() &&
-         collector_.deferred_.empty();
+         collector_.deferred_.empty() && (collector_.spiller_.runs() == nullptr || collector_.spiller_.runs()->empty());
 }
 
 void Collector::Access::Fold() { collector_.Fold(); }
@@ -158,8 +160,8 @@ void Collector::Run() {
     const uint32_t seen = work_.load(std::memory_order_seq_cst);
     Round();
     if (stop_.load(std::memory_order_seq_cst)) return;
-    const bool waiting =
-        !committed_.empty() || !applied_.empty() || !folded_.empty() || !deferred_.empty() || more_to_evict_;
+    const bool waiting = !committed_.empty() || !applied_.empty() || !folded_.empty() || !deferred_.empty() ||
+                         more_to_evict_ || (spiller_.runs() != nullptr && !spiller_.runs()->empty());
     // Sleep lightly (1) while there is something to look at again soon, deeply (2) otherwise.
     sleeping_.store(waiting ? 1 : 2, std::memory_order_seq_cst);
     const bool arrived = finished_.load(std::memory_order_seq_cst) != nullptr && !waiting;
@@ -173,11 +175,16 @@ void Collector::Run() {
 void Collector::Round() {
   // What the previous round found applied has been kept for one round (S5).
   Collect(std::exchange(applied_, {}));
+  const bool pressed = pager_.pressed();
+  uint64_t freed = Spill();
+  // Whoever had a record before it and has left the active ones is taken over below.
+  const Lsn finished_below = spiller_.runs() == nullptr ? Lsn{0} : options_.spiller.oldest_first_record();
   // The applied position first, the finished transactions second: a commit at or below the position was below low-water, so every
   // earlier writer of its keys had cleared its slot, hence was handed over. Else an earlier commit could arrive after a later one of
   // the same key was collected, and with it the version it points to.
   Position applied = options_.applied();
   TakeFinished();
+  finished_below_ = finished_below;
   DEUT_POINT("collector.taken");
   if (DEUT_OMITTED("S6.applied_first")) applied = options_.applied();
   CollectAborted();
@@ -185,13 +192,22 @@ void Collector::Round() {
     collected_through_.store(applied.commit.value,
                              std::memory_order_seq_cst);  // before anything is collected because of it
   }
+  // So are the runs that are applied as a whole.
+  if (spiller_.runs() != nullptr) spiller_.runs()->Tidy(applied, kMergedPerRound);
   for (Applied next; TakeApplied(DEUT_OMITTED("S6.applied") ? kEverything : applied, &next);) {
     applied_.push_back(std::move(next));
   }
   if (ShouldFold()) Fold();
-  TidyRuns(applied);
+  // What is spilled is found there, by who does not find it here.
+  const Lsn spilled = spiller_.runs() == nullptr ? Lsn{0} : spiller_.runs()->through();
+  TidyRuns(std::max(applied, Position{spilled, UINT32_MAX}));
   // Last of all: what is applied, and what nobody reads, goes as a whole.
-  if (options_.pager.excess) folded_bytes_.fetch_sub(pager_.Run(last_collected_), std::memory_order_relaxed);
+  if (options_.pager.excess) {
+    const uint64_t paged = pager_.Run(std::max(last_collected_, spilled));
+    folded_bytes_.fetch_sub(paged, std::memory_order_relaxed);
+    freed += paged;
+  }
+  CountFruitless(pressed, freed);
   SayWhatWaits();
   if (!deferred_.empty()) {
     const Timestamp low_water = options_.low_water();
@@ -315,6 +331,43 @@ void Collector::ReleaseRecord(TransactionRecord& record) {
   record.DropReference(domain_);
 }
 
+uint64_t Collector::Spill() {
+  if (!spiller_.pressed()) return 0;
+  // A prefix of all commits: those that may still arrive, and those that are not folded, come later.
+  const Lsn finished_below = DEUT_OMITTED("S9.spill_prefix") ? kEverything.commit : finished_below_;
+  Lsn end = std::min(finished_below, spiller_.durable());
+  if (!committed_.empty()) end = std::min(end, committed_.front()->commit_lsn());
+  const Lsn spilled = spiller_.runs()->through();
+  std::vector<FoldedCommit> taken;
+  size_t updates = 0;  // that are in no run
+  while (!folded_.empty() && folded_.front().last().commit < end && updates < Spiller::kPerRound) {
+    std::pop_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
+    taken.push_back(std::move(folded_.back()));
+    folded_.pop_back();
+    if (taken.back().last().commit > spilled) updates += taken.back().entries().size();
+  }
+  const size_t commits = taken.size();
+  uint64_t freed = 0;
+  if (updates >= spiller_.at_least()) {
+    const Timestamp low_water = options_.low_water();
+    freed = spiller_.Spill(&taken, [&](RecordEntry* entry) { RemoveEntry(entry, low_water); });
+    folded_bytes_.fetch_sub(freed, std::memory_order_relaxed);
+    uncollected_.fetch_sub(commits - taken.size(), std::memory_order_relaxed);
+    collected_.fetch_add(commits - taken.size(), std::memory_order_relaxed);
+  }
+  for (FoldedCommit& stays : taken) {
+    folded_.push_back(std::move(stays));
+    std::push_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
+  }
+  folded_count_.store(folded_.size(), std::memory_order_relaxed);
+  return freed;
+}
+
+void Collector::CountFruitless(bool pressed, uint64_t freed) {
+  const uint32_t before = fruitless_.load(std::memory_order_relaxed);
+  fruitless_.store(pressed && freed == 0 ? std::min(before + 1, kStuckAfter) : 0, std::memory_order_relaxed);
+}
+
 void Collector::SayWhatWaits() {
   Timestamp first;
   Lsn commit{UINT64_MAX};
@@ -323,6 +376,7 @@ void Collector::SayWhatWaits() {
     commit = folded_.front().last().commit;
   }
   if (!committed_.empty() && committed_.front()->commit_lsn() < commit) first = committed_.front()->timestamp();
+  if (spiller_.runs() != nullptr && !spiller_.runs()->empty()) first = spiller_.runs()->first();
   first_waiting_.store(first.value, std::memory_order_relaxed);
 }
 

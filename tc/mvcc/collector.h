@@ -13,6 +13,8 @@
 //   keeps as many versions as there are readers between them.
 // S9: what is pinned is counted with the transaction until it is folded or collected, then here (folded_bytes).
 // S9: beyond a share of the budget values of folded commits leave memory, the earliest first (pager.h); then whatever is committed is folded at once.
+//   Beyond a larger one folded commits leave memory as a whole, for spilled runs (spiller.h). What reads there must not miss what was committed
+//   later: a run is taken off when its last commit is applied, in the round before anything behind it is collected.
 // R5/R6: an entry whose last_read is above low-water waits in a list; when that list is over its limit, the bucket's floor is raised to the
 //   entry's last_read and the entry goes at once.
 // S7: the read cache's room is made here, some of it each round: so whatever takes a version or an entry out of the table runs on this thread, save
@@ -40,6 +42,7 @@
 #include "tc/mvcc/posting_book.h"
 #include "tc/mvcc/read_cache.h"
 #include "tc/mvcc/record_table.h"
+#include "tc/mvcc/spiller.h"
 #include "tc/txn/readers.h"
 #include "tc/txn/transaction_record.h"
 
@@ -58,6 +61,7 @@ class Collector {
     ReadCache* read_cache = nullptr;  // S7; none: nothing is kept of what the DC answers
     // S9.
     Pager::Options pager;
+    Spiller::Options spiller;
     Duration period = milliseconds(2);  // between rounds while commits wait to be applied
     // Folded is when a commit has waited so long, and so many do, or one has waited very long.
     Duration fold_after = milliseconds(10);
@@ -110,20 +114,26 @@ class Collector {
   uint64_t deferred_entries() const { return deferred_count_.load(std::memory_order_relaxed); }
   // S9: what is kept of folded commits: their versions with their entries, what finds them when they are applied, runs.
   uint64_t folded_bytes() const {
-    return folded_bytes_.load(std::memory_order_relaxed) + run_bytes_.load(std::memory_order_relaxed) + pager_.bytes();
+    return folded_bytes_.load(std::memory_order_relaxed) + run_bytes_.load(std::memory_order_relaxed) + pager_.bytes() +
+           (options_.spiller.runs == nullptr ? 0 : options_.spiller.runs->memory_bytes());
   }
   // S6: versions that have gone because nobody could read them.
   uint64_t unread() const { return unread_.load(std::memory_order_relaxed); }
   // S9: values that have left memory, ever.
   uint64_t paged_out() const { return pager_.versions(); }
   uint64_t paged_out_bytes() const { return pager_.paged_bytes(); }
-  // Values that may leave it.
-  bool may_page_out() const { return pager_.bytes() != 0; }
+  // More is pinned than its share, and for some rounds nothing has left memory: nothing can.
+  bool stuck() const { return fruitless_.load(std::memory_order_relaxed) >= kStuckAfter; }
+  // S9: versions that have left it for runs, ever, and runs that could not be written.
+  uint64_t spilled() const { return spiller_.versions(); }
+  uint64_t failed_spills() const { return spiller_.failures(); }
   // The commit that waits longest to be applied, when last looked at; 0 = none does.
   Timestamp first_waiting() const { return Timestamp{first_waiting_.load(std::memory_order_relaxed)}; }
   uint64_t folded() const { return folded_count_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr uint32_t kStuckAfter = 8;
+
   struct Task {
     std::function<void(Access&)> run;
     Event done;
@@ -163,6 +173,9 @@ class Collector {
   // S6, early: of these chains.
   void CollectEarly(std::vector<RecordEntry*> entries);
   void TidyRuns(Position applied);
+  // S9. REQUIRES: nothing is applied that is not collected. Answers the bytes that have left memory.
+  uint64_t Spill();
+  void CountFruitless(bool pressed, uint64_t freed);
   // S6, S7: the chain from an applied version down goes, perhaps to a copy.
   void CutChain(RecordEntry& entry, RecordVersion* version);
   void EvictCopies();
@@ -191,9 +204,12 @@ class Collector {
   std::atomic<uint64_t> unread_{0};
   std::atomic<uint64_t> collected_through_{0};
   std::atomic<uint64_t> first_waiting_{0};
+  std::atomic<uint32_t> fruitless_{0};
 
   // The thread's own.
   Pager pager_;
+  Spiller spiller_;
+  Lsn finished_below_;                         // all that was committed before it has been taken over
   std::vector<TransactionRecord*> committed_;  // not folded. Heap: smallest commit LSN on top
   std::deque<FoldedCommit> folded_;            // heap: smallest commit LSN on top
   std::vector<Applied> applied_;               // applied when last looked at; collected next round, in commit order

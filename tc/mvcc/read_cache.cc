@@ -45,7 +45,8 @@ bool ReadCache::Reserve(uint64_t bytes) {
   return false;
 }
 
-bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::optional<std::string_view> value) {
+bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::optional<std::string_view> value,
+                     const SpillWatch& spills) {
   const std::string_view copied = value.value_or(std::string_view());
   const uint64_t entry_bytes = EntryBytes(key.size());
   const uint64_t copy_bytes = sizeof(RecordVersion) + copied.size();
@@ -54,11 +55,13 @@ bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::op
   RecordEntry* const entry = records_.FindOrCreate(hash, table, key);
   RecordVersion* const copy = RecordVersion::Create(of_dc_, 0, !value.has_value(), copied);
   HeadWord::Value seen;
-  if (!InstallCopy(*entry, seen, nullptr, copy, domain_)) {
-    // A writer was there, or another reader; or the entry has been sealed: the next reader will try. An entry that was made here is the business of
-    // whoever has found it.
+  if (!InstallCopy(*entry, seen, nullptr, copy, domain_, spills)) {
+    // A writer was there, or another reader; or what was there has been spilled; or the entry has been sealed: the next reader will
+    // try. An entry that was made here is the business of whoever has found it.
     RecordVersion::Destroy(copy, domain_);
-    bytes_.fetch_sub(entry_bytes + copy_bytes, std::memory_order_relaxed);
+    // S9: where nothing else was in the way nobody else may know the entry.
+    const bool queued = spills.Changed() && Queue(*entry);
+    bytes_.fetch_sub(queued ? copy_bytes : entry_bytes + copy_bytes, std::memory_order_relaxed);
     return false;
   }
   filled_.fetch_add(1, std::memory_order_relaxed);
@@ -83,6 +86,16 @@ bool ReadCache::Refresh(RecordEntry& entry, const RecordVersion& applied) {
   }
   RecordVersion::Destroy(copy, domain_);
   bytes_.fetch_sub(copy_bytes, std::memory_order_relaxed);
+  return false;
+}
+
+bool ReadCache::Queue(RecordEntry& entry) {
+  HeadWord::Value seen = entry.word.Load();
+  while (!seen.dead() && !seen.queued()) {
+    if (!entry.word.CompareExchange(seen, {seen.bits | HeadWord::kQueued, seen.head})) continue;
+    Push(&entry);
+    return true;
+  }
   return false;
 }
 

@@ -16,6 +16,8 @@
 //   been applied by then, or it is installed after R's raise and fails its check (R1 step 5). A snapshot raises nothing, but there is no open
 //   transaction earlier than it (L2).
 //   Later than R: it is not below low-water before R has ended (S1). So if it has committed, it is still in the chain, and there is no copy.
+//   What has left the chain for a spilled run (S9) was there when R looked, or a spill was counted since; in either case nothing is linked. So the
+//   claim's "stands in the chain" holds for it too: where it is in a run alone there is no copy.
 //   A copy of an applied version is right for as long as that stands there alone, which the compare-and-swap finds out.
 //   Fill need not meet the entry that R looked at: what is said holds for the key. An entry that is new has no last_read; that R, and others,
 //   have read is then in the bucket's floor, or was when the entry before it was sealed at or below low-water (R5, R6), as for a writer that
@@ -52,6 +54,7 @@
 #include "common/sync/reclamation.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/mvcc/record_version.h"
+#include "tc/mvcc/version_chain.h"
 
 namespace deut::tc {
 
@@ -64,7 +67,9 @@ class ReadCache {
 
   // Keeps what the DC has answered; no value: there is no record. True: it is time for the collector to make room.
   // REQUIRES: the transaction that asked still counts in the low-water, and had raised and looked before it asked.
-  bool Fill(uint64_t hash, TableId table, std::string_view key, std::optional<std::string_view> value);
+  // `spills`: as it was before it looked; and it has found no spilled run (S9).
+  bool Fill(uint64_t hash, TableId table, std::string_view key, std::optional<std::string_view> value,
+            const SpillWatch& spills = {});
 
   // `applied` is, and goes: its copy takes its place if the entry is queued, and with it go the versions below. False: another is the newest,
   // its value has left memory (S9), or there is no room; then nothing was done.
@@ -102,6 +107,8 @@ class ReadCache {
   static uint64_t EntryBytes(size_t key_bytes) { return sizeof(RecordEntry) + key_bytes; }
   bool Reserve(uint64_t bytes);
   void Push(RecordEntry* entry);
+  // Sets QUEUED and pushes it. False: it was set, or the entry is sealed.
+  bool Queue(RecordEntry& entry);
   void TakeArrivals();
   RecordEntry* Pop();
   void Append(RecordEntry* entry);

@@ -41,6 +41,7 @@ struct RecordVersion {
     auto* out = new (BlockPool::Allocate(sizeof(RecordVersion)))
         RecordVersion(version.transaction, version.sequence, false, version.value_bytes, /*is_paged_out=*/true);
     out->SetPlace(version.place);
+    out->spilled = version.spilled;
     out->transaction->AddReference();
     return out;
   }
@@ -92,6 +93,7 @@ struct RecordVersion {
   bool logged = false;  // settled before the status is committed
   std::atomic<bool> withdrawn{false};
   bool applied = false;                   // at the DC; the collector's alone
+  bool spilled = false;                   // in a published spilled run (spiller.h); the collector's alone
   mutable std::atomic<bool> used{false};  // of a copy: read since it was looked at last
 
  private:

@@ -66,10 +66,12 @@ bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* re
 }
 
 bool InstallCopy(RecordEntry& entry, HeadWord::Value& seen, const RecordVersion* over, RecordVersion* copy,
-                 ReclamationDomain& domain) {
+                 ReclamationDomain& domain, const SpillWatch& spills) {
   seen = entry.word.Load();
   for (;;) {
     if (seen.dead()) return false;
+    // After the word: what is cut out of the chain from here on changes it.
+    if (spills.Changed() && !DEUT_OMITTED("S7.not_after_spill")) return false;
     if (LiveHead(seen.head) != over && !DEUT_OMITTED("S7.empty_chain")) return false;
     DEUT_POINT("chain.copy.before_cas");
     if (DEUT_CAS_FAILS("chain.copy.cas")) {

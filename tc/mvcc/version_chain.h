@@ -10,6 +10,7 @@
 #ifndef TC_MVCC_VERSION_CHAIN_H_
 #define TC_MVCC_VERSION_CHAIN_H_
 
+#include <atomic>
 #include <cstdint>
 
 #include "common/base/ids.h"
@@ -29,6 +30,13 @@ struct Visible {
   };
   Kind kind = Kind::kNothing;
   const RecordVersion* version = nullptr;
+};
+
+// S9: counts how often versions have left chains for spilled runs, or were about to (spiller.h), against what it was then.
+struct SpillWatch {
+  const std::atomic<uint64_t>* spills = nullptr;  // none: nothing is spilled
+  uint64_t then = 0;
+  bool Changed() const { return spills != nullptr && spills->load(std::memory_order_seq_cst) != then; }
 };
 
 struct ReaderView {
@@ -51,8 +59,9 @@ bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* re
 
 // S7: makes `copy` (of_dc) the whole chain, where the newest live version is `over` (null: there is none), and marks the entry as queued. True,
 // with the word before in `seen`; what it unlinked has been retired. False, with what is there now: another is the newest, or the entry is sealed.
+// False, too, where `spills` has changed since whoever asked the DC looked at the chain (S9).
 bool InstallCopy(RecordEntry& entry, HeadWord::Value& seen, const RecordVersion* over, RecordVersion* copy,
-                 ReclamationDomain& domain);
+                 ReclamationDomain& domain, const SpillWatch& spills = {});
 // S7: takes the copy out, if the chain is one, and the mark of the queue off. REQUIRES: the collector's thread; the entry is queued, and not in the
 // queue any more. Answers the word before; a copy in it has been retired.
 HeadWord::Value RemoveCopy(RecordEntry& entry, ReclamationDomain& domain);

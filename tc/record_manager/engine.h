@@ -22,6 +22,7 @@
 #include "tc/record_manager/conflict_options.h"
 #include "tc/record_manager/scan_ahead_budget.h"
 #include "tc/redo_log/redo_log.h"
+#include "tc/spill/spilled_runs.h"
 #include "tc/txn/active_transactions.h"
 
 namespace deut::tc {
@@ -50,10 +51,11 @@ struct EngineCounters {
   Counter gathered_keys;
 
   std::array<std::atomic<uint64_t>, kAbortReasonCount> aborts{};
-  std::atomic<uint64_t> restarted{0};     // one-shot transactions, each time they were run again
-  std::atomic<uint64_t> bulk_scans{0};    // of the DC, opened by scans that went on
-  std::atomic<uint64_t> bulk_batches{0};  // taken from them
-  std::atomic<uint64_t> log_reads{0};     // values, by point reads and scans, that were paged out (S9)
+  std::atomic<uint64_t> restarted{0};      // one-shot transactions, each time they were run again
+  std::atomic<uint64_t> bulk_scans{0};     // of the DC, opened by scans that went on
+  std::atomic<uint64_t> bulk_batches{0};   // taken from them
+  std::atomic<uint64_t> log_reads{0};      // values, by point reads and scans, that were paged out (S9)
+  std::atomic<uint64_t> spilled_reads{0};  // versions that were found in spilled runs (S9)
   std::atomic<uint64_t> writers_passed{
       0};  // R8: looks at an earlier uncommitted writer of the range without a key in the bounds
   std::atomic<uint64_t> pending_keys{0};  // R8: stretches that end before an uncommitted writer's key
@@ -76,6 +78,7 @@ struct Engine {
   uint64_t version_budget_bytes = uint64_t{1} << 30;
   OutcomeTable* outcomes = nullptr;  // none: names of transactions are not remembered
   ReadCache* read_cache = nullptr;   // none: what the DC answers is not kept
+  SpilledRuns* spilled = nullptr;    // S9; none: nothing is spilled
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};  // R9; 0 = none
   RangeControl range_control = RangeControl::kRanges;

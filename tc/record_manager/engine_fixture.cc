@@ -45,6 +45,10 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   if (options.read_cache_bytes != 0) {
     read_cache = std::make_unique<ReadCache>(options.read_cache_bytes, domain, *records);
   }
+  if (options.spills) {
+    spilled = std::make_unique<SpilledRuns>("log/spill", runtime, *storage, domain);
+    if (Status cleared = spilled->Clear(); !cleared.ok()) FailStop(cleared.ToString());
+  }
   catalogue = std::make_unique<Catalogue>(runtime, domain);
   Collector::Options collecting;
   collecting.applied = [this] { return dc->applied(); };
@@ -53,6 +57,11 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   collecting.readers = [this] { return active->RoundForReaders(); };
   collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue->FindAlsoDropped(table)->runs(); };
   collecting.pager = {.excess = [this] { return PinnedExcess(*engine); }, .durable = [this] { return log->durable(); }};
+  collecting.spiller = {.runs = spilled.get(),
+                        .excess = [this] { return SpillExcess(*engine); },
+                        .durable = [this] { return log->durable(); },
+                        .oldest_first_record = [this] { return active->OldestFirstRecord(); },
+                        .at_least = options.spill_at_least};
   collecting.fold_after = options.fold_after;
   collecting.fold_at_least = options.fold_at_least;
   collecting.read_cache = read_cache.get();
@@ -69,6 +78,7 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
                           .dc = *dc,
                           .version_budget_bytes = options.version_budget_bytes,
                           .read_cache = read_cache.get(),
+                          .spilled = spilled.get(),
                           .range_precision = options.range_precision,
                           .conflict_wait = options.conflict_wait,
                           .range_control = options.range_control});

@@ -29,6 +29,7 @@
 #include "tc/record_manager/pumped_dc.h"
 #include "tc/record_manager/record_manager.h"
 #include "tc/redo_log/redo_log.h"
+#include "tc/spill/spilled_runs.h"
 #include "tc/txn/active_transactions.h"
 
 namespace deut::tc {
@@ -46,7 +47,9 @@ struct EngineFixtureOptions {
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};
   RangeControl range_control = RangeControl::kRanges;
-  uint64_t read_cache_bytes = 0;      // S7; 0 = none
+  uint64_t read_cache_bytes = 0;  // S7; 0 = none
+  bool spills = false;            // S9: into files of the same storage
+  size_t spill_at_least = 1;
   Runtime* engine_runtime = nullptr;  // what the engine's own waits go to, in place of the real one
 };
 
@@ -98,6 +101,7 @@ class EngineFixture {
   std::unique_ptr<PumpedDc> dc;
   std::unique_ptr<RecordTable> records;
   std::unique_ptr<ReadCache> read_cache;
+  std::unique_ptr<SpilledRuns> spilled;
   std::unique_ptr<Catalogue> catalogue;
   std::unique_ptr<Collector> collector;
   std::unique_ptr<Engine> engine;

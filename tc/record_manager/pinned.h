@@ -24,6 +24,12 @@ inline uint64_t PinnedExcess(const Engine& engine) {
   return pinned > share ? pinned - share : 0;
 }
 
+// Beyond five eighths of it commits leave memory as a whole (tc/mvcc/spiller.h).
+inline uint64_t SpillExcess(const Engine& engine) {
+  const uint64_t pinned = PinnedBytes(engine), share = engine.version_budget_bytes / 8 * 5;
+  return pinned > share ? pinned - share : 0;
+}
+
 // What is pinned because the oldest open transaction or snapshot is open, if the DC is there: of folded commits, which all are when they take much. 0
 // where some were committed before it.
 inline uint64_t PinnedByOldest(const Engine& engine) {

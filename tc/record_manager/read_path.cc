@@ -8,26 +8,52 @@
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
 #include "tc/record_manager/logged_value.h"
+#include "tc/record_manager/spilled_value.h"
 
 namespace deut::tc {
 
-ReadPath::ReadPath(Engine& engine, Transaction& txn) : engine_(engine), txn_(txn), wait_(engine, txn.timestamp_) {}
+ReadPath::ReadPath(Engine& engine, Transaction& txn)
+    : engine_(engine),
+      txn_(txn),
+      wait_(engine, txn.timestamp_),
+      spills_(engine.spilled == nullptr ? 0 : engine.spilled->spills().load(std::memory_order_seq_cst)) {}
 
 ReadPath::Found ReadPath::LookInChain(TableId table, std::string_view key, RecordBatch* result, Status* failed) {
   std::optional<InLog> in_log;
   for (;;) {
-    if (const std::optional<Found> found = Look(table, key, result, failed, &in_log)) return *found;
-    if (in_log) break;
+    if (const std::optional<Found> found = Look(table, key, result, failed, &in_log)) {
+      return *found == Found::kAsk ? LookInSpilled(table, key, result, failed) : *found;
+    }
+    if (in_log) return ReadFromLog(in_log->put, in_log->version, result, failed);
     wait_.Wait();
   }
+}
+
+ReadPath::Found ReadPath::LookInSpilled(TableId table, std::string_view key, RecordBatch* result, Status* failed) {
+  SpillReader runs = LookAtSpilled(engine_);
+  if (runs.empty()) return Found::kAsk;
+  found_runs_ = true;
+  const Result<std::optional<SpilledVersion>> found = runs.Find(table, key, txn_.timestamp_);
+  if (!found.ok()) {
+    *failed = found.status();
+    return Found::kFailed;
+  }
+  if (!*found) return Found::kAsk;
+  engine_.counters.spilled_reads.fetch_add(1, std::memory_order_relaxed);
+  const SpilledVersion& version = **found;
+  if (version.tombstone) return Found::kAnswered;
+  return ReadFromLog(LoggedAs(version), version.version(), result, failed);
+}
+
+ReadPath::Found ReadPath::ReadFromLog(const LoggedPut& put, Version version, RecordBatch* result, Status* failed) {
   std::string value;
-  const Status read = ReadLogged(engine_, in_log->put, &value);
+  const Status read = ReadLogged(engine_, put, &value);
   if (read == ErrorCode::kNotFound && !DEUT_OMITTED("S2.trimmed_is_at_the_dc")) return Found::kAsk;
   if (!read.ok()) {
     *failed = read;
     return Found::kFailed;
   }
-  result->Append(key, value, in_log->version);
+  result->Append(put.key, value, version);
   return Found::kAnswered;
 }
 
@@ -84,12 +110,14 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
 }
 
 void ReadPath::KeepAnswer(TableId table, std::string_view key, const RecordBatch& answer) {
-  if (engine_.read_cache == nullptr) return;
+  if (engine_.read_cache == nullptr || (found_runs_ && !DEUT_OMITTED("S7.not_over_spilled"))) return;
   if (DEUT_OMITTED("S7.in_low_water")) engine_.active.End(txn_.slot_);
   DEUT_POINT("read.before_fill");
+  const SpillWatch spilled =
+      engine_.spilled == nullptr ? SpillWatch{} : SpillWatch{&engine_.spilled->spills(), spills_};
   RecordBatch::Iterator it(answer);
   const std::optional<std::string_view> value = it.Valid() ? std::optional(it.record().value) : std::nullopt;
-  if (engine_.read_cache->Fill(RecordTable::Hash(table, key), table, key, value)) engine_.collector.MakeRoom();
+  if (engine_.read_cache->Fill(RecordTable::Hash(table, key), table, key, value, spilled)) engine_.collector.MakeRoom();
   if (DEUT_OMITTED("S7.in_low_water")) txn_.slot_ = engine_.active.Begin(kNoDeadline)->slot;
 }
 

@@ -37,6 +37,11 @@ class ReadPath {
     Version version;
   };
 
+  // S9: what no chain shows may be in a spilled run.
+  Found LookInSpilled(TableId table, std::string_view key, RecordBatch* result, Status* failed);
+  // The value is where the log says.
+  Found ReadFromLog(const LoggedPut& put, Version version, RecordBatch* result, Status* failed);
+
   // Nothing: to be called again after a wait (R9), or, if `in_log` has been filled, to be read there.
   std::optional<Found> Look(TableId table, std::string_view key, RecordBatch* result, Status* failed,
                             std::optional<InLog>* in_log);
@@ -44,6 +49,9 @@ class ReadPath {
   Engine& engine_;
   Transaction& txn_;
   BoundedWait wait_;
+  // S7: nothing is kept where something was spilled, or may have been since the chain was looked at.
+  const uint64_t spills_;
+  bool found_runs_ = false;
 };
 
 }  // namespace deut::tc

@@ -5,6 +5,7 @@
 
 #include "common/testing/test_points.h"
 #include "tc/record_manager/conflict.h"
+#include "tc/record_manager/spilled_value.h"
 
 namespace deut::tc {
 namespace {
@@ -28,9 +29,11 @@ ScanGather::ScanGather(Engine& engine, Transaction& txn, Direction direction, bo
 Status ScanGather::Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
                         std::string* bound, std::vector<GatheredKey>* keys, bool* blocked) {
   most_keys_ = most_keys;
+  near_end_.assign(ascending() ? low : high);  // which may be *bound
+  const size_t first = keys->size();
   for (bool done = false;;) {
     DEUT_RETURN_IF_ERROR(Look(table, low, high, bound, keys, blocked, &done));
-    if (done) return Status::Ok();
+    if (done) return blocked != nullptr && *blocked ? Status::Ok() : GatherSpilled(table, first, bound, keys);
     wait_.Wait();
     if (DEUT_OMITTED("R9.look_again")) {
       bound->assign(ascending() ? high : low);  // as if all were gathered
@@ -130,6 +133,38 @@ void ScanGather::GatherRuns(const TableState& table, const Stretch& stretch) {
   table.runs().Gather(bounds, [&](std::string_view key) {
     candidates_.push_back({.key = key, .hash = RecordTable::Hash(table.id(), key)});
   });
+}
+
+Status ScanGather::GatherSpilled(const TableState& table, size_t first, std::string* bound,
+                                 std::vector<GatheredKey>* keys) {
+  SpillReader runs = LookAtSpilled(engine_);
+  if (runs.empty() || DEUT_OMITTED("S9.gather_spilled")) return Status::Ok();
+  const SpillReader::Bounds bounds{.table = table.id(),
+                                   .low = ascending() ? near_end_ : *bound,
+                                   .high = ascending() ? *bound : near_end_,
+                                   .ascending = ascending(),
+                                   .reader = txn_.timestamp_,
+                                   .applied = engine_.collector.collected_through(),
+                                   // As for the runs in memory.
+                                   .most = most_keys_ + 1};
+  const size_t before = keys->size();
+  DEUT_RETURN_IF_ERROR(runs.Gather(bounds, [&](std::string_view key) {
+    GatheredKey& gathered = keys->emplace_back();
+    gathered.key.assign(key);
+    gathered.hash = RecordTable::Hash(table.id(), key);
+  }));
+  engine_.counters.gathered_keys.Add(keys->size() - before);
+  // Those of the stretch, which begin at `first`.
+  const auto begin = keys->begin() + static_cast<ptrdiff_t>(first);
+  std::ranges::sort(begin, keys->end(),
+                    [this](const GatheredKey& a, const GatheredKey& b) { return Before(a.key, b.key); });
+  const auto same = std::ranges::unique(begin, keys->end(), {}, &GatheredKey::key);
+  keys->erase(same.begin(), same.end());
+  if (keys->size() - first <= most_keys_) return Status::Ok();
+  keys->resize(first + most_keys_ + 1);
+  const std::string& last = keys->back().key;
+  *bound = ascending() ? KeyBehind(last) : last;
+  return Status::Ok();
 }
 
 void ScanGather::FindPending(TransactionRecord& writer, TableId table, const Stretch& stretch) {

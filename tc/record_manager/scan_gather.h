@@ -10,6 +10,7 @@
 //   the bounds is passed. It is sound because a key that is published after the look is followed by a check of last_read that finds the raise (R1
 //   step 5, which therefore follows each publication). A SIX counts by its keys as well: what it only reads is in no later reader's way.
 // S8. What is committed and folded is found in the table's runs (tc/mvcc/committed_runs.h), after the postings have been walked.
+// S9. What has been spilled is found in spilled runs, after those (tc/spill/spilled_runs.h).
 // Memory and time are bounded: a stretch with more gathered keys than are wanted is cut at one of them, and of a large write set only the keys
 //   within the bounds are looked at (tc/txn/write_set.h). What is gathered are copies; no guard is held afterwards.
 // Thread-safety: used by its transaction's thread.
@@ -88,6 +89,8 @@ class ScanGather {
   bool EndBeforePending(Stretch* stretch);
   // S8: what is committed and folded.
   void GatherRuns(const TableState& table, const Stretch& stretch);
+  // S9: what has left them for spilled runs; after them, and without a guard. The stretch is from near_end_ to *bound; its keys begin at `first`.
+  Status GatherSpilled(const TableState& table, size_t first, std::string* bound, std::vector<GatheredKey>* keys);
   void GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch);
   // What is kept of the candidates; where there are too many the stretch ends behind the last one kept.
   void SortAndCut(Stretch* stretch, std::vector<GatheredKey>* keys);
@@ -100,6 +103,7 @@ class ScanGather {
   std::vector<Candidate> candidates_;
   Pending pending_;
   std::string key_behind_;  // where a stretch ends behind a key
+  std::string near_end_;    // where it begins
   BoundedWait wait_;
 };
 

@@ -9,6 +9,7 @@
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
 #include "tc/record_manager/logged_value.h"
+#include "tc/record_manager/spilled_value.h"
 
 namespace deut::tc {
 namespace {
@@ -246,9 +247,32 @@ Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
       bytes += ResolveOne(table, &keys[i]);
     }
   }
+  DEUT_RETURN_IF_ERROR(FindSpilled(table, begin, piece));
+  end = *piece;
   const absl::Span<GatheredKey> resolved(keys.data() + begin, end - begin);
   DEUT_RETURN_IF_ERROR(ReadBack(table, resolved));
   return AskAgain(table, resolved);
+}
+
+Status ScanPath::FindSpilled(const TableState& table, size_t begin, size_t* piece) {
+  SpillReader runs = LookAtSpilled(engine_);
+  if (runs.empty()) return Status::Ok();
+  size_t bytes = 0;
+  for (size_t i = begin; i < *piece; ++i) {
+    GatheredKey& gathered = state_->keys[i];
+    if (gathered.kind != GatheredKey::Kind::kAskDc) continue;
+    DEUT_ASSIGN_OR_RETURN(const std::optional<SpilledVersion> found,
+                          runs.Find(table.id(), gathered.key, view_.timestamp));
+    if (!found) continue;
+    engine_.counters.spilled_reads.fetch_add(1, std::memory_order_relaxed);
+    gathered.kind = found->tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kInLog;
+    gathered.version = found->version();
+    gathered.place = found->place;
+    gathered.value_bytes = found->value_bytes;
+    bytes += found->value_bytes;
+    if (bytes >= scan_.limit_bytes) *piece = i + 1;
+  }
+  return Status::Ok();
 }
 
 Status ScanPath::ReadBack(const TableState& table, absl::Span<GatheredKey> keys) {

@@ -90,6 +90,8 @@ class ScanPath {
   // What the look at the chain shows of the key. Answers the bytes it adds to the batch.
   size_t ResolveOne(const TableState& table, GatheredKey* gathered);
   // S9: of these keys those that are paged out, each file from its beginning to its end.
+  // S9: what the chains of [begin, *piece) do not show; of large values fewer keys.
+  Status FindSpilled(const TableState& table, size_t begin, size_t* piece);
   Status ReadBack(const TableState& table, absl::Span<GatheredKey> keys);
   Status AskAgain(const TableState& table, absl::Span<GatheredKey> keys);
   // Hands on what is left of the answer as it is, if it fits; it is not looked into. REQUIRES: no gathered key is left within what it covers.

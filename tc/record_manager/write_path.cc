@@ -12,6 +12,7 @@
 #include "tc/record_manager/find_table.h"
 #include "tc/record_manager/logged_value.h"
 #include "tc/record_manager/pinned.h"
+#include "tc/record_manager/spilled_value.h"
 
 namespace deut::tc {
 
@@ -222,12 +223,34 @@ Status WritePath::AskWhetherPresent(const TableState& table, std::string_view ke
   return Status::Ok();
 }
 
+Status WritePath::LookInSpilled(const TableState& table, std::string_view key, const Condition& condition,
+                                Installed* installed, bool* found) {
+  SpillReader runs = LookAtSpilled(engine_);
+  if (runs.empty()) return Status::Ok();
+  DEUT_ASSIGN_OR_RETURN(const std::optional<SpilledVersion> version, runs.Find(table.id(), key, txn_.timestamp_));
+  if (!version) return Status::Ok();
+  engine_.counters.spilled_reads.fetch_add(1, std::memory_order_relaxed);
+  if (!version->tombstone && condition.reads_value()) {
+    const Status read = ReadLogged(engine_, LoggedAs(*version), &installed->value);
+    if (read == ErrorCode::kNotFound) return Status::Ok();  // S2: the DC has it
+    DEUT_RETURN_IF_ERROR(read);
+  }
+  installed->present = !version->tombstone;
+  *found = true;
+  return Status::Ok();
+}
+
 Status WritePath::Complete(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
                            Installed* installed) {
   if (installed->answered && !installed->in_log) return Status::Ok();
   if (installed->in_log) {
     const Status read = ReadLogged(engine_, *installed->in_log, &installed->value);
     if (read != ErrorCode::kNotFound) return read;  // else (S2) the DC has it
+  }
+  if (!installed->answered) {
+    bool found = false;
+    DEUT_RETURN_IF_ERROR(LookInSpilled(table, key, condition, installed, &found));
+    if (found) return Status::Ok();
   }
   return AskWhetherPresent(table, key, condition, deadline, installed);
 }

@@ -63,6 +63,9 @@ class WritePath {
   Status CheckReads(const TableState& table, const Range* posted, std::string_view key, uint64_t hash);
   Status AskWhetherPresent(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
                            Installed* installed);
+  // S9: what no chain shows may be in a spilled run.
+  Status LookInSpilled(const TableState& table, std::string_view key, const Condition& condition, Installed* installed,
+                       bool* found);
   // What the chain has left open: a value that is paged out, or all.
   Status Complete(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
                   Installed* installed);

@@ -202,9 +202,35 @@ TEST_F(OverBudgetTest, AFullDiskStopsWritersNotReaders) {
   EXPECT_TRUE(Put("more", "1").ok());
 }
 
-class AbortReaderTest : public OverBudgetTest, public ::testing::WithParamInterface<Isolation> {};
+// Far more keys than there is room for: they leave memory as well.
+TEST_F(OverBudgetTest, SmallValuesAreSpilled) {
+  constexpr int kSmall = 30'000;
+  Begin(OverBudgetPolicy::kAbortReader);
+  const std::unique_ptr<TransactionSession> old = Reader();
+  EXPECT_EQ(Get(*old, Key(0)), "-");
+  for (int i = 0; i < kSmall; ++i) ASSERT_TRUE(Put(Key(i), "small").ok());
+  EXPECT_GT(Figure("versions.spilled"), uint64_t{kSmall} / 3);
+  EXPECT_EQ(Figure("transactions.aborted.over-budget"), 0u);
+  const std::unique_ptr<TransactionSession> later = Reader();
+  for (int i = 0; i < kSmall; i += 997) {
+    EXPECT_EQ(Get(*later, Key(i)), "small");
+    EXPECT_EQ(Get(*old, Key(i)), "-");
+  }
+  EXPECT_TRUE(old->Commit(Soon()).ok());
+  EXPECT_TRUE(later->Commit(Soon()).ok());
+  ASSERT_TRUE(tc_->DropCaches(Soon()).ok());
+  EXPECT_EQ(Figure("versions.spilled_now"), 0u);
+  EXPECT_EQ(Get(*Reader(), Key(kSmall - 1)), "small");
+}
 
-// Small values fill the budget though none can leave memory.
+// Nothing can be spilled here, so small values fill the budget.
+class AbortReaderTest : public OverBudgetTest, public ::testing::WithParamInterface<Isolation> {
+ protected:
+  AbortReaderTest() {
+    disk_.AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskChanging, .path_contains = "spill-"});
+  }
+};
+
 TEST_P(AbortReaderTest, WhoHoldsBackWhatFillsTheBudgetIsAborted) {
   Begin(OverBudgetPolicy::kAbortReader);
   std::unique_ptr<TransactionSession> old = *tc_->NewSession(Soon());

@@ -15,8 +15,8 @@ Timestamp ReaderEviction::Next() const {
   const uint64_t budget = engine_.version_budget_bytes;
   const uint64_t pinned = PinnedBytes(engine_);
   if (pinned <= budget - budget / kPartLeft) return Timestamp{0};
-  // As long as writers are not refused, values leave first.
-  if (engine_.collector.may_page_out() && pinned <= budget) return Timestamp{0};
+  // Whatever can leaves first; writers that are refused meanwhile try again.
+  if (!engine_.collector.stuck()) return Timestamp{0};
   const ActiveTransactions::Oldest oldest = engine_.active.held_back_by();
   if (engine_.runtime.Now() < oldest.since + kLeastHeld) return Timestamp{0};
   if (DEUT_OMITTED("S9.abort_who_holds_back")) return oldest.timestamp;

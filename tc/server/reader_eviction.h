@@ -1,8 +1,8 @@
 // ReaderEviction: which transaction or snapshot is to be aborted so that others can write (rule S9, OverBudgetPolicy::kAbortReader): the oldest one,
 // if it holds back what fills the budget.
 //
-// Nobody is aborted for what another cause holds back (a DC that is away or slow, an open transaction's own writes), nor while values can still leave
-//   memory, nor within kLeastHeld of becoming the oldest one: who is open for so short ends by himself.
+// Nobody is aborted for what another cause holds back (a DC that is away or slow, an open transaction's own writes), nor while anything can still
+//   leave memory, nor within kLeastHeld of becoming the oldest one: who is open for so short ends by himself.
 // Thread-safety: one thread.
 #ifndef TC_SERVER_READER_EVICTION_H_
 #define TC_SERVER_READER_EVICTION_H_

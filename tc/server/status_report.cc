@@ -80,6 +80,16 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("versions.paged_out", engine.collector.paged_out());
   add("versions.paged_out_bytes", engine.collector.paged_out_bytes());
   add("versions.held_back_bytes", PinnedByOldest(engine));
+  add("versions.spilled", engine.collector.spilled());
+  add("versions.failed_spills", engine.collector.failed_spills());
+  if (engine.spilled != nullptr) {
+    add("versions.spilled_runs", engine.spilled->runs());
+    add("versions.spilled_now", engine.spilled->versions());
+    add("versions.spilled_file_bytes", engine.spilled->file_bytes());
+    add("versions.spill_merges", engine.spilled->merges());
+    add("versions.failed_spill_merges", engine.spilled->failed_merges());
+  }
+  add("reads.spilled", engine.counters.spilled_reads.load(std::memory_order_relaxed));
   add("versions.budget_bytes", engine.version_budget_bytes);
   add("collector.waiting_transactions", engine.collector.uncollected());
   add("collector.collected_transactions", engine.collector.collected());

@@ -7,9 +7,13 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
              1u << 20);
   flags->Add("record_buckets_log2", &options->log2_record_buckets,
              "buckets that the record table begins with, as a power of two; more make false conflicts rarer", 4u, 30u);
-  flags->AddBytes("version_budget", &options->version_budget_bytes,
-                  "bytes of what is kept of updates that the data component has yet to apply: versions, entries, write "
-                  "sets, postings, runs; beyond half of it values are taken out of memory and read back from the log");
+  flags->AddBytes(
+      "version_budget", &options->version_budget_bytes,
+      "bytes of what is kept of updates that the data component has yet to apply: versions, entries, write "
+      "sets, postings, runs; beyond half of it values are taken out of memory and read back from the log, beyond five "
+      "eighths what is left is spilled to files");
+  flags->Add("spill_dir", &options->spill_directory,
+             "directory of those files, which are removed at the start; empty = 'spill' in the log's");
   flags->AddEnum("over_budget", &options->over_budget,
                  {{"refuse", OverBudgetPolicy::kRefuse}, {"abort_reader", OverBudgetPolicy::kAbortReader}},
                  "beyond the version budget: writers are refused until the data component has caught up, or the "

@@ -34,6 +34,9 @@ constexpr uint64_t kReadBackPart = 16;
 constexpr uint64_t kLeastReadBackBytes = uint64_t{1} << 20;
 constexpr uint64_t kMostReadBackBytes = uint64_t{64} << 20;
 
+// A spilled run begins with at least so many updates for a budget of so many bytes: some hundredth of what the budget holds.
+size_t SpilledAtLeast(uint64_t budget_bytes) { return std::clamp<size_t>(budget_bytes >> 13, 64, Spiller::kPerRound); }
+
 class LinkReader final : public DcReader {
  public:
   explicit LinkReader(DcLink& link) : link_(link) {}
@@ -73,7 +76,7 @@ DcLinkOptions LinkOptions(DcLinkOptions options, std::function<void(const Status
 
 // In the order of dependence; destroyed in reverse.
 struct TransactionComponent::Parts {
-  Parts(TransactionComponentOptions o, Runtime& r, DataComponent& dc, std::unique_ptr<RedoLog> opened,
+  Parts(TransactionComponentOptions o, Runtime& r, Storage& storage, DataComponent& dc, std::unique_ptr<RedoLog> opened,
         const RecoveredLog& recovered)
       : options(std::move(o)),
         runtime(r),
@@ -84,6 +87,7 @@ struct TransactionComponent::Parts {
         reader(link),
         records(domain, options.log2_record_buckets),
         read_cache(options.read_cache_bytes, domain, records),
+        spilled(options.spill_directory, r, storage, domain),
         catalogue(r, domain),
         collector(CollectorOptions(), r, domain, records),
         outcomes({.max_outcomes = options.max_outcomes,
@@ -101,6 +105,7 @@ struct TransactionComponent::Parts {
                .version_budget_bytes = options.version_budget_bytes,
                .outcomes = &outcomes,
                .read_cache = options.read_cache_bytes == 0 ? nullptr : &read_cache,
+               .spilled = &spilled,
                .range_precision = options.range_precision,
                .conflict_wait = options.conflict_wait,
                .range_control = options.range_control},
@@ -134,6 +139,11 @@ struct TransactionComponent::Parts {
     if (options.read_cache_bytes != 0) collecting.read_cache = &read_cache;
     collecting.pager.excess = [this] { return PinnedExcess(engine); };
     collecting.pager.durable = [this] { return log->durable(); };
+    collecting.spiller = {.runs = &spilled,
+                          .excess = [this] { return SpillExcess(engine); },
+                          .durable = [this] { return log->durable(); },
+                          .oldest_first_record = [this] { return active.OldestFirstRecord(); },
+                          .at_least = SpilledAtLeast(options.version_budget_bytes)};
     collecting.fold_after = options.fold_after;
     collecting.fold_at_least = options.fold_at_least;
     collecting.released = [this](uint64_t bytes) {
@@ -221,6 +231,7 @@ struct TransactionComponent::Parts {
   LinkReader reader;
   RecordTable records;
   ReadCache read_cache;
+  SpilledRuns spilled;
   Catalogue catalogue;
   Collector collector;
   OutcomeTable outcomes;
@@ -251,10 +262,12 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
   options.log.read_back_bytes =
       std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
+  if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
   RecoveredLog recovered;
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Open(options.log, runtime, storage, &recovered));
-  auto parts = std::make_unique<Parts>(std::move(options), runtime, dc, std::move(log), recovered);
+  auto parts = std::make_unique<Parts>(std::move(options), runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
+  DEUT_RETURN_IF_ERROR(p->spilled.Clear());
   p->collector.Start();
   p->registry.Start();
   p->link.Start();

@@ -30,6 +30,9 @@ struct TransactionComponentOptions {
   uint32_t max_transactions = 4096;
   uint32_t log2_record_buckets = 20;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
+  // S9: where committed updates that wait for the DC are spilled when they take too much memory; empty: "spill" in the log's directory. What an
+  // earlier life has left there is removed at the start.
+  std::string spill_directory;
   uint64_t read_cache_bytes = 0;  // S7; 0 = none
   OverBudgetPolicy over_budget = OverBudgetPolicy::kRefuse;
   // R8: whether a scan loses to every earlier uncommitted writer of a range, or only at that writer's keys.

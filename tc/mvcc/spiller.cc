@@ -1,0 +1,155 @@
+#include "tc/mvcc/spiller.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/testing/test_points.h"
+#include "tc/mvcc/record_version.h"
+#include "tc/mvcc/version_chain.h"
+
+namespace deut::tc {
+namespace {
+
+// Chains looked at under one guard: what they leave is freed soon.
+constexpr size_t kBatch = 256;
+
+bool Committed(const RecordVersion& version) {
+  return version.transaction->status() == TransactionStatus::kCommitted &&
+         !version.withdrawn.load(std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+bool Spiller::pressed() const {
+  return options_.runs != nullptr && options_.excess() != 0 && !options_.runs->full() && runtime_.Now() >= again_at_;
+}
+
+void Spiller::LookAt(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions) {
+  const TransactionRecord* above = nullptr;  // of the next committed version above
+  for (RecordVersion* v = chain->entry->word.Load().head; v != nullptr; v = v->older.load(std::memory_order_seq_cst)) {
+    DEUT_POINT("collector.chain_step");
+    if (!Committed(*v)) continue;
+    if (chain->from == nullptr && v->transaction->commit_lsn() > through) continue;
+    DEUT_CHECK(v->transaction->collected());  // else a write set points to it, and it is missing in the run
+    if (chain->from == nullptr) chain->from = v;
+    const bool replaced = v->transaction == std::exchange(above, v->transaction);  // by its own transaction
+    if (replaced || v->applied || v->spilled) continue;
+    versions->push_back({.table = chain->entry->table,
+                         .key = chain->entry->key(),
+                         .timestamp = v->transaction->timestamp(),
+                         .sequence = v->sequence,
+                         .tombstone = v->tombstone,
+                         .value_bytes = v->value_bytes,
+                         .commit = v->transaction->commit_lsn(),
+                         .place = v->place});
+  }
+}
+
+Result<SpilledRuns::RunPointer> Spiller::Write(std::vector<SpilledVersion> versions,
+                                               const std::vector<FoldedCommit>& commits) {
+  if (versions.empty()) return SpilledRuns::RunPointer();
+  std::ranges::sort(versions, [](const SpilledVersion& a, const SpilledVersion& b) { return SpillOrder(a, b) < 0; });
+  DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder builder, options_.runs->NewRun());
+  for (const SpilledVersion& version : versions) DEUT_RETURN_IF_ERROR(builder.Add(version));
+  versions_.fetch_add(versions.size(), std::memory_order_relaxed);
+  return builder.Finish({.first = commits.front().timestamp(), .last = commits.back().last()});
+}
+
+bool Spiller::Unlink(const Chain& chain) {
+  RecordEntry& entry = *chain.entry;
+  HeadWord::Value seen = entry.word.Load();
+  while (seen.head == chain.from && !seen.dead()) {
+    const Timestamp gone = chain.from->transaction->timestamp();
+    HeadWord::Value after = seen.WithHead(nullptr);
+    if (seen.last_read() < gone && !DEUT_OMITTED("S9.cut_raises")) after = after.WithLastRead(gone);
+    DEUT_POINT("spill.before_cas");
+    if (DEUT_CAS_FAILS("spill.cas")) {
+      seen = entry.word.Load();
+      continue;
+    }
+    if (entry.word.CompareExchange(seen, after)) return true;
+  }
+  RecordVersion* above = seen.head;
+  while (above != nullptr) {
+    RecordVersion* const older = above->older.load(std::memory_order_seq_cst);
+    if (older == chain.from) break;
+    above = older;
+  }
+  if (above == nullptr || !Committed(*above)) return false;
+  above->older.store(nullptr, std::memory_order_seq_cst);
+  return true;
+}
+
+uint64_t Spiller::Cut(Chain* chain) {
+  RecordEntry& entry = *chain->entry;
+  for (RecordVersion* v = chain->from; v != nullptr; v = v->older.load(std::memory_order_seq_cst)) v->spilled = true;
+  chain->cut = Unlink(*chain);
+  if (!chain->cut) return 0;
+  uint64_t bytes = 0;
+  const TransactionRecord* above = nullptr;
+  for (RecordVersion* v = chain->from; v != nullptr;) {
+    RecordVersion* const older = v->older.load(std::memory_order_seq_cst);
+    // As counted when it was folded: of a transaction the newest, unless it has been found applied.
+    if (v->transaction != std::exchange(above, v->transaction) && !v->applied) bytes += PinnedBy(entry, *v);
+    RecordVersion::Retire(v, domain_);
+    v = older;
+  }
+  return bytes;
+}
+
+uint64_t Spiller::Spill(std::vector<FoldedCommit>* commits, absl::FunctionRef<void(RecordEntry*)> remove) {
+  const Lsn through = commits->back().last().commit;
+  std::vector<Chain> chains;
+  for (const FoldedCommit& commit : *commits) {
+    for (RecordEntry* const entry : commit.entries()) chains.push_back({.entry = entry, .from = nullptr});
+  }
+  std::ranges::sort(chains, std::less<>(), &Chain::entry);
+  const auto same = std::ranges::unique(chains, {}, &Chain::entry);
+  chains.erase(same.begin(), same.end());
+  std::vector<SpilledVersion> versions;
+  const auto for_each_chain = [&](auto&& visit) {
+    for (size_t i = 0; i < chains.size();) {
+      ReclamationDomain::Guard guard(domain_);
+      for (const size_t end = std::min(i + kBatch, chains.size()); i < end; ++i) visit(&chains[i]);
+    }
+  };
+  for_each_chain([&](Chain* chain) { LookAt(chain, through, &versions); });
+  Result<SpilledRuns::RunPointer> run = Write(std::move(versions), *commits);
+  if (!run.ok()) {
+    failures_.fetch_add(1, std::memory_order_relaxed);
+    again_at_ = runtime_.Now() + options_.again_after;
+    return 0;
+  }
+  if (!DEUT_OMITTED("S9.publish_before_cut")) options_.runs->Publish(*run);
+  DEUT_POINT("spill.published");
+  uint64_t bytes = 0;
+  for_each_chain([&](Chain* chain) {
+    if (chain->from == nullptr) return;
+    bytes += Cut(chain);
+    DEUT_POINT("spill.cut");
+    const HeadWord::Value word = chain->entry->word.Load();
+    if (word.head != nullptr) return;
+    records_.RaiseFloor(chain->entry->hash, word.last_read());
+    remove(chain->entry);
+  });
+  if (DEUT_OMITTED("S9.publish_before_cut")) options_.runs->Publish(*run);
+  // Of the commits stays what is still in a chain.
+  const auto stays = [&](const RecordEntry* entry) {
+    const auto it = std::ranges::lower_bound(chains, entry, std::less<>(), &Chain::entry);
+    return it->from != nullptr && !it->cut;
+  };
+  std::vector<FoldedCommit> rest;
+  for (const FoldedCommit& commit : *commits) {
+    bytes += commit.bytes();
+    std::vector<RecordEntry*> kept;
+    std::ranges::copy_if(commit.entries(), std::back_inserter(kept), stays);
+    if (kept.empty()) continue;
+    bytes -= rest.emplace_back(commit.last(), commit.timestamp(), kept).bytes();
+  }
+  *commits = std::move(rest);
+  return bytes;
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,39 @@
+// What was spilled (rule S9), for who has looked at a chain and found nothing: look at the chain, then load the list of runs, then ask the DC
+// (tc/spill/spilled_runs.h says why nothing is missed). Normally there are no runs, and this is one load.
+// Errors: IO_ERROR and CORRUPTION with file and offset are the operation's alone; its transaction aborts.
+// What is found was durable before it was spilled, so nobody depends on its commit (D1).
+#ifndef TC_RECORD_MANAGER_SPILLED_VALUE_H_
+#define TC_RECORD_MANAGER_SPILLED_VALUE_H_
+
+#include <optional>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/testing/test_points.h"
+#include "tc/record_manager/engine.h"
+#include "tc/redo_log/log_record.h"
+#include "tc/spill/spill_reader.h"
+
+namespace deut::tc {
+
+// REQUIRES: what may be missing in memory has been looked for.
+inline SpillReader LookAtSpilled(Engine& engine) {
+  DEUT_POINT("spilled.before_look");
+  if (engine.spilled == nullptr || engine.spilled->empty() || DEUT_OMITTED("S9.look_at_spilled"))
+    return SpillReader(SpilledRuns::View());
+  ReclamationDomain::Guard guard(engine.domain);
+  return SpillReader(engine.spilled->Look());
+}
+
+// REQUIRES: it is no tombstone. The key outlives the answer.
+inline LoggedPut LoggedAs(const SpilledVersion& version) {
+  return LoggedPut{.place = version.place,
+                   .table = version.table,
+                   .sequence = version.sequence,
+                   .value_bytes = version.value_bytes,
+                   .key = version.key};
+}
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_SPILLED_VALUE_H_

@@ -1,0 +1,55 @@
+// SpillBlock: the bytes of one block of a spilled run: some versions in the order of runs, with a checksum.
+//
+// Grammar (little-endian). block = magic:4 crc:4 bytes:4 versions:4 offset:8 version{versions}; `crc` is CRC-32C of all behind it, `bytes` the length
+//   of the whole block, `offset` its place in the file. version = table:4 key_bytes:4 timestamp:8 commit:8 place:8 sequence:4 value_bytes:4
+//   tombstone:1 key. Files do not outlive the process that wrote them, so another version of the format needs another magic only.
+// Errors: CORRUPTION naming file and offset. Damaged bytes never fail a check nor are read out of bounds.
+// Thread-safety: a builder by one thread; a decoded block by any.
+#ifndef TC_SPILL_SPILL_BLOCK_H_
+#define TC_SPILL_SPILL_BLOCK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "tc/spill/spilled_version.h"
+
+namespace deut::tc {
+
+class SpillBlockBuilder {
+ public:
+  // REQUIRES: behind the last one in the order of runs.
+  void Add(const SpilledVersion& version);
+  size_t bytes() const { return bytes_.size(); }
+  bool empty() const { return versions_ == 0; }
+  // The block, for this place in the file; the builder is empty again.
+  std::string Finish(uint64_t offset);
+
+ private:
+  std::string bytes_;
+  uint32_t versions_ = 0;
+};
+
+class SpillBlock {
+ public:
+  // `bytes`: what the file has at `offset`.
+  static Result<SpillBlock> Decode(std::string bytes, std::string_view path, uint64_t offset);
+
+  SpillBlock(SpillBlock&&) = default;
+  SpillBlock& operator=(SpillBlock&&) = default;
+
+  // In order; the keys are views into the block.
+  const std::vector<SpilledVersion>& versions() const { return versions_; }
+
+ private:
+  SpillBlock() = default;
+  std::vector<char> bytes_;  // stays where it is when the block is moved
+  std::vector<SpilledVersion> versions_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_SPILL_SPILL_BLOCK_H_

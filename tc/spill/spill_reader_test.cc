@@ -1,0 +1,84 @@
+#include "tc/spill/spill_reader.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/runtime/random.h"
+#include "common/runtime/runtime.h"
+#include "gtest/gtest.h"
+#include "tc/spill/spill_test_util.h"
+
+namespace deut::tc {
+namespace {
+
+// Random versions of few keys in two tables over several runs, as they would be committed; against a map.
+TEST(SpillReaderTest, FindsWhatAMapFinds) {
+  const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
+  ReclamationDomain domain;
+  SpilledRuns runs("dir", RealRuntime(), *storage, domain);
+  ASSERT_TRUE(runs.Clear().ok());
+  Random random(7);
+  const auto key = [](uint64_t i) { return Concat(std::string(i % 3 == 0 ? 900 : 3, 'k'), 100 + i); };
+  std::map<std::pair<uint32_t, std::string>, std::set<uint64_t>> expected;
+  uint64_t timestamp = 10;
+  for (int r = 0; r < 4; ++r) {
+    std::vector<std::string> keys;
+    std::vector<std::pair<uint32_t, uint64_t>> chosen;
+    for (int i = 0; i < 250; ++i) {
+      chosen.emplace_back(1 + random.Below(2), 10 + i);
+      keys.push_back(key(random.Below(60)));
+    }
+    std::vector<SpilledVersion> versions;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      versions.push_back(SpilledAt(keys[i], ++timestamp, TableId{chosen[i].first}));
+      expected[{chosen[i].first, keys[i]}].insert(timestamp);
+    }
+    runs.Publish(RunOf(runs, versions));
+  }
+  ReclamationDomain::Guard guard(domain);
+  SpillReader reader(runs.Look());
+  ASSERT_EQ(runs.runs(), 4u);
+  for (int look = 0; look < 3000; ++look) {
+    const auto table = static_cast<uint32_t>(1 + random.Below(2));
+    const std::string wanted = key(random.Below(62));
+    const uint64_t at = 10 + random.Below(timestamp);
+    const Result<std::optional<SpilledVersion>> found = reader.Find(TableId{table}, wanted, Timestamp{at});
+    ASSERT_TRUE(found.ok());
+    const std::set<uint64_t>& known = expected[{table, wanted}];
+    const auto it = known.lower_bound(at);
+    ASSERT_EQ(found->has_value(), it != known.begin()) << look;
+    if (*found) EXPECT_EQ((*found)->timestamp.value, *std::prev(it)) << look;
+  }
+  for (int look = 0; look < 500; ++look) {
+    const auto table = static_cast<uint32_t>(1 + random.Below(2));
+    std::string low = key(random.Below(60)), high = look % 5 == 0 ? "" : key(random.Below(60));
+    if (!high.empty() && high < low) std::swap(low, high);
+    const bool ascending = look % 2 == 0;
+    const uint64_t at = 10 + random.Below(timestamp);
+    const size_t most = look % 3 == 0 ? SIZE_MAX : 1 + random.Below(20);
+    std::vector<std::string> all;
+    for (const auto& [where, timestamps] : expected) {
+      if (where.first != table || where.second < low || (!high.empty() && where.second >= high)) continue;
+      if (!timestamps.empty() && *timestamps.begin() < at) all.push_back(where.second);
+    }
+    if (!ascending) std::ranges::reverse(all);
+    std::set<std::string> gathered;
+    ASSERT_TRUE(reader
+                    .Gather({.table = TableId{table},
+                             .low = low,
+                             .high = high,
+                             .ascending = ascending,
+                             .reader = Timestamp{at},
+                             .most = most},
+                            [&](std::string_view k) { gathered.emplace(k); })
+                    .ok());
+    // As many as were asked for are the first ones; more of other runs may lie behind.
+    for (size_t i = 0; i < std::min(all.size(), most); ++i) EXPECT_TRUE(gathered.contains(all[i])) << look << " " << i;
+    if (most == SIZE_MAX) EXPECT_EQ(gathered.size(), all.size()) << look;
+  }
+}
+
+}  // namespace
+}  // namespace deut::tc

@@ -1,0 +1,127 @@
+#include "tc/spill/spilled_runs.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "common/base/concat.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr std::string_view kFileName = "spill-";
+// Neighbours are merged where the earlier one has not more than so many times the versions of the later.
+constexpr uint64_t kTier = 4;
+
+}  // namespace
+
+SpilledRuns::~SpilledRuns() { delete list_.load(std::memory_order_relaxed); }
+
+Status SpilledRuns::Clear() {
+  DEUT_RETURN_IF_ERROR(storage_.CreateDirectory(directory_));
+  DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
+  for (const std::string& name : names) {
+    if (name.starts_with(kFileName)) DEUT_RETURN_IF_ERROR(storage_.Remove(Concat(directory_, "/", name)));
+  }
+  return Status::Ok();
+}
+
+SpilledRuns::View SpilledRuns::Look() const {
+  const List* const list = list_.load(std::memory_order_seq_cst);
+  return list == nullptr ? View() : list->runs;
+}
+
+const SpilledRuns::View& SpilledRuns::runs_now() const {
+  const List* const list = list_.load(std::memory_order_relaxed);
+  return list == nullptr ? none_ : list->runs;
+}
+
+Result<SpilledRun::Builder> SpilledRuns::NewRun() {
+  return SpilledRun::Builder::Create(storage_, Concat(directory_, "/", kFileName, next_file_++));
+}
+
+void SpilledRuns::Publish(RunPointer run) {
+  if (run != nullptr) {
+    through_ = std::max(through_, run->span().last.commit);
+    View runs = runs_now();
+    runs.push_back(std::move(run));
+    Replace(std::move(runs));
+  }
+  spills_.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void SpilledRuns::Replace(View runs) {
+  uint64_t versions = 0, file_bytes = 0, memory_bytes = 0;
+  for (const RunPointer& run : runs) {
+    versions += run->versions();
+    file_bytes += run->file_bytes();
+    memory_bytes += run->memory_bytes();
+  }
+  runs_.store(runs.size(), std::memory_order_relaxed);
+  versions_.store(versions, std::memory_order_relaxed);
+  file_bytes_.store(file_bytes, std::memory_order_relaxed);
+  memory_bytes_.store(memory_bytes, std::memory_order_relaxed);
+  const List* const next = runs.empty() ? nullptr : new List{.runs = std::move(runs)};
+  DEUT_POINT("spilled_runs.before_replace");
+  ReclamationDomain::Guard guard(domain_);
+  const List* const old = list_.exchange(next, std::memory_order_seq_cst);
+  if (old != nullptr) domain_.RetireObject(const_cast<List*>(old));
+}
+
+Timestamp SpilledRuns::first() const { return runs_now().empty() ? Timestamp{0} : runs_now().front()->span().first; }
+
+void SpilledRuns::Drop() {
+  merge_.reset();
+  if (!runs_now().empty()) Replace({});
+}
+
+void SpilledRuns::Tidy(Position applied, size_t versions) {
+  if (runs_now().empty()) return;
+  View runs = runs_now();
+  const auto gone = [&](const RunPointer& run) { return run->span().last <= applied; };
+  if (std::erase_if(runs, gone) != 0) {
+    if (merge_ != nullptr && (gone(merge_->a()) || gone(merge_->b()))) merge_.reset();
+    Replace(std::move(runs));
+  }
+  if (runtime_.Now() < merge_again_at_) return;
+  while (versions > 0) {
+    if (merge_ == nullptr && !FindMerge()) return;
+    if (const Status merged = Merge(applied, &versions); !merged.ok()) {
+      merge_.reset();
+      failed_merges_.fetch_add(1, std::memory_order_relaxed);
+      merge_again_at_ = runtime_.Now() + kMergeAgainAfter;
+      return;
+    }
+  }
+}
+
+std::optional<size_t> SpilledRuns::FindMerge() const {
+  // The latest first: small ones are behind.
+  const View& runs = runs_now();
+  for (size_t i = runs.size(); i-- > 1;) {
+    if (runs[i - 1]->versions() <= kTier * runs[i]->versions()) return i - 1;
+  }
+  return std::nullopt;
+}
+
+Status SpilledRuns::Merge(Position applied, size_t* versions) {
+  if (merge_ == nullptr) {
+    const size_t first = *FindMerge();
+    DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder merged, NewRun());
+    merge_ = std::make_unique<SpillMerge>(runs_now()[first], runs_now()[first + 1], applied.commit, std::move(merged));
+  }
+  DEUT_ASSIGN_OR_RETURN(const bool finished, merge_->Advance(versions));
+  if (!finished) return Status::Ok();
+  DEUT_ASSIGN_OR_RETURN(RunPointer merged, merge_->Finish());
+  View runs = runs_now();
+  const auto at = std::ranges::find(runs, merge_->a());
+  *at = std::move(merged);
+  runs.erase(std::next(at));
+  if (*at == nullptr) runs.erase(at);
+  merge_.reset();
+  merges_.fetch_add(1, std::memory_order_relaxed);
+  Replace(std::move(runs));
+  return Status::Ok();
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,115 @@
+// SpilledRuns: all runs that committed versions were spilled to (rule S9), of all tables: publishing, merging, letting go.
+//
+// States. One atomic pointer to an immutable list of runs, null where there is none, which is nearly always. The collector alone replaces it, and
+//   retires the old one. A run is published before memory is let go of what it holds (tc/mvcc/spiller.h), and taken off the list before the
+//   collector takes anything that was committed later out of memory.
+// Invariants. (1) Of a key, what is in a published run and not applied is all that was committed up to the run's last position, unless an older run
+//   has it. (2) While a run is published no commit behind its last position is collected: it goes when its last position is applied. So the newest
+//   version that a reader finds over all runs, if its chain has shown nothing, is the newest one it may see; if it finds none the DC has the answer.
+// Readers look at the chain, then load the list, then ask the DC; scans gather from postings, folded runs (committed_runs.h), then the list.
+//   What is not found in the chain any more was published before it left; what is not in the list any more is applied, and the DC is asked later.
+// Merging. Runs are tiered as those in memory; a merge reads block by block, so its memory does not depend on the runs. What is applied when it
+//   begins is left out: all versions of the commits before that, so none of an older one stays where a newer one has gone.
+// Errors: a merge that fails is given up, its runs stay, and none is tried for kMergeAgainAfter.
+// Thread-safety: Look, empty() and the figures from any thread, Look under a guard; the rest by the collector's thread, which holds none over input
+//   and output.
+#ifndef TC_SPILL_SPILLED_RUNS_H_
+#define TC_SPILL_SPILLED_RUNS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/reclamation.h"
+#include "common/testing/test_points.h"
+#include "tc/spill/spill_merge.h"
+#include "tc/spill/spilled_run.h"
+
+namespace deut::tc {
+
+class SpilledRuns {
+ public:
+  using RunPointer = std::shared_ptr<const SpilledRun>;
+  using View = std::vector<RunPointer>;
+  static constexpr Duration kMergeAgainAfter = seconds(1);
+  // No more are made while merges cannot keep up, or fail.
+  static constexpr size_t kMostRuns = 64;
+
+  SpilledRuns(std::string directory, Runtime& runtime, Storage& storage, ReclamationDomain& domain)
+      : directory_(std::move(directory)), runtime_(runtime), storage_(storage), domain_(domain) {}
+  ~SpilledRuns();
+  SpilledRuns(const SpilledRuns&) = delete;
+  SpilledRuns& operator=(const SpilledRuns&) = delete;
+
+  // Removes what an earlier life has left, with its directory made if it is not there. Before anything else.
+  Status Clear();
+
+  bool empty() const { return list_.load(std::memory_order_seq_cst) == nullptr; }
+  // The runs that are published now; they stay readable without the guard.
+  View Look() const;
+  // How often versions were let go of, or were about to be, because a run has them. Whoever finds it changed since it looked at a chain may have
+  // looked too early (S7).
+  const std::atomic<uint64_t>& spills() const { return spills_; }
+
+  // A new file for a run.
+  Result<SpilledRun::Builder> NewRun();
+  // From then on memory may be let go of what `run` holds. Null: of what was published before.
+  void Publish(RunPointer run);
+  // Takes runs off that are applied; merges, looking at no more than so many versions.
+  void Tidy(Position applied, size_t versions);
+  // Takes all off. For the end.
+  void Drop();
+
+  bool full() const { return runs() >= kMostRuns; }
+  // The timestamp of the first commit that is in them; 0 = none.
+  Timestamp first() const;
+  // Everything committed up to here that memory may have let go of; only rises.
+  Lsn through() const { return through_; }
+
+  // Figures.
+  size_t runs() const { return runs_.load(std::memory_order_relaxed); }
+  uint64_t versions() const { return versions_.load(std::memory_order_relaxed); }
+  uint64_t file_bytes() const { return file_bytes_.load(std::memory_order_relaxed); }
+  uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  uint64_t merges() const { return merges_.load(std::memory_order_relaxed); }
+  uint64_t failed_merges() const { return failed_merges_.load(std::memory_order_relaxed); }
+
+ private:
+  struct List {
+    View runs;  // as they were committed, the earliest first
+  };
+
+  void Replace(View runs);
+  const View& runs_now() const;
+  Status Merge(Position applied, size_t* versions);
+  // Two neighbours that are to be merged: the place of the earlier one.
+  std::optional<size_t> FindMerge() const;
+
+  const std::string directory_;
+  Runtime& runtime_;
+  Storage& storage_;
+  ReclamationDomain& domain_;
+  std::atomic<const List*> list_{nullptr};
+  std::atomic<uint64_t> spills_{0};
+  std::atomic<size_t> runs_{0};
+  std::atomic<uint64_t> versions_{0}, file_bytes_{0}, memory_bytes_{0}, merges_{0}, failed_merges_{0};
+
+  // The collector's own.
+  const View none_;
+  uint64_t next_file_ = 1;
+  Lsn through_;
+  std::unique_ptr<SpillMerge> merge_;
+  MonotonicTime merge_again_at_{};
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_SPILL_SPILLED_RUNS_H_
