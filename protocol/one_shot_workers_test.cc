@@ -286,8 +286,8 @@ TEST_F(OneShotWorkersTest, APeerThatTakesNothingIsNotReadFrom) {
 TEST_F(OneShotWorkersTest, APeerThatTakesNoSmallAnswersIsNotReadFrom) {
   std::atomic<int> calls{0};
   scripted_.before = [&](std::string_view call, Deadline) {
-    // The third one waits, and others have come for it.
-    if (call == "one_shot" && calls.fetch_add(1) == 2) runtime_.SleepUntil(runtime_.Now() + milliseconds(1));
+    // Some wait, and others come for them: while one writes, another goes on.
+    if (call == "one_shot" && calls.fetch_add(1) % 10 == 2) runtime_.SleepUntil(runtime_.Now() + microseconds(100));
     return Status::Ok();
   };
   Start({.parallel = 2, .share_after = microseconds(1)});
