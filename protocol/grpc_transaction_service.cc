@@ -8,6 +8,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "protocol/convert_transaction_service.h"
+#include "protocol/grpc_one_shots.h"
 #include "protocol/grpc_session.h"
 #include "protocol/rpc_stream.h"
 #include "protocol/transaction_service.grpc.pb.h"
@@ -21,7 +22,8 @@ struct GrpcTransactionService::Impl {
       : runtime(own_runtime),
         peer(std::move(own_peer)),
         channel(peer->NewChannel(RpcTraffic::kBulk)),
-        control(wire::TransactionService::NewStub(channel)) {
+        control(wire::TransactionService::NewStub(channel)),
+        one_shots(own_runtime, peer) {
     for (int i = 0; i < std::max(1, options.connections); ++i) {
       session_channels.push_back(peer->NewChannel(RpcTraffic::kShort));
       sessions.push_back(wire::TransactionService::NewStub(session_channels.back()));
@@ -73,6 +75,7 @@ struct GrpcTransactionService::Impl {
   const std::shared_ptr<const RpcPeer> peer;
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<Stub> control;
+  GrpcOneShots one_shots;
   std::vector<std::shared_ptr<grpc::Channel>> session_channels;
   std::vector<std::unique_ptr<Stub>> sessions;  // one to one
   std::atomic<uint32_t> next_session{0};
@@ -93,6 +96,8 @@ GrpcTransactionService::GrpcTransactionService(Runtime& runtime, std::shared_ptr
     : impl_(std::make_unique<Impl>(runtime, std::move(peer), options)) {}
 
 GrpcTransactionService::~GrpcTransactionService() = default;
+
+OneShotChannel* GrpcTransactionService::one_shots() { return &impl_->one_shots; }
 
 Result<std::unique_ptr<TransactionSession>> GrpcTransactionService::NewSession(Deadline deadline) {
   const size_t number = impl_->next_session.fetch_add(1, std::memory_order_relaxed) % impl_->sessions.size();

@@ -18,6 +18,7 @@
 
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "protocol/one_shot_channel.h"
 #include "protocol/rpc_peer.h"
 #include "protocol/transaction_service.h"
 
@@ -34,6 +35,8 @@ class GrpcTransactionService final : public TransactionService {
   GrpcTransactionService(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, GrpcTransactionServiceOptions options);
   ~GrpcTransactionService() override;
 
+  // How one-shot transactions of many threads share messages; lives as long as this.
+  OneShotChannel* one_shots();
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;

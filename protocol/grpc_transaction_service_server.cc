@@ -1,15 +1,45 @@
 #include "protocol/grpc_transaction_service_server.h"
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "protocol/convert_transaction_service.h"
+#include "protocol/one_shot_workers.h"
 #include "protocol/rpc_status.h"
 #include "protocol/session_handler.h"
 #include "protocol/stream_watchdog.h"
 #include "protocol/transaction_service.grpc.pb.h"
 
 namespace deut {
+namespace {
+
+// Threads that streams of one-shot transactions may add to those that gRPC counts.
+constexpr int kOneShotThreads = 1024;
+
+// A stream of one-shot transactions as its workers see it.
+class OneShotStream final : public OneShotWorkers::Stream {
+ public:
+  using Stream = grpc::ServerReaderWriter<wire::OneShotAnswers, wire::OneShotCalls>;
+
+  OneShotStream(StreamWatchdog& watchdog, grpc::ServerContext* context, Stream* stream)
+      : stream_(stream), write_watch_(watchdog, [context] { context->TryCancel(); }) {}
+
+  bool Read(wire::OneShotCalls* message) override { return stream_->Read(message); }
+  bool Write(const wire::OneShotAnswers& message) override {
+    write_watch_.Start();
+    const bool written = stream_->Write(message);
+    write_watch_.Stop();
+    return written;
+  }
+
+ private:
+  Stream* const stream_;
+  StreamWatchdog::Watch write_watch_;
+};
+
+}  // namespace
 
 class GrpcTransactionServiceServer::Service final : public wire::TransactionService::Service {
  public:
@@ -18,6 +48,12 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
 
   grpc::Status Session(grpc::ServerContext* context, SessionHandler::Stream* stream) override {
     return SessionHandler(runtime_, service_, watchdog_, context, stream).Run();
+  }
+
+  grpc::Status OneShots(grpc::ServerContext* context, OneShotStream::Stream* stream) override {
+    OneShotStream own(watchdog_, context, stream);
+    const OneShotWorkers::Options options{.parallel = parallel_};
+    return ToRpcStatus(OneShotWorkers(runtime_, service_, one_shot_threads_, options, &own).Run());
   }
 
   grpc::Status AskOutcome(grpc::ServerContext* context, const wire::OutcomeRequest* request,
@@ -99,6 +135,8 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
   Runtime& runtime_;
   TransactionService& service_;
   StreamWatchdog watchdog_;
+  ThreadAllowance one_shot_threads_{kOneShotThreads};
+  const int parallel_ = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 };
 
 GrpcTransactionServiceServer::GrpcTransactionServiceServer(Runtime& runtime, TransactionService& service,

@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/config/flags.h"
 #include "common/observe/log.h"
+#include "common/runtime/before_wait.h"
 #include "protocol/daemon.h"
 #include "protocol/endpoint.h"
 #include "protocol/grpc_data_component.h"
@@ -42,13 +43,15 @@ Status Serve(Options& options, DaemonContext& context) {
   DEUT_ASSIGN_OR_RETURN(const Address address, Address::Parse("--dc", options.dc));
   DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<const RpcPeer> peer,
                         RpcPeer::Create("the data component", "--dc", address, context.tls(), options.daemon.insecure));
+  // What waits in the component tells those who run one-shot transactions.
+  TellingRuntime runtime(context.runtime());
   GrpcDataComponent dc(context.runtime(), peer, GrpcDataComponentOptions{.data_streams = options.dc_streams});
   options.component.log.directory = options.daemon.data_dir;
   options.component.dc_link.dc_name = peer->name();
   // A fenced or refused TC stays up and tells its clients why.
   options.component.on_refused = [](const Status& status) { LogError("tcd serves no longer: ", status.ToString()); };
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<TransactionComponent> component,
-                        TransactionComponent::Open(options.component, context.runtime(), context.storage(), dc));
+                        TransactionComponent::Open(options.component, runtime, context.storage(), dc));
   GrpcTransactionServiceServer service(context.runtime(), *component);
   DEUT_RETURN_IF_ERROR(context.Serve(
       {service.service()}, [&](Deadline deadline) { return component->WaitServing(deadline); }, peer->name(),

@@ -15,6 +15,7 @@
 #include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
+#include "common/runtime/before_wait.h"
 #include "common/runtime/runtime.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/server.h"
@@ -51,7 +52,7 @@ class Target {
     options.tc.max_transactions = 16;
     options.tc.records_per_range = 4;
     options.tc.repartition_period = milliseconds(10);
-    auto store = Embedded::Open(options, RealRuntime(), *storage_);
+    auto store = Embedded::Open(options, runtime_, *storage_);
     DEUT_CHECK(store.ok());
     store_ = *std::move(store);
     for (const char* name : {"one", "two"}) DEUT_CHECK(store_->client().CreateTable(name).ok());
@@ -86,6 +87,7 @@ class Target {
   }
 
  private:
+  TellingRuntime runtime_{RealRuntime()};
   const std::unique_ptr<Storage> storage_;
   std::unique_ptr<Embedded> store_;
   TableId health_;
@@ -99,24 +101,45 @@ void SetTime(grpc::ClientContext* context) {
   context->set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(kHangs, GPR_TIMESPAN)));
 }
 
-// One session's stream, as a client sees it that keeps to gRPC but to nothing else. A thread of its own reads: a server in this process is held up
+// What differs between the two kinds of streams.
+struct SessionKind {
+  using Requests = wire::SessionRequests;
+  using Answers = wire::SessionAnswers;
+  static auto Open(wire::TransactionService::Stub& stub, grpc::ClientContext* context) { return stub.Session(context); }
+  static int Calls(const Requests& requests) { return requests.requests_size(); }
+  static const wire::SessionAnswer& Answer(const wire::SessionAnswer& answer) { return answer; }
+};
+struct OneShotsKind {
+  using Requests = wire::OneShotCalls;
+  using Answers = wire::OneShotAnswers;
+  static auto Open(wire::TransactionService::Stub& stub, grpc::ClientContext* context) {
+    return stub.OneShots(context);
+  }
+  static int Calls(const Requests& requests) { return requests.calls_size(); }
+  static const wire::SessionAnswer& Answer(const wire::OneShotAnswer& answer) { return answer.answer(); }
+};
+
+// One stream, as a client sees it that keeps to gRPC but to nothing else. A thread of its own reads: a server in this process is held up
 // by who does not.
-class Session {
+template <typename Kind>
+class Conversation {
  public:
-  explicit Session(wire::TransactionService::Stub& stub) {
+  using Requests = typename Kind::Requests;
+
+  explicit Conversation(wire::TransactionService::Stub& stub) {
     SetTime(&context_);
-    stream_ = stub.Session(&context_);
+    stream_ = Kind::Open(stub, &context_);
     reader_ = RealRuntime().StartThread("reader", [this] { Read(); });
   }
-  ~Session() {
+  ~Conversation() {
     stream_->WritesDone();
     reader_.reset();
     const grpc::Status end = stream_->Finish();
     DEUT_CHECK(end.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED);
   }
 
-  void Send(const wire::SessionRequests& requests) {
-    if (stream_->Write(requests)) sent_ += static_cast<uint32_t>(requests.requests_size());
+  void Send(const Requests& requests) {
+    if (stream_->Write(requests)) sent_ += static_cast<uint32_t>(Kind::Calls(requests));
   }
   // Waits until all is answered, or the stream has ended.
   void Settle() {
@@ -133,10 +156,11 @@ class Session {
   static constexpr uint32_t kEnded = UINT32_MAX;
 
   void Read() {
-    wire::SessionAnswers answers;
+    typename Kind::Answers answers;
     while (stream_->Read(&answers)) {
       uint32_t whole = 0;
-      for (const wire::SessionAnswer& answer : answers.answers()) {
+      for (const auto& any : answers.answers()) {
+        const wire::SessionAnswer& answer = Kind::Answer(any);
         if (answer.timestamp() != 0) last_timestamp_.store(answer.timestamp());
         whole += answer.more() ? 0 : 1;
       }
@@ -148,12 +172,14 @@ class Session {
   }
 
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<wire::SessionRequests, wire::SessionAnswers>> stream_;
+  std::unique_ptr<grpc::ClientReaderWriter<Requests, typename Kind::Answers>> stream_;
   std::atomic<uint32_t> received_{0};
   std::atomic<uint64_t> last_timestamp_{0};
   uint32_t sent_ = 0;
   std::unique_ptr<Thread> reader_;
 };
+using Session = Conversation<SessionKind>;
+using OneShots = Conversation<OneShotsKind>;
 
 uint32_t AnyTable(Input& input) {
   const uint32_t known = input.Below(8);
@@ -258,6 +284,28 @@ void Send(Input& input, Session& session) {
   session.Send(requests);
 }
 
+// Ids are the sender's: any, and the same ones again.
+void Send(Input& input, OneShots& stream) {
+  wire::OneShotCalls message;
+  if (input.OneIn(16)) {
+    if (!message.ParseFromString(input.Text(255))) return;
+  } else {
+    if (input.OneIn(32)) message.mutable_open()->set_protocol_version(input.Byte());
+    for (uint32_t i = input.OneIn(32) ? 0 : 1 + input.Below(8); i > 0; --i) {
+      wire::OneShotCall* call = message.add_calls();
+      call->set_id(input.Number());
+      SetBegin(input, stream.last_timestamp(), call->mutable_one_shot()->mutable_begin());
+      AddOperations(input, call->mutable_one_shot());
+    }
+    if (input.OneIn(64) && message.calls_size() > 0 && message.calls(0).ByteSizeLong() < 1000) {
+      const int many = 250 + static_cast<int>(input.Below(10));  // more than 256 are too many
+      while (message.calls_size() < many) *message.add_calls() = message.calls(0);
+    }
+  }
+  for (wire::OneShotCall& call : *message.mutable_calls()) call.set_timeout_us(1 + input.Byte() * 100);
+  stream.Send(message);
+}
+
 void CallTables(Input& input, wire::TransactionService::Stub& stub) {
   grpc::ClientContext context;
   SetTime(&context);
@@ -304,6 +352,25 @@ void CallService(Input& input, wire::TransactionService::Stub& stub) {
   }
 }
 
+void PlayOneShots(Input& input, wire::TransactionService::Stub& stub, std::unique_ptr<OneShots>* stream) {
+  const uint32_t action = input.Below(8);
+  if (*stream == nullptr) {
+    *stream = std::make_unique<OneShots>(stub);
+    wire::OneShotCalls open;
+    if (!input.OneIn(16)) open.mutable_open()->set_protocol_version(kProtocolVersion);
+    (*stream)->Send(open);
+  }
+  if (action == 0) {
+    stream->reset();
+  } else if (action == 1) {
+    (*stream)->Cancel();
+  } else if (action == 2) {
+    (*stream)->Settle();
+  } else {
+    Send(input, **stream);
+  }
+}
+
 void Play(Input& input) {
   // Not destroyed at the end of the process, when threads' own variables are gone already.
   static Target* target = nullptr;
@@ -314,6 +381,7 @@ void Play(Input& input) {
   }
   {
     std::array<std::unique_ptr<Session>, kSessions> sessions;
+    std::unique_ptr<OneShots> one_shots;
     for (int step = 0; step < kMaxSteps && !input.empty(); ++step) {
       const uint32_t action = input.Below(16);
       std::unique_ptr<Session>& session = sessions[input.Below(kSessions)];
@@ -327,6 +395,8 @@ void Play(Input& input) {
         session->Cancel();
       } else if (action < 7 && session != nullptr) {
         session->Settle();
+      } else if (action == 15) {
+        PlayOneShots(input, target->stub(), &one_shots);
       } else {
         if (session == nullptr) {
           session = std::make_unique<Session>(target->stub());

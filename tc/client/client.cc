@@ -6,18 +6,24 @@
 
 namespace deut {
 
-Client::Client(std::unique_ptr<TransactionService> owned, TransactionService* service, const ClientOptions& options)
-    : owned_(std::move(owned)), core_(service, options), tables_mutex_(core_.runtime()) {}
+Client::Client(std::unique_ptr<TransactionService> owned, TransactionService* service, OneShotChannel* one_shots,
+               const ClientOptions& options)
+    : owned_(std::move(owned)), core_(service, one_shots, options), tables_mutex_(core_.runtime()) {}
 
 Client::~Client() = default;
 
 std::unique_ptr<Client> Client::FromService(TransactionService* service, const ClientOptions& options) {
-  return std::unique_ptr<Client>(new Client(nullptr, service, options));
+  return std::unique_ptr<Client>(new Client(nullptr, service, nullptr, options));
 }
 
 std::unique_ptr<Client> Client::FromService(std::unique_ptr<TransactionService> service, const ClientOptions& options) {
+  return FromService(std::move(service), nullptr, options);
+}
+
+std::unique_ptr<Client> Client::FromService(std::unique_ptr<TransactionService> service, OneShotChannel* one_shots,
+                                            const ClientOptions& options) {
   TransactionService* const borrowed = service.get();
-  return std::unique_ptr<Client>(new Client(std::move(service), borrowed, options));
+  return std::unique_ptr<Client>(new Client(std::move(service), borrowed, one_shots, options));
 }
 
 Result<TableId> Client::OpenTable(std::string_view name, const CallOptions& call) {
@@ -74,6 +80,14 @@ Result<CommitAnswer> Client::ExecuteOneShotUntil(const TransactionOptions& optio
                                                  absl::Span<const Operation> operations,
                                                  std::vector<OperationResult>* results, Deadline limit) {
   return core_.ExecuteOneShot(options, operations, results, core_.DeadlineFor({}, limit));
+}
+
+void Client::ExecuteOneShots(absl::Span<OneShotTransaction> transactions, const CallOptions& call) {
+  core_.ExecuteOneShots(transactions, core_.DeadlineFor(call));
+}
+
+void Client::ExecuteOneShotsUntil(absl::Span<OneShotTransaction> transactions, Deadline limit) {
+  core_.ExecuteOneShots(transactions, core_.DeadlineFor({}, limit));
 }
 
 Result<OutcomeAnswer> Client::AskOutcome(const TransactionName& name, const CallOptions& call) {

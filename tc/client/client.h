@@ -22,6 +22,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/sync/mutex.h"
+#include "protocol/one_shot_channel.h"
 #include "protocol/transaction_service.h"
 #include "tc/client/client_core.h"
 #include "tc/client/options.h"
@@ -41,6 +42,9 @@ class Client {
   // A client of a store inside this process. The service must outlive the client; or, in the second form, belongs to it.
   static std::unique_ptr<Client> FromService(TransactionService* service, const ClientOptions& options);
   static std::unique_ptr<Client> FromService(std::unique_ptr<TransactionService> service, const ClientOptions& options);
+  // With a channel that the service owns, and that one-shot transactions go by where several are under way.
+  static std::unique_ptr<Client> FromService(std::unique_ptr<TransactionService> service, OneShotChannel* one_shots,
+                                             const ClientOptions& options);
 
   ~Client();
   Client(const Client&) = delete;
@@ -62,6 +66,11 @@ class Client {
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, const CallOptions& call = {});
 
+  // Many of them at once: each is a transaction of its own, and they run side by side, in no order; over a network they share messages. Returns
+  // when all have ended, each with its own answer. Their options, operations and results are the caller's until then.
+  void ExecuteOneShots(absl::Span<OneShotTransaction> transactions, const CallOptions& call = {});
+  void ExecuteOneShotsUntil(absl::Span<OneShotTransaction> transactions, Deadline limit);
+
   // What became of the transaction of that name (Transaction::name). Commit asks by itself when its answer is lost; this is for later, or for another
   // process. Asking ends a transaction that is still open. (TransactionService::AskOutcome)
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, const CallOptions& call = {});
@@ -81,7 +90,8 @@ class Client {
                                            std::vector<OperationResult>* results, Deadline limit);
 
  private:
-  Client(std::unique_ptr<TransactionService> owned, TransactionService* service, const ClientOptions& options);
+  Client(std::unique_ptr<TransactionService> owned, TransactionService* service, OneShotChannel* one_shots,
+         const ClientOptions& options);
 
   const std::unique_ptr<TransactionService>
       owned_;  // null if the service is the caller's; outlives the sessions in core_

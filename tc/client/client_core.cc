@@ -5,10 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "common/base/concat.h"
 #include "common/base/transaction_id.h"
 #include "common/runtime/coarse_time.h"
 #include "common/runtime/random.h"
+#include "protocol/one_shot_limits.h"
 
 namespace deut {
 namespace {
@@ -21,10 +23,15 @@ constexpr Duration kMaxAskPause = milliseconds(100);
 // That a session takes from the client.
 constexpr uint64_t kNamesAtOnce = 1 << 16;
 
+// While no more are under way than this each goes by a session, whose thread waits for its own answer: nobody else has to be woken for it. Of
+// more, several share a message.
+constexpr int kOneShotsOnSessions = 1;
+
 }  // namespace
 
-ClientCore::ClientCore(TransactionService* service, const ClientOptions& options)
+ClientCore::ClientCore(TransactionService* service, OneShotChannel* one_shots, const ClientOptions& options)
     : service_(service),
+      channel_(one_shots),
       runtime_(options.runtime != nullptr ? *options.runtime : RealRuntime()),
       default_timeout_(options.default_timeout),
       pool_(options.max_idle_sessions),
@@ -38,6 +45,16 @@ TransactionName ClientCore::NewName(ClientSession& session) {
   --session.names_left;
   return {.id = {.high = first_id_.high, .low = first_id_.low + session.next_name++},
           .not_before = session.calls->not_before()};
+}
+
+TransactionName ClientCore::NewName(Timestamp not_before) {
+  return {.id = {.high = first_id_.high, .low = first_id_.low + names_.fetch_add(1, std::memory_order_relaxed)},
+          .not_before = not_before};
+}
+
+bool ClientCore::IsNamed(const TransactionOptions& options) const {
+  return options.isolation != Isolation::kSnapshot &&
+         (options.durability != Durability::kBuffered || service_->LosesAnswers());
 }
 
 Deadline ClientCore::DeadlineFor(const CallOptions& call, Deadline limit) {
@@ -89,13 +106,11 @@ Result<ClientCore::Begun> ClientCore::Begin(const TransactionOptions& options, D
   return begun;
 }
 
-Result<CommitAnswer> ClientCore::ExecuteOneShot(const TransactionOptions& options,
-                                                absl::Span<const Operation> operations,
-                                                std::vector<OperationResult>* results, Deadline deadline) {
+Result<CommitAnswer> ClientCore::OneShotOnSession(const TransactionOptions& options,
+                                                  absl::Span<const Operation> operations,
+                                                  std::vector<OperationResult>* results, Deadline deadline) {
   std::unique_ptr<ClientSession> session;
-  // A name costs its remembering, and is for who has lost the answer.
-  const bool is_named = options.isolation != Isolation::kSnapshot &&
-                        (options.durability != Durability::kBuffered || service_->LosesAnswers());
+  const bool is_named = IsNamed(options);
   std::optional<TransactionOptions> named;
   if (is_named) named = options;
   bool asked = false;
@@ -109,19 +124,69 @@ Result<CommitAnswer> ClientCore::ExecuteOneShot(const TransactionOptions& option
     return answer;
   }
   if (!asked) results->clear();  // of an earlier call
-  if (answer.status() != ErrorCode::kOutcomeUnknown) return answer;
-  const Status lost = answer.status();
-  answer = Settle(is_named ? named->name : TransactionName{}, lost, deadline);
+  return SettleOneShot({.options = &options, .operations = operations, .results = results, .answer = std::move(answer)},
+                       is_named ? named->name : TransactionName{}, deadline);
+}
+
+Result<CommitAnswer> ClientCore::SettleOneShot(const OneShotTransaction& transaction, const TransactionName& name,
+                                               Deadline deadline) {
+  if (transaction.answer.status() != ErrorCode::kOutcomeUnknown) return transaction.answer;
+  const Status lost = transaction.answer.status();
+  Result<CommitAnswer> answer = Settle(name, lost, deadline);
   if (!answer.ok()) return answer;
   // It has committed, so every operation has succeeded; but what they had to tell was in the answer that is lost.
-  for (const Operation& operation : operations) {
+  for (const Operation& operation : transaction.operations) {
     if (!Tells(operation)) continue;
     return DEUT_ERROR(kOutcomeUnknown, "committed at ", answer->timestamp.value,
                       ", but the results of its operations are lost: ", lost.message());
   }
-  results->clear();
-  results->resize(operations.size());
+  transaction.results->clear();
+  transaction.results->resize(transaction.operations.size());
   return answer;
+}
+
+Result<CommitAnswer> ClientCore::ExecuteOneShot(const TransactionOptions& options,
+                                                absl::Span<const Operation> operations,
+                                                std::vector<OperationResult>* results, Deadline deadline) {
+  if (channel_ == nullptr) return OneShotOnSession(options, operations, results, deadline);
+  const bool alone = one_shots_.fetch_add(1, std::memory_order_relaxed) < kOneShotsOnSessions;
+  const auto end = absl::MakeCleanup([this] { one_shots_.fetch_sub(1, std::memory_order_relaxed); });
+  if (alone || !channel_->Ready() || OneShotBytes(options, operations) > kMaxSharedOneShotBytes) {
+    return OneShotOnSession(options, operations, results, deadline);
+  }
+  TransactionOptions named = options;
+  if (IsNamed(options)) named.name = NewName(channel_->not_before());
+  OneShotTransaction transaction{.options = &named, .operations = operations, .results = results};
+  if (!channel_->Execute(absl::MakeSpan(&transaction, 1), deadline))
+    return OneShotOnSession(options, operations, results, deadline);
+  return SettleOneShot(transaction, named.name, deadline);
+}
+
+void ClientCore::ExecuteOneShots(absl::Span<OneShotTransaction> transactions, Deadline deadline) {
+  const bool together = channel_ != nullptr && channel_->Ready();
+  std::vector<TransactionOptions> named;
+  std::vector<OneShotTransaction> sent;
+  std::vector<size_t> places;
+  named.reserve(transactions.size());
+  for (size_t i = 0; i < transactions.size() && together; ++i) {
+    const OneShotTransaction& transaction = transactions[i];
+    if (OneShotBytes(*transaction.options, transaction.operations) > kMaxSharedOneShotBytes) continue;
+    named.push_back(*transaction.options);
+    if (IsNamed(named.back())) named.back().name = NewName(channel_->not_before());
+    sent.push_back({.options = &named.back(), .operations = transaction.operations, .results = transaction.results});
+    places.push_back(i);
+  }
+  if (!sent.empty() && !channel_->Execute(absl::MakeSpan(sent), deadline)) places.clear();
+  for (size_t i = 0, next = 0; i < transactions.size(); ++i) {
+    OneShotTransaction& transaction = transactions[i];
+    if (next < places.size() && places[next] == i) {
+      transaction.answer = SettleOneShot(sent[next], sent[next].options->name, deadline);
+      ++next;
+    } else {
+      transaction.answer =
+          OneShotOnSession(*transaction.options, transaction.operations, transaction.results, deadline);
+    }
+  }
 }
 
 Result<CommitAnswer> ClientCore::Settle(const TransactionName& name, const Status& lost, Deadline deadline) {

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "protocol/one_shot_channel.h"
 #include "protocol/transaction_service.h"
 #include "tc/client/client_session.h"
 #include "tc/client/options.h"
@@ -48,7 +49,8 @@ inline bool Tells(const Operation& operation) {
 
 class ClientCore {
  public:
-  ClientCore(TransactionService* service, const ClientOptions& options);
+  // `one_shots` may be null; it outlives this.
+  ClientCore(TransactionService* service, OneShotChannel* one_shots, const ClientOptions& options);
 
   TransactionService& service() { return *service_; }
   Runtime& runtime() { return runtime_; }
@@ -69,6 +71,10 @@ class ClientCore {
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, Deadline deadline);
 
+  // Each transaction by itself and side by side, as far as the service can do that; returns when all have ended. The answers are as of
+  // ExecuteOneShot.
+  void ExecuteOneShots(absl::Span<OneShotTransaction> transactions, Deadline deadline);
+
   // What became of a transaction whose commit ended with `lost` (OUTCOME_UNKNOWN): asks until it is told, or the time is up. OK: it is committed.
   // UNAVAILABLE: it is not, and never will be. Else `lost`, with why nobody knows.
   Result<CommitAnswer> Settle(const TransactionName& name, const Status& lost, Deadline deadline);
@@ -82,16 +88,26 @@ class ClientCore {
   template <typename Call>
   auto OnSession(Deadline deadline, std::unique_ptr<ClientSession>* kept, Call call);
 
-  // A name that nothing had before, for a transaction that is about to begin on the session.
+  // A name that nothing had before, for a transaction that is about to begin on the session, or where nothing has a timestamp below `not_before`.
   TransactionName NewName(ClientSession& session);
+  TransactionName NewName(Timestamp not_before);
+  // Whether a one-shot transaction is given one: it costs its remembering, and is for who has lost the answer.
+  bool IsNamed(const TransactionOptions& options) const;
+  Result<CommitAnswer> OneShotOnSession(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                        std::vector<OperationResult>* results, Deadline deadline);
+  // The answer after asking, by the name it had, what became of it where that is needed.
+  Result<CommitAnswer> SettleOneShot(const OneShotTransaction& transaction, const TransactionName& name,
+                                     Deadline deadline);
 
   TransactionService* const service_;
+  OneShotChannel* const channel_;
   Runtime& runtime_;
   const Duration default_timeout_;
   SessionPool pool_;
   // Ids: random, and counted from there.
   const TransactionId first_id_;
   std::atomic<uint64_t> names_{0};
+  std::atomic<int> one_shots_{0};  // under way
 };
 
 }  // namespace deut

@@ -22,9 +22,10 @@ Result<std::unique_ptr<Client>> Client::Connect(const std::string& target, const
   DEUT_ASSIGN_OR_RETURN(
       std::shared_ptr<const RpcPeer> peer,
       RpcPeer::Create("the transaction component", "target", address, std::move(tls), options.insecure));
-  return FromService(std::make_unique<GrpcTransactionService>(
-                         runtime, std::move(peer), GrpcTransactionServiceOptions{.connections = options.connections}),
-                     options.client);
+  auto service = std::make_unique<GrpcTransactionService>(
+      runtime, std::move(peer), GrpcTransactionServiceOptions{.connections = options.connections});
+  OneShotChannel* const one_shots = service->one_shots();
+  return FromService(std::move(service), one_shots, options.client);
 }
 
 }  // namespace deut

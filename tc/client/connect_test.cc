@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -199,6 +200,93 @@ TEST_F(ConnectTest, ThreadsShareAClient) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(served.service().Peek(table, "n"), "200");
   EXPECT_LE(served.service().sessions_opened(), 8);
+}
+
+// By sessions while the stream is being opened, and by the stream from then on: nobody can tell.
+TEST_F(ConnectTest, ManyOneShotsAtOnceEachWithItsOwnAnswer) {
+  Served served(target_);
+  const std::unique_ptr<Client> client = Connect();
+  const TableId table = client->CreateTable("t").value();
+  served.service().Poke(table, "there", "old");
+  const TransactionOptions options;
+  const std::string large(200 << 10, 'v');
+  for (int round = 0; round < 20; ++round) {
+    const std::string key = Concat("k", round);
+    const std::vector<Operation> operations = {
+        {.kind = OperationKind::kPut, .table = table, .key = key, .value = "v"},
+        {.kind = OperationKind::kPut, .table = table, .key = "large", .value = large},
+        {.kind = OperationKind::kGet, .table = table, .key = "there"},
+        {.kind = OperationKind::kInsert, .table = table, .key = "there", .value = "new"},
+        {.kind = OperationKind::kGet, .table = table, .key = ""},
+    };
+    std::vector<std::vector<OperationResult>> results(operations.size());
+    std::vector<OneShotTransaction> transactions;
+    for (size_t i = 0; i < operations.size(); ++i)
+      transactions.push_back({.options = &options, .operations = {&operations[i], 1}, .results = &results[i]});
+    client->ExecuteOneShots(absl::MakeSpan(transactions));
+    EXPECT_TRUE(transactions[0].answer.ok()) << transactions[0].answer.status().ToString();
+    EXPECT_EQ(served.service().Peek(table, key), "v");
+    EXPECT_TRUE(transactions[1].answer.ok()) << transactions[1].answer.status().ToString();
+    ASSERT_TRUE(transactions[2].answer.ok()) << transactions[2].answer.status().ToString();
+    EXPECT_EQ(RecordBatch::Iterator(results[2].at(0).records).record().value, "old");
+    EXPECT_EQ(transactions[3].answer.status().code(), ErrorCode::kAlreadyExists);
+    EXPECT_EQ(transactions[4].answer.status().code(), ErrorCode::kInvalidArgument);
+    RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(5));  // lets the stream open in one of the rounds
+  }
+  EXPECT_EQ(served.service().Peek(table, "large"), large);
+}
+
+TEST_F(ConnectTest, WhatBecameOfOneShotsIsAskedForEach) {
+  Served served(target_);
+  const std::unique_ptr<Client> client = Connect();
+  const TableId table = client->CreateTable("t").value();
+  std::atomic<int> calls{0};
+  served.service().on_call = [&](FakeCall call, Deadline) {
+    // Of two, the answer to one is lost, and the other never was.
+    if (call != FakeCall::kOneShot) return FakeFault{};
+    return FakeFault{.status = Status(ErrorCode::kOutcomeUnknown, "lost"), .applied = calls.fetch_add(1) % 2 == 0};
+  };
+  for (int round = 0; round < 20; ++round) {
+    const std::vector<std::string> keys = {Concat("a", round), Concat("b", round)};
+    const TransactionOptions options;
+    std::vector<Operation> operations;
+    for (const std::string& key : keys)
+      operations.push_back({.kind = OperationKind::kPut, .table = table, .key = key, .value = "v"});
+    std::vector<std::vector<OperationResult>> results(2);
+    std::vector<OneShotTransaction> transactions;
+    for (size_t i = 0; i < 2; ++i)
+      transactions.push_back({.options = &options, .operations = {&operations[i], 1}, .results = &results[i]});
+    client->ExecuteOneShots(absl::MakeSpan(transactions));
+    int committed = 0;
+    for (size_t i = 0; i < 2; ++i) {
+      const bool there = served.service().Peek(table, keys[i]).has_value();
+      committed += there ? 1 : 0;
+      EXPECT_EQ(transactions[i].answer.status().code(), there ? ErrorCode::kOk : ErrorCode::kUnavailable);
+    }
+    EXPECT_EQ(committed, 1);
+    RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(5));  // lets the stream open in one of the rounds
+  }
+}
+
+TEST_F(ConnectTest, ThreadsShareAClientForOneShots) {
+  Served served(target_);
+  const std::unique_ptr<Client> client = Connect();
+  const TableId table = client->CreateTable("t").value();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      const std::string key = Concat("k", i);
+      for (int k = 0; k < 100; ++k) {
+        OneShot shot(*client);
+        shot.Put(table, key, std::to_string(k));
+        const size_t read = shot.Get(table, key);
+        EXPECT_TRUE(RunOneShot(shot).ok());
+        EXPECT_EQ(RecordBatch::Iterator(shot.result(read).records).record().value, std::to_string(k));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(served.service().Peek(table, Concat("k", i)), "99");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
+#include "common/runtime/before_wait.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
@@ -78,6 +79,23 @@ TEST_F(LogLeadTest, ALoneCommitterWritesItself) {
     const AppendResult commit = Next();
     ASSERT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
     ASSERT_GE(log_->durable(), commit.end);
+  }
+  ExpectAll();
+}
+
+// A write is no wait of the runtime's, and whoever has a list to work off is told of it all the same.
+TEST_F(LogLeadTest, WhoLeadsTellsBefore) {
+  Open();
+  int told = 0;
+  const std::function<void()> tell = [&] { ++told; };
+  const uint64_t before = log_->counters().led_blocks;
+  while (log_->counters().led_blocks < before + 20) {
+    const AppendResult commit = Next();
+    const BeforeWait before_wait(tell);
+    const uint64_t led = log_->counters().led_blocks;
+    const int was = told;
+    ASSERT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
+    if (log_->counters().led_blocks != led) EXPECT_EQ(told, was + 1);
   }
   ExpectAll();
 }

@@ -10,6 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/runtime/before_wait.h"
 #include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
@@ -411,6 +412,8 @@ Status RedoLog::CheckSpace(size_t bytes) const {
 
 Status RedoLog::WaitDurable(Lsn lsn, Deadline deadline) {
   if (durable() > lsn) return Status::Ok();
+  // Also who leads blocks.
+  BeforeWait::Tell();
   const bool near = deadline != kNoDeadline && deadline < parts_->runtime.Now() + kNearDeadline;
   if (!near && parts_->writer.Lead(lsn)) return Status::Ok();
   return DurableWait(parts_->runtime, parts_->writer, Hurry::kNow).Wait(lsn, deadline);

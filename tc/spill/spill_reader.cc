@@ -4,6 +4,8 @@
 #include <string>
 #include <tuple>
 
+#include "common/runtime/before_wait.h"
+
 namespace deut::tc {
 namespace {
 
@@ -16,6 +18,7 @@ auto KeyOf(const SpilledVersion& version) { return std::tuple(version.table, ver
 Result<std::shared_ptr<const SpillBlock>> SpillReader::Block(size_t run, size_t number) {
   Kept& kept = blocks_[run];
   if (kept.block == nullptr || kept.number != number) {
+    BeforeWait::Tell();  // a file's read is no wait of the runtime's
     DEUT_ASSIGN_OR_RETURN(kept.block, runs_[run]->Read(number));
     kept.number = number;
   }

@@ -1,0 +1,320 @@
+#include "protocol/grpc_one_shots.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/concat.h"
+#include "protocol/convert_transaction_service.h"
+#include "protocol/grpc_session.h"
+#include "protocol/one_shot_limits.h"
+#include "protocol/rpc_status.h"
+
+namespace deut {
+namespace {
+
+// How long the stream's thread waits for gRPC although no call is under way.
+constexpr Duration kLinger = milliseconds(20);
+
+enum Completed : uintptr_t { kStarted = 1, kRead, kWritten, kFinished };
+
+void* Tag(Completed what) { return reinterpret_cast<void*>(uintptr_t{what}); }
+
+bool WritesAnything(const OneShotTransaction& transaction) {
+  return std::ranges::any_of(transaction.operations, [](const Operation& operation) { return Writes(operation.kind); });
+}
+
+// Fills the message, or says why it cannot be sent.
+Status MakeCall(Runtime& runtime, const OneShotTransaction& transaction, Deadline deadline, OneShotCall* call) {
+  DEUT_RETURN_IF_ERROR(CheckOptions(*transaction.options));
+  DEUT_RETURN_IF_ERROR(CheckOperations(transaction.operations));
+  call->bytes = OneShotBytes(*transaction.options, transaction.operations);
+  if (call->bytes > kMaxSharedOneShotBytes)
+    return DEUT_ERROR(kInvalidArgument, "operations: ", call->bytes, " bytes on a stream that others share; at most ",
+                      kMaxSharedOneShotBytes);
+  call->message.set_timeout_us(TimeoutToWire(runtime, deadline));
+  wire::OneShot* one_shot = call->message.mutable_one_shot();
+  ToWire(*transaction.options, one_shot->mutable_begin());
+  for (const Operation& operation : transaction.operations) ToWire(operation, one_shot->add_operations());
+  return Status::Ok();
+}
+
+}  // namespace
+
+GrpcOneShots::GrpcOneShots(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, Duration look)
+    : runtime_(runtime),
+      look_(look),
+      peer_(std::move(peer)),
+      channel_(peer_->NewChannel(RpcTraffic::kShort)),
+      stub_(wire::TransactionService::NewStub(channel_)),
+      multiplexer_(runtime, OneShotMultiplexer::Limits()),
+      context_mutex_(runtime) {
+  thread_ = runtime.StartThread("tc-one-shots", [this] { Run(); });
+}
+
+GrpcOneShots::~GrpcOneShots() {
+  stop_.store(true, std::memory_order_seq_cst);
+  {
+    MutexLock lock(context_mutex_);
+    if (context_ != nullptr) context_->TryCancel();
+  }
+  wanted_.fetch_add(2, std::memory_order_seq_cst);
+  runtime_.WakeAll(wanted_);
+  EndRest();
+  thread_->Join();
+  events_.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (events_.Next(&tag, &ok)) {
+  }
+}
+
+bool GrpcOneShots::Ready() {
+  if (up_.load(std::memory_order_acquire)) return true;
+  uint32_t wanted = wanted_.load(std::memory_order_seq_cst);
+  if (wanted % 2 == 0 && !unknown_.load(std::memory_order_relaxed) &&
+      wanted_.compare_exchange_strong(wanted, wanted + 1, std::memory_order_seq_cst)) {
+    runtime_.WakeAll(wanted_);
+  }
+  return false;
+}
+
+bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline deadline) {
+  std::vector<OneShotCall> calls(transactions.size());
+  std::vector<size_t> sent;  // places in `transactions`
+  OneShotGroup group;
+  for (size_t i = 0; i < transactions.size(); ++i) {
+    transactions[i].results->clear();
+    Status valid = MakeCall(runtime_, transactions[i], deadline, &calls[sent.size()]);
+    if (valid.ok()) {
+      calls[sent.size()].group = &group;
+      sent.push_back(i);
+    } else {
+      transactions[i].answer = std::move(valid);
+      calls[sent.size()] = OneShotCall();
+    }
+  }
+  if (sent.empty()) return true;
+  const absl::Span<OneShotCall> submitted = absl::MakeSpan(calls).subspan(0, sent.size());
+  group.left = static_cast<int>(sent.size());
+  switch (multiplexer_.Submit(submitted)) {
+    case OneShotMultiplexer::Next::kDown:
+      return false;
+    case OneShotMultiplexer::Next::kSend:
+      SendNext();
+      break;
+    case OneShotMultiplexer::Next::kNothing:
+      break;
+  }
+  EndRest();
+  const Deadline wait = deadline > kNoDeadline - kAnswerGrace ? kNoDeadline : deadline + kAnswerGrace;
+  if (!group.all_done.Wait(runtime_, wait)) {
+    const Status late =
+        DEUT_ERROR(kDeadlineExceeded, "the deadline passed while waiting for an answer (", peer_->name(), ")");
+    if (!multiplexer_.Abandon(submitted, late)) group.all_done.Wait(runtime_, kNoDeadline);
+  }
+  for (size_t i = 0; i < sent.size(); ++i) transactions[sent[i]].answer = Take(submitted[i], transactions[sent[i]]);
+  return true;
+}
+
+Status GrpcOneShots::TakeResults(OneShotCall& call, const OneShotTransaction& transaction) const {
+  size_t taken = 0;
+  for (wire::SessionAnswer& part : call.parts) {
+    for (wire::OperationResult& result : *part.mutable_results()) {
+      if (taken == transaction.operations.size())
+        return DEUT_ERROR(kCorruption, peer_->name(), " answers with more results than operations");
+      transaction.results->emplace_back();
+      const Status valid = FromWire(&result, transaction.operations[taken++], &transaction.results->back());
+      if (!valid.ok()) return DEUT_ERROR(kCorruption, peer_->name(), ": results[", taken - 1, "].", valid.message());
+    }
+  }
+  return Status::Ok();
+}
+
+Result<CommitAnswer> GrpcOneShots::Take(OneShotCall& call, const OneShotTransaction& transaction) {
+  Status status = call.lost;
+  if (status.ok()) status = TakeResults(call, transaction);
+  if (status.ok()) {
+    status = FromWire(call.parts.back().status());
+  } else if (call.sent && WritesAnything(transaction)) {
+    status = DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", status.ToString());
+  }
+  // Results correspond one to one also if the call ended early.
+  while (transaction.results->size() < transaction.operations.size()) {
+    transaction.results->emplace_back();
+    transaction.results->back().status =
+        Status(ErrorCode::kWrongState, "not run: an operation before it ended the transaction");
+  }
+  if (!status.ok()) return status;
+  const wire::SessionAnswer& last = call.parts.back();
+  if (transaction.options->isolation != Isolation::kSnapshot) {
+    uint64_t known = not_before_.load(std::memory_order_relaxed);
+    while (known < last.timestamp() &&
+           !not_before_.compare_exchange_weak(known, last.timestamp(), std::memory_order_relaxed)) {
+    }
+  }
+  return CommitAnswer{.timestamp = Timestamp(last.timestamp()), .commit_lsn = Lsn(last.commit_lsn())};
+}
+
+void GrpcOneShots::SendNext() {
+  if (multiplexer_.TakeMessage(&outgoing_)) stream_->Write(outgoing_, Tag(kWritten));
+}
+
+void GrpcOneShots::Rest() {
+  resting_.store(1, std::memory_order_seq_cst);
+  if (multiplexer_.outstanding() == 0 && !stopping()) runtime_.Wait(resting_, 1, runtime_.Now() + look_);
+  resting_.store(0, std::memory_order_seq_cst);
+}
+
+void GrpcOneShots::EndRest() {
+  if (resting_.load(std::memory_order_seq_cst) == 0 || resting_.exchange(0, std::memory_order_seq_cst) == 0) return;
+  runtime_.WakeAll(resting_);
+}
+
+void GrpcOneShots::AwaitEvent(void** tag, bool* ok) {
+  Duration patience = kLinger;
+  for (;;) {
+    const grpc::CompletionQueue::NextStatus next =
+        events_.AsyncNext(tag, ok, ToRpcTime(runtime_, runtime_.Now() + patience));
+    if (next == grpc::CompletionQueue::GOT_EVENT) return;
+    DEUT_CHECK(next == grpc::CompletionQueue::TIMEOUT);
+    const auto may_rest = [this] {
+      return up_.load(std::memory_order_relaxed) && multiplexer_.outstanding() == 0 && !stopping();
+    };
+    if (may_rest()) Rest();
+    patience = may_rest() ? Duration(0) : kLinger;
+  }
+}
+
+void GrpcOneShots::Run() {
+  for (;;) {
+    uint32_t wanted = wanted_.load(std::memory_order_seq_cst);
+    if (stopping()) return;
+    if (wanted % 2 == 0) {
+      runtime_.Wait(wanted_, wanted, kNoDeadline);
+      continue;
+    }
+    const Status end = RunStream();
+    if (end == ErrorCode::kVersionMismatch) unknown_.store(true, std::memory_order_relaxed);
+    // Only now the next attempt can be wanted.
+    wanted_.fetch_add(1, std::memory_order_seq_cst);
+  }
+}
+
+Status GrpcOneShots::TakeOpened() {
+  DEUT_RETURN_IF_ERROR(FromWire(incoming_.status()));
+  DEUT_RETURN_IF_ERROR(CheckProtocolVersion(peer_->name(), incoming_.protocol_version()));
+  not_before_.store(incoming_.not_before(), std::memory_order_relaxed);
+  return Status::Ok();
+}
+
+Status GrpcOneShots::RunStream() {
+  grpc::ClientContext context;
+  {
+    MutexLock lock(context_mutex_);
+    context_ = &context;
+  }
+  if (stopping()) context.TryCancel();  // else the destructor sees the context
+  AwaitConnection(runtime_, *channel_, kNoDeadline);
+  stream_ = stub_->PrepareAsyncOneShots(&context, &events_);
+  stream_->StartCall(Tag(kStarted));
+
+  Status refused;       // what `open` was answered with
+  bool opened = false;  // the answer to it has come
+  bool sent = false;    // it has been sent
+  bool reading = false;
+  bool writing = false;  // before it is up, and once sending has stopped; in between the multiplexer knows
+  bool ended = false;
+  const auto stop_sending = [&] {
+    if (ended) return;
+    ended = true;
+    if (!opened || !sent) return;  // never was up
+    up_.store(false, std::memory_order_release);
+    writing = multiplexer_.StopSending();
+  };
+  void* tag = nullptr;
+  bool ok = false;
+  do {
+    AwaitEvent(&tag, &ok);
+    switch (static_cast<Completed>(reinterpret_cast<uintptr_t>(tag))) {
+      case kStarted:
+        ended = !ok;
+        if (!ok) break;
+        outgoing_.Clear();
+        outgoing_.mutable_open()->set_protocol_version(kProtocolVersion);
+        writing = true;
+        stream_->Write(outgoing_, Tag(kWritten));
+        reading = true;
+        stream_->Read(&incoming_, Tag(kRead));
+        break;
+      case kRead:
+        reading = false;
+        if (!ok) {
+          stop_sending();
+          break;
+        }
+        if (!opened) {
+          refused = TakeOpened();
+          if (!refused.ok()) {
+            ended = true;
+            context.TryCancel();
+            break;
+          }
+          opened = true;
+          if (sent && !ended) {
+            multiplexer_.Up();
+            up_.store(true, std::memory_order_release);
+          }
+        } else {
+          multiplexer_.Answered(&incoming_);
+        }
+        reading = true;
+        stream_->Read(&incoming_, Tag(kRead));
+        break;
+      case kWritten:
+        if (!sent) {
+          sent = true;
+          writing = false;
+          if (!ok) {
+            ended = true;
+            context.TryCancel();
+          } else if (opened && !ended) {
+            multiplexer_.Up();
+            up_.store(true, std::memory_order_release);
+          }
+          break;
+        }
+        if (ok && !ended) {
+          SendNext();
+          break;
+        }
+        // The role comes back with its write. If that is the first sign of the end, the pending read is the next.
+        stop_sending();
+        writing = false;
+        multiplexer_.GiveUpRole();
+        context.TryCancel();
+        break;
+      case kFinished:
+        break;
+    }
+  } while (!ended || reading || writing);
+  grpc::Status end;
+  stream_->Finish(&end, Tag(kFinished));
+  DEUT_CHECK(events_.Next(&tag, &ok) && tag == Tag(kFinished));
+  {
+    MutexLock lock(context_mutex_);
+    context_ = nullptr;
+  }
+  stream_.reset();
+  Status why = refused.ok() ? peer_->FromRpc(end) : refused;
+  if (why.ok()) why = DEUT_ERROR(kUnavailable, peer_->name(), " has ended the stream");
+  // A stream that was there has not been refused for good; and what its peer says against one message is not what each call is to hear.
+  const bool was_up = opened && sent;
+  const bool passing = why == ErrorCode::kUnavailable || why == ErrorCode::kDeadlineExceeded;
+  if (was_up && !passing) why = DEUT_ERROR(kUnavailable, "the stream has ended: ", why.ToString());
+  multiplexer_.Down(why);
+  return why;
+}
+
+}  // namespace deut

@@ -1,0 +1,145 @@
+#include "protocol/one_shot_multiplexer.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace deut {
+
+bool OneShotMultiplexer::DoneLocked(OneShotCall* call) {
+  call->done = true;
+  return --call->group->left == 0;
+}
+
+OneShotMultiplexer::Next OneShotMultiplexer::Submit(absl::Span<OneShotCall> calls) {
+  Next next = Next::kNothing;
+  OneShotGroup* done = nullptr;
+  {
+    MutexLock lock(mutex_);
+    if (!up_) return Next::kDown;
+    for (OneShotCall& call : calls) {
+      if (calls_.size() < limits_.outstanding_calls && queued_ < limits_.outstanding_calls) {
+        QueueLocked(&call);
+        continue;
+      }
+      call.lost = DEUT_ERROR(kResourceExhausted, limits_.outstanding_calls,
+                             " transactions of this client are waiting for an answer already")
+                      .WithRetryAfter(1);
+      if (DoneLocked(&call)) done = call.group;
+    }
+    if (!sending_ && !queue_.empty()) {
+      sending_ = true;
+      next = Next::kSend;
+    }
+  }
+  if (done != nullptr) done->all_done.Signal(runtime_);
+  return next;
+}
+
+void OneShotMultiplexer::QueueLocked(OneShotCall* call) {
+  call->id = next_id_++;
+  call->message.set_id(call->id);
+  calls_.emplace(call->id, call);
+  if (queue_.empty() || queue_.back().calls.calls_size() >= limits_.message_calls ||
+      queue_.back().bytes + call->bytes > limits_.message_bytes) {
+    queue_.emplace_back();
+  }
+  Message& message = queue_.back();
+  message.bytes += call->bytes;
+  message.calls.add_calls()->Swap(&call->message);
+  ++queued_;
+}
+
+bool OneShotMultiplexer::TakeMessage(wire::OneShotCalls* message) {
+  MutexLock lock(mutex_);
+  DEUT_CHECK(sending_);
+  while (!queue_.empty()) {
+    message->Swap(&queue_.front().calls);
+    queue_.pop_front();
+    queued_ -= static_cast<size_t>(message->calls_size());
+    // Who has given up a call before it was sent has been told that nothing was done.
+    int kept = 0;
+    for (int i = 0; i < message->calls_size(); ++i) {
+      const auto found = calls_.find(message->calls(i).id());
+      if (found == calls_.end()) continue;
+      found->second->sent = true;
+      if (kept != i) message->mutable_calls()->SwapElements(kept, i);
+      ++kept;
+    }
+    message->mutable_calls()->DeleteSubrange(kept, message->calls_size() - kept);
+    if (kept != 0) return true;
+  }
+  sending_ = false;
+  return false;
+}
+
+void OneShotMultiplexer::Up() {
+  MutexLock lock(mutex_);
+  DEUT_CHECK(!up_ && !sending_);
+  up_ = true;
+}
+
+bool OneShotMultiplexer::StopSending() {
+  MutexLock lock(mutex_);
+  up_ = false;
+  return sending_;
+}
+
+void OneShotMultiplexer::GiveUpRole() {
+  MutexLock lock(mutex_);
+  DEUT_CHECK(!up_ && sending_);
+  sending_ = false;
+}
+
+void OneShotMultiplexer::Down(const Status& status) {
+  finished_.clear();
+  {
+    MutexLock lock(mutex_);
+    DEUT_CHECK(!up_ && !sending_);
+    for (const auto& [id, call] : calls_) {
+      call->lost = status;
+      if (DoneLocked(call)) finished_.push_back(call->group);
+    }
+    calls_.clear();
+    queue_.clear();
+    queued_ = 0;
+  }
+  for (OneShotGroup* group : finished_) group->all_done.Signal(runtime_);
+}
+
+void OneShotMultiplexer::Answered(wire::OneShotAnswers* answers) {
+  finished_.clear();
+  {
+    MutexLock lock(mutex_);
+    for (wire::OneShotAnswer& answer : *answers->mutable_answers()) {
+      const auto found = calls_.find(answer.id());
+      if (found == calls_.end()) continue;
+      OneShotCall* const call = found->second;
+      call->parts.emplace_back();
+      call->parts.back().Swap(answer.mutable_answer());
+      if (call->parts.back().more()) continue;
+      calls_.erase(found);
+      if (DoneLocked(call)) finished_.push_back(call->group);
+    }
+  }
+  for (OneShotGroup* group : finished_) group->all_done.Signal(runtime_);
+}
+
+bool OneShotMultiplexer::Abandon(absl::Span<OneShotCall> calls, const Status& lost) {
+  bool last = false;
+  MutexLock lock(mutex_);
+  for (OneShotCall& call : calls) {
+    if (call.done) continue;
+    calls_.erase(call.id);
+    call.lost = lost;
+    last = DoneLocked(&call);
+  }
+  return last;
+}
+
+size_t OneShotMultiplexer::outstanding() {
+  MutexLock lock(mutex_);
+  return calls_.size();
+}
+
+}  // namespace deut

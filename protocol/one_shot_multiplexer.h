@@ -1,0 +1,114 @@
+// OneShotMultiplexer: the bookkeeping of a client-side stream of one-shot transactions, without the stream: calls of many threads go into few
+// messages, and answers, in any order, find their call again.
+//
+// Combining, as in request_multiplexer.h: whoever finds the sender's role free takes it and sends; what others submit meanwhile goes into the next
+//   message. The role is given up only when nothing is queued.
+// States of the stream: down (Submit refuses) and up.
+// States of a call: queued (in a message, `calls_` has it by id), sent, done. Sent when its message is taken; done under the lock: answered, or
+//   given up by Down. Whoever waits for it takes it out of `calls_` (Abandon) if it is not done; from then on nobody else touches it.
+// A group's count changes under the lock; whoever brings it to 0 tells the waiter outside of it, after which the group may be gone. Only Abandon,
+//   which is the waiter, does not.
+// Thread-safety: Submit, Abandon from any thread; TakeMessage by the role's holder; Up, StopSending, GiveUpRole, Down, Answered by the stream's
+// thread. Ownership: borrows calls from Submit until they are done or abandoned. REQUIRES: Down was called before it is destroyed.
+#ifndef PROTOCOL_ONE_SHOT_MULTIPLEXER_H_
+#define PROTOCOL_ONE_SHOT_MULTIPLEXER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/sync/mutex.h"
+#include "protocol/one_shot_limits.h"
+#include "protocol/transaction_service.pb.h"
+
+namespace deut {
+
+// Calls that are waited for together. Whoever finishes the last one signals, once, and does not touch it afterwards.
+struct OneShotGroup {
+  int left = 0;  // not done; the multiplexer's, under its lock
+  Event all_done;
+};
+
+struct OneShotCall {
+  wire::OneShotCall message;  // moved from when it is submitted
+  OneShotGroup* group = nullptr;
+  size_t bytes = 0;  // about as many as the message has
+
+  // Of the multiplexer, until it is done.
+  uint64_t id = 0;
+  bool sent = false;
+  bool done = false;
+  std::vector<wire::SessionAnswer> parts;  // `more` is set in all but the last
+  Status lost;                             // not OK: there is no answer, and why
+};
+
+class OneShotMultiplexer {
+ public:
+  struct Limits {
+    int message_calls = kMaxOneShotsPerMessage;
+    size_t message_bytes = kOneShotMessageBytes;
+    size_t outstanding_calls = kMaxOutstandingOneShots;
+  };
+
+  enum class Next : uint8_t {
+    kNothing,  // somebody else sends
+    kSend,     // the caller has the sender's role: TakeMessage and send until it returns false
+    kDown,     // the stream is down; nothing was submitted
+  };
+
+  OneShotMultiplexer(Runtime& runtime, Limits limits) : runtime_(runtime), limits_(limits), mutex_(runtime) {}
+  OneShotMultiplexer(const OneShotMultiplexer&) = delete;
+  OneShotMultiplexer& operator=(const OneShotMultiplexer&) = delete;
+
+  // All of them, which are of one group, or, if the stream is down, none. Beyond the limit they are done with RESOURCE_EXHAUSTED.
+  Next Submit(absl::Span<OneShotCall> calls);
+  // What is not done of these calls is done now, with `lost`. True: nobody touches them, or their group, any more. False: all were done, and
+  // their group is about to be told, which is to be waited for. REQUIRES: `calls` are all that were submitted of their group.
+  bool Abandon(absl::Span<OneShotCall> calls, const Status& lost);
+
+  // The next message to send, without what was abandoned. False: nothing is queued, and the role is given up; never to who has just had kSend, whose
+  // own call is there. REQUIRES: the caller has the sender's role.
+  bool TakeMessage(wire::OneShotCalls* message);
+
+  void Up();
+  // No new sender from now on. True: somebody holds the role; what it sends will fail, and GiveUpRole must follow.
+  bool StopSending();
+  void GiveUpRole();
+  // The stream is gone: everything that was queued or sent is done with `status`. REQUIRES: StopSending was called, and nobody holds the role.
+  void Down(const Status& status);
+  // Takes the answers out of the message; those to unknown ids (abandoned) are dropped.
+  void Answered(wire::OneShotAnswers* answers);
+
+  size_t outstanding();
+
+ private:
+  struct Message {
+    wire::OneShotCalls calls;
+    size_t bytes = 0;
+  };
+
+  void QueueLocked(OneShotCall* call) DEUT_REQUIRES(mutex_);
+  // True: it was the last of its group, which is to be told.
+  static bool DoneLocked(OneShotCall* call);
+
+  Runtime& runtime_;
+  const Limits limits_;
+  Mutex mutex_;
+  bool up_ DEUT_GUARDED_BY(mutex_) = false;
+  bool sending_ DEUT_GUARDED_BY(mutex_) = false;  // the role is taken
+  uint64_t next_id_ DEUT_GUARDED_BY(mutex_) = 1;
+  absl::flat_hash_map<uint64_t, OneShotCall*> calls_ DEUT_GUARDED_BY(mutex_);
+  std::deque<Message> queue_ DEUT_GUARDED_BY(mutex_);
+  size_t queued_ DEUT_GUARDED_BY(mutex_) = 0;  // calls in there, also those that were abandoned
+  std::vector<OneShotGroup*> finished_;        // the stream's thread's own
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_ONE_SHOT_MULTIPLEXER_H_

@@ -1,0 +1,266 @@
+// Calls of many threads in few messages, and what becomes of them when answers come, do not come, or the stream ends.
+#include "protocol/one_shot_multiplexer.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "gtest/gtest.h"
+#include "protocol/convert.h"
+
+namespace deut {
+namespace {
+
+using Next = OneShotMultiplexer::Next;
+
+class OneShotMultiplexerTest : public ::testing::Test {
+ protected:
+  // What one caller has under way.
+  struct Calls {
+    explicit Calls(size_t n, size_t bytes = 10) : calls(n) {
+      group.left = static_cast<int>(n);
+      for (OneShotCall& call : calls) {
+        call.group = &group;
+        call.bytes = bytes;
+      }
+    }
+    std::vector<OneShotCall> calls;
+    OneShotGroup group;
+  };
+
+  Next Submit(Calls& calls) { return multiplexer_.Submit(absl::MakeSpan(calls.calls)); }
+  // Ids of the next message; the role is kept.
+  std::vector<uint64_t> Take() {
+    std::vector<uint64_t> ids;
+    wire::OneShotCalls message;
+    if (!multiplexer_.TakeMessage(&message)) return ids;
+    for (const wire::OneShotCall& call : message.calls()) ids.push_back(call.id());
+    return ids;
+  }
+  void Answer(uint64_t id, uint64_t timestamp, bool more = false) {
+    wire::OneShotAnswers answers;
+    answers.add_answers()->set_id(id);
+    answers.mutable_answers(0)->mutable_answer()->set_timestamp(timestamp);
+    answers.mutable_answers(0)->mutable_answer()->set_more(more);
+    multiplexer_.Answered(&answers);
+  }
+  void End(const Status& status) {
+    if (multiplexer_.StopSending()) multiplexer_.GiveUpRole();
+    multiplexer_.Down(status);
+  }
+  bool Done(Calls& calls) { return calls.group.all_done.IsSet(); }
+
+  Runtime& runtime_ = RealRuntime();
+  OneShotMultiplexer multiplexer_{runtime_, {.message_calls = 3, .message_bytes = 100, .outstanding_calls = 5}};
+  const Status broken_{ErrorCode::kUnavailable, "broken"};
+};
+
+TEST_F(OneShotMultiplexerTest, RefusesWhileItIsDown) {
+  Calls one(1);
+  EXPECT_EQ(Submit(one), Next::kDown);
+  EXPECT_FALSE(Done(one));
+  EXPECT_EQ(multiplexer_.outstanding(), 0u);
+  multiplexer_.Up();
+  End(broken_);
+  EXPECT_EQ(Submit(one), Next::kDown);
+}
+
+TEST_F(OneShotMultiplexerTest, OneSendsWhatAllHaveSubmitted) {
+  multiplexer_.Up();
+  Calls first(1), second(1), third(1);
+  EXPECT_EQ(Submit(first), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{1}));
+  EXPECT_EQ(Submit(second), Next::kNothing);
+  EXPECT_EQ(Submit(third), Next::kNothing);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{2, 3}));
+  EXPECT_TRUE(Take().empty());
+  Answer(3, 30);
+  EXPECT_TRUE(Done(third));
+  EXPECT_FALSE(Done(second));
+  EXPECT_EQ(third.calls[0].parts.at(0).timestamp(), 30u);
+  Answer(2, 20);
+  Answer(1, 10);
+  EXPECT_TRUE(Done(first) && Done(second));
+  End(broken_);
+}
+
+TEST_F(OneShotMultiplexerTest, MessagesAreBounded) {
+  multiplexer_.Up();
+  Calls four(4), large(1, 90);
+  EXPECT_EQ(Submit(four), Next::kSend);
+  EXPECT_EQ(Submit(large), Next::kNothing);
+  EXPECT_EQ(Take().size(), 3u);
+  EXPECT_EQ(Take().size(), 2u);  // 10 and 90 bytes
+  Calls beyond(1);
+  EXPECT_EQ(Submit(beyond), Next::kNothing);
+  EXPECT_TRUE(Done(beyond));
+  EXPECT_EQ(beyond.calls[0].lost.code(), ErrorCode::kResourceExhausted);
+  EXPECT_NE(beyond.calls[0].lost.retry_after_ms(), 0u);
+  End(broken_);
+}
+
+TEST_F(OneShotMultiplexerTest, AGroupIsToldOnceWhenItsLastCallIsDone) {
+  multiplexer_.Up();
+  Calls two(2);
+  EXPECT_EQ(Submit(two), Next::kSend);
+  Take();
+  Answer(2, 20, /*more=*/true);
+  Answer(1, 10);
+  EXPECT_FALSE(Done(two));
+  Answer(2, 21);
+  EXPECT_TRUE(Done(two));
+  EXPECT_EQ(two.calls[1].parts.size(), 2u);
+  EXPECT_EQ(two.calls[1].parts.at(1).timestamp(), 21u);
+  Answer(2, 22);  // nobody's
+  EXPECT_EQ(two.calls[1].parts.size(), 2u);
+  End(broken_);
+}
+
+TEST_F(OneShotMultiplexerTest, TheEndTellsWhatWasSentAndWhatWasNot) {
+  multiplexer_.Up();
+  Calls sent(1), queued(1);
+  EXPECT_EQ(Submit(sent), Next::kSend);
+  Take();
+  EXPECT_EQ(Submit(queued), Next::kNothing);
+  End(broken_);
+  EXPECT_TRUE(Done(sent) && Done(queued));
+  EXPECT_TRUE(sent.calls[0].sent);
+  EXPECT_FALSE(queued.calls[0].sent);
+  EXPECT_EQ(sent.calls[0].lost.ToString(), broken_.ToString());
+  // What was queued is not sent on the next stream.
+  multiplexer_.Up();
+  Calls next(1);
+  EXPECT_EQ(Submit(next), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{3}));
+  End(broken_);
+}
+
+TEST_F(OneShotMultiplexerTest, WhatIsGivenUpIsNotTouchedAnyMore) {
+  multiplexer_.Up();
+  const Status late(ErrorCode::kDeadlineExceeded, "late");
+  auto two = std::make_unique<Calls>(2);
+  EXPECT_EQ(Submit(*two), Next::kSend);
+  Take();
+  Answer(1, 10);
+  EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(two->calls), late));
+  EXPECT_TRUE(two->calls[0].lost.ok());
+  EXPECT_EQ(two->calls[1].lost.code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(multiplexer_.outstanding(), 0u);
+  two.reset();
+  Answer(2, 20);
+  // Given up before it is sent.
+  two = std::make_unique<Calls>(1);
+  EXPECT_EQ(Submit(*two), Next::kNothing);
+  EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(two->calls), late));
+  EXPECT_FALSE(two->calls[0].sent);
+  two.reset();
+  // It is not sent then: who has given it up takes it for not done.
+  Calls kept(1), more(2);
+  EXPECT_EQ(Submit(kept), Next::kNothing);
+  EXPECT_EQ(Submit(more), Next::kNothing);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{4, 5}));
+  EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(more.calls), late));
+  EXPECT_TRUE(Take().empty());
+  EXPECT_TRUE(more.calls[0].sent);
+  EXPECT_FALSE(more.calls[1].sent);
+  End(broken_);
+}
+
+// While nothing can be sent, who gives up and comes again fills no memory.
+TEST_F(OneShotMultiplexerTest, WhatIsGivenUpCountsUntilItIsSent) {
+  multiplexer_.Up();
+  Calls first(1);
+  EXPECT_EQ(Submit(first), Next::kSend);
+  Take();
+  for (int i = 0; i < 8; ++i) {
+    Calls again(1);
+    EXPECT_EQ(Submit(again), Next::kNothing);
+    EXPECT_EQ(Done(again), i >= 5) << i;
+    if (!Done(again)) multiplexer_.Abandon(absl::MakeSpan(again.calls), broken_);
+  }
+  EXPECT_TRUE(Take().empty());
+  Calls next(1);
+  EXPECT_EQ(Submit(next), Next::kSend);
+  EXPECT_EQ(Take().size(), 1u);
+  End(broken_);
+}
+
+TEST_F(OneShotMultiplexerTest, GivenUpTooLateIsAnswered) {
+  multiplexer_.Up();
+  Calls one(1);
+  EXPECT_EQ(Submit(one), Next::kSend);
+  Take();
+  Answer(1, 10);
+  EXPECT_FALSE(multiplexer_.Abandon(absl::MakeSpan(one.calls), broken_));
+  EXPECT_TRUE(one.group.all_done.Wait(runtime_, kNoDeadline));
+  EXPECT_TRUE(one.calls[0].lost.ok());
+  End(broken_);
+}
+
+// Callers that wait to a deadline which sometimes passes, and a stream that answers, breaks and comes back: each call comes to one end, and nothing
+// is touched after its caller has gone on.
+TEST_F(OneShotMultiplexerTest, CallersGiveUpWhileAnswersComeAndTheStreamEnds) {
+  OneShotMultiplexer multiplexer(runtime_, {.message_calls = 4, .message_bytes = 1000, .outstanding_calls = 1000});
+  constexpr int kCallers = 4, kRounds = 300;
+  std::atomic<int> ended{0};
+  std::atomic<int> running{kCallers};
+  Mutex mutex(runtime_);
+  std::vector<uint64_t> unanswered;
+  const auto send = [&] {
+    wire::OneShotCalls message;
+    while (multiplexer.TakeMessage(&message)) {
+      MutexLock lock(mutex);
+      for (const wire::OneShotCall& call : message.calls()) unanswered.push_back(call.id());
+    }
+  };
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int caller = 0; caller < kCallers; ++caller) {
+    threads.push_back(runtime_.StartThread("caller", [&, caller] {
+      for (int round = 0; round < kRounds; ++round) {
+        Calls calls(1 + round % 3);
+        const Next next = multiplexer.Submit(absl::MakeSpan(calls.calls));
+        if (next == Next::kDown) {
+          runtime_.Yield();
+          continue;
+        }
+        if (next == Next::kSend) send();
+        const Deadline wait = runtime_.Now() + microseconds((round * 7 + caller) % 50);
+        if (!calls.group.all_done.Wait(runtime_, wait) &&
+            !multiplexer.Abandon(absl::MakeSpan(calls.calls), Status(ErrorCode::kDeadlineExceeded, "late"))) {
+          calls.group.all_done.Wait(runtime_, kNoDeadline);
+        }
+        for (const OneShotCall& call : calls.calls) ended += call.done && call.lost.ok() == (call.parts.size() == 1);
+        ended -= static_cast<int>(calls.calls.size());
+      }
+      --running;
+    }));
+  }
+  uint64_t turns = 0;
+  multiplexer.Up();
+  while (running.load() != 0) {
+    std::vector<uint64_t> ids;
+    {
+      MutexLock lock(mutex);
+      ids.swap(unanswered);
+    }
+    wire::OneShotAnswers answers;
+    for (const uint64_t id : ids) answers.add_answers()->set_id(id);
+    multiplexer.Answered(&answers);
+    runtime_.Yield();
+    if (++turns % 16 != 0) continue;
+    // The holder of the role gives it up by himself here: he has no stream that could fail.
+    while (multiplexer.StopSending()) runtime_.Yield();
+    multiplexer.Down(broken_);
+    multiplexer.Up();
+  }
+  for (const auto& thread : threads) thread->Join();
+  EXPECT_EQ(ended.load(), 0);
+  while (multiplexer.StopSending()) runtime_.Yield();
+  multiplexer.Down(broken_);
+}
+
+}  // namespace
+}  // namespace deut

@@ -1,0 +1,330 @@
+#include "protocol/one_shot_workers.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/runtime/before_wait.h"
+#include "common/testing/test_points.h"
+#include "protocol/convert_transaction_service.h"
+#include "protocol/limits.h"
+#include "protocol/one_shot_limits.h"
+
+namespace deut {
+namespace {
+
+// Answers that wait for the writer beyond this stop those who have more.
+constexpr size_t kMaxReadyBytes = 4 * kAnswerMessageBytes;
+constexpr size_t kBatchesKept = 4;
+// What an answer counts for apart from its results.
+constexpr size_t kAnswerBytes = 32;
+
+}  // namespace
+
+// A thread's session, buffers and answers.
+class OneShotWorkers::Worker {
+ public:
+  explicit Worker(OneShotWorkers& owner) : owner_(owner), hand_over_([this] { HandOver(); }) {}
+
+  // Runs one call and gathers its answer.
+  void RunCall(const wire::OneShotCall& call, Deadline deadline);
+  // The call that has just ended had put another in this thread's place.
+  bool TakeBehind() { return std::exchange(behind_, false); }
+
+  Answers answers;
+  std::unique_ptr<TransactionSession> session;
+  MonotonicTime since;  // it has not looked after its queue's length
+
+ private:
+  Result<CommitAnswer> Execute(const wire::OneShot& one_shot, Deadline deadline);
+  // Before a wait.
+  void HandOver();
+  wire::SessionAnswer* NewAnswer(uint64_t id);
+  void AddResults(uint64_t id, wire::SessionAnswer** answer);
+
+  OneShotWorkers& owner_;
+  const std::function<void()> hand_over_;
+  bool behind_ = false;
+  TransactionOptions options_;
+  std::vector<Operation> operations_;
+  std::vector<OperationResult> results_;
+};
+
+void OneShotWorkers::Worker::HandOver() {
+  DEUT_POINT("one_shot_workers.hand_over");
+  MutexLock lock(owner_.mutex_);
+  behind_ = true;
+  owner_.PublishLocked(*this);
+  --owner_.running_;
+  if (owner_.running_ == 0 && owner_.SomethingToDoLocked()) owner_.SummonLocked();
+}
+
+Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_shot, Deadline deadline) {
+  const Status begin = FromWire(one_shot.begin(), &options_);
+  if (!begin.ok()) return Status(begin.code(), "begin." + std::string(begin.message()));
+  DEUT_RETURN_IF_ERROR(FromWire(one_shot.operations(), &operations_));
+  const BeforeWait before_wait(hand_over_);
+  if (session == nullptr) {
+    DEUT_ASSIGN_OR_RETURN(session, owner_.service_.NewSession(deadline));
+  }
+  return session->ExecuteOneShot(options_, operations_, &results_, deadline);
+}
+
+wire::SessionAnswer* OneShotWorkers::Worker::NewAnswer(uint64_t id) {
+  wire::OneShotAnswer* added = answers.message.add_answers();
+  added->set_id(id);
+  answers.bytes += kAnswerBytes;
+  return added->mutable_answer();
+}
+
+void OneShotWorkers::Worker::AddResults(uint64_t id, wire::SessionAnswer** answer) {
+  for (const OperationResult& result : results_) {
+    const size_t bytes = WireBytes(result);
+    if (answers.bytes > kAnswerBytes && answers.bytes + bytes > kAnswerMessageBytes) {
+      (*answer)->set_more(true);
+      MutexLock lock(owner_.mutex_);
+      owner_.PublishLocked(*this);
+      owner_.WriteLocked();
+      owner_.AwaitRoomLocked();
+      *answer = NewAnswer(id);
+    }
+    ToWire(result, (*answer)->add_results());
+    answers.bytes += bytes;
+  }
+}
+
+void OneShotWorkers::Worker::RunCall(const wire::OneShotCall& call, Deadline deadline) {
+  const Result<CommitAnswer> commit = Execute(call.one_shot(), deadline);
+  wire::SessionAnswer* answer = NewAnswer(call.id());
+  AddResults(call.id(), &answer);
+  results_.clear();  // they may be many; the worker may be idle for long
+  if (commit.ok()) {
+    answer->set_timestamp(commit->timestamp.value);
+    answer->set_commit_lsn(commit->commit_lsn.value);
+  } else {
+    ToWire(commit.status(), answer->mutable_status());
+    answers.bytes += commit.status().message().size();
+  }
+}
+
+OneShotWorkers::OneShotWorkers(Runtime& runtime, TransactionService& service, ThreadAllowance& allowance,
+                               const Options& options, Stream* stream)
+    : runtime_(runtime),
+      service_(service),
+      allowance_(allowance),
+      options_(options),
+      stream_(stream),
+      mutex_(runtime) {}
+
+OneShotWorkers::~OneShotWorkers() = default;
+
+Status OneShotWorkers::Run() {
+  Worker own(*this);
+  {
+    auto first = std::make_unique<Batch>();
+    if (!stream_->Read(&first->message)) return Status::Ok();
+    DEUT_RETURN_IF_ERROR(CheckFigure("calls", first->message.calls_size(), 0, kMaxOneShotsPerMessage));
+    wire::OneShotAnswers opened;
+    opened.set_protocol_version(kProtocolVersion);
+    Status status = first->message.has_open()
+                        ? CheckProtocolVersion("the client", first->message.open().protocol_version())
+                        : DEUT_ERROR(kWrongState, "calls: the first message of a stream has to have `open`");
+    if (status.ok()) {
+      Result<std::unique_ptr<TransactionSession>> session = service_.NewSession(kNoDeadline);
+      status = session.status();
+      if (session.ok()) {
+        own.session = std::move(session).value();
+        opened.set_not_before(own.session->not_before().value);
+      }
+    }
+    if (!status.ok()) ToWire(status, opened.mutable_status());
+    if (!stream_->Write(opened) || !status.ok()) return Status::Ok();
+    MutexLock lock(mutex_);
+    QueueLocked(std::move(first));
+    running_ = 1;
+  }
+  Work(own);
+  std::vector<std::unique_ptr<Thread>> threads;
+  {
+    MutexLock lock(mutex_);
+    threads.swap(threads_);  // nobody summons any more
+  }
+  for (const std::unique_ptr<Thread>& thread : threads) {
+    thread->Join();
+    allowance_.GiveBack();
+  }
+  MutexLock lock(mutex_);
+  return reason_;
+}
+
+void OneShotWorkers::Work(Worker& worker) {
+  mutex_.Lock();
+  worker.since = runtime_.Now();
+  for (;;) {
+    if (queue_.empty()) {
+      if (!Rest(worker)) break;
+      worker.since = runtime_.Now();
+      continue;
+    }
+    const Item item = queue_.front();
+    queue_.pop_front();
+    mutex_.Unlock();
+    worker.RunCall(item.batch->message.calls(item.index), item.batch->deadlines[item.index]);
+    const MonotonicTime now = runtime_.Now();
+    mutex_.Lock();
+    if (worker.TakeBehind()) {
+      ++running_;
+      worker.since = now;
+    }
+    DoneLocked(item.batch);
+    if (now - worker.since < options_.share_after) continue;
+    worker.since = now;
+    // What is answered does not wait for the rest of a long queue.
+    PublishLocked(worker);
+    WriteLocked();
+    AwaitRoomLocked();
+    if (!queue_.empty() && running_ < options_.parallel) SummonLocked();
+  }
+  mutex_.Unlock();
+}
+
+bool OneShotWorkers::Rest(Worker& worker) {
+  PublishLocked(worker);
+  if (!writing_ && !ready_.empty()) {
+    WriteLocked();
+    return true;
+  }
+  AwaitRoomLocked();
+  if (over_) return false;
+  if (!reading_) {
+    ReadLocked();
+    return true;
+  }
+  --running_;
+  ++idle_;
+  while (summoned_ == 0 && !over_) summons_.Wait(mutex_);
+  if (summoned_ != 0) {
+    --summoned_;  // who has summoned has counted this thread as running
+  } else {
+    --idle_;
+    ++running_;
+  }
+  return true;
+}
+
+void OneShotWorkers::ReadLocked() {
+  std::unique_ptr<Batch> batch;
+  if (free_.empty()) {
+    batch = std::make_unique<Batch>();
+  } else {
+    batch = std::move(free_.back());
+    free_.pop_back();
+  }
+  reading_ = true;
+  --running_;
+  mutex_.Unlock();
+  const bool read = stream_->Read(&batch->message);
+  mutex_.Lock();
+  ++running_;
+  reading_ = false;
+  if (!read) return EndLocked(Status::Ok());
+  Status valid = CheckFigure("calls", batch->message.calls_size(), 1, kMaxOneShotsPerMessage);
+  if (!valid.ok()) return EndLocked(std::move(valid));
+  QueueLocked(std::move(batch));
+}
+
+void OneShotWorkers::QueueLocked(std::unique_ptr<Batch> batch) {
+  batch->left = batch->message.calls_size();
+  if (batch->left == 0 || over_) return;
+  batch->deadlines.clear();
+  for (int i = 0; i < batch->left; ++i) {
+    batch->deadlines.push_back(DeadlineFromWire(runtime_, batch->message.calls(i).timeout_us()));
+    queue_.push_back({.batch = batch.get(), .index = i});
+  }
+  used_.push_back(std::move(batch));
+}
+
+void OneShotWorkers::DoneLocked(Batch* batch) {
+  if (--batch->left != 0) return;
+  const auto found = std::find_if(used_.begin(), used_.end(), [batch](const auto& one) { return one.get() == batch; });
+  DEUT_CHECK(found != used_.end());
+  if (free_.size() < kBatchesKept) free_.push_back(std::move(*found));
+  used_.erase(found);
+}
+
+void OneShotWorkers::PublishLocked(Worker& worker) {
+  if (worker.answers.message.answers_size() == 0) return;
+  ready_bytes_ += worker.answers.bytes;
+  ready_.push_back(std::move(worker.answers));
+  worker.answers = Answers();
+}
+
+// Whoever finds the role free writes until nothing is ready; small messages go together.
+void OneShotWorkers::WriteLocked() {
+  if (writing_) return;
+  writing_ = true;
+  while (!ready_.empty() && !over_) {
+    Answers answers = std::move(ready_.front());
+    ready_.pop_front();
+    while (!ready_.empty() && answers.bytes + ready_.front().bytes <= kAnswerMessageBytes) {
+      Answers& next = ready_.front();
+      answers.bytes += next.bytes;
+      for (wire::OneShotAnswer& answer : *next.message.mutable_answers()) {
+        answers.message.add_answers()->Swap(&answer);
+      }
+      ready_.pop_front();
+    }
+    mutex_.Unlock();
+    const bool written = stream_->Write(answers.message);
+    mutex_.Lock();
+    ready_bytes_ -= answers.bytes;
+    written_.NotifyAll(runtime_);
+    if (!written) EndLocked(Status::Ok());
+  }
+  if (over_) {
+    ready_.clear();
+    ready_bytes_ = 0;
+  }
+  writing_ = false;
+}
+
+void OneShotWorkers::AwaitRoomLocked() {
+  while (writing_ && ready_bytes_ > kMaxReadyBytes && !over_) written_.Wait(mutex_);
+}
+
+void OneShotWorkers::EndLocked(Status reason) {
+  if (over_) return;
+  over_ = true;
+  reason_ = std::move(reason);
+  // What was not begun is not; nobody would hear of it.
+  for (const Item& item : queue_) --item.batch->left;
+  queue_.clear();
+  summons_.NotifyAll(runtime_);
+  written_.NotifyAll(runtime_);
+}
+
+bool OneShotWorkers::SomethingToDoLocked() const {
+  return !over_ && (!queue_.empty() || (!ready_.empty() && !writing_) || !reading_);
+}
+
+void OneShotWorkers::SummonLocked() {
+  if (over_) return;
+  if (idle_ != 0) {
+    --idle_;
+    ++summoned_;
+    ++running_;
+    summons_.NotifyOne(runtime_);
+    return;
+  }
+  if (helpers_ + 1 >= options_.threads || !allowance_.Take()) return;
+  ++helpers_;
+  ++running_;
+  threads_.push_back(runtime_.StartThread("tc-one-shots", [this] {
+    Worker worker(*this);
+    Work(worker);
+  }));
+}
+
+}  // namespace deut

@@ -1,0 +1,138 @@
+// OneShotWorkers: one stream of one-shot transactions on the server (OneShots of transaction_service.proto), without gRPC: reads messages, runs
+// their calls, writes answers, each thread on a session of its own.
+//
+// One thread does all of it as long as nothing waits: it reads a message, runs its calls one after the other and writes their answers as one message.
+// A call that is about to block (on a TellingRuntime) first puts another thread in its thread's place. So what needs nothing but memory costs no
+// change of threads, and what waits (for the disk, the DC, another transaction) holds up nobody.
+//
+// States of a worker: running (it looks for work by itself), reading, behind (in a call that has told of its wait), idle. All under the lock:
+//   running -> behind   before a wait. If nobody else runs, and there is a queue, an answer to write or nobody who reads, it summons another.
+//   behind -> running   its call has ended.
+//   running -> reading  the queue is empty, its answers are with a writer, and nobody reads. reading -> running with a message, or the end.
+//   running -> idle     there is nothing to do and somebody reads. idle -> running: summoned.
+//   Invariant: while there is something to do, somebody runs, or (where no more threads are to be had) somebody is behind and will.
+//   A runner whose calls take long, while others wait in the queue, summons another, up to `parallel` at a time.
+// Answers: each worker gathers its own; they pass to `ready_` before it waits, reads or rests, or when they are large. The writer's role (writing_)
+//   is taken with what is ready and given up when nothing is; one at a time, so parts of an answer keep their order. While another
+//   writes and much is ready, nobody reads or adds more: a peer that does not take its answers stops being read.
+// Bounds: threads of the stream, and (ThreadAllowance) of all streams; queued calls are those of one message.
+// Thread-safety: Run by one thread. Ownership: borrows everything; nothing is left behind when Run returns.
+#ifndef PROTOCOL_ONE_SHOT_WORKERS_H_
+#define PROTOCOL_ONE_SHOT_WORKERS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "protocol/transaction_service.h"
+#include "protocol/transaction_service.pb.h"
+
+namespace deut {
+
+// Threads that all streams of a server may add together. Thread-safety: any thread.
+class ThreadAllowance {
+ public:
+  explicit ThreadAllowance(int threads) : left_(threads) {}
+  bool Take() {
+    if (left_.fetch_sub(1, std::memory_order_relaxed) > 0) return true;
+    GiveBack();
+    return false;
+  }
+  void GiveBack() { left_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int> left_;
+};
+
+class OneShotWorkers {
+ public:
+  // The stream. One thread at a time reads, one writes; false: it is over.
+  class Stream {
+   public:
+    virtual ~Stream() = default;
+    virtual bool Read(wire::OneShotCalls* message) = 0;
+    virtual bool Write(const wire::OneShotAnswers& message) = 0;
+  };
+
+  struct Options {
+    int threads = 128;  // of the stream, its own among them
+    int parallel = 1;   // that run calls at the same time, apart from those behind a wait
+    // A runner for whose queue nobody else has run for so long shares it.
+    Duration share_after = microseconds(50);
+  };
+
+  OneShotWorkers(Runtime& runtime, TransactionService& service, ThreadAllowance& allowance, const Options& options,
+                 Stream* stream);
+  ~OneShotWorkers();
+
+  // Until the stream is over. An error: the peer has sent what it must not.
+  Status Run();
+
+ private:
+  // A message in work; used again.
+  struct Batch {
+    wire::OneShotCalls message;
+    std::vector<Deadline> deadlines;
+    int left = 0;
+  };
+  struct Item {
+    Batch* batch = nullptr;
+    int index = 0;
+  };
+  struct Answers {
+    wire::OneShotAnswers message;
+    size_t bytes = 0;
+  };
+  class Worker;
+
+  Status Open();
+  // Of a thread that runs; until the stream is over.
+  void Work(Worker& worker);
+  // True: there was something to read, write or wait for. REQUIRES: the queue is empty.
+  bool Rest(Worker& worker) DEUT_REQUIRES(mutex_);
+  void ReadLocked() DEUT_REQUIRES(mutex_);
+  void QueueLocked(std::unique_ptr<Batch> batch) DEUT_REQUIRES(mutex_);
+  void WriteLocked() DEUT_REQUIRES(mutex_);
+  // Before more is read or run: waits for a writer who is behind.
+  void AwaitRoomLocked() DEUT_REQUIRES(mutex_);
+  void PublishLocked(Worker& worker) DEUT_REQUIRES(mutex_);
+  void EndLocked(Status reason) DEUT_REQUIRES(mutex_);
+  void DoneLocked(Batch* batch) DEUT_REQUIRES(mutex_);
+  bool SomethingToDoLocked() const DEUT_REQUIRES(mutex_);
+  // Another thread runs from now on, unless there may be no more.
+  void SummonLocked() DEUT_REQUIRES(mutex_);
+
+  Runtime& runtime_;
+  TransactionService& service_;
+  ThreadAllowance& allowance_;
+  const Options options_;
+  Stream* const stream_;
+
+  Mutex mutex_;
+  std::deque<Item> queue_ DEUT_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Batch>> used_ DEUT_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Batch>> free_ DEUT_GUARDED_BY(mutex_);
+  std::deque<Answers> ready_ DEUT_GUARDED_BY(mutex_);
+  size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
+  bool writing_ DEUT_GUARDED_BY(mutex_) = false;
+  bool reading_ DEUT_GUARDED_BY(mutex_) = false;
+  bool over_ DEUT_GUARDED_BY(mutex_) = false;
+  Status reason_ DEUT_GUARDED_BY(mutex_);
+  int running_ DEUT_GUARDED_BY(mutex_) = 0;
+  int idle_ DEUT_GUARDED_BY(mutex_) = 0;      // not summoned
+  int summoned_ DEUT_GUARDED_BY(mutex_) = 0;  // idle ones that are to run, and do not know it yet
+  int helpers_ DEUT_GUARDED_BY(mutex_) = 0;
+  CondVar summons_;  // summoned_, over_
+  CondVar written_;  // ready_bytes_, over_
+  std::vector<std::unique_ptr<Thread>> threads_ DEUT_GUARDED_BY(mutex_);
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_ONE_SHOT_WORKERS_H_
