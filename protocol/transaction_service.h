@@ -171,7 +171,7 @@ class TransactionSession {
   virtual Status Abort() = 0;
 
   // Begin, Execute, Commit in one message. Unless every operation succeeded nothing is written: the call then returns the first
-  // failure (for a failed precondition after a read-only commit, D1), with the results so far. `results` as in Execute.
+  // failure (for a failed precondition after a read-only commit, D1), with the results so far.
   virtual Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                               std::vector<OperationResult>* results, Deadline deadline) = 0;
 };

@@ -9,9 +9,8 @@ namespace deut {
 
 constexpr Duration kCoarseStep = milliseconds(10);
 
-// About runtime.Now(), and as a rule later, by kCoarseStep at most; never goes back. Of the machine's own runtime it costs a fifth of what Now does:
-// it is the time of the kernel's last tick, and a step. So it is earlier than Now() where ticks stay away for longer, on a machine that stands
-// still. Of any other runtime it is Now().
+// runtime.Now(), or later by about kCoarseStep at most; never goes back. Of the machine's own runtime it costs a fifth of what Now does: it is
+// the time of the kernel's last tick, and a step. Of any other it is Now().
 MonotonicTime CoarseNow(Runtime& runtime);
 
 }  // namespace deut

@@ -102,6 +102,8 @@ __attribute__((noinline)) void FreeSlowly(void* block, size_t size_class) {
 
 }  // namespace
 
+bool BlockPool::enabled() { return kEnabled; }
+
 void* BlockPool::Allocate(size_t bytes) {
   if (!kEnabled || bytes > kMaxBytes) return ::operator new(bytes);
   const size_t size_class = ClassOf(bytes);

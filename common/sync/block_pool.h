@@ -9,8 +9,7 @@
 // One pool for the process, as there is one heap: what is in it is nobody's.
 // Built for a sanitizer every block is the heap's each time, so that use after free is seen.
 // Thread-safety: any thread, also while it ends. Ownership: a block is whose who has allocated it.
-// Limits: a thread keeps at most 2 * Magazine::kBlocks blocks of a class, a depot about kDepotBytes; with 20 classes some 80 MiB for all depots, if
-// each has been full, which no budget counts.
+// Limits: a thread keeps at most 2 * Magazine::kBlocks blocks of a class, a depot about kDepotBytes.
 #ifndef COMMON_SYNC_BLOCK_POOL_H_
 #define COMMON_SYNC_BLOCK_POOL_H_
 
@@ -30,6 +29,8 @@ class BlockPool {
 
   // Full magazines in the depot of the class that this size belongs to, about.
   static size_t DepotMagazines(size_t bytes);
+  // False: built for a sanitizer.
+  static bool enabled();
 };
 
 // Base of classes whose objects, each by itself, have memory of the pool.

@@ -50,6 +50,7 @@ TEST(BlockPoolTest, BlocksInUseAreDistinctAndWhole) {
 }
 
 TEST(BlockPoolTest, WhatIsFreedIsUsedAgain) {
+  ASSERT_TRUE(BlockPool::enabled());
   InAThread([] {
     const Blocks first = Allocate(2 * Magazine::kBlocks, 96);
     Free(first, 96);
