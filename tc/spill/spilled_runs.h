@@ -49,7 +49,8 @@ class SpilledRuns {
   SpilledRuns(const SpilledRuns&) = delete;
   SpilledRuns& operator=(const SpilledRuns&) = delete;
 
-  // Removes what an earlier life has left, with its directory made if it is not there. Before anything else. UNAVAILABLE if another has the directory.
+  // Removes what an earlier life has left, with its directory made if it is not there. Before anything else. UNAVAILABLE if another has the
+  // directory.
   Status Clear();
 
   bool empty() const { return list_.load(std::memory_order_seq_cst) == nullptr; }
