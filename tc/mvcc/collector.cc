@@ -364,6 +364,9 @@ uint64_t Collector::Spill() {
 }
 
 void Collector::CountFruitless(bool pressed, uint64_t freed) {
+  // What is not durable yet can leave in a moment: such a round says nothing.
+  const bool soon = options_.pager.durable && last_taken_ >= options_.pager.durable();
+  if (pressed && freed == 0 && soon) return;
   const uint32_t before = fruitless_.load(std::memory_order_relaxed);
   fruitless_.store(pressed && freed == 0 ? std::min(before + 1, kStuckAfter) : 0, std::memory_order_relaxed);
 }
