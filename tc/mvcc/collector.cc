@@ -175,7 +175,8 @@ void Collector::Run() {
 void Collector::Round() {
   // What the previous round found applied has been kept for one round (S5).
   Collect(std::exchange(applied_, {}));
-  const bool pressed = pager_.pressed();
+  // Before more than spilling's share is pinned small values are not meant to leave: such rounds say nothing.
+  const bool pressed = pager_.pressed() && (spiller_.runs() == nullptr || spiller_.excess());
   uint64_t freed = Spill();
   // Whoever had a record before it and has left the active ones is taken over below.
   const Lsn finished_below = spiller_.runs() == nullptr ? Lsn{0} : options_.spiller.oldest_first_record();

@@ -22,9 +22,7 @@ bool Committed(const RecordVersion& version) {
 
 }  // namespace
 
-bool Spiller::pressed() const {
-  return options_.runs != nullptr && options_.excess() != 0 && !options_.runs->full() && runtime_.Now() >= again_at_;
-}
+bool Spiller::pressed() const { return excess() && !options_.runs->full() && runtime_.Now() >= again_at_; }
 
 void Spiller::LookAt(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions) {
   const TransactionRecord* above = nullptr;  // of the next committed version above

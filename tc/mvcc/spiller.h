@@ -61,7 +61,9 @@ class Spiller {
       : options_(options), runtime_(runtime), domain_(domain), records_(records) {}
 
   SpilledRuns* runs() const { return options_.runs; }
-  // More is pinned than its share, and runs can be written.
+  // More is pinned than its share.
+  bool excess() const { return options_.runs != nullptr && options_.excess() != 0; }
+  // The same, and runs can be written.
   bool pressed() const;
   // Commits before it may be spilled, if they are folded, and all that come before them.
   Lsn durable() const { return options_.durable(); }
