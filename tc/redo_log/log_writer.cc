@@ -118,7 +118,7 @@ void LogWriter::Rest() {
   // What was not due when the loop looked may be now: who stops, or is in a hurry, and came since then found the thread awake and woke nobody, and
   // the looks below are at what lies behind `scanned_`.
   const bool may_write = pending && !stalled_ && !failure_seen_;
-  if (may_write && (stopping() || Hurried()) && !DEUT_OMITTED("log.look_at_pending")) return;
+  if (may_write && (stopping() || Hurried())) return;
   const bool must_be_woken = failure_seen_ || stalled_ || stopping() || Hurried();
   if (must_be_woken || (!pending && (quiet_ >= kQuietLingers || crowd_ > 0))) {
     if (crowd_ > 0) --crowd_;
