@@ -44,6 +44,7 @@ def bench_engine(name, deps = [], linkopts = [], rival = True):
             "//common/config:flags",
             "//common/io:storage",
             "//common/io:system_storage",
+            "//common/observe:histogram",
             "//common/runtime",
             "//integration/ycsb:json",
             "//integration/ycsb:record",

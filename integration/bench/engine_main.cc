@@ -30,6 +30,7 @@
 #include "common/base/status.h"
 #include "common/config/flags.h"
 #include "common/io/storage.h"
+#include "common/observe/histogram.h"
 #include "common/runtime/runtime.h"
 #include "integration/bench/application.h"
 #include "integration/bench/application_runner.h"
@@ -51,12 +52,13 @@ struct Options {
   uint32_t value_bytes = 100;
 };
 
+double Microseconds(const Histogram& latency_ns, double percent) {
+  constexpr double kNsPerUs = 1000;
+  return static_cast<double>(latency_ns.Percentile(percent)) / kNsPerUs;
+}
+
 // Of an application, whose records and their changes are not counted one by one.
 std::string ResultJson(const ApplicationResult& result, uint64_t checksum) {
-  constexpr double kNsPerUs = 1000;
-  const auto percentile = [&](double percent) {
-    return static_cast<double>(result.latency_ns.Percentile(percent)) / kNsPerUs;
-  };
   return ycsb::JsonObject()
       .Number("seconds", result.seconds)
       .Number("transactions", result.transactions)
@@ -65,18 +67,14 @@ std::string ResultJson(const ApplicationResult& result, uint64_t checksum) {
       .Number("records_written", uint64_t{0})
       .Number("retries", result.retries)
       .Text("checksum", Concat(absl::Hex(checksum)))
-      .Number("p50_us", percentile(50))
-      .Number("p99_us", percentile(99))
+      .Number("p50_us", Microseconds(result.latency_ns, 50))
+      .Number("p99_us", Microseconds(result.latency_ns, 99))
       .Str();
 }
 
 using Words = std::vector<std::string>;
 
 std::string ResultJson(const RunResult& result, uint64_t records) {
-  constexpr double kNsPerUs = 1000;
-  const auto percentile = [&](double percent) {
-    return static_cast<double>(result.latency_ns.Percentile(percent)) / kNsPerUs;
-  };
   return ycsb::JsonObject()
       .Number("seconds", result.seconds)
       .Number("transactions", result.transactions)
@@ -84,8 +82,8 @@ std::string ResultJson(const RunResult& result, uint64_t records) {
       .Number("records_written", result.records_written)
       .Number("retries", result.retries)
       .Text("checksum", Concat(absl::Hex(result.checksum)))
-      .Number("p50_us", percentile(50))
-      .Number("p99_us", percentile(99))
+      .Number("p50_us", Microseconds(result.latency_ns, 50))
+      .Number("p99_us", Microseconds(result.latency_ns, 99))
       .Number("records", records)
       .Str();
 }

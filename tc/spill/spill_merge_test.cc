@@ -1,0 +1,86 @@
+// Two runs becoming one, in steps of any size.
+#include "tc/spill/spill_merge.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "common/io/faulty_disk.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/reclamation.h"
+#include "tc/spill/spill_test_util.h"
+#include "tc/spill/spilled_runs.h"
+
+namespace deut::tc {
+namespace {
+
+class SpillMergeTest : public ::testing::Test {
+ protected:
+  SpillMergeTest() { EXPECT_TRUE(runs_.Clear().ok()); }
+
+  SpillMerge Begin(SpillMerge::RunPointer a, SpillMerge::RunPointer b, Lsn applied) {
+    Result<SpilledRun::Builder> merged = runs_.NewRun();
+    EXPECT_TRUE(merged.ok());
+    return SpillMerge(std::move(a), std::move(b), applied, *std::move(merged));
+  }
+
+  FaultyDisk disk_{RealRuntime(), 1};
+  std::unique_ptr<Storage> storage_ = disk_.Mount();
+  ReclamationDomain domain_;
+  SpilledRuns runs_{"dir", RealRuntime(), *storage_, domain_};
+};
+
+TEST_F(SpillMergeTest, HasAllOfBothInOrderWhateverTheSteps) {
+  const auto a = RunOf(runs_, {SpilledAt("a", 1), SpilledAt("c", 2), SpilledAt("d", 3)});
+  const auto b = RunOf(runs_, {SpilledAt("a", 4), SpilledAt("b", 5), SpilledAt("e", 6)});
+  for (const size_t step : {1, 2, 4, 100}) {
+    SpillMerge merge = Begin(a, b, Lsn{0});
+    for (bool done = false; !done;) {
+      size_t left = step;
+      const Result<bool> advanced = merge.Advance(&left);
+      ASSERT_TRUE(advanced.ok()) << advanced.status().ToString();
+      done = *advanced;
+      EXPECT_TRUE(done || left == 0) << "it stops where it has looked at as many as it may";
+    }
+    const Result<SpillMerge::RunPointer> merged = merge.Finish();
+    ASSERT_TRUE(merged.ok()) << merged.status().ToString();
+    EXPECT_EQ(TextOf(**merged), "a@4 a@1 b@5 c@2 d@3 e@6");
+    EXPECT_EQ((*merged)->versions(), 6u);
+    EXPECT_EQ((*merged)->span().first, Timestamp{1});
+    EXPECT_EQ((*merged)->span().first_commit, Lsn{10});
+    EXPECT_EQ((*merged)->span().last, (Position{Lsn{60}, 1}));
+  }
+}
+
+TEST_F(SpillMergeTest, LeavesOutWhatIsApplied) {
+  const auto a = RunOf(runs_, {SpilledAt("a", 1), SpilledAt("b", 2)});
+  const auto b = RunOf(runs_, {SpilledAt("a", 3)});
+  size_t left = 100;
+  SpillMerge some = Begin(a, b, Lsn{20});
+  ASSERT_TRUE(*some.Advance(&left));
+  EXPECT_EQ(TextOf(**some.Finish()), "a@3 b@2");
+  SpillMerge all = Begin(a, b, Lsn{1000});
+  ASSERT_TRUE(*all.Advance(&left));
+  EXPECT_EQ(*all.Finish(), nullptr);
+}
+
+TEST_F(SpillMergeTest, AFileThatCannotBeReadEndsItAndItsFileGoes) {
+  const auto a = RunOf(runs_, {SpilledAt("a", 1)});
+  const auto b = RunOf(runs_, {SpilledAt("a", 2)});
+  const size_t files = storage_->List("dir")->size();
+  {
+    SpillMerge merge = Begin(a, b, Lsn{0});
+    disk_.AddFault({.kinds = kDiskRead, .path_contains = "spill-"});
+    size_t left = 100;
+    const Status failed = merge.Advance(&left).status();
+    EXPECT_EQ(failed.code(), ErrorCode::kIoError) << failed.ToString();
+    EXPECT_NE(failed.message().find("dir/spill-"), std::string_view::npos) << failed.ToString();
+  }
+  EXPECT_EQ(storage_->List("dir")->size(), files);
+}
+
+}  // namespace
+}  // namespace deut::tc
