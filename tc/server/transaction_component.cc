@@ -263,11 +263,13 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
       std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
   if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
+  // First of all: what an earlier life has spilled may be what fills the disk on which the log wants its next segment.
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> spill_lock, SpilledRuns::Clear(storage, options.spill_directory));
   RecoveredLog recovered;
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Open(options.log, runtime, storage, &recovered));
   auto parts = std::make_unique<Parts>(std::move(options), runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
-  DEUT_RETURN_IF_ERROR(p->spilled.Clear());
+  p->spilled.Hold(std::move(spill_lock));
   p->collector.Start();
   p->registry.Start();
   p->link.Start();
