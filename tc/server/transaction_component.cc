@@ -43,6 +43,8 @@ class LinkReader final : public DcReader {
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override {
     return link_.Read(requests, deadline);
   }
+  bool TryAsk(absl::Span<DataRequest* const> requests) override { return link_.TryAsk(requests); }
+  void Take(absl::Span<DataRequest* const> requests, Deadline deadline) override { link_.Take(requests, deadline); }
   Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) override {
     DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BulkScan> scan, link_.OpenScan(spec, deadline));
     return std::unique_ptr<ScanStream>(std::move(scan));
@@ -313,6 +315,11 @@ Result<std::unique_ptr<TransactionSession>> TransactionComponent::NewSession(Dea
   Parts* const p = parts_.get();
   return std::unique_ptr<TransactionSession>(
       std::make_unique<Session>(p->record_manager, p->runtime, [p] { return p->Serving(); }, p->registry));
+}
+
+Result<Lsn> TransactionComponent::AwaitDurable(Lsn at, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(parts_->log->WaitDurable(at, deadline));
+  return parts_->log->durable();
 }
 
 Result<OutcomeAnswer> TransactionComponent::AskOutcome(const TransactionName& name, Deadline deadline) {
