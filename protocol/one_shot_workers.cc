@@ -22,6 +22,10 @@ constexpr size_t kBatchesKept = 4;
 constexpr size_t kAnswerBytes = 32;
 // Calls that are looked at together for what their reads need.
 constexpr size_t kMostLookedAt = 128;
+// When a DC has not answered what was read ahead in time, nothing is for so long: each call that was held back asks again.
+constexpr Duration kAfterVain = milliseconds(100);
+// A wait for the disk ends at least so often, for those whose time is up.
+constexpr Duration kLookAtDeadlines = milliseconds(100);
 
 }  // namespace
 
@@ -40,8 +44,6 @@ class OneShotWorkers::Worker {
 
   Answers answers;
   std::vector<Unacknowledged::Answer> unacknowledged;
-  std::vector<Item> held;  // what was asked for is for these
-  Deadline held_until = kNoDeadline;
   std::unique_ptr<TransactionSession> session;
   MonotonicTime since;  // it has not looked after its queue's length
   const std::function<void()>& hand_over() const { return hand_over_; }
@@ -201,11 +203,8 @@ void OneShotWorkers::Work(Worker& worker) {
   mutex_.Lock();
   worker.since = runtime_.Now();
   for (;;) {
-    const bool looked = !queue_.empty() && queue_.front().looked;
-    if (!looked) {
-      if (!worker.held.empty()) {
-        TakeHeldLocked(worker);
-      } else if (!queue_.empty()) {
+    if (queue_.empty() || !queue_.front().looked) {
+      if (!queue_.empty()) {
         LookAheadLocked(worker);
       } else if (!Rest(worker)) {
         break;
@@ -229,8 +228,10 @@ void OneShotWorkers::Work(Worker& worker) {
     // What is answered does not wait for the rest of a long queue.
     PublishLocked(worker);
     WriteLocked();
+    // Nor does what is to become durable wait for it: somebody has to ask for that, and takes up the queue again afterwards.
+    if (NeedsAcknowledgerLocked()) AcknowledgeLocked(worker);
     AwaitRoomLocked();
-    if ((!queue_.empty() || NeedsAcknowledgerLocked()) && running_ < options_.parallel) SummonLocked();
+    if (!queue_.empty() && running_ < options_.parallel) SummonLocked();
   }
   mutex_.Unlock();
 }
@@ -243,54 +244,59 @@ void OneShotWorkers::LookAheadLocked(Worker& worker) {
     queue_.pop_front();
   }
   // Alone it asks as it goes.
-  if (looked.size() > 1) {
+  std::vector<Item> held;
+  if (looked.size() > 1 && runtime_.Now() >= no_reads_ahead_until_) {
     mutex_.Unlock();
-    worker.held_until = runtime_.Now() + options_.hold_back;
+    Deadline until = runtime_.Now() + options_.hold_back;
     std::vector<Item> others;
     for (const Item& item : looked) {
       if (!worker.WantReads(item.batch->message.calls(item.index))) {
         others.push_back(item);
         continue;
       }
-      worker.held.push_back(item);
-      worker.held_until = std::min(worker.held_until, item.batch->deadlines[item.index]);
+      held.push_back(item);
+      until = std::min(until, item.batch->deadlines[item.index]);
     }
     DEUT_POINT("one_shot_workers.looked");
-    if (worker.session != nullptr && worker.session->StartReads()) {
-      looked.swap(others);
-    } else {
-      worker.held.clear();
-    }
+    const bool asked = worker.session != nullptr && worker.session->StartReads();
     mutex_.Lock();
+    if (asked) {
+      QueueFirstLocked(others);
+      looked.swap(held);
+      TakeReadsLocked(worker, until);
+    }
   }
-  if (over_) {
-    // As EndLocked does with what is queued.
-    for (const Item& item : looked) --item.batch->left;
-  } else {
-    queue_.insert(queue_.begin(), looked.begin(), looked.end());
-  }
+  QueueFirstLocked(looked);
 }
 
-void OneShotWorkers::TakeHeldLocked(Worker& worker) {
+// A session that reads ahead holds back the low-water, so its thread does nothing else until that has ended: whatever it ran might wait, for its own end
+// even, as a snapshot does that wants to be later than it.
+void OneShotWorkers::TakeReadsLocked(Worker& worker, Deadline until) {
   mutex_.Unlock();
-  {
+  const bool all = [&] {
     const BeforeWait before_wait(worker.hand_over());
-    worker.session->FinishReads(worker.held_until);
-  }
+    return worker.session->FinishReads(until);
+  }();
+  const MonotonicTime now = runtime_.Now();
   mutex_.Lock();
   if (worker.TakeBehind()) ++running_;
+  if (!all) no_reads_ahead_until_ = now + kAfterVain;
+}
+
+void OneShotWorkers::QueueFirstLocked(const std::vector<Item>& items) {
   if (over_) {
-    for (const Item& item : worker.held) --item.batch->left;
+    // As EndLocked does with what is queued.
+    for (const Item& item : items) --item.batch->left;
   } else {
-    queue_.insert(queue_.begin(), worker.held.begin(), worker.held.end());
+    queue_.insert(queue_.begin(), items.begin(), items.end());
   }
-  worker.held.clear();
 }
 
 void OneShotWorkers::AcknowledgeLocked(Worker& worker) {
   acknowledging_ = true;
   const Lsn first = unacknowledged_.first();
-  const Deadline deadline = unacknowledged_.EarliestDeadline();
+  // Answers that are added meanwhile have deadlines, too.
+  const Deadline deadline = std::min(unacknowledged_.EarliestDeadline(), Deadline(runtime_.Now() + kLookAtDeadlines));
   mutex_.Unlock();
   const Result<Lsn> durable = [&] {
     const BeforeWait before_wait(worker.hand_over());

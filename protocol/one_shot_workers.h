@@ -6,17 +6,18 @@
 // change of threads, and what waits (for the disk, the DC, another transaction) holds up nobody.
 // Two waits that many calls have are had together:
 //   Reading ahead. Who comes to calls of a message at which nobody has looked asks for what their point reads need from elsewhere, in one request,
-//     and holds these calls back; runs the others, then waits for the answers, then runs what it held back. What has not come within a moment is
-//     waited for by each call itself.
+//     and waits for the answers, behind; whoever runs then runs the other calls. What has not come within a moment is waited for by each call
+//     itself, and for a while nothing is asked for ahead. While a thread has something asked for it runs nothing.
 //   Acknowledging. A call that has committed and is not durable yet leaves its answer (unacknowledged_) and its thread goes on. One thread waits
-//     for the disk, always for the first of them, and answers all that became durable by then.
+//     for the disk, always for the first of them, and answers all that became durable by then: whoever has nothing to do, or, where the queue
+//     is long, whoever has run it for a while.
 //
 // States of a worker: running (it looks for work by itself), reading, behind (in a call that has told of its wait), idle. All under the lock:
 //   running -> behind   before a wait. If nobody else runs, and there is a queue, an answer to write or nobody who reads, it summons another.
 //   behind -> running   its call has ended.
 //   running -> reading  the queue is empty, its answers are with a writer, and nobody reads. reading -> running with a message, or the end.
-//   running -> acknowledging  the queue is empty, there is something unacknowledged, and nobody acknowledges. It tells of this wait, too, so it is
-//                       behind; -> running when something has become durable.
+//   running -> acknowledging  the queue is empty, or has been run for share_after; there is something unacknowledged, and nobody acknowledges. It tells
+//                       of this wait, too, so it is behind; -> running when something has become durable.
 //   running -> idle     there is nothing to do and somebody reads. idle -> running: summoned.
 //   Invariant: while there is something to do, somebody runs, or (where no more threads are to be had) somebody is behind and will.
 //   A runner whose calls take long, while others wait in the queue, summons another, up to `parallel` at a time.
@@ -112,10 +113,10 @@ class OneShotWorkers {
   void ReadLocked() DEUT_REQUIRES(mutex_);
   void QueueLocked(std::unique_ptr<Batch> batch) DEUT_REQUIRES(mutex_);
   void WriteLocked() DEUT_REQUIRES(mutex_);
-  // Looks at calls at the front of the queue, asks for what their reads need, and holds these back.
+  // Looks at calls at the front of the queue, and asks and waits for what their reads need; then they are there again.
   void LookAheadLocked(Worker& worker) DEUT_REQUIRES(mutex_);
-  // Waits for what was asked for; what was held back is at the front of the queue again.
-  void TakeHeldLocked(Worker& worker) DEUT_REQUIRES(mutex_);
+  void TakeReadsLocked(Worker& worker, Deadline until) DEUT_REQUIRES(mutex_);
+  void QueueFirstLocked(const std::vector<Item>& items) DEUT_REQUIRES(mutex_);
   bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(mutex_) { return !acknowledging_ && !unacknowledged_.empty(); }
   // One wait for the disk.
   void AcknowledgeLocked(Worker& worker) DEUT_REQUIRES(mutex_);
@@ -142,6 +143,7 @@ class OneShotWorkers {
   size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   Unacknowledged unacknowledged_ DEUT_GUARDED_BY(mutex_);
   bool acknowledging_ DEUT_GUARDED_BY(mutex_) = false;
+  MonotonicTime no_reads_ahead_until_ DEUT_GUARDED_BY(mutex_);
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
   bool reading_ DEUT_GUARDED_BY(mutex_) = false;
   bool over_ DEUT_GUARDED_BY(mutex_) = false;

@@ -102,7 +102,7 @@ class ScriptedTransactionService::Session final : public TransactionSession {
   bool StartReads() override {
     return std::exchange(wants_reads_, false) && owner_.before("start_reads", kNoDeadline).ok();
   }
-  void FinishReads(Deadline deadline) override { (void)owner_.before("finish_reads", deadline); }
+  bool FinishReads(Deadline deadline) override { return owner_.before("finish_reads", deadline).ok(); }
 
  private:
   Status Run(const Operation& operation, OperationResult* result, Deadline deadline) {

@@ -33,7 +33,7 @@ bool ReadsPoint(const Operation& operation) {
 
 }  // namespace
 
-ReadAhead::~ReadAhead() { Finish(engine_.runtime.Now()); }
+ReadAhead::~ReadAhead() { (void)Finish(engine_.runtime.Now()); }
 
 bool ReadAhead::Begin() {
   if (reader_) return true;
@@ -78,10 +78,12 @@ bool ReadAhead::Want(const Operation& operation) {
   if (engine_.read_cache == nullptr || wanted_ == kMostReads || !ReadsPoint(operation)) return false;
   if (operation.key.empty() || operation.key.size() > kMaxKeyBytes) return false;
   const TableState* const table = engine_.catalogue.FindAlsoDropped(operation.table);
-  if (table == nullptr || !table->open() || !Absent(operation.table, operation.key)) return false;
-  // Both after the look: what has left the chain for a run before it is in a run now (S9).
-  if (engine_.spilled != nullptr && !engine_.spilled->empty()) return false;
-  if (!DcKnows(engine_, *table)) return false;
+  if (table == nullptr || !table->open()) return false;
+  // Before the look, so that nothing is raised in vain; and after it: what has left the chain for a run before it is in a run now (S9).
+  const auto may_ask = [&] {
+    return (engine_.spilled == nullptr || engine_.spilled->empty()) && DcKnows(engine_, *table);
+  };
+  if (!may_ask() || !Absent(operation.table, operation.key) || !may_ask()) return false;
   if (wanted_ == requests_.size()) requests_.emplace_back();
   DataRequest& request = requests_[wanted_++];
   request.kind = DataRequest::Kind::kRead;
@@ -100,15 +102,19 @@ bool ReadAhead::Start() {
   return false;
 }
 
-void ReadAhead::Finish(Deadline deadline) {
-  if (asked_.empty()) return End();
+bool ReadAhead::Finish(Deadline deadline) {
+  if (asked_.empty()) {
+    End();
+    return true;
+  }
   engine_.dc.Take(absl::MakeSpan(asked_), deadline);
   if (DEUT_OMITTED("S7.ahead_in_low_water")) engine_.active.End(reader_->slot);
   DEUT_POINT("read_ahead.before_fill");
   const SpillWatch spilled =
       engine_.spilled == nullptr ? SpillWatch{} : SpillWatch{&engine_.spilled->spills(), spills_};
-  bool full = false;
+  bool full = false, all = true;
   for (DataRequest* const request : asked_) {
+    all = all && request->status != ErrorCode::kDeadlineExceeded;
     if (!request->status.ok()) continue;
     const RecordBatch::Iterator it(request->answer);
     // Who reads it is told of what must not be.
@@ -121,6 +127,7 @@ void ReadAhead::Finish(Deadline deadline) {
   if (full) engine_.collector.MakeRoom();
   if (DEUT_OMITTED("S7.ahead_in_low_water")) reader_.reset();
   End();
+  return all;
 }
 
 }  // namespace deut::tc

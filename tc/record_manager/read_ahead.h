@@ -41,8 +41,8 @@ class ReadAhead {
   bool Want(const Operation& operation);
   // False: nothing is asked for.
   bool Start();
-  // Waits for the answers, to the deadline at most, and keeps what has come.
-  void Finish(Deadline deadline);
+  // Waits for the answers, to the deadline at most, and keeps what has come. False: not all has come in time.
+  bool Finish(Deadline deadline);
 
  private:
   // Nothing that this reader would see is in the TC; it has raised, then looked.

@@ -48,8 +48,8 @@ class Session final : public TransactionSession {
     return RunOneShot(options, operations, results, deadline, durable_at);
   }
   bool WantReads(absl::Span<const Operation> operations) override;
-  bool StartReads() override { return read_ahead_->Start(); }
-  void FinishReads(Deadline deadline) override { read_ahead_->Finish(deadline); }
+  bool StartReads() override { return read_ahead_ != nullptr && read_ahead_->Start(); }
+  bool FinishReads(Deadline deadline) override { return read_ahead_->Finish(deadline); }
 
   // Aborts the open transaction if its last use ended before `used_before`.
   void ReapIfIdle(MonotonicTime used_before);
