@@ -508,6 +508,58 @@ TEST_F(OneShotWorkersTest, WhatIsNotDurableIsAnsweredWhenItIs) {
   }
 }
 
+// Calls that take the processor, and wait for nothing: whoever runs them sees to what is to become durable.
+TEST_F(OneShotWorkersTest, ALongQueueDoesNotHoldUpTheDisk) {
+  std::atomic<bool> asked{false}, asked_before_the_last{false};
+  std::atomic<uint64_t> begun{0};
+  scripted_.withholds = true;
+  scripted_.before = [&](std::string_view call, Deadline) {
+    if (call == "await_durable") asked.store(true);
+    if (call == "one_shot") {
+      const MonotonicTime end = runtime_.Now() + microseconds(100);
+      while (runtime_.Now() < end) runtime_.Yield();
+      if (begun.fetch_add(1) == 199) asked_before_the_last.store(asked.load());
+    }
+    return Status::Ok();
+  };
+  Start({.threads = 2});
+  wire::OneShotCalls message = Opening();
+  Add(1, Put("k", "v"), &message);
+  for (uint64_t id = 2; id <= 200; ++id) Add(id, Get("k"), &message);
+  stream_.Send(message);
+  for (uint64_t id = 1; id <= 200; ++id) EXPECT_TRUE(FromWire(stream_.Answer(id).status()).ok());
+  EXPECT_TRUE(asked_before_the_last.load());
+}
+
+// Each answer that is withheld has a deadline of its own, also one that comes while another, without one, is waited for.
+TEST_F(OneShotWorkersTest, DeadlinesThatComeWhileTheDiskIsWaitedForAreKept) {
+  Event waiting;
+  std::atomic<bool> hung_up{false};
+  scripted_.withholds = true;
+  scripted_.before = [&](std::string_view call, Deadline deadline) {
+    if (call != "await_durable") return Status::Ok();
+    waiting.Signal(runtime_);
+    Event never;  // the disk hangs
+    while (!hung_up.load()) {
+      if (deadline <= runtime_.Now()) return Status(ErrorCode::kDeadlineExceeded, "the disk hangs");
+      never.Wait(runtime_, std::min(deadline, Deadline(runtime_.Now() + milliseconds(10))));
+    }
+    return Status(ErrorCode::kUnavailable, "stopped");
+  };
+  Start({.threads = 3});
+  wire::OneShotCalls message = Opening();
+  Add(1, Put("k", "v"), &message);
+  stream_.Send(message);
+  waiting.Wait(runtime_, kNoDeadline);
+  wire::OneShotCalls hurried;
+  Add(2, Put("k", "w"), &hurried);
+  hurried.mutable_calls(0)->set_timeout_us(50'000);
+  stream_.Send(hurried);
+  EXPECT_EQ(FromWire(stream_.Answer(2).status()), ErrorCode::kOutcomeUnknown);
+  EXPECT_FALSE(stream_.Answered(1));
+  hung_up.store(true);
+}
+
 TEST_F(OneShotWorkersTest, WhatDoesNotBecomeDurableIsUnknown) {
   std::atomic<int> waits{0};
   scripted_.withholds = true;

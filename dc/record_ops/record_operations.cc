@@ -160,6 +160,7 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   // Until the new stream has told of a low-water: what it brings may be in the pages.
   DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
   absl::InlinedVector<LogEntryView, 2 * kUpdatesAtOnce> updates;
+  std::atomic<size_t> bytes{kBytesPerLook - 1};  // the first update looks
   for (LogBatch::Iterator it(batch); it.Valid();) {
     updates.clear();
     for (; it.Valid() && IsUpdate(it.entry()); it.Next()) {
@@ -169,7 +170,10 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
         updates.push_back(it.entry());
       }
     }
-    DEUT_RETURN_IF_ERROR(ApplyRun(updates));
+    if (DEUT_OMITTED("X1.wait_for_helpers") && it.Valid() && it.entry().kind == LogEntryKind::kLowWater) {
+      ApplyLowWater(it.entry().timestamp);
+    }
+    DEUT_RETURN_IF_ERROR(ApplyRun(updates, &bytes));
     if (!it.Valid()) break;
     if (it.entry().position > applied) {
       DEUT_RETURN_IF_ERROR(ApplyEntry(it.entry()));
@@ -181,34 +185,33 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   return Status::Ok();
 }
 
-Status RecordOperations::ApplyRun(std::span<const LogEntryView> updates) {
-  if (updates.size() < kUpdatesToShare) return ApplyUpdates(updates);
+Status RecordOperations::ApplyRun(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes) {
+  if (updates.size() < kUpdatesToShare) return ApplyUpdates(updates, bytes);
   std::atomic<bool> failed{false};
   Status failure;  // of whoever was the first to set `failed`
   const auto piece = [&](size_t number) {
     if (failed.load(std::memory_order_relaxed)) return;
     const size_t from = number * kUpdatesPerPiece;
     DEUT_POINT("record_ops.apply.piece");
-    Status status = ApplyUpdates(updates.subspan(from, std::min(kUpdatesPerPiece, updates.size() - from)));
+    Status status = ApplyUpdates(updates.subspan(from, std::min(kUpdatesPerPiece, updates.size() - from)), bytes);
     if (!status.ok() && !failed.exchange(true, std::memory_order_acq_rel)) failure = std::move(status);
   };
   const size_t pieces = (updates.size() + kUpdatesPerPiece - 1) / kUpdatesPerPiece;
-  return team_.TryRun(pieces, piece) ? failure : ApplyUpdates(updates);
+  return team_.TryRun(pieces, piece) ? failure : ApplyUpdates(updates, bytes);
 }
 
-Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates) {
-  size_t bytes = kBytesPerLook;
+Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes) {
   while (!updates.empty()) {
-    // A look at the memory budget adds up all tables, so it is taken once for every kBytesPerLook of payload. Between two looks memory grows
-    // by little more than that for each thread that applies: the share of the budget that applying leaves free takes it.
-    if (bytes >= kBytesPerLook) {
+    size_t count = 0, taken = 0;
+    for (; count < std::min(updates.size(), kUpdatesAtOnce) && taken < kBytesPerLook; ++count) {
+      taken += updates[count].key.size() + updates[count].value.size();
+    }
+    // A look at the memory budget adds up all tables, so it is taken once for every kBytesPerLook of the batch's payload, by whoever comes to it.
+    // Between two looks memory grows by little more than that: the share of the budget that applying leaves free takes it.
+    const size_t before = bytes->fetch_add(taken, std::memory_order_relaxed);
+    if (before / kBytesPerLook != (before + taken) / kBytesPerLook) {
       keeper_->Look();
       keeper_->WaitForRoom(PageKeeper::Room::kToApply);
-      bytes = 0;
-    }
-    size_t count = 0;
-    for (; count < std::min(updates.size(), kUpdatesAtOnce) && bytes < kBytesPerLook; ++count) {
-      bytes += updates[count].key.size() + updates[count].value.size();
     }
     DEUT_RETURN_IF_ERROR(ApplyGroup(updates.first(count)));
     updates = updates.subspan(count);

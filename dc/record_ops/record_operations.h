@@ -151,8 +151,9 @@ class RecordOperations {
   Status Start(const Home& home, const CheckpointsFound& found);
   Status ApplyEntry(const LogEntryView& entry);
   // All that stand between two entries of other kinds, by whoever has time; the rest, on the calling thread and in their order.
-  Status ApplyRun(std::span<const LogEntryView> updates);
-  Status ApplyUpdates(std::span<const LogEntryView> updates);
+  // `bytes`: of the batch so far, as it is looked at the memory budget now and then.
+  Status ApplyRun(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes);
+  Status ApplyUpdates(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes);
   // Few enough for one place each.
   Status ApplyGroup(std::span<const LogEntryView> updates);
   // As many of them, from the first on, as come into pages at once.

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -336,8 +337,8 @@ uint64_t LowWaterOf(RecordOperations& operations) {
   return UINT64_MAX;
 }
 
-// X1: a low-water counts when all before it is in the pages, whoever applies it.
-TEST(ApplyTogetherTest, ALowWaterWaitsForEveryHelper) {
+// A low-water counts when all before it is in the pages, whoever applies it.
+TEST(ApplyTogetherTest, X1ALowWaterWaitsForEveryHelper) {
   const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/1);
   constexpr uint64_t kUpdates = 1024, kPieces = kUpdates / 64;
   Log log;
@@ -346,19 +347,24 @@ TEST(ApplyTogetherTest, ALowWaterWaitsForEveryHelper) {
   const LogBatch batch = log.LowWater(2 + kUpdates).Take();
   Event held, let_go;
   std::atomic<uint64_t> pieces{0};
+  std::atomic<bool> returned{false};
+  std::thread::id applying;  // set before it passes a point
   testing::SetPointHandler([&](std::string_view point) {
     if (point != "record_ops.apply.piece") return;
-    if (pieces.fetch_add(1) != 0) return;
-    held.Signal(RealRuntime());
-    let_go.Wait(RealRuntime(), kNoDeadline);
+    ++pieces;
+    if (std::this_thread::get_id() == applying) {
+      held.Wait(RealRuntime(), kNoDeadline);  // a helper has one, too
+    } else if (!held.IsSet()) {
+      held.Signal(RealRuntime());
+      let_go.Wait(RealRuntime(), kNoDeadline);
+    }
   });
-  std::atomic<bool> returned{false};
   const auto applier = RealRuntime().StartThread("apply", [&] {
+    applying = std::this_thread::get_id();
     EXPECT_TRUE(Apply(*operations, batch).ok());
     returned.store(true);
   });
-  held.Wait(RealRuntime(), kNoDeadline);
-  while (pieces.load() < kPieces) RealRuntime().Yield();  // the other thread has done all but one
+  while (pieces.load() < kPieces) RealRuntime().Yield();  // all but the helper's were done, or are about to be
   for (int i = 0; i < 200; ++i) RealRuntime().Yield();    // time enough to go on
   EXPECT_FALSE(returned.load());
   EXPECT_EQ(LowWaterOf(*operations), 0u);
@@ -368,15 +374,29 @@ TEST(ApplyTogetherTest, ALowWaterWaitsForEveryHelper) {
   EXPECT_EQ(LowWaterOf(*operations), 2 + kUpdates);
 }
 
+// It is a helper who meets it: the applying thread waits in its first piece until one has come to the last.
 TEST(ApplyTogetherTest, AnErrorOfAHelperIsTheBatchs) {
-  const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/2);
+  const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/1);
   Log log;
   log.Create(kTable, "t");
-  for (uint64_t i = 0; i < 2000; ++i) {
-    if (i == 1500) log.Entry(LogEntryKind::kPut, TableId(9), 2 + i, "k", "v");
-    log.Put(2 + i, Concat("key", i), "v");
+  constexpr uint64_t kUpdates = 2000, kPieces = (kUpdates + 63) / 64;
+  for (uint64_t i = 0; i < kUpdates; ++i) {
+    if (i + 1 == kUpdates) {
+      log.Entry(LogEntryKind::kPut, TableId(9), 2 + i, "k", "v");
+    } else {
+      log.Put(2 + i, Concat("key", i), "v");
+    }
   }
+  std::atomic<uint64_t> pieces{0};
+  const std::thread::id applying = std::this_thread::get_id();
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "record_ops.apply.piece") return;
+    ++pieces;
+    while (std::this_thread::get_id() == applying && pieces.load() < kPieces) RealRuntime().Yield();
+  });
   EXPECT_EQ(Apply(*operations, log.Take()), ErrorCode::kCorruption);
+  EXPECT_EQ(pieces.load(), kPieces);
+  testing::SetPointHandler({});
 }
 
 }  // namespace

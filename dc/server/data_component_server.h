@@ -42,7 +42,8 @@ struct DataComponentOptions {
   RecordOperationsOptions records;
   CheckpointPolicy checkpoints;
   int miss_threads = 16;
-  // Threads that apply a large batch of the log together, the stream's with them; 0: as many as there are processors, kMostApplyThreads at most.
+  // Threads that apply a large batch of the log together, the stream's with them; 0: as many as this machine has processors, kMostApplyThreads at
+  // most, whatever part of them is this process's. It decides records.apply_helpers.
   uint32_t apply_threads = 0;
   static constexpr uint32_t kMostApplyThreads = 8;
   // An operation of the disk that takes longer is logged and counted; one that takes so long ends the process, as records.on_failure decides

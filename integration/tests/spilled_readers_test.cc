@@ -262,7 +262,7 @@ TEST_F(SpilledReadersTest, EachSeesItsTimeAndTheBudgetIsKept) {
   Print(readers.size());
   std::printf("%" PRIu64 " looks; pinned at most %" PRIu64 " bytes of %" PRIu64 "\n", looks_, pinned_, kBudget);
   // Who writes looks at the budget before it does: some transactions may be beyond it.
-  EXPECT_LE(pinned_, kBudget + kBudget / 8);
+  EXPECT_LE(pinned_, 2 * kBudget);
   EXPECT_GT(Counter("versions.spilled"), 2 * kKeys) << "else the budget was no matter";
   EXPECT_GT(Counter("versions.spill_merges"), 0u);
   EXPECT_EQ(Counter("versions.failed_spills"), 0u);

@@ -202,6 +202,7 @@ class Targets:
             store.start_tcd()
             both = store.seconds_until_read()
             applied = store.seconds_until_applied(begun)
+            store.wait(lambda: store.figure('dc.updates_applied') is not None, time.monotonic())
             updates = store.figure('dc.updates_applied')
         finally:
             store.stop()
@@ -272,11 +273,10 @@ class Daemons:
         return time.monotonic() - begun
 
 
-def device_write_us(folder):
+def device_write_us(folder, blocks=1024):
     """Median of one write of 4 KiB that is on the device when it returns."""
-    path = os.path.join(folder, 'device')
-    blocks = 1024
-    with open(path, 'wb') as file:
+    descriptor, path = tempfile.mkstemp(dir=folder)
+    with os.fdopen(descriptor, 'wb') as file:
         file.write(bytes(blocks * BLOCK))
         os.fsync(file.fileno())
     descriptor = os.open(path, os.O_WRONLY | os.O_DIRECT | os.O_DSYNC)
@@ -331,10 +331,10 @@ def main(arguments):
             sections.append((part.__doc__, part()))
             # A run that is cut off has said what it knew.
             print(table_of(facts, sections[-1:]), flush=True)
+            if options.json:
+                with open(options.json, 'w') as file:
+                    json.dump({'machine': facts, 'quick': options.quick, 'sections': sections, 'results': targets.results}, file, indent=1)
     text = table_of(facts, sections)
-    if options.json:
-        with open(options.json, 'w') as file:
-            json.dump({'machine': facts, 'quick': options.quick, 'sections': sections, 'results': targets.results}, file, indent=1)
     if options.table:
         with open(options.table, 'w') as file:
             file.write(text)

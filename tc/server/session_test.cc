@@ -373,6 +373,16 @@ TEST_F(SessionTest, ABatchAskedForAheadThatFindsDamageEndsIt) {
   EXPECT_EQ(StatusText(reader->Commit(Soon()).status()), "WRONG_STATE");
 }
 
+// As for a message in which nobody reads points, snapshots for one.
+TEST_F(SessionTest, NothingIsReadAheadThatNobodyWanted) {
+  std::unique_ptr<Session> session = NewSession();
+  EXPECT_FALSE(session->StartReads());
+  const Operation put = Put("a", "1");
+  EXPECT_FALSE(session->WantReads({&put, 1}));
+  EXPECT_FALSE(session->StartReads());
+  EXPECT_FALSE(session->StartReads());
+}
+
 // The reaper leaves alone what is in use; what it has ended is told the client until it begins anew.
 TEST_F(SessionTest, OnlyIdleTransactionsAreReaped) {
   std::unique_ptr<Session> session = NewSession();
