@@ -247,8 +247,8 @@ Result<CommitAnswer> Session::Commit(Deadline deadline) {
   return CommitLocked(deadline);
 }
 
-Result<CommitAnswer> Session::CommitLocked(Deadline deadline) {
-  Result<CommitAnswer> answer = records_.Commit(*txn_, deadline);
+Result<CommitAnswer> Session::CommitLocked(Deadline deadline, Lsn* durable_at) {
+  Result<CommitAnswer> answer = records_.Commit(*txn_, deadline, durable_at);
   AbortLocked(AbortReason::kFailedOperation);  // nothing if it has committed
   return answer;
 }
@@ -260,23 +260,31 @@ Status Session::Abort() {
   return Status::Ok();
 }
 
-Result<CommitAnswer> Session::ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                             std::vector<OperationResult>* results, Deadline deadline) {
+bool Session::WantReads(absl::Span<const Operation> operations) {
+  if (read_ahead_ == nullptr) read_ahead_ = records_.NewReadAhead();
+  bool any = false;
+  for (const Operation& operation : operations) any = read_ahead_->Want(operation) || any;
+  return any;
+}
+
+Result<CommitAnswer> Session::RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                         std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at) {
   const Claim claim(*this);
-  Result<CommitAnswer> answer = OneShotLocked(options, operations, results, deadline);
+  Result<CommitAnswer> answer = OneShotLocked(options, operations, results, deadline, durable_at);
   if (answer.ok()) [[likely]]
     return answer;
   Restarts restarts(runtime_, deadline);
   while (!answer.ok() && restarts.Next(answer.status())) {
     records_.CountRestart();
     DEUT_POINT("session.restart");
-    answer = OneShotLocked(options, operations, results, deadline);
+    answer = OneShotLocked(options, operations, results, deadline, durable_at);
   }
   return answer;
 }
 
 Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                            std::vector<OperationResult>* results, Deadline deadline) {
+                                            std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at) {
+  if (durable_at != nullptr) *durable_at = Lsn(0);
   if (Status begun = BeginLocked(options, deadline).status(); !begun.ok()) {
     results->clear();
     return begun;
@@ -288,11 +296,11 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
   }
   if (!failed.ok() && txn_->wrote()) {
     // What the failed precondition showed stays provisional until everything it depended on is durable (D1); the writes are undone.
-    Status shown = records_.AbortAcknowledged(*txn_, deadline);
+    Status shown = records_.AbortAcknowledged(*txn_, deadline, durable_at);
     ended_ = std::move(txn_);
     return shown.ok() ? failed : shown;
   }
-  Result<CommitAnswer> answer = CommitLocked(deadline);
+  Result<CommitAnswer> answer = CommitLocked(deadline, durable_at);
   if (answer.ok() && !failed.ok()) return failed;
   return answer;
 }

@@ -39,7 +39,17 @@ class Session final : public TransactionSession {
   Result<CommitAnswer> Commit(Deadline deadline) override;
   Status Abort() override;
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                      std::vector<OperationResult>* results, Deadline deadline) override;
+                                      std::vector<OperationResult>* results, Deadline deadline) override {
+    return RunOneShot(options, operations, results, deadline, nullptr);
+  }
+  Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                           std::vector<OperationResult>* results, Deadline deadline,
+                                           Lsn* durable_at) override {
+    return RunOneShot(options, operations, results, deadline, durable_at);
+  }
+  bool WantReads(absl::Span<const Operation> operations) override;
+  bool StartReads() override { return read_ahead_->Start(); }
+  void FinishReads(Deadline deadline) override { read_ahead_->Finish(deadline); }
 
   // Aborts the open transaction if its last use ended before `used_before`.
   void ReapIfIdle(MonotonicTime used_before);
@@ -56,9 +66,12 @@ class Session final : public TransactionSession {
   class Claim;
 
   Result<Timestamp> BeginLocked(const TransactionOptions& options, Deadline deadline);
+  // `durable_at`: null, or as ExecuteOneShotAhead.
+  Result<CommitAnswer> RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                  std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
   // One attempt.
   Result<CommitAnswer> OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                     std::vector<OperationResult>* results, Deadline deadline);
+                                     std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
   Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline,
                        size_t room = SIZE_MAX);
   // Takes what the results hold from `room`. The first that does not fit loses its records, and ends the transaction with its status.
@@ -69,7 +82,7 @@ class Session final : public TransactionSession {
   bool EvictedLocked();
   void AbortLocked(AbortReason reason);
   // Commits the open transaction; it has ended afterwards, however this ends.
-  Result<CommitAnswer> CommitLocked(Deadline deadline);
+  Result<CommitAnswer> CommitLocked(Deadline deadline, Lsn* durable_at = nullptr);
 
   RecordManager& records_;
   Runtime& runtime_;
@@ -79,8 +92,9 @@ class Session final : public TransactionSession {
   std::atomic<uint64_t> evicted_{0};  // the timestamp of a transaction that is to be aborted; 0 = none
   MonotonicTime last_use_;
   std::unique_ptr<Transaction> txn_;
-  std::unique_ptr<Transaction> ended_;  // the last one, for its memory
-  Status ended_by_;                     // why the last transaction is gone, where the client has not been told yet
+  std::unique_ptr<Transaction> ended_;     // the last one, for its memory
+  std::unique_ptr<ReadAhead> read_ahead_;  // once it was wanted
+  Status ended_by_;                        // why the last transaction is gone, where the client has not been told yet
 };
 
 }  // namespace deut::tc
