@@ -94,6 +94,8 @@ TEST(ReadTest, PagesAreMergedMeanwhile) {
 // The right half is updated while no index term leads there, so what the left half still has of it is old.
 TEST(ReadTest, WhatLiesBehindASplitThatIsNotPostedIsReadThere) {
   TestTree t;
+  // Not in their order, so that both halves hold some of them.
+  const auto place = [](uint64_t i) { return i * 37 % 101; };
   size_t looked_at = 0;
   uint64_t now = 0;
   bool busy = false;
@@ -104,10 +106,10 @@ TEST(ReadTest, WhatLiesBehindASplitThatIsNotPostedIsReadThere) {
     testing::SetCasHandler(
         [lost = 0](std::string_view cas) mutable { return cas == "bwtree.post.cas" && ++lost < 3000; });
     const uint64_t there = now;
-    for (uint64_t i = 1; i <= there; ++i) t.Put(KeyOf(i), Concat("later ", i), V(10 * kKeys + now + i));
+    for (uint64_t i = 1; i <= there; ++i) t.Put(KeyOf(place(i)), Concat("later ", i), V(10 * kKeys + now + i));
     const ReclamationDomain::Guard guard(t.domain);
     for (uint64_t i = 1; i <= there; ++i, ++looked_at) {
-      const std::string key = KeyOf(i);
+      const std::string key = KeyOf(place(i));
       BwTree::Lookup lookup = t.tree->BeginRead(key);
       for (int step = 0; step < BwTree::kContinueReads; ++step) t.tree->ContinueRead(&lookup);
       RecordBatch answer;
@@ -118,7 +120,7 @@ TEST(ReadTest, WhatLiesBehindASplitThatIsNotPostedIsReadThere) {
     busy = false;
   });
   for (uint64_t i = 1; i <= 100; ++i) {
-    t.Put(KeyOf(i), ValueOf(i), V(i));
+    t.Put(KeyOf(place(i)), ValueOf(i), V(i));
     now = i;
   }
   testing::SetPointHandler({});
