@@ -69,8 +69,8 @@ void Write(DirectStore& store, uint64_t times) {
   }
 }
 
-// Three reads in one half of the records, and a write in the other: a read of a page that the background has just put updates on may consolidate it for
-// others, and how often one meets that hangs on how the threads run.
+// Three reads in one half of the records, and a write in the other: a read of a page that the background has just put updates on may consolidate it
+// for others, and how often one meets that hangs on how the threads run.
 void ReadAndWrite(DirectStore& store, uint64_t times) {
   Random random(3);
   const std::string value(store.value_bytes(), 'v');

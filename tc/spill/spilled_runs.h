@@ -4,8 +4,9 @@
 //   retires the old one. A run is published before memory is let go of what it holds (tc/mvcc/spiller.h), and taken off the list before the
 //   collector takes anything that was committed later out of memory.
 // Invariants. (1) Of a key, what is in a published run and not applied is all that was committed up to the run's last position, unless an older run
-//   has it, or nobody reads it (S6). (2) While a run is published no commit behind its last position is collected: it goes when its last position is applied. So the newest
-//   version that a reader finds over all runs, if its chain has shown nothing, is the newest one it may see; if it finds none the DC has the answer.
+//   has it, or nobody reads it (S6). (2) While a run is published no commit behind its last position is collected: it goes when its last position is
+//   applied. So the newest version that a reader finds over all runs, if its chain has shown nothing, is the newest one it may see; if it finds none
+//   the DC has the answer.
 // Readers look at the chain, then load the list, then ask the DC; scans gather from postings, folded runs (committed_runs.h), then the list.
 //   What is not found in the chain any more was published before it left; what is not in the list any more is applied, and the DC is asked later.
 // Merging. Runs are tiered as those in memory; a merge reads block by block, so its memory does not depend on the runs. What is applied when it
