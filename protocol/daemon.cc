@@ -8,6 +8,7 @@
 
 #include "common/base/concat.h"
 #include "common/observe/log.h"
+#include "common/runtime/huge_pages.h"
 #include "grpc/support/log.h"
 #include "protocol/endpoint.h"
 
@@ -64,6 +65,9 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
   flags->Add("tls_allow", &options->tls.allow, "names of which a peer's certificate must have one");
   flags->Add("insecure", &options->insecure, "allow addresses that other machines can reach without TLS");
   flags->Add("max_threads", &options->max_threads, "streams and calls served at once", 16, 65536);
+  flags->Add(
+      "huge_pages", &options->huge_pages,
+      "memory in transparent huge pages, which is faster: the process executes its program once more to have them");
 }
 
 DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, Runtime& runtime,
@@ -119,6 +123,10 @@ int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, co
   }
   if (!operands->empty())
     return Fail(name, DEUT_ERROR(kInvalidArgument, name, " takes flags only, not ", Quoted(operands->front())));
+  if (options.huge_pages) {
+    const std::string why = UseHugePages(argv);
+    if (!why.empty()) LogInfo(name, " has no huge pages: ", why);
+  }
   const Status served = Start(name, options, body);
   return served.ok() ? 0 : Fail(name, served);
 }

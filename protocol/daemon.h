@@ -29,6 +29,7 @@ struct DaemonOptions {
   TlsOptions tls = {};
   bool insecure = false;
   int max_threads = 1024;
+  bool huge_pages = true;
 };
 
 // Binds all of them; the defaults shown are what the fields hold.
@@ -58,7 +59,8 @@ class DaemonContext {
   const std::shared_ptr<const TlsIdentity> tls_;
 };
 
-// Parses, checks, runs `body`. The exit status: 0 after a clean stop or --help, 1 with the reason on stderr.
+// Parses, sees to huge pages (which may execute the program anew), checks, runs `body`. The exit status: 0 after a clean stop or --help, 1 with the
+// reason on stderr.
 int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, const DaemonOptions& options,
               const std::function<Status(DaemonContext&)>& body);
 

@@ -44,6 +44,7 @@ void BenchMemory(const BenchOptions& options, BenchReport* report) {
   BenchThread loader(1);
   store.Put(order, &loader);
   const auto lookup = [&store](BenchThread* thread) { store.Lookup(thread->random.Below(store.records()), thread); };
+  const auto several = [&store](BenchThread* thread) { store.LookupSeveral(thread); };
   const auto short_scan = [&store](BenchThread* thread) {
     store.Scan(thread->random.Below(store.records()), thread->random.Between(1, 100), thread);
   };
@@ -55,6 +56,7 @@ void BenchMemory(const BenchOptions& options, BenchReport* report) {
   for (uint32_t round = 0; round < options.rounds; ++round) {
     for (uint32_t threads = 1; threads <= kMaxThreads; ++threads) {
       AddRates(Named("lookup", threads), RunFor(threads, options.time, round, lookup), report);
+      AddRates(Named("lookup, eight in a call", threads), RunFor(threads, options.time, round, several), report);
       AddRates(Named("scan of 1-100 records", threads), RunFor(threads, options.time, round, short_scan), report);
       const RunResult scans = RunFor(threads, options.time, round, long_scan);
       const double records = static_cast<double>(scans.work.records) / static_cast<double>(scans.work.operations);

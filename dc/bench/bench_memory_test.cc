@@ -16,7 +16,8 @@ TEST(BenchMemoryTest, AllRowsAtOneThreadAndAtTwo) {
   BenchMemory({.records = 500, .rounds = kRounds, .time = milliseconds(1)}, &report);
   size_t rows = 1;
   for (const std::string threads : {"1 thread", "2 threads"}) {
-    for (const std::string what : {"insert", "lookup", "scan of 1-100 records", "update", "lookup after updates"}) {
+    for (const std::string what :
+         {"insert", "lookup", "lookup, eight in a call", "scan of 1-100 records", "update", "lookup after updates"}) {
       EXPECT_EQ(UnitsOf(report, "memory: " + what + ", " + threads, kRounds),
                 (Units{"operations/s", "ns processor/operation"}));
       rows += 2;

@@ -1,6 +1,8 @@
 #include "dc/bench/bench_store.h"
 
 #include <algorithm>
+#include <array>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -105,6 +107,28 @@ void BenchStore::Lookup(uint64_t record, BenchThread* thread) {
   ++thread->work.operations;
   ++thread->work.records;
   thread->work.record_bytes += answer.bytes().size();
+}
+
+void BenchStore::LookupSeveral(BenchThread* thread) {
+  constexpr size_t kReads = std::tuple_size_v<decltype(thread->answers)>;
+  std::array<uint64_t, kReads> records;
+  for (uint64_t& record : records) record = thread->random.Below(records_);
+  std::vector<BenchKey> keys(records.begin(), records.end());
+  std::array<RecordOperations::PointRead, kReads> reads;
+  for (size_t i = 0; i < kReads; ++i) {
+    thread->answers[i].Clear();
+    reads[i].table = kBenchTable;
+    reads[i].key = keys[i];
+    reads[i].answer = &thread->answers[i];
+  }
+  operations_->TryReadSeveral(reads);
+  for (size_t i = 0; i < kReads; ++i) {
+    DEUT_CHECK(reads[i].status.ok() && !reads[i].missing && reads[i].answer->size() == 1);
+    DEUT_CHECK(SumOfBytes(reads[i].answer->bytes()) == ChecksumOfRecord(records[i]));
+    thread->work.record_bytes += reads[i].answer->bytes().size();
+  }
+  thread->work.operations += kReads;
+  thread->work.records += kReads;
 }
 
 void BenchStore::Scan(uint64_t first, uint64_t count, BenchThread* thread) {

@@ -5,6 +5,7 @@
 #ifndef DC_BENCH_BENCH_STORE_H_
 #define DC_BENCH_BENCH_STORE_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -37,6 +38,7 @@ struct BenchThread {
   explicit BenchThread(uint64_t seed) : random(seed) {}
   Random random;
   RecordBatch answer;
+  std::array<RecordBatch, 8> answers;
   Work work;
 };
 
@@ -51,6 +53,8 @@ class BenchStore {
   void PutRandom(BenchThread* thread);  // one batch
   void Delete(std::span<const uint32_t> records);
   void Lookup(uint64_t record, BenchThread* thread);
+  // So many as a thread has answers for, at random and in one call.
+  void LookupSeveral(BenchThread* thread);
   // `count` records from the `first` on, as far as there are.
   void Scan(uint64_t first, uint64_t count, BenchThread* thread);
   // Reads everything and compares every record with what its version must be; there must be `records`.

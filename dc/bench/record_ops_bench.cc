@@ -8,6 +8,7 @@
 #include "common/base/concat.h"
 #include "common/config/flags.h"
 #include "common/io/storage.h"
+#include "common/runtime/huge_pages.h"
 #include "common/runtime/runtime.h"
 #include "dc/bench/bench_parts.h"
 #include "dc/bench/bench_report.h"
@@ -27,10 +28,11 @@ constexpr Part kParts[] = {{"memory", BenchMemory},
                            {"checkpoint", BenchCheckpoint},
                            {"partition", BenchPartition}};
 
-int Main(int argc, const char* const* argv) {
+int Main(int argc, char** argv) {
   BenchOptions options;
   std::vector<std::string> parts;
   bool json = false;
+  bool huge_pages = true;
   FlagSet flags("record_ops_bench", "Measures a data component's records in one process.");
   flags.Add("parts", &parts, "which of memory, beyond_memory, recovery, checkpoint, partition; none = all");
   flags.Add("records", &options.records, "of 100 bytes and a key of 12 to 28", uint64_t{10000}, uint64_t{UINT32_MAX});
@@ -41,6 +43,7 @@ int Main(int argc, const char* const* argv) {
   flags.Add("memory_share", &options.memory_share, "the data is so many times the memory, beyond memory", uint32_t{1},
             uint32_t{1000});
   flags.Add("json", &json, "write JSON in place of the table");
+  flags.Add("huge_pages", &huge_pages, "memory in huge pages, as a daemon has it");
   const auto system = NewSystemStorage(IoKind::kAuto, RealRuntime());
   if (!system.ok()) {
     std::fprintf(stderr, "%s\n", system.status().ToString().c_str());
@@ -59,6 +62,10 @@ int Main(int argc, const char* const* argv) {
     std::fprintf(stderr, "%s\n",
                  rest.ok() ? "an unknown part, or an argument that is no flag" : rest.status().ToString().c_str());
     return kUsage;
+  }
+  if (huge_pages) {
+    const std::string why = UseHugePages(argv);
+    if (!why.empty()) std::fprintf(stderr, "no huge pages: %s\n", why.c_str());
   }
   BenchReport report;
   for (const Part& part : kParts) {

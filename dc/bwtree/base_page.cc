@@ -206,30 +206,63 @@ PageEntry BasePage::record(size_t i) const {
   return record;
 }
 
-template <bool kAbove>
-size_t BasePage::Bound(std::string_view key) const {
+inline bool BasePage::HeadOf(std::string_view key, uint64_t* head, size_t* place) const {
   const size_t first = first_compared();
-  if (count_ <= first) return count_;
+  *place = count_;
+  if (count_ <= first) return false;
   if (prefix_bytes_ != 0) {
     const size_t compared = std::min<size_t>(key.size(), prefix_bytes_);
     const int order = compared == 0 ? 0 : std::memcmp(key.data(), prefix(), compared);
-    if (order < 0 || (order == 0 && key.size() < prefix_bytes_)) return first;
-    if (order > 0) return count_;
+    if (order < 0 || (order == 0 && key.size() < prefix_bytes_)) *place = first;
+    if (order != 0 || key.size() < prefix_bytes_) return false;
   }
-  const uint64_t head = KeyHead(key, prefix_bytes_);
-  const uint64_t* const heads = this->heads();
-  // The first group that starts at or above `head`; so what is looked for is in the group before it, or is its first.
-  const size_t group = LowerBoundOf(samples(), groups(), head);
+  *head = KeyHead(key, prefix_bytes_);
+  return true;
+}
+
+inline size_t BasePage::GroupOf(uint64_t head) const { return LowerBoundOf(samples(), groups(), head); }
+
+inline size_t BasePage::FirstAtLeast(uint64_t head, size_t group) const {
   size_t begin = 0;
   if (group != 0) {
     begin = (group - 1) * kGroup;
     __builtin_prefetch(offsets() + begin);
-    const uint64_t* const line = heads + begin;
+    const uint64_t* const line = heads() + begin;
     size_t below = 0;
     for (size_t i = 0; i < kGroup; ++i) below += line[i] < head ? 1 : 0;
     begin += below;
   }
-  begin = std::max(begin, first);
+  return std::max(begin, first_compared());
+}
+
+void BasePage::PrefetchHeads(std::string_view key) const {
+  uint64_t head;
+  size_t place;
+  if (!HeadOf(key, &head, &place)) return;
+  const size_t group = GroupOf(head);
+  const size_t first = group == 0 ? 0 : (group - 1) * kGroup;
+  __builtin_prefetch(heads() + first);
+  __builtin_prefetch(offsets() + first);
+}
+
+void BasePage::PrefetchEntry(std::string_view key) const {
+  uint64_t head;
+  size_t place;
+  if (!HeadOf(key, &head, &place)) return;
+  place = FirstAtLeast(head, GroupOf(head));
+  if (place >= count_) return;
+  const char* const entry = entry_at(place);
+  // Most records have as many lines.
+  for (size_t line = 0; line < 3; ++line) __builtin_prefetch(entry + line * kLineBytes);
+}
+
+template <bool kAbove>
+size_t BasePage::Bound(std::string_view key) const {
+  uint64_t head;
+  size_t begin;
+  if (!HeadOf(key, &head, &begin)) return begin;
+  const uint64_t* const heads = this->heads();
+  begin = FirstAtLeast(head, GroupOf(head));
   if (begin >= count_) return count_;
   if (heads[begin] != head) return begin;
   // Heads that are equal do not decide: compare whole keys among them.

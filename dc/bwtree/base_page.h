@@ -130,6 +130,10 @@ class BasePage : public Node {
     for (uintptr_t line = 0; line < 5; ++line)
       __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(page) + line * 64));
   }
+  // The next two steps of a search for `key` in a leaf, each of which looks at what the one before it has begun to load: the line of heads, the
+  // entry.
+  void PrefetchHeads(std::string_view key) const;
+  void PrefetchEntry(std::string_view key) const;
   // Starts loading the first entries; looks at the header.
   void PrefetchEntries() const {
     for (size_t line = 0; line < 4; ++line) __builtin_prefetch(entries() + line * 64);
@@ -150,6 +154,12 @@ class BasePage : public Node {
 
   template <bool kAbove>
   size_t Bound(std::string_view key) const;
+  // The head by which to search for the key; false: keys need not be compared with it, it stands at *place.
+  bool HeadOf(std::string_view key, uint64_t* head, size_t* place) const;
+  // The first group that starts at or above `head`. So the first entry at or above it is in the group before, or is the group's first.
+  size_t GroupOf(uint64_t head) const;
+  // That entry, or the first that is compared; perhaps count().
+  size_t FirstAtLeast(uint64_t head, size_t group) const;
   size_t first_compared() const { return is_leaf() ? 0 : 1; }
   size_t groups() const { return (count_ + kGroup - 1) / kGroup; }
 

@@ -110,11 +110,24 @@ class BwTree {
   // Appends the record to `answer` if there is one. kNotLoaded: first its page has to be loaded.
   enum class Found : uint8_t { kNo, kYes, kNotLoaded };
   Found Read(std::string_view key, RecordBatch* answer);
+  // The same in steps, for who has several keys to read: what each step of one read touches comes into the cache while the same step of the
+  // others is done. REQUIRES: a guard, the same for all steps of a read; the key stays.
+  class Lookup;
+  static constexpr int kContinueReads = 2;
+  Lookup BeginRead(std::string_view key);
+  // So many times.
+  void ContinueRead(Lookup* lookup);
+  Found EndRead(const Lookup& lookup, RecordBatch* answer);
 
   // Appends records of one page, in ascending (or descending) order, up to the page's border or the budget, and moves
   // the cursor: what was returned, and the empty space behind it, is no longer in [low, high). False: nothing happened, first the
   // page at cursor->low (or below cursor->high) has to be loaded.
-  [[nodiscard]] bool ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer);
+  // `place`: of the last call for this scan, inside the same guard; then the page need not be found again.
+  [[nodiscard]] bool ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer, ScanPlace* place);
+  [[nodiscard]] bool ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer) {
+    ScanPlace place;
+    return ScanAscending(cursor, budget, answer, &place);
+  }
   [[nodiscard]] bool ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer);
 
   // Loading a page, in three steps: BeginLoad, PageLoad::ReadImage without a guard, FinishLoad (page_load.h). False: it is there.
@@ -202,6 +215,12 @@ class BwTree {
 
   // descend.cc
   PageView Descend(uint8_t level, const Target& target);
+  // The leaf on the way to which there is nothing but inner pages as they should be; else kNoPage. Does not look at the leaf. REQUIRES: a guard.
+  PageView FindLeaf(const Target& target);
+  // read.cc
+  Found ReadPage(const PageView& page, std::string_view key, RecordBatch* answer);
+  // scan.cc
+  PageView PageOf(const ScanCursor& cursor, ScanPlace place);
   // page_load.cc
   bool HasBoundsOf(const BasePage& image, const PageView& page) const;
   // update.cc
@@ -293,6 +312,18 @@ class BwTree::Place {
   explicit Place(const PageView& page) : page_(page) {}
   PageView page_{kNoPage, PageWord()};
   bool unreadable_ = false;
+};
+
+class BwTree::Lookup {
+ public:
+  Lookup() : Lookup(Target({}, Side::kAt), PageView{kNoPage, PageWord()}) {}
+
+ private:
+  friend class BwTree;
+  Lookup(const Target& target, const PageView& page) : target_(target), page_(page) {}
+  Target target_;
+  PageView page_;
+  int step_ = 0;
 };
 
 }  // namespace deut::dc

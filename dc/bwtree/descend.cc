@@ -36,23 +36,28 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
   }
 }
 
-BwTree::Place BwTree::FindPlace(std::string_view key) {
-  const Target target(key, Side::kAt);
+BwTree::PageView BwTree::FindLeaf(const Target& target) {
   PageView page{root_, pages_.LoadWord(root_)};
   for (;;) {
     const Node* const head = page.head();
-    // Whatever is out of the ordinary is left to the update, which descends by itself.
-    if (head == nullptr || head->is_leaf() || IsRemoved(head) || LiesLeft(*head, target)) return Place();
-    const bool above_leaves = head->level == 1;
+    // Whatever is out of the ordinary is left to who descends by itself.
+    if (head == nullptr || head->is_leaf() || IsRemoved(head) || LiesLeft(*head, target)) {
+      return PageView{kNoPage, PageWord()};
+    }
     const PageId child = FindChild(head, target);
     page = PageView{child, pages_.LoadWord(child), page.id, head};
-    if (above_leaves) {
-      __builtin_prefetch(page.head(), /*to write=*/0);
+    if (head->level == 1) {
       pages_.Touch(child);
-      return Place(page);
+      return page;
     }
     BasePage::Prefetch(page.head());
   }
+}
+
+BwTree::Place BwTree::FindPlace(std::string_view key) {
+  const PageView page = FindLeaf(Target(key, Side::kAt));
+  if (page.id != kNoPage) __builtin_prefetch(page.head(), /*to write=*/0);
+  return Place(page);
 }
 
 }  // namespace deut::dc

@@ -1,16 +1,62 @@
 // Point reads. HOT PATH: no allocation (but the answer's own), no lock, no system call.
+#include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/leaf_view.h"
 
 namespace deut::dc {
 
-BwTree::Found BwTree::Read(std::string_view key, RecordBatch* answer) {
-  const ReclamationDomain::Guard guard(domain_);
-  const PageView page = Descend(/*level=*/0, Target(key, Side::kAt));
+BwTree::Found BwTree::ReadPage(const PageView& page, std::string_view key, RecordBatch* answer) {
   if (!page.loaded()) return Found::kNotLoaded;
   const bool found = AppendRecord(page.head(), key, answer);
   if (page.head()->chain_length != 0) ConsolidateForReaders(page, page.head()->chain_length);
   return found ? Found::kYes : Found::kNo;
+}
+
+BwTree::Found BwTree::Read(std::string_view key, RecordBatch* answer) {
+  const ReclamationDomain::Guard guard(domain_);
+  return ReadPage(Descend(/*level=*/0, Target(key, Side::kAt)), key, answer);
+}
+
+BwTree::Lookup BwTree::BeginRead(std::string_view key) {
+  const Target target(key, Side::kAt);
+  const PageView page = FindLeaf(target);
+  if (page.id != kNoPage) BasePage::Prefetch(page.head());
+  return Lookup(target, page);
+}
+
+void BwTree::ContinueRead(Lookup* lookup) {
+  const Node* const head = lookup->page_.head();
+  if (head == nullptr) return;
+  const std::string_view key = lookup->target_.key;
+  switch (lookup->step_++) {
+    case 0:
+      // Of a page with deltas those are followed by EndRead, which finds its base in the cache.
+      if (head->kind == NodeKind::kBase) {
+        head->base->PrefetchHeads(key);
+      } else {
+        BasePage::Prefetch(head->base);
+      }
+      break;
+    case 1:
+      if (head->kind == NodeKind::kBase) {
+        head->base->PrefetchEntry(key);
+      } else {
+        head->base->PrefetchHeads(key);
+        PrefetchChain(head);
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+// The page is read as it was when the read began, which is within the call of who reads: inside the guard a head stays what it was (N1, N2).
+BwTree::Found BwTree::EndRead(const Lookup& lookup, RecordBatch* answer) {
+  const Target& target = lookup.target_;
+  const Node* const head = lookup.page_.head();
+  const bool found = head != nullptr && head->is_leaf() && !IsRemoved(head) &&
+                     (!LiesLeft(*head, target) || DEUT_OMITTED("bwtree.lookup_fence"));
+  return ReadPage(found ? lookup.page_ : Descend(/*level=*/0, target), target.key, answer);
 }
 
 }  // namespace deut::dc

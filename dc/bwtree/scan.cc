@@ -1,7 +1,9 @@
 // Scans, a page at a time. HOT PATH: no lock, no system call; allocates only where bounds outgrow the cursor's strings.
-// Each call descends anew, so nothing is held between calls: a page that was split or refilled meanwhile is met as it is.
+// Nothing is held between calls: a page that was split or refilled meanwhile is met as it is.
 #include <algorithm>
+#include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/leaf_view.h"
@@ -80,17 +82,36 @@ struct Tombstones {
 
 }  // namespace
 
-bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer) {
+// The id in a fence that was found inside the guard that is still held names what it named then: it is not used again (mapping_table.h). So the
+// page begins at the cursor (N4), whatever it has split off since. One that goes into its left neighbour is left to a descent, which helps, and so
+// is one that is not in memory.
+BwTree::PageView BwTree::PageOf(const ScanCursor& cursor, ScanPlace place) {
+  if (place.page != kNoPage) {
+    DEUT_POINT("bwtree.scan.before_sibling");
+    const PageView page{place.page, pages_.LoadWord(place.page)};
+    if (page.loaded() && !IsRemoved(page.head())) {
+      DEUT_DCHECK(page.head()->base->low() == cursor.low);
+      pages_.Touch(page.id);
+      return page;
+    }
+  }
+  return Descend(/*level=*/0, Target(cursor.low, Side::kAt));
+}
+
+bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer, ScanPlace* place) {
+  const ScanPlace here = std::exchange(*place, ScanPlace());
   if (!cursor->high.empty() && cursor->low >= cursor->high) {
     cursor->complete = true;
     return true;
   }
   const ReclamationDomain::Guard guard(domain_);
-  const PageView page = Descend(/*level=*/0, Target(cursor->low, Side::kAt));
+  const PageView page = PageOf(*cursor, here);
   if (!page.loaded()) return false;
   const Fence& fence = *page.head()->fence;
   const bool last_page = !fence.bounded() || (!cursor->high.empty() && cursor->high <= fence.high_key());
-  LeafMerge merge(page.head(), cursor->low, cursor->high);
+  // A page that is met at its low end needs no search.
+  const std::string_view low = page.head()->base->low() == cursor->low ? std::string_view() : cursor->low;
+  LeafMerge merge(page.head(), low, cursor->high);
   // While this page is copied the next one is on its way into the cache, if the scan is going to get there.
   const Node* next = nullptr;
   if (!last_page && budget->records - answer->size() > merge.base_entries()) {
@@ -121,6 +142,7 @@ bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* 
   }
   if (next != nullptr && next->kind == NodeKind::kBase) static_cast<const BasePage*>(next)->PrefetchEntries();
   cursor->low.assign(fence.high_key());
+  place->page = fence.sibling;
   if (page.head()->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head()->chain_length);
   DropTombstones(page, tombstones.count, tombstones.newest, answer->size() - before);
   return true;

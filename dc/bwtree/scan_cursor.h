@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "dc/bwtree/page_word.h"
+
 namespace deut::dc {
 
 // The stretch [low, high) that a scan has still to return; an empty high is above every key. The scan's whole state.
@@ -12,6 +14,12 @@ struct ScanCursor {
   std::string low;
   std::string high;
   bool complete = false;
+};
+
+// The page where an ascending scan goes on, as its left neighbour's fence named it; kNoPage: to be found by a descent.
+// Good inside the guard in which it was found, and no longer.
+struct ScanPlace {
+  PageId page = kNoPage;
 };
 
 // How much one answer may hold. At least one record fits.

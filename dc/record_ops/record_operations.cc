@@ -18,6 +18,8 @@ constexpr size_t kBytesPerLook = 64 << 10;
 
 // So many updates are on their way into the cache together. More gain little: a processor has about that many misses under way.
 constexpr size_t kUpdatesAtOnce = 8;
+// Likewise.
+constexpr size_t kReadsAtOnce = 8;
 
 // From so many on helpers are asked, who take some tens of microseconds to wake; and so many are one piece of work, of about a hundred.
 constexpr size_t kUpdatesToShare = 256;
@@ -32,6 +34,9 @@ constexpr Duration kHeldPause = std::chrono::microseconds(100);
 // What many tables take is added up so often only: it costs some microseconds for a hundred of them, and every page that is brought in asks.
 constexpr size_t kSummedEachTime = 64;
 constexpr Duration kSumHolds = std::chrono::milliseconds(1);
+
+// Pages that a scan looks at before it lets go of what it holds back from being freed.
+constexpr uint64_t kPagesAGuard = 4;
 
 // Read pages for those who need several at once.
 constexpr int kLoadThreads = 8;
@@ -334,6 +339,47 @@ Status RecordOperations::TryRead(TableId table, std::string_view key, RecordBatc
   return Status::Ok();
 }
 
+void RecordOperations::TryReadSeveral(std::span<PointRead> reads) {
+  while (!reads.empty()) {
+    const size_t count = std::min(reads.size(), kReadsAtOnce);
+    TryReadAtOnce(reads.first(count));
+    reads = reads.subspan(count);
+  }
+}
+
+void RecordOperations::TryReadAtOnce(std::span<PointRead> reads) {
+  const ReclamationDomain::Guard guard(domain_);
+  std::array<std::pair<BwTree*, BwTree::Lookup>, kReadsAtOnce> lookups;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    BwTree* const tree = tables_.FindTree(reads[i].table);
+    lookups[i].first = tree;
+    if (tree != nullptr) lookups[i].second = tree->BeginRead(reads[i].key);
+  }
+  for (int step = 0; step < BwTree::kContinueReads; ++step) {
+    for (auto& [tree, lookup] : lookups) {
+      if (tree != nullptr) tree->ContinueRead(&lookup);
+    }
+  }
+  size_t answered = 0;
+  size_t returned = 0;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    const auto& [tree, lookup] = lookups[i];
+    PointRead& read = reads[i];
+    read.missing = false;
+    if (tree == nullptr) {
+      read.status = NoSuchTable(read.table);
+      continue;
+    }
+    read.status = Status::Ok();
+    const BwTree::Found found = tree->EndRead(lookup, read.answer);
+    read.missing = found == BwTree::Found::kNotLoaded;
+    answered += read.missing ? 0 : 1;
+    returned += found == BwTree::Found::kYes ? 1 : 0;
+  }
+  reads_.Add(answered);
+  records_returned_.Add(returned);
+}
+
 Status RecordOperations::Read(TableId table, std::string_view key, RecordBatch* answer) {
   for (;;) {
     bool missing = false;
@@ -349,17 +395,21 @@ Status RecordOperations::TryScan(TableId table, Direction direction, ScanCursor*
                                  uint64_t max_pages, RecordBatch* answer, bool* missing) {
   const size_t before = answer->size();
   *missing = false;
-  for (uint64_t page = 0; page < max_pages && !cursor->complete; ++page) {
-    if (budget->spent ||
-        (!answer->empty() && (answer->size() >= budget->records || answer->bytes().size() >= budget->bytes)))
-      break;
+  const auto wants_more = [&] {
+    return !cursor->complete && !budget->spent &&
+           (answer->empty() || (answer->size() < budget->records && answer->bytes().size() < budget->bytes));
+  };
+  for (uint64_t page = 0; page < max_pages && wants_more() && !*missing;) {
     const ReclamationDomain::Guard guard(domain_);
     const TableRegistry::Found found = tables_.Find(table);
     if (found.table == nullptr) return NoSuchTable(table);
     BwTree& tree = *found.table->tree;
-    *missing = !(direction == Direction::kAscending ? tree.ScanAscending(cursor, budget, answer)
-                                                    : tree.ScanDescending(cursor, budget, answer));
-    if (*missing) break;
+    ScanPlace place;
+    for (uint64_t in_guard = 0; in_guard < kPagesAGuard && page < max_pages && wants_more(); ++in_guard, ++page) {
+      *missing = !(direction == Direction::kAscending ? tree.ScanAscending(cursor, budget, answer, &place)
+                                                      : tree.ScanDescending(cursor, budget, answer));
+      if (*missing) break;
+    }
   }
   records_returned_.Add(answer->size() - before);
   return Status::Ok();

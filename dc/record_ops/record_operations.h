@@ -114,12 +114,22 @@ class RecordOperations {
   // The same, but does not block: *missing says that the record's page is not in memory; nothing was done then.
   Status TryRead(TableId table, std::string_view key, RecordBatch* answer, bool* missing);
 
+  struct PointRead {
+    TableId table;
+    std::string_view key;
+    RecordBatch* answer = nullptr;
+    Status status;         // set, as TryRead's
+    bool missing = false;  // set
+  };
+  // The same for several, which takes less time than one after the other.
+  void TryReadSeveral(std::span<PointRead> reads);
+
   // What is known of a scan of several calls: whoever has met pages that are not in memory has those behind them brought in, too.
   struct ScanAhead {
     uint32_t misses = 0;
   };
   // Appends records of the cursor's stretch to `answer`, until the stretch or the budget is used up or `max_pages` pages were
-  // looked at, and moves the cursor behind them. No guard is held between pages. NOT_FOUND: no such table (any more).
+  // looked at, and moves the cursor behind them. A guard is held over some pages at the most. NOT_FOUND: no such table (any more).
   // `ahead`: of a scan that will go on; null: this call is all of it.
   Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
               RecordBatch* answer, ScanAhead* ahead = nullptr);
@@ -150,6 +160,7 @@ class RecordOperations {
   BwTreeEnvironment trees();
   Status Start(const Home& home, const CheckpointsFound& found);
   Status ApplyEntry(const LogEntryView& entry);
+  void TryReadAtOnce(std::span<PointRead> reads);
   // All that stand between two entries of other kinds, by whoever has time; the rest, on the calling thread and in their order.
   // `bytes`: of the batch so far, as it is looked at the memory budget now and then.
   Status ApplyRun(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes);

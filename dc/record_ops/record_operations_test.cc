@@ -130,6 +130,52 @@ TEST(RecordOperationsTest, AppliesReadsAndScans) {
   EXPECT_EQ(by_name["tables"], 1u);
 }
 
+// As many as come at once and more, of two tables and one that is not there; pages have deltas, and are split, between the rounds.
+TEST(RecordOperationsTest, SeveralReadsAnswerAsOneByOne) {
+  constexpr TableId kOther{4};
+  constexpr uint64_t kKeys = 300;
+  auto operations = NewOperations();
+  Log log;
+  ASSERT_TRUE(Apply(*operations, log.Create(kTable, "accounts").Create(kOther, "others").Take()).ok());
+  Random random(11);
+  uint64_t counted = 0;
+  for (uint64_t round = 1; round <= 200; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      const std::string key = Concat("key", random.Below(kKeys));
+      if (random.OneIn(4)) {
+        log.Delete(10 * round, key);
+      } else {
+        log.Entry(LogEntryKind::kPut, random.OneIn(2) ? kTable : kOther, 10 * round, key, Concat("value", round));
+      }
+    }
+    ASSERT_TRUE(Apply(*operations, log.Take()).ok());
+    std::vector<std::string> keys;
+    std::vector<RecordBatch> answers(random.Below(20));
+    std::vector<RecordOperations::PointRead> reads(answers.size());
+    for (size_t i = 0; i < reads.size(); ++i) keys.push_back(Concat("key", random.Below(kKeys)));
+    for (size_t i = 0; i < reads.size(); ++i) {
+      reads[i].table = random.OneIn(9) ? TableId(99) : random.OneIn(2) ? kTable : kOther;
+      reads[i].key = keys[i];
+      reads[i].answer = &answers[i];
+      reads[i].missing = true;
+    }
+    operations->TryReadSeveral(reads);
+    for (const RecordOperations::PointRead& read : reads) {
+      RecordBatch alone;
+      const Status status = operations->Read(read.table, read.key, &alone);
+      EXPECT_EQ(read.status.code(), status.code());
+      EXPECT_FALSE(read.missing);
+      EXPECT_EQ(read.answer->bytes(), alone.bytes()) << read.key;
+      EXPECT_EQ(read.answer->size(), alone.size());
+      counted += status.ok() ? 2 : 0;
+    }
+  }
+  std::vector<CounterValue> counters;
+  operations->AppendCounters(&counters);
+  const auto reads = std::find_if(counters.begin(), counters.end(), [](const auto& c) { return c.name == "reads"; });
+  EXPECT_EQ(reads->value, counted);
+}
+
 TEST(RecordOperationsTest, UnknownTables) {
   auto operations = NewOperations();
   EXPECT_EQ(operations->CheckTable(kTable), ErrorCode::kNotFound);

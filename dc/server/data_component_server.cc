@@ -1,7 +1,9 @@
 #include "dc/server/data_component_server.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -23,6 +25,28 @@ Status CheckBound(std::string_view name, std::string_view bound) {
 
 bool SameSender(const Sender& a, const Sender& b) {
   return a.incarnation == b.incarnation && a.epoch == b.epoch && a.nonce == b.nonce && a.tc == b.tc;
+}
+
+// Point reads that are answered at once, at the most: those who wait for the first of them wait a little longer.
+constexpr size_t kReadsTogether = 8;
+
+bool IsGoodRead(const DataRequest& request) {
+  return request.kind == DataRequest::Kind::kRead && !request.key.empty() && request.key.size() <= kMaxKeyBytes;
+}
+
+// How many of the requests, from the first on, are point reads of one sender.
+size_t ReadsInARow(absl::Span<DataRequest* const> requests) {
+  const size_t most = std::min(requests.size(), kReadsTogether);
+  size_t count = 0;
+  while (count < most && IsGoodRead(*requests[count]) && SameSender(requests[count]->sender, requests[0]->sender))
+    ++count;
+  return count;
+}
+
+void Prepare(DataRequest* request, DcIncarnation answered_by) {
+  request->answer.Clear();
+  request->complete = false;
+  request->answered_by = answered_by;
 }
 
 // Tells now and then how far a start has come.
@@ -165,21 +189,46 @@ void DataComponentServer::Submit(absl::Span<DataRequest* const> requests) {
   const CallPhases::Call call(submits_);
   std::optional<Fencing::Admission> admission;
   Sender admitted;
-  for (DataRequest* request : requests) {
+  while (!requests.empty()) {
+    DataRequest* const request = requests.front();
     if (!admission || !SameSender(request->sender, admitted)) {
       admitted = request->sender;
       admission.emplace(fencing_, admitted);
     }
-    request->answer.Clear();
-    request->complete = false;
-    request->answered_by = fencing_.incarnation();
+    const size_t reads = admission->status().ok() ? ReadsInARow(requests) : 0;
+    if (reads > 1) {
+      SubmitReads(requests.first(reads));
+      requests.remove_prefix(reads);
+      continue;
+    }
+    requests.remove_prefix(1);
+    Prepare(request, fencing_.incarnation());
     bool missing = false;
     request->status = admission->status().ok() ? Execute(request, &missing) : admission->status();
-    if (missing) {
-      misses_.Add(request);
-    } else {
-      request->Finish(runtime_);
-    }
+    Answer(request, missing);
+  }
+}
+
+void DataComponentServer::SubmitReads(absl::Span<DataRequest* const> requests) {
+  std::array<RecordOperations::PointRead, kReadsTogether> reads;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Prepare(requests[i], fencing_.incarnation());
+    reads[i].table = requests[i]->table;
+    reads[i].key = requests[i]->key;
+    reads[i].answer = &requests[i]->answer;
+  }
+  operations_->TryReadSeveral(std::span(reads).first(requests.size()));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i]->status = std::move(reads[i].status);
+    Answer(requests[i], reads[i].missing);
+  }
+}
+
+void DataComponentServer::Answer(DataRequest* request, bool missing) {
+  if (missing) {
+    misses_.Add(request);
+  } else {
+    request->Finish(runtime_);
   }
 }
 

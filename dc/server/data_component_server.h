@@ -96,6 +96,10 @@ class DataComponentServer final : public DataComponent {
 
   Status Obey(const FenceState& wanted) DEUT_REQUIRES(mutex_);
   void CloseLogStream(const Status& reason) DEUT_REQUIRES(mutex_);
+  // Point reads of one sender, which was admitted.
+  void SubmitReads(absl::Span<DataRequest* const> requests);
+  // Told as it is, or later when it was read from the disk.
+  void Answer(DataRequest* request, bool missing);
   // With `missing`: does not block, and says if a page is not in memory; then nothing was done.
   Status Execute(DataRequest* request, bool* missing);
   Status ExecuteScan(DataRequest* request, bool* missing);

@@ -393,6 +393,27 @@ TEST(DataComponentServerMemoryTest, RecordsBeyondTheBudgetAreOnDisk) {
   for (int i = 0; i < 500; ++i) {
     ASSERT_EQ(Read(*server, sender, Concat("k", i)).value, std::string(10000, 'v')) << i;
   }
+  // Some of those that are asked for in one call are in memory, some are not.
+  constexpr size_t kTogether = 25;
+  for (size_t first = 0; first < 500; first += kTogether) {
+    std::vector<DataRequest> requests(kTogether);
+    std::vector<std::string> keys(kTogether);
+    std::vector<DataRequest*> pointers;
+    for (size_t i = 0; i < kTogether; ++i) {
+      keys[i] = Concat("k", (first + i) * 37 % 500);
+      requests[i].sender = sender;
+      requests[i].table = kTable;
+      requests[i].key = keys[i];
+      pointers.push_back(&requests[i]);
+    }
+    server->Submit(pointers);
+    for (size_t i = 0; i < kTogether; ++i) {
+      ASSERT_TRUE(requests[i].done.Wait(RealRuntime(), kNoDeadline));
+      ASSERT_TRUE(requests[i].status.ok()) << requests[i].status.ToString();
+      ASSERT_EQ(requests[i].answer.size(), 1u) << keys[i];
+      EXPECT_EQ(RecordBatch::Iterator(requests[i].answer).record().key, keys[i]);
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,95 @@
+#include "common/runtime/huge_pages.h"
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+#endif
+
+#include "common/base/concat.h"
+
+namespace deut {
+namespace {
+
+constexpr char kTunables[] = "GLIBC_TUNABLES";
+constexpr std::string_view kTunable = "glibc.malloc.hugetlb";
+constexpr char kDone[] = "DEUT_HUGE_PAGES";
+constexpr char kThisProgram[] = "/proc/self/exe";
+
+#if defined(__GLIBC__) && !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+constexpr bool kHeapOfGlibc = true;
+#else
+constexpr bool kHeapOfGlibc = false;
+#endif
+
+std::string_view Environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+// Why the tunable would be of no use; empty: it is.
+std::string Useless(const HugePagesSystem& system) {
+  if (!kHeapOfGlibc) return "the heap is not glibc's";
+#if defined(__GLIBC__)
+  constexpr unsigned long kMajor = 2;
+  constexpr unsigned long kMinor = 35;
+  char* rest = nullptr;
+  const std::string_view version = gnu_get_libc_version();
+  const unsigned long major = std::strtoul(version.data(), &rest, 10);
+  const unsigned long minor = *rest == '.' ? std::strtoul(rest + 1, nullptr, 10) : 0;
+  if (major < kMajor || (major == kMajor && minor < kMinor)) {
+    return Concat("glibc ", version, " has no huge pages for its heap; from ", kMajor, ".", kMinor, " on it does");
+  }
+#endif
+  // It replaces the heap, and would no longer watch the program.
+  if (Environment("LD_PRELOAD").find("vgpreload") != std::string_view::npos) return "valgrind is at work";
+  // The system does not let such a program have tunables.
+  if (getauxval(AT_SECURE) != 0) return "the program runs with rights of its own";
+  const int file = open(system.switches, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return Concat("the kernel has no transparent huge pages (no ", system.switches, ")");
+  std::array<char, 128> text{};
+  const ssize_t bytes = read(file, text.data(), text.size());
+  close(file);
+  if (bytes <= 0 || std::string_view(text.data(), static_cast<size_t>(bytes)).find("[never]") != std::string_view::npos)
+    return Concat("transparent huge pages are switched off; write madvise to ", system.switches);
+  return {};
+}
+
+// The program by its name, so that the process keeps its own; if that is another file by now, without one.
+std::string ThisProgram() {
+  std::array<char, 4096> path{};
+  const ssize_t bytes = readlink(kThisProgram, path.data(), path.size() - 1);
+  struct stat named;
+  struct stat own;
+  const bool same = bytes > 0 && stat(path.data(), &named) == 0 && stat(kThisProgram, &own) == 0 &&
+                    named.st_dev == own.st_dev && named.st_ino == own.st_ino;
+  return same ? path.data() : kThisProgram;
+}
+
+}  // namespace
+
+std::string UseHugePages(char** argv, const HugePagesSystem& system) {
+  const std::string own_id = Concat(getpid());
+  const std::string_view tunables = Environment(kTunables);
+  if (tunables.find(kTunable) != std::string_view::npos) return {};
+  if (Environment(kDone) == own_id) return Concat(kTunables, " did not last");
+  if (std::string why = Useless(system); !why.empty()) return why;
+  const std::string wanted = Concat(tunables, tunables.empty() ? "" : ":", kTunable, "=1");
+  const std::string before(tunables);
+  if (setenv(kTunables, wanted.c_str(), 1) != 0 || setenv(kDone, own_id.c_str(), 1) != 0) return "no memory";
+  execv(ThisProgram().c_str(), argv);
+  const int error = errno;
+  (void)(before.empty() ? unsetenv(kTunables) : setenv(kTunables, before.c_str(), 1));
+  return Concat("the program cannot be executed anew: ", std::generic_category().message(error));
+}
+
+}  // namespace deut

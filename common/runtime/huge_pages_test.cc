@@ -1,0 +1,127 @@
+#include "common/runtime/huge_pages.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "common/testing/temp_dir.h"
+#include "gtest/gtest.h"
+
+// The program is executed by itself, as a child that says what it sees: a line when it begins, and one when UseHugePages has returned.
+namespace deut {
+namespace {
+
+constexpr char kChild[] = "child";
+
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kHeapOfGlibc = false;
+#else
+constexpr bool kHeapOfGlibc = true;
+#endif
+
+int Child(char** argv) {
+  const char* const tunables = std::getenv("GLIBC_TUNABLES");
+  std::printf("begun %d %s %s\n", getpid(), tunables == nullptr ? "-" : tunables, argv[3]);
+  std::fflush(stdout);
+  if (std::string_view(argv[3]) == "marked") setenv("DEUT_HUGE_PAGES", std::to_string(getpid()).c_str(), 1);
+  const std::string why = UseHugePages(argv, HugePagesSystem{.switches = argv[2]});
+  std::printf("goes on: %s.\n", why.c_str());
+  return 0;
+}
+
+class HugePagesTest : public ::testing::Test {
+ protected:
+  HugePagesTest() { Switch("always [madvise] never\n"); }
+
+  void Switch(const std::string& text) { std::ofstream(switches_) << text; }
+
+  // Lines that a child writes. `tunables`: of its environment; empty: none.
+  std::vector<std::string> Run(const std::string& tunables, std::string word, pid_t* id) {
+    std::string program = "/proc/self/exe";
+    std::string child = kChild;
+    const std::string output = directory_.Sub("output");
+    *id = fork();
+    if (*id == 0) {
+      const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      dup2(file, STDOUT_FILENO);
+      unsetenv("DEUT_HUGE_PAGES");
+      unsetenv("GLIBC_TUNABLES");
+      if (!tunables.empty()) setenv("GLIBC_TUNABLES", tunables.c_str(), 1);
+      char* arguments[] = {program.data(), child.data(), switches_.data(), word.data(), nullptr};
+      execv(program.c_str(), arguments);
+      _exit(127);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(*id, &status, 0), *id);
+    EXPECT_EQ(status, 0);
+    std::vector<std::string> lines;
+    std::ifstream file(output);
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  }
+
+  static std::string Begun(pid_t id, const std::string& tunables, const std::string& word) {
+    return "begun " + std::to_string(id) + " " + tunables + " " + word;
+  }
+
+  testing::TempDir directory_;
+  std::string switches_ = directory_.Sub("enabled");
+  pid_t id_ = 0;
+};
+
+TEST_F(HugePagesTest, TheProgramIsExecutedOnceMoreInTheSameProcess) {
+  const std::vector<std::string> lines = Run("", "word", &id_);
+  if (!kHeapOfGlibc) {
+    EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "word"), "goes on: the heap is not glibc's."}));
+    return;
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "word"), Begun(id_, "glibc.malloc.hugetlb=1", "word"),
+                                             "goes on: ."}));
+}
+
+TEST_F(HugePagesTest, OtherTunablesStay) {
+  if (!kHeapOfGlibc) GTEST_SKIP() << "another heap";
+  const std::vector<std::string> lines = Run("glibc.malloc.check=0", "word", &id_);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[1], Begun(id_, "glibc.malloc.check=0:glibc.malloc.hugetlb=1", "word"));
+}
+
+TEST_F(HugePagesTest, WhatSomebodyHasDecidedStays) {
+  const std::vector<std::string> lines = Run("glibc.malloc.hugetlb=0", "word", &id_);
+  EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "glibc.malloc.hugetlb=0", "word"), "goes on: ."}));
+}
+
+// A system that takes the tunable away again.
+TEST_F(HugePagesTest, AProcessIsExecutedAnewOnlyOnce) {
+  const std::vector<std::string> lines = Run("", "marked", &id_);
+  EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "marked"), "goes on: GLIBC_TUNABLES did not last."}));
+}
+
+TEST_F(HugePagesTest, AKernelThatHasThemSwitchedOffIsTold) {
+  if (!kHeapOfGlibc) GTEST_SKIP() << "another heap";
+  Switch("always madvise [never]\n");
+  std::vector<std::string> lines = Run("", "word", &id_);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1], "goes on: transparent huge pages are switched off; write madvise to " + switches_ + ".");
+  ASSERT_EQ(unlink(switches_.c_str()), 0);
+  lines = Run("", "word", &id_);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1], "goes on: the kernel has no transparent huge pages (no " + switches_ + ").");
+}
+
+}  // namespace
+}  // namespace deut
+
+int main(int argc, char** argv) {
+  if (argc == 4 && std::string_view(argv[1]) == deut::kChild) return deut::Child(argv);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
