@@ -40,6 +40,8 @@ class Session final : public TransactionSession {
   Status Abort() override;
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, Deadline deadline) override;
+  Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan,
+                              std::vector<OperationResult>* results, Deadline deadline) override;
 
   // Aborts the open transaction if its last use ended before `used_before`.
   void ReapIfIdle(MonotonicTime used_before);
@@ -55,12 +57,20 @@ class Session final : public TransactionSession {
  private:
   class Claim;
 
-  Result<Timestamp> BeginLocked(const TransactionOptions& options, Deadline deadline);
+  Status BeginLocked(const TransactionOptions& options, Deadline deadline);
+  // Runs `attempt`, and again while it has lost a conflict, as Restarts says. REQUIRES: an attempt that fails leaves no transaction open.
+  template <typename Attempt>
+  auto WithRestarts(Deadline deadline, const Attempt& attempt) -> decltype(attempt());
   // One attempt.
   Result<CommitAnswer> OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
                                      std::vector<OperationResult>* results, Deadline deadline);
-  Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline,
-                       size_t room = SIZE_MAX);
+  Result<ScanBegun> BeginScanLocked(const TransactionOptions& options, const Operation& scan,
+                                    std::vector<OperationResult>* results, Deadline deadline);
+  Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                       Deadline deadline);
+  // The operations of the open transaction, into results made for them. What ends the transaction is answered.
+  Status RunLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline,
+                   size_t room);
   // Takes what the results hold from `room`. The first that does not fit loses its records, and ends the transaction with its status.
   static Status TakeRoom(absl::Span<OperationResult> results, size_t* room);
   Status RunOne(const Operation& operation, OperationResult* result, Deadline deadline);
