@@ -102,6 +102,9 @@ bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline
     case OneShotMultiplexer::Next::kDown:
       return false;
     case OneShotMultiplexer::Next::kSend:
+      // Answers come to many threads together, so others are about to ask, too: what they ask goes into this message. Where no other thread is
+      // ready to run this returns at once.
+      runtime_.Yield();
       SendNext();
       break;
     case OneShotMultiplexer::Next::kNothing:

@@ -20,6 +20,8 @@ constexpr size_t kMaxReadyBytes = 4 * kAnswerMessageBytes;
 constexpr size_t kBatchesKept = 4;
 // What an answer counts for apart from its results.
 constexpr size_t kAnswerBytes = 32;
+// Calls that are looked at together for what their reads need.
+constexpr size_t kMostLookedAt = 128;
 
 }  // namespace
 
@@ -33,16 +35,25 @@ class OneShotWorkers::Worker {
   // The call that has just ended had put another in this thread's place.
   bool TakeBehind() { return std::exchange(behind_, false); }
 
+  // True: its reads need something that the session will ask for; it is held back.
+  bool WantReads(const wire::OneShotCall& call);
+
   Answers answers;
+  std::vector<Unacknowledged::Answer> unacknowledged;
+  std::vector<Item> held;  // what was asked for is for these
+  Deadline held_until = kNoDeadline;
   std::unique_ptr<TransactionSession> session;
   MonotonicTime since;  // it has not looked after its queue's length
+  const std::function<void()>& hand_over() const { return hand_over_; }
 
  private:
-  Result<CommitAnswer> Execute(const wire::OneShot& one_shot, Deadline deadline);
+  Result<CommitAnswer> Execute(const wire::OneShot& one_shot, Deadline deadline, Lsn* durable_at);
   // Before a wait.
   void HandOver();
   wire::SessionAnswer* NewAnswer(uint64_t id);
   void AddResults(uint64_t id, wire::SessionAnswer** answer);
+  // The last answer, which is whole, is not to be shown yet.
+  void Withhold(const Result<CommitAnswer>& commit, Lsn durable_at, Deadline deadline);
 
   OneShotWorkers& owner_;
   const std::function<void()> hand_over_;
@@ -50,6 +61,7 @@ class OneShotWorkers::Worker {
   TransactionOptions options_;
   std::vector<Operation> operations_;
   std::vector<OperationResult> results_;
+  size_t bytes_before_ = 0;  // of answers, before the last one
 };
 
 void OneShotWorkers::Worker::HandOver() {
@@ -61,7 +73,20 @@ void OneShotWorkers::Worker::HandOver() {
   if (owner_.running_ == 0 && owner_.SomethingToDoLocked()) owner_.SummonLocked();
 }
 
-Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_shot, Deadline deadline) {
+bool OneShotWorkers::Worker::WantReads(const wire::OneShotCall& call) {
+  if (session == nullptr) {
+    Result<std::unique_ptr<TransactionSession>> fresh = owner_.service_.NewSession(kNoDeadline);
+    if (!fresh.ok()) return false;
+    session = std::move(fresh).value();
+  }
+  // Reading ahead can cost others an abort, which a snapshot never does.
+  if (call.one_shot().begin().isolation() == wire::SNAPSHOT) return false;
+  // Who asks for nonsense is told when it is run.
+  return FromWire(call.one_shot().operations(), &operations_).ok() && session->WantReads(operations_);
+}
+
+Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_shot, Deadline deadline,
+                                                     Lsn* durable_at) {
   const Status begin = FromWire(one_shot.begin(), &options_);
   if (!begin.ok()) return Status(begin.code(), "begin." + std::string(begin.message()));
   DEUT_RETURN_IF_ERROR(FromWire(one_shot.operations(), &operations_));
@@ -69,10 +94,11 @@ Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_sh
   if (session == nullptr) {
     DEUT_ASSIGN_OR_RETURN(session, owner_.service_.NewSession(deadline));
   }
-  return session->ExecuteOneShot(options_, operations_, &results_, deadline);
+  return session->ExecuteOneShotAhead(options_, operations_, &results_, deadline, durable_at);
 }
 
 wire::SessionAnswer* OneShotWorkers::Worker::NewAnswer(uint64_t id) {
+  bytes_before_ = answers.bytes;
   wire::OneShotAnswer* added = answers.message.add_answers();
   added->set_id(id);
   answers.bytes += kAnswerBytes;
@@ -96,7 +122,8 @@ void OneShotWorkers::Worker::AddResults(uint64_t id, wire::SessionAnswer** answe
 }
 
 void OneShotWorkers::Worker::RunCall(const wire::OneShotCall& call, Deadline deadline) {
-  const Result<CommitAnswer> commit = Execute(call.one_shot(), deadline);
+  Lsn durable_at(0);
+  const Result<CommitAnswer> commit = Execute(call.one_shot(), deadline, &durable_at);
   wire::SessionAnswer* answer = NewAnswer(call.id());
   AddResults(call.id(), &answer);
   results_.clear();  // they may be many; the worker may be idle for long
@@ -107,6 +134,17 @@ void OneShotWorkers::Worker::RunCall(const wire::OneShotCall& call, Deadline dea
     ToWire(commit.status(), answer->mutable_status());
     answers.bytes += commit.status().message().size();
   }
+  if (durable_at != Lsn(0) && !DEUT_OMITTED("D1.withhold")) Withhold(commit, durable_at, deadline);
+}
+
+void OneShotWorkers::Worker::Withhold(const Result<CommitAnswer>& commit, Lsn durable_at, Deadline deadline) {
+  const size_t bytes = answers.bytes - bytes_before_;
+  const bool wrote = commit.ok() && commit->commit_lsn != Lsn(0);
+  Unacknowledged::Answer& withheld = unacknowledged.emplace_back(
+      Unacknowledged::Answer{.at = durable_at, .deadline = deadline, .wrote = wrote, .bytes = bytes});
+  withheld.message.Swap(answers.message.mutable_answers(answers.message.answers_size() - 1));
+  answers.message.mutable_answers()->RemoveLast();
+  answers.bytes = bytes_before_;
 }
 
 OneShotWorkers::OneShotWorkers(Runtime& runtime, TransactionService& service, ThreadAllowance& allowance,
@@ -163,8 +201,15 @@ void OneShotWorkers::Work(Worker& worker) {
   mutex_.Lock();
   worker.since = runtime_.Now();
   for (;;) {
-    if (queue_.empty()) {
-      if (!Rest(worker)) break;
+    const bool looked = !queue_.empty() && queue_.front().looked;
+    if (!looked) {
+      if (!worker.held.empty()) {
+        TakeHeldLocked(worker);
+      } else if (!queue_.empty()) {
+        LookAheadLocked(worker);
+      } else if (!Rest(worker)) {
+        break;
+      }
       worker.since = runtime_.Now();
       continue;
     }
@@ -185,9 +230,83 @@ void OneShotWorkers::Work(Worker& worker) {
     PublishLocked(worker);
     WriteLocked();
     AwaitRoomLocked();
-    if (!queue_.empty() && running_ < options_.parallel) SummonLocked();
+    if ((!queue_.empty() || NeedsAcknowledgerLocked()) && running_ < options_.parallel) SummonLocked();
   }
   mutex_.Unlock();
+}
+
+void OneShotWorkers::LookAheadLocked(Worker& worker) {
+  std::vector<Item> looked;
+  while (!queue_.empty() && !queue_.front().looked && looked.size() < kMostLookedAt) {
+    looked.push_back(queue_.front());
+    looked.back().looked = true;
+    queue_.pop_front();
+  }
+  // Alone it asks as it goes.
+  if (looked.size() > 1) {
+    mutex_.Unlock();
+    worker.held_until = runtime_.Now() + options_.hold_back;
+    std::vector<Item> others;
+    for (const Item& item : looked) {
+      if (!worker.WantReads(item.batch->message.calls(item.index))) {
+        others.push_back(item);
+        continue;
+      }
+      worker.held.push_back(item);
+      worker.held_until = std::min(worker.held_until, item.batch->deadlines[item.index]);
+    }
+    DEUT_POINT("one_shot_workers.looked");
+    if (worker.session != nullptr && worker.session->StartReads()) {
+      looked.swap(others);
+    } else {
+      worker.held.clear();
+    }
+    mutex_.Lock();
+  }
+  if (over_) {
+    // As EndLocked does with what is queued.
+    for (const Item& item : looked) --item.batch->left;
+  } else {
+    queue_.insert(queue_.begin(), looked.begin(), looked.end());
+  }
+}
+
+void OneShotWorkers::TakeHeldLocked(Worker& worker) {
+  mutex_.Unlock();
+  {
+    const BeforeWait before_wait(worker.hand_over());
+    worker.session->FinishReads(worker.held_until);
+  }
+  mutex_.Lock();
+  if (worker.TakeBehind()) ++running_;
+  if (over_) {
+    for (const Item& item : worker.held) --item.batch->left;
+  } else {
+    queue_.insert(queue_.begin(), worker.held.begin(), worker.held.end());
+  }
+  worker.held.clear();
+}
+
+void OneShotWorkers::AcknowledgeLocked(Worker& worker) {
+  acknowledging_ = true;
+  const Lsn first = unacknowledged_.first();
+  const Deadline deadline = unacknowledged_.EarliestDeadline();
+  mutex_.Unlock();
+  const Result<Lsn> durable = [&] {
+    const BeforeWait before_wait(worker.hand_over());
+    return service_.AwaitDurable(first, deadline);
+  }();
+  const MonotonicTime now = runtime_.Now();
+  mutex_.Lock();
+  if (worker.TakeBehind()) ++running_;
+  acknowledging_ = false;
+  unacknowledged_.Take(durable, now, [this](wire::OneShotAnswer* answer, size_t bytes) DEUT_REQUIRES(mutex_) {
+    if (ready_.empty() || ready_.back().bytes + bytes > kAnswerMessageBytes) ready_.emplace_back();
+    ready_.back().message.add_answers()->Swap(answer);
+    ready_.back().bytes += bytes;
+    ready_bytes_ += bytes;
+  });
+  written_.NotifyAll(runtime_);
 }
 
 bool OneShotWorkers::Rest(Worker& worker) {
@@ -198,6 +317,10 @@ bool OneShotWorkers::Rest(Worker& worker) {
   }
   AwaitRoomLocked();
   if (over_) return false;
+  if (NeedsAcknowledgerLocked()) {
+    AcknowledgeLocked(worker);
+    return true;
+  }
   if (!reading_) {
     ReadLocked();
     return true;
@@ -255,6 +378,8 @@ void OneShotWorkers::DoneLocked(Batch* batch) {
 }
 
 void OneShotWorkers::PublishLocked(Worker& worker) {
+  for (Unacknowledged::Answer& answer : worker.unacknowledged) unacknowledged_.Add(std::move(answer));
+  worker.unacknowledged.clear();
   if (worker.answers.message.answers_size() == 0) return;
   ready_bytes_ += worker.answers.bytes;
   ready_.push_back(std::move(worker.answers));
@@ -291,7 +416,10 @@ void OneShotWorkers::WriteLocked() {
 }
 
 void OneShotWorkers::AwaitRoomLocked() {
-  while (writing_ && ready_bytes_ > kMaxReadyBytes && !over_) written_.Wait(mutex_);
+  while (!over_ && ((writing_ && ready_bytes_ > kMaxReadyBytes) ||
+                    (acknowledging_ && unacknowledged_.bytes() > kMaxReadyBytes))) {
+    written_.Wait(mutex_);
+  }
 }
 
 void OneShotWorkers::EndLocked(Status reason) {
@@ -301,12 +429,13 @@ void OneShotWorkers::EndLocked(Status reason) {
   // What was not begun is not; nobody would hear of it.
   for (const Item& item : queue_) --item.batch->left;
   queue_.clear();
+  unacknowledged_.Clear();
   summons_.NotifyAll(runtime_);
   written_.NotifyAll(runtime_);
 }
 
 bool OneShotWorkers::SomethingToDoLocked() const {
-  return !over_ && (!queue_.empty() || (!ready_.empty() && !writing_) || !reading_);
+  return !over_ && (!queue_.empty() || (!ready_.empty() && !writing_) || !reading_ || NeedsAcknowledgerLocked());
 }
 
 void OneShotWorkers::SummonLocked() {

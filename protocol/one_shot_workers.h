@@ -4,18 +4,27 @@
 // One thread does all of it as long as nothing waits: it reads a message, runs its calls one after the other and writes their answers as one message.
 // A call that is about to block (on a TellingRuntime) first puts another thread in its thread's place. So what needs nothing but memory costs no
 // change of threads, and what waits (for the disk, the DC, another transaction) holds up nobody.
+// Two waits that many calls have are had together:
+//   Reading ahead. Who comes to calls of a message at which nobody has looked asks for what their point reads need from elsewhere, in one request,
+//     and holds these calls back; runs the others, then waits for the answers, then runs what it held back. What has not come within a moment is
+//     waited for by each call itself.
+//   Acknowledging. A call that has committed and is not durable yet leaves its answer (unacknowledged_) and its thread goes on. One thread waits
+//     for the disk, always for the first of them, and answers all that became durable by then.
 //
 // States of a worker: running (it looks for work by itself), reading, behind (in a call that has told of its wait), idle. All under the lock:
 //   running -> behind   before a wait. If nobody else runs, and there is a queue, an answer to write or nobody who reads, it summons another.
 //   behind -> running   its call has ended.
 //   running -> reading  the queue is empty, its answers are with a writer, and nobody reads. reading -> running with a message, or the end.
+//   running -> acknowledging  the queue is empty, there is something unacknowledged, and nobody acknowledges. It tells of this wait, too, so it is
+//                       behind; -> running when something has become durable.
 //   running -> idle     there is nothing to do and somebody reads. idle -> running: summoned.
 //   Invariant: while there is something to do, somebody runs, or (where no more threads are to be had) somebody is behind and will.
 //   A runner whose calls take long, while others wait in the queue, summons another, up to `parallel` at a time.
 // Answers: each worker gathers its own; they pass to `ready_` before it waits, reads or rests, or when they are large. The writer's role (writing_)
 //   is taken with what is ready and given up when nothing is; one at a time, so parts of an answer keep their order. While another
 //   writes and much is ready, nobody reads or adds more: a peer that does not take its answers stops being read.
-// Bounds: threads of the stream, and (ThreadAllowance) of all streams; queued calls are those of one message.
+// Bounds: threads of the stream, and (ThreadAllowance) of all streams; queued calls are those of one message; held back are those that a thread has
+//   looked at together; while much is unacknowledged nobody reads or adds more.
 // Thread-safety: Run by one thread. Ownership: borrows everything; nothing is left behind when Run returns.
 #ifndef PROTOCOL_ONE_SHOT_WORKERS_H_
 #define PROTOCOL_ONE_SHOT_WORKERS_H_
@@ -32,6 +41,7 @@
 #include "common/sync/mutex.h"
 #include "protocol/transaction_service.h"
 #include "protocol/transaction_service.pb.h"
+#include "protocol/unacknowledged.h"
 
 namespace deut {
 
@@ -65,6 +75,8 @@ class OneShotWorkers {
     int parallel = 1;   // that run calls at the same time, apart from those behind a wait
     // A runner for whose queue nobody else has run for so long shares it.
     Duration share_after = microseconds(50);
+    // How long calls are held back for what was asked for together.
+    Duration hold_back = milliseconds(5);
   };
 
   OneShotWorkers(Runtime& runtime, TransactionService& service, ThreadAllowance& allowance, const Options& options,
@@ -84,6 +96,7 @@ class OneShotWorkers {
   struct Item {
     Batch* batch = nullptr;
     int index = 0;
+    bool looked = false;  // for what its reads need
   };
   struct Answers {
     wire::OneShotAnswers message;
@@ -99,7 +112,14 @@ class OneShotWorkers {
   void ReadLocked() DEUT_REQUIRES(mutex_);
   void QueueLocked(std::unique_ptr<Batch> batch) DEUT_REQUIRES(mutex_);
   void WriteLocked() DEUT_REQUIRES(mutex_);
-  // Before more is read or run: waits for a writer who is behind.
+  // Looks at calls at the front of the queue, asks for what their reads need, and holds these back.
+  void LookAheadLocked(Worker& worker) DEUT_REQUIRES(mutex_);
+  // Waits for what was asked for; what was held back is at the front of the queue again.
+  void TakeHeldLocked(Worker& worker) DEUT_REQUIRES(mutex_);
+  bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(mutex_) { return !acknowledging_ && !unacknowledged_.empty(); }
+  // One wait for the disk.
+  void AcknowledgeLocked(Worker& worker) DEUT_REQUIRES(mutex_);
+  // Before more is read or run: waits for a writer, or for the disk, who are behind.
   void AwaitRoomLocked() DEUT_REQUIRES(mutex_);
   void PublishLocked(Worker& worker) DEUT_REQUIRES(mutex_);
   void EndLocked(Status reason) DEUT_REQUIRES(mutex_);
@@ -120,6 +140,8 @@ class OneShotWorkers {
   std::vector<std::unique_ptr<Batch>> free_ DEUT_GUARDED_BY(mutex_);
   std::deque<Answers> ready_ DEUT_GUARDED_BY(mutex_);
   size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
+  Unacknowledged unacknowledged_ DEUT_GUARDED_BY(mutex_);
+  bool acknowledging_ DEUT_GUARDED_BY(mutex_) = false;
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
   bool reading_ DEUT_GUARDED_BY(mutex_) = false;
   bool over_ DEUT_GUARDED_BY(mutex_) = false;
@@ -129,7 +151,7 @@ class OneShotWorkers {
   int summoned_ DEUT_GUARDED_BY(mutex_) = 0;  // idle ones that are to run, and do not know it yet
   int helpers_ DEUT_GUARDED_BY(mutex_) = 0;
   CondVar summons_;  // summoned_, over_
-  CondVar written_;  // ready_bytes_, over_
+  CondVar written_;  // ready_bytes_, unacknowledged_, over_
   std::vector<std::unique_ptr<Thread>> threads_ DEUT_GUARDED_BY(mutex_);
 };
 

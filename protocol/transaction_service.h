@@ -182,8 +182,8 @@ class TransactionSession {
   virtual Status Abort() = 0;
 
   // Begin, Execute, Commit in one message. Unless every operation succeeded nothing is written: the call then returns the first
-  // failure (for a failed precondition after a read-only commit, D1), with the results so far. `results` may hold earlier ones, as for Execute, of which
-  // nothing is left.
+  // failure (for a failed precondition after a read-only commit, D1), with the results so far. `results` may hold earlier ones, as for
+  // Execute, of which nothing is left.
   virtual Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                               std::vector<OperationResult>* results, Deadline deadline) = 0;
 
@@ -203,6 +203,26 @@ class TransactionSession {
     DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, Commit(deadline));
     return ScanBegun{.over = true, .answer = answer};
   }
+
+  // As ExecuteOneShot, for who answers many and does not wait for the disk with each: where *durable_at is not 0 afterwards, nothing of the answer
+  // may be shown before TransactionService::AwaitDurable has answered a position above it (D1). If that fails, a commit that wrote something ends
+  // with OUTCOME_UNKNOWN, anything else with the failure.
+  virtual Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options,
+                                                   absl::Span<const Operation> operations,
+                                                   std::vector<OperationResult>* results, Deadline deadline,
+                                                   Lsn* durable_at) {
+    *durable_at = Lsn(0);
+    return ExecuteOneShot(options, operations, results, deadline);
+  }
+
+  // Reading ahead, for who is about to run many transactions one after the other: what their point reads need from elsewhere is asked for together,
+  // so that they do not wait for it one by one. A hint; each reads as ever afterwards. WantReads: notes what of these operations would be asked
+  // for; true: something. StartReads: asks; false: there is nothing to ask for, or not now, and all is forgotten. FinishReads: returns when the
+  // answers are there, or the time is up.
+  // REQUIRES: after WantReads, any number of times, comes StartReads; after that, if it was true, FinishReads; the operations' views stay until then.
+  virtual bool WantReads(absl::Span<const Operation> /*operations*/) { return false; }
+  virtual bool StartReads() { return false; }
+  virtual void FinishReads(Deadline /*deadline*/) {}
 };
 
 // What `deut status` shows. Sections are free-form name/value pairs with documented names (tc/README.md, dc/README.md).
@@ -222,6 +242,10 @@ class TransactionService {
   // is not committed is kept from it for good; asking for a transaction that is still wanted ends it. Transactions that write nothing
   // leave no trace: they are "not committed". DEADLINE_EXCEEDED: it is committed, or being committed, and not durable yet.
   virtual Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) = 0;
+  // For ExecuteOneShotAhead: returns when what is at that position is durable, and up to where (exclusively) all is by then.
+  virtual Result<Lsn> AwaitDurable(Lsn /*at*/, Deadline /*deadline*/) {
+    return Status(ErrorCode::kWrongState, "this service waits for durability by itself");
+  }
   virtual Result<TableId> OpenTable(std::string_view name, Deadline deadline) = 0;
   virtual Result<TableId> CreateTable(std::string_view name, Deadline deadline) = 0;
   virtual Status DropTable(std::string_view name, Deadline deadline) = 0;

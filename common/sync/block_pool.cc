@@ -129,4 +129,11 @@ size_t BlockPool::DepotMagazines(size_t bytes) {
   return depots[ClassOf(bytes)].full_count.load(std::memory_order_relaxed);
 }
 
+size_t BlockPool::DepotBytes() {
+  size_t bytes = 0;
+  for (size_t c = 0; c < kClasses; ++c)
+    bytes += depots[c].full_count.load(std::memory_order_relaxed) * Magazine::kBlocks * BlockBytes(c);
+  return bytes;
+}
+
 }  // namespace deut

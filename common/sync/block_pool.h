@@ -29,6 +29,8 @@ class BlockPool {
 
   // Full magazines in the depot of the class that this size belongs to, about.
   static size_t DepotMagazines(size_t bytes);
+  // Bytes of the blocks in all depots, about: at most kMaxBytes / kClassBytes times kDepotBytes.
+  static size_t DepotBytes();
   // False: built for a sanitizer.
   static bool enabled();
 };

@@ -49,6 +49,14 @@ TEST(BlockPoolTest, BlocksInUseAreDistinctAndWhole) {
   }
 }
 
+TEST(BlockPoolTest, DepotsAreCounted) {
+  ASSERT_TRUE(BlockPool::enabled());
+  const size_t before = BlockPool::DepotBytes();
+  // Of a size that nothing else here has; at its end the thread leaves all of them.
+  InAThread([] { Free(Allocate(10 * Magazine::kBlocks, 600), 600); });
+  EXPECT_EQ(BlockPool::DepotBytes() - before, 10 * Magazine::kBlocks * 608);
+}
+
 TEST(BlockPoolTest, WhatIsFreedIsUsedAgain) {
   ASSERT_TRUE(BlockPool::enabled());
   InAThread([] {

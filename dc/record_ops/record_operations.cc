@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "common/observe/log.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
@@ -17,6 +18,10 @@ constexpr size_t kBytesPerLook = 64 << 10;
 
 // So many updates are on their way into the cache together. More gain little: a processor has about that many misses under way.
 constexpr size_t kUpdatesAtOnce = 8;
+
+// From so many on helpers are asked, who take some tens of microseconds to wake; and so many are one piece of work, of about a hundred.
+constexpr size_t kUpdatesToShare = 256;
+constexpr size_t kUpdatesPerPiece = 64;
 
 // About what a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
@@ -89,7 +94,8 @@ RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptio
       tables_(runtime, trees(), options.tree),
       damaged_(runtime),
       loader_(tables_, domain_, *store_, &damaged_),
-      loads_(runtime, loader_, kLoadThreads) {
+      loads_(runtime, loader_, kLoadThreads),
+      team_(runtime, options.apply_helpers) {
   pages_->KeepFreedIds();
 }
 
@@ -153,28 +159,18 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   }
   // Until the new stream has told of a low-water: what it brings may be in the pages.
   DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
-  size_t bytes = kBytesPerLook;
-  std::array<LogEntryView, kUpdatesAtOnce> updates;
+  absl::InlinedVector<LogEntryView, 2 * kUpdatesAtOnce> updates;
   for (LogBatch::Iterator it(batch); it.Valid();) {
-    // A look at the memory budget adds up all tables, so it is taken once for every kBytesPerLook of payload. Between two looks memory grows
-    // by little more than that: the share of the budget that applying leaves free takes it.
-    if (bytes >= kBytesPerLook) {
-      keeper_->Look();
-      keeper_->WaitForRoom(PageKeeper::Room::kToApply);
-      bytes = 0;
-    }
-    size_t count = 0;
-    for (; it.Valid() && IsUpdate(it.entry()) && count < updates.size() && bytes < kBytesPerLook; it.Next()) {
-      const LogEntryView& entry = it.entry();
-      bytes += entry.key.size() + entry.value.size();
-      if (entry.position <= applied) {
+    updates.clear();
+    for (; it.Valid() && IsUpdate(it.entry()); it.Next()) {
+      if (it.entry().position <= applied) {
         duplicates_.Add(1);
       } else {
-        updates[count++] = entry;
+        updates.push_back(it.entry());
       }
     }
-    DEUT_RETURN_IF_ERROR(ApplyUpdates(std::span(updates).first(count)));
-    if (!it.Valid() || IsUpdate(it.entry())) continue;
+    DEUT_RETURN_IF_ERROR(ApplyRun(updates));
+    if (!it.Valid()) break;
     if (it.entry().position > applied) {
       DEUT_RETURN_IF_ERROR(ApplyEntry(it.entry()));
     } else if (it.entry().kind != LogEntryKind::kLowWater) {
@@ -185,7 +181,42 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   return Status::Ok();
 }
 
+Status RecordOperations::ApplyRun(std::span<const LogEntryView> updates) {
+  if (updates.size() < kUpdatesToShare) return ApplyUpdates(updates);
+  std::atomic<bool> failed{false};
+  Status failure;  // of whoever was the first to set `failed`
+  const auto piece = [&](size_t number) {
+    if (failed.load(std::memory_order_relaxed)) return;
+    const size_t from = number * kUpdatesPerPiece;
+    DEUT_POINT("record_ops.apply.piece");
+    Status status = ApplyUpdates(updates.subspan(from, std::min(kUpdatesPerPiece, updates.size() - from)));
+    if (!status.ok() && !failed.exchange(true, std::memory_order_acq_rel)) failure = std::move(status);
+  };
+  const size_t pieces = (updates.size() + kUpdatesPerPiece - 1) / kUpdatesPerPiece;
+  return team_.TryRun(pieces, piece) ? failure : ApplyUpdates(updates);
+}
+
 Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates) {
+  size_t bytes = kBytesPerLook;
+  while (!updates.empty()) {
+    // A look at the memory budget adds up all tables, so it is taken once for every kBytesPerLook of payload. Between two looks memory grows
+    // by little more than that for each thread that applies: the share of the budget that applying leaves free takes it.
+    if (bytes >= kBytesPerLook) {
+      keeper_->Look();
+      keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+      bytes = 0;
+    }
+    size_t count = 0;
+    for (; count < std::min(updates.size(), kUpdatesAtOnce) && bytes < kBytesPerLook; ++count) {
+      bytes += updates[count].key.size() + updates[count].value.size();
+    }
+    DEUT_RETURN_IF_ERROR(ApplyGroup(updates.first(count)));
+    updates = updates.subspan(count);
+  }
+  return Status::Ok();
+}
+
+Status RecordOperations::ApplyGroup(std::span<const LogEntryView> updates) {
   while (!updates.empty()) {
     DEUT_ASSIGN_OR_RETURN(const size_t done, ApplyAtOnce(updates));
     updates = updates.subspan(done);

@@ -38,6 +38,7 @@
 #include "dc/page_cache/page_keeper.h"
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/segment_store.h"
+#include "dc/record_ops/apply_team.h"
 #include "dc/record_ops/table_registry.h"
 #include "dc/scrubber/segment_scrubber.h"
 #include "protocol/data_component.h"
@@ -55,6 +56,8 @@ struct RecordOperationsOptions {
   uint64_t memory_bytes = 0;
   // So often, at the most, it is looked for pages that may be merged.
   Duration merge_interval = std::chrono::seconds(1);
+  // Threads that help whoever applies a large batch; 0: each batch is applied by its thread alone.
+  uint32_t apply_helpers = 0;
   // Called once, on any thread, when the disk has failed so that nothing can be relied on any more (a failed sync or write, other than for want
   // of space). By default the process ends.
   std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
@@ -96,8 +99,11 @@ class RecordOperations {
 
   // A new stream of batches begins: the consolidation timestamp starts at 0 (rule X1).
   void BeginStream();
-  // Applies the batch's entries behind `applied`, in order. CORRUPTION: an entry contradicts what was applied (unknown table);
-  // RESOURCE_EXHAUSTED: no more pages. Entries before the one at fault are applied.
+  // Applies the batch's entries behind `applied`. Updates between two other entries come in any order, and on several threads (apply_helpers): which
+  // of a key's updates counts is decided by their versions (X2), and all of them are at or above the low-water before them (X1), so that none
+  // can be taken for a duplicate of what was consolidated. Every other entry waits for all before it, and what follows waits for it.
+  // CORRUPTION: an entry contradicts what was applied (unknown table); RESOURCE_EXHAUSTED: no more pages. Of the batch some entries are
+  // applied then; it may be repeated.
   // REQUIRES: batch.Validate() is OK. From several threads in any order, but for this: a low-water entry comes when everything below it was
   // applied (rule X1), one at a time; the creation of a table before what is for that table.
   Status ApplyBatch(const LogBatch& batch, Position applied);
@@ -144,8 +150,11 @@ class RecordOperations {
   BwTreeEnvironment trees();
   Status Start(const Home& home, const CheckpointsFound& found);
   Status ApplyEntry(const LogEntryView& entry);
-  // Updates in their order.
+  // All that stand between two entries of other kinds, by whoever has time; the rest, on the calling thread and in their order.
+  Status ApplyRun(std::span<const LogEntryView> updates);
   Status ApplyUpdates(std::span<const LogEntryView> updates);
+  // Few enough for one place each.
+  Status ApplyGroup(std::span<const LogEntryView> updates);
   // As many of them, from the first on, as come into pages at once.
   Result<size_t> ApplyAtOnce(std::span<const LogEntryView> updates);
   // Of all trees; of many of them, as it was a millisecond ago at most.
@@ -194,6 +203,8 @@ class RecordOperations {
 
   std::atomic<uint64_t> tree_bytes_{0};
   std::atomic<int64_t> tree_bytes_until_{0};
+
+  ApplyTeam team_;
 
   ::deut::Counter reads_;
   ::deut::Counter scans_;

@@ -1,6 +1,7 @@
 #include "dc/record_ops/record_operations.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +11,8 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/runtime/random.h"
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -17,12 +20,13 @@ namespace {
 
 constexpr TableId kTable{3};
 
-std::unique_ptr<RecordOperations> NewOperations(uint16_t chain_length = 4) {
+std::unique_ptr<RecordOperations> NewOperations(uint16_t chain_length = 4, uint32_t helpers = 0) {
   RecordOperationsOptions options;
   options.tree.leaf_page_bytes = 1024;
   options.tree.inner_page_bytes = 512;
   options.tree.leaf_chain_length = chain_length;
   options.max_pages = 1 << 20;
+  options.apply_helpers = helpers;
   // Each in a directory of its own.
   static const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   static int number = 0;
@@ -288,6 +292,91 @@ TEST(RecordOperationsTest, DropsUnderReaders) {
   stop.store(true);
   threads.clear();
   EXPECT_EQ(operations->Tables().size(), 60u);
+}
+
+// Thousands of updates of few keys between two low-waters, so that threads meet on pages and keys: what counts is the version, not who came first.
+TEST(ApplyTogetherTest, TheNewestVersionOfEachKeyCounts) {
+  const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/3);
+  Random random(20);
+  Log log;
+  std::map<std::string, std::string> expected;
+  ASSERT_TRUE(Apply(*operations, log.Create(kTable, "t").Take()).ok());
+  uint64_t timestamp = 1;
+  Position applied;
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 3000; ++i) {
+      const std::string key = Concat("key", random.Below(i % 3 == 0 ? 8 : 400));
+      if (random.Below(4) == 0) {
+        log.Delete(++timestamp, key);
+        expected.erase(key);
+      } else {
+        expected[key] = Concat("v", ++timestamp);
+        log.Put(timestamp, key, expected[key]);
+      }
+      if (i == 2000) log.LowWater(timestamp);
+    }
+    const LogBatch batch = log.Take();
+    ASSERT_TRUE(Apply(*operations, batch, applied).ok());
+    if (round % 4 == 0) ASSERT_TRUE(Apply(*operations, batch, applied).ok());  // as after a lost answer
+    applied = batch.to;
+  }
+  for (int i = 0; i < 400; ++i) {
+    const std::string key = Concat("key", i);
+    const auto found = expected.find(key);
+    ASSERT_EQ(ValueOf(*operations, key), found == expected.end() ? "absent" : found->second) << key;
+  }
+}
+
+uint64_t LowWaterOf(RecordOperations& operations) {
+  std::vector<CounterValue> counters;
+  operations.AppendCounters(&counters);
+  for (const CounterValue& counter : counters) {
+    if (counter.name == "consolidation_timestamp") return counter.value;
+  }
+  return UINT64_MAX;
+}
+
+// X1: a low-water counts when all before it is in the pages, whoever applies it.
+TEST(ApplyTogetherTest, ALowWaterWaitsForEveryHelper) {
+  const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/1);
+  constexpr uint64_t kUpdates = 1024, kPieces = kUpdates / 64;
+  Log log;
+  log.Create(kTable, "t");
+  for (uint64_t i = 0; i < kUpdates; ++i) log.Put(2 + i, Concat("key", i), "v");
+  const LogBatch batch = log.LowWater(2 + kUpdates).Take();
+  Event held, let_go;
+  std::atomic<uint64_t> pieces{0};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "record_ops.apply.piece") return;
+    if (pieces.fetch_add(1) != 0) return;
+    held.Signal(RealRuntime());
+    let_go.Wait(RealRuntime(), kNoDeadline);
+  });
+  std::atomic<bool> returned{false};
+  const auto applier = RealRuntime().StartThread("apply", [&] {
+    EXPECT_TRUE(Apply(*operations, batch).ok());
+    returned.store(true);
+  });
+  held.Wait(RealRuntime(), kNoDeadline);
+  while (pieces.load() < kPieces) RealRuntime().Yield();  // the other thread has done all but one
+  for (int i = 0; i < 200; ++i) RealRuntime().Yield();    // time enough to go on
+  EXPECT_FALSE(returned.load());
+  EXPECT_EQ(LowWaterOf(*operations), 0u);
+  let_go.Signal(RealRuntime());
+  applier->Join();
+  testing::SetPointHandler({});
+  EXPECT_EQ(LowWaterOf(*operations), 2 + kUpdates);
+}
+
+TEST(ApplyTogetherTest, AnErrorOfAHelperIsTheBatchs) {
+  const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/2);
+  Log log;
+  log.Create(kTable, "t");
+  for (uint64_t i = 0; i < 2000; ++i) {
+    if (i == 1500) log.Entry(LogEntryKind::kPut, TableId(9), 2 + i, "k", "v");
+    log.Put(2 + i, Concat("key", i), "v");
+  }
+  EXPECT_EQ(Apply(*operations, log.Take()), ErrorCode::kCorruption);
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ inline RecordOperationsOptions SmallPages(uint64_t memory_bytes) {
   options.max_pages = 1 << 20;
   options.memory_bytes = memory_bytes;
   options.merge_interval = std::chrono::milliseconds(1);
+  options.apply_helpers = 2;
   return options;
 }
 

@@ -1,4 +1,4 @@
-// ApplyStream: the TC's stream of log batches on the DC's side. Batches are applied on the thread that sends them.
+// ApplyStream: the TC's stream of log batches on the DC's side. Batches are applied on the thread that sends them, with helpers (RecordOperations).
 //
 // States: open -> closed, once, by whoever comes first: a batch that is refused, a newer stream, a newer TC, the stream's owner. Closing
 //   shuts the gate of Send, waits for the Send inside, then tells the listener (OnClosed, the last call). The server and the stream's

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "common/base/concat.h"
@@ -72,12 +73,16 @@ Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Recover(const 
   RecoveryProgress of_its_own;
   if (progress == nullptr) progress = &of_its_own;
   const ProgressLog log(runtime, *progress);
+  RecordOperationsOptions records = options.records;
+  const uint32_t processors =
+      std::clamp(std::thread::hardware_concurrency(), 1U, DataComponentOptions::kMostApplyThreads);
+  records.apply_helpers = (options.apply_threads == 0 ? processors : options.apply_threads) - 1;
   DEUT_ASSIGN_OR_RETURN(
       std::unique_ptr<RecordOperations> operations,
       RecordOperations::Open(runtime,
                              RecordOperations::Home{*claimed.disk, Concat(options.directory, "/pages"),
                                                     claimed.state.dc, claimed.state.incarnation, progress},
-                             options.records));
+                             records));
   return std::unique_ptr<DataComponentServer>(
       new DataComponentServer(options, runtime, std::move(claimed), std::move(operations)));
 }

@@ -42,6 +42,9 @@ struct DataComponentOptions {
   RecordOperationsOptions records;
   CheckpointPolicy checkpoints;
   int miss_threads = 16;
+  // Threads that apply a large batch of the log together, the stream's with them; 0: as many as there are processors, kMostApplyThreads at most.
+  uint32_t apply_threads = 0;
+  static constexpr uint32_t kMostApplyThreads = 8;
   // An operation of the disk that takes longer is logged and counted; one that takes so long ends the process, as records.on_failure decides
   // (0: never).
   Duration disk_slow_after = std::chrono::seconds(5);

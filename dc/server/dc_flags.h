@@ -26,6 +26,10 @@ inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
   flags->AddBytes("dc_segment", &options->records.store.segment_bytes,
                   "size of the data component's files, a multiple of 4 KiB: what is written and given back as a whole",
                   8 << 10, 4 << 20);
+  flags->Add("dc_apply_threads", &options->apply_threads,
+             "threads that apply a large batch of the log together, as there are after a start and when much is "
+             "updated; 0 = one for each processor, 8 at most",
+             0u, 256u);
   flags->Add("dc_merge_interval", &options->records.merge_interval,
              "so often, at the most, it is looked for pages that have become small, to be merged");
   flags->Add("dc_clean_interval", &options->records.cleaner.interval,

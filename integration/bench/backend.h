@@ -82,6 +82,16 @@ class Session {
   // an attempt begins. Errors: what repetition does not mend; CORRUPTION if a record that must be there is not.
   virtual Status Run(absl::Span<const Step> steps, ReadCheck* check) = 0;
 
+  // Each `of_each` steps are a transaction; all of them are under way at the same time where the store can, and in no order; else one after the
+  // other. Every one is shown to `check`, and committed there. REQUIRES: of_each divides the number of steps.
+  virtual Status RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) {
+    for (size_t first = 0; first < steps.size(); first += of_each) {
+      DEUT_RETURN_IF_ERROR(Run(steps.subspan(first, of_each), check));
+      DEUT_RETURN_IF_ERROR(check->Commit());
+    }
+    return Status();
+  }
+
   // Runs `body` as one transaction, again and again until it commits; with an error of the body's own (CONDITION_FAILED) it is rolled back. Without
   // `writes` it only reads. INVALID_ARGUMENT where BackendFacts::interactive is false.
   virtual Status RunInteractive(bool writes, Body body) = 0;

@@ -196,6 +196,10 @@ TEST_F(ConformanceTest, EveryMixRuns) {
       const Result<RunResult> run = runner.Run(options);
       ASSERT_TRUE(run.ok()) << name << ": " << run.status().ToString();
       EXPECT_EQ(run->transactions, 120u) << name;
+      options.pipeline = 8;
+      const Result<RunResult> together = runner.Run(options);
+      ASSERT_TRUE(together.ok()) << name << ": " << together.status().ToString();
+      EXPECT_EQ(together->transactions, 120u) << name;
     }
   }
   EXPECT_GT(runner.records(), kRecords);

@@ -110,6 +110,7 @@ class DeutSession final : public Session {
   }
 
   Status Run(absl::Span<const Step> steps, ReadCheck* check) override;
+  Status RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) override;
   Status RunInteractive(bool /*writes*/, Body body) override {
     return Counted([&] {
       return RunTransaction(
@@ -148,6 +149,9 @@ class DeutSession final : public Session {
   RetryReport report_;
   std::vector<Operation> operations_;
   std::vector<OperationResult> answers_;
+  // Of RunTogether, one for each transaction.
+  std::vector<OneShotTransaction> together_;
+  std::vector<std::vector<OperationResult>> together_answers_;
 };
 
 Operation DeutSession::MakeOperation(const Step& step) const {
@@ -228,6 +232,35 @@ Status DeutSession::Run(absl::Span<const Step> steps, ReadCheck* check) {
   bool interactive = false;
   for (const Step& step : steps) interactive = interactive || Interactive(step);
   return Counted([&] { return interactive ? RunInteractively(steps, check) : RunInOneMessage(steps, check); });
+}
+
+Status DeutSession::RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) {
+  for (const Step& step : steps) {
+    if (Interactive(step)) return Session::RunTogether(steps, of_each, check);
+  }
+  operations_.clear();
+  for (const Step& step : steps) operations_.push_back(MakeOperation(step));
+  const size_t transactions = steps.size() / of_each;
+  together_.resize(transactions);
+  together_answers_.resize(transactions);
+  for (size_t i = 0; i < transactions; ++i) {
+    together_[i].options = &retrying_.transaction;
+    together_[i].operations = absl::MakeConstSpan(operations_).subspan(i * of_each, of_each);
+    together_[i].results = &together_answers_[i];
+  }
+  client_.ExecuteOneShots(absl::MakeSpan(together_));
+  for (size_t i = 0; i < transactions; ++i) {
+    const absl::Span<const Step> own = steps.subspan(i * of_each, of_each);
+    if (together_[i].answer.ok()) {
+      check->Restart();
+      for (size_t k = 0; k < of_each; ++k) DEUT_RETURN_IF_ERROR(Show(own[k], together_answers_[i][k], check));
+    } else {
+      ++retries_;
+      DEUT_RETURN_IF_ERROR(Run(own, check));
+    }
+    DEUT_RETURN_IF_ERROR(check->Commit());
+  }
+  return Status();
 }
 
 class DeutBackend final : public Backend {

@@ -2,7 +2,7 @@
 // output. So several stores take turns within one run, each in a process of its own, whose memory, processor time and writes are its own.
 //
 //   load RECORDS THREADS            -> result
-//   run MIX THREADS MILLISECONDS buffered|durable SEED   -> result
+//   run MIX THREADS MILLISECONDS buffered|durable SEED [PIPELINE]   -> result; each thread has so many transactions under way, where the store can
 //   verify TRANSACTIONS SEED        -> result: points, short and long scans by one thread, each value checked whole; its checksum is that of every
 //                                      store with the same content
 //   load_application NAME SIZE THREADS   -> result; NAME and SIZE as in applications.h
@@ -183,6 +183,10 @@ Result<std::string> Engine::Run(const Words& words) {
   run.time = milliseconds(time);
   DEUT_RETURN_IF_ERROR(SetDurable(words[4]));
   DEUT_ASSIGN_OR_RETURN(run.seed, Number(words[5]));
+  if (words.size() > 6) {
+    DEUT_ASSIGN_OR_RETURN(const uint64_t pipeline, Number(words[6]));
+    run.pipeline = static_cast<uint32_t>(pipeline);
+  }
   DEUT_ASSIGN_OR_RETURN(const RunResult result, runner_.Run(run));
   return ResultJson(result, runner_.records());
 }
@@ -212,7 +216,7 @@ Result<std::string> Engine::Verify(const Words& words) {
 
 Result<std::string> Engine::Obey(const Words& words) {
   if (words[0] == "load" && words.size() == 3) return Load(words);
-  if (words[0] == "run" && words.size() == 6) return Run(words);
+  if (words[0] == "run" && (words.size() == 6 || words.size() == 7)) return Run(words);
   if (words[0] == "verify" && words.size() == 3) return Verify(words);
   if (words[0] == "load_application" && words.size() == 4) return LoadApplication(words);
   if (words[0] == "run_application" && words.size() == 7) return RunApplication(words);

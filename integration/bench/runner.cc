@@ -97,14 +97,15 @@ Status Worker::Run(const RunOptions& options, uint64_t seed, uint64_t writer, yc
   const Mix& mix = options.mix;
   Random random(seed);
   ycsb::KeyChooser chooser(mix.distribution, inserts.visible(), mix.theta);
-  Reserve(mix.steps);
+  const size_t together = std::max(1U, options.pipeline);
+  Reserve(mix.steps * together);
   std::vector<uint64_t> inserted;
   uint32_t sequence = 0;
   MonotonicTime before = runtime_.Now();
   while (!shared_.stop.load(std::memory_order_relaxed)) {
     if (options.transactions != 0 && transactions_ >= options.transactions) return Status();
     inserted.clear();
-    for (size_t i = 0; i < mix.steps; ++i) {
+    for (size_t i = 0; i < steps_.size(); ++i) {
       Step& step = steps_[i];
       step.kind = mix.Choose(random);
       const bool inserts_one = step.kind == StepKind::kInsert;
@@ -118,7 +119,12 @@ Status Worker::Run(const RunOptions& options, uint64_t seed, uint64_t writer, yc
         MakeWrite(i, number, {.writer = writer, .sequence = ++sequence});
       }
     }
-    DEUT_RETURN_IF_ERROR(Commit(steps_));
+    if (together == 1) {
+      DEUT_RETURN_IF_ERROR(Commit(steps_));
+    } else {
+      DEUT_RETURN_IF_ERROR(session_->RunTogether(steps_, mix.steps, &check_));
+      transactions_ += together;
+    }
     for (const uint64_t number : inserted) inserts.Acknowledge(number);
     const MonotonicTime now = runtime_.Now();
     latency_ns_.Record(static_cast<uint64_t>((now - before).count()));

@@ -22,6 +22,8 @@ struct RunOptions {
   Duration time = seconds(1);
   uint64_t transactions = 0;
   uint64_t seed = 1;
+  // Transactions that a thread has under way at a time (Session::RunTogether).
+  uint32_t pipeline = 1;
   // Every value that is read is checked whole (ReadCheck).
   bool thorough = false;
 };

@@ -74,20 +74,20 @@ proctype Transaction(byte me) {
 
 read:
 #if defined(OMIT_S7_look_first)
-  atomic { answer = dc };  // code: tc/record_manager/read_path.cc ReadPath::Get
+  atomic { answer = dc };  // code: tc/record_manager/read_path.cc ReadPath::Get; tc/record_manager/read_ahead.cc ReadAhead::Start
 #endif
-  atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) };  // code: tc/mvcc/record_table.cc RecordTable::RaiseLastRead, RecordTable::RaiseFloor
+  atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) };  // code: tc/mvcc/record_table.cc RecordTable::RaiseLastRead, RecordTable::RaiseFloor; tc/record_manager/read_ahead.cc ReadAhead::Absent
   look(live);
   if
   :: found[me] != NOTHING -> goto commit
   :: else
   fi;
 #if !defined(OMIT_S7_look_first)
-  atomic { answer = dc };  // code: tc/record_manager/read_path.cc ReadPath::Get
+  atomic { answer = dc };  // code: tc/record_manager/read_path.cc ReadPath::Get; tc/record_manager/read_ahead.cc ReadAhead::Start
 #endif
   found[me] = answer;
 #if defined(OMIT_S7_in_low_water)
-  atomic { ended[me] = 1 };  // code: tc/record_manager/read_path.cc ReadPath::KeepAnswer
+  atomic { ended[me] = 1 };  // code: tc/record_manager/read_path.cc ReadPath::KeepAnswer; tc/record_manager/read_ahead.cc ReadAhead::Finish
 #endif
   if
   :: goto commit  // there is no room

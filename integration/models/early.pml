@@ -3,9 +3,11 @@
 // Transactions begin (load the counter, publish it as a lower bound, draw, store the timestamp) and end; snapshots begin at `proposed`; one thread runs
 // rounds of low-water, each with or without an answer who reads. After an answer everything that only others could read is taken out.
 // A reader at t needs what is between the timestamps; `dead[t]` says that something was taken out which a reader at t would have needed.
-// Properties: no open transaction or snapshot reads at a dead timestamp; low-water and proposed stay at or below open transactions (L1, L2).
+// Properties: no open transaction or snapshot reads at a dead timestamp, nor would a snapshot that began now; low-water and proposed stay at or below open transactions (L1, L2).
 // Accesses are one after the other in one order (the code's are sequentially consistent; low_water.pml is about that).
-// Bounds: WRITERS transactions, SNAPSHOTS snapshots, ROUNDS rounds.
+// A lower bound that was loaded before an answer and published after it lies below where that answer keeps all, its timestamp does not: it must not
+// make a later answer count more as kept. It takes four transactions and three rounds to see that: two such bounds, and one that is open.
+// Bounds: WRITERS transactions, of which with OLD the first is open from the beginning, SNAPSHOTS snapshots, ROUNDS rounds.
 #ifndef WRITERS
 #define WRITERS 3
 #endif
@@ -23,7 +25,9 @@ byte proposed = 1, low_water = 1;
 byte bound[SLOTS];      // 0: free
 bit choosing[SLOTS];    // in the same word as the bound
 byte drawn[WRITERS];    // the timestamp of an open transaction, for the properties
+#if SNAPSHOTS > 0
 byte reads_at[SNAPSHOTS];
+#endif
 bit member[TIMES];      // who reads, as last answered,
 byte from = 0;          // and everybody from here on
 bit dead[TIMES];
@@ -37,21 +41,32 @@ inline check() {
      i++
   :: else -> i = 0; break
   od;
+  assert(!dead[proposed]);
+#if SNAPSHOTS > 0
   do
   :: i < SNAPSHOTS -> assert(reads_at[i] == 0 || !dead[reads_at[i]]); i++
   :: else -> i = 0; break
   od
+#endif
 }
 
 proctype Writer(byte me) {
   byte b, i;
+#if defined(OLD)
+  if
+  :: me == 0 -> goto open
+  :: else
+  fi;
+#endif
   atomic { b = counter };  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
   atomic { bound[me] = b; choosing[me] = 1 };  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
   atomic { drawn[me] = counter; counter++; b = 0; check() };  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
   atomic { bound[me] = drawn[me]; choosing[me] = 0 };  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
+open:
   atomic { drawn[me] = 0; bound[me] = 0 }  // code: tc/txn/active_transactions.cc ActiveTransactions::End
 }
 
+#if SNAPSHOTS > 0
 proctype Snapshot(byte me) {
   byte x, i;
   atomic { x = proposed };  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
@@ -66,6 +81,7 @@ proctype Snapshot(byte me) {
   od;
   atomic { reads_at[me] = 0; bound[WRITERS + me] = 0; x = 0 }  // code: tc/txn/active_transactions.cc ActiveTransactions::End
 }
+#endif
 
 inline scan(low) {
   i = 0;
@@ -148,7 +164,11 @@ proctype Rounds() {
         look_who_reads();
 #endif
         atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::RoundForReaders
+#if defined(OMIT_S6_from_rises)
           from = c;
+#else
+          from = (c > from -> c : from);
+#endif
           do
           :: i < TIMES -> member[i] = next[i]; next[i] = 0; i++
           :: else -> i = 0; break
@@ -171,14 +191,19 @@ proctype Rounds() {
 init {
   byte p;
   atomic {  // model: everybody begins
+#if defined(OLD)
+    drawn[0] = counter; bound[0] = counter; counter++;
+#endif
     run Rounds();
     do
     :: p < WRITERS -> run Writer(p); p++
     :: else -> p = 0; break
     od;
+#if SNAPSHOTS > 0
     do
     :: p < SNAPSHOTS -> run Snapshot(p); p++
     :: else -> break
     od
+#endif
   }
 }

@@ -1,7 +1,8 @@
 // Idempotent apply over consolidation (X1, X2): the flat timestamp of a page, the consolidation timestamp C, entries that come again.
 //
 // A log of UPDATES puts and deletes of two keys in any order of timestamps that a log may have (per key ascending, X2), after each a low-water
-// record as high as it may be: all commits below it precede it. The stream applies it in order. At any time: an update comes again, straight to the
+// record as high as it may be: all commits below it precede it. The stream applies it in order; with EARLY some low-water records are left out of
+// the log, and updates that stand between two of those that are there may come before their turn, so many of them (helpers apply a run together). At any time: an update comes again, straight to the
 // tree; a reader consolidates (loads head, then C, builds, swaps); the page splits, and becomes one again; a page is written to disk, a checkpoint is taken; the stream
 // begins anew from any place at or below what is applied; the DC crashes, comes back with the pages that it has written (none, if it never wrote
 // one), and is sent all from the checkpoint's position.
@@ -24,6 +25,9 @@
 #endif
 #ifndef MERGES
 #define MERGES 0
+#endif
+#ifndef EARLY
+#define EARLY 0
 #endif
 #define END (2 * UPDATES)
 #define INFINITE (UPDATES + 1)
@@ -55,6 +59,9 @@ byte applied;
 byte next;  // the entry that is sent next
 byte ever_sent;
 byte again, streams, crashes;
+#if EARLY
+byte early;
+#endif
 #if MERGES
 byte merges;
 #endif
@@ -184,6 +191,12 @@ active proctype Stream() {
           i++
        :: else -> break
        od;
+#if EARLY
+       if
+       :: skip
+       :: u + 1 < UPDATES -> low_water[u] = 0  // none there
+       fi;
+#endif
        u++
     :: else -> break
     od;
@@ -227,6 +240,16 @@ active proctype Stream() {
        fi;
        u = 0
      }
+#if EARLY
+  // The next update of the run, before this one. It comes again when it is its turn, as any may. A low-water that does not wait for the whole
+  // run is X1_wait_for_stream's counter-example.
+  // code: dc/record_ops/record_operations.cc RecordOperations::ApplyRun; dc/record_ops/apply_team.cc ApplyTeam::TryRun
+  :: atomic { early < EARLY && next >= applied && next % 2 == 0 && next + 2 < END && low_water[next / 2] == 0 ->
+       early++;
+       ever_sent = (next + 2 >= ever_sent -> next + 3 : ever_sent);
+       apply(next / 2 + 1)
+     }
+#endif
 #if STREAMS
   // A new stream, of the same TC or of one that has started again.
   // code: dc/record_ops/record_operations.cc RecordOperations::BeginStream; dc/server/data_component_server.cc DataComponentServer::OpenApplyLog

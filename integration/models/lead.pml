@@ -146,7 +146,7 @@ inline return_awake() {
 
 active proctype LogThread() {
   byte taken, mine;
-  bit found, time_up;
+  bit found, time_up, asked;
 end:
   do
   :: atomic { ended == COMMITTERS + LAZY -> break }  // model: enough
@@ -168,16 +168,27 @@ end:
            atomic { state = AWAKE };  // code: tc/redo_log/log_signal.h LogSignal::SleepInReap
            leave()
         :: flying == 0 ->
+           // `mine` is what was scanned: what the look before an idle sleep finds lies behind it.
            leave();
+           atomic { asked = (HURRIED != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
            if
-           :: atomic { mine == 0 || HURRIED -> state = IDLE };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
-              mine = 0;
-#if !defined(OMIT_look_before_sleep)
-              atomic { found = (stack != 0 || (published & ~consumed) != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
+           :: mine != 0 && asked -> goto again
+           :: else
+           fi;
+#if defined(OMIT_look_once)
+           atomic { asked = asked || (HURRIED != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
 #endif
+           if
+           :: asked || mine == 0 ->
+              atomic { state = IDLE };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
+#if !defined(OMIT_look_before_sleep)
+              atomic { found = (stack != 0 || (published & ~consumed & ~mine) != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
+#endif
+              mine = 0;
 endidle:
               return_awake()
-           :: atomic { !HURRIED -> state = LINGERING };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
+           :: !asked ->
+              atomic { state = LINGERING };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
               mine = 0;
 #if !defined(OMIT_look_before_linger)
               atomic { found = (stack != 0 || HURRIED != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
@@ -191,7 +202,7 @@ endlinger:
      leave();
 again:
      atomic {  // model: its time begins anew
-       mine = 0;
+       mine = 0; asked = 0;
        if
        :: (published & ~consumed) == 0 -> time_up = 0
        :: else

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -170,11 +171,26 @@ PhaseResult Phase::Run() {
   return result;
 }
 
+// What the transaction component has repeated since its start; none if it does not say, or not now.
+std::optional<uint64_t> Restarts(Client& client) {
+  const Result<ServiceStatus> status = client.GetStatus();
+  if (!status.ok()) return std::nullopt;
+  for (const CounterValue& counter : status->tc) {
+    if (counter.name == "transactions.restarted") return counter.value;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 PhaseResult RunPhase(PhaseKind kind, Client& client, TableId table, const BenchmarkOptions& options, Journal* journal,
                      const PhaseOutput& output) {
-  return Phase(kind, client, table, options, journal, output).Run();
+  const std::optional<uint64_t> before = Restarts(client);
+  PhaseResult result = Phase(kind, client, table, options, journal, output).Run();
+  const std::optional<uint64_t> after = Restarts(client);
+  // Less than before: it was started again meanwhile.
+  if (before && after && *after >= *before) result.restarted = *after - *before;
+  return result;
 }
 
 }  // namespace deut::ycsb

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,8 @@ struct PhaseResult {
   double seconds = 0;
   Tick total;
   WorkerResults workers;
+  // One-shot transactions that the transaction component itself ran again after a conflict, of all its clients meanwhile; unknown: it did not say.
+  std::optional<uint64_t> restarted;
   // The longest time without a completed transaction; a tenth of a second exact.
   double longest_gap = 0;
   // Each worker's longest operation, the longest first; no more than kMostLongest.

@@ -22,6 +22,7 @@ using testing::FakeCall;
 using testing::FakeFault;
 using testing::FakeTransactionService;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::TempDir;
 
 class PhaseTest : public ::testing::Test {
@@ -285,12 +286,14 @@ TEST(ReportJson, HasTheDocumentedMembers) {
   run.total.records = 5000;
   run.workers.report.aborts[static_cast<size_t>(AbortReason::kRangeWriter)] = 4;
   for (int i = 0; i < 100; ++i) run.workers.latency_ns.Record(1'000'000);
+  EXPECT_THAT(ReportJson(options, "127.0.0.1:1", nullptr, &run), Not(HasSubstr("restarts_per_second")));
+  run.restarted = 6;
   const std::string json = ReportJson(options, "127.0.0.1:1\"", nullptr, &run);
   for (const char* member :
        {"\"workload\": \"e\"", "\"target\": \"127.0.0.1:1\\\"\"", "\"threads\": 4", "\"transactions_per_second\": 50",
-        "\"records_per_second\": 2500", "\"aborts_per_second\": 2", "\"abort_reasons\": {\"range-writer\": 4}",
-        "\"latency_us\": {\"mean\": ", "\"p50\": ", "\"p95\": ", "\"p99\": ", "\"p999\": ", "\"max\": ",
-        "\"errors\": 0"}) {
+        "\"records_per_second\": 2500", "\"aborts_per_second\": 2", "\"restarts_per_second\": 3",
+        "\"abort_reasons\": {\"range-writer\": 4}", "\"latency_us\": {\"mean\": ", "\"p50\": ", "\"p95\": ",
+        "\"p99\": ", "\"p999\": ", "\"max\": ", "\"errors\": 0"}) {
     EXPECT_THAT(json, HasSubstr(member));
   }
   EXPECT_THAT(JsonString("a\nb\xff"), "\"a\\u000ab\\u00ff\"");

@@ -73,6 +73,7 @@ void AddRun(const PhaseResult& run, JsonObject* json) {
       .Number("aborts_per_second", Rate(Aborts(run.workers), run))
       .Raw("abort_reasons", AbortReasonsJson(run.workers))
       .Raw("latency_us", LatencyJson(run.workers.latency_ns));
+  if (run.restarted) json->Number("restarts_per_second", Rate(*run.restarted, run));
   JsonObject operations;
   for (int type = 0; type < kOperationTypes; ++type) {
     const Histogram& ns = run.workers.latency_ns_by_type[type];
@@ -129,6 +130,10 @@ std::string ReportText(const PhaseResult& run) {
       Rate(run.total.records, run), Aborts(run.workers), Rate(Aborts(run.workers), run), Errors(run),
       ns.mean() / kNsPerUs, Microseconds(ns.Percentile(50)), Microseconds(ns.Percentile(95)),
       Microseconds(ns.Percentile(99)), Microseconds(ns.Percentile(99.9)), Microseconds(ns.max()), run.longest_gap);
+  if (run.restarted) {
+    absl::StrAppendFormat(&text, "repeated by the transaction component: %d (%.1f/s)\n", *run.restarted,
+                          Rate(*run.restarted, run));
+  }
   if (!run.longest.empty()) {
     const TimedOperation& longest = run.longest.front();
     absl::StrAppendFormat(&text, "the longest operation (%s) took %.3f s in %d %s, began at %.1f s and ended %s\n",

@@ -4,6 +4,7 @@
 //   workload, target, threads, records, value_bytes, theta, scan_max, isolation, durability, seconds
 //   transactions, writes, transactions_per_second, records_per_second
 //   aborts_per_second, abort_reasons {reason: count}         attempts that the retry loop repeated
+//   restarts_per_second                                      attempts that the transaction component repeated by itself; absent if it did not say
 //   latency_us {mean, p50, p95, p99, p999, max}              of transactions with all their repetitions
 //   operations {type: {count, latency_us}}
 //   longest_operations [{type, began_at_seconds, latency_us, attempts, outcome}]

@@ -1,5 +1,8 @@
 #include "protocol/testing/scripted_transaction_service.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace deut::testing {
 
 // Writes are kept aside until the commit.
@@ -79,6 +82,28 @@ class ScriptedTransactionService::Session final : public TransactionSession {
     return Commit(deadline);
   }
 
+  Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                           std::vector<OperationResult>* results, Deadline deadline,
+                                           Lsn* durable_at) override {
+    Result<CommitAnswer> answer = ExecuteOneShot(options, operations, results, deadline);
+    *durable_at = answer.ok() && owner_.withholds ? answer->commit_lsn : Lsn(0);
+    return answer;
+  }
+
+  bool WantReads(absl::Span<const Operation> operations) override {
+    if (owner_.reads_ahead.empty()) return false;
+    for (const Operation& operation : operations) {
+      if (operation.kind != OperationKind::kGet || !operation.key.starts_with(owner_.reads_ahead)) continue;
+      wants_reads_ = true;
+      return true;
+    }
+    return false;
+  }
+  bool StartReads() override {
+    return std::exchange(wants_reads_, false) && owner_.before("start_reads", kNoDeadline).ok();
+  }
+  void FinishReads(Deadline deadline) override { (void)owner_.before("finish_reads", deadline); }
+
  private:
   Status Run(const Operation& operation, OperationResult* result, Deadline deadline) {
     DEUT_RETURN_IF_ERROR(owner_.before("operation", deadline));
@@ -150,6 +175,7 @@ class ScriptedTransactionService::Session final : public TransactionSession {
   }
 
   ScriptedTransactionService& owner_;
+  bool wants_reads_ = false;
   bool open_ = false;
   Timestamp timestamp_;
   std::map<Key, std::string> written_;
@@ -188,6 +214,16 @@ std::string ScriptedTransactionService::Value(TableId table, const std::string& 
 Result<std::unique_ptr<TransactionSession>> ScriptedTransactionService::NewSession(Deadline deadline) {
   DEUT_RETURN_IF_ERROR(before("new_session", deadline));
   return std::unique_ptr<TransactionSession>(new Session(*this));
+}
+
+Result<Lsn> ScriptedTransactionService::AwaitDurable(Lsn at, Deadline deadline) {
+  Lsn end = at;
+  {
+    MutexLock lock(mutex_);
+    end = std::max(end, Lsn(clock_ * 100));
+  }
+  DEUT_RETURN_IF_ERROR(before("await_durable", deadline));
+  return Lsn(end.value + 1);
 }
 
 // Knows none; tests script what they need.

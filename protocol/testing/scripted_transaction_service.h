@@ -4,6 +4,7 @@
 #ifndef PROTOCOL_TESTING_SCRIPTED_TRANSACTION_SERVICE_H_
 #define PROTOCOL_TESTING_SCRIPTED_TRANSACTION_SERVICE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -29,6 +30,12 @@ class ScriptedTransactionService : public TransactionService {
     return Status::Ok();
   };
 
+  // Commits that wrote something are to be waited for (ExecuteOneShotAhead). Each wait ("await_durable") is for all that was committed before it
+  // began.
+  std::atomic<bool> withholds{false};
+  // Sessions want to read ahead the keys that begin with this, if it is not empty: "start_reads", "finish_reads".
+  std::string reads_ahead;
+
   size_t sessions();      // open ones
   size_t transactions();  // open ones
   size_t aborts();
@@ -40,6 +47,7 @@ class ScriptedTransactionService : public TransactionService {
   TransactionName last_asked();
 
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
+  Result<Lsn> AwaitDurable(Lsn at, Deadline deadline) override;
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
   Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;

@@ -253,7 +253,8 @@ class Run:
         time = int(self.options.seconds * 1000)
         if workload in APPLICATIONS:
             return f'run_application {self.application(workload)} {threads} {time} buffered {SEED + number}'
-        return f'run {workload} {threads} {time} {"durable" if workload == "u" else "buffered"} {SEED + number}'
+        line = f'run {workload} {threads} {time} {"durable" if workload == "u" else "buffered"} {SEED + number}'
+        return line if self.options.pipeline == 1 else f'{line} {self.options.pipeline}'
 
     def application(self, workload):
         return f'{workload} {getattr(self.options, APPLICATIONS[workload][0])}'
@@ -296,7 +297,7 @@ class Run:
                         'load_average': os.getloadavg()},
             'options': {'records': self.options.records, 'value_bytes': self.options.value_bytes,
                         'cache_bytes': self.options.cache, 'rounds': self.options.rounds,
-                        'seconds': self.options.seconds},
+                        'seconds': self.options.seconds, 'pipeline': self.options.pipeline},
             'contenders': {name: contender.facts for name, contender in self.open.items()},
             'rows': rows,
         }
@@ -343,6 +344,7 @@ def options_of(arguments):
     parser.add_argument('--rounds', type=int)
     parser.add_argument('--load_rounds', type=int, default=1)
     parser.add_argument('--seconds', type=float)
+    parser.add_argument('--pipeline', type=int, default=1)
     parser.add_argument('--quick', action='store_true')
     parser.add_argument('--sockets', action='store_true')
     parser.add_argument('--dir', default='/var/tmp')

@@ -28,13 +28,6 @@ def program(name, *folders):
     return path
 
 
-def free_port():
-    """Nobody listens there now."""
-    with socket.socket() as listener:
-        listener.bind(('127.0.0.1', 0))
-        return listener.getsockname()[1]
-
-
 def start(command, log, **how):
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, **how)
 
@@ -59,8 +52,8 @@ def answers(family, address):
 
 
 def ours(options, folder, log):
-    """dcd and tcd, on two ports of loopback. The engine waits until they serve."""
-    dc, tc = f'127.0.0.1:{free_port()}', f'127.0.0.1:{free_port()}'
+    """dcd and tcd, on Unix sockets. The engine waits until they serve."""
+    dc, tc = (f'unix:{os.path.abspath(folder)}/{name}.socket' for name in ('dc', 'tc'))
     bin_folder = os.path.dirname(os.path.dirname(options.engines))
     dcd = start([os.path.join(bin_folder, 'dc', 'dcd'), f'--listen={dc}', f'--data_dir={folder}/dc',
                  f'--dc_memory={options.cache - options.cache // 4}'], log)

@@ -10,7 +10,7 @@ DEBIAN_PACKAGES=(
   clang-format-19 clang-tidy-19 cmake ninja-build dpkg-dev ca-certificates
   liburing-dev libssl-dev libc-ares-dev zlib1g-dev
   protobuf-compiler protobuf-compiler-grpc
-  perl python3 python3-six unicode-data git openssl iproute2 spin
+  perl python3 python3-six unicode-data git openssl iproute2 spin valgrind
 )
 
 # Debian source packages, with the upstream version they must have.

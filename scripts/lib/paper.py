@@ -6,19 +6,14 @@ Each measurement is a function that answers JSON-like data; paper_plots.py draws
 import argparse
 import json
 import os
-import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import paper_plots  # noqa: E402  (beside this file)
-
-
-class Failed(Exception):
-    """Told without a trace."""
+from measuring import Failed, json_lines, machine, run  # noqa: E402
 
 
 class Scale:
@@ -38,20 +33,6 @@ class Scale:
         self.transactions_a_turn = 10_000 if quick else 100_000
         self.range_counts = [1, 16, 256, 4096] if quick else [1, 4, 16, 64, 256, 1024, 4096, 8192]
         self.updates_per_100_scans = [5, 400] if quick else [0, 5, 100, 400]
-
-
-def run(command, what):
-    begun = time.monotonic()
-    print(f'{what} ...', flush=True)
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise Failed(f'{what}: status {done.returncode}: {(done.stderr or done.stdout)[-2000:]}')
-    print(f'{what}: {time.monotonic() - begun:.0f} s', flush=True)
-    return done.stdout
-
-
-def json_lines(text):
-    return [json.loads(line) for line in text.splitlines() if line.startswith('{')]
 
 
 class Measurements:
@@ -108,14 +89,6 @@ class Measurements:
                                'records_per_second': result['records_per_second'],
                                'aborted_share': result['aborts_per_second'] / max(result['transactions_per_second'], 1e-9)})
         return points
-
-
-def machine():
-    names = [line.split(':', 1)[1].strip() for line in open('/proc/cpuinfo') if line.startswith('model name')]
-    with open('/proc/meminfo') as info:
-        memory = int(info.readline().split()[1]) // (1 << 20)
-    return {'processors': os.cpu_count(), 'processor': names[0] if names else platform.machine(), 'memory_gib': memory,
-            'system': f'{platform.system()} {platform.release()}', 'load_average': os.getloadavg()[0]}
 
 
 def measure(options):

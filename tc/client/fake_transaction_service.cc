@@ -29,7 +29,8 @@ class FakeSession final : public TransactionSession {
     ahead_status_ = Execute(operations, &ahead_, deadline);
     return true;
   }
-  Status TakeAhead(std::vector<OperationResult>* results, Deadline /*deadline*/) override {
+  Status TakeAhead(std::vector<OperationResult>* results, Deadline deadline) override {
+    service_->take_ahead_deadline = deadline;
     if (service_->loses_ahead) return DEUT_ERROR(kDeadlineExceeded, "no answer has come");
     *results = std::move(ahead_);
     return ahead_status_;

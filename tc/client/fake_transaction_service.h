@@ -59,6 +59,7 @@ class FakeTransactionService final : public TransactionService {
   std::atomic<int> sent_ahead{0};
   // No answer comes to what was sent ahead: TakeAhead fails, as at its deadline.
   std::atomic<bool> loses_ahead{false};
+  std::atomic<Deadline> take_ahead_deadline{kNoDeadline};  // of the last TakeAhead
   // Scans answer at most so many records a batch.
   uint32_t max_batch_records = 1000;
 

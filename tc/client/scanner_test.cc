@@ -371,5 +371,16 @@ TEST_F(FetchAheadTest, AbortWithABatchOnItsWay) {
   }
 }
 
+// Nor does an abort wait for the batch beyond the time that the transaction has as a whole.
+TEST_F(FetchAheadTest, AnAbortKeepsToTheTransactionsTime) {
+  const Deadline limit = RealRuntime().Now() + milliseconds(100);
+  Transaction t = client_->BeginUntil({}, limit, nullptr).value();
+  Scanner scanner = t.OpenScanner(table_, {});
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(scanner.Next());
+  service_.loses_ahead = true;
+  EXPECT_TRUE(t.Abort().ok());
+  EXPECT_LE(service_.take_ahead_deadline.load(), limit);
+}
+
 }  // namespace
 }  // namespace deut

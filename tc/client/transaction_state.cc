@@ -143,8 +143,8 @@ Status TransactionState::Abort() {
   if (phase_ == Phase::kCommitted) return Ended();
   if (!open()) return Status();
   // The abort is behind the batch that was sent ahead, and whoever aborts wants his writes out of the way when he is told so. If the batch does not
-  // come soon the session is closed, which aborts as soon as the other side sees it.
-  Settle(core_->runtime().Now() + kAbortPatience);
+  // come soon, and before the transaction's time is up, the session is closed, which aborts as soon as the other side sees it.
+  Settle(std::min<Deadline>(limit_, core_->runtime().Now() + kAbortPatience));
   if (!open()) {
     phase_ = Phase::kAborted;
     status_ = Status();

@@ -30,6 +30,8 @@ class DcLink::Impl {
   }
 
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline);
+  bool TryAsk(absl::Span<DataRequest* const> requests);
+  void Take(absl::Span<DataRequest* const> requests, Deadline deadline);
   bool HasSpace(uint64_t bytes) const;
   uint64_t BacklogBytes() const;
   DcLinkStatus status() const;
@@ -163,6 +165,25 @@ Status DcLink::Impl::Repeat(absl::Span<DataRequest* const> requests, DcGate::Pas
   }
 }
 
+bool DcLink::Impl::TryAsk(absl::Span<DataRequest* const> requests) {
+  const DcGate::Pass pass = gate_.pass();
+  if (!pass.open()) return false;
+  Submit(requests, pass);
+  return true;
+}
+
+void DcLink::Impl::Take(absl::Span<DataRequest* const> requests, Deadline deadline) {
+  for (DataRequest* request : requests) {
+    if (!request->done.Wait(runtime_, deadline)) {
+      dc_.Abandon(request);
+      request->status = DEUT_ERROR(kDeadlineExceeded, options_.dc_name, " has not answered in time");
+    } else if (request->status.ok() && request->answered_by != request->sender.incarnation &&
+               !DEUT_OMITTED("X3.check_answer_incarnation")) {
+      request->status = DEUT_ERROR(kWrongIncarnation, "an answer came from incarnation ", request->answered_by.value);
+    }
+  }
+}
+
 uint64_t DcLink::Impl::BacklogBytes() const {
   const uint64_t applied = std::max(gate_.applied().commit, log_.first_lsn()).value;
   const uint64_t tail = log_.tail().value;
@@ -222,6 +243,10 @@ Status DcLink::WaitCaughtUp(Deadline deadline) { return impl_->gate().WaitCaught
 Status DcLink::Read(absl::Span<DataRequest* const> requests, Deadline deadline) {
   return impl_->Read(requests, deadline);
 }
+
+bool DcLink::TryAsk(absl::Span<DataRequest* const> requests) { return impl_->TryAsk(requests); }
+
+void DcLink::Take(absl::Span<DataRequest* const> requests, Deadline deadline) { impl_->Take(requests, deadline); }
 
 Result<std::unique_ptr<BulkScan>> DcLink::OpenScan(const ScanSpec& spec, Deadline deadline) {
   auto scan = std::make_unique<BulkScan>(impl_->dc(), impl_->gate(), impl_->sender(), spec);

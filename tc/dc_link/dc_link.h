@@ -86,6 +86,13 @@ class DcLink {
   // REQUIRES: the caller looked into the TC for these keys before (S4), and still counts in the low-water (S7).
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline);
 
+  // The same in two steps, for who can do without an answer: TryAsk submits, unless the gate is closed (false: nothing was submitted). Take waits for
+  // the answers; what has none at the deadline, or none from the life that was asked, has a status that is not OK. Nothing is repeated, and what is
+  // wrong with the connection is told by whoever needs it.
+  bool TryAsk(absl::Span<DataRequest* const> requests);
+  // REQUIRES: TryAsk has answered true. No request is in use by the DC afterwards.
+  void Take(absl::Span<DataRequest* const> requests, Deadline deadline);
+
   // A bulk scan that survives lives of the DC (S4, X3). Waits for the gate. The object belongs to one thread at a time.
   Result<std::unique_ptr<BulkScan>> OpenScan(const ScanSpec& spec, Deadline deadline);
 

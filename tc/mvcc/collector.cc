@@ -194,7 +194,7 @@ void Collector::Round() {
                              std::memory_order_seq_cst);  // before anything is collected because of it
   }
   // So are the runs that are applied as a whole.
-  if (spiller_.runs() != nullptr) spiller_.runs()->Tidy(applied, kMergedPerRound);
+  if (spiller_.runs() != nullptr) spiller_.runs()->Tidy(applied, kMergedPerRound, [this] { return WhoReads(); });
   for (Applied next; TakeApplied(DEUT_OMITTED("S6.applied") ? kEverything : applied, &next);) {
     applied_.push_back(std::move(next));
   }
@@ -218,6 +218,12 @@ void Collector::Round() {
   if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);
   EvictCopies();
   RunTasks();
+}
+
+SpillMerge::AnyReader Collector::WhoReads() {
+  std::optional<Readers> readers = options_.readers ? options_.readers() : std::nullopt;
+  if (!readers) return nullptr;  // another round is under way: everybody may
+  return [readers = *std::move(readers)](Timestamp after, Timestamp to) { return readers.AnyIn(after, to); };
 }
 
 void Collector::TakeFinished() {

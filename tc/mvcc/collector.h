@@ -173,6 +173,8 @@ class Collector {
   // S6, early: of these chains.
   void CollectEarly(std::vector<RecordEntry*> entries);
   void TidyRuns(Position applied);
+  // S6, of spilled versions.
+  SpillMerge::AnyReader WhoReads();
   // S9. REQUIRES: nothing is applied that is not collected. Answers the bytes that have left memory.
   uint64_t Spill();
   void CountFruitless(bool pressed, uint64_t freed);

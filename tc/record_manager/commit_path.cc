@@ -48,16 +48,17 @@ CommitPath::Writes CommitPath::WritesOf(const Transaction& txn) {
   return writes;
 }
 
-Result<CommitAnswer> CommitPath::Commit(Transaction& txn, Deadline deadline) {
-  if (txn.record_ == nullptr) return CommitNothing(txn, deadline);
-  return CommitWrites(txn, WritesOf(txn), deadline);
+Result<CommitAnswer> CommitPath::Commit(Transaction& txn, Deadline deadline, Lsn* durable_at) {
+  if (txn.record_ == nullptr) return CommitNothing(txn, deadline, durable_at);
+  return CommitWrites(txn, WritesOf(txn), deadline, durable_at);
 }
 
 Result<CommitAnswer> CommitPath::CommitUpdates(Transaction& txn, absl::Span<const Update> updates, Deadline deadline) {
-  return CommitWrites(txn, Writes{.updates = {updates.begin(), updates.end()}, .items = {}, .places = {}}, deadline);
+  return CommitWrites(txn, Writes{.updates = {updates.begin(), updates.end()}, .items = {}, .places = {}}, deadline,
+                      nullptr);
 }
 
-Result<CommitAnswer> CommitPath::CommitNothing(Transaction& txn, Deadline deadline) {
+Result<CommitAnswer> CommitPath::CommitNothing(Transaction& txn, Deadline deadline, Lsn* durable_at) {
   if (txn.state_ != Transaction::State::kOpen) return EndedAlready();
   if (txn.record_ != nullptr && !txn.record_->TryStartCommit()) {
     Abort(txn, AbortReason::kIdle);
@@ -68,16 +69,17 @@ Result<CommitAnswer> CommitPath::CommitNothing(Transaction& txn, Deadline deadli
   Finish(txn, Transaction::State::kCommitted);
   engine_.counters.committed.Add(1);
   // Nothing was written: a read-only transaction whose wait fails has no unknown outcome, only an unacknowledged one.
-  if (txn.durability_ == Durability::kDurable) DEUT_RETURN_IF_ERROR(WaitAcknowledged(txn, Lsn{0}, deadline));
+  if (txn.durability_ == Durability::kDurable)
+    DEUT_RETURN_IF_ERROR(WaitAcknowledged(txn, Lsn{0}, deadline, durable_at));
   return answer;
 }
 
-Result<CommitAnswer> CommitPath::CommitWrites(Transaction& txn, Writes writes, Deadline deadline) {
-  if (writes.updates.empty()) return CommitNothing(txn, deadline);
+Result<CommitAnswer> CommitPath::CommitWrites(Transaction& txn, Writes writes, Deadline deadline, Lsn* durable_at) {
+  if (writes.updates.empty()) return CommitNothing(txn, deadline, durable_at);
   if (txn.state_ != Transaction::State::kOpen) return EndedAlready();
   DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, Append(txn, writes));
   if (txn.durability_ == Durability::kDurable) {
-    if (Status durable = WaitAcknowledged(txn, answer.commit_lsn, deadline); !durable.ok()) {
+    if (Status durable = WaitAcknowledged(txn, answer.commit_lsn, deadline, durable_at); !durable.ok()) {
       return DEUT_ERROR(kOutcomeUnknown, "transaction ", txn.timestamp_.value, " is ordered at log position ",
                         answer.commit_lsn.value, " but not known to be durable: ", durable.message());
     }
@@ -126,11 +128,15 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes) {
   return answer;
 }
 
-Status CommitPath::WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline) {
+Status CommitPath::WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline, Lsn* durable_at) {
   if (DEUT_OMITTED("D1.wait_dependencies") && own_commit == Lsn{0}) return Status::Ok();
   if (DEUT_OMITTED("D1.wait_own")) return Status::Ok();
   const Lsn last = std::max(own_commit, txn.depends_on_);
   if (last == Lsn{0}) return Status::Ok();
+  if (durable_at != nullptr) {
+    if (engine_.log.durable() <= last) *durable_at = last;
+    return Status::Ok();
+  }
   return engine_.log.WaitDurable(last, deadline);
 }
 
@@ -149,10 +155,10 @@ void CommitPath::Abort(Transaction& txn, AbortReason reason) {
   Finish(txn, Transaction::State::kAborted);
 }
 
-Status CommitPath::AbortAcknowledged(Transaction& txn, Deadline deadline) {
+Status CommitPath::AbortAcknowledged(Transaction& txn, Deadline deadline, Lsn* durable_at) {
   Abort(txn, AbortReason::kFailedOperation);
   if (txn.durability_ != Durability::kDurable) return Status::Ok();
-  return WaitAcknowledged(txn, Lsn{0}, deadline);
+  return WaitAcknowledged(txn, Lsn{0}, deadline, durable_at);
 }
 
 void CommitPath::Finish(Transaction& txn, Transaction::State state) {

@@ -21,9 +21,10 @@ class CommitPath {
 
   // REQUIRES: it has just been made, or made anew.
   Status Begin(Transaction& txn, const TransactionOptions& options, Deadline deadline);
-  Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline);
+  // `durable_at`, if not null: does not wait for durability, but answers what is to be waited for (0: nothing).
+  Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline, Lsn* durable_at = nullptr);
   void Abort(Transaction& txn, AbortReason reason);
-  Status AbortAcknowledged(Transaction& txn, Deadline deadline);
+  Status AbortAcknowledged(Transaction& txn, Deadline deadline, Lsn* durable_at = nullptr);
 
   // Commits `updates` in place of the write set's; for creating and dropping tables.
   Result<CommitAnswer> CommitUpdates(Transaction& txn, absl::Span<const Update> updates, Deadline deadline);
@@ -38,10 +39,10 @@ class CommitPath {
 
   static Writes WritesOf(const Transaction& txn);
   // Of a transaction that wrote nothing.
-  Result<CommitAnswer> CommitNothing(Transaction& txn, Deadline deadline);
-  Result<CommitAnswer> CommitWrites(Transaction& txn, Writes writes, Deadline deadline);
+  Result<CommitAnswer> CommitNothing(Transaction& txn, Deadline deadline, Lsn* durable_at);
+  Result<CommitAnswer> CommitWrites(Transaction& txn, Writes writes, Deadline deadline, Lsn* durable_at);
   Result<CommitAnswer> Append(Transaction& txn, Writes& writes);
-  Status WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline);
+  Status WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline, Lsn* durable_at);
   // The last step of a commit, and the waking of those who wait for it (R9).
   void FinishCommit(TransactionRecord& record, Lsn lsn);
   void Finish(Transaction& txn, Transaction::State state);

@@ -33,6 +33,9 @@ class DcReader {
   virtual ~DcReader() = default;
   // As DcLink::Read: OK when every request has its own answer.
   virtual Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) = 0;
+  // As DcLink::TryAsk, DcLink::Take.
+  virtual bool TryAsk(absl::Span<DataRequest* const> requests) = 0;
+  virtual void Take(absl::Span<DataRequest* const> requests, Deadline deadline) = 0;
   // As DcLink::OpenScan.
   virtual Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) = 0;
   virtual Position applied() const = 0;

@@ -57,6 +57,9 @@ class PumpedDc final : public DcReader {
   size_t records();
 
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override;
+  // Answers at once.
+  bool TryAsk(absl::Span<DataRequest* const> requests) override { return Read(requests, kNoDeadline).ok(); }
+  void Take(absl::Span<DataRequest* const> /*requests*/, Deadline /*deadline*/) override {}
   Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) override;
   Position applied() const override;
   bool HasSpace(uint64_t bytes) const override;

@@ -166,9 +166,10 @@ void RecordManager::RestScans(Transaction& txn, MonotonicTime used_before) {
   }
 }
 
-Result<CommitAnswer> RecordManager::Commit(Transaction& txn, Deadline deadline) {
+Result<CommitAnswer> RecordManager::Commit(Transaction& txn, Deadline deadline, Lsn* durable_at) {
   txn.scans_.clear();
-  return CommitPath(engine_).Commit(txn, deadline);
+  if (durable_at != nullptr) *durable_at = Lsn(0);
+  return CommitPath(engine_).Commit(txn, deadline, durable_at);
 }
 
 void RecordManager::Abort(Transaction& txn, AbortReason reason) {
@@ -176,9 +177,10 @@ void RecordManager::Abort(Transaction& txn, AbortReason reason) {
   CommitPath(engine_).Abort(txn, reason);
 }
 
-Status RecordManager::AbortAcknowledged(Transaction& txn, Deadline deadline) {
+Status RecordManager::AbortAcknowledged(Transaction& txn, Deadline deadline, Lsn* durable_at) {
   txn.scans_.clear();
-  return CommitPath(engine_).AbortAcknowledged(txn, deadline);
+  if (durable_at != nullptr) *durable_at = Lsn(0);
+  return CommitPath(engine_).AbortAcknowledged(txn, deadline, durable_at);
 }
 
 }  // namespace deut::tc

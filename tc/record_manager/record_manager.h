@@ -15,6 +15,7 @@
 #include "protocol/transaction_service.h"
 #include "tc/record_manager/engine.h"
 #include "tc/record_manager/pinned.h"
+#include "tc/record_manager/read_ahead.h"
 #include "tc/record_manager/transaction.h"
 
 namespace deut::tc {
@@ -53,12 +54,15 @@ class RecordManager {
   static bool HasStandingScans(const Transaction& txn);
 
   // D1: returns when the commit is acknowledged as its durability asks. OUTCOME_UNKNOWN if the deadline passes while waiting for that.
-  Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline);
+  // `durable_at`, if not null, is set to where the log has to be durable (RedoLog::WaitDurable) before that, in place of waiting; 0: it is.
+  Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline, Lsn* durable_at = nullptr);
   void Abort(Transaction& txn, AbortReason reason);
   // S9: what a transaction is told that was aborted to make room.
   Status OverBudgetAbort(const Transaction& txn) const { return AbortedOverBudget(engine_, txn.timestamp()); }
   // Aborts, and returns when everything the transaction has shown its client is durable (D1): for a failed precondition.
-  Status AbortAcknowledged(Transaction& txn, Deadline deadline);
+  Status AbortAcknowledged(Transaction& txn, Deadline deadline, Lsn* durable_at = nullptr);
+
+  std::unique_ptr<ReadAhead> NewReadAhead() { return std::make_unique<ReadAhead>(engine_); }
 
   // A one-shot transaction that has lost a conflict is run again.
   void CountRestart() { engine_.counters.restarted.fetch_add(1, std::memory_order_relaxed); }

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tc/record_manager/engine_fixture.h"
 #include "tc/record_manager/pinned.h"
+#include "tc/record_manager/read_ahead.h"
 
 namespace deut::tc {
 namespace {
@@ -271,6 +272,33 @@ TEST_F(SpilledValueTest, NoCopyHidesWhatWasSpilled) {
   EXPECT_EQ(f.Contents(), "a=1");
   old->Abort();
   older->Abort();
+  ExpectNothingLeft();
+  EXPECT_EQ(f.Contents(), "a=1");
+}
+
+// The same of what is read ahead, which is nothing any more while there are runs.
+TEST_F(SpilledValueTest, NothingIsReadAheadOverWhatWasSpilled) {
+  f.Load({{"a", "0"}});
+  f.ClearReadCache();
+  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  ReadAhead ahead(*f.engine);
+  const Operation get{.kind = OperationKind::kGet, .table = EngineFixture::kTable, .key = "a"};
+  EXPECT_TRUE(ahead.Want(get));
+  EXPECT_TRUE(ahead.Start());
+  {
+    AtPoint point("read_ahead.before_fill", [&] {
+      TestTransaction txn = f.Begin();
+      ASSERT_EQ(txn.Put("a", "1"), "ok");
+      ASSERT_EQ(txn.Commit(), "ok");
+      SpillAll();
+    });
+    ahead.Finish(EngineFixture::Soon());
+    ASSERT_TRUE(point.reached());
+  }
+  EXPECT_EQ(f.Begin().Get("a"), "1");
+  EXPECT_FALSE(ahead.Want(get));
+  EXPECT_FALSE(ahead.Start());
+  old->Abort();
   ExpectNothingLeft();
   EXPECT_EQ(f.Contents(), "a=1");
 }

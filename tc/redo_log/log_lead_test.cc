@@ -287,15 +287,18 @@ TEST_F(StoppedLeaderTest, StopComesAfterTheWrite) {
   EXPECT_GE(log_->durable(), other.end);
 }
 
-// The log thread has found a record that nobody is in a hurry for, and is about to rest: who stops the log then finds it awake.
-TEST_F(LogLeadTest, WhoStopsWhileARecordIsLeftForLaterIsHeard) {
+// The log thread has found a record that nobody is in a hurry for, and is about to rest: who stops the log then finds it awake, also when it has
+// looked a last time before.
+class RestTest : public LogLeadTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(RestTest, WhoStopsWhileARecordIsLeftForLaterIsHeard) {
   options_.linger = microseconds(20);
   Open();
   Event rests, goes_on;
   std::atomic<bool> reached{false}, told{false};
   testing::SetPointHandler([&](std::string_view name) {
     if (name == "redo_log.writer.told_to_stop") told.store(true);
-    if (name != "redo_log.writer.before_pending_rest" || reached.exchange(true)) return;
+    if (name != GetParam() || reached.exchange(true)) return;
     rests.Signal(RealRuntime());
     goes_on.Wait(RealRuntime(), kNoDeadline);
   });
@@ -320,7 +323,57 @@ TEST_F(LogLeadTest, WhoStopsWhileARecordIsLeftForLaterIsHeard) {
   ExpectAll();
 }
 
+INSTANTIATE_TEST_SUITE_P(Points, RestTest,
+                         ::testing::Values("redo_log.writer.before_pending_rest", "redo_log.writer.after_look"));
+
 thread_local bool is_late = false;
+
+// The log thread has seen the waiter, but not yet that it is in a hurry, and is about to rest with its record found and not due: who says so then
+// finds the thread awake. Nothing else may happen for long.
+TEST_F(LogLeadTest, WhoIsInAHurryOnlyAfterTheLastLookIsServed) {
+  options_.linger = seconds(1000);
+  Open();
+  Event writes, written, registers, hurries, looked, rests;
+  std::atomic<bool> armed{true};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (!armed.load()) return;
+    if (name == "redo_log.writer.before_durable" && !writes.IsSet()) {
+      writes.Signal(RealRuntime());
+      written.Wait(RealRuntime(), kNoDeadline);
+    } else if (name == "redo_log.writer.registered" && is_late) {
+      registers.Signal(RealRuntime());
+      hurries.Wait(RealRuntime(), kNoDeadline);
+    } else if (name == "redo_log.writer.after_look" && registers.IsSet() && !looked.IsSet()) {
+      looked.Signal(RealRuntime());
+      rests.Wait(RealRuntime(), kNoDeadline);
+    }
+  });
+  Told first, late;
+  ASSERT_FALSE(log_->NotifyWhenDurable(Next().lsn, &first, Hurry::kNow));
+  writes.Wait(RealRuntime(), kNoDeadline);
+  const AppendResult commit = Next();
+  const auto waiter = RealRuntime().StartThread("late", [&] {
+    is_late = true;
+    EXPECT_FALSE(log_->NotifyWhenDurable(commit.lsn, &late, Hurry::kNow));
+  });
+  registers.Wait(RealRuntime(), kNoDeadline);
+  written.Signal(RealRuntime());
+  looked.Wait(RealRuntime(), kNoDeadline);
+  hurries.Signal(RealRuntime());
+  waiter->Join();
+  rests.Signal(RealRuntime());
+  EXPECT_TRUE(late.event.Wait(RealRuntime(), In(seconds(20))));
+  armed.store(false);
+  if (!late.event.IsSet()) {  // wakes it: a failure, not a hang
+    ASSERT_TRUE(log_->WaitDurable(Next().lsn, kNoDeadline).ok());
+    late.event.Wait(RealRuntime(), kNoDeadline);
+  }
+  EXPECT_EQ(late.code, ErrorCode::kOk);
+  first.event.Wait(RealRuntime(), kNoDeadline);
+  log_ = nullptr;  // its thread passes points
+  testing::SetPointHandler({});
+  ExpectAll();
+}
 
 // Its record becomes durable while a waiter that is in no hurry is about to register: nothing else may happen for long.
 TEST_F(LogLeadTest, WhoRegistersTooLateIsToldAllTheSame) {

@@ -73,6 +73,7 @@ Status LogWriter::EndStatus() const {
 bool LogWriter::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry) {
   if (durable() > lsn) return true;
   if (parts_.waiters.Register(lsn, waiter)) {
+    DEUT_POINT("redo_log.writer.registered");
     // From here on the waiter may be gone. What was taken already needs no hurry: it is under way.
     if (hurry == Hurry::kNow && consumed() <= lsn) {
       for (uint64_t seen = hurried_.load(std::memory_order_seq_cst);
@@ -117,9 +118,14 @@ void LogWriter::Rest() {
   if (pending) DEUT_POINT("redo_log.writer.before_pending_rest");
   // What was not due when the loop looked may be now: who stops, or is in a hurry, and came since then found the thread awake and woke nobody, and
   // the looks below are at what lies behind `scanned_`.
+  // Looked at once: what comes after it is seen by the look below, if it is asked for; a second look here would send the thread to a sleep from which
+  // nobody wakes it.
+  const bool asked = stopping() || Hurried();
+  if (pending) DEUT_POINT("redo_log.writer.after_look");
   const bool may_write = pending && !stalled_ && !failure_seen_;
-  if (may_write && (stopping() || Hurried())) return;
-  const bool must_be_woken = failure_seen_ || stalled_ || stopping() || Hurried();
+  if (may_write && asked) return;
+  const bool must_be_woken =
+      failure_seen_ || stalled_ || asked || (DEUT_OMITTED("log.look_once") && (stopping() || Hurried()));
   if (must_be_woken || (!pending && (quiet_ >= kQuietLingers || crowd_ > 0))) {
     if (crowd_ > 0) --crowd_;
     RecordWord word;
@@ -131,7 +137,7 @@ void LogWriter::Rest() {
   const Lsn full_at(consumed().value + kFullEnoughBytes);
   // What is looked at here is nothing of the role's: a committer may lead from the moment that the signal says that the thread sleeps.
   parts_.signal.SleepLingering(
-      [&] { return SomethingElseWaits() || Hurried() || parts_.ring.tail() >= full_at; }, full_at, due_,
+      [&] { return SomethingElseWaits() || stopping() || Hurried() || parts_.ring.tail() >= full_at; }, full_at, due_,
       options_.linger,
       [&] {
         Fail(DEUT_ERROR(kIoError, "redo log: a write that a committer has begun has not come back within ",

@@ -223,6 +223,22 @@ TEST_F(OverBudgetTest, SmallValuesAreSpilled) {
   EXPECT_EQ(Get(*Reader(), Key(kSmall - 1)), "small");
 }
 
+// A life that was killed has left its runs, and they are what fills the disk on which the next one's log wants a segment.
+TEST_F(OverBudgetTest, ItStartsWhereSpilledFilesFillTheDisk) {
+  {
+    const std::unique_ptr<Storage> storage = disk_.Mount();
+    ASSERT_TRUE(storage->CreateDirectory("/tc/spill").ok());
+    Result<std::unique_ptr<File>> file = storage->Open("/tc/spill/spill-1", {.create = true, .writable = true});
+    ASSERT_TRUE(file.ok()) << file.status().ToString();
+    const std::string bytes(32 << 20, 'x');
+    ASSERT_TRUE((*file)->Write(0, bytes.data(), bytes.size()).ok());
+  }
+  disk_.SetFreeBytes(1 << 20);
+  Begin(OverBudgetPolicy::kRefuse);
+  ASSERT_TRUE(Put(Key(0), "small").ok());
+  EXPECT_EQ(*storage_->List("/tc/spill"), std::vector<std::string>{"LOCK"});
+}
+
 // Nothing can be spilled here, so small values fill the budget.
 class AbortReaderTest : public OverBudgetTest, public ::testing::WithParamInterface<Isolation> {
  protected:

@@ -259,8 +259,8 @@ Result<CommitAnswer> Session::Commit(Deadline deadline) {
   return CommitLocked(deadline);
 }
 
-Result<CommitAnswer> Session::CommitLocked(Deadline deadline) {
-  Result<CommitAnswer> answer = records_.Commit(*txn_, deadline);
+Result<CommitAnswer> Session::CommitLocked(Deadline deadline, Lsn* durable_at) {
+  Result<CommitAnswer> answer = records_.Commit(*txn_, deadline, durable_at);
   if (txn_->state() == Transaction::State::kOpen) records_.Abort(*txn_, AbortReason::kFailedOperation);
   ended_ = std::move(txn_);
   return answer;
@@ -273,10 +273,17 @@ Status Session::Abort() {
   return Status::Ok();
 }
 
-Result<CommitAnswer> Session::ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                             std::vector<OperationResult>* results, Deadline deadline) {
+bool Session::WantReads(absl::Span<const Operation> operations) {
+  if (read_ahead_ == nullptr) read_ahead_ = records_.NewReadAhead();
+  bool any = false;
+  for (const Operation& operation : operations) any = read_ahead_->Want(operation) || any;
+  return any;
+}
+
+Result<CommitAnswer> Session::RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                         std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at) {
   const Claim claim(*this);
-  return WithRestarts(deadline, [&] { return OneShotLocked(options, operations, results, deadline); });
+  return WithRestarts(deadline, [&] { return OneShotLocked(options, operations, results, deadline, durable_at); });
 }
 
 template <typename Attempt>
@@ -294,7 +301,8 @@ auto Session::WithRestarts(Deadline deadline, const Attempt& attempt) -> decltyp
 }
 
 Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                            std::vector<OperationResult>* results, Deadline deadline) {
+                                            std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at) {
+  if (durable_at != nullptr) *durable_at = Lsn(0);
   if (Status begun = BeginLocked(options, deadline); !begun.ok()) [[unlikely]] {
     results->clear();
     return begun;
@@ -305,11 +313,11 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
   const auto failed = std::ranges::find_if(*results, [](const OperationResult& result) { return !result.status.ok(); });
   if (failed != results->end() && txn_->wrote()) {
     // What the failed precondition showed stays provisional until everything it depended on is durable (D1); the writes are undone.
-    Status shown = records_.AbortAcknowledged(*txn_, deadline);
+    Status shown = records_.AbortAcknowledged(*txn_, deadline, durable_at);
     ended_ = std::move(txn_);
     return shown.ok() ? failed->status : shown;
   }
-  Result<CommitAnswer> answer = CommitLocked(deadline);
+  Result<CommitAnswer> answer = CommitLocked(deadline, durable_at);
   if (answer.ok() && failed != results->end()) return failed->status;
   return answer;
 }

@@ -39,7 +39,17 @@ class Session final : public TransactionSession {
   Result<CommitAnswer> Commit(Deadline deadline) override;
   Status Abort() override;
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                      std::vector<OperationResult>* results, Deadline deadline) override;
+                                      std::vector<OperationResult>* results, Deadline deadline) override {
+    return RunOneShot(options, operations, results, deadline, nullptr);
+  }
+  Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                           std::vector<OperationResult>* results, Deadline deadline,
+                                           Lsn* durable_at) override {
+    return RunOneShot(options, operations, results, deadline, durable_at);
+  }
+  bool WantReads(absl::Span<const Operation> operations) override;
+  bool StartReads() override { return read_ahead_->Start(); }
+  void FinishReads(Deadline deadline) override { read_ahead_->Finish(deadline); }
   Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan,
                               std::vector<OperationResult>* results, Deadline deadline) override;
 
@@ -61,9 +71,12 @@ class Session final : public TransactionSession {
   // Runs `attempt`, and again while it has lost a conflict, as Restarts says. REQUIRES: an attempt that fails leaves no transaction open.
   template <typename Attempt>
   auto WithRestarts(Deadline deadline, const Attempt& attempt) -> decltype(attempt());
+  // `durable_at`: null, or as ExecuteOneShotAhead.
+  Result<CommitAnswer> RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
+                                  std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
   // One attempt.
   Result<CommitAnswer> OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                     std::vector<OperationResult>* results, Deadline deadline);
+                                     std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
   Result<ScanBegun> BeginScanLocked(const TransactionOptions& options, const Operation& scan,
                                     std::vector<OperationResult>* results, Deadline deadline);
   Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
@@ -79,7 +92,7 @@ class Session final : public TransactionSession {
   bool EvictedLocked();
   void AbortLocked(AbortReason reason);
   // Commits the open transaction; it has ended afterwards, however this ends.
-  Result<CommitAnswer> CommitLocked(Deadline deadline);
+  Result<CommitAnswer> CommitLocked(Deadline deadline, Lsn* durable_at = nullptr);
 
   RecordManager& records_;
   Runtime& runtime_;
@@ -89,8 +102,9 @@ class Session final : public TransactionSession {
   std::atomic<uint64_t> evicted_{0};  // the timestamp of a transaction that is to be aborted; 0 = none
   MonotonicTime last_use_;
   std::unique_ptr<Transaction> txn_;
-  std::unique_ptr<Transaction> ended_;  // the last one, for its memory
-  Status ended_by_;                     // why the last transaction is gone, where the client has not been told yet
+  std::unique_ptr<Transaction> ended_;     // the last one, for its memory
+  std::unique_ptr<ReadAhead> read_ahead_;  // once it was wanted
+  Status ended_by_;                        // why the last transaction is gone, where the client has not been told yet
 };
 
 }  // namespace deut::tc

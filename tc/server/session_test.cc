@@ -134,6 +134,51 @@ TEST_F(SessionTest, OneShotsWriteAllOrNothing) {
 }
 
 // A conflict is not told while the transaction may be run again: at once where the other one is decided by then.
+// What is to be waited for is said, and nothing is waited for: with a disk that does nothing, too.
+class SlowDiskSessionTest : public ::testing::Test {
+ protected:
+  SlowDiskSessionTest() : registry(RealRuntime(), seconds(60)) {}
+  ~SlowDiskSessionTest() override { registry.Stop(); }
+  Result<CommitAnswer> Ahead(const std::vector<Operation>& operations, Lsn* durable_at) {
+    std::vector<OperationResult> results;
+    *durable_at = Lsn(7);
+    return session->ExecuteOneShotAhead(TransactionOptions{}, operations, &results, EngineFixture::Soon(), durable_at);
+  }
+
+  EngineFixture f{{.faulty_disk = true}};
+  SessionRegistry registry;
+  std::unique_ptr<Session> session =
+      std::make_unique<Session>(*f.manager, RealRuntime(), [] { return Status(); }, registry);
+};
+
+TEST_F(SlowDiskSessionTest, OneShotsAheadSayWhatTheyDependOn) {
+  Lsn durable_at;
+  // Nothing was written, nothing was read that anybody wrote.
+  ASSERT_TRUE(Ahead({Get("a")}, &durable_at).ok());
+  EXPECT_EQ(durable_at, Lsn(0));
+  f.disk->HoldCompletions(true);
+  const Result<CommitAnswer> put = Ahead({Put("a", "1")}, &durable_at);
+  ASSERT_TRUE(put.ok());
+  EXPECT_EQ(durable_at, put->commit_lsn);
+  // What others have read of it depends on it, and so does a precondition that it has failed.
+  const Result<CommitAnswer> read = Ahead({Get("a")}, &durable_at);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->commit_lsn, Lsn(0));
+  EXPECT_EQ(durable_at, put->commit_lsn);
+  EXPECT_EQ(StatusText(Ahead({Put("b", "1"), Insert("a", "2")}, &durable_at).status()), "ALREADY_EXISTS");
+  EXPECT_EQ(durable_at, put->commit_lsn);
+  TransactionOptions buffered;
+  buffered.durability = Durability::kBuffered;
+  std::vector<OperationResult> results;
+  ASSERT_TRUE(
+      session->ExecuteOneShotAhead(buffered, {{Put("c", "1")}}, &results, EngineFixture::Soon(), &durable_at).ok());
+  EXPECT_EQ(durable_at, Lsn(0));
+  f.disk->HoldCompletions(false);
+  ASSERT_TRUE(f.log->WaitDurable(put->commit_lsn, EngineFixture::Soon()).ok());
+  ASSERT_TRUE(Ahead({Get("a")}, &durable_at).ok());
+  EXPECT_EQ(durable_at, Lsn(0));
+}
+
 TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
   StillRuntime clock;
   const auto session = std::make_unique<Session>(*f.manager, clock, [this] { return serving; }, registry);

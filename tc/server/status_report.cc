@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "common/base/concat.h"
+#include "common/runtime/process_memory.h"
+#include "common/sync/block_pool.h"
 #include "tc/record_manager/pinned.h"
 
 namespace deut::tc {
@@ -96,6 +98,8 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("collector.folded_transactions", engine.collector.folded());
   add("collector.deferred_entries", engine.collector.deferred_entries());
   add("memory.awaiting_reclamation_bytes", engine.domain.pending_bytes());
+  add("memory.pool_bytes", BlockPool::DepotBytes());
+  add("memory.resident_bytes", ResidentBytes());
   add("reads.from_versions", engine.counters.chain_reads.value());
   add("reads.from_cache", engine.counters.cache_reads.value());
   add("reads.from_log", load(engine.counters.log_reads));

@@ -43,6 +43,8 @@ class LinkReader final : public DcReader {
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override {
     return link_.Read(requests, deadline);
   }
+  bool TryAsk(absl::Span<DataRequest* const> requests) override { return link_.TryAsk(requests); }
+  void Take(absl::Span<DataRequest* const> requests, Deadline deadline) override { link_.Take(requests, deadline); }
   Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) override {
     DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BulkScan> scan, link_.OpenScan(spec, deadline));
     return std::unique_ptr<ScanStream>(std::move(scan));
@@ -263,11 +265,13 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
       std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
   if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
+  // First of all: what an earlier life has spilled may be what fills the disk on which the log wants its next segment.
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> spill_lock, SpilledRuns::Clear(storage, options.spill_directory));
   RecoveredLog recovered;
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Open(options.log, runtime, storage, &recovered));
   auto parts = std::make_unique<Parts>(std::move(options), runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
-  DEUT_RETURN_IF_ERROR(p->spilled.Clear());
+  p->spilled.Hold(std::move(spill_lock));
   p->collector.Start();
   p->registry.Start();
   p->link.Start();
@@ -311,6 +315,11 @@ Result<std::unique_ptr<TransactionSession>> TransactionComponent::NewSession(Dea
   Parts* const p = parts_.get();
   return std::unique_ptr<TransactionSession>(
       std::make_unique<Session>(p->record_manager, p->runtime, [p] { return p->Serving(); }, p->registry));
+}
+
+Result<Lsn> TransactionComponent::AwaitDurable(Lsn at, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(parts_->log->WaitDurable(at, deadline));
+  return parts_->log->durable();
 }
 
 Result<OutcomeAnswer> TransactionComponent::AskOutcome(const TransactionName& name, Deadline deadline) {

@@ -79,6 +79,7 @@ class TransactionComponent final : public TransactionService {
 
   bool LosesAnswers() const override { return false; }
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
+  Result<Lsn> AwaitDurable(Lsn at, Deadline deadline) override;
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
   Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;

@@ -1,5 +1,7 @@
 #include "tc/spill/spill_merge.h"
 
+#include <utility>
+
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
@@ -13,6 +15,16 @@ Result<const SpilledVersion*> SpillMerge::Cursor::Get() {
   return &block->versions()[next];
 }
 
+bool SpillMerge::IsRead(const SpilledVersion& version) {
+  if (any_reader_ == nullptr) return true;
+  const bool newest = last_timestamp_ == Timestamp{0} || version.table != last_table_ || version.key != last_key_;
+  const Timestamp next = std::exchange(last_timestamp_, version.timestamp);
+  if (!newest) return any_reader_(version.timestamp, next) && !DEUT_OMITTED("S6.spill_merge_read");
+  last_table_ = version.table;
+  last_key_ = version.key;
+  return true;
+}
+
 Result<bool> SpillMerge::Advance(size_t* versions) {
   for (; *versions > 0; --*versions) {
     DEUT_ASSIGN_OR_RETURN(const SpilledVersion* const a, a_.Get());
@@ -20,7 +32,8 @@ Result<bool> SpillMerge::Advance(size_t* versions) {
     if (a == nullptr && b == nullptr) return true;
     const bool take_a = b == nullptr || (a != nullptr && SpillOrder(*a, *b) <= 0);
     const SpilledVersion& taken = take_a ? *a : *b;
-    if (taken.commit >= applied_ && !DEUT_OMITTED("S9.spill_merge_keeps")) DEUT_RETURN_IF_ERROR(merged_.Add(taken));
+    const bool stays = IsRead(taken) && taken.commit >= applied_;
+    if (stays && !DEUT_OMITTED("S9.spill_merge_keeps")) DEUT_RETURN_IF_ERROR(merged_.Add(taken));
     ++(take_a ? a_ : b_).next;
   }
   return false;

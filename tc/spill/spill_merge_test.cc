@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/io/faulty_disk.h"
 #include "common/runtime/runtime.h"
@@ -21,10 +24,11 @@ class SpillMergeTest : public ::testing::Test {
  protected:
   SpillMergeTest() { EXPECT_TRUE(runs_.Clear().ok()); }
 
-  SpillMerge Begin(SpillMerge::RunPointer a, SpillMerge::RunPointer b, Lsn applied) {
+  SpillMerge Begin(SpillMerge::RunPointer a, SpillMerge::RunPointer b, Lsn applied,
+                   SpillMerge::AnyReader any_reader = nullptr) {
     Result<SpilledRun::Builder> merged = runs_.NewRun();
     EXPECT_TRUE(merged.ok());
-    return SpillMerge(std::move(a), std::move(b), applied, *std::move(merged));
+    return SpillMerge(std::move(a), std::move(b), applied, std::move(any_reader), *std::move(merged));
   }
 
   FaultyDisk disk_{RealRuntime(), 1};
@@ -65,6 +69,34 @@ TEST_F(SpillMergeTest, LeavesOutWhatIsApplied) {
   SpillMerge all = Begin(a, b, Lsn{1000});
   ASSERT_TRUE(*all.Advance(&left));
   EXPECT_EQ(*all.Finish(), nullptr);
+}
+
+// S6: who reads at T sees the newest version below T.
+TEST_F(SpillMergeTest, LeavesOutWhatNobodyReads) {
+  const auto a = RunOf(runs_, {SpilledAt("a", 1), SpilledAt("a", 3), SpilledAt("b", 2), SpilledAt("a", 1, TableId{2})});
+  const auto b = RunOf(runs_, {SpilledAt("a", 6), SpilledAt("a", 9), SpilledAt("b", 8), SpilledAt("c", 10)});
+  struct Case {
+    std::vector<uint64_t> readers;
+    const char* text;
+  };
+  for (const auto& [readers, text] : std::vector<Case>{{{}, "a@9 b@8 c@10 a@1"},
+                                                       {{1}, "a@9 b@8 c@10 a@1"},
+                                                       {{2}, "a@9 a@1 b@8 c@10 a@1"},
+                                                       {{3}, "a@9 a@1 b@8 b@2 c@10 a@1"},
+                                                       {{4, 6}, "a@9 a@3 b@8 b@2 c@10 a@1"},
+                                                       {{7, 20}, "a@9 a@6 b@8 b@2 c@10 a@1"},
+                                                       {{2, 9}, "a@9 a@6 a@1 b@8 c@10 a@1"}}) {
+    for (const size_t step : {1, 100}) {
+      SpillMerge merge = Begin(a, b, Lsn{0}, [&readers](Timestamp after, Timestamp to) {
+        return std::ranges::any_of(readers, [&](uint64_t r) { return r > after.value && r <= to.value; });
+      });
+      for (bool done = false; !done;) {
+        size_t left = step;
+        done = *merge.Advance(&left);
+      }
+      EXPECT_EQ(TextOf(**merge.Finish()), text);
+    }
+  }
 }
 
 TEST_F(SpillMergeTest, AFileThatCannotBeReadEndsItAndItsFileGoes) {

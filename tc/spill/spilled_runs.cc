@@ -24,16 +24,21 @@ bool IsRunName(std::string_view name) {
 
 SpilledRuns::~SpilledRuns() { delete list_.load(std::memory_order_relaxed); }
 
-Status SpilledRuns::Clear() {
-  DEUT_RETURN_IF_ERROR(storage_.CreateDirectory(directory_));
-  DEUT_ASSIGN_OR_RETURN(lock_, storage_.Lock(Concat(directory_, "/", kLockName)));
-  DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
+Result<std::unique_ptr<FileLock>> SpilledRuns::Clear(Storage& storage, const std::string& directory) {
+  DEUT_RETURN_IF_ERROR(storage.CreateDirectory(directory));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(directory, "/", kLockName)));
+  DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
   for (const std::string& name : names) {
     if (!IsRunName(name)) continue;
     // One that somebody else has removed meanwhile is as good.
-    const Status removed = storage_.Remove(Concat(directory_, "/", name));
+    const Status removed = storage.Remove(Concat(directory, "/", name));
     if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
   }
+  return lock;
+}
+
+Status SpilledRuns::Clear() {
+  DEUT_ASSIGN_OR_RETURN(lock_, Clear(storage_, directory_));
   return Status::Ok();
 }
 
@@ -90,7 +95,7 @@ void SpilledRuns::Drop() {
   if (!runs_now().empty()) Replace({});
 }
 
-void SpilledRuns::Tidy(Position applied, size_t versions) {
+void SpilledRuns::Tidy(Position applied, size_t versions, const std::function<SpillMerge::AnyReader()>& who_reads) {
   if (runs_now().empty()) return;
   View runs = runs_now();
   const auto gone = [&](const RunPointer& run) { return run->span().last <= applied; };
@@ -101,7 +106,7 @@ void SpilledRuns::Tidy(Position applied, size_t versions) {
   if (runtime_.Now() < merge_again_at_) return;
   while (versions > 0) {
     if (merge_ == nullptr && !FindMerge()) return;
-    if (const Status merged = Merge(applied, &versions); !merged.ok()) {
+    if (const Status merged = Merge(applied, &versions, who_reads); !merged.ok()) {
       merge_.reset();
       failed_merges_.fetch_add(1, std::memory_order_relaxed);
       merge_again_at_ = runtime_.Now() + kMergeAgainAfter;
@@ -119,11 +124,12 @@ std::optional<size_t> SpilledRuns::FindMerge() const {
   return std::nullopt;
 }
 
-Status SpilledRuns::Merge(Position applied, size_t* versions) {
+Status SpilledRuns::Merge(Position applied, size_t* versions, const std::function<SpillMerge::AnyReader()>& who_reads) {
   if (merge_ == nullptr) {
     const size_t first = *FindMerge();
     DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder merged, NewRun());
-    merge_ = std::make_unique<SpillMerge>(runs_now()[first], runs_now()[first + 1], applied.commit, std::move(merged));
+    merge_ = std::make_unique<SpillMerge>(runs_now()[first], runs_now()[first + 1], applied.commit,
+                                          who_reads ? who_reads() : nullptr, std::move(merged));
   }
   DEUT_ASSIGN_OR_RETURN(const bool finished, merge_->Advance(versions));
   if (!finished) return Status::Ok();

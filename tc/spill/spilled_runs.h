@@ -4,12 +4,13 @@
 //   retires the old one. A run is published before memory is let go of what it holds (tc/mvcc/spiller.h), and taken off the list before the
 //   collector takes anything that was committed later out of memory.
 // Invariants. (1) Of a key, what is in a published run and not applied is all that was committed up to the run's last position, unless an older run
-//   has it. (2) While a run is published no commit behind its last position is collected: it goes when its last position is applied. So the newest
-//   version that a reader finds over all runs, if its chain has shown nothing, is the newest one it may see; if it finds none the DC has the answer.
+//   has it, or nobody reads it (S6). (2) While a run is published no commit behind its last position is collected: it goes when its last position is
+//   applied. So the newest version that a reader finds over all runs, if its chain has shown nothing, is the newest one it may see; if it finds none
+//   the DC has the answer.
 // Readers look at the chain, then load the list, then ask the DC; scans gather from postings, folded runs (committed_runs.h), then the list.
 //   What is not found in the chain any more was published before it left; what is not in the list any more is applied, and the DC is asked later.
 // Merging. Runs are tiered as those in memory; a merge reads block by block, so its memory does not depend on the runs. What is applied when it
-//   begins is left out: all versions of the commits before that, so none of an older one stays where a newer one has gone.
+//   begins is left out: all versions of the commits before that, so none of an older one stays where a newer one has gone. So is what nobody reads.
 // Errors: a merge that fails is given up, its runs stay, and none is tried for kMergeAgainAfter.
 // Thread-safety: Look, empty() and the figures from any thread, Look under a guard; the rest by the collector's thread, which holds none over input
 //   and output.
@@ -19,9 +20,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -49,9 +52,11 @@ class SpilledRuns {
   SpilledRuns(const SpilledRuns&) = delete;
   SpilledRuns& operator=(const SpilledRuns&) = delete;
 
-  // Removes what an earlier life has left, with its directory made if it is not there. Before anything else. UNAVAILABLE if another has the
-  // directory.
+  // Takes the directory, made if it is not there, and removes what an earlier life has left in it. UNAVAILABLE if another has it.
+  static Result<std::unique_ptr<FileLock>> Clear(Storage& storage, const std::string& directory);
+  // Before anything else one of these: the same for this one's; or what was cleared before.
   Status Clear();
+  void Hold(std::unique_ptr<FileLock> lock) { lock_ = std::move(lock); }
 
   bool empty() const { return list_.load(std::memory_order_seq_cst) == nullptr; }
   // The runs that are published now; they stay readable without the guard.
@@ -64,8 +69,8 @@ class SpilledRuns {
   Result<SpilledRun::Builder> NewRun();
   // From then on memory may be let go of what `run` holds. Null: of what was published before.
   void Publish(RunPointer run);
-  // Takes runs off that are applied; merges, looking at no more than so many versions.
-  void Tidy(Position applied, size_t versions);
+  // Takes runs off that are applied; merges, looking at no more than so many versions. `who_reads` is asked when a merge begins; none: everybody.
+  void Tidy(Position applied, size_t versions, const std::function<SpillMerge::AnyReader()>& who_reads = nullptr);
   // Takes all off. For the end.
   void Drop();
 
@@ -90,7 +95,7 @@ class SpilledRuns {
 
   void Replace(View runs);
   const View& runs_now() const;
-  Status Merge(Position applied, size_t* versions);
+  Status Merge(Position applied, size_t* versions, const std::function<SpillMerge::AnyReader()>& who_reads);
   // Two neighbours that are to be merged: the place of the earlier one.
   std::optional<size_t> FindMerge() const;
 

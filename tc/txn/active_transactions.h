@@ -19,7 +19,8 @@
 //    counter, read first, and the lower bounds of slots that have yet to store their timestamp. The slots are looked at after the proposal is
 //    published: a snapshot that is not seen there looks at `proposed` afterwards. From then on what a round proposes is rounded up to a member of A,
 //    so that a snapshot reads where versions were kept. (No timestamp of a transaction is passed by that: it is a member, or not before the
-//    counter. But a lower bound that was read long ago may be neither.)
+//    counter. But a lower bound that was read long ago may be neither: where "all" begins never falls, so that an answer that has seen one keeps
+//    within the answers before. What was taken out for one of these stays unread for ever.)
 // S2: `first_lsn` of a slot is a lower bound of the LSN of the transaction's first log record, published (the log's tail) before its
 //    first reservation; OldestFirstRecord reads the tail first, then the slots.
 // Slots are claimed by compare-and-swap on a bitmap. Limit: `max_transactions`; beyond it RESOURCE_EXHAUSTED.

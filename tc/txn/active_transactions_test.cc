@@ -5,8 +5,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 
@@ -352,6 +354,63 @@ TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKept) {
   active->End(late.slot);
   active->AdvanceNow();
   EXPECT_EQ(active->low_water(), Timestamp{106});
+}
+
+// The same for an answer that comes after another such lower bound was seen: it does not make more of what came before count as kept.
+TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKeptAlsoAfterLaterAnswers) {
+  const auto t100 = Begin();
+  active->AdvanceNow();
+  const std::thread::id here = std::this_thread::get_id();
+  Event loaded, publish, published, end;
+  std::optional<Readers> first;
+  std::optional<ActiveTransactions::Begun> early, snapshot;
+  std::thread other;
+  bool nested = false;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (std::this_thread::get_id() != here) {
+      if (name == "active.begin.before_publish") {
+        loaded.Signal(RealRuntime());
+        EXPECT_TRUE(publish.Wait(RealRuntime(), Soon()));
+      } else if (name == "active.begin.after_publish") {
+        published.Signal(RealRuntime());
+        EXPECT_TRUE(end.Wait(RealRuntime(), Soon()));
+      }
+      return;
+    }
+    if (nested) return;
+    nested = true;
+    if (name == "active.begin.before_publish") {  // 103 is loaded here, 101 there
+      Pass();
+      Pass();
+      first = active->RoundForReaders();
+      publish.Signal(RealRuntime());
+      EXPECT_TRUE(published.Wait(RealRuntime(), Soon()));
+      EXPECT_TRUE(active->RoundForReaders().has_value());
+      end.Signal(RealRuntime());
+      other.join();
+      active->End(t100.slot);
+    } else if (name == "active.begin.after_publish") {
+      active->AdvanceNow();
+      snapshot = Snapshot();
+    }
+    nested = false;
+  });
+  other = std::thread([&] { early = Begin(); });
+  EXPECT_TRUE(loaded.Wait(RealRuntime(), Soon()));
+  nested = true;
+  Pass();
+  Pass();
+  nested = false;
+  const auto late = Begin();
+  testing::SetPointHandler(nullptr);
+  EXPECT_EQ(early->timestamp, Timestamp{105});
+  EXPECT_EQ(late.timestamp, Timestamp{106});
+  EXPECT_FALSE(Reads(*first, 103));
+  EXPECT_TRUE(Reads(*first, snapshot->timestamp.value)) << snapshot->timestamp.value;
+  EXPECT_LE(snapshot->timestamp, early->timestamp);
+  active->End(snapshot->slot);
+  active->End(early->slot);
+  active->End(late.slot);
 }
 
 }  // namespace

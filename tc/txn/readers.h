@@ -29,6 +29,8 @@ class Readers {
     return first != points_.end() && *first <= to.value;
   }
 
+  Timestamp from() const { return Timestamp{from_}; }
+
   // The first of them that is not before `timestamp`.
   uint64_t RoundUp(uint64_t timestamp) const {
     if (timestamp >= from_) return timestamp;

@@ -1,0 +1,69 @@
+#include "protocol/unacknowledged.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/convert.h"
+
+namespace deut {
+namespace {
+
+// In place of an answer that cannot be given; its results stay, as they would for any transaction that fails at its commit.
+void Refuse(const Status& failed, Unacknowledged::Answer* answer) {
+  wire::SessionAnswer* const said = answer->message.mutable_answer();
+  const uint64_t lsn = said->commit_lsn();
+  const uint64_t timestamp = said->timestamp();
+  said->clear_commit_lsn();
+  said->clear_timestamp();
+  const Status status = answer->wrote
+                            ? DEUT_ERROR(kOutcomeUnknown, "transaction ", timestamp, " is ordered at log position ",
+                                         lsn, " but not known to be durable: ", failed.message())
+                            : failed;
+  ToWire(status, said->mutable_status());
+  answer->bytes += status.message().size();
+}
+
+}  // namespace
+
+Deadline Unacknowledged::EarliestDeadline() const {
+  return std::ranges::min_element(answers_, {}, &Answer::deadline)->deadline;
+}
+
+void Unacknowledged::Add(Answer answer) {
+  bytes_ += answer.bytes;
+  answers_.push_back(std::move(answer));
+  std::ranges::push_heap(answers_, Later);
+}
+
+void Unacknowledged::Take(const Result<Lsn>& durable, MonotonicTime now,
+                          absl::FunctionRef<void(wire::OneShotAnswer* answer, size_t bytes)> take) {
+  if (durable.ok()) {
+    while (!answers_.empty() && answers_.front().at < *durable) {
+      std::ranges::pop_heap(answers_, Later);
+      bytes_ -= answers_.back().bytes;
+      take(&answers_.back().message, answers_.back().bytes);
+      answers_.pop_back();
+    }
+    return;
+  }
+  const bool all = durable.status() != ErrorCode::kDeadlineExceeded;
+  std::vector<Answer> left;
+  for (Answer& answer : answers_) {
+    if (!all && answer.deadline > now) {
+      left.push_back(std::move(answer));
+      continue;
+    }
+    bytes_ -= answer.bytes;
+    Refuse(durable.status(), &answer);
+    take(&answer.message, answer.bytes);
+  }
+  answers_.swap(left);
+  std::ranges::make_heap(answers_, Later);
+}
+
+void Unacknowledged::Clear() {
+  answers_.clear();
+  bytes_ = 0;
+}
+
+}  // namespace deut

@@ -1,0 +1,90 @@
+// Answers that wait for the disk: which are given when, and what they say if it does not come.
+#include "protocol/unacknowledged.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "protocol/convert.h"
+
+namespace deut {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr MonotonicTime kStart = MonotonicTime(seconds(1000));
+
+class UnacknowledgedTest : public ::testing::Test {
+ protected:
+  void Add(uint64_t id, uint64_t at, Duration left = seconds(10), bool wrote = true) {
+    Unacknowledged::Answer answer{.at = Lsn(at), .deadline = kStart + left, .wrote = wrote, .bytes = 100};
+    answer.message.set_id(id);
+    answer.message.mutable_answer()->set_timestamp(7);
+    if (wrote) answer.message.mutable_answer()->set_commit_lsn(at);
+    waiting_.Add(std::move(answer));
+  }
+  std::vector<uint64_t> Take(const Result<Lsn>& durable, Duration passed = Duration(0)) {
+    taken_.clear();
+    waiting_.Take(durable, kStart + passed, [this](wire::OneShotAnswer* answer, size_t bytes) {
+      taken_.emplace_back().Swap(answer);
+      bytes_ += bytes;
+    });
+    std::vector<uint64_t> ids;
+    for (const wire::OneShotAnswer& answer : taken_) ids.push_back(answer.id());
+    return ids;
+  }
+
+  Unacknowledged waiting_;
+  std::vector<wire::OneShotAnswer> taken_;
+  size_t bytes_ = 0;
+};
+
+TEST_F(UnacknowledgedTest, AreGivenUpToWhatIsDurableTheFirstPositionFirst) {
+  for (const uint64_t at : {30, 10, 20, 40, 20}) Add(at, at);
+  EXPECT_EQ(waiting_.bytes(), 500u);
+  EXPECT_EQ(waiting_.first(), Lsn(10));
+  EXPECT_THAT(Take(Lsn(10)), IsEmpty());  // what lies below it is durable
+  EXPECT_THAT(Take(Lsn(21)), ElementsAre(10, 20, 20));
+  EXPECT_TRUE(FromWire(taken_[0].answer().status()).ok());
+  EXPECT_EQ(taken_[0].answer().commit_lsn(), 10u);
+  EXPECT_EQ(bytes_, 300u);
+  EXPECT_EQ(waiting_.bytes(), 200u);
+  EXPECT_EQ(waiting_.first(), Lsn(30));
+  EXPECT_THAT(Take(Lsn(1000)), ElementsAre(30, 40));
+  EXPECT_TRUE(waiting_.empty());
+  EXPECT_EQ(waiting_.bytes(), 0u);
+}
+
+TEST_F(UnacknowledgedTest, WhoseTimeIsUpIsTold) {
+  Add(1, 10, seconds(3));
+  Add(2, 20, seconds(1));
+  Add(3, 30, seconds(2), /*wrote=*/false);
+  EXPECT_EQ(waiting_.EarliestDeadline(), kStart + seconds(1));
+  const Status late(ErrorCode::kDeadlineExceeded, "late");
+  EXPECT_THAT(Take(late), IsEmpty());
+  EXPECT_THAT(Take(late, seconds(1)), ElementsAre(2));
+  const Status unknown = FromWire(taken_[0].answer().status());
+  EXPECT_EQ(unknown.code(), ErrorCode::kOutcomeUnknown);
+  EXPECT_THAT(unknown.ToString(), HasSubstr("late"));
+  EXPECT_EQ(taken_[0].answer().commit_lsn(), 0u);
+  EXPECT_THAT(Take(late, seconds(2)), ElementsAre(3));
+  EXPECT_EQ(FromWire(taken_[0].answer().status()).code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(waiting_.first(), Lsn(10));
+}
+
+TEST_F(UnacknowledgedTest, OfALogThatHasFailedNothingIsLeft) {
+  Add(1, 10);
+  Add(2, 20);
+  EXPECT_THAT(Take(Status(ErrorCode::kIoError, "gone")), UnorderedElementsAre(1, 2));
+  EXPECT_EQ(FromWire(taken_[0].answer().status()).code(), ErrorCode::kOutcomeUnknown);
+  EXPECT_TRUE(waiting_.empty());
+  EXPECT_EQ(waiting_.bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace deut

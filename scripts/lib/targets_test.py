@@ -1,0 +1,60 @@
+"""Tests of how figures are put beside targets: a missed one must not read as met, nor a rival as ours."""
+
+import os
+import tempfile
+import types
+import unittest
+
+import targets
+from measuring import Failed, json_lines, run
+
+
+def result_of(rates):
+    return {'rows': [{'contender': name, 'workload': workload, 'threads': threads, 'rate': rate} for (name, workload, threads), rate in rates.items()]}
+
+
+class RowsTest(unittest.TestCase):
+    def test_met_or_missed(self):
+        self.assertTrue(targets.at_least('a', 1000, 1000)['met'])
+        self.assertFalse(targets.at_least('a', 1000, 999)['met'])
+        self.assertTrue(targets.at_most('a', 1.1, 1.1)['met'])
+        self.assertFalse(targets.at_most('a', 1.1, 1.101)['met'])
+
+    def test_the_table_says_so(self):
+        text = targets.table_of({'processors': 2, 'processor': 'p', 'memory_gib': 1, 'system': 's', 'load_average': 0.0},
+                                [('T', [targets.at_most('a', 1, 2), targets.at_most('b', 2, 1), targets.row('c', 'near 2', '1')])])
+        cells = [[cell.strip() for cell in line.split('|')] for line in text.splitlines() if line.startswith('| ')]
+        self.assertEqual([(line[1], line[4]) for line in cells[1:]], [('a', 'missed'), ('b', 'met'), ('c', '')])
+
+    def test_beside_ours_stands_the_fastest_rival(self):
+        with tempfile.TemporaryDirectory() as folder:
+            part = targets.Targets(types.SimpleNamespace(bin=folder, quick=True, have='deut'), folder)
+            rows = part.rates(result_of({('ours', 'c', 1): 3e6, ('ours-sockets', 'c', 1): 9e9, ('slow', 'c', 1): 1e3, ('fast', 'c', 1): 1.5e6,
+                                         ('fast', 'x', 1): 9e9}), 'ours')
+            self.assertEqual([(r['met'], r['beside']) for r in rows], [(True, 'fast 1.50 M/s: ×2.00')])
+            self.assertEqual(part.rates(result_of({('ours', 'c', 1): 1}), 'ours')[0]['beside'], '')
+            self.assertEqual(part.rates(result_of({('fast', 'c', 1): 1}), 'ours'), [])
+
+    def test_every_part_is_named(self):
+        for name in targets.PARTS:
+            self.assertTrue(getattr(targets.Targets, name).__doc__, name)
+        with self.assertRaises(targets.argparse.ArgumentTypeError):
+            targets.parts('embedded,none')
+
+
+class MeasuringTest(unittest.TestCase):
+    def test_a_failing_program_is_named_with_what_it_said(self):
+        with self.assertRaisesRegex(Failed, 'a thing: status 3: no room'):
+            run(['sh', '-c', 'echo no room >&2; exit 3'], 'a thing')
+
+    def test_lines_that_are_no_objects_are_left_out(self):
+        self.assertEqual(json_lines('a line\n{"a": 1}\n[2]\n{"b": 2}\n'), [{'a': 1}, {'b': 2}])
+
+    def test_the_device_is_written_to(self):
+        folder = os.environ.get('TEST_TMPDIR', '/var/tmp')
+        self.assertGreater(targets.device_write_us(folder), 0)
+        self.assertFalse(os.path.exists(os.path.join(folder, 'device')))
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,126 @@
+#include "tc/record_manager/read_ahead.h"
+
+#include "common/testing/test_points.h"
+#include "tc/mvcc/read_cache.h"
+#include "tc/mvcc/version_chain.h"
+#include "tc/record_manager/conflict.h"
+
+namespace deut::tc {
+namespace {
+
+// Of an answer's buffer, for the next one.
+constexpr size_t kKeptBytes = 4 << 10;
+
+bool ReadsPoint(const Operation& operation) {
+  switch (operation.kind) {
+    case OperationKind::kGet:
+    case OperationKind::kUpdate:
+    case OperationKind::kAdd:
+    case OperationKind::kMin:
+    case OperationKind::kMax:
+    case OperationKind::kCompareAndSet:
+      return true;
+    case OperationKind::kInsert:
+      return operation.stamp != Stamp::kKey;  // else the key is not known yet
+    case OperationKind::kPut:
+    case OperationKind::kRemove:
+    case OperationKind::kScan:
+    case OperationKind::kRemoveRange:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+ReadAhead::~ReadAhead() { Finish(engine_.runtime.Now()); }
+
+bool ReadAhead::Begin() {
+  if (reader_) return true;
+  if (engine_.spilled != nullptr) spills_ = engine_.spilled->spills().load(std::memory_order_seq_cst);
+  const Result<ActiveTransactions::Begun> begun = engine_.active.Begin(engine_.runtime.Now());
+  if (!begun.ok()) return false;
+  reader_ = *begun;
+  return true;
+}
+
+void ReadAhead::End() {
+  if (reader_) engine_.active.End(reader_->slot);
+  reader_.reset();
+  wanted_ = 0;
+  asked_.clear();
+}
+
+bool ReadAhead::Absent(TableId table, std::string_view key) {
+  const uint64_t hash = RecordTable::Hash(table, key);
+  ReclamationDomain::Guard guard(engine_.domain);
+  RecordEntry* entry = engine_.records.Find(hash, table, key);
+  // Whatever a transaction that begins later finds there, it is not what the DC has.
+  const ReaderView anybody{.timestamp = Timestamp(UINT64_MAX)};
+  if (entry != nullptr && FindVisible(entry->word.Load().head, anybody).kind != Visible::Kind::kNothing) return false;
+  if (!Begin()) return false;
+  for (;;) {
+    entry = engine_.records.Find(hash, table, key);
+    if (entry == nullptr) {
+      if (!DEUT_OMITTED("S7.ahead_raises")) engine_.records.RaiseFloor(hash, reader_->timestamp);
+      DEUT_POINT("read_ahead.floor_raised");
+      entry = engine_.records.Find(hash, table, key);
+    }
+    if (entry == nullptr) return true;
+    const HeadWord::Value word =
+        DEUT_OMITTED("S7.ahead_raises") ? entry->word.Load() : RecordTable::RaiseLastRead(*entry, reader_->timestamp);
+    if (word.dead()) continue;
+    return FindVisible(word.head, {.timestamp = reader_->timestamp}).kind == Visible::Kind::kNothing;
+  }
+}
+
+bool ReadAhead::Want(const Operation& operation) {
+  if (engine_.read_cache == nullptr || wanted_ == kMostReads || !ReadsPoint(operation)) return false;
+  if (operation.key.empty() || operation.key.size() > kMaxKeyBytes) return false;
+  const TableState* const table = engine_.catalogue.FindAlsoDropped(operation.table);
+  if (table == nullptr || !table->open() || !Absent(operation.table, operation.key)) return false;
+  // Both after the look: what has left the chain for a run before it is in a run now (S9).
+  if (engine_.spilled != nullptr && !engine_.spilled->empty()) return false;
+  if (!DcKnows(engine_, *table)) return false;
+  if (wanted_ == requests_.size()) requests_.emplace_back();
+  DataRequest& request = requests_[wanted_++];
+  request.kind = DataRequest::Kind::kRead;
+  request.table = operation.table;
+  request.key = operation.key;
+  return true;
+}
+
+bool ReadAhead::Start() {
+  for (size_t i = 0; i < wanted_; ++i) asked_.push_back(&requests_[i]);
+  if (!asked_.empty() && engine_.dc.TryAsk(absl::MakeSpan(asked_))) {
+    engine_.counters.dc_reads.Add(asked_.size());
+    return true;
+  }
+  End();
+  return false;
+}
+
+void ReadAhead::Finish(Deadline deadline) {
+  if (asked_.empty()) return End();
+  engine_.dc.Take(absl::MakeSpan(asked_), deadline);
+  if (DEUT_OMITTED("S7.ahead_in_low_water")) engine_.active.End(reader_->slot);
+  DEUT_POINT("read_ahead.before_fill");
+  const SpillWatch spilled =
+      engine_.spilled == nullptr ? SpillWatch{} : SpillWatch{&engine_.spilled->spills(), spills_};
+  bool full = false;
+  for (DataRequest* const request : asked_) {
+    if (!request->status.ok()) continue;
+    const RecordBatch::Iterator it(request->answer);
+    // Who reads it is told of what must not be.
+    if (it.Valid() && !CheckVisible(it.record(), reader_->timestamp).ok()) continue;
+    const std::optional<std::string_view> value = it.Valid() ? std::optional(it.record().value) : std::nullopt;
+    const uint64_t hash = RecordTable::Hash(request->table, request->key);
+    full = engine_.read_cache->Fill(hash, request->table, request->key, value, spilled) || full;
+    if (request->answer.bytes().size() > kKeptBytes) request->answer = RecordBatch();
+  }
+  if (full) engine_.collector.MakeRoom();
+  if (DEUT_OMITTED("S7.ahead_in_low_water")) reader_.reset();
+  End();
+}
+
+}  // namespace deut::tc
