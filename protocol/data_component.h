@@ -124,6 +124,17 @@ struct DataRequest {
   }
 };
 
+// Reads of one sender from one life of a DC in this process, answered on the reader's own thread. What it is bound to is fixed when it is opened: it
+// answers while that life obeys that sender, and never afterwards (X3, X5), so that a request need not be asked who sends it, and to which life.
+// Thread-safety: any thread. It may outlive its DC.
+class DirectReads {
+ public:
+  virtual ~DirectReads() = default;
+  // True: the request has its status and its answer, as from Submit; its `sender`, `answered_by`, `done` and `listener` are not looked at and not
+  // touched. False: nothing happened, it is to be asked by Submit: the sender is not obeyed any more, the life has ended, or the disk is needed.
+  virtual bool TryAnswer(DataRequest* request) = 0;
+};
+
 struct ApplyAck {
   DcIncarnation incarnation;
   Position applied;  // everything up to here is in this life's memory
@@ -193,6 +204,9 @@ class DataComponent {
   virtual void Submit(absl::Span<DataRequest* const> requests) = 0;
   // After it returns the implementation no longer touches `request` (its `done` may or may not have been set).
   virtual void Abandon(DataRequest* request) = 0;
+
+  // Null: there are none, as it is in another process, or the sender is refused.
+  virtual std::shared_ptr<DirectReads> OpenReads(const Sender& /*sender*/) { return nullptr; }
 
   virtual Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec,
                                                        Deadline deadline) = 0;

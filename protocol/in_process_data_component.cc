@@ -214,6 +214,11 @@ void InProcessDataComponent::Abandon(DataRequest* request) {
   }
 }
 
+std::shared_ptr<DirectReads> InProcessDataComponent::OpenReads(const Sender& sender) {
+  CallGate::Call call(gate_);
+  return call.entered() ? component_->OpenReads(sender) : nullptr;
+}
+
 Result<std::unique_ptr<ScanStream>> InProcessDataComponent::OpenScan(const Sender& sender, const ScanSpec& spec,
                                                                      Deadline deadline) {
   CallGate::Call call(gate_);

@@ -3,8 +3,8 @@
 //
 // Lives. Start makes a new object by the factory (a new incarnation); Kill ends it: new calls answer UNAVAILABLE, running ones are
 //   waited for, the streams of that life are destroyed (each ApplyLog listener gets its OnClosed, UNAVAILABLE), then the object.
-// What the factory's objects must do: end all requests they have been given before their destructor returns, and tolerate Abandon of
-//   requests they do not know.
+// What the factory's objects must do: end all requests they have been given before their destructor returns, direct reads included, and tolerate
+//   Abandon of requests they do not know.
 // Thread-safety: all methods from any thread; Start and Kill exclude each other. Streams as in data_component.h; they may outlive
 //   their life (then every call answers UNAVAILABLE), not this object.
 // Reads and scans take no lock here: CallGate keeps the object alive under a running call; streams live in nodes that are reused and never freed.
@@ -45,6 +45,8 @@ class InProcessDataComponent final : public DataComponent {
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
   void Submit(absl::Span<DataRequest* const> requests) override;
   void Abandon(DataRequest* request) override;
+  // The life's own: it is not asked here whether that goes on.
+  std::shared_ptr<DirectReads> OpenReads(const Sender& sender) override;
   Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) override;
   Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
                                                        Deadline deadline) override;

@@ -141,6 +141,17 @@ struct OutcomeAnswer {
   CommitAnswer commit = {};  // kCommitted
 };
 
+// `batch` is the last of the scan: nothing is left of its range, or it has as many records as were asked for.
+inline bool IsOver(const Operation& scan, const OperationResult& batch) {
+  return batch.complete || (scan.limit_records != 0 && batch.records.size() >= scan.limit_records);
+}
+
+// What became of a transaction that is one scan.
+struct ScanBegun {
+  bool over = false;    // and the transaction has committed; else it is open
+  CommitAnswer answer;  // while it is open, the timestamp alone
+};
+
 class TransactionSession {
  public:
   virtual ~TransactionSession() = default;
@@ -171,9 +182,27 @@ class TransactionSession {
   virtual Status Abort() = 0;
 
   // Begin, Execute, Commit in one message. Unless every operation succeeded nothing is written: the call then returns the first
-  // failure (for a failed precondition after a read-only commit, D1), with the results so far.
+  // failure (for a failed precondition after a read-only commit, D1), with the results so far. `results` may hold earlier ones, as for
+  // Execute, of which nothing is left.
   virtual Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                               std::vector<OperationResult>* results, Deadline deadline) = 0;
+
+  // A transaction that is one scan: begins it, reads the first batch into results[0], and commits it if the scan is over with that (IsOver). Else
+  // the transaction is open, and goes on as any other. If this fails, no transaction is open; a lost conflict may have been tried again, as by
+  // ExecuteOneShot.
+  virtual Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan,
+                                      std::vector<OperationResult>* results, Deadline deadline) {
+    DEUT_ASSIGN_OR_RETURN(const Timestamp timestamp, Begin(options, deadline));
+    DEUT_RETURN_IF_ERROR(Execute(absl::MakeConstSpan(&scan, 1), results, deadline));
+    if (results->size() != 1 || !results->front().status.ok()) {
+      (void)Abort();  // it is over for the caller either way
+      if (results->size() == 1) return results->front().status;
+      return DEUT_ERROR(kInternal, "asked for a batch of a scan, got ", results->size(), " results");
+    }
+    if (!IsOver(scan, results->front())) return ScanBegun{.answer = {.timestamp = timestamp, .commit_lsn = {}}};
+    DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, Commit(deadline));
+    return ScanBegun{.over = true, .answer = answer};
+  }
 
   // As ExecuteOneShot, for who answers many and does not wait for the disk with each: where *durable_at is not 0 afterwards, the end of the answer
   // is not to be shown before TransactionService::AwaitDurable has answered a position above it (D1). If that fails, a commit that wrote something ends

@@ -6,18 +6,6 @@
 
 namespace deut {
 
-size_t Counter::StripeOfThread() {
-  static std::atomic<size_t> next{0};
-  static thread_local const size_t mine = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
-  return mine;
-}
-
-uint64_t Counter::value() const {
-  uint64_t sum = 0;
-  for (const Stripe& stripe : stripes_) sum += stripe.value.load(std::memory_order_relaxed);
-  return sum;
-}
-
 Counter& Metrics::counter(const std::string& name) {
   MutexLock lock(mutex_);
   Metric& metric = metrics_[name];

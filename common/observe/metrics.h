@@ -1,12 +1,11 @@
 // Metrics: the named numbers a process shows about itself. Counters only go up; gauges are set, or asked for when read.
 // Names are lower_case with dots, and end in a unit where there is one: "tc.commit.durable", "dc.cache_bytes".
-// Thread-safety: Counter and Gauge from any thread, a counter at the cost of one add to a line that few threads share.
+// Thread-safety: Counter and Gauge from any thread, see counter.h.
 //   Metrics: all methods from any thread; registering and snapshots take a mutex, so get the references once, at start.
 // Ownership: a Metrics object owns what it registered; references live as long as it. There is one for each component, passed in.
 #ifndef COMMON_OBSERVE_METRICS_H_
 #define COMMON_OBSERVE_METRICS_H_
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -15,27 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "common/observe/counter.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 
 namespace deut {
-
-class Counter {
- public:
-  void Add(uint64_t n = 1) { stripes_[StripeOfThread()].value.fetch_add(n, std::memory_order_relaxed); }
-  // Includes every Add that happened before.
-  uint64_t value() const;
-
- private:
-  static constexpr size_t kStripes = 16;
-  struct alignas(64) Stripe {
-    std::atomic<uint64_t> value{0};
-  };
-  // Threads take stripes in turn.
-  static size_t StripeOfThread();
-
-  std::array<Stripe, kStripes> stripes_{};
-};
 
 class Gauge {
  public:

@@ -24,6 +24,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
+#include "common/observe/counter.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/bwtree.h"
@@ -38,7 +39,6 @@
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/record_ops/apply_team.h"
-#include "dc/record_ops/striped_counter.h"
 #include "dc/record_ops/table_registry.h"
 #include "dc/scrubber/segment_scrubber.h"
 #include "protocol/data_component.h"
@@ -218,11 +218,11 @@ class RecordOperations {
 
   ApplyTeam team_;
 
-  StripedCounter reads_;
-  StripedCounter scans_;
-  StripedCounter records_returned_;
-  StripedCounter applied_;
-  StripedCounter duplicates_;
+  ::deut::Counter reads_;
+  ::deut::Counter scans_;
+  ::deut::Counter records_returned_;
+  ::deut::Counter applied_;
+  ::deut::Counter duplicates_;
 };
 
 }  // namespace deut::dc

@@ -4,7 +4,7 @@
 // What is on disk: who it is, which life this is and which TC it obeys (state_file.h); and, in the directory `pages`, the records as of the
 // last checkpoints (dc/checkpoint). A new life begins with what the newest holds; redo brings the rest.
 // Life: Open takes the data directory (lock, checks), makes the new incarnation durable, then serves. The destructor requires that no call
-//   is running and that the streams it gave out are destroyed.
+//   is running and that the streams it gave out are destroyed; direct reads may be running: it waits for them, and they answer nothing afterwards.
 // Who may ask what, and fencing: fencing.h. Streams: apply_stream.h, bulk_scan.h. Reads and short scans run on the calling thread, if memory can
 // answer them, else on threads of their own (miss_pool.h).
 // Thread-safety: all methods from any thread. Reads, scans and applying take no lock; Hello and opening a log stream do.
@@ -81,6 +81,7 @@ class DataComponentServer final : public DataComponent {
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
   void Submit(absl::Span<DataRequest* const> requests) override;
   void Abandon(DataRequest* request) override;
+  std::shared_ptr<DirectReads> OpenReads(const Sender& sender) override;
   Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) override;
   Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
                                                        Deadline deadline) override;
@@ -91,6 +92,8 @@ class DataComponentServer final : public DataComponent {
   Result<std::vector<CounterValue>> Counters(Deadline deadline) override;
 
  private:
+  class Reads;
+
   DataComponentServer(const DataComponentOptions& options, Runtime& runtime, ClaimedDirectory claimed,
                       std::unique_ptr<RecordOperations> operations);
 

@@ -39,11 +39,22 @@ Status Fencing::CheckHello(const FenceState& current, const FenceState& wanted) 
 }
 
 void Fencing::Replace(const FenceState& state) {
-  auto next = std::make_unique<Fence>(runtime_, state);
+  auto next = std::make_shared<Fence>(runtime_, state);
   Fence* const old = current_.load(std::memory_order_acquire);
   if (old != nullptr && !DEUT_OMITTED("X5.drain")) old->gate.Close();
   current_.store(next.get(), std::memory_order_seq_cst);
   fences_.push_back(std::move(next));
+}
+
+std::shared_ptr<CallGate> Fencing::GateOf(const Sender& sender) {
+  Fence* const fence = current_.load(std::memory_order_seq_cst);
+  if (fence == nullptr || sender.incarnation != incarnation_ || !Check(fence, sender).ok()) return nullptr;
+  return std::shared_ptr<CallGate>(fence->shared_from_this(), &fence->gate);
+}
+
+void Fencing::End() {
+  Fence* const fence = current_.load(std::memory_order_seq_cst);
+  if (fence != nullptr) fence->gate.Close();
 }
 
 Status Fencing::Check(const Fence* fence, const Sender& sender) {

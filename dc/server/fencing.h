@@ -6,6 +6,8 @@
 // Steps of replacing, by one thread at a time: (1) the new fence is durable, (2) the old gate is closed, which waits until the
 //   calls inside have left, (3) the new fence becomes current, (4) Hello is answered. So a call of the old TC is either over before the
 //   new TC hears the answer, or refused: nothing of it happens afterwards.
+// Direct reads go through the gate of the fence that they were opened under, and look at nothing else: it is open while that fence is current and
+//   this life goes on, and nobody opens it again. Whoever holds the gate keeps it, also when the DC has ended; End closes the last one.
 // Thread-safety: Admission from any thread, latch-free; Replace by one thread at a time.
 #ifndef DC_SERVER_FENCING_H_
 #define DC_SERVER_FENCING_H_
@@ -40,8 +42,13 @@ class Fencing {
   // Steps 2 and 3. REQUIRES: `state` is durable.
   void Replace(const FenceState& state);
 
+  // The gate of the sender's calls; null if an Admission would refuse it.
+  std::shared_ptr<CallGate> GateOf(const Sender& sender);
+  // This life ends: returns when no call is inside; none gets in any more.
+  void End();
+
  private:
-  struct Fence {
+  struct Fence : std::enable_shared_from_this<Fence> {
     Fence(Runtime& runtime, const FenceState& fence_state) : state(fence_state), gate(runtime) { gate.Open(); }
     const FenceState state;
     CallGate gate;
@@ -67,7 +74,7 @@ class Fencing {
 
   Runtime& runtime_;
   const DcIncarnation incarnation_;
-  std::vector<std::unique_ptr<Fence>> fences_;  // of the thread that replaces
+  std::vector<std::shared_ptr<Fence>> fences_;  // of the thread that replaces
   std::atomic<Fence*> current_{nullptr};
 };
 

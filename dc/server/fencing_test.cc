@@ -185,6 +185,85 @@ TEST_F(FencingTest, X5HelloDrainsReadsInFlight) {
   testing::SetPointHandler(nullptr);
 }
 
+std::string ReadDirectly(DirectReads& reads, std::string_view key) {
+  DataRequest request;
+  request.table = kTable;
+  request.key = key;
+  if (!reads.TryAnswer(&request)) return "not answered";
+  if (!request.status.ok()) return std::string(ErrorCodeName(request.status.code()));
+  EXPECT_FALSE(request.done.IsSet());
+  RecordBatch::Iterator it(request.answer);
+  return it.Valid() ? std::string(it.record().value) : "-";
+}
+
+// X3, X5: direct reads are of one sender and one life.
+TEST_F(FencingTest, X5DirectReadsEndWithTheirFenceOrLife) {
+  EXPECT_EQ(server_->OpenReads(Sender{TcId(5), TcEpoch(1), 1, server_->incarnation()}), nullptr) << "before any Hello";
+  const Sender older = SayHello(*server_, 1);
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(older, &listener, kNoDeadline);
+  TestLog log;
+  ASSERT_TRUE((*stream)->Send(log.Create().Put("k", "v").Take(), kNoDeadline).ok());
+  const std::shared_ptr<DirectReads> of_older = server_->OpenReads(older);
+  ASSERT_NE(of_older, nullptr);
+  EXPECT_EQ(ReadDirectly(*of_older, "k"), "v");
+  EXPECT_EQ(ReadDirectly(*of_older, "absent"), "-");
+  EXPECT_EQ(ReadDirectly(*of_older, ""), "INVALID_ARGUMENT");
+  Sender of_another_life = older;
+  ++of_another_life.incarnation.value;
+  EXPECT_EQ(server_->OpenReads(of_another_life), nullptr);
+  SayHello(*server_, 1);
+  EXPECT_EQ(ReadDirectly(*of_older, "k"), "v") << "the same sender, again";
+
+  const Sender newer = SayHello(*server_, 2);
+  EXPECT_EQ(ReadDirectly(*of_older, "k"), "not answered");
+  EXPECT_EQ(server_->OpenReads(older), nullptr);
+  const std::shared_ptr<DirectReads> of_newer = server_->OpenReads(newer);
+  ASSERT_NE(of_newer, nullptr);
+  EXPECT_EQ(ReadDirectly(*of_newer, "k"), "v");
+  stream->reset();
+  Restart();
+  EXPECT_EQ(ReadDirectly(*of_newer, "k"), "not answered");
+  EXPECT_EQ(server_->OpenReads(newer), nullptr);
+}
+
+// Both a Hello of a newer TC and the end of the life wait for a direct read that is inside.
+TEST_F(FencingTest, X5HelloDrainsDirectReadsInFlight) {
+  for (const bool by_hello : {true, false}) {
+    const Sender older = SayHello(*server_, by_hello ? 1 : 2);
+    const std::shared_ptr<DirectReads> reads = server_->OpenReads(older);
+    ASSERT_NE(reads, nullptr);
+    Event inside, go_on, ended;
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name != "dc.admission.admitted") return;
+      inside.Signal(RealRuntime());
+      go_on.Wait(RealRuntime(), kNoDeadline);
+    });
+    std::atomic<bool> read{false};
+    const auto reader = RealRuntime().StartThread("old TC", [&] {
+      EXPECT_EQ(ReadDirectly(*reads, "k"), "NOT_FOUND") << "the table";
+      read.store(true);
+    });
+    inside.Wait(RealRuntime(), kNoDeadline);
+    const auto replaces = RealRuntime().StartThread("new TC", [&] {
+      if (by_hello) {
+        EXPECT_TRUE(server_->Hello(HelloOf(2), kNoDeadline).ok());
+      } else {
+        server_.reset();
+      }
+      ended.Signal(RealRuntime());
+    });
+    EXPECT_FALSE(ended.Wait(RealRuntime(), RealRuntime().Now() + milliseconds(50)));
+    EXPECT_FALSE(read.load());
+    go_on.Signal(RealRuntime());
+    ended.Wait(RealRuntime(), kNoDeadline);
+    reader->Join();
+    replaces->Join();
+    testing::SetPointHandler(nullptr);
+    EXPECT_EQ(ReadDirectly(*reads, "k"), "not answered");
+  }
+}
+
 // TCs replace each other while the older ones go on sending and reading as if nothing had happened. Each epoch writes its own
 // number; whatever a newer TC has seen applied is never overtaken by an older one.
 TEST_F(FencingTest, ZombiesUnderLoad) {

@@ -82,7 +82,7 @@ look_up:
      atomic { DRAINED(me) -> mem[FLOOR] = (mem[FLOOR] < TS(me) -> TS(me) : mem[FLOOR]) };  // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor; tc/record_manager/read_path.cc ReadPath::Look
 #endif
 #if !defined(OMIT_R6_look_again)
-     find();
+     find();  // model: the code walks only if the bucket's head is another, as the same one leads to the same entries (grow.pml)
 #endif
 #if defined(OMIT_R6_raise_first)
      atomic { DRAINED(me) -> mem[FLOOR] = (mem[FLOOR] < TS(me) -> TS(me) : mem[FLOOR]) };  // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor

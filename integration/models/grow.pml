@@ -134,13 +134,19 @@ proctype Reader() {
   walk(KEY_A);
   if
   :: e == NONE ->
-     atomic { locate(KEY_A) };  // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor
-     atomic { floor[b] = 2 };   // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor
+     atomic { floor[b] = 2 };  // code: tc/mvcc/record_table.cc RecordTable::Raise
+     atomic {  // code: tc/mvcc/record_table.h RecordTable::FindAgain
+       if
+       :: head[b] == first -> reader_absent = 1; goto out
+       :: else
+       fi
+     };
      atomic { locate(KEY_A) };  // code: tc/mvcc/record_table.cc RecordTable::Find
      walk(KEY_A);
      reader_absent = (e == NONE -> 1 : 0)
   :: else
   fi;
+out:
   atomic { LEAVE(READER); ended++; b = 0; first = 0; e = 0 }  // model: the guard ends; what is of no more use is forgotten
 }
 

@@ -10,12 +10,15 @@
 #include "common/runtime/runtime.h"
 #include "dc/server/data_component_server.h"
 #include "protocol/record_batch.h"
+#include "tc/client/one_scan.h"
 
 namespace deut {
 namespace {
 
 constexpr uint32_t kBatchBytes = 256 << 10;
 constexpr uint64_t kLoadBatch = 500;
+// Of a record in a batch: key and header.
+constexpr uint64_t kMostBesideValue = 40;
 
 // Enough to know a record again.
 struct Remembered {
@@ -127,6 +130,15 @@ DirectStore::Seen DirectStore::ScanDirectly(uint64_t first, uint64_t count) {
 }
 
 DirectStore::Seen DirectStore::ScanSerializably(uint64_t first, uint64_t count) {
+  if (count * (options_.value_bytes + kMostBesideValue) > kBatchBytes) return ScanInteractively(first, count);
+  Seen seen;
+  OneScan scan(*client_, table_, {.low = KeyOf(first), .limit_records = count, .batch_bytes = kBatchBytes});
+  while (scan.Next()) seen.Add(scan.key(), scan.value());
+  OrDie(scan.status(), "scan");
+  return seen;
+}
+
+DirectStore::Seen DirectStore::ScanInteractively(uint64_t first, uint64_t count) {
   Seen seen;
   auto begun = client_->Begin();
   OrDie(begun.status(), "scan");

@@ -58,8 +58,10 @@ class DirectStore {
   // `count` records from number `first` on, each in its own way:
   // as the DC gives them;
   Seen ScanDirectly(uint64_t first, uint64_t count);
-  // in a serializable transaction;
+  // in a serializable transaction: one that is this scan (tc/client/one_scan.h) if it fits in a batch, else an interactive one;
   Seen ScanSerializably(uint64_t first, uint64_t count);
+  // in an interactive one: begun, scanned, committed;
+  Seen ScanInteractively(uint64_t first, uint64_t count);
   // in a transaction without range control: it remembers which records, of which version, the DC gave, and asks the DC for all of them
   // again before it commits. This is the least that validation by re-scan does: what the TC has and the DC has not is not looked for.
   // `*repeated` counts attempts whose second scan showed something else; `between` (may be null) is called before each second scan.

@@ -90,6 +90,8 @@ class Client {
                                            std::vector<OperationResult>* results, Deadline limit);
 
  private:
+  friend class OneScan;
+
   Client(std::unique_ptr<TransactionService> owned, TransactionService* service, OneShotChannel* one_shots,
          const ClientOptions& options);
 

@@ -106,18 +106,41 @@ Result<ClientCore::Begun> ClientCore::Begin(const TransactionOptions& options, D
   return begun;
 }
 
+// It has no name, as it writes nothing.
+Result<ClientCore::BegunScan> ClientCore::BeginScan(const TransactionOptions& options, const Operation& scan,
+                                                    Deadline deadline) {
+  BegunScan scanning;
+  DEUT_ASSIGN_OR_RETURN(scanning.begun, OnSession(deadline, &scanning.session, [&](ClientSession& session) {
+                          return session.calls->BeginScan(options, scan, &session.batch, deadline);
+                        }));
+  return scanning;
+}
+
 Result<CommitAnswer> ClientCore::OneShotOnSession(const TransactionOptions& options,
                                                   absl::Span<const Operation> operations,
                                                   std::vector<OperationResult>* results, Deadline deadline) {
   std::unique_ptr<ClientSession> session;
-  const bool is_named = IsNamed(options);
-  std::optional<TransactionOptions> named;
-  if (is_named) named = options;
   bool asked = false;
-  Result<CommitAnswer> answer = OnSession(deadline, &session, [&](ClientSession& fresh_or_idle) {
+  const auto run = [&](ClientSession& fresh_or_idle, const TransactionOptions& with) {
     asked = true;
-    if (is_named) named->name = NewName(fresh_or_idle);
-    return fresh_or_idle.calls->ExecuteOneShot(is_named ? *named : options, operations, results, deadline);
+    return fresh_or_idle.calls->ExecuteOneShot(with, operations, results, deadline);
+  };
+  if (!IsNamed(options)) {
+    Result<CommitAnswer> answer =
+        OnSession(deadline, &session, [&](ClientSession& fresh_or_idle) { return run(fresh_or_idle, options); });
+    if (answer.ok()) [[likely]] {
+      Release(std::move(session), Status());
+      return answer;
+    }
+    if (!asked) results->clear();  // of an earlier call
+    return SettleOneShot(
+        {.options = &options, .operations = operations, .results = results, .answer = std::move(answer)},
+        TransactionName{}, deadline);
+  }
+  TransactionOptions named = options;
+  Result<CommitAnswer> answer = OnSession(deadline, &session, [&](ClientSession& fresh_or_idle) {
+    named.name = NewName(fresh_or_idle);
+    return run(fresh_or_idle, named);
   });
   if (answer.ok()) [[likely]] {
     Release(std::move(session), Status());
@@ -125,7 +148,7 @@ Result<CommitAnswer> ClientCore::OneShotOnSession(const TransactionOptions& opti
   }
   if (!asked) results->clear();  // of an earlier call
   return SettleOneShot({.options = &options, .operations = operations, .results = results, .answer = std::move(answer)},
-                       is_named ? named->name : TransactionName{}, deadline);
+                       named.name, deadline);
 }
 
 Result<CommitAnswer> ClientCore::SettleOneShot(const OneShotTransaction& transaction, const TransactionName& name,

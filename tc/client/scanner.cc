@@ -12,6 +12,23 @@ namespace {
 
 constexpr uint32_t kMostNotAhead = 63;
 
+Operation BatchOf(TableId table, const ScanOptions& scan, uint64_t records_before, uint64_t bytes_before) {
+  uint64_t batch_bytes = std::clamp(scan.batch_bytes, 1U, kMaxScanBytes);
+  if (scan.limit_bytes != 0) batch_bytes = std::min(batch_bytes, scan.limit_bytes - bytes_before);
+  uint64_t batch_records = 0;
+  if (scan.limit_records != 0) {
+    batch_records = std::min<uint64_t>(scan.limit_records - records_before, std::numeric_limits<uint32_t>::max());
+  }
+  return {.kind = OperationKind::kScan,
+          .table = table,
+          .low = scan.low,
+          .high = scan.high,
+          .direction = scan.direction,
+          .limit_records = static_cast<uint32_t>(batch_records),
+          .limit_bytes = static_cast<uint32_t>(batch_bytes),
+          .for_update = scan.for_update};
+}
+
 }  // namespace
 
 std::string KeyAfter(std::string_view key) {
@@ -43,22 +60,12 @@ bool Scanner::NextBatchOrEnd() {
   return true;
 }
 
+Operation FirstBatchOf(TableId table, const ScanOptions& scan) { return BatchOf(table, scan, 0, 0); }
+
 Operation Scanner::NextBatch() const {
-  uint64_t batch_bytes = std::clamp(options_.batch_bytes, 1U, kMaxScanBytes);
-  if (options_.limit_bytes != 0) batch_bytes = std::min(batch_bytes, options_.limit_bytes - bytes_);
-  uint64_t batch_records = 0;
-  if (options_.limit_records != 0) {
-    batch_records = std::min<uint64_t>(options_.limit_records - records_, std::numeric_limits<uint32_t>::max());
-  }
-  return {.kind = OperationKind::kScan,
-          .table = table_,
-          .low = options_.low,
-          .high = options_.high,
-          .direction = options_.direction,
-          .limit_records = static_cast<uint32_t>(batch_records),
-          .limit_bytes = static_cast<uint32_t>(batch_bytes),
-          .for_update = options_.for_update,
-          .scan_sequence = scan_sequence_};
+  Operation batch = BatchOf(table_, options_, records_, bytes_);
+  batch.scan_sequence = scan_sequence_;
+  return batch;
 }
 
 bool Scanner::Fetch() {
@@ -77,6 +84,18 @@ bool Scanner::Fetch() {
     results_.clear();
     return false;
   }
+  return Take(first);
+}
+
+bool Scanner::BeginWith(std::vector<OperationResult> batch) {
+  first_ = false;
+  results_ = std::move(batch);
+  if (!Take(/*first=*/true)) return false;
+  iterator_.emplace(results_[0].records);
+  return iterator_->Valid() || NextBatchOrEnd();
+}
+
+bool Scanner::Take(bool first) {
   OperationResult& result = results_[0];
   scan_sequence_ = result.scan_sequence;
   records_ += result.records.size();

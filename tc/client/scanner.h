@@ -42,7 +42,8 @@ class Scanner {
     }
     return NextBatchOrEnd();
   }
-  // REQUIRES for these three: Next has returned true.
+  // REQUIRES for these four: Next has returned true.
+  const RecordView& record() const { return iterator_->record(); }
   std::string_view key() const { return iterator_->record().key; }
   std::string_view value() const { return iterator_->record().value; }
   // An upper bound of the record's version, or (0, 0) where the TC had a copy of the record without: nothing can be decided by it.
@@ -58,6 +59,9 @@ class Scanner {
   // All that is left, up to the limits, in one batch. REQUIRES: Next has not been called.
   Result<ScanResult> ReadAll();
 
+  // For OneScan, in place of the first Next: the first batch has been read.
+  bool BeginWith(std::vector<OperationResult> batch);
+
  private:
   bool AtRecord() const { return iterator_.has_value() && iterator_->Valid(); }
   // True when another batch may be asked for.
@@ -65,6 +69,8 @@ class Scanner {
   // Next, where the batch that is shown has come to its end.
   bool NextBatchOrEnd();
   bool Fetch();
+  // What has come into results_ is the next batch.
+  bool Take(bool first);
   Operation NextBatch() const;
 
   TransactionState* transaction_;
@@ -84,6 +90,9 @@ class Scanner {
   bool complete_ = false;
   Status status_;
 };
+
+// What asks for the first batch of a scan. Refers to the options.
+Operation FirstBatchOf(TableId table, const ScanOptions& scan);
 
 // The smallest bound above `key`: where an ascending scan goes on behind it.
 std::string KeyAfter(std::string_view key);

@@ -20,10 +20,15 @@ SessionPool::~SessionPool() {
   for (Slot& slot : slots_) delete slot.session.load(std::memory_order_acquire);
 }
 
+size_t SessionPool::FirstSlot() const {
+  const size_t number = ThreadNumber();
+  return number < slots_.size() || slots_.empty() ? number : number % slots_.size();
+}
+
 std::unique_ptr<ClientSession> SessionPool::Take() {
-  const size_t first = ThreadNumber();
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    Slot& slot = slots_[(first + i) % slots_.size()];
+  size_t at = FirstSlot();
+  for (size_t i = 0; i < slots_.size(); ++i, at = at + 1 == slots_.size() ? 0 : at + 1) {
+    Slot& slot = slots_[at];
     // The load spares the exchange (which takes the line away from its thread) where there is nothing to be had.
     if (slot.session.load(std::memory_order_relaxed) == nullptr) continue;
     DEUT_POINT("client.session_pool.take");
@@ -35,9 +40,9 @@ std::unique_ptr<ClientSession> SessionPool::Take() {
 }
 
 void SessionPool::Return(std::unique_ptr<ClientSession> session) {
-  const size_t first = ThreadNumber();
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    Slot& slot = slots_[(first + i) % slots_.size()];
+  size_t at = FirstSlot();
+  for (size_t i = 0; i < slots_.size(); ++i, at = at + 1 == slots_.size() ? 0 : at + 1) {
+    Slot& slot = slots_[at];
     ClientSession* empty = nullptr;
     if (slot.session.load(std::memory_order_relaxed) != nullptr) continue;
     DEUT_POINT("client.session_pool.return");

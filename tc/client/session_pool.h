@@ -36,6 +36,9 @@ class SessionPool {
     std::atomic<ClientSession*> session{nullptr};
   };
 
+  // Where this thread begins to look.
+  size_t FirstSlot() const;
+
   std::vector<Slot> slots_;
 };
 

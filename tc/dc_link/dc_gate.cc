@@ -69,6 +69,8 @@ void DcGate::PublishLocked() {
   const Pass now{OpenableLocked() ? incarnation_ : DcIncarnation{0}, session_};
   if (now.open()) caught_up_ = true;
   // Readers share this line: it is written only when it changes.
+  DirectReads* const reads_now = now.open() ? life_reads_.get() : nullptr;
+  if (reads_now != reads()) reads_.store(reads_now, std::memory_order_seq_cst);
   if (now != pass()) {
     pass_.store(now, std::memory_order_seq_cst);
     pass_changes_.Bump();
@@ -132,13 +134,15 @@ Status DcGate::final_status() const {
   return final_;
 }
 
-uint64_t DcGate::StartSession(const HelloAnswer& hello) {
+uint64_t DcGate::StartSession(const HelloAnswer& hello, std::shared_ptr<DirectReads> reads) {
   MutexLock lock(mutex_);
   dc_ = hello.dc;
   if (hello.incarnation != incarnation_) {
     // X3. At the first Hello nothing was sent by this life of the TC; what earlier ones sent is SetStartTarget's concern.
     required_ = DEUT_OMITTED("X3.gate_on_sent") ? applied() : ever_sent_;
     incarnation_ = hello.incarnation;
+    if (life_reads_ != nullptr) past_reads_.push_back(std::move(life_reads_));
+    life_reads_ = std::move(reads);
     ++incarnations_;
     applied_.store(hello.applied, std::memory_order_seq_cst);
     stable_.store(hello.stable, std::memory_order_seq_cst);

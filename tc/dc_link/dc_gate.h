@@ -12,6 +12,7 @@
 //   the end of the recovered log (X4), because an earlier life of the TC may have sent all of that.
 // Races. A reader that loaded `open` before the gate closed asks the life it names: that life either answers (what it held is what
 //   the reader is entitled to, because the gate was open for it) or is gone, and the request fails and is repeated behind the gate.
+//   So it is with who loaded `reads`, which is there while the gate is open to its life: it answers for that life alone, or not at all.
 //   An acknowledgement of an earlier life that arrives after StartSession found a new one is dropped under the same mutex, so
 //   `applied` never speaks for a dead life. What was collected on its word before is below ever_sent, thus behind the gate.
 // Thread-safety: pass, applied, stable, free_bytes, live: latch-free, any thread. The rest take the mutex (cold).
@@ -21,7 +22,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
@@ -57,6 +60,8 @@ class DcGate {
 
   // HOT PATH.
   Pass pass() const { return pass_.load(std::memory_order_seq_cst); }
+  // Direct reads of the life that the gate is open to; null: it is closed, or the life has none. Good until this object ends.
+  DirectReads* reads() const { return reads_.load(std::memory_order_seq_cst); }
   // As DcLink.
   Position applied() const { return applied_.load(std::memory_order_seq_cst); }
   Position stable() const { return stable_.load(std::memory_order_seq_cst); }
@@ -81,7 +86,8 @@ class DcGate {
   bool finished() const { return finished_.load(std::memory_order_seq_cst); }
 
   // Link thread. A Hello was answered and found good. Returns the new session's number.
-  uint64_t StartSession(const HelloAnswer& hello) DEUT_EXCLUDES(mutex_);
+  // `reads`: direct ones of this life for this TC, if there are any.
+  uint64_t StartSession(const HelloAnswer& hello, std::shared_ptr<DirectReads> reads = nullptr) DEUT_EXCLUDES(mutex_);
   // X4: the last position of the recovered log. The gate does not open before this is known.
   void SetStartTarget(Position target) DEUT_EXCLUDES(mutex_);
   // X3: REQUIRES: called before anything up to `to` is handed to a stream.
@@ -115,6 +121,7 @@ class DcGate {
   const std::function<void(const Status&)> on_fatal_;
 
   alignas(64) std::atomic<Pass> pass_{Pass{}};
+  std::atomic<DirectReads*> reads_{nullptr};  // of life_reads_, while the gate is open
   alignas(64) std::atomic<Position> applied_{Position{}};
   std::atomic<Position> stable_{Position{}};
   std::atomic<uint64_t> free_bytes_{0};
@@ -125,6 +132,9 @@ class DcGate {
   mutable Mutex mutex_;
   DcId dc_ DEUT_GUARDED_BY(mutex_);
   DcIncarnation incarnation_ DEUT_GUARDED_BY(mutex_);
+  std::shared_ptr<DirectReads> life_reads_ DEUT_GUARDED_BY(mutex_);
+  // Of earlier lives, as readers may be about to ask them.
+  std::vector<std::shared_ptr<DirectReads>> past_reads_ DEUT_GUARDED_BY(mutex_);
   uint64_t session_ DEUT_GUARDED_BY(mutex_) = 0;
   Position ever_sent_ DEUT_GUARDED_BY(mutex_);
   Position required_ DEUT_GUARDED_BY(mutex_);

@@ -77,6 +77,41 @@ TEST_F(DcGateTest, X3ANewLifeMustHaveAllThatWasEverSent) {
   EXPECT_EQ(gate_.pass().incarnation, DcIncarnation{2});
 }
 
+class NoReads final : public DirectReads {
+ public:
+  bool TryAnswer(DataRequest* /*request*/) override { return false; }
+};
+
+// X3: direct reads of a life are there while the gate is open to it, and no others.
+TEST_F(DcGateTest, X3DirectReadsAreThoseOfTheLifeThatTheGateIsOpenTo) {
+  const auto first = std::make_shared<NoReads>(), second = std::make_shared<NoReads>();
+  const auto meet = [&](uint64_t life, Position applied, const std::shared_ptr<DirectReads>& reads) {
+    HelloAnswer hello;
+    hello.dc = DcId{3};
+    hello.incarnation = DcIncarnation{life};
+    hello.applied = applied;
+    return gate_.StartSession(hello, reads);
+  };
+  uint64_t session = meet(1, Position{}, first);
+  EXPECT_EQ(gate_.reads(), nullptr);
+  gate_.SetStartTarget(Position{});
+  EXPECT_EQ(gate_.reads(), first.get());
+  gate_.RaiseEverSent(EndOf(100));
+  gate_.Lost(session, DEUT_ERROR(kUnavailable, "gone"));
+  EXPECT_EQ(gate_.reads(), nullptr);
+  meet(1, EndOf(40), nullptr);
+  EXPECT_EQ(gate_.reads(), first.get()) << "the same life";
+  session = meet(2, EndOf(20), second);
+  EXPECT_EQ(gate_.reads(), nullptr) << "it has not applied all that was ever sent";
+  Ack(2, EndOf(100));
+  EXPECT_EQ(gate_.reads(), second.get());
+  meet(3, EndOf(100), nullptr);
+  EXPECT_TRUE(open());
+  EXPECT_EQ(gate_.reads(), nullptr) << "it has none";
+  gate_.Stop();
+  EXPECT_EQ(gate_.reads(), nullptr);
+}
+
 // Two lives, and an acknowledgement of the first that was long under way.
 TEST_F(DcGateTest, X3ALateAcknowledgementOfAnEarlierLifeIsDropped) {
   Meet(1, Position{});

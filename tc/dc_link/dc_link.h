@@ -79,7 +79,8 @@ class DcLink {
   Status WaitCaughtUp(Deadline deadline);
 
   // HOT PATH while the gate is open: no lock, no allocation, no system call but the wait for the answers.
-  // Fills each request's `sender`, clears its answer, submits, and waits until each has an answer from the life of the DC it was meant
+  // Where the DC is in this process and memory has the answers, this thread gets them (DirectReads). Else
+  // fills each request's `sender`, clears its answer, submits, and waits until each has an answer from the life of the DC it was meant
   // for; requests that met another life or no connection are repeated behind the gate (X3). OK: every request has been answered,
   // each with a status of its own (NOT_FOUND: no such table). Otherwise no request is in use by the DC any more, and no answer counts.
   // REQUIRES: the caller looked into the TC for these keys before (S4), and still counts in the low-water (S7).

@@ -113,11 +113,11 @@ Status LinkThread::Session(bool* established) {
   DEUT_RETURN_IF_ERROR(RecordKnown(hello.dc));
   *established = true;
   met_ = true;
-  const uint64_t session = gate_.StartSession(hello);
+  const Sender sender{log_.tc(), log_.epoch(), log_.nonce(), hello.incarnation};
+  const uint64_t session = gate_.StartSession(hello, dc_.OpenReads(sender));
   LogInfo("connected to ", options_.dc_name, " (id ", hello.dc.value, ", incarnation ", hello.incarnation.value,
           "), applied ", ToString(hello.applied), ", stable ", ToString(hello.stable));
   SessionListener listener(gate_, session);
-  const Sender sender{log_.tc(), log_.epoch(), log_.nonce(), hello.incarnation};
   Result<std::unique_ptr<ApplyLogStream>> stream =
       dc_.OpenApplyLog(sender, &listener, runtime_.Now() + options_.connect_timeout);
   Status status = stream.status();

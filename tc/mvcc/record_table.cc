@@ -115,6 +115,15 @@ RecordEntry* RecordTable::Find(uint64_t hash, TableId table, std::string_view ke
   return FindIn(Locate(hash), hash, table, key, &length);
 }
 
+RecordEntry* RecordTable::Find(uint64_t hash, TableId table, std::string_view key, Absence* absence) const {
+  const Place place = Locate(hash);
+  absence->floor_ = &place.bucket->floor;
+  absence->head_ = &place.bucket->head;
+  absence->seen_ = WordOf(place.first);
+  uint32_t length = 0;
+  return FindIn(place, hash, table, key, &length);
+}
+
 RecordEntry* RecordTable::FindOrCreate(uint64_t hash, TableId table, std::string_view key) {
   RecordEntry* created = nullptr;
   for (;;) {
@@ -197,6 +206,10 @@ HeadWord::Value RecordTable::RaiseLastRead(RecordEntry& entry, Timestamp timesta
 void RecordTable::RaiseFloor(uint64_t hash, Timestamp timestamp) {
   std::atomic<uint64_t>& floor = Locate(hash).bucket->floor;
   DEUT_POINT("record_table.floor.located");
+  Raise(floor, timestamp);
+}
+
+void RecordTable::Raise(std::atomic<uint64_t>& floor, Timestamp timestamp) {
   uint64_t seen = floor.load(std::memory_order_seq_cst);
   while (seen < timestamp.value) {
     DEUT_POINT("record_table.floor.before_cas");

@@ -10,6 +10,9 @@
 // R6 floor: a read of a key without entry raises the bucket's floor instead of making one: raise, then look for the entry again, then
 //   ask the DC. A writer installs, then checks the floor. In the total order either the reader's second look sees the writer's entry, or
 //   the writer's check sees the floor. The price is a rare false conflict between keys of one bucket.
+//   The second look is one load where nothing has come: what is inserted changes the bucket's head, a growth too, and no entry that was a head before
+//   is one again while the reader's guard is held (it is not freed). So the same head leads to the same entries, of which none is the key's; those
+//   that were dead stay dead.
 // Growth. A bucket holds a chain of entries or leads to eight buckets of the next level. States: chain -> branch, once. Whoever has walked a long
 //   chain to insert makes the branch, unless the structure is in somebody's hands (an unlinking, another growth): the next inserter will.
 //   (1) The entries are linked into the new buckets by their other `next` (levels use the two in turns), while the old chain stays whole for who
@@ -75,6 +78,22 @@ class RecordTable {
   RecordEntry* Find(uint64_t hash, TableId table, std::string_view key) const;
   RecordEntry* FindOrCreate(uint64_t hash, TableId table, std::string_view key);
 
+  // Where a look found no entry, and what it saw there. Good under the look's guard.
+  class Absence {
+    friend class RecordTable;
+    std::atomic<uint64_t>* floor_ = nullptr;
+    const std::atomic<uintptr_t>* head_ = nullptr;
+    uintptr_t seen_ = 0;
+  };
+  // R6, the three steps of a read: as Find; if there is no entry, raise; look again.
+  RecordEntry* Find(uint64_t hash, TableId table, std::string_view key, Absence* absence) const;
+  static void RaiseFloor(const Absence& absence, Timestamp timestamp) { Raise(*absence.floor_, timestamp); }
+  RecordEntry* FindAgain(const Absence& absence, uint64_t hash, TableId table, std::string_view key) const {
+    if (absence.head_->load(std::memory_order_seq_cst) == absence.seen_) [[likely]]
+      return nullptr;
+    return Find(hash, table, key);
+  }
+
   // Raises the entry's last_read to at least `timestamp` and answers the word as it was at that moment (its head is what the reader
   // looks at); a dead word means that the entry is gone: look up again.
   static HeadWord::Value RaiseLastRead(RecordEntry& entry, Timestamp timestamp);
@@ -122,6 +141,7 @@ class RecordTable {
     size_t link() const { return level % 2; }
   };
 
+  static void Raise(std::atomic<uint64_t>& floor, Timestamp timestamp);
   static uintptr_t WordOf(const RecordEntry* entry) { return reinterpret_cast<uintptr_t>(entry); }
   static uintptr_t WordOf(const Branch* branch) { return reinterpret_cast<uintptr_t>(branch) | 1; }
   static bool IsBranch(uintptr_t word) { return (word & 1) != 0; }

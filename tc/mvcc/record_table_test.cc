@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
@@ -162,6 +163,42 @@ TEST_F(RecordTableTest, FloorsOnlyRise) {
   EXPECT_EQ(table.Floor(1), Timestamp{30});
   EXPECT_EQ(table.Floor(3), Timestamp{30}) << "the same bucket";
   EXPECT_EQ(table.Floor(0), Timestamp{0});
+}
+
+// R6: the second look of a read is one load unless something has come.
+TEST_F(RecordTableTest, R6TheSecondLookSeesWhatHasCome) {
+  ReclamationDomain::Guard guard(domain);
+  const auto look_twice = [&](const std::function<void()>& between) {
+    RecordTable::Absence absence;
+    EXPECT_EQ(table.Find(HashOf("k"), kTable, "k", &absence), nullptr);
+    RecordTable::RaiseFloor(absence, Timestamp{table.Floor(HashOf("k")).value + 1});
+    between();
+    return table.FindAgain(absence, HashOf("k"), kTable, "k");
+  };
+  EXPECT_EQ(look_twice([] {}), nullptr);
+  EXPECT_EQ(table.Floor(HashOf("k")), Timestamp{1});
+  RecordEntry* entry = nullptr;
+  EXPECT_NE(look_twice([&] { entry = Make("k"); }), nullptr);
+  EXPECT_EQ(Find("k"), entry);
+  // Removed before, during, and with another one in its place, which is not where the first one was while the guard is held.
+  ASSERT_TRUE(table.Remove(entry, Timestamp{0}));
+  EXPECT_EQ(look_twice([&] { EXPECT_TRUE(table.Remove(Make("k"), Timestamp{0})); }), nullptr);
+  RecordEntry* again = nullptr;
+  EXPECT_NE(look_twice([&] {
+              EXPECT_TRUE(table.Remove(Make("k"), Timestamp{0}));
+              again = Make("k");
+            }),
+            nullptr);
+  EXPECT_EQ(Find("k"), again);
+  ASSERT_TRUE(table.Remove(again, Timestamp{0}));
+  // The bucket has grown meanwhile.
+  EXPECT_NE(look_twice([&] {
+              const uint64_t branches = table.branches();
+              for (int i = 0; table.branches() == branches; ++i) Make(Concat("other", i));
+              entry = Make("k");
+            }),
+            nullptr);
+  EXPECT_EQ(Find("k"), entry);
 }
 
 // Each compare-and-swap is lost once, then succeeds: nothing is done twice, nothing is left out.

@@ -13,24 +13,17 @@ Status EndedAlready() { return DEUT_ERROR(kWrongState, "commit: the transaction 
 
 }  // namespace
 
-Result<std::unique_ptr<Transaction>> CommitPath::Begin(const TransactionOptions& options, Deadline deadline,
-                                                       std::unique_ptr<Transaction> ended) {
-  std::unique_ptr<Transaction> txn = std::move(ended);
-  if (txn == nullptr) {
-    txn = std::make_unique<Transaction>();
-  } else {
-    txn->BeginAnew();
-  }
-  txn->name_ = options.name;
-  txn->durability_ = options.durability;
-  txn->snapshot_ = options.isolation == Isolation::kSnapshot;
+Status CommitPath::Begin(Transaction& txn, const TransactionOptions& options, Deadline deadline) {
+  txn.name_ = options.name;
+  txn.durability_ = options.durability;
+  txn.snapshot_ = options.isolation == Isolation::kSnapshot;
   DEUT_ASSIGN_OR_RETURN(
       const ActiveTransactions::Begun begun,
-      txn->snapshot_ ? engine_.active.BeginSnapshot(options.min_timestamp, deadline) : engine_.active.Begin(deadline));
-  txn->slot_ = begun.slot;
-  txn->timestamp_ = begun.timestamp;
+      txn.snapshot_ ? engine_.active.BeginSnapshot(options.min_timestamp, deadline) : engine_.active.Begin(deadline));
+  txn.slot_ = begun.slot;
+  txn.timestamp_ = begun.timestamp;
   engine_.counters.begun.Add(1);
-  return txn;
+  return Status::Ok();
 }
 
 CommitPath::Writes CommitPath::WritesOf(const Transaction& txn) {

@@ -19,9 +19,8 @@ class CommitPath {
  public:
   explicit CommitPath(Engine& engine) : engine_(engine) {}
 
-  // `ended`, if not null, is one that has ended, whose memory is used.
-  Result<std::unique_ptr<Transaction>> Begin(const TransactionOptions& options, Deadline deadline,
-                                             std::unique_ptr<Transaction> ended = nullptr);
+  // REQUIRES: it has just been made, or made anew.
+  Status Begin(Transaction& txn, const TransactionOptions& options, Deadline deadline);
   // `durable_at`, if not null: does not wait for durability, but answers what is to be waited for (0: nothing).
   Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline, Lsn* durable_at = nullptr);
   void Abort(Transaction& txn, AbortReason reason);

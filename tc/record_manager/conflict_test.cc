@@ -98,6 +98,20 @@ TEST_F(ConflictTest, ReadAndInsertOfAnAbsentKeyRace) {
   EXPECT_EQ(read, "-");
 }
 
+// R6: what was installed before the raise is seen by the second look.
+TEST_F(ConflictTest, AnInsertBetweenTheLooksOfARead) {
+  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  std::string put, committed;
+  AtPoint point("read.absent", [&] {
+    put = t10.Put("new", "1");
+    committed = t10.Commit();
+  });
+  EXPECT_EQ(t20.Get("new"), "1");
+  EXPECT_TRUE(point.reached());
+  EXPECT_EQ(put, "ok");
+  EXPECT_EQ(committed, "ok");
+}
+
 // S10, R11: a precondition is a read; also one that failed.
 TEST_F(ConflictTest, APreconditionIsARead) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin();

@@ -30,6 +30,7 @@ ReadPath::Found ReadPath::LookInChain(TableId table, std::string_view key, Recor
 }
 
 ReadPath::Found ReadPath::LookInSpilled(TableId table, std::string_view key, RecordBatch* result, Status* failed) {
+  if (NothingSpilled(engine_)) return Found::kAsk;
   SpillReader runs = LookAtSpilled(engine_);
   if (runs.empty()) return Found::kAsk;
   found_runs_ = true;
@@ -64,12 +65,14 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
   ReclamationDomain::Guard guard(engine_.domain);
   Visible visible;
   for (;;) {
-    RecordEntry* entry = engine_.records.Find(hash, table, key);
+    RecordTable::Absence absence;
+    RecordEntry* entry = engine_.records.Find(hash, table, key, &absence);
     if (entry == nullptr && !txn_.snapshot()) {
       // R6: raise, then look for the entry once more, then ask the DC.
-      if (!DEUT_OMITTED("R6.raise_floor")) engine_.records.RaiseFloor(hash, txn_.timestamp_);
+      DEUT_POINT("read.absent");
+      if (!DEUT_OMITTED("R6.raise_floor")) RecordTable::RaiseFloor(absence, txn_.timestamp_);
       DEUT_POINT("read.floor_raised");
-      entry = engine_.records.Find(hash, table, key);
+      if (!DEUT_OMITTED("R6.look_again")) entry = engine_.records.FindAgain(absence, hash, table, key);
     }
     if (entry == nullptr) return Found::kAsk;
     const HeadWord::Value word = txn_.snapshot() || DEUT_OMITTED("R2.record_raise")
@@ -143,9 +146,7 @@ Status ReadPath::Get(TableId table, std::string_view key, RecordBatch* result, D
   engine_.counters.dc_reads.Add(1);
   DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline));
   DEUT_RETURN_IF_ERROR(request.status);
-  for (RecordBatch::Iterator it(request.answer); it.Valid(); it.Next()) {
-    DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
-  }
+  DEUT_RETURN_IF_ERROR(CheckAllVisible(request.answer, txn_.timestamp_));
   KeepAnswer(table, key, request.answer);
   *result = std::move(request.answer);
   return Status::Ok();
@@ -181,9 +182,7 @@ Status ReadPath::MultiGet(absl::Span<const Operation* const> gets, absl::Span<Op
   DEUT_RETURN_IF_ERROR(engine_.dc.Read(absl::MakeSpan(asked), deadline));
   for (size_t i = 0; i < asked.size(); ++i) {
     DEUT_RETURN_IF_ERROR(asked[i]->status);
-    for (RecordBatch::Iterator it(asked[i]->answer); it.Valid(); it.Next()) {
-      DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
-    }
+    DEUT_RETURN_IF_ERROR(CheckAllVisible(asked[i]->answer, txn_.timestamp_));
     KeepAnswer(asked[i]->table, asked[i]->key, asked[i]->answer);
     asked_results[i]->records = std::move(asked[i]->answer);
   }

@@ -37,8 +37,14 @@ void Transaction::BeginAnew() {
 
 Result<std::unique_ptr<Transaction>> RecordManager::Begin(const TransactionOptions& options, Deadline deadline,
                                                           std::unique_ptr<Transaction> ended) {
+  std::unique_ptr<Transaction> txn = std::move(ended);
+  if (txn == nullptr) {
+    txn = std::make_unique<Transaction>();
+  } else {
+    txn->BeginAnew();
+  }
   CommitPath commits(engine_);
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Transaction> txn, commits.Begin(options, deadline, std::move(ended)));
+  DEUT_RETURN_IF_ERROR(commits.Begin(*txn, options, deadline));
   if (options.declared.empty()) return txn;
   WritePath writes(engine_, *txn);
   for (const DeclaredKey& declared : options.declared) {

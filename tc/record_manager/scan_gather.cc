@@ -137,6 +137,7 @@ void ScanGather::GatherRuns(const TableState& table, const Stretch& stretch) {
 
 Status ScanGather::GatherSpilled(const TableState& table, size_t first, std::string* bound,
                                  std::vector<GatheredKey>* keys) {
+  if (NothingSpilled(engine_)) return Status::Ok();
   SpillReader runs = LookAtSpilled(engine_);
   if (runs.empty() || DEUT_OMITTED("S9.gather_spilled")) return Status::Ok();
   const SpillReader::Bounds bounds{.table = table.id(),

@@ -103,6 +103,11 @@ void ScanPath::KeepState() {
 Status ScanPath::Step(const TableState& table) {
   StandingScan& s = *state_;
   if (!s.answer) DEUT_RETURN_IF_ERROR(Ask(table));
+  // Nothing of the stretch is in the TC, and the answer fits: it goes on as it is.
+  if (KeysAhead() == 0 && TakeWhole()) [[likely]] {
+    PassAnswer();
+    return Status::Ok();
+  }
   // S4: TC keys are emitted only up to the bound that this answer covers.
   size_t end = s.keys.size();
   const bool to_the_bound = s.answer->to_the_bound;
@@ -123,8 +128,17 @@ Status ScanPath::Step(const TableState& table) {
     for (size_t i = begin; i < piece; ++i)
       s.keys[i].value = std::string();  // merged, or looked at again for the next batch
   }
-  if (full_) return Status::Ok();
-  position() = to_the_bound ? s.bound : s.answer->covered;
+  if (!full_) PassAnswer();
+  return Status::Ok();
+}
+
+void ScanPath::PassAnswer() {
+  StandingScan& s = *state_;
+  if (s.answer->to_the_bound) {
+    position() = s.bound;
+  } else {
+    position() = std::move(s.answer->covered);
+  }
   if (position().empty()) end_ = true;
   RecordBatch& merged = s.answer->records;
   if (merged.bytes().capacity() > s.spare.bytes().capacity()) s.spare = std::exchange(merged, RecordBatch());
@@ -138,7 +152,6 @@ Status ScanPath::Step(const TableState& table) {
     s.next_key = 0;
   }
   full_ = NearlyFull() || Full(0, 0);
-  return Status::Ok();
 }
 
 Status ScanPath::Ask(const TableState& table) {
@@ -255,6 +268,7 @@ Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
 }
 
 Status ScanPath::FindSpilled(const TableState& table, size_t begin, size_t* piece) {
+  if (NothingSpilled(engine_)) return Status::Ok();
   SpillReader runs = LookAtSpilled(engine_);
   if (runs.empty()) return Status::Ok();
   size_t bytes = 0;

@@ -61,6 +61,8 @@ class ScanPath {
 
   // Merges the next answer, or what is left of it.
   Status Step(const TableState& table);
+  // The answer has been merged to its end.
+  void PassAnswer();
   // Step 1, for the stretch at the bound. `ahead`: one that the scan has not come to; *blocked: nothing can be gathered there now.
   Status GatherNext(const TableState& table, bool ahead, bool* blocked);
   // True: a permit is taken.

@@ -16,11 +16,14 @@
 
 namespace deut::tc {
 
-// REQUIRES: what may be missing in memory has been looked for.
-inline SpillReader LookAtSpilled(Engine& engine) {
+// That load. REQUIRES: what may be missing in memory has been looked for.
+inline bool NothingSpilled(const Engine& engine) {
   DEUT_POINT("spilled.before_look");
-  if (engine.spilled == nullptr || engine.spilled->empty() || DEUT_OMITTED("S9.look_at_spilled"))
-    return SpillReader(SpilledRuns::View());
+  return engine.spilled == nullptr || engine.spilled->empty() || DEUT_OMITTED("S9.look_at_spilled");
+}
+
+// The runs, where NothingSpilled has just said that there are some (they may have gone since).
+inline SpillReader LookAtSpilled(Engine& engine) {
   ReclamationDomain::Guard guard(engine.domain);
   return SpillReader(engine.spilled->Look());
 }

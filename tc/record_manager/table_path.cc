@@ -71,19 +71,19 @@ Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool
 Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadline) {
   DEUT_ASSIGN_OR_RETURN(const TableId id, engine_.catalogue.ReserveId(name));
   CommitPath commits(engine_);
-  Result<std::unique_ptr<Transaction>> txn = commits.Begin(TableChange(), deadline);
-  if (!txn.ok()) {
+  Transaction txn;
+  if (Status begun = commits.Begin(txn, TableChange(), deadline); !begun.ok()) {
     engine_.catalogue.CancelReservation(name);
-    return txn.status();
+    return begun;
   }
   const tc::Update create{.kind = LogEntryKind::kCreateTable, .sequence = 1, .table = id, .key = name, .value = {}};
-  Result<CommitAnswer> committed = commits.CommitUpdates(**txn, {&create, 1}, deadline);
+  Result<CommitAnswer> committed = commits.CommitUpdates(txn, {&create, 1}, deadline);
   if (!committed.ok() && !(committed.status() == ErrorCode::kOutcomeUnknown)) {
     engine_.catalogue.CancelReservation(name);
     return committed.status();
   }
   // Ordered in the log, perhaps not acknowledged: then this process goes on with the table, and a restart may not know it.
-  engine_.catalogue.Add(id, name, Position{(*txn)->commit_lsn(), create.sequence});
+  engine_.catalogue.Add(id, name, Position{txn.commit_lsn(), create.sequence});
   if (!committed.ok()) return committed.status();
   return id;
 }
@@ -94,21 +94,20 @@ Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
   // One drop at a time; from here on nobody else finds the table, until it is opened again because the drop failed.
   if (!DEUT_OMITTED("T1.close") && !table->TryClose()) return Catalogue::NotFound(table->id());
   CommitPath commits(engine_);
-  Result<std::unique_ptr<Transaction>> begun = commits.Begin(TableChange(), deadline);
-  if (!begun.ok()) {
+  Transaction txn;
+  if (Status begun = commits.Begin(txn, TableChange(), deadline); !begun.ok()) {
     Reopen(engine_, *table);
-    return begun.status();
+    return begun;
   }
-  Transaction* const txn = begun->get();
-  table->SetDropper(&txn->Record());
-  if (Status excluded = ExcludeWriters(engine_, *table, txn->timestamp()); !excluded.ok()) {
-    commits.Abort(*txn, excluded.abort() != nullptr ? excluded.abort()->reason : AbortReason::kFailedOperation);
+  table->SetDropper(&txn.Record());
+  if (Status excluded = ExcludeWriters(engine_, *table, txn.timestamp()); !excluded.ok()) {
+    commits.Abort(txn, excluded.abort() != nullptr ? excluded.abort()->reason : AbortReason::kFailedOperation);
     Reopen(engine_, *table);
     return excluded;
   }
   const tc::Update drop{
       .kind = LogEntryKind::kDropTable, .sequence = 1, .table = table->id(), .key = table->name(), .value = {}};
-  Result<CommitAnswer> committed = commits.CommitUpdates(*txn, {&drop, 1}, deadline);
+  Result<CommitAnswer> committed = commits.CommitUpdates(txn, {&drop, 1}, deadline);
   if (!committed.ok() && !(committed.status() == ErrorCode::kOutcomeUnknown)) {
     Reopen(engine_, *table);
     return committed.status();

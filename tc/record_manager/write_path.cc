@@ -225,6 +225,7 @@ Status WritePath::AskWhetherPresent(const TableState& table, std::string_view ke
 
 Status WritePath::LookInSpilled(const TableState& table, std::string_view key, const Condition& condition,
                                 Installed* installed, bool* found) {
+  if (NothingSpilled(engine_)) return Status::Ok();
   SpillReader runs = LookAtSpilled(engine_);
   if (runs.empty()) return Status::Ok();
   DEUT_ASSIGN_OR_RETURN(const std::optional<SpilledVersion> version, runs.Find(table.id(), key, txn_.timestamp_));

@@ -32,6 +32,8 @@ AbortReason ReasonOf(const Status& status) {
   return status.abort() != nullptr ? status.abort()->reason : AbortReason::kFailedOperation;
 }
 
+Status NotRun() { return DEUT_ERROR(kWrongState, "not run: an earlier operation of the batch ended the transaction"); }
+
 // Results of nothing yet, in the buffers of earlier ones: a long scan is answered into the same one over and over.
 void MakeAnew(std::vector<OperationResult>* results, size_t count) {
   results->resize(count);
@@ -57,7 +59,8 @@ class Session::Claim {
     }
   }
   ~Claim() {
-    session_.last_use_ = CoarseNow(session_.runtime_);
+    // Whoever looks for what is idle looks at open transactions.
+    if (session_.txn_) session_.last_use_ = CoarseNow(session_.runtime_);
     Runtime& runtime = session_.runtime_;
     if (session_.claim_.exchange(0, std::memory_order_release) == 2) runtime.WakeAll(session_.claim_);
   }
@@ -134,17 +137,18 @@ Timestamp Session::not_before() const { return records_.next_timestamp(); }
 
 Result<Timestamp> Session::Begin(const TransactionOptions& options, Deadline deadline) {
   const Claim claim(*this);
-  return BeginLocked(options, deadline);
+  DEUT_RETURN_IF_ERROR(BeginLocked(options, deadline));
+  return txn_->timestamp();
 }
 
-Result<Timestamp> Session::BeginLocked(const TransactionOptions& options, Deadline deadline) {
+Status Session::BeginLocked(const TransactionOptions& options, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(serving_());
   if (txn_)
     return DEUT_ERROR(kWrongState, "begin: transaction ", txn_->timestamp().value, " of this session is open already");
-  ended_by_ = Status::Ok();
-  evicted_.store(0, std::memory_order_relaxed);
+  ended_by_ = Status();
+  if (evicted_.load(std::memory_order_relaxed) != 0) evicted_.store(0, std::memory_order_relaxed);
   DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline, std::move(ended_)));
-  return txn_->timestamp();
+  return Status::Ok();
 }
 
 Status Session::Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
@@ -168,20 +172,30 @@ Status Session::TakeRoom(absl::Span<OperationResult> results, size_t* room) {
 }
 
 Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
-                              Deadline deadline, size_t room) {
-  MakeAnew(results, operations.size());
+                              Deadline deadline) {
   EvictedLocked();
+  MakeAnew(results, operations.size());
   Status ended = txn_ ? serving_() : NoTransaction();
-  if (!ended.ok() && txn_) AbortLocked(AbortReason::kFailedOperation);
+  if (ended.ok()) return RunLocked(operations, results, deadline, SIZE_MAX);
+  AbortLocked(AbortReason::kFailedOperation);
+  for (OperationResult& result : *results) result.status = NotRun();
+  return ended;
+}
+
+Status Session::RunLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                          Deadline deadline, size_t room) {
+  Status ended;
   size_t i = 0;
   while (i < operations.size() && ended.ok()) {
     if (RecordManager::HasStandingScans(*txn_)) RecordManager::RestScans(*txn_, runtime_.Now() - kScansRestAfter);
     // Neighbouring point reads share one message to the DC, as many as fit whatever they find.
     const size_t first = i;
-    const size_t most =
-        i + std::min(operations.size() - i, std::max<size_t>(1, room / (kMaxKeyBytes + kMaxValueBytes)));
-    size_t end = i;
-    while (end < most && operations[end].kind == OperationKind::kGet) ++end;
+    size_t end = i + 1;
+    if (operations[i].kind == OperationKind::kGet && end < operations.size()) {
+      const size_t most =
+          i + std::min(operations.size() - i, std::max<size_t>(1, room / (kMaxKeyBytes + kMaxValueBytes)));
+      while (end < most && operations[end].kind == OperationKind::kGet) ++end;
+    }
     if (end > i + 1) {
       std::vector<const Operation*> gets;
       std::vector<OperationResult*> got;
@@ -205,9 +219,7 @@ Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vecto
     if (!ended.ok()) AbortLocked(ReasonOf(ended));
     if (i < operations.size() && EvictedLocked()) ended = ended_by_;
   }
-  for (; i < operations.size(); ++i) {
-    (*results)[i].status = DEUT_ERROR(kWrongState, "not run: an earlier operation of the batch ended the transaction");
-  }
+  for (; i < operations.size(); ++i) (*results)[i].status = NotRun();
   return ended;
 }
 
@@ -249,7 +261,8 @@ Result<CommitAnswer> Session::Commit(Deadline deadline) {
 
 Result<CommitAnswer> Session::CommitLocked(Deadline deadline, Lsn* durable_at) {
   Result<CommitAnswer> answer = records_.Commit(*txn_, deadline, durable_at);
-  AbortLocked(AbortReason::kFailedOperation);  // nothing if it has committed
+  if (txn_->state() == Transaction::State::kOpen) records_.Abort(*txn_, AbortReason::kFailedOperation);
+  ended_ = std::move(txn_);
   return answer;
 }
 
@@ -270,14 +283,19 @@ bool Session::WantReads(absl::Span<const Operation> operations) {
 Result<CommitAnswer> Session::RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                          std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at) {
   const Claim claim(*this);
-  Result<CommitAnswer> answer = OneShotLocked(options, operations, results, deadline, durable_at);
+  return WithRestarts(deadline, [&] { return OneShotLocked(options, operations, results, deadline, durable_at); });
+}
+
+template <typename Attempt>
+auto Session::WithRestarts(Deadline deadline, const Attempt& attempt) -> decltype(attempt()) {
+  auto answer = attempt();
   if (answer.ok()) [[likely]]
     return answer;
   Restarts restarts(runtime_, deadline);
   while (!answer.ok() && restarts.Next(answer.status())) {
     records_.CountRestart();
     DEUT_POINT("session.restart");
-    answer = OneShotLocked(options, operations, results, deadline, durable_at);
+    answer = attempt();
   }
   return answer;
 }
@@ -285,24 +303,44 @@ Result<CommitAnswer> Session::RunOneShot(const TransactionOptions& options, absl
 Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
                                             std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at) {
   if (durable_at != nullptr) *durable_at = Lsn(0);
-  if (Status begun = BeginLocked(options, deadline).status(); !begun.ok()) {
+  if (Status begun = BeginLocked(options, deadline); !begun.ok()) [[unlikely]] {
     results->clear();
     return begun;
   }
-  DEUT_RETURN_IF_ERROR(ExecuteLocked(operations, results, deadline, kMaxOneShotResultBytes));
-  Status failed;
-  for (const OperationResult& result : *results) {
-    if (failed.ok()) failed = result.status;
-  }
-  if (!failed.ok() && txn_->wrote()) {
+  // A stop after the look at whether the component serves waits for the claim.
+  MakeAnew(results, operations.size());
+  DEUT_RETURN_IF_ERROR(RunLocked(operations, results, deadline, kMaxOneShotResultBytes));
+  const auto failed = std::ranges::find_if(*results, [](const OperationResult& result) { return !result.status.ok(); });
+  if (failed != results->end() && txn_->wrote()) {
     // What the failed precondition showed stays provisional until everything it depended on is durable (D1); the writes are undone.
     Status shown = records_.AbortAcknowledged(*txn_, deadline, durable_at);
     ended_ = std::move(txn_);
-    return shown.ok() ? failed : shown;
+    return shown.ok() ? failed->status : shown;
   }
   Result<CommitAnswer> answer = CommitLocked(deadline, durable_at);
-  if (answer.ok() && !failed.ok()) return failed;
+  if (answer.ok() && failed != results->end()) return failed->status;
   return answer;
+}
+
+Result<ScanBegun> Session::BeginScan(const TransactionOptions& options, const Operation& scan,
+                                     std::vector<OperationResult>* results, Deadline deadline) {
+  const Claim claim(*this);
+  return WithRestarts(deadline, [&] { return BeginScanLocked(options, scan, results, deadline); });
+}
+
+Result<ScanBegun> Session::BeginScanLocked(const TransactionOptions& options, const Operation& scan,
+                                           std::vector<OperationResult>* results, Deadline deadline) {
+  MakeAnew(results, 1);
+  DEUT_RETURN_IF_ERROR(BeginLocked(options, deadline));
+  OperationResult& batch = results->front();
+  batch.status = records_.Scan(*txn_, scan, &batch, deadline);
+  if (!batch.status.ok()) [[unlikely]] {
+    AbortLocked(ReasonOf(batch.status));
+    return batch.status;
+  }
+  if (!IsOver(scan, batch)) return ScanBegun{.answer = {.timestamp = txn_->timestamp(), .commit_lsn = Lsn{0}}};
+  DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, CommitLocked(deadline));
+  return ScanBegun{.over = true, .answer = answer};
 }
 
 }  // namespace deut::tc

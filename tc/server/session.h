@@ -50,6 +50,8 @@ class Session final : public TransactionSession {
   bool WantReads(absl::Span<const Operation> operations) override;
   bool StartReads() override { return read_ahead_ != nullptr && read_ahead_->Start(); }
   bool FinishReads(Deadline deadline) override { return read_ahead_->Finish(deadline); }
+  Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan,
+                              std::vector<OperationResult>* results, Deadline deadline) override;
 
   // Aborts the open transaction if its last use ended before `used_before`.
   void ReapIfIdle(MonotonicTime used_before);
@@ -65,15 +67,23 @@ class Session final : public TransactionSession {
  private:
   class Claim;
 
-  Result<Timestamp> BeginLocked(const TransactionOptions& options, Deadline deadline);
+  Status BeginLocked(const TransactionOptions& options, Deadline deadline);
+  // Runs `attempt`, and again while it has lost a conflict, as Restarts says. REQUIRES: an attempt that fails leaves no transaction open.
+  template <typename Attempt>
+  auto WithRestarts(Deadline deadline, const Attempt& attempt) -> decltype(attempt());
   // `durable_at`: null, or as ExecuteOneShotAhead.
   Result<CommitAnswer> RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                   std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
   // One attempt.
   Result<CommitAnswer> OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
                                      std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
-  Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline,
-                       size_t room = SIZE_MAX);
+  Result<ScanBegun> BeginScanLocked(const TransactionOptions& options, const Operation& scan,
+                                    std::vector<OperationResult>* results, Deadline deadline);
+  Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                       Deadline deadline);
+  // The operations of the open transaction, into results made for them. What ends the transaction is answered.
+  Status RunLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline,
+                   size_t room);
   // Takes what the results hold from `room`. The first that does not fit loses its records, and ends the transaction with its status.
   static Status TakeRoom(absl::Span<OperationResult> results, size_t* room);
   Status RunOne(const Operation& operation, OperationResult* result, Deadline deadline);

@@ -202,6 +202,62 @@ TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
 #endif
 }
 
+// A transaction that is one scan: committed by the call that begins it if all of it is in the first batch, else it stays open.
+TEST_F(SessionTest, AScanThatFitsIsOneCall) {
+  StillRuntime clock;
+  const auto session = std::make_unique<Session>(*f.manager, clock, [this] { return serving; }, registry);
+  const std::unique_ptr<Session> other = NewSession();
+  EXPECT_EQ(OneShot(*session, {Put("a", "1"), Put("b", "2"), Put("c", "3")}), "ok ok ok | ok");
+  std::vector<OperationResult> results;
+  Operation scan{.kind = OperationKind::kScan, .table = kTable, .low = "a", .high = "d"};
+  const auto begin = [&](Session& by) { return by.BeginScan(TransactionOptions{}, scan, &results, Soon()); };
+  Result<ScanBegun> begun = begin(*session);
+  ASSERT_TRUE(begun.ok());
+  EXPECT_TRUE(begun->over);
+  EXPECT_TRUE(results[0].complete);
+  EXPECT_EQ(results[0].records.size(), 3u);
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  scan.limit_records = 2;
+  begun = begin(*session);
+  ASSERT_TRUE(begun.ok());
+  EXPECT_TRUE(begun->over) << "as many as were asked for";
+  EXPECT_FALSE(results[0].complete);
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  scan.limit_records = 0;
+  scan.limit_bytes = 30;
+  begun = begin(*session);
+  ASSERT_TRUE(begun.ok());
+  EXPECT_FALSE(begun->over);
+  EXPECT_EQ(f.active->open_transactions(), 1u);
+  EXPECT_EQ(StatusText(begin(*session).status()), "WRONG_STATE") << "one at a time";
+  ASSERT_TRUE(other->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*session, {Get("a")}), "1 ");
+  EXPECT_TRUE(session->Commit(Soon()).ok());
+  // It has read all of the range that it came to, so an earlier writer there would lose; and it loses to one that is undecided, at last.
+  EXPECT_EQ(Execute(*other, {Put("b", "4")}), "ok ");
+  scan.limit_bytes = 1 << 20;
+  EXPECT_EQ(StatusText(begin(*session).status()), "range-writer");
+  EXPECT_EQ(f.engine->counters.restarted.load(), static_cast<uint64_t>(Restarts::kMost));
+  EXPECT_EQ(f.active->open_transactions(), 1u);
+  EXPECT_TRUE(other->Commit(Soon()).ok());
+  EXPECT_TRUE(begin(*session)->over);
+  scan.table = TableId{77};
+  EXPECT_EQ(StatusText(begin(*session).status()), "NOT_FOUND");
+  serving = DEUT_ERROR(kUnavailable, "not now");
+  EXPECT_EQ(StatusText(begin(*session).status()), "UNAVAILABLE");
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+}
+
+TEST_F(SessionTest, AScanAloneIsReadByItsSuccessors) {
+  std::unique_ptr<Session> session = NewSession(), early = NewSession();
+  EXPECT_EQ(OneShot(*session, {Put("a", "1")}), "ok | ok");
+  ASSERT_TRUE(early->Begin(TransactionOptions{}, Soon()).ok());
+  const Operation scan{.kind = OperationKind::kScan, .table = kTable, .low = "a", .high = "d"};
+  std::vector<OperationResult> results;
+  ASSERT_TRUE(session->BeginScan(TransactionOptions{}, scan, &results, Soon())->over);
+  EXPECT_EQ(Execute(*early, {Put("b", "1")}), "range-read-later | range-read-later") << "R2: it was a later reader";
+}
+
 TEST_F(SessionTest, ASessionThatGoesAwayAborts) {
   {
     std::unique_ptr<Session> session = NewSession();

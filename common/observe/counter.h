@@ -1,0 +1,45 @@
+// Counter: a count that many threads raise and few read. Most threads have a cell of their own (ThreadPlace), on a line that nobody else writes, and
+// raise it by a load and a store; those that have none share a cell, and add to it.
+// Thread-safety: all methods from any thread.
+#ifndef COMMON_OBSERVE_COUNTER_H_
+#define COMMON_OBSERVE_COUNTER_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/sync/thread_place.h"
+
+namespace deut {
+
+class Counter {
+ public:
+  void Add(uint64_t n = 1) {
+    const uint32_t place = ThreadPlace::Get();
+    std::atomic<uint64_t>& value = cells_[place].value;
+    if (place != ThreadPlace::kNone) [[likely]] {
+      value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+    } else {
+      value.fetch_add(n, std::memory_order_relaxed);
+    }
+  }
+
+  // Includes every Add that happened before.
+  uint64_t value() const {
+    uint64_t sum = 0;
+    for (const Cell& cell : cells_) sum += cell.value.load(std::memory_order_relaxed);
+    return sum;
+  }
+
+ private:
+  struct alignas(64) Cell {
+    std::atomic<uint64_t> value{0};
+  };
+
+  std::array<Cell, size_t{ThreadPlace::kPlaces} + 1> cells_{};
+};
+
+}  // namespace deut
+
+#endif  // COMMON_OBSERVE_COUNTER_H_

@@ -1,0 +1,32 @@
+// Counts stay exact while threads come and go, more of them than have cells of their own.
+#include "common/observe/counter.h"
+
+#include <memory>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+TEST(CounterTest, CountsWhatManyThreadsAdd) {
+  constexpr uint64_t kThreads = 90, kAdds = 500;
+  Counter counter;
+  for (uint64_t round = 1; round <= 3; ++round) {
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (uint64_t i = 0; i < kThreads; ++i) {
+      threads.push_back(RealRuntime().StartThread("adds", [&] {
+        for (uint64_t n = 0; n < kAdds; ++n) {
+          counter.Add();
+          counter.Add(2);
+        }
+      }));
+    }
+    for (const auto& thread : threads) thread->Join();
+    EXPECT_EQ(counter.value(), 3 * round * kThreads * kAdds);
+  }
+}
+
+}  // namespace
+}  // namespace deut

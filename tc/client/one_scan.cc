@@ -1,0 +1,73 @@
+#include "tc/client/one_scan.h"
+
+#include <utility>
+#include <vector>
+
+namespace deut {
+
+OneScan::~OneScan() {
+  if (session_ != nullptr) End();
+}
+
+bool OneScan::NextOrEnd() {
+  switch (phase_) {
+    case Phase::kNew:
+      return Start();
+    case Phase::kOpen:
+      return NextOfMany();
+    case Phase::kWhole:
+      End();
+      break;
+    case Phase::kEnded:
+      break;
+  }
+  return false;
+}
+
+bool OneScan::Start() {
+  const Operation scan = FirstBatchOf(table_, options_);
+  Result<ClientCore::BegunScan> begun = core_.BeginScan(transaction_options_, scan, core_.DeadlineFor(call_));
+  if (!begun.ok()) {
+    status_ = begun.status();
+    phase_ = Phase::kEnded;
+    return false;
+  }
+  timestamp_ = begun->begun.answer.timestamp;
+  session_ = std::move(begun->session);
+  if (begun->begun.over) [[likely]] {
+    phase_ = Phase::kWhole;
+    OperationResult& batch = session_->batch.front();
+    complete_ = batch.complete;
+    if (!complete_) resume_ = batch.resume;
+    iterator_.emplace(batch.records);
+    if (iterator_->Valid()) return true;
+    End();
+    return false;
+  }
+  phase_ = Phase::kOpen;
+  std::vector<OperationResult> first = std::exchange(session_->batch, {});
+  transaction_ = std::make_unique<TransactionState>(
+      &core_, ClientCore::Begun{.session = std::move(session_), .timestamp = timestamp_, .name = {}}, kNoDeadline,
+      nullptr);
+  scanner_.emplace(transaction_.get(), table_, std::move(options_), call_);
+  return scanner_->BeginWith(std::move(first)) || NextOfMany();
+}
+
+bool OneScan::NextOfMany() {
+  if (scanner_->Next()) return true;
+  phase_ = Phase::kEnded;
+  status_ = scanner_->status();
+  if (!status_.ok()) return false;
+  complete_ = scanner_->complete();
+  if (!complete_) resume_ = scanner_->resume();
+  status_ = transaction_->Commit(call_).status();
+  return false;
+}
+
+void OneScan::End() {
+  phase_ = Phase::kEnded;
+  iterator_.reset();
+  core_.Release(std::move(session_), Status());
+}
+
+}  // namespace deut

@@ -1,0 +1,103 @@
+// OneScan: a transaction that is one scan: reads a range of one table in key order, as it is at one moment.
+//
+//   OneScan scan(client, table, {.low = "a", .high = "b", .limit_records = 10});
+//   while (scan.Next()) Use(scan.key(), scan.value());
+//   if (!scan.status().ok()) return scan.status();        // ABORTED: nothing of it counts, scan again
+//
+// Serializable (or of a snapshot, as the options say), like the same scan in a transaction of its own, which it saves beginning and committing: in
+// one process a scan that fits in one batch (ScanOptions::batch_bytes) is one call, which begins, reads and commits, and tries a lost conflict again.
+// A longer one stays a transaction until its last record has been shown, and is then committed. What is shown of it is provisional until Next has
+// answered false with an OK status; who stops before that has read nothing that counts.
+// Thread-safety: one thread at a time. Ownership: refers to the client. Views live until the next call of Next.
+#ifndef TC_CLIENT_ONE_SCAN_H_
+#define TC_CLIENT_ONE_SCAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "protocol/record_batch.h"
+#include "protocol/transaction_service.h"
+#include "tc/client/client.h"
+#include "tc/client/options.h"
+#include "tc/client/scanner.h"
+#include "tc/client/transaction_state.h"
+
+namespace deut {
+
+class OneScan {
+ public:
+  // Nothing is asked before the first Next.
+  OneScan(Client& client, TableId table, ScanOptions scan, TransactionOptions options = {},
+          const CallOptions& call = {})
+      : core_(client.core_),
+        transaction_options_(std::move(options)),
+        table_(table),
+        options_(std::move(scan)),
+        call_(call) {}
+  ~OneScan();
+  OneScan(const OneScan&) = delete;
+  OneScan& operator=(const OneScan&) = delete;
+
+  // Moves on to the next record (at first: to the first one). False: the scan has ended, see status().
+  bool Next() {
+    if (iterator_.has_value()) {
+      iterator_->Next();
+      if (iterator_->Valid()) [[likely]]
+        return true;
+    } else if (phase_ == Phase::kOpen && scanner_->Next()) {
+      return true;
+    }
+    return NextOrEnd();
+  }
+  // REQUIRES for these three: Next has returned true.
+  std::string_view key() const { return record().key; }
+  std::string_view value() const { return record().value; }
+  Version version() const { return record().version; }
+
+  // OK unless a read or the commit failed.
+  const Status& status() const { return status_; }
+  // REQUIRES for these: Next has returned false, and the status is OK.
+  // All of the range has been shown, not only as much as the limits say.
+  bool complete() const { return complete_; }
+  // Where a further scan goes on (ScanOptions::ResumeAt), if it is not complete.
+  const std::string& resume() const { return resume_; }
+  // Its place in the serial order.
+  Timestamp timestamp() const { return timestamp_; }
+
+ private:
+  enum class Phase : uint8_t { kNew, kWhole, kOpen, kEnded };
+
+  const RecordView& record() const { return iterator_.has_value() ? iterator_->record() : scanner_->record(); }
+  bool NextOrEnd();
+  // The first batch.
+  bool Start();
+  bool NextOfMany();
+  void End();
+
+  ClientCore& core_;
+  const TransactionOptions transaction_options_;
+  const TableId table_;
+  ScanOptions options_;
+  const CallOptions call_;
+  Phase phase_ = Phase::kNew;
+  Status status_;
+  bool complete_ = false;
+  std::string resume_;
+  Timestamp timestamp_;
+  // kWhole: the session lends the memory that is shown.
+  std::unique_ptr<ClientSession> session_;
+  std::optional<RecordBatch::Iterator> iterator_;
+  // kOpen.
+  std::unique_ptr<TransactionState> transaction_;
+  std::optional<Scanner> scanner_;
+};
+
+}  // namespace deut
+
+#endif  // TC_CLIENT_ONE_SCAN_H_
