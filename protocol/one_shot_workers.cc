@@ -269,8 +269,8 @@ void OneShotWorkers::LookAheadLocked(Worker& worker) {
   QueueFirstLocked(looked);
 }
 
-// A session that reads ahead holds back the low-water, so its thread does nothing else until that has ended: whatever it ran might wait, for its own end
-// even, as a snapshot does that wants to be later than it.
+// A session that reads ahead holds back the low-water, so its thread does nothing else until that has ended: whatever it ran might wait, for its own
+// end even, as a snapshot does that wants to be later than it.
 void OneShotWorkers::TakeReadsLocked(Worker& worker, Deadline until) {
   mutex_.Unlock();
   const bool all = [&] {

@@ -16,8 +16,8 @@
 //   running -> behind   before a wait. If nobody else runs, and there is a queue, an answer to write or nobody who reads, it summons another.
 //   behind -> running   its call has ended.
 //   running -> reading  the queue is empty, its answers are with a writer, and nobody reads. reading -> running with a message, or the end.
-//   running -> acknowledging  the queue is empty, or has been run for share_after; there is something unacknowledged, and nobody acknowledges. It tells
-//                       of this wait, too, so it is behind; -> running when something has become durable.
+//   running -> acknowledging  the queue is empty, or has been run for share_after; there is something unacknowledged, and nobody acknowledges. It
+//                       tells of this wait, too, so it is behind; -> running when something has become durable.
 //   running -> idle     there is nothing to do and somebody reads. idle -> running: summoned.
 //   Invariant: while there is something to do, somebody runs, or (where no more threads are to be had) somebody is behind and will.
 //   A runner whose calls take long, while others wait in the queue, summons another, up to `parallel` at a time.

@@ -205,8 +205,8 @@ class TransactionSession {
   }
 
   // As ExecuteOneShot, for who answers many and does not wait for the disk with each: where *durable_at is not 0 afterwards, the end of the answer
-  // is not to be shown before TransactionService::AwaitDurable has answered a position above it (D1). If that fails, a commit that wrote something ends
-  // with OUTCOME_UNKNOWN, anything else with the failure.
+  // is not to be shown before TransactionService::AwaitDurable has answered a position above it (D1). If that fails, a commit that wrote something
+  // ends with OUTCOME_UNKNOWN, anything else with the failure.
   virtual Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options,
                                                    absl::Span<const Operation> operations,
                                                    std::vector<OperationResult>* results, Deadline deadline,
@@ -219,8 +219,8 @@ class TransactionSession {
   // so that they do not wait for it one by one. A hint; each reads as ever afterwards. WantReads: notes what of these operations would be asked
   // for; true: something. StartReads: asks; false: there is nothing to ask for, or not now, and all is forgotten. FinishReads: returns when the
   // answers are there (true), or the time is up.
-  // REQUIRES: after WantReads, any number of times, comes StartReads, which may also come alone; after that, if it was true, FinishReads, and nothing else of
-  // this session before it, as low-waters wait for it; the operations' views stay until then.
+  // REQUIRES: after WantReads, any number of times, comes StartReads, which may also come alone; after that, if it was true, FinishReads, and nothing
+  // else of this session before it, as low-waters wait for it; the operations' views stay until then.
   virtual bool WantReads(absl::Span<const Operation> /*operations*/) { return false; }
   virtual bool StartReads() { return false; }
   virtual bool FinishReads(Deadline /*deadline*/) { return true; }

@@ -331,7 +331,9 @@ TEST(EngineStressTest, WithLostCompareAndSwaps) {
   });
   EngineFixtureOptions options = Tiny();
   options.read_cache_bytes = 640;
-  RunHistories(kTime / 2, 50, options);
+  // Some names come up seldom: a floor is raised where nothing is known of a key.
+  const auto missing = [&] { return std::ranges::any_of(lost, [](const auto& times) { return times.load() == 0; }); };
+  for (int round = 0; round < 20 && (round == 0 || missing()); ++round) RunHistories(kTime / 2, 50, options);
   testing::SetCasHandler(nullptr);
   for (size_t i = 0; i < names.size(); ++i) EXPECT_GT(lost[i].load(), 0u) << names[i];
 }
