@@ -529,6 +529,7 @@ TEST_F(OneShotWorkersTest, ALongQueueDoesNotHoldUpTheDisk) {
   stream_.Send(message);
   for (uint64_t id = 1; id <= 200; ++id) EXPECT_TRUE(FromWire(stream_.Answer(id).status()).ok());
   EXPECT_TRUE(asked_before_the_last.load());
+  Stop();
 }
 
 // Each answer that is withheld has a deadline of its own, also one that comes while another, without one, is waited for.
@@ -558,6 +559,7 @@ TEST_F(OneShotWorkersTest, DeadlinesThatComeWhileTheDiskIsWaitedForAreKept) {
   EXPECT_EQ(FromWire(stream_.Answer(2).status()), ErrorCode::kOutcomeUnknown);
   EXPECT_FALSE(stream_.Answered(1));
   hung_up.store(true);
+  Stop();
 }
 
 TEST_F(OneShotWorkersTest, WhatDoesNotBecomeDurableIsUnknown) {

@@ -193,7 +193,10 @@ class TransactionSession {
   virtual Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan,
                                       std::vector<OperationResult>* results, Deadline deadline) {
     DEUT_ASSIGN_OR_RETURN(const Timestamp timestamp, Begin(options, deadline));
-    DEUT_RETURN_IF_ERROR(Execute(absl::MakeConstSpan(&scan, 1), results, deadline));
+    if (Status executed = Execute(absl::MakeConstSpan(&scan, 1), results, deadline); !executed.ok()) {
+      (void)Abort();  // not every failure has ended it
+      return executed;
+    }
     if (results->size() != 1 || !results->front().status.ok()) {
       (void)Abort();  // it is over for the caller either way
       if (results->size() == 1) return results->front().status;

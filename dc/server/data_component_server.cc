@@ -144,6 +144,9 @@ DataComponentServer::~DataComponentServer() {
     const MutexLock lock(mutex_);
     CloseLogStream(DEUT_ERROR(kUnavailable, "the data component has ended"));
   }
+  DEUT_POINT("dc.ending");
+  // Before the fence's gate closes: behind it they would be told that another TC is obeyed, which ends theirs.
+  misses_.Stop();
   fencing_.End();
 }
 

@@ -10,7 +10,7 @@ MissPool::MissPool(Runtime& runtime, CallPhases& calls, int threads, std::functi
   for (int i = 0; i < threads; ++i) threads_.push_back(runtime.StartThread("dc-miss", [this] { Work(); }));
 }
 
-MissPool::~MissPool() {
+void MissPool::Stop() {
   {
     const MutexLock lock(mutex_);
     stop_ = true;

@@ -24,8 +24,9 @@ class MissPool {
  public:
   // `answer` answers a request, and may block.
   MissPool(Runtime& runtime, CallPhases& calls, int threads, std::function<void(DataRequest*)> answer);
-  // Answers what is queued.
-  ~MissPool();
+  // Answers what is queued, and ends. Again: nothing. REQUIRES: nobody adds any more.
+  void Stop();
+  ~MissPool() { Stop(); }
   MissPool(const MissPool&) = delete;
   MissPool& operator=(const MissPool&) = delete;
 

@@ -1,4 +1,5 @@
 // A data component whose disk hangs: what does not need the disk goes on, what hangs is told, and at last the process is told to end.
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
+#include "common/testing/test_points.h"
 #include "dc/server/data_component_server.h"
 #include "dc/server/server_fixture.h"
 #include "gtest/gtest.h"
@@ -78,6 +80,47 @@ TEST_F(StuckDiskTest, CountersAndWhatIsInMemoryAreAnsweredMeanwhile) {
   EXPECT_EQ(Counter(*dc_, "disk_waiting_operations"), 0u);
   EXPECT_EQ(Counter(*dc_, "disk_waiting_ms"), 0u);
   EXPECT_TRUE(dc_->Hello(HelloOf(2), kNoDeadline).ok());
+}
+
+// A life that ends has not been taken over by another TC, so nobody is told so: its TC would serve no more.
+TEST_F(StuckDiskTest, WhoWaitsForTheDiskIsNotToldOfAnotherTcWhenTheLifeEnds) {
+  Start(seconds(100), Duration());
+  for (char c = 'b'; c <= 'z'; ++c) log_.Put(std::string(3, c), std::string(1000, c));  // many pages
+  ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
+  ASSERT_TRUE(dc_->Checkpoint(tc_, log_.end(), kNoDeadline).ok());
+  stream_.reset();
+  dc_.reset();
+  DataComponentOptions options = SmallServer();
+  options.miss_threads = 1;
+  auto opened = DataComponentServer::Open(options, *storage_, RealRuntime());
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  dc_ = std::move(*opened);
+  tc_ = SayHello(*dc_, 1);
+  disk_.HoldOperations(kDiskRead);
+  std::array<DataRequest, 3> requests;  // one waits for the disk, the others for it
+  for (DataRequest& request : requests) {
+    request.sender = tc_;
+    request.kind = DataRequest::Kind::kRead;
+    request.table = kTable;
+    request.key = "mmm";
+    DataRequest* const one = &request;
+    dc_->Submit(absl::MakeConstSpan(&one, 1));
+  }
+  Event ending;
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point == "dc.ending") ending.Signal(RealRuntime());
+  });
+  const auto end = RealRuntime().StartThread("end", [&] { dc_.reset(); });
+  ASSERT_TRUE(ending.Wait(RealRuntime(), kNoDeadline));
+  for (int i = 0; i < 200; ++i) RealRuntime().Yield();  // time enough to go on
+  for (const DataRequest& request : requests) EXPECT_FALSE(request.done.IsSet());
+  disk_.HoldOperations(0);
+  end->Join();
+  testing::SetPointHandler({});
+  for (DataRequest& request : requests) {
+    ASSERT_TRUE(request.done.IsSet());
+    EXPECT_TRUE(request.status.ok()) << request.status.ToString();
+  }
 }
 
 TEST_F(StuckDiskTest, AfterTheTimeoutTheProcessIsToEnd) {

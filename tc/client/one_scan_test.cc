@@ -101,6 +101,16 @@ TEST_F(OneScanTest, WhoStopsEarlyLeavesNothingOpen) {
   OneScan never(*client_, table_, {});
 }
 
+// A failure that does not end the transaction, as that of an operation which is refused before it is sent.
+TEST_F(OneScanTest, AFailureThatLeavesItOpenEndsIt) {
+  failure_ = Status(ErrorCode::kInvalidArgument, "too long");
+  failing_ = FakeCall::kExecute;
+  OneScan scan(*client_, table_, {});
+  EXPECT_TRUE(Keys(scan).empty());
+  EXPECT_EQ(scan.status(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(service_.transactions_open(), 0);
+}
+
 TEST_F(OneScanTest, FailuresAreToldAndEndIt) {
   failure_ = Status::Aborted(AbortInfo{.reason = AbortReason::kRangeWriter}, "lost");
   for (const FakeCall call : {FakeCall::kBegin, FakeCall::kExecute, FakeCall::kCommit}) {

@@ -10,9 +10,9 @@
 // R6 floor: a read of a key without entry raises the bucket's floor instead of making one: raise, then look for the entry again, then
 //   ask the DC. A writer installs, then checks the floor. In the total order either the reader's second look sees the writer's entry, or
 //   the writer's check sees the floor. The price is a rare false conflict between keys of one bucket.
-//   The second look is one load where nothing has come: what is inserted changes the bucket's head, a growth too, and no entry that was a head before
-//   is one again while the reader's guard is held (it is not freed). So the same head leads to the same entries, of which none is the key's; those
-//   that were dead stay dead.
+//   The second look is one load where nothing has come: what is inserted changes the bucket's head, and so does a growth. The same head may have come
+//   back, as what stood before it was unlinked meanwhile: that was dead by then. No entry is freed while the reader's guard is held, so behind the
+//   same head there are the same entries or fewer, of which none is the key's; those that were dead stay dead.
 // Growth. A bucket holds a chain of entries or leads to eight buckets of the next level. States: chain -> branch, once. Whoever has walked a long
 //   chain to insert makes the branch, unless the structure is in somebody's hands (an unlinking, another growth): the next inserter will.
 //   (1) The entries are linked into the new buckets by their other `next` (levels use the two in turns), while the old chain stays whole for who
