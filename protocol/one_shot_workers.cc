@@ -24,8 +24,9 @@ constexpr size_t kAnswerBytes = 32;
 constexpr size_t kMostLookedAt = 128;
 // When a DC has not answered what was read ahead in time, nothing is for so long: each call that was held back asks again.
 constexpr Duration kAfterVain = milliseconds(100);
-// A wait for the disk ends at least so often, for those whose time is up.
-constexpr Duration kLookAtDeadlines = milliseconds(100);
+// A wait for the disk ends at least so often, for those whose time is up meanwhile. Not soon: who has little time does not write himself what he waits
+// for (RedoLog::WaitDurable).
+constexpr Duration kLookAtDeadlines = seconds(2);
 
 }  // namespace
 
@@ -229,7 +230,10 @@ void OneShotWorkers::Work(Worker& worker) {
     PublishLocked(worker);
     WriteLocked();
     // Nor does what is to become durable wait for it: somebody has to ask for that, and takes up the queue again afterwards.
-    if (NeedsAcknowledgerLocked()) AcknowledgeLocked(worker);
+    if (NeedsAcknowledgerLocked() && (OthersCanRunLocked() || unacknowledged_.bytes() > kMaxReadyBytes)) {
+      AcknowledgeLocked(worker);
+      worker.since = runtime_.Now();
+    }
     AwaitRoomLocked();
     if (!queue_.empty() && running_ < options_.parallel) SummonLocked();
   }

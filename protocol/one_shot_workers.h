@@ -118,6 +118,9 @@ class OneShotWorkers {
   void TakeReadsLocked(Worker& worker, Deadline until) DEUT_REQUIRES(mutex_);
   void QueueFirstLocked(const std::vector<Item>& items) DEUT_REQUIRES(mutex_);
   bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(mutex_) { return !acknowledging_ && !unacknowledged_.empty(); }
+  bool OthersCanRunLocked() const DEUT_REQUIRES(mutex_) {
+    return running_ > 1 || idle_ != 0 || helpers_ + 1 < options_.threads;
+  }
   // One wait for the disk.
   void AcknowledgeLocked(Worker& worker) DEUT_REQUIRES(mutex_);
   // Before more is read or run: waits for a writer, or for the disk, who are behind.

@@ -83,11 +83,15 @@ std::string UseHugePages(char** argv, const HugePagesSystem& system) {
   if (tunables.find(kTunable) != std::string_view::npos) return {};
   if (Environment(kDone) == own_id) return Concat(kTunables, " did not last");
   if (std::string why = Useless(system); !why.empty()) return why;
+  // "ld-linux-x86-64.so.2 PROGRAM": it would take the program's arguments for its own.
+  if (ThisProgram().find("/ld-") != std::string::npos) return "the program was started through the dynamic loader";
   const std::string wanted = Concat(tunables, tunables.empty() ? "" : ":", kTunable, "=1");
   const std::string before(tunables);
   if (setenv(kTunables, wanted.c_str(), 1) != 0 || setenv(kDone, own_id.c_str(), 1) != 0) return "no memory";
-  execv(ThisProgram().c_str(), argv);
+  const std::string program = ThisProgram();
+  execv(program.c_str(), argv);
   const int error = errno;
+  unsetenv(kDone);
   (void)(before.empty() ? unsetenv(kTunables) : setenv(kTunables, before.c_str(), 1));
   return Concat("the program cannot be executed anew: ", std::generic_category().message(error));
 }
