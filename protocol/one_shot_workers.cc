@@ -24,8 +24,8 @@ constexpr size_t kAnswerBytes = 32;
 constexpr size_t kMostLookedAt = 128;
 // When a DC has not answered what was read ahead in time, nothing is for so long: each call that was held back asks again.
 constexpr Duration kAfterVain = milliseconds(100);
-// A wait for the disk ends at least so often, for those whose time is up meanwhile. Not soon: who has little time does not write himself what he waits
-// for (RedoLog::WaitDurable).
+// A wait for the disk ends at least so often, for those whose time is up meanwhile. Not soon: who has little time does not himself write what he
+// waits for (RedoLog::WaitDurable).
 constexpr Duration kLookAtDeadlines = seconds(2);
 
 }  // namespace

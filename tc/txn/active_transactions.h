@@ -80,8 +80,8 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
 
   Timestamp low_water() const override { return Timestamp{low_water_.load(std::memory_order_seq_cst)}; }
   Timestamp AdvanceNow() override;
-  // A round, and who reads. What an answer says holds also for those who read later: the readers of each answer lie within those of the answers before,
-  // so one may be used for long (S6). Nothing if another round is under way.
+  // A round, and who reads. What an answer says holds also for those who read later: the readers of each answer lie within those of the answers
+  // before, so one may be used for long (S6). Nothing if another round is under way.
   std::optional<Readers> RoundForReaders();
 
   uint32_t open_transactions() const;
