@@ -204,6 +204,7 @@ DcLinkStatus DcLink::Impl::status() const {
   status.state = gate.text;
   status.caught_up = gate.caught_up;
   status.gate_open = gate_.pass().open();
+  status.shipping = gate.shipping;
   status.dc = gate.dc;
   status.incarnation = gate.incarnation;
   status.applied = gate_.applied();

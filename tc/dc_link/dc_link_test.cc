@@ -376,6 +376,46 @@ TEST_F(DcLinkTest, ABrokenStreamAndDuplicatedAcknowledgementsDoNoHarm) {
   EXPECT_GE(h_.link->status().sessions, 2u);
 }
 
+// A DC that answers, but takes no log: what it has applied is read all the time, what is committed waits.
+TEST_F(DcLinkTest, X3ReadsGoOnWhileTheLogStreamIsRefused) {
+  h_.link_options.reconnect_min = milliseconds(5);
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.dc.RefuseStreams(DEUT_ERROR(kResourceExhausted, "no thread for a stream"));
+  h_.dc.BreakStream(DEUT_ERROR(kResourceExhausted, "no room"));
+  const uint64_t streams = h_.dc.counts().streams;
+  const Position end = h_.Commit({{"a", "2"}});
+  // At whatever moment between two attempts.
+  while (h_.dc.counts().streams < streams + 6) {
+    ASSERT_TRUE(h_.link->status().gate_open) << h_.link->status().state;
+    RealRuntime().Yield();
+  }
+  EXPECT_TRUE(Eventually([&] {
+    const DcLinkStatus status = h_.link->status();
+    return !status.shipping &&
+           status.state.find("is open to reads, but takes no log: RESOURCE_EXHAUSTED") != std::string::npos;
+  }));
+  EXPECT_EQ(Text(h_.Read("a")), "1");
+  EXPECT_EQ(h_.link->status().incarnations, 1u);
+  h_.dc.RefuseStreams(Status());
+  ASSERT_TRUE(h_.WaitApplied(end));
+  EXPECT_EQ(Text(h_.Read("a")), "2");
+}
+
+// The same, and then its life ends: reads wait for the next one, which has all that was ever sent.
+TEST_F(DcLinkTest, X3ALifeThatEndsWithoutALogStreamIsNotReadAnyMore) {
+  h_.link_options.reconnect_min = milliseconds(5);
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.dc.RefuseStreams(DEUT_ERROR(kResourceExhausted, "no thread for a stream"));
+  h_.dc.BreakStream(DEUT_ERROR(kResourceExhausted, "no room"));
+  h_.dc.Restart();
+  const auto read = h_.Read("a", LinkHarness::After(milliseconds(50)));
+  EXPECT_EQ(read.status().code(), ErrorCode::kUnavailable) << "it has nothing, and gets nothing";
+  h_.dc.RefuseStreams(Status());
+  EXPECT_EQ(Text(h_.Read("a")), "1");
+}
+
 // A half-open connection: nothing comes back. After a while the link says Hello again, which tells what was applied.
 TEST_F(DcLinkTest, LostAcknowledgementsAreMadeUpForByHello) {
   h_.link_options.stall_timeout = milliseconds(30);

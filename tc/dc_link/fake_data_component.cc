@@ -202,6 +202,11 @@ void FakeDataComponent::BreakStream(const Status& status) {
   CloseStreamLocked(status);
 }
 
+void FakeDataComponent::RefuseStreams(const Status& status) {
+  MutexLock lock(mutex_);
+  refuse_streams_ = status;
+}
+
 void FakeDataComponent::SendFalseAck(const ApplyAck& ack) {
   MutexLock lock(mutex_);
   if (stream_ != nullptr) stream_->listener()->OnAck(ack);
@@ -383,6 +388,7 @@ Result<std::unique_ptr<ApplyLogStream>> FakeDataComponent::OpenApplyLog(const Se
   MutexLock lock(mutex_);
   ++counts_.streams;
   DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
+  DEUT_RETURN_IF_ERROR(refuse_streams_);
   CloseStreamLocked(DEUT_ERROR(kCancelled, "another stream took its place"));
   auto stream = std::make_unique<Stream>(*this, listener);
   stream_ = stream.get();

@@ -61,6 +61,7 @@ class FakeDataComponent : public DataComponent {
   void HoldReads(bool hold);                // requests wait; letting go answers them
   void AnswerReadsAs(DcIncarnation other);  // claims that another life answered, with no record; 0 = honest again
   void BreakStream(const Status& status);   // the network closes the log stream; the life goes on
+  void RefuseStreams(const Status& status);  // no log stream is opened; OK: they are again
   void SendFalseAck(const ApplyAck& ack);
   void set_free_bytes(uint64_t bytes);
   void set_extra_applied(Position applied);                         // Hello claims this
@@ -136,6 +137,7 @@ class FakeDataComponent : public DataComponent {
   bool lose_acks_ DEUT_GUARDED_BY(mutex_) = false;
   bool duplicate_acks_ DEUT_GUARDED_BY(mutex_) = false;
   bool hold_reads_ DEUT_GUARDED_BY(mutex_) = false;
+  Status refuse_streams_ DEUT_GUARDED_BY(mutex_);
   DcIncarnation answer_as_ DEUT_GUARDED_BY(mutex_);
   uint64_t free_bytes_ DEUT_GUARDED_BY(mutex_) = uint64_t{1} << 40;
   Position extra_applied_ DEUT_GUARDED_BY(mutex_);

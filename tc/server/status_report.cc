@@ -71,6 +71,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("dc.incarnation", link.incarnation.value);
   add("dc.incarnations_seen", link.incarnations);
   add("dc.gate_open", link.gate_open ? 1 : 0);
+  add("dc.shipping", link.shipping ? 1 : 0);
   add("dc.free_bytes", link.free_bytes);
 
   add("records.entries", engine.records.entries());

@@ -123,7 +123,7 @@ struct TransactionComponent::Parts {
         eviction(engine,
                  [this] {
                    const DcLinkStatus dc = link.status();
-                   return dc.gate_open && dc.in_flight_bytes == 0;
+                   return dc.gate_open && dc.shipping && dc.in_flight_bytes == 0;
                  }),
         registry(r, options.idle_timeout),
         state_mutex(r) {
