@@ -178,16 +178,20 @@ std::shared_ptr<DirectReads> DataComponentServer::OpenReads(const Sender& sender
   return gate == nullptr ? nullptr : std::make_shared<Reads>(*this, std::move(gate));
 }
 
+Status DataComponentServer::CheckDisk() const {
+  const DiskWatchStatistics disk = disk_->statistics();
+  if (disk.waiting == 0) return Status::Ok();
+  return DEUT_ERROR(kUnavailable, "the data component's disk hangs: ", disk.waiting, " operations, the oldest for ",
+                    duration_cast<milliseconds>(disk.oldest).count(), " ms");
+}
+
 Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Deadline /*deadline*/) {
   if (request.protocol_version != kProtocolVersion) {
     return DEUT_ERROR(kVersionMismatch, "the TC speaks protocol version ", request.protocol_version, ", this DC ",
                       kProtocolVersion);
   }
   // It would wait for what the older TC has asked of the disk, and then for the disk itself; and so would all who come after it.
-  if (const DiskWatchStatistics disk = disk_->statistics(); disk.waiting != 0) {
-    return DEUT_ERROR(kUnavailable, "the data component's disk hangs: ", disk.waiting, " operations, the oldest for ",
-                      duration_cast<milliseconds>(disk.oldest).count(), " ms");
-  }
+  DEUT_RETURN_IF_ERROR(CheckDisk());
   const MutexLock lock(mutex_);
   DEUT_RETURN_IF_ERROR(Obey(FenceState{request.tc, request.epoch, request.nonce}));
   HelloAnswer answer;

@@ -75,6 +75,8 @@ class DataComponentServer final : public DataComponent {
 
   DcId id() const { return state_.dc; }
   DcIncarnation incarnation() const { return fencing_.incarnation(); }
+  // UNAVAILABLE while operations of the disk do not come back (disk_slow_after), with how many, and since when.
+  Status CheckDisk() const;
   // What it serves, without asking who asks: for measurements.
   RecordOperations& operations() { return *operations_; }
 
