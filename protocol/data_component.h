@@ -42,8 +42,8 @@ struct Sender {
 struct TableInfo {
   TableId id;
   std::string name;
-  bool dropped =
-      false;  // ids of dropped tables stay known: they are never reused (T1); their names only until the DC ends
+  // T1: ids are never reused, so of the tables that were dropped a list has the one with the highest id; it has no name.
+  bool dropped = false;
   uint64_t records = 0;  // approximate
   uint64_t bytes = 0;    // approximate
 };

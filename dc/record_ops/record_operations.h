@@ -140,7 +140,7 @@ class RecordOperations {
   // NOT_FOUND: no such table.
   Result<std::vector<std::string>> Partition(TableId table, uint32_t n);
   Status CheckTable(TableId table);
-  // Live ones by id, then dropped ones by id.
+  // Live ones by id, then, of those that were dropped, the one with the highest id.
   std::vector<TableInfo> Tables();
 
   // Of the disk, for giving space back when it is full.
