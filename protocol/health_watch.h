@@ -1,7 +1,7 @@
 // HealthWatch: asks a daemon again and again whether it serves, and tells its health when that changes.
 //
-// States: not serving (at the start) <-> serving. Every change is told, and logged with its reason, but for the first one that is none: a process that
-// has yet to begin says so otherwise.
+// States: not serving (at the start) <-> serving. Every change is told, and logged with its reason. That it does not serve yet is none: a process
+// that has yet to begin says so otherwise.
 // `ready` is asked with a deadline; it may wait for the answer to become OK, or answer at once. Between two questions there is a pause.
 // Thread-safety: `ready` and `tell` are called on a thread of its own, until the destructor has returned.
 #ifndef PROTOCOL_HEALTH_WATCH_H_

@@ -58,8 +58,8 @@ class Client {
   // could not tell this call's doing from another client's in between. Who knows that nobody else makes and drops tables of this name calls it again
   // when that time is up, until it answers: then OK and ALREADY_EXISTS both mean that the table is there, and OpenTable has its id.
   Result<TableId> CreateTable(std::string_view name, const CallOptions& call = {});
-  // NOT_FOUND if there is none. OUTCOME_UNKNOWN: as above; called again, OK and NOT_FOUND both mean that it is gone. A table that another client has made
-  // under the name since would be dropped by that.
+  // NOT_FOUND if there is none. OUTCOME_UNKNOWN: as above; called again, OK and NOT_FOUND both mean that it is gone. A table that another client has
+  // made under the name since would be dropped by that.
   Status DropTable(std::string_view name, const CallOptions& call = {});
   Result<std::vector<TableInfo>> ListTables(const CallOptions& call = {});
   void ForgetTable(std::string_view name);

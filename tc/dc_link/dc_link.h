@@ -34,7 +34,7 @@ struct DcLinkStatus {
   bool caught_up = false;
   bool gate_open = false;
   bool shipping = false;  // there is a log stream
-  DcId dc;  // 0 = none has answered yet
+  DcId dc;                // 0 = none has answered yet
   DcIncarnation incarnation;
   Position applied;
   Position stable;
