@@ -133,7 +133,8 @@ class RecordOperations {
   // `ahead`: of a scan that will go on; null: this call is all of it.
   Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
               RecordBatch* answer, ScanAhead* ahead = nullptr);
-  // The same, but does not block: *missing says that it stopped before a page that is not in memory. It may be continued.
+  // The same, but does not block: *missing says that it stopped before a page that is not in memory; then it is not counted, and what it has found
+  // is of no use but to who begins again.
   Status TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
                  RecordBatch* answer, bool* missing);
 
@@ -160,6 +161,9 @@ class RecordOperations {
   BwTreeEnvironment trees();
   Status Start(const Home& home, const CheckpointsFound& found);
   Status ApplyEntry(const LogEntryView& entry);
+  // TryScan, not counted.
+  Status ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
+                   RecordBatch* answer, bool* missing);
   void TryReadAtOnce(std::span<PointRead> reads);
   // All that stand between two entries of other kinds, by whoever has time; the rest, on the calling thread and in their order.
   // `bytes`: of the batch so far, as it is looked at the memory budget now and then.

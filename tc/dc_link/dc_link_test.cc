@@ -99,6 +99,37 @@ TEST_F(DcLinkTest, ManyReadsInOneCall) {
   }
 }
 
+// What memory answers directly counts; the rest alone is asked for.
+TEST_F(DcLinkTest, OfSeveralDirectReadsThoseThatNeedTheDiskAreAskedFor) {
+  h_.dc.AnswerDirectly([](std::string_view key) { return key != "b" && key != "x"; });
+  Begin();
+  h_.CommitAndApply({{"a", "1"}, {"b", "2"}, {"c", "3"}});
+  const uint64_t before = h_.dc.counts().reads;
+  const auto values = [&](const std::vector<std::string>& keys) {
+    std::vector<DataRequest> requests(keys.size());
+    std::vector<DataRequest*> pointers;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      requests[i].table = kTable;
+      requests[i].key = keys[i];
+      pointers.push_back(&requests[i]);
+    }
+    EXPECT_TRUE(h_.link->Read(pointers, LinkHarness::Soon()).ok());
+    std::string text;
+    for (const DataRequest& request : requests) {
+      EXPECT_TRUE(request.status.ok()) << request.status.ToString();
+      RecordBatch::Iterator it(request.answer);
+      text += it.Valid() ? it.record().value : "-";
+    }
+    return text;
+  };
+  EXPECT_EQ(values({"a", "c", "d"}), "13-");
+  EXPECT_EQ(h_.dc.counts().reads, before);
+  EXPECT_EQ(values({"a", "b", "c", "x", "b"}), "123-2");
+  EXPECT_EQ(h_.dc.counts().reads, before + 3);
+  EXPECT_EQ(values({"b"}), "2");
+  EXPECT_EQ(h_.dc.counts().reads, before + 4);
+}
+
 // Larger than a log record, a chunk and a batch: it travels in several batches, and a life that ends in the middle changes nothing.
 TEST_F(DcLinkTest, ACommitLargerThanABatchSurvivesAKillInItsMiddle) {
   h_.link_options.batch_bytes = 16 << 10;
