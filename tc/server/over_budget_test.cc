@@ -234,33 +234,35 @@ TEST_F(OverBudgetTest, ADiskOfSpilledFilesThatHangsIsToldAndHoldsUpNobody) {
   EXPECT_EQ(Figure("versions.spill_waiting_operations"), 0u);
   disk_.HoldOperations(kDiskWrite, "spill-");
   int written = 0;
-  const auto put = [&] {
-    std::vector<OperationResult> results;
-    const std::string key = Key(written);
-    const Operation operation = Op(OperationKind::kPut, table_, key, "small");
-    return session_->ExecuteOneShot({}, {&operation, 1}, &results, Soon()).status();
+  const auto write_until_the_budget_is_full = [&] {
+    TransactionOptions buffered;
+    buffered.durability = Durability::kBuffered;
+    for (;;) {
+      std::vector<OperationResult> results;
+      const std::string key = Key(written);
+      const Operation put = Op(OperationKind::kPut, table_, key, "small");
+      const Status status = session_->ExecuteOneShot(buffered, {&put, 1}, &results, Soon()).status();
+      if (status.message().find("--version_budget") != std::string_view::npos) return;
+      ASSERT_TRUE(status.ok() || status == ErrorCode::kResourceExhausted) << status.ToString();  // a segment on its way
+      if (status.ok()) ++written;
+    }
   };
-  Status status;
-  for (const Deadline end = Soon(); status != ErrorCode::kResourceExhausted && RealRuntime().Now() < end; ++written) {
-    status = put();
-    ASSERT_TRUE(status.ok() || status == ErrorCode::kResourceExhausted) << status.ToString();
-  }
-  EXPECT_EQ(status, ErrorCode::kResourceExhausted);
-  while (Figure("versions.spill_waiting_operations") == 0) Pause(milliseconds(1));
-  EXPECT_GE(Figure("versions.spill_waiting_ms"), 20u);
-  EXPECT_EQ(Figure("versions.spill_slow_operations"), 1u);
+  write_until_the_budget_is_full();
+  while (disk_.held_operations() == 0 || Figure("versions.spill_waiting_ms") < 20) Pause(milliseconds(1));
+  EXPECT_GE(Figure("versions.spill_waiting_operations"), 1u);
+  EXPECT_GE(Figure("versions.spill_slow_operations"), 1u);
   const std::unique_ptr<TransactionSession> later = Reader();
   EXPECT_EQ(Get(*later, Key(written / 2)), "small");
   EXPECT_EQ(Get(*old, Key(written / 2)), "-");
   EXPECT_TRUE(later->Commit(Soon()).ok());
   EXPECT_TRUE(tc_->CreateTable("another", Soon()).ok());
   EXPECT_TRUE(tc_->DropTable("another", Soon()).ok());
-  EXPECT_EQ(put(), ErrorCode::kResourceExhausted);
+  write_until_the_budget_is_full();
 
   disk_.HoldOperations(0);
   ASSERT_TRUE(Put(Key(written), "small").ok());
-  EXPECT_EQ(Figure("versions.spill_waiting_operations"), 0u);
-  EXPECT_EQ(Figure("versions.spill_waiting_ms"), 0u);
+  // On a busy machine one may be slow by itself.
+  while (Figure("versions.spill_waiting_operations") != 0) Pause(milliseconds(1));
   EXPECT_GT(Figure("versions.spilled"), 0u);
   EXPECT_EQ(Figure("versions.failed_spills"), 0u);
   EXPECT_EQ(Get(*Reader(), Key(written)), "small");
