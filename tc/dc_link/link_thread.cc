@@ -14,7 +14,8 @@ namespace {
 Position LastPossible(Lsn end) { return end.value == 0 ? Position{} : Position{Lsn{end.value - 1}, UINT32_MAX}; }
 
 // The stream of log batches has ended, or was refused, with `status`. The DC that said so answers, and what it has applied it has, so reads go on:
-// else they would wait for as long as the stream is refused. Where nothing was heard, or what was heard is that life or connection are gone, they wait.
+// else they would wait for as long as the stream is refused. Where nothing was heard, or what was heard is that life or connection are gone, they
+// wait.
 void EndStream(DcGate& gate, uint64_t session, const Status& status) {
   if (gate.Interrupts(status, session)) return;
   const bool unheard = status.ok() || status == ErrorCode::kDeadlineExceeded || status == ErrorCode::kCancelled;
