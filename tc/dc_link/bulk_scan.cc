@@ -15,7 +15,9 @@ BulkScan::BulkScan(DataComponent& dc, DcGate& gate, Sender sender, ScanSpec spec
 BulkScan::~BulkScan() = default;
 
 bool BulkScan::Interrupted(const Status& status) {
-  const bool alone = status == ErrorCode::kUnavailable && stream_ != nullptr && !cut_off_ && gate_.Live(session_);
+  const DcGate::Pass now = gate_.pass();  // open to this session: its connection is not lost, whether it ships or not
+  const bool alone =
+      status == ErrorCode::kUnavailable && stream_ != nullptr && !cut_off_ && now.open() && now.session == session_;
   if (alone && !DEUT_OMITTED("X3.cut_stream_is_no_loss")) {
     cut_off_ = true;
   } else if (!gate_.Interrupts(status, session_)) {

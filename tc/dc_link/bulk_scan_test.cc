@@ -275,6 +275,20 @@ TEST_F(BulkScanTest, AStreamThatIsCutOffClosesTheGateToNobody) {
   }
 }
 
+// Nor where the DC takes no log at the same time, as it does when it is short of threads: it answers all the same.
+TEST_F(BulkScanTest, AStreamThatIsCutOffWhileNothingIsShippedClosesTheGateToNobody) {
+  const DcGate::Pass before = gate_.pass();
+  gate_.StreamEnded(before.session, DEUT_ERROR(kResourceExhausted, "no thread for a stream"));
+  ASSERT_EQ(gate_.pass(), before);
+  CuttingDc dc(dc_);
+  BulkScan scan(dc, gate_, sender_, {.table = kTable, .range = {}, .batch_bytes = 400});
+  ASSERT_TRUE(scan.Open(Soon()).ok());
+  ASSERT_TRUE(scan.Grant("", 1 << 20).ok());
+  EXPECT_EQ(Drain(scan, "", [](int) {}), Keys(0, 200));
+  EXPECT_EQ(gate_.pass(), before);
+  EXPECT_GT(dc.opened, 10);
+}
+
 // Where no stream can be opened any more, or none delivers anything, it is the connection that is lost.
 TEST_F(BulkScanTest, StreamsThatBreakAgainAndAgainAreALoss) {
   for (const bool opens : {false, true}) {
