@@ -130,9 +130,10 @@ struct DataRequest {
 class DirectReads {
  public:
   virtual ~DirectReads() = default;
-  // True: the request has its status and its answer, as from Submit; its `sender`, `answered_by`, `done` and `listener` are not looked at and not
-  // touched. False: nothing happened, it is to be asked by Submit: the sender is not obeyed any more, the life has ended, or the disk is needed.
-  virtual bool TryAnswer(DataRequest* request) = 0;
+  // True: each request has its status and its answer, as from Submit; its `sender`, `answered_by`, `done` and `listener` are not looked at and not
+  // touched. False: what some of them may have does not count, all are to be asked by Submit: the sender is not obeyed any more, the life has ended,
+  // or the disk is needed.
+  virtual bool TryAnswer(absl::Span<DataRequest* const> requests) = 0;
 };
 
 struct ApplyAck {

@@ -34,12 +34,19 @@ bool IsGoodRead(const DataRequest& request) {
   return request.kind == DataRequest::Kind::kRead && !request.key.empty() && request.key.size() <= kMaxKeyBytes;
 }
 
-// How many of the requests, from the first on, are point reads of one sender.
+// How many of the requests, from the first on, are point reads; kReadsTogether at most.
 size_t ReadsInARow(absl::Span<DataRequest* const> requests) {
   const size_t most = std::min(requests.size(), kReadsTogether);
   size_t count = 0;
-  while (count < most && IsGoodRead(*requests[count]) && SameSender(requests[count]->sender, requests[0]->sender))
-    ++count;
+  while (count < most && IsGoodRead(*requests[count])) ++count;
+  return count;
+}
+
+// The same, of one sender.
+size_t ReadsOfOneInARow(absl::Span<DataRequest* const> requests) {
+  const size_t most = ReadsInARow(requests);
+  size_t count = 0;
+  while (count < most && SameSender(requests[count]->sender, requests[0]->sender)) ++count;
   return count;
 }
 
@@ -156,16 +163,12 @@ class DataComponentServer::Reads final : public DirectReads {
  public:
   Reads(DataComponentServer& server, std::shared_ptr<CallGate> gate) : server_(server), gate_(std::move(gate)) {}
 
-  bool TryAnswer(DataRequest* request) override {
+  bool TryAnswer(absl::Span<DataRequest* const> requests) override {
     const CallGate::Call call(*gate_);
     if (!call.entered()) [[unlikely]]
       return false;
     DEUT_POINT("dc.admission.admitted");
-    request->answer.Clear();
-    request->complete = false;
-    bool missing = false;
-    request->status = server_.Execute(request, &missing);
-    return !missing;
+    return server_.TryAnswer(requests);
   }
 
  private:
@@ -229,7 +232,7 @@ void DataComponentServer::Submit(absl::Span<DataRequest* const> requests) {
       admitted = request->sender;
       admission.emplace(fencing_, admitted);
     }
-    const size_t reads = admission->status().ok() ? ReadsInARow(requests) : 0;
+    const size_t reads = admission->status().ok() ? ReadsOfOneInARow(requests) : 0;
     if (reads > 1) {
       SubmitReads(requests.first(reads));
       requests.remove_prefix(reads);
@@ -243,10 +246,10 @@ void DataComponentServer::Submit(absl::Span<DataRequest* const> requests) {
   }
 }
 
-void DataComponentServer::SubmitReads(absl::Span<DataRequest* const> requests) {
+template <typename Answered>
+void DataComponentServer::ReadTogether(absl::Span<DataRequest* const> requests, const Answered& answered) {
   std::array<RecordOperations::PointRead, kReadsTogether> reads;
   for (size_t i = 0; i < requests.size(); ++i) {
-    Prepare(requests[i], fencing_.incarnation());
     reads[i].table = requests[i]->table;
     reads[i].key = requests[i]->key;
     reads[i].answer = &requests[i]->answer;
@@ -254,8 +257,31 @@ void DataComponentServer::SubmitReads(absl::Span<DataRequest* const> requests) {
   operations_->TryReadSeveral(std::span(reads).first(requests.size()));
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i]->status = std::move(reads[i].status);
-    Answer(requests[i], reads[i].missing);
+    answered(requests[i], reads[i].missing);
   }
+}
+
+void DataComponentServer::SubmitReads(absl::Span<DataRequest* const> requests) {
+  for (DataRequest* const request : requests) Prepare(request, fencing_.incarnation());
+  ReadTogether(requests, [this](DataRequest* request, bool missing) { Answer(request, missing); });
+}
+
+bool DataComponentServer::TryAnswer(absl::Span<DataRequest* const> requests) {
+  for (DataRequest* const request : requests) {
+    request->answer.Clear();
+    request->complete = false;
+  }
+  bool missing = false;
+  while (!requests.empty() && !missing) {
+    const size_t reads = requests.size() == 1 ? 1 : ReadsInARow(requests);
+    if (reads > 1) {
+      ReadTogether(requests.first(reads), [&](DataRequest*, bool one_missing) { missing = missing || one_missing; });
+    } else {
+      requests[0]->status = Execute(requests[0], &missing);
+    }
+    requests.remove_prefix(std::max<size_t>(reads, 1));
+  }
+  return !missing;
 }
 
 void DataComponentServer::Answer(DataRequest* request, bool missing) {

@@ -101,6 +101,11 @@ class DataComponentServer final : public DataComponent {
   void CloseLogStream(const Status& reason) DEUT_REQUIRES(mutex_);
   // Point reads of one sender, which was admitted.
   void SubmitReads(absl::Span<DataRequest* const> requests);
+  // Point reads, at most kReadsTogether. Calls `answered(request, missing)` for each, when all have their answers: `missing` as of Execute.
+  template <typename Answered>
+  void ReadTogether(absl::Span<DataRequest* const> requests, const Answered& answered);
+  // As DirectReads::TryAnswer.
+  bool TryAnswer(absl::Span<DataRequest* const> requests);
   // Told as it is, or later when it was read from the disk.
   void Answer(DataRequest* request, bool missing);
   // With `missing`: does not block, and says if a page is not in memory; then nothing was done.

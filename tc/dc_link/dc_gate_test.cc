@@ -79,7 +79,7 @@ TEST_F(DcGateTest, X3ANewLifeMustHaveAllThatWasEverSent) {
 
 class NoReads final : public DirectReads {
  public:
-  bool TryAnswer(DataRequest* /*request*/) override { return false; }
+  bool TryAnswer(absl::Span<DataRequest* const> /*requests*/) override { return false; }
 };
 
 // X3: direct reads of a life are there while the gate is open to it, and no others.

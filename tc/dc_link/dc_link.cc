@@ -132,11 +132,7 @@ Status DcLink::Impl::Collect(absl::Span<DataRequest* const> requests, DcGate::Pa
 
 bool DcLink::Impl::ReadDirectly(absl::Span<DataRequest* const> requests) {
   DirectReads* const reads = gate_.reads();
-  if (reads == nullptr) return false;
-  for (DataRequest* const request : requests) {
-    if (!reads->TryAnswer(request)) return false;
-  }
-  return true;
+  return reads != nullptr && reads->TryAnswer(requests);
 }
 
 Status DcLink::Impl::Read(absl::Span<DataRequest* const> requests, Deadline deadline) {
