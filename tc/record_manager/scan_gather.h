@@ -103,7 +103,8 @@ class ScanGather {
   std::vector<Candidate> candidates_;
   Pending pending_;
   std::string key_behind_;  // where a stretch ends behind a key
-  std::string near_end_;    // where it begins
+  std::string_view near_end_;  // where it begins
+  std::string near_end_kept_;  // if that is what becomes its far end
   BoundedWait wait_;
 };
 
