@@ -82,8 +82,8 @@ Result<CommitAnswer> RecordManager::ReadAlone(Transaction& txn, const Operation&
   result->status = ReadPath(engine_, txn).Get(get.table, get.key, &result->records, deadline);
   const ErrorCode code = result->status.code();
   if (code != ErrorCode::kOk && code != ErrorCode::kNotFound && code != ErrorCode::kInvalidArgument) [[unlikely]] {
-    commits.Abort(txn, result->status.abort() != nullptr ? result->status.abort()->reason
-                                                         : AbortReason::kFailedOperation);
+    commits.Abort(txn,
+                  result->status.abort() != nullptr ? result->status.abort()->reason : AbortReason::kFailedOperation);
     return result->status;
   }
   Result<CommitAnswer> answer = commits.Commit(txn, deadline, durable_at);
