@@ -228,6 +228,46 @@ TEST_F(FencingTest, X5DirectReadsEndWithTheirFenceOrLife) {
   EXPECT_EQ(server_->OpenReads(newer), nullptr);
 }
 
+// Reads in a row are had together, more of them than go together at once; what is none, or no good one, stands between.
+TEST_F(FencingTest, SeveralDirectReadsHaveEachItsOwnAnswer) {
+  constexpr size_t kReads = 40;
+  const Sender sender = SayHello(*server_, 1);
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(sender, &listener, kNoDeadline);
+  TestLog log;
+  log.Create();
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < kReads; ++i) {
+    keys.push_back("k" + std::to_string(100 + i));
+    if (i % 3 != 0) log.Put(keys[i], "v" + std::to_string(i));
+  }
+  ASSERT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
+  const std::shared_ptr<DirectReads> reads = server_->OpenReads(sender);
+  ASSERT_NE(reads, nullptr);
+  std::vector<DataRequest> requests(kReads);
+  std::vector<DataRequest*> pointers;
+  for (size_t i = 0; i < kReads; ++i) {
+    requests[i].table = i == 7 ? TableId(99) : kTable;
+    requests[i].answer.Append("of an earlier", "answer", Version{});
+    if (i != 5) requests[i].key = keys[i];
+    if (i == 20) {
+      requests[i].kind = DataRequest::Kind::kScan;
+      requests[i].limit_records = 2;
+    }
+    pointers.push_back(&requests[i]);
+  }
+  ASSERT_EQ(reads->TryAnswer(pointers), DirectReads::Answered::kAll);
+  for (size_t i = 0; i < kReads; ++i) {
+    const DataRequest& request = requests[i];
+    const ErrorCode expected = i == 5 ? ErrorCode::kInvalidArgument : i == 7 ? ErrorCode::kNotFound : ErrorCode::kOk;
+    EXPECT_EQ(request.status.code(), expected) << i;
+    EXPECT_FALSE(request.done.IsSet());
+    const size_t records = expected != ErrorCode::kOk ? 0 : i == 20 ? 2 : i % 3 != 0 ? 1 : 0;
+    ASSERT_EQ(request.answer.size(), records) << i;
+    if (records == 1) EXPECT_EQ(RecordBatch::Iterator(request.answer).record().value, "v" + std::to_string(i));
+  }
+}
+
 // Both a Hello of a newer TC and the end of the life wait for a direct read that is inside.
 TEST_F(FencingTest, X5HelloDrainsDirectReadsInFlight) {
   for (const bool by_hello : {true, false}) {

@@ -46,6 +46,7 @@ def bench_engine(name, deps = [], linkopts = [], rival = True):
             "//common/io:system_storage",
             "//common/observe:histogram",
             "//common/runtime",
+            "//common/runtime:huge_pages",
             "//integration/ycsb:json",
             "//integration/ycsb:record",
             "@deps//:absl",

@@ -31,6 +31,7 @@
 #include "common/config/flags.h"
 #include "common/io/storage.h"
 #include "common/observe/histogram.h"
+#include "common/runtime/huge_pages.h"
 #include "common/runtime/runtime.h"
 #include "integration/bench/application.h"
 #include "integration/bench/application_runner.h"
@@ -50,6 +51,7 @@ constexpr uint32_t kLoadBatch = 100;
 struct Options {
   BackendOptions backend;
   uint32_t value_bytes = 100;
+  bool huge_pages = true;
 };
 
 double Microseconds(const Histogram& latency_ns, double percent) {
@@ -248,6 +250,7 @@ int Main(int argc, char** argv) {
   flags.Add("variant", &options.backend.variant, "which of the ways to use this store; empty = the first");
   flags.Add("target", &options.backend.target, "where its server listens; empty = in this process");
   flags.Add("value_bytes", &options.value_bytes, "of each value", ycsb::kMinValueBytes, kMaxValueBytes);
+  flags.Add("huge_pages", &options.huge_pages, "the heap asks the system for huge pages");
   Result<std::unique_ptr<Storage>> files = NewSystemStorage(IoKind::kPosix, RealRuntime());
   if (!files.ok()) return Fail(files.status());
   const Result<std::vector<std::string>> operands = flags.Parse(argc, argv, **files);
@@ -255,6 +258,10 @@ int Main(int argc, char** argv) {
   if (flags.help_requested()) {
     std::fputs(flags.Help().c_str(), stdout);
     return kDone;
+  }
+  if (options.huge_pages) {
+    const std::string why = UseHugePages(argv);
+    if (!why.empty()) std::fprintf(stderr, "engine: no huge pages: %s\n", why.c_str());
   }
   Result<std::unique_ptr<Backend>> backend = OpenBackend(options.backend);
   if (!backend.ok()) return Fail(backend.status());

@@ -35,6 +35,7 @@ struct ClientSession {
 
  private:
   static void ForgetIfLarge(std::vector<OperationResult>* answers) {
+    if (answers->capacity() == 0) return;
     size_t bytes = answers->capacity() * sizeof(OperationResult);
     for (const OperationResult& answer : *answers) bytes += answer.records.bytes().capacity();
     if (bytes > kMostIdleAnswerBytes) std::vector<OperationResult>().swap(*answers);

@@ -38,7 +38,7 @@ bool OneScan::Start() {
     phase_ = Phase::kWhole;
     OperationResult& batch = session_->batch.front();
     complete_ = batch.complete;
-    if (!complete_) resume_ = batch.resume;
+    if (!complete_) resume_.swap(batch.resume);
     iterator_.emplace(batch.records);
     if (iterator_->Valid()) return true;
     End();

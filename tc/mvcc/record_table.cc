@@ -5,7 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "absl/hash/hash.h"
 #include "common/base/check.h"
 #include "common/sync/block_pool.h"
 #include "common/testing/test_points.h"
@@ -81,8 +80,6 @@ void RecordTable::DestroyBucket(Bucket& bucket, size_t link, ReclamationDomain& 
     entry = next;
   }
 }
-
-uint64_t RecordTable::Hash(TableId table, std::string_view key) { return absl::HashOf(table.value, key); }
 
 RecordTable::Place RecordTable::Locate(uint64_t hash) const {
   Place place{&buckets_[hash & mask_], nullptr, 0, nullptr};

@@ -39,6 +39,7 @@
 #include "common/base/ids.h"
 #include "common/sync/reclamation.h"
 #include "tc/mvcc/head_word.h"
+#include "tc/mvcc/record_hash.h"
 
 namespace deut::tc {
 
@@ -69,7 +70,7 @@ class RecordTable {
   RecordTable(const RecordTable&) = delete;
   RecordTable& operator=(const RecordTable&) = delete;
 
-  static uint64_t Hash(TableId table, std::string_view key);
+  static uint64_t Hash(TableId table, std::string_view key) { return HashRecord(table, key); }
 
   // The key's bucket will be looked at soon.
   void Prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[hash & mask_]); }

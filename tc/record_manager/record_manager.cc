@@ -1,5 +1,6 @@
 #include "tc/record_manager/record_manager.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,9 @@
 namespace deut::tc {
 namespace {
 
+// About as many misses are under way at a time.
+constexpr size_t kFetchedAhead = 8;
+
 Status CheckOpen(const Transaction& txn) {
   if (txn.state() == Transaction::State::kOpen) [[likely]]
     return Status::Ok();
@@ -28,11 +32,14 @@ Transaction::Transaction() = default;
 Transaction::~Transaction() = default;
 
 void Transaction::BeginAnew() {
-  DEUT_DCHECK(state_ != State::kOpen);
-  std::unique_ptr<StandingScan> scan = std::move(spare_scan_);
-  std::destroy_at(this);
-  std::construct_at(this);
-  spare_scan_ = std::move(scan);
+  // What Begin does not set (CommitPath). The rest was given back when it ended.
+  DEUT_DCHECK(state_ != State::kOpen || slot_.index == SlotId().index);
+  DEUT_DCHECK(record_ == nullptr && declared_.empty() && many_posted_.empty());
+  state_ = State::kOpen;
+  depends_on_ = commit_lsn_ = Lsn();
+  next_sequence_ = 1;
+  counted_list_bytes_ = 0;
+  scans_.clear();
 }
 
 Result<std::unique_ptr<Transaction>> RecordManager::Begin(const TransactionOptions& options, Deadline deadline,
@@ -58,6 +65,38 @@ Result<std::unique_ptr<Transaction>> RecordManager::Begin(const TransactionOptio
     }
   }
   return txn;
+}
+
+Status RecordManager::BeginUndeclared(Transaction& ended, const TransactionOptions& options, Deadline deadline) {
+  DEUT_DCHECK(options.declared.empty());
+  ended.BeginAnew();
+  Status begun = CommitPath(engine_).Begin(ended, options, deadline);
+  if (!begun.ok()) [[unlikely]]
+    ended.state_ = Transaction::State::kAborted;
+  return begun;
+}
+
+Result<CommitAnswer> RecordManager::ReadAlone(Transaction& txn, const Operation& get, OperationResult* result,
+                                              Deadline deadline, Lsn* durable_at) {
+  CommitPath commits(engine_);
+  result->status = ReadPath(engine_, txn).Get(get.table, get.key, &result->records, deadline);
+  const ErrorCode code = result->status.code();
+  if (code != ErrorCode::kOk && code != ErrorCode::kNotFound && code != ErrorCode::kInvalidArgument) [[unlikely]] {
+    commits.Abort(txn,
+                  result->status.abort() != nullptr ? result->status.abort()->reason : AbortReason::kFailedOperation);
+    return result->status;
+  }
+  Result<CommitAnswer> answer = commits.Commit(txn, deadline, durable_at);
+  // What it was told of the table is provisional until it has committed (D1), like any other answer.
+  if (answer.ok() && code != ErrorCode::kOk) [[unlikely]]
+    return result->status;
+  return answer;
+}
+
+void RecordManager::FetchAhead(absl::Span<const Operation> operations) const {
+  for (const Operation& operation : operations.first(std::min(operations.size(), kFetchedAhead))) {
+    if (!operation.key.empty()) engine_.records.Prefetch(RecordTable::Hash(operation.table, operation.key));
+  }
 }
 
 Status RecordManager::Get(Transaction& txn, TableId table, std::string_view key, RecordBatch* result,

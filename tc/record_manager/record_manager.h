@@ -28,6 +28,16 @@ class RecordManager {
   Result<std::unique_ptr<Transaction>> Begin(const TransactionOptions& options, Deadline deadline,
                                              std::unique_ptr<Transaction> ended = nullptr);
 
+  // What these operations look at first is on its way into the cache: for who knows them before their transaction begins. A hint.
+  void FetchAhead(absl::Span<const Operation> operations) const;
+
+  // Begins one that declares nothing, in the memory of one that has ended, or was never begun.
+  Status BeginUndeclared(Transaction& ended, const TransactionOptions& options, Deadline deadline);
+  // All of a transaction that is one point read, when it has just begun; it has ended then, whatever happens. What this answers, if that is no OK,
+  // is the status of the read, too, unless only the commit has failed. `durable_at`: as of Commit.
+  Result<CommitAnswer> ReadAlone(Transaction& txn, const Operation& get, OperationResult* result, Deadline deadline,
+                                 Lsn* durable_at);
+
   // Appends the record to `result` if there is one.
   Status Get(Transaction& txn, TableId table, std::string_view key, RecordBatch* result, Deadline deadline);
   // One message to the DC for all keys that the TC does not hold. results[i] belongs to keys[i].

@@ -29,7 +29,11 @@ ScanGather::ScanGather(Engine& engine, Transaction& txn, Direction direction, bo
 Status ScanGather::Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
                         std::string* bound, std::vector<GatheredKey>* keys, bool* blocked) {
   most_keys_ = most_keys;
-  near_end_.assign(ascending() ? low : high);  // which may be *bound
+  near_end_ = ascending() ? low : high;
+  if (near_end_.data() == bound->data()) {
+    near_end_kept_.assign(near_end_);
+    near_end_ = near_end_kept_;
+  }
   const size_t first = keys->size();
   for (bool done = false;;) {
     DEUT_RETURN_IF_ERROR(Look(table, low, high, bound, keys, blocked, &done));

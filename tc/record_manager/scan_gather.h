@@ -102,8 +102,9 @@ class ScanGather {
   size_t most_keys_ = 0;
   std::vector<Candidate> candidates_;
   Pending pending_;
-  std::string key_behind_;  // where a stretch ends behind a key
-  std::string near_end_;    // where it begins
+  std::string key_behind_;     // where a stretch ends behind a key
+  std::string_view near_end_;  // where it begins
+  std::string near_end_kept_;  // if that is what becomes its far end
   BoundedWait wait_;
 };
 

@@ -102,7 +102,10 @@ void ScanPath::KeepState() {
 
 Status ScanPath::Step(const TableState& table) {
   StandingScan& s = *state_;
-  if (!s.answer) DEUT_RETURN_IF_ERROR(Ask(table));
+  if (!s.answer) {
+    DEUT_RETURN_IF_ERROR(Ask(table));
+    if (!s.answer) return Status::Ok();
+  }
   // Nothing of the stretch is in the TC, and the answer fits: it goes on as it is.
   if (KeysAhead() == 0 && TakeWhole()) [[likely]] {
     PassAnswer();
@@ -134,16 +137,21 @@ Status ScanPath::Step(const TableState& table) {
 
 void ScanPath::PassAnswer() {
   StandingScan& s = *state_;
-  if (s.answer->to_the_bound) {
-    position() = s.bound;
-  } else {
-    position() = std::move(s.answer->covered);
-  }
-  if (position().empty()) end_ = true;
   RecordBatch& merged = s.answer->records;
   if (merged.bytes().capacity() > s.spare.bytes().capacity()) s.spare = std::exchange(merged, RecordBatch());
   s.spare.Clear();
+  Advance(s.answer->to_the_bound, &s.answer->covered);
   s.answer.reset();
+}
+
+void ScanPath::Advance(bool to_the_bound, std::string* covered) {
+  StandingScan& s = *state_;
+  if (to_the_bound) {
+    position() = s.bound;
+  } else {
+    position() = std::move(*covered);
+  }
+  if (position().empty()) end_ = true;
   if (s.next_key == s.keys.size()) {
     s.keys.clear();
     s.next_key = 0;
@@ -213,11 +221,17 @@ Status ScanPath::AskOnce(const TableState& table) {
   if (!request.complete && (ascending() ? request.covered <= s.low : (!s.high.empty() && request.covered >= s.high))) {
     return DEUT_ERROR(kInternal, "the data component answered a scan of table ", table.id().value, " without progress");
   }
+  DEUT_RETURN_IF_ERROR(CheckAllVisible(request.answer, txn_.timestamp_));
+  if (KeysAhead() == 0 && result_->records.empty() && FitsWhole(request.answer.size(), request.answer.bytes().size())) {
+    result_->records = std::move(request.answer);
+    Advance(request.complete, &request.covered);
+    return Status::Ok();
+  }
   s.answer.emplace();
   s.answer->records = std::move(request.answer);
   s.answer->to_the_bound = request.complete;
   s.answer->covered = std::move(request.covered);
-  return CheckAllVisible(s.answer->records, txn_.timestamp_);
+  return Status::Ok();
 }
 
 size_t ScanPath::ResolveOne(const TableState& table, GatheredKey* gathered) {
@@ -361,14 +375,18 @@ void ScanPath::Emit(std::string_view key, std::string_view value, Version versio
   if (Full(0, 0)) StopAfter(key);
 }
 
+bool ScanPath::FitsWhole(size_t records, size_t bytes) const {
+  const RecordBatch& held = result_->records;
+  if (scan_.limit_records != 0 && held.size() + records > scan_.limit_records) return false;
+  return held.bytes().size() + bytes <= scan_.limit_bytes || (held.empty() && records <= 1);
+}
+
 bool ScanPath::TakeWhole() {
   StandingScan::Answer& answer = *state_->answer;
   const size_t records = answer.records.size() - answer.merged_records;
   const size_t bytes = answer.records.bytes().size() - answer.merged_bytes;
-  const RecordBatch& held = result_->records;
-  if (scan_.limit_records != 0 && held.size() + records > scan_.limit_records) return false;
-  if (held.bytes().size() + bytes > scan_.limit_bytes && (!held.empty() || records > 1)) return false;
-  if (held.empty() && answer.merged_bytes == 0) {
+  if (!FitsWhole(records, bytes)) return false;
+  if (result_->records.empty() && answer.merged_bytes == 0) {
     result_->records = std::exchange(answer.records, RecordBatch());
   } else if (records != 0) {
     result_->records.AppendRun(std::string_view(answer.records.bytes()).substr(answer.merged_bytes), records,

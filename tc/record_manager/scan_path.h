@@ -63,6 +63,8 @@ class ScanPath {
   Status Step(const TableState& table);
   // The answer has been merged to its end.
   void PassAnswer();
+  // The scan stands where an answer ends: at the bound, or at *covered, which is taken.
+  void Advance(bool to_the_bound, std::string* covered);
   // Step 1, for the stretch at the bound. `ahead`: one that the scan has not come to; *blocked: nothing can be gathered there now.
   Status GatherNext(const TableState& table, bool ahead, bool* blocked);
   // True: a permit is taken.
@@ -70,9 +72,9 @@ class ScanPath {
   // Gathered keys that a stretch may have.
   size_t MostKept() const;
 
-  // Steps 1 and 2.
+  // Steps 1 and 2. Without an answer to be merged, if all of it is in the batch already.
   Status Ask(const TableState& table);
-  // Step 2, in one message.
+  // Step 2, in one message. What nothing is gathered for goes on as it is.
   Status AskOnce(const TableState& table);
   // Step 2, from the bulk scan.
   Status AskStream(const TableState& table);
@@ -98,6 +100,8 @@ class ScanPath {
   Status AskAgain(const TableState& table, absl::Span<GatheredKey> keys);
   // Hands on what is left of the answer as it is, if it fits; it is not looked into. REQUIRES: no gathered key is left within what it covers.
   bool TakeWhole();
+  // So many more records, of so many bytes, fit all.
+  bool FitsWhole(size_t records, size_t bytes) const;
   // Merges the answer with the keys before `end`; unless that is `last`, only up to the key there, which is not resolved yet.
   void Merge(size_t end, bool last);
   void Emit(std::string_view key, std::string_view value, Version version);

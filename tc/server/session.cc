@@ -141,12 +141,17 @@ Result<Timestamp> Session::Begin(const TransactionOptions& options, Deadline dea
   return txn_->timestamp();
 }
 
-Status Session::BeginLocked(const TransactionOptions& options, Deadline deadline) {
+Status Session::CheckMayBegin() {
   DEUT_RETURN_IF_ERROR(serving_());
   if (txn_)
     return DEUT_ERROR(kWrongState, "begin: transaction ", txn_->timestamp().value, " of this session is open already");
   ended_by_ = Status();
   if (evicted_.load(std::memory_order_relaxed) != 0) evicted_.store(0, std::memory_order_relaxed);
+  return Status::Ok();
+}
+
+Status Session::BeginLocked(const TransactionOptions& options, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(CheckMayBegin());
   DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline, std::move(ended_)));
   return Status::Ok();
 }
@@ -303,6 +308,11 @@ auto Session::WithRestarts(Deadline deadline, const Attempt& attempt) -> decltyp
 Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
                                             std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at) {
   if (durable_at != nullptr) *durable_at = Lsn(0);
+  records_.FetchAhead(operations);
+  if (operations.size() == 1 && operations[0].kind == OperationKind::kGet && operations[0].stamp == Stamp::kNone &&
+      options.declared.empty()) {
+    return ReadAloneLocked(options, operations[0], results, deadline, durable_at);
+  }
   if (Status begun = BeginLocked(options, deadline); !begun.ok()) [[unlikely]] {
     results->clear();
     return begun;
@@ -320,6 +330,23 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
   Result<CommitAnswer> answer = CommitLocked(deadline, durable_at);
   if (answer.ok() && failed != results->end()) return failed->status;
   return answer;
+}
+
+// Nobody but this call knows of the transaction: whoever looks for one that is idle, or to be evicted, waits for the claim.
+Result<CommitAnswer> Session::ReadAloneLocked(const TransactionOptions& options, const Operation& get,
+                                              std::vector<OperationResult>* results, Deadline deadline,
+                                              Lsn* durable_at) {
+  Status begun = CheckMayBegin();
+  if (begun.ok()) [[likely]] {
+    if (ended_ == nullptr) ended_ = std::make_unique<Transaction>();
+    begun = records_.BeginUndeclared(*ended_, options, deadline);
+  }
+  if (!begun.ok()) [[unlikely]] {
+    results->clear();
+    return begun;
+  }
+  MakeAnew(results, 1);
+  return records_.ReadAlone(*ended_, get, &results->front(), deadline, durable_at);
 }
 
 Result<ScanBegun> Session::BeginScan(const TransactionOptions& options, const Operation& scan,

@@ -67,6 +67,7 @@ class Session final : public TransactionSession {
  private:
   class Claim;
 
+  Status CheckMayBegin();
   Status BeginLocked(const TransactionOptions& options, Deadline deadline);
   // Runs `attempt`, and again while it has lost a conflict, as Restarts says. REQUIRES: an attempt that fails leaves no transaction open.
   template <typename Attempt>
@@ -77,6 +78,9 @@ class Session final : public TransactionSession {
   // One attempt.
   Result<CommitAnswer> OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
                                      std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
+  // The same of a point read alone.
+  Result<CommitAnswer> ReadAloneLocked(const TransactionOptions& options, const Operation& get,
+                                       std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
   Result<ScanBegun> BeginScanLocked(const TransactionOptions& options, const Operation& scan,
                                     std::vector<OperationResult>* results, Deadline deadline);
   Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,

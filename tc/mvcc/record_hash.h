@@ -1,0 +1,72 @@
+// HashRecord: the hash of a record's name, by which the record table finds its bucket: two loads and a multiplication for each 16 bytes of a key.
+//
+// A multiplication of 64 by 64 bits whose two halves are folded lets each bit of either factor count in each bit of what comes out. All bits are
+// used, the low ones first (tc/mvcc/record_table.h).
+// It differs from process to process: its seed is where the program lies in memory, which the system chooses. So nobody can tell beforehand which
+// keys meet in one bucket; and what is hashed must not leave the process.
+#ifndef TC_MVCC_RECORD_HASH_H_
+#define TC_MVCC_RECORD_HASH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "common/base/ids.h"
+
+namespace deut::tc {
+
+namespace record_hash {
+
+inline constexpr char kSeed = 0;  // its address counts
+// Odd, with about as many ones as zeros, none of them a simple pattern.
+inline constexpr uint64_t kFirst = 0x8f3b5d2ac4e17697;
+inline constexpr uint64_t kSecond = 0xd1b54a32d192ed03;
+
+inline uint64_t Fold(uint64_t a, uint64_t b) {
+  const auto product = static_cast<unsigned __int128>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+template <typename Word>
+uint64_t Load(const char* from) {
+  Word word;
+  std::memcpy(&word, from, sizeof(word));
+  return word;
+}
+
+}  // namespace record_hash
+
+inline uint64_t HashRecord(TableId table, std::string_view key) {
+  using record_hash::Fold;
+  using record_hash::Load;
+  const char* from = key.data();
+  size_t left = key.size();
+  const uint64_t seed = Fold(reinterpret_cast<uintptr_t>(&record_hash::kSeed) + table.value, record_hash::kFirst ^ left);
+  // A product with zero would forget the other factor: what that takes of a key must not be known.
+  const uint64_t other = seed ^ record_hash::kSecond;
+  uint64_t state = seed;
+  uint64_t a = 0;
+  uint64_t b = 0;
+  if (left >= 16) [[likely]] {
+    for (; left > 16; from += 16, left -= 16) {
+      state = Fold(Load<uint64_t>(from) ^ other, Load<uint64_t>(from + 8) ^ state);
+    }
+    // The last 16, some of which may have counted already.
+    a = Load<uint64_t>(from + left - 16);
+    b = Load<uint64_t>(from + left - 8);
+  } else if (left >= 8) {
+    a = Load<uint64_t>(from);
+    b = Load<uint64_t>(from + left - 8);
+  } else if (left >= 4) {
+    a = Load<uint32_t>(from);
+    b = Load<uint32_t>(from + left - 4);
+  } else if (left != 0) {
+    a = Load<uint8_t>(from) | Load<uint8_t>(from + left / 2) << 8 | Load<uint8_t>(from + left - 1) << 16;
+  }
+  return Fold(Fold(a ^ other, b ^ state), record_hash::kFirst ^ state);
+}
+
+}  // namespace deut::tc
+
+#endif  // TC_MVCC_RECORD_HASH_H_
