@@ -46,12 +46,13 @@ std::shared_ptr<const CommittedRun> CommittedRun::Builder::Finish(Position last)
   for (size_t i = 0; i < run.size(); ++i) run.heads_.push_back(HeadOf(run.key(i), run.prefix_bytes_));
   run.tops_.reserve((run.size() + kBlock - 1) / kBlock);
   for (size_t i = 0; i < run.size(); i += kBlock) run.tops_.push_back(run.heads_[i]);
+  for (size_t i = 0; i < run.tops_.size(); i += kBlock) run.crowns_.push_back(run.tops_[i]);
   return std::shared_ptr<const CommittedRun>(run_.release());
 }
 
 size_t CommittedRun::bytes() const {
   return sizeof(*this) + keys_.capacity() + entries_.capacity() * sizeof(Entry) +
-         (heads_.capacity() + tops_.capacity()) * sizeof(uint64_t);
+         (heads_.capacity() + tops_.capacity() + crowns_.capacity()) * sizeof(uint64_t);
 }
 
 uint64_t CommittedRun::HeadOf(std::string_view key, size_t behind) {
@@ -64,12 +65,18 @@ uint64_t CommittedRun::HeadOf(std::string_view key, size_t behind) {
   return __builtin_bswap64(head);
 }
 
+size_t CommittedRun::LastBelow(const std::vector<uint64_t>& firsts, size_t begin, size_t end, uint64_t head) {
+  const auto from = firsts.begin() + static_cast<ptrdiff_t>(begin);
+  const auto not_below = std::lower_bound(from, firsts.begin() + static_cast<ptrdiff_t>(end), head);
+  return not_below == from ? begin : static_cast<size_t>(not_below - firsts.begin()) - 1;
+}
+
 size_t CommittedRun::BlockOf(std::string_view bound) const {
   const int order = bound.substr(0, prefix_bytes_).compare(prefix());
   if (size() == 0 || order != 0) return order < 0 ? kBefore : kBehind;
-  // The last block whose first head is below, else the first of all: the heads that are not below begin there, or with the block behind it.
-  const auto not_below = std::lower_bound(tops_.begin(), tops_.end(), HeadOf(bound, prefix_bytes_));
-  const size_t block = not_below == tops_.begin() ? 0 : static_cast<size_t>(not_below - tops_.begin()) - 1;
+  const uint64_t head = HeadOf(bound, prefix_bytes_);
+  const size_t top = LastBelow(crowns_, 0, crowns_.size(), head) * kBlock;
+  const size_t block = LastBelow(tops_, top, std::min(top + kBlock, tops_.size()), head);
   __builtin_prefetch(&heads_[block * kBlock]);
   __builtin_prefetch(&heads_[std::min(block * kBlock + kBlock / 2, size() - 1)]);
   return block;

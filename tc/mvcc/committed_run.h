@@ -1,8 +1,8 @@
 // CommittedRun: one immutable run of CommittedRuns: keys in ascending order, each once.
 //
 // Laid out for binary search: all keys of a run share a prefix; the eight bytes behind it stand in an array of their own (as big-endian numbers,
-// padded with zeros), and whole keys are compared only where these are equal. Of these each sixteenth stands in a smaller array, which stays in the
-// processor's cache: a search in a large run then misses there once. What is said of an entry stands in one place, for the same reason.
+// padded with zeros), and whole keys are compared only where these are equal. Of these each sixteenth stands in a smaller array, and of that each
+// sixteenth in another: what a search in a large run begins with stays in the processor's cache. What is said of an entry stands in one place, for the same reason.
 // Thread-safety: a built run by any thread; a builder by one.
 #ifndef TC_MVCC_COMMITTED_RUN_H_
 #define TC_MVCC_COMMITTED_RUN_H_
@@ -83,6 +83,9 @@ class CommittedRun {
     bool removed;
   };
   static constexpr size_t kBlock = 16;
+  // The last of these that is below, else the first of them: what is not below begins in its block, or with the next.
+  static size_t LastBelow(const std::vector<uint64_t>& firsts, size_t begin, size_t end, uint64_t head);
+
   static constexpr size_t kBefore = SIZE_MAX, kBehind = SIZE_MAX - 1;  // of all blocks
 
   CommittedRun() : prefix_bytes_(0) {}
@@ -90,7 +93,8 @@ class CommittedRun {
   std::string keys_;
   std::vector<Entry> entries_;
   std::vector<uint64_t> heads_;
-  std::vector<uint64_t> tops_;  // heads_ of each block's first
+  std::vector<uint64_t> tops_;    // heads_ of each block's first
+  std::vector<uint64_t> crowns_;  // tops_ of each block's first
   size_t prefix_bytes_;
   Position last_;
 };
