@@ -62,7 +62,10 @@ double ProcessorSeconds() {
 class Updater {
  public:
   Updater(Client& client, TableId table, const BenchOptions& options)
-      : client_(client), table_(table), options_(options), keys_(ycsb::Distribution::kZipfian, options.records, options.theta) {
+      : client_(client),
+        table_(table),
+        options_(options),
+        keys_(ycsb::Distribution::kZipfian, options.records, options.theta) {
     thread_ = RealRuntime().StartThread("updates", [this] { Run(); });
   }
   ~Updater() {
@@ -84,7 +87,8 @@ class Updater {
       while (static_cast<double>(updates_.load()) < due && !stop_.load()) {
         const uint64_t number = keys_.Next(random, options_.records);
         ycsb::MakeKey(number, &key);
-        ycsb::MakeValue(number, {.writer = 2, .sequence = static_cast<uint32_t>(updates_.load())}, key, options_.value_bytes, &value);
+        ycsb::MakeValue(number, {.writer = 2, .sequence = static_cast<uint32_t>(updates_.load())}, key,
+                        options_.value_bytes, &value);
         update.Clear();
         update.Put(table_, key, value);
         if (const auto done = update.Run(); done.ok()) {
@@ -133,7 +137,8 @@ class Bench {
       ycsb::JsonObject json;
       json.Number("without", without.rate).Number("with", with.rate);
       json.Number("without_us", without.processor_us).Number("with_us", with.processor_us);
-      json.Number("ratio", with.rate / without.rate).Number("processor_ratio", without.processor_us / with.processor_us);
+      json.Number("ratio", with.rate / without.rate)
+          .Number("processor_ratio", without.processor_us / with.processor_us);
       json.Number("gathered_a_scan_without", without.gathered).Number("gathered_a_scan_with", with.gathered);
       json.Number("aborted", without.aborted + with.aborted);
       json.Number("age", Seconds(RealRuntime().Now() - opened)).Number("updates", updater.updates() - updates);
@@ -170,7 +175,8 @@ class Bench {
       }
       (void)Must(load.Commit());
     }
-    if (const Status dropped = client().DropCaches({.timeout = seconds(600)}); !dropped.ok()) FailStop(dropped.ToString());
+    if (const Status dropped = client().DropCaches({.timeout = seconds(600)}); !dropped.ok())
+      FailStop(dropped.ToString());
   }
 
   uint64_t Figure(std::string_view name) {
@@ -245,7 +251,8 @@ int Main(int argc, const char* const* argv) {
   }
   if (!rest.ok() || !rest->empty() || options.scan_min > options.scan_max || options.age < options.measured ||
       options.theta < 0 || options.theta >= 1) {
-    std::fprintf(stderr, "%s\n", rest.ok() ? "an argument that is no flag, or contradicts another" : rest.status().ToString().c_str());
+    std::fprintf(stderr, "%s\n",
+                 rest.ok() ? "an argument that is no flag, or contradicts another" : rest.status().ToString().c_str());
     return 2;
   }
   Bench(std::move(options)).Run();

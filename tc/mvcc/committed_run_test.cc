@@ -72,8 +72,8 @@ TEST(CommittedRunTest, LowerBoundInALargeRun) {
       ASSERT_EQ(run->LowerBound(keys[i]), i) << keys_of_a_head;
       ASSERT_EQ(run->LowerBound(keys[i] + "0"), i + 1) << keys_of_a_head;
       ASSERT_EQ(run->LowerBound(keys[i].substr(0, 9) + "~"), (i / keys_of_a_head + 1) * keys_of_a_head < keys.size()
-                                                                   ? (i / keys_of_a_head + 1) * keys_of_a_head
-                                                                   : keys.size());
+                                                                 ? (i / keys_of_a_head + 1) * keys_of_a_head
+                                                                 : keys.size());
     }
   }
 }

@@ -158,7 +158,8 @@ TEST_F(CommittedRunsTest, GatherersFindWhatIsNotApplied) {
         std::set<std::string> found;
         {
           ReclamationDomain::Guard guard(domain);
-          runs.Gather({.ascending = ascending, .reader = kLater}, [&](std::string_view key, bool) { found.emplace(key); });
+          runs.Gather({.ascending = ascending, .reader = kLater},
+                      [&](std::string_view key, bool) { found.emplace(key); });
         }
         const uint64_t gone = applied.load();
         for (uint64_t i = gone + 1; i <= before; ++i) EXPECT_TRUE(found.contains(std::to_string(i % 512))) << i;

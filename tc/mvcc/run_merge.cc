@@ -29,8 +29,10 @@ RunMerge::RunMerge(const std::vector<std::shared_ptr<const CommittedRun>>& runs,
     cursor.at = from_end ? cursor.run->size() : cursor.run->LowerBoundIn(cursor.at, near);
     cursor.run->PrefetchEntry(cursor.at - (bounds.ascending || cursor.at == 0 ? 0 : 1));
   }
-  for (const Cursor& cursor : cursors_) cursor.run->PrefetchKey(cursor.at - (bounds.ascending || cursor.at == 0 ? 0 : 1));
-  const auto done = std::remove_if(cursors_.begin(), cursors_.end(), [this](Cursor& cursor) { return !Settle(&cursor); });
+  for (const Cursor& cursor : cursors_)
+    cursor.run->PrefetchKey(cursor.at - (bounds.ascending || cursor.at == 0 ? 0 : 1));
+  const auto done =
+      std::remove_if(cursors_.begin(), cursors_.end(), [this](Cursor& cursor) { return !Settle(&cursor); });
   cursors_.erase(done, cursors_.end());
 }
 

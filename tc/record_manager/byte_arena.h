@@ -53,7 +53,8 @@ class ByteArena {
   }
   void KeepOne() {
     const auto small = std::ranges::find(chunks_, kChunk, &Chunk::bytes);
-    Chunk kept = small == chunks_.end() ? Chunk{std::make_unique_for_overwrite<char[]>(kChunk), kChunk} : std::move(*small);
+    Chunk kept =
+        small == chunks_.end() ? Chunk{std::make_unique_for_overwrite<char[]>(kChunk), kChunk} : std::move(*small);
     chunks_.clear();
     chunks_.push_back(std::move(kept));
     capacity_ = kChunk;
