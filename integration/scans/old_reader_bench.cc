@@ -1,5 +1,5 @@
-// YCSB-E scans beside an old reader: one thread scans, another updates at a fixed rate, keys by the same distribution; in alternating rounds without and
-// with a transaction that has been open for some time, so that all that was updated meanwhile waits in the transaction component. README.md.
+// YCSB-E scans beside an old reader: one thread scans, another updates at a fixed rate, keys by the same distribution; in alternating rounds without
+// and with a transaction that has been open for some time, so that all that was updated meanwhile waits in the transaction component. README.md.
 #include <time.h>
 
 #include <algorithm>

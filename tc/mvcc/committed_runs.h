@@ -45,7 +45,8 @@ class CommittedRuns {
   size_t Tidy(Position applied, size_t entries, ReclamationDomain& domain);
 
   using Bounds = RunMerge::Bounds;
-  // Calls `visit(key, removed)` for the keys within the bounds, each once and in scan order, at most `most`; removed: some of its updates are removals.
+  // Calls `visit(key, removed)` for the keys within the bounds, each once and in scan order, at most `most`; removed: some updates of
+  // it are removals.
   template <typename Visit>
   void Gather(const Bounds& bounds, Visit&& visit) const {
     const List& list = *list_.load(std::memory_order_seq_cst);

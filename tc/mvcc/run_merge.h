@@ -1,7 +1,7 @@
 // RunMerge: the keys of several committed runs within bounds, in the order of a scan, each once: what a gather takes of them (rule S8).
 //
-// The runs are read side by side from where the bounds begin, so a scan pays for a search in each and then for the keys that it takes. Keys are compared
-// by the eight bytes behind what all keys of all runs begin with, and as a whole only where these are equal.
+// The runs are read side by side from where the bounds begin, so a scan pays for a search in each and then for the keys that it takes. Keys are
+// compared by the eight bytes behind what all keys of all runs begin with, and as a whole only where these are equal.
 // A search in a large run waits for memory several times; each such step is begun for all runs before the first is waited for.
 // Thread-safety: one thread; the runs outlive it, and the keys are views into them.
 #ifndef TC_MVCC_RUN_MERGE_H_

@@ -1,7 +1,7 @@
 // GatherEstimate: how many keys a scan is likely to need of those that are in the TC, from what the scans before it needed.
 //
-// A gather ends its stretch behind the last key that it keeps (scan_gather.h), and the DC is asked only so far (S4): with too few keys it is asked twice,
-// with too many they are merged and copied for nothing. It decides what that costs, nothing else.
+// A gather ends its stretch behind the last key that it keeps (scan_gather.h), and the DC is asked only so far (S4): with too few keys it is asked
+// twice, with too many they are merged and copied for nothing. It decides what that costs, nothing else.
 // Thread-safety: one thread at a time.
 #ifndef TC_RECORD_MANAGER_GATHER_ESTIMATE_H_
 #define TC_RECORD_MANAGER_GATHER_ESTIMATE_H_
@@ -14,8 +14,8 @@ namespace deut::tc {
 
 class GatherEstimate {
  public:
-  // Keys that suffice for so many records, nearly always: the expected number, and three standard deviations of keys that lie there at random. Before anything
-  // is known each record may be in the TC, and a few keys may show nothing.
+  // Keys that suffice for so many records, nearly always: the expected number, and three standard deviations of keys that lie there at random.
+  // Before anything is known each record may be in the TC, and a few keys may show nothing.
   size_t KeysFor(size_t records) const {
     if (records_ == 0) return records + records / 4;
     const double expected = keys_ / records_ * static_cast<double>(records);

@@ -49,8 +49,8 @@ class ScanGather {
   ScanGather(Engine& engine, Transaction& txn, Direction direction, bool for_update);
 
   // Gathers the stretch that begins the range [low, high), in scan order: *bound becomes its far end; its keys, distinct and in scan order, are
-  // added to `keys`, which has none of them, and their texts to `texts`. It ends behind `most_keys` gathered keys, if there are more. (`bound` may be what the near end
-  // refers to.)
+  // added to `keys`, which has none of them, and their texts to `texts`. It ends behind `most_keys` gathered keys, if there are
+  // more. (`bound` may be what the near end refers to.)
   // `blocked`, if not null: the scan has not come there yet, so a writer in the way at its very beginning is no conflict and not waited for; it is
   // said, and nothing is gathered.
   Status Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
