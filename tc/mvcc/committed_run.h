@@ -1,8 +1,9 @@
 // CommittedRun: one immutable run of CommittedRuns: keys in ascending order, each once.
 //
 // Laid out for binary search: all keys of a run share a prefix; the eight bytes behind it stand in an array of their own (as big-endian numbers,
-// padded with zeros), and whole keys are compared only where these are equal. Of these each sixteenth stands in a smaller
-// array, and of that each sixteenth in another: what a search in a large run begins with stays in the processor's cache. What is said of an entry stands in one place, for the same reason.
+// padded with zeros), and whole keys are compared only where these are equal. Of these each sixteenth stands in a smaller array, and of that
+// each sixteenth in another: what a search in a large run begins with stays in the processor's cache. What is said of an entry stands in one
+// place, for the same reason.
 // Thread-safety: a built run by any thread; a builder by one.
 #ifndef TC_MVCC_COMMITTED_RUN_H_
 #define TC_MVCC_COMMITTED_RUN_H_

@@ -234,8 +234,9 @@ Status ScanPath::AskOnce(const TableState& table) {
   return CheckAllVisible(s.answer->records, txn_.timestamp_);
 }
 
-// Each step for all before the next, so that their misses are waited for together. An entry may be sealed, and another made, before its chain
-// is looked at: what the reader sees was in the first one's chain, or is at the DC or in a spilled run by then (R5, S5), as after a look-up just then.
+// Each step for all before the next, so that their misses are waited for together. An entry may be sealed, and another made, before its chain is
+// looked at: what the reader sees was in the first one's chain, or is at the DC or in a spilled run by then (R5, S5), as after a look-up just
+// then.
 void ScanPath::FetchChains(const TableState& table, absl::Span<GatheredKey> keys, Entries* entries) {
   for (GatheredKey& gathered : keys) {
     gathered.hash = RecordTable::Hash(table.id(), gathered.key);
