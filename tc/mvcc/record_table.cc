@@ -100,6 +100,7 @@ RecordTable::Place RecordTable::Locate(uint64_t hash) const {
 
 void RecordTable::PrefetchFirst(uint64_t hash) const {
   const RecordEntry* const first = Locate(hash).first;
+  if (first == nullptr) return;
   __builtin_prefetch(first);
   __builtin_prefetch(first + 1);  // its key
 }

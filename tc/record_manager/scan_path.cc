@@ -249,6 +249,7 @@ void ScanPath::FetchChains(const TableState& table, absl::Span<GatheredKey> keys
     (*entries)[i] = entry;
     if (entry == nullptr) continue;
     heads[i] = entry->word.Load().head;
+    if (heads[i] == nullptr) continue;
     const char* const head = reinterpret_cast<const char*>(heads[i]);
     for (size_t at = 0; at < kFetchedOfVersion; at += kCacheLine) __builtin_prefetch(head + at);
   }
