@@ -61,7 +61,7 @@ TEST(RunMergeTest, AKeyOfSeveralRunsIsThereOnce) {
 }
 
 TEST(RunMergeTest, FindsWhatASortedSetFinds) {
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const std::vector<std::string> prefixes = {"", "user", std::string(20, 'p'), "\xff\xff"};
