@@ -40,6 +40,22 @@ def at_most(what, target, here, unit='', beside=''):
     return row(what, f'≤ {target:g}{unit}', f'{here:.3g}{unit}', beside, here <= target)
 
 
+def old_reader_row(rounds):
+    """The median of rounds, each of which measured without and with the old reader."""
+    ratio = statistics.median(r['ratio'] for r in rounds)
+    with_reader, without = (statistics.median(r[name] for r in rounds) for name in ('with', 'without'))
+    processor = statistics.median(r['processor_ratio'] for r in rounds)
+    return row('YCSB-E scans a second, beside one that has been open for 60 s', '≥ 0.8 of those without', f'{ratio:.2f}',
+               f'{bench_table.short(with_reader)}/s and {bench_table.short(without)}/s; by processor time {processor:.2f}', ratio >= 0.8)
+
+
+def worst_case_row(benchmarks):
+    """Few records, so that all of them are in the transaction component: no target."""
+    with_reader, without = (next(b['scans/s'] for b in benchmarks if ('/age:0/' in b['name']) == absent) for absent in (False, True))
+    return row('scans of 50 where every record was updated meanwhile', '', f'{with_reader / without:.2f}',
+               f'{bench_table.short(with_reader)}/s and {bench_table.short(without)}/s')
+
+
 class Targets:
     """The parts. `size` says how large."""
 
@@ -169,13 +185,14 @@ class Targets:
 
     def old_reader(self):
         """An old reader under 20,000 updates a second"""
-        lines = json.loads(run([self.program('integration/embedded/backlog_bench'), '--benchmark_format=json',
-                                '--benchmark_filter=updates:20000/.*ranges:16'], 'an old reader'))
-        self.keep('old_reader', lines)
-        by_age = {('age:60' in b['name']): b for b in lines['benchmarks']}
-        with_reader, without = by_age[True]['scans/s'], by_age[False]['scans/s']
-        return [row('scans a second, beside one that has been open for 60 s', '≥ 0.8 of those without', f'{with_reader / without:.2f}',
-                    f'{bench_table.short(with_reader)}/s and {bench_table.short(without)}/s', with_reader / without >= 0.8)]
+        with tempfile.TemporaryDirectory(dir=self.folder) as data:
+            rounds = self.keep('old_reader', json_lines(run([
+                self.program('integration/scans/old_reader_bench'), f'--dir={data}', f'--records={self.size(1_000_000, 10_000_000)}',
+                f'--rounds={self.size(2, 5)}'], 'an old reader')))
+        worst = self.keep('old_reader_worst', json.loads(run([
+            self.program('integration/embedded/backlog_bench'), '--benchmark_format=json',
+            f'--benchmark_filter=updates:20000/age:(0|{self.size(15, 60)})/ranges:16'], 'the worst case')))
+        return [old_reader_row(rounds), worst_case_row(worst['benchmarks'])]
 
     # --- starts
 

@@ -36,6 +36,16 @@ class RowsTest(unittest.TestCase):
             self.assertEqual(part.rates(result_of({('ours', 'c', 1): 1}), 'ours')[0]['beside'], '')
             self.assertEqual(part.rates(result_of({('fast', 'c', 1): 1}), 'ours'), [])
 
+    def test_an_old_reader_is_judged_by_the_median_of_rounds(self):
+        rounds = [{'with': w, 'without': 100.0, 'ratio': w / 100, 'processor_ratio': 0.9} for w in (10.0, 81.0, 95.0)]
+        self.assertEqual([targets.old_reader_row(rounds)[name] for name in ('here', 'met')], ['0.81', True])
+        self.assertFalse(targets.old_reader_row(rounds[:1])['met'])
+
+    def test_the_worst_case_has_no_target(self):
+        worst = targets.worst_case_row([{'name': 'Scans/updates:20000/age:0/ranges:16', 'scans/s': 100.0},
+                                        {'name': 'Scans/updates:20000/age:60/ranges:16', 'scans/s': 25.0}])
+        self.assertEqual((worst['here'], worst['met']), ('0.25', None))
+
     def test_every_part_is_named(self):
         for name in targets.PARTS:
             self.assertTrue(getattr(targets.Targets, name).__doc__, name)

@@ -421,7 +421,11 @@ void Collector::Fold() {
   std::ranges::sort(committed_, {}, &TransactionRecord::commit_lsn);
   for (TransactionRecord* const record : committed_) {
     record->ForEachWrite([&](const WriteItem& item) {
-      if (item.version != nullptr) updates[item.table].push_back({item.key, record->timestamp(), record->commit_lsn()});
+      if (item.version == nullptr) return;
+      updates[item.table].push_back({.key = item.key,
+                                     .timestamp = record->timestamp(),
+                                     .commit = record->commit_lsn(),
+                                     .removal = item.version->tombstone});
     });
     last = std::max(last, LastPosition(*record));
   }

@@ -11,67 +11,90 @@ namespace deut::tc {
 
 void CommittedRun::Builder::Reserve(size_t entries, size_t key_bytes) {
   run_->keys_.reserve(key_bytes);
-  run_->ends_.reserve(entries + 1);
-  run_->first_timestamps_.reserve(entries);
-  run_->last_commits_.reserve(entries);
+  run_->entries_.reserve(entries);
 }
 
-void CommittedRun::Builder::Append(std::string_view key, Timestamp first_timestamp, Lsn last_commit) {
+void CommittedRun::Builder::Append(std::string_view key, Timestamp first_timestamp, Lsn last_commit, bool removed) {
   CommittedRun& run = *run_;
   if (run.size() != 0 && run.key(run.size() - 1) == key) {
-    uint64_t& first = run.first_timestamps_.back();
-    uint64_t& last = run.last_commits_.back();
-    first = DEUT_OMITTED("S8.first_timestamp") ? first_timestamp.value : std::min(first, first_timestamp.value);
-    if (!DEUT_OMITTED("S8.last_commit")) last = std::max(last, last_commit.value);
+    Entry& entry = run.entries_.back();
+    entry.first_timestamp = DEUT_OMITTED("S8.first_timestamp") ? first_timestamp.value
+                                                               : std::min(entry.first_timestamp, first_timestamp.value);
+    if (!DEUT_OMITTED("S8.last_commit")) entry.last_commit = std::max(entry.last_commit, last_commit.value);
+    entry.removed = entry.removed || removed;
     return;
   }
   run.keys_.append(key);
   DEUT_CHECK(run.keys_.size() <= UINT32_MAX);
-  run.ends_.push_back(static_cast<uint32_t>(run.keys_.size()));
-  run.first_timestamps_.push_back(first_timestamp.value);
-  run.last_commits_.push_back(last_commit.value);
+  run.entries_.push_back({.first_timestamp = first_timestamp.value,
+                          .last_commit = last_commit.value,
+                          .end = static_cast<uint32_t>(run.keys_.size()),
+                          .removed = removed});
 }
 
 std::shared_ptr<const CommittedRun> CommittedRun::Builder::Finish(Position last) {
   CommittedRun& run = *run_;
   run.last_ = last;
   run.keys_.shrink_to_fit();
-  run.ends_.shrink_to_fit();
-  run.first_timestamps_.shrink_to_fit();
-  run.last_commits_.shrink_to_fit();
+  run.entries_.shrink_to_fit();
   if (run.size() != 0) {
     const std::string_view lowest = run.key(0), highest = run.key(run.size() - 1);
     const auto differ = std::mismatch(lowest.begin(), lowest.end(), highest.begin(), highest.end());
     run.prefix_bytes_ = static_cast<size_t>(differ.first - lowest.begin());
   }
   run.heads_.reserve(run.size());
-  for (size_t i = 0; i < run.size(); ++i) run.heads_.push_back(run.HeadOf(run.key(i)));
+  for (size_t i = 0; i < run.size(); ++i) run.heads_.push_back(HeadOf(run.key(i), run.prefix_bytes_));
+  run.tops_.reserve((run.size() + kBlock - 1) / kBlock);
+  for (size_t i = 0; i < run.size(); i += kBlock) run.tops_.push_back(run.heads_[i]);
+  for (size_t i = 0; i < run.tops_.size(); i += kBlock) run.crowns_.push_back(run.tops_[i]);
   return std::shared_ptr<const CommittedRun>(run_.release());
 }
 
 size_t CommittedRun::bytes() const {
-  return sizeof(*this) + keys_.capacity() + ends_.capacity() * sizeof(uint32_t) +
-         (first_timestamps_.capacity() + last_commits_.capacity() + heads_.capacity()) * sizeof(uint64_t);
+  return sizeof(*this) + keys_.capacity() + entries_.capacity() * sizeof(Entry) +
+         (heads_.capacity() + tops_.capacity() + crowns_.capacity()) * sizeof(uint64_t);
 }
 
-uint64_t CommittedRun::HeadOf(std::string_view key) const {
-  const std::string_view rest = key.substr(prefix_bytes_, sizeof(uint64_t));
+uint64_t CommittedRun::HeadOf(std::string_view key, size_t behind) {
   uint64_t head = 0;
-  if (!rest.empty()) std::memcpy(&head, rest.data(), rest.size());  // an empty bound may be no memory at all
+  if (key.size() >= behind + sizeof head) {
+    std::memcpy(&head, key.data() + behind, sizeof head);
+  } else if (key.size() > behind) {
+    std::memcpy(&head, key.data() + behind, key.size() - behind);
+  }
   return __builtin_bswap64(head);
 }
 
-size_t CommittedRun::LowerBound(std::string_view bound) const {
-  if (size() == 0) return 0;
-  const std::string_view prefix = key(0).substr(0, prefix_bytes_);
-  const int order = bound.substr(0, prefix_bytes_).compare(prefix);
-  if (order != 0) return order < 0 ? 0 : size();
-  const uint64_t head = HeadOf(bound);
-  const auto first = std::lower_bound(heads_.begin(), heads_.end(), head);
+size_t CommittedRun::LastBelow(const std::vector<uint64_t>& firsts, size_t begin, size_t end, uint64_t head) {
+  const auto from = firsts.begin() + static_cast<ptrdiff_t>(begin);
+  const auto not_below = std::lower_bound(from, firsts.begin() + static_cast<ptrdiff_t>(end), head);
+  return not_below == from ? begin : static_cast<size_t>(not_below - firsts.begin()) - 1;
+}
+
+size_t CommittedRun::BlockOf(std::string_view bound) const {
+  const int order = bound.substr(0, prefix_bytes_).compare(prefix());
+  if (size() == 0 || order != 0) return order < 0 ? kBefore : kBehind;
+  const uint64_t head = HeadOf(bound, prefix_bytes_);
+  const size_t top = LastBelow(crowns_, 0, crowns_.size(), head) * kBlock;
+  const size_t block = LastBelow(tops_, top, std::min(top + kBlock, tops_.size()), head);
+  __builtin_prefetch(&heads_[block * kBlock]);
+  __builtin_prefetch(&heads_[std::min(block * kBlock + kBlock / 2, size() - 1)]);
+  return block;
+}
+
+size_t CommittedRun::LowerBoundIn(size_t block, std::string_view bound) const {
+  if (block == kBefore || block == kBehind) return block == kBefore ? 0 : size();
+  const uint64_t head = HeadOf(bound, prefix_bytes_);
+  const auto begin = heads_.begin() + static_cast<ptrdiff_t>(block * kBlock);
+  const auto first =
+      std::lower_bound(begin, heads_.begin() + static_cast<ptrdiff_t>(std::min(size(), (block + 1) * kBlock)), head);
   if (first == heads_.end() || *first != head) return static_cast<size_t>(first - heads_.begin());
-  const auto behind = std::upper_bound(first, heads_.end(), head);
-  size_t low = static_cast<size_t>(first - heads_.begin());
-  size_t high = static_cast<size_t>(behind - heads_.begin());
+  // Most heads are there once.
+  size_t low = static_cast<size_t>(first - heads_.begin()), step = 1;
+  while (low + step < size() && heads_[low + step] == head) step *= 2;
+  size_t high = static_cast<size_t>(
+      std::upper_bound(first, heads_.begin() + static_cast<ptrdiff_t>(std::min(size(), low + step)), head) -
+      heads_.begin());
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
     if (key(middle) < bound) {

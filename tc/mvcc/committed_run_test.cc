@@ -58,5 +58,25 @@ TEST(CommittedRunTest, LowerBoundIsThatOfTheKeys) {
   }
 }
 
+// Many entries, of which some agree in all that is compared first: every bound, in steps of all sizes.
+TEST(CommittedRunTest, LowerBoundInALargeRun) {
+  for (const size_t keys_of_a_head : {1, 3, 40, 2000}) {
+    std::vector<std::string> keys;
+    for (size_t i = 0; i < 9000; ++i) {
+      keys.push_back("k" + std::to_string(10'000'000 + i / keys_of_a_head * 7) + "+" + std::to_string(10'000 + 3 * i));
+    }
+    CommittedRun::Builder builder;
+    for (const std::string& key : keys) builder.Append(key, Timestamp{1}, Lsn{8});
+    const std::shared_ptr<const CommittedRun> run = builder.Finish(kLast);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      ASSERT_EQ(run->LowerBound(keys[i]), i) << keys_of_a_head;
+      ASSERT_EQ(run->LowerBound(keys[i] + "0"), i + 1) << keys_of_a_head;
+      ASSERT_EQ(run->LowerBound(keys[i].substr(0, 9) + "~"), (i / keys_of_a_head + 1) * keys_of_a_head < keys.size()
+                                                                 ? (i / keys_of_a_head + 1) * keys_of_a_head
+                                                                 : keys.size());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace deut::tc

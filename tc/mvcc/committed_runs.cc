@@ -23,7 +23,7 @@ void CommittedRuns::Add(std::vector<CommittedRun::Update> updates, Position last
     CommittedRun::Builder builder;
     for (size_t bytes = 0; i < updates.size() && bytes < CommittedRun::kMaxKeyBytes; ++i) {
       const CommittedRun::Update& update = updates[i];
-      builder.Append(update.key, update.timestamp, update.commit);
+      builder.Append(update.key, update.timestamp, update.commit, update.removal);
       bytes += update.key.size();
       latest = std::max(latest, update.timestamp);
     }
@@ -46,6 +46,7 @@ void CommittedRuns::Publish(std::vector<RunPointer> runs, ReclamationDomain& dom
   entries_.store(entries, std::memory_order_relaxed);
   bytes_.store(bytes, std::memory_order_relaxed);
   auto next = std::make_unique<List>();
+  next->prefix_bytes = RunMerge::CommonPrefix(runs);
   next->runs = std::move(runs);
   // Runs that only the old list holds are freed with it: it weighs what they do.
   const List* const old = list_.exchange(next.release(), std::memory_order_seq_cst);
@@ -112,7 +113,7 @@ bool CommittedRuns::AdvanceMerge(Position applied, size_t* entries, ReclamationD
   const auto take = [&](const CommittedRun& run, size_t i) {
     // Commits before the one that `applied` is in are there as a whole.
     if (run.last_commit(i) < applied.commit || DEUT_OMITTED("S8.merge_keeps")) return;
-    m.merged.Append(run.key(i), run.first_timestamp(i), run.last_commit(i));
+    m.merged.Append(run.key(i), run.first_timestamp(i), run.last_commit(i), run.removed(i));
   };
   for (; *entries > 0 && (m.next_a < m.a->size() || m.next_b < m.b->size()); --*entries) {
     if (m.next_b == m.b->size() || (m.next_a < m.a->size() && m.a->key(m.next_a) <= m.b->key(m.next_b))) {

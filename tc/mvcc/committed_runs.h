@@ -27,6 +27,7 @@
 #include "common/sync/reclamation.h"
 #include "common/testing/test_points.h"
 #include "tc/mvcc/committed_run.h"
+#include "tc/mvcc/run_merge.h"
 
 namespace deut::tc {
 
@@ -43,28 +44,14 @@ class CommittedRuns {
   // Drops runs that are applied; merges, looking at no more than so many entries, and a few. Answers how many it has not looked at.
   size_t Tidy(Position applied, size_t entries, ReclamationDomain& domain);
 
-  struct Bounds {
-    std::string_view low = {}, high = {};  // [low, high); an empty high is above every key
-    bool ascending = true;
-    Timestamp reader = {};  // updates at or after it are not seen
-    Lsn applied = {};       // commits before it are at the DC, whatever the DC is asked from now on
-    size_t most = SIZE_MAX;
-  };
-  // Calls `visit(key)` for the keys within the bounds, of each run at most `most`, the first in scan order.
+  using Bounds = RunMerge::Bounds;
+  // Calls `visit(key, removed)` for the keys within the bounds, each once and in scan order, at most `most`; removed: some updates of
+  // it are removals.
   template <typename Visit>
   void Gather(const Bounds& bounds, Visit&& visit) const {
     const List& list = *list_.load(std::memory_order_seq_cst);
-    for (const auto& run : list.runs) {
-      size_t left = bounds.most;
-      const size_t begin = run->LowerBound(bounds.low);
-      const size_t end = bounds.high.empty() ? run->size() : run->LowerBound(bounds.high);
-      for (size_t n = begin; n < end && left > 0; ++n) {
-        const size_t i = bounds.ascending ? n : end - 1 - (n - begin);
-        if (run->first_timestamp(i) >= bounds.reader || run->last_commit(i) < bounds.applied) continue;
-        visit(run->key(i));
-        --left;
-      }
-    }
+    RunMerge merge(list.runs, list.prefix_bytes, bounds);
+    for (size_t left = bounds.most; left > 0 && merge.Next(); --left) visit(merge.key(), merge.removed());
   }
 
   // At least the latest timestamp of all updates in it, and of some that have gone.
@@ -79,6 +66,7 @@ class CommittedRuns {
   using RunPointer = std::shared_ptr<const CommittedRun>;
   struct List {
     std::vector<RunPointer> runs;  // the largest first
+    size_t prefix_bytes = 0;       // that all keys begin with
   };
   // Two runs being merged; they stay in the list until it is finished.
   struct Merge {

@@ -95,6 +95,13 @@ RecordTable::Place RecordTable::Locate(uint64_t hash) const {
   }
 }
 
+void RecordTable::PrefetchFirst(uint64_t hash) const {
+  const RecordEntry* const first = Locate(hash).first;
+  if (first == nullptr) return;
+  __builtin_prefetch(first);
+  __builtin_prefetch(first + 1);  // its key
+}
+
 RecordEntry* RecordTable::FindIn(const Place& place, uint64_t hash, TableId table, std::string_view key,
                                  uint32_t* length) {
   const size_t link = place.link();

@@ -74,6 +74,8 @@ class RecordTable {
 
   // The key's bucket will be looked at soon.
   void Prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[hash & mask_]); }
+  // So will the first of its entries. REQUIRES: a guard.
+  void PrefetchFirst(uint64_t hash) const;
 
   // The live entry of the key, or null. REQUIRES: a guard, for as long as the entry is used.
   RecordEntry* Find(uint64_t hash, TableId table, std::string_view key) const;

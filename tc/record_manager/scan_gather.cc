@@ -27,7 +27,7 @@ ScanGather::ScanGather(Engine& engine, Transaction& txn, Direction direction, bo
     : engine_(engine), txn_(txn), direction_(direction), for_update_(for_update), wait_(engine, txn.timestamp_) {}
 
 Status ScanGather::Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
-                        std::string* bound, std::vector<GatheredKey>* keys, bool* blocked) {
+                        std::string* bound, std::vector<GatheredKey>* keys, ByteArena* texts, bool* blocked) {
   most_keys_ = most_keys;
   near_end_ = ascending() ? low : high;
   if (near_end_.data() == bound->data()) {
@@ -36,8 +36,8 @@ Status ScanGather::Next(const TableState& table, std::string_view low, std::stri
   }
   const size_t first = keys->size();
   for (bool done = false;;) {
-    DEUT_RETURN_IF_ERROR(Look(table, low, high, bound, keys, blocked, &done));
-    if (done) return blocked != nullptr && *blocked ? Status::Ok() : GatherSpilled(table, first, bound, keys);
+    DEUT_RETURN_IF_ERROR(Look(table, low, high, bound, keys, texts, blocked, &done));
+    if (done) return blocked != nullptr && *blocked ? Status::Ok() : GatherSpilled(table, first, bound, keys, texts);
     wait_.Wait();
     if (DEUT_OMITTED("R9.look_again")) {
       bound->assign(ascending() ? high : low);  // as if all were gathered
@@ -47,7 +47,7 @@ Status ScanGather::Next(const TableState& table, std::string_view low, std::stri
 }
 
 Status ScanGather::Look(const TableState& table, std::string_view low, std::string_view high, std::string* bound,
-                        std::vector<GatheredKey>* keys, bool* blocked, bool* done) {
+                        std::vector<GatheredKey>* keys, ByteArena* texts, bool* blocked, bool* done) {
   ReclamationDomain::Guard guard(engine_.domain);
   Stretch stretch;
   for (bool sealed = true; sealed;) {
@@ -55,6 +55,7 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
     Range& range = map.at(ascending() ? map.IndexOf(low) : map.IndexBelow(high));
     stretch = {.low = std::max<std::string_view>(low, range.low()), .high = LowerBound(high, range.high())};
     candidates_.clear();
+    from_runs_.clear();
     pending_ = Pending{};
     DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, stretch, &sealed));
     if (sealed) table.HelpRanges();  // P: then the map is another
@@ -69,7 +70,7 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
                     pending_.at_once ? stretch.low : pending_.key, pending_.writer->timestamp());
   }
   const size_t before = keys->size();
-  if (!candidates_.empty()) SortAndCut(&stretch, keys);
+  if (!candidates_.empty() || !from_runs_.empty()) MergeAndCut(&stretch, keys, texts);
   if (keys->size() != before) engine_.counters.gathered_keys.Add(keys->size() - before);
   bound->assign(ascending() ? stretch.high : stretch.low);
   *done = true;
@@ -134,13 +135,13 @@ void ScanGather::GatherRuns(const TableState& table, const Stretch& stretch) {
                                      .applied = engine_.collector.collected_through(),
                                      // One more than is kept, so that the cut is seen.
                                      .most = most_keys_ + 1};
-  table.runs().Gather(bounds, [&](std::string_view key) {
-    candidates_.push_back({.key = key, .hash = RecordTable::Hash(table.id(), key)});
+  table.runs().Gather(bounds, [&](std::string_view key, bool removed) {
+    from_runs_.push_back({.key = key, .may_be_removed = removed});
   });
 }
 
 Status ScanGather::GatherSpilled(const TableState& table, size_t first, std::string* bound,
-                                 std::vector<GatheredKey>* keys) {
+                                 std::vector<GatheredKey>* keys, ByteArena* texts) {
   if (NothingSpilled(engine_)) return Status::Ok();
   SpillReader runs = LookAtSpilled(engine_);
   if (runs.empty() || DEUT_OMITTED("S9.gather_spilled")) return Status::Ok();
@@ -153,11 +154,7 @@ Status ScanGather::GatherSpilled(const TableState& table, size_t first, std::str
                                    // As for the runs in memory.
                                    .most = most_keys_ + 1};
   const size_t before = keys->size();
-  DEUT_RETURN_IF_ERROR(runs.Gather(bounds, [&](std::string_view key) {
-    GatheredKey& gathered = keys->emplace_back();
-    gathered.key.assign(key);
-    gathered.hash = RecordTable::Hash(table.id(), key);
-  }));
+  DEUT_RETURN_IF_ERROR(runs.Gather(bounds, [&](std::string_view key) { keys->emplace_back().key = texts->Copy(key); }));
   engine_.counters.gathered_keys.Add(keys->size() - before);
   // Those of the stretch, which begin at `first`.
   const auto begin = keys->begin() + static_cast<ptrdiff_t>(first);
@@ -167,8 +164,8 @@ Status ScanGather::GatherSpilled(const TableState& table, size_t first, std::str
   keys->erase(same.begin(), same.end());
   if (keys->size() - first <= most_keys_) return Status::Ok();
   keys->resize(first + most_keys_ + 1);
-  const std::string& last = keys->back().key;
-  *bound = ascending() ? KeyBehind(last) : last;
+  const std::string_view last = keys->back().key;
+  *bound = ascending() ? KeyBehind(last) : std::string(last);
   return Status::Ok();
 }
 
@@ -201,37 +198,45 @@ bool ScanGather::EndBeforePending(Stretch* stretch) {
     stretch->low = key_behind_;
   }
   engine_.counters.pending_keys.fetch_add(1, std::memory_order_relaxed);
-  std::erase_if(candidates_, [&](const Candidate& c) { return !Inside(c.key, stretch->low, stretch->high); });
+  const auto outside = [&](const Candidate& c) { return !Inside(c.key, stretch->low, stretch->high); };
+  std::erase_if(candidates_, outside);
+  std::erase_if(from_runs_, outside);
   return true;
 }
 
 void ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch) {
   // One more than is kept, so that the cut is seen.
   writes.ForEachIn(table, stretch.low, stretch.high, ascending(), most_keys_ + 1,
-                   [&](const WriteSet::Key& key) { candidates_.push_back({.key = key.key, .hash = key.hash}); });
+                   [&](const WriteSet::Key& key) { candidates_.push_back({.key = key.key}); });
 }
 
-void ScanGather::SortAndCut(Stretch* stretch, std::vector<GatheredKey>* keys) {
-  const auto before = [this](const Candidate& a, const Candidate& b) { return Before(a.key, b.key); };
-  if (candidates_.size() > most_keys_) {
-    const auto last = candidates_.begin() + static_cast<ptrdiff_t>(most_keys_);
-    std::nth_element(candidates_.begin(), last, candidates_.end(), before);
-    const std::string_view key = last->key;
-    if (ascending()) {
-      key_behind_ = KeyBehind(key);
-      stretch->high = key_behind_;
-    } else {
-      stretch->low = key;
+void ScanGather::MergeAndCut(Stretch* stretch, std::vector<GatheredKey>* keys, ByteArena* texts) {
+  std::sort(candidates_.begin(), candidates_.end(),
+            [this](const Candidate& a, const Candidate& b) { return Before(a.key, b.key); });
+  const size_t first = keys->size(), most = first + most_keys_ + 1;
+  auto posted = candidates_.cbegin();
+  auto folded = from_runs_.cbegin();
+  while (posted != candidates_.cend() || folded != from_runs_.cend()) {
+    const bool of_posting =
+        folded == from_runs_.cend() || (posted != candidates_.cend() && Before(posted->key, folded->key));
+    const Candidate& next = of_posting ? *posted++ : *folded++;
+    if (keys->size() != first && keys->back().key == next.key) {
+      keys->back().may_be_removed |= next.may_be_removed;
+      continue;
     }
-    std::erase_if(candidates_, [&](const Candidate& candidate) { return Before(key, candidate.key); });
-  }
-  std::sort(candidates_.begin(), candidates_.end(), before);
-  keys->reserve(keys->size() + candidates_.size());
-  for (const Candidate& candidate : candidates_) {
-    if (!keys->empty() && keys->back().key == candidate.key) continue;
+    if (keys->size() == most) break;
     GatheredKey& gathered = keys->emplace_back();
-    gathered.key.assign(candidate.key);
-    gathered.hash = candidate.hash;
+    gathered.key = texts->Copy(next.key);
+    gathered.may_be_removed = next.may_be_removed;
+  }
+  if (keys->size() < most || DEUT_OMITTED("S8.end_behind_last")) return;
+  // There may be more, also where none is left here: no source has given more than that.
+  const std::string_view last = keys->back().key;
+  if (ascending()) {
+    key_behind_ = KeyBehind(last);
+    stretch->high = key_behind_;
+  } else {
+    stretch->low = last;
   }
 }
 

@@ -49,12 +49,12 @@ class ScanGather {
   ScanGather(Engine& engine, Transaction& txn, Direction direction, bool for_update);
 
   // Gathers the stretch that begins the range [low, high), in scan order: *bound becomes its far end; its keys, distinct and in scan order, are
-  // added to `keys`, which has none of them. It ends behind `most_keys` gathered keys, if there are more. (`bound` may be what the near end
-  // refers to.)
+  // added to `keys`, which has none of them, and their texts to `texts`. It ends behind `most_keys` gathered keys, if there are
+  // more. (`bound` may be what the near end refers to.)
   // `blocked`, if not null: the scan has not come there yet, so a writer in the way at its very beginning is no conflict and not waited for; it is
   // said, and nothing is gathered.
   Status Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
-              std::string* bound, std::vector<GatheredKey>* keys, bool* blocked);
+              std::string* bound, std::vector<GatheredKey>* keys, ByteArena* texts, bool* blocked);
 
  private:
   // As KeyRange. Views good under the guard of the look.
@@ -64,7 +64,7 @@ class ScanGather {
   // A key found by a gather; a view into a write set or a run, good under the guard of the gather.
   struct Candidate {
     std::string_view key;
-    uint64_t hash = 0;
+    bool may_be_removed = true;
   };
   // R8: the first key in scan order that decides whether the scan may go on; a view into a write set, good under the guard of the look.
   struct Pending {
@@ -78,7 +78,7 @@ class ScanGather {
 
   // Answers false where it is to be called again after a wait.
   Status Look(const TableState& table, std::string_view low, std::string_view high, std::string* bound,
-              std::vector<GatheredKey>* keys, bool* blocked, bool* done);
+              std::vector<GatheredKey>* keys, ByteArena* texts, bool* blocked, bool* done);
   // `sealed`: the range is being replaced (P), and nothing was looked at.
   Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed);
   // Answers whether more is to be looked at.
@@ -90,17 +90,19 @@ class ScanGather {
   // S8: what is committed and folded.
   void GatherRuns(const TableState& table, const Stretch& stretch);
   // S9: what has left them for spilled runs; after them, and without a guard. The stretch is from near_end_ to *bound; its keys begin at `first`.
-  Status GatherSpilled(const TableState& table, size_t first, std::string* bound, std::vector<GatheredKey>* keys);
+  Status GatherSpilled(const TableState& table, size_t first, std::string* bound, std::vector<GatheredKey>* keys,
+                       ByteArena* texts);
   void GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch);
   // What is kept of the candidates; where there are too many the stretch ends behind the last one kept.
-  void SortAndCut(Stretch* stretch, std::vector<GatheredKey>* keys);
+  void MergeAndCut(Stretch* stretch, std::vector<GatheredKey>* keys, ByteArena* texts);
 
   Engine& engine_;
   Transaction& txn_;
   const Direction direction_;
   const bool for_update_;
   size_t most_keys_ = 0;
-  std::vector<Candidate> candidates_;
+  std::vector<Candidate> candidates_;  // of postings, in no order
+  std::vector<Candidate> from_runs_;   // in scan order, distinct
   Pending pending_;
   std::string key_behind_;     // where a stretch ends behind a key
   std::string_view near_end_;  // where it begins

@@ -14,16 +14,20 @@
 namespace deut::tc {
 namespace {
 
-// What one message asks of the DC at most.
 // Gathered keys whose values are fetched at once, and that one message asks the DC again for, at most.
 constexpr size_t kResolvedAtOnce = 256;
+// What one message asks of the DC at most.
 constexpr uint32_t kShortScanBytes = 256 << 10;
-// Gathered keys kept of one stretch: a quarter more than the batch may still take (some show nothing), within these limits. With more, it
-// ends behind the last one kept.
+// Gathered keys kept of one stretch: as many as the batch is likely to come past, within these limits. With more, it
+// ends behind the last one kept. A scan that goes on behind its first stretch has met keys that show nothing, or small ranges.
+constexpr size_t kMinGatheredFirst = 8;
 constexpr size_t kMinGathered = 64;
 constexpr size_t kMaxGathered = 4096;
 // Merged keys that are not thrown away yet.
 constexpr size_t kMaxKeysBehind = 1024;
+// Of a version, what is fetched before it is looked at: with a short value all of it.
+constexpr size_t kCacheLine = 64;
+constexpr size_t kFetchedOfVersion = 3 * kCacheLine;
 // After the DC has had no thread for a scan's stream.
 constexpr Duration kStreamAgainAfter = seconds(1);
 
@@ -60,6 +64,7 @@ Status ScanPath::Run(bool stands) {
   engine_.counters.dc_scans.Add(1);
   TakeState();
   while (!full_ && !AtEnd()) DEUT_RETURN_IF_ERROR(Step(*table));
+  state_->estimate.Saw(result_->records.size(), std::exchange(state_->keys_passed, 0));
   result_->complete = AtEnd();
   if (!result_->complete) {
     result_->resume = position();
@@ -83,6 +88,7 @@ void ScanPath::TakeState() {
   }
   if (scan_.scan_sequence != 0) std::erase_if(standing, [&](const auto& passed) { return passed->HasAnswered(scan_); });
   state_ = txn_.spare_scan_ != nullptr ? std::move(txn_.spare_scan_) : std::make_unique<StandingScan>();
+  if (state_->table != scan_.table) state_->estimate = GatherEstimate();
   state_->table = scan_.table;
   state_->direction = scan_.direction;
   state_->for_update = scan_.for_update;
@@ -124,12 +130,12 @@ Status ScanPath::Step(const TableState& table) {
   // A piece at a time: the answer may cover far more gathered keys than this batch takes.
   for (bool last = false; !last && !full_;) {
     const size_t begin = s.next_key;
-    size_t piece = std::min(end, begin + kResolvedAtOnce);
+    size_t piece = std::min(end, begin + MostResolved());
     if (piece != begin) DEUT_RETURN_IF_ERROR(Resolve(table, begin, &piece));
     last = piece == end;
     Merge(piece, last);
-    for (size_t i = begin; i < piece; ++i)
-      s.keys[i].value = std::string();  // merged, or looked at again for the next batch
+    s.keys_passed += s.next_key - begin;
+    s.values.Clear();  // merged, or looked at again for the next batch
   }
   if (!full_) PassAnswer();
   return Status::Ok();
@@ -153,11 +159,9 @@ void ScanPath::Advance(bool to_the_bound, std::string* covered) {
   }
   if (position().empty()) end_ = true;
   if (s.next_key == s.keys.size()) {
-    s.keys.clear();
-    s.next_key = 0;
+    s.ForgetKeys();
   } else if (s.next_key > kMaxKeysBehind) {
-    s.keys.erase(s.keys.begin(), s.keys.begin() + static_cast<ptrdiff_t>(s.next_key));
-    s.next_key = 0;
+    s.ForgetMergedKeys();
   }
   full_ = NearlyFull() || Full(0, 0);
 }
@@ -183,14 +187,20 @@ bool ScanPath::MayOpenStream() {
 size_t ScanPath::MostKept() const {
   if (scan_.limit_records == 0) return kMaxGathered;
   const size_t left = scan_.limit_records - result_->records.size();
-  return std::clamp(left + left / 4, kMinGathered, kMaxGathered);
+  const size_t wanted = state_->estimate.KeysFor(left);
+  return std::clamp(wanted, state_->gathered ? kMinGathered : kMinGatheredFirst, kMaxGathered);
+}
+
+size_t ScanPath::MostResolved() const {
+  if (scan_.limit_records == 0) return kResolvedAtOnce;
+  return std::clamp<size_t>(scan_.limit_records - result_->records.size(), 1, kResolvedAtOnce);
 }
 
 Status ScanPath::GatherNext(const TableState& table, bool ahead, bool* blocked) {
   StandingScan& s = *state_;
   const std::string_view from = s.gathered ? s.bound : position();
   DEUT_RETURN_IF_ERROR(gather_.Next(table, ascending() ? from : s.low, ascending() ? s.high : from, MostKept(),
-                                    &s.bound, &s.keys, ahead ? blocked : nullptr));
+                                    &s.bound, &s.keys, &s.key_bytes, ahead ? blocked : nullptr));
   s.gathered = s.gathered || !ahead || !*blocked;
   return Status::Ok();
 }
@@ -206,8 +216,12 @@ Status ScanPath::AskOnce(const TableState& table) {
   request.high = ascending() ? s.bound : s.high;
   request.direction = scan_.direction;
   const size_t left = scan_.limit_records == 0 ? 0 : scan_.limit_records - result_->records.size();
-  // Gathered keys may remove or replace what the DC returns.
-  request.limit_records = left == 0 ? 0 : static_cast<uint32_t>(std::min<size_t>(left + KeysAhead(), UINT32_MAX));
+  // Gathered keys replace what the DC returns, and some may remove it.
+  const auto removing = left == 0 ? 0
+                                  : std::count_if(s.keys.begin() + static_cast<ptrdiff_t>(s.next_key), s.keys.end(),
+                                                  [](const GatheredKey& gathered) { return gathered.may_be_removed; });
+  request.limit_records =
+      left == 0 ? 0 : static_cast<uint32_t>(std::min<size_t>(left + static_cast<size_t>(removing), UINT32_MAX));
   const size_t held = std::min<size_t>(result_->records.bytes().size(), scan_.limit_bytes);
   request.limit_bytes = std::clamp<uint32_t>(scan_.limit_bytes - static_cast<uint32_t>(held), 1, kShortScanBytes);
   if (DcKnows(engine_, table)) {
@@ -234,9 +248,32 @@ Status ScanPath::AskOnce(const TableState& table) {
   return Status::Ok();
 }
 
-size_t ScanPath::ResolveOne(const TableState& table, GatheredKey* gathered) {
+// Each step for all before the next, so that their misses are waited for together. An entry may be sealed, and another made, before its chain is
+// looked at: what the reader sees was in the first one's chain, or is at the DC or in a spilled run by then (R5, S5), as after a look-up just
+// then.
+void ScanPath::FetchChains(const TableState& table, absl::Span<GatheredKey> keys, Entries* entries) {
+  for (GatheredKey& gathered : keys) {
+    gathered.hash = RecordTable::Hash(table.id(), gathered.key);
+    engine_.records.Prefetch(gathered.hash);
+  }
+  for (const GatheredKey& gathered : keys) engine_.records.PrefetchFirst(gathered.hash);
+  std::array<const RecordVersion*, kFetchedAtOnce> heads{};
+  for (size_t i = 0; i < keys.size(); ++i) {
+    RecordEntry* const entry = engine_.records.Find(keys[i].hash, table.id(), keys[i].key);
+    (*entries)[i] = entry;
+    if (entry == nullptr) continue;
+    heads[i] = entry->word.Load().head;
+    if (heads[i] == nullptr) continue;
+    const char* const head = reinterpret_cast<const char*>(heads[i]);
+    for (size_t at = 0; at < kFetchedOfVersion; at += kCacheLine) __builtin_prefetch(head + at);
+  }
+  for (const RecordVersion* const head : heads) {
+    if (head != nullptr) __builtin_prefetch(head->transaction);
+  }
+}
+
+size_t ScanPath::ResolveOne(const RecordEntry* entry, GatheredKey* gathered) {
   gathered->kind = GatheredKey::Kind::kAskDc;
-  RecordEntry* const entry = engine_.records.Find(gathered->hash, table.id(), gathered->key);
   Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
   // An earlier writer that is uncommitted now published its key after our look (else the stretch had ended before the key, or it had been a
   // conflict), so its own check meets our last_read and it aborts: what is below its version is the reader's.
@@ -252,7 +289,7 @@ size_t ScanPath::ResolveOne(const TableState& table, GatheredKey* gathered) {
     gathered->place = version.place;
     gathered->value_bytes = version.value_bytes;
   } else {
-    gathered->value.assign(version.value());
+    gathered->value = state_->values.Copy(version.value());
   }
   // S7: what the DC has now, so newer than what it said before.
   if (version.of_dc() && !DEUT_OMITTED("S7.newest")) gathered->version = Version{kMaxTimestamp, 0};
@@ -268,10 +305,13 @@ Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
   size_t end = *piece;
   {
     ReclamationDomain::Guard guard(engine_.domain);
+    Entries entries;
     for (size_t i = begin; i < end; ++i) {
+      const size_t at = (i - begin) % kFetchedAtOnce;
+      if (at == 0) FetchChains(table, absl::MakeSpan(keys).subspan(i, std::min(kFetchedAtOnce, end - i)), &entries);
       DEUT_POINT("scan.resolving");
       if (bytes >= scan_.limit_bytes) end = *piece = i + 1;
-      bytes += ResolveOne(table, &keys[i]);
+      bytes += ResolveOne(entries[at], &keys[i]);
     }
   }
   DEUT_RETURN_IF_ERROR(FindSpilled(table, begin, piece));
@@ -309,14 +349,16 @@ Status ScanPath::ReadBack(const TableState& table, absl::Span<GatheredKey> keys)
     if (gathered.kind == GatheredKey::Kind::kInLog) in_log.push_back(&gathered);
   }
   std::ranges::sort(in_log, {}, &GatheredKey::place);
+  std::string value;
   for (GatheredKey* const gathered : in_log) {
     const LoggedPut put{.place = gathered->place,
                         .table = table.id(),
                         .sequence = gathered->version.sequence,
                         .value_bytes = gathered->value_bytes,
                         .key = gathered->key};
-    const Status read = ReadLogged(engine_, put, &gathered->value);
+    const Status read = ReadLogged(engine_, put, &value);
     if (!read.ok() && read != ErrorCode::kNotFound) return read;
+    gathered->value = state_->values.Copy(value);
     gathered->kind = read.ok() ? GatheredKey::Kind::kValue : GatheredKey::Kind::kAskDc;  // S2: the DC has it
   }
   return Status::Ok();
@@ -345,7 +387,7 @@ Status ScanPath::AskAgain(const TableState& table, absl::Span<GatheredKey> keys)
     for (RecordBatch::Iterator it(gathered.again->answer); it.Valid(); it.Next()) {
       DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
       gathered.kind = GatheredKey::Kind::kValue;
-      gathered.value.assign(it.record().value);
+      gathered.value = state_->values.Copy(it.record().value);
     }
     gathered.again = nullptr;
   }

@@ -17,6 +17,7 @@
 #ifndef TC_RECORD_MANAGER_SCAN_PATH_H_
 #define TC_RECORD_MANAGER_SCAN_PATH_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -71,6 +72,8 @@ class ScanPath {
   bool MayOpenStream();
   // Gathered keys that a stretch may have.
   size_t MostKept() const;
+  // Keys whose values are fetched at once.
+  size_t MostResolved() const;
 
   // Steps 1 and 2. Without an answer to be merged, if all of it is in the batch already.
   Status Ask(const TableState& table);
@@ -91,11 +94,15 @@ class ScanPath {
   // Step 3.
   // Fetches what the chains show of keys [begin, *piece), or of fewer if they fill the batch: then *piece is where it stopped.
   Status Resolve(const TableState& table, size_t begin, size_t* piece);
+  // Where their chains begin; what a look at each will need is on its way into the processor's cache. REQUIRES: a guard.
+  static constexpr size_t kFetchedAtOnce = 16;
+  using Entries = std::array<RecordEntry*, kFetchedAtOnce>;
+  void FetchChains(const TableState& table, absl::Span<GatheredKey> keys, Entries* entries);
   // What the look at the chain shows of the key. Answers the bytes it adds to the batch.
-  size_t ResolveOne(const TableState& table, GatheredKey* gathered);
-  // S9: of these keys those that are paged out, each file from its beginning to its end.
+  size_t ResolveOne(const RecordEntry* entry, GatheredKey* gathered);
   // S9: what the chains of [begin, *piece) do not show; of large values fewer keys.
   Status FindSpilled(const TableState& table, size_t begin, size_t* piece);
+  // S9: of these keys those that are paged out, each file from its beginning to its end.
   Status ReadBack(const TableState& table, absl::Span<GatheredKey> keys);
   Status AskAgain(const TableState& table, absl::Span<GatheredKey> keys);
   // Hands on what is left of the answer as it is, if it fits; it is not looked into. REQUIRES: no gathered key is left within what it covers.

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,19 +28,22 @@
 #include "protocol/data_component.h"
 #include "protocol/transaction_service.h"
 #include "tc/mvcc/version_chain.h"
+#include "tc/record_manager/byte_arena.h"
+#include "tc/record_manager/gather_estimate.h"
 #include "tc/record_manager/scan_ahead_budget.h"
 #include "tc/record_manager/scan_flow.h"
 
 namespace deut::tc {
 
-// A key that the TC has an update of, and what its chain shows when it is merged (scan_path.h).
+// A key that the TC has an update of, and what its chain shows when it is merged (scan_path.h). Texts lie in the scan's arenas.
 struct GatheredKey {
   enum class Kind : uint8_t { kValue, kTombstone, kInLog, kAskDc };
-  std::string key;
-  uint64_t hash = 0;
+  std::string_view key;
   Kind kind = Kind::kAskDc;
+  bool may_be_removed = true;  // else none of its updates is a removal
+  uint64_t hash = 0;           // when its chain is looked at
   Version version;
-  std::string value;
+  std::string_view value;
   Lsn place;  // kInLog, with value_bytes
   uint32_t value_bytes = 0;
   DataRequest* again = nullptr;
@@ -50,6 +54,7 @@ struct StandingScan {
   static constexpr size_t kMaxKeysAhead = 4096;
   static constexpr size_t kMaxStretchesAhead = 1024;
   static constexpr size_t kMostKept = 256;  // keys
+  static constexpr size_t kMostKeptBytes = 4 * ByteArena::kChunk;
 
   // The batch that `scan` asks for is the next of this scan.
   bool GoesOnWith(const Operation& scan) const {
@@ -66,14 +71,17 @@ struct StandingScan {
   }
 
   // It has ended, and its memory may be used for another scan: it had no stream, and is small.
-  bool MayBeginAnew() const { return stream == nullptr && !flow && keys.capacity() <= kMostKept; }
-  // As made just now, but in its memory, for those to fill in who make one. REQUIRES: MayBeginAnew().
+  bool MayBeginAnew() const {
+    return stream == nullptr && !flow && keys.capacity() <= kMostKept &&
+           key_bytes.capacity() + values.capacity() <= kMostKeptBytes;
+  }
+  // As made just now, but in its memory and with its estimate, for those to fill in who make one. REQUIRES: MayBeginAnew().
   void BeginAnew() {
     last_from.clear();
     gathered = false;
     bound.clear();
-    keys.clear();
-    next_key = 0;
+    ForgetKeys();
+    values.Clear();
     answer.reset();
     spare = RecordBatch();
     permit.Release();
@@ -81,6 +89,21 @@ struct StandingScan {
     ends.clear();
     ends_passed = records_taken = 0;
     used = stream_again_at = MonotonicTime{};
+  }
+
+  // All of them.
+  void ForgetKeys() {
+    keys.clear();
+    key_bytes.Clear();
+    next_key = 0;
+  }
+  // Those that are merged.
+  void ForgetMergedKeys() {
+    keys.erase(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(next_key));
+    next_key = 0;
+    ByteArena moved;
+    for (GatheredKey& rest : keys) rest.key = moved.Copy(rest.key);
+    key_bytes = std::move(moved);
   }
 
   // Gives the DC's part up; the next batch opens another.
@@ -104,6 +127,10 @@ struct StandingScan {
   std::string bound;
   std::vector<GatheredKey> keys;  // in scan order; those before next_key are merged
   size_t next_key = 0;
+  size_t keys_passed = 0;  // merged, in this batch
+  GatherEstimate estimate;
+  ByteArena key_bytes;  // of keys
+  ByteArena values;     // of those that are being merged
 
   // What the DC has answered, up to `covered`, and not merged to its end. Its first records are: so many, of so many bytes.
   struct Answer {

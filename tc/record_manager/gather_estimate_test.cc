@@ -1,0 +1,29 @@
+#include "tc/record_manager/gather_estimate.h"
+
+#include <gtest/gtest.h>
+
+namespace deut::tc {
+namespace {
+
+TEST(GatherEstimateTest, BeforeAnythingIsKnownEachRecordMayBeInTheTc) {
+  const GatherEstimate estimate;
+  EXPECT_EQ(estimate.KeysFor(100), 125u);
+  EXPECT_EQ(estimate.KeysFor(1), 1u);
+}
+
+TEST(GatherEstimateTest, FollowsWhatScansNeed) {
+  GatherEstimate estimate;
+  for (int i = 0; i < 10; ++i) estimate.Saw(50, 0);
+  EXPECT_LE(estimate.KeysFor(1000), 10u);
+  for (int i = 0; i < 1000; ++i) estimate.Saw(100, 20);
+  EXPECT_GE(estimate.KeysFor(100), 20u + 3 * 4);
+  EXPECT_LE(estimate.KeysFor(100), 40u);
+  for (int i = 0; i < 1000; ++i) estimate.Saw(100, 100);
+  EXPECT_GE(estimate.KeysFor(100), 100u);
+  // Keys that show nothing: no more than for records that are all in the TC.
+  for (int i = 0; i < 1000; ++i) estimate.Saw(1, 1000);
+  EXPECT_LE(estimate.KeysFor(100), 130u);
+}
+
+}  // namespace
+}  // namespace deut::tc
