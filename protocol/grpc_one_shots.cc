@@ -112,7 +112,12 @@ bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline
   }
   EndRest();
   const Deadline wait = deadline > kNoDeadline - kAnswerGrace ? kNoDeadline : deadline + kAnswerGrace;
-  if (!group.all_done.Wait(runtime_, wait)) {
+  bool done = group.all_done.Wait(runtime_, std::min(wait, Deadline(runtime_.Now() + kHoldBack)));
+  if (!done) {
+    if (multiplexer_.Hurry(submitted) == OneShotMultiplexer::Next::kSend) SendNext();
+    done = group.all_done.Wait(runtime_, wait);
+  }
+  if (!done) {
     const Status late =
         DEUT_ERROR(kDeadlineExceeded, "the deadline passed while waiting for an answer (", peer_->name(), ")");
     if (!multiplexer_.Abandon(submitted, late)) group.all_done.Wait(runtime_, kNoDeadline);
@@ -270,7 +275,7 @@ Status GrpcOneShots::RunStream() {
             up_.store(true, std::memory_order_release);
           }
         } else {
-          multiplexer_.Answered(&incoming_);
+          if (multiplexer_.Answered(&incoming_) == OneShotMultiplexer::Next::kSend) SendNext();
         }
         reading = true;
         stream_->Read(&incoming_, Tag(kRead));

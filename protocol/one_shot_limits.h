@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "common/runtime/runtime.h"
+
 namespace deut {
 
 // Calls of a message, and the bytes at which a sender starts the next message.
@@ -13,6 +15,11 @@ constexpr size_t kOneShotMessageBytes = 64 << 10;
 constexpr size_t kMaxSharedOneShotBytes = 128 << 10;
 // Calls of one stream that are sent and not yet answered.
 constexpr size_t kMaxOutstandingOneShots = 8192;
+
+// Messages under way, of which nothing is answered, beyond which a client holds back what is not a whole message: with two, one is made while the
+// other is in work. And how long a caller lets his call be held back.
+constexpr size_t kUnansweredMessages = 2;
+constexpr Duration kHoldBack = milliseconds(2);
 
 }  // namespace deut
 

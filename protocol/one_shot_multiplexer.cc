@@ -1,5 +1,6 @@
 #include "protocol/one_shot_multiplexer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -27,13 +28,31 @@ OneShotMultiplexer::Next OneShotMultiplexer::Submit(absl::Span<OneShotCall> call
                       .WithRetryAfter(1);
       if (DoneLocked(&call)) done = call.group;
     }
-    if (!sending_ && !queue_.empty()) {
-      sending_ = true;
-      next = Next::kSend;
-    }
+    next = TakeRoleLocked();
   }
   if (done != nullptr) done->all_done.Signal(runtime_);
   return next;
+}
+
+bool OneShotMultiplexer::MaySendLocked() const {
+  if (queue_.empty()) return false;
+  const wire::OneShotCalls& first = queue_.front().calls;
+  return unanswered_.size() < limits_.unanswered_messages || queue_.size() > 1 ||
+         first.calls_size() >= limits_.message_calls || first.calls(0).id() < hurried_before_;
+}
+
+OneShotMultiplexer::Next OneShotMultiplexer::TakeRoleLocked() {
+  if (!up_ || sending_ || !MaySendLocked()) return Next::kNothing;
+  sending_ = true;
+  return Next::kSend;
+}
+
+OneShotMultiplexer::Next OneShotMultiplexer::Hurry(absl::Span<const OneShotCall> calls) {
+  MutexLock lock(mutex_);
+  for (const OneShotCall& call : calls) {
+    if (!call.done && !call.sent) hurried_before_ = std::max(hurried_before_, call.id + 1);
+  }
+  return TakeRoleLocked();
 }
 
 void OneShotMultiplexer::QueueLocked(OneShotCall* call) {
@@ -53,7 +72,7 @@ void OneShotMultiplexer::QueueLocked(OneShotCall* call) {
 bool OneShotMultiplexer::TakeMessage(wire::OneShotCalls* message) {
   MutexLock lock(mutex_);
   DEUT_CHECK(sending_);
-  while (!queue_.empty()) {
+  while (MaySendLocked()) {
     message->Swap(&queue_.front().calls);
     queue_.pop_front();
     queued_ -= static_cast<size_t>(message->calls_size());
@@ -67,7 +86,9 @@ bool OneShotMultiplexer::TakeMessage(wire::OneShotCalls* message) {
       ++kept;
     }
     message->mutable_calls()->DeleteSubrange(kept, message->calls_size() - kept);
-    if (kept != 0) return true;
+    if (kept == 0) continue;
+    unanswered_.push_back({.first = message->calls(0).id(), .last = message->calls(kept - 1).id()});
+    return true;
   }
   sending_ = false;
   return false;
@@ -103,11 +124,12 @@ void OneShotMultiplexer::Down(const Status& status) {
     calls_.clear();
     queue_.clear();
     queued_ = 0;
+    unanswered_.clear();
   }
   for (OneShotGroup* group : finished_) group->all_done.Signal(runtime_);
 }
 
-void OneShotMultiplexer::Answered(wire::OneShotAnswers* answers) {
+OneShotMultiplexer::Next OneShotMultiplexer::Answered(wire::OneShotAnswers* answers) {
   finished_.clear();
   {
     MutexLock lock(mutex_);
@@ -123,6 +145,14 @@ void OneShotMultiplexer::Answered(wire::OneShotAnswers* answers) {
     }
   }
   for (OneShotGroup* group : finished_) group->all_done.Signal(runtime_);
+  // Only now: who was answered and goes on has his next call in the message that goes now.
+  MutexLock lock(mutex_);
+  for (const wire::OneShotAnswer& answer : answers->answers()) {
+    const auto found =
+        std::ranges::partition_point(unanswered_, [&](const Ids& ids) { return ids.last < answer.id(); });
+    if (found != unanswered_.end() && found->first <= answer.id()) unanswered_.erase(found);
+  }
+  return TakeRoleLocked();
 }
 
 bool OneShotMultiplexer::Abandon(absl::Span<OneShotCall> calls, const Status& lost) {

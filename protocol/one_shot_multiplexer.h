@@ -2,7 +2,11 @@
 // messages, and answers, in any order, find their call again.
 //
 // Combining, as in request_multiplexer.h: whoever finds the sender's role free takes it and sends; what others submit meanwhile goes into the next
-//   message. The role is given up only when nothing is queued.
+//   message. The role is given up when nothing is queued that may go.
+// Gathering. A message costs much more than a call in it. So while `unanswered_messages` are under way of which nothing is answered yet, what is
+//   submitted is held back, until an answer comes, the message is full, or a caller has waited long enough for it (Hurry): where answers come fast
+//   many calls share a message, and where they take long a call waits little more. A message counts from TakeMessage to its first answer, also to a
+//   call that was abandoned. Nothing is held for ever: each call has a caller who waits for it, and hurries it.
 // States of the stream: down (Submit refuses) and up.
 // States of a call: queued (in a message, `calls_` has it by id), sent, done. Sent when its message is taken; done under the lock: answered, or
 //   given up by Down. Whoever waits for it takes it out of `calls_` (Abandon) if it is not done; from then on nobody else touches it.
@@ -54,10 +58,11 @@ class OneShotMultiplexer {
     int message_calls = kMaxOneShotsPerMessage;
     size_t message_bytes = kOneShotMessageBytes;
     size_t outstanding_calls = kMaxOutstandingOneShots;
+    size_t unanswered_messages = kUnansweredMessages;
   };
 
   enum class Next : uint8_t {
-    kNothing,  // somebody else sends
+    kNothing,  // somebody else sends, or it is held back
     kSend,     // the caller has the sender's role: TakeMessage and send until it returns false
     kDown,     // the stream is down; nothing was submitted
   };
@@ -68,12 +73,14 @@ class OneShotMultiplexer {
 
   // All of them, which are of one group, or, if the stream is down, none. Beyond the limit they are done with RESOURCE_EXHAUSTED.
   Next Submit(absl::Span<OneShotCall> calls);
+  // What is queued of these calls, and before them, is no longer held back.
+  Next Hurry(absl::Span<const OneShotCall> calls);
   // What is not done of these calls is done now, with `lost`. True: nobody touches them, or their group, any more. False: all were done, and
   // their group is about to be told, which is to be waited for. REQUIRES: `calls` are all that were submitted of their group.
   bool Abandon(absl::Span<OneShotCall> calls, const Status& lost);
 
-  // The next message to send, without what was abandoned. False: nothing is queued, and the role is given up; never to who has just had kSend, whose
-  // own call is there. REQUIRES: the caller has the sender's role.
+  // The next message to send, without what was abandoned. False: nothing is queued or all is held back, and the role is given up; never to who has
+  // just had kSend from Submit, whose own call is there. REQUIRES: the caller has the sender's role.
   bool TakeMessage(wire::OneShotCalls* message);
 
   void Up();
@@ -82,8 +89,8 @@ class OneShotMultiplexer {
   void GiveUpRole();
   // The stream is gone: everything that was queued or sent is done with `status`. REQUIRES: StopSending was called, and nobody holds the role.
   void Down(const Status& status);
-  // Takes the answers out of the message; those to unknown ids (abandoned) are dropped.
-  void Answered(wire::OneShotAnswers* answers);
+  // Takes the answers out of the message; those to unknown ids (abandoned) are dropped. kSend: what was held back may go.
+  Next Answered(wire::OneShotAnswers* answers);
 
   size_t outstanding();
 
@@ -92,8 +99,14 @@ class OneShotMultiplexer {
     wire::OneShotCalls calls;
     size_t bytes = 0;
   };
+  struct Ids {
+    uint64_t first, last;
+  };
 
   void QueueLocked(OneShotCall* call) DEUT_REQUIRES(mutex_);
+  bool MaySendLocked() const DEUT_REQUIRES(mutex_);
+  // kSend if there is something that may go and nobody who sends.
+  Next TakeRoleLocked() DEUT_REQUIRES(mutex_);
   // True: it was the last of its group, which is to be told.
   static bool DoneLocked(OneShotCall* call);
 
@@ -105,8 +118,10 @@ class OneShotMultiplexer {
   uint64_t next_id_ DEUT_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<uint64_t, OneShotCall*> calls_ DEUT_GUARDED_BY(mutex_);
   std::deque<Message> queue_ DEUT_GUARDED_BY(mutex_);
-  size_t queued_ DEUT_GUARDED_BY(mutex_) = 0;  // calls in there, also those that were abandoned
-  std::vector<OneShotGroup*> finished_;        // the stream's thread's own
+  size_t queued_ DEUT_GUARDED_BY(mutex_) = 0;            // calls in there, also those that were abandoned
+  std::deque<Ids> unanswered_ DEUT_GUARDED_BY(mutex_);   // of messages under way, ascending
+  uint64_t hurried_before_ DEUT_GUARDED_BY(mutex_) = 0;  // calls with a lower id are not held back
+  std::vector<OneShotGroup*> finished_;                  // the stream's thread's own
 };
 
 }  // namespace deut

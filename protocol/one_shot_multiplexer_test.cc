@@ -2,6 +2,7 @@
 #include "protocol/one_shot_multiplexer.h"
 
 #include <atomic>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,12 +41,20 @@ class OneShotMultiplexerTest : public ::testing::Test {
     for (const wire::OneShotCall& call : message.calls()) ids.push_back(call.id());
     return ids;
   }
-  void Answer(uint64_t id, uint64_t timestamp, bool more = false) {
+  Next Answer(uint64_t id, uint64_t timestamp, bool more = false) {
     wire::OneShotAnswers answers;
     answers.add_answers()->set_id(id);
     answers.mutable_answers(0)->mutable_answer()->set_timestamp(timestamp);
     answers.mutable_answers(0)->mutable_answer()->set_more(more);
-    multiplexer_.Answered(&answers);
+    return multiplexer_.Answered(&answers);
+  }
+  // Each in a message of its own; nobody has the role then.
+  void SendAlone(std::initializer_list<Calls*> each) {
+    for (Calls* calls : each) {
+      EXPECT_EQ(Submit(*calls), Next::kSend);
+      EXPECT_EQ(Take().size(), 1u);
+      EXPECT_TRUE(Take().empty());
+    }
   }
   void End(const Status& status) {
     if (multiplexer_.StopSending()) multiplexer_.GiveUpRole();
@@ -200,6 +209,97 @@ TEST_F(OneShotMultiplexerTest, GivenUpTooLateIsAnswered) {
   End(broken_);
 }
 
+TEST_F(OneShotMultiplexerTest, WhileTwoMessagesAreUnansweredCallsGather) {
+  multiplexer_.Up();
+  Calls first(1), second(1), third(1), fourth(1), fifth(1);
+  EXPECT_EQ(Submit(first), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{1}));
+  EXPECT_TRUE(Take().empty());
+  EXPECT_EQ(Submit(second), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{2}));
+  EXPECT_EQ(Submit(third), Next::kNothing);
+  EXPECT_TRUE(Take().empty());  // held back, and the role is free
+  EXPECT_EQ(Submit(fourth), Next::kNothing);
+  // One answer makes room for one message, once.
+  EXPECT_EQ(Answer(2, 20), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 4}));
+  EXPECT_TRUE(Take().empty());
+  EXPECT_EQ(Submit(fifth), Next::kNothing);
+  EXPECT_EQ(Answer(2, 21), Next::kNothing);
+  EXPECT_EQ(Answer(4, 40), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{5}));
+  EXPECT_EQ(Answer(3, 30), Next::kNothing);  // of a message that has been answered before
+  End(broken_);
+}
+
+TEST_F(OneShotMultiplexerTest, AWholeMessageIsNotHeldBack) {
+  multiplexer_.Up();
+  Calls first(1), second(1), two(2), third(1), large(1, 95);
+  SendAlone({&first, &second});
+  EXPECT_EQ(Submit(two), Next::kNothing);
+  EXPECT_EQ(Submit(third), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 4, 5}));
+  End(broken_);
+  // Nor what has no room in the message that waits.
+  multiplexer_.Up();
+  Calls again(1), more(1), small(1);
+  SendAlone({&again, &more});
+  EXPECT_EQ(Submit(small), Next::kNothing);
+  EXPECT_EQ(Submit(large), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{8}));
+  EXPECT_TRUE(Take().empty());
+  End(broken_);
+}
+
+TEST_F(OneShotMultiplexerTest, WhoHasWaitedLongEnoughHurriesHisCall) {
+  multiplexer_.Up();
+  Calls first(1), second(1), third(1), fourth(1), fifth(1);
+  SendAlone({&first, &second});
+  EXPECT_EQ(multiplexer_.Hurry(second.calls), Next::kNothing);  // it is sent
+  EXPECT_EQ(Submit(third), Next::kNothing);
+  EXPECT_EQ(Submit(fourth), Next::kNothing);
+  EXPECT_EQ(multiplexer_.Hurry(fourth.calls), Next::kSend);
+  EXPECT_EQ(Submit(fifth), Next::kNothing);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 4, 5}));
+  EXPECT_TRUE(Take().empty());
+  EXPECT_EQ(multiplexer_.Hurry(third.calls), Next::kNothing);
+  // While another sends it is he who takes it.
+  Calls two(2), alone(1);
+  Answer(3, 30);
+  EXPECT_EQ(multiplexer_.outstanding(), 4u);
+  Answer(1, 10);
+  Answer(2, 20);
+  Answer(4, 40);
+  Answer(5, 50);
+  EXPECT_EQ(Submit(two), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{6, 7}));
+  EXPECT_EQ(Submit(alone), Next::kNothing);
+  EXPECT_EQ(multiplexer_.Hurry(alone.calls), Next::kNothing);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{8}));
+  End(broken_);
+  Calls down(1);
+  EXPECT_EQ(Submit(down), Next::kDown);
+  EXPECT_EQ(multiplexer_.Hurry(down.calls), Next::kNothing);
+}
+
+TEST_F(OneShotMultiplexerTest, WhatIsGivenUpDoesNotHoldBackOthersForEver) {
+  multiplexer_.Up();
+  const Status late(ErrorCode::kDeadlineExceeded, "late");
+  Calls first(1), second(1), third(1);
+  SendAlone({&first, &second});
+  EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(first.calls), late));
+  EXPECT_EQ(Submit(third), Next::kNothing);
+  // Its answer comes all the same, and tells that the peer is through with the message.
+  EXPECT_EQ(Answer(1, 10), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{3}));
+  // A new stream begins anew.
+  End(broken_);
+  multiplexer_.Up();
+  Calls fourth(1), fifth(1);
+  SendAlone({&fourth, &fifth});
+  End(broken_);
+}
+
 // Callers that wait to a deadline which sometimes passes, and a stream that answers, breaks and comes back: each call comes to one end, and nothing
 // is touched after its caller has gone on.
 TEST_F(OneShotMultiplexerTest, CallersGiveUpWhileAnswersComeAndTheStreamEnds) {
@@ -228,6 +328,7 @@ TEST_F(OneShotMultiplexerTest, CallersGiveUpWhileAnswersComeAndTheStreamEnds) {
         }
         if (next == Next::kSend) send();
         const Deadline wait = runtime_.Now() + microseconds((round * 7 + caller) % 50);
+        if (round % 2 == 0 && multiplexer.Hurry(calls.calls) == Next::kSend) send();
         if (!calls.group.all_done.Wait(runtime_, wait) &&
             !multiplexer.Abandon(absl::MakeSpan(calls.calls), Status(ErrorCode::kDeadlineExceeded, "late"))) {
           calls.group.all_done.Wait(runtime_, kNoDeadline);
@@ -248,7 +349,7 @@ TEST_F(OneShotMultiplexerTest, CallersGiveUpWhileAnswersComeAndTheStreamEnds) {
     }
     wire::OneShotAnswers answers;
     for (const uint64_t id : ids) answers.add_answers()->set_id(id);
-    multiplexer.Answered(&answers);
+    if (multiplexer.Answered(&answers) == Next::kSend) send();
     runtime_.Yield();
     if (++turns % 16 != 0) continue;
     // The holder of the role gives it up by himself here: he has no stream that could fail.

@@ -47,6 +47,9 @@ class OneShotWorkers::Worker {
   Answers answers;
   std::vector<Unacknowledged::Answer> unacknowledged;
   std::unique_ptr<TransactionSession> session;
+  Duration patience = Duration(0);  // of the call that it runs
+  bool summoned = true;             // of the owner, under its lock; false while it is idle
+  CondVar summons;
   MonotonicTime since;  // it has not looked after its queue's length
   const std::function<void()>& hand_over() const { return hand_over_; }
 
@@ -99,7 +102,7 @@ Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_sh
   const Status begin = FromWire(one_shot.begin(), &options_);
   if (!begin.ok()) return Status(begin.code(), "begin." + std::string(begin.message()));
   DEUT_RETURN_IF_ERROR(FromWire(one_shot.operations(), &operations_));
-  const BeforeWait before_wait(hand_over_);
+  const BeforeWait before_wait(hand_over_, patience);
   if (session == nullptr) {
     DEUT_ASSIGN_OR_RETURN(session, owner_.service_.NewSession(deadline));
   }
@@ -223,6 +226,7 @@ void OneShotWorkers::Work(Worker& worker) {
     }
     Item item = std::move(queue_.front());
     queue_.pop_front();
+    worker.patience = PatienceLocked();
     mutex_.Unlock();
     worker.RunCall(item.batch->message.calls(item.index), item.batch->deadlines[item.index], std::move(item.begun));
     const MonotonicTime now = runtime_.Now();
@@ -281,9 +285,10 @@ void OneShotWorkers::LookAheadLocked(Worker& worker) {
 // A session that reads ahead holds back the low-water, so its thread does nothing else until that has ended: whatever it ran might wait, for its own
 // end even, as a snapshot does that wants to be later than it.
 void OneShotWorkers::TakeReadsLocked(Worker& worker, Deadline until) {
+  const Duration patience = PatienceLocked();
   mutex_.Unlock();
   const bool all = [&] {
-    const BeforeWait before_wait(worker.hand_over());
+    const BeforeWait before_wait(worker.hand_over(), patience);
     return worker.session->FinishReads(until);
   }();
   const MonotonicTime now = runtime_.Now();
@@ -354,14 +359,9 @@ bool OneShotWorkers::Rest(Worker& worker) {
     return true;
   }
   --running_;
-  ++idle_;
-  while (summoned_ == 0 && !over_) summons_.Wait(mutex_);
-  if (summoned_ != 0) {
-    --summoned_;  // who has summoned has counted this thread as running
-  } else {
-    --idle_;
-    ++running_;
-  }
+  idle_.push_back(&worker);
+  worker.summoned = false;
+  while (!worker.summoned) worker.summons.Wait(mutex_);
   return true;
 }
 
@@ -459,7 +459,7 @@ void OneShotWorkers::EndLocked(Status reason) {
   for (const Item& item : queue_) --item.batch->left;
   queue_.clear();
   unacknowledged_.Clear();
-  summons_.NotifyAll(runtime_);
+  while (!idle_.empty()) WakeLocked();
   written_.NotifyAll(runtime_);
 }
 
@@ -467,15 +467,18 @@ bool OneShotWorkers::SomethingToDoLocked() const {
   return !over_ && (!queue_.empty() || (!ready_.empty() && !writing_) || !reading_ || NeedsAcknowledgerLocked());
 }
 
+// The last one that came to rest: its stack and its session's memory are the likeliest to be in a cache.
+void OneShotWorkers::WakeLocked() {
+  Worker& worker = *idle_.back();
+  idle_.pop_back();
+  ++running_;
+  worker.summoned = true;
+  worker.summons.NotifyOne(runtime_);
+}
+
 void OneShotWorkers::SummonLocked() {
   if (over_) return;
-  if (idle_ != 0) {
-    --idle_;
-    ++summoned_;
-    ++running_;
-    summons_.NotifyOne(runtime_);
-    return;
-  }
+  if (!idle_.empty()) return WakeLocked();
   if (helpers_ + 1 >= options_.threads || !allowance_.Take()) return;
   ++helpers_;
   ++running_;

@@ -83,6 +83,9 @@ class OneShotWorkers {
     int parallel = 1;   // that run calls at the same time, apart from those behind a wait
     // A runner for whose queue nobody else has run for so long shares it.
     Duration share_after = microseconds(50);
+    // While nothing is queued a thread waits for so long before it puts another in its place, which could only read: where what it waits for comes
+    // soon, two changes of threads are saved.
+    Duration patience = microseconds(200);
     // How long calls are held back for what was asked for together.
     Duration hold_back = milliseconds(5);
   };
@@ -131,16 +134,19 @@ class OneShotWorkers {
   void EndBegunLocked() DEUT_REQUIRES(mutex_);
   bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(mutex_) { return !acknowledging_ && !unacknowledged_.empty(); }
   bool OthersCanRunLocked() const DEUT_REQUIRES(mutex_) {
-    return running_ > 1 || idle_ != 0 || helpers_ + 1 < options_.threads;
+    return running_ > 1 || !idle_.empty() || helpers_ + 1 < options_.threads;
   }
   // One wait for the disk.
   void AcknowledgeLocked(Worker& worker) DEUT_REQUIRES(mutex_);
   // Before more is read or run: waits for a writer, or for the disk, who are behind.
   void AwaitRoomLocked() DEUT_REQUIRES(mutex_);
+  Duration PatienceLocked() const DEUT_REQUIRES(mutex_) { return queue_.empty() ? options_.patience : Duration(0); }
   void PublishLocked(Worker& worker) DEUT_REQUIRES(mutex_);
   void EndLocked(Status reason) DEUT_REQUIRES(mutex_);
   void DoneLocked(Batch* batch) DEUT_REQUIRES(mutex_);
   bool SomethingToDoLocked() const DEUT_REQUIRES(mutex_);
+  // An idle thread runs from now on. REQUIRES: there is one.
+  void WakeLocked() DEUT_REQUIRES(mutex_);
   // Another thread runs from now on, unless there may be no more.
   void SummonLocked() DEUT_REQUIRES(mutex_);
 
@@ -164,10 +170,8 @@ class OneShotWorkers {
   bool over_ DEUT_GUARDED_BY(mutex_) = false;
   Status reason_ DEUT_GUARDED_BY(mutex_);
   int running_ DEUT_GUARDED_BY(mutex_) = 0;
-  int idle_ DEUT_GUARDED_BY(mutex_) = 0;      // not summoned
-  int summoned_ DEUT_GUARDED_BY(mutex_) = 0;  // idle ones that are to run, and do not know it yet
+  std::vector<Worker*> idle_ DEUT_GUARDED_BY(mutex_);  // those that were not summoned
   int helpers_ DEUT_GUARDED_BY(mutex_) = 0;
-  CondVar summons_;  // summoned_, over_
   CondVar written_;  // ready_bytes_, unacknowledged_, over_
   std::vector<std::unique_ptr<Thread>> threads_ DEUT_GUARDED_BY(mutex_);
 };

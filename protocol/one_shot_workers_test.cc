@@ -64,6 +64,37 @@ TEST_F(OneShotWorkersTest, WhatWaitsHoldsUpNobody) {
   for (uint64_t id = 1; id <= 10; ++id) EXPECT_TRUE(FromWire(stream_.Answer(id).status()).ok());
 }
 
+// Who waits is patient only where no other call could be run meanwhile, and not for long.
+TEST_F(OneShotWorkersTest, PatienceHoldsUpNoCallThatIsThereAndNoneThatComesForLong) {
+  for (const bool there : {true, false}) {
+    Event go;
+    std::atomic<int> calls{0};
+    scripted_.before = [&](std::string_view call, Deadline deadline) {
+      if (call != "one_shot") return Status::Ok();
+      if (calls.fetch_add(1) == 0) {
+        go.Wait(runtime_, deadline);
+      } else {
+        go.Signal(runtime_);
+      }
+      return Status::Ok();
+    };
+    FakeStream stream(runtime_);
+    ThreadAllowance allowance(100);
+    OneShotWorkers workers(runtime_, scripted_, allowance, {.patience = there ? seconds(3600) : milliseconds(1)},
+                           &stream);
+    const auto thread = runtime_.StartThread("stream", [&] { (void)workers.Run(); });
+    wire::OneShotCalls first = Opening(), second;
+    Add(1, Put("k", "v"), &first);
+    Add(2, Put("k", "w"), there ? &first : &second);
+    stream.Send(first);
+    if (!there) stream.Send(second);
+    EXPECT_TRUE(FromWire(stream.Answer(1).status()).ok());
+    EXPECT_TRUE(FromWire(stream.Answer(2).status()).ok());
+    stream.HangUp();
+    thread->Join();
+  }
+}
+
 TEST_F(OneShotWorkersTest, WithoutMoreThreadsWhatWaitsIsWaitedFor) {
   for (const bool of_stream : {true, false}) {
     Event go;

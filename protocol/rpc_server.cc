@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/base/concat.h"
-#include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/security/server_credentials.h"
@@ -56,10 +55,11 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcS
                              : localhost              ? Concat("127.0.0.1:", options.listen.port())
                                                       : options.listen.ToString();
   int port = 0;
-  grpc::EnableDefaultHealthCheckService(true);
+  std::unique_ptr<RpcServer> server(new RpcServer(runtime, options.listen));
   grpc::ServerBuilder builder;
   builder.AddListeningPort(target, credentials, &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
+  server->health_.AddTo(builder);
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
   builder.SetMaxSendMessageSize(static_cast<int>(kMaxControlAnswerBytes));
   // By default two processes may listen at one port, and each gets some of the connections.
@@ -77,7 +77,6 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcS
   quota.Resize(options.memory_bytes).SetMaxThreads(options.max_threads);
   builder.SetResourceQuota(quota);
 
-  std::unique_ptr<RpcServer> server(new RpcServer(runtime, options.listen));
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr || (!options.listen.is_unix() && port == 0)) {
     DEUT_RETURN_IF_ERROR(DiagnoseListen(options.listen));
@@ -86,20 +85,19 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcS
                                              : "; gRPC refuses the address or the TLS files");
   }
   if (!options.listen.is_unix()) server->address_ = options.listen.WithPort(static_cast<uint16_t>(port));
-  server->SetServing(false);
+  server->health_.Serve();
   return server;
 }
 
 RpcServer::~RpcServer() { Shutdown(runtime_.Now()); }
 
-void RpcServer::SetServing(bool serving) {
-  if (grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService()) health->SetServingStatus(serving);
-}
+void RpcServer::SetServing(bool serving) { health_.SetServing(serving); }
 
 void RpcServer::Shutdown(Deadline deadline) {
   if (server_ == nullptr) return;
   server_->Shutdown(ToRpcTime(runtime_, deadline));
   server_->Wait();
+  health_.Stop();
   server_.reset();
 }
 

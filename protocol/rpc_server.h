@@ -15,6 +15,7 @@
 #include "grpcpp/impl/service_type.h"
 #include "grpcpp/server.h"
 #include "protocol/endpoint.h"
+#include "protocol/health_service.h"
 #include "protocol/tls.h"
 
 namespace deut {
@@ -49,10 +50,11 @@ class RpcServer {
  private:
   class NameCheck;
 
-  RpcServer(Runtime& runtime, Address address) : runtime_(runtime), address_(std::move(address)) {}
+  RpcServer(Runtime& runtime, Address address) : runtime_(runtime), address_(std::move(address)), health_(runtime) {}
 
   Runtime& runtime_;
   Address address_;
+  HealthService health_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -2,13 +2,14 @@
 // blocks, and how deep below, it need not know: every wait of the project goes through a Runtime. TellingRuntime is one that tells; all else it
 // leaves to the one behind it.
 //
-// While a BeforeWait lives, the first Wait of its thread on any TellingRuntime that is going to block calls `tell` before; at most once. `tell` may
-// itself wait. Costs nothing where nobody waits. Who blocks by other means than a Runtime (a write that is to reach the disk) calls Tell before.
+// While a BeforeWait lives, the first Wait of its thread on any TellingRuntime that is going to block calls `tell` before; at most once. With
+// `patience` it does so only when it has waited for so long, counted from the first such wait on. `tell` may itself wait. Costs nothing where nobody waits. Who blocks by other means than a Runtime (a write that is to reach the disk) calls Tell before.
 // Thread-safety: a BeforeWait is made, told and destroyed by one thread, and they do not nest; TellingRuntime as Runtime.
 // Ownership: `tell` outlives its BeforeWait; the runtime behind outlives the TellingRuntime.
 #ifndef COMMON_RUNTIME_BEFORE_WAIT_H_
 #define COMMON_RUNTIME_BEFORE_WAIT_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -22,20 +23,29 @@ namespace deut {
 
 class BeforeWait {
  public:
-  explicit BeforeWait(const std::function<void()>& tell) { current_ = &tell; }
-  ~BeforeWait() { current_ = nullptr; }
+  explicit BeforeWait(const std::function<void()>& tell, Duration patience = Duration(0)) {
+    tell_ = &tell;
+    patience_ = patience;
+    waiting_ = false;
+  }
+  ~BeforeWait() { tell_ = nullptr; }
   BeforeWait(const BeforeWait&) = delete;
   BeforeWait& operator=(const BeforeWait&) = delete;
 
   // This thread is about to block.
   static void Tell() {
-    if (current_ != nullptr) [[unlikely]]
-      (*std::exchange(current_, nullptr))();
+    if (tell_ != nullptr) [[unlikely]]
+      (*std::exchange(tell_, nullptr))();
   }
 
  private:
+  friend class TellingRuntime;
+
   // A wait can be anywhere below, so it is not passed on from call to call.
-  static inline thread_local const std::function<void()>* current_ = nullptr;
+  static inline thread_local const std::function<void()>* tell_ = nullptr;
+  static inline thread_local Duration patience_;  // 0: none is left
+  static inline thread_local bool waiting_ = false;
+  static inline thread_local MonotonicTime until_;  // of its patience, once it has waited
 };
 
 class TellingRuntime final : public Runtime {
@@ -50,6 +60,13 @@ class TellingRuntime final : public Runtime {
   }
   bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
     if (word.load(std::memory_order_seq_cst) != expected) return true;
+    if (BeforeWait::tell_ != nullptr && BeforeWait::patience_ > Duration(0)) {
+      if (!std::exchange(BeforeWait::waiting_, true)) BeforeWait::until_ = behind_.Now() + BeforeWait::patience_;
+      const Deadline until = BeforeWait::until_;
+      if (behind_.Wait(word, expected, std::min(deadline, until))) return true;
+      if (deadline <= until) return false;
+      BeforeWait::patience_ = Duration(0);
+    }
     BeforeWait::Tell();
     return behind_.Wait(word, expected, deadline);
   }

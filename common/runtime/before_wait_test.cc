@@ -54,6 +54,29 @@ TEST_F(BeforeWaitTest, TellsNothingWhenItIsOverNorOtherThreads) {
   EXPECT_EQ(told_, 0);
 }
 
+TEST_F(BeforeWaitTest, WithPatienceItTellsOfALongWaitOnly) {
+  {
+    const BeforeWait before(tell_, seconds(3600));
+    EXPECT_FALSE(runtime_.Wait(word_, 0, runtime_.Now() + milliseconds(1)));
+    EXPECT_EQ(told_, 0);
+  }
+  std::atomic<uint32_t> word{0};
+  const std::function<void()> end = [&] {
+    ++told_;
+    word.store(1, std::memory_order_seq_cst);  // what is waited for is there once it has told
+  };
+  const BeforeWait before(end, milliseconds(1));
+  EXPECT_TRUE(runtime_.Wait(word, 0, kNoDeadline));
+  EXPECT_EQ(told_, 1);
+}
+
+TEST_F(BeforeWaitTest, PatienceIsForAllItsWaitsTogether) {
+  const BeforeWait before(tell_, milliseconds(5));
+  // Each of them is shorter.
+  while (told_ == 0) runtime_.Wait(word_, 0, runtime_.Now() + milliseconds(1));
+  EXPECT_EQ(told_, 1);
+}
+
 TEST_F(BeforeWaitTest, ASleepIsAWaitAndSoIsWhatSaysSo) {
   {
     const BeforeWait before(tell_);

@@ -1,0 +1,208 @@
+#include "protocol/health_service.h"
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "grpc/support/time.h"
+#include "grpcpp/alarm.h"
+#include "grpcpp/impl/rpc_service_method.h"
+#include "grpcpp/impl/serialization_traits.h"
+#include "grpcpp/support/async_unary_call.h"
+#include "grpcpp/support/slice.h"
+#include "protocol/rpc_status.h"
+
+namespace deut {
+namespace {
+
+enum Method : int { kCheck = 0, kWatch = 1 };
+
+grpc::Status UnknownName() { return {grpc::StatusCode::NOT_FOUND, "service: only the whole server is known here"}; }
+
+}  // namespace
+
+// What an event of the queue is for. It lives until Done has answered true.
+class HealthService::Call {
+ public:
+  struct Tag {
+    Call* call;
+    int what;
+  };
+  virtual ~Call() { --owner_.calls_; }
+  // True: nothing of the call is under way any more.
+  virtual bool Done(int what, bool ok) = 0;
+
+ protected:
+  explicit Call(HealthService& owner) : owner_(owner) { ++owner_.calls_; }
+
+  HealthService& owner_;
+  grpc::ServerContext context_;
+  grpc::ByteBuffer request_;
+};
+
+class HealthService::Check final : public Call {
+ public:
+  explicit Check(HealthService& owner) : Call(owner), writer_(&context_) {
+    owner_.RequestAsyncUnary(kCheck, &context_, &request_, &writer_, owner_.queue_.get(), owner_.queue_.get(), &taken_);
+  }
+
+  bool Done(int what, bool ok) override {
+    if (what == kFinished || !ok) return true;
+    new Check(owner_);  // the next one
+    if (AsksForAll(request_)) {
+      writer_.Finish(Answer(owner_.serving()), grpc::Status::OK, &finished_);
+    } else {
+      writer_.FinishWithError(UnknownName(), &finished_);
+    }
+    return false;
+  }
+
+ private:
+  enum What : int { kTaken, kFinished };
+  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_;
+  Tag taken_{this, kTaken};
+  Tag finished_{this, kFinished};
+};
+
+class HealthService::Watch final : public Call {
+ public:
+  explicit Watch(HealthService& owner) : Call(owner), writer_(&context_) {
+    context_.AsyncNotifyWhenDone(&ended_tag_);
+    owner_.RequestAsyncServerStreaming(kWatch, &context_, &request_, &writer_, owner_.queue_.get(), owner_.queue_.get(),
+                                       &taken_);
+  }
+
+  bool Done(int what, bool ok) override {
+    switch (what) {
+      case kTaken:
+        if (!ok) return true;  // the server has ended; nothing else will come
+        new Watch(owner_);
+        if (++owner_.watches_ > kMostWatches) {
+          Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watch already"});
+        } else if (!AsksForAll(request_)) {
+          Finish(UnknownName());
+        } else {
+          Say();
+        }
+        break;
+      case kWritten:
+      case kLooked:
+        under_way_ = false;
+        if (ended_ || (what == kWritten && !ok)) {
+          if (!finishing_) Finish(grpc::Status::CANCELLED);
+        } else if (owner_.serving() != said_) {
+          Say();
+        } else {
+          Rest();
+        }
+        break;
+      case kEnded:
+        ended_ = true;
+        if (under_way_) {
+          alarm_.Cancel();
+        } else if (!finishing_) {
+          Finish(grpc::Status::CANCELLED);
+        }
+        break;
+      case kFinished:
+        finished_ = true;
+        break;
+    }
+    if (!finished_ || !ended_) return false;
+    --owner_.watches_;
+    return true;
+  }
+
+ private:
+  enum What : int { kTaken, kWritten, kLooked, kEnded, kFinished };
+
+  void Say() {
+    said_ = owner_.serving();
+    under_way_ = true;
+    writer_.Write(Answer(said_), &written_);
+  }
+  void Rest() {
+    under_way_ = true;
+    alarm_.Set(owner_.queue_.get(), ToRpcTime(owner_.runtime_, owner_.runtime_.Now() + kLook), &looked_);
+  }
+  void Finish(const grpc::Status& status) {
+    finishing_ = true;
+    writer_.Finish(status, &finished_tag_);
+  }
+
+  grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_;
+  grpc::Alarm alarm_;
+  bool said_ = false;
+  bool under_way_ = false;  // a write or the alarm
+  bool finishing_ = false;
+  bool ended_ = false;
+  bool finished_ = false;
+  Tag taken_{this, kTaken};
+  Tag written_{this, kWritten};
+  Tag looked_{this, kLooked};
+  Tag ended_tag_{this, kEnded};
+  Tag finished_tag_{this, kFinished};
+};
+
+HealthService::HealthService(Runtime& runtime) : runtime_(runtime) {
+  using grpc::internal::RpcMethod;
+  using grpc::internal::RpcServiceMethod;
+  AddMethod(new RpcServiceMethod("/grpc.health.v1.Health/Check", RpcMethod::NORMAL_RPC, nullptr));
+  AddMethod(new RpcServiceMethod("/grpc.health.v1.Health/Watch", RpcMethod::SERVER_STREAMING, nullptr));
+  MarkMethodAsync(kCheck);
+  MarkMethodAsync(kWatch);
+}
+
+HealthService::~HealthService() { Stop(); }
+
+void HealthService::AddTo(grpc::ServerBuilder& builder) {
+  queue_ = builder.AddCompletionQueue();
+  builder.RegisterService(this);
+}
+
+void HealthService::Serve() {
+  new Check(*this);
+  new Watch(*this);
+  thread_ = runtime_.StartThread("health", [this] { Run(); });
+}
+
+void HealthService::Stop() {
+  if (queue_ == nullptr) return;
+  if (thread_ != nullptr) thread_->Join();
+  thread_.reset();
+  // Only now: nothing may be begun on a queue that is shut down.
+  queue_->Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) {
+  }
+  queue_.reset();
+}
+
+// There are always calls that are wanted, until the server has shut down and gives them back.
+void HealthService::Run() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (calls_ != 0 && queue_->Next(&tag, &ok)) {
+    const auto* const event = static_cast<Call::Tag*>(tag);
+    if (event->call->Done(event->what, ok)) delete event->call;
+  }
+}
+
+grpc::ByteBuffer HealthService::Answer(bool serving) {
+  // Field 1, a number: 1 serving, 2 not serving.
+  const char bytes[] = {8, static_cast<char>(serving ? 1 : 2)};
+  const grpc::Slice slice(bytes, sizeof bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// The request has one field, the name, as bytes with the number 1: nothing, or an empty one.
+bool HealthService::AsksForAll(const grpc::ByteBuffer& request) {
+  grpc::Slice slice;
+  if (request.Length() == 0) return true;
+  return request.Length() == 2 && request.DumpToSingleSlice(&slice).ok() && slice.begin()[0] == 10 &&
+         slice.begin()[1] == 0;
+}
+
+}  // namespace deut

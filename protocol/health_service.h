@@ -1,0 +1,69 @@
+// HealthService: grpc.health.v1, as every server answers it: whether the whole server serves (there is no other name to ask for).
+//
+// gRPC has one, too, whose threads poll for all connections: whatever comes for a stream then comes to them first, and the stream's own thread has
+// to be woken for it. This one needs one completion queue, which is the server's only one that polls for new calls, and one thread. It takes no
+// thread of those that calls are counted by, so it answers also when none is left.
+// Check answers at once. Watch answers at once and whenever that has changed, at the latest kLook afterwards; at most kMostWatches at a time.
+// States of a call: wanted (gRPC will fill it in) -> in work -> gone. A call that is taken is followed by another that is wanted.
+//   Check:  taken -> Finish -> gone.
+//   Watch:  taken -> writing -> resting (an alarm is set) -> writing, where what there is to say has changed; else resting again. When its peer or
+//           the server has ended it (told by `ended`) what is under way comes back, and then Finish.
+// Lifetime: made before the server, which is built with its queue; Serve once the server is built; Stop once that has shut
+//   down, which waits for the calls to go; then destroyed.
+// Thread-safety: SetServing from any thread; the calls belong to the thread.
+#ifndef PROTOCOL_HEALTH_SERVICE_H_
+#define PROTOCOL_HEALTH_SERVICE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "common/runtime/runtime.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/impl/service_type.h"
+#include "grpcpp/server_builder.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/async_stream.h"
+#include "grpcpp/support/byte_buffer.h"
+
+namespace deut {
+
+class HealthService final : public grpc::Service {
+ public:
+  static constexpr Duration kLook = milliseconds(200);
+  static constexpr size_t kMostWatches = 64;
+
+  explicit HealthService(Runtime& runtime);
+  ~HealthService();  // REQUIRES: Stop was called, if Serve was
+
+  // Both before BuildAndStart.
+  void AddTo(grpc::ServerBuilder& builder);
+  void Serve();
+  void Stop();
+
+  void SetServing(bool serving) { serving_.store(serving, std::memory_order_seq_cst); }
+
+ private:
+  class Call;
+  class Check;
+  class Watch;
+
+  // {status: serving or not}, as HealthCheckResponse has it.
+  static grpc::ByteBuffer Answer(bool serving);
+  // Whether the request asks for the whole server.
+  static bool AsksForAll(const grpc::ByteBuffer& request);
+  void Run();
+  bool serving() const { return serving_.load(std::memory_order_seq_cst); }
+
+  Runtime& runtime_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::atomic<bool> serving_{false};
+  size_t calls_ = 0;    // there are
+  size_t watches_ = 0;  // of them, in work
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_HEALTH_SERVICE_H_

@@ -1,0 +1,129 @@
+// The standard health service: what it answers once and on watch, and that it holds nobody up at the end. (With few threads: rpc_server_test.cc.)
+#include "protocol/health_service.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "protocol/rpc_server.h"
+#include "protocol/testing/loopback.h"
+
+namespace deut {
+namespace {
+
+grpc::ByteBuffer Bytes(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// A Watch as its client sees it, one step at a time.
+class Watcher {
+ public:
+  explicit Watcher(const RpcPeer& peer, const std::string& request = {})
+      : channel_(peer.NewChannel(RpcTraffic::kShort)), stub_(channel_) {
+    context_.set_wait_for_ready(true);
+    call_ = stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_);
+    call_->StartCall(nullptr);
+    EXPECT_TRUE(Next());
+    call_->WriteLast(Bytes(request), grpc::WriteOptions(), nullptr);
+    EXPECT_TRUE(Next());
+  }
+  ~Watcher() {
+    if (!ended_) {
+      context_.TryCancel();
+      End();
+    }
+    queue_.Shutdown();
+    while (Next()) {
+    }
+  }
+
+  // What it is told next; -1: nothing any more.
+  int Read() {
+    grpc::ByteBuffer answer;
+    call_->Read(&answer, nullptr);
+    grpc::Slice bytes;
+    if (!Next() || !answer.DumpToSingleSlice(&bytes).ok() || bytes.size() != 2) return -1;
+    return bytes.begin()[1];
+  }
+  grpc::StatusCode End() {
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Next();
+    ended_ = true;
+    return status.error_code();
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::CompletionQueue queue_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  bool ended_ = false;
+};
+
+TEST(HealthServiceTest, AWatchIsToldWhatItIsAndWhatItBecomes) {
+  testing::Loopback loopback({});
+  const auto peer = loopback.Peer();
+  Watcher all(*peer), named(*peer, std::string("\n\0", 2));
+  EXPECT_EQ(all.Read(), 2);
+  EXPECT_EQ(named.Read(), 2);
+  loopback.server().SetServing(true);
+  EXPECT_EQ(all.Read(), 1);
+  EXPECT_EQ(named.Read(), 1);
+  loopback.server().SetServing(false);
+  EXPECT_EQ(all.Read(), 2);
+}
+
+TEST(HealthServiceTest, OnlyTheWholeServerIsKnown) {
+  testing::Loopback loopback({});
+  const auto peer = loopback.Peer();
+  Watcher other(*peer, std::string("\n\1x", 3));
+  EXPECT_EQ(other.Read(), -1);
+  EXPECT_EQ(other.End(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST(HealthServiceTest, WatchesAreLimitedAndTheirPlacesComeBack) {
+  testing::Loopback loopback({});
+  const auto peer = loopback.Peer();
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::unique_ptr<Watcher>> watchers;
+    for (size_t i = 0; i < HealthService::kMostWatches; ++i) {
+      watchers.push_back(std::make_unique<Watcher>(*peer));
+      // In the second round those of the first may just be going.
+      while (watchers.back()->Read() == -1) {
+        ASSERT_EQ(round, 1);
+        watchers.back()->End();
+        watchers.back() = std::make_unique<Watcher>(*peer);
+      }
+    }
+    Watcher one_more(*peer);
+    EXPECT_EQ(one_more.Read(), -1);
+    EXPECT_EQ(one_more.End(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(*testing::Health(*peer), 2);
+  }
+}
+
+TEST(HealthServiceTest, AServerWithWatchesEnds) {
+  testing::Loopback loopback({});
+  const auto peer = loopback.Peer();
+  Watcher watcher(*peer);
+  EXPECT_EQ(watcher.Read(), 2);
+  loopback.Stop();
+  EXPECT_EQ(watcher.Read(), -1);
+}
+
+}  // namespace
+}  // namespace deut
