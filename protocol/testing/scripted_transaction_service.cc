@@ -83,8 +83,8 @@ class ScriptedTransactionService::Session final : public TransactionSession {
   }
 
   Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                           std::vector<OperationResult>* results, Deadline deadline,
-                                           Lsn* durable_at, std::unique_ptr<BegunOneShot> begun) override {
+                                           std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
+                                           std::unique_ptr<BegunOneShot> begun) override {
     if (begun != nullptr) DEUT_RETURN_IF_ERROR(owner_.before("take_begun", deadline));
     begun.reset();
     Result<CommitAnswer> answer = ExecuteOneShot(options, operations, results, deadline);

@@ -43,8 +43,8 @@ class Session final : public TransactionSession {
     return RunOneShot(options, operations, results, deadline, nullptr, nullptr);
   }
   Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                           std::vector<OperationResult>* results, Deadline deadline,
-                                           Lsn* durable_at, std::unique_ptr<BegunOneShot> begun) override {
+                                           std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
+                                           std::unique_ptr<BegunOneShot> begun) override {
     return RunOneShot(options, operations, results, deadline, durable_at, static_cast<BegunScan*>(begun.get()));
   }
   bool WantReads(absl::Span<const Operation> operations) override;
