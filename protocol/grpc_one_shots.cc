@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "protocol/convert_transaction_service.h"
@@ -16,6 +17,12 @@ namespace {
 
 // How long the stream's thread waits for gRPC although no call is under way.
 constexpr Duration kLinger = milliseconds(20);
+
+// What a thread keeps for its next calls: calls, the size of one, parts of an answer, results in it.
+constexpr size_t kKeptCalls = 256;
+constexpr size_t kKeptCallBytes = 4 << 10;
+constexpr size_t kKeptParts = 4;
+constexpr int kKeptResults = 64;
 
 enum Completed : uintptr_t { kStarted = 1, kRead, kWritten, kFinished };
 
@@ -81,18 +88,30 @@ bool GrpcOneShots::Ready() {
 }
 
 bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline deadline) {
-  std::vector<OneShotCall> calls(transactions.size());
-  std::vector<size_t> sent;  // places in `transactions`
+  // Messages and what is in them are most of what a call would allocate.
+  static thread_local std::vector<OneShotCall> calls;
+  static thread_local std::vector<size_t> sent;  // places in `transactions`
+  if (calls.size() < transactions.size()) calls.resize(transactions.size());
+  sent.clear();
+  const absl::Cleanup forget_large = [] {
+    if (calls.size() > kKeptCalls) calls.clear();
+    for (OneShotCall& call : calls) {
+      if (call.bytes > kKeptCallBytes) call.message = wire::OneShotCall();
+      if (call.parts.size() > kKeptParts || (call.answered != 0 && call.parts[0].results_size() > kKeptResults))
+        call.parts.clear();
+    }
+  };
   OneShotGroup group;
   for (size_t i = 0; i < transactions.size(); ++i) {
+    OneShotCall& call = calls[sent.size()];
+    call.Reset();
     transactions[i].results->clear();
-    Status valid = MakeCall(runtime_, transactions[i], deadline, &calls[sent.size()]);
+    Status valid = MakeCall(runtime_, transactions[i], deadline, &call);
     if (valid.ok()) {
-      calls[sent.size()].group = &group;
+      call.group = &group;
       sent.push_back(i);
     } else {
       transactions[i].answer = std::move(valid);
-      calls[sent.size()] = OneShotCall();
     }
   }
   if (sent.empty()) return true;
@@ -128,7 +147,7 @@ bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline
 
 Status GrpcOneShots::TakeResults(OneShotCall& call, const OneShotTransaction& transaction) const {
   size_t taken = 0;
-  for (wire::SessionAnswer& part : call.parts) {
+  for (wire::SessionAnswer& part : call.answer()) {
     for (wire::OperationResult& result : *part.mutable_results()) {
       if (taken == transaction.operations.size())
         return DEUT_ERROR(kCorruption, peer_->name(), " answers with more results than operations");
@@ -144,7 +163,7 @@ Result<CommitAnswer> GrpcOneShots::Take(OneShotCall& call, const OneShotTransact
   Status status = call.lost;
   if (status.ok()) status = TakeResults(call, transaction);
   if (status.ok()) {
-    status = FromWire(call.parts.back().status());
+    status = FromWire(call.answer().back().status());
   } else if (call.sent && WritesAnything(transaction)) {
     status = DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", status.ToString());
   }
@@ -155,7 +174,7 @@ Result<CommitAnswer> GrpcOneShots::Take(OneShotCall& call, const OneShotTransact
         Status(ErrorCode::kWrongState, "not run: an operation before it ended the transaction");
   }
   if (!status.ok()) return status;
-  const wire::SessionAnswer& last = call.parts.back();
+  const wire::SessionAnswer& last = call.answer().back();
   if (transaction.options->isolation != Isolation::kSnapshot) {
     uint64_t known = not_before_.load(std::memory_order_relaxed);
     while (known < last.timestamp() &&

@@ -6,6 +6,13 @@
 #include "common/base/check.h"
 
 namespace deut {
+namespace {
+
+// Memory that is used again: messages at a time, and bytes of each of their calls.
+constexpr size_t kSpareMessages = 4;
+constexpr size_t kKeptBytes = 4 << 10;
+
+}  // namespace
 
 bool OneShotMultiplexer::DoneLocked(OneShotCall* call) {
   call->done = true;
@@ -62,18 +69,28 @@ void OneShotMultiplexer::QueueLocked(OneShotCall* call) {
   if (queue_.empty() || queue_.back().calls.calls_size() >= limits_.message_calls ||
       queue_.back().bytes + call->bytes > limits_.message_bytes) {
     queue_.emplace_back();
+    if (!spare_.empty()) {
+      queue_.back().calls.Swap(&spare_.back());
+      spare_.pop_back();
+    }
   }
   Message& message = queue_.back();
   message.bytes += call->bytes;
+  message.largest = std::max(message.largest, call->bytes);
   message.calls.add_calls()->Swap(&call->message);
   ++queued_;
 }
 
 bool OneShotMultiplexer::TakeMessage(wire::OneShotCalls* message) {
+  message->Clear();
   MutexLock lock(mutex_);
   DEUT_CHECK(sending_);
   while (MaySendLocked()) {
-    message->Swap(&queue_.front().calls);
+    Message& next = queue_.front();
+    message->Swap(&next.calls);
+    // What was sent before, empty: its calls go to whoever submits next, and stay with him.
+    if (sent_largest_ <= kKeptBytes && spare_.size() < kSpareMessages) spare_.push_back(std::move(next.calls));
+    sent_largest_ = next.largest;
     queue_.pop_front();
     queued_ -= static_cast<size_t>(message->calls_size());
     // Who has given up a call before it was sent has been told that nothing was done.
@@ -137,9 +154,10 @@ OneShotMultiplexer::Next OneShotMultiplexer::Answered(wire::OneShotAnswers* answ
       const auto found = calls_.find(answer.id());
       if (found == calls_.end()) continue;
       OneShotCall* const call = found->second;
-      call->parts.emplace_back();
-      call->parts.back().Swap(answer.mutable_answer());
-      if (call->parts.back().more()) continue;
+      if (call->answered == call->parts.size()) call->parts.emplace_back();
+      wire::SessionAnswer& part = call->parts[call->answered++];
+      part.Swap(answer.mutable_answer());
+      if (part.more()) continue;
       calls_.erase(found);
       if (DoneLocked(call)) finished_.push_back(call->group);
     }

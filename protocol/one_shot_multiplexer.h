@@ -40,7 +40,7 @@ struct OneShotGroup {
 };
 
 struct OneShotCall {
-  wire::OneShotCall message;  // moved from when it is submitted
+  wire::OneShotCall message;  // exchanged for an empty one when it is submitted
   OneShotGroup* group = nullptr;
   size_t bytes = 0;  // about as many as the message has
 
@@ -48,8 +48,19 @@ struct OneShotCall {
   uint64_t id = 0;
   bool sent = false;
   bool done = false;
-  std::vector<wire::SessionAnswer> parts;  // `more` is set in all but the last
-  Status lost;                             // not OK: there is no answer, and why
+  size_t answered = 0;  // of parts
+  std::vector<wire::SessionAnswer>
+      parts;    // the first `answered` are the answer; `more` is set in all of them but the last
+  Status lost;  // not OK: there is no answer, and why
+
+  absl::Span<wire::SessionAnswer> answer() { return absl::MakeSpan(parts).subspan(0, answered); }
+  // Before it is submitted again. Messages keep their memory.
+  void Reset() {
+    message.Clear();
+    bytes = answered = 0;
+    sent = done = false;
+    lost = Status();
+  }
 };
 
 class OneShotMultiplexer {
@@ -79,7 +90,7 @@ class OneShotMultiplexer {
   // their group is about to be told, which is to be waited for. REQUIRES: `calls` are all that were submitted of their group.
   bool Abandon(absl::Span<OneShotCall> calls, const Status& lost);
 
-  // The next message to send, without what was abandoned. False: nothing is queued or all is held back, and the role is given up; never to who has
+  // The next message to send in place of what is in `message`, without what was abandoned. False: nothing is queued or all is held back, and the role is given up; never to who has
   // just had kSend from Submit, whose own call is there. REQUIRES: the caller has the sender's role.
   bool TakeMessage(wire::OneShotCalls* message);
 
@@ -98,6 +109,7 @@ class OneShotMultiplexer {
   struct Message {
     wire::OneShotCalls calls;
     size_t bytes = 0;
+    size_t largest = 0;  // of a call
   };
   struct Ids {
     uint64_t first, last;
@@ -118,6 +130,9 @@ class OneShotMultiplexer {
   uint64_t next_id_ DEUT_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<uint64_t, OneShotCall*> calls_ DEUT_GUARDED_BY(mutex_);
   std::deque<Message> queue_ DEUT_GUARDED_BY(mutex_);
+  std::vector<wire::OneShotCalls> spare_
+      DEUT_GUARDED_BY(mutex_);                           // empty messages that keep their memory, and their calls'
+  size_t sent_largest_ DEUT_GUARDED_BY(mutex_) = 0;      // of the message that was taken last, the largest call
   size_t queued_ DEUT_GUARDED_BY(mutex_) = 0;            // calls in there, also those that were abandoned
   std::deque<Ids> unanswered_ DEUT_GUARDED_BY(mutex_);   // of messages under way, ascending
   uint64_t hurried_before_ DEUT_GUARDED_BY(mutex_) = 0;  // calls with a lower id are not held back

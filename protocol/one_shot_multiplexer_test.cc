@@ -121,10 +121,10 @@ TEST_F(OneShotMultiplexerTest, AGroupIsToldOnceWhenItsLastCallIsDone) {
   EXPECT_FALSE(Done(two));
   Answer(2, 21);
   EXPECT_TRUE(Done(two));
-  EXPECT_EQ(two.calls[1].parts.size(), 2u);
+  EXPECT_EQ(two.calls[1].answered, 2u);
   EXPECT_EQ(two.calls[1].parts.at(1).timestamp(), 21u);
   Answer(2, 22);  // nobody's
-  EXPECT_EQ(two.calls[1].parts.size(), 2u);
+  EXPECT_EQ(two.calls[1].answered, 2u);
   End(broken_);
 }
 
@@ -333,7 +333,7 @@ TEST_F(OneShotMultiplexerTest, CallersGiveUpWhileAnswersComeAndTheStreamEnds) {
             !multiplexer.Abandon(absl::MakeSpan(calls.calls), Status(ErrorCode::kDeadlineExceeded, "late"))) {
           calls.group.all_done.Wait(runtime_, kNoDeadline);
         }
-        for (const OneShotCall& call : calls.calls) ended += call.done && call.lost.ok() == (call.parts.size() == 1);
+        for (const OneShotCall& call : calls.calls) ended += call.done && call.lost.ok() == (call.answered == 1);
         ended -= static_cast<int>(calls.calls.size());
       }
       --running;
