@@ -39,7 +39,7 @@ Status Serve(Options& options, DaemonContext& context) {
                                   /*on_failed=*/[] { kill(getpid(), SIGTERM); });
   GrpcDataComponentService service(context.runtime(), component, RpcServiceOptions{});
   DEUT_RETURN_IF_ERROR(context.Serve(
-      {service.service()}, [&](Deadline deadline) { return component.WaitServing(deadline); }, details,
+      {service.service()}, [&](Deadline deadline) { return component.Health(deadline); }, details,
       /*stop=*/[&] { component.GiveUp(); }));
   const Status failure = component.failure();
   return failure == ErrorCode::kCancelled ? Status::Ok() : failure;

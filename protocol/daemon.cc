@@ -1,6 +1,5 @@
 #include "protocol/daemon.h"
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "common/runtime/huge_pages.h"
 #include "grpc/support/log.h"
 #include "protocol/endpoint.h"
+#include "protocol/health_watch.h"
 
 namespace deut {
 namespace {
@@ -86,21 +86,13 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server, RpcServer::Start(runtime_, server_options, services));
   LogInfo(name_, " listens on ", server->address().ToString(), tls_ != nullptr ? " with mutual TLS" : " without TLS",
           ", data in ", options_.data_dir, ", io ", storage_->name(), details.empty() ? "" : ", ", details);
-  std::atomic<bool> stopping{false};
-  const std::unique_ptr<Thread> health = runtime_.StartThread("health", [&] {
-    while (!stopping.load(std::memory_order_acquire)) {
-      if (!ready(runtime_.Now() + milliseconds(200)).ok()) continue;
-      server->SetServing(true);
-      LogInfo(name_, " serves");
-      return;
-    }
-  });
+  auto health = std::make_unique<HealthWatch>(runtime_, name_, std::move(ready),
+                                              [&server](bool serving) { server->SetServing(serving); });
   const sigset_t signals = StopSignals();
   int signal = 0;
   sigwait(&signals, &signal);
   LogInfo(name_, " stops (signal ", signal, ")");
-  stopping.store(true, std::memory_order_release);
-  health->Join();
+  health.reset();
   server->SetServing(false);
   if (stop) stop();
   server->Shutdown(runtime_.Now() + seconds(2));

@@ -46,7 +46,7 @@ class DaemonContext {
   const std::shared_ptr<const TlsIdentity>& tls() const { return tls_; }
 
   // Listens, tells so, and returns when the process is told to stop, with the server shut down. `ready` is asked, on a thread of its
-  // own, with a deadline, until it answers OK: from then on health says SERVING. `details` goes to the start-up line. `stop`
+  // own, with a deadline, again and again: health says SERVING while it answers OK (health_watch.h). `details` goes to the start-up line. `stop`
   // (may be null) is called when the process is told to stop, before the server waits for its handlers: it makes them come back.
   Status Serve(const std::vector<grpc::Service*>& services, std::function<Status(Deadline)> ready,
                const std::string& details, const std::function<void()>& stop = {});

@@ -42,8 +42,8 @@ struct Sender {
 struct TableInfo {
   TableId id;
   std::string name;
-  bool dropped =
-      false;  // ids of dropped tables stay known: they are never reused (T1); their names only until the DC ends
+  // T1: ids are never reused, so of the tables that were dropped a list has the one with the highest id; it has no name.
+  bool dropped = false;
   uint64_t records = 0;  // approximate
   uint64_t bytes = 0;    // approximate
 };
@@ -110,6 +110,8 @@ struct DataRequest {
   bool complete = false;
   std::string covered;
   Event done;
+  // Memory has just been looked at in vain (DirectReads): who is asked next need not look there first.
+  bool on_disk = false;
   // Optional; a server answers its peer from here, out of order, without a thread that waits for each request.
   DataRequestListener* listener = nullptr;
 
@@ -130,9 +132,14 @@ struct DataRequest {
 class DirectReads {
  public:
   virtual ~DirectReads() = default;
-  // True: the request has its status and its answer, as from Submit; its `sender`, `answered_by`, `done` and `listener` are not looked at and not
-  // touched. False: nothing happened, it is to be asked by Submit: the sender is not obeyed any more, the life has ended, or the disk is needed.
-  virtual bool TryAnswer(DataRequest* request) = 0;
+  enum class Answered : uint8_t {
+    kAll,   // each request has its status and its answer, as from Submit
+    kSome,  // so have those of which `on_disk` is false; the others are to be asked by Submit
+    kNone,  // nothing happened: the sender is not obeyed any more, or the life has ended
+  };
+  // Of the requests `sender`, `answered_by`, `done` and `listener` are not looked at and not touched. Several point reads behind one another take
+  // less time than one by one.
+  virtual Answered TryAnswer(absl::Span<DataRequest* const> requests) = 0;
 };
 
 struct ApplyAck {

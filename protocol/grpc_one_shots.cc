@@ -131,7 +131,9 @@ bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline
   }
   EndRest();
   const Deadline wait = deadline > kNoDeadline - kAnswerGrace ? kNoDeadline : deadline + kAnswerGrace;
-  bool done = group.all_done.Wait(runtime_, std::min(wait, Deadline(runtime_.Now() + kHoldBack)));
+  const MonotonicTime now = runtime_.Now();
+  const Duration hold = std::min(kHoldBack, (deadline - now) / 4);
+  bool done = group.all_done.Wait(runtime_, now + hold);
   if (!done) {
     if (multiplexer_.Hurry(submitted) == OneShotMultiplexer::Next::kSend) SendNext();
     done = group.all_done.Wait(runtime_, wait);

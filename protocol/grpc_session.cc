@@ -185,8 +185,9 @@ Result<CommitAnswer> GrpcSession::Commit(Deadline deadline) {
 
 Status GrpcSession::Abort() {
   NewRequest()->mutable_abort();
-  // An abort does not wait for anything; without an answer the closed session aborts.
-  return Call({}, nullptr, Lost::kNothing, runtime_.Now() + seconds(10));
+  // An abort waits for nothing over there, so who does not answer soon is dead or overloaded. Without an answer the session is closed here, and the
+  // TC aborts what its peer has left, or has not used for its idle time-out.
+  return Call({}, nullptr, Lost::kNothing, runtime_.Now() + kAbortWait);
 }
 
 Result<CommitAnswer> GrpcSession::ExecuteOneShot(const TransactionOptions& options,

@@ -19,6 +19,9 @@ namespace deut {
 // How much longer than a call's deadline its answer is waited for.
 constexpr Duration kAnswerGrace = milliseconds(20);
 
+// How long the answer to an abort is waited for: its caller wants to go on, and can do nothing with it.
+constexpr Duration kAbortWait = milliseconds(250);
+
 class GrpcSession final : public TransactionSession {
  public:
   GrpcSession(Runtime& runtime, std::shared_ptr<const RpcPeer> peer)

@@ -198,6 +198,21 @@ TEST_F(GrpcSessionTest, DeadlineWithoutAnswerClosesTheSession) {
   EXPECT_EQ(scripted_.aborts(), 1u);
 }
 
+// A peer that says nothing any more: who aborts does not wait for it longer than a moment, and the session is closed. The bound is far above
+// kAbortWait, for a busy machine, and below what callers wait for otherwise.
+TEST_F(GrpcSessionTest, AbortDoesNotWaitForADeadPeer) {
+  Begin();
+  stuck_in_ = "abort";
+  const MonotonicTime before = runtime_.Now();
+  EXPECT_EQ(session_->Abort().code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_LT(runtime_.Now() - before, seconds(8));
+  ASSERT_TRUE(arrived_.Wait(runtime_, Soon()));
+  EXPECT_EQ(session_->Abort().code(), ErrorCode::kUnavailable) << "closed";
+  go_on_.Signal(runtime_);
+  EXPECT_TRUE(testing::Eventually([&] { return scripted_.sessions() == 0; }));
+  EXPECT_EQ(scripted_.transactions(), 0u);
+}
+
 TEST_F(GrpcSessionTest, CommitWhoseDeadlinePassesIsUnknown) {
   Begin();
   ASSERT_TRUE(Execute({Put("a", "1")}).ok());

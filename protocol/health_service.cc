@@ -16,6 +16,9 @@
 namespace deut {
 namespace {
 
+// HealthCheckResponse.status
+enum Serving : int { kServing = 1, kNotServing = 2, kUnknown = 3 };
+
 enum Method : int { kCheck = 0, kWatch = 1 };
 
 grpc::Status UnknownName() { return {grpc::StatusCode::NOT_FOUND, "service: only the whole server is known here"}; }
@@ -50,8 +53,10 @@ class HealthService::Check final : public Call {
   bool Done(int what, bool ok) override {
     if (what == kFinished || !ok) return true;
     new Check(owner_);  // the next one
-    if (AsksForAll(request_)) {
-      writer_.Finish(Answer(owner_.serving()), grpc::Status::OK, &finished_);
+    const bool for_all = AsksForAll(request_);
+    request_.Clear();
+    if (for_all) {
+      writer_.Finish(Answer(owner_.serving() ? kServing : kNotServing), grpc::Status::OK, &finished_);
     } else {
       writer_.FinishWithError(UnknownName(), &finished_);
     }
@@ -80,18 +85,20 @@ class HealthService::Watch final : public Call {
         new Watch(owner_);
         if (++owner_.watches_ > kMostWatches) {
           Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watch already"});
-        } else if (!AsksForAll(request_)) {
-          Finish(UnknownName());
         } else {
+          known_ = AsksForAll(request_);
           Say();
         }
+        request_.Clear();
         break;
       case kWritten:
       case kLooked:
         under_way_ = false;
         if (ended_ || (what == kWritten && !ok)) {
           if (!finishing_) Finish(grpc::Status::CANCELLED);
-        } else if (owner_.serving() != said_) {
+        } else if (owner_.stopping()) {
+          if (!finishing_) Finish({grpc::StatusCode::UNAVAILABLE, "the server ends"});
+        } else if (Now() != said_) {
           Say();
         } else {
           Rest();
@@ -117,8 +124,9 @@ class HealthService::Watch final : public Call {
  private:
   enum What : int { kTaken, kWritten, kLooked, kEnded, kFinished };
 
+  int Now() const { return !known_ ? kUnknown : owner_.serving() ? kServing : kNotServing; }
   void Say() {
-    said_ = owner_.serving();
+    said_ = Now();
     under_way_ = true;
     writer_.Write(Answer(said_), &written_);
   }
@@ -133,7 +141,8 @@ class HealthService::Watch final : public Call {
 
   grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_;
   grpc::Alarm alarm_;
-  bool said_ = false;
+  bool known_ = false;  // what it asks for
+  int said_ = 0;
   bool under_way_ = false;  // a write or the alarm
   bool finishing_ = false;
   bool ended_ = false;
@@ -190,9 +199,9 @@ void HealthService::Run() {
   }
 }
 
-grpc::ByteBuffer HealthService::Answer(bool serving) {
-  // Field 1, a number: 1 serving, 2 not serving.
-  const char bytes[] = {8, static_cast<char>(serving ? 1 : 2)};
+grpc::ByteBuffer HealthService::Answer(int status) {
+  // Field 1, a number.
+  const char bytes[] = {8, static_cast<char>(status)};
   const grpc::Slice slice(bytes, sizeof bytes);
   return grpc::ByteBuffer(&slice, 1);
 }

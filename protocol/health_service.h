@@ -3,7 +3,8 @@
 // gRPC has one, too, whose threads poll for all connections: whatever comes for a stream then comes to them first, and the stream's own thread has
 // to be woken for it. This one needs one completion queue, which is the server's only one that polls for new calls, and one thread. It takes no
 // thread of those that calls are counted by, so it answers also when none is left.
-// Check answers at once. Watch answers at once and whenever that has changed, at the latest kLook afterwards; at most kMostWatches at a time.
+// Check answers at once. Watch answers at once and whenever that has changed, at the latest kLook afterwards; at most kMostWatches at a time. A name that is not
+// known is NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch, whose stream stays.
 // States of a call: wanted (gRPC will fill it in) -> in work -> gone. A call that is taken is followed by another that is wanted.
 //   Check:  taken -> Finish -> gone.
 //   Watch:  taken -> writing -> resting (an alarm is set) -> writing, where what there is to say has changed; else resting again. When its peer or
@@ -40,6 +41,8 @@ class HealthService final : public grpc::Service {
   // Both before BuildAndStart.
   void AddTo(grpc::ServerBuilder& builder);
   void Serve();
+  // Watches end by themselves from now on, at the latest after kLook; a server that shuts down waits for them.
+  void BeginStop() { stopping_.store(true, std::memory_order_seq_cst); }
   void Stop();
 
   void SetServing(bool serving) { serving_.store(serving, std::memory_order_seq_cst); }
@@ -49,16 +52,18 @@ class HealthService final : public grpc::Service {
   class Check;
   class Watch;
 
-  // {status: serving or not}, as HealthCheckResponse has it.
-  static grpc::ByteBuffer Answer(bool serving);
+  // {status}, as HealthCheckResponse has it.
+  static grpc::ByteBuffer Answer(int status);
   // Whether the request asks for the whole server.
   static bool AsksForAll(const grpc::ByteBuffer& request);
   void Run();
+  bool stopping() const { return stopping_.load(std::memory_order_seq_cst); }
   bool serving() const { return serving_.load(std::memory_order_seq_cst); }
 
   Runtime& runtime_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::atomic<bool> serving_{false};
+  std::atomic<bool> stopping_{false};
   size_t calls_ = 0;    // there are
   size_t watches_ = 0;  // of them, in work
   std::unique_ptr<Thread> thread_;

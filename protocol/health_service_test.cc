@@ -91,8 +91,18 @@ TEST(HealthServiceTest, OnlyTheWholeServerIsKnown) {
   testing::Loopback loopback({});
   const auto peer = loopback.Peer();
   Watcher other(*peer, std::string("\n\1x", 3));
-  EXPECT_EQ(other.Read(), -1);
-  EXPECT_EQ(other.End(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(other.Read(), 3);  // and the stream stays
+}
+
+// With time to end in order, a server does not need all of it because somebody watches.
+TEST(HealthServiceTest, WatchesEndWithTheirServer) {
+  testing::Loopback loopback({});
+  const auto peer = loopback.Peer();
+  Watcher watcher(*peer);
+  EXPECT_EQ(watcher.Read(), 2);
+  loopback.server().Shutdown(RealRuntime().Now() + seconds(3600));
+  EXPECT_EQ(watcher.Read(), -1);
+  EXPECT_EQ(watcher.End(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST(HealthServiceTest, WatchesAreLimitedAndTheirPlacesComeBack) {

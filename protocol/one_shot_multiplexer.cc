@@ -45,7 +45,8 @@ bool OneShotMultiplexer::MaySendLocked() const {
   if (queue_.empty()) return false;
   const wire::OneShotCalls& first = queue_.front().calls;
   return unanswered_.size() < limits_.unanswered_messages || queue_.size() > 1 ||
-         first.calls_size() >= limits_.message_calls || first.calls(0).id() < hurried_before_;
+         queue_.front().bytes >= limits_.message_bytes || first.calls_size() >= limits_.message_calls ||
+         first.calls(0).id() < hurried_before_;
 }
 
 OneShotMultiplexer::Next OneShotMultiplexer::TakeRoleLocked() {
@@ -57,7 +58,10 @@ OneShotMultiplexer::Next OneShotMultiplexer::TakeRoleLocked() {
 OneShotMultiplexer::Next OneShotMultiplexer::Hurry(absl::Span<const OneShotCall> calls) {
   MutexLock lock(mutex_);
   for (const OneShotCall& call : calls) {
-    if (!call.done && !call.sent) hurried_before_ = std::max(hurried_before_, call.id + 1);
+    if (call.done || call.sent) continue;
+    hurried_before_ = std::max(hurried_before_, call.id + 1);
+    // Messages that were sent before this call came are slow; they are not to hold back those that come now.
+    while (!unanswered_.empty() && unanswered_.front().last < call.id) unanswered_.pop_front();
   }
   return TakeRoleLocked();
 }
@@ -85,7 +89,9 @@ bool OneShotMultiplexer::TakeMessage(wire::OneShotCalls* message) {
   message->Clear();
   MutexLock lock(mutex_);
   DEUT_CHECK(sending_);
-  while (MaySendLocked()) {
+  // A message of which nothing is left passes its permission on: who was told to send does.
+  const bool may = MaySendLocked();
+  while (may && !queue_.empty()) {
     Message& next = queue_.front();
     message->Swap(&next.calls);
     // What was sent before, empty: its calls go to whoever submits next, and stay with him.

@@ -262,7 +262,7 @@ TEST_F(OneShotMultiplexerTest, WhoHasWaitedLongEnoughHurriesHisCall) {
   EXPECT_EQ(Submit(fifth), Next::kNothing);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 4, 5}));
   EXPECT_TRUE(Take().empty());
-  EXPECT_EQ(multiplexer_.Hurry(third.calls), Next::kNothing);
+  EXPECT_EQ(multiplexer_.Hurry(third.calls), Next::kNothing);  // it is sent
   // While another sends it is he who takes it.
   Calls two(2), alone(1);
   Answer(3, 30);
@@ -280,6 +280,39 @@ TEST_F(OneShotMultiplexerTest, WhoHasWaitedLongEnoughHurriesHisCall) {
   Calls down(1);
   EXPECT_EQ(Submit(down), Next::kDown);
   EXPECT_EQ(multiplexer_.Hurry(down.calls), Next::kNothing);
+}
+
+// Who was told to send has something to send, whatever was given up meanwhile: its stream waits for the end of that write.
+TEST_F(OneShotMultiplexerTest, WhoIsToldToSendSendsAlthoughTheMessageBeforeIsGivenUp) {
+  multiplexer_.Up();
+  Calls first(1), second(1), small(1), large(1, 95);
+  SendAlone({&first, &second});
+  EXPECT_EQ(Submit(small), Next::kNothing);
+  EXPECT_EQ(Submit(large), Next::kSend);
+  EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(small.calls), broken_));
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{4}));
+  EXPECT_TRUE(Take().empty());
+  End(broken_);
+}
+
+TEST_F(OneShotMultiplexerTest, AWholeMessageOfOneCallIsNotHeldBack) {
+  multiplexer_.Up();
+  Calls first(1), second(1), whole(1, 100);
+  SendAlone({&first, &second, &whole});
+  End(broken_);
+}
+
+// Two messages that take long do not hold back all that come after.
+TEST_F(OneShotMultiplexerTest, WhatIsSlowHoldsBackOthersOnce) {
+  multiplexer_.Up();
+  Calls slow(1), slower(1), third(1), fourth(1);
+  SendAlone({&slow, &slower});
+  EXPECT_EQ(Submit(third), Next::kNothing);
+  EXPECT_EQ(multiplexer_.Hurry(third.calls), Next::kSend);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{3}));
+  EXPECT_TRUE(Take().empty());
+  SendAlone({&fourth});
+  End(broken_);
 }
 
 TEST_F(OneShotMultiplexerTest, WhatIsGivenUpDoesNotHoldBackOthersForEver) {

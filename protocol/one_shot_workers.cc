@@ -226,7 +226,7 @@ void OneShotWorkers::Work(Worker& worker) {
     }
     Item item = std::move(queue_.front());
     queue_.pop_front();
-    worker.patience = PatienceLocked();
+    worker.patience = PatienceLocked(worker);
     mutex_.Unlock();
     worker.RunCall(item.batch->message.calls(item.index), item.batch->deadlines[item.index], std::move(item.begun));
     const MonotonicTime now = runtime_.Now();
@@ -285,7 +285,7 @@ void OneShotWorkers::LookAheadLocked(Worker& worker) {
 // A session that reads ahead holds back the low-water, so its thread does nothing else until that has ended: whatever it ran might wait, for its own
 // end even, as a snapshot does that wants to be later than it.
 void OneShotWorkers::TakeReadsLocked(Worker& worker, Deadline until) {
-  const Duration patience = PatienceLocked();
+  const Duration patience = PatienceLocked(worker);
   mutex_.Unlock();
   const bool all = [&] {
     const BeforeWait before_wait(worker.hand_over(), patience);
@@ -295,6 +295,12 @@ void OneShotWorkers::TakeReadsLocked(Worker& worker, Deadline until) {
   mutex_.Lock();
   if (worker.TakeBehind()) ++running_;
   if (!all) no_reads_ahead_until_ = now + kAfterVain;
+}
+
+Duration OneShotWorkers::PatienceLocked(const Worker& worker) const {
+  const bool nothing_else =
+      queue_.empty() && worker.answers.message.answers_size() == 0 && worker.unacknowledged.empty();
+  return nothing_else ? options_.patience : Duration(0);
 }
 
 void OneShotWorkers::QueueFirstLocked(absl::Span<Item> items) {

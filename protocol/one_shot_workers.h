@@ -83,7 +83,7 @@ class OneShotWorkers {
     int parallel = 1;   // that run calls at the same time, apart from those behind a wait
     // A runner for whose queue nobody else has run for so long shares it.
     Duration share_after = microseconds(50);
-    // While nothing is queued a thread waits for so long before it puts another in its place, which could only read: where what it waits for comes
+    // While nothing else is to be done for the stream but to read, a thread waits for so long before it puts another in its place: where what it waits for comes
     // soon, two changes of threads are saved.
     Duration patience = microseconds(200);
     // How long calls are held back for what was asked for together.
@@ -140,7 +140,8 @@ class OneShotWorkers {
   void AcknowledgeLocked(Worker& worker) DEUT_REQUIRES(mutex_);
   // Before more is read or run: waits for a writer, or for the disk, who are behind.
   void AwaitRoomLocked() DEUT_REQUIRES(mutex_);
-  Duration PatienceLocked() const DEUT_REQUIRES(mutex_) { return queue_.empty() ? options_.patience : Duration(0); }
+  // What is answered already does not wait for it, nor what is to become durable.
+  Duration PatienceLocked(const Worker& worker) const DEUT_REQUIRES(mutex_);
   void PublishLocked(Worker& worker) DEUT_REQUIRES(mutex_);
   void EndLocked(Status reason) DEUT_REQUIRES(mutex_);
   void DoneLocked(Batch* batch) DEUT_REQUIRES(mutex_);

@@ -95,6 +95,7 @@ void RpcServer::SetServing(bool serving) { health_.SetServing(serving); }
 
 void RpcServer::Shutdown(Deadline deadline) {
   if (server_ == nullptr) return;
+  health_.BeginStop();
   server_->Shutdown(ToRpcTime(runtime_, deadline));
   server_->Wait();
   health_.Stop();

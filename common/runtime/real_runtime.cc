@@ -73,7 +73,8 @@ void Runtime::SleepUntil(MonotonicTime time) {
 }
 
 Runtime& RealRuntime() {
-  static RealRuntimeImpl runtime;
+  // Never destroyed: static objects that end after it would be may use it.
+  static RealRuntimeImpl& runtime = *new RealRuntimeImpl;
   return runtime;
 }
 

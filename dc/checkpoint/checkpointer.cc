@@ -228,9 +228,7 @@ void Checkpointer::TakeSnapshot(Snapshot* snapshot) {
   for (const Table* table : tables.live) {
     snapshot->tables.push_back(Snapshot::Table{table->id, table->tree->root(), table->name});
   }
-  for (const TableRegistry::Dropped& table : tables.dropped) {
-    snapshot->tables.push_back(Snapshot::Table{table.id, kNoPage, {}});
-  }
+  for (const TableId id : tables.dropped) snapshot->tables.push_back(Snapshot::Table{id, kNoPage, {}});
   std::sort(snapshot->tables.begin(), snapshot->tables.end(),
             [](const Snapshot::Table& a, const Snapshot::Table& b) { return a.id < b.id; });
   const uint64_t last = pages.last_id();

@@ -133,14 +133,15 @@ class RecordOperations {
   // `ahead`: of a scan that will go on; null: this call is all of it.
   Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
               RecordBatch* answer, ScanAhead* ahead = nullptr);
-  // The same, but does not block: *missing says that it stopped before a page that is not in memory. It may be continued.
+  // The same, but does not block: *missing says that it stopped before a page that is not in memory; then it is not counted, and what it has found
+  // is of no use but to who begins again.
   Status TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
                  RecordBatch* answer, bool* missing);
 
   // NOT_FOUND: no such table.
   Result<std::vector<std::string>> Partition(TableId table, uint32_t n);
   Status CheckTable(TableId table);
-  // Live ones by id, then dropped ones by id.
+  // Live ones by id, then, of those that were dropped, the one with the highest id.
   std::vector<TableInfo> Tables();
 
   // Of the disk, for giving space back when it is full.
@@ -160,6 +161,9 @@ class RecordOperations {
   BwTreeEnvironment trees();
   Status Start(const Home& home, const CheckpointsFound& found);
   Status ApplyEntry(const LogEntryView& entry);
+  // TryScan, not counted.
+  Status ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
+                   RecordBatch* answer, bool* missing);
   void TryReadAtOnce(std::span<PointRead> reads);
   // All that stand between two entries of other kinds, by whoever has time; the rest, on the calling thread and in their order.
   // `bytes`: of the batch so far, as it is looked at the memory budget now and then.

@@ -14,11 +14,6 @@ auto LowerBound(const std::vector<Table*>& live, TableId id) {
                           [](const Table* table, TableId wanted) { return table->id < wanted; });
 }
 
-auto LowerBound(const std::vector<TableRegistry::Dropped>& dropped, TableId id) {
-  return std::lower_bound(dropped.begin(), dropped.end(), id,
-                          [](const TableRegistry::Dropped& table, TableId wanted) { return table.id < wanted; });
-}
-
 }  // namespace
 
 TableRegistry::TableRegistry(Runtime& runtime, const BwTreeEnvironment& environment, const BwTreeOptions& options)
@@ -33,8 +28,8 @@ TableRegistry::Found TableRegistry::Find(TableId id) const {
   const Snapshot& now = snapshot();
   const auto live = LowerBound(now.live, id);
   if (live != now.live.end() && (*live)->id == id) return {State::kLive, *live};
-  const auto dropped = LowerBound(now.dropped, id);
-  if (dropped == now.dropped.end() || dropped->id != id || DEUT_OMITTED("T1.dropped_counts_as_applied")) return {};
+  const bool dropped = std::ranges::binary_search(now.dropped, id);
+  if (!dropped || DEUT_OMITTED("T1.dropped_counts_as_applied")) return {};
   return {State::kDropped, nullptr};
 }
 
@@ -72,7 +67,7 @@ Result<bool> TableRegistry::Drop(TableId id) {
   DEUT_IN_FLIGHT("dc.table_drop");
   auto next = std::make_unique<Snapshot>(snapshot());
   next->live.erase(LowerBound(next->live, id));
-  next->dropped.insert(LowerBound(next->dropped, id), Dropped{id, found.table->name});
+  next->dropped.insert(std::ranges::lower_bound(next->dropped, id), id);
   Publish(std::move(next));
   environment_.domain.RetireObject(found.table, found.table->tree->statistics().bytes);
   return true;
@@ -97,7 +92,7 @@ void TableRegistry::RestoreDropped(TableId id) {
   const MutexLock lock(mutex_);
   const ReclamationDomain::Guard guard(environment_.domain);
   auto next = std::make_unique<Snapshot>(snapshot());
-  next->dropped.insert(LowerBound(next->dropped, id), Dropped{id, std::string()});
+  next->dropped.insert(std::ranges::lower_bound(next->dropped, id), id);
   Publish(std::move(next));
 }
 

@@ -70,13 +70,9 @@ class TableRegistry final : public TreeSource, public TableList {
   // False: the table was dropped before. CORRUPTION if the id is unknown.
   Result<bool> Drop(TableId id);
 
-  struct Dropped {
-    TableId id;
-    std::string name;
-  };
   struct Snapshot {
     std::vector<Table*> live;      // by id
-    std::vector<Dropped> dropped;  // by id
+    std::vector<TableId> dropped;  // ascending
   };
 
   // All tables there are and were. REQUIRES: a guard; it and the tables live as long as that.

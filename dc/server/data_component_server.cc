@@ -34,12 +34,17 @@ bool IsGoodRead(const DataRequest& request) {
   return request.kind == DataRequest::Kind::kRead && !request.key.empty() && request.key.size() <= kMaxKeyBytes;
 }
 
-// How many of the requests, from the first on, are point reads of one sender.
+// How many of the requests, from the first on, are point reads that memory may answer.
 size_t ReadsInARow(absl::Span<DataRequest* const> requests) {
   const size_t most = std::min(requests.size(), kReadsTogether);
   size_t count = 0;
-  while (count < most && IsGoodRead(*requests[count]) && SameSender(requests[count]->sender, requests[0]->sender))
-    ++count;
+  while (count < most && IsGoodRead(*requests[count]) && !requests[count]->on_disk) ++count;
+  return count;
+}
+size_t ReadsOfOneSender(absl::Span<DataRequest* const> requests) {
+  const size_t most = ReadsInARow(requests);
+  size_t count = 0;
+  while (count < most && SameSender(requests[count]->sender, requests[0]->sender)) ++count;
   return count;
 }
 
@@ -156,16 +161,28 @@ class DataComponentServer::Reads final : public DirectReads {
  public:
   Reads(DataComponentServer& server, std::shared_ptr<CallGate> gate) : server_(server), gate_(std::move(gate)) {}
 
-  bool TryAnswer(DataRequest* request) override {
+  Answered TryAnswer(absl::Span<DataRequest* const> requests) override {
     const CallGate::Call call(*gate_);
     if (!call.entered()) [[unlikely]]
-      return false;
+      return Answered::kNone;
     DEUT_POINT("dc.admission.admitted");
-    request->answer.Clear();
-    request->complete = false;
-    bool missing = false;
-    request->status = server_.Execute(request, &missing);
-    return !missing;
+    for (DataRequest* const request : requests) {
+      request->answer.Clear();
+      request->complete = false;
+      request->on_disk = false;
+    }
+    bool all = true;
+    while (!requests.empty()) {
+      const size_t reads = ReadsInARow(requests);
+      if (reads > 1) {
+        all = server_.TryReads(requests.first(reads)) && all;
+      } else {
+        requests[0]->status = server_.Execute(requests[0], &requests[0]->on_disk);
+        all = !requests[0]->on_disk && all;
+      }
+      requests.remove_prefix(std::max<size_t>(reads, 1));
+    }
+    return all ? Answered::kAll : Answered::kSome;
   }
 
  private:
@@ -178,16 +195,20 @@ std::shared_ptr<DirectReads> DataComponentServer::OpenReads(const Sender& sender
   return gate == nullptr ? nullptr : std::make_shared<Reads>(*this, std::move(gate));
 }
 
+Status DataComponentServer::CheckDisk() const {
+  const DiskWatchStatistics disk = disk_->statistics();
+  if (disk.waiting == 0) return Status::Ok();
+  return DEUT_ERROR(kUnavailable, "the data component's disk hangs: ", disk.waiting, " operations, the oldest for ",
+                    duration_cast<milliseconds>(disk.oldest).count(), " ms");
+}
+
 Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Deadline /*deadline*/) {
   if (request.protocol_version != kProtocolVersion) {
     return DEUT_ERROR(kVersionMismatch, "the TC speaks protocol version ", request.protocol_version, ", this DC ",
                       kProtocolVersion);
   }
   // It would wait for what the older TC has asked of the disk, and then for the disk itself; and so would all who come after it.
-  if (const DiskWatchStatistics disk = disk_->statistics(); disk.waiting != 0) {
-    return DEUT_ERROR(kUnavailable, "the data component's disk hangs: ", disk.waiting, " operations, the oldest for ",
-                      duration_cast<milliseconds>(disk.oldest).count(), " ms");
-  }
+  DEUT_RETURN_IF_ERROR(CheckDisk());
   const MutexLock lock(mutex_);
   DEUT_RETURN_IF_ERROR(Obey(FenceState{request.tc, request.epoch, request.nonce}));
   HelloAnswer answer;
@@ -229,7 +250,7 @@ void DataComponentServer::Submit(absl::Span<DataRequest* const> requests) {
       admitted = request->sender;
       admission.emplace(fencing_, admitted);
     }
-    const size_t reads = admission->status().ok() ? ReadsInARow(requests) : 0;
+    const size_t reads = admission->status().ok() ? ReadsOfOneSender(requests) : 0;
     if (reads > 1) {
       SubmitReads(requests.first(reads));
       requests.remove_prefix(reads);
@@ -237,29 +258,41 @@ void DataComponentServer::Submit(absl::Span<DataRequest* const> requests) {
     }
     requests.remove_prefix(1);
     Prepare(request, fencing_.incarnation());
-    bool missing = false;
-    request->status = admission->status().ok() ? Execute(request, &missing) : admission->status();
-    Answer(request, missing);
+    if (!admission->status().ok()) {
+      request->on_disk = false;
+      request->status = admission->status();
+    } else if (!request->on_disk) {
+      request->status = Execute(request, &request->on_disk);
+    }
+    Answer(request);
   }
 }
 
 void DataComponentServer::SubmitReads(absl::Span<DataRequest* const> requests) {
+  for (DataRequest* const request : requests) Prepare(request, fencing_.incarnation());
+  TryReads(requests);
+  for (DataRequest* const request : requests) Answer(request);
+}
+
+bool DataComponentServer::TryReads(absl::Span<DataRequest* const> requests) {
   std::array<RecordOperations::PointRead, kReadsTogether> reads;
   for (size_t i = 0; i < requests.size(); ++i) {
-    Prepare(requests[i], fencing_.incarnation());
     reads[i].table = requests[i]->table;
     reads[i].key = requests[i]->key;
     reads[i].answer = &requests[i]->answer;
   }
   operations_->TryReadSeveral(std::span(reads).first(requests.size()));
+  bool all = true;
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i]->status = std::move(reads[i].status);
-    Answer(requests[i], reads[i].missing);
+    requests[i]->on_disk = reads[i].missing;
+    all = all && !reads[i].missing;
   }
+  return all;
 }
 
-void DataComponentServer::Answer(DataRequest* request, bool missing) {
-  if (missing) {
+void DataComponentServer::Answer(DataRequest* request) {
+  if (std::exchange(request->on_disk, false)) {
     misses_.Add(request);
   } else {
     request->Finish(runtime_);

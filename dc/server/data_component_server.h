@@ -75,6 +75,8 @@ class DataComponentServer final : public DataComponent {
 
   DcId id() const { return state_.dc; }
   DcIncarnation incarnation() const { return fencing_.incarnation(); }
+  // UNAVAILABLE while operations of the disk do not come back (disk_slow_after), with how many, and since when.
+  Status CheckDisk() const;
   // What it serves, without asking who asks: for measurements.
   RecordOperations& operations() { return *operations_; }
 
@@ -99,10 +101,12 @@ class DataComponentServer final : public DataComponent {
 
   Status Obey(const FenceState& wanted) DEUT_REQUIRES(mutex_);
   void CloseLogStream(const Status& reason) DEUT_REQUIRES(mutex_);
-  // Point reads of one sender, which was admitted.
+  // Point reads of one sender, which was admitted; at most kReadsTogether.
   void SubmitReads(absl::Span<DataRequest* const> requests);
-  // Told as it is, or later when it was read from the disk.
-  void Answer(DataRequest* request, bool missing);
+  // What memory says of them; `on_disk` of the rest. True: all of them.
+  bool TryReads(absl::Span<DataRequest* const> requests);
+  // Told as it is, or later, when it was read from the disk, which `on_disk` says that it must.
+  void Answer(DataRequest* request);
   // With `missing`: does not block, and says if a page is not in memory; then nothing was done.
   Status Execute(DataRequest* request, bool* missing);
   Status ExecuteScan(DataRequest* request, bool* missing);

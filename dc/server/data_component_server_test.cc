@@ -240,6 +240,92 @@ TEST_F(DataComponentServerTest, PointReadsInOneCall) {
   server_->Abandon(&never_submitted);
 }
 
+// Several point reads, and what is no point read between them, by the reader's own thread.
+TEST_F(DataComponentServerTest, DirectReadsOfSeveral) {
+  Fill(100);
+  const std::shared_ptr<DirectReads> reads = server_->OpenReads(sender_);
+  ASSERT_NE(reads, nullptr);
+  std::vector<DataRequest> requests(30);
+  std::vector<std::string> keys(requests.size());
+  std::vector<DataRequest*> pointers;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    keys[i] = Key(i * 4);
+    requests[i].table = kTable;
+    requests[i].key = keys[i];
+    pointers.push_back(&requests[i]);
+  }
+  requests[3].key = "";
+  requests[4].table = TableId(1234);
+  ShortScan scan(*this, Key(10), Key(20), Direction::kAscending, 4);
+  pointers.insert(pointers.begin() + 7, &scan);
+  const uint64_t before = Counted()["reads"];
+  for (int round = 0; round < 2; ++round) {  // requests are used again as they are
+    EXPECT_EQ(reads->TryAnswer(pointers), DirectReads::Answered::kAll);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const ErrorCode expected = i == 3 ? ErrorCode::kInvalidArgument : i == 4 ? ErrorCode::kNotFound : ErrorCode::kOk;
+      ASSERT_EQ(requests[i].status, expected) << i << " " << requests[i].status.ToString();
+      ASSERT_EQ(requests[i].answer.size(), expected == ErrorCode::kOk && i * 4 < 100 ? 1u : 0u) << i;
+      if (requests[i].answer.size() == 1) EXPECT_EQ(RecordBatch::Iterator(requests[i].answer).record().key, keys[i]);
+      EXPECT_FALSE(requests[i].done.IsSet());
+    }
+    EXPECT_EQ(scan.answer.size(), 4u);
+  }
+  EXPECT_EQ(Counted()["reads"], before + 2 * 28);
+}
+
+// Pages that are not in memory: the requests are said to need the disk, done once, by who reads from it, and counted once.
+TEST_F(DataComponentServerTest, WhatNeedsTheDiskIsCountedOnce) {
+  Fill(300);
+  ASSERT_TRUE(server_->Checkpoint(sender_, log_.end(), kNoDeadline).ok());
+  stream_.reset();
+  server_.reset();
+  server_ = StartServer(*storage_);
+  sender_ = SayHello(*server_, 1);
+  const std::shared_ptr<DirectReads> reads = server_->OpenReads(sender_);
+  std::vector<DataRequest> requests(3);
+  std::vector<std::string> keys;
+  for (const uint64_t i : {5, 150, 290}) keys.push_back(Key(i));
+  ShortScan scan(*this, Key(200), Key(230), Direction::kAscending, 0);
+  std::vector<DataRequest*> pointers = {&scan};
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].sender = sender_;
+    requests[i].table = kTable;
+    requests[i].key = keys[i];
+    pointers.push_back(&requests[i]);
+  }
+  EXPECT_EQ(reads->TryAnswer(pointers), DirectReads::Answered::kSome);
+  for (const DataRequest* const request : pointers) EXPECT_TRUE(request->on_disk);
+  std::map<std::string, uint64_t> counted = Counted();
+  EXPECT_EQ(counted["reads"] + counted["scans"] + counted["records_returned"], 0u);
+  server_->Submit(pointers);
+  for (DataRequest* const request : pointers) {
+    ASSERT_TRUE(request->done.Wait(RealRuntime(), kNoDeadline));
+    EXPECT_TRUE(request->status.ok()) << request->status.ToString();
+    EXPECT_FALSE(request->on_disk);
+  }
+  EXPECT_EQ(scan.answer.size(), 30u);
+  for (const DataRequest& request : requests) EXPECT_EQ(request.answer.size(), 1u);
+  counted = Counted();
+  EXPECT_EQ(counted["reads"], 3u);
+  EXPECT_EQ(counted["scans"], 1u);
+  EXPECT_EQ(counted["records_returned"], 33u);
+
+  // A scan that begins in memory and meets a page that is not.
+  ShortScan half(*this, Key(225), Key(280), Direction::kAscending, 0);
+  DataRequest* const one = &half;
+  EXPECT_EQ(reads->TryAnswer(absl::MakeConstSpan(&one, 1)), DirectReads::Answered::kSome);
+  server_->Submit(absl::MakeConstSpan(&one, 1));
+  ASSERT_TRUE(half.done.Wait(RealRuntime(), kNoDeadline));
+  EXPECT_EQ(half.answer.size(), 55u);
+  counted = Counted();
+  EXPECT_EQ(counted["scans"], 2u);
+  EXPECT_EQ(counted["records_returned"], 88u);
+  // In memory by now.
+  EXPECT_EQ(reads->TryAnswer(absl::MakeConstSpan(&one, 1)), DirectReads::Answered::kAll);
+  EXPECT_EQ(half.answer.size(), 55u);
+  EXPECT_EQ(Counted()["scans"], 3u);
+}
+
 TEST_F(DataComponentServerTest, ShortScansSayWhatTheyCover) {
   Fill(200);
   ShortScan request(*this, Key(10), Key(20), Direction::kAscending, 4);

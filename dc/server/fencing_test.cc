@@ -189,7 +189,8 @@ std::string ReadDirectly(DirectReads& reads, std::string_view key) {
   DataRequest request;
   request.table = kTable;
   request.key = key;
-  if (!reads.TryAnswer(&request)) return "not answered";
+  DataRequest* const one = &request;
+  if (reads.TryAnswer(absl::MakeConstSpan(&one, 1)) == DirectReads::Answered::kNone) return "not answered";
   if (!request.status.ok()) return std::string(ErrorCodeName(request.status.code()));
   EXPECT_FALSE(request.done.IsSet());
   RecordBatch::Iterator it(request.answer);

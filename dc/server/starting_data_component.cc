@@ -50,6 +50,11 @@ Status StartingDataComponent::WaitServing(Deadline deadline) {
   return server() != nullptr ? Status::Ok() : Unavailable();
 }
 
+Status StartingDataComponent::Health(Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(WaitServing(deadline));
+  return server()->CheckDisk();
+}
+
 Result<HelloAnswer> StartingDataComponent::Hello(const HelloRequest& request, Deadline deadline) {
   if (server() == nullptr) {
     DEUT_RETURN_IF_ERROR(WaitServing(std::min<Deadline>(deadline - kBeforeDeadline, runtime_.Now() + kLongestHello)));

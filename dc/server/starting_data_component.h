@@ -33,6 +33,8 @@ class StartingDataComponent final : public DataComponent {
 
   // OK: it serves. UNAVAILABLE at the deadline, with how far it is; or why it never will.
   Status WaitServing(Deadline deadline);
+  // The same, and its disk answers: UNAVAILABLE while an operation has not come back for DataComponentOptions::disk_slow_after.
+  Status Health(Deadline deadline);
   // Makes a recovery that is going on end soon, with CANCELLED.
   void GiveUp() { progress_.given_up = true; }
   // Why it could not be recovered; OK if it could, or that is not known yet.

@@ -37,10 +37,12 @@ class StartingDataComponentTest : public ::testing::Test {
     EXPECT_TRUE(dc->Checkpoint(tc, log.end(), kNoDeadline).ok());
   }
 
-  void Start() {
-    auto claimed = DataComponentServer::Claim(SmallServer(), *storage_, runtime_);
+  void Start(Duration disk_slow_after = seconds(5)) {
+    DataComponentOptions options = SmallServer();
+    options.disk_slow_after = disk_slow_after;
+    auto claimed = DataComponentServer::Claim(options, *storage_, runtime_);
     ASSERT_TRUE(claimed.ok()) << claimed.status().ToString();
-    starting_ = std::make_unique<StartingDataComponent>(SmallServer(), runtime_, std::move(*claimed),
+    starting_ = std::make_unique<StartingDataComponent>(options, runtime_, std::move(*claimed),
                                                         [this] { failed_.Signal(runtime_); });
   }
   // Starts one that hangs in the middle of looking at its segments.
@@ -50,12 +52,35 @@ class StartingDataComponentTest : public ::testing::Test {
     while (disk_.held_operations() == 0) runtime_.SleepUntil(runtime_.Now() + milliseconds(1));
   }
 
+  // Asks until it is so.
+  bool HealthBecomes(ErrorCode code) {
+    for (const Deadline end = runtime_.Now() + seconds(60); runtime_.Now() < end;) {
+      if (starting_->Health(runtime_.Now() + milliseconds(10)) == code) return true;
+    }
+    return false;
+  }
+
   Runtime& runtime_ = RealRuntime();
   FaultyDisk disk_{runtime_, 1};
   const std::unique_ptr<Storage> storage_ = disk_.Mount();
   Event failed_;
   std::unique_ptr<StartingDataComponent> starting_;
 };
+
+// Health follows a disk that hangs, and comes back with it.
+TEST_F(StartingDataComponentTest, HealthFollowsTheDisk) {
+  Start(milliseconds(20));
+  ASSERT_TRUE(HealthBecomes(ErrorCode::kOk));
+  disk_.HoldOperations(kDiskAny);
+  const auto counters =
+      runtime_.StartThread("counters", [&] { EXPECT_TRUE(starting_->Counters(kNoDeadline).ok()); });  // the free bytes
+  ASSERT_TRUE(HealthBecomes(ErrorCode::kUnavailable));
+  EXPECT_TRUE(Contains(starting_->Health(kNoDeadline), "disk hangs: "));
+  EXPECT_TRUE(starting_->WaitServing(kNoDeadline).ok()) << "what memory answers is answered";
+  disk_.HoldOperations(0);
+  EXPECT_TRUE(HealthBecomes(ErrorCode::kOk));
+  counters->Join();
+}
 
 TEST_F(StartingDataComponentTest, WhoAsksMeanwhileHearsHowFarItIs) {
   StartAndHang();

@@ -17,7 +17,7 @@ Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options)
 Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options, Runtime& runtime, Storage& storage) {
   if (options.data_dir.empty())
     return DEUT_ERROR(kInvalidArgument, "an embedded store needs a data directory (--data_dir)");
-  std::unique_ptr<Embedded> embedded(new Embedded());
+  std::unique_ptr<Embedded> embedded(new Embedded(runtime));
   embedded->io_name_ = storage.name();
   dc::DataComponentOptions dc_options = options.dc;
   dc_options.directory = Concat(options.data_dir, "/dc");
@@ -38,10 +38,15 @@ Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options,
 }
 
 Embedded::~Embedded() {
-  client_.reset();
-  if (tc_) tc_->Stop();
-  tc_.reset();
-  dc_.reset();
+  // On a thread of its own: where this is a static object's, the thread that ends it has no thread-local objects any more.
+  const std::unique_ptr<Thread> end = runtime_.StartThread("embedded-end", [this] {
+    client_.reset();
+    if (tc_) tc_->Stop();
+    tc_.reset();
+    dc_.reset();
+    owned_storage_.reset();
+  });
+  end->Join();
 }
 
 Status Embedded::RestartDc() {

@@ -6,7 +6,8 @@
 //   auto table = store.value()->client().CreateTable("accounts");
 //
 // The directory holds `tc` (the redo log) and `dc`; one process has it at a time.
-// Thread-safety: client() and service() as theirs; the rest by one thread. Ownership: sessions and transactions end before it.
+// Thread-safety: client() and service() as theirs; the rest by one thread. Ownership: sessions and transactions end before it. It may be a static
+// object, which ends after main with all that is committed; transactions and scanners may not, as they are used by a thread that is at its end.
 // Errors: those of both components' start, naming directory and file.
 #ifndef INTEGRATION_EMBEDDED_EMBEDDED_H_
 #define INTEGRATION_EMBEDDED_EMBEDDED_H_
@@ -52,8 +53,9 @@ class Embedded {
   const std::string& io_name() const { return io_name_; }
 
  private:
-  Embedded() = default;
+  explicit Embedded(Runtime& runtime) : runtime_(runtime) {}
 
+  Runtime& runtime_;
   std::string io_name_;
   std::unique_ptr<Storage> owned_storage_;
   std::unique_ptr<InProcessDataComponent> dc_;

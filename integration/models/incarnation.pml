@@ -2,7 +2,7 @@
 //
 // A log of UPDATES durable positions is shipped, one a batch. The DC crashes up to CRASHES times, at any step, and comes back as a new life with
 // any part of what it held (a checkpoint; none today). The connection breaks up to BREAKS times: a batch was handed over or not, the sender is told
-// that it failed. Acknowledgements are on the way for any time, also of dead lives; one that a later one of its life overtakes is not
+// that it failed; or the stream alone ends, and reads go on. Acknowledgements are on the way for any time, also of dead lives; one that a later one of its life overtakes is not
 // looked at. The collector drops from the TC what the gate says is applied; a reader gathers what the TC still has, then asks the DC, by a read
 // (its answer names its life) or by batches of a scan (they name none: the stream is opened with one life).
 // Left out: keys, idempotence (X1), the TC's restart (start.pml), who is fenced (fencing.pml). What the gate does under its mutex is one step:
@@ -126,7 +126,7 @@ inline raise_ever_sent() {
 
 active proctype Link() {
   byte hello_life, hello_applied, to;
-  bit broken;
+  bit broken, alone;
   do
   ::
      atomic {  // code: dc/server/data_component_server.cc DataComponentServer::Hello
@@ -190,11 +190,15 @@ active proctype Link() {
         :: else
         fi
      :: atomic { life != stream_of -> broken = 1 }  // model: the connection ends
+     :: atomic { breaks < BREAKS && live && !broken -> breaks++; alone = 1 }; break  // the DC ends the stream, and says so
      :: broken || !live -> break
      :: to == UPDATES && dc_applied == UPDATES && live && !broken && life == stream_of && crashes == CRASHES && !in_air[life] -> goto quiet
      od;
-     lost(session);
-     atomic { broken = 0; to = 0 }  // model: and again
+     if
+     :: !alone -> lost(session)
+     :: else  // code: tc/dc_link/dc_gate.cc DcGate::StreamEnded; tc/dc_link/link_thread.cc EndStream
+     fi;
+     atomic { broken = 0; alone = 0; to = 0 }  // model: and again
   od;
 quiet:
   skip

@@ -54,7 +54,12 @@ class Client {
   // id, and operations on the old one fail: ForgetTable makes the next OpenTable ask again.
   Result<TableId> OpenTable(std::string_view name, const CallOptions& call = {});
   // ALREADY_EXISTS if there is one.
+  // OUTCOME_UNKNOWN: the answer was lost. It may have happened, or may yet, until the time of the call is up. The library does not ask again, as it
+  // could not tell this call's doing from another client's in between. Who knows that nobody else makes and drops tables of this name calls it again
+  // when that time is up, until it answers: then OK and ALREADY_EXISTS both mean that the table is there, and OpenTable has its id.
   Result<TableId> CreateTable(std::string_view name, const CallOptions& call = {});
+  // NOT_FOUND if there is none. OUTCOME_UNKNOWN: as above; called again, OK and NOT_FOUND both mean that it is gone. A table that another client has
+  // made under the name since would be dropped by that.
   Status DropTable(std::string_view name, const CallOptions& call = {});
   Result<std::vector<TableInfo>> ListTables(const CallOptions& call = {});
   void ForgetTable(std::string_view name);

@@ -62,7 +62,7 @@ Status DcGate::WaitApplied(Position position, Deadline deadline) {
 
 bool DcGate::OpenableLocked() const {
   const bool known = start_target_known_ || DEUT_OMITTED("X4.wait_applied");
-  return final_.ok() && live_session_.load(std::memory_order_seq_cst) != 0 && known && applied() >= required_;
+  return final_.ok() && connected_ && known && applied() >= required_;
 }
 
 void DcGate::PublishLocked() {
@@ -79,6 +79,7 @@ void DcGate::PublishLocked() {
 }
 
 void DcGate::LostLocked(const Status& why) {
+  connected_ = false;
   live_session_.store(0, std::memory_order_seq_cst);
   last_error_ = why;
   PublishLocked();
@@ -93,7 +94,15 @@ void DcGate::FinishLocked(const Status& why) {
 
 void DcGate::Lost(uint64_t session, const Status& why) {
   MutexLock lock(mutex_);
-  if (live_session_.load(std::memory_order_seq_cst) == session) LostLocked(why);
+  if (connected_ && session_ == session) LostLocked(why);
+}
+
+void DcGate::StreamEnded(uint64_t session, const Status& why) {
+  MutexLock lock(mutex_);
+  if (live_session_.load(std::memory_order_seq_cst) != session) return;
+  live_session_.store(0, std::memory_order_seq_cst);
+  last_error_ = why;
+  PublishLocked();
 }
 
 void DcGate::Fail(const Status& why) {
@@ -153,7 +162,8 @@ uint64_t DcGate::StartSession(const HelloAnswer& hello, std::shared_ptr<DirectRe
   ever_sent_ = std::max(ever_sent_, hello.applied);
   free_bytes_.store(hello.free_bytes, std::memory_order_seq_cst);
   ++session_;
-  live_session_.store(final_.ok() ? session_ : 0, std::memory_order_seq_cst);
+  connected_ = final_.ok();
+  live_session_.store(connected_ ? session_ : 0, std::memory_order_seq_cst);
   PublishLocked();
   return session_;
 }
@@ -208,6 +218,7 @@ DcGate::State DcGate::state() const {
   State state;
   state.text = final_.ok() ? DescribeLocked() : final_.ToString();
   state.caught_up = caught_up_;
+  state.shipping = live_session_.load(std::memory_order_seq_cst) != 0;
   state.dc = dc_;
   state.incarnation = incarnation_;
   state.ever_sent = ever_sent_;
@@ -223,10 +234,10 @@ std::string DcGate::NameLocked() const {
 }
 
 std::string DcGate::DescribeLocked() const {
-  if (live_session_.load(std::memory_order_seq_cst) == 0) {
-    return absl::StrCat(NameLocked(), " is not connected", last_error_.ok() ? "" : ": ",
-                        last_error_.ok() ? "" : last_error_.ToString());
-  }
+  const std::string why = last_error_.ok() ? "" : absl::StrCat(": ", last_error_.ToString());
+  if (!connected_) return absl::StrCat(NameLocked(), " is not connected", why);
+  if (live_session_.load(std::memory_order_seq_cst) == 0)
+    return absl::StrCat(NameLocked(), pass().open() ? " is open to reads, but" : "", " takes no log", why);
   if (pass().open()) return absl::StrCat(NameLocked(), " is open to reads");
   if (!start_target_known_)
     return absl::StrCat(NameLocked(), " is catching up with the recovered log: applied ", ToString(applied()));

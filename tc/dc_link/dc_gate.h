@@ -7,6 +7,8 @@
 //   StartSession (link thread)  -> open if enough is applied, else closed
 //   OnAck (stream's thread)     closed -> open when applied reaches `required`
 //   Lost (any reader, stream)   open or closed of session s -> closed; a report of an earlier session changes nothing
+//   StreamEnded (stream)        none: the DC answers, but takes no log for now. What this life has applied it still has, and that is all that reads
+//                               are entitled to; the next session's number finds the gate as it is
 //   Fail, Stop                  -> closed for good
 // `required` is fixed when a new life is found: the highest position ever sent to earlier ones (sent, not acknowledged: rule X3), at TC start
 //   the end of the recovered log (X4), because an earlier life of the TC may have sent all of that.
@@ -46,6 +48,7 @@ class DcGate {
   struct State {
     std::string text;  // for people
     bool caught_up = false;
+    bool shipping = false;
     DcId dc;
     DcIncarnation incarnation;
     Position ever_sent;
@@ -75,6 +78,9 @@ class DcGate {
 
   // The connection of this number does not work any more, or the DC says that this life of it has ended.
   void Lost(uint64_t session, const Status& why) DEUT_EXCLUDES(mutex_);
+  // The log stream of this connection has ended, or could not be opened, as the DC itself says: nothing is shipped until the next session, but the
+  // connection is not lost. Nothing where it has been lost meanwhile.
+  void StreamEnded(uint64_t session, const Status& why) DEUT_EXCLUDES(mutex_);
   // The link can never serve again (FENCED, a refusal): closes for good and tells the owner, once.
   void Fail(const Status& why) DEUT_EXCLUDES(mutex_);
   void Stop() DEUT_EXCLUDES(mutex_);
@@ -93,6 +99,7 @@ class DcGate {
   // X3: REQUIRES: called before anything up to `to` is handed to a stream.
   void RaiseEverSent(Position to) DEUT_EXCLUDES(mutex_);
   Position ever_sent() const DEUT_EXCLUDES(mutex_);
+  // It ships: neither lost nor without its stream.
   bool Live(uint64_t session) const { return live_session_.load(std::memory_order_seq_cst) == session; }
   // Why the last session ended.
   Status last_error() const DEUT_EXCLUDES(mutex_);
@@ -125,7 +132,7 @@ class DcGate {
   alignas(64) std::atomic<Position> applied_{Position{}};
   std::atomic<Position> stable_{Position{}};
   std::atomic<uint64_t> free_bytes_{0};
-  std::atomic<uint64_t> live_session_{0};  // 0 = not connected
+  std::atomic<uint64_t> live_session_{0};  // 0 = not connected, or without a log stream
   std::atomic<bool> finished_{false};
   static_assert(std::atomic<Pass>::is_always_lock_free && std::atomic<Position>::is_always_lock_free);
 
@@ -136,6 +143,7 @@ class DcGate {
   // Of earlier lives, as readers may be about to ask them.
   std::vector<std::shared_ptr<DirectReads>> past_reads_ DEUT_GUARDED_BY(mutex_);
   uint64_t session_ DEUT_GUARDED_BY(mutex_) = 0;
+  bool connected_ DEUT_GUARDED_BY(mutex_) = false;  // session_ has not been lost
   Position ever_sent_ DEUT_GUARDED_BY(mutex_);
   Position required_ DEUT_GUARDED_BY(mutex_);
   bool start_target_known_ DEUT_GUARDED_BY(mutex_) = false;

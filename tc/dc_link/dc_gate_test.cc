@@ -79,7 +79,7 @@ TEST_F(DcGateTest, X3ANewLifeMustHaveAllThatWasEverSent) {
 
 class NoReads final : public DirectReads {
  public:
-  bool TryAnswer(DataRequest* /*request*/) override { return false; }
+  Answered TryAnswer(absl::Span<DataRequest* const> /*requests*/) override { return Answered::kNone; }
 };
 
 // X3: direct reads of a life are there while the gate is open to it, and no others.
@@ -149,6 +149,31 @@ TEST_F(DcGateTest, AReportOfAnEarlierSessionChangesNothing) {
   EXPECT_TRUE(gate_.Interrupts(DEUT_ERROR(kWrongIncarnation, "now"), second));
   EXPECT_FALSE(open());
   EXPECT_FALSE(gate_.Interrupts(DEUT_ERROR(kNotFound, "no table"), second));
+}
+
+// The stream alone: reads go on, nothing is shipped, and a later report that the connection is lost counts.
+TEST_F(DcGateTest, AStreamThatEndsClosesTheGateToNobody) {
+  const uint64_t first = Meet(1, Position{});
+  gate_.SetStartTarget(Position{});
+  ASSERT_TRUE(open());
+  gate_.StreamEnded(first, DEUT_ERROR(kResourceExhausted, "no room"));
+  EXPECT_TRUE(open());
+  EXPECT_FALSE(gate_.Live(first));
+  EXPECT_FALSE(gate_.state().shipping);
+  const uint64_t second = Meet(1, Position{});
+  EXPECT_TRUE(open());
+  EXPECT_TRUE(gate_.Live(second));
+  gate_.StreamEnded(first, DEUT_ERROR(kResourceExhausted, "late"));
+  EXPECT_TRUE(gate_.Live(second)) << "an earlier one's";
+  gate_.StreamEnded(second, DEUT_ERROR(kResourceExhausted, "no room"));
+  gate_.Lost(first, DEUT_ERROR(kUnavailable, "late"));
+  EXPECT_TRUE(open());
+  gate_.Lost(second, DEUT_ERROR(kUnavailable, "gone"));
+  EXPECT_FALSE(open());
+  gate_.StreamEnded(second, DEUT_ERROR(kResourceExhausted, "late"));
+  EXPECT_FALSE(open());
+  Meet(1, Position{});
+  EXPECT_TRUE(open());
 }
 
 TEST_F(DcGateTest, X5FencedIsFinal) {

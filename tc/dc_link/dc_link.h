@@ -33,7 +33,8 @@ struct DcLinkStatus {
   std::string state;  // for people: "open", or what the link is doing or waiting for, naming the DC
   bool caught_up = false;
   bool gate_open = false;
-  DcId dc;  // 0 = none has answered yet
+  bool shipping = false;  // there is a log stream
+  DcId dc;                // 0 = none has answered yet
   DcIncarnation incarnation;
   Position applied;
   Position stable;

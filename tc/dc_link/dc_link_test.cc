@@ -99,6 +99,37 @@ TEST_F(DcLinkTest, ManyReadsInOneCall) {
   }
 }
 
+// What memory answers directly counts; the rest alone is asked for.
+TEST_F(DcLinkTest, OfSeveralDirectReadsThoseThatNeedTheDiskAreAskedFor) {
+  h_.dc.AnswerDirectly([](std::string_view key) { return key != "b" && key != "x"; });
+  Begin();
+  h_.CommitAndApply({{"a", "1"}, {"b", "2"}, {"c", "3"}});
+  const uint64_t before = h_.dc.counts().reads;
+  const auto values = [&](const std::vector<std::string>& keys) {
+    std::vector<DataRequest> requests(keys.size());
+    std::vector<DataRequest*> pointers;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      requests[i].table = kTable;
+      requests[i].key = keys[i];
+      pointers.push_back(&requests[i]);
+    }
+    EXPECT_TRUE(h_.link->Read(pointers, LinkHarness::Soon()).ok());
+    std::string text;
+    for (const DataRequest& request : requests) {
+      EXPECT_TRUE(request.status.ok()) << request.status.ToString();
+      RecordBatch::Iterator it(request.answer);
+      text += it.Valid() ? it.record().value : "-";
+    }
+    return text;
+  };
+  EXPECT_EQ(values({"a", "c", "d"}), "13-");
+  EXPECT_EQ(h_.dc.counts().reads, before);
+  EXPECT_EQ(values({"a", "b", "c", "x", "b"}), "123-2");
+  EXPECT_EQ(h_.dc.counts().reads, before + 3);
+  EXPECT_EQ(values({"b"}), "2");
+  EXPECT_EQ(h_.dc.counts().reads, before + 4);
+}
+
 // Larger than a log record, a chunk and a batch: it travels in several batches, and a life that ends in the middle changes nothing.
 TEST_F(DcLinkTest, ACommitLargerThanABatchSurvivesAKillInItsMiddle) {
   h_.link_options.batch_bytes = 16 << 10;
@@ -374,6 +405,46 @@ TEST_F(DcLinkTest, ABrokenStreamAndDuplicatedAcknowledgementsDoNoHarm) {
   EXPECT_EQ(Text(h_.Read("a")), "19");
   EXPECT_EQ(h_.link->status().incarnations, 1u);
   EXPECT_GE(h_.link->status().sessions, 2u);
+}
+
+// A DC that answers, but takes no log: what it has applied is read all the time, what is committed waits.
+TEST_F(DcLinkTest, X3ReadsGoOnWhileTheLogStreamIsRefused) {
+  h_.link_options.reconnect_min = milliseconds(5);
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.dc.RefuseStreams(DEUT_ERROR(kResourceExhausted, "no thread for a stream"));
+  h_.dc.BreakStream(DEUT_ERROR(kResourceExhausted, "no room"));
+  const uint64_t streams = h_.dc.counts().streams;
+  const Position end = h_.Commit({{"a", "2"}});
+  // At whatever moment between two attempts.
+  while (h_.dc.counts().streams < streams + 6) {
+    ASSERT_TRUE(h_.link->status().gate_open) << h_.link->status().state;
+    RealRuntime().Yield();
+  }
+  EXPECT_TRUE(Eventually([&] {
+    const DcLinkStatus status = h_.link->status();
+    return !status.shipping &&
+           status.state.find("is open to reads, but takes no log: RESOURCE_EXHAUSTED") != std::string::npos;
+  }));
+  EXPECT_EQ(Text(h_.Read("a")), "1");
+  EXPECT_EQ(h_.link->status().incarnations, 1u);
+  h_.dc.RefuseStreams(Status());
+  ASSERT_TRUE(h_.WaitApplied(end));
+  EXPECT_EQ(Text(h_.Read("a")), "2");
+}
+
+// The same, and then its life ends: reads wait for the next one, which has all that was ever sent.
+TEST_F(DcLinkTest, X3ALifeThatEndsWithoutALogStreamIsNotReadAnyMore) {
+  h_.link_options.reconnect_min = milliseconds(5);
+  Begin();
+  h_.CommitAndApply({{"a", "1"}});
+  h_.dc.RefuseStreams(DEUT_ERROR(kResourceExhausted, "no thread for a stream"));
+  h_.dc.BreakStream(DEUT_ERROR(kResourceExhausted, "no room"));
+  h_.dc.Restart();
+  const auto read = h_.Read("a", LinkHarness::After(milliseconds(50)));
+  EXPECT_EQ(read.status().code(), ErrorCode::kUnavailable) << "it has nothing, and gets nothing";
+  h_.dc.RefuseStreams(Status());
+  EXPECT_EQ(Text(h_.Read("a")), "1");
 }
 
 // A half-open connection: nothing comes back. After a while the link says Hello again, which tells what was applied.

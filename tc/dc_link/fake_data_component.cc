@@ -202,6 +202,44 @@ void FakeDataComponent::BreakStream(const Status& status) {
   CloseStreamLocked(status);
 }
 
+void FakeDataComponent::RefuseStreams(const Status& status) {
+  MutexLock lock(mutex_);
+  refuse_streams_ = status;
+}
+
+void FakeDataComponent::AnswerDirectly(std::function<bool(std::string_view)> in_memory) {
+  MutexLock lock(mutex_);
+  in_memory_ = std::move(in_memory);
+}
+
+// Of one sender and life, as its requests are checked.
+class FakeDataComponent::Direct final : public DirectReads {
+ public:
+  Direct(FakeDataComponent& dc, const Sender& sender) : dc_(dc), sender_(sender) {}
+
+  Answered TryAnswer(absl::Span<DataRequest* const> requests) override {
+    MutexLock lock(dc_.mutex_);
+    if (!dc_.in_memory_ || !dc_.CheckSenderLocked(sender_).ok()) return Answered::kNone;
+    bool all = true;
+    for (DataRequest* const request : requests) {
+      request->answer.Clear();
+      request->on_disk = !dc_.in_memory_(request->key);
+      all = all && !request->on_disk;
+      if (!request->on_disk) dc_.FindLocked(request);
+    }
+    return all ? Answered::kAll : Answered::kSome;
+  }
+
+ private:
+  FakeDataComponent& dc_;
+  const Sender sender_;
+};
+
+std::shared_ptr<DirectReads> FakeDataComponent::OpenReads(const Sender& sender) {
+  MutexLock lock(mutex_);
+  return in_memory_ ? std::make_shared<Direct>(*this, sender) : nullptr;
+}
+
 void FakeDataComponent::SendFalseAck(const ApplyAck& ack) {
   MutexLock lock(mutex_);
   if (stream_ != nullptr) stream_->listener()->OnAck(ack);
@@ -330,12 +368,17 @@ void FakeDataComponent::AnswerLocked(DataRequest* request) {
     ScanInto(memory_, request->table, request->low, request->high, request->direction, request->limit_records,
              request->limit_bytes, &request->answer, &request->complete, &request->covered);
   } else if (request->status.ok()) {
-    const auto found = memory_.records.find(Key(request->table.value, request->key));
-    if (found != memory_.records.end() && !found->second.tombstone) {
-      request->answer.Append(request->key, found->second.value, found->second.version.value_or(memory_.flat));
-    }
+    FindLocked(request);
   }
+  request->on_disk = false;
   request->Finish(runtime_);
+}
+
+void FakeDataComponent::FindLocked(DataRequest* request) {
+  request->status = Status();
+  const auto found = memory_.records.find(Key(request->table.value, request->key));
+  if (found == memory_.records.end() || found->second.tombstone) return;
+  request->answer.Append(request->key, found->second.value, found->second.version.value_or(memory_.flat));
 }
 
 void FakeDataComponent::Abandon(DataRequest* request) {
@@ -383,6 +426,7 @@ Result<std::unique_ptr<ApplyLogStream>> FakeDataComponent::OpenApplyLog(const Se
   MutexLock lock(mutex_);
   ++counts_.streams;
   DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
+  DEUT_RETURN_IF_ERROR(refuse_streams_);
   CloseStreamLocked(DEUT_ERROR(kCancelled, "another stream took its place"));
   auto stream = std::make_unique<Stream>(*this, listener);
   stream_ = stream.get();

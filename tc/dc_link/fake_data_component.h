@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,9 +59,12 @@ class FakeDataComponent : public DataComponent {
   void DeliverHeldAcks();          // late: to whatever stream is open now
   void LoseAcks(bool lose);
   void DuplicateAcks(bool duplicate);
-  void HoldReads(bool hold);                // requests wait; letting go answers them
-  void AnswerReadsAs(DcIncarnation other);  // claims that another life answered, with no record; 0 = honest again
-  void BreakStream(const Status& status);   // the network closes the log stream; the life goes on
+  void HoldReads(bool hold);                 // requests wait; letting go answers them
+  void AnswerReadsAs(DcIncarnation other);   // claims that another life answered, with no record; 0 = honest again
+  void BreakStream(const Status& status);    // the network closes the log stream; the life goes on
+  void RefuseStreams(const Status& status);  // no log stream is opened; OK: they are again
+  // From the next Hello on point reads of these keys are direct ones; others need the disk.
+  void AnswerDirectly(std::function<bool(std::string_view key)> in_memory);
   void SendFalseAck(const ApplyAck& ack);
   void set_free_bytes(uint64_t bytes);
   void set_extra_applied(Position applied);                         // Hello claims this
@@ -80,6 +84,7 @@ class FakeDataComponent : public DataComponent {
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
   void Submit(absl::Span<DataRequest* const> requests) override;
   void Abandon(DataRequest* request) override;
+  std::shared_ptr<DirectReads> OpenReads(const Sender& sender) override;
   Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) override;
   Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
                                                        Deadline deadline) override;
@@ -90,6 +95,7 @@ class FakeDataComponent : public DataComponent {
   Result<std::vector<CounterValue>> Counters(Deadline deadline) override;
 
  private:
+  class Direct;
   class Scan;
   class Stream;
   struct Record {
@@ -107,6 +113,7 @@ class FakeDataComponent : public DataComponent {
 
   Status CheckSenderLocked(const Sender& sender) DEUT_REQUIRES(mutex_);
   void AnswerLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
+  void FindLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
   void ScanInto(const Image& image, TableId table, std::string_view low, std::string_view high, Direction direction,
                 uint64_t limit_records, uint64_t limit_bytes, RecordBatch* records, bool* complete,
                 std::string* covered);
@@ -136,6 +143,8 @@ class FakeDataComponent : public DataComponent {
   bool lose_acks_ DEUT_GUARDED_BY(mutex_) = false;
   bool duplicate_acks_ DEUT_GUARDED_BY(mutex_) = false;
   bool hold_reads_ DEUT_GUARDED_BY(mutex_) = false;
+  std::function<bool(std::string_view)> in_memory_ DEUT_GUARDED_BY(mutex_);
+  Status refuse_streams_ DEUT_GUARDED_BY(mutex_);
   DcIncarnation answer_as_ DEUT_GUARDED_BY(mutex_);
   uint64_t free_bytes_ DEUT_GUARDED_BY(mutex_) = uint64_t{1} << 40;
   Position extra_applied_ DEUT_GUARDED_BY(mutex_);

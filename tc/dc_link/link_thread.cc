@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/observe/log.h"
+#include "common/testing/test_points.h"
 #include "tc/dc_link/position_text.h"
 
 namespace deut::tc {
@@ -12,15 +13,25 @@ namespace {
 // Everything in the recovered log lies at or before this: positions name records, and records begin before the end.
 Position LastPossible(Lsn end) { return end.value == 0 ? Position{} : Position{Lsn{end.value - 1}, UINT32_MAX}; }
 
+// The stream of log batches has ended, or was refused, with `status`. The DC that said so answers, and what it has applied it has, so reads go on:
+// else they would wait for as long as the stream is refused. Where nothing was heard, or what was heard is that life or connection are gone, they
+// wait.
+void EndStream(DcGate& gate, uint64_t session, const Status& status) {
+  if (gate.Interrupts(status, session)) return;
+  const bool unheard = status.ok() || status == ErrorCode::kDeadlineExceeded || status == ErrorCode::kCancelled;
+  if (unheard || DEUT_OMITTED("X3.refused_stream_is_no_loss")) {
+    gate.Lost(session, status.ok() ? DEUT_ERROR(kUnavailable, "the DC closed the log stream") : status);
+  } else {
+    gate.StreamEnded(session, status);
+  }
+}
+
 // What a stream of log batches reports, under the number of the session it belongs to.
 class SessionListener final : public ApplyLogListener {
  public:
   SessionListener(DcGate& gate, uint64_t session) : gate_(gate), session_(session) {}
   void OnAck(const ApplyAck& ack) override { gate_.OnAck(ack); }
-  void OnClosed(const Status& status) override {
-    if (gate_.Interrupts(status, session_)) return;
-    gate_.Lost(session_, status.ok() ? DEUT_ERROR(kUnavailable, "the DC closed the log stream") : status);
-  }
+  void OnClosed(const Status& status) override { EndStream(gate_, session_, status); }
 
  private:
   DcGate& gate_;
@@ -125,7 +136,7 @@ Status LinkThread::Session(bool* established) {
     status = shipper_.Run(**stream, session, hello.dc, hello.applied);
     stream->reset();
   }
-  if (!gate_.Interrupts(status, session)) gate_.Lost(session, status);
+  EndStream(gate_, session, status);
   return status;
 }
 

@@ -12,8 +12,8 @@ class DurabilityWaiters::Closed final : public DurabilityWaiter {
 };
 
 DurabilityWaiter* DurabilityWaiters::ClosedMark() {
-  static Closed closed;
-  return &closed;
+  static Closed* const closed = new Closed;  // never destroyed: a log may end after it would be
+  return closed;
 }
 
 bool DurabilityWaiters::Register(Lsn lsn, DurabilityWaiter* waiter) {

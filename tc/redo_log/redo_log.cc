@@ -242,10 +242,11 @@ Result<LogState> NewLife(const RecoveredChain& chain, TcId wanted, const std::st
 }  // namespace
 
 Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
-                                               RecoveredLog* recovered) {
+                                               RecoveredLog* recovered, const std::function<Status()>& locked) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(options.directory));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(options.directory, "/LOCK")));
+  if (locked) DEUT_RETURN_IF_ERROR(locked());
   RecoveredOutcomes outcomes(options.max_outcomes);
   DEUT_ASSIGN_OR_RETURN(RecoveredChain chain, RecoverChain(storage, options.directory, &outcomes));
   DEUT_ASSIGN_OR_RETURN(const LogState state, NewLife(chain, options.tc, options.directory, runtime));

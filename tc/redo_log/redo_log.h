@@ -116,10 +116,12 @@ class RedoLog {
  public:
   // Locks the directory (created if absent), recovers, logs the cut, the new epoch and the first reservation of timestamps
   // durably, and starts the log thread. Nothing is deleted before completeness is proven.
+  // `locked`, if given, is called as soon as the options are found good and the directory is this object's alone, before anything is written
+  // there: for what only its owner may do, but must be done before there is need for space. Its error is the answer.
   //   UNAVAILABLE: another process has the directory. CORRUPTION: damage that is not a torn tail, with file and offset.
   //   INVALID_ARGUMENT: options. RESOURCE_EXHAUSTED: no space for the first segment.
   static Result<std::unique_ptr<RedoLog>> Open(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
-                                               RecoveredLog* recovered);
+                                               RecoveredLog* recovered, const std::function<Status()>& locked = {});
   ~RedoLog();
   RedoLog(const RedoLog&) = delete;
   RedoLog& operator=(const RedoLog&) = delete;

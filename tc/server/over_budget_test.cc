@@ -43,6 +43,7 @@ class OverBudgetTest : public ::testing::Test {
     options.version_budget_bytes = kBudget;
     options.over_budget = policy;
     options.dc_link.redo_start_period = milliseconds(10);
+    options.spill_slow_after = spill_slow_after_;
     Result<std::unique_ptr<TransactionComponent>> opened =
         TransactionComponent::Open(options, RealRuntime(), *storage_, dc_);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
@@ -120,6 +121,7 @@ class OverBudgetTest : public ::testing::Test {
       ASSERT_TRUE(Get(session, Key(i)) == (generation < 0 ? "-" : Value(i, generation))) << i;
   }
 
+  Duration spill_slow_after_ = seconds(5);
   FaultyDisk disk_{RealRuntime(), 1};
   FakeDataComponent dc_{RealRuntime(), DcId(7)};
   std::unique_ptr<Storage> storage_;
@@ -221,6 +223,49 @@ TEST_F(OverBudgetTest, SmallValuesAreSpilled) {
   ASSERT_TRUE(tc_->DropCaches(Soon()).ok());
   EXPECT_EQ(Figure("versions.spilled_now"), 0u);
   EXPECT_EQ(Get(*Reader(), Key(kSmall - 1)), "small");
+}
+
+// The collector waits for the disk of the spilled files. That is seen, and nobody else waits for it: writers are refused when the budget is full.
+TEST_F(OverBudgetTest, ADiskOfSpilledFilesThatHangsIsToldAndHoldsUpNobody) {
+  spill_slow_after_ = milliseconds(20);
+  Begin(OverBudgetPolicy::kRefuse);
+  const std::unique_ptr<TransactionSession> old = Reader();
+  EXPECT_EQ(Get(*old, Key(0)), "-");
+  EXPECT_EQ(Figure("versions.spill_waiting_operations"), 0u);
+  disk_.HoldOperations(kDiskWrite, "spill-");
+  int written = 0;
+  const auto write_until_the_budget_is_full = [&] {
+    TransactionOptions buffered;
+    buffered.durability = Durability::kBuffered;
+    for (;;) {
+      std::vector<OperationResult> results;
+      const std::string key = Key(written);
+      const Operation put = Op(OperationKind::kPut, table_, key, "small");
+      const Status status = session_->ExecuteOneShot(buffered, {&put, 1}, &results, Soon()).status();
+      if (status.message().find("--version_budget") != std::string_view::npos) return;
+      ASSERT_TRUE(status.ok() || status == ErrorCode::kResourceExhausted) << status.ToString();  // a segment on its way
+      if (status.ok()) ++written;
+    }
+  };
+  write_until_the_budget_is_full();
+  while (disk_.held_operations() == 0 || Figure("versions.spill_waiting_ms") < 20) Pause(milliseconds(1));
+  EXPECT_GE(Figure("versions.spill_waiting_operations"), 1u);
+  EXPECT_GE(Figure("versions.spill_slow_operations"), 1u);
+  const std::unique_ptr<TransactionSession> later = Reader();
+  EXPECT_EQ(Get(*later, Key(written / 2)), "small");
+  EXPECT_EQ(Get(*old, Key(written / 2)), "-");
+  EXPECT_TRUE(later->Commit(Soon()).ok());
+  EXPECT_TRUE(tc_->CreateTable("another", Soon()).ok());
+  EXPECT_TRUE(tc_->DropTable("another", Soon()).ok());
+  write_until_the_budget_is_full();
+
+  disk_.HoldOperations(0);
+  ASSERT_TRUE(Put(Key(written), "small").ok());
+  // On a busy machine one may be slow by itself.
+  while (Figure("versions.spill_waiting_operations") != 0) Pause(milliseconds(1));
+  EXPECT_GT(Figure("versions.spilled"), 0u);
+  EXPECT_EQ(Figure("versions.failed_spills"), 0u);
+  EXPECT_EQ(Get(*Reader(), Key(written)), "small");
 }
 
 // A life that was killed has left its runs, and they are what fills the disk on which the next one's log wants a segment.

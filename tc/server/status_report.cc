@@ -10,7 +10,7 @@
 namespace deut::tc {
 
 std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& link, const Repartitioner& repartitioner,
-                                   size_t sessions, bool serving) {
+                                   const DiskWatchStatistics& spill_disk, size_t sessions, bool serving) {
   std::vector<CounterValue> report;
   const auto add = [&report](std::string name, uint64_t value) {
     report.push_back(CounterValue{std::move(name), value});
@@ -71,6 +71,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("dc.incarnation", link.incarnation.value);
   add("dc.incarnations_seen", link.incarnations);
   add("dc.gate_open", link.gate_open ? 1 : 0);
+  add("dc.shipping", link.shipping ? 1 : 0);
   add("dc.free_bytes", link.free_bytes);
 
   add("records.entries", engine.records.entries());
@@ -91,6 +92,9 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
     add("versions.spill_merges", engine.spilled->merges());
     add("versions.failed_spill_merges", engine.spilled->failed_merges());
   }
+  add("versions.spill_slow_operations", spill_disk.slow_operations);
+  add("versions.spill_waiting_operations", spill_disk.waiting);
+  add("versions.spill_waiting_ms", static_cast<uint64_t>(duration_cast<milliseconds>(spill_disk.oldest).count()));
   add("reads.spilled", engine.counters.spilled_reads.load(std::memory_order_relaxed));
   add("versions.budget_bytes", engine.version_budget_bytes);
   add("collector.waiting_transactions", engine.collector.uncollected());

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "common/io/watched_storage.h"
 #include "protocol/data_component.h"
 #include "tc/dc_link/dc_link.h"
 #include "tc/record_manager/engine.h"
@@ -11,8 +12,9 @@
 
 namespace deut::tc {
 
+// `spill_disk`: of the operations on spilled files (S9).
 std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& link, const Repartitioner& repartitioner,
-                                   size_t sessions, bool serving);
+                                   const DiskWatchStatistics& spill_disk, size_t sessions, bool serving);
 
 }  // namespace deut::tc
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/io/watched_storage.h"
 #include "common/sync/event.h"
 #include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
@@ -82,6 +83,7 @@ struct TransactionComponent::Parts {
         const RecoveredLog& recovered)
       : options(std::move(o)),
         runtime(r),
+        spill_disk(r, storage, {.slow_after = options.spill_slow_after, .stuck_after = Duration(0)}),
         log(std::move(opened)),
         active(ActiveOptions(options, recovered, *log), r),
         link(r, dc, *log, recovered, active, active,
@@ -89,7 +91,7 @@ struct TransactionComponent::Parts {
         reader(link),
         records(domain, options.log2_record_buckets),
         read_cache(options.read_cache_bytes, domain, records),
-        spilled(options.spill_directory, r, storage, domain),
+        spilled(options.spill_directory, r, spill_disk, domain),
         catalogue(r, domain),
         collector(CollectorOptions(), r, domain, records),
         outcomes({.max_outcomes = options.max_outcomes,
@@ -121,7 +123,7 @@ struct TransactionComponent::Parts {
         eviction(engine,
                  [this] {
                    const DcLinkStatus dc = link.status();
-                   return dc.gate_open && dc.in_flight_bytes == 0;
+                   return dc.gate_open && dc.shipping && dc.in_flight_bytes == 0;
                  }),
         registry(r, options.idle_timeout),
         state_mutex(r) {
@@ -226,6 +228,9 @@ struct TransactionComponent::Parts {
 
   const TransactionComponentOptions options;
   Runtime& runtime;
+  // S9: the collector waits for spilled files, so what hangs there is told. It ends nothing, as the log has what they have. (Before the domain, which
+  // lets go of the last of them.)
+  WatchedStorage spill_disk;
   ReclamationDomain domain;
   const std::unique_ptr<RedoLog> log;
   ActiveTransactions active;
@@ -265,10 +270,16 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
       std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
   if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
-  // First of all: what an earlier life has spilled may be what fills the disk on which the log wants its next segment.
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> spill_lock, SpilledRuns::Clear(storage, options.spill_directory));
+  // What an earlier life has spilled may be what fills the disk on which the log wants its next segment: so it goes before the log is recovered. But
+  // not before the log's directory is this component's, and its options are good: one that is started by mistake touches nothing of another's.
+  std::unique_ptr<FileLock> spill_lock;
+  const auto clear_spilled = [&]() -> Status {
+    DEUT_ASSIGN_OR_RETURN(spill_lock, SpilledRuns::Clear(storage, options.spill_directory));
+    return Status::Ok();
+  };
   RecoveredLog recovered;
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Open(options.log, runtime, storage, &recovered));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log,
+                        RedoLog::Open(options.log, runtime, storage, &recovered, clear_spilled));
   auto parts = std::make_unique<Parts>(std::move(options), runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
   p->spilled.Hold(std::move(spill_lock));
@@ -370,7 +381,7 @@ Result<std::vector<TableInfo>> TransactionComponent::ListTables(Deadline deadlin
 Result<ServiceStatus> TransactionComponent::GetStatus(Deadline deadline) {
   Parts& p = *parts_;
   ServiceStatus status;
-  status.tc = ReportTc(p.engine, p.link.status(), p.repartitioner, p.registry.size(),
+  status.tc = ReportTc(p.engine, p.link.status(), p.repartitioner, p.spill_disk.statistics(), p.registry.size(),
                        p.serving.load(std::memory_order_acquire));
   // Status is for people, also while the DC is away.
   if (Result<std::vector<CounterValue>> dc = p.link.DcCounters(std::min(deadline, p.runtime.Now() + seconds(2)));

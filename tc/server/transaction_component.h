@@ -33,6 +33,8 @@ struct TransactionComponentOptions {
   // S9: where committed updates that wait for the DC are spilled when they take too much memory; empty: "spill" in the log's directory. What an
   // earlier life has left there is removed at the start.
   std::string spill_directory;
+  // An operation on those files that has not come back for so long is logged and counted.
+  Duration spill_slow_after = seconds(5);
   uint64_t read_cache_bytes = 0;  // S7; 0 = none
   OverBudgetPolicy over_budget = OverBudgetPolicy::kRefuse;
   // R8: whether a scan loses to every earlier uncommitted writer of a range, or only at that writer's keys.

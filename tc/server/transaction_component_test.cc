@@ -57,7 +57,7 @@ class TransactionComponentTest : public ::testing::Test {
 
   Deadline Soon() { return runtime_.Now() + kPatience; }
 
-  void StartTc() {
+  TransactionComponentOptions Options() {
     TransactionComponentOptions options;
     options.log.directory = "/tc";
     options.log.ring_bytes = 4 << 20;
@@ -71,8 +71,12 @@ class TransactionComponentTest : public ::testing::Test {
     options.outcome_log_bytes = 8 << 20;
     options.dc_link.redo_start_period = milliseconds(10);
     options.on_refused = [this](const Status&) { refused_.fetch_add(1); };
+    return options;
+  }
+
+  void StartTc() {
     Result<std::unique_ptr<TransactionComponent>> opened =
-        TransactionComponent::Open(options, runtime_, *storage_, dc_);
+        TransactionComponent::Open(Options(), runtime_, *storage_, dc_);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     tc_ = *std::move(opened);
     if (!wait_serving_) return;
@@ -441,6 +445,30 @@ TEST_F(TransactionComponentTest, ATableThatGrowsGetsMoreRanges) {
     runtime_.SleepUntil(runtime_.Now() + milliseconds(5));
   EXPECT_GE(StatusValue("ranges.table.t"), 2u);
   EXPECT_EQ(ScanAll(Direction::kDescending, 9, *session_).size(), 400u);
+}
+
+// One that is started by mistake, with another's directory or with bad options, does not clear what has been spilled.
+TEST_F(TransactionComponentTest, OneThatCannotStartTouchesNothingSpilled) {
+  const auto spill = [&](const std::string& directory) {
+    ASSERT_OK(storage_->CreateDirectory(directory));
+    ASSERT_TRUE(storage_->Open(directory + "/spill-7", {.create = true, .writable = true}).ok());
+  };
+  spill("/of_another");
+  TransactionComponentOptions options = Options();
+  options.spill_directory = "/of_another";
+  EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kUnavailable)
+      << "the log's directory is taken";
+  EXPECT_THAT(*storage_->List("/of_another"), ::testing::ElementsAre("spill-7"));
+
+  options = Options();
+  options.log.directory = "/later";
+  options.log.ring_bytes = 1;
+  spill("/later/spill");
+  EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(*storage_->List("/later/spill"), ::testing::ElementsAre("spill-7"));
+  options.log.ring_bytes = Options().log.ring_bytes;
+  ASSERT_TRUE(TransactionComponent::Open(options, runtime_, *storage_, dc_).ok());
+  EXPECT_THAT(*storage_->List("/later/spill"), ::testing::ElementsAre("LOCK"));
 }
 
 TEST_F(TransactionComponentTest, FailedPreconditionsLeaveTheTransactionOpenAndWriteNothing) {
