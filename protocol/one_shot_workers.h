@@ -83,8 +83,8 @@ class OneShotWorkers {
     int parallel = 1;   // that run calls at the same time, apart from those behind a wait
     // A runner for whose queue nobody else has run for so long shares it.
     Duration share_after = microseconds(50);
-    // While nothing else is to be done for the stream but to read, a thread waits for so long before it puts another in its place: where what it waits for comes
-    // soon, two changes of threads are saved.
+    // While nothing else is to be done for the stream but to read, a thread waits for so long before it puts another in its place: where what it
+    // waits for comes soon, two changes of threads are saved.
     Duration patience = microseconds(200);
     // How long calls are held back for what was asked for together.
     Duration hold_back = milliseconds(5);
