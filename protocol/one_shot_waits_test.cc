@@ -110,6 +110,120 @@ TEST_F(OneShotWorkersTest, ThePeerGoesWhileSomethingIsReadAhead) {
   EXPECT_EQ(scripted_.sessions(), 0u);
 }
 
+// Scans are begun together with the reads of their message; what was begun is gone on with, and ends, whoever runs it.
+TEST_F(OneShotWorkersTest, ScansAreBegunTogetherAndHoldUpNobodyElse) {
+  Event asked, go;
+  std::atomic<int> starts{0}, taken{0};
+  scripted_.reads_ahead = "far";
+  scripted_.before = [&](std::string_view call, Deadline) {
+    if (call == "start_reads") ++starts;
+    if (call == "take_begun") ++taken;
+    if (call == "finish_reads") {
+      asked.Signal(runtime_);
+      go.Wait(runtime_, kNoDeadline);
+    }
+    return Status::Ok();
+  };
+  Start();
+  wire::OneShotCalls message = Opening();
+  Add(1, Scan("far1"), &message);
+  Add(2, Put("near", "v"), &message);
+  Add(3, Scan("far2"), &message);
+  Add(4, Get("far3"), &message);
+  Add(5, Scan("near"), &message);
+  stream_.Send(message);
+  EXPECT_TRUE(asked.Wait(runtime_, kNoDeadline));
+  EXPECT_EQ(stream_.Answer(5).results_size(), 1);
+  EXPECT_TRUE(FromWire(stream_.Answer(2).status()).ok());
+  Send(6, Scan("far4"));  // a call alone asks for itself
+  EXPECT_EQ(stream_.Answer(6).results_size(), 1);
+  EXPECT_FALSE(stream_.Answered(1));
+  EXPECT_FALSE(stream_.Answered(3));
+  EXPECT_EQ(scripted_.begun(), 2);
+  EXPECT_EQ(taken.load(), 0);
+  go.Signal(runtime_);
+  for (const uint64_t id : {1, 3, 4}) EXPECT_EQ(stream_.Answer(id).results_size(), 1);
+  EXPECT_EQ(starts.load(), 1);
+  EXPECT_EQ(taken.load(), 2);
+  EXPECT_EQ(scripted_.begun(), 0);
+}
+
+// One that was begun waits: the others are run meanwhile, by who did not begin them.
+TEST_F(OneShotWorkersTest, WhatWasBegunIsRunByOthersWhileOneOfThemWaits) {
+  Event waiting, go;
+  std::atomic<int> taken{0};
+  scripted_.reads_ahead = "far";
+  scripted_.before = [&](std::string_view call, Deadline) {
+    if (call == "take_begun" && taken.fetch_add(1) == 0) {
+      waiting.Signal(runtime_);
+      go.Wait(runtime_, kNoDeadline);
+    }
+    return Status::Ok();
+  };
+  Start();
+  wire::OneShotCalls message = Opening();
+  for (uint64_t id = 1; id <= 4; ++id) Add(id, Scan("far"), &message);
+  stream_.Send(message);
+  EXPECT_TRUE(waiting.Wait(runtime_, kNoDeadline));
+  for (uint64_t id = 2; id <= 4; ++id) EXPECT_EQ(stream_.Answer(id).results_size(), 1);
+  EXPECT_FALSE(stream_.Answered(1));
+  go.Signal(runtime_);
+  EXPECT_EQ(stream_.Answer(1).results_size(), 1);
+  EXPECT_EQ(scripted_.begun(), 0);
+}
+
+// Nobody knows for how long: nothing that others wait for is left standing in the queue.
+TEST_F(OneShotWorkersTest, WhatWasBegunEndsBeforeThePeerIsWaitedFor) {
+  std::atomic<int> taken{0};
+  scripted_.reads_ahead = "far";
+  scripted_.before = [&](std::string_view call, Deadline) {
+    if (call == "take_begun") ++taken;
+    return Status::Ok();
+  };
+  Start();
+  stream_.Send(Opening());
+  {
+    wire::OneShotCalls message;
+    Add(1, Put("far", std::string(300 << 10, 'v')), &message);
+    stream_.Send(message);
+  }
+  EXPECT_TRUE(FromWire(stream_.Answer(1).status()).ok());
+  stream_.TakeNothing(true);
+  constexpr uint64_t kCalls = 60;
+  wire::OneShotCalls message;
+  for (uint64_t id = 2; id <= kCalls; ++id) Add(id, Scan("far"), &message);
+  stream_.Send(message);
+  // Some have been run before something had to leave.
+  while (taken.load() == 0 || !stream_.writing()) runtime_.Yield();
+  EXPECT_EQ(scripted_.begun(), 0);
+  EXPECT_LT(taken.load(), 59);
+  stream_.TakeNothing(false);
+  for (uint64_t id = 2; id <= kCalls; ++id) EXPECT_EQ(stream_.Answer(id).results_size(), 1);
+}
+
+TEST_F(OneShotWorkersTest, WhatWasBegunEndsWhenThePeerGoes) {
+  Event asked, go;
+  scripted_.reads_ahead = "far";
+  scripted_.before = [&](std::string_view call, Deadline) {
+    if (call == "finish_reads") {
+      asked.Signal(runtime_);
+      go.Wait(runtime_, kNoDeadline);
+    }
+    return Status::Ok();
+  };
+  Start();
+  wire::OneShotCalls message = Opening();
+  for (uint64_t id = 1; id <= 4; ++id) Add(id, Scan("far"), &message);
+  stream_.Send(message);
+  EXPECT_TRUE(asked.Wait(runtime_, kNoDeadline));
+  EXPECT_EQ(scripted_.begun(), 4);
+  stream_.HangUp();
+  go.Signal(runtime_);
+  thread_.reset();
+  EXPECT_EQ(scripted_.begun(), 0);
+  EXPECT_EQ(scripted_.sessions(), 0u);
+}
+
 // Many wait for the disk, and one thread waits for them: what is not durable is not shown, what comes meanwhile is run.
 TEST_F(OneShotWorkersTest, WhatIsNotDurableIsAnsweredWhenItIs) {
   Event waiting, go;

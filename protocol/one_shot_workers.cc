@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -36,12 +37,12 @@ class OneShotWorkers::Worker {
   explicit Worker(OneShotWorkers& owner) : owner_(owner), hand_over_([this] { HandOver(); }) {}
 
   // Runs one call and gathers its answer.
-  void RunCall(const wire::OneShotCall& call, Deadline deadline);
+  void RunCall(const wire::OneShotCall& call, Deadline deadline, std::unique_ptr<BegunOneShot> begun);
   // The call that has just ended had put another in this thread's place.
   bool TakeBehind() { return std::exchange(behind_, false); }
 
-  // True: its reads need something that the session will ask for; it is held back.
-  bool WantReads(const wire::OneShotCall& call);
+  // True: its reads need something that the session will ask for; it is held back. It may be begun for that.
+  bool WantReads(const wire::OneShotCall& call, std::unique_ptr<BegunOneShot>* begun);
 
   Answers answers;
   std::vector<Unacknowledged::Answer> unacknowledged;
@@ -53,7 +54,8 @@ class OneShotWorkers::Worker {
   const std::function<void()>& hand_over() const { return hand_over_; }
 
  private:
-  Result<CommitAnswer> Execute(const wire::OneShot& one_shot, Deadline deadline, Lsn* durable_at);
+  Result<CommitAnswer> Execute(const wire::OneShot& one_shot, Deadline deadline, Lsn* durable_at,
+                               std::unique_ptr<BegunOneShot> begun);
   // Before a wait.
   void HandOver();
   wire::SessionAnswer* NewAnswer(uint64_t id);
@@ -79,7 +81,7 @@ void OneShotWorkers::Worker::HandOver() {
   if (owner_.running_ == 0 && owner_.SomethingToDoLocked()) owner_.SummonLocked();
 }
 
-bool OneShotWorkers::Worker::WantReads(const wire::OneShotCall& call) {
+bool OneShotWorkers::Worker::WantReads(const wire::OneShotCall& call, std::unique_ptr<BegunOneShot>* begun) {
   if (session == nullptr) {
     Result<std::unique_ptr<TransactionSession>> fresh = owner_.service_.NewSession(kNoDeadline);
     if (!fresh.ok()) return false;
@@ -88,11 +90,15 @@ bool OneShotWorkers::Worker::WantReads(const wire::OneShotCall& call) {
   // Reading ahead can cost others an abort, which a snapshot never does.
   if (call.one_shot().begin().isolation() == wire::SNAPSHOT) return false;
   // Who asks for nonsense is told when it is run.
-  return FromWire(call.one_shot().operations(), &operations_).ok() && session->WantReads(operations_);
+  if (!FromWire(call.one_shot().operations(), &operations_).ok() || operations_.empty()) return false;
+  if (operations_.front().kind == OperationKind::kScan && FromWire(call.one_shot().begin(), &options_).ok()) {
+    *begun = session->BeginAhead(options_, operations_);
+  }
+  return session->WantReads(operations_) || *begun != nullptr;
 }
 
-Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_shot, Deadline deadline,
-                                                     Lsn* durable_at) {
+Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_shot, Deadline deadline, Lsn* durable_at,
+                                                     std::unique_ptr<BegunOneShot> begun) {
   const Status begin = FromWire(one_shot.begin(), &options_);
   if (!begin.ok()) return Status(begin.code(), "begin." + std::string(begin.message()));
   DEUT_RETURN_IF_ERROR(FromWire(one_shot.operations(), &operations_));
@@ -100,7 +106,7 @@ Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_sh
   if (session == nullptr) {
     DEUT_ASSIGN_OR_RETURN(session, owner_.service_.NewSession(deadline));
   }
-  return session->ExecuteOneShotAhead(options_, operations_, &results_, deadline, durable_at);
+  return session->ExecuteOneShotAhead(options_, operations_, &results_, deadline, durable_at, std::move(begun));
 }
 
 wire::SessionAnswer* OneShotWorkers::Worker::NewAnswer(uint64_t id) {
@@ -118,6 +124,7 @@ void OneShotWorkers::Worker::AddResults(uint64_t id, wire::SessionAnswer** answe
       (*answer)->set_more(true);
       MutexLock lock(owner_.mutex_);
       owner_.PublishLocked(*this);
+      owner_.EndBegunLocked();
       owner_.WriteLocked();
       owner_.AwaitRoomLocked();
       *answer = NewAnswer(id);
@@ -127,9 +134,10 @@ void OneShotWorkers::Worker::AddResults(uint64_t id, wire::SessionAnswer** answe
   }
 }
 
-void OneShotWorkers::Worker::RunCall(const wire::OneShotCall& call, Deadline deadline) {
+void OneShotWorkers::Worker::RunCall(const wire::OneShotCall& call, Deadline deadline,
+                                     std::unique_ptr<BegunOneShot> begun) {
   Lsn durable_at(0);
-  const Result<CommitAnswer> commit = Execute(call.one_shot(), deadline, &durable_at);
+  const Result<CommitAnswer> commit = Execute(call.one_shot(), deadline, &durable_at, std::move(begun));
   wire::SessionAnswer* answer = NewAnswer(call.id());
   AddResults(call.id(), &answer);
   results_.clear();  // they may be many; the worker may be idle for long
@@ -216,11 +224,11 @@ void OneShotWorkers::Work(Worker& worker) {
       worker.since = runtime_.Now();
       continue;
     }
-    const Item item = queue_.front();
+    Item item = std::move(queue_.front());
     queue_.pop_front();
     worker.patience = PatienceLocked(worker);
     mutex_.Unlock();
-    worker.RunCall(item.batch->message.calls(item.index), item.batch->deadlines[item.index]);
+    worker.RunCall(item.batch->message.calls(item.index), item.batch->deadlines[item.index], std::move(item.begun));
     const MonotonicTime now = runtime_.Now();
     mutex_.Lock();
     if (worker.TakeBehind()) {
@@ -228,7 +236,7 @@ void OneShotWorkers::Work(Worker& worker) {
       worker.since = now;
     }
     DoneLocked(item.batch);
-    if (now - worker.since < options_.share_after) continue;
+    if (now - worker.since < options_.share_after || BegunLocked() != 0) continue;
     worker.since = now;
     // What is answered does not wait for the rest of a long queue.
     PublishLocked(worker);
@@ -247,34 +255,31 @@ void OneShotWorkers::Work(Worker& worker) {
 void OneShotWorkers::LookAheadLocked(Worker& worker) {
   std::vector<Item> looked;
   while (!queue_.empty() && !queue_.front().looked && looked.size() < kMostLookedAt) {
-    looked.push_back(queue_.front());
+    looked.push_back(std::move(queue_.front()));
     looked.back().looked = true;
     queue_.pop_front();
   }
+  absl::Span<Item> items = absl::MakeSpan(looked);
   // Alone it asks as it goes.
-  std::vector<Item> held;
   if (looked.size() > 1 && runtime_.Now() >= no_reads_ahead_until_) {
     mutex_.Unlock();
     Deadline until = runtime_.Now() + options_.hold_back;
-    std::vector<Item> others;
-    for (const Item& item : looked) {
-      if (!worker.WantReads(item.batch->message.calls(item.index))) {
-        others.push_back(item);
-        continue;
-      }
-      held.push_back(item);
-      until = std::min(until, item.batch->deadlines[item.index]);
+    for (Item& item : looked) {
+      item.held = worker.WantReads(item.batch->message.calls(item.index), &item.begun);
+      if (item.held) until = std::min(until, item.batch->deadlines[item.index]);
     }
     DEUT_POINT("one_shot_workers.looked");
     const bool asked = worker.session != nullptr && worker.session->StartReads();
+    if (asked) std::ranges::stable_partition(looked, [](const Item& item) { return !item.held; });
     mutex_.Lock();
     if (asked) {
-      QueueFirstLocked(others);
-      looked.swap(held);
+      const auto others = static_cast<size_t>(std::ranges::count(looked, false, &Item::held));
+      QueueFirstLocked(items.subspan(0, others));
+      items.remove_prefix(others);
       TakeReadsLocked(worker, until);
     }
   }
-  QueueFirstLocked(looked);
+  QueueFirstLocked(items);
 }
 
 // A session that reads ahead holds back the low-water, so its thread does nothing else until that has ended: whatever it ran might wait, for its own
@@ -298,12 +303,25 @@ Duration OneShotWorkers::PatienceLocked(const Worker& worker) const {
   return nothing_else ? options_.patience : Duration(0);
 }
 
-void OneShotWorkers::QueueFirstLocked(const std::vector<Item>& items) {
+void OneShotWorkers::QueueFirstLocked(absl::Span<Item> items) {
   if (over_) {
     // As EndLocked does with what is queued.
     for (const Item& item : items) --item.batch->left;
-  } else {
-    queue_.insert(queue_.begin(), items.begin(), items.end());
+    return;
+  }
+  const auto behind = std::ranges::stable_partition(items, [](const Item& item) { return item.begun != nullptr; });
+  queue_.insert(queue_.begin() + BegunLocked(), std::move_iterator(behind.begin()), std::move_iterator(behind.end()));
+  queue_.insert(queue_.begin(), std::move_iterator(items.begin()), std::move_iterator(behind.begin()));
+}
+
+ptrdiff_t OneShotWorkers::BegunLocked() const {
+  return std::ranges::find_if(queue_, [](const Item& item) { return item.begun == nullptr; }) - queue_.begin();
+}
+
+void OneShotWorkers::EndBegunLocked() {
+  for (Item& item : queue_) {
+    if (item.begun == nullptr || DEUT_OMITTED("L1.begun_ends_before_writing")) return;
+    item.begun.reset();
   }
 }
 
@@ -380,7 +398,7 @@ void OneShotWorkers::QueueLocked(std::unique_ptr<Batch> batch) {
   batch->deadlines.clear();
   for (int i = 0; i < batch->left; ++i) {
     batch->deadlines.push_back(DeadlineFromWire(runtime_, batch->message.calls(i).timeout_us()));
-    queue_.push_back({.batch = batch.get(), .index = i});
+    queue_.push_back(Item{.batch = batch.get(), .index = i});
   }
   used_.push_back(std::move(batch));
 }
@@ -434,6 +452,7 @@ void OneShotWorkers::WriteLocked() {
 void OneShotWorkers::AwaitRoomLocked() {
   while (!over_ && ((writing_ && ready_bytes_ > kMaxReadyBytes) ||
                     (acknowledging_ && unacknowledged_.bytes() > kMaxReadyBytes))) {
+    EndBegunLocked();
     written_.Wait(mutex_);
   }
 }

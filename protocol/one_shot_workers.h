@@ -8,6 +8,12 @@
 //   Reading ahead. Who comes to calls of a message at which nobody has looked asks for what their point reads need from elsewhere, in one request,
 //     and waits for the answers, behind; whoever runs then runs the other calls. What has not come within a moment is waited for by each call
 //     itself, and for a while nothing is asked for ahead. While a thread has something asked for it runs nothing.
+//     A call that begins with a scan is begun (TransactionSession::BeginAhead), as what a scan needs is good for its own transaction alone. That
+//     stays with its item, and whoever runs the call goes on with it, on any session.
+//     Invariant: those that are begun come first in the queue. Such a call waits for the DC, never for another that is begun. So whoever has
+//     begun some, and puts them there, runs them, or they are run, before he runs anything that might wait for their end, even where there is
+//     no other thread. Nobody writes while some are queued, nor waits for who writes: where answers have to leave, those that are begun end before,
+//     and are begun anew when they are run. So a peer that does not take its answers keeps none of them open.
 //   Acknowledging. A call that has committed and is not durable yet leaves its answer (unacknowledged_) and its thread goes on. One thread waits
 //     for the disk, always for the first of them, and answers all that became durable by then: whoever has nothing to do, or, where the queue
 //     is long, whoever has run it for a while.
@@ -37,6 +43,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
@@ -76,8 +83,8 @@ class OneShotWorkers {
     int parallel = 1;   // that run calls at the same time, apart from those behind a wait
     // A runner for whose queue nobody else has run for so long shares it.
     Duration share_after = microseconds(50);
-    // While nothing else is to be done for the stream but to read, a thread waits for so long before it puts another in its place: where what it waits for comes
-    // soon, two changes of threads are saved.
+    // While nothing else is to be done for the stream but to read, a thread waits for so long before it puts another in its place: where what it
+    // waits for comes soon, two changes of threads are saved.
     Duration patience = microseconds(200);
     // How long calls are held back for what was asked for together.
     Duration hold_back = milliseconds(5);
@@ -101,6 +108,8 @@ class OneShotWorkers {
     Batch* batch = nullptr;
     int index = 0;
     bool looked = false;  // for what its reads need
+    bool held = false;    // back, until that is there
+    std::unique_ptr<BegunOneShot> begun = nullptr;
   };
   struct Answers {
     wire::OneShotAnswers message;
@@ -119,7 +128,10 @@ class OneShotWorkers {
   // Looks at calls at the front of the queue, and asks and waits for what their reads need; then they are there again.
   void LookAheadLocked(Worker& worker) DEUT_REQUIRES(mutex_);
   void TakeReadsLocked(Worker& worker, Deadline until) DEUT_REQUIRES(mutex_);
-  void QueueFirstLocked(const std::vector<Item>& items) DEUT_REQUIRES(mutex_);
+  void QueueFirstLocked(absl::Span<Item> items) DEUT_REQUIRES(mutex_);
+  // How many of those in the queue are begun.
+  ptrdiff_t BegunLocked() const DEUT_REQUIRES(mutex_);
+  void EndBegunLocked() DEUT_REQUIRES(mutex_);
   bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(mutex_) { return !acknowledging_ && !unacknowledged_.empty(); }
   bool OthersCanRunLocked() const DEUT_REQUIRES(mutex_) {
     return running_ > 1 || !idle_.empty() || helpers_ + 1 < options_.threads;

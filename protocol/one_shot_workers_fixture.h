@@ -66,6 +66,10 @@ class FakeStream final : public OneShotWorkers::Stream {
     MutexLock lock(mutex_);
     return messages_;
   }
+  bool writing() {
+    MutexLock lock(mutex_);
+    return writing_;
+  }
   size_t unread() {
     MutexLock lock(mutex_);
     return incoming_.size();
@@ -144,6 +148,9 @@ class OneShotWorkersTest : public ::testing::Test {
   }
   static Operation Get(const std::string& key) {
     return {.kind = OperationKind::kGet, .table = TableId(1), .key = key};
+  }
+  static Operation Scan(const std::string& low) {
+    return {.kind = OperationKind::kScan, .table = TableId(1), .low = low};
   }
   void Send(uint64_t id, const Operation& operation) {
     wire::OneShotCalls message;

@@ -152,6 +152,12 @@ struct ScanBegun {
   CommitAnswer answer;  // while it is open, the timestamp alone
 };
 
+// A transaction that has been begun before its thread comes to it (TransactionSession::BeginAhead). Who destroys it ends it; nothing was shown.
+class BegunOneShot {
+ public:
+  virtual ~BegunOneShot() = default;
+};
+
 class TransactionSession {
  public:
   virtual ~TransactionSession() = default;
@@ -210,10 +216,12 @@ class TransactionSession {
   // As ExecuteOneShot, for who answers many and does not wait for the disk with each: where *durable_at is not 0 afterwards, the end of the answer
   // is not to be shown before TransactionService::AwaitDurable has answered a position above it (D1). If that fails, a commit that wrote something
   // ends with OUTCOME_UNKNOWN, anything else with the failure.
+  // `begun`: null, or what BeginAhead has begun of it, on any session of the service: its first attempt.
   virtual Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options,
                                                    absl::Span<const Operation> operations,
                                                    std::vector<OperationResult>* results, Deadline deadline,
-                                                   Lsn* durable_at) {
+                                                   Lsn* durable_at, std::unique_ptr<BegunOneShot> begun) {
+    begun.reset();
     *durable_at = Lsn(0);
     return ExecuteOneShot(options, operations, results, deadline);
   }
@@ -224,7 +232,14 @@ class TransactionSession {
   // answers are there (true), or the time is up.
   // REQUIRES: after WantReads, any number of times, comes StartReads, which may also come alone; after that, if it was true, FinishReads, and nothing
   // else of this session before it, as low-waters wait for it; the operations' views stay until then.
+  // BeginAhead: begins a transaction whose first operation is a scan, and notes what that needs, to be asked for with the rest. It waits for nothing
+  // and nobody; null: it is not begun. What FinishReads has no answer for has ended by then, and its transaction is begun when it is run.
+  // REQUIRES: as after WantReads; and what was begun stays until StartReads has answered false, or FinishReads is over.
   virtual bool WantReads(absl::Span<const Operation> /*operations*/) { return false; }
+  virtual std::unique_ptr<BegunOneShot> BeginAhead(const TransactionOptions& /*options*/,
+                                                   absl::Span<const Operation> /*operations*/) {
+    return nullptr;
+  }
   virtual bool StartReads() { return false; }
   virtual bool FinishReads(Deadline /*deadline*/) { return true; }
 };

@@ -3,7 +3,8 @@
 // leaves to the one behind it.
 //
 // While a BeforeWait lives, the first Wait of its thread on any TellingRuntime that is going to block calls `tell` before; at most once. With
-// `patience` it does so only when it has waited for so long, counted from the first such wait on. `tell` may itself wait. Costs nothing where nobody waits. Who blocks by other means than a Runtime (a write that is to reach the disk) calls Tell before.
+// `patience` it does so only when it has waited for so long, counted from the first such wait on. `tell` may itself wait. Costs nothing where nobody
+// waits. Who blocks by other means than a Runtime (a write that is to reach the disk) calls Tell before.
 // Thread-safety: a BeforeWait is made, told and destroyed by one thread, and they do not nest; TellingRuntime as Runtime.
 // Ownership: `tell` outlives its BeforeWait; the runtime behind outlives the TellingRuntime.
 #ifndef COMMON_RUNTIME_BEFORE_WAIT_H_

@@ -83,8 +83,10 @@ class ScriptedTransactionService::Session final : public TransactionSession {
   }
 
   Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                           std::vector<OperationResult>* results, Deadline deadline,
-                                           Lsn* durable_at) override {
+                                           std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
+                                           std::unique_ptr<BegunOneShot> begun) override {
+    if (begun != nullptr) DEUT_RETURN_IF_ERROR(owner_.before("take_begun", deadline));
+    begun.reset();
     Result<CommitAnswer> answer = ExecuteOneShot(options, operations, results, deadline);
     *durable_at = answer.ok() && owner_.withholds ? answer->commit_lsn : Lsn(0);
     return answer;
@@ -99,12 +101,23 @@ class ScriptedTransactionService::Session final : public TransactionSession {
     }
     return false;
   }
+  std::unique_ptr<BegunOneShot> BeginAhead(const TransactionOptions&, absl::Span<const Operation> operations) override {
+    if (owner_.reads_ahead.empty() || !operations.front().low.starts_with(owner_.reads_ahead)) return nullptr;
+    wants_reads_ = true;
+    return std::make_unique<Begun>(owner_);
+  }
   bool StartReads() override {
     return std::exchange(wants_reads_, false) && owner_.before("start_reads", kNoDeadline).ok();
   }
   bool FinishReads(Deadline deadline) override { return owner_.before("finish_reads", deadline).ok(); }
 
  private:
+  struct Begun final : BegunOneShot {
+    explicit Begun(ScriptedTransactionService& service) : owner(service) { owner.begun_.fetch_add(1); }
+    ~Begun() override { owner.begun_.fetch_sub(1); }
+    ScriptedTransactionService& owner;
+  };
+
   Status Run(const Operation& operation, OperationResult* result, Deadline deadline) {
     DEUT_RETURN_IF_ERROR(owner_.before("operation", deadline));
     const Key key(operation.table, std::string(operation.key));

@@ -33,8 +33,11 @@ class ScriptedTransactionService : public TransactionService {
   // Commits that wrote something are to be waited for (ExecuteOneShotAhead). Each wait ("await_durable") is for all that was committed before it
   // began.
   std::atomic<bool> withholds{false};
-  // Sessions want to read ahead the keys that begin with this, if it is not empty: "start_reads", "finish_reads".
+  // Sessions want to read ahead the keys that begin with this, if it is not empty: "start_reads", "finish_reads". Scans that begin there are begun;
+  // "take_begun" is called when one is run.
   std::string reads_ahead;
+  // Begun and not run.
+  int begun() { return begun_.load(); }
 
   size_t sessions();      // open ones
   size_t transactions();  // open ones
@@ -60,6 +63,7 @@ class ScriptedTransactionService : public TransactionService {
   class Session;
   using Key = std::pair<TableId, std::string>;
 
+  std::atomic<int> begun_{0};
   Mutex mutex_;
   std::map<Key, std::string> records_ DEUT_GUARDED_BY(mutex_);
   std::map<std::string, TableId, std::less<>> tables_ DEUT_GUARDED_BY(mutex_);

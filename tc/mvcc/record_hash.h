@@ -42,7 +42,8 @@ inline uint64_t HashRecord(TableId table, std::string_view key) {
   using record_hash::Load;
   const char* from = key.data();
   size_t left = key.size();
-  const uint64_t seed = Fold(reinterpret_cast<uintptr_t>(&record_hash::kSeed) + table.value, record_hash::kFirst ^ left);
+  const uint64_t seed =
+      Fold(reinterpret_cast<uintptr_t>(&record_hash::kSeed) + table.value, record_hash::kFirst ^ left);
   // A product with zero would forget the other factor: what that takes of a key must not be known.
   const uint64_t other = seed ^ record_hash::kSecond;
   uint64_t state = seed;

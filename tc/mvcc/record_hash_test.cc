@@ -50,8 +50,10 @@ TEST(RecordHashTest, EveryBitCounts) {
 TEST(RecordHashTest, NamesThatAreAlikeDiffer) {
   std::set<uint64_t> hashes;
   size_t names = 0;
-  for (size_t bytes = 0; bytes <= 300; ++bytes, ++names) hashes.insert(HashRecord(TableId(1), std::string(bytes, '\0')));
-  for (uint32_t number = 0; number < 20'000; ++number, ++names) hashes.insert(HashRecord(TableId(1), KeyOf(number, 20)));
+  for (size_t bytes = 0; bytes <= 300; ++bytes, ++names)
+    hashes.insert(HashRecord(TableId(1), std::string(bytes, '\0')));
+  for (uint32_t number = 0; number < 20'000; ++number, ++names)
+    hashes.insert(HashRecord(TableId(1), KeyOf(number, 20)));
   for (uint32_t table = 2; table < 500; ++table, ++names) hashes.insert(HashRecord(TableId(table), "key"));
   EXPECT_EQ(hashes.size(), names);
 }

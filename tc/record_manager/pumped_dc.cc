@@ -195,6 +195,11 @@ void PumpedDc::set_has_space(bool has_space) {
   has_space_ = has_space;
 }
 
+void PumpedDc::LoseAsked(bool lose) {
+  MutexLock lock(mutex_);
+  loses_asked_ = lose;
+}
+
 void PumpedDc::set_scan_records(uint32_t records) {
   MutexLock lock(mutex_);
   scan_records_ = records;
@@ -250,6 +255,12 @@ Status PumpedDc::Read(absl::Span<DataRequest* const> requests, Deadline) {
     AnswerLocked(request);
   }
   return Status::Ok();
+}
+
+void PumpedDc::Take(absl::Span<DataRequest* const> requests, Deadline) {
+  MutexLock lock(mutex_);
+  if (!loses_asked_) return;
+  for (DataRequest* const request : requests) request->status = DEUT_ERROR(kDeadlineExceeded, "not in time");
 }
 
 void PumpedDc::AnswerLocked(DataRequest* request) {

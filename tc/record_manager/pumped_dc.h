@@ -37,6 +37,8 @@ class PumpedDc final : public DcReader {
   // Every request fails with it until it is OK again.
   void set_error(const Status& error);
   void set_has_space(bool has_space);
+  // What is asked in two steps (TryAsk) is not answered in time.
+  void LoseAsked(bool lose);
   // Scans answer at most so many records, whatever was asked. 0 = no such limit.
   void set_scan_records(uint32_t records);
 
@@ -59,7 +61,7 @@ class PumpedDc final : public DcReader {
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override;
   // Answers at once.
   bool TryAsk(absl::Span<DataRequest* const> requests) override { return Read(requests, kNoDeadline).ok(); }
-  void Take(absl::Span<DataRequest* const> /*requests*/, Deadline /*deadline*/) override {}
+  void Take(absl::Span<DataRequest* const> requests, Deadline deadline) override;
   Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) override;
   Position applied() const override;
   bool HasSpace(uint64_t bytes) const override;
@@ -92,6 +94,7 @@ class PumpedDc final : public DcReader {
   Status error_ DEUT_GUARDED_BY(mutex_);
   bool has_space_ DEUT_GUARDED_BY(mutex_) = true;
   uint32_t scan_records_ DEUT_GUARDED_BY(mutex_) = 0;
+  bool loses_asked_ DEUT_GUARDED_BY(mutex_) = false;
   uint64_t requests_ DEUT_GUARDED_BY(mutex_) = 0;
   bool reads_ahead_ DEUT_GUARDED_BY(mutex_) = true;
   Status scan_error_ DEUT_GUARDED_BY(mutex_);

@@ -48,6 +48,7 @@ void ReadAhead::End() {
   if (reader_) engine_.active.End(reader_->slot);
   reader_.reset();
   wanted_ = 0;
+  scans_.clear();
   asked_.clear();
 }
 
@@ -92,14 +93,35 @@ bool ReadAhead::Want(const Operation& operation) {
   return true;
 }
 
+std::unique_ptr<BegunScan> ReadAhead::BeginScan(const TransactionOptions& options,
+                                                absl::Span<const Operation> operations) {
+  if (scans_.size() == kMostScans) return nullptr;
+  std::unique_ptr<BegunScan> begun = BegunScan::TryBegin(engine_, options, operations);
+  if (begun != nullptr) scans_.push_back(begun.get());
+  return begun;
+}
+
 bool ReadAhead::Start() {
   for (size_t i = 0; i < wanted_; ++i) asked_.push_back(&requests_[i]);
+  for (BegunScan* const scan : scans_) asked_.push_back(scan->request());
   if (!asked_.empty() && engine_.dc.TryAsk(absl::MakeSpan(asked_))) {
-    engine_.counters.dc_reads.Add(asked_.size());
+    if (wanted_ != 0) engine_.counters.dc_reads.Add(wanted_);
     return true;
   }
+  for (BegunScan* const scan : scans_) scan->GiveUp();
   End();
   return false;
+}
+
+bool ReadAhead::Keep(DataRequest* request, const SpillWatch& spilled) {
+  const RecordBatch::Iterator it(request->answer);
+  // Who reads it is told of what must not be.
+  if (it.Valid() && !CheckVisible(it.record(), reader_->timestamp).ok()) return false;
+  const std::optional<std::string_view> value = it.Valid() ? std::optional(it.record().value) : std::nullopt;
+  const uint64_t hash = RecordTable::Hash(request->table, request->key);
+  const bool full = engine_.read_cache->Fill(hash, request->table, request->key, value, spilled);
+  if (request->answer.bytes().size() > kKeptBytes) request->answer = RecordBatch();
+  return full;
 }
 
 bool ReadAhead::Finish(Deadline deadline) {
@@ -108,22 +130,16 @@ bool ReadAhead::Finish(Deadline deadline) {
     return true;
   }
   engine_.dc.Take(absl::MakeSpan(asked_), deadline);
-  if (DEUT_OMITTED("S7.ahead_in_low_water")) engine_.active.End(reader_->slot);
+  if (DEUT_OMITTED("S7.ahead_in_low_water") && reader_) engine_.active.End(reader_->slot);
   DEUT_POINT("read_ahead.before_fill");
   const SpillWatch spilled =
       engine_.spilled == nullptr ? SpillWatch{} : SpillWatch{&engine_.spilled->spills(), spills_};
   bool full = false, all = true;
-  for (DataRequest* const request : asked_) {
-    all = all && request->status != ErrorCode::kDeadlineExceeded;
-    if (!request->status.ok()) continue;
-    const RecordBatch::Iterator it(request->answer);
-    // Who reads it is told of what must not be.
-    if (it.Valid() && !CheckVisible(it.record(), reader_->timestamp).ok()) continue;
-    const std::optional<std::string_view> value = it.Valid() ? std::optional(it.record().value) : std::nullopt;
-    const uint64_t hash = RecordTable::Hash(request->table, request->key);
-    full = engine_.read_cache->Fill(hash, request->table, request->key, value, spilled) || full;
-    if (request->answer.bytes().size() > kKeptBytes) request->answer = RecordBatch();
+  for (size_t i = 0; i < asked_.size(); ++i) {
+    all = all && asked_[i]->status != ErrorCode::kDeadlineExceeded;
+    if (i < wanted_ && asked_[i]->status.ok()) full = Keep(asked_[i], spilled) || full;
   }
+  for (BegunScan* const scan : scans_) scan->Asked();
   if (full) engine_.collector.MakeRoom();
   if (DEUT_OMITTED("S7.ahead_in_low_water")) reader_.reset();
   End();

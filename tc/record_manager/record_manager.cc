@@ -28,6 +28,11 @@ Status CheckOpen(const Transaction& txn) {
 
 }  // namespace
 
+void RecordManager::EndScans(Transaction& txn) {
+  txn.scans_.clear();
+  txn.begun_scan_.reset();
+}
+
 Transaction::Transaction() = default;
 Transaction::~Transaction() = default;
 
@@ -206,18 +211,18 @@ void RecordManager::RestScans(Transaction& txn, MonotonicTime used_before) {
 }
 
 Result<CommitAnswer> RecordManager::Commit(Transaction& txn, Deadline deadline, Lsn* durable_at) {
-  txn.scans_.clear();
+  EndScans(txn);
   if (durable_at != nullptr) *durable_at = Lsn(0);
   return CommitPath(engine_).Commit(txn, deadline, durable_at);
 }
 
 void RecordManager::Abort(Transaction& txn, AbortReason reason) {
-  txn.scans_.clear();
+  EndScans(txn);
   CommitPath(engine_).Abort(txn, reason);
 }
 
 Status RecordManager::AbortAcknowledged(Transaction& txn, Deadline deadline, Lsn* durable_at) {
-  txn.scans_.clear();
+  EndScans(txn);
   if (durable_at != nullptr) *durable_at = Lsn(0);
   return CommitPath(engine_).AbortAcknowledged(txn, deadline, durable_at);
 }

@@ -85,6 +85,8 @@ class RecordManager {
   Status DropTable(std::string_view name, Deadline deadline);
 
  private:
+  static void EndScans(Transaction& txn);
+
   Engine& engine_;
 };
 

@@ -16,8 +16,6 @@ namespace {
 
 // Gathered keys whose values are fetched at once, and that one message asks the DC again for, at most.
 constexpr size_t kResolvedAtOnce = 256;
-// What one message asks of the DC at most.
-constexpr uint32_t kShortScanBytes = 256 << 10;
 // Gathered keys kept of one stretch: as many as the batch is likely to come past, within these limits. With more, it
 // ends behind the last one kept. A scan that goes on behind its first stretch has met keys that show nothing, or small ranges.
 constexpr size_t kMinGatheredFirst = 8;
@@ -78,6 +76,10 @@ Status ScanPath::Run(bool stands) {
 }
 
 void ScanPath::TakeState() {
+  if (txn_.begun_scan_ != nullptr && txn_.begun_scan_->BegunFor(scan_)) {
+    state_ = std::move(txn_.begun_scan_);
+    return;
+  }
   auto& standing = txn_.scans_;
   for (size_t i = 0; i < standing.size() && scan_.scan_sequence != 0; ++i) {
     if (!standing[i]->GoesOnWith(scan_)) continue;
@@ -168,6 +170,7 @@ void ScanPath::Advance(bool to_the_bound, std::string* covered) {
 
 Status ScanPath::Ask(const TableState& table) {
   StandingScan& s = *state_;
+  if (s.first != nullptr) return TakeFirst();
   if (goes_on_ && DcKnows(engine_, table) && (s.stream != nullptr || MayOpenStream())) {
     const Status asked = AskStream(table);
     if (asked != ErrorCode::kResourceExhausted) return asked;
@@ -205,25 +208,29 @@ Status ScanPath::GatherNext(const TableState& table, bool ahead, bool* blocked) 
   return Status::Ok();
 }
 
-Status ScanPath::AskOnce(const TableState& table) {
-  StandingScan& s = *state_;
-  DEUT_POINT("scan.before_dc");
-  DataRequest request;
-  if (result_->records.empty()) request.answer = std::exchange(result_->records, RecordBatch());
-  request.kind = DataRequest::Kind::kScan;
-  request.table = table.id();
-  request.low = ascending() ? s.low : s.bound;
-  request.high = ascending() ? s.bound : s.high;
-  request.direction = scan_.direction;
+void ScanPath::MakeRequest(DataRequest* request) const {
+  const StandingScan& s = *state_;
+  request->kind = DataRequest::Kind::kScan;
+  request->table = s.table;
+  request->low = ascending() ? s.low : s.bound;
+  request->high = ascending() ? s.bound : s.high;
+  request->direction = scan_.direction;
   const size_t left = scan_.limit_records == 0 ? 0 : scan_.limit_records - result_->records.size();
   // Gathered keys replace what the DC returns, and some may remove it.
   const auto removing = left == 0 ? 0
                                   : std::count_if(s.keys.begin() + static_cast<ptrdiff_t>(s.next_key), s.keys.end(),
                                                   [](const GatheredKey& gathered) { return gathered.may_be_removed; });
-  request.limit_records =
+  request->limit_records =
       left == 0 ? 0 : static_cast<uint32_t>(std::min<size_t>(left + static_cast<size_t>(removing), UINT32_MAX));
   const size_t held = std::min<size_t>(result_->records.bytes().size(), scan_.limit_bytes);
-  request.limit_bytes = std::clamp<uint32_t>(scan_.limit_bytes - static_cast<uint32_t>(held), 1, kShortScanBytes);
+  request->limit_bytes = std::clamp<uint32_t>(scan_.limit_bytes - static_cast<uint32_t>(held), 1, kShortScanBytes);
+}
+
+Status ScanPath::AskOnce(const TableState& table) {
+  DEUT_POINT("scan.before_dc");
+  DataRequest request;
+  if (result_->records.empty()) request.answer = std::exchange(result_->records, RecordBatch());
+  MakeRequest(&request);
   if (DcKnows(engine_, table)) {
     DataRequest* const requests[] = {&request};
     DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline_));
@@ -232,19 +239,26 @@ Status ScanPath::AskOnce(const TableState& table) {
     request.complete = true;
   }
   DEUT_POINT("scan.after_dc");
-  if (!request.complete && (ascending() ? request.covered <= s.low : (!s.high.empty() && request.covered >= s.high))) {
-    return DEUT_ERROR(kInternal, "the data component answered a scan of table ", table.id().value, " without progress");
+  return TakeAnswer(&request);
+}
+
+Status ScanPath::TakeAnswer(DataRequest* request) {
+  StandingScan& s = *state_;
+  if (!request->complete &&
+      (ascending() ? request->covered <= s.low : (!s.high.empty() && request->covered >= s.high))) {
+    return DEUT_ERROR(kInternal, "the data component answered a scan of table ", s.table.value, " without progress");
   }
-  DEUT_RETURN_IF_ERROR(CheckAllVisible(request.answer, txn_.timestamp_));
-  if (KeysAhead() == 0 && result_->records.empty() && FitsWhole(request.answer.size(), request.answer.bytes().size())) {
-    result_->records = std::move(request.answer);
-    Advance(request.complete, &request.covered);
+  DEUT_RETURN_IF_ERROR(CheckAllVisible(request->answer, txn_.timestamp_));
+  if (KeysAhead() == 0 && result_->records.empty() &&
+      FitsWhole(request->answer.size(), request->answer.bytes().size())) {
+    result_->records = std::move(request->answer);
+    Advance(request->complete, &request->covered);
     return Status::Ok();
   }
   s.answer.emplace();
-  s.answer->records = std::move(request.answer);
-  s.answer->to_the_bound = request.complete;
-  s.answer->covered = std::move(request.covered);
+  s.answer->records = std::move(request->answer);
+  s.answer->to_the_bound = request->complete;
+  s.answer->covered = std::move(request->covered);
   return Status::Ok();
 }
 

@@ -42,7 +42,14 @@ class ScanPath {
   // Unless it `stands`, nothing is kept for a next batch.
   Status Run(bool stands = true);
 
+  // Step 1 of the first stretch, and what the DC is to be asked then (Transaction::begun_scan_): for a scan that is run later (begun_scan.h). False:
+  // not now, as something is in the way, or would have to be waited for. REQUIRES: a new scan, which announces no updates.
+  bool BeginAhead();
+
  private:
+  // What one message asks of the DC at most.
+  static constexpr uint32_t kShortScanBytes = 256 << 10;
+
   bool ascending() const { return scan_.direction == Direction::kAscending; }
   bool Before(std::string_view a, std::string_view b) const { return ComesBefore(scan_.direction, a, b); }
   // Where the scan stands.
@@ -79,6 +86,10 @@ class ScanPath {
   Status Ask(const TableState& table);
   // Step 2, in one message. What nothing is gathered for goes on as it is.
   Status AskOnce(const TableState& table);
+  void MakeRequest(DataRequest* request) const;
+  Status TakeAnswer(DataRequest* request);
+  // Step 2, which was done ahead.
+  Status TakeFirst();
   // Step 2, from the bulk scan.
   Status AskStream(const TableState& table);
   // Gathers and grants what is needed now, or, `ahead`, what will be.

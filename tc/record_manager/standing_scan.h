@@ -70,6 +70,12 @@ struct StandingScan {
            (ascending ? scan.high == high : scan.low == low);
   }
 
+  // It was begun ahead for this one.
+  bool BegunFor(const Operation& scan) const {
+    return scan.scan_sequence == 0 && scan.table == table && scan.direction == direction &&
+           scan.for_update == for_update && scan.low == low && scan.high == high;
+  }
+
   // It has ended, and its memory may be used for another scan: it had no stream, and is small.
   bool MayBeginAnew() const {
     return stream == nullptr && !flow && keys.capacity() <= kMostKept &&
@@ -83,6 +89,7 @@ struct StandingScan {
     ForgetKeys();
     values.Clear();
     answer.reset();
+    first.reset();
     spare = RecordBatch();
     permit.Release();
     share.Release();
@@ -141,6 +148,8 @@ struct StandingScan {
     std::string covered;
   };
   std::optional<Answer> answer;
+  // Of one that was begun ahead (begun_scan.h): what it has asked for, and, when it is run, the answer. `share` counts it until then.
+  std::unique_ptr<DataRequest> first;
   RecordBatch spare;  // empty; the buffer of an answer that was copied, for the next one
 
   // From the second batch on.

@@ -47,6 +47,7 @@ class Transaction {
   friend class ScanGather;
   friend class ScanPath;
   friend class CommitPath;
+  friend class BegunScan;
   friend Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool for_write);
 
   // The transaction has shown, or will show, something of this commit to its client (D1).
@@ -106,6 +107,7 @@ class Transaction {
   absl::flat_hash_set<const Range*> many_posted_;  // the same as posted, once they are more than that
   // Scans that may go on, the one that was not used for longest first.
   std::vector<std::unique_ptr<StandingScan>> scans_;
+  std::unique_ptr<StandingScan> begun_scan_;  // ahead, for its first operation (begun_scan.h)
   std::unique_ptr<StandingScan> spare_scan_;  // one that has ended, for its memory; stays for the next transaction
 };
 

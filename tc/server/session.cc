@@ -150,8 +150,10 @@ Status Session::CheckMayBegin() {
   return Status::Ok();
 }
 
-Status Session::BeginLocked(const TransactionOptions& options, Deadline deadline) {
+Status Session::BeginLocked(const TransactionOptions& options, Deadline deadline, BegunScan* begun) {
   DEUT_RETURN_IF_ERROR(CheckMayBegin());
+  if (begun != nullptr) txn_ = begun->Take();
+  if (txn_ != nullptr) return Status::Ok();
   DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline, std::move(ended_)));
   return Status::Ok();
 }
@@ -285,10 +287,19 @@ bool Session::WantReads(absl::Span<const Operation> operations) {
   return any;
 }
 
+std::unique_ptr<BegunOneShot> Session::BeginAhead(const TransactionOptions& options,
+                                                  absl::Span<const Operation> operations) {
+  if (!serving_().ok()) return nullptr;
+  if (read_ahead_ == nullptr) read_ahead_ = records_.NewReadAhead();
+  return read_ahead_->BeginScan(options, operations);
+}
+
 Result<CommitAnswer> Session::RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                         std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at) {
+                                         std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
+                                         BegunScan* begun) {
   const Claim claim(*this);
-  return WithRestarts(deadline, [&] { return OneShotLocked(options, operations, results, deadline, durable_at); });
+  return WithRestarts(deadline,
+                      [&] { return OneShotLocked(options, operations, results, deadline, durable_at, begun); });
 }
 
 template <typename Attempt>
@@ -306,16 +317,17 @@ auto Session::WithRestarts(Deadline deadline, const Attempt& attempt) -> decltyp
 }
 
 Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                            std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at) {
+                                            std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
+                                            BegunScan* begun) {
   if (durable_at != nullptr) *durable_at = Lsn(0);
-  records_.FetchAhead(operations);
+  if (begun == nullptr) records_.FetchAhead(operations);
   if (operations.size() == 1 && operations[0].kind == OperationKind::kGet && operations[0].stamp == Stamp::kNone &&
       options.declared.empty()) {
     return ReadAloneLocked(options, operations[0], results, deadline, durable_at);
   }
-  if (Status begun = BeginLocked(options, deadline); !begun.ok()) [[unlikely]] {
+  if (Status open = BeginLocked(options, deadline, begun); !open.ok()) [[unlikely]] {
     results->clear();
-    return begun;
+    return open;
   }
   // A stop after the look at whether the component serves waits for the claim.
   MakeAnew(results, operations.size());

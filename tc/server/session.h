@@ -40,14 +40,16 @@ class Session final : public TransactionSession {
   Status Abort() override;
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, Deadline deadline) override {
-    return RunOneShot(options, operations, results, deadline, nullptr);
+    return RunOneShot(options, operations, results, deadline, nullptr, nullptr);
   }
   Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                           std::vector<OperationResult>* results, Deadline deadline,
-                                           Lsn* durable_at) override {
-    return RunOneShot(options, operations, results, deadline, durable_at);
+                                           std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
+                                           std::unique_ptr<BegunOneShot> begun) override {
+    return RunOneShot(options, operations, results, deadline, durable_at, static_cast<BegunScan*>(begun.get()));
   }
   bool WantReads(absl::Span<const Operation> operations) override;
+  std::unique_ptr<BegunOneShot> BeginAhead(const TransactionOptions& options,
+                                           absl::Span<const Operation> operations) override;
   bool StartReads() override { return read_ahead_ != nullptr && read_ahead_->Start(); }
   bool FinishReads(Deadline deadline) override { return read_ahead_->Finish(deadline); }
   Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan,
@@ -68,16 +70,19 @@ class Session final : public TransactionSession {
   class Claim;
 
   Status CheckMayBegin();
-  Status BeginLocked(const TransactionOptions& options, Deadline deadline);
+  // `begun`: null, or what is to be gone on with, if it is still there.
+  Status BeginLocked(const TransactionOptions& options, Deadline deadline, BegunScan* begun = nullptr);
   // Runs `attempt`, and again while it has lost a conflict, as Restarts says. REQUIRES: an attempt that fails leaves no transaction open.
   template <typename Attempt>
   auto WithRestarts(Deadline deadline, const Attempt& attempt) -> decltype(attempt());
   // `durable_at`: null, or as ExecuteOneShotAhead.
   Result<CommitAnswer> RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                  std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
+                                  std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
+                                  BegunScan* begun);
   // One attempt.
   Result<CommitAnswer> OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                     std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
+                                     std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
+                                     BegunScan* begun);
   // The same of a point read alone.
   Result<CommitAnswer> ReadAloneLocked(const TransactionOptions& options, const Operation& get,
                                        std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);

@@ -142,7 +142,8 @@ class SlowDiskSessionTest : public ::testing::Test {
   Result<CommitAnswer> Ahead(const std::vector<Operation>& operations, Lsn* durable_at) {
     std::vector<OperationResult> results;
     *durable_at = Lsn(7);
-    return session->ExecuteOneShotAhead(TransactionOptions{}, operations, &results, EngineFixture::Soon(), durable_at);
+    return session->ExecuteOneShotAhead(TransactionOptions{}, operations, &results, EngineFixture::Soon(), durable_at,
+                                        nullptr);
   }
 
   EngineFixture f{{.faulty_disk = true}};
@@ -171,7 +172,8 @@ TEST_F(SlowDiskSessionTest, OneShotsAheadSayWhatTheyDependOn) {
   buffered.durability = Durability::kBuffered;
   std::vector<OperationResult> results;
   ASSERT_TRUE(
-      session->ExecuteOneShotAhead(buffered, {{Put("c", "1")}}, &results, EngineFixture::Soon(), &durable_at).ok());
+      session->ExecuteOneShotAhead(buffered, {{Put("c", "1")}}, &results, EngineFixture::Soon(), &durable_at, nullptr)
+          .ok());
   EXPECT_EQ(durable_at, Lsn(0));
   f.disk->HoldCompletions(false);
   ASSERT_TRUE(f.log->WaitDurable(put->commit_lsn, EngineFixture::Soon()).ok());
@@ -437,6 +439,70 @@ TEST_F(SessionTest, NothingIsReadAheadThatNobodyWanted) {
   EXPECT_FALSE(session->WantReads({&put, 1}));
   EXPECT_FALSE(session->StartReads());
   EXPECT_FALSE(session->StartReads());
+}
+
+class BegunSessionTest : public SessionTest {
+ protected:
+  BegunSessionTest() { f.Load({{"a", "1"}, {"b", "1"}}); }
+  // One scan of all keys, that has its first batch.
+  std::unique_ptr<BegunOneShot> Begin(Session& session) {
+    std::unique_ptr<BegunOneShot> begun = session.BeginAhead(TransactionOptions{}, {&scan, 1});
+    if (begun != nullptr && session.StartReads()) session.FinishReads(Soon());
+    return begun;
+  }
+  std::string Run(Session& session, std::unique_ptr<BegunOneShot> begun) {
+    std::vector<OperationResult> results;
+    Lsn durable_at;
+    const Result<CommitAnswer> answer =
+        session.ExecuteOneShotAhead(TransactionOptions{}, {&scan, 1}, &results, Soon(), &durable_at, std::move(begun));
+    if (!answer.ok()) return StatusText(answer.status());
+    std::string text;
+    for (RecordBatch::Iterator it(results.at(0).records); it.Valid(); it.Next()) text += it.record().value;
+    return text;
+  }
+
+  const Operation scan{.kind = OperationKind::kScan, .table = kTable};
+};
+
+TEST_F(BegunSessionTest, AnySessionGoesOnWithWhatWasBegun) {
+  std::unique_ptr<Session> one = NewSession(), other = NewSession();
+  std::unique_ptr<BegunOneShot> begun = Begin(*one);
+  ASSERT_NE(begun, nullptr);
+  const uint64_t asked = f.dc->requests();
+  EXPECT_EQ(OneShot(*one, {Put("a", "2")}), "ok | ok");  // later
+  EXPECT_EQ(Run(*other, std::move(begun)), "11");
+  EXPECT_EQ(f.dc->requests(), asked);
+  EXPECT_EQ(Run(*other, nullptr), "21");
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+}
+
+// The first attempt is the one that was begun; the next has a timestamp of its own.
+TEST_F(BegunSessionTest, WhatWasBegunAndLosesAConflictIsRunAgain) {
+  std::unique_ptr<Session> session = NewSession(), writer = NewSession();
+  ASSERT_TRUE(writer->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Execute(*writer, {Put("b", "2")}), "ok ");
+  std::unique_ptr<BegunOneShot> begun = Begin(*session);
+  ASSERT_NE(begun, nullptr);
+  AtPoint again("session.restart", [&] { EXPECT_TRUE(writer->Commit(Soon()).ok()); });
+  EXPECT_EQ(Run(*session, std::move(begun)), "12");
+  EXPECT_TRUE(again.reached());
+  EXPECT_EQ(f.engine->counters.restarted.load(), 1u);
+}
+
+TEST_F(BegunSessionTest, WhatIsNotTakenUpEnds) {
+  std::unique_ptr<Session> session = NewSession();
+  std::unique_ptr<BegunOneShot> begun = Begin(*session);
+  ASSERT_NE(begun, nullptr);
+  ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
+  EXPECT_EQ(Run(*session, std::move(begun)), "WRONG_STATE");
+  EXPECT_TRUE(session->Abort().ok());
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  begun = Begin(*session);
+  ASSERT_NE(begun, nullptr);
+  serving = Status(ErrorCode::kUnavailable, "it stops");
+  EXPECT_EQ(Begin(*session), nullptr);
+  EXPECT_EQ(Run(*session, std::move(begun)), "UNAVAILABLE");
+  EXPECT_EQ(f.active->open_transactions(), 0u);
 }
 
 // The reaper leaves alone what is in use; what it has ended is told the client until it begins anew.

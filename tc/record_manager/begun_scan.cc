@@ -1,0 +1,81 @@
+#include "tc/record_manager/begun_scan.h"
+
+#include <algorithm>
+#include <string>
+
+#include "common/testing/test_points.h"
+#include "protocol/limits.h"
+#include "tc/record_manager/commit_path.h"
+#include "tc/record_manager/conflict.h"
+#include "tc/record_manager/find_table.h"
+#include "tc/record_manager/record_manager.h"
+#include "tc/record_manager/scan_path.h"
+#include "tc/record_manager/spilled_value.h"
+
+namespace deut::tc {
+namespace {
+
+bool MayBegin(const TransactionOptions& options, absl::Span<const Operation> operations) {
+  if (options.isolation != Isolation::kSerializable || !options.declared.empty() || operations.empty()) return false;
+  const Operation& first = operations.front();
+  if (first.kind != OperationKind::kScan || first.for_update || first.scan_sequence != 0) return false;
+  return std::ranges::all_of(operations, [](const Operation& operation) {
+    return operation.kind == OperationKind::kGet || (operation.kind == OperationKind::kScan && !operation.for_update);
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<BegunScan> BegunScan::TryBegin(Engine& engine, const TransactionOptions& options,
+                                               absl::Span<const Operation> operations) {
+  if (engine.range_control != RangeControl::kRanges || !MayBegin(options, operations)) return nullptr;
+  auto txn = std::make_unique<Transaction>();
+  const MonotonicTime at_once = engine.runtime.Now();
+  if (!CommitPath(engine).Begin(*txn, options, at_once).ok()) return nullptr;
+  std::unique_ptr<BegunScan> begun(new BegunScan(engine, std::move(txn)));
+  OperationResult nothing_yet;
+  if (!ScanPath(engine, *begun->txn_, operations.front(), &nothing_yet, at_once).BeginAhead()) return nullptr;
+  return begun;
+}
+
+bool ScanPath::BeginAhead() {
+  if (scan_.low.size() > kMaxKeyBytes + 1 || scan_.high.size() > kMaxKeyBytes + 1) return false;
+  const Result<TableState*> table = FindTable(engine_, txn_, scan_.table, false);
+  if (!table.ok() || !DcKnows(engine_, **table) || !NothingSpilled(engine_)) return false;
+  TakeState();
+  StandingScan& s = *state_;
+  const uint32_t most = std::min(scan_.limit_bytes, kShortScanBytes);
+  if (AtEnd() || s.share.Resize(engine_.scan_ahead, most) < most) return false;
+  if (DEUT_OMITTED("S4.begun_gathers_first")) {
+    s.bound = far_end();
+    s.gathered = true;
+  } else {
+    bool blocked = false;
+    if (!GatherNext(**table, /*ahead=*/true, &blocked).ok() || blocked) return false;
+  }
+  s.first = std::make_unique<DataRequest>();
+  MakeRequest(s.first.get());
+  txn_.begun_scan_ = std::move(state_);
+  return true;
+}
+
+Status ScanPath::TakeFirst() {
+  const std::unique_ptr<DataRequest> first = std::move(state_->first);
+  state_->share.Release();
+  return TakeAnswer(first.get());
+}
+
+DataRequest* BegunScan::request() { return txn_->begun_scan_->first.get(); }
+
+void BegunScan::Asked() {
+  if (!request()->status.ok() && !DEUT_OMITTED("X3.begun_has_answer")) GiveUp();
+  if (DEUT_OMITTED("S1.begun_in_low_water") && txn_ != nullptr) engine_.active.End(txn_->slot_);
+}
+
+void BegunScan::GiveUp() {
+  if (txn_ == nullptr) return;
+  RecordManager(engine_).Abort(*txn_, AbortReason::kFailedOperation);
+  txn_.reset();
+}
+
+}  // namespace deut::tc
