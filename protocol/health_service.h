@@ -3,8 +3,8 @@
 // gRPC has one, too, whose threads poll for all connections: whatever comes for a stream then comes to them first, and the stream's own thread has
 // to be woken for it. This one needs one completion queue, which is the server's only one that polls for new calls, and one thread. It takes no
 // thread of those that calls are counted by, so it answers also when none is left.
-// Check answers at once. Watch answers at once and whenever that has changed, at the latest kLook afterwards; at most kMostWatches at a time. A name that is not
-// known is NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch, whose stream stays.
+// Check answers at once. Watch answers at once and whenever that has changed, at the latest kLook afterwards; at most kMostWatches at a time.
+// A name that is not known is NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch, whose stream stays.
 // States of a call: wanted (gRPC will fill it in) -> in work -> gone. A call that is taken is followed by another that is wanted.
 //   Check:  taken -> Finish -> gone.
 //   Watch:  taken -> writing -> resting (an alarm is set) -> writing, where what there is to say has changed; else resting again. When its peer or

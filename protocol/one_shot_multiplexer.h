@@ -5,8 +5,9 @@
 //   message. The role is given up when nothing is queued that may go.
 // Gathering. A message costs much more than a call in it. So while `unanswered_messages` are under way of which nothing is answered yet, what is
 //   submitted is held back, until an answer comes, the message is full, or a caller has waited long enough for it (Hurry): where answers come fast
-//   many calls share a message, and where they take long a call waits little more. A message counts from TakeMessage to its first answer, also to a
-//   call that was abandoned, or until a call that came after it was hurried: what is slow holds back one caller once. Nothing is held for ever: each call has a caller who waits for it, and hurries it.
+//   many calls share a message, and where they take long a call waits little more. A message counts from TakeMessage to its first answer, also to
+//   a call that was abandoned, or until a call that came after it was hurried: what is slow holds back one caller once. Nothing is held for ever:
+//   each call has a caller who waits for it, and hurries it.
 // States of the stream: down (Submit refuses) and up.
 // States of a call: queued (in a message, `calls_` has it by id), sent, done. Sent when its message is taken; done under the lock: answered, or
 //   given up by Down. Whoever waits for it takes it out of `calls_` (Abandon) if it is not done; from then on nobody else touches it.
@@ -90,8 +91,8 @@ class OneShotMultiplexer {
   // their group is about to be told, which is to be waited for. REQUIRES: `calls` are all that were submitted of their group.
   bool Abandon(absl::Span<OneShotCall> calls, const Status& lost);
 
-  // The next message to send in place of what is in `message`, without what was abandoned. False: nothing is queued or all is held back, and the role is given up; never to who has
-  // just had kSend from Submit, whose own call is there. REQUIRES: the caller has the sender's role.
+  // The next message to send in place of what is in `message`, without what was abandoned. False: nothing is queued or all is held back, and the
+  // role is given up; never to who has just had kSend from Submit or Hurry. REQUIRES: the caller has the sender's role.
   bool TakeMessage(wire::OneShotCalls* message);
 
   void Up();
