@@ -79,6 +79,8 @@ void OneShotWorkers::Worker::HandOver() {
   owner_.PublishLocked(*this);
   --owner_.running_;
   if (owner_.running_ == 0 && owner_.SomethingToDoLocked()) owner_.SummonLocked();
+  // Who is left may be writing to a peer that takes nothing, or there is nobody.
+  if (owner_.running_ == 0 || owner_.writing_) owner_.EndBegunLocked();
 }
 
 bool OneShotWorkers::Worker::WantReads(const wire::OneShotCall& call, std::unique_ptr<BegunOneShot>* begun) {
@@ -356,6 +358,7 @@ bool OneShotWorkers::Rest(Worker& worker) {
   }
   AwaitRoomLocked();
   if (over_) return false;
+  if (!queue_.empty()) return true;  // while it waited
   if (NeedsAcknowledgerLocked()) {
     AcknowledgeLocked(worker);
     return true;

@@ -29,10 +29,12 @@ bool MayBegin(const TransactionOptions& options, absl::Span<const Operation> ope
 std::unique_ptr<BegunScan> BegunScan::TryBegin(Engine& engine, const TransactionOptions& options,
                                                absl::Span<const Operation> operations) {
   if (engine.range_control != RangeControl::kRanges || !MayBegin(options, operations)) return nullptr;
+  std::unique_ptr<BegunScan> begun(new BegunScan(engine));
+  if (!begun->permit_.Take(engine.begun_scans)) return nullptr;
   auto txn = std::make_unique<Transaction>();
   const MonotonicTime at_once = engine.runtime.Now();
   if (!CommitPath(engine).Begin(*txn, options, at_once).ok()) return nullptr;
-  std::unique_ptr<BegunScan> begun(new BegunScan(engine, std::move(txn)));
+  begun->txn_ = std::move(txn);
   OperationResult nothing_yet;
   if (!ScanPath(engine, *begun->txn_, operations.front(), &nothing_yet, at_once).BeginAhead()) return nullptr;
   return begun;
@@ -53,6 +55,9 @@ bool ScanPath::BeginAhead() {
     bool blocked = false;
     if (!GatherNext(**table, /*ahead=*/true, &blocked).ok() || blocked) return false;
   }
+  // What was gathered is kept until it is run, as the answer is.
+  const uint64_t held = most + s.key_bytes.capacity() + s.keys.capacity() * sizeof(GatheredKey);
+  if (s.share.Resize(engine_.scan_ahead, held) < held) return false;
   s.first = std::make_unique<DataRequest>();
   MakeRequest(s.first.get());
   txn_.begun_scan_ = std::move(state_);
@@ -72,7 +77,13 @@ void BegunScan::Asked() {
   if (DEUT_OMITTED("S1.begun_in_low_water") && txn_ != nullptr) engine_.active.End(txn_->slot_);
 }
 
+std::unique_ptr<Transaction> BegunScan::Take() {
+  permit_.Release();
+  return std::move(txn_);
+}
+
 void BegunScan::GiveUp() {
+  permit_.Release();
   if (txn_ == nullptr) return;
   RecordManager(engine_).Abort(*txn_, AbortReason::kFailedOperation);
   txn_.reset();

@@ -6,7 +6,8 @@
 //   DC took so long: updates that come between are of later transactions, which it does not see, or of earlier ones, which its raise refuses.
 // Who may be begun so: a serializable transaction that writes and declares nothing, so while it waits to be run nobody meets anything of it but what
 //   it has raised, and it waits for nothing that one of those behind it has, but for the DC. A writer in the way at the very beginning (R8), spilled
-//   runs, which would have to be read, a table that the DC does not know, and a full budget (Engine::scan_ahead) keep it from being begun.
+//   runs, which would have to be read, a table that the DC does not know, a full budget (Engine::scan_ahead), and many that are begun already
+//   (Engine::begun_scans) keep it from being begun.
 // X3: it is run only where the DC has answered what was asked, in the life that was asked, and in time. Else it ends, and whoever runs the
 //   transaction begins it anew, behind the gate, with the time that its client gives it: so nothing that was begun waits for a DC that is away.
 // States: begun -> asked (ReadAhead::Start) -> answered (Asked) -> taken (Take: it is the session's). From all but taken: given up (GiveUp; Asked,
@@ -42,12 +43,13 @@ class BegunScan final : public BegunOneShot {
   void Asked();
   void GiveUp();
   // The transaction, to go on with: its first operation takes up the scan. Null: it has been given up, or taken.
-  std::unique_ptr<Transaction> Take() { return std::move(txn_); }
+  std::unique_ptr<Transaction> Take();
 
  private:
-  BegunScan(Engine& engine, std::unique_ptr<Transaction> txn) : engine_(engine), txn_(std::move(txn)) {}
+  explicit BegunScan(Engine& engine) : engine_(engine) {}
 
   Engine& engine_;
+  ScanPermit permit_;  // while it has the transaction
   std::unique_ptr<Transaction> txn_;
 };
 

@@ -86,7 +86,10 @@ struct Engine {
   Duration conflict_wait{0};  // R9; 0 = none
   RangeControl range_control = RangeControl::kRanges;
   ScanAheadBudget scan_ahead{256 << 20};
-  ScanStreams scan_streams{256};
+  // Streams of the DC that are open: each holds a thread there, and a place on the connection. The others ask batch by batch.
+  ScanPermits scan_streams{256};
+  // Transactions that were begun ahead, and nobody runs yet (begun_scan.h): a part of those that may be open.
+  ScanPermits begun_scans{active.capacity() / 8};
   EngineCounters counters{};
 };
 

@@ -20,44 +20,43 @@ class ScanAheadBudget {
   std::atomic<uint64_t> used_{0};
 };
 
-// How many scans of an engine may have a stream of the DC open: each holds a thread there, and a place on the connection. The others ask batch by
-// batch.
-class ScanStreams {
+// How many scans of an engine may have something that there is little of.
+class ScanPermits {
  public:
-  explicit ScanStreams(uint32_t most) : most_(most) {}
+  explicit ScanPermits(uint32_t most) : most_(most) {}
   uint32_t used() const { return used_.load(std::memory_order_relaxed); }
 
  private:
-  friend class ScanStreamPermit;
+  friend class ScanPermit;
   const uint32_t most_;
   std::atomic<uint32_t> used_{0};
 };
 
 // One scan's permit.
-class ScanStreamPermit {
+class ScanPermit {
  public:
-  ScanStreamPermit() = default;
-  ~ScanStreamPermit() { Release(); }
-  ScanStreamPermit(const ScanStreamPermit&) = delete;
-  ScanStreamPermit& operator=(const ScanStreamPermit&) = delete;
+  ScanPermit() = default;
+  ~ScanPermit() { Release(); }
+  ScanPermit(const ScanPermit&) = delete;
+  ScanPermit& operator=(const ScanPermit&) = delete;
 
   // True: it has one now.
-  bool Take(ScanStreams& streams) {
-    if (streams_ != nullptr) return true;
-    if (streams.used_.fetch_add(1, std::memory_order_relaxed) >= streams.most_) {
-      streams.used_.fetch_sub(1, std::memory_order_relaxed);
+  bool Take(ScanPermits& permits) {
+    if (permits_ != nullptr) return true;
+    if (permits.used_.fetch_add(1, std::memory_order_relaxed) >= permits.most_) {
+      permits.used_.fetch_sub(1, std::memory_order_relaxed);
       return false;
     }
-    streams_ = &streams;
+    permits_ = &permits;
     return true;
   }
   void Release() {
-    if (streams_ != nullptr) streams_->used_.fetch_sub(1, std::memory_order_relaxed);
-    streams_ = nullptr;
+    if (permits_ != nullptr) permits_->used_.fetch_sub(1, std::memory_order_relaxed);
+    permits_ = nullptr;
   }
 
  private:
-  ScanStreams* streams_ = nullptr;
+  ScanPermits* permits_ = nullptr;
 };
 
 // One scan's part of it.

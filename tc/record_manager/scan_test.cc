@@ -113,6 +113,21 @@ TEST_F(ScanTest, KeysAreEmittedUpToTheCoveredBound) {
   EXPECT_EQ(t20.Scan("", "", Direction::kDescending), "dd=1 d=0 cc=1 b=0 aa=1 a=0");
 }
 
+// S8: a key that was tried again and again, so often that the keys are sorted, hides none behind it from a scan that wants few.
+TEST_F(ScanTest, AKeyThatIsTriedAgainHidesNoneBehindIt) {
+  f.Load({{"b", "0"}});
+  TestTransaction t10 = f.Begin();
+  for (int i = 0; i < 63; ++i) EXPECT_EQ(t10.Insert("b", "1"), "ALREADY_EXISTS");
+  EXPECT_EQ(t10.Put("c", "1"), "ok");
+  Operation scan{.low = "a", .limit_records = 2};
+  bool more = false;
+  EXPECT_EQ(t10.ScanBatch(&scan, &more), "b=0 c=1");
+  EXPECT_EQ(t10.Commit(), "ok");
+  TestTransaction t20 = f.Begin();
+  scan = {.low = "a", .limit_records = 2};
+  EXPECT_EQ(t20.ScanBatch(&scan, &more), "b=0 c=1");
+}
+
 // S5: of both sides' versions the larger wins, whichever side has it.
 TEST_F(ScanTest, TheLargerVersionWins) {
   f.Load({{"a", "0"}, {"b", "0"}});

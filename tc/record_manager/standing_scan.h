@@ -153,7 +153,7 @@ struct StandingScan {
   RecordBatch spare;  // empty; the buffer of an answer that was copied, for the next one
 
   // From the second batch on.
-  ScanStreamPermit permit;  // held with the stream, which ends first
+  ScanPermit permit;  // held with the stream, which ends first
   std::unique_ptr<ScanStream> stream;
   std::optional<ScanFlow> flow;
   ScanAheadShare share;

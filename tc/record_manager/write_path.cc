@@ -72,10 +72,11 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   DEUT_ASSIGN_OR_RETURN(const TableState* const table, FindTable(engine_, txn_, table_id, true));
   if (DEUT_OMITTED("R11.declare")) return Status::Ok();
   const uint64_t hash = RecordTable::Hash(table_id, key);
+  const auto [declared, is_new] = txn_.declared_.try_emplace(std::pair(table_id.value, std::string(key)), nullptr);
+  if (!is_new) return Status::Ok();
   ReclamationDomain::Guard guard(engine_.domain);
   const Range* const posted = engine_.range_control == RangeControl::kNone ? nullptr : &PostIntent(*table, key);
-  WriteItem* const item = txn_.Record().MakeWriteSet().Publish(table_id, key, hash, &engine_.domain);
-  if (!txn_.declared_.emplace(std::pair(table_id.value, std::string(key)), item).second) return Status::Ok();
+  declared->second = txn_.Record().MakeWriteSet().Publish(table_id, key, hash, &engine_.domain);
   if (posted != nullptr) {
     const Timestamp range_read = RangeRead(*table, *posted, key);
     if (range_read > txn_.timestamp_) {

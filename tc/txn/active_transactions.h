@@ -64,6 +64,9 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   ActiveTransactions(Options options, Runtime& runtime);
   ~ActiveTransactions() override;
 
+  // So many can be open.
+  uint32_t capacity() const { return words_ * 64; }
+
   struct Begun {
     SlotId slot;
     Timestamp timestamp;

@@ -84,7 +84,7 @@ class WriteSet : public FromPool {
   }
 
   // Calls `visit(key)` for keys of the table in [low, high) (an empty high is above every key): of each run at most `most`, the first ones in
-  // scan order; of the tail all.
+  // scan order, each once; of the tail all.
   template <typename Visit>
   void ForEachIn(TableId table, std::string_view low, std::string_view high, bool ascending, size_t most,
                  Visit&& visit) const {
@@ -132,6 +132,12 @@ class WriteSet : public FromPool {
   // A run is merged with the one before it when that has not more than so many times its keys.
   static constexpr size_t kTier = 4;
 
+  // A key can be published again and again; who takes the first few keys of a run is to see that there are others behind.
+  static void LeaveOutSame(std::vector<Key>* sorted) {
+    if (DEUT_OMITTED("S8.run_keys_once")) return;
+    const auto same = [](const Key& a, const Key& b) { return a.table == b.table && a.key == b.key; };
+    sorted->erase(std::unique(sorted->begin(), sorted->end(), same), sorted->end());
+  }
   static bool Before(const Key& a, const Key& b) { return a.table != b.table ? a.table < b.table : a.key < b.key; }
 
   // The items from `begin` to `end`; `chunk` is the one of the item before.
@@ -153,11 +159,13 @@ class WriteSet : public FromPool {
     WalkFrom(index->covered, old == nullptr ? &first_ : index->tail, count_.load(std::memory_order_relaxed),
              [&](const WriteItem& item) { run->push_back(Key{item.table, item.key, item.hash}); });
     std::sort(run->begin(), run->end(), Before);
+    LeaveOutSame(run.get());
     while (!index->runs.empty() && index->runs.back()->size() <= kTier * run->size()) {
       const std::vector<Key>& larger = *index->runs.back();
       auto merged = std::make_shared<std::vector<Key>>();
       merged->reserve(larger.size() + run->size());
       std::merge(larger.begin(), larger.end(), run->begin(), run->end(), std::back_inserter(*merged), Before);
+      LeaveOutSame(merged.get());
       index->runs.pop_back();
       run = std::move(merged);
     }
