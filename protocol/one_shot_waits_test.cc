@@ -89,26 +89,36 @@ TEST_F(OneShotWorkersTest, NothingIsReadAheadForSnapshots) {
   EXPECT_EQ(starts.load(), 0);
 }
 
-TEST_F(OneShotWorkersTest, ThePeerGoesWhileSomethingIsReadAhead) {
-  Event asked, go;
-  scripted_.reads_ahead = "far";
-  scripted_.before = [&](std::string_view call, Deadline) {
-    if (call == "finish_reads") {
-      asked.Signal(runtime_);
-      go.Wait(runtime_, kNoDeadline);
-    }
-    return Status::Ok();
-  };
-  Start();
-  wire::OneShotCalls message = Opening();
-  for (uint64_t id = 1; id <= 4; ++id) Add(id, Get("far"), &message);
-  stream_.Send(message);
-  EXPECT_TRUE(asked.Wait(runtime_, kNoDeadline));
-  stream_.HangUp();
-  go.Signal(runtime_);
-  thread_.reset();
-  EXPECT_EQ(scripted_.sessions(), 0u);
-}
+class PeerGoesTest : public OneShotWorkersTest {
+ protected:
+  // The peer goes while what its four calls need is asked for; `begun` of them are begun then.
+  void GoWhileAsked(const Operation& operation, int begun) {
+    Event asked, go;
+    scripted_.reads_ahead = "far";
+    scripted_.before = [&](std::string_view call, Deadline) {
+      if (call == "finish_reads") {
+        asked.Signal(runtime_);
+        go.Wait(runtime_, kNoDeadline);
+      }
+      return Status::Ok();
+    };
+    Start();
+    wire::OneShotCalls message = Opening();
+    for (uint64_t id = 1; id <= 4; ++id) Add(id, operation, &message);
+    stream_.Send(message);
+    EXPECT_TRUE(asked.Wait(runtime_, kNoDeadline));
+    EXPECT_EQ(scripted_.begun(), begun);
+    stream_.HangUp();
+    go.Signal(runtime_);
+    thread_.reset();
+    EXPECT_EQ(scripted_.begun(), 0);
+    EXPECT_EQ(scripted_.sessions(), 0u);
+  }
+};
+
+TEST_F(PeerGoesTest, WhileSomethingIsReadAhead) { GoWhileAsked(Get("far"), 0); }
+
+TEST_F(PeerGoesTest, WhatWasBegunEnds) { GoWhileAsked(Scan("far"), 4); }
 
 // Scans are begun together with the reads of their message; what was begun is gone on with, and ends, whoever runs it.
 TEST_F(OneShotWorkersTest, ScansAreBegunTogetherAndHoldUpNobodyElse) {
@@ -199,29 +209,6 @@ TEST_F(OneShotWorkersTest, WhatWasBegunEndsBeforeThePeerIsWaitedFor) {
   EXPECT_LT(taken.load(), 59);
   stream_.TakeNothing(false);
   for (uint64_t id = 2; id <= kCalls; ++id) EXPECT_EQ(stream_.Answer(id).results_size(), 1);
-}
-
-TEST_F(OneShotWorkersTest, WhatWasBegunEndsWhenThePeerGoes) {
-  Event asked, go;
-  scripted_.reads_ahead = "far";
-  scripted_.before = [&](std::string_view call, Deadline) {
-    if (call == "finish_reads") {
-      asked.Signal(runtime_);
-      go.Wait(runtime_, kNoDeadline);
-    }
-    return Status::Ok();
-  };
-  Start();
-  wire::OneShotCalls message = Opening();
-  for (uint64_t id = 1; id <= 4; ++id) Add(id, Scan("far"), &message);
-  stream_.Send(message);
-  EXPECT_TRUE(asked.Wait(runtime_, kNoDeadline));
-  EXPECT_EQ(scripted_.begun(), 4);
-  stream_.HangUp();
-  go.Signal(runtime_);
-  thread_.reset();
-  EXPECT_EQ(scripted_.begun(), 0);
-  EXPECT_EQ(scripted_.sessions(), 0u);
 }
 
 // Many wait for the disk, and one thread waits for them: what is not durable is not shown, what comes meanwhile is run.
