@@ -13,7 +13,8 @@ constexpr size_t kKeysEach = 8;
 
 }  // namespace
 
-std::vector<std::string> KeysWritten(ReclamationDomain& domain, const TableState& table, const Range& range) {
+std::vector<std::string> KeysWritten(ReclamationDomain& domain, const TableState& table, const Range& range,
+                                     size_t enough) {
   std::vector<std::string> keys;
   {
     ReclamationDomain::Guard guard(domain);
@@ -26,7 +27,7 @@ std::vector<std::string> KeysWritten(ReclamationDomain& domain, const TableState
           if (key.key > range.low() && taken++ < kKeysEach) keys.emplace_back(key.key);
         });
       }
-      return ++transactions < kTransactions;
+      return ++transactions < kTransactions && keys.size() < enough;
     });
   }
   std::ranges::sort(keys);

@@ -4,6 +4,7 @@
 #define TC_SERVER_RANGE_CUTS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,10 @@
 namespace deut::tc {
 
 // Keys of the range that transactions, whose postings are there, have written or declared: ascending, without the range's low, each as often as
-// it was met; of some hundred transactions a few each. Takes a guard of its own. REQUIRES: the range stays.
-std::vector<std::string> KeysWritten(ReclamationDomain& domain, const TableState& table, const Range& range);
+// it was met; of some hundred transactions a few each, the latest first, until there are `enough`. Takes a guard of its own.
+// REQUIRES: the range stays.
+std::vector<std::string> KeysWritten(ReclamationDomain& domain, const TableState& table, const Range& range,
+                                     size_t enough = SIZE_MAX);
 
 // At most parts - 1 of the ascending candidates, each once, so that there are about as many between any two. Candidates that occur more than
 // once count as often as they occur.

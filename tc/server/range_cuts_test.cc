@@ -36,6 +36,8 @@ TEST(RangeCutsTest, FindsKeysThatAreBeingWritten) {
     EXPECT_EQ(other.Put("e", "1"), "ok");
     // "c" is where the range begins: no cut.
     EXPECT_EQ(written("d"), Keys({"e", "f"}));
+    // The latest come first.
+    EXPECT_EQ(KeysWritten(f.domain, *f.catalogue->Find(EngineFixture::kTable), f.RangeOf("d"), 1), Keys({"e"}));
     EXPECT_EQ(t.Commit(), "ok");
     EXPECT_EQ(written("d"), Keys({"e", "f"}));
     EXPECT_EQ(written("z"), Keys({"x"}));

@@ -16,6 +16,8 @@ constexpr uint64_t kFewestPieces = 64;
 constexpr int kLooksApart = 20;
 // Keys that have been written in each part of a range that is cut where the updates are.
 constexpr size_t kKeysPerPart = 4;
+// So many, and as many of a range, say well enough where the updates are. Each of them is some misses of the cache.
+constexpr size_t kKeysLookedAt = 16, kFewestLookedAt = 64;
 
 }  // namespace
 
@@ -164,7 +166,8 @@ std::vector<std::string> Repartitioner::CutsAfter(const TableState& table, const
       std::vector<std::string> advised = loads.CutsBetween(range.low(), range.high());
       if (step->hot || advised.empty()) {
         // By where the updates are, if enough of them are there to be seen; so many parts that each has several of them.
-        const std::vector<std::string> written = KeysWritten(engine_.domain, table, range);
+        const std::vector<std::string> written =
+            KeysWritten(engine_.domain, table, range, std::max(kFewestLookedAt, kKeysLookedAt * step->parts));
         const size_t parts = std::min(step->parts, written.size() / kKeysPerPart);
         if (parts > 1) advised = EvenCuts(written, parts);
       }
