@@ -16,14 +16,14 @@ namespace {
 // What may be brought in between two looks at the memory budget.
 constexpr size_t kBytesPerLook = 64 << 10;
 
-// So many updates are on their way into the cache together. More gain little: a processor has about that many misses under way.
-constexpr size_t kUpdatesAtOnce = 8;
-// Likewise.
-constexpr size_t kReadsAtOnce = 8;
+// So many updates, or reads, are on their way into the cache together. More gain little: a processor has about that many misses under way.
+constexpr size_t kUpdatesAtOnce = 8, kReadsAtOnce = 8;
 
 // From so many on helpers are asked, who take some tens of microseconds to wake; and so many are one piece of work, of about a hundred.
 constexpr size_t kUpdatesToShare = 256;
 constexpr size_t kUpdatesPerPiece = 64;
+// So many are written down at a time, on the stack (128 KiB), as a batch has: a list that grows to so many the heap asks the system for, each time.
+constexpr size_t kUpdatesListed = 2048;
 
 // About what a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
@@ -164,11 +164,11 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   }
   // Until the new stream has told of a low-water: what it brings may be in the pages.
   DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
-  absl::InlinedVector<LogEntryView, 2 * kUpdatesAtOnce> updates;
+  absl::InlinedVector<LogEntryView, kUpdatesListed> updates;
   std::atomic<size_t> bytes{kBytesPerLook - 1};  // the first update looks
   for (LogBatch::Iterator it(batch); it.Valid();) {
     updates.clear();
-    for (; it.Valid() && IsUpdate(it.entry()); it.Next()) {
+    for (; it.Valid() && IsUpdate(it.entry()) && updates.size() < kUpdatesListed; it.Next()) {
       if (it.entry().position <= applied) {
         duplicates_.Add(1);
       } else {
@@ -179,7 +179,7 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
       ApplyLowWater(it.entry().timestamp);
     }
     DEUT_RETURN_IF_ERROR(ApplyRun(updates, &bytes));
-    if (!it.Valid()) break;
+    if (!it.Valid() || IsUpdate(it.entry())) continue;
     if (it.entry().position > applied) {
       DEUT_RETURN_IF_ERROR(ApplyEntry(it.entry()));
     } else if (it.entry().kind != LogEntryKind::kLowWater) {
