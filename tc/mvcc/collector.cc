@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
+#include "tc/mvcc/collect_ahead.h"
 #include "tc/mvcc/version_chain.h"
 
 namespace deut::tc {
@@ -18,10 +19,10 @@ constexpr size_t kRetriedShare = 16;
 constexpr int kVeryLong = 64;
 // Entries of the read cache that one round looks at: less than a millisecond.
 constexpr size_t kEvictedPerRound = 2048;
+// Commits that are collected under one guard.
+constexpr size_t kCollectedPerGuard = 8;
 // Entries of runs that one round merges, about: a round is no longer than a few milliseconds.
 constexpr size_t kMergedPerRound = 32 << 10;
-
-bool LaterCommit(const TransactionRecord* a, const TransactionRecord* b) { return a->commit_lsn() > b->commit_lsn(); }
 
 // Every commit is at or before it.
 constexpr Position kEverything{Lsn{UINT64_MAX}, UINT32_MAX};
@@ -231,14 +232,14 @@ void Collector::TakeFinished() {
   while (record != nullptr) {
     TransactionRecord* const next = record->next_finished;
     if (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0) {
-      committed_.push_back(record);
-      std::push_heap(committed_.begin(), committed_.end(), LaterCommit);
+      committed_.Add(record->commit_lsn(), record);
       last_taken_ = std::max(last_taken_, record->commit_lsn());
     } else {
       aborted_.push_back(record);
     }
     record = next;
   }
+  committed_.Settle();
 }
 
 void Collector::CollectAborted() {
@@ -249,22 +250,19 @@ void Collector::CollectAborted() {
 
 bool Collector::TakeApplied(Position through, Applied* next) {
   // The earlier one of the two that come first.
-  if (!folded_.empty() && (committed_.empty() || folded_.front().last().commit < committed_.front()->commit_lsn())) {
+  if (!folded_.empty() && (committed_.empty() || folded_.front().last().commit < committed_.front().commit)) {
     if (folded_.front().last() > through) return false;
-    std::pop_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
     next->record = nullptr;
-    next->folded = std::move(folded_.back());
-    folded_.pop_back();
+    next->folded = std::move(folded_.front());
+    folded_.pop_front();
     folded_count_.store(folded_.size(), std::memory_order_relaxed);
     return true;
   }
   if (committed_.empty()) return false;
   // Most commits lie before the one that `through` is in: then their last update needs no look at the write set.
-  const TransactionRecord& first = *committed_.front();
-  if (first.commit_lsn() >= through.commit && LastPosition(first) > through) return false;
-  std::pop_heap(committed_.begin(), committed_.end(), LaterCommit);
-  next->record = committed_.back();
-  committed_.pop_back();
+  const CommitQueue::Item& first = committed_.front();
+  if (first.commit >= through.commit && LastPosition(*first.record) > through) return false;
+  next->record = committed_.Pop();
   return true;
 }
 
@@ -273,24 +271,29 @@ void Collector::Collect(std::vector<Applied> gone) {
   uint64_t bytes = 0;
   const Timestamp low_water = options_.low_water();
   std::vector<FoldedUpdate> folded;
-  for (const Applied& applied : gone) {
-    TransactionRecord* const record = applied.record;
-    const bool committed =
-        record == nullptr || (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0);
-    if (committed) {
-      const Lsn commit = record == nullptr ? applied.folded.last().commit : record->commit_lsn();
-      DEUT_CHECK(commit > last_collected_);  // else its versions may be gone already
-      last_collected_ = commit;
+  for (size_t i = 0; i < gone.size();) {
+    ReclamationDomain::Guard guard(domain_);
+    for (const size_t end = std::min(gone.size(), i + kCollectedPerGuard); i < end; ++i) {
+      CollectAhead(i, gone.size(), records_, [&](size_t n) { return gone[n].record; });
+      const Applied& applied = gone[i];
+      TransactionRecord* const record = applied.record;
+      const bool committed =
+          record == nullptr || (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0);
+      if (committed) {
+        const Lsn commit = record == nullptr ? applied.folded.last().commit : record->commit_lsn();
+        DEUT_CHECK(commit > last_collected_);  // else its versions may be gone already
+        last_collected_ = commit;
+      }
+      if (record == nullptr) {
+        folded_bytes_.fetch_sub(applied.folded.bytes(), std::memory_order_relaxed);
+        for (RecordEntry* const entry : applied.folded.entries()) folded.push_back({entry, applied.folded.timestamp()});
+        continue;
+      }
+      CollectFolded(&folded, low_water);  // in the order of the commits
+      bytes += record->pinned_bytes;
+      CollectItems(*record, low_water);
+      ReleaseRecord(*record);
     }
-    if (record == nullptr) {
-      folded_bytes_.fetch_sub(applied.folded.bytes(), std::memory_order_relaxed);
-      for (RecordEntry* const entry : applied.folded.entries()) folded.push_back({entry, applied.folded.timestamp()});
-      continue;
-    }
-    CollectFolded(&folded, low_water);  // in the order of the commits
-    bytes += record->pinned_bytes;
-    CollectItems(*record, low_water);
-    ReleaseRecord(*record);
   }
   CollectFolded(&folded, low_water);
   if (bytes != 0 && options_.released) options_.released(bytes);
@@ -307,7 +310,10 @@ void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_
   ReclamationDomain::Guard guard(domain_);
   uint64_t bytes = 0;
   RecordEntry* done = nullptr;
-  for (const auto& [entry, latest] : *updates) {
+  for (size_t i = 0; i < updates->size(); ++i) {
+    const auto& [entry, latest] = (*updates)[i];
+    if (i + 8 < updates->size()) __builtin_prefetch((*updates)[i + 8].entry);
+    if (i + 4 < updates->size()) __builtin_prefetch((*updates)[i + 4].entry->word.Load().head);
     if (entry == std::exchange(done, entry)) continue;
     RecordVersion* version = entry->word.Load().head;
     while (version != nullptr && (version->transaction->timestamp() > latest || version->dead())) {
@@ -343,14 +349,13 @@ uint64_t Collector::Spill() {
   // A prefix of all commits: those that may still arrive, and those that are not folded, come later.
   const Lsn finished_below = DEUT_OMITTED("S9.spill_prefix") ? kEverything.commit : finished_below_;
   Lsn end = std::min(finished_below, spiller_.durable());
-  if (!committed_.empty()) end = std::min(end, committed_.front()->commit_lsn());
+  if (!committed_.empty()) end = std::min(end, committed_.front().commit);
   const Lsn spilled = spiller_.runs()->through();
   std::vector<FoldedCommit> taken;
   size_t updates = 0;  // that are in no run
   while (!folded_.empty() && folded_.front().last().commit < end && updates < Spiller::kPerRound) {
-    std::pop_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
-    taken.push_back(std::move(folded_.back()));
-    folded_.pop_back();
+    taken.push_back(std::move(folded_.front()));
+    folded_.pop_front();
     if (taken.back().last().commit > spilled) updates += taken.back().entries().size();
   }
   const size_t commits = taken.size();
@@ -362,10 +367,7 @@ uint64_t Collector::Spill() {
     uncollected_.fetch_sub(commits - taken.size(), std::memory_order_relaxed);
     collected_.fetch_add(commits - taken.size(), std::memory_order_relaxed);
   }
-  for (FoldedCommit& stays : taken) {
-    folded_.push_back(std::move(stays));
-    std::push_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
-  }
+  for (; !taken.empty(); taken.pop_back()) PutFolded(std::move(taken.back()));
   folded_count_.store(folded_.size(), std::memory_order_relaxed);
   return freed;
 }
@@ -385,7 +387,7 @@ void Collector::SayWhatWaits() {
     first = folded_.front().timestamp();
     commit = folded_.front().last().commit;
   }
-  if (!committed_.empty() && committed_.front()->commit_lsn() < commit) first = committed_.front()->timestamp();
+  if (!committed_.empty() && committed_.front().commit < commit) first = committed_.front().record->timestamp();
   // Of a run that is partly applied the first that waits is not known. Where the DC is at rest it comes after the reader that the DC waits for, as
   // what is in memory does.
   const Timestamp spilled = spiller_.runs() == nullptr
@@ -403,7 +405,7 @@ bool Collector::ShouldFold() {
   if (!folded_.empty() && committed_.size() >= options_.fold_at_least) return true;
   const MonotonicTime now = runtime_.Now();
   if (now < fold_look_ + options_.fold_after) return false;
-  if (!committed_.empty() && committed_.front()->commit_lsn() <= fold_through_) {
+  if (!committed_.empty() && committed_.front().commit <= fold_through_) {
     if (committed_.size() >= options_.fold_at_least || now >= fold_look_ + kVeryLong * options_.fold_after) return true;
     return false;
   }
@@ -418,8 +420,9 @@ void Collector::Fold() {
   const Timestamp low_water = options_.low_water();
   Position last;
   ReclamationDomain::Guard guard(domain_);
-  std::ranges::sort(committed_, {}, &TransactionRecord::commit_lsn);
-  for (TransactionRecord* const record : committed_) {
+  for (size_t i = 0; i < committed_.size(); ++i) {
+    CollectAhead(i, committed_.size(), records_, [&](size_t n) { return committed_[n].record; });
+    const TransactionRecord* const record = committed_[i].record;
     record->ForEachWrite([&](const WriteItem& item) {
       if (item.version == nullptr) return;
       updates[item.table].push_back({.key = item.key,
@@ -439,16 +442,17 @@ void Collector::Fold() {
   if (!DEUT_OMITTED("S8.publish_first")) publish();
   DEUT_POINT("collector.fold.published");
   std::vector<RecordEntry*> entries;
-  for (TransactionRecord* const record : committed_) {
+  for (size_t i = 0; i < committed_.size(); ++i) {
+    TransactionRecord* const record = committed_[i].record;
     // Before it is counted as folded: who looks between sees too little rather than twice as much, for which somebody would be refused or aborted.
     if (record->pinned_bytes != 0 && options_.released) options_.released(record->pinned_bytes);
-    folded_.push_back(FoldRecord(*record, low_water));
-    entries.insert(entries.end(), folded_.back().entries().begin(), folded_.back().entries().end());
-    std::push_heap(folded_.begin(), folded_.end(), FoldedCommit::Later);
+    FoldedCommit commit = FoldRecord(*record, low_water);
+    entries.insert(entries.end(), commit.entries().begin(), commit.entries().end());
+    PutFolded(std::move(commit));
     ReleaseRecord(*record);
   }
   if (DEUT_OMITTED("S8.publish_first")) publish();
-  committed_.clear();
+  committed_.Clear();
   folded_count_.store(folded_.size(), std::memory_order_relaxed);
   fold_look_ = runtime_.Now();
   fold_through_ = last_taken_;
@@ -464,14 +468,23 @@ void Collector::CollectEarly(std::vector<RecordEntry*> entries) {
   if (!readers) return;  // another round is under way: next time
   DEUT_POINT("collector.readers_known");
   Unread all;
-  for (RecordEntry* const entry : entries) {
-    const Unread unread = CollectUnread(*entry, *readers, domain_);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (i + 8 < entries.size()) __builtin_prefetch(entries[i + 8]);
+    if (i + 4 < entries.size()) __builtin_prefetch(entries[i + 4]->word.Load().head);
+    const Unread unread = CollectUnread(*entries[i], *readers, domain_);
     all.versions += unread.versions;
     all.bytes += unread.bytes;
   }
   unread_.fetch_add(all.versions, std::memory_order_relaxed);
   // Of a folded transaction's versions of a key the newest is counted, until it is found applied.
   folded_bytes_.fetch_sub(all.bytes, std::memory_order_relaxed);
+}
+
+void Collector::PutFolded(FoldedCommit commit) {
+  // Nearly always the last one.
+  const bool last = folded_.empty() || folded_.back().last() < commit.last();
+  folded_.insert(last ? folded_.end() : std::ranges::upper_bound(folded_, commit.last(), {}, &FoldedCommit::last),
+                 std::move(commit));
 }
 
 FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_water) {
@@ -514,7 +527,7 @@ void Collector::TidyRuns(Position applied) {
 void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {
   const bool committed = record.status() == TransactionStatus::kCommitted;
   ReclamationDomain::Guard guard(domain_);
-  record.ForEachWrite([&](const WriteItem& item) {
+  const auto collect = [&](const WriteItem& item) {
     // A committed version keeps its entry (R5); an aborted one may have gone with it.
     const bool there = committed && item.version != nullptr;
     RecordEntry* const entry = there ? item.entry : records_.Find(item.hash, item.table, item.key);
@@ -525,7 +538,8 @@ void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {
       RemoveDeadAndApplied(*entry, domain_);
     }
     if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
-  });
+  };
+  ForEachWriteAhead(record, records_, collect);
 }
 
 void Collector::CutChain(RecordEntry& entry, RecordVersion* version) {

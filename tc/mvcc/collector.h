@@ -36,6 +36,7 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/sync/reclamation.h"
+#include "tc/mvcc/commit_queue.h"
 #include "tc/mvcc/committed_runs.h"
 #include "tc/mvcc/folded_commit.h"
 #include "tc/mvcc/pager.h"
@@ -152,7 +153,7 @@ class Collector {
     FoldedCommit folded;
   };
 
-  // Moves the next commit in order out of the heaps if it is at or before `through`.
+  // Moves the next commit in order out of the queues if it is at or before `through`.
   bool TakeApplied(Position through, Applied* next);
   // In ascending commit order.
   void Collect(std::vector<Applied> gone);
@@ -169,6 +170,7 @@ class Collector {
   // S8.
   bool ShouldFold();
   void Fold();
+  void PutFolded(FoldedCommit commit);
   FoldedCommit FoldRecord(TransactionRecord& record, Timestamp low_water);
   // S6, early: of these chains.
   void CollectEarly(std::vector<RecordEntry*> entries);
@@ -211,12 +213,12 @@ class Collector {
   // The thread's own.
   Pager pager_;
   Spiller spiller_;
-  Lsn finished_below_;                         // all that was committed before it has been taken over
-  std::vector<TransactionRecord*> committed_;  // not folded. Heap: smallest commit LSN on top
-  std::deque<FoldedCommit> folded_;            // heap: smallest commit LSN on top
-  std::vector<Applied> applied_;               // applied when last looked at; collected next round, in commit order
-  std::vector<TransactionRecord*> aborted_;    // taken and not collected yet
-  bool more_to_evict_ = false;                 // of the read cache
+  Lsn finished_below_;                       // all that was committed before it has been taken over
+  CommitQueue committed_;                    // not folded
+  std::deque<FoldedCommit> folded_;          // in commit order
+  std::vector<Applied> applied_;             // applied when last looked at; collected next round, in commit order
+  std::vector<TransactionRecord*> aborted_;  // taken and not collected yet
+  bool more_to_evict_ = false;               // of the read cache
   Lsn last_collected_;
   Lsn last_taken_;                                     // the latest commit that was taken over
   MonotonicTime fold_look_{};                          // when `fold_through_` was set

@@ -35,8 +35,6 @@ class FoldedCommit {
   std::span<RecordEntry* const> entries() const { return {count_ == 1 ? &one_ : many_.get(), count_}; }
   size_t bytes() const { return sizeof(*this) + (count_ <= 1 ? 0 : count_ * sizeof(RecordEntry*)); }
 
-  static bool Later(const FoldedCommit& a, const FoldedCommit& b) { return a.last_ > b.last_; }
-
  private:
   Position last_;
   Timestamp timestamp_;

@@ -11,24 +11,33 @@ namespace deut::tc {
 
 PostingBook::~PostingBook() { DEUT_CHECK(book_.empty()); }
 
-bool PostingBook::Add(Range* range, uint32_t postings) {
+PostingBook::Gone& PostingBook::Add(Range* range, uint32_t postings) {
   const auto [entry, added] = book_.try_emplace(range);
   Gone& gone = entry->second;
   if (added) turns_.push_back(range);
   gone.postings += postings;
   if (gone.postings >= kSweepPostings && !std::exchange(gone.due, true)) due_.push_back(range);
-  return added;
+  return gone;
 }
 
-void PostingBook::Count(Range* range) {
-  if (!Add(range, 1)) range->DropReference(domain_);  // the entry has one
+void PostingBook::Count(Range* range) { ++Add(range, 1).references; }
+
+void PostingBook::GiveBack(Range* range, Gone* gone, uint32_t kept) {
+  const uint32_t more = gone->references - kept;
+  gone->references = kept;
+  if (more != 0) range->DropReferences(more, domain_);
 }
 
 void PostingBook::Sweep(bool all) {
   bool handed_on = false;
   do {  // again: what it was handed on to may have been replaced, too
     for (Range* const range : std::exchange(due_, {})) {
-      book_.find(range)->second.due = false;
+      Gone& gone = book_.find(range)->second;
+      gone.due = false;
+      {
+        ReclamationDomain::Guard guard(domain_);
+        GiveBack(range, &gone, 1);
+      }
       LookAt(range, false);
     }
     handed_on = TakeTurns(all ? turns_.size() : kTurns, all);
@@ -46,9 +55,9 @@ bool PostingBook::TakeTurns(size_t turns, bool all) {
       turns_.push_back(range);
       continue;
     }
-    book_.erase(entry);
     ReclamationDomain::Guard guard(domain_);
-    range->DropReference(domain_);
+    GiveBack(range, &entry->second, 0);
+    book_.erase(entry);
   }
   return handed_on;
 }
@@ -77,7 +86,11 @@ void PostingBook::CountInSuccessors(const Range& range, uint32_t postings) {
   const size_t last = map.IndexBelow(range.high());
   for (size_t i = map.IndexOf(range.low()); i <= last && !DEUT_OMITTED("P.count_copies"); ++i) {
     if (map.at(i).first_posting() == nullptr) continue;  // it was filled before it came into the map
-    if (Add(&map.at(i), postings)) map.at(i).AddReference();
+    Gone& gone = Add(&map.at(i), postings);
+    if (gone.references == 0) {
+      map.at(i).AddReference();
+      gone.references = 1;
+    }
   }
 }
 

@@ -5,7 +5,8 @@
 // P: what was counted for a range that has been replaced is counted for its successors, which have copies. A range that is sealed after
 //   postings were unlinked from it remains in the book: who copies may have met them before. Whether a range of the book has been replaced
 //   is looked at in turn, a few ranges a sweep: until then the book keeps it, and copies of what was counted remain where they are.
-// A range leaves the book in its turn only, so each range of the book is once in `turns_`. Each holds one reference to its range.
+// A range leaves the book in its turn only, so each range of the book is once in `turns_`. Each holds references to its range, at least one; those
+//   that come with postings are given back together, because the line that counts them is the one that who posts writes to.
 // Thread-safety: one thread. Ownership: see above; REQUIRES at its end: everything was swept.
 #ifndef TC_MVCC_POSTING_BOOK_H_
 #define TC_MVCC_POSTING_BOOK_H_
@@ -42,12 +43,15 @@ class PostingBook {
 
  private:
   struct Gone {
-    uint32_t postings = 0;  // of collected transactions, still linked
-    bool due = false;       // is in due_
+    uint32_t postings = 0;    // of collected transactions, still linked
+    uint32_t references = 0;  // to the range, that are the book's
+    bool due = false;         // is in due_
   };
 
-  // The range's entry; true: it is new, and wants a reference.
-  bool Add(Range* range, uint32_t postings);
+  // The range's entry; if it is new it wants a reference.
+  Gone& Add(Range* range, uint32_t postings);
+  // Gives back all references but `kept`. REQUIRES: a guard.
+  void GiveBack(Range* range, Gone* gone, uint32_t kept);
   // Unlinks or hands on what is counted for the range, if that is worth it. True: it was handed on to its successors.
   bool LookAt(Range* range, bool all);
   // The next `turns` of those that were in the book at the call. True: something was handed on.

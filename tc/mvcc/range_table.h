@@ -102,6 +102,7 @@ class Range {
     Posting* posting = First(postings_.load(std::memory_order_seq_cst));
     while (posting != nullptr) {
       Posting* const next = posting->next.load(std::memory_order_seq_cst);
+      __builtin_prefetch(next);  // while this one's transaction is waited for
       if (!gone(*posting->transaction)) {
         previous = posting;
       } else if (previous != nullptr) {
@@ -145,8 +146,9 @@ class Range {
   // REQUIRES: one is held, or a guard under which the range was found in its partition's map.
   void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
   // REQUIRES: a guard.
-  void DropReference(ReclamationDomain& domain) {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) domain.RetireObject(this);
+  void DropReference(ReclamationDomain& domain) { DropReferences(1, domain); }
+  void DropReferences(uint32_t count, ReclamationDomain& domain) {
+    if (references_.fetch_sub(count, std::memory_order_acq_rel) == count) domain.RetireObject(this);
   }
 
  private:

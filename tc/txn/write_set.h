@@ -56,7 +56,7 @@ class WriteSet : public FromPool {
   // The tail is at most so long: smaller sets are walked.
   static constexpr uint32_t kTail = 64;
 
-  WriteSet() = default;
+  WriteSet() {}  // not first_items_
   ~WriteSet() { delete index_.load(std::memory_order_relaxed); }
   WriteSet(const WriteSet&) = delete;
   WriteSet& operator=(const WriteSet&) = delete;
@@ -65,7 +65,8 @@ class WriteSet : public FromPool {
   WriteItem* Publish(TableId table, std::string_view key, uint64_t hash, ReclamationDomain* domain = nullptr) {
     const uint32_t index = count_.load(std::memory_order_relaxed);
     WriteItem* item = Reserve(index);
-    *item = WriteItem{.table = table, .key = CopyKey(key), .hash = hash, .version = nullptr, .entry = nullptr};
+    std::construct_at(
+        item, WriteItem{.table = table, .key = CopyKey(key), .hash = hash, .version = nullptr, .entry = nullptr});
     if (DEUT_OMITTED("R1.publish_order")) {
       count_.store(index + 1, std::memory_order_release);
     } else {
@@ -110,6 +111,15 @@ class WriteSet : public FromPool {
              [&](const WriteItem& item) {
                if (item.table == table && inside(item.key)) visit(Key{item.table, item.key, item.hash});
              });
+  }
+
+  // REQUIRES: size() is not 0.
+  const WriteItem& first() const { return first_items_[0]; }
+  // It will be walked soon.
+  void Prefetch() const {
+    __builtin_prefetch(this);
+    __builtin_prefetch(&first_items_[0]);
+    __builtin_prefetch(&first_items_[1]);
   }
 
   // With its keys in order, but for what keeps them in order.
@@ -215,19 +225,23 @@ class WriteSet : public FromPool {
     return copy;
   }
 
+  // Most sets have one item: such a one is made, walked and freed with what lies together at its beginning. So items are left as they are until they
+  // are published.
   std::atomic<uint32_t> count_{0};
   bool first_keys_used_ = false;
-  std::array<WriteItem, kFirstItems> first_items_;
-  Chunk first_;
-  Chunk* last_ = &first_;
+  std::atomic<const Index*> index_{nullptr};
+  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<std::unique_ptr<char[]>> keys_;
+  union {
+    std::array<WriteItem, kFirstItems> first_items_;
+  };
   char first_keys_[128];
   char* key_end_ = nullptr;
   size_t key_space_ = 0;
   size_t bytes_ = 0;
-  std::vector<std::unique_ptr<Chunk>> chunks_;
-  std::vector<std::unique_ptr<char[]>> keys_;
-  std::atomic<const Index*> index_{nullptr};
   size_t index_bytes_ = 0;
+  Chunk first_;
+  Chunk* last_ = &first_;
 };
 
 }  // namespace deut::tc
