@@ -394,6 +394,23 @@ TEST(ApplyTogetherTest, TheNewestVersionOfEachKeyCounts) {
   }
 }
 
+// A run of updates that is longer than what is listed at a time, without an entry of another kind in it or behind it, and with one.
+TEST(ApplyTogetherTest, ALongRunIsAppliedAsAWhole) {
+  constexpr int kUpdates = 10'000;
+  const auto operations = NewOperations(/*chain_length=*/20, /*helpers=*/1);
+  Log log;
+  log.Create(kTable, "t");
+  for (int i = 0; i < kUpdates; ++i) log.Put(10 + i, Concat("k", 100'000 + i), Concat("v", i));
+  ASSERT_TRUE(Apply(*operations, log.Take()).ok());
+  for (int i = 0; i < kUpdates; ++i) ASSERT_EQ(ValueOf(*operations, Concat("k", 100'000 + i)), Concat("v", i));
+  for (int i = 0; i < kUpdates; ++i) log.Delete(20'000 + i, Concat("k", 100'000 + i));
+  log.LowWater(40'000);
+  log.Put(50'000, "k100007", "back");
+  ASSERT_TRUE(Apply(*operations, log.Take()).ok());
+  EXPECT_EQ(KeysOf(*operations, kTable, Direction::kAscending, {"", "", false}, ScanBudget()),
+            (std::vector<std::string>{"k100007"}));
+}
+
 uint64_t LowWaterOf(RecordOperations& operations) {
   std::vector<CounterValue> counters;
   operations.AppendCounters(&counters);
