@@ -39,6 +39,8 @@ class RecordBatch {
   // Appends `count` records that are already in the format, none of them later than `newest`. REQUIRES: they are.
   void AppendRun(std::string_view records, size_t count, Timestamp newest);
   void Clear();
+  // So many bytes, in all, will fit without another buffer.
+  void Reserve(size_t bytes) { bytes_.reserve(bytes); }
 
   size_t size() const { return count_; }
   bool empty() const { return count_ == 0; }

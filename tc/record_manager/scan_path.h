@@ -87,6 +87,8 @@ class ScanPath {
   // Step 2, in one message. What nothing is gathered for goes on as it is.
   Status AskOnce(const TableState& table);
   void MakeRequest(DataRequest* request) const;
+  // What its answer holds at most, if its records are like those before. REQUIRES: some are in the batch.
+  uint64_t ExpectedBytes(const DataRequest& request) const;
   Status TakeAnswer(DataRequest* request);
   // Step 2, which was done ahead.
   Status TakeFirst();
