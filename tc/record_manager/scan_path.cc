@@ -65,8 +65,12 @@ Status ScanPath::Run(bool stands) {
   state_->estimate.Saw(result_->records.size(), std::exchange(state_->keys_passed, 0));
   result_->complete = AtEnd();
   if (!result_->complete) {
-    result_->resume = position();
-    if (stands) KeepState();
+    if (stands && MayGoOn()) {
+      result_->resume = position();
+      KeepState();
+    } else {
+      result_->resume.swap(position());  // nobody needs it any more
+    }
   }
   if (state_ != nullptr && state_->MayBeginAnew()) {
     state_->BeginAnew();
@@ -99,8 +103,9 @@ void ScanPath::TakeState() {
   state_->high = scan_.high;
 }
 
+bool ScanPath::MayGoOn() const { return scan_.limit_records == 0 || result_->records.size() < scan_.limit_records; }
+
 void ScanPath::KeepState() {
-  if (scan_.limit_records != 0 && result_->records.size() >= scan_.limit_records) return;
   auto& standing = txn_.scans_;
   if (standing.size() >= StandingScan::kMaxStanding) standing.erase(standing.begin());
   if (state_->stream != nullptr) state_->used = engine_.runtime.Now();

@@ -66,6 +66,8 @@ class ScanPath {
   // The transaction's standing scan that this is a batch of, or a new one; and where it is put afterwards.
   void TakeState();
   void KeepState();
+  // Its limit of records is not reached.
+  bool MayGoOn() const;
 
   // Merges the next answer, or what is left of it.
   Status Step(const TableState& table);
