@@ -41,6 +41,19 @@ byte done;
 #define DEAD(v) (status[OWNER(v)] == ABORTED || withdrawn[OWNER(v)])
 #endif
 
+// How a reader decides about a version: its transaction's status first, whether it is withdrawn second.
+#if defined(OMIT_R4_status_first)
+#define SEEN_STATUS(v) status[OWNER(v)]
+#define SEEN_WITHDRAWN(v) was
+#else
+#define SEEN_STATUS(v) was
+#if defined(OMIT_R4_withdrawn)
+#define SEEN_WITHDRAWN(v) 0
+#else
+#define SEEN_WITHDRAWN(v) withdrawn[OWNER(v)]
+#endif
+#endif
+
 inline load() {
 #if defined(OMIT_R2_load_order)
   atomic { seen_head = head };  // code: tc/mvcc/head_word.h HeadWord::Load
@@ -52,7 +65,7 @@ inline load() {
 }
 
 proctype Transaction(byte me) {
-  byte seen_read, seen_head, v, live, mine;
+  byte seen_read, seen_head, v, was, live, mine;
   bit reads;
   byte writes;  // 1: blind, 2: insert, 3: blind twice
   atomic {  // model: what it is going to do
@@ -96,25 +109,30 @@ read:
   v = FIRST(me);
   do
   :: v > 0 && found[me] == NOTHING ->
-     atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::Look
-       v--;
-       if
-#if defined(OMIT_R4_withdrawn)
-       :: HAS(seen_head, v) && status[OWNER(v)] == COMMITTED -> found[me] = v + 1
+#if defined(OMIT_R4_status_first)
+     atomic { v--; was = withdrawn[OWNER(v)] };  // code: tc/mvcc/version_chain.cc FindVisible
 #else
-#if defined(INSERTS)
-       :: HAS(seen_head, v) && withdrawn[OWNER(v)]
+     atomic {  // code: tc/mvcc/version_chain.cc FindVisible
+       v--; was = (HAS(seen_head, v) -> status[OWNER(v)] : ABORTED);
+       assert(was != ACTIVE || !ended[OWNER(v)])
+     };
 #endif
-       :: HAS(seen_head, v) && !withdrawn[OWNER(v)] && status[OWNER(v)] == COMMITTED -> found[me] = v + 1
+     atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::Look
+       if
+       :: !HAS(seen_head, v)
+#if !defined(OMIT_R4_withdrawn)
+       :: HAS(seen_head, v) && SEEN_WITHDRAWN(v)
 #endif
+       :: HAS(seen_head, v) && !SEEN_WITHDRAWN(v) && SEEN_STATUS(v) == COMMITTED -> found[me] = v + 1
 #if !defined(OMIT_R2_record_conflict)
-       :: HAS(seen_head, v) && !withdrawn[OWNER(v)] && status[OWNER(v)] == ACTIVE -> LOSE_TO(OWNER(v))
+       :: HAS(seen_head, v) && !SEEN_WITHDRAWN(v) && SEEN_STATUS(v) == ACTIVE -> was = 0; goto lose
 #if defined(AGAIN)
-       :: HAS(seen_head, v) && !withdrawn[OWNER(v)] && status[OWNER(v)] == ACTIVE -> v = 0; goto read
+       :: HAS(seen_head, v) && !SEEN_WITHDRAWN(v) && SEEN_STATUS(v) == ACTIVE -> was = 0; v = 0; goto read
 #endif
 #endif
        :: else
-       fi
+       fi;
+       was = 0
      }
   :: else -> break
   od;
@@ -148,7 +166,7 @@ write:
 install:
   load();
   do
-  :: atomic {  // code: tc/record_manager/write_path.cc WritePath::Install, WritePath::ExamineHead; tc/mvcc/version_chain.cc LiveHead; tc/mvcc/record_version.h RecordVersion::dead
+  :: atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc LiveHead; tc/mvcc/record_version.h RecordVersion::dead
        v = VERSIONS; live = NOTHING;
        do
        :: v > 0 && live == NOTHING ->
@@ -159,7 +177,9 @@ install:
           fi
        :: else -> break
        od;
-       v = 0;
+       v = 0
+     };
+     atomic {  // code: tc/record_manager/write_path.cc WritePath::ExamineHead
        if
 #if !defined(OMIT_R1_head_uncommitted)
        :: live != NOTHING && OWNER(live) != me && status[OWNER(live)] == ACTIVE -> LOSE_TO(OWNER(live))
@@ -179,6 +199,14 @@ install:
        fi
 #endif
      };
+     if
+#if !defined(OMIT_R4_live_again)
+     // R4: withdrawn since the chain was looked at, before its owner ended: the next live one.
+     :: atomic { live != NOTHING && OWNER(live) != me && DEAD(live) -> live = 0 }  // code: tc/record_manager/write_path.cc WritePath::Install
+     :: else ->
+#else
+     :: true ->
+#endif
      atomic {  // code: tc/mvcc/version_chain.cc InstallVersion; tc/mvcc/head_word.h HeadWord::CompareExchange; tc/record_manager/write_path.cc WritePath::Install
        if
 #if defined(OMIT_R5_one_word)
@@ -200,6 +228,7 @@ install:
 #endif
        fi
      }
+     fi
   od;
 #if defined(INSERTS)
   if

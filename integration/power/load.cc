@@ -17,6 +17,7 @@ constexpr const char* kJournal = "journal";
 constexpr const char* kData = "data";
 constexpr uint64_t kKeys = 24;
 constexpr uint64_t kManyKeys = 40;
+constexpr Duration kSpaceComes = seconds(5);
 constexpr uint32_t kReader = 1000;  // the client that looks at everything
 
 int64_t Nanos() { return RealRuntime().Now().time_since_epoch().count(); }
@@ -45,9 +46,16 @@ void DropTable(PoweredStore& store, Oracle& oracle, const std::string& name) {
 }
 
 Result<TableId> OpenOrCreate(PoweredStore& store, Oracle& oracle, const std::string& name) {
-  Result<TableId> table = store.client().OpenTable(name);
-  if (table.ok() || !(table.status() == ErrorCode::kNotFound)) return table;
-  return CreateTable(store, oracle, name);
+  const Deadline end = RealRuntime().Now() + kSpaceComes;
+  for (;;) {
+    Result<TableId> table = store.client().OpenTable(name);
+    if (table.ok() || !(table.status() == ErrorCode::kNotFound)) return table;
+    table = CreateTable(store, oracle, name);
+    // The log waits for a segment.
+    const bool again = !table.ok() && table.status() == ErrorCode::kResourceExhausted && store.failure().ok();
+    if (!again || RealRuntime().Now() >= end) return table;
+    RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(1));
+  }
 }
 
 class Worker {

@@ -1,5 +1,7 @@
 """The result of scripts/bench as tables for people, in Markdown."""
 
+import math
+
 
 # What this project is to reach, transactions a second (load, l: records), by contender, workload and threads: on two processors that have
 # nothing else to do, with 10 million records.
@@ -8,6 +10,27 @@ TARGETS = {
              ('e', 1): 420e3, ('e', 2): 700e3, ('l', 1): 60e6, ('l', 2): 110e6, ('u', 1): 11e3, ('u', 16): 60e3, ('u', 128): 150e3},
     'ours-sockets': {('c', 16): 100e3, ('a', 16): 90e3, ('t', 16): 60e3, ('e', 16): 50e3, ('u', 16): 35e3},
 }
+
+# What the rivals did where these targets were set, with 10 million records: how much slower than that they are here says how much of what is missed
+# is the machine's.
+RIVALS_THERE = {
+    'rocksdb': {('load', 1): 361e3, ('c', 1): 391e3, ('c', 2): 658e3, ('a', 1): 172e3, ('a', 2): 289e3, ('e', 1): 72e3, ('e', 2): 140e3,
+                ('l', 1): 7.5e6, ('l', 2): 15.5e6, ('u', 1): 7.3e3, ('u', 16): 31.5e3},
+    'rocksdb-optimistic': {('c', 1): 209e3, ('c', 2): 381e3, ('a', 1): 148e3, ('a', 2): 204e3, ('t', 1): 51e3, ('t', 2): 112e3, ('e', 1): 65e3,
+                           ('e', 2): 117e3, ('l', 1): 7.0e6, ('l', 2): 13.8e6},
+    'wiredtiger': {('load', 1): 152e3, ('c', 1): 567e3, ('c', 2): 1.19e6, ('a', 1): 204e3, ('a', 2): 209e3, ('t', 1): 81e3, ('t', 2): 120e3,
+                   ('e', 1): 199e3, ('e', 2): 299e3, ('l', 1): 26.2e6, ('l', 2): 50.4e6, ('u', 1): 10.1e3, ('u', 16): 9.2e3},
+    'lmdb': {('load', 1): 114e3, ('c', 1): 997e3, ('c', 2): 2.32e6, ('a', 1): 62e3, ('a', 2): 45e3, ('t', 1): 40e3, ('t', 2): 35e3, ('e', 1): 174e3,
+             ('e', 2): 302e3, ('l', 1): 17.7e6, ('l', 2): 33.8e6, ('u', 1): 3.4e3, ('u', 16): 3.3e3},
+    'redis': {('c', 16): 101e3, ('a', 16): 96e3, ('t', 16): 69e3, ('e', 16): 10.6e3, ('u', 16): 34.5e3},
+    'postgres': {('c', 16): 98e3, ('a', 16): 42e3, ('t', 16): 17e3, ('e', 16): 14.4e3, ('u', 16): 15.7e3},
+}
+
+
+def pace(cells, column):
+    """How fast the rivals are here, of what they were where the targets were set: their geometric mean, or None."""
+    shares = [rate / RIVALS_THERE[name][column] for name, rate in cells.items() if column in RIVALS_THERE.get(name, {})]
+    return math.exp(sum(map(math.log, shares)) / len(shares)) if shares and min(shares) > 0 else None
 
 
 def unit(workload):

@@ -34,6 +34,9 @@ class RowsTest(unittest.TestCase):
                                          ('fast', 'x', 1): 9e9}), 'ours')
             self.assertEqual([(r['met'], r['beside']) for r in rows], [(True, 'fast 1.50 M/s: ×2.00')])
             self.assertEqual(part.rates(result_of({('ours', 'c', 1): 1}), 'ours')[0]['beside'], '')
+            # Half as fast as there, a quarter as fast: as a whole, the root of an eighth.
+            slow = part.rates(result_of({('ours', 'c', 1): 0.6e6, ('lmdb', 'c', 1): 997e3 / 2, ('wiredtiger', 'c', 1): 567e3 / 4}), 'ours')
+            self.assertEqual(slow[0]['beside'], 'lmdb 498 k/s: ×1.20; rivals ×0.35 of where the target was set, which leaves ×1.41 of it')
             self.assertEqual(part.rates(result_of({('fast', 'c', 1): 1}), 'ours'), [])
 
     def test_an_old_reader_is_judged_by_the_median_of_rounds(self):

@@ -1,7 +1,8 @@
 // RecordVersion: one version of a record in its chain, newest first.
 //
 // A version is decided by its transaction's status alone (R7), and by `withdrawn`: set once, by its owner, when the precondition of an
-// insert or update turns out false (R11). Dead = aborted or withdrawn.
+// insert or update turns out false (R11). Dead = aborted or withdrawn. It is withdrawn before its transaction commits, so whoever decides
+// looks at the status first, at `withdrawn` second: in the other order a version that is withdrawn in between counts as committed.
 // S9: a committed version may be paged out: a version without the value, which says where in the log that is, takes its place in the chain
 //   (page_out.h). Only what the log has can be: not what its own transaction has replaced (S10), nor what is withdrawn.
 // Invariant (R4): the live versions of a chain are in strictly descending (timestamp, sequence); dead versions stand only above all

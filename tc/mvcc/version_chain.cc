@@ -23,13 +23,21 @@ void RetireUntil(RecordVersion* first, const RecordVersion* end, ReclamationDoma
 
 Visible FindVisible(const RecordVersion* head, const ReaderView& reader) {
   for (const RecordVersion* version = head; version != nullptr; version = Older(version)) {
-    if (version->withdrawn.load(std::memory_order_seq_cst) && !DEUT_OMITTED("R4.withdrawn")) continue;
-    if (version->transaction == reader.self) {
+    const bool own = version->transaction == reader.self;
+    const bool too_early = DEUT_OMITTED("R4.status_first") && version->withdrawn.load(std::memory_order_seq_cst);
+    DEUT_POINT("chain.look.first");
+    const TransactionStatus status = own ? TransactionStatus::kActive : version->transaction->status();
+    DEUT_POINT("chain.look.status_loaded");
+    // After the status: its owner withdraws a version before it commits, so who has found it committed finds it withdrawn, too.
+    const bool withdrawn =
+        DEUT_OMITTED("R4.status_first") ? too_early : version->withdrawn.load(std::memory_order_seq_cst);
+    if (withdrawn && !DEUT_OMITTED("R4.withdrawn")) continue;
+    if (own) {
       if (version->sequence < reader.own_below) return {Visible::Kind::kVersion, version};
       continue;
     }
     const bool earlier = version->transaction->timestamp() < reader.timestamp;
-    switch (version->transaction->status()) {
+    switch (status) {
       case TransactionStatus::kAborted:
         continue;
       case TransactionStatus::kActive:

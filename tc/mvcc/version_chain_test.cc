@@ -100,6 +100,25 @@ TEST_F(VersionChainTest, WhatAReaderFinds) {
   EXPECT_EQ(Sees(40), "30/2");
 }
 
+// Its owner withdraws a version and commits while a reader looks at it.
+TEST_F(VersionChainTest, R4WhoFindsItCommittedFindsItWithdrawn) {
+  Committed(10);
+  TransactionRecord* const inserts = Txn(20);
+  RecordVersion* const intent = Install(inserts);
+  bool once = false;
+  testing::SetPointHandler([&](std::string_view name) {
+    const bool between = name == (DEUT_OMITTED("R4.status_first") ? "chain.look.first" : "chain.look.status_loaded");
+    if (!between || std::exchange(once, true)) return;
+    intent->withdrawn.store(true);
+    inserts->TryStartCommit();
+    inserts->FinishCommit(Lsn{20});
+  });
+  EXPECT_EQ(Sees(30), "10/1");
+  testing::SetPointHandler(nullptr);
+  EXPECT_TRUE(once);
+  EXPECT_EQ(Chain(), "20w 10");
+}
+
 TEST_F(VersionChainTest, R7AbortIsOneStoreForAllVersions) {
   Committed(10);
   TransactionRecord* const doomed = Txn(20);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/runtime/random.h"
 #include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
@@ -158,15 +159,47 @@ TEST(EngineStressTest, TransfersKeepTheSum) {
 
 // What a committed transaction did, in its order.
 struct Step {
-  enum class Kind { kGet, kScan, kPut, kRemove } kind;
+  enum class Kind { kGet, kPresent, kScan, kPut, kRemove } kind;
   std::string key;    // kScan: low
   std::string value;  // what was read or written; "-" = absent
   std::string high = {};
 };
 struct History {
+  uint64_t number;  // the values it writes begin with it
   uint64_t timestamp;
   std::vector<Step> steps;
 };
+
+std::string Name(const History& history) {
+  return Concat("transaction ", history.number, " of timestamp ", history.timestamp);
+}
+
+std::string Text(const Step& step) {
+  switch (step.kind) {
+    case Step::Kind::kGet:
+      return Concat(" read ", step.key, "=", step.value);
+    case Step::Kind::kPresent:
+      return Concat(" found ", step.key);
+    case Step::Kind::kScan:
+      return Concat(" scanned [", step.key, ", ", step.high, ") ", step.value, ";");
+    case Step::Kind::kPut:
+      return Concat(" put ", step.key, "=", step.value);
+    case Step::Kind::kRemove:
+      return Concat(" removed ", step.key);
+  }
+}
+
+// What those did that committed with a timestamp near this one.
+std::string Around(const std::vector<History>& histories, uint64_t timestamp) {
+  constexpr uint64_t kNear = 25;
+  std::string text;
+  for (const History& history : histories) {
+    if (history.timestamp + kNear < timestamp || history.timestamp > timestamp + kNear) continue;
+    text += Concat("\n  ", Name(history), ":");
+    for (const Step& step : history.steps) text += Text(step);
+  }
+  return text;
+}
 
 // Plays the committed transactions one after the other in timestamp order: each must have seen what a single thread would have.
 void ExpectSerializable(std::vector<History> histories) {
@@ -185,17 +218,21 @@ void ExpectSerializable(std::vector<History> histories) {
         case Step::Kind::kGet: {
           const auto found = state.find(step.key);
           ASSERT_EQ(found == state.end() ? "-" : found->second, step.value)
-              << "transaction " << history.timestamp << " read " << step.key;
+              << Name(history) << " read " << step.key << Around(histories, history.timestamp);
           break;
         }
+        case Step::Kind::kPresent:
+          ASSERT_TRUE(state.contains(step.key))
+              << Name(history) << " found " << step.key << Around(histories, history.timestamp);
+          break;
         case Step::Kind::kScan: {
           std::string all;
           for (auto it = state.lower_bound(step.key); it != state.end() && (step.high.empty() || it->first < step.high);
                ++it) {
             all += (all.empty() ? "" : " ") + it->first + "=" + it->second;
           }
-          ASSERT_EQ(all, step.value) << "transaction " << history.timestamp << " scanned [" << step.key << ", "
-                                     << step.high << ")";
+          ASSERT_EQ(all, step.value) << Name(history) << " scanned [" << step.key << ", " << step.high << ")"
+                                     << Around(histories, history.timestamp);
           break;
         }
       }
@@ -212,6 +249,7 @@ bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* histo
   Result<std::unique_ptr<Transaction>> begun = f.manager->Begin(options, EngineFixture::Soon());
   if (!begun.ok()) return false;
   TestTransaction txn(*f.manager, *std::move(begun));
+  history->number = number;
   history->timestamp = txn.timestamp();
   const uint64_t operations = 1 + random.Below(5);
   for (uint64_t i = 0; i < operations && txn.open(); ++i) {
@@ -248,13 +286,12 @@ bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* histo
       default: {
         const bool insert = random.OneIn(2);
         const std::string outcome = insert ? txn.Insert(k, value) : txn.Update(k, value);
-        const bool present = insert == (outcome == "ALREADY_EXISTS");
         // Whether it was there is a read of its own; what was there is not told.
         if (outcome == "ok") {
-          if (insert) history->steps.push_back({Step::Kind::kGet, k, "-"});
+          history->steps.push_back({insert ? Step::Kind::kGet : Step::Kind::kPresent, k, "-"});
           history->steps.push_back({Step::Kind::kPut, k, value});
-        } else if (txn.open() && !present) {
-          history->steps.push_back({Step::Kind::kGet, k, "-"});
+        } else if (txn.open()) {
+          history->steps.push_back({insert ? Step::Kind::kPresent : Step::Kind::kGet, k, "-"});
         }
       }
     }
@@ -311,6 +348,29 @@ TEST(EngineStressTest, HistoriesAreSerializableWithAReadCache) {
   EngineFixtureOptions options = Tiny();
   options.read_cache_bytes = 640;
   RunHistories(kTime / 2, 50, options);
+}
+
+// The same where threads stand still, now and then, between two steps: what takes a preemption at the worst moment otherwise, which a test would
+// have to run for days to meet.
+TEST(EngineStressTest, HistoriesAreSerializableWithPausesBetweenSteps) {
+  std::atomic<uint64_t> passes{0};
+  std::atomic<uint64_t> pauses{0};
+  testing::SetPointHandler([&](std::string_view) {
+    const uint64_t draw = Mix64(passes.fetch_add(1));
+    if (draw % 32 == 0) {
+      RealRuntime().Yield();
+    } else if (draw % 1024 == 1) {
+      pauses.fetch_add(1);
+      RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(static_cast<int64_t>(draw >> 32) % 500));
+    }
+  });
+  EngineFixtureOptions options = Tiny();
+  options.read_cache_bytes = 640;
+  // Versions that are no more are there for a while.
+  options.collector_period = milliseconds(2);
+  RunHistories(kTime, 50, options);
+  testing::SetPointHandler(nullptr);
+  EXPECT_GT(pauses.load(), 100u);
 }
 
 // The same with compare-and-swaps that lose, one in eight, and every name at least once.

@@ -9,6 +9,7 @@
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
 #include "tc/record_manager/logged_value.h"
+#include "tc/record_manager/spare_batch.h"
 #include "tc/record_manager/spilled_value.h"
 
 namespace deut::tc {
@@ -73,6 +74,7 @@ Status ScanPath::Run(bool stands) {
     }
   }
   if (state_ != nullptr && state_->MayBeginAnew()) {
+    SpareBatch::Keep(std::move(state_->spare));
     state_->BeginAnew();
     txn_.spare_scan_ = std::move(state_);
   }
@@ -489,6 +491,11 @@ void ScanPath::Merge(size_t end, bool last) {
     Emit(g.key, g.value, g.version.timestamp == kMaxTimestamp ? Version{} : g.version);
   };
   size_t& k = s.next_key;
+  if (result_->records.empty()) {
+    size_t most = bytes.size() - answer.merged_bytes;
+    for (size_t i = k; i < end; ++i) most += RecordBatch::kHeaderBytes + s.keys[i].key.size() + s.keys[i].value.size();
+    result_->records = SpareBatch::Take(std::min<size_t>(most, scan_.limit_bytes));
+  }
   bool tried_whole = false;
   for (RecordBatch::Iterator it(answer.records, answer.merged_bytes); it.Valid() && !full_; it.Next()) {
     if (last && k == end && !tried_whole) {

@@ -151,6 +151,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
         continue;
       }
       if (live != nullptr && !own) {  // step 3
+        DEUT_POINT("write.head_seen");
         bool wait = false;
         if (Status examined = ExamineHead(*live, table.id(), key, &wait); !examined.ok())
           return refuse(std::move(examined));
@@ -160,7 +161,8 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
           guard.emplace(engine_.domain);
           break;  // from the head that the entry has now
         }
-        if (live->dead()) continue;
+        // R4: who was found decided may have withdrawn it before that, since the chain was looked at.
+        if (live->dead() && !DEUT_OMITTED("R4.live_again")) continue;
       }
       // The record's half of step 5: in the same 16-byte compare-and-swap as the install.
       if (!own && seen.last_read() > timestamp && !DEUT_OMITTED("R1.check_record")) {

@@ -1,0 +1,38 @@
+// SpareBatch: the buffer of a batch that this thread has merged, for the next one that it makes. A scan that merges what the TC has into what the DC
+// has answered needs two; a buffer of some kilobytes that is allocated and freed for each scan is what the allocator is slowest at.
+// Thread-safety: each thread has its own.
+#ifndef TC_RECORD_MANAGER_SPARE_BATCH_H_
+#define TC_RECORD_MANAGER_SPARE_BATCH_H_
+
+#include <cstddef>
+#include <utility>
+
+#include "protocol/record_batch.h"
+
+namespace deut::tc {
+
+class SpareBatch {
+ public:
+  // A thread keeps no larger one.
+  static constexpr size_t kMostBytes = 64 << 10;
+
+  // An empty batch, with room for so much.
+  static RecordBatch Take(size_t bytes) {
+    RecordBatch taken = std::exchange(kept_, RecordBatch());
+    taken.Reserve(bytes);
+    return taken;
+  }
+  static void Keep(RecordBatch batch) {
+    const size_t bytes = batch.bytes().capacity();
+    if (bytes > kMostBytes || bytes <= kept_.bytes().capacity()) return;
+    batch.Clear();
+    kept_ = std::move(batch);
+  }
+
+ private:
+  static inline thread_local RecordBatch kept_;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_RECORD_MANAGER_SPARE_BATCH_H_
