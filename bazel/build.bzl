@@ -57,9 +57,12 @@ def deut_cc_library(name, **kwargs):
     """A C++ library; private to its package unless `visibility` says more."""
     native.cc_library(name = name, **_settings(kwargs))
 
-def deut_cc_binary(name, **kwargs):
-    """A program."""
-    native.cc_binary(name = name, **_settings(kwargs))
+# The system's heap, in place of ours.
+SYSTEM_MALLOC = "@bazel_tools//tools/cpp:malloc"
+
+def deut_cc_binary(name, malloc = "//bazel:malloc", **kwargs):
+    """A program, with the heap that all of ours have (`malloc`)."""
+    native.cc_binary(name = name, malloc = malloc, **_settings(kwargs))
 
 def deut_cc_test(name, size, deps = [], own_main = False, optimized = False, **kwargs):
     """A googletest program.
@@ -91,6 +94,7 @@ def deut_cc_benchmark(name, deps = [], **kwargs):
     native.cc_binary(
         name = name,
         testonly = True,
+        malloc = "//bazel:malloc",
         **_settings(dict(kwargs, deps = deps + ["@deps//:benchmark"], tags = kwargs.get("tags", []) + ["benchmark", "manual"]))
     )
 

@@ -17,11 +17,12 @@
 
 #include "common/base/concat.h"
 
+// jemalloc's; null in a program without it.
+extern "C" int mallctl(const char*, void*, size_t*, void*, size_t) __attribute__((weak));
+
 namespace deut {
 namespace {
 
-constexpr char kTunables[] = "GLIBC_TUNABLES";
-constexpr std::string_view kTunable = "glibc.malloc.hugetlb";
 constexpr char kDone[] = "DEUT_HUGE_PAGES";
 constexpr char kThisProgram[] = "/proc/self/exe";
 
@@ -31,14 +32,25 @@ constexpr bool kHeapOfGlibc = true;
 constexpr bool kHeapOfGlibc = false;
 #endif
 
+// How a heap is told.
+struct Setting {
+  const char* variable;
+  std::string_view name;
+  std::string_view text;
+  const char* separator;
+};
+constexpr Setting kGlibc{"GLIBC_TUNABLES", "glibc.malloc.hugetlb", "glibc.malloc.hugetlb=1", ":"};
+constexpr Setting kJemalloc{"MALLOC_CONF", "thp:", "thp:always", ","};
+
+bool HeapOfJemalloc() { return &mallctl != nullptr; }
+
 std::string_view Environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-// Why the tunable would be of no use; empty: it is.
-std::string Useless(const HugePagesSystem& system) {
-  if (!kHeapOfGlibc) return "the heap is not glibc's";
+// Empty, or why glibc's heap does not know its setting.
+std::string OldGlibc() {
 #if defined(__GLIBC__)
   constexpr unsigned long kMajor = 2;
   constexpr unsigned long kMinor = 35;
@@ -50,9 +62,18 @@ std::string Useless(const HugePagesSystem& system) {
     return Concat("glibc ", version, " has no huge pages for its heap; from ", kMajor, ".", kMinor, " on it does");
   }
 #endif
+  return {};
+}
+
+// Why the setting would be of no use; empty: it is.
+std::string Useless(const HugePagesSystem& system) {
+  if (!HeapOfJemalloc()) {
+    if (!kHeapOfGlibc) return "the heap is not glibc's";
+    if (std::string old = OldGlibc(); !old.empty()) return old;
+  }
   // It replaces the heap, and would no longer watch the program.
   if (Environment("LD_PRELOAD").find("vgpreload") != std::string_view::npos) return "valgrind is at work";
-  // The system does not let such a program have tunables.
+  // The system does not let such a program have glibc's.
   if (getauxval(AT_SECURE) != 0) return "the program runs with rights of its own";
   const int file = open(system.switches, O_RDONLY | O_CLOEXEC);
   if (file < 0) return Concat("the kernel has no transparent huge pages (no ", system.switches, ")");
@@ -78,21 +99,21 @@ std::string ThisProgram() {
 }  // namespace
 
 std::string UseHugePages(char** argv, const HugePagesSystem& system) {
+  const Setting& setting = HeapOfJemalloc() ? kJemalloc : kGlibc;
   const std::string own_id = Concat(getpid());
-  const std::string_view tunables = Environment(kTunables);
-  if (tunables.find(kTunable) != std::string_view::npos) return {};
-  if (Environment(kDone) == own_id) return Concat(kTunables, " did not last");
+  const std::string before(Environment(setting.variable));
+  if (before.find(setting.name) != std::string::npos) return {};
+  if (Environment(kDone) == own_id) return Concat(setting.variable, " did not last");
   if (std::string why = Useless(system); !why.empty()) return why;
   // "ld-linux-x86-64.so.2 PROGRAM": it would take the program's arguments for its own.
   if (ThisProgram().find("/ld-") != std::string::npos) return "the program was started through the dynamic loader";
-  const std::string wanted = Concat(tunables, tunables.empty() ? "" : ":", kTunable, "=1");
-  const std::string before(tunables);
-  if (setenv(kTunables, wanted.c_str(), 1) != 0 || setenv(kDone, own_id.c_str(), 1) != 0) return "no memory";
+  const std::string wanted = Concat(before, before.empty() ? "" : setting.separator, setting.text);
+  if (setenv(setting.variable, wanted.c_str(), 1) != 0 || setenv(kDone, own_id.c_str(), 1) != 0) return "no memory";
   const std::string program = ThisProgram();
   execv(program.c_str(), argv);
   const int error = errno;
   unsetenv(kDone);
-  (void)(before.empty() ? unsetenv(kTunables) : setenv(kTunables, before.c_str(), 1));
+  (void)(before.empty() ? unsetenv(setting.variable) : setenv(setting.variable, before.c_str(), 1));
   return Concat("the program cannot be executed anew: ", std::generic_category().message(error));
 }
 

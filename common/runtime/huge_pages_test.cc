@@ -12,8 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
+
+extern "C" int mallctl(const char*, void*, size_t*, void*, size_t) __attribute__((weak));
 
 // The program is executed by itself, as a child that says what it sees: a line when it begins, and one when UseHugePages has returned.
 namespace deut {
@@ -21,14 +24,20 @@ namespace {
 
 constexpr char kChild[] = "child";
 
+// Built twice: with glibc's heap, or a sanitizer's, and with jemalloc's.
+bool HeapOfJemalloc() { return &mallctl != nullptr; }
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kHeapOfGlibc = false;
+bool HasHugePages() { return false; }
 #else
-constexpr bool kHeapOfGlibc = true;
+bool HasHugePages() { return true; }
 #endif
+const char* Variable() { return HeapOfJemalloc() ? "MALLOC_CONF" : "GLIBC_TUNABLES"; }
+std::string Wanted() { return HeapOfJemalloc() ? "thp:always" : "glibc.malloc.hugetlb=1"; }
+std::string Unwanted() { return HeapOfJemalloc() ? "thp:never" : "glibc.malloc.hugetlb=0"; }
+std::string Other() { return HeapOfJemalloc() ? "narenas:2" : "glibc.malloc.check=0"; }
 
 int Child(char** argv) {
-  const char* const tunables = std::getenv("GLIBC_TUNABLES");
+  const char* const tunables = std::getenv(Variable());
   std::printf("begun %d %s %s\n", getpid(), tunables == nullptr ? "-" : tunables, argv[3]);
   std::fflush(stdout);
   if (std::string_view(argv[3]) == "marked") setenv("DEUT_HUGE_PAGES", std::to_string(getpid()).c_str(), 1);
@@ -53,8 +62,8 @@ class HugePagesTest : public ::testing::Test {
       const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       dup2(file, STDOUT_FILENO);
       unsetenv("DEUT_HUGE_PAGES");
-      unsetenv("GLIBC_TUNABLES");
-      if (!tunables.empty()) setenv("GLIBC_TUNABLES", tunables.c_str(), 1);
+      unsetenv(Variable());
+      if (!tunables.empty()) setenv(Variable(), tunables.c_str(), 1);
       char* arguments[] = {program.data(), child.data(), switches_.data(), word.data(), nullptr};
       execv(program.c_str(), arguments);
       _exit(127);
@@ -79,49 +88,56 @@ class HugePagesTest : public ::testing::Test {
 
 TEST_F(HugePagesTest, TheProgramIsExecutedOnceMoreInTheSameProcess) {
   const std::vector<std::string> lines = Run("", "word", &id_);
-  if (!kHeapOfGlibc) {
+  if (!HasHugePages()) {
     EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "word"), "goes on: the heap is not glibc's."}));
     return;
   }
-  EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "word"), Begun(id_, "glibc.malloc.hugetlb=1", "word"),
-                                             "goes on: ."}));
+  EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "word"), Begun(id_, Wanted(), "word"), "goes on: ."}));
+}
+
+TEST_F(HugePagesTest, TheHeapIsTheOneThatIsMeant) {
+#if defined(DEUT_HEAP_OF_OUR_PROGRAMS)
+  EXPECT_EQ(HeapOfJemalloc(), HasHugePages()) << "a sanitizer has its own";
+#else
+  EXPECT_FALSE(HeapOfJemalloc());
+#endif
 }
 
 TEST_F(HugePagesTest, OtherTunablesStay) {
-  const std::vector<std::string> lines = Run("glibc.malloc.check=0", "word", &id_);
-  if (!kHeapOfGlibc) {
-    EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "glibc.malloc.check=0", "word"),
-                                               "goes on: the heap is not glibc's."}));
+  const std::vector<std::string> lines = Run(Other(), "word", &id_);
+  if (!HasHugePages()) {
+    EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, Other(), "word"), "goes on: the heap is not glibc's."}));
     return;
   }
   ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(lines[1], Begun(id_, "glibc.malloc.check=0:glibc.malloc.hugetlb=1", "word"));
+  EXPECT_EQ(lines[1], Begun(id_, Concat(Other(), HeapOfJemalloc() ? "," : ":", Wanted()), "word"));
 }
 
 TEST_F(HugePagesTest, WhatSomebodyHasDecidedStays) {
-  const std::vector<std::string> lines = Run("glibc.malloc.hugetlb=0", "word", &id_);
-  EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "glibc.malloc.hugetlb=0", "word"), "goes on: ."}));
+  const std::vector<std::string> lines = Run(Unwanted(), "word", &id_);
+  EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, Unwanted(), "word"), "goes on: ."}));
 }
 
 // A system that takes the tunable away again.
 TEST_F(HugePagesTest, AProcessIsExecutedAnewOnlyOnce) {
   const std::vector<std::string> lines = Run("", "marked", &id_);
-  EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "marked"), "goes on: GLIBC_TUNABLES did not last."}));
+  EXPECT_EQ(lines,
+            (std::vector<std::string>{Begun(id_, "-", "marked"), Concat("goes on: ", Variable(), " did not last.")}));
 }
 
 TEST_F(HugePagesTest, AKernelThatHasThemSwitchedOffIsTold) {
-  const std::string other_heap = kHeapOfGlibc ? "" : "goes on: the heap is not glibc's.";
+  const std::string other_heap = HasHugePages() ? "" : "goes on: the heap is not glibc's.";
   Switch("always madvise [never]\n");
   std::vector<std::string> lines = Run("", "word", &id_);
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[1], kHeapOfGlibc
+  EXPECT_EQ(lines[1], HasHugePages()
                           ? "goes on: transparent huge pages are switched off; write madvise to " + switches_ + "."
                           : other_heap);
   ASSERT_EQ(unlink(switches_.c_str()), 0);
   lines = Run("", "word", &id_);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[1],
-            kHeapOfGlibc ? "goes on: the kernel has no transparent huge pages (no " + switches_ + ")." : other_heap);
+            HasHugePages() ? "goes on: the kernel has no transparent huge pages (no " + switches_ + ")." : other_heap);
 }
 
 }  // namespace

@@ -203,8 +203,7 @@ Status DeutSession::RunInOneMessage(absl::Span<const Step> steps, ReadCheck* che
 
 Status DeutSession::RunStep(const Step& step, Transaction& transaction, ReadCheck* check) {
   if (step.kind == StepKind::kScan && Interactive(step)) {
-    Scanner scanner = transaction.OpenScanner(
-        table_, {.low = std::string(step.key), .limit_records = step.limit, .batch_bytes = kMaxScanBytes});
+    Scanner scanner = transaction.OpenScanner(table_, {.low = std::string(step.key), .limit_records = step.limit});
     check->BeginScan(step.key, step.limit);
     while (scanner.Next()) check->Record(scanner.key(), scanner.value());
     check->EndScan();

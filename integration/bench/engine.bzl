@@ -1,6 +1,6 @@
 """The programs of the benchmark: one for each store."""
 
-load("//bazel:build.bzl", "deut_cc_binary", "deut_cc_library", "deut_cc_test")
+load("//bazel:build.bzl", "SYSTEM_MALLOC", "deut_cc_binary", "deut_cc_library", "deut_cc_test")
 
 def bench_engine(name, deps = [], linkopts = [], rival = True):
     """The engine of a store, and the test that it does what every store must.
@@ -29,6 +29,8 @@ def bench_engine(name, deps = [], linkopts = [], rival = True):
     deut_cc_binary(
         name = name + "_engine",
         srcs = ["engine_main.cc"],
+        # A rival's library frees with the heap that it came with.
+        malloc = SYSTEM_MALLOC if rival else "//bazel:malloc",
         tags = tags,
         deps = [
             ":" + name + "_backend",

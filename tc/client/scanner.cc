@@ -137,9 +137,7 @@ Result<ScanResult> Scanner::ReadAll() {
       first = false;
       continue;
     }
-    for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) {
-      all.records.Append(it.record().key, it.record().value, it.record().version);
-    }
+    all.records.AppendRun(batch.bytes(), batch.size(), batch.newest());
   }
   all.complete = complete_;
   if (!complete_) all.resume = resume();

@@ -50,6 +50,7 @@ class CommittedRuns {
   template <typename Visit>
   void Gather(const Bounds& bounds, Visit&& visit) const {
     const List& list = *list_.load(std::memory_order_seq_cst);
+    if (list.runs.empty()) return;
     RunMerge merge(list.runs, list.prefix_bytes, bounds);
     for (size_t left = bounds.most; left > 0 && merge.Next(); --left) visit(merge.key(), merge.removed());
   }

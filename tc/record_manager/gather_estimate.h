@@ -18,6 +18,7 @@ class GatherEstimate {
   // Before anything is known each record may be in the TC, and a few keys may show nothing.
   size_t KeysFor(size_t records) const {
     if (records_ == 0) return records + records / 4;
+    if (keys_ == 0) return kSpare;
     const double expected = keys_ / records_ * static_cast<double>(records);
     const auto enough = static_cast<size_t>(expected + 3 * std::sqrt(expected)) + kSpare;
     return std::min(enough, records + records / 4 + kSpare);
@@ -29,12 +30,13 @@ class GatherEstimate {
     keys_ += static_cast<double>(keys);
     if (records_ < kMemory) return;
     records_ /= 2;
-    keys_ /= 2;
+    keys_ = keys_ < kAsGoodAsNone ? 0 : keys_ / 2;
   }
 
  private:
   static constexpr size_t kSpare = 4;
-  static constexpr double kMemory = 4096;  // records
+  static constexpr double kMemory = 4096;            // records
+  static constexpr double kAsGoodAsNone = 1.0 / 16;  // keys, of half as many records
 
   double records_ = 0;
   double keys_ = 0;

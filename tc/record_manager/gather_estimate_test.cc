@@ -25,5 +25,12 @@ TEST(GatherEstimateTest, FollowsWhatScansNeed) {
   EXPECT_LE(estimate.KeysFor(100), 130u);
 }
 
+TEST(GatherEstimateTest, WhatIsLongAgoIsForgotten) {
+  GatherEstimate estimate;
+  estimate.Saw(100, 100);
+  for (int i = 0; i < 400; ++i) estimate.Saw(100, 0);
+  EXPECT_LE(estimate.KeysFor(1'000'000), 4u);
+}
+
 }  // namespace
 }  // namespace deut::tc

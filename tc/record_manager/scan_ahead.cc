@@ -25,6 +25,8 @@ Status ScanPath::AskStream(const TableState& table) {
   DEUT_POINT("scan.before_dc");
   ScanBatch batch;
   batch.records = std::exchange(result_->records.empty() ? result_->records : s.spare, RecordBatch());
+  // In this process it is filled here; else another takes its place.
+  if (!s.stream->ReadsAhead()) batch.records.Reserve(Window(/*ahead=*/false));
   const MonotonicTime wanted = engine_.runtime.Now();
   DEUT_RETURN_IF_ERROR(s.stream->Next(&batch, deadline_));
   DEUT_POINT("scan.after_dc");

@@ -66,8 +66,12 @@ Status ScanPath::Run(bool stands) {
   state_->estimate.Saw(result_->records.size(), std::exchange(state_->keys_passed, 0));
   result_->complete = AtEnd();
   if (!result_->complete) {
-    result_->resume = position();
-    if (stands) KeepState();
+    if (stands && MayGoOn()) {
+      result_->resume = position();
+      KeepState();
+    } else {
+      result_->resume.swap(position());  // nobody needs it any more
+    }
   }
   if (state_ != nullptr && state_->MayBeginAnew()) {
     SpareBatch::Keep(std::move(state_->spare));
@@ -101,8 +105,9 @@ void ScanPath::TakeState() {
   state_->high = scan_.high;
 }
 
+bool ScanPath::MayGoOn() const { return scan_.limit_records == 0 || result_->records.size() < scan_.limit_records; }
+
 void ScanPath::KeepState() {
-  if (scan_.limit_records != 0 && result_->records.size() >= scan_.limit_records) return;
   auto& standing = txn_.scans_;
   if (standing.size() >= StandingScan::kMaxStanding) standing.erase(standing.begin());
   if (state_->stream != nullptr) state_->used = engine_.runtime.Now();
@@ -228,11 +233,23 @@ void ScanPath::MakeRequest(DataRequest* request) const {
   request->limit_bytes = std::clamp<uint32_t>(scan_.limit_bytes - static_cast<uint32_t>(held), 1, kShortScanBytes);
 }
 
+// So its buffer does not grow step by step, each time with a copy of what is there.
+uint64_t ScanPath::ExpectedBytes(const DataRequest& request) const {
+  const RecordBatch& held = result_->records;
+  const uint64_t bytes = held.bytes().size();
+  // Without a limit of records it is taken to go on for as much as it has got.
+  const uint64_t expected = request.limit_records == 0 ? bytes : request.limit_records * (bytes / held.size() + 1);
+  return std::min<uint64_t>(expected, request.limit_bytes);
+}
+
 Status ScanPath::AskOnce(const TableState& table) {
   DEUT_POINT("scan.before_dc");
   DataRequest request;
-  if (result_->records.empty()) request.answer = std::exchange(result_->records, RecordBatch());
+  // The buffer that the answer is likely to stay in, or one that was used before.
+  const bool goes_on = !result_->records.empty();
+  request.answer = std::exchange(goes_on ? state_->spare : result_->records, RecordBatch());
   MakeRequest(&request);
+  if (goes_on) request.answer.Reserve(ExpectedBytes(request));
   if (DcKnows(engine_, table)) {
     DataRequest* const requests[] = {&request};
     DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline_));

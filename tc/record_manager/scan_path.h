@@ -66,6 +66,8 @@ class ScanPath {
   // The transaction's standing scan that this is a batch of, or a new one; and where it is put afterwards.
   void TakeState();
   void KeepState();
+  // Its limit of records is not reached.
+  bool MayGoOn() const;
 
   // Merges the next answer, or what is left of it.
   Status Step(const TableState& table);
@@ -87,6 +89,8 @@ class ScanPath {
   // Step 2, in one message. What nothing is gathered for goes on as it is.
   Status AskOnce(const TableState& table);
   void MakeRequest(DataRequest* request) const;
+  // What its answer holds at most, if its records are like those before. REQUIRES: some are in the batch.
+  uint64_t ExpectedBytes(const DataRequest& request) const;
   Status TakeAnswer(DataRequest* request);
   // Step 2, which was done ahead.
   Status TakeFirst();
