@@ -16,9 +16,7 @@
 #endif
 
 #include "common/base/concat.h"
-
-// jemalloc's; null in a program without it.
-extern "C" int mallctl(const char*, void*, size_t*, void*, size_t) __attribute__((weak));
+#include "common/runtime/jemalloc.h"
 
 namespace deut {
 namespace {
@@ -41,8 +39,6 @@ struct Setting {
 };
 constexpr Setting kGlibc{"GLIBC_TUNABLES", "glibc.malloc.hugetlb", "glibc.malloc.hugetlb=1", ":"};
 constexpr Setting kJemalloc{"MALLOC_CONF", "thp:", "thp:always", ","};
-
-bool HeapOfJemalloc() { return &mallctl != nullptr; }
 
 std::string_view Environment(const char* name) {
   const char* const value = std::getenv(name);

@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "common/base/concat.h"
+#include "common/runtime/jemalloc.h"
 #include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
-
-extern "C" int mallctl(const char*, void*, size_t*, void*, size_t) __attribute__((weak));
 
 // The program is executed by itself, as a child that says what it sees: a line when it begins, and one when UseHugePages has returned.
 namespace deut {
@@ -25,7 +24,6 @@ namespace {
 constexpr char kChild[] = "child";
 
 // Built twice: with glibc's heap, or a sanitizer's, and with jemalloc's.
-bool HeapOfJemalloc() { return &mallctl != nullptr; }
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 bool HasHugePages() { return false; }
 #else

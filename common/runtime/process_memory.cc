@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "common/runtime/jemalloc.h"
+
 namespace deut {
 
 uint64_t ResidentBytes() {
@@ -23,6 +25,7 @@ uint64_t ResidentBytes() {
 }
 
 void ReturnFreedMemory() {
+  if (PurgeJemalloc()) return;
 #if defined(__GLIBC__)
   (void)malloc_trim(0);
 #endif
