@@ -40,6 +40,16 @@ struct Setting {
 constexpr Setting kGlibc{"GLIBC_TUNABLES", "glibc.malloc.hugetlb", "glibc.malloc.hugetlb=1", ":"};
 constexpr Setting kJemalloc{"MALLOC_CONF", "thp:", "thp:always", ","};
 
+// One of the settings in `text` is it: names may be the ends of other names.
+bool Has(std::string_view text, const Setting& setting) {
+  while (!text.empty()) {
+    if (text.starts_with(setting.name)) return true;
+    const size_t end = text.find(setting.separator);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return false;
+}
+
 std::string_view Environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? std::string_view() : std::string_view(value);
@@ -98,7 +108,7 @@ std::string UseHugePages(char** argv, const HugePagesSystem& system) {
   const Setting& setting = HeapOfJemalloc() ? kJemalloc : kGlibc;
   const std::string own_id = Concat(getpid());
   const std::string before(Environment(setting.variable));
-  if (before.find(setting.name) != std::string::npos) return {};
+  if (Has(before, setting)) return {};
   if (Environment(kDone) == own_id) return Concat(setting.variable, " did not last");
   if (std::string why = Useless(system); !why.empty()) return why;
   // "ld-linux-x86-64.so.2 PROGRAM": it would take the program's arguments for its own.

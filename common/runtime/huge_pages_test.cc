@@ -32,7 +32,7 @@ bool HasHugePages() { return true; }
 const char* Variable() { return HeapOfJemalloc() ? "MALLOC_CONF" : "GLIBC_TUNABLES"; }
 std::string Wanted() { return HeapOfJemalloc() ? "thp:always" : "glibc.malloc.hugetlb=1"; }
 std::string Unwanted() { return HeapOfJemalloc() ? "thp:never" : "glibc.malloc.hugetlb=0"; }
-std::string Other() { return HeapOfJemalloc() ? "narenas:2" : "glibc.malloc.check=0"; }
+std::string Other() { return HeapOfJemalloc() ? "metadata_thp:auto" : "glibc.malloc.check=0"; }
 
 int Child(char** argv) {
   const char* const tunables = std::getenv(Variable());
@@ -114,6 +114,8 @@ TEST_F(HugePagesTest, OtherTunablesStay) {
 TEST_F(HugePagesTest, WhatSomebodyHasDecidedStays) {
   const std::vector<std::string> lines = Run(Unwanted(), "word", &id_);
   EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, Unwanted(), "word"), "goes on: ."}));
+  const std::string behind = Concat(Other(), HeapOfJemalloc() ? "," : ":", Unwanted());
+  EXPECT_EQ(Run(behind, "word", &id_), (std::vector<std::string>{Begun(id_, behind, "word"), "goes on: ."}));
 }
 
 // A system that takes the tunable away again.

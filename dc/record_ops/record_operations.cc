@@ -22,7 +22,7 @@ constexpr size_t kUpdatesAtOnce = 8, kReadsAtOnce = 8;
 // From so many on helpers are asked, who take some tens of microseconds to wake; and so many are one piece of work, of about a hundred.
 constexpr size_t kUpdatesToShare = 256;
 constexpr size_t kUpdatesPerPiece = 64;
-// So many are written down at a time, on the stack (128 KiB), as a batch has: a list that grows to so many the heap asks the system for, each time.
+// So many are written down at a time, on the stack (144 KiB), as a batch has: a list that grows to so many the heap asks the system for, each time.
 constexpr size_t kUpdatesListed = 2048;
 
 // About what a checkpoint writes for each page.

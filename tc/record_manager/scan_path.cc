@@ -476,8 +476,18 @@ void ScanPath::Merge(size_t end, bool last) {
   const std::string& bytes = answer.records.bytes();
   // Records that go on as they are, all in a row, are copied in one piece.
   size_t run_begin = answer.merged_bytes, run_bytes = 0, run_records = 0;
+  size_t& k = s.next_key;
+  // At the first record that is copied: an answer that goes on as it is needs none.
+  const auto make_room = [&] {
+    if (!result_->records.empty()) return;
+    size_t most = bytes.size() - run_begin;
+    for (size_t i = k; i < end; ++i) most += RecordBatch::kHeaderBytes + s.keys[i].key.size() + s.keys[i].value.size();
+    most = std::min<size_t>(most, scan_.limit_bytes);
+    if (result_->records.bytes().capacity() < most) result_->records = SpareBatch::Take(most);
+  };
   const auto flush = [&] {
     if (run_records != 0) {
+      make_room();
       result_->records.AppendRun(std::string_view(bytes).substr(run_begin, run_bytes), run_records,
                                  answer.records.newest());
     }
@@ -487,15 +497,10 @@ void ScanPath::Merge(size_t end, bool last) {
   const auto emit_gathered = [&](const GatheredKey& g) {
     if (g.kind != GatheredKey::Kind::kValue) return;
     flush();
+    make_room();
     // The version of a key asked again is only bounded: the answer's own does not matter to the client.
     Emit(g.key, g.value, g.version.timestamp == kMaxTimestamp ? Version{} : g.version);
   };
-  size_t& k = s.next_key;
-  if (result_->records.empty()) {
-    size_t most = bytes.size() - answer.merged_bytes;
-    for (size_t i = k; i < end; ++i) most += RecordBatch::kHeaderBytes + s.keys[i].key.size() + s.keys[i].value.size();
-    result_->records = SpareBatch::Take(std::min<size_t>(most, scan_.limit_bytes));
-  }
   bool tried_whole = false;
   for (RecordBatch::Iterator it(answer.records, answer.merged_bytes); it.Valid() && !full_; it.Next()) {
     if (last && k == end && !tried_whole) {
