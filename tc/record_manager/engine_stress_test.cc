@@ -350,8 +350,7 @@ TEST(EngineStressTest, HistoriesAreSerializableWithAReadCache) {
   RunHistories(kTime / 2, 50, options);
 }
 
-// The same where threads stand still, now and then, between two steps: what takes a preemption at the worst moment otherwise, which a test would
-// have to run for days to meet.
+// The same where threads stand still, now and then, between two steps: what takes a preemption at the worst moment otherwise.
 TEST(EngineStressTest, HistoriesAreSerializableWithPausesBetweenSteps) {
   std::atomic<uint64_t> passes{0};
   std::atomic<uint64_t> pauses{0};

@@ -1,5 +1,5 @@
 // SpareBatch: the buffer of a batch that this thread has merged, for the next one that it makes. A scan that merges what the TC has into what the DC
-// has answered needs two; a buffer of some kilobytes that is allocated and freed for each scan is what the allocator is slowest at.
+// has answered needs two; the second one would be allocated, grown and freed for each scan.
 // Thread-safety: each thread has its own.
 #ifndef TC_RECORD_MANAGER_SPARE_BATCH_H_
 #define TC_RECORD_MANAGER_SPARE_BATCH_H_
