@@ -107,6 +107,17 @@ def _link_feature():
 
 def _configuration_features():
     return [
+        # Of a release: calls go across the borders of our folders' files, so they are compiled together, when a program is linked. It takes 5 to 17 %
+        # off the instructions of the hot paths (integration/costs). Not in builds for tests, of which there are many more programs. Its name is
+        # not that of Bazel's own feature, which wants tools of its own.
+        feature(
+            name = "link_time_optimization",
+            enabled = True,
+            flag_sets = [
+                _flags(_C_AND_CXX, ["-flto=thin"], ["opt"], _SANITIZERS + ["test_points"]),
+                _flags(_LINK, ["-flto=thin", "-O2"], ["opt"], _SANITIZERS + ["test_points"]),
+            ],
+        ),
         # Named points at which a test stops a thread or fails an operation; never in a release.
         feature(name = "test_points", flag_sets = [
             _flags(_C_AND_CXX, ["-DDEUT_TEST_POINTS=1"]),
