@@ -17,6 +17,9 @@ constexpr size_t kRetriedAtLeast = 1024;
 constexpr size_t kRetriedShare = 16;
 // Few commits are folded, too, when the first of them has waited for so many times Options::fold_after.
 constexpr int kVeryLong = 64;
+// Those that no open transaction holds back, but the DC is behind with, are folded when the first of them has waited for so many times fold_after: most
+// are applied before that, and folding them costs more than their postings cost scans meanwhile.
+constexpr int kBacklog = 5;
 // Entries of the read cache that one round looks at: less than a millisecond.
 constexpr size_t kEvictedPerRound = 2048;
 // Commits that are collected under one guard.
@@ -397,19 +400,23 @@ void Collector::SayWhatWaits() {
   first_waiting_.store(first.value, std::memory_order_relaxed);
 }
 
+// S1: the DC may not have it as long as somebody earlier is open.
+bool Collector::HeldBack(Timestamp commit) const { return options_.low_water() <= commit; }
+
 bool Collector::ShouldFold() {
   if (!options_.runs) return false;
   // S9: only what is folded can be paged out.
   if (!committed_.empty() && pager_.pressed()) return true;
-  // What was folded is applied first, and is not.
-  if (!folded_.empty() && committed_.size() >= options_.fold_at_least) return true;
-  const MonotonicTime now = runtime_.Now();
-  if (now < fold_look_ + options_.fold_after) return false;
+  const bool many = committed_.size() >= options_.fold_at_least;
+  // What was folded goes first, and cannot yet.
+  if (many && !folded_.empty() && HeldBack(folded_.back().timestamp())) return true;
+  const Duration waited = runtime_.Now() - fold_look_;
+  if (waited < options_.fold_after) return false;
   if (!committed_.empty() && committed_.front().commit <= fold_through_) {
-    if (committed_.size() >= options_.fold_at_least || now >= fold_look_ + kVeryLong * options_.fold_after) return true;
-    return false;
+    if (waited >= (many ? kBacklog : kVeryLong) * options_.fold_after) return true;
+    return many && HeldBack(committed_.front().record->timestamp());
   }
-  fold_look_ = now;
+  fold_look_ = runtime_.Now();
   fold_through_ = last_taken_;
   return false;
 }

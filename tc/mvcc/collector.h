@@ -7,7 +7,7 @@
 // S6: a commit is collected when its last position <= applied. It was shipped, hence below low-water: every reader that could want its
 //   versions finds them, or something newer that it may read, at the DC. S5: it is kept for one more round after that, so that scans that
 //   gathered its keys before it was applied seldom find the chain empty.
-// S8: commits that are not applied soon are folded: their keys are published in runs of their tables, then the transactions are marked, then
+// S8: commits that are not applied soon, mostly because somebody earlier is open, are folded: their keys are published in runs of their tables, then the transactions are marked, then
 //   their postings are unlinked. From then on the record is the versions' alone; the collector keeps the commit's position and entries.
 // S6, early: the chains of what has been folded lose the versions that nobody reads, so a key that is written again and again under a long reader
 //   keeps as many versions as there are readers between them.
@@ -64,7 +64,7 @@ class Collector {
     Pager::Options pager;
     Spiller::Options spiller;
     Duration period = milliseconds(2);  // between rounds while commits wait to be applied
-    // Folded is when a commit has waited so long, and so many do, or one has waited very long.
+    // Folded is when a commit has waited so long for somebody who is open, and so many do; or longer for the DC alone; or one has waited very long.
     Duration fold_after = milliseconds(10);
     size_t fold_at_least = 32;
     size_t max_deferred_entries = 64 << 10;
@@ -169,6 +169,7 @@ class Collector {
   void ReleaseRecord(TransactionRecord& record);
   // S8.
   bool ShouldFold();
+  bool HeldBack(Timestamp commit) const;
   void Fold();
   void PutFolded(FoldedCommit commit);
   FoldedCommit FoldRecord(TransactionRecord& record, Timestamp low_water);

@@ -40,7 +40,9 @@ bool Range::RaiseLastRead(Timestamp timestamp) {
 bool Range::Post(TransactionRecord* transaction) {
   uintptr_t head = postings_.load(std::memory_order_seq_cst);
   if ((head & kMarked) != 0) return false;
-  auto* posting = new Posting(transaction, this);
+  Posting* const own = transaction->UnusedPosting();
+  Posting* const posting = own != nullptr ? own : new Posting(transaction);
+  posting->origin = this;
   for (;;) {
     posting->next.store(First(head), std::memory_order_relaxed);
     DEUT_POINT("range.post.before_cas");
@@ -50,7 +52,8 @@ bool Range::Post(TransactionRecord* transaction) {
       break;
     }
     if ((head & kMarked) != 0) {
-      delete posting;
+      posting->origin = nullptr;
+      if (own == nullptr) delete posting;
       return false;
     }
   }
@@ -98,8 +101,10 @@ void Range::RetirePosting(Posting* posting, ReclamationDomain& domain) {
   if (posting->origin != this && copies_ != nullptr && !DEUT_OMITTED("S9.count_copies")) {
     copies_->fetch_sub(1, std::memory_order_relaxed);
   }
-  posting->transaction->DropReference(domain);
-  domain.RetireObject(posting);
+  TransactionRecord& transaction = *posting->transaction;
+  const bool own = transaction.Owns(posting);
+  transaction.DropReference(domain);
+  if (!own) domain.RetireObject(posting);
 }
 
 bool Range::StartSweep() {

@@ -12,7 +12,7 @@
 //   final), then one in the head of the postings (no post succeeds; only collected ones go). tc/mvcc/range_partition.h says who does what.
 // Postings of a range that is replaced are dropped when nobody can look at it any more, by whoever frees it or, if that meets the
 //   collector at work, by the collector: `sweeper_` is idle -> sweeping -> idle, or -> dropped for good.
-// A posting holds one reference to its transaction record. A range is counted too: one reference of the map it is in, one of every transaction
+// A posting holds one reference to its transaction record; a transaction's first is part of that record. A range is counted too: one reference of the map it is in, one of every transaction
 //   record that names it among its posted ones, one of the collector's book. So a range's address names one range as long as anybody knows it;
 //   with the last it is retired.
 // Map. An immutable sorted array of ranges, which it does not own.
@@ -31,7 +31,6 @@
 #include <vector>
 
 #include "common/base/ids.h"
-#include "common/sync/block_pool.h"
 #include "common/sync/reclamation.h"
 #include "tc/txn/transaction_record.h"
 
@@ -39,16 +38,6 @@ namespace deut::tc {
 
 class Range;
 class RangePartition;
-
-// It stands for what the transaction writes within the bounds of the range in which it was posted, wherever copies of it lie (P).
-struct Posting : FromPool {
-  Posting(TransactionRecord* of, const Range* in) : transaction(of), origin(in) {}
-
-  TransactionRecord* const transaction;
-  // Good, under a guard, for who has seen that the transaction is not collected: until then its record holds a reference.
-  const Range* const origin;
-  std::atomic<Posting*> next{nullptr};
-};
 
 class Range {
  public:

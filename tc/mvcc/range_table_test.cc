@@ -73,6 +73,63 @@ TEST_F(RangeTableTest, LastReadOnlyRises) {
   EXPECT_EQ(range.last_read(), Timestamp{11});
 }
 
+TEST_F(RangeTableTest, TheFirstPostingIsThatOfTheRecordOnce) {
+  const auto all = [](const TransactionRecord&) { return true; };
+  TransactionRecord* const record = Post(7);
+  EXPECT_TRUE(record->Owns(range.first_posting()));
+  EXPECT_EQ(range.first_posting()->origin, &range);
+  Range other("", "", Timestamp{5});
+  EXPECT_TRUE(other.Post(record));
+  EXPECT_FALSE(record->Owns(other.first_posting()));
+  EXPECT_EQ(other.first_posting()->origin, &other);
+  Remove({7});
+  // Who stands on it may still go on, so it is not linked again.
+  EXPECT_TRUE(range.Post(record));
+  EXPECT_FALSE(record->Owns(range.first_posting()));
+  ReclamationDomain::Guard guard(domain);
+  other.RemovePostings(domain, all);
+}
+
+TEST_F(RangeTableTest, AMarkedRangeLeavesTheRecordItsPosting) {
+  Range marked("", "", Timestamp{5});
+  marked.Mark();
+  auto* const record = new TransactionRecord(Timestamp{7});
+  records.push_back(record);
+  EXPECT_FALSE(marked.Post(record));
+  Range marked_late("", "", Timestamp{5});
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "range.post.before_cas") marked_late.Mark();
+  });
+  EXPECT_FALSE(marked_late.Post(record));
+  testing::SetPointHandler(nullptr);
+  EXPECT_TRUE(range.Post(record));
+  EXPECT_TRUE(record->Owns(range.first_posting()));
+}
+
+// While others walk: what they stand on stays good when its record has lost its last reference.
+TEST_F(RangeTableTest, AWalkGoesOnFromAPostingWhoseRecordIsGone) {
+  for (uint64_t t = 1; t <= 3; ++t) Post(t);
+  std::string seen;
+  {
+    ReclamationDomain::Guard guard(domain);
+    range.ForEachPosting([&](TransactionRecord& record) {
+      seen += std::to_string(record.timestamp().value) + " ";
+      if (record.timestamp().value == 3) {
+        Remove({3, 2});
+        for (TransactionRecord*& of : records) {
+          if (of != nullptr && of->timestamp().value > 1) std::exchange(of, nullptr)->DropReference(domain);
+        }
+        domain.Collect();
+      }
+      return true;
+    });
+  }
+  std::erase(records, nullptr);
+  EXPECT_EQ(seen.substr(0, 2), "3 ");
+  EXPECT_EQ(seen.substr(seen.size() - 2), "1 ");
+  EXPECT_EQ(Postings(), "1 ");
+}
+
 TEST_F(RangeTableTest, RemovalFromEveryPlace) {
   for (uint64_t t = 1; t <= 6; ++t) Post(t);
   EXPECT_EQ(Postings(), "6 5 4 3 2 1 ");

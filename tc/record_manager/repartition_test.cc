@@ -22,16 +22,7 @@ class RepartitionTest : public ::testing::Test {
     ReclamationDomain::Guard guard(f.domain);
     return f.catalogue->Find(EngineFixture::kTable)->map().size();
   }
-  // When the ranges that were replaced have gone with theirs.
-  bool CopiesBecome(uint64_t count) {
-    const Deadline end = EngineFixture::Soon();
-    while (f.catalogue->copied_postings() != count) {
-      if (RealRuntime().Now() >= end) return false;
-      f.domain.Collect();
-      RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(100));
-    }
-    return true;
-  }
+
   EngineFixture f;
 };
 
@@ -86,12 +77,12 @@ TEST_F(RepartitionTest, CopiesCountAsPinned) {
     f.SetRanges({"c", "m", "p"});
     EXPECT_EQ(PinnedBytes(*f.engine), before + 4 * sizeof(Posting));
     f.SetRanges({"c"});
-    EXPECT_TRUE(CopiesBecome(2));
+    EXPECT_TRUE(f.CopiesBecome(2));
     EXPECT_EQ(PinnedBytes(*f.engine), before + 2 * sizeof(Posting));
     EXPECT_EQ(t.Commit(), "ok");
   }
   EXPECT_TRUE(f.Settle());
-  EXPECT_TRUE(CopiesBecome(0));
+  EXPECT_TRUE(f.CopiesBecome(0));
   EXPECT_EQ(PinnedBytes(*f.engine), 0u);
 }
 

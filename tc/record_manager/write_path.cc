@@ -45,7 +45,9 @@ Timestamp WritePath::RangeRead(const TableState& table, const Range& posted, std
 void WritePath::CountPinned(uint64_t version_bytes) {
   TransactionRecord& self = *txn_.record_;
   // S9: what has come since the last time of what is not a version.
-  const uint64_t lists = self.bytes() + self.posted.size() * (sizeof(Posting) + sizeof(Range*));
+  const size_t posted = self.posted.size();
+  const size_t own = std::min<size_t>(posted, 1);  // part of the record
+  const uint64_t lists = self.bytes() + posted * sizeof(Range*) + (posted - own) * sizeof(Posting);
   const uint64_t bytes = version_bytes + lists - std::exchange(txn_.counted_list_bytes_, lists);
   self.pinned_bytes += bytes;
   engine_.counters.pinned_bytes.fetch_add(bytes, std::memory_order_relaxed);

@@ -14,6 +14,8 @@
 // Lifetime (R7: the status outlives all versions and postings). `references` counts: 1 for the owner and then the collector, 1 per
 //   version, 1 per posting. A version or posting drops its reference when it has been unlinked; whoever drops the last retires the
 //   record through the reclamation domain, so readers that still hold a pointer under a guard are safe.
+// The posting in the first range (most write in one only) is part of the record: linked once at most, never again after it was unlinked, and gone
+//   with the record, whose reference it held until then. So who walks a list is as safe on it as on one that is retired by itself.
 // Thread-safety: any thread, within those rules.
 #ifndef TC_TXN_TRANSACTION_RECORD_H_
 #define TC_TXN_TRANSACTION_RECORD_H_
@@ -31,6 +33,18 @@
 namespace deut::tc {
 
 class Range;
+class TransactionRecord;
+
+// In a list of a range's (tc/mvcc/range_table.h): it stands for what the transaction writes within the bounds of the range in which it was posted,
+// wherever copies of it lie (P).
+struct Posting : FromPool {
+  explicit Posting(TransactionRecord* of, const Range* in = nullptr) : transaction(of), origin(in) {}
+
+  TransactionRecord* const transaction;
+  // Set before it is linked. Good, under a guard, for who has seen that the transaction is not collected: until then its record holds a reference.
+  const Range* origin;
+  std::atomic<Posting*> next{nullptr};
+};
 
 enum class TransactionStatus : uint32_t { kActive, kCommitting, kCommitted, kAborted };
 
@@ -108,6 +122,10 @@ class TransactionRecord : public FromPool {
     return sizeof(*this) + (writes == nullptr ? 0 : sizeof(WriteSet) + writes->bytes());
   }
 
+  // The one that is part of the record; null: it has been linked. The owner's.
+  Posting* UnusedPosting() { return own_posting_.origin == nullptr ? &own_posting_ : nullptr; }
+  bool Owns(const Posting* posting) const { return posting == &own_posting_; }
+
   // The ranges in which it has posted (P: their successors inherited it), each counted by a reference. The owner's until it hands the finished
   // record to the collector, who gives the references back.
   absl::InlinedVector<Range*, 2> posted;
@@ -131,6 +149,7 @@ class TransactionRecord : public FromPool {
   std::atomic<uint32_t> references_{1};
   std::atomic<uint64_t> commit_lsn_{0};
   std::atomic<WriteSet*> write_set_{nullptr};
+  Posting own_posting_{this};
 };
 
 }  // namespace deut::tc
