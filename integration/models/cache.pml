@@ -230,7 +230,7 @@ finished:
 
 proctype Collector() {
   byte t, e, seen;
-  bit seen_copy;
+  bit seen_copy, pushes;
 end:
   do
   // S1: the DC applies what is committed and below low-water; after what is older.
@@ -248,7 +248,7 @@ end:
        fi;
        t = 0
      }
-  // Versions that are applied or dead leave. An applied one becomes a copy, if it is the newest live one and the entry is queued.
+  // Versions that are applied or dead leave. An applied one may become a copy, if it is the newest live one; an entry that is not queued is, by that.
   :: atomic {  // code: tc/mvcc/collector.cc Collector::CollectItems, Collector::CutChain; tc/mvcc/version_chain.cc CollectApplied, RemoveDeadAndApplied, InstallCopy; tc/mvcc/read_cache.cc ReadCache::Refresh
        select(t : 0 .. TRANSACTIONS - 1);
        e = t + 1;
@@ -258,17 +258,22 @@ end:
        od;
        if
 #if defined(OMIT_S7_newest_live)
-       :: live != NONE && HAS(entry[live].versions, t) && applied[t] && entry[live].queued ->
+       :: live != NONE && HAS(entry[live].versions, t) && applied[t] ->
 #else
-       :: live != NONE && HAS(entry[live].versions, t) && applied[t] && entry[live].queued && e == TRANSACTIONS ->
+       :: live != NONE && HAS(entry[live].versions, t) && applied[t] && e == TRANSACTIONS ->
 #endif
-          entry[live].versions = 0; entry[live].copy = 1; entry[live].copied = TS(t)
+          entry[live].versions = 0; entry[live].copy = 1; entry[live].copied = TS(t);
+          pushes = !entry[live].queued; entry[live].queued = 1
        :: live != NONE && HAS(entry[live].versions, t) && applied[t] -> entry[live].versions = (entry[live].versions >> TS(t)) << TS(t)
        :: live != NONE && HAS(entry[live].versions, t) && status[t] == ABORTED -> entry[live].versions = entry[live].versions & ~(1 << t)
        :: else
        fi;
        t = 0; e = 0
-     }
+     };
+     if
+     :: pushes -> atomic { assert(!entry[live].in_queue); entry[live].in_queue = 1; pushes = 0 }  // code: tc/mvcc/read_cache.cc ReadCache::Push, ReadCache::Refresh
+     :: else
+     fi
   // An entry leaves the queue, with its copy, if it has one.
   :: atomic {  // code: tc/mvcc/read_cache.cc ReadCache::TakeArrivals, ReadCache::Pop
        select(e : 1 .. ENTRIES);

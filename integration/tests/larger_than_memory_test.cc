@@ -81,6 +81,7 @@ class LargerThanMemoryTest : public ::testing::Test {
     ClusterOptions options;
     if (group_ != nullptr) options.dc.prefix = group_->Prefix();
     options.dc.flags = {Concat("--dc_memory=", budget_)};
+    options.tc.flags.emplace_back("--cache_written=false");  // reads are to come to the DC
     cluster_ = std::make_unique<Cluster>(options);
   }
 

@@ -23,10 +23,11 @@ TransactionRecord* AlwaysCommitted() {
 
 }  // namespace
 
-ReadCache::ReadCache(uint64_t budget_bytes, ReclamationDomain& domain, RecordTable& records)
+ReadCache::ReadCache(uint64_t budget_bytes, bool keep_written, ReclamationDomain& domain, RecordTable& records)
     : domain_(domain),
       records_(records),
       budget_bytes_(budget_bytes),
+      keep_written_(keep_written),
       wake_bytes_(budget_bytes - RoomBytes(budget_bytes) / 2),
       keep_bytes_(budget_bytes - RoomBytes(budget_bytes)),
       of_dc_(AlwaysCommitted()) {}
@@ -36,12 +37,11 @@ ReadCache::~ReadCache() {
   of_dc_->DropReference(domain_);
 }
 
-bool ReadCache::Reserve(uint64_t bytes) {
+bool ReadCache::Reserve(uint64_t bytes, uint64_t limit) {
   uint64_t seen = bytes_.load(std::memory_order_relaxed);
-  while (seen + bytes <= budget_bytes_) {
+  while (seen + bytes <= limit) {
     if (bytes_.compare_exchange_weak(seen, seen + bytes, std::memory_order_relaxed)) return true;
   }
-  no_room_.fetch_add(1, std::memory_order_relaxed);
   return false;
 }
 
@@ -50,7 +50,10 @@ bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::op
   const std::string_view copied = value.value_or(std::string_view());
   const uint64_t entry_bytes = EntryBytes(key.size());
   const uint64_t copy_bytes = sizeof(RecordVersion) + copied.size();
-  if (!Reserve(entry_bytes + copy_bytes)) return true;
+  if (!Reserve(entry_bytes + copy_bytes, budget_bytes_)) {
+    no_room_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
   ReclamationDomain::Guard guard(domain_);
   RecordEntry* const entry = records_.FindOrCreate(hash, table, key);
   RecordVersion* const copy = RecordVersion::Create(of_dc_, 0, !value.has_value(), copied);
@@ -75,18 +78,30 @@ bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::op
 }
 
 bool ReadCache::Refresh(RecordEntry& entry, const RecordVersion& applied) {
-  if (applied.paged_out || !entry.word.Load().queued()) return false;
+  if (applied.paged_out) return false;
+  // Others may set QUEUED meanwhile; only this thread clears it.
+  const bool queued = entry.word.Load().queued();
+  if (!queued && (!keep_written_ || applied.tombstone)) return false;
+  const uint64_t entry_bytes = queued ? 0 : EntryBytes(entry.key_bytes);
   const uint64_t copy_bytes = sizeof(RecordVersion) + applied.value().size();
-  if (!Reserve(copy_bytes)) return false;
+  if (!Reserve(entry_bytes + copy_bytes, queued ? budget_bytes_ : keep_bytes_)) {
+    if (queued) no_room_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
   RecordVersion* const copy = RecordVersion::Create(of_dc_, 0, applied.tombstone, applied.value());
   HeadWord::Value seen;
-  if (InstallCopy(entry, seen, &applied, copy, domain_)) {
-    refreshed_.fetch_add(1, std::memory_order_relaxed);
-    return true;
+  if (!InstallCopy(entry, seen, &applied, copy, domain_)) {
+    RecordVersion::Destroy(copy, domain_);
+    bytes_.fetch_sub(entry_bytes + copy_bytes, std::memory_order_relaxed);
+    return false;
   }
-  RecordVersion::Destroy(copy, domain_);
-  bytes_.fetch_sub(copy_bytes, std::memory_order_relaxed);
-  return false;
+  refreshed_.fetch_add(1, std::memory_order_relaxed);
+  if (!seen.queued()) {
+    Push(&entry);
+  } else if (!queued) {
+    bytes_.fetch_sub(entry_bytes, std::memory_order_relaxed);
+  }
+  return true;
 }
 
 bool ReadCache::Queue(RecordEntry& entry) {

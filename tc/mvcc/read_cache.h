@@ -3,7 +3,8 @@
 // A copy is a version of a transaction of timestamp 0 that has always been committed: whatever the DC returns is visible to every active
 // transaction (S1). That the DC has nothing is kept as a tombstone. A copy is the whole chain of its entry, always:
 //   in   Fill: from a chain without a live version to the copy, one compare-and-swap of the head word, which also sets QUEUED
-//        Refresh: from a version that is applied, the newest live one, to its copy; only where QUEUED is set
+//        Refresh: from a version that is applied, the newest live one, to its copy: where QUEUED is set, and, while nothing need go for it, where it
+//          is not
 //   out  a writer that installs over it (WritePath::Install): the copy goes, what is written stands alone
 //        the collector, when it is the copy's turn: from the copy to nothing
 //   Whoever loses one of these compare-and-swaps looks at the word again. `older` of no version is changed, and no version has a copy below it.
@@ -33,8 +34,8 @@
 // The queue: entries that have held a copy, first in, first out, with a second chance for those read since they came in or were looked at. An
 //   entry is in the queue once, while QUEUED is set: whoever sets it pushes the entry (a stack of arrivals: push by compare-and-swap, take all by
 //   exchange); only the collector takes entries out, then clears it. R5 removes no entry that is queued, so the queue's pointers are good. An
-//   entry whose copy a writer has replaced keeps its place: what is written becomes the copy once it is applied. What nobody has
-//   read since it came into the queue gets no copy.
+//   entry whose copy a writer has replaced keeps its place: what is written becomes the copy once it is applied. What was written and
+//   never read comes in as long as nothing has to go for it, and goes first where it has come first: whoever writes much takes nothing from readers.
 // Memory: an entry and a version for each copy, counted with their keys and values before they are made, and never beyond the budget: an answer
 //   for which there is no room is not kept. The collector keeps some room free, so that is rare. A hit allocates and counts nothing; it marks the
 //   copy as used.
@@ -60,7 +61,8 @@ namespace deut::tc {
 
 class ReadCache {
  public:
-  ReadCache(uint64_t budget_bytes, ReclamationDomain& domain, RecordTable& records);
+  // `keep_written`: not only what has been read, and what is written over that, but all that is written, while there is room.
+  ReadCache(uint64_t budget_bytes, bool keep_written, ReclamationDomain& domain, RecordTable& records);
   ~ReadCache();
   ReadCache(const ReadCache&) = delete;
   ReadCache& operator=(const ReadCache&) = delete;
@@ -71,8 +73,9 @@ class ReadCache {
   bool Fill(uint64_t hash, TableId table, std::string_view key, std::optional<std::string_view> value,
             const SpillWatch& spills = {});
 
-  // `applied` is, and goes: its copy takes its place if the entry is queued, and with it go the versions below. False: another is the newest,
-  // its value has left memory (S9), or there is no room; then nothing was done.
+  // `applied` is, and goes: its copy takes its place, and with it go the versions below. False: another is the newest, its value has left
+  // memory (S9), or there is no room; then nothing was done. What is not queued has room only where nothing has to go for it, now or soon; a
+  // removal has none there.
   // REQUIRES: a guard; the collector's thread.
   bool Refresh(RecordEntry& entry, const RecordVersion& applied);
 
@@ -105,7 +108,8 @@ class ReadCache {
 
  private:
   static uint64_t EntryBytes(size_t key_bytes) { return sizeof(RecordEntry) + key_bytes; }
-  bool Reserve(uint64_t bytes);
+  // False: they would be more than `limit` then.
+  bool Reserve(uint64_t bytes, uint64_t limit);
   void Push(RecordEntry* entry);
   // Sets QUEUED and pushes it. False: it was set, or the entry is sealed.
   bool Queue(RecordEntry& entry);
@@ -118,6 +122,7 @@ class ReadCache {
   ReclamationDomain& domain_;
   RecordTable& records_;
   const uint64_t budget_bytes_;
+  const bool keep_written_;
   const uint64_t wake_bytes_;  // with more than that the collector is woken
   const uint64_t keep_bytes_;  // and leaves so much
   TransactionRecord* const of_dc_;

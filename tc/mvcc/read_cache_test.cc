@@ -42,7 +42,7 @@ class ReadCacheTest : public ::testing::Test {
   // As a writer installs (WritePath::Install). The caller has a reference to the transaction.
   // Over `under`, or where there is no version; then it answers the version, else what it was installed over.
   RecordVersion* Install(ReadCache& cache, const std::string& key, TransactionRecord* transaction,
-                         RecordVersion* under = nullptr) {
+                         RecordVersion* under = nullptr, bool removed = false) {
     ReclamationDomain::Guard guard(domain);
     for (;;) {
       RecordEntry* const entry = table.FindOrCreate(Hash(key), kTable, key);
@@ -51,7 +51,7 @@ class ReadCacheTest : public ::testing::Test {
         RecordVersion* const live = LiveHead(seen.head);
         const bool over_copy = live != nullptr && live->of_dc();
         if (live != under && !over_copy) return nullptr;
-        RecordVersion* const version = RecordVersion::Create(transaction, 1, false, "written");
+        RecordVersion* const version = RecordVersion::Create(transaction, 1, removed, removed ? "" : "written");
         version->older.store(under);
         if (InstallVersion(*entry, seen, version, Timestamp{0}, domain)) {
           if (over_copy) cache.Replaced(*live);
@@ -80,6 +80,28 @@ class ReadCacheTest : public ::testing::Test {
   bool Evict(ReadCache& cache, size_t most) {
     return cache.Evict(most, [&](RecordEntry* entry) { LetGo(entry); });
   }
+  bool Refresh(ReadCache& cache, const std::string& key, const RecordVersion& version) {
+    ReclamationDomain::Guard guard(domain);
+    return cache.Refresh(*Find(key), version);
+  }
+  static void Commit(TransactionRecord* transaction) {
+    transaction->TryStartCommit();
+    transaction->FinishCommit(Lsn{transaction->timestamp().value});
+  }
+  // Writes it and has it applied; true: it is kept.
+  bool Write(ReadCache& cache, const std::string& key, uint64_t timestamp, bool removed = false) {
+    auto* const writer = new TransactionRecord(Timestamp{timestamp});
+    RecordVersion* const version = Install(cache, key, writer, nullptr, removed);
+    Commit(writer);
+    const bool kept = version != nullptr && Refresh(cache, key, *version);
+    if (version != nullptr && !kept) {  // as the collector does
+      ReclamationDomain::Guard guard(domain);
+      CollectApplied(*Find(key), version, domain);
+      table.Remove(Find(key), kMaxTimestamp);
+    }
+    Drop(writer);
+    return kept;
+  }
   static bool Fill(ReadCache& cache, const std::string& key, std::optional<std::string_view> value) {
     return cache.Fill(Hash(key), kTable, key, value);
   }
@@ -89,7 +111,7 @@ class ReadCacheTest : public ::testing::Test {
 };
 
 TEST_F(ReadCacheTest, ACopyIsSeenByEverybody) {
-  ReadCache cache(kRoomForAll, domain, table);
+  ReadCache cache(kRoomForAll, false, domain, table);
   EXPECT_EQ(Sees("a"), "?");
   EXPECT_FALSE(Fill(cache, "a", "1"));
   EXPECT_EQ(Sees("a", 1), "1");
@@ -104,7 +126,7 @@ TEST_F(ReadCacheTest, ACopyIsSeenByEverybody) {
 }
 
 TEST_F(ReadCacheTest, TheFirstCopyStays) {
-  ReadCache cache(kRoomForAll, domain, table);
+  ReadCache cache(kRoomForAll, false, domain, table);
   EXPECT_FALSE(Fill(cache, "a", "1"));
   EXPECT_FALSE(Fill(cache, "a", "1"));
   EXPECT_EQ(cache.filled(), 1u);
@@ -112,7 +134,7 @@ TEST_F(ReadCacheTest, TheFirstCopyStays) {
 }
 
 TEST_F(ReadCacheTest, S7OnlyIntoAChainWithoutALiveVersion) {
-  ReadCache cache(kRoomForAll, domain, table);
+  ReadCache cache(kRoomForAll, false, domain, table);
   auto* const writer = new TransactionRecord(Timestamp{20});
   EXPECT_NE(Install(cache, "a", writer), nullptr);
   EXPECT_FALSE(Fill(cache, "a", "old"));
@@ -127,7 +149,7 @@ TEST_F(ReadCacheTest, S7OnlyIntoAChainWithoutALiveVersion) {
 }
 
 TEST_F(ReadCacheTest, AWriterReplacesTheCopy) {
-  ReadCache cache(kRoomForAll, domain, table);
+  ReadCache cache(kRoomForAll, false, domain, table);
   EXPECT_FALSE(Fill(cache, "a", "old"));
   auto* const writer = new TransactionRecord(Timestamp{20});
   EXPECT_NE(Install(cache, "a", writer), nullptr);
@@ -147,23 +169,15 @@ TEST_F(ReadCacheTest, AWriterReplacesTheCopy) {
 
 // What was written over a copy becomes the copy when it is applied, with what is dead above it; not under another live version.
 TEST_F(ReadCacheTest, AnAppliedVersionBecomesTheCopy) {
-  ReadCache cache(kRoomForAll, domain, table);
-  const auto refresh = [&](const std::string& key, const RecordVersion& version) {
-    ReclamationDomain::Guard guard(domain);
-    return cache.Refresh(*Find(key), version);
-  };
-  const auto commit = [](TransactionRecord* transaction) {
-    transaction->TryStartCommit();
-    transaction->FinishCommit(Lsn{transaction->timestamp().value});
-  };
+  ReadCache cache(kRoomForAll, false, domain, table);
   std::vector<TransactionRecord*> writers;
   for (const uint64_t timestamp : {20u, 30u, 40u}) writers.push_back(new TransactionRecord(Timestamp{timestamp}));
   EXPECT_FALSE(Fill(cache, "a", "old"));
   for (const std::string key : {"a", "b"}) {  // of which nobody has read b
     RecordVersion* const version = Install(cache, key, writers[0]);
     ASSERT_NE(version, nullptr);
-    if (key == "a") commit(writers[0]);
-    EXPECT_EQ(refresh(key, *version), key == "a");
+    if (key == "a") Commit(writers[0]);
+    EXPECT_EQ(Refresh(cache, key, *version), key == "a");
   }
   EXPECT_EQ(Sees("a"), "written");
   EXPECT_EQ(cache.bytes(), BytesOf("a", 7));
@@ -171,20 +185,68 @@ TEST_F(ReadCacheTest, AnAppliedVersionBecomesTheCopy) {
 
   RecordVersion* const version = Install(cache, "a", writers[1]);
   ASSERT_NE(version, nullptr);
-  commit(writers[1]);
+  Commit(writers[1]);
   EXPECT_EQ(Install(cache, "a", writers[2], version), version);
-  EXPECT_FALSE(refresh("a", *version));
+  EXPECT_FALSE(Refresh(cache, "a", *version));
   EXPECT_EQ(cache.bytes(), sizeof(RecordEntry) + 1);
   EXPECT_TRUE(writers[2]->TryAbort());
-  EXPECT_TRUE(refresh("a", *version));
+  EXPECT_TRUE(Refresh(cache, "a", *version));
   EXPECT_EQ(cache.bytes(), BytesOf("a", 7));
   Clear(cache);
   EXPECT_EQ(cache.bytes(), 0u);
   for (TransactionRecord* const writer : writers) Drop(writer);
 }
 
+TEST_F(ReadCacheTest, WhatIsWrittenIsKeptWhileThereIsRoom) {
+  const uint64_t each = BytesOf("k00", 7);
+  ReadCache cache(16 * each, true, domain, table);
+  // An eighth stays free for what is read.
+  for (int i = 10; i < 40; ++i) EXPECT_EQ(Write(cache, Concat("k", i), 20), i < 24) << i;
+  EXPECT_EQ(cache.bytes(), 14 * each);
+  EXPECT_EQ(cache.no_room(), 0u);
+  EXPECT_EQ(table.entries(), 14u);
+  for (int i = 10; i < 24; ++i) EXPECT_TRUE(Write(cache, Concat("k", i), 30)) << i;  // these have their places
+  EXPECT_EQ(Sees("k10"), "written");
+  EXPECT_EQ(Sees("k24"), "?");
+  EXPECT_TRUE(Write(cache, "k23", 40, /*removed=*/true));
+  EXPECT_EQ(Sees("k23"), "-");
+  EXPECT_FALSE(Write(cache, "x10", 20, /*removed=*/true));
+  EXPECT_FALSE(Evict(cache, 100));
+  EXPECT_EQ(cache.evicted(), 0u);
+  EXPECT_TRUE(Write(cache, "k23", 50));
+  // What is read has the rest, and what nobody has read goes for it.
+  EXPECT_FALSE(Fill(cache, "r10", "written"));
+  EXPECT_FALSE(Evict(cache, 100));
+  EXPECT_EQ(cache.evicted(), 1u);
+  EXPECT_EQ(Sees("k10"), "written");
+  EXPECT_EQ(Sees("k11"), "?");
+  EXPECT_EQ(Sees("r10"), "written");
+  Clear(cache);
+  EXPECT_EQ(cache.bytes(), 0u);
+  EXPECT_EQ(table.entries(), 0u);
+}
+
+// A reader who has found a spill puts the entry into the queue while what was written to it is about to.
+TEST_F(ReadCacheTest, AnEntryIsQueuedAndCountedOnce) {
+  ReadCache cache(kRoomForAll, true, domain, table);
+  const std::atomic<uint64_t> spills{1};
+  bool met = false;
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "chain.copy.before_cas" || std::exchange(met, true)) return;
+    EXPECT_FALSE(cache.Fill(Hash("a"), kTable, "a", "old", {.spills = &spills}));
+  });
+  EXPECT_TRUE(Write(cache, "a", 20));
+  testing::SetPointHandler(nullptr);
+  EXPECT_TRUE(met);
+  EXPECT_EQ(Sees("a"), "written");
+  EXPECT_EQ(cache.bytes(), BytesOf("a", 7));
+  Clear(cache);
+  EXPECT_EQ(cache.bytes(), 0u);
+  EXPECT_EQ(table.entries(), 0u);
+}
+
 TEST_F(ReadCacheTest, S7AQueuedEntryStays) {
-  ReadCache cache(kRoomForAll, domain, table);
+  ReadCache cache(kRoomForAll, false, domain, table);
   EXPECT_FALSE(Fill(cache, "a", "old"));
   auto* const writer = new TransactionRecord(Timestamp{20});
   EXPECT_NE(Install(cache, "a", writer), nullptr);
@@ -197,7 +259,7 @@ TEST_F(ReadCacheTest, S7AQueuedEntryStays) {
 }
 
 TEST_F(ReadCacheTest, AWrittenEntryLeavesTheQueueAndStays) {
-  ReadCache cache(kRoomForAll, domain, table);
+  ReadCache cache(kRoomForAll, false, domain, table);
   EXPECT_FALSE(Fill(cache, "a", "old"));
   auto* const writer = new TransactionRecord(Timestamp{20});
   EXPECT_NE(Install(cache, "a", writer), nullptr);
@@ -211,7 +273,7 @@ TEST_F(ReadCacheTest, AWrittenEntryLeavesTheQueueAndStays) {
 }
 
 TEST_F(ReadCacheTest, ASealedEntryGetsNoCopy) {
-  ReadCache cache(kRoomForAll, domain, table);
+  ReadCache cache(kRoomForAll, false, domain, table);
   {
     ReclamationDomain::Guard guard(domain);
     RecordEntry* const entry = table.FindOrCreate(Hash("a"), kTable, "a");
@@ -230,7 +292,7 @@ TEST_F(ReadCacheTest, ASealedEntryGetsNoCopy) {
 
 TEST_F(ReadCacheTest, NeverBeyondTheBudget) {
   const uint64_t each = BytesOf("k00", 10);
-  ReadCache cache(16 * each, domain, table);
+  ReadCache cache(16 * each, false, domain, table);
   bool woken = false;
   for (int i = 10; i < 50; ++i) {
     woken = Fill(cache, Concat("k", i), "0123456789");
@@ -256,7 +318,7 @@ TEST_F(ReadCacheTest, NeverBeyondTheBudget) {
 
 TEST_F(ReadCacheTest, WhatWasReadLongAgoGoes) {
   const uint64_t each = BytesOf("k00", 10);
-  ReadCache cache(16 * each, domain, table);
+  ReadCache cache(16 * each, false, domain, table);
   for (int i = 10; i < 26; ++i) {
     Fill(cache, Concat("k", i), "0123456789");
     EXPECT_EQ(Sees(Concat("k", i)), "0123456789");
@@ -271,7 +333,7 @@ TEST_F(ReadCacheTest, WhatWasReadLongAgoGoes) {
 TEST_F(ReadCacheTest, UnderLoad) {
   constexpr uint64_t kKeys = 12;
   const uint64_t each = BytesOf("k0", 2);  // or a little more
-  ReadCache cache(8 * each, domain, table);
+  ReadCache cache(8 * each, true, domain, table);
   std::atomic<uint64_t> number{0}, fills_lost{0}, removals_lost{0};
   testing::SetCasHandler([&](std::string_view name) {
     if (Mix64(number.fetch_add(1)) % 8 != 0) return false;

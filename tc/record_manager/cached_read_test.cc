@@ -193,5 +193,40 @@ TEST_F(CachedReadTest, UnderAVeryLongReaderToo) {
   EXPECT_EQ(f.records->entries(), 0u);
 }
 
+TEST(CachedWriteTest, WhatIsWrittenIsKept) {
+  EngineFixture f{{.read_cache_bytes = 1 << 20, .cache_written = true}};
+  f.Load({{"a", "0"}, {"b", "0"}});
+  const uint64_t asked = f.dc->requests();
+  const auto read = [&](std::string_view key) {
+    TestTransaction txn = f.Begin();
+    const std::string value = txn.Get(key);
+    EXPECT_EQ(txn.Commit(), "ok");
+    return value;
+  };
+  EXPECT_EQ(read("a"), "0");
+  EXPECT_EQ(f.BeginSnapshot().Get("a"), "0");
+  {
+    // Who reads it is protected as any reader.
+    TestTransaction writer = f.Begin();
+    EXPECT_EQ(read("b"), "0");
+    EXPECT_EQ(writer.Put("b", "1"), "record-read-later");
+  }
+  {
+    TestTransaction writer = f.Begin();
+    EXPECT_EQ(writer.Remove("a"), "ok");
+    EXPECT_EQ(writer.Put("b", "2"), "ok");
+    EXPECT_EQ(writer.Commit(), "ok");
+  }
+  EXPECT_EQ(read("b"), "2");
+  f.PumpAndCollect();
+  EXPECT_EQ(read("a"), "-");
+  EXPECT_EQ(read("b"), "2");
+  EXPECT_EQ(f.dc->requests(), asked);
+  EXPECT_EQ(f.Contents(), "b=2");
+  f.ClearReadCache();
+  EXPECT_TRUE(f.Settle());
+  EXPECT_EQ(f.records->entries(), 0u);
+}
+
 }  // namespace
 }  // namespace deut::tc

@@ -43,7 +43,7 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   dc = std::make_unique<PumpedDc>(runtime, *log, *active);
   records = std::make_unique<RecordTable>(domain, options.log2_buckets);
   if (options.read_cache_bytes != 0) {
-    read_cache = std::make_unique<ReadCache>(options.read_cache_bytes, domain, *records);
+    read_cache = std::make_unique<ReadCache>(options.read_cache_bytes, options.cache_written, domain, *records);
   }
   if (options.spills) {
     spilled = std::make_unique<SpilledRuns>("log/spill", runtime, *storage, domain);

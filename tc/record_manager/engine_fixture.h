@@ -48,7 +48,8 @@ struct EngineFixtureOptions {
   Duration conflict_wait{0};
   RangeControl range_control = RangeControl::kRanges;
   uint64_t read_cache_bytes = 0;  // S7; 0 = none
-  bool spills = false;            // S9: into files of the same storage
+  bool cache_written = false;
+  bool spills = false;  // S9: into files of the same storage
   size_t spill_at_least = 1;
   Runtime* engine_runtime = nullptr;  // what the engine's own waits go to, in place of the real one
 };

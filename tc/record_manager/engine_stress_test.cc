@@ -347,7 +347,10 @@ TEST(EngineStressTest, HistoriesAreSerializableByRange) {
 TEST(EngineStressTest, HistoriesAreSerializableWithAReadCache) {
   EngineFixtureOptions options = Tiny();
   options.read_cache_bytes = 640;
-  RunHistories(kTime / 2, 50, options);
+  for (const bool written : {false, true}) {
+    options.cache_written = written;
+    RunHistories(kTime / 4, 50, options);
+  }
 }
 
 // The same where threads stand still, now and then, between two steps: what takes a preemption at the worst moment otherwise.
@@ -390,6 +393,7 @@ TEST(EngineStressTest, WithLostCompareAndSwaps) {
   });
   EngineFixtureOptions options = Tiny();
   options.read_cache_bytes = 640;
+  options.cache_written = true;
   // Some names come up seldom: a floor is raised where nothing is known of a key.
   const auto missing = [&] { return std::ranges::any_of(lost, [](const auto& times) { return times.load() == 0; }); };
   for (int round = 0; round < 20 && (round == 0 || missing()); ++round) RunHistories(kTime / 2, 50, options);

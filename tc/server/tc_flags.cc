@@ -22,6 +22,8 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
   flags->AddBytes("read_cache", &options->read_cache_bytes,
                   "bytes of what the data component has answered to point reads, kept so that it is not asked again: "
                   "copies and the record table's entries for them; 0 = nothing is kept");
+  flags->Add("cache_written", &options->cache_written,
+             "what is written is kept there as well, while there is room, although nobody has read it");
   flags->AddEnum("range_precision", &options->range_precision,
                  {{"keys", RangePrecision::kKeys}, {"ranges", RangePrecision::kRanges}},
                  "what of an earlier uncommitted writer a scan loses to: its keys within the scan's bounds, when the "

@@ -90,7 +90,7 @@ struct TransactionComponent::Parts {
              LinkOptions(options.dc_link, [this](const Status& s) { Refuse(s); })),
         reader(link),
         records(domain, options.log2_record_buckets),
-        read_cache(options.read_cache_bytes, domain, records),
+        read_cache(options.read_cache_bytes, options.cache_written, domain, records),
         spilled(options.spill_directory, r, spill_disk, domain),
         catalogue(r, domain),
         collector(CollectorOptions(), r, domain, records),

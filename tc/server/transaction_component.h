@@ -36,6 +36,7 @@ struct TransactionComponentOptions {
   // An operation on those files that has not come back for so long is logged and counted.
   Duration spill_slow_after = seconds(5);
   uint64_t read_cache_bytes = 0;  // S7; 0 = none
+  bool cache_written = true;      // not only what has been read
   OverBudgetPolicy over_budget = OverBudgetPolicy::kRefuse;
   // R8: whether a scan loses to every earlier uncommitted writer of a range, or only at that writer's keys.
   RangePrecision range_precision = RangePrecision::kKeys;
