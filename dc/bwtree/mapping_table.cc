@@ -37,7 +37,9 @@ MappingTable::MappingTable(void* memory, uint32_t capacity)
       records_(reinterpret_cast<std::atomic<uint32_t>*>(covered_ + size_t{capacity} + 1)),
       hints_(reinterpret_cast<std::atomic<uint8_t>*>(records_ + size_t{capacity} + 1)),
       capacity_(capacity) {
-  static_assert(sizeof(Slot) + sizeof(std::atomic<uint64_t>) + sizeof(std::atomic<uint32_t>) + sizeof(std::atomic<uint8_t>) == kBytesPerId);
+  static_assert(sizeof(Slot) + sizeof(std::atomic<uint64_t>) + sizeof(std::atomic<uint32_t>) +
+                    sizeof(std::atomic<uint8_t>) ==
+                kBytesPerId);
 }
 
 MappingTable::~MappingTable() {
