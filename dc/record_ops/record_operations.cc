@@ -23,7 +23,7 @@ constexpr size_t kUpdatesAtOnce = 8, kReadsAtOnce = 8;
 constexpr size_t kUpdatesToShare = 256;
 constexpr size_t kUpdatesPerPiece = 64;
 // So many are written down at a time, on the stack (144 KiB), as a batch has: a list that grows to so many the heap asks the system for, each time.
-constexpr size_t kUpdatesListed = 2048;
+constexpr size_t kUpdatesListed = SupersededUpdates::kMost;
 
 // About what a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
@@ -178,7 +178,9 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
     if (DEUT_OMITTED("X1.wait_for_helpers") && it.Valid() && it.entry().kind == LogEntryKind::kLowWater) {
       ApplyLowWater(it.entry().timestamp);
     }
-    DEUT_RETURN_IF_ERROR(ApplyRun(updates, &bytes));
+    const size_t wanted = superseded_.MoveBack(std::span(updates));
+    DEUT_RETURN_IF_ERROR(ApplyRun(std::span(updates).first(wanted), &bytes));
+    applied_.Add(updates.size() - wanted);  // S3: with those that supersede them
     if (!it.Valid() || IsUpdate(it.entry())) continue;
     if (it.entry().position > applied) {
       DEUT_RETURN_IF_ERROR(ApplyEntry(it.entry()));

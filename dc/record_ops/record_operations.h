@@ -39,6 +39,7 @@
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/record_ops/apply_team.h"
+#include "dc/record_ops/superseded_updates.h"
 #include "dc/record_ops/table_registry.h"
 #include "dc/scrubber/segment_scrubber.h"
 #include "protocol/data_component.h"
@@ -225,6 +226,7 @@ class RecordOperations {
   ::deut::Counter reads_;
   ::deut::Counter scans_;
   ::deut::Counter records_returned_;
+  SupersededUpdates superseded_;
   ::deut::Counter applied_;
   ::deut::Counter duplicates_;
 };

@@ -2,7 +2,7 @@
 //
 // A log of UPDATES puts and deletes of two keys in any order of timestamps that a log may have (per key ascending, X2), after each a low-water
 // record as high as it may be: all commits below it precede it. The stream applies it in order; with EARLY some low-water records are left out of
-// the log, and updates that stand between two of those that are there may come before their turn, so many of them (helpers apply a run together). At any time: an update comes again, straight to the
+// the log, and updates that stand between two of those that are there may come before their turn, so many of them (helpers apply a run together), and what the next one supersedes may be left out (S3). At any time: an update comes again, straight to the
 // tree; a reader consolidates (loads head, then C, builds, swaps); the page splits, and becomes one again; a page is written to disk, a checkpoint is taken; the stream
 // begins anew from any place at or below what is applied; the DC crashes, comes back with the pages that it has written (none, if it never wrote
 // one), and is sent all from the checkpoint's position.
@@ -248,6 +248,20 @@ active proctype Stream() {
        early++;
        ever_sent = (next + 2 >= ever_sent -> next + 3 : ever_sent);
        apply(next / 2 + 1)
+     }
+  // The next update of the run has the same key: that one alone is applied (S3).
+  // code: dc/record_ops/superseded_updates.cc SupersededUpdates::MoveBack
+  :: atomic { next >= applied && next % 2 == 0 && next + 2 < END && low_water[next / 2] == 0 &&
+              key_of[next / 2] == key_of[next / 2 + 1] ->
+       ever_sent = (next + 2 >= ever_sent -> next + 3 : ever_sent);
+#if defined(OMIT_S3_later_one_stays)
+       apply(next / 2);
+#else
+       apply(next / 2 + 1);
+#endif
+       next = next + 3;
+       applied = next;
+       look()
      }
 #endif
 #if STREAMS
