@@ -15,6 +15,7 @@
 #include "common/base/status.h"
 #include "common/config/flags.h"
 #include "common/io/storage.h"
+#include "common/runtime/huge_pages.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
@@ -229,7 +230,7 @@ class Bench {
   uint64_t bytes_ = 0;
 };
 
-int Main(int argc, const char* const* argv) {
+int Main(int argc, char** argv) {
   BenchOptions options;
   FlagSet flags("old_reader_bench", "Scans beside updates, without and with an old reader; a JSON object a round.");
   flags.Add("records", &options.records, "in the table", uint64_t{100}, uint64_t{100'000'000});
@@ -255,6 +256,9 @@ int Main(int argc, const char* const* argv) {
                  rest.ok() ? "an argument that is no flag, or contradicts another" : rest.status().ToString().c_str());
     return 2;
   }
+  // As the programs do.
+  if (const std::string why = UseHugePages(argv); !why.empty())
+    std::fprintf(stderr, "no huge pages: %s\n", why.c_str());
   Bench(std::move(options)).Run();
   return 0;
 }
