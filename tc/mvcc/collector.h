@@ -7,8 +7,9 @@
 // S6: a commit is collected when its last position <= applied. It was shipped, hence below low-water: every reader that could want its
 //   versions finds them, or something newer that it may read, at the DC. S5: it is kept for one more round after that, so that scans that
 //   gathered its keys before it was applied seldom find the chain empty.
-// S8: commits that are not applied soon, mostly because somebody earlier is open, are folded: their keys are published in runs of their tables, then the transactions are marked, then
-//   their postings are unlinked. From then on the record is the versions' alone; the collector keeps the commit's position and entries.
+// S8: commits that are not applied soon, mostly because somebody earlier is open, are folded: their keys are published in runs of their tables,
+//   then the transactions are marked, then their postings are unlinked. From then on the record is the versions' alone; the collector keeps the
+//   commit's position and entries.
 // S6, early: the chains of what has been folded lose the versions that nobody reads, so a key that is written again and again under a long reader
 //   keeps as many versions as there are readers between them.
 // S9: what is pinned is counted with the transaction until it is folded or collected, then here (folded_bytes).

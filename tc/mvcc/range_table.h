@@ -12,9 +12,9 @@
 //   final), then one in the head of the postings (no post succeeds; only collected ones go). tc/mvcc/range_partition.h says who does what.
 // Postings of a range that is replaced are dropped when nobody can look at it any more, by whoever frees it or, if that meets the
 //   collector at work, by the collector: `sweeper_` is idle -> sweeping -> idle, or -> dropped for good.
-// A posting holds one reference to its transaction record; a transaction's first is part of that record. A range is counted too: one reference of the map it is in, one of every transaction
-//   record that names it among its posted ones, one of the collector's book. So a range's address names one range as long as anybody knows it;
-//   with the last it is retired.
+// A posting holds one reference to its transaction record; a transaction's first is part of that record. A range is counted too: one reference of
+//   the map it is in, one of every transaction record that names it among its posted ones, one of the collector's book. So a range's address names
+//   one range as long as anybody knows it; with the last it is retired.
 // Map. An immutable sorted array of ranges, which it does not own.
 // Thread-safety: any thread under a guard.
 #ifndef TC_MVCC_RANGE_TABLE_H_

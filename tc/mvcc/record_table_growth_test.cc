@@ -199,7 +199,8 @@ TEST_F(RecordTableGrowthTest, GrowthAndRemovalAtFullRate) {
   }
   threads.clear();
   EXPECT_GT(removed, 0u);
-  EXPECT_GT(table.branches(), 0u);  // how many more depends on grace periods: a thread that is preempted within its guard holds them up
+  // How many more depends on grace periods, which a thread that is preempted within its guard holds up.
+  EXPECT_GT(table.branches(), 0u);
   EXPECT_EQ(table.entry_bytes(), 0u);
 }
 
