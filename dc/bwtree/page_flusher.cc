@@ -24,6 +24,9 @@ constexpr size_t kMaxWaiting = 4096;
 // Of what a page takes in memory its delta parts may take this part on the disk, all together; or so much, as short ones are rounded up.
 constexpr size_t kDeltasPart = 2;
 constexpr size_t kSmallDeltasBytes = 1024;
+// Parts of an image, for whose loading each is read, that get one more if the page was consolidated since, which is when it can be written as a whole at
+// no more cost than the bytes.
+constexpr size_t kPartsOfConsolidated = 4;
 
 }  // namespace
 
@@ -164,8 +167,9 @@ bool PageFlusher::EncodeDelta(PageId id, const Node* mark, const ImageParts& ima
   const bool same_bounds = !IsRestructured(mark) || DEUT_OMITTED("flush.newer_same_bounds");
   const bool nothing_dropped = mark->base->flat() < covered || DEUT_OMITTED("flush.newer_nothing_dropped");
   // What is left of a page of which much was deleted is written as a whole: it is what gives the space back.
-  return covered.value != 0 && same_bounds && nothing_dropped && mark->base_bytes > base / 2 &&
-         !IsMostlyTombstones(*mark->base) && EncodeNewerImage(mark, covered, limit, &payloads_);
+  return covered.value != 0 && image.count() < kPartsOfConsolidated && same_bounds && nothing_dropped &&
+         mark->base_bytes > base / 2 && !IsMostlyTombstones(*mark->base) &&
+         EncodeNewerImage(mark, covered, limit, &payloads_);
 }
 
 PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation) {

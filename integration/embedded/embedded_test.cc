@@ -11,6 +11,7 @@
 #include "common/runtime/random.h"
 #include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
+#include "tc/client/one_shot.h"
 #include "tc/client/retry.h"
 
 namespace deut {
@@ -37,6 +38,7 @@ class EmbeddedTest : public ::testing::Test {
     options.tc.log2_record_buckets = 12;
     options.tc.records_per_range = 20;
     options.tc.repartition_period = milliseconds(20);
+    options.tc.read_cache_bytes = read_cache_bytes_;
     Result<std::unique_ptr<Embedded>> opened = Embedded::Open(options);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     store_ = *std::move(opened);
@@ -100,6 +102,7 @@ class EmbeddedTest : public ::testing::Test {
     return sum;
   }
 
+  uint64_t read_cache_bytes_ = 0;
   testing::TempDir dir_;
   std::unique_ptr<Embedded> store_;
   TableId table_;
@@ -223,6 +226,28 @@ TEST_F(EmbeddedTest, MoneyIsNeitherMadeNorLostWhileTheDcRestartsAndRangesChange)
   ASSERT_TRUE(from_dc.ok()) << from_dc.status().ToString();
   EXPECT_EQ(*from_dc, kAccounts * kStart);
   store_.reset();
+}
+
+// What has just been written is dropped, too: it becomes a copy when it is collected, while caches are dropped.
+TEST_F(EmbeddedTest, DroppedCachesAreEmpty) {
+  read_cache_bytes_ = 1 << 20;
+  OpenBank();
+  for (int round = 0; round < 20; ++round) {
+    Client& client = store_->client();
+    OneShot put(client);
+    put.Put(table_, Account(round), "1");
+    ASSERT_TRUE(RunOneShot(put).ok());
+    ASSERT_TRUE(client.DropCaches().ok());
+    const Result<ServiceStatus> status = client.GetStatus();
+    ASSERT_TRUE(status.ok()) << status.status().ToString();
+    int seen = 0;
+    for (const CounterValue& value : status->tc) {
+      if (value.name != "read_cache.bytes" && value.name != "records.entries") continue;
+      EXPECT_EQ(value.value, 0u) << value.name;
+      ++seen;
+    }
+    EXPECT_EQ(seen, 2);
+  }
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ constexpr size_t kRetriedShare = 16;
 // Few commits are folded, too, when the first of them has waited for so many times Options::fold_after.
 constexpr int kVeryLong = 64;
 // Those that no open transaction holds back, but the DC is behind with, are folded when the first of them has waited for so many times fold_after:
-// most are applied before that, and folding them costs more than their postings cost scans meanwhile.
+// most are applied before that, and folding them costs more than their postings cost scans meanwhile. From then on they are folded as they come, until
+// nothing is folded any more: postings are not to grow with a DC's delay.
 constexpr int kBacklog = 5;
 // Entries of the read cache that one round looks at: less than a millisecond.
 constexpr size_t kEvictedPerRound = 2048;
@@ -408,12 +409,13 @@ bool Collector::ShouldFold() {
   // S9: only what is folded can be paged out.
   if (!committed_.empty() && pager_.pressed()) return true;
   const bool many = committed_.size() >= options_.fold_at_least;
-  // What was folded goes first, and cannot yet.
-  if (many && !folded_.empty() && HeldBack(folded_.back().timestamp())) return true;
+  // What was folded goes first, and cannot yet, or the DC has been behind for long.
+  if (folded_.empty()) lagging_ = false;
+  if (many && !folded_.empty() && (lagging_ || HeldBack(folded_.back().timestamp()))) return true;
   const Duration waited = runtime_.Now() - fold_look_;
   if (waited < options_.fold_after) return false;
   if (!committed_.empty() && committed_.front().commit <= fold_through_) {
-    if (waited >= (many ? kBacklog : kVeryLong) * options_.fold_after) return true;
+    if (waited >= (many ? kBacklog : kVeryLong) * options_.fold_after) return lagging_ = true;
     return many && HeldBack(committed_.front().record->timestamp());
   }
   fold_look_ = runtime_.Now();

@@ -223,6 +223,7 @@ class Collector {
   bool more_to_evict_ = false;               // of the read cache
   Lsn last_collected_;
   Lsn last_taken_;                                     // the latest commit that was taken over
+  bool lagging_ = false;                               // commits were folded that only the DC was behind with
   MonotonicTime fold_look_{};                          // when `fold_through_` was set
   Lsn fold_through_;                                   // commits up to here have waited since then
   absl::flat_hash_map<TableId, CommittedRuns*> runs_;  // that are not empty

@@ -393,7 +393,15 @@ Result<ServiceStatus> TransactionComponent::GetStatus(Deadline deadline) {
 
 Status TransactionComponent::DropCaches(Deadline deadline) {
   DEUT_RETURN_IF_ERROR(parts_->Serving());
-  parts_->collector.RunExclusive([](Collector::Access& access) { access.ClearReadCache(); });
+  const auto clear = [](Collector::Access& access) { access.ClearReadCache(); };
+  parts_->collector.RunExclusive(clear);
+  DEUT_RETURN_IF_ERROR(WaitCollected(deadline));
+  // What was collected meanwhile has left copies of what it had written (S7), and these, as they go, entries.
+  parts_->collector.RunExclusive(clear);
+  return WaitCollected(deadline);
+}
+
+Status TransactionComponent::WaitCollected(Deadline deadline) {
   // In steps, so that a stop is noticed.
   for (;;) {
     const MonotonicTime now = parts_->runtime.Now();

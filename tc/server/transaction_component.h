@@ -93,6 +93,8 @@ class TransactionComponent final : public TransactionService {
 
  private:
   struct Parts;
+  // What has finished until now is with the DC, and gone from here but for the read cache.
+  Status WaitCollected(Deadline deadline);
   explicit TransactionComponent(std::unique_ptr<Parts> parts);
   const std::unique_ptr<Parts> parts_;
 };
