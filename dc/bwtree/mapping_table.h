@@ -43,7 +43,7 @@ namespace deut::dc {
 class MappingTable {
  public:
   // Of address space; of memory, once the id is used.
-  static constexpr size_t kBytesPerId = 29;
+  static constexpr size_t kBytesPerId = 21;
 
   // RESOURCE_EXHAUSTED if the system refuses the address space (kBytesPerId for each id).
   static Result<std::unique_ptr<MappingTable>> Create(uint32_t capacity);
@@ -89,9 +89,6 @@ class MappingTable {
   // REQUIRES: the claim. False: the page was freed meanwhile; nothing changed.
   [[nodiscard]] bool SetImage(PageId id, const ImageParts& parts, ReclamationDomain& domain);
   void ReleaseImage(PageId id);
-  // Every update of the page below this timestamp is in its image; 0: nothing is known. REQUIRES: the claim.
-  Timestamp covered(PageId id) const { return Timestamp(covered_[id.value].load(std::memory_order_relaxed)); }
-  void SetCovered(PageId id, Timestamp below) { covered_[id.value].store(below.value, std::memory_order_relaxed); }
   // Puts `parts`, which say the same, in the place of the image whose newest part is `newest`. False: the page has another image by now, or
   // none, or somebody holds the claim; nothing changed. REQUIRES: a guard. `id` may be free, or be another page by now.
   [[nodiscard]] bool ReplaceImage(PageId id, PageAddress newest, const ImageParts& parts, ReclamationDomain& domain);
@@ -172,7 +169,6 @@ class MappingTable {
   void Push(PageId id, std::atomic<uint32_t>* top);
 
   Slot* const slots_;
-  std::atomic<uint64_t>* const covered_;  // handed on with the claim
   std::atomic<uint32_t>* const records_;
   std::atomic<uint8_t>* const hints_;
   const uint64_t capacity_;  // ids 1 .. capacity_; id 0 names no page

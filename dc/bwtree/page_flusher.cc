@@ -21,12 +21,6 @@ std::atomic<uint64_t> last_serial{0};
 constexpr int kMarkTries = 8;
 // Pages that may wait for one another. Neighbours that were never written make long chains; who is not reached is written later.
 constexpr size_t kMaxWaiting = 4096;
-// Of what a page takes in memory its delta parts may take this part on the disk, all together; or so much, as short ones are rounded up.
-constexpr size_t kDeltasPart = 2;
-constexpr size_t kSmallDeltasBytes = 1024;
-// Parts of an image, for whose loading each is read, that get one more if the page was consolidated since, which is when it can be written as a whole at
-// no more cost than the bytes.
-constexpr size_t kPartsOfConsolidated = 4;
 
 }  // namespace
 
@@ -149,29 +143,6 @@ bool PageFlusher::IsMostlyDeleted(PageId id, const Node* mark) const {
   return tombstones > records / 2;
 }
 
-bool PageFlusher::EncodeDelta(PageId id, const Node* mark, const ImageParts& image) {
-  const size_t begin = payloads_.size();
-  if (IsStub(mark)) return EncodeDeltaImage(mark, &payloads_);
-  const uint64_t base = image[image.count() - 1].length_bound();
-  uint64_t deltas = 0;
-  for (const PageAddress part : image.all().first(image.count() - 1)) deltas += part.length_bound();
-  const uint64_t part = mark->base_bytes / kDeltasPart;
-  const uint64_t all = std::max<uint64_t>(part, kSmallDeltasBytes);
-  if (deltas >= all) return false;
-  const uint64_t limit = std::min(part, all - deltas);
-  if (EncodeDeltaImage(mark, &payloads_)) {
-    if (payloads_.size() - begin <= limit) return true;
-    payloads_.resize(begin);
-  }
-  const Timestamp covered = pages_.covered(id);
-  const bool same_bounds = !IsRestructured(mark) || DEUT_OMITTED("flush.newer_same_bounds");
-  const bool nothing_dropped = mark->base->flat() < covered || DEUT_OMITTED("flush.newer_nothing_dropped");
-  // What is left of a page of which much was deleted is written as a whole: it is what gives the space back.
-  return covered.value != 0 && image.count() < kPartsOfConsolidated && same_bounds && nothing_dropped &&
-         mark->base_bytes > base / 2 && !IsMostlyTombstones(*mark->base) &&
-         EncodeNewerImage(mark, covered, limit, &payloads_);
-}
-
 PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation) {
   Pending pending;
   pending.serial = static_cast<const FlushMark*>(mark)->state.serial;
@@ -182,16 +153,16 @@ PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark
   header.table = tree.table();
   header.level = mark->level;
   header.kind = PartKind::kBase;
-  pending.consolidation = consolidation;
   // Deletions take up space until their page is written as a whole.
   const bool deleted = mark->is_leaf() && IsMostlyDeleted(id, mark);
   if (deleted) tree.NoteSparse(id);
   if (mark->is_leaf() && !deleted && !pending.old.empty() && pending.old.count() < ImageParts::kMax &&
-      EncodeDelta(id, mark, pending.old)) {
+      EncodeDeltaImage(mark, &payloads_) && (IsStub(mark) || payloads_.size() - pending.begin < mark->base_bytes / 2)) {
     header.kind = PartKind::kDelta;
     header.previous = pending.old.newest();
     ++statistics_.delta_parts;
   } else {
+    payloads_.resize(pending.begin);
     if (IsStub(mark)) return Added::kNotLoaded;
     EncodeBaseImage(*BuildConsolidated(mark, consolidation), &payloads_);
     ++statistics_.base_parts;
@@ -247,8 +218,6 @@ void PageFlusher::Register(const Pending& pending) {
   const ReclamationDomain::Guard guard(domain_);
   DEUT_POINT("bwtree.flush.before_register");
   if (pages_.SetImage(id, parts, domain_)) {
-    pages_.SetCovered(id, DEUT_OMITTED("flush.covered_before_mark") ? Timestamp(consolidation_timestamp_.load())
-                                                                    : pending.consolidation);
     for (const PageAddress part : replaced) store_.MarkDead(part);
     // Only the pages of a tree that is there may be looked at.
     const Node* const head = trees_.FindTree(pending.header.table) != nullptr ? pages_.Load(id) : nullptr;

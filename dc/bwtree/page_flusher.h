@@ -4,7 +4,7 @@
 //   claim     MappingTable::ClaimImage: one flusher at a time. Before the mark: an image never is followed by that of an older mark
 //   mark      head -> FlushMark on head (compare-and-swap, tried a few times). What is below the mark is what is written.
 //   encode    what the chain below the mark says that the image does not: as a delta part if that is only records and the image has
-//             room for a part, else the page as a whole. Deltas that were consolidated meanwhile are known by their timestamps (below)
+//             room for a part, else the page as a whole
 //   write     without a guard, a batch of pages at a time: the parts are readable on storage (not durable: that is a checkpoint's business)
 //   register  MappingTable::SetImage. From here on the image is the newer one.
 //   clean     the mark, or the base page that has swallowed it, is said to be written, if it still is the page's head
@@ -14,14 +14,7 @@
 //   inner page's after those of children whose bounds have changed since their image: so when an inner page's image is
 //   registered, no child's image is wider than it says; and where they differ at all the inner page has changed since. A child that is split
 //   between its encoding and its parent's in one batch would be wider: the parent then waits for the next batch.
-// Rule X1: the consolidation bound is loaded before the mark is put on the page; so every update below it is under the mark. With the image
-//   that bound is registered (MappingTable::covered): whatever the image lacks is not below it, in this life of the DC. So the records and
-//   tombstones at or above it are all that a later image has to add to this one, and some that it may have, which does no harm (X2); if
-//     - the bounds are those of the image, and
-//     - the page has given up no tombstone that the image lacks: then its flat timestamp would be at or above the bound. One below it is in the
-//       image as a tombstone, or was given up there, too.
-//   Of images of earlier lives nothing is known: 0. A new stream sets the bound back (X1), and then the next image is a whole one; what is
-//   covered already stays true, for nothing leaves a page but superseded.
+// Rule X1: the consolidation bound is loaded before the mark is put on the page; so every update below it is under the mark.
 // Thread-safety: one thread. Ownership: of what it has added until Write; borrows the rest.
 #ifndef DC_BWTREE_PAGE_FLUSHER_H_
 #define DC_BWTREE_PAGE_FLUSHER_H_
@@ -93,8 +86,7 @@ class PageFlusher {
     size_t begin;  // of its payload
     size_t bytes;
     ImageParts old;
-    PageAddress newest;       // once it is appended
-    Timestamp consolidation;  // as it was before the mark
+    PageAddress newest;  // once it is appended
   };
 
   PageFlusher(const BwTreeEnvironment& environment, std::unique_ptr<SegmentAppender> base,
@@ -107,8 +99,6 @@ class PageFlusher {
   // False: a page that is being added was split since; it has to be written first, as it was, and then again.
   bool FindUnwritten(const Node* mark, std::vector<PageId>* first) const;
   bool IsMostlyDeleted(PageId id, const Node* mark) const;
-  // Appends what the image does not say. False: it has to be written as a whole; nothing was appended.
-  bool EncodeDelta(PageId id, const Node* mark, const ImageParts& image);
   Added Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation);
   // *failed: the appender whose batch is void; null: none.
   Status WriteParts(const SegmentAppender** failed);

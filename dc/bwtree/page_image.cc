@@ -5,7 +5,6 @@
 
 #include "common/base/check.h"
 #include "common/coding/fixed.h"
-#include "dc/bwtree/leaf_view.h"
 #include "dc/bwtree/page_state.h"
 
 namespace deut::dc {
@@ -48,14 +47,14 @@ class Reader {
   bool ok_ = true;
 };
 
-void PutRecord(std::string_view key, std::string_view value, bool tombstone, Version version, std::string* out) {
-  out->push_back(static_cast<char>(tombstone ? kTombstoneRecord : kPutRecord));
-  AppendU16(out, static_cast<uint16_t>(key.size()));
-  AppendU32(out, static_cast<uint32_t>(value.size()));
-  AppendU64(out, version.timestamp.value);
-  AppendU32(out, version.sequence);
-  out->append(key);
-  out->append(value);
+void PutRecord(const RecordDelta& delta, std::string* out) {
+  out->push_back(static_cast<char>(delta.tombstone() ? kTombstoneRecord : kPutRecord));
+  AppendU16(out, delta.key_bytes);
+  AppendU32(out, delta.value_bytes);
+  AppendU64(out, delta.timestamp.value);
+  AppendU32(out, delta.sequence);
+  out->append(delta.key());
+  out->append(delta.value());
 }
 
 }  // namespace
@@ -166,12 +165,10 @@ bool EncodeDeltaImage(const Node* head, std::string* out) {
   for (const Node* node = head; !IsWritten(node); node = node->next) {
     switch (node->kind) {
       case NodeKind::kPut:
-      case NodeKind::kTombstone: {
-        const auto& delta = *static_cast<const RecordDelta*>(node);
-        PutRecord(delta.key(), delta.value(), delta.tombstone(), delta.version(), out);
+      case NodeKind::kTombstone:
+        PutRecord(*static_cast<const RecordDelta*>(node), out);
         ++count;
         break;
-      }
       case NodeKind::kFlushMark:
         break;
       case NodeKind::kBase:
@@ -181,35 +178,6 @@ bool EncodeDeltaImage(const Node* head, std::string* out) {
         out->resize(start);
         return false;
     }
-  }
-  StoreU32(out->data() + start, count);
-  return true;
-}
-
-bool EncodeNewerImage(const Node* head, Timestamp since, size_t limit, std::string* out) {
-  DEUT_CHECK(!IsStub(head));
-  const size_t start = out->size();
-  uint32_t count = 0;
-  AppendU32(out, 0);
-  LeafMerge merge(head, {}, {});
-  const BasePage& base = merge.base();
-  for (;;) {
-    if (base.newest() < since) {
-      size_t begin;
-      size_t end;
-      merge.NextRun(&begin, &end);
-      merge.SkipRun(end - begin);
-    }
-    PageEntry entry;
-    if (!merge.Next(&entry)) break;
-    if (entry.version.timestamp < since) continue;
-    PutRecord(entry.key(), entry.value(), entry.tombstone, entry.version, out);
-    ++count;
-    if (out->size() - start > limit) break;
-  }
-  if (count == 0 || out->size() - start > limit) {
-    out->resize(start);
-    return false;
   }
   StoreU32(out->data() + start, count);
   return true;

@@ -1,7 +1,7 @@
 // PageImage: how a page lies on storage, inside the parts of the page store. Grammar: dc/docs/page_image.md.
 //
 //   base image   the page as a whole: bounds, flat timestamp, entries
-//   delta image  updates of a leaf since its image before, in any order: versions decide (X2)
+//   delta image  updates of a leaf since its image before, newest first
 //
 // What a page has applied is in its image and nowhere else (versions, tombstones, flat timestamp; rules X1, X2).
 // Decoding believes nothing: CORRUPTION says what is wrong. Thread-safety: pure functions. Ownership: results own their bytes.
@@ -26,10 +26,7 @@ Result<Owned<BasePage>> DecodeBaseImage(std::string_view image);
 // Appends the record deltas from `head` down to the first node that is written. False: there is more than records among them;
 // *out is as before. REQUIRES: a leaf, a guard.
 bool EncodeDeltaImage(const Node* head, std::string* out);
-// The same of what the chain says, whether or not it still stands as deltas: appends the records, tombstones among them, that are not below
-// `since`. False: there are none, or they take more than `limit` bytes; *out is as before. REQUIRES: a leaf, no stub, a guard.
-bool EncodeNewerImage(const Node* head, Timestamp since, size_t limit, std::string* out);
-// The deltas, not linked yet, in the order in which they lie there.
+// The deltas, not linked yet, newest first.
 Result<std::vector<Owned<RecordDelta>>> DecodeDeltaImage(std::string_view image);
 
 }  // namespace deut::dc
