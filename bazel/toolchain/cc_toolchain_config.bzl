@@ -107,7 +107,7 @@ def _link_feature():
 
 def _configuration_features():
     return [
-        # Of a release: calls go across the borders of our folders' files, so they are compiled together, when a program is linked. It takes 5 to 17 %
+        # Of a release: calls go across the borders of our folders' files, so they are compiled together, when a program is linked. It takes 2 to 17 %
         # off the instructions of the hot paths (integration/costs). Not in builds for tests, of which there are many more programs. Its name is
         # not that of Bazel's own feature, which wants tools of its own.
         feature(

@@ -18,8 +18,8 @@ constexpr size_t kRetriedShare = 16;
 // Few commits are folded, too, when the first of them has waited for so many times Options::fold_after.
 constexpr int kVeryLong = 64;
 // Those that no open transaction holds back, but the DC is behind with, are folded when the first of them has waited for so many times fold_after:
-// most are applied before that, and folding them costs more than their postings cost scans meanwhile. From then on they are folded as they come,
-// until nothing is folded any more: postings are not to grow with a DC's delay.
+// most are applied before that. From then on they are folded as they come, until nothing is folded any more: postings are not to grow with a DC's
+// delay.
 constexpr int kBacklog = 5;
 // Entries of the read cache that one round looks at: less than a millisecond.
 constexpr size_t kEvictedPerRound = 2048;
