@@ -111,7 +111,8 @@ bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* 
   const bool last_page = !fence.bounded() || (!cursor->high.empty() && cursor->high <= fence.high_key());
   // A page that is met at its low end needs no search.
   const std::string_view low = page.head()->base->low() == cursor->low ? std::string_view() : cursor->low;
-  LeafMerge merge(page.head(), low, cursor->high);
+  // All of a page that ends below `high` is below it: that needs no search either.
+  LeafMerge merge(page.head(), low, last_page ? std::string_view(cursor->high) : std::string_view());
   // While this page is copied the next one is on its way into the cache, if the scan is going to get there.
   const Node* next = nullptr;
   if (!last_page && budget->records - answer->size() > merge.base_entries()) {

@@ -149,7 +149,7 @@ class Targets:
         lengths = [10, 100, 1000, 10_000, 100_000, 1_000_000]
         with tempfile.TemporaryDirectory(dir=self.folder) as data:
             lines = self.keep('scans', json_lines(run([
-                self.program('integration/scans/scan_bench'), '--json', f'--dir={data}', '--records=1000000', f'--rounds={self.size(3, 7)}',
+                self.program('integration/scans/scan_bench'), '--json', f'--dir={data}', '--records=1000000', f'--rounds={self.size(9, 7)}',
                 f'--per_round={self.size(400_000, 2_000_000)}', f'--lengths={",".join(map(str, lengths))}'], 'scans')))
         rows = [at_most(f'{line["records_a_scan"]:,} records: serializable against direct', 1.1, line['serializable_ratio'],
                         beside=f'{line["serializable_ns"]:.0f} and {line["direct_ns"]:.0f} ns a record') for line in lines]
@@ -161,8 +161,8 @@ class Targets:
         """What range control costs transactions that do not scan"""
         with tempfile.TemporaryDirectory(dir=self.folder) as data:
             lines = self.keep('ranges', json_lines(run([
-                self.program('integration/costs/range_cost_bench'), f'--dir={data}', f'--records={self.size(200_000, 2_000_000)}', f'--rounds={self.size(10, 30)}',
-                f'--transactions={self.size(20_000, 100_000)}'], 'the cost of ranges')))
+                self.program('integration/costs/range_cost_bench'), f'--dir={data}', f'--records={self.size(200_000, 2_000_000)}', f'--rounds={self.size(12, 30)}',
+                f'--transactions=100000'], 'the cost of ranges')))
         ratio = {line['workload']: line for line in lines if line['ranges'] == 'on/off'}
         return [at_most('four operations, 84 % reads: throughput lost', 2, 100 * (1 - ratio['four_operations']['transactions_per_second']), ' %',
                         f'processor time of all threads {100 * (ratio["four_operations"]["processor_us"] - 1):+.1f} %'),

@@ -107,13 +107,11 @@ Result<ClientCore::Begun> ClientCore::Begin(const TransactionOptions& options, D
 }
 
 // It has no name, as it writes nothing.
-Result<ClientCore::BegunScan> ClientCore::BeginScan(const TransactionOptions& options, const Operation& scan,
-                                                    Deadline deadline) {
-  BegunScan scanning;
-  DEUT_ASSIGN_OR_RETURN(scanning.begun, OnSession(deadline, &scanning.session, [&](ClientSession& session) {
-                          return session.calls->BeginScan(options, scan, &session.batch, deadline);
-                        }));
-  return scanning;
+Result<ScanBegun> ClientCore::BeginScan(const TransactionOptions& options, const Operation& scan, Deadline deadline,
+                                        std::unique_ptr<ClientSession>* session) {
+  return OnSession(deadline, session, [&](ClientSession& fresh_or_idle) {
+    return fresh_or_idle.calls->BeginScan(options, scan, &fresh_or_idle.batch, deadline);
+  });
 }
 
 Result<CommitAnswer> ClientCore::OneShotOnSession(const TransactionOptions& options,

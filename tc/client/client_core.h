@@ -71,13 +71,10 @@ class ClientCore {
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, Deadline deadline);
 
-  // Begins a transaction that is one scan, with its first batch in session->batch. The session is the caller's, to be released: with its transaction
+  // Begins a transaction that is one scan, with its first batch in (*session)->batch. The session is the caller's, to be released: with its transaction
   // open, unless the scan is over.
-  struct BegunScan {
-    std::unique_ptr<ClientSession> session;
-    ScanBegun begun;
-  };
-  Result<BegunScan> BeginScan(const TransactionOptions& options, const Operation& scan, Deadline deadline);
+  Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan, Deadline deadline,
+                              std::unique_ptr<ClientSession>* session);
 
   // Each transaction by itself and side by side, as far as the service can do that; returns when all have ended. The answers are as of
   // ExecuteOneShot.

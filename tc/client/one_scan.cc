@@ -26,20 +26,20 @@ bool OneScan::NextOrEnd() {
 
 bool OneScan::Start() {
   const Operation scan = FirstBatchOf(table_, options_);
-  Result<ClientCore::BegunScan> begun = core_.BeginScan(transaction_options_, scan, core_.DeadlineFor(call_));
+  Result<ScanBegun> begun = core_.BeginScan(transaction_options_, scan, core_.DeadlineFor(call_), &session_);
   if (!begun.ok()) {
     status_ = begun.status();
     phase_ = Phase::kEnded;
     return false;
   }
-  timestamp_ = begun->begun.answer.timestamp;
-  session_ = std::move(begun->session);
-  if (begun->begun.over) [[likely]] {
+  timestamp_ = begun->answer.timestamp;
+  if (begun->over) [[likely]] {
     phase_ = Phase::kWhole;
     OperationResult& batch = session_->batch.front();
     complete_ = batch.complete;
     if (!complete_) resume_.swap(batch.resume);
     iterator_.emplace(batch.records);
+    shown_ = &iterator_->record();
     if (iterator_->Valid()) return true;
     End();
     return false;
@@ -50,11 +50,16 @@ bool OneScan::Start() {
       &core_, ClientCore::Begun{.session = std::move(session_), .timestamp = timestamp_, .name = {}}, kNoDeadline,
       nullptr);
   scanner_.emplace(transaction_.get(), table_, std::move(options_), call_);
-  return scanner_->BeginWith(std::move(first)) || NextOfMany();
+  return scanner_->BeginWith(std::move(first)) ? Show() : NextOfMany();
+}
+
+bool OneScan::Show() {
+  shown_ = &scanner_->record();
+  return true;
 }
 
 bool OneScan::NextOfMany() {
-  if (scanner_->Next()) return true;
+  if (scanner_->Next()) return Show();
   phase_ = Phase::kEnded;
   status_ = scanner_->status();
   if (!status_.ok()) return false;

@@ -46,12 +46,10 @@ class OneScan {
 
   // Moves on to the next record (at first: to the first one). False: the scan has ended, see status().
   bool Next() {
-    if (iterator_.has_value()) {
+    if (phase_ == Phase::kWhole) {
       iterator_->Next();
       if (iterator_->Valid()) [[likely]]
         return true;
-    } else if (phase_ == Phase::kOpen && scanner_->Next()) {
-      return true;
     }
     return NextOrEnd();
   }
@@ -73,11 +71,13 @@ class OneScan {
  private:
   enum class Phase : uint8_t { kNew, kWhole, kOpen, kEnded };
 
-  const RecordView& record() const { return iterator_.has_value() ? iterator_->record() : scanner_->record(); }
+  const RecordView& record() const { return *shown_; }
   bool NextOrEnd();
   // The first batch.
   bool Start();
   bool NextOfMany();
+  // The scanner's record.
+  bool Show();
   void End();
 
   ClientCore& core_;
@@ -93,6 +93,7 @@ class OneScan {
   // kWhole: the session lends the memory that is shown.
   std::unique_ptr<ClientSession> session_;
   std::optional<RecordBatch::Iterator> iterator_;
+  const RecordView* shown_ = nullptr;  // the iterator's, or the scanner's
   // kOpen.
   std::unique_ptr<TransactionState> transaction_;
   std::optional<Scanner> scanner_;

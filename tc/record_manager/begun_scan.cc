@@ -59,7 +59,7 @@ bool ScanPath::BeginAhead() {
   const uint64_t held = most + s.key_bytes.capacity() + s.keys.capacity() * sizeof(GatheredKey);
   if (s.share.Resize(engine_.scan_ahead, held) < held) return false;
   s.first = std::make_unique<DataRequest>();
-  MakeRequest(s.first.get());
+  MakeRequest(s.low, s.high, s.first.get());
   txn_.begun_scan_ = std::move(state_);
   return true;
 }

@@ -53,6 +53,7 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
   for (bool sealed = true; sealed;) {
     const RangeMap& map = table.map();
     Range& range = map.at(ascending() ? map.IndexOf(low) : map.IndexBelow(high));
+    range.Prefetch();
     stretch = {.low = std::max<std::string_view>(low, range.low()), .high = LowerBound(high, range.high())};
     candidates_.clear();
     from_runs_.clear();

@@ -61,7 +61,14 @@ Status ScanPath::Run(bool stands) {
   }
   if (scan_.for_update && txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
   engine_.counters.dc_scans.Add(1);
-  TakeState();
+  if (MayBeOneAnswer()) {
+    bool over = false;
+    DEUT_RETURN_IF_ERROR(RunAsOneAnswer(*table, &over));
+    if (over) [[likely]]
+      return Status::Ok();
+  } else {
+    TakeState();
+  }
   while (!full_ && !AtEnd()) DEUT_RETURN_IF_ERROR(Step(*table));
   state_->estimate.Saw(result_->records.size(), std::exchange(state_->keys_passed, 0));
   result_->complete = AtEnd();
@@ -95,14 +102,60 @@ void ScanPath::TakeState() {
     return;
   }
   if (scan_.scan_sequence != 0) std::erase_if(standing, [&](const auto& passed) { return passed->HasAnswered(scan_); });
+  TakeNewState();
+  TakeBounds();
+}
+
+void ScanPath::TakeNewState() {
   state_ = txn_.spare_scan_ != nullptr ? std::move(txn_.spare_scan_) : std::make_unique<StandingScan>();
   if (state_->table != scan_.table) state_->estimate = GatherEstimate();
   state_->table = scan_.table;
   state_->direction = scan_.direction;
   state_->for_update = scan_.for_update;
   state_->own_below = result_->scan_sequence;
+}
+
+void ScanPath::TakeBounds() {
   state_->low = scan_.low;
   state_->high = scan_.high;
+}
+
+bool ScanPath::MayBeOneAnswer() const {
+  return scan_.scan_sequence == 0 && txn_.begun_scan_ == nullptr && !scan_.for_update &&
+         (scan_.high.empty() || scan_.low < scan_.high);
+}
+
+Status ScanPath::RunAsOneAnswer(const TableState& table, bool* over) {
+  TakeNewState();
+  StandingScan& s = *state_;
+  DEUT_RETURN_IF_ERROR(
+      gather_.Next(table, scan_.low, scan_.high, MostKept(), &s.bound, &s.keys, &s.key_bytes, nullptr));
+  s.gathered = true;
+  if (!s.keys.empty()) {
+    TakeBounds();
+    return Status::Ok();
+  }
+  DataRequest request;
+  request.answer = std::exchange(result_->records, RecordBatch());
+  MakeRequest(scan_.low, scan_.high, &request);
+  DEUT_RETURN_IF_ERROR(AskDc(table, &request));
+  const RecordBatch& answer = request.answer;
+  const bool to_the_end = request.complete && (s.bound.empty() || s.bound == (ascending() ? scan_.high : scan_.low));
+  const bool enough = scan_.limit_records != 0 && answer.size() == scan_.limit_records;
+  if (!(to_the_end || enough) || !FitsWhole(answer.size(), answer.bytes().size())) {
+    TakeBounds();
+    return TakeAnswer(&request);
+  }
+  DEUT_RETURN_IF_ERROR(CheckAnswer(request, scan_.low, scan_.high));
+  result_->records = std::move(request.answer);
+  result_->complete = to_the_end;
+  if (!to_the_end) result_->resume.swap(request.complete ? s.bound : request.covered);
+  s.estimate.Saw(result_->records.size(), 0);
+  s.bound.clear();
+  s.gathered = false;
+  txn_.spare_scan_ = std::move(state_);
+  *over = true;
+  return Status::Ok();
 }
 
 bool ScanPath::MayGoOn() const { return scan_.limit_records == 0 || result_->records.size() < scan_.limit_records; }
@@ -215,12 +268,12 @@ Status ScanPath::GatherNext(const TableState& table, bool ahead, bool* blocked) 
   return Status::Ok();
 }
 
-void ScanPath::MakeRequest(DataRequest* request) const {
+void ScanPath::MakeRequest(std::string_view low, std::string_view high, DataRequest* request) const {
   const StandingScan& s = *state_;
   request->kind = DataRequest::Kind::kScan;
   request->table = s.table;
-  request->low = ascending() ? s.low : s.bound;
-  request->high = ascending() ? s.bound : s.high;
+  request->low = ascending() ? low : s.bound;
+  request->high = ascending() ? s.bound : high;
   request->direction = scan_.direction;
   const size_t left = scan_.limit_records == 0 ? 0 : scan_.limit_records - result_->records.size();
   // Gathered keys replace what the DC returns, and some may remove it.
@@ -242,32 +295,41 @@ uint64_t ScanPath::ExpectedBytes(const DataRequest& request) const {
   return std::min<uint64_t>(expected, request.limit_bytes);
 }
 
-Status ScanPath::AskOnce(const TableState& table) {
+Status ScanPath::AskDc(const TableState& table, DataRequest* request) {
   DEUT_POINT("scan.before_dc");
+  if (DcKnows(engine_, table)) {
+    DataRequest* const requests[] = {request};
+    DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline_));
+    DEUT_RETURN_IF_ERROR(request->status);
+  } else {
+    request->complete = true;
+  }
+  DEUT_POINT("scan.after_dc");
+  return Status::Ok();
+}
+
+Status ScanPath::AskOnce(const TableState& table) {
   DataRequest request;
   // The buffer that the answer is likely to stay in, or one that was used before.
   const bool goes_on = !result_->records.empty();
   request.answer = std::exchange(goes_on ? state_->spare : result_->records, RecordBatch());
-  MakeRequest(&request);
+  MakeRequest(state_->low, state_->high, &request);
   if (goes_on) request.answer.Reserve(ExpectedBytes(request));
-  if (DcKnows(engine_, table)) {
-    DataRequest* const requests[] = {&request};
-    DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline_));
-    DEUT_RETURN_IF_ERROR(request.status);
-  } else {
-    request.complete = true;
-  }
-  DEUT_POINT("scan.after_dc");
+  DEUT_RETURN_IF_ERROR(AskDc(table, &request));
   return TakeAnswer(&request);
+}
+
+Status ScanPath::CheckAnswer(const DataRequest& request, std::string_view low, std::string_view high) const {
+  if (!request.complete && (ascending() ? request.covered <= low : (!high.empty() && request.covered >= high))) {
+    return DEUT_ERROR(kInternal, "the data component answered a scan of table ", scan_.table.value,
+                      " without progress");
+  }
+  return CheckAllVisible(request.answer, txn_.timestamp_);
 }
 
 Status ScanPath::TakeAnswer(DataRequest* request) {
   StandingScan& s = *state_;
-  if (!request->complete &&
-      (ascending() ? request->covered <= s.low : (!s.high.empty() && request->covered >= s.high))) {
-    return DEUT_ERROR(kInternal, "the data component answered a scan of table ", s.table.value, " without progress");
-  }
-  DEUT_RETURN_IF_ERROR(CheckAllVisible(request->answer, txn_.timestamp_));
+  DEUT_RETURN_IF_ERROR(CheckAnswer(*request, s.low, s.high));
   if (KeysAhead() == 0 && result_->records.empty() &&
       FitsWhole(request->answer.size(), request->answer.bytes().size())) {
     result_->records = std::move(request->answer);

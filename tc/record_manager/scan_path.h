@@ -65,7 +65,14 @@ class ScanPath {
 
   // The transaction's standing scan that this is a batch of, or a new one; and where it is put afterwards.
   void TakeState();
+  // The new one's: without its bounds, and with them.
+  void TakeNewState();
+  void TakeBounds();
   void KeepState();
+  // Most scans are one answer of the DC with nothing of the TC in it. Such a one is over after steps 1 and 2, and keeps no state; any other
+  // goes on with what they have found. REQUIRES of the second: the first.
+  bool MayBeOneAnswer() const;
+  Status RunAsOneAnswer(const TableState& table, bool* over);
   // Its limit of records is not reached.
   bool MayGoOn() const;
 
@@ -88,7 +95,11 @@ class ScanPath {
   Status Ask(const TableState& table);
   // Step 2, in one message. What nothing is gathered for goes on as it is.
   Status AskOnce(const TableState& table);
-  void MakeRequest(DataRequest* request) const;
+  // For what is left of [low, high) as far as it is gathered.
+  void MakeRequest(std::string_view low, std::string_view high, DataRequest* request) const;
+  Status AskDc(const TableState& table, DataRequest* request);
+  // That the DC has answered what it was asked.
+  Status CheckAnswer(const DataRequest& request, std::string_view low, std::string_view high) const;
   // What its answer holds at most, if its records are like those before. REQUIRES: some are in the batch.
   uint64_t ExpectedBytes(const DataRequest& request) const;
   Status TakeAnswer(DataRequest* request);

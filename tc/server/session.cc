@@ -158,6 +158,12 @@ Status Session::BeginLocked(const TransactionOptions& options, Deadline deadline
   return Status::Ok();
 }
 
+Status Session::BeginUndeclaredLocked(const TransactionOptions& options, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(CheckMayBegin());
+  if (ended_ == nullptr) ended_ = std::make_unique<Transaction>();
+  return records_.BeginUndeclared(*ended_, options, deadline);
+}
+
 Status Session::Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                         Deadline deadline) {
   const Claim claim(*this);
@@ -348,12 +354,7 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
 Result<CommitAnswer> Session::ReadAloneLocked(const TransactionOptions& options, const Operation& get,
                                               std::vector<OperationResult>* results, Deadline deadline,
                                               Lsn* durable_at) {
-  Status begun = CheckMayBegin();
-  if (begun.ok()) [[likely]] {
-    if (ended_ == nullptr) ended_ = std::make_unique<Transaction>();
-    begun = records_.BeginUndeclared(*ended_, options, deadline);
-  }
-  if (!begun.ok()) [[unlikely]] {
+  if (Status begun = BeginUndeclaredLocked(options, deadline); !begun.ok()) [[unlikely]] {
     results->clear();
     return begun;
   }
@@ -370,16 +371,28 @@ Result<ScanBegun> Session::BeginScan(const TransactionOptions& options, const Op
 Result<ScanBegun> Session::BeginScanLocked(const TransactionOptions& options, const Operation& scan,
                                            std::vector<OperationResult>* results, Deadline deadline) {
   MakeAnew(results, 1);
-  DEUT_RETURN_IF_ERROR(BeginLocked(options, deadline));
   OperationResult& batch = results->front();
-  batch.status = records_.Scan(*txn_, scan, &batch, deadline);
+  if (!options.declared.empty()) {
+    DEUT_RETURN_IF_ERROR(BeginLocked(options, deadline));
+    ended_ = std::move(txn_);
+  } else {
+    DEUT_RETURN_IF_ERROR(BeginUndeclaredLocked(options, deadline));
+  }
+  // As in ReadAloneLocked, until it is known to go on behind this call.
+  batch.status = records_.Scan(*ended_, scan, &batch, deadline);
   if (!batch.status.ok()) [[unlikely]] {
-    AbortLocked(ReasonOf(batch.status));
+    records_.Abort(*ended_, ReasonOf(batch.status));
     return batch.status;
   }
-  if (!IsOver(scan, batch)) return ScanBegun{.answer = {.timestamp = txn_->timestamp(), .commit_lsn = Lsn{0}}};
-  DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, CommitLocked(deadline));
-  return ScanBegun{.over = true, .answer = answer};
+  if (!IsOver(scan, batch)) {
+    txn_ = std::move(ended_);
+    return ScanBegun{.answer = {.timestamp = txn_->timestamp(), .commit_lsn = Lsn{0}}};
+  }
+  Result<CommitAnswer> answer = records_.Commit(*ended_, deadline, nullptr);
+  if (ended_->state() == Transaction::State::kOpen) records_.Abort(*ended_, AbortReason::kFailedOperation);
+  if (!answer.ok()) [[unlikely]]
+    return answer.status();
+  return ScanBegun{.over = true, .answer = *answer};
 }
 
 }  // namespace deut::tc

@@ -72,6 +72,8 @@ class Session final : public TransactionSession {
   Status CheckMayBegin();
   // `begun`: null, or what is to be gone on with, if it is still there.
   Status BeginLocked(const TransactionOptions& options, Deadline deadline, BegunScan* begun = nullptr);
+  // In ended_, where it remains if it ends within the call. REQUIRES: nothing is declared.
+  Status BeginUndeclaredLocked(const TransactionOptions& options, Deadline deadline);
   // Runs `attempt`, and again while it has lost a conflict, as Restarts says. REQUIRES: an attempt that fails leaves no transaction open.
   template <typename Attempt>
   auto WithRestarts(Deadline deadline, const Attempt& attempt) -> decltype(attempt());

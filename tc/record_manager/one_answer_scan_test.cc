@@ -1,0 +1,146 @@
+// Scans that one answer of the DC decides, in turns with those that need more: each shows its part of one state (S4), and leaves nothing to the next.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/runtime/random.h"
+#include "gtest/gtest.h"
+#include "tc/record_manager/engine_fixture.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr uint64_t kKeys = 80;
+
+std::string KeyOf(uint64_t i) { return "k" + std::to_string(1000 + i); }
+
+class OneAnswerScanTest : public ::testing::Test {
+ protected:
+  // Records in about half of the places, ranges of about six, and some updates that are in the TC alone.
+  static void Fill(Random& random, EngineFixture* g, std::map<std::string, std::string>* state) {
+    std::vector<std::pair<std::string, std::string>> load;
+    std::vector<std::string> cuts;
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      if (random.Below(6) == 0) cuts.push_back(KeyOf(i));
+      if (random.Below(2) == 0) continue;
+      load.push_back({KeyOf(i), std::string(1 + random.Below(20), 'a')});
+      (*state)[load.back().first] = load.back().second;
+    }
+    g->Load(load);
+    g->SetRanges(cuts);
+    TestTransaction t = g->Begin();
+    for (uint64_t n = random.Below(8); n > 0; --n) {
+      const std::string key = KeyOf(random.Below(kKeys));
+      if (random.Below(3) == 0) {
+        ASSERT_EQ(t.Remove(key), "ok");
+        state->erase(key);
+      } else {
+        ASSERT_EQ(t.Put(key, "b"), "ok");
+        (*state)[key] = "b";
+      }
+    }
+    ASSERT_EQ(t.Commit(), "ok");
+  }
+
+  // What [low, high) shows, in pieces of `limit` records (0 = in one).
+  static std::vector<std::string> Expected(const std::map<std::string, std::string>& state, const std::string& low,
+                                           const std::string& high, Direction direction, size_t limit) {
+    std::vector<std::string> shown;
+    for (const auto& [key, value] : state) {
+      if (key >= low && (high.empty() || key < high)) shown.push_back(key + "=" + value);
+    }
+    if (direction == Direction::kDescending) std::ranges::reverse(shown);
+    std::vector<std::string> pieces;
+    for (size_t i = 0; i < shown.size(); ++i) {
+      if (pieces.empty() || (limit != 0 && i % limit == 0)) pieces.emplace_back();
+      if (!pieces.back().empty()) pieces.back() += ' ';
+      pieces.back() += shown[i];
+    }
+    return pieces;
+  }
+};
+
+TEST_F(OneAnswerScanTest, OneStateInTurnsWithOthers) {
+  uint64_t scans = 0, asked = 0, in_pieces = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    EngineFixture g;
+    std::map<std::string, std::string> state;
+    Fill(random, &g, &state);
+    // Answers of the DC that end before they must.
+    if (seed % 3 == 0) g.dc->set_scan_records(static_cast<uint32_t>(1 + random.Below(5)));
+    const uint64_t before = g.dc->requests();
+    TestTransaction reader = g.Begin();
+    for (int n = 0; n < 30; ++n) {
+      const std::string low = random.Below(4) == 0 ? std::string() : KeyOf(random.Below(kKeys));
+      const std::string high = random.Below(3) == 0 ? std::string() : KeyOf(random.Below(kKeys + 1));
+      const Direction direction = random.Below(2) == 0 ? Direction::kAscending : Direction::kDescending;
+      const auto limit = static_cast<uint32_t>(random.Below(3) == 0 ? 0 : 1 + random.Below(6));
+      Operation scan{.low = low, .high = high, .direction = direction, .limit_records = limit};
+      const std::vector<std::string> expected = Expected(state, low, high, direction, limit);
+      std::vector<std::string> shown;
+      for (bool more = true; more;) {
+        std::string piece = reader.ScanBatch(&scan, &more);
+        ASSERT_TRUE(reader.open()) << piece;
+        if (!piece.empty()) shown.push_back(std::move(piece));
+      }
+      EXPECT_EQ(shown, expected) << "scan " << n << ", [" << low << ", " << high << "), limit " << limit;
+      in_pieces += shown.size();
+      ++scans;
+      if (random.Below(6) == 0) g.dc->Pump(2);
+    }
+    EXPECT_EQ(reader.Commit(), "ok");
+    asked += g.dc->requests() - before;
+  }
+  EXPECT_GT(in_pieces, scans);  // limits cut
+  EXPECT_GT(asked, scans);      // and so do borders of ranges
+}
+
+// A limit that is reached at the very end of a range, and one that the last record of all reaches.
+TEST_F(OneAnswerScanTest, ALimitAtABorder) {
+  EngineFixture g;
+  g.Load({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
+  g.SetRanges({"c"});
+  TestTransaction t = g.Begin();
+  bool more = true;
+  Operation up{.limit_records = 2};
+  EXPECT_EQ(t.ScanBatch(&up, &more), "a=1 b=2");
+  EXPECT_TRUE(more);
+  EXPECT_EQ(t.ScanBatch(&up, &more), "c=3 d=4");
+  Operation down{.direction = Direction::kDescending, .limit_records = 2};
+  EXPECT_EQ(t.ScanBatch(&down, &more), "d=4 c=3");
+  EXPECT_TRUE(more);
+  EXPECT_EQ(t.ScanBatch(&down, &more), "b=2 a=1");
+  Operation empty{.low = "x", .high = "b"};
+  EXPECT_EQ(t.ScanBatch(&empty, &more), "");
+  EXPECT_FALSE(more);
+  Operation nothing{.low = "d0", .limit_records = 2};
+  EXPECT_EQ(t.ScanBatch(&nothing, &more), "");
+  EXPECT_FALSE(more);
+  EXPECT_EQ(t.Commit(), "ok");
+}
+
+// A later reader of a range refuses an earlier writer there, also when it was one answer that was read (R2).
+TEST_F(OneAnswerScanTest, RaisesWhatItHasRead) {
+  EngineFixture g;
+  g.Load({{"a", "1"}, {"m", "2"}});
+  g.SetRanges({"c", "n"});
+  TestTransaction early = g.Begin();
+  TestTransaction reader = g.Begin();
+  bool more = true;
+  Operation scan{.low = "d", .limit_records = 1};
+  EXPECT_EQ(reader.ScanBatch(&scan, &more), "m=2");
+  EXPECT_EQ(reader.Commit(), "ok");
+  EXPECT_NE(early.Put("e", "phantom"), "ok");
+  TestTransaction other = g.Begin();
+  EXPECT_EQ(other.Put("o", "1"), "ok");  // another range
+  EXPECT_EQ(other.Commit(), "ok");
+}
+
+}  // namespace
+}  // namespace deut::tc
