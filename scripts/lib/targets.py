@@ -162,7 +162,7 @@ class Targets:
         with tempfile.TemporaryDirectory(dir=self.folder) as data:
             lines = self.keep('ranges', json_lines(run([
                 self.program('integration/costs/range_cost_bench'), f'--dir={data}', f'--records={self.size(200_000, 2_000_000)}', f'--rounds={self.size(12, 30)}',
-                f'--transactions=100000'], 'the cost of ranges')))
+                '--transactions=100000'], 'the cost of ranges')))
         ratio = {line['workload']: line for line in lines if line['ranges'] == 'on/off'}
         return [at_most('four operations, 84 % reads: throughput lost', 2, 100 * (1 - ratio['four_operations']['transactions_per_second']), ' %',
                         f'processor time of all threads {100 * (ratio["four_operations"]["processor_us"] - 1):+.1f} %'),
