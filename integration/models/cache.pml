@@ -197,7 +197,7 @@ scan:
     :: else -> break
     od
   };
-  atomic { answer = dc };  // code: tc/record_manager/scan_path.cc ScanPath::AskDc
+  atomic { answer = dc };  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer, ScanPath::AskDc
   if
   :: !gathered -> found[me] = answer; goto commit
   :: else

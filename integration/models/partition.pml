@@ -246,7 +246,7 @@ look:
   :: k < KEYS ->
      if
      :: HAS(seen, k) ->
-        atomic { found[me * KEYS + k] = dc[k] };  // code: tc/record_manager/scan_path.cc ScanPath::AskDc
+        atomic { found[me * KEYS + k] = dc[k] };  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer, ScanPath::AskDc
 #if TRANSACTIONS > 1
         if
         :: HAS(newest, k) ->

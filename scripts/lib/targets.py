@@ -149,7 +149,7 @@ class Targets:
         lengths = [10, 100, 1000, 10_000, 100_000, 1_000_000]
         with tempfile.TemporaryDirectory(dir=self.folder) as data:
             lines = self.keep('scans', json_lines(run([
-                self.program('integration/scans/scan_bench'), '--json', f'--dir={data}', '--records=1000000', f'--rounds={self.size(9, 7)}',
+                self.program('integration/scans/scan_bench'), '--json', f'--dir={data}', '--records=1000000', '--rounds=9',
                 f'--per_round={self.size(400_000, 2_000_000)}', f'--lengths={",".join(map(str, lengths))}'], 'scans')))
         rows = [at_most(f'{line["records_a_scan"]:,} records: serializable against direct', 1.1, line['serializable_ratio'],
                         beside=f'{line["serializable_ns"]:.0f} and {line["direct_ns"]:.0f} ns a record') for line in lines]

@@ -14,7 +14,7 @@ bool OneScan::NextOrEnd() {
     case Phase::kNew:
       return Start();
     case Phase::kOpen:
-      return NextOfMany();
+      return EndOfMany();
     case Phase::kWhole:
       End();
       break;
@@ -50,16 +50,13 @@ bool OneScan::Start() {
       &core_, ClientCore::Begun{.session = std::move(session_), .timestamp = timestamp_, .name = {}}, kNoDeadline,
       nullptr);
   scanner_.emplace(transaction_.get(), table_, std::move(options_), call_);
-  return scanner_->BeginWith(std::move(first)) ? Show() : NextOfMany();
-}
-
-bool OneScan::Show() {
+  const bool any = scanner_->BeginWith(std::move(first)) || scanner_->Next();
+  if (!any) return EndOfMany();
   shown_ = &scanner_->record();
   return true;
 }
 
-bool OneScan::NextOfMany() {
-  if (scanner_->Next()) return Show();
+bool OneScan::EndOfMany() {
   phase_ = Phase::kEnded;
   status_ = scanner_->status();
   if (!status_.ok()) return false;

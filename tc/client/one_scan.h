@@ -50,6 +50,8 @@ class OneScan {
       iterator_->Next();
       if (iterator_->Valid()) [[likely]]
         return true;
+    } else if (phase_ == Phase::kOpen && scanner_->Next()) {
+      return true;
     }
     return NextOrEnd();
   }
@@ -75,9 +77,8 @@ class OneScan {
   bool NextOrEnd();
   // The first batch.
   bool Start();
-  bool NextOfMany();
-  // The scanner's record.
-  bool Show();
+  // Of many batches, the last record has been shown.
+  bool EndOfMany();
   void End();
 
   ClientCore& core_;
@@ -93,7 +94,7 @@ class OneScan {
   // kWhole: the session lends the memory that is shown.
   std::unique_ptr<ClientSession> session_;
   std::optional<RecordBatch::Iterator> iterator_;
-  const RecordView* shown_ = nullptr;  // the iterator's, or the scanner's
+  const RecordView* shown_ = nullptr;  // the iterator's, or the scanner's: each has one place for all its records
   // kOpen.
   std::unique_ptr<TransactionState> transaction_;
   std::optional<Scanner> scanner_;

@@ -81,7 +81,7 @@ class Range {
     }
   }
   // Brings what writers and readers of it meet on into the processor's cache.
-  void Prefetch() const { __builtin_prefetch(&last_read_, /*rw=*/1); }
+  void Prefetch() const { __builtin_prefetch(&last_read_); }
   const Posting* first_posting() const { return First(postings_.load(std::memory_order_seq_cst)); }
 
   // Unlinks and retires the postings whose transaction `gone(record)` says is done with. Does nothing where somebody else is at it.

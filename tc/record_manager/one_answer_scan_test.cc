@@ -125,6 +125,89 @@ TEST_F(OneAnswerScanTest, ALimitAtABorder) {
   EXPECT_EQ(t.Commit(), "ok");
 }
 
+// An answer that says it is not all, and ends where the scan does: the scan has ended, or its caller would begin again from the other end.
+TEST_F(OneAnswerScanTest, AnIncompleteAnswerAtTheFarEnd) {
+  EngineFixture g;
+  g.Load({{"a", "1"}, {"b", "2"}, {"c", "3"}});
+  std::string covered;
+  g.dc->AlterScans([&](DataRequest* request) {
+    request->complete = false;
+    request->covered = covered;
+  });
+  TestTransaction t = g.Begin();
+  bool more = true;
+  Operation down{.high = "c", .direction = Direction::kDescending, .limit_records = 2};
+  EXPECT_EQ(t.ScanBatch(&down, &more), "b=2 a=1");
+  EXPECT_FALSE(more);
+  covered = "c";
+  Operation up{.low = "a", .high = "c", .limit_records = 2};
+  EXPECT_EQ(t.ScanBatch(&up, &more), "a=1 b=2");
+  EXPECT_FALSE(more);
+  covered = "a";
+  Operation low{.low = "a", .direction = Direction::kDescending, .limit_records = 3};
+  EXPECT_EQ(t.ScanBatch(&low, &more), "c=3 b=2 a=1");
+  EXPECT_FALSE(more);
+  EXPECT_EQ(t.Commit(), "ok");
+}
+
+// Answers that no DC should give: too much is cut, no progress is an error, and the next scan knows nothing of it.
+TEST_F(OneAnswerScanTest, AnswersThatAreWrong) {
+  EngineFixture g;
+  g.Load({{"a", "1"}, {"b", "2"}, {"c", "3"}});
+  {
+    TestTransaction t = g.Begin();
+    bool more = true;
+    g.dc->AlterScans([](DataRequest* request) { request->answer.Append("d", "4", Version{Timestamp(1), 1}); });
+    Operation two{.limit_records = 2};
+    EXPECT_EQ(t.ScanBatch(&two, &more), "a=1 b=2");
+    EXPECT_TRUE(more);
+    g.dc->AlterScans([](DataRequest* request) {
+      request->complete = false;
+      request->covered = "a";
+    });
+    Operation stuck{.low = "a", .limit_records = 3};
+    EXPECT_EQ(t.ScanBatch(&stuck, &more), "INTERNAL");
+  }
+  g.dc->AlterScans(nullptr);
+  TestTransaction t = g.Begin();
+  g.dc->set_error(DEUT_ERROR(kUnavailable, "gone"));
+  bool more = true;
+  OperationResult result;
+  const Operation scan{.kind = OperationKind::kScan, .table = EngineFixture::kTable, .limit_records = 2};
+  EXPECT_EQ(StatusText(g.manager->Scan(t.transaction(), scan, &result, EngineFixture::Soon())), "UNAVAILABLE");
+  g.dc->set_error(Status());
+  Operation again{.low = "b", .limit_records = 2};
+  EXPECT_EQ(t.ScanBatch(&again, &more), "b=2 c=3");
+  EXPECT_EQ(t.Commit(), "ok");
+}
+
+// What the transaction has written itself, what is undecided, what a snapshot may see: then more than one answer decides.
+TEST_F(OneAnswerScanTest, OwnAndPendingWrites) {
+  EngineFixture g;
+  g.Load({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
+  TestTransaction writer = g.Begin();
+  EXPECT_EQ(writer.Put("c", "pending"), "ok");
+  bool more = true;
+  TestTransaction reader = g.Begin();
+  EXPECT_EQ(reader.Put("a", "own"), "ok");
+  Operation two{.limit_records = 2};
+  EXPECT_EQ(reader.ScanBatch(&two, &more), "a=own b=2") << "it ends before what is undecided (R8)";
+  TestTransaction other = g.Begin();
+  Operation behind{.low = "b", .limit_records = 1};
+  EXPECT_EQ(other.ScanBatch(&behind, &more), "b=2");
+  EXPECT_TRUE(more);
+  EXPECT_EQ(other.Commit(), "ok");
+  TestTransaction snapshot = g.BeginSnapshot();
+  Operation all{.limit_records = 4};
+  EXPECT_EQ(snapshot.ScanBatch(&all, &more), "a=1 b=2 c=3 d=4") << "below every open writer";
+  Operation bytes{.limit_bytes = 30};
+  EXPECT_EQ(snapshot.ScanBatch(&bytes, &more), "a=1 b=2");
+  EXPECT_TRUE(more);
+  EXPECT_EQ(snapshot.ScanBatch(&bytes, &more), "c=3 d=4");
+  EXPECT_EQ(writer.Commit(), "ok");
+  EXPECT_EQ(reader.Commit(), "ok");
+}
+
 // A later reader of a range refuses an earlier writer there, also when it was one answer that was read (R2).
 TEST_F(OneAnswerScanTest, RaisesWhatItHasRead) {
   EngineFixture g;

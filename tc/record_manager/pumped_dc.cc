@@ -205,6 +205,11 @@ void PumpedDc::set_scan_records(uint32_t records) {
   scan_records_ = records;
 }
 
+void PumpedDc::AlterScans(std::function<void(DataRequest*)> alter) {
+  MutexLock lock(mutex_);
+  alter_scans_ = std::move(alter);
+}
+
 void PumpedDc::set_reads_ahead(bool reads_ahead) {
   MutexLock lock(mutex_);
   reads_ahead_ = reads_ahead;
@@ -272,7 +277,11 @@ void PumpedDc::AnswerLocked(DataRequest* request) {
     return;
   }
   request->status = Status::Ok();
-  if (request->kind == DataRequest::Kind::kScan) return ScanLocked(request);
+  if (request->kind == DataRequest::Kind::kScan) {
+    ScanLocked(request);
+    if (alter_scans_) alter_scans_(request);
+    return;
+  }
   const auto found = records_.find(Key(request->table.value, std::string(request->key)));
   if (found != records_.end()) request->answer.Append(request->key, found->second.value, found->second.version);
 }

@@ -6,6 +6,7 @@
 #define TC_RECORD_MANAGER_PUMPED_DC_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -41,6 +42,9 @@ class PumpedDc final : public DcReader {
   void LoseAsked(bool lose);
   // Scans answer at most so many records, whatever was asked. 0 = no such limit.
   void set_scan_records(uint32_t records);
+
+  // What it answers to scans is changed by `alter`, which may say what no DC should.
+  void AlterScans(std::function<void(DataRequest*)> alter);
 
   // Bulk scans read all that a grant allows when they get it, as if it took no time on the way (ScanStream::ReadsAhead); else on Next.
   void set_reads_ahead(bool reads_ahead);
@@ -94,6 +98,7 @@ class PumpedDc final : public DcReader {
   Status error_ DEUT_GUARDED_BY(mutex_);
   bool has_space_ DEUT_GUARDED_BY(mutex_) = true;
   uint32_t scan_records_ DEUT_GUARDED_BY(mutex_) = 0;
+  std::function<void(DataRequest*)> alter_scans_ DEUT_GUARDED_BY(mutex_);
   bool loses_asked_ DEUT_GUARDED_BY(mutex_) = false;
   uint64_t requests_ DEUT_GUARDED_BY(mutex_) = 0;
   bool reads_ahead_ DEUT_GUARDED_BY(mutex_) = true;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
 #include "tc/record_manager/conflict.h"
@@ -126,6 +127,7 @@ bool ScanPath::MayBeOneAnswer() const {
 }
 
 Status ScanPath::RunAsOneAnswer(const TableState& table, bool* over) {
+  DEUT_DCHECK(result_->records.empty());
   TakeNewState();
   StandingScan& s = *state_;
   DEUT_RETURN_IF_ERROR(
@@ -140,7 +142,9 @@ Status ScanPath::RunAsOneAnswer(const TableState& table, bool* over) {
   MakeRequest(scan_.low, scan_.high, &request);
   DEUT_RETURN_IF_ERROR(AskDc(table, &request));
   const RecordBatch& answer = request.answer;
-  const bool to_the_end = request.complete && (s.bound.empty() || s.bound == (ascending() ? scan_.high : scan_.low));
+  std::string& reached = request.complete ? s.bound : request.covered;
+  const bool to_the_end =
+      reached.empty() || (ascending() ? !scan_.high.empty() && reached >= scan_.high : reached <= scan_.low);
   const bool enough = scan_.limit_records != 0 && answer.size() == scan_.limit_records;
   if (!(to_the_end || enough) || !FitsWhole(answer.size(), answer.bytes().size())) {
     TakeBounds();
@@ -149,10 +153,12 @@ Status ScanPath::RunAsOneAnswer(const TableState& table, bool* over) {
   DEUT_RETURN_IF_ERROR(CheckAnswer(request, scan_.low, scan_.high));
   result_->records = std::move(request.answer);
   result_->complete = to_the_end;
-  if (!to_the_end) result_->resume.swap(request.complete ? s.bound : request.covered);
+  if (!to_the_end) result_->resume.swap(reached);
   s.estimate.Saw(result_->records.size(), 0);
+  // As after BeginAnew: nothing else was touched.
   s.bound.clear();
   s.gathered = false;
+  DEUT_DCHECK(s.MayBeginAnew() && s.next_key == 0 && s.keys_passed == 0 && !s.answer && s.first == nullptr);
   txn_.spare_scan_ = std::move(state_);
   *over = true;
   return Status::Ok();

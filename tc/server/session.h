@@ -113,7 +113,8 @@ class Session final : public TransactionSession {
   std::atomic<uint64_t> evicted_{0};  // the timestamp of a transaction that is to be aborted; 0 = none
   MonotonicTime last_use_;
   std::unique_ptr<Transaction> txn_;
-  std::unique_ptr<Transaction> ended_;     // the last one, for its memory
+  // The last one, for its memory; and, while a call holds the claim that begins and ends it, one that nobody else need know of.
+  std::unique_ptr<Transaction> ended_;
   std::unique_ptr<ReadAhead> read_ahead_;  // once it was wanted
   Status ended_by_;                        // why the last transaction is gone, where the client has not been told yet
 };

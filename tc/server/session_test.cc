@@ -206,6 +206,30 @@ TEST_F(SessionTest, AScanThatFitsIsOneCall) {
   EXPECT_EQ(f.active->open_transactions(), 0u);
 }
 
+// One that declares what it will write, if it stays open; and one that is evicted while it is.
+TEST_F(SessionTest, AScanThatBeginsATransactionThatWrites) {
+  std::unique_ptr<Session> session = NewSession();
+  EXPECT_EQ(OneShot(*session, {Put("a", "1"), Put("b", "2"), Put("c", "3")}), "ok ok ok | ok");
+  const Operation scan{.kind = OperationKind::kScan, .table = kTable, .low = "a", .high = "c", .limit_bytes = 30};
+  std::vector<OperationResult> results;
+  TransactionOptions declaring;
+  declaring.declared = {{.table = kTable, .key = "x"}};
+  for (int i = 0; i < 2; ++i) {
+    Result<ScanBegun> begun = session->BeginScan(declaring, scan, &results, Soon());
+    ASSERT_TRUE(begun.ok()) << begun.status().ToString();
+    EXPECT_FALSE(begun->over);
+    EXPECT_EQ(Execute(*session, {Put("x", "1"), Get("x")}), "ok 1 ");
+    EXPECT_TRUE(session->Commit(Soon()).ok());
+    EXPECT_EQ(f.active->open_transactions(), 0u);
+  }
+  Result<ScanBegun> begun = session->BeginScan(TransactionOptions{}, scan, &results, Soon());
+  ASSERT_TRUE(begun.ok());
+  session->Evict(begun->answer.timestamp);
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_FALSE(session->Commit(Soon()).ok());
+  EXPECT_TRUE(session->BeginScan(TransactionOptions{}, scan, &results, Soon()).ok());
+}
+
 TEST_F(SessionTest, AScanAloneIsReadByItsSuccessors) {
   std::unique_ptr<Session> session = NewSession(), early = NewSession();
   EXPECT_EQ(OneShot(*session, {Put("a", "1")}), "ok | ok");
