@@ -42,7 +42,7 @@ byte done;
 
 // What a reader of timestamp TS(me) sees in the word it has loaded: a timestamp, NOTHING, or a conflict.
 inline look(e) {
-  atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::Look; tc/record_manager/scan_path.cc ScanPath::ResolveOne
+  atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::Look; tc/record_manager/scan_resolve.cc ScanPath::ResolveOne
     found[me] = NOTHING; newest = 0;
     t = (e == NONE -> 0 : me);
     do
@@ -204,7 +204,7 @@ scan:
   fi;
   look(live);
   if
-  :: found[me] == NOTHING -> atomic { found[me] = dc }  // code: tc/record_manager/scan_path.cc ScanPath::AskAgain
+  :: found[me] == NOTHING -> atomic { found[me] = dc }  // code: tc/record_manager/scan_resolve.cc ScanPath::AskAgain
 #if defined(OMIT_S7_newest)
   :: found[me] != NOTHING && newest -> found[me] = answer  // code: tc/record_manager/scan_path.cc ScanPath::Merge
 #else

@@ -242,7 +242,7 @@ inline find_visible(k) {
   t = me; value = ASK;
   do
   :: t > 0 && value == ASK ->
-     atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_path.cc ScanPath::ResolveOne
+     atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_resolve.cc ScanPath::ResolveOne
        t--;
        if
        :: HAS(seen, t) && status[t] == COMMITTED && t >= cut[k] -> value = t
@@ -348,14 +348,14 @@ proctype Reader(byte me) {
 #else
         if
         :: HAS(gathered, k) ->
-           atomic { seen = chain[k] };  // code: tc/record_manager/scan_path.cc ScanPath::ResolveOne; tc/mvcc/head_word.h HeadWord::Load
+           atomic { seen = chain[k] };  // code: tc/record_manager/scan_resolve.cc ScanPath::ResolveOne; tc/mvcc/head_word.h HeadWord::Load
            find_visible(k);
            if
            :: value == ASK ->
 #if defined(OMIT_S5_ask_again)
               value = answer[k]
 #else
-              atomic { value = dc[k] }  // code: tc/record_manager/scan_path.cc ScanPath::AskAgain
+              atomic { value = dc[k] }  // code: tc/record_manager/scan_resolve.cc ScanPath::AskAgain
 #endif
            :: else ->
               // The larger wins; the DC on ties.

@@ -250,7 +250,7 @@ look:
 #if TRANSACTIONS > 1
         if
         :: HAS(newest, k) ->
-           atomic {  // code: tc/record_manager/scan_path.cc ScanPath::ResolveOne, ScanPath::Merge
+           atomic {  // code: tc/record_manager/scan_resolve.cc ScanPath::ResolveOne; tc/record_manager/scan_path.cc ScanPath::Merge
              t = me;
              do
              :: t > 0 ->

@@ -71,8 +71,8 @@ class ClientCore {
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, Deadline deadline);
 
-  // Begins a transaction that is one scan, with its first batch in (*session)->batch. The session is the caller's, to be released: with its transaction
-  // open, unless the scan is over.
+  // Begins a transaction that is one scan, with its first batch in (*session)->batch. The session is the caller's, to be released: with its
+  // transaction open, unless the scan is over.
   Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan, Deadline deadline,
                               std::unique_ptr<ClientSession>* session);
 

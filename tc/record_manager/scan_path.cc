@@ -3,20 +3,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
-#include "tc/record_manager/logged_value.h"
 #include "tc/record_manager/spare_batch.h"
-#include "tc/record_manager/spilled_value.h"
 
 namespace deut::tc {
 namespace {
 
-// Gathered keys whose values are fetched at once, and that one message asks the DC again for, at most.
+// Gathered keys whose values are fetched at once, and that one message asks the DC again for (scan_resolve.cc), at most.
 constexpr size_t kResolvedAtOnce = 256;
 // Gathered keys kept of one stretch: as many as the batch is likely to come past, within these limits. With more, it
 // ends behind the last one kept. A scan that goes on behind its first stretch has met keys that show nothing, or small ranges.
@@ -25,9 +22,6 @@ constexpr size_t kMinGathered = 64;
 constexpr size_t kMaxGathered = 4096;
 // Merged keys that are not thrown away yet.
 constexpr size_t kMaxKeysBehind = 1024;
-// Of a version, what is fetched before it is looked at: with a short value all of it.
-constexpr size_t kCacheLine = 64;
-constexpr size_t kFetchedOfVersion = 3 * kCacheLine;
 // After the DC has had no thread for a scan's stream.
 constexpr Duration kStreamAgainAfter = seconds(1);
 
@@ -346,152 +340,6 @@ Status ScanPath::TakeAnswer(DataRequest* request) {
   s.answer->records = std::move(request->answer);
   s.answer->to_the_bound = request->complete;
   s.answer->covered = std::move(request->covered);
-  return Status::Ok();
-}
-
-// Each step for all before the next, so that their misses are waited for together. An entry may be sealed, and another made, before its chain is
-// looked at: what the reader sees was in the first one's chain, or is at the DC or in a spilled run by then (R5, S5), as after a look-up just
-// then.
-void ScanPath::FetchChains(const TableState& table, absl::Span<GatheredKey> keys, Entries* entries) {
-  for (GatheredKey& gathered : keys) {
-    gathered.hash = RecordTable::Hash(table.id(), gathered.key);
-    engine_.records.Prefetch(gathered.hash);
-  }
-  for (const GatheredKey& gathered : keys) engine_.records.PrefetchFirst(gathered.hash);
-  std::array<const RecordVersion*, kFetchedAtOnce> heads{};
-  for (size_t i = 0; i < keys.size(); ++i) {
-    RecordEntry* const entry = engine_.records.Find(keys[i].hash, table.id(), keys[i].key);
-    (*entries)[i] = entry;
-    if (entry == nullptr) continue;
-    heads[i] = entry->word.Load().head;
-    if (heads[i] == nullptr) continue;
-    const char* const head = reinterpret_cast<const char*>(heads[i]);
-    for (size_t at = 0; at < kFetchedOfVersion; at += kCacheLine) __builtin_prefetch(head + at);
-  }
-  for (const RecordVersion* const head : heads) {
-    if (head != nullptr) __builtin_prefetch(head->transaction);
-  }
-}
-
-size_t ScanPath::ResolveOne(const RecordEntry* entry, GatheredKey* gathered) {
-  gathered->kind = GatheredKey::Kind::kAskDc;
-  Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
-  // An earlier writer that is uncommitted now published its key after our look (else the stretch had ended before the key, or it had been a
-  // conflict), so its own check meets our last_read and it aborts: what is below its version is the reader's.
-  while (visible.kind == Visible::Kind::kConflict) {
-    visible = FindVisible(visible.version->older.load(std::memory_order_seq_cst), view_);
-  }
-  if (visible.kind == Visible::Kind::kNothing) return 0;
-  const RecordVersion& version = *visible.version;
-  gathered->kind = version.tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kValue;
-  gathered->version = version.version();
-  if (version.paged_out) {
-    gathered->kind = GatheredKey::Kind::kInLog;
-    gathered->place = version.place;
-    gathered->value_bytes = version.value_bytes;
-  } else {
-    gathered->value = state_->values.Copy(version.value());
-  }
-  // S7: what the DC has now, so newer than what it said before.
-  if (version.of_dc() && !DEUT_OMITTED("S7.newest")) gathered->version = Version{kMaxTimestamp, 0};
-  // D1: the scan rests on this commit, and on no later one of the key. (What is not in the chain any more was durable when it was shipped.)
-  if (version.transaction != txn_.record_ && !DEUT_OMITTED("D1.depend_on_scanned"))
-    txn_.DependOn(version.transaction->commit_lsn());
-  return RecordBatch::kHeaderBytes + gathered->key.size() + version.value_bytes;
-}
-
-Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
-  std::vector<GatheredKey>& keys = state_->keys;
-  size_t bytes = 0;
-  size_t end = *piece;
-  {
-    ReclamationDomain::Guard guard(engine_.domain);
-    Entries entries;
-    for (size_t i = begin; i < end; ++i) {
-      const size_t at = (i - begin) % kFetchedAtOnce;
-      if (at == 0) FetchChains(table, absl::MakeSpan(keys).subspan(i, std::min(kFetchedAtOnce, end - i)), &entries);
-      DEUT_POINT("scan.resolving");
-      if (bytes >= scan_.limit_bytes) end = *piece = i + 1;
-      bytes += ResolveOne(entries[at], &keys[i]);
-    }
-  }
-  DEUT_RETURN_IF_ERROR(FindSpilled(table, begin, piece));
-  end = *piece;
-  const absl::Span<GatheredKey> resolved(keys.data() + begin, end - begin);
-  DEUT_RETURN_IF_ERROR(ReadBack(table, resolved));
-  return AskAgain(table, resolved);
-}
-
-Status ScanPath::FindSpilled(const TableState& table, size_t begin, size_t* piece) {
-  if (NothingSpilled(engine_)) return Status::Ok();
-  SpillReader runs = LookAtSpilled(engine_);
-  if (runs.empty()) return Status::Ok();
-  size_t bytes = 0;
-  for (size_t i = begin; i < *piece; ++i) {
-    GatheredKey& gathered = state_->keys[i];
-    if (gathered.kind != GatheredKey::Kind::kAskDc) continue;
-    DEUT_ASSIGN_OR_RETURN(const std::optional<SpilledVersion> found,
-                          runs.Find(table.id(), gathered.key, view_.timestamp));
-    if (!found) continue;
-    engine_.counters.spilled_reads.fetch_add(1, std::memory_order_relaxed);
-    gathered.kind = found->tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kInLog;
-    gathered.version = found->version();
-    gathered.place = found->place;
-    gathered.value_bytes = found->value_bytes;
-    bytes += found->value_bytes;
-    if (bytes >= scan_.limit_bytes) *piece = i + 1;
-  }
-  return Status::Ok();
-}
-
-Status ScanPath::ReadBack(const TableState& table, absl::Span<GatheredKey> keys) {
-  absl::InlinedVector<GatheredKey*, 16> in_log;
-  for (GatheredKey& gathered : keys) {
-    if (gathered.kind == GatheredKey::Kind::kInLog) in_log.push_back(&gathered);
-  }
-  std::ranges::sort(in_log, {}, &GatheredKey::place);
-  std::string value;
-  for (GatheredKey* const gathered : in_log) {
-    const LoggedPut put{.place = gathered->place,
-                        .table = table.id(),
-                        .sequence = gathered->version.sequence,
-                        .value_bytes = gathered->value_bytes,
-                        .key = gathered->key};
-    const Status read = ReadLogged(engine_, put, &value);
-    if (!read.ok() && read != ErrorCode::kNotFound) return read;
-    gathered->value = state_->values.Copy(value);
-    gathered->kind = read.ok() ? GatheredKey::Kind::kValue : GatheredKey::Kind::kAskDc;  // S2: the DC has it
-  }
-  return Status::Ok();
-}
-
-Status ScanPath::AskAgain(const TableState& table, absl::Span<GatheredKey> keys) {
-  const auto ask = static_cast<size_t>(std::ranges::count(keys, GatheredKey::Kind::kAskDc, &GatheredKey::kind));
-  if (ask == 0 || DEUT_OMITTED("S5.ask_again") || !DcKnows(engine_, table)) return Status::Ok();
-  engine_.counters.asked_again.fetch_add(ask, std::memory_order_relaxed);
-  std::vector<DataRequest> again(ask);
-  std::vector<DataRequest*> requests;
-  for (GatheredKey& gathered : keys) {
-    if (gathered.kind != GatheredKey::Kind::kAskDc) continue;
-    DataRequest& request = again[requests.size()];
-    request.table = table.id();
-    request.key = gathered.key;
-    gathered.again = &request;
-    requests.push_back(&request);
-  }
-  DEUT_RETURN_IF_ERROR(engine_.dc.Read(absl::MakeSpan(requests), deadline_));
-  for (GatheredKey& gathered : keys) {
-    if (gathered.again == nullptr || gathered.kind != GatheredKey::Kind::kAskDc) continue;
-    DEUT_RETURN_IF_ERROR(gathered.again->status);
-    gathered.kind = GatheredKey::Kind::kTombstone;  // the DC has nothing
-    gathered.version = Version{kMaxTimestamp, 0};   // and what it says now is newer than what it said before
-    for (RecordBatch::Iterator it(gathered.again->answer); it.Valid(); it.Next()) {
-      DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
-      gathered.kind = GatheredKey::Kind::kValue;
-      gathered.value = state_->values.Copy(it.record().value);
-    }
-    gathered.again = nullptr;
-  }
   return Status::Ok();
 }
 
