@@ -43,6 +43,8 @@ struct BackendOptions {
   std::string variant;
   // Where a server listens, which is there for this alone: what it holds is removed. Empty = in this process.
   std::string target;
+  // This project's: the server may be reached without TLS wherever it is, as all others are.
+  bool insecure = false;
   uint32_t most_threads = 128;
 };
 

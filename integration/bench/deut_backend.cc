@@ -310,6 +310,7 @@ Result<std::unique_ptr<Backend>> DeutBackend::Open(const BackendOptions& options
   backend->embedded_ = options.target.empty();
   target.target = backend->embedded_ ? "embedded" : options.target;
   target.connect.client.max_idle_sessions = options.most_threads;
+  target.connect.insecure = options.insecure;
   if (backend->embedded_) {
     target.embedded.data_dir = options.directory;
     // The data component's pages, and what the transaction component keeps of versions, are the cache.

@@ -249,6 +249,7 @@ int Main(int argc, char** argv) {
   flags.AddBytes("cache", &options.backend.cache_bytes, "what the store may keep of data in memory");
   flags.Add("variant", &options.backend.variant, "which of the ways to use this store; empty = the first");
   flags.Add("target", &options.backend.target, "where its server listens; empty = in this process");
+  flags.Add("insecure", &options.backend.insecure, "the server is reached without TLS wherever it is");
   flags.Add("value_bytes", &options.value_bytes, "of each value", ycsb::kMinValueBytes, kMaxValueBytes);
   flags.Add("huge_pages", &options.huge_pages, "the heap asks the system for huge pages");
   Result<std::unique_ptr<Storage>> files = NewSystemStorage(IoKind::kPosix, RealRuntime());

@@ -46,10 +46,28 @@ class RedisSession final : public Session {
 
   Status Run(absl::Span<const Step> steps, ReadCheck* check) override {
     check->Restart();
-    if (steps.size() == 1 && steps[0].kind == StepKind::kScan) return Scan(steps[0], check);
-    if (steps.size() == 1 && steps[0].kind == StepKind::kReadModifyWrite) return ReadModifyWrite(steps[0], check);
-    if (steps.size() == 1 && steps[0].kind != StepKind::kInsert) return RunOne(steps[0], check);
-    return RunAsOne(steps, check);
+    Sent transaction{.steps = steps};
+    DEUT_RETURN_IF_ERROR(SendFirst(&transaction));
+    DEUT_RETURN_IF_ERROR(ReceiveFirst(&transaction));
+    DEUT_RETURN_IF_ERROR(SendSecond(&transaction));
+    return ReceiveSecond(&transaction, check);
+  }
+
+  // All in one go; what has a second message sends that with the others', too.
+  Status RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) override {
+    std::vector<Sent> sent;
+    for (size_t first = 0; first < steps.size(); first += of_each) {
+      sent.push_back({.steps = steps.subspan(first, of_each)});
+      DEUT_RETURN_IF_ERROR(SendFirst(&sent.back()));
+    }
+    for (Sent& transaction : sent) DEUT_RETURN_IF_ERROR(ReceiveFirst(&transaction));
+    for (Sent& transaction : sent) DEUT_RETURN_IF_ERROR(SendSecond(&transaction));
+    for (Sent& transaction : sent) {
+      check->Restart();
+      DEUT_RETURN_IF_ERROR(ReceiveSecond(&transaction, check));
+      DEUT_RETURN_IF_ERROR(check->Commit());
+    }
+    return Status();
   }
 
   Status RunInteractive(bool /*writes*/, Body /*body*/) override {
@@ -96,34 +114,44 @@ class RedisSession final : public Session {
     }
   }
 
-  Status RunOne(const Step& step, ReadCheck* check) {
-    DEUT_RETURN_IF_ERROR(SendStep(step));
-    DEUT_ASSIGN_OR_RETURN(const Reply reply, Receive());
-    if (step.kind == StepKind::kRead) Show(step.key, *reply, check);
-    return Status();
+  // A transaction under way. One step is a command; several, or an insert, which goes into the index, too, are MULTI, the commands and EXEC; a scan's
+  // second message asks for its keys' values, that of a read-modify-write writes.
+  struct Sent {
+    absl::Span<const Step> steps;
+    size_t commands = 0;  // of the first message
+    Reply first = {};     // to its last command
+    bool second = false;
+
+    bool Is(StepKind kind) const { return steps.size() == 1 && steps[0].kind == kind; }
+    bool AsOne() const { return steps.size() != 1 || steps[0].kind == StepKind::kInsert; }
+  };
+
+  Status SendFirst(Sent* transaction) {
+    const Step& step = transaction->steps[0];
+    transaction->commands = 1;
+    if (transaction->AsOne()) return SendAsOne(transaction);
+    if (step.kind == StepKind::kScan)
+      return Send({"ZRANGEBYLEX", kIndex, Concat("[", step.key), "+", "LIMIT", "0", Concat(step.limit)});
+    if (step.kind == StepKind::kReadModifyWrite) return Send({"GET", step.key});
+    return SendStep(step);
   }
 
-  Status ReadModifyWrite(const Step& step, ReadCheck* check) {
-    DEUT_RETURN_IF_ERROR(RunOne({.kind = StepKind::kRead, .key = step.key}, check));
-    return RunOne({.kind = StepKind::kUpdate, .key = step.key, .value = step.value}, check);
-  }
-
-  // MULTI, the commands and EXEC, in one go.
-  Status RunAsOne(absl::Span<const Step> steps, ReadCheck* check) {
-    size_t sent = 2;
+  Status SendAsOne(Sent* transaction) {
+    size_t& sent = transaction->commands;
+    sent = 2;
     DEUT_RETURN_IF_ERROR(Send({"MULTI"}));
-    for (const Step& step : steps) {
+    for (const Step& step : transaction->steps) {
       if (step.kind == StepKind::kScan || step.kind == StepKind::kReadModifyWrite)
         return DEUT_ERROR(kInvalidArgument, "Redis: a scan, or a read-modify-write, among other steps");
       DEUT_RETURN_IF_ERROR(SendStep(step));
       ++sent;
     }
-    const bool inserts =
-        std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.kind == StepKind::kInsert; });
+    const bool inserts = std::any_of(transaction->steps.begin(), transaction->steps.end(),
+                                     [](const Step& step) { return step.kind == StepKind::kInsert; });
     if (inserts) {
       words_ = {"ZADD", kIndex.data()};
       lengths_ = {4, kIndex.size()};
-      for (const Step& step : steps) {
+      for (const Step& step : transaction->steps) {
         if (step.kind != StepKind::kInsert) continue;
         words_.insert(words_.end(), {"0", step.key.data()});
         lengths_.insert(lengths_.end(), {1, step.key.size()});
@@ -131,42 +159,66 @@ class RedisSession final : public Session {
       DEUT_RETURN_IF_ERROR(SendWords());
       ++sent;
     }
-    DEUT_RETURN_IF_ERROR(Send({"EXEC"}));
-    for (size_t i = 0; i + 1 < sent; ++i) DEUT_RETURN_IF_ERROR(Receive().status());
-    DEUT_ASSIGN_OR_RETURN(const Reply replies, Receive());
-    if (replies->type != REDIS_REPLY_ARRAY || replies->elements + 2 != sent)
-      return DEUT_ERROR(kInternal, "Redis: EXEC answers ", replies->elements, " of ", sent - 2);
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].kind == StepKind::kRead) Show(steps[i].key, *replies->element[i], check);
+    return Send({"EXEC"});
+  }
+
+  Status ReceiveFirst(Sent* transaction) {
+    for (size_t i = 0; i + 1 < transaction->commands; ++i) DEUT_RETURN_IF_ERROR(Receive().status());
+    DEUT_ASSIGN_OR_RETURN(transaction->first, Receive());
+    const redisReply& reply = *transaction->first;
+    if (transaction->AsOne() && (reply.type != REDIS_REPLY_ARRAY || reply.elements + 2 != transaction->commands))
+      return DEUT_ERROR(kInternal, "Redis: EXEC answers ", reply.elements, " of ", transaction->commands - 2);
+    return Status();
+  }
+
+  Status SendSecond(Sent* transaction) {
+    const Step& step = transaction->steps[0];
+    if (transaction->Is(StepKind::kReadModifyWrite)) {
+      transaction->second = true;
+      return Send({"SET", step.key, step.value});
+    }
+    if (!transaction->Is(StepKind::kScan) || transaction->first->elements == 0) return Status();
+    transaction->second = true;
+    words_ = {"MGET"};
+    lengths_ = {4};
+    const redisReply& keys = *transaction->first;
+    for (size_t i = 0; i < keys.elements; ++i) {
+      words_.push_back(keys.element[i]->str);
+      lengths_.push_back(keys.element[i]->len);
+    }
+    return SendWords();
+  }
+
+  Status ReceiveSecond(Sent* transaction, ReadCheck* check) {
+    Reply second;
+    if (transaction->second) {
+      DEUT_ASSIGN_OR_RETURN(second, Receive());
+    }
+    const redisReply& first = *transaction->first;
+    const absl::Span<const Step> steps = transaction->steps;
+    if (transaction->AsOne()) {
+      for (size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].kind == StepKind::kRead) Show(steps[i].key, *first.element[i], check);
+      }
+    } else if (steps[0].kind == StepKind::kScan) {
+      check->BeginScan(steps[0].key, steps[0].limit);
+      if (second != nullptr) DEUT_RETURN_IF_ERROR(ShowScan(first, *second, check));
+      check->EndScan();
+    } else if (steps[0].kind != StepKind::kUpdate) {
+      Show(steps[0].key, first, check);
     }
     return Status();
   }
 
-  // The keys, then their values.
-  Status Scan(const Step& step, ReadCheck* check) {
-    const std::string low = Concat("[", step.key), limit = Concat(step.limit);
-    DEUT_RETURN_IF_ERROR(Send({"ZRANGEBYLEX", kIndex, low, "+", "LIMIT", "0", limit}));
-    DEUT_ASSIGN_OR_RETURN(const Reply keys, Receive());
-    check->BeginScan(step.key, step.limit);
-    if (keys->elements != 0) {
-      words_ = {"MGET"};
-      lengths_ = {4};
-      for (size_t i = 0; i < keys->elements; ++i) {
-        words_.push_back(keys->element[i]->str);
-        lengths_.push_back(keys->element[i]->len);
-      }
-      DEUT_RETURN_IF_ERROR(SendWords());
-      DEUT_ASSIGN_OR_RETURN(const Reply values, Receive());
-      if (values->elements != keys->elements) return DEUT_ERROR(kInternal, "Redis: MGET answers too little");
-      for (size_t i = 0; i < keys->elements; ++i) {
-        if (values->element[i]->type != REDIS_REPLY_STRING) {
-          check->Missing(View(*keys->element[i]));
-        } else {
-          check->Record(View(*keys->element[i]), View(*values->element[i]));
-        }
+  static Status ShowScan(const redisReply& keys, const redisReply& values, ReadCheck* check) {
+    if (values.elements != keys.elements) return DEUT_ERROR(kInternal, "Redis: MGET answers too little");
+    for (size_t i = 0; i < keys.elements; ++i) {
+      if (values.element[i]->type != REDIS_REPLY_STRING) {
+        check->Missing(View(*keys.element[i]));
+      } else {
+        check->Record(View(*keys.element[i]), View(*values.element[i]));
       }
     }
-    check->EndScan();
     return Status();
   }
 
@@ -181,7 +233,7 @@ class RedisBackend final : public Backend {
       : target_(std::move(target)), connection_(std::move(connection)) {}
 
   BackendFacts Facts() const override {
-    return {.name = "Redis, one at a time",
+    return {.name = "Redis",
             .isolation = "serializable where all is known beforehand (MULTI); F and scans: none between their messages",
             .interactive = false,
             .buffered = "written to the system, not synced",

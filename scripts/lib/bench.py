@@ -18,7 +18,8 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import bench_servers  # noqa: E402  (beside this file)
+import bench_network  # noqa: E402  (beside this file)
+import bench_servers  # noqa: E402
 import bench_table  # noqa: E402
 
 KEY_BYTES = 24
@@ -117,10 +118,13 @@ class Contender:
         self.value_bytes = options.value_bytes
         os.makedirs(self.folder)
         self.log = open(os.path.join(folder, name + '.log'), 'a')
-        target = ''
+        target, inside = '', []
         if start_servers is not None:
             self.servers, target = start_servers(options, self.folder, self.log)
-        command = [os.path.join(options.engines, engine + '_engine'), f'--dir={self.folder}',
+            inside = options.network.inside('client')
+            if engine == 'deut':
+                arguments = arguments + options.network.flags()
+        command = [*inside, os.path.join(options.engines, engine + '_engine'), f'--dir={self.folder}',
                    f'--cache={options.cache}', f'--value_bytes={options.value_bytes}', f'--target={target}'] + arguments
         self.engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.facts = self.answer()
@@ -297,7 +301,7 @@ class Run:
                         'load_average': os.getloadavg()},
             'options': {'records': self.options.records, 'value_bytes': self.options.value_bytes,
                         'cache_bytes': self.options.cache, 'rounds': self.options.rounds,
-                        'seconds': self.options.seconds, 'pipeline': self.options.pipeline},
+                        'seconds': self.options.seconds, 'pipeline': self.options.pipeline, 'over': self.options.over},
             'contenders': {name: contender.facts for name, contender in self.open.items()},
             'rows': rows,
         }
@@ -347,6 +351,7 @@ def options_of(arguments):
     parser.add_argument('--pipeline', type=int, default=1)
     parser.add_argument('--quick', action='store_true')
     parser.add_argument('--sockets', action='store_true')
+    parser.add_argument('--over', choices=bench_network.KINDS)
     parser.add_argument('--dir', default='/var/tmp')
     parser.add_argument('--json')
     parser.add_argument('--table')
@@ -357,6 +362,9 @@ def options_of(arguments):
     options.thousand_subscribers = options.thousand_subscribers or (20 if options.quick else 100)
     options.rounds = options.rounds or 3
     options.seconds = options.seconds or (1.5 if options.quick else 10)
+    options.sockets = options.sockets or options.over is not None
+    options.over = options.over or 'unix'
+    options.network = bench_network.Network(options.over)
     there = [name for name, (engine, _, _) in CONTENDERS.items() if engine in options.have]
     options.contenders = options.contenders or [name for name in there if over_sockets(name) == options.sockets]
     # Those that are measured together are of one kind, by whose threads the workloads go.
@@ -369,6 +377,7 @@ def options_of(arguments):
 
 def main(arguments):
     options = options_of(arguments)
+    bench_network.enter(options.over)
     folder = tempfile.mkdtemp(prefix='bench.', dir=options.dir)
     os.chmod(folder, 0o711)  # a server of another user has its folder there
     run = Run(options, folder)
