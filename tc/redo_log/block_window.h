@@ -18,7 +18,7 @@
 #include "common/io/aligned_buffer.h"
 #include "common/io/storage.h"
 #include "tc/redo_log/block_format.h"
-#include "tc/redo_log/read_ahead.h"
+#include "tc/redo_log/file_read_ahead.h"
 
 namespace deut::tc {
 
@@ -36,7 +36,7 @@ class BlockWindow {
     std::string_view payload() const { return {bytes + kBlockHeaderBytes, header.payload_bytes}; }
   };
 
-  explicit BlockWindow(size_t window_bytes = size_t{1} << 20, std::unique_ptr<ReadAhead> ahead = nullptr)
+  explicit BlockWindow(size_t window_bytes = size_t{1} << 20, std::unique_ptr<FileReadAhead> ahead = nullptr)
       : window_bytes_(window_bytes), ahead_(std::move(ahead)) {}
 
   // The verified block at `offset` of the segment `number`, which has `segment_bytes` (or is shorter: cut off).
@@ -53,7 +53,7 @@ class BlockWindow {
   Result<const char*> Load(File& file, uint64_t offset, size_t bytes, uint64_t limit);
 
   const size_t window_bytes_;
-  std::unique_ptr<ReadAhead> ahead_;
+  std::unique_ptr<FileReadAhead> ahead_;
   AlignedBuffer buffer_;
   const File* file_ = nullptr;
   uint64_t begin_ = 0, end_ = 0;  // of file_, what buffer_ holds

@@ -34,7 +34,7 @@ class Recovery {
       : storage_(storage),
         directory_(std::move(directory)),
         visitor_(visitor),
-        window_(kWindowBytes, std::make_unique<ReadAhead>(std::move(queue))) {}
+        window_(kWindowBytes, std::make_unique<FileReadAhead>(std::move(queue))) {}
 
   Result<RecoveredChain> Run() {
     DEUT_RETURN_IF_ERROR(OpenFiles());
@@ -305,7 +305,7 @@ Status Recovery::CheckState() const {
 }  // namespace
 
 Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory, ChainVisitor* visitor) {
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage.NewQueue(ReadAhead::kDepth));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage.NewQueue(FileReadAhead::kDepth));
   return Recovery(storage, directory, visitor, std::move(queue)).Run();
 }
 

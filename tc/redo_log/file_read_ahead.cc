@@ -1,4 +1,4 @@
-#include "tc/redo_log/read_ahead.h"
+#include "tc/redo_log/file_read_ahead.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 namespace deut::tc {
 
-Result<size_t> ReadAhead::Read(File& file, uint64_t offset, char* data, size_t bytes, uint64_t limit) {
+Result<size_t> FileReadAhead::Read(File& file, uint64_t offset, char* data, size_t bytes, uint64_t limit) {
   const bool goes_on =
       file_ == &file && offset <= read_ && (pieces_.empty() ? read_ > 0 : offset >= pieces_.front()->request.offset);
   if (!goes_on) {
@@ -36,7 +36,7 @@ Result<size_t> ReadAhead::Read(File& file, uint64_t offset, char* data, size_t b
   return copied;
 }
 
-Status ReadAhead::Submit(uint64_t limit) {
+Status FileReadAhead::Submit(uint64_t limit) {
   auto piece = std::make_unique<Piece>();
   if (!spare_.empty()) {
     piece->buffer = std::move(spare_.back());
@@ -56,19 +56,19 @@ Status ReadAhead::Submit(uint64_t limit) {
   return Status::Ok();
 }
 
-void ReadAhead::Reap() {
+void FileReadAhead::Reap() {
   completed_.clear();
   queue_->Reap(&completed_, kNoDeadline);
   for (IoRequest* request : completed_) static_cast<Piece*>(request->context)->done = true;
 }
 
-void ReadAhead::DropFirst() {
+void FileReadAhead::DropFirst() {
   while (!pieces_.front()->done) Reap();
   spare_.push_back(std::move(pieces_.front()->buffer));
   pieces_.pop_front();
 }
 
-void ReadAhead::Clear() {
+void FileReadAhead::Clear() {
   while (!pieces_.empty()) DropFirst();
   file_ = nullptr;
   read_ = 0;

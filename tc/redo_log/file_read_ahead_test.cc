@@ -1,4 +1,4 @@
-#include "tc/redo_log/read_ahead.h"
+#include "tc/redo_log/file_read_ahead.h"
 
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ class SlowQueue final : public IoQueue {
   std::vector<IoRequest*> waiting_;
 };
 
-class ReadAheadTest : public ::testing::Test {
+class FileReadAheadTest : public ::testing::Test {
  protected:
   std::unique_ptr<File> Make(const std::string& path, size_t blocks) {
     auto file = storage_->Open(path, OpenOptions{.create = true, .writable = true, .direct = true});
@@ -87,10 +87,10 @@ class ReadAheadTest : public ::testing::Test {
   std::unique_ptr<Storage> storage_ = NewMemoryStorage(RealRuntime());
   std::unique_ptr<File> file_ = Make("/a", 20);
   std::unique_ptr<File> other_ = Make("/b", 20);
-  ReadAhead ahead_{std::make_unique<SlowQueue>(seen_), kPiece, kDepth};
+  FileReadAhead ahead_{std::make_unique<SlowQueue>(seen_), kPiece, kDepth};
 };
 
-TEST_F(ReadAheadTest, InOrderWithSeveralInFlight) {
+TEST_F(FileReadAheadTest, InOrderWithSeveralInFlight) {
   EXPECT_EQ(Read(*file_, 0, 2, 20), "ab");
   EXPECT_EQ(seen_.submitted, 0u) << "who reads once may want no more";
   EXPECT_EQ(Read(*file_, 2, 1, 20), "c");
@@ -102,7 +102,7 @@ TEST_F(ReadAheadTest, InOrderWithSeveralInFlight) {
   EXPECT_EQ(seen_.highest, 20 * kIoAlignment);
 }
 
-TEST_F(ReadAheadTest, WhatIsReadAgainIsStillThere) {
+TEST_F(FileReadAheadTest, WhatIsReadAgainIsStillThere) {
   EXPECT_EQ(Read(*file_, 0, 3, 20), "abc");
   // A block that was cut off by the end of what was read begins the next one.
   EXPECT_EQ(Read(*file_, 2, 3, 20), "cde");
@@ -112,21 +112,21 @@ TEST_F(ReadAheadTest, WhatIsReadAgainIsStillThere) {
   EXPECT_EQ(Read(*file_, 9, 2, 20), "jk");
 }
 
-TEST_F(ReadAheadTest, NothingBeyondTheLimit) {
+TEST_F(FileReadAheadTest, NothingBeyondTheLimit) {
   EXPECT_EQ(Read(*file_, 0, 1, 7), "a");
   EXPECT_EQ(Read(*file_, 1, 2, 7), "bc");
   EXPECT_EQ(Read(*file_, 3, 4, 7), "defg");
   EXPECT_EQ(seen_.highest, 7 * kIoAlignment);
 }
 
-TEST_F(ReadAheadTest, TheFileEnds) {
+TEST_F(FileReadAheadTest, TheFileEnds) {
   EXPECT_EQ(Read(*file_, 15, 2, 40), "pq");
   EXPECT_EQ(Read(*file_, 17, 2, 40), "rs");
   EXPECT_EQ(Read(*file_, 19, 4, 40), "t");
   EXPECT_EQ(Read(*file_, 23, 4, 40), "");
 }
 
-TEST_F(ReadAheadTest, OtherFilesAndJumps) {
+TEST_F(FileReadAheadTest, OtherFilesAndJumps) {
   EXPECT_EQ(Read(*file_, 0, 1, 20), "a");
   EXPECT_EQ(Read(*file_, 1, 1, 20), "b");
   EXPECT_EQ(Read(*other_, 2, 1, 20), "c");
@@ -142,7 +142,7 @@ TEST_F(ReadAheadTest, OtherFilesAndJumps) {
   EXPECT_EQ(Read(*file_, 4, 2, 20), "Xf");
 }
 
-TEST_F(ReadAheadTest, AFailureComesWhenItsBytesAreAskedFor) {
+TEST_F(FileReadAheadTest, AFailureComesWhenItsBytesAreAskedFor) {
   seen_.broken = 5 * kIoAlignment;
   EXPECT_EQ(Read(*file_, 0, 1, 20), "a");
   EXPECT_EQ(Read(*file_, 1, 2, 20), "bc");

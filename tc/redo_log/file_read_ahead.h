@@ -1,12 +1,12 @@
-// ReadAhead: reads a file from its beginning to its end with several large reads in flight, for a reader that takes it in order.
+// FileReadAhead: reads a file from its beginning to its end with several large reads in flight, for a reader that takes it in order.
 //
 // The second read of a file that goes on where the first ended begins it: the file is then read in pieces, of which `depth` are in flight or
 //   waiting to be taken. Anything else (another file, a jump) is an ordinary read, behind which nothing is read ahead.
 // Thread-safety: one thread at a time. Ownership: owns its buffers and its queue; a file must outlive what is in flight: until the next read of
 //   another file, Clear, or the end of this object, each of which waits for it.
 // Errors: those of the file's reads, when the bytes concerned are asked for; what lies ahead and is never asked for fails nobody.
-#ifndef TC_REDO_LOG_READ_AHEAD_H_
-#define TC_REDO_LOG_READ_AHEAD_H_
+#ifndef TC_REDO_LOG_FILE_READ_AHEAD_H_
+#define TC_REDO_LOG_FILE_READ_AHEAD_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,13 +21,13 @@
 
 namespace deut::tc {
 
-class ReadAhead {
+class FileReadAhead {
  public:
   static constexpr size_t kPieceBytes = size_t{1} << 20;
   static constexpr size_t kDepth = 8;
 
   // REQUIRES: `queue` takes `depth` requests; `piece_bytes` is a multiple of kIoAlignment.
-  explicit ReadAhead(std::unique_ptr<IoQueue> queue, size_t piece_bytes = kPieceBytes, size_t depth = kDepth)
+  explicit FileReadAhead(std::unique_ptr<IoQueue> queue, size_t piece_bytes = kPieceBytes, size_t depth = kDepth)
       : piece_bytes_(piece_bytes), depth_(depth), queue_(std::move(queue)) {}
 
   // As File::Read. Nothing at or beyond `limit` is read ahead. REQUIRES: all aligned, offset + bytes <= limit.
@@ -61,4 +61,4 @@ class ReadAhead {
 
 }  // namespace deut::tc
 
-#endif  // TC_REDO_LOG_READ_AHEAD_H_
+#endif  // TC_REDO_LOG_FILE_READ_AHEAD_H_
