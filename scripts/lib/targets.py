@@ -92,16 +92,16 @@ class Targets:
         with open(out) as file:
             return self.keep(name, json.load(file))
 
-    def rates(self, result, ours):
+    def rates(self, result, ours, wanted=None, there=None):
         """A row for each target of which there is a figure, with the fastest rival's beside it."""
         rows = []
-        for (workload, threads), target in bench_table.TARGETS[ours].items():
+        for (workload, threads), target in (wanted or bench_table.TARGETS[ours]).items():
             cells = {r['contender']: r['rate'] for r in result['rows'] if (r['workload'], r['threads']) == (workload, threads)}
             if ours not in cells:
                 continue
             best = bench_table.best_rival(cells)
             beside = '' if best is None else f'{best} {bench_table.short(cells[best])}/s: ×{cells[ours] / cells[best]:.2f}'
-            pace = bench_table.pace(cells, (workload, threads))
+            pace = bench_table.pace(cells, (workload, threads), there)
             if pace is not None:
                 beside += f'; rivals ×{pace:.2f} of where the target was set, which leaves ×{cells[ours] / (target * pace):.2f} of it'
             rows.append(at_least(f'{workload}, {threads} thread{"s" if threads > 1 else ""}', target, cells[ours], beside=beside))
@@ -125,6 +125,11 @@ class Targets:
     def sockets(self):
         """Over sockets: client, tcd and dcd, three processes"""
         return self.rates(self.bench('sockets', '--sockets', '--workloads=load,c,a,t,e,u', '--threads=16'), 'ours-sockets')
+
+    def pipelined(self):
+        """Over sockets, 64 transactions under way in each of 4 threads"""
+        return self.rates(self.bench('pipelined', '--sockets', '--workloads=load,c,a,t', '--threads=4', '--pipeline=64'), 'ours-sockets',
+                          bench_table.PIPELINED, bench_table.PIPELINED_THERE)
 
     # --- the data component alone
 
@@ -329,7 +334,7 @@ def device_write_us(folder, blocks=1024):
     return statistics.median(times) / 1000
 
 
-PARTS = ['machine', 'embedded', 'index', 'durable', 'sockets', 'scans', 'ranges', 'aborts', 'old_reader', 'dc_start', 'tc_start']
+PARTS = ['machine', 'embedded', 'index', 'durable', 'sockets', 'pipelined', 'scans', 'ranges', 'aborts', 'old_reader', 'dc_start', 'tc_start']
 
 
 def table_of(machine_facts, sections):

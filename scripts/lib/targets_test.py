@@ -38,6 +38,10 @@ class RowsTest(unittest.TestCase):
             slow = part.rates(result_of({('ours', 'c', 1): 0.6e6, ('lmdb', 'c', 1): 997e3 / 2, ('wiredtiger', 'c', 1): 567e3 / 4}), 'ours')
             self.assertEqual(slow[0]['beside'], 'lmdb 498 k/s: ×1.20; rivals ×0.35 of where the target was set, which leaves ×1.41 of it')
             self.assertEqual(part.rates(result_of({('fast', 'c', 1): 1}), 'ours'), [])
+            pipelined = part.rates(result_of({('ours-sockets', 'c', 4): 450e3, ('redis', 'c', 4): 511e3 * 2}), 'ours-sockets',
+                                   targets.bench_table.PIPELINED, targets.bench_table.PIPELINED_THERE)
+            self.assertEqual([(r['met'], r['beside']) for r in pipelined],
+                             [(True, 'redis 1.02 M/s: ×0.44; rivals ×2.00 of where the target was set, which leaves ×0.50 of it')])
 
     def test_an_old_reader_is_judged_by_the_median_of_rounds(self):
         rounds = [{'with': w, 'without': 100.0, 'ratio': w / 100, 'processor_ratio': 0.9} for w in (10.0, 81.0, 95.0)]
