@@ -13,23 +13,11 @@
 namespace deut::dc {
 namespace {
 
-// What may be brought in between two looks at the memory budget.
-constexpr size_t kBytesPerLook = 64 << 10;
-
-// So many updates, or reads, are on their way into the cache together. More gain little: a processor has about that many misses under way.
-constexpr size_t kUpdatesAtOnce = 8, kReadsAtOnce = 8;
-
-// From so many on helpers are asked, who take some tens of microseconds to wake; and so many are one piece of work, of about a hundred.
-constexpr size_t kUpdatesToShare = 256;
-constexpr size_t kUpdatesPerPiece = 64;
-// So many are written down at a time, on the stack (144 KiB), as a batch has: a list that grows to so many the heap asks the system for, each time.
-constexpr size_t kUpdatesListed = SupersededUpdates::kMost;
+// So many reads are on their way into the cache together. More gain little: a processor has about that many misses under way.
+constexpr size_t kReadsAtOnce = 8;
 
 // About what a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
-
-// Between two looks whether a page that has grown too large may be split again.
-constexpr Duration kHeldPause = std::chrono::microseconds(100);
 
 // What many tables take is added up so often only: it costs some microseconds for a hundred of them, and every page that is brought in asks.
 constexpr size_t kSummedEachTime = 64;
@@ -42,10 +30,6 @@ constexpr uint64_t kPagesAGuard = 4;
 constexpr int kLoadThreads = 8;
 // Pages that a scan has brought in ahead of itself, at the most.
 constexpr size_t kMostAhead = 8;
-
-bool IsUpdate(const LogEntryView& entry) {
-  return entry.kind == LogEntryKind::kPut || entry.kind == LogEntryKind::kDelete;
-}
 
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
 
@@ -152,180 +136,6 @@ bool RecordOperations::CheckpointGivesSpace() const {
 void RecordOperations::Judge(const Status& status) {
   if (status.ok() || status == ErrorCode::kResourceExhausted || status == ErrorCode::kUnavailable) return;
   if (!failed_.exchange(true)) on_failure_(status);
-}
-
-void RecordOperations::BeginStream() { consolidation_timestamp_.store(0, std::memory_order_release); }
-
-Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
-  if (DEUT_OMITTED("X1.wait_for_stream")) {  // the bound as soon as it is heard of
-    for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) {
-      if (it.entry().kind == LogEntryKind::kLowWater) ApplyLowWater(it.entry().timestamp);
-    }
-  }
-  // Until the new stream has told of a low-water: what it brings may be in the pages.
-  DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
-  absl::InlinedVector<LogEntryView, kUpdatesListed> updates;
-  std::atomic<size_t> bytes{kBytesPerLook - 1};  // the first update looks
-  for (LogBatch::Iterator it(batch); it.Valid();) {
-    updates.clear();
-    for (; it.Valid() && IsUpdate(it.entry()) && updates.size() < kUpdatesListed; it.Next()) {
-      if (it.entry().position <= applied) {
-        duplicates_.Add(1);
-      } else {
-        updates.push_back(it.entry());
-      }
-    }
-    if (DEUT_OMITTED("X1.wait_for_helpers") && it.Valid() && it.entry().kind == LogEntryKind::kLowWater) {
-      ApplyLowWater(it.entry().timestamp);
-    }
-    const size_t wanted = superseded_.MoveBack(std::span(updates));
-    DEUT_RETURN_IF_ERROR(ApplyRun(std::span(updates).first(wanted), &bytes));
-    applied_.Add(updates.size() - wanted);  // S3: with those that supersede them
-    if (!it.Valid() || IsUpdate(it.entry())) continue;
-    if (it.entry().position > applied) {
-      DEUT_RETURN_IF_ERROR(ApplyEntry(it.entry()));
-    } else if (it.entry().kind != LogEntryKind::kLowWater) {
-      duplicates_.Add(1);
-    }
-    it.Next();
-  }
-  return Status::Ok();
-}
-
-Status RecordOperations::ApplyRun(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes) {
-  if (updates.size() < kUpdatesToShare) return ApplyUpdates(updates, bytes);
-  std::atomic<bool> failed{false};
-  Status failure;  // of whoever was the first to set `failed`
-  const auto piece = [&](size_t number) {
-    if (failed.load(std::memory_order_relaxed)) return;
-    const size_t from = number * kUpdatesPerPiece;
-    DEUT_POINT("record_ops.apply.piece");
-    Status status = ApplyUpdates(updates.subspan(from, std::min(kUpdatesPerPiece, updates.size() - from)), bytes);
-    if (!status.ok() && !failed.exchange(true, std::memory_order_acq_rel)) failure = std::move(status);
-  };
-  const size_t pieces = (updates.size() + kUpdatesPerPiece - 1) / kUpdatesPerPiece;
-  return team_.TryRun(pieces, piece) ? failure : ApplyUpdates(updates, bytes);
-}
-
-Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes) {
-  while (!updates.empty()) {
-    size_t count = 0, taken = 0;
-    for (; count < std::min(updates.size(), kUpdatesAtOnce) && taken < kBytesPerLook; ++count) {
-      taken += updates[count].key.size() + updates[count].value.size();
-    }
-    // A look at the memory budget adds up all tables, so it is taken once for every kBytesPerLook of the batch's payload, by whoever comes to it.
-    // Between two looks memory grows by little more than that: the share of the budget that applying leaves free takes it.
-    const size_t before = bytes->fetch_add(taken, std::memory_order_relaxed);
-    if (before / kBytesPerLook != (before + taken) / kBytesPerLook) {
-      keeper_->Look();
-      keeper_->WaitForRoom(PageKeeper::Room::kToApply);
-    }
-    DEUT_RETURN_IF_ERROR(ApplyGroup(updates.first(count)));
-    updates = updates.subspan(count);
-  }
-  return Status::Ok();
-}
-
-Status RecordOperations::ApplyGroup(std::span<const LogEntryView> updates) {
-  while (!updates.empty()) {
-    DEUT_ASSIGN_OR_RETURN(const size_t done, ApplyAtOnce(updates));
-    updates = updates.subspan(done);
-    if (updates.empty()) break;
-    DEUT_RETURN_IF_ERROR(ApplyEntry(updates.front()));
-    updates = updates.subspan(1);
-  }
-  return Status::Ok();
-}
-
-Result<size_t> RecordOperations::ApplyAtOnce(std::span<const LogEntryView> updates) {
-  const ReclamationDomain::Guard guard(domain_);
-  std::array<std::pair<BwTree*, BwTree::Place>, kUpdatesAtOnce> places;
-  size_t found = 0;
-  for (; found < updates.size(); ++found) {
-    BwTree* const tree = tables_.FindTree(updates[found].table);
-    if (tree == nullptr) break;
-    places[found] = {tree, tree->FindPlace(updates[found].key)};
-  }
-  size_t applied = 0;
-  size_t duplicates = 0;
-  for (; applied + duplicates < found;) {
-    const LogEntryView& entry = updates[applied + duplicates];
-    const auto& [tree, place] = places[applied + duplicates];
-    DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
-                                                             ? tree->Put(entry.key, entry.value, entry.version(), place)
-                                                             : tree->Delete(entry.key, entry.version(), place));
-    if (outcome == BwTree::Outcome::kNotLoaded || outcome == BwTree::Outcome::kHeld) break;
-    ++(outcome == BwTree::Outcome::kApplied ? applied : duplicates);
-  }
-  applied_.Add(applied);
-  duplicates_.Add(duplicates);
-  return applied + duplicates;
-}
-
-Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
-  bool applied = false;
-  switch (entry.kind) {
-    case LogEntryKind::kPut:
-    case LogEntryKind::kDelete: {
-      DEUT_ASSIGN_OR_RETURN(applied, Update(entry));
-      break;
-    }
-    case LogEntryKind::kCreateTable: {
-      DEUT_ASSIGN_OR_RETURN(applied, tables_.Create(entry.table, entry.key));
-      break;
-    }
-    case LogEntryKind::kDropTable: {
-      DEUT_ASSIGN_OR_RETURN(applied, tables_.Drop(entry.table));
-      break;
-    }
-    case LogEntryKind::kLowWater:
-      ApplyLowWater(entry.timestamp);
-      return Status::Ok();
-  }
-  (applied ? applied_ : duplicates_).Add(1);
-  return Status::Ok();
-}
-
-// A page that cannot be read does not stop the log: it takes updates blindly, as far as it can. Whoever brings its file back finds them on it.
-Result<bool> RecordOperations::Update(const LogEntryView& entry) {
-  BwTree::Place place;
-  bool told = false;  // that the page cannot be read
-  for (;;) {
-    bool held = false;
-    {
-      const ReclamationDomain::Guard guard(domain_);
-      const TableRegistry::Found found = tables_.Find(entry.table);
-      if (found.state == TableRegistry::State::kUnknown) {
-        return DEUT_ERROR(kCorruption, "the log entry at (", entry.position.commit.value, ", ", entry.position.sequence,
-                          ") updates table ", entry.table.value, ", which was never created");
-      }
-      if (found.state == TableRegistry::State::kDropped) return false;
-      BwTree& tree = *found.table->tree;
-      DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome,
-                            entry.kind == LogEntryKind::kPut ? tree.Put(entry.key, entry.value, entry.version(), place)
-                                                             : tree.Delete(entry.key, entry.version(), place));
-      held = outcome == BwTree::Outcome::kHeld;
-      if (!held && outcome != BwTree::Outcome::kNotLoaded) return outcome == BwTree::Outcome::kApplied;
-    }
-    if (held) {
-      DEUT_POINT("record_ops.update.held");
-      runtime_.SleepUntil(runtime_.Now() + kHeldPause);
-      continue;
-    }
-    // A page is far more than the update that is counted where memory is looked at otherwise.
-    keeper_->Look();
-    keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-    const Status loaded = loader_.Load(entry.table, Target(entry.key, Side::kAt));
-    const bool damaged = loaded == ErrorCode::kCorruption || loaded == ErrorCode::kIoError;
-    if (!damaged || told) DEUT_RETURN_IF_ERROR(loaded);
-    if (damaged) place = BwTree::Place::Unreadable();
-    told = damaged;
-  }
-}
-
-void RecordOperations::ApplyLowWater(Timestamp low_water) {
-  const uint64_t seen = consolidation_timestamp_.load(std::memory_order_relaxed);
-  consolidation_timestamp_.store(std::max(seen, low_water.value), std::memory_order_release);
 }
 
 Status RecordOperations::TryRead(TableId table, std::string_view key, RecordBatch* answer, bool* missing) {

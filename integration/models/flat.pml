@@ -204,7 +204,7 @@ active proctype Stream() {
   };
   do
   // The next entry.
-  // code: dc/server/apply_stream.cc ApplyStream::Apply; dc/record_ops/record_operations.cc RecordOperations::ApplyBatch, RecordOperations::ApplyEntry
+  // code: dc/server/apply_stream.cc ApplyStream::Apply; dc/record_ops/record_apply.cc RecordOperations::ApplyBatch, RecordOperations::ApplyEntry
   :: atomic { next < END ->
        ever_sent = (next >= ever_sent -> next + 1 : ever_sent);
        if
@@ -213,7 +213,7 @@ active proctype Stream() {
           apply(next / 2);  // code: dc/bwtree/update.cc BwTree::Update; dc/bwtree/leaf_view.h IsDuplicate, Supersedes
           applied = next + 1
        :: next >= applied && next % 2 == 1 ->
-          set_c(low_water[next / 2]);  // code: dc/record_ops/record_operations.cc RecordOperations::ApplyLowWater
+          set_c(low_water[next / 2]);  // code: dc/record_ops/record_apply.cc RecordOperations::ApplyLowWater
           applied = next + 1
        fi;
        next++;
@@ -221,7 +221,7 @@ active proctype Stream() {
      }
 #if defined(OMIT_X1_wait_for_stream)
   // The bound as soon as it is heard of.
-  :: atomic { next < END ->  // code: dc/record_ops/record_operations.cc RecordOperations::ApplyLowWater
+  :: atomic { next < END ->  // code: dc/record_ops/record_apply.cc RecordOperations::ApplyLowWater
        select(u : 0 .. UPDATES - 1);
        if
        :: 2 * u + 1 > next -> set_c(low_water[u])
@@ -243,7 +243,7 @@ active proctype Stream() {
 #if EARLY
   // The next update of the run, before this one. It comes again when it is its turn, as any may. A low-water that does not wait for the whole
   // run is X1_wait_for_stream's counter-example.
-  // code: dc/record_ops/record_operations.cc RecordOperations::ApplyRun; dc/record_ops/apply_team.cc ApplyTeam::TryRun
+  // code: dc/record_ops/record_apply.cc RecordOperations::ApplyRun; dc/record_ops/apply_team.cc ApplyTeam::TryRun
   :: atomic { early < EARLY && next >= applied && next % 2 == 0 && next + 2 < END && low_water[next / 2] == 0 ->
        early++;
        ever_sent = (next + 2 >= ever_sent -> next + 3 : ever_sent);
@@ -266,7 +266,7 @@ active proctype Stream() {
 #endif
 #if STREAMS
   // A new stream, of the same TC or of one that has started again.
-  // code: dc/record_ops/record_operations.cc RecordOperations::BeginStream; dc/server/data_component_server.cc DataComponentServer::OpenApplyLog
+  // code: dc/record_ops/record_apply.cc RecordOperations::BeginStream; dc/server/data_component_server.cc DataComponentServer::OpenApplyLog
   :: atomic { streams < STREAMS && applied != 0 ->
        streams++;
        consolidation = 0;
