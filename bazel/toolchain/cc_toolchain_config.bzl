@@ -39,6 +39,8 @@ _LINK = [
     ACTION_NAMES.cpp_link_nodeps_dynamic_library,
 ]
 
+PROFILE = "bazel/profile/release.profdata"
+
 _SANITIZERS = ["asan", "tsan"]
 
 def _flags(actions, flags, with_features = [], not_features = []):
@@ -116,6 +118,24 @@ def _configuration_features():
             flag_sets = [
                 _flags(_C_AND_CXX, ["-flto=thin"], ["opt"], _SANITIZERS + ["test_points"]),
                 _flags(_LINK, ["-flto=thin", "-O2"], ["opt"], _SANITIZERS + ["test_points"]),
+            ],
+        ),
+        # A release that counts what it executes, and leaves the counts where LLVM_PROFILE_FILE says when it ends (scripts/profile).
+        feature(name = "profile_generate", flag_sets = [
+            _flags(_C_AND_CXX + _LINK, ["-fprofile-generate"]),
+        ]),
+        # A release is optimized for what was counted.
+        feature(
+            name = "profile_use",
+            enabled = True,
+            flag_sets = [
+                _flags(_C_AND_CXX, [
+                    "-fprofile-use=" + PROFILE,
+                    # Of what has changed since or was never run nothing is known; that is no mistake.
+                    "-Wno-profile-instr-out-of-date",
+                    "-Wno-profile-instr-unprofiled",
+                    "-Wno-backend-plugin",
+                ], ["opt"], _SANITIZERS + ["test_points", "profile_generate"]),
             ],
         ),
         # Named points at which a test stops a thread or fails an operation; never in a release.
