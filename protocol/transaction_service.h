@@ -270,8 +270,8 @@ class TransactionService {
   virtual Status DropTable(std::string_view name, Deadline deadline) = 0;
   virtual Result<std::vector<TableInfo>> ListTables(Deadline deadline) = 0;
   virtual Result<ServiceStatus> GetStatus(Deadline deadline) = 0;
-  // Empties the TC's caches of versions the DC holds (waits until the backlog is applied and collected), so that reads go to the
-  // DC. For tests and measurements.
+  // Empties the TC's caches of versions the DC holds, and waits until what had finished by then is applied and collected, so that reads go to the DC;
+  // what comes meanwhile may be kept again. DEADLINE_EXCEEDED says what still waits. For tests and measurements.
   virtual Status DropCaches(Deadline deadline) = 0;
 };
 

@@ -45,17 +45,17 @@ inline take_finished() {
 }
 
 inline work_alone() {
-  atomic { inside++; assert(inside == 1) };  // code: tc/mvcc/collector.cc Collector::RunTasks, Collector::CollectAborted
+  atomic { inside++; assert(inside == 1) };  // code: tc/mvcc/collector_tasks.cc Collector::RunTasks; tc/mvcc/collector.cc Collector::CollectAborted
   take_finished();
-  atomic { inside-- }  // code: tc/mvcc/collector.cc Collector::RunTasks
+  atomic { inside-- }  // code: tc/mvcc/collector_tasks.cc Collector::RunTasks
 }
 
 inline run_tasks() {
-  atomic { DRAINED(me) -> mine = mem[TASKS]; mem[TASKS] = 0 };  // code: tc/mvcc/collector.cc Collector::RunTasks
+  atomic { DRAINED(me) -> mine = mem[TASKS]; mem[TASKS] = 0 };  // code: tc/mvcc/collector_tasks.cc Collector::RunTasks
   if
   :: mine != 0 ->
      work_alone();
-     atomic { served = served | mine; mine = 0 }  // code: tc/mvcc/collector.cc Collector::RunTasks
+     atomic { served = served | mine; mine = 0 }  // code: tc/mvcc/collector_tasks.cc Collector::RunTasks
   :: else
   fi
 }
@@ -65,8 +65,8 @@ inline run_tasks_at_the_end() {
 #if defined(OMIT_alone)
   run_tasks()
 #else
-  atomic { DRAINED(me) -> mine = mem[TASKS]; mem[TASKS] = 0 };  // code: tc/mvcc/collector.cc Collector::RunTasks
-  atomic { served = served | mine; mine = 0 }  // code: tc/mvcc/collector.cc Collector::RunTasks
+  atomic { DRAINED(me) -> mine = mem[TASKS]; mem[TASKS] = 0 };  // code: tc/mvcc/collector_tasks.cc Collector::RunTasks
+  atomic { served = served | mine; mine = 0 }  // code: tc/mvcc/collector_tasks.cc Collector::RunTasks
 #endif
 }
 
@@ -86,16 +86,16 @@ proctype Finisher(byte me) {
 
 proctype Asker(byte me) {
   byte woken, mine;
-  atomic { DRAINED(me) -> mem[TASKS] = mem[TASKS] | (1 << me) };  // code: tc/mvcc/collector.cc Collector::RunExclusive
+  atomic { DRAINED(me) -> mem[TASKS] = mem[TASKS] | (1 << me) };  // code: tc/mvcc/collector_tasks.cc Collector::RunExclusive
   wake_up();
 #if !defined(OMIT_look_at_the_end)
-  atomic { woken = LOAD(me, STOPPED) };  // code: tc/mvcc/collector.cc Collector::RunExclusive
+  atomic { woken = LOAD(me, STOPPED) };  // code: tc/mvcc/collector_tasks.cc Collector::RunExclusive
   if
   :: woken != 0 -> run_tasks_at_the_end()
   :: else
   fi;
 #endif
-  atomic { (served >> me) & 1 };  // code: tc/mvcc/collector.cc Collector::RunExclusive
+  atomic { (served >> me) & 1 };  // code: tc/mvcc/collector_tasks.cc Collector::RunExclusive
 }
 
 proctype Stopper(byte me) {

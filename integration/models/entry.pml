@@ -240,7 +240,7 @@ end:
        fi;
        t = 0; e = 0
      }
-  :: atomic {  // code: tc/mvcc/collector.cc Collector::RemoveEntry, Collector::RetryDeferred
+  :: atomic {  // code: tc/mvcc/collector.cc Collector::RemoveEntry, Collector::RetryOldest
        find_in(bucket, e);
        if
        :: made == ENTRIES || e == NONE -> goto kept
@@ -255,7 +255,7 @@ end:
      };
 #if !defined(OMIT_R6_floor_before_seal) && !defined(OMIT_R6_floor_first)
      if
-     :: over_budget -> atomic { mem[FLOOR] = (mem[FLOOR] < seen_read -> seen_read : mem[FLOOR]) }  // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor; tc/mvcc/collector.cc Collector::RetryDeferred
+     :: over_budget -> atomic { mem[FLOOR] = (mem[FLOOR] < seen_read -> seen_read : mem[FLOOR]) }  // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor; tc/mvcc/collector.cc Collector::RetryOldest
      :: else
      fi;
 #endif

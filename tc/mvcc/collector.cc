@@ -74,7 +74,7 @@ void Collector::Stop() {
   if (spiller_.runs() != nullptr) spiller_.runs()->Drop();
   {
     ReclamationDomain::Guard guard(domain_);
-    RetryDeferred(kMaxTimestamp);
+    RetryOldest(deferred_.size(), kMaxTimestamp);
   }
   // From here on whoever brings a task runs it: each either is seen by this last look, or sees `stopped_`.
   stopped_.store(true, std::memory_order_seq_cst);
@@ -99,65 +99,6 @@ void Collector::Finish(TransactionRecord* record) {
 
 void Collector::MakeRoom() {
   if (sleeping_.load(std::memory_order_seq_cst) == 2) WakeUp();
-}
-
-void Collector::RunExclusive(std::function<void(Access&)> run) {
-  Task task;
-  task.run = std::move(run);
-  task.next = tasks_.load(std::memory_order_relaxed);
-  while (!tasks_.compare_exchange_weak(task.next, &task, std::memory_order_seq_cst)) {
-  }
-  WakeUp();
-  DEUT_POINT("collector.asked");
-  // Nobody touches what the thread had any more, and all of it has been collected.
-  if (stopped_.load(std::memory_order_seq_cst)) RunTasks();
-  task.done.Wait(runtime_, kNoDeadline);
-}
-
-void Collector::RunTasks() {
-  Task* task = tasks_.exchange(nullptr, std::memory_order_seq_cst);
-  if (task == nullptr) return;
-  // After the end several threads may be here at once; then nothing is left to be collected, and they only look.
-  const bool alone = !stopped_.load(std::memory_order_seq_cst);
-  if (alone) {
-    TakeFinished();
-    CollectAborted();
-    if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);  // those of folded ones, too
-  }
-  Access access(*this);
-  while (task != nullptr) {
-    Task* const next = task->next;
-    task->run(access);
-    task->done.Signal(runtime_);
-    task = next;
-  }
-  if (alone) CollectAborted();
-}
-
-bool Collector::Access::Idle() const {
-  return collector_.applied_.empty() && collector_.committed_.empty() && collector_.folded_.empty() &&
-         collector_.deferred_.empty() && (collector_.spiller_.runs() == nullptr || collector_.spiller_.runs()->empty());
-}
-
-void Collector::Access::Fold() { collector_.Fold(); }
-
-void Collector::Access::ClearReadCache() {
-  ReadCache* const cache = collector_.options_.read_cache;
-  // After the end several threads may be here; what is left goes with the table.
-  if (cache == nullptr || collector_.stopped_.load(std::memory_order_seq_cst)) return;
-  const Timestamp low_water = collector_.options_.low_water();
-  cache->Clear([&](RecordEntry* entry) { collector_.RemoveEntry(entry, low_water); });
-}
-
-bool Collector::WaitIdle(Deadline deadline) {
-  for (;;) {
-    bool idle = false;
-    RunExclusive([&](Access& access) { idle = access.Idle(); });
-    if (idle) return true;
-    const MonotonicTime now = runtime_.Now();
-    if (now >= deadline) return false;
-    runtime_.SleepUntil(std::min(deadline, now + options_.period));
-  }
 }
 
 void Collector::Run() {
@@ -284,7 +225,7 @@ void Collector::Collect(std::vector<Applied> gone) {
       const bool committed =
           record == nullptr || (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0);
       if (committed) {
-        const Lsn commit = record == nullptr ? applied.folded.last().commit : record->commit_lsn();
+        const Lsn commit = applied.commit();
         DEUT_CHECK(commit > last_collected_);  // else its versions may be gone already
         last_collected_ = commit;
       }
@@ -579,7 +520,11 @@ void Collector::RetryDeferred(Timestamp low_water) {
   const bool moved = low_water != std::exchange(retried_at_, low_water);
   const size_t turns = moved ? kRetriedAtLeast + deferred_.size() / kRetriedShare : kRetriedAtLeast / 4;
   const size_t over = deferred_.size() - std::min(deferred_.size(), options_.max_deferred_entries);
-  for (size_t n = std::min(deferred_.size(), std::max(turns, over)); n > 0; --n) {
+  RetryOldest(std::min(deferred_.size(), std::max(turns, over)), low_water);
+}
+
+void Collector::RetryOldest(size_t count, Timestamp low_water) {
+  for (size_t n = count; n > 0; --n) {
     RecordEntry* const entry = deferred_.front();
     deferred_.pop_front();
     entry->deferred = false;

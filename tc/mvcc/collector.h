@@ -20,7 +20,7 @@
 //   entry's last_read and the entry goes at once.
 // S7: the read cache's room is made here, some of it each round: so whatever takes a version or an entry out of the table runs on this thread, save
 //   writers that install.
-// Thread-safety: Finish, MakeRoom, RunExclusive, WaitIdle and the figures from any thread.
+// Thread-safety: Finish, MakeRoom, RunExclusive, MarkFinished, WaitCollected and the figures from any thread.
 #ifndef TC_MVCC_COLLECTOR_H_
 #define TC_MVCC_COLLECTOR_H_
 
@@ -85,11 +85,21 @@ class Collector {
   // S7: the read cache has little room.
   void MakeRoom();
 
+  // What had finished when it was set; for who waits for that. What comes later does not prolong the wait.
+  class Mark {
+   private:
+    friend class Collector;
+    Lsn commit_;  // the latest one
+    std::optional<Timestamp>
+        read_;  // all that was committed is collected; what is kept then for its last_read alone was read at or before it
+  };
+
   // What a task sees of the collector; valid during the task, for its thread.
   class Access {
    public:
-    // Nothing is uncollected, no entry is kept for its last_read alone.
-    bool Idle() const;
+    Mark MarkFinished() const;
+    // As WaitCollected, without waiting.
+    bool Collected(Mark* mark);
     // Folds what was taken over, however little it is.
     void Fold();
     // S7: nothing is kept any more of what the DC had answered.
@@ -105,8 +115,10 @@ class Collector {
   // After Stop the caller's thread runs it (there is nothing left to collect). REQUIRES: started.
   void RunExclusive(std::function<void(Access&)> task);
 
-  // True once everything finished before the call has been collected and every entry removed; false at the deadline.
-  bool WaitIdle(Deadline deadline);
+  Mark MarkFinished();
+  // True once everything that had finished at the mark has been collected, and the entries that were kept for their last_read alone have gone, but for
+  // those that were read again; false at the deadline. It can be called again with the same mark.
+  bool WaitCollected(Mark* mark, Deadline deadline);
 
   // Everything that was ever collected committed at or before this LSN; only rises. (The DC's applied position goes back when it restarts.)
   Lsn collected_through() const { return Lsn{collected_through_.load(std::memory_order_seq_cst)}; }
@@ -152,6 +164,8 @@ class Collector {
   struct Applied {
     TransactionRecord* record = nullptr;
     FoldedCommit folded;
+
+    Lsn commit() const { return record == nullptr ? folded.last().commit : record->commit_lsn(); }
   };
 
   // Moves the next commit in order out of the queues if it is at or before `through`.
@@ -188,6 +202,9 @@ class Collector {
   void SayWhatWaits();
   void RemoveEntry(RecordEntry* entry, Timestamp low_water);
   void RetryDeferred(Timestamp low_water);
+  // Of those that wait for low-water so many, which have waited longest. REQUIRES: there are so many, and a guard is held.
+  void RetryOldest(size_t count, Timestamp low_water);
+  bool Collected(Mark* mark);
   void WakeUp();
 
   const Options options_;

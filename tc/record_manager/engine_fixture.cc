@@ -152,7 +152,8 @@ bool EngineFixture::Settle() {
   const Deadline end = Soon();
   do {
     dc->Pump();
-    if (collector->WaitIdle(RealRuntime().Now() + milliseconds(20))) return true;
+    Collector::Mark mark = collector->MarkFinished();
+    if (collector->WaitCollected(&mark, RealRuntime().Now() + milliseconds(20))) return true;
   } while (RealRuntime().Now() < end);
   return false;
 }

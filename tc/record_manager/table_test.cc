@@ -247,9 +247,10 @@ TEST_F(TableTest, TasksAfterTheEnd) {
   f.Load({{"a", "0"}});
   f.collector->Stop();
   bool ran = false;
-  f.collector->RunExclusive([&](Collector::Access& access) { ran = access.Idle(); });
+  Collector::Mark mark = f.collector->MarkFinished();
+  f.collector->RunExclusive([&](Collector::Access& access) { ran = access.Collected(&mark); });
   EXPECT_TRUE(ran);
-  EXPECT_TRUE(f.collector->WaitIdle(EngineFixture::Soon()));
+  EXPECT_TRUE(f.collector->WaitCollected(&mark, EngineFixture::Soon()));
 }
 
 // Then it is the callers' threads that run them, several at once, beside the one that stops it (ThreadSanitizer would tell).
@@ -258,7 +259,10 @@ TEST_F(TableTest, TasksOfManyThreadsAtTheEnd) {
   std::vector<std::unique_ptr<Thread>> callers;
   for (int i = 0; i < 3; ++i) {
     callers.push_back(RealRuntime().StartThread("caller", [&] {
-      for (int n = 0; n < 200; ++n) EXPECT_TRUE(f.collector->WaitIdle(EngineFixture::Soon()));
+      for (int n = 0; n < 200; ++n) {
+        Collector::Mark mark = f.collector->MarkFinished();
+        EXPECT_TRUE(f.collector->WaitCollected(&mark, EngineFixture::Soon()));
+      }
     }));
   }
   f.collector->Stop();

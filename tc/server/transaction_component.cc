@@ -402,15 +402,17 @@ Status TransactionComponent::DropCaches(Deadline deadline) {
 }
 
 Status TransactionComponent::WaitCollected(Deadline deadline) {
+  Collector::Mark mark = parts_->collector.MarkFinished();
   // In steps, so that a stop is noticed.
   for (;;) {
     const MonotonicTime now = parts_->runtime.Now();
-    if (parts_->collector.WaitIdle(std::min<Deadline>(deadline, now + kStopNoticed))) return Status::Ok();
+    if (parts_->collector.WaitCollected(&mark, std::min<Deadline>(deadline, now + kStopNoticed))) return Status::Ok();
     DEUT_RETURN_IF_ERROR(parts_->Serving());
     if (parts_->runtime.Now() >= deadline) break;
   }
-  return DEUT_ERROR(kDeadlineExceeded, parts_->collector.uncollected(),
-                    " transactions are not collected yet; the oldest open transaction is ",
+  return DEUT_ERROR(kDeadlineExceeded, parts_->collector.uncollected(), " transactions are not collected yet, ",
+                    parts_->collector.deferred_entries(),
+                    " keys are kept for who has read them; the oldest open transaction is ",
                     parts_->active.oldest().value);
 }
 

@@ -90,6 +90,13 @@ Timestamp SpilledRuns::first(Lsn applied) const {
   return span.first_commit < applied ? Timestamp{0} : span.first;
 }
 
+bool SpilledRuns::Holds(Lsn commit, Lsn applied) const {
+  if (runs_now().empty()) return false;
+  // Of the others none has anything as early. Merges may put what is later behind it for ever.
+  const SpilledRun::Span& span = runs_now().front()->span();
+  return span.first_commit <= commit && (applied <= commit || span.last.commit <= commit);
+}
+
 void SpilledRuns::Drop() {
   merge_.reset();
   if (!runs_now().empty()) Replace({});

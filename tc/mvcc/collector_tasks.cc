@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <functional>
+#include <ranges>
+#include <utility>
+
+#include "tc/mvcc/collector.h"
+
+namespace deut::tc {
+
+void Collector::RunExclusive(std::function<void(Access&)> run) {
+  Task task;
+  task.run = std::move(run);
+  task.next = tasks_.load(std::memory_order_relaxed);
+  while (!tasks_.compare_exchange_weak(task.next, &task, std::memory_order_seq_cst)) {
+  }
+  WakeUp();
+  DEUT_POINT("collector.asked");
+  // Nobody touches what the thread had any more, and all of it has been collected.
+  if (stopped_.load(std::memory_order_seq_cst)) RunTasks();
+  task.done.Wait(runtime_, kNoDeadline);
+}
+
+void Collector::RunTasks() {
+  Task* task = tasks_.exchange(nullptr, std::memory_order_seq_cst);
+  if (task == nullptr) return;
+  // After the end several threads may be here at once; then nothing is left to be collected, and they only look.
+  const bool alone = !stopped_.load(std::memory_order_seq_cst);
+  if (alone) {
+    TakeFinished();
+    CollectAborted();
+    if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);  // those of folded ones, too
+  }
+  Access access(*this);
+  while (task != nullptr) {
+    Task* const next = task->next;
+    task->run(access);
+    task->done.Signal(runtime_);
+    task = next;
+  }
+  if (alone) CollectAborted();
+}
+
+void Collector::Access::Fold() { collector_.Fold(); }
+
+void Collector::Access::ClearReadCache() {
+  ReadCache* const cache = collector_.options_.read_cache;
+  // After the end several threads may be here; what is left goes with the table.
+  if (cache == nullptr || collector_.stopped_.load(std::memory_order_seq_cst)) return;
+  const Timestamp low_water = collector_.options_.low_water();
+  cache->Clear([&](RecordEntry* entry) { collector_.RemoveEntry(entry, low_water); });
+}
+
+Collector::Mark Collector::Access::MarkFinished() const {
+  Mark mark;
+  mark.commit_ = collector_.last_taken_;
+  return mark;
+}
+
+bool Collector::Access::Collected(Mark* mark) { return collector_.Collected(mark); }
+
+bool Collector::Collected(Mark* mark) {
+  // After the end several threads may be here, and nothing is left.
+  if (stopped_.load(std::memory_order_seq_cst)) return true;
+  const auto waits = [&](Lsn first) { return first <= mark->commit_; };
+  if (!applied_.empty() && waits(applied_.front().commit())) return false;
+  if (!committed_.empty() && waits(committed_.front().commit)) return false;
+  if (!folded_.empty() && waits(folded_.front().last().commit)) return false;
+  const Lsn applied{collected_through_.load(std::memory_order_relaxed)};
+  if (spiller_.runs() != nullptr && spiller_.runs()->Holds(mark->commit_, applied)) return false;
+  if (deferred_.empty()) return true;
+  const auto last_read = [](const RecordEntry* entry) { return entry->word.Load().last_read(); };
+  // Once only: who reads goes on.
+  if (!mark->read_) mark->read_ = std::ranges::max(deferred_ | std::views::transform(last_read));
+  const Timestamp low_water = options_.low_water();
+  if (low_water < *mark->read_) return false;
+  ReclamationDomain::Guard guard(domain_);
+  RetryOldest(deferred_.size(), low_water);
+  return std::ranges::none_of(deferred_, [&](Timestamp read) { return read <= *mark->read_; }, last_read);
+}
+
+Collector::Mark Collector::MarkFinished() {
+  Mark mark;
+  RunExclusive([&](Access& access) { mark = access.MarkFinished(); });
+  return mark;
+}
+
+bool Collector::WaitCollected(Mark* mark, Deadline deadline) {
+  for (;;) {
+    bool collected = false;
+    RunExclusive([&](Access& access) { collected = access.Collected(mark); });
+    if (collected) return true;
+    const MonotonicTime now = runtime_.Now();
+    if (now >= deadline) return false;
+    runtime_.SleepUntil(std::min(deadline, now + options_.period));
+  }
+}
+
+}  // namespace deut::tc
