@@ -116,8 +116,8 @@ class Collector {
   void RunExclusive(std::function<void(Access&)> task);
 
   Mark MarkFinished();
-  // True once everything that had finished at the mark has been collected, and the entries that were kept for their last_read alone have gone, but for
-  // those that were read again; false at the deadline. It can be called again with the same mark.
+  // True once everything that had finished at the mark has been collected, and the entries that were kept for their last_read alone have gone, but
+  // for those that were read again; false at the deadline. It can be called again with the same mark.
   bool WaitCollected(Mark* mark, Deadline deadline);
 
   // Everything that was ever collected committed at or before this LSN; only rises. (The DC's applied position goes back when it restarts.)

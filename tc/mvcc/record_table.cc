@@ -1,6 +1,7 @@
 #include "tc/mvcc/record_table.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -53,7 +54,14 @@ RecordTable::RecordTable(ReclamationDomain& domain, uint32_t log2_buckets)
     : domain_(domain),
       log2_buckets_(log2_buckets),
       mask_((uint64_t{1} << log2_buckets) - 1),
-      buckets_(std::make_unique<Bucket[]>(mask_ + 1)) {}
+      buckets_(MakeBuckets(mask_ + 1), [](Bucket* buckets) { std::free(buckets); }) {}
+
+// Zeros are an empty bucket, and what the heap gets from the system for so much is zero already: of a large table only what is used takes memory.
+RecordTable::Bucket* RecordTable::MakeBuckets(size_t count) {
+  void* const buckets = std::calloc(count, sizeof(Bucket));
+  DEUT_CHECK(buckets != nullptr);
+  return static_cast<Bucket*>(buckets);
+}
 
 RecordTable::~RecordTable() {
   ReclamationDomain::Guard guard(domain_);

@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 
 #include "common/base/ids.h"
 #include "common/sync/reclamation.h"
@@ -133,7 +134,7 @@ class RecordTable {
     alignas(sizeof(Bucket)) std::array<Bucket, size_t{1} << kBranchBits> buckets;
     std::shared_ptr<std::atomic<bool>> settled = std::make_shared<std::atomic<bool>>(false);
   };
-  static_assert(sizeof(Bucket) == 16);
+  static_assert(sizeof(Bucket) == 16 && std::is_trivially_destructible_v<Bucket>);
 
   // The bucket of a chain, as it was when its head was loaded.
   struct Place {
@@ -160,11 +161,12 @@ class RecordTable {
   void Grow(const Place& place);
   void Unlink(RecordEntry* entry);
   static void DestroyBucket(Bucket& bucket, size_t link, ReclamationDomain& domain);
+  static Bucket* MakeBuckets(size_t count);
 
   ReclamationDomain& domain_;
   const uint32_t log2_buckets_;
   const uint64_t mask_;
-  std::unique_ptr<Bucket[]> buckets_;
+  const std::unique_ptr<Bucket[], void (*)(Bucket*)> buckets_;
   std::atomic<bool> structure_{false};  // in somebody's hands: an unlinking, or a growth
   std::atomic<uint64_t> branches_{0};
   std::atomic<size_t> entries_{0};

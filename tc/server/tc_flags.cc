@@ -5,8 +5,11 @@ namespace deut::tc {
 void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
   flags->Add("max_transactions", &options->max_transactions, "transactions and snapshots that may be open at once", 64u,
              1u << 20);
-  flags->Add("record_buckets_log2", &options->log2_record_buckets,
-             "buckets that the record table begins with, as a power of two; more make false conflicts rarer", 4u, 30u);
+  flags->Add(
+      "record_buckets_log2", &options->log2_record_buckets,
+      "buckets that the record table begins with, as a power of two; more make false conflicts rarer; 0 = one for "
+      "256 bytes of the version budget",
+      0u, 30u);
   flags->AddBytes(
       "version_budget", &options->version_budget_bytes,
       "bytes of what is kept of updates that the data component has yet to apply: versions, entries, write "

@@ -1,6 +1,7 @@
 #include "tc/server/transaction_component.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "common/base/concat.h"
@@ -34,6 +35,14 @@ constexpr Duration kStartStep = seconds(1);
 constexpr uint64_t kReadBackPart = 16;
 constexpr uint64_t kLeastReadBackBytes = uint64_t{1} << 20;
 constexpr uint64_t kMostReadBackBytes = uint64_t{64} << 20;
+
+// A version of a small record takes about so much with its entry, so the chains of the record table stay short when the budget is full of them.
+constexpr uint64_t kBudgetOfBucket = 256;
+
+uint32_t LogBuckets(const TransactionComponentOptions& options) {
+  if (options.log2_record_buckets != 0) return options.log2_record_buckets;
+  return static_cast<uint32_t>(std::clamp(std::bit_width(options.version_budget_bytes / kBudgetOfBucket) - 1, 8, 26));
+}
 
 // A spilled run begins with at least so many updates for a budget of so many bytes: some hundredth of what the budget holds.
 size_t SpilledAtLeast(uint64_t budget_bytes) { return std::clamp<size_t>(budget_bytes >> 13, 64, Spiller::kPerRound); }
@@ -89,7 +98,7 @@ struct TransactionComponent::Parts {
         link(r, dc, *log, recovered, active, active,
              LinkOptions(options.dc_link, [this](const Status& s) { Refuse(s); })),
         reader(link),
-        records(domain, options.log2_record_buckets),
+        records(domain, LogBuckets(options)),
         read_cache(options.read_cache_bytes, options.cache_written, domain, records),
         spilled(options.spill_directory, r, spill_disk, domain),
         catalogue(r, domain),

@@ -28,7 +28,7 @@ struct TransactionComponentOptions {
   RedoLogOptions log;  // log.directory is the TC's data directory
   DcLinkOptions dc_link;
   uint32_t max_transactions = 4096;
-  uint32_t log2_record_buckets = 20;
+  uint32_t log2_record_buckets = 0;  // of the record table at first; 0 = as the version budget asks for
   uint64_t version_budget_bytes = uint64_t{1} << 30;
   // S9: where committed updates that wait for the DC are spilled when they take too much memory; empty: "spill" in the log's directory. What an
   // earlier life has left there is removed at the start.

@@ -77,8 +77,8 @@ class SpilledRuns {
   bool full() const { return runs() >= kMostRuns; }
   // The timestamp of the first commit that is in them; 0 = none, or one before `applied`, and others may be, too.
   Timestamp first(Lsn applied) const;
-  // Something that was committed at or before `commit` may be in them and not be applied, or be in a run that has nothing later and so is about to go.
-  // `applied`: where the last commit is that is applied, if only in part.
+  // Something that was committed at or before `commit` may be in them and not be applied, or be in a run that has nothing later and so is about to
+  // go. `applied`: where the last commit is that is applied, if only in part.
   bool Holds(Lsn commit, Lsn applied) const;
   // Everything committed up to here that memory may have let go of; only rises.
   Lsn through() const { return through_; }
