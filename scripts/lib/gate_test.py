@@ -24,6 +24,9 @@ class GateTest(unittest.TestCase):
     def test_within_bounds(self):
         self.assertEqual(self.failures('# a comment\nread 1000  # as it was\n\nscan 3001\nscan/read 3.0\n'), [])
 
+    def test_the_least_of_two_counts(self):
+        self.assertEqual(gate.least(self.COUNTS, {'read': 999.0, 'scan': 4000.0}), {'read': 999.0, 'scan': 3000.0})
+
     def test_a_break_names_the_figure_and_the_bound(self):
         self.assertEqual(self.failures('read 999\nscan 5000'), [('read', '1,000 instructions, more than 999')])
         self.assertEqual(self.failures('scan/read 2.9\n'), [('scan/read', '3.000, more than 2.9')])

@@ -90,8 +90,8 @@ class Collector {
    private:
     friend class Collector;
     Lsn commit_;  // the latest one
-    std::optional<Timestamp>
-        read_;  // all that was committed is collected; what is kept then for its last_read alone was read at or before it
+    // Once all that was committed is collected: what is kept then for its last_read alone was read at or before it.
+    std::optional<Timestamp> read_;
   };
 
   // What a task sees of the collector; valid during the task, for its thread.

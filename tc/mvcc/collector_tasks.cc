@@ -1,3 +1,4 @@
+// The part of Collector that others ask for and wait for: tasks between two rounds, and what they see; marks (collector.h).
 #include <algorithm>
 #include <functional>
 #include <ranges>

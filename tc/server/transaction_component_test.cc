@@ -363,6 +363,20 @@ TEST_F(TransactionComponentTest, AStopDoesNotWaitForThoseWhoWaitForTheDc) {
   EXPECT_LT(runtime_.Now() - begun, kPatience / 2);
 }
 
+TEST_F(TransactionComponentTest, TheRecordTableBeginsAsLargeAsTheBudgetAsksFor) {
+  EXPECT_EQ(StatusValue("records.table_bytes"), uint64_t{16} << 8);  // as Options says
+  session_.reset();
+  tc_->Stop();
+  tc_.reset();
+  TransactionComponentOptions options = Options();
+  options.log2_record_buckets = 0;
+  options.version_budget_bytes = 100 << 20;  // a bucket for 256 bytes, as a power of two
+  Result<std::unique_ptr<TransactionComponent>> opened = TransactionComponent::Open(options, runtime_, *storage_, dc_);
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  tc_ = *std::move(opened);
+  EXPECT_EQ(StatusValue("records.table_bytes"), uint64_t{16} << 18);
+}
+
 TEST_F(TransactionComponentTest, ACleanStopIsNoRefusal) {
   ASSERT_OK(PutOne("a", "1"));
   session_.reset();
