@@ -135,6 +135,11 @@ TEST_F(DataComponentServerTest, AcknowledgesWhatItApplied) {
   nothing.to = Position{Lsn(nothing.to.commit.value + 1000), UINT32_MAX};
   ASSERT_TRUE(Send(nothing).ok());
   EXPECT_EQ(listener_.last.applied, nothing.to);
+  // Nor need it move: it is a question for the room there is (X7).
+  nothing.from = nothing.to;
+  ASSERT_TRUE(Send(nothing).ok());
+  EXPECT_EQ(listener_.acks.load(), 3);
+  EXPECT_EQ(listener_.last.applied, nothing.to);
 }
 
 TEST_F(DataComponentServerTest, X5NoGaps) {

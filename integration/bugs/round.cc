@@ -1,6 +1,7 @@
 #include "integration/bugs/round.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -113,6 +114,7 @@ class Round {
       return false;
     }
     workload_ = *std::move(workload);
+    table_ = *table;
     recorder_.emplace(store_->client());
     recorder_->SetPadding(environment_.padding);
     const Status loaded = workload_->Load(*recorder_->NewClient());
@@ -140,6 +142,7 @@ class Round {
       const Duration period = std::min<Duration>(environment_.harm_period, milliseconds(20));
       runtime.SleepUntil(runtime.Now() + microseconds(200) + period);
       if (!stopped) Harm();
+      if (watchdog_.still()) SayState();
     }
     old_reader_.reset();
     const std::vector<Status> failures = workers.Join();
@@ -152,6 +155,26 @@ class Round {
         Found(failure == ErrorCode::kCorruption ? "condition" : "error", failure.ToString());
       }
     }
+  }
+
+  // Of a store in which nothing moves any more: its figures, and what it answers to a write. Once, and after the old reader has gone.
+  void SayState() {
+    if (std::exchange(said_, true)) return;
+    Client& client = store_->neighbour();
+    const Result<ServiceStatus> status = client.GetStatus();
+    if (status.ok()) {
+      for (const auto* const counters : {&status->tc, &status->dc}) {
+        for (const CounterValue& counter : *counters) {
+          std::printf("%s %llu\n", counter.name.c_str(), static_cast<unsigned long long>(counter.value));
+        }
+      }
+    }
+    Result<Transaction> begun = client.Begin({}, {.timeout = seconds(1)});
+    Status wrote = begun.status();
+    if (wrote.ok()) wrote = begun->Put(table_, "judge", "");
+    if (wrote.ok()) wrote = begun->Commit().status();
+    std::printf("status: %s\na write: %s\n", status.status().ToString().c_str(), wrote.ToString().c_str());
+    std::fflush(stdout);
   }
 
   // A reader that holds back everything that is committed after it.
@@ -273,6 +296,8 @@ class Round {
   uint64_t crashes_ = 0;  // of which the pages know
   int fault_ = -1;
   bool disk_harmed_ = false;
+  bool said_ = false;
+  TableId table_;
   RoundResult result_;
 };
 

@@ -16,9 +16,10 @@ Watchdog::Watchdog(Duration limit, std::function<void()> bark) {
       if (moves != seen) {
         seen = moves;
         since = runtime.Now();
-      } else if (runtime.Now() - since > limit && stop_.load() == 0) {
-        bark();
       }
+      const Duration silence = runtime.Now() - since;
+      still_.store(silence > limit / 2, std::memory_order_relaxed);
+      if (silence > limit && stop_.load() == 0) bark();
     }
   });
 }

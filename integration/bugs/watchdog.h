@@ -1,6 +1,6 @@
 // Watchdog: ends the process when nothing has moved for too long: a store that hangs has been found out. Moved(): a transaction that succeeded, a
 // life that opened or ended, a history that was judged.
-// Thread-safety: Moved and At from any thread.
+// Thread-safety: Moved and still from any thread.
 #ifndef INTEGRATION_BUGS_WATCHDOG_H_
 #define INTEGRATION_BUGS_WATCHDOG_H_
 
@@ -22,9 +22,12 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
   void Moved() { moves_.fetch_add(1, std::memory_order_relaxed); }
+  // Nothing has moved for half of the limit: time to say what there is to be seen.
+  bool still() const { return still_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<uint64_t> moves_{0};
+  std::atomic<bool> still_{false};
   std::atomic<uint32_t> stop_{0};
   std::unique_ptr<Thread> thread_;
 };

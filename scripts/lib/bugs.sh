@@ -55,6 +55,9 @@ bug_verdict() {
   fi
 }
 
+# bug_seed LOG SAID: with the round in which it was found
+bug_seed() { printf '%s (%s)' "$2" "$(grep -aE '^round ' "$1" | tail -n 1)"; }
+
 # bug_line BUG LAYER LOG RESULTS: one line of the table, one of the results
 bug_line() {
   local bug="$1" layer="$2" log="$3" results="$4" status took outcome=FAIL said
@@ -62,7 +65,8 @@ bug_line() {
   said="$(bug_verdict "$log" "$status")"
   if [ "$bug" = - ]; then
     [ "$status" = 0 ] && outcome=PASS
-    printf '%s\tbugs\t%s\tfinds nothing where nothing is left out\n' "$outcome" "$layer" >>"$results"
+    # A bug that nobody seeded: what it was, and its seed, must be told where failures are summed up.
+    printf '%s\tbugs\t%s\tfinds nothing where nothing is left out%s\n' "$outcome" "$layer" "$([ "$status" = 0 ] || bug_seed "$log" ": $said")" >>"$results"
     bug="(none)"
   else
     # Found, no progress, or the end of the process by a signal.

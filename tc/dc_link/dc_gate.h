@@ -17,7 +17,7 @@
 //   So it is with who loaded `reads`, which is there while the gate is open to its life: it answers for that life alone, or not at all.
 //   An acknowledgement of an earlier life that arrives after StartSession found a new one is dropped under the same mutex, so
 //   `applied` never speaks for a dead life. What was collected on its word before is below ever_sent, thus behind the gate.
-// Thread-safety: pass, applied, stable, free_bytes, live: latch-free, any thread. The rest take the mutex (cold).
+// Thread-safety: pass, applied, stable, free_bytes, WantSpace, live: latch-free, any thread. The rest take the mutex (cold).
 #ifndef TC_DC_LINK_DC_GATE_H_
 #define TC_DC_LINK_DC_GATE_H_
 
@@ -68,7 +68,15 @@ class DcGate {
   // As DcLink.
   Position applied() const { return applied_.load(std::memory_order_seq_cst); }
   Position stable() const { return stable_.load(std::memory_order_seq_cst); }
+  // X7. As the DC has said last. It says it with each acknowledgement: where nothing is sent any more it has to be asked (Shipper::AskForSpace).
   uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_seq_cst); }
+  // Somebody was refused because of it.
+  void WantSpace() const {
+    if (!space_wanted_.exchange(true, std::memory_order_seq_cst)) changes_.Bump();
+  }
+  bool space_wanted() const { return space_wanted_.load(std::memory_order_seq_cst); }
+  // Whoever is refused from now on wants it anew. Link thread.
+  void TakeSpaceWanted() { space_wanted_.store(false, std::memory_order_seq_cst); }
 
   // Waits until the gate is open. UNAVAILABLE at the deadline, naming the DC and what was waited for; or the final error.
   Status WaitOpen(Deadline deadline, Pass* pass) DEUT_EXCLUDES(mutex_);
@@ -132,6 +140,7 @@ class DcGate {
   alignas(64) std::atomic<Position> applied_{Position{}};
   std::atomic<Position> stable_{Position{}};
   std::atomic<uint64_t> free_bytes_{0};
+  mutable std::atomic<bool> space_wanted_{false};
   std::atomic<uint64_t> live_session_{0};  // 0 = not connected, or without a log stream
   std::atomic<bool> finished_{false};
   static_assert(std::atomic<Pass>::is_always_lock_free && std::atomic<Position>::is_always_lock_free);

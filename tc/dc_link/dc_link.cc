@@ -205,7 +205,9 @@ uint64_t DcLink::Impl::BacklogBytes() const {
 bool DcLink::Impl::HasSpace(uint64_t bytes) const {
   const uint64_t free_bytes = gate_.free_bytes();
   const uint64_t wanted = options_.reserve_bytes + bytes + BacklogBytes();
-  return free_bytes >= wanted || DEUT_OMITTED("X7.reserve");
+  if (free_bytes >= wanted || DEUT_OMITTED("X7.reserve")) return true;
+  gate_.WantSpace();
+  return false;
 }
 
 DcLinkStatus DcLink::Impl::status() const {

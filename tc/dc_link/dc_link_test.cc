@@ -546,9 +546,46 @@ TEST_F(DcLinkTest, X7PutsAreRefusedWhenTheDcCouldNotHoldThem) {
   h_.dc.set_free_bytes(1000);
   h_.CommitAndApply({{"a", "1"}});
   EXPECT_FALSE(h_.link->HasSpace(1));
-  h_.dc.set_free_bytes(4 << 20);  // space is back: service resumes by itself
+  h_.dc.set_free_bytes(4 << 20);
   h_.CommitAndApply({{"a", "2"}});
   EXPECT_TRUE(h_.link->HasSpace(1000));
+}
+
+// Who is refused commits nothing, so there is nothing to send that the DC would answer.
+TEST_F(DcLinkTest, X7ServiceResumesThoughNothingIsWritten) {
+  h_.link_options.reserve_bytes = 1 << 20;
+  Begin();
+  std::atomic<int> questions{0};
+  h_.dc.OnSend([&](const LogBatch& batch) { questions += batch.from == batch.to && batch.entries.empty(); });
+  h_.dc.set_free_bytes(1000);
+  h_.CommitAndApply({{"a", "1"}});
+  EXPECT_EQ(questions, 0) << "nobody was refused";
+  EXPECT_FALSE(h_.link->HasSpace(1));
+  ASSERT_TRUE(Eventually([&] { return questions == 1; }));
+  EXPECT_FALSE(h_.link->HasSpace(1));
+  EXPECT_TRUE(Eventually([&] { return questions == 2; }));
+  h_.dc.set_free_bytes(4 << 20);
+  EXPECT_TRUE(Eventually([&] { return h_.link->HasSpace(1000); }));
+  EXPECT_EQ(h_.link->status().resent_batches, 0u);
+}
+
+TEST_F(DcLinkTest, X7TheQuestionIsNotAskedWhileBatchesAreUnderWay) {
+  h_.link_options.reserve_bytes = 1 << 20;
+  Begin();
+  h_.dc.set_free_bytes(1000);
+  h_.CommitAndApply({{"a", "1"}});
+  std::atomic<int> questions{0};
+  h_.dc.OnSend([&](const LogBatch& batch) { questions += batch.from == batch.to; });
+  h_.dc.HoldApply(true);
+  const Position committed = h_.Commit({{"a", "2"}});
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().ship_position >= committed; }));
+  const uint64_t wakeups = h_.link->status().wakeups;
+  EXPECT_FALSE(h_.link->HasSpace(1));
+  EXPECT_TRUE(Eventually([&] { return h_.link->status().wakeups > wakeups; }));
+  EXPECT_EQ(questions, 0);
+  h_.dc.set_free_bytes(4 << 20);
+  h_.dc.HoldApply(false);
+  EXPECT_TRUE(Eventually([&] { return h_.link->HasSpace(1000); }));
 }
 
 }  // namespace

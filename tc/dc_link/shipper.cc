@@ -11,6 +11,8 @@ namespace {
 
 // Redo start need not be finer than this.
 constexpr uint64_t kRedoStartGranularityBytes = 1 << 20;
+// Between two questions for space; who is refused is told to come back later than that.
+constexpr Duration kSpacePeriod = milliseconds(100);
 
 void Add(std::atomic<uint64_t>& counter, uint64_t n) { counter.fetch_add(n, std::memory_order_relaxed); }
 
@@ -78,6 +80,7 @@ Status Shipper::Round(ApplyLogStream& stream, DcId dc, bool* worked) {
     DEUT_RETURN_IF_ERROR(Send(stream, now));
     *worked = true;
   }
+  DEUT_RETURN_IF_ERROR(AskForSpace(stream, now));
   if (AdvanceLowWater(now)) *worked = true;
   AppendLowWater(now);
   return MoveRedoStart(dc, now);
@@ -121,6 +124,16 @@ Status Shipper::Send(ApplyLogStream& stream, MonotonicTime now) {
   batch_.entries.clear();
   last_send_ = now;
   return Status::Ok();
+}
+
+Status Shipper::AskForSpace(ApplyLogStream& stream, MonotonicTime now) {
+  if (!gate_.space_wanted() || now < next_question_ || DEUT_OMITTED("X7.ask")) return Status::Ok();
+  // What is under way is answered, and what is about to leave will be.
+  if (!in_flight_.empty() || batch_.to > batch_.from) return Status::Ok();
+  next_question_ = now + kSpacePeriod;
+  gate_.TakeSpaceWanted();  // before the answer is under way: who is refused after it asks again
+  if (gate_.finished()) return gate_.final_status();
+  return stream.Send(batch_, now + options_.stall_timeout);
 }
 
 bool Shipper::AdvanceLowWater(MonotonicTime now) {
@@ -182,6 +195,7 @@ void Shipper::WaitForWork(uint32_t seen) {
   const bool pending = batch_.to > batch_.from;
   if (pending && WindowHasRoom()) deadline = std::min(deadline, last_send_ + options_.linger);
   if (limit_ == CommitFeed::Limit::kHeldBack) deadline = std::min(deadline, next_round_);
+  if (gate_.space_wanted() && !pending && in_flight_.empty()) deadline = std::min(deadline, next_question_);
   if (low_water_records_.Pending()) deadline = std::min(deadline, now + LowWaterRecords::kInterval);
   if (!in_flight_.empty()) deadline = std::min(deadline, last_progress_ + options_.stall_timeout);
   // A batch that waits for its linger or for the window is not made larger record by record.

@@ -2,9 +2,9 @@
 // moves the redo start (S2). It runs on the link's thread.
 //
 // One round: drop what is acknowledged; fill the batch; send it if it is full, or if the last one left at least `linger` ago, and the
-// window has room; append a LOW_WATER record if one is due; work on the redo start; if nothing was sent, wait for the first of: the
-// log's durability, an acknowledgement, a low-water round due, the linger. An idle system waits for durability and looks once a
-// redo_start_period.
+// window has room; ask for space if somebody lacks it; append a LOW_WATER record if one is due; work on the redo start; if nothing was
+// sent, wait for the first of: the log's durability, an acknowledgement, a low-water round due, the linger. An idle system waits for
+// durability and looks once a redo_start_period.
 // Thread-safety: Run by one thread at a time; counters from any thread.
 #ifndef TC_DC_LINK_SHIPPER_H_
 #define TC_DC_LINK_SHIPPER_H_
@@ -56,6 +56,9 @@ class Shipper {
   bool ReadyToSend(MonotonicTime now) const;
   bool WindowHasRoom() const;
   Status Send(ApplyLogStream& stream, MonotonicTime now);
+  // X7: puts are refused as long as the DC's last word is that it is short of space, and while they are nothing may be left to send, to which it
+  // would answer. Then an empty batch makes it speak.
+  Status AskForSpace(ApplyLogStream& stream, MonotonicTime now);
   // X1: one per stream start, and when one is due.
   void AppendLowWater(MonotonicTime now);
   // Asks for a low-water round if a commit is held back and it is time; true if low-water moved.
@@ -93,6 +96,7 @@ class Shipper {
   MonotonicTime last_send_{};
   MonotonicTime last_progress_{};
   MonotonicTime next_round_{};
+  MonotonicTime next_question_{};
   Duration round_pause_{};
   MonotonicTime next_redo_start_{};
   Counters counters_;
