@@ -25,16 +25,21 @@ std::string TextOf(const History& history) {
 }
 
 SimulatorOptions AnyOptions(Random& random) {
-  return {.transactions = static_cast<uint32_t>(5 + random.Below(80)),
-          .keys = static_cast<uint32_t>(1 + random.Below(12)),
-          .max_operations = static_cast<uint32_t>(1 + random.Below(6)),
-          .lists = random.OneIn(2),
-          .deletes = random.OneIn(2),
-          .scans = random.OneIn(2),
-          .snapshots = random.OneIn(2),
-          .unknown = random.OneIn(2),
-          .unknown_deletes = false,
-          .overlap = static_cast<uint32_t>(random.Below(6))};
+  SimulatorOptions options = {.transactions = static_cast<uint32_t>(5 + random.Below(80)),
+                              .keys = static_cast<uint32_t>(1 + random.Below(12)),
+                              .max_operations = static_cast<uint32_t>(1 + random.Below(6)),
+                              .lists = random.OneIn(2),
+                              .deletes = random.OneIn(2),
+                              .scans = random.OneIn(2),
+                              .snapshots = random.OneIn(2),
+                              .unknown = random.OneIn(2),
+                              .unknown_one_in = 6,
+                              .unknown_deletes = false,
+                              .untimed = random.OneIn(2),
+                              .overlap = static_cast<uint32_t>(random.Below(6))};
+  // An append is told by the list that it made.
+  if (options.lists) options.untimed = false;
+  return options;
 }
 
 class MutationTest : public ::testing::Test {
@@ -54,6 +59,21 @@ TEST_F(MutationTest, ValidHistoriesAreAccepted) {
   }
 }
 
+TEST_F(MutationTest, SeveralOfUnknownOutcomeArePlacedTogether) {
+  for (int round = 0; round < kRounds; ++round) {
+    SimulatorOptions options = AnyOptions(random_);
+    options.transactions = static_cast<uint32_t>(10 + random_.Below(20));
+    options.keys = static_cast<uint32_t>(2 + random_.Below(4));
+    options.lists = false;
+    options.unknown = true;
+    options.unknown_one_in = 2;
+    options.untimed = true;
+    const History history = Simulate(options, random_);
+    const Report timestamps = CheckTimestamps(history);
+    ASSERT_TRUE(timestamps.ok()) << timestamps.ToText() << TextOf(history);
+  }
+}
+
 TEST_F(MutationTest, ADeletionOfUnknownOutcomeIsDecidedByWhatIsAbsent) {
   for (int round = 0; round < kRounds; ++round) {
     SimulatorOptions options = AnyOptions(random_);
@@ -61,6 +81,7 @@ TEST_F(MutationTest, ADeletionOfUnknownOutcomeIsDecidedByWhatIsAbsent) {
     options.deletes = true;
     options.unknown = true;
     options.unknown_deletes = true;
+    options.untimed = false;
     // One key a transaction: which of several deletions it was cannot matter to another key.
     options.max_operations = 1;
     const History history = Simulate(options, random_);

@@ -43,7 +43,7 @@ class Simulation {
     t.invoke = point - (spread == 0 ? 10 : static_cast<int64_t>(random_.Below(static_cast<uint64_t>(spread))));
     t.complete = point + (spread == 0 ? 10 : static_cast<int64_t>(random_.Below(static_cast<uint64_t>(spread))));
     t.snapshot = options_.snapshots && random_.OneIn(8);
-    const bool unknown = !t.snapshot && options_.unknown && random_.OneIn(6);
+    const bool unknown = !t.snapshot && options_.unknown && random_.OneIn(options_.unknown_one_in);
     const bool applies = random_.OneIn(2);
     if (unknown) {
       t.outcome = Outcome::kUnknown;
@@ -62,7 +62,14 @@ class Simulation {
     const bool written = t.outcome == Outcome::kCommitted || (unknown && applies);
     states_.push_back(t.snapshot || !written ? (states_.empty() ? State() : states_.back()) : std::move(state));
     if (states_.size() > kMaxAge) states_.pop_front();
+    if (unknown && options_.untimed) Forget(&t);
     history_.transactions.push_back(std::move(t));
+  }
+
+  static void Forget(TransactionRecord* t) {
+    t->timestamp = 0;
+    t->scans.clear();
+    std::erase_if(t->operations, [](const OperationRecord& operation) { return !IsWrite(operation.kind); });
   }
 
   void Do(TransactionRecord* t, State* state, bool may_delete) {
@@ -83,7 +90,7 @@ class Simulation {
       state->erase(operation.key);
     } else {
       operation.kind = options_.lists ? OperationKind::kAppend : OperationKind::kWrite;
-      if (!options_.lists && choice == 4) {
+      if (!options_.lists && !options_.untimed && choice == 4) {
         operation.kind = at == state->end() ? OperationKind::kInsert : OperationKind::kUpdate;
       }
       Value value;
@@ -132,6 +139,8 @@ class Corrupter {
   Corrupter(History* history, Random& random) : history_(*history), random_(random) {
     for (const TransactionRecord& t : history_.transactions) {
       if (t.outcome == Outcome::kUnknown) unknown_.insert(t.id);
+    }
+    for (const TransactionRecord& t : history_.transactions) {
       if (t.outcome != Outcome::kCommitted) continue;
       for (const OperationRecord& operation : t.operations) {
         ForEachRead(t, operation, [&](const std::string& key, const Value* value) {

@@ -21,7 +21,11 @@ struct SimulatorOptions {
   bool scans = true;
   bool snapshots = true;
   bool unknown = true;          // some outcomes
+  uint32_t unknown_one_in = 6;  // ... of so many transactions one
   bool unknown_deletes = true;  // ... and these may delete
+  // ... and they are one-shots: neither their timestamps nor their reads are known. Then nobody inserts or updates: presence that no
+  // read explains is a matter of guesses.
+  bool untimed = false;
   // How many transactions overlap, about; 0: each ends before the next one begins.
   uint32_t overlap = 4;
 };

@@ -154,6 +154,13 @@ void Checker::FindUnknown() {
       find(i, &unplaced_deletes_, &unplaced_writes_);
     }
   }
+  // The one that began last is the likeliest, and is tried first.
+  for (auto* unplaced : {&unplaced_deletes_, &unplaced_writes_}) {
+    for (auto& [key, places] : *unplaced) {
+      std::sort(places.begin(), places.end(),
+                [&](uint32_t a, uint32_t b) { return transaction(a).invoke < transaction(b).invoke; });
+    }
+  }
 }
 
 void Checker::Replay() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -13,11 +14,17 @@ namespace {
 
 using Key = std::pair<uint32_t, std::string_view>;
 
+// Looks at whether a place fits, of one search.
+constexpr uint32_t kMaxLooks = 5000;
+// What stands behind a place leaves room in front of itself for others.
+constexpr uint32_t kRankStep = 1U << 16;
+
 // What happened to a key.
 struct Event {
+  enum Kind : uint8_t { kWritten, kRead, kFoundThere };
   Position at;
-  bool write = false;
-  std::optional<WriteId> value = std::nullopt;  // what was read or written; nothing: absent
+  Kind kind = kRead;
+  std::optional<WriteId> value = std::nullopt;  // what was written or read; nothing: absent
 };
 
 class Placement {
@@ -27,69 +34,100 @@ class Placement {
   void PlaceAll();
 
  private:
-  void Watch(uint32_t place);
+  // A transaction that is to be placed, and what those with a timestamp say of it.
+  struct Unplaced {
+    uint32_t place = 0;
+    Position low{.timestamp = 1, .rank = 0};     // it stands behind this
+    std::optional<Position> end = std::nullopt;  // ... and in front of this
+  };
+  enum class Slots : uint8_t { kOfItsKeys, kAll };
+
+  Unplaced Watch(uint32_t place);
   void CollectEvents();
-  static void SortEvents(std::vector<Event>* events);
-  void AddEvents(uint32_t place);  // unsorted
-  Position After(const Position& position) const;
-  void Place(uint32_t place);
+  void AddEvents(uint32_t place);  // in the order of their places
+  void RemoveEvents(uint32_t place);
+  bool Search(size_t next, Slots slots, uint32_t* looks);
+  void PlaceByItself(const Unplaced& unplaced);
+  std::vector<Position> Candidates(const Unplaced& unplaced, Slots slots) const;
+  std::optional<Position> After(const Position& position) const;
   bool Fits(const Position& at, uint32_t place) const;
-  static bool WriteFits(const std::vector<Event>& events, const Position& at, uint64_t id,
-                        const OperationRecord& operation);
+  bool WriteFits(const std::vector<Event>& events, const Position& at, uint32_t place,
+                 const OperationRecord& operation) const;
+  bool IsUnplaced(const WriteId& value) const;
+  bool AllSawWhatWasThere() const;
 
   const HistoryIndex& index_;
   std::vector<Position>& positions_;
-  std::vector<uint32_t> unplaced_;
+  std::vector<Unplaced> unplaced_;
   absl::flat_hash_map<Key, std::vector<Event>> events_;  // of the keys that they touch, in the order of their places
 };
 
 void Placement::PlaceAll() {
+  std::vector<uint32_t> places;
   for (uint32_t i = 0; i < index_.size(); ++i) {
     const TransactionRecord& t = index_.transaction(i);
     if (index_.committed(i) && positions_[i].timestamp == 0 && (t.outcome == Outcome::kUnknown || t.untimed)) {
-      unplaced_.push_back(i);
-      Watch(i);
+      places.push_back(i);
     }
   }
-  if (unplaced_.empty()) return;
-  std::sort(unplaced_.begin(), unplaced_.end(),
+  if (places.empty()) return;
+  std::sort(places.begin(), places.end(),
             [&](uint32_t a, uint32_t b) { return index_.transaction(a).invoke < index_.transaction(b).invoke; });
+  for (const uint32_t place : places) unplaced_.push_back(Watch(place));
   CollectEvents();
-  for (const uint32_t place : unplaced_) Place(place);
+  for (const Slots slots : {Slots::kOfItsKeys, Slots::kAll}) {
+    uint32_t looks = kMaxLooks;
+    if (Search(0, slots, &looks)) return;
+  }
+  for (const Unplaced& unplaced : unplaced_) PlaceByItself(unplaced);
 }
 
-void Placement::Watch(uint32_t place) {
-  for (const OperationRecord& operation : index_.transaction(place).operations) {
+Placement::Unplaced Placement::Watch(uint32_t place) {
+  const TransactionRecord& t = index_.transaction(place);
+  for (const OperationRecord& operation : t.operations) {
     if (operation.kind != OperationKind::kScan) events_[{operation.table, operation.key}];
   }
+  Unplaced unplaced{.place = place};
+  for (uint32_t i = 0; i < index_.size(); ++i) {
+    const TransactionRecord& other = index_.transaction(i);
+    if (!index_.committed(i) || positions_[i].timestamp == 0 || other.outcome != Outcome::kCommitted) continue;
+    if (other.complete < t.invoke) unplaced.low = std::max(unplaced.low, positions_[i]);
+    if (t.outcome == Outcome::kCommitted && t.complete < other.invoke && !other.snapshot) {
+      unplaced.end = std::min(unplaced.end.value_or(positions_[i]), positions_[i]);
+    }
+  }
+  return unplaced;
 }
 
 void Placement::CollectEvents() {
+  std::vector<uint32_t> timed;
   for (uint32_t i = 0; i < index_.size(); ++i) {
-    if (index_.committed(i) && positions_[i].timestamp != 0) AddEvents(i);
+    if (index_.committed(i) && positions_[i].timestamp != 0) timed.push_back(i);
   }
-  for (auto& [key, events] : events_) SortEvents(&events);
-}
-
-void Placement::SortEvents(std::vector<Event>* events) {
-  std::stable_sort(events->begin(), events->end(), [](const Event& a, const Event& b) { return a.at < b.at; });
+  std::sort(timed.begin(), timed.end(), [&](uint32_t a, uint32_t b) { return positions_[a] < positions_[b]; });
+  for (const uint32_t i : timed) AddEvents(i);
 }
 
 void Placement::AddEvents(uint32_t place) {
   const TransactionRecord& t = index_.transaction(place);
-  const auto add = [&](const Key& key, bool write, const Value* value) {
+  const auto add = [&](const Key& key, Event::Kind kind, const Value* value) {
     const auto it = events_.find(key);
     if (it == events_.end()) return;
-    Event event{.at = positions_[place], .write = write};
+    Event event{.at = positions_[place], .kind = kind};
     if (value != nullptr) event.value = value->id;
-    it->second.push_back(event);
+    const auto behind = std::upper_bound(it->second.begin(), it->second.end(), event,
+                                         [](const Event& a, const Event& b) { return a.at < b.at; });
+    it->second.insert(behind, event);
   };
   for (const OperationRecord& operation : t.operations) {
-    if (IsWrite(operation.kind)) {
-      add({operation.table, operation.key}, true, operation.value ? &*operation.value : nullptr);
+    const Key name(operation.table, operation.key);
+    if (operation.kind == OperationKind::kInsert) add(name, Event::kRead, nullptr);
+    if (operation.kind == OperationKind::kUpdate || operation.kind == OperationKind::kPresent) {
+      add(name, Event::kFoundThere, nullptr);
     }
+    if (IsWrite(operation.kind)) add(name, Event::kWritten, operation.value ? &*operation.value : nullptr);
     ForEachRead(t, operation,
-                [&](const std::string& key, const Value* value) { add({operation.table, key}, false, value); });
+                [&](const std::string& key, const Value* value) { add({operation.table, key}, Event::kRead, value); });
     if (operation.kind != OperationKind::kScan) continue;
     // Keys that the scan found absent.
     const Scan& scan = t.scans[operation.scan];
@@ -97,98 +135,193 @@ void Placement::AddEvents(uint32_t place) {
       if (key.first != operation.table || !Within(key.second, scan.reached_low, scan.reached_high)) continue;
       const bool found = std::any_of(scan.results.begin(), scan.results.end(),
                                      [&](const auto& result) { return result.first == key.second; });
-      if (!found) add(key, false, nullptr);
+      if (!found) add(key, Event::kRead, nullptr);
     }
   }
 }
 
-// The first free place behind a position.
-Position Placement::After(const Position& position) const {
-  Position after{.timestamp = position.timestamp, .rank = std::max(position.rank + 1, 2U)};
-  const auto taken = [&](uint32_t place) { return positions_[place] == after; };
-  while (std::any_of(unplaced_.begin(), unplaced_.end(), taken)) ++after.rank;
-  return after;
+void Placement::RemoveEvents(uint32_t place) {
+  for (const OperationRecord& operation : index_.transaction(place).operations) {
+    const auto it = events_.find({operation.table, operation.key});
+    if (it == events_.end()) continue;
+    std::erase_if(it->second, [&](const Event& event) { return event.at == positions_[place]; });
+  }
+}
+
+bool Placement::IsUnplaced(const WriteId& value) const {
+  const HistoryIndex::Write* write = index_.Find(value);
+  return write != nullptr && positions_[write->transaction].timestamp == 0;
+}
+
+// The first place behind a position. Nothing: there is no room left.
+std::optional<Position> Placement::After(const Position& position) const {
+  const uint32_t rank = std::max(position.rank, 1U);
+  uint64_t next = std::numeric_limits<uint64_t>::max();  // rank of who stands there already
+  for (const Unplaced& other : unplaced_) {
+    const Position& taken = positions_[other.place];
+    if (taken.timestamp == position.timestamp && taken.rank > rank) next = std::min<uint64_t>(next, taken.rank);
+  }
+  const uint64_t after = next == std::numeric_limits<uint64_t>::max() ? uint64_t{rank} + kRankStep : (rank + next) / 2;
+  if (after <= rank || after > std::numeric_limits<uint32_t>::max()) return std::nullopt;
+  return Position{.timestamp = position.timestamp, .rank = static_cast<uint32_t>(after)};
 }
 
 // Whether the transaction would read what it did, and everybody who read a key that it writes would still read what they did.
 bool Placement::Fits(const Position& at, uint32_t place) const {
-  for (const OperationRecord& operation : index_.transaction(place).operations) {
+  const TransactionRecord& t = index_.transaction(place);
+  for (size_t i = 0; i < t.operations.size(); ++i) {
+    const OperationRecord& operation = t.operations[i];
     if (operation.kind == OperationKind::kScan) continue;
     const std::vector<Event>& events = events_.at({operation.table, operation.key});
-    if (operation.kind == OperationKind::kRead) {
-      const Event* latest = nullptr;
-      for (const Event& event : events) {
-        if (event.write && event.at < at) latest = &event;
-      }
-      const bool own = operation.value && operation.value->id.writer == index_.transaction(place).id;
-      const std::optional<WriteId> there = latest == nullptr ? std::nullopt : latest->value;
+    const bool own =
+        std::any_of(t.operations.begin(), t.operations.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&](const OperationRecord& earlier) {
+                      return IsWrite(earlier.kind) && earlier.table == operation.table && earlier.key == operation.key;
+                    });
+    const Event* latest = nullptr;
+    for (const Event& event : events) {
+      if (event.kind == Event::kWritten && event.at < at) latest = &event;
+    }
+    const std::optional<WriteId> there = latest == nullptr ? std::nullopt : latest->value;
+    if (operation.kind == OperationKind::kRead && !own) {
       const std::optional<WriteId> read = operation.value ? std::optional(operation.value->id) : std::nullopt;
-      if (!own && there != read) return false;
-    } else if (IsWrite(operation.kind) && !WriteFits(events, at, index_.transaction(place).id, operation)) {
+      if (there != read) return false;
+    }
+    // Who is not placed yet may have made or deleted it.
+    const bool sure = !own && std::none_of(unplaced_.begin(), unplaced_.end(), [&](const Unplaced& other) {
+      return other.place != place && positions_[other.place].timestamp == 0;
+    });
+    if (sure && operation.kind == OperationKind::kInsert && there) return false;
+    if (sure && operation.kind == OperationKind::kUpdate && !there) return false;
+    if (IsWrite(operation.kind) && !WriteFits(events, at, place, operation)) return false;
+  }
+  return true;
+}
+
+bool Placement::WriteFits(const std::vector<Event>& events, const Position& at, uint32_t place,
+                          const OperationRecord& operation) const {
+  const uint64_t id = index_.transaction(place).id;
+  bool replaced = false;  // by a later writer
+  for (const Event& event : events) {
+    if (event.at <= at) {
+      if (event.value && event.kind == Event::kRead && event.value->writer == id) return false;
+      continue;
+    }
+    if (event.kind == Event::kWritten) {
+      replaced = true;
+      continue;
+    }
+    if (event.kind == Event::kFoundThere) {
+      if (!replaced && operation.kind == OperationKind::kDelete) return false;
+      continue;
+    }
+    const bool saw = event.value && event.value->writer == id;
+    if (saw && replaced) return false;
+    if (saw || replaced) continue;
+    // Who is not placed yet stands between; whether there is a place for it there is seen when its turn comes.
+    if (event.value && IsUnplaced(*event.value)) {
+      replaced = true;
+    } else if (operation.kind != OperationKind::kDelete || event.value) {
       return false;
     }
   }
   return true;
 }
 
-bool Placement::WriteFits(const std::vector<Event>& events, const Position& at, uint64_t id,
-                          const OperationRecord& operation) {
-  bool replaced = false;  // by a later writer
-  for (const Event& event : events) {
-    const bool behind = event.at > at;
-    if (event.write) {
-      replaced = replaced || behind;
-      continue;
-    }
-    const bool saw = event.value && event.value->writer == id;
-    const bool current = behind && !replaced;
-    if (saw && !current) return false;
-    if (current && !saw && !(operation.kind == OperationKind::kDelete && !event.value)) return false;
-  }
-  return true;
-}
-
-void Placement::Place(uint32_t place) {
-  const TransactionRecord& t = index_.transaction(place);
-  Position low{.timestamp = 1, .rank = 0};
-  std::optional<Position> end;  // it stands in front of this
-  const auto in_front_of = [&](const Position& position) {
-    if (!end || position < *end) end = position;
-  };
-  for (uint32_t i = 0; i < index_.size(); ++i) {
-    const TransactionRecord& other = index_.transaction(i);
-    if (!index_.committed(i) || positions_[i].timestamp == 0 || other.outcome != Outcome::kCommitted) continue;
-    if (other.complete < t.invoke) low = std::max(low, positions_[i]);
-    if (t.outcome == Outcome::kCommitted && t.complete < other.invoke && !other.snapshot) in_front_of(positions_[i]);
+// Places behind which the transaction may be put: everything that happened to its keys, or to all keys that are watched; in order.
+std::vector<Position> Placement::Candidates(const Unplaced& unplaced, Slots slots) const {
+  const TransactionRecord& t = index_.transaction(unplaced.place);
+  Position low = unplaced.low;
+  std::optional<Position> end = unplaced.end;
+  const auto in_front_of = [&](const Position& position) { end = std::min(end.value_or(position), position); };
+  for (const Unplaced& other : unplaced_) {
+    const Position& at = positions_[other.place];
+    const TransactionRecord& o = index_.transaction(other.place);
+    if (at.timestamp == 0) continue;
+    if (o.outcome == Outcome::kCommitted && o.complete < t.invoke) low = std::max(low, at);
+    if (t.outcome == Outcome::kCommitted && t.complete < o.invoke) in_front_of(at);
   }
   std::vector<Position> candidates;
   for (const OperationRecord& operation : t.operations) {
+    if (operation.kind == OperationKind::kScan) continue;
     if (operation.kind == OperationKind::kRead && operation.value) {
       const HistoryIndex::Write* source = index_.Find(operation.value->id);
-      if (source != nullptr && source->transaction != place) low = std::max(low, positions_[source->transaction]);
+      if (source != nullptr && source->transaction != unplaced.place) {
+        low = std::max(low, positions_[source->transaction]);
+      }
     }
-    if (operation.kind == OperationKind::kScan) continue;
     for (const Event& event : events_.at({operation.table, operation.key})) {
       candidates.push_back(event.at);
       if (event.value && event.value->writer == t.id) in_front_of(event.at);
     }
   }
+  if (slots == Slots::kAll) {
+    candidates.clear();
+    for (const auto& [key, events] : events_) {
+      for (const Event& event : events) candidates.push_back(event.at);
+    }
+  }
   candidates.push_back(low);
+  std::erase_if(candidates, [&](const Position& each) { return each < low || (end && each >= *end); });
   std::sort(candidates.begin(), candidates.end());
-  std::optional<Position> chosen;
+  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+  std::vector<Position> places;
   for (const Position& candidate : candidates) {
-    if (candidate < low || (end && candidate >= *end)) continue;
-    const Position at = After(candidate);
-    if (!chosen) chosen = at;
+    const std::optional<Position> at = After(candidate);
+    if (at && (!end || *at < *end)) places.push_back(*at);
+  }
+  return places;
+}
+
+bool Placement::Search(size_t next, Slots slots, uint32_t* looks) {
+  if (next == unplaced_.size()) return AllSawWhatWasThere();
+  const uint32_t place = unplaced_[next].place;
+  for (const Position& at : Candidates(unplaced_[next], slots)) {
+    if (*looks == 0) return false;
+    --*looks;
     if (!Fits(at, place)) continue;
-    chosen = at;
-    break;
+    positions_[place] = at;
+    AddEvents(place);
+    if (Search(next + 1, slots, looks)) return true;
+    RemoveEvents(place);
+    positions_[place] = Position();
   }
-  positions_[place] = chosen ? *chosen : After(low);
-  AddEvents(place);
-  for (const OperationRecord& operation : t.operations) {
-    if (operation.kind != OperationKind::kScan) SortEvents(&events_.at({operation.table, operation.key}));
+  return false;
+}
+
+// Of the keys that are watched, when all are placed: that somebody made what was found there, though its value was not read, or deleted
+// what was found absent.
+bool Placement::AllSawWhatWasThere() const {
+  for (const auto& [key, events] : events_) {
+    std::optional<WriteId> there;
+    for (const Event& event : events) {
+      switch (event.kind) {
+        case Event::kWritten:
+          there = event.value;
+          break;
+        case Event::kRead:
+          if (there != event.value) return false;
+          break;
+        case Event::kFoundThere:
+          if (!there) return false;
+          break;
+      }
+    }
   }
+  return true;
+}
+
+void Placement::PlaceByItself(const Unplaced& unplaced) {
+  const std::vector<Position> candidates = Candidates(unplaced, Slots::kOfItsKeys);
+  const auto fits =
+      std::find_if(candidates.begin(), candidates.end(), [&](const Position& at) { return Fits(at, unplaced.place); });
+  Position& at = positions_[unplaced.place];
+  if (fits != candidates.end()) {
+    at = *fits;
+  } else {
+    at = !candidates.empty() ? candidates.front() : After(unplaced.low).value_or(unplaced.low);
+  }
+  AddEvents(unplaced.place);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 //
 // Such a transaction U must stand behind what it read, behind those that had completed before it began, in front of whoever read its writes,
 // in front of those that began after it had completed (if it is known when that was), and such that nobody between U and the next writer
-// of a key that U wrote read another value of that key. Any place that fits is as good as another. One U is placed at a time, in the
-// order of invocation, with those placed before as part of the history: exact for one U at a time, while several that write the same
-// keys at the same time could be placed wrongly.
+// of a key that U wrote read another value of that key. Any place that fits is as good as another. Several of them are placed together: a
+// search with taking back, which tries places behind what happened to their keys. It finds a way to place them all if there is one,
+// unless it has to look at too many; then each is placed by itself, in the order of invocation, and might be placed wrongly.
 // Thread-safety: pure functions.
 #ifndef INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
 #define INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
@@ -26,7 +26,7 @@ struct Position {
 };
 
 // By place in the history. Transactions without a timestamp that count as committed are placed (committed ones only if they are
-// untimed); those for which there is no place that fits get the first one that their interval allows.
+// untimed). Where not all of them fit, who does not gets the first place that its interval allows.
 std::vector<Position> Positions(const HistoryIndex& index);
 
 }  // namespace deut::history
