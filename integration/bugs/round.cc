@@ -96,13 +96,7 @@ class Round {
 
   bool Prepare(uint32_t life) {
     if (life > 0) return true;
-    // A log that has just begun may still wait for its next segment.
-    Result<TableId> table = store_->client().CreateTable("t");
-    for (const Deadline end = RealRuntime().Now() + environment_.patience;
-         table.status() == ErrorCode::kResourceExhausted && RealRuntime().Now() < end;) {
-      RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(table.status().retry_after_ms()));
-      table = store_->client().CreateTable("t");
-    }
+    const Result<TableId> table = store_->CreateTable("t", environment_.patience);
     if (!table.ok()) {
       Found("no table", table.status().ToString());
       return false;

@@ -81,6 +81,17 @@ Status Store::RestartDc(absl::FunctionRef<void()> dead) {
   return dc_->Start();
 }
 
+Result<TableId> Store::CreateTable(std::string_view name, Duration patience) {
+  Runtime& runtime = RealRuntime();
+  Result<TableId> table = client_->CreateTable(name);
+  for (const Deadline end = runtime.Now() + patience;
+       table.status() == ErrorCode::kResourceExhausted && runtime.Now() < end;) {
+    runtime.SleepUntil(runtime.Now() + milliseconds(table.status().retry_after_ms()));
+    table = client_->CreateTable(name);
+  }
+  return table;
+}
+
 Status Store::DropCaches() { return tc_->DropCaches(RealRuntime().Now() + kDropTimeout); }
 
 void Store::Failure::Note(const Status& status) {

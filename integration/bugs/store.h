@@ -44,6 +44,8 @@ class Store {
   // From now on client() hears nothing any more; neighbour() still does.
   void Sever() { severable_->Sever(); }
   Client& neighbour() { return *neighbour_; }
+  // Of the first table. Waits, up to `patience`: a log that has just begun may still wait for its next segment.
+  Result<TableId> CreateTable(std::string_view name, Duration patience);
   // The log's failure or the DC's, or why the TC refuses to serve; OK while there is none.
   Status failure() { return failure_->status(); }
   // `dead` is called while none lives. REQUIRES: a DC of its own.

@@ -99,7 +99,7 @@ class TwoTcsRound {
     if (!StartDc()) return false;
     const Status opened = Open(std::make_unique<FaultyDisk>(RealRuntime(), random_.Next()), &now_);
     if (!opened.ok()) return Found("does not open", opened.ToString());
-    const Result<TableId> table = now_.store->client().CreateTable("t");
+    const Result<TableId> table = now_.store->CreateTable("t", environment_.patience);
     if (!table.ok()) return Found("no table", table.status().ToString());
     table_ = *table;
     workload_ = NewWorkload(environment_.patience);
