@@ -34,6 +34,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -95,8 +96,12 @@ class BwTree {
   // Where an update of a key belongs, as of some moment. Finding the places of several updates before the first of them is made lets what they
   // will touch come into the cache for all of them at once.
   class Place;
-  // Looks at inner pages only. REQUIRES: a guard, which is held until the place was used.
-  Place FindPlace(std::string_view key);
+  // Those of several keys, at most kPlacesAtOnce: what the searches look at comes into the cache for all of them at once, too. They look at inner
+  // pages only. REQUIRES: a guard, which is held until the places were used.
+  static constexpr size_t kPlacesAtOnce = 8;
+  void FindPlaces(std::span<const std::string_view> keys, Place* places);
+  // So does what an update there will write to. A hint; some time after the place was found.
+  void FetchRoom(const Place& place) const;
 
   // kHeld: nothing happened, the page has grown as far as it may while the gate is closed.
   enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded, kHeld };

@@ -1,4 +1,9 @@
 // Finding a page. HOT PATH: no allocation, no lock, no system call (unless an unfinished split or merge is met and helped).
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
@@ -54,10 +59,53 @@ BwTree::PageView BwTree::FindLeaf(const Target& target) {
   }
 }
 
-BwTree::Place BwTree::FindPlace(std::string_view key) {
-  const PageView page = FindLeaf(Target(key, Side::kAt));
-  if (page.id != kNoPage) __builtin_prefetch(page.head(), /*to write=*/0);
-  return Place(page);
+// Each step of one search needs what the step before has asked for, and by then the others have asked for theirs.
+void BwTree::FindPlaces(std::span<const std::string_view> keys, Place* places) {
+  DEUT_DCHECK(keys.size() <= kPlacesAtOnce);
+  std::array<PageView, kPlacesAtOnce> pages;
+  std::array<PageId, kPlacesAtOnce> children;
+  pages.fill(PageView{root_, pages_.LoadWord(root_)});
+  uint32_t open = (uint32_t{1} << keys.size()) - 1;
+  const auto for_each = [&open](auto&& step) {
+    for (uint32_t rest = open; rest != 0; rest &= rest - 1) step(static_cast<size_t>(std::countr_zero(rest)));
+  };
+  while (open != 0) {
+    for_each([&](size_t i) {
+      const Node* const head = pages[i].head();
+      // Whatever is out of the ordinary is left to who descends by itself.
+      if (head == nullptr || head->is_leaf() || IsRemoved(head) || LiesLeft(*head, Target(keys[i], Side::kAt))) {
+        pages[i] = PageView{kNoPage, PageWord()};
+        open &= ~(uint32_t{1} << i);
+        return;
+      }
+      head->base->PrefetchHeads(keys[i]);
+    });
+    for_each([&](size_t i) { pages[i].head()->base->PrefetchEntry(keys[i]); });
+    for_each([&](size_t i) {
+      children[i] = FindChild(pages[i].head(), Target(keys[i], Side::kAt));
+      pages_.Prefetch(children[i]);
+    });
+    for_each([&](size_t i) {
+      const Node* const parent = pages[i].head();
+      pages[i] = PageView{children[i], pages_.LoadWord(children[i]), pages[i].id, parent};
+      if (parent->level != 1) return BasePage::Prefetch(pages[i].head());
+      pages_.Touch(children[i]);
+      __builtin_prefetch(pages[i].head(), /*to write=*/0);
+      __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(pages[i].head()) + 64));
+      open &= ~(uint32_t{1} << i);
+    });
+  }
+  for (size_t i = 0; i < keys.size(); ++i) places[i] = Place(pages[i]);
+}
+
+void BwTree::FetchRoom(const Place& place) const {
+  if (place.page_.id == kNoPage) return;
+  const Node* const head = pages_.LoadWord(place.page_.id).head();
+  if (head == nullptr || !IsRecord(head)) return;
+  const auto* const host = static_cast<const RecordDelta*>(head);
+  if (host->room == 0) return;
+  const char* const room = reinterpret_cast<const char*>(host) + host->bytes();
+  for (size_t line = 0; line < 3; ++line) __builtin_prefetch(room + line * 64, /*to write=*/1);
 }
 
 }  // namespace deut::dc

@@ -53,6 +53,8 @@ class MappingTable {
 
   // REQUIRES: `id` is live.
   PageWord LoadWord(PageId id) const { return PageWord(slots_[id.value].word.load(std::memory_order_acquire)); }
+  // Its word will be looked at soon.
+  void Prefetch(PageId id) const { __builtin_prefetch(&slots_[id.value]); }
   // The head of the page's chain; null if the page is on storage. REQUIRES: `id` is live.
   const Node* Load(PageId id) const { return LoadWord(id).head(); }
 

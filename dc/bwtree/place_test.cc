@@ -1,6 +1,9 @@
 // A place that was found for an update is as good later on, whatever has happened to the page.
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "common/base/concat.h"
 #include "common/sync/reclamation.h"
@@ -19,6 +22,12 @@ void Fill(TestTree& t) {
   for (uint64_t i = 0; i < kKeys; ++i) t.Put(KeyOf(i), std::string(20, 'v'), V(i + 1));
 }
 
+BwTree::Place PlaceOf(BwTree& tree, std::string_view key) {
+  BwTree::Place place;
+  tree.FindPlaces(std::span(&key, 1), &place);
+  return place;
+}
+
 void ExpectPut(TestTree& t, uint64_t number, const BwTree::Place& place, size_t records) {
   const auto outcome = t.tree->Put(KeyOf(number), "late", V(kLate), place);
   ASSERT_TRUE(outcome.ok() && *outcome == BwTree::Outcome::kApplied);
@@ -32,8 +41,8 @@ TEST(PlaceTest, OfAPageThatWasSplitSinceThen) {
   TestTree t;
   Fill(t);
   const ReclamationDomain::Guard guard(t.domain);
-  const BwTree::Place last = t.tree->FindPlace(KeyOf(1500));
-  const BwTree::Place first = t.tree->FindPlace(Concat(KeyOf(1500), "a"));
+  const BwTree::Place last = PlaceOf(*t.tree, KeyOf(1500));
+  const BwTree::Place first = PlaceOf(*t.tree, Concat(KeyOf(1500), "a"));
   // The page becomes many.
   for (int i = 0; i < 500; ++i) t.Put(Concat(KeyOf(1499), "m", 1000 + i), std::string(20, 'n'), V(kKeys + 1));
   for (int i = 0; i < 500; ++i) t.Put(Concat(KeyOf(1500), "m", 1000 + i), std::string(20, 'n'), V(kKeys + 1));
@@ -47,9 +56,25 @@ TEST(PlaceTest, OfAPageThatWasSplitSinceThen) {
 TEST(PlaceTest, OfATreeThatWasASinglePage) {
   TestTree t;
   const ReclamationDomain::Guard guard(t.domain);
-  const BwTree::Place place = t.tree->FindPlace(KeyOf(1500));
+  const BwTree::Place place = PlaceOf(*t.tree, KeyOf(1500));
   Fill(t);
   ExpectPut(t, 1500, place, kKeys);
+}
+
+TEST(PlaceTest, OfSeveralAtOnce) {
+  TestTree t;
+  Fill(t);
+  const ReclamationDomain::Guard guard(t.domain);
+  const uint64_t numbers[] = {0, 2999, 1500, 1501, 7, 2200, 1500, 900};
+  std::vector<std::string> keys;
+  for (const uint64_t number : numbers) keys.push_back(KeyOf(number));
+  for (const size_t count : {size_t{1}, size_t{5}, BwTree::kPlacesAtOnce}) {
+    const std::vector<std::string_view> wanted(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(count));
+    std::vector<BwTree::Place> places(count);
+    t.tree->FindPlaces(wanted, places.data());
+    for (size_t i = 0; i < count; ++i) t.tree->FetchRoom(places[i]);
+    for (size_t i = 0; i < count; ++i) ExpectPut(t, numbers[i], places[i], kKeys);
+  }
 }
 
 TEST(PlaceTest, OfAPageThatWasMergedSinceThen) {
@@ -63,9 +88,9 @@ TEST(PlaceTest, OfAPageThatWasMergedSinceThen) {
   t.consolidation = 3 * kKeys;
   const ReclamationDomain::Guard guard(t.domain);
   // Of several pages, of which at most every other one stays.
-  for (uint64_t i = 0; i < kKeys; i += 150) (void)t.tree->FindPlace(KeyOf(i));
-  const BwTree::Place places[] = {t.tree->FindPlace(KeyOf(1000)), t.tree->FindPlace(KeyOf(1050)),
-                                  t.tree->FindPlace(KeyOf(1100)), t.tree->FindPlace(KeyOf(1150))};
+  for (uint64_t i = 0; i < kKeys; i += 150) (void)PlaceOf(*t.tree, KeyOf(i));
+  const BwTree::Place places[] = {PlaceOf(*t.tree, KeyOf(1000)), PlaceOf(*t.tree, KeyOf(1050)),
+                                  PlaceOf(*t.tree, KeyOf(1100)), PlaceOf(*t.tree, KeyOf(1150))};
   EXPECT_GT(t.MergeAll(), 10u);
   for (uint64_t i = 0; i < 4; ++i) ExpectPut(t, 1000 + 50 * i, places[i], left);
 }
@@ -76,7 +101,7 @@ TEST(PlaceTest, OfAPageThatWasSwappedOutOrLoadedSinceThen) {
   t.FillSettled(60);
   {
     const ReclamationDomain::Guard guard(t.domain());
-    const BwTree::Place in_memory = t.tree().FindPlace(KeyOf(kNumber));
+    const BwTree::Place in_memory = PlaceOf(t.tree(), KeyOf(kNumber));
     ASSERT_TRUE(t.Evict(t.LeafOf(kNumber)));
     const auto outcome = t.tree().Put(KeyOf(kNumber), "blind", V(kLate), in_memory);
     ASSERT_TRUE(outcome.ok() && *outcome == BwTree::Outcome::kApplied);
@@ -86,7 +111,7 @@ TEST(PlaceTest, OfAPageThatWasSwappedOutOrLoadedSinceThen) {
   ASSERT_TRUE(t.Evict(t.LeafOf(kNumber)));
   {
     const ReclamationDomain::Guard guard(t.domain());
-    const BwTree::Place on_storage = t.tree().FindPlace(KeyOf(kNumber));
+    const BwTree::Place on_storage = PlaceOf(t.tree(), KeyOf(kNumber));
     ASSERT_TRUE(t.Load(kNumber).ok());
     const auto outcome = t.tree().Put(KeyOf(kNumber), "loaded", V(kLate + 1), on_storage);
     ASSERT_TRUE(outcome.ok() && *outcome == BwTree::Outcome::kApplied);

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kBytesPerLook = 64 << 10;
 
 // So many updates are on their way into the cache together, as many as a processor has misses under way, about.
-constexpr size_t kUpdatesAtOnce = 8;
+constexpr size_t kUpdatesAtOnce = BwTree::kPlacesAtOnce;
 
 // From so many on helpers are asked, who take some tens of microseconds to wake; and so many are one piece of work, of about a hundred.
 constexpr size_t kUpdatesToShare = 256;
@@ -107,9 +107,11 @@ Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates, std
 
 Status RecordOperations::ApplyGroup(std::span<const LogEntryView> updates) {
   while (!updates.empty()) {
-    DEUT_ASSIGN_OR_RETURN(const size_t done, ApplyAtOnce(updates));
+    const auto other = [&](const LogEntryView& update) { return update.table != updates.front().table; };
+    const size_t of_table = static_cast<size_t>(std::ranges::find_if(updates, other) - updates.begin());
+    DEUT_ASSIGN_OR_RETURN(const size_t done, ApplyAtOnce(updates.first(of_table)));
     updates = updates.subspan(done);
-    if (updates.empty()) break;
+    if (done == of_table) continue;
     DEUT_RETURN_IF_ERROR(ApplyEntry(updates.front()));
     updates = updates.subspan(1);
   }
@@ -118,18 +120,18 @@ Status RecordOperations::ApplyGroup(std::span<const LogEntryView> updates) {
 
 Result<size_t> RecordOperations::ApplyAtOnce(std::span<const LogEntryView> updates) {
   const ReclamationDomain::Guard guard(domain_);
-  std::array<std::pair<BwTree*, BwTree::Place>, kUpdatesAtOnce> places;
-  size_t found = 0;
-  for (; found < updates.size(); ++found) {
-    BwTree* const tree = tables_.FindTree(updates[found].table);
-    if (tree == nullptr) break;
-    places[found] = {tree, tree->FindPlace(updates[found].key)};
-  }
+  BwTree* const tree = tables_.FindTree(updates.front().table);
+  if (tree == nullptr) return 0;
+  std::array<std::string_view, kUpdatesAtOnce> keys;
+  std::array<BwTree::Place, kUpdatesAtOnce> places;
+  for (size_t i = 0; i < updates.size(); ++i) keys[i] = updates[i].key;
+  tree->FindPlaces(std::span(keys).first(updates.size()), places.data());
+  for (size_t i = 0; i < updates.size(); ++i) tree->FetchRoom(places[i]);
   size_t applied = 0;
   size_t duplicates = 0;
-  for (; applied + duplicates < found;) {
+  while (applied + duplicates < updates.size()) {
     const LogEntryView& entry = updates[applied + duplicates];
-    const auto& [tree, place] = places[applied + duplicates];
+    const BwTree::Place& place = places[applied + duplicates];
     DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
                                                              ? tree->Put(entry.key, entry.value, entry.version(), place)
                                                              : tree->Delete(entry.key, entry.version(), place));

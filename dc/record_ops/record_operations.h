@@ -172,7 +172,7 @@ class RecordOperations {
   Status ApplyUpdates(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes);
   // Few enough for one place each.
   Status ApplyGroup(std::span<const LogEntryView> updates);
-  // As many of them, from the first on, as come into pages at once.
+  // As many of them, from the first on, as come into pages at once. REQUIRES: they are of one table, as many as have places at once.
   Result<size_t> ApplyAtOnce(std::span<const LogEntryView> updates);
   // Of all trees; of many of them, as it was a millisecond ago at most.
   uint64_t TreeBytes();
