@@ -38,7 +38,16 @@ void OpenFiles::Close(Segment& segment) {
 }
 
 void OpenFiles::CloseSome() {
-  if (closing_.exchange(true)) return;
+  wanted_.store(true);
+  // Who is turned away here has said before that there is one more; whoever closes looks again once others can take its place.
+  while (wanted_.load() && !closing_.exchange(true)) {
+    wanted_.store(false);
+    if (open_.load() > limit_) Sweep();
+    closing_.store(false);
+  }
+}
+
+void OpenFiles::Sweep() {
   // Some more than asked for, so that a pass over the table is worth it.
   const size_t goal = limit_ - std::min(limit_ / 8, limit_ - 1);
   size_t left = open_.load();
@@ -55,7 +64,6 @@ void OpenFiles::CloseSome() {
   }
   hand_ = last_closed_;
   domain_.Collect();
-  closing_.store(false);
 }
 
 }  // namespace deut::dc

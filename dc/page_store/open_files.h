@@ -3,7 +3,7 @@
 // A segment's `file` word: null -> holder by compare-and-swap of whoever has opened it (the loser reads through its own file, once);
 //   holder -> null by exchange of whoever closes files, and when the segment is removed; the holder is retired, so that whoever found
 //   it under a guard can share the file. A file is closed when its last user drops it.
-// One thread at a time closes files; others that find too many open leave it to that one.
+// One thread at a time closes files; others that find too many open leave it to that one, which looks again when it is through.
 // Thread-safety: all methods from any thread, no latch. Ownership: borrows all.
 #ifndef DC_PAGE_STORE_OPEN_FILES_H_
 #define DC_PAGE_STORE_OPEN_FILES_H_
@@ -34,12 +34,15 @@ class OpenFiles {
 
  private:
   void CloseSome();
+  // REQUIRES: `closing_` is this thread's.
+  void Sweep();
 
   Storage& storage_;
   ReclamationDomain& domain_;
   const SegmentTable& table_;
   std::atomic<size_t>& open_;
   const size_t limit_;
+  std::atomic<bool> wanted_{false};  // somebody has found too many open since the last sweep began
   std::atomic<bool> closing_{false};
   // Of the one that closes.
   uint64_t hand_ = 0;
