@@ -1,11 +1,15 @@
 #include "dc/cleaner/segment_cleaner.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
+#include <vector>
 
+#include "common/io/storage.h"
 #include "common/observe/log.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
+#include "dc/page_store/segment_format.h"
 
 namespace deut::dc {
 namespace {
@@ -16,7 +20,14 @@ constexpr Duration kPutOff = std::chrono::seconds(5);
 
 // Less than 2/3 is live.
 bool WorthIt(const SegmentUsage& usage) { return usage.live_bytes < usage.written_bytes / 3 * 2; }
-bool WorthItInNeed(const SegmentUsage& usage) { return usage.live_bytes < usage.written_bytes / 10 * 9; }
+// A tenth is dead, and not only what a copy of it alone would lose again: the header, and the rest of the last block. Else a small segment
+// whose parts are all live would be copied again and again, each time with the little room that had come back, and nothing else ever.
+bool WorthItInNeed(const SegmentUsage& usage) {
+  const uint64_t copy = (kSegmentHeaderBytes + usage.live_bytes + kIoAlignment - 1) / kIoAlignment * kIoAlignment;
+  return usage.live_bytes < usage.written_bytes / 10 * 9 && copy < usage.written_bytes;
+}
+// So many small ones of a kind become one, even if a header and the rest of a block is all that is dead in each: fewer, whatever else is begun.
+constexpr size_t kSmallWorthIt = 3;
 
 bool Emptier(const SegmentUsage& a, const SegmentUsage& b) {
   return a.live_bytes * b.written_bytes < b.live_bytes * a.written_bytes;
@@ -34,6 +45,7 @@ SegmentCleaner::SegmentCleaner(Runtime& runtime, MappingTable& pages, Reclamatio
       domain_(domain),
       store_(store),
       options_(options),
+      segment_bytes_(segment_bytes),
       slack_bytes_(options.slack_segments * segment_bytes),
       on_error_(std::move(on_error)),
       mutex_(runtime) {
@@ -74,24 +86,39 @@ std::optional<SegmentCleaner::Victim> SegmentCleaner::Choose(uint64_t next_segme
   uint64_t written = 0;
   uint64_t live = 0;
   uint64_t dead = 0;
-  SegmentUsage emptiest;
+  std::vector<SegmentUsage> candidates;
   for (const SegmentUsage& usage : store_.usage()) {
     // What has no live bytes goes by itself.
     if (usage.closed && usage.live_bytes == 0) dead += usage.written_bytes;
     if (!usage.closed || usage.live_bytes == 0) continue;
     written += usage.written_bytes;
     live += usage.live_bytes;
-    if (!WorthItInNeed(usage) || usage.number >= next_segment) continue;
-    if (put_off_.contains(usage.number)) continue;
-    if (emptiest.number == 0 || Emptier(usage, emptiest)) emptiest = usage;
+    if (usage.number < next_segment && !put_off_.contains(usage.number)) candidates.push_back(usage);
   }
-  if (emptiest.number == 0) return std::nullopt;
-  const bool wanted = WorthIt(emptiest) && written > live + live / 2 + slack_bytes_;
+  const auto is_small = [&](const SegmentUsage& usage) { return usage.written_bytes <= segment_bytes_ / 2; };
+  const auto small_worth_it = [&](SegmentKind kind) {
+    return std::ranges::count_if(candidates, [&](const SegmentUsage& usage) {
+             return usage.kind == kind && is_small(usage);
+           }) >= static_cast<std::ptrdiff_t>(kSmallWorthIt);
+  };
+  const bool bases = small_worth_it(SegmentKind::kBase), deltas = small_worth_it(SegmentKind::kDelta);
+  SegmentUsage emptiest, emptiest_in_need;
+  const auto take = [](const SegmentUsage& usage, SegmentUsage* best) {
+    if (best->number == 0 || Emptier(usage, *best)) *best = usage;
+  };
+  for (const SegmentUsage& usage : candidates) {
+    const bool as_small = is_small(usage) && (usage.kind == SegmentKind::kBase ? bases : deltas);
+    if (WorthIt(usage)) take(usage, &emptiest);
+    if (as_small || WorthItInNeed(usage)) take(usage, &emptiest_in_need);
+  }
+  const bool wanted = emptiest.number != 0 && written > live + live / 2 + slack_bytes_;
   const bool is_short = dead < slack_bytes_ && store_.IsShortOfSpace();
-  if (!wanted && !is_short) return std::nullopt;
-  return Victim{.number = emptiest.number,
-                .written_bytes = emptiest.written_bytes,
-                .live_bytes = emptiest.live_bytes,
+  const bool in_need = is_short && emptiest_in_need.number != 0;
+  if (!wanted && !in_need) return std::nullopt;
+  const SegmentUsage& chosen = in_need ? emptiest_in_need : emptiest;
+  return Victim{.number = chosen.number,
+                .written_bytes = chosen.written_bytes,
+                .live_bytes = chosen.live_bytes,
                 .urgent = is_short || written > 2 * live + 2 * slack_bytes_};
 }
 

@@ -9,8 +9,8 @@
 //   nothing to clean: nothing is read, nothing is written.
 //   Why the emptiest and not the one that will stay as it is longest (as in LFS, 3.5): what is copied goes to segments of its own, so
 //   pages that are written again and again, and pages that are not, part by themselves.
-// Short of space (SegmentStore::IsShortOfSpace): then every segment of which a tenth is dead is worth it, whatever it costs to write; unless
-//   enough comes back with the next checkpoints.
+// Short of space (SegmentStore::IsShortOfSpace): then every segment of which a tenth is dead is worth it, whatever it costs to write, if
+//   its copy is smaller, or several small ones become one; unless enough comes back with the next checkpoints.
 // How: page_rewrite.h. A segment is read from front to back, one megabyte at a time; live parts are copied. When it has no live bytes, it goes
 //   after two more checkpoints (segment_store.h); CheckpointDriver takes them also if nothing else is done.
 // Pace: reading and copying stay below `bytes_per_second`, unless more is dead than live.
@@ -94,6 +94,7 @@ class SegmentCleaner {
   ReclamationDomain& domain_;
   SegmentStore& store_;
   const CleanerOptions options_;
+  const uint64_t segment_bytes_;
   const uint64_t slack_bytes_;
   const std::function<void(const Status&)> on_error_;
 

@@ -112,15 +112,23 @@ Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const Segment
 
 Status SegmentFiles::CheckReserve(SpaceUse use) const {
   if (options_.reserve_bytes == 0) return Status::Ok();
-  const uint64_t quarter = options_.reserve_bytes / 4;
+  const uint64_t eighth = options_.reserve_bytes / 8;
   uint64_t kept = reserve_bytes();
-  if (use == SpaceUse::kCheckpoint) kept -= quarter;
-  if (use == SpaceUse::kReclaim) kept -= 2 * quarter;
+  if (use == SpaceUse::kCheckpoint) kept -= 2 * eighth;
+  if (use == SpaceUse::kReclaim) kept -= (IsAnythingDead() ? 4 : 7) * eighth;
   if (use == SpaceUse::kStructure) kept -= options_.reserve_bytes;
   DEUT_ASSIGN_OR_RETURN(const uint64_t free_bytes, storage_.FreeBytes(directory_));
   if (free_bytes >= kept + options_.segment_bytes) return Status::Ok();
   return DEUT_ERROR(kResourceExhausted, directory_, ": ", free_bytes, " bytes are free, of which ", kept,
                     " are kept for giving space back");
+}
+
+bool SegmentFiles::IsAnythingDead() const {
+  bool dead = false;
+  table_.ForEach([&](const std::shared_ptr<Segment>& segment) {
+    dead = dead || (segment->closed.load() && segment->live_bytes.load() == 0);
+  });
+  return dead;
 }
 
 bool SegmentFiles::IsShortOfSpace() const {

@@ -102,6 +102,8 @@ class SegmentFiles {
   Status SyncSegment(Segment& segment, File& file);
   Status SyncNames();
   Status CheckReserve(SpaceUse use) const;
+  // The next checkpoints give something back.
+  bool IsAnythingDead() const;
   void DropSynced();
   Status RemoveFile(const std::string& path);
 

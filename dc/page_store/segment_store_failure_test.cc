@@ -84,10 +84,22 @@ TEST(SegmentStoreReserveTest, TheLastRoomIsForWhatGivesSpaceBack) {
   struct Use {
     SpaceUse use;
     uint64_t kept;
+    bool dead = false;  // there is a segment that the next checkpoints remove
   };
   uint32_t page = 0;
   for (const Use& use : {Use{SpaceUse::kOrdinary, 8 * kSegment}, Use{SpaceUse::kCheckpoint, 6 * kSegment},
-                         Use{SpaceUse::kReclaim, 4 * kSegment}, Use{SpaceUse::kStructure, 0}}) {
+                         Use{SpaceUse::kReclaim, 1 * kSegment}, Use{SpaceUse::kStructure, 0},
+                         Use{SpaceUse::kReclaim, 4 * kSegment, /*dead=*/true}}) {
+    if (use.dead) {
+      fixture.disk.SetFreeBytes(1 << 30);
+      auto appender = std::move(*fixture.store->NewAppender(SegmentKind::kBase));
+      ++page;
+      const auto appended = appender->Append(BaseHeader(PageId(page)), PayloadOf(PageId(page), 1, 1000));
+      ASSERT_TRUE(appended.ok() && appender->Write().ok());
+      appender.reset();  // closes its segment
+      fixture.store->MarkDead(*appended);
+      ASSERT_GT(fixture.store->totals().dead_bytes, 0u);
+    }
     for (const bool enough : {false, true}) {
       const auto appender = std::move(*fixture.store->NewAppender(SegmentKind::kBase));
       appender->SetSpaceUse(use.use);

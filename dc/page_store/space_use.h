@@ -10,8 +10,10 @@ namespace deut::dc {
 enum class SpaceUse : uint8_t {
   kOrdinary,    // leaves the reserve alone
   kCheckpoint,  // pages of a checkpoint: leaves three quarters of its segments
-  kReclaim,     // copies, in order to free more: leaves half of them
-  kStructure,   // without which no checkpoint can be taken, and nothing is given back: leaves none
+  // Copies, in order to free more: leaves half of them. While no segment is dead nobody but who copies can give anything back, and structure may
+  // have taken of that half before: then it leaves an eighth, until the first segment is dead.
+  kReclaim,
+  kStructure,  // without which no checkpoint can be taken, and nothing is given back: leaves none
 };
 
 }  // namespace deut::dc
