@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 
 namespace deut::history {
 namespace {
@@ -46,7 +47,9 @@ class Placement {
   void CollectEvents();
   void AddEvents(uint32_t place);  // in the order of their places
   void RemoveEvents(uint32_t place);
-  bool Search(size_t next, Slots slots, uint32_t* looks);
+  std::vector<std::vector<size_t>> Groups() const;  // places in `unplaced_`
+  void PlaceGroup(const std::vector<size_t>& group);
+  bool Search(const std::vector<size_t>& group, size_t next, Slots slots, uint32_t* looks);
   void PlaceByItself(const Unplaced& unplaced);
   std::vector<Position> Candidates(const Unplaced& unplaced, Slots slots) const;
   std::optional<Position> After(const Position& position) const;
@@ -60,6 +63,7 @@ class Placement {
   std::vector<Position>& positions_;
   std::vector<Unplaced> unplaced_;
   absl::flat_hash_map<Key, std::vector<Event>> events_;  // of the keys that they touch, in the order of their places
+  absl::flat_hash_set<Key> keys_;                        // of the group that is being placed
 };
 
 void Placement::PlaceAll() {
@@ -75,11 +79,57 @@ void Placement::PlaceAll() {
             [&](uint32_t a, uint32_t b) { return index_.transaction(a).invoke < index_.transaction(b).invoke; });
   for (const uint32_t place : places) unplaced_.push_back(Watch(place));
   CollectEvents();
+  for (const std::vector<size_t>& together : Groups()) PlaceGroup(together);
+}
+
+// Those that touch one key belong together, and whoever belongs to one of them.
+std::vector<std::vector<size_t>> Placement::Groups() const {
+  std::vector<std::vector<size_t>> groups;
+  std::vector<bool> taken(unplaced_.size());
+  for (size_t first = 0; first < unplaced_.size(); ++first) {
+    if (taken[first]) continue;
+    absl::flat_hash_set<Key> keys;
+    std::vector<size_t> group;
+    const auto add = [&](size_t i) {
+      taken[i] = true;
+      group.push_back(i);
+      for (const OperationRecord& operation : index_.transaction(unplaced_[i].place).operations) {
+        if (operation.kind != OperationKind::kScan) keys.insert({operation.table, operation.key});
+      }
+    };
+    const auto touches = [&](size_t i) {
+      const std::vector<OperationRecord>& operations = index_.transaction(unplaced_[i].place).operations;
+      return std::any_of(operations.begin(), operations.end(), [&](const OperationRecord& operation) {
+        return operation.kind != OperationKind::kScan && keys.contains({operation.table, operation.key});
+      });
+    };
+    add(first);
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t i = first + 1; i < unplaced_.size(); ++i) {
+        if (taken[i] || !touches(i)) continue;
+        add(i);
+        more = true;
+      }
+    }
+    std::sort(group.begin(), group.end());
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+void Placement::PlaceGroup(const std::vector<size_t>& group) {
+  keys_.clear();
+  for (const size_t i : group) {
+    for (const OperationRecord& operation : index_.transaction(unplaced_[i].place).operations) {
+      if (operation.kind != OperationKind::kScan) keys_.insert({operation.table, operation.key});
+    }
+  }
   for (const Slots slots : {Slots::kOfItsKeys, Slots::kAll}) {
     uint32_t looks = kMaxLooks;
-    if (Search(0, slots, &looks)) return;
+    if (Search(group, 0, slots, &looks)) return;
   }
-  for (const Unplaced& unplaced : unplaced_) PlaceByItself(unplaced);
+  for (const size_t i : group) PlaceByItself(unplaced_[i]);
 }
 
 Placement::Unplaced Placement::Watch(uint32_t place) {
@@ -228,7 +278,7 @@ bool Placement::WriteFits(const std::vector<Event>& events, const Position& at, 
   return true;
 }
 
-// Places behind which the transaction may be put: everything that happened to its keys, or to all keys that are watched; in order.
+// Places behind which the transaction may be put: everything that happened to its keys, or to all keys of its group; in order.
 std::vector<Position> Placement::Candidates(const Unplaced& unplaced, Slots slots) const {
   const TransactionRecord& t = index_.transaction(unplaced.place);
   Position low = unplaced.low;
@@ -257,8 +307,8 @@ std::vector<Position> Placement::Candidates(const Unplaced& unplaced, Slots slot
   }
   if (slots == Slots::kAll) {
     candidates.clear();
-    for (const auto& [key, events] : events_) {
-      for (const Event& event : events) candidates.push_back(event.at);
+    for (const Key& key : keys_) {
+      for (const Event& event : events_.at(key)) candidates.push_back(event.at);
     }
   }
   candidates.push_back(low);
@@ -273,28 +323,29 @@ std::vector<Position> Placement::Candidates(const Unplaced& unplaced, Slots slot
   return places;
 }
 
-bool Placement::Search(size_t next, Slots slots, uint32_t* looks) {
-  if (next == unplaced_.size()) return AllSawWhatWasThere();
-  const uint32_t place = unplaced_[next].place;
-  for (const Position& at : Candidates(unplaced_[next], slots)) {
+bool Placement::Search(const std::vector<size_t>& group, size_t next, Slots slots, uint32_t* looks) {
+  if (next == group.size()) return AllSawWhatWasThere();
+  const Unplaced& unplaced = unplaced_[group[next]];
+  const uint32_t place = unplaced.place;
+  for (const Position& at : Candidates(unplaced, slots)) {
     if (*looks == 0) return false;
     --*looks;
     if (!Fits(at, place)) continue;
     positions_[place] = at;
     AddEvents(place);
-    if (Search(next + 1, slots, looks)) return true;
+    if (Search(group, next + 1, slots, looks)) return true;
     RemoveEvents(place);
     positions_[place] = Position();
   }
   return false;
 }
 
-// Of the keys that are watched, when all are placed: that somebody made what was found there, though its value was not read, or deleted
+// Of a group's keys, when all of it are placed: that somebody made what was found there, though its value was not read, or deleted
 // what was found absent.
 bool Placement::AllSawWhatWasThere() const {
-  for (const auto& [key, events] : events_) {
+  for (const Key& key : keys_) {
     std::optional<WriteId> there;
-    for (const Event& event : events) {
+    for (const Event& event : events_.at(key)) {
       switch (event.kind) {
         case Event::kWritten:
           there = event.value;

@@ -3,9 +3,10 @@
 //
 // Such a transaction U must stand behind what it read, behind those that had completed before it began, in front of whoever read its writes,
 // in front of those that began after it had completed (if it is known when that was), and such that nobody between U and the next writer
-// of a key that U wrote read another value of that key. Any place that fits is as good as another. Several of them are placed together: a
-// search with taking back, which tries places behind what happened to their keys. It finds a way to place them all if there is one,
-// unless it has to look at too many; then each is placed by itself, in the order of invocation, and might be placed wrongly.
+// of a key that U wrote read another value of that key.
+// Any place that fits is as good as another. Those that touch the same keys are placed together: a search with taking back, which tries
+// places behind what happened to their keys. It finds a way to place them all if there is one, unless it has to look at too many; then
+// each is placed by itself, in the order of invocation, and might be placed wrongly.
 // Thread-safety: pure functions.
 #ifndef INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
 #define INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
