@@ -51,6 +51,7 @@ void OpenFiles::Sweep() {
   // Some more than asked for, so that a pass over the table is worth it.
   const size_t goal = limit_ - std::min(limit_ / 8, limit_ - 1);
   size_t left = open_.load();
+  DEUT_POINT("page_store.files.sweeping");
   // Twice around the clock, from the hand on.
   for (int half = 0; half < 4 && left > goal; ++half) {
     const uint64_t from = half % 2 == 0 ? hand_ : 0, to = half % 2 == 0 ? UINT64_MAX : hand_;

@@ -268,5 +268,36 @@ TEST(OpenFilesTest, TheLimitHoldsAndEverySegmentIsRead) {
   EXPECT_EQ(open.load(), 0u);
 }
 
+#ifdef DEUT_TEST_POINTS
+// Others open files while one that has counted already closes some, and leave it to that one.
+TEST(OpenFilesTest, TheLimitHoldsThoughFilesAreOpenedDuringASweep) {
+  const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
+  ASSERT_TRUE(storage->CreateDirectory("/f").ok());
+  ReclamationDomain domain;
+  std::atomic<size_t> open{0};
+  {
+    SegmentTable table(domain);
+    for (uint64_t number = 1; number <= 9; ++number) {
+      const std::string path = "/f/" + std::to_string(number);
+      ASSERT_TRUE(storage->Open(path, {.create = true, .writable = true}).ok());
+      table.Add(std::make_shared<Segment>(SegmentKind::kBase, number, path, 4096));
+    }
+    OpenFiles files(*storage, domain, table, open, 4);
+    const auto get = [&](uint64_t number) { return files.Get(*table.Find(number)).ok(); };
+    for (uint64_t number = 1; number <= 4; ++number) ASSERT_TRUE(get(number));
+    int sweeps = 0;
+    testing::SetPointHandler([&](std::string_view point) {
+      if (point != "page_store.files.sweeping" || ++sweeps > 1) return;
+      for (uint64_t number = 6; number <= 9; ++number) EXPECT_TRUE(get(number));
+    });
+    EXPECT_TRUE(get(5));
+    testing::SetPointHandler({});
+    EXPECT_EQ(sweeps, 2);
+    EXPECT_LE(files.open(), 4u);
+  }
+  domain.Collect();
+}
+#endif
+
 }  // namespace
 }  // namespace deut::dc

@@ -191,10 +191,8 @@ void Placement::AddEvents(uint32_t place) {
 }
 
 void Placement::RemoveEvents(uint32_t place) {
-  for (const OperationRecord& operation : index_.transaction(place).operations) {
-    const auto it = events_.find({operation.table, operation.key});
-    if (it == events_.end()) continue;
-    std::erase_if(it->second, [&](const Event& event) { return event.at == positions_[place]; });
+  for (auto& [key, events] : events_) {
+    std::erase_if(events, [&](const Event& event) { return event.at == positions_[place]; });
   }
 }
 
@@ -216,7 +214,8 @@ std::optional<Position> Placement::After(const Position& position) const {
   return Position{.timestamp = position.timestamp, .rank = static_cast<uint32_t>(after)};
 }
 
-// Whether the transaction would read what it did, and everybody who read a key that it writes would still read what they did.
+// Whether the transaction would read what it did, and everybody who read a key that it writes would still read what they did. What an insert or
+// an update has to find is looked at when all are placed.
 bool Placement::Fits(const Position& at, uint32_t place) const {
   const TransactionRecord& t = index_.transaction(place);
   for (size_t i = 0; i < t.operations.size(); ++i) {
@@ -237,12 +236,6 @@ bool Placement::Fits(const Position& at, uint32_t place) const {
       const std::optional<WriteId> read = operation.value ? std::optional(operation.value->id) : std::nullopt;
       if (there != read) return false;
     }
-    // Who is not placed yet may have made or deleted it.
-    const bool sure = !own && std::none_of(unplaced_.begin(), unplaced_.end(), [&](const Unplaced& other) {
-      return other.place != place && positions_[other.place].timestamp == 0;
-    });
-    if (sure && operation.kind == OperationKind::kInsert && there) return false;
-    if (sure && operation.kind == OperationKind::kUpdate && !there) return false;
     if (IsWrite(operation.kind) && !WriteFits(events, at, place, operation)) return false;
   }
   return true;
