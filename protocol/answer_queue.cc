@@ -25,11 +25,13 @@ AnswerQueue::Entered AnswerQueue::Enter(size_t n, Deadline deadline) {
       }
       if (!ready_.empty() && !writing_) return Entered::kWriteFirst;
       ++waiters_;
+      entering_ = true;
       changes = changes_.load(std::memory_order_seq_cst);
     }
     const bool in_time = runtime_.Wait(changes_, changes, deadline);
     MutexLock lock(mutex_);
     --waiters_;
+    entering_ = false;
     if (!in_time) return Entered::kTimeout;
   }
 }
@@ -59,7 +61,8 @@ void AnswerQueue::FinishWriting(size_t written) {
   DEUT_CHECK(writing_ && written <= in_);
   writing_ = false;
   in_ -= written;
-  NotifyLocked();
+  // Whoever had the role looks again by himself; so there is news for him only who waits for room.
+  if (entering_) NotifyLocked();
 }
 
 bool AnswerQueue::WaitForWork() {

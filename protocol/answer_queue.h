@@ -63,7 +63,8 @@ class AnswerQueue final : public DataRequestListener {
   size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   std::vector<DataRequest*> ready_ DEUT_GUARDED_BY(mutex_);
   int waiters_ DEUT_GUARDED_BY(mutex_) = 0;
-  std::atomic<uint32_t> changes_{0};  // changed under the lock; what waits, waits on it
+  bool entering_ DEUT_GUARDED_BY(mutex_) = false;  // the handler waits for room
+  std::atomic<uint32_t> changes_{0};               // changed under the lock; what waits, waits on it
 };
 
 }  // namespace deut

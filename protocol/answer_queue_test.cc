@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/runtime/runtime.h"
@@ -13,6 +16,70 @@ namespace deut {
 namespace {
 
 using Entered = AnswerQueue::Entered;
+
+// Counts who waits and is woken.
+class CountingRuntime final : public Runtime {
+ public:
+  MonotonicTime Now() override { return real_.Now(); }
+  int64_t WallMicros() override { return real_.WallMicros(); }
+  uint64_t RandomSeed() override { return real_.RandomSeed(); }
+  std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
+    return real_.StartThread(std::move(name), std::move(body));
+  }
+  bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
+    waits.Signal(real_);
+    return real_.Wait(word, expected, deadline);
+  }
+  void Wake(const std::atomic<uint32_t>& word, int waiters) override {
+    wakes.fetch_add(1, std::memory_order_seq_cst);
+    real_.Wake(word, waiters);
+  }
+  void Yield() override { real_.Yield(); }
+
+  Event waits;
+  std::atomic<int> wakes{0};
+
+ private:
+  Runtime& real_ = RealRuntime();
+};
+
+// A writer thread that has nothing to do stays asleep for as long as the handler writes.
+TEST(AnswerQueueTest, WhoWritesByHimselfWakesNobody) {
+  CountingRuntime runtime;
+  AnswerQueue queue(runtime, 2);
+  const auto writer = RealRuntime().StartThread("writer", [&] { EXPECT_FALSE(queue.WaitForWork()); });
+  runtime.waits.Wait(RealRuntime(), kNoDeadline);
+  const int before = runtime.wakes.load(std::memory_order_seq_cst);
+  for (int i = 0; i < 3; ++i) {
+    DataRequest request;
+    ASSERT_EQ(queue.Enter(1, kNoDeadline), Entered::kYes);
+    queue.OnAnswered(&request);
+    queue.Submitted();
+    std::vector<DataRequest*> answered;
+    ASSERT_TRUE(queue.StartWriting(&answered));
+    queue.FinishWriting(answered.size());
+  }
+  EXPECT_EQ(runtime.wakes.load(std::memory_order_seq_cst), before);
+  queue.Close();
+  EXPECT_GT(runtime.wakes.load(std::memory_order_seq_cst), before);
+  writer->Join();
+}
+
+TEST(AnswerQueueTest, WhoWaitsForRoomIsWokenByWhoMakesIt) {
+  CountingRuntime runtime;
+  AnswerQueue queue(runtime, 1);
+  DataRequest request;
+  ASSERT_EQ(queue.Enter(1, kNoDeadline), Entered::kYes);
+  queue.OnAnswered(&request);
+  queue.Submitted();
+  std::vector<DataRequest*> answered;
+  ASSERT_TRUE(queue.StartWriting(&answered));
+  const auto handler =
+      RealRuntime().StartThread("handler", [&] { EXPECT_EQ(queue.Enter(1, kNoDeadline), Entered::kYes); });
+  runtime.waits.Wait(RealRuntime(), kNoDeadline);
+  queue.FinishWriting(answered.size());
+  handler->Join();
+}
 
 TEST(AnswerQueueTest, WritesWhatIsAnsweredInsideSubmit) {
   AnswerQueue queue(RealRuntime(), 4);

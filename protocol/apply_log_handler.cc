@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/convert_data_component.h"
+#include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 
 namespace deut {
@@ -49,6 +50,7 @@ Status ApplyLogHandler::Forward(ApplyLogStream& log) {
   wire::ApplyLogRequest request;
   LogBatch batch;
   while (stream_->Read(&request)) {
+    CountStreamRead();
     if (!request.has_batch())
       return DEUT_ERROR(kInvalidArgument, "request: a log stream that is open takes batches only");
     DEUT_RETURN_IF_ERROR(FromWire(request.mutable_batch(), &batch));

@@ -11,6 +11,7 @@
 #include "grpc/support/log.h"
 #include "protocol/endpoint.h"
 #include "protocol/health_watch.h"
+#include "protocol/rpc_polling.h"
 
 namespace deut {
 namespace {
@@ -101,6 +102,7 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
 
 int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, const DaemonOptions& options,
               const std::function<Status(DaemonContext&)>& body) {
+  PollByStream();
   gpr_set_log_function(LogFromRpc);
   // Blocked here, so in every thread that is started later; taken by sigwait.
   const sigset_t signals = StopSignals();

@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "protocol/convert_data_component.h"
 #include "protocol/limits.h"
+#include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 
 namespace deut {
@@ -30,6 +31,7 @@ grpc::Status DataStreamHandler::Run() {
   for (;;) {
     std::unique_ptr<Batch> batch = TakeBatch();
     if (!stream_->Read(&batch->message)) break;
+    CountStreamRead();
     status = CheckFigure("items", batch->message.items_size(), 1, kMaxRequestsPerMessage);
     if (!status.ok() || !Handle(std::move(batch))) break;
   }

@@ -7,6 +7,7 @@
 
 #include "protocol/convert_transaction_service.h"
 #include "protocol/one_shot_workers.h"
+#include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 #include "protocol/session_handler.h"
 #include "protocol/stream_watchdog.h"
@@ -26,7 +27,11 @@ class OneShotStream final : public OneShotWorkers::Stream {
   OneShotStream(StreamWatchdog& watchdog, grpc::ServerContext* context, Stream* stream)
       : stream_(stream), write_watch_(watchdog, [context] { context->TryCancel(); }) {}
 
-  bool Read(wire::OneShotCalls* message) override { return stream_->Read(message); }
+  bool Read(wire::OneShotCalls* message) override {
+    if (!stream_->Read(message)) return false;
+    CountStreamRead();
+    return true;
+  }
   bool Write(const wire::OneShotAnswers& message) override {
     write_watch_.Start();
     const bool written = stream_->Write(message);

@@ -3,6 +3,9 @@
 // gRPC has one, too, whose threads poll for all connections: whatever comes for a stream then comes to them first, and the stream's own thread has
 // to be woken for it. This one needs one completion queue, which is the server's only one that polls for new calls, and one thread. It takes no
 // thread of those that calls are counted by, so it answers also when none is left.
+// Where each stream's thread waits for its own connection (rpc_polling.h) the same is true of this thread while it waits: it would take each message
+// first. So it rests while streams are busy, and only glances at its queue in between; meanwhile a new call waits for kRest, or a new connection
+// for some of them, or longer where there are so many connections that a glance takes long.
 // Check answers at once. Watch answers at once and whenever that has changed, at the latest kLook afterwards; at most kMostWatches at a time.
 // A name that is not known is NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch, whose stream stays.
 // States of a call: wanted (gRPC will fill it in) -> in work -> gone. A call that is taken is followed by another that is wanted.
@@ -17,6 +20,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -34,6 +38,7 @@ class HealthService final : public grpc::Service {
  public:
   static constexpr Duration kLook = milliseconds(200);
   static constexpr size_t kMostWatches = 64;
+  static constexpr Duration kRest = milliseconds(1);
 
   explicit HealthService(Runtime& runtime);
   ~HealthService();  // REQUIRES: Stop was called, if Serve was
@@ -44,6 +49,9 @@ class HealthService final : public grpc::Service {
   // Watches end by themselves from now on, at the latest after kLook; a server that shuts down waits for them.
   void BeginStop() { stopping_.store(true, std::memory_order_seq_cst); }
   void Stop();
+
+  // How often it has rested.
+  uint64_t rests() const { return rests_taken_.load(std::memory_order_relaxed); }
 
   void SetServing(bool serving) { serving_.store(serving, std::memory_order_seq_cst); }
 
@@ -57,6 +65,10 @@ class HealthService final : public grpc::Service {
   // Whether the request asks for the whole server.
   static bool AsksForAll(const grpc::ByteBuffer& request);
   void Run();
+  // False: the queue has ended.
+  bool Next(void** tag, bool* ok);
+  // Looks whether streams are busy.
+  void LookAtStreams(MonotonicTime now);
   bool stopping() const { return stopping_.load(std::memory_order_seq_cst); }
   bool serving() const { return serving_.load(std::memory_order_seq_cst); }
 
@@ -66,6 +78,10 @@ class HealthService final : public grpc::Service {
   std::atomic<bool> stopping_{false};
   size_t calls_ = 0;    // there are
   size_t watches_ = 0;  // of them, in work
+  bool rests_ = false;  // streams are busy: as of looked_, when they had read so much
+  MonotonicTime looked_;
+  uint64_t stream_reads_ = 0;
+  std::atomic<uint64_t> rests_taken_{0};
   std::unique_ptr<Thread> thread_;
 };
 

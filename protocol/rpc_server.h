@@ -7,6 +7,7 @@
 #define PROTOCOL_RPC_SERVER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -43,6 +44,9 @@ class RpcServer {
   const Address& address() const { return address_; }
 
   void SetServing(bool serving);
+
+  // How often who waits for new calls has rested (health_service.h).
+  uint64_t rests() const { return health_.rests(); }
 
   // Takes no new calls, waits for running ones to end until the deadline, then cancels them and waits until their handlers have returned.
   void Shutdown(Deadline deadline);

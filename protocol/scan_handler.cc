@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "protocol/convert_data_component.h"
+#include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 
 namespace deut {
@@ -32,6 +33,7 @@ grpc::Status ScanHandler::Run() {
   WriteStatus(scan.status());
   if (!scan.ok()) return grpc::Status::OK;
   while (stream_->Read(&request)) {
+    CountStreamRead();
     Status granted = CheckBound("bound", request.grant().bound());
     if (!request.has_grant()) granted = DEUT_ERROR(kInvalidArgument, "request: a scan that is open takes grants only");
     if (granted.ok()) granted = (*scan)->Grant(request.grant().bound(), request.grant().bytes());

@@ -6,6 +6,7 @@
 #include "absl/types/span.h"
 #include "protocol/convert_transaction_service.h"
 #include "protocol/limits.h"
+#include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 
 namespace deut {
@@ -30,6 +31,7 @@ SessionHandler::SessionHandler(Runtime& runtime, TransactionService& service, St
 grpc::Status SessionHandler::Run() {
   wire::SessionRequests message;
   while (!broken_ && stream_->Read(&message)) {
+    CountStreamRead();
     const Status valid = CheckFigure("requests", message.requests_size(), 1, kMaxCallsPerMessage);
     if (!valid.ok()) return ToRpcStatus(valid);
     for (const wire::SessionRequest& request : message.requests()) {
