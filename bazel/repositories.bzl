@@ -23,6 +23,9 @@ def _deps_repository_impl(ctx):
     if not root:
         fail("DEUT_DEPS is not set: run scripts/setup, which writes it to .bazelrc.local")
     include = root + "/plain/include"
+
+    # A folder of lib/ that is named for our patches: other patches are another link line, and nothing is compiled anew.
+    grpc = ctx.os.environ.get("DEUT_GRPC", "")
     absl = sorted([
         path.basename
         for path in ctx.path(root + "/plain/lib").readdir()
@@ -41,6 +44,7 @@ def _deps_repository_impl(ctx):
         "DEPS_INCLUDE = %r" % include,
         "SYSTEM_INCLUDES = %r" % _SYSTEM_INCLUDES,
         "ABSL_ARCHIVES = %r" % absl,
+        "GRPC_FOLDER = %r" % (grpc + "/" if grpc else ""),
         "",
     ]))
     ctx.file("system.modulemap", "\n".join(modules) + "\n")
@@ -50,6 +54,6 @@ deps_repository = repository_rule(
     doc = "The libraries that scripts/setup built, found by the environment variable DEUT_DEPS.",
     implementation = _deps_repository_impl,
     attrs = {"_build_file": attr.label(default = "//bazel:deps.BUILD", allow_single_file = True)},
-    environ = ["DEUT_DEPS"],
+    environ = ["DEUT_DEPS", "DEUT_GRPC"],
     local = True,
 )

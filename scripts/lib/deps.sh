@@ -40,6 +40,21 @@ deps_key() {
   } | sha256sum | cut -c1-16
 }
 
+# Our own changes to gRPC's sources (bazel/patches/README.md). They are no part of the key: they leave its headers alone, so what was compiled
+# against them stays right. The archives lie in a folder that is named for them, and Bazel links anew (repositories.bzl).
+grpc_folder() { printf 'grpc-%s' "$(patches_key)"; }
+patches_key() { cat "$ROOT"/bazel/patches/grpc-*.patch | sha256sum | cut -c1-16; }
+
+# What `library` calls a library's stamp.
+stamp_of() {
+  case "$1" in
+    grpc) printf '.done-%s' "$(grpc_folder)" ;;
+    *) printf '.done-%s' "$1" ;;
+  esac
+}
+
+deps_complete() { [ -e "$1/.complete" ] && [ -e "$1/plain/$(stamp_of grpc)" ]; }
+
 deps_root() { printf '%s/deps/%s' "$DEUT_CACHE" "$(deps_key)"; }
 
 packages_missing() {
@@ -125,11 +140,11 @@ install_library() { run_logged "$1-$2-install" cmake --install "$deps/build/$1-$
 # library FLAVOUR NAME: builds one library once; a stamp says that it is complete.
 library() {
   local flavour="$1" name="$2" begun=$SECONDS
-  [ -e "$deps/$flavour/.done-$name" ] && return 0
+  [ -e "$deps/$flavour/$(stamp_of "$name")" ] && return 0
   say "building $name ($flavour)"
   "build_$name" "$flavour"
   rm -rf "$deps/build/$flavour-$name"
-  mkdir -p "$deps/$flavour" && touch "$deps/$flavour/.done-$name"
+  mkdir -p "$deps/$flavour" && touch "$deps/$flavour/$(stamp_of "$name")"
   say "built $name ($flavour) in $((SECONDS - begun)) s"
 }
 
@@ -168,7 +183,16 @@ build_grpc_reflection() {  # build_grpc_reflection TREE BUILD PREFIX
       -c "$source" -o "$object" || return
     objects+=("$object")
   done
-  llvm-ar-19 rcs "$prefix/lib/libgrpc++_reflection.a" "${objects[@]}"
+  llvm-ar-19 rcs "$prefix/lib/$(grpc_folder)/libgrpc++_reflection.a" "${objects[@]}"
+}
+
+# A patch touches sources, never include/: see patches_key.
+patch_grpc() {  # patch_grpc TREE
+  local patch
+  for patch in "$ROOT"/bazel/patches/grpc-*.patch; do
+    grep -q '^+++ b/include/' "$patch" && die "$patch changes a public header of gRPC"
+    run_logged "patch-$(basename "$patch" .patch)" patch --directory="$1" --strip=1 --forward --input="$patch"
+  done
 }
 
 build_grpc() {
@@ -176,6 +200,8 @@ build_grpc() {
   if [ -z "$tree" ]; then
     fetch_source "$GRPC_SOURCE" "$GRPC_VERSION"
     tree="$sources/$GRPC_SOURCE"
+    [ -e "$tree/.patched" ] || patch_grpc "$tree"
+    touch "$tree/.patched"
   fi
   # Only the target used: the default compiles everything a second time as *_unsecure.
   cmake_library "$1" grpc "$tree" grpc++ -DgRPC_BUILD_CODEGEN=OFF -DProtobuf_PROTOC_LIBRARY=not-built \
@@ -183,9 +209,9 @@ build_grpc() {
     -DgRPC_ABSL_PROVIDER=package -DgRPC_CARES_PROVIDER=package -DgRPC_PROTOBUF_PROVIDER=package \
     -DgRPC_RE2_PROVIDER=package -DgRPC_SSL_PROVIDER=package -DgRPC_ZLIB_PROVIDER=package \
     -DgRPC_BUILD_TESTS=OFF -DgRPC_INSTALL=OFF -DgRPC_BUILD_CSHARP_EXT=OFF
-  mkdir -p "$deps/$1/lib" "$deps/$1/include"
+  mkdir -p "$deps/$1/lib/$(grpc_folder)" "$deps/$1/include"
   for library in grpc++ grpc gpr address_sorting upb; do
-    cp "$build/lib$library.a" "$deps/$1/lib/" || die "gRPC's build left no lib$library.a in $build"
+    cp "$build/lib$library.a" "$deps/$1/lib/$(grpc_folder)/" || die "gRPC's build left no lib$library.a in $build"
   done
   cp -r "$tree/include/." "$deps/$1/include/"
   run_logged "$1-grpc-reflection" build_grpc_reflection "$tree" "$build" "$deps/$1"
