@@ -32,11 +32,12 @@ struct DiskOperation {
 // Which operations go wrong, and how.
 struct DiskFault {
   enum class Action : uint8_t {
-    kIoError,  // fails with IO_ERROR
-    kNoSpace,  // fails with RESOURCE_EXHAUSTED, changes nothing; a sync fails with IO_ERROR
-    kShort,    // a read returns only its first half; a write fails with IO_ERROR after its first half
-    kFlipBit,  // one bit of what is read or written is flipped, in silence
-    kCrash,    // the disk crashes during the operation
+    kIoError,   // fails with IO_ERROR
+    kShortage,  // an open, create, read or sync of a directory fails with RESOURCE_EXHAUSTED, as for EMFILE or ENOMEM
+    kNoSpace,   // fails with RESOURCE_EXHAUSTED, changes nothing; a sync fails with IO_ERROR
+    kShort,     // a read returns only its first half; a write fails with IO_ERROR after its first half
+    kFlipBit,   // one bit of what is read or written is flipped, in silence
+    kCrash,     // the disk crashes during the operation
   };
   Action action = Action::kIoError;
   // All of these must match.

@@ -28,6 +28,8 @@ bool FaultPlan::Matches(const DiskFault& fault, const DiskOperation& operation) 
   if ((fault.kinds & operation.kind) == 0) return false;
   if (!transfers && (fault.action == DiskFault::Action::kShort || fault.action == DiskFault::Action::kFlipBit))
     return false;
+  const bool passes = (operation.kind & (kDiskOpen | kDiskName | kDiskRead | kDiskSyncDirectory)) != 0;
+  if (!passes && fault.action == DiskFault::Action::kShortage) return false;
   if (operation.path.find(fault.path_contains) == std::string::npos) return false;
   if (transfers && (operation.offset >= fault.offset_to || operation.offset + operation.bytes <= fault.offset_from)) {
     return false;

@@ -34,6 +34,8 @@ Status ModelDisk::AdmitLocked(uint64_t of_life, const DiskOperation& operation, 
   *crashes = action == DiskFault::Action::kCrash;
   if (action == DiskFault::Action::kIoError) return DEUT_ERROR(kIoError, operation.path, ": injected error");
   if (!action && (operation.kind & kDiskChanging) != 0) ShowChangeLocked();
+  if (action == DiskFault::Action::kShortage)
+    return DEUT_ERROR(kResourceExhausted, operation.path, ": injected: Too many open files");
   const bool syncs = operation.kind == kDiskSync || operation.kind == kDiskSyncDirectory;
   if (action == DiskFault::Action::kNoSpace && syncs) return DEUT_ERROR(kIoError, operation.path, ": injected error");
   if (action == DiskFault::Action::kNoSpace)

@@ -16,6 +16,11 @@ Status Injected(const ModelTarget& target, const IoRequest& request, const char*
 
 void BeginRead(const ModelTarget& target, std::optional<Action> action, Random* random, ModelTransfer* transfer) {
   const IoRequest& request = *transfer->request;
+  if (action == Action::kShortage) {
+    transfer->status = DEUT_ERROR(kResourceExhausted, "read of ", request.bytes, " bytes at offset ", request.offset,
+                                  " of ", target.path, ": injected: Cannot allocate memory");
+    return;
+  }
   if (action == Action::kIoError || action == Action::kNoSpace) {
     transfer->status = Injected(target, request, "read");
     return;

@@ -8,9 +8,12 @@
 //   Anything else may be there wholly, partly (torn at 512 bytes), or not at all, in any order.
 //   After a failed write or sync nothing may be assumed about that file; callers fail-stop (never retry a sync).
 // Errors, the same in every implementation; messages name operation, path and offset:
-//   NOT_FOUND, ALREADY_EXISTS of a name; RESOURCE_EXHAUSTED no space left (or a full queue); INVALID_ARGUMENT a transfer that
+//   NOT_FOUND, ALREADY_EXISTS of a name; RESOURCE_EXHAUSTED no space left (or a full queue), or a shortage of descriptors or kernel memory
+//   that lasted (shortage.h); INVALID_ARGUMENT a transfer that
 //   breaks the alignment rule or a file not opened for it; UNAVAILABLE a lock that somebody holds; IO_ERROR everything else. A failed
 //   sync is IO_ERROR always, also if the file system says that it was for want of space: what was written is lost then.
+//   RESOURCE_EXHAUSTED is never damage and never a reason to end: the caller tries again later.
+// The sync of a directory that was created or locked through the same Storage needs no free descriptor.
 // Thread-safety: Storage and File methods from any thread. An IoQueue belongs to one thread at a time, except Wake.
 // Ownership: callers own Files, IoQueues and FileLocks, which end before their Storage; a File, a
 //   buffer and the request itself outlive the transfer. The destructor of an IoQueue waits for what is in flight and hands

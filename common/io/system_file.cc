@@ -9,6 +9,7 @@
 
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
+#include "common/io/shortage.h"
 #include "common/io/transfer.h"
 
 namespace deut {
@@ -22,11 +23,13 @@ int OpenFlags(const OpenOptions& options) {
   return flags;
 }
 
-int OpenRetrying(const std::string& path, int flags) {
-  for (;;) {
-    const int descriptor = open(path.c_str(), flags, 0644);
-    if (descriptor >= 0 || errno != EINTR) return descriptor;
-  }
+int OpenRetrying(Runtime& runtime, const std::string& path, int flags) {
+  return RetryShortage(runtime, "open", path, [&] {
+    for (;;) {
+      const int descriptor = open(path.c_str(), flags, 0644);
+      if (descriptor >= 0 || errno != EINTR) return descriptor;
+    }
+  });
 }
 
 // False where the file system or device wants a larger alignment than ours, or has no direct transfers.
@@ -66,14 +69,14 @@ void TransferBlocking(IoRequest* request) {
   } while (AdvanceTransfer(request, file->options().direct, result, &retries) == TransferStep::kAgain);
 }
 
-Result<std::unique_ptr<File>> SystemFile::Open(const std::string& path, const OpenOptions& options) {
+Result<std::unique_ptr<File>> SystemFile::Open(Runtime& runtime, const std::string& path, const OpenOptions& options) {
   if (options.create && !options.writable) return DEUT_ERROR(kInvalidArgument, "create of ", path, " for reading only");
   const int flags = OpenFlags(options);
-  int descriptor = OpenRetrying(path, options.direct ? flags | O_DIRECT : flags);
-  if (descriptor < 0 && options.direct && errno == EINVAL) descriptor = OpenRetrying(path, flags & ~O_EXCL);
+  int descriptor = OpenRetrying(runtime, path, options.direct ? flags | O_DIRECT : flags);
+  if (descriptor < 0 && options.direct && errno == EINVAL) descriptor = OpenRetrying(runtime, path, flags & ~O_EXCL);
   if (descriptor < 0) return ErrnoStatus("open", path, errno);
   if (options.direct && !DirectFits(descriptor)) fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_DIRECT);
-  return std::unique_ptr<File>(new SystemFile(path, options, descriptor));
+  return std::unique_ptr<File>(new SystemFile(runtime, path, options, descriptor));
 }
 
 SystemFile::~SystemFile() { close(descriptor_); }
@@ -129,9 +132,9 @@ Status SystemFile::Allocate(uint64_t bytes) {
   }
   // Reserved blocks become ordinary ones only by being written: otherwise each later write would change metadata too. Through
   // a descriptor of its own, because the end need not be aligned.
-  const int plain = OpenRetrying(Concat("/proc/self/fd/", descriptor_), O_RDWR | O_CLOEXEC);
+  const int plain = OpenRetrying(runtime_, Concat("/proc/self/fd/", descriptor_), O_RDWR | O_CLOEXEC);
   if (plain < 0) return ErrnoStatus("allocate in", path_, errno);
-  SystemFile writer(path_, OpenOptions{.writable = true}, plain);
+  SystemFile writer(runtime_, path_, OpenOptions{.writable = true}, plain);
   const AlignedBuffer zeros(std::min<uint64_t>(bytes - at, 1 << 20));
   while (at < bytes) {
     const size_t part = std::min<uint64_t>(bytes - at, zeros.size());

@@ -7,12 +7,14 @@
 #include <string>
 
 #include "common/io/storage.h"
+#include "common/runtime/runtime.h"
 
 namespace deut {
 
 class SystemFile final : public File {
  public:
-  static Result<std::unique_ptr<File>> Open(const std::string& path, const OpenOptions& options);
+  // Waits out a shortage of descriptors (shortage.h) on `runtime`, which the file borrows.
+  static Result<std::unique_ptr<File>> Open(Runtime& runtime, const std::string& path, const OpenOptions& options);
   ~SystemFile() override;
 
   const std::string& path() const override { return path_; }
@@ -27,9 +29,10 @@ class SystemFile final : public File {
   const OpenOptions& options() const { return options_; }
 
  private:
-  SystemFile(std::string path, const OpenOptions& options, int descriptor)
-      : path_(std::move(path)), options_(options), descriptor_(descriptor) {}
+  SystemFile(Runtime& runtime, std::string path, const OpenOptions& options, int descriptor)
+      : runtime_(runtime), path_(std::move(path)), options_(options), descriptor_(descriptor) {}
 
+  Runtime& runtime_;
   const std::string path_;
   const OpenOptions options_;
   const int descriptor_;

@@ -10,32 +10,23 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "common/base/concat.h"
+#include "common/base/descriptor.h"
 #include "common/io/posix_queue.h"
+#include "common/io/shortage.h"
 #include "common/io/storage.h"
 #include "common/io/system_file.h"
 #include "common/io/transfer.h"
 #include "common/io/uring_queue.h"
+#include "common/sync/mutex.h"
 
 namespace deut {
 namespace {
-
-// A descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
-  ~Descriptor() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return descriptor_; }
-  int release() { return std::exchange(descriptor_, -1); }
-
- private:
-  int descriptor_;
-};
 
 class SystemLock final : public FileLock {
  public:
@@ -66,10 +57,10 @@ Status MakeDirectory(const std::string& path) {
 class SystemStorage final : public Storage {
  public:
   SystemStorage(bool uring, std::string name, Runtime& runtime)
-      : uring_(uring), name_(std::move(name)), runtime_(runtime) {}
+      : uring_(uring), name_(std::move(name)), runtime_(runtime), mutex_(runtime) {}
 
   Result<std::unique_ptr<File>> Open(const std::string& path, const OpenOptions& options) override {
-    return SystemFile::Open(path, options);
+    return SystemFile::Open(runtime_, path, options);
   }
 
   Status CreateDirectory(const std::string& path) override {
@@ -79,14 +70,17 @@ class SystemStorage final : public Storage {
       DEUT_RETURN_IF_ERROR(CreateDirectory(ParentOf(path)));
       made = MakeDirectory(path);
     }
-    if (made == ErrorCode::kAlreadyExists) return Status::Ok();
-    DEUT_RETURN_IF_ERROR(made);
-    return SyncDirectory(ParentOf(path));
+    if (!made.ok() && made != ErrorCode::kAlreadyExists) return made;
+    DEUT_RETURN_IF_ERROR(Directory(path).status());
+    return made.ok() ? SyncDirectory(ParentOf(path)) : Status::Ok();
   }
 
   Result<std::vector<std::string>> List(const std::string& directory) override {
-    DIR* stream = opendir(directory.c_str());
+    Descriptor descriptor(OpenDirectory("list", directory));
+    if (descriptor.get() < 0) return ErrnoStatus("list", directory, errno);
+    DIR* stream = fdopendir(descriptor.get());
     if (stream == nullptr) return ErrnoStatus("list", directory, errno);
+    [[maybe_unused]] const int of_the_stream = descriptor.Release();
     std::vector<std::string> names;
     errno = 0;
     while (const dirent* entry = readdir(stream)) {
@@ -102,21 +96,22 @@ class SystemStorage final : public Storage {
   }
 
   Status Rename(const std::string& from, const std::string& to) override {
-    if (rename(from.c_str(), to.c_str()) != 0) return ErrnoStatus(Concat("rename ", from, " to"), to, errno);
+    if (RetryShortage(runtime_, "rename", from, [&] { return rename(from.c_str(), to.c_str()); }) != 0)
+      return ErrnoStatus(Concat("rename ", from, " to"), to, errno);
     return Status::Ok();
   }
 
   Status Remove(const std::string& path) override {
-    if (std::remove(path.c_str()) != 0) return ErrnoStatus("remove", path, errno);
+    if (RetryShortage(runtime_, "remove", path, [&] { return std::remove(path.c_str()); }) != 0)
+      return ErrnoStatus("remove", path, errno);
     return Status::Ok();
   }
 
   Status SyncDirectory(const std::string& path) override {
-    const Descriptor directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (directory.get() < 0) return ErrnoStatus("open directory", path, errno);
+    DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<const Descriptor> directory, Directory(path));
     int result;
     do {
-      result = fsync(directory.get());
+      result = fsync(directory->get());
     } while (result != 0 && errno == EINTR);
     if (result != 0) return SyncStatus("sync of directory", path, errno);
     return Status::Ok();
@@ -136,7 +131,8 @@ class SystemStorage final : public Storage {
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    Descriptor file(RetryShortage(runtime_, "open lock file", path,
+                                  [&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644); }));
     if (file.get() < 0) return ErrnoStatus("open lock file", path, errno);
     // flock belongs to the open file description: a second Open conflicts also within one process.
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -147,7 +143,8 @@ class SystemStorage final : public Storage {
     if (ftruncate(file.get(), 0) != 0 || pwrite(file.get(), pid.data(), pid.size(), 0) < 0) {
       return ErrnoStatus("write lock file", path, errno);
     }
-    return std::unique_ptr<FileLock>(std::make_unique<SystemLock>(file.release()));
+    DEUT_RETURN_IF_ERROR(Directory(ParentOf(path)).status());
+    return std::unique_ptr<FileLock>(std::make_unique<SystemLock>(file.Release()));
   }
 
   Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) override {
@@ -167,9 +164,41 @@ class SystemStorage final : public Storage {
     return pid == getpid() ? Concat("this process (", pid, ")") : Concat("process ", pid);
   }
 
+  int OpenDirectory(std::string_view operation, const std::string& path) {
+    return RetryShortage(runtime_, operation, path,
+                         [&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  }
+
+  // The directory, kept open from its first use on. A log or a page store cannot go on when the sync of its directory fails, so
+  // that sync must not depend on a free descriptor. A directory that was replaced by another of the same name is opened anew.
+  Result<std::shared_ptr<const Descriptor>> Directory(const std::string& path) {
+    struct stat now{};
+    if (stat(path.c_str(), &now) != 0) return ErrnoStatus("open directory", path, errno);
+    {
+      const MutexLock lock(mutex_);
+      const auto found = directories_.find(path);
+      struct stat kept{};
+      if (found != directories_.end() && fstat(found->second->get(), &kept) == 0 && kept.st_dev == now.st_dev &&
+          kept.st_ino == now.st_ino) {
+        return found->second;
+      }
+    }
+    auto opened = std::make_shared<const Descriptor>(OpenDirectory("open directory", path));
+    if (opened->get() < 0) return ErrnoStatus("open directory", path, errno);
+    const MutexLock lock(mutex_);
+    // A process has a data folder or two. A caller with many gains nothing by keeping them.
+    if (directories_.size() >= kMaxKeptDirectories) directories_.clear();
+    directories_[path] = opened;
+    return std::shared_ptr<const Descriptor>(std::move(opened));
+  }
+
+  static constexpr size_t kMaxKeptDirectories = 16;
+
   const bool uring_;
   const std::string name_;
   Runtime& runtime_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Descriptor>> directories_ DEUT_GUARDED_BY(mutex_);
 };
 
 }  // namespace

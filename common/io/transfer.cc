@@ -5,6 +5,7 @@
 
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
+#include "common/io/shortage.h"
 
 namespace deut {
 namespace {
@@ -70,14 +71,17 @@ Status ErrnoStatus(std::string_view operation, std::string_view path, int error)
     case EDQUOT:
       return Status(ErrorCode::kResourceExhausted, message);
     default:
-      return Status(ErrorCode::kIoError, message);
+      return Status(IsShortage(error) ? ErrorCode::kResourceExhausted : ErrorCode::kIoError, message);
   }
 }
 
 TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, uint32_t* retries) {
   if (result < 0) {
-    if ((result == -EINTR || result == -EAGAIN) && ++*retries <= kMaxRetries) return TransferStep::kAgain;
-    request->status = TransferError(*request, static_cast<int>(-result));
+    const int error = static_cast<int>(-result);
+    // A failed sync is never repeated for a shortage: the kernel may have given up what it could not write (storage.h).
+    const bool passes = IsShortage(error) && (error == EAGAIN || request->kind != IoRequest::Kind::kSync);
+    if ((error == EINTR || passes) && ++*retries <= kMaxRetries) return TransferStep::kAgain;
+    request->status = TransferError(*request, error);
     return TransferStep::kDone;
   }
   if (request->kind == IoRequest::Kind::kSync) return TransferStep::kDone;

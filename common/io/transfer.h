@@ -15,14 +15,14 @@ namespace deut {
 Status CheckTransfer(const OpenOptions& options, std::string_view path, IoRequest::Kind kind, uint64_t offset,
                      const void* data, size_t bytes);
 
-// "operation path: text of the error". ENOENT, EEXIST, ENOSPC and EDQUOT have codes of their own.
+// "operation path: text of the error". ENOENT, EEXIST, ENOSPC, EDQUOT and the shortages (shortage.h) have codes of their own.
 Status ErrnoStatus(std::string_view operation, std::string_view path, int error);
 // The same for a sync: IO_ERROR whatever the error (storage.h).
 Status SyncStatus(std::string_view operation, std::string_view path, int error);
 
 // The most that one system call is asked to transfer.
 constexpr size_t kMaxTransferBytes = size_t{1} << 30;
-// So often in a row EINTR and EAGAIN are taken for "again", then for an error.
+// EINTR, and the shortages of shortage.h, are retried at most this many times in a row. Then they are errors.
 constexpr uint32_t kMaxRetries = 10000;
 
 enum class TransferStep : uint8_t { kDone, kAgain };

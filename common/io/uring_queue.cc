@@ -78,7 +78,8 @@ void UringQueue::Flush() {
   while (io_uring_sq_ready(&ring_) > 0) {
     const int result = io_uring_submit(&ring_);
     if (result > 0 || result == -EINTR) continue;
-    if (result == 0 || result == -EAGAIN || result == -EBUSY) break;
+    // The kernel lacks something for a moment; WaitForCompletion submits again within a millisecond.
+    if (result == 0 || result == -EAGAIN || result == -EBUSY || result == -ENOMEM) break;
     FailStop(ErrnoStatus("submitting to", "an io_uring", -result).ToString());
   }
 }

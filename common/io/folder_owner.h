@@ -1,0 +1,57 @@
+// The owner of a folder: which kind of component its files belong to. A component claims its folder before it writes anything else there, so that
+// another component that is started on it by mistake is refused, and has changed nothing.
+//
+// The file OWNER, 24 bytes, little-endian:
+//   0  8  "DEUTOWNR"
+//   8  4  format version, 1
+//  12  4  kind (FolderKind)
+//  16  4  0
+//  20  4  CRC-32C of bytes 0 to 19
+// A folder without OWNER is claimed if it is empty, or holds nothing but files of its component (one that was made before there was this file, or
+// whose first start crashed). The folder lost+found of a file system counts as nothing.
+// Use: CheckFolder before the folder is created or locked, ClaimFolder once it is locked.
+// Thread-safety: functions; the lock keeps other processes away. Errors name the folder:
+//   WRONG_STATE       it belongs to another component, or holds files of no component; nothing was changed
+//   CORRUPTION        OWNER is damaged; nothing was changed
+//   VERSION_MISMATCH  OWNER is of a format that this program does not know; nothing was changed
+#ifndef COMMON_IO_FOLDER_OWNER_H_
+#define COMMON_IO_FOLDER_OWNER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/io/storage.h"
+
+namespace deut {
+
+// Numbers are stored: they are never reused.
+enum class FolderKind : uint32_t {
+  kTransactionComponent = 1,
+  kDataComponent = 2,
+  kSpill = 3,
+};
+
+struct FolderOwner {
+  FolderKind kind;
+  // Whether a component of this kind makes a file or folder of this name.
+  bool (*makes)(std::string_view name);
+};
+
+// OK if the folder is not there, is empty, or is the owner's. Changes nothing.
+Status CheckFolder(Storage& storage, const std::string& directory, const FolderOwner& owner);
+
+// CheckFolder; then OWNER is there, durably. REQUIRES: the folder exists and is locked by the caller.
+Status ClaimFolder(Storage& storage, const std::string& directory, const FolderOwner& owner);
+
+// True for the names that belong to no component and may be in every folder of one: OWNER, its temporary form, lost+found.
+bool IsFolderOwnerName(std::string_view name);
+
+std::string EncodeFolderOwner(FolderKind kind);
+// `path` is for messages.
+Result<FolderKind> DecodeFolderOwner(std::string_view bytes, const std::string& path);
+
+}  // namespace deut
+
+#endif  // COMMON_IO_FOLDER_OWNER_H_

@@ -1,0 +1,33 @@
+// Waiting out a shortage of the process or the system: no descriptor (EMFILE, ENFILE) or no kernel memory (ENOMEM, ENOBUFS, EAGAIN).
+//
+// A shortage says nothing about the file: nothing was opened, read or changed. So the storage retries, with pauses from 1 ms to 64 ms, for
+// at most kShortagePatience. After that it answers RESOURCE_EXHAUSTED, which callers treat like a full disk: they try again later.
+// Every shortage is counted; one line a second at most is logged.
+// Thread-safety: all functions from any thread.
+#ifndef COMMON_IO_SHORTAGE_H_
+#define COMMON_IO_SHORTAGE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "common/runtime/runtime.h"
+
+namespace deut {
+
+constexpr Duration kShortagePatience = std::chrono::seconds(1);
+
+// True if `error`, an errno, may pass by itself as soon as another thread or process gives something back.
+bool IsShortage(int error);
+
+// Calls `attempt`, which returns a descriptor or 0, or -1 and sets errno, until it succeeds, fails with an error that is no shortage, or the
+// patience is over. Returns what the last attempt returned, with its errno. `operation` and `path` are for the log line.
+int RetryShortage(Runtime& runtime, std::string_view operation, std::string_view path,
+                  const std::function<int()>& attempt);
+
+// The number of failed attempts of this process so far.
+uint64_t ShortageCount();
+
+}  // namespace deut
+
+#endif  // COMMON_IO_SHORTAGE_H_

@@ -1,0 +1,72 @@
+// EpisodeLog: lines about a condition that comes and goes, such as a full disk: one when it begins, one a minute while it lasts, one when it
+// has ended. A condition that flaps leaves at most one pair of lines every `pause`; the next first line then counts the episodes without one.
+// Begin and End say what holds now and may be called as often as one likes; their text is only made when a line is due.
+// Thread-safety: any thread; calls are short and cold (a mutex).
+#ifndef COMMON_OBSERVE_EPISODE_LOG_H_
+#define COMMON_OBSERVE_EPISODE_LOG_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/base/concat.h"
+#include "common/observe/log.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+
+namespace deut {
+
+class EpisodeLog {
+ public:
+  static constexpr Duration kPause = seconds(10);
+  static constexpr Duration kReminder = seconds(60);
+
+  explicit EpisodeLog(Runtime& runtime, Duration pause = kPause) : runtime_(runtime), pause_(pause), mutex_(runtime) {}
+
+  // The condition holds. `text()` is the line.
+  template <typename Text>
+  void Begin(const Text& text) {
+    const MutexLock lock(mutex_);
+    const MonotonicTime now = runtime_.Now();
+    if (!holds_) {
+      holds_ = true;
+      began_ = now;
+      ++untold_;
+    }
+    if (!told_ && (!ever_told_ || now >= last_line_ + pause_)) {
+      LogWarning(text(), untold_ > 1 ? Concat(" (", untold_, " times since the last such line)") : "");
+      told_ = ever_told_ = true;
+      untold_ = 0;
+      last_line_ = now;
+    } else if (told_ && now >= last_line_ + kReminder) {
+      LogWarning(text(), " (for ", duration_cast<seconds>(now - began_).count(), " s)");
+      last_line_ = now;
+    }
+  }
+
+  // The condition does not hold. `text()` is the line; how long it lasted is added.
+  template <typename Text>
+  void End(const Text& text) {
+    const MutexLock lock(mutex_);
+    if (!holds_) return;
+    holds_ = false;
+    if (!told_) return;
+    told_ = false;
+    last_line_ = runtime_.Now();
+    LogInfo(text(), ", after ", duration_cast<milliseconds>(last_line_ - began_).count(), " ms");
+  }
+
+ private:
+  Runtime& runtime_;
+  const Duration pause_;
+  Mutex mutex_;
+  bool holds_ DEUT_GUARDED_BY(mutex_) = false;
+  bool told_ DEUT_GUARDED_BY(mutex_) = false;  // of the present episode
+  bool ever_told_ DEUT_GUARDED_BY(mutex_) = false;
+  uint64_t untold_ DEUT_GUARDED_BY(mutex_) = 0;
+  MonotonicTime began_ DEUT_GUARDED_BY(mutex_);
+  MonotonicTime last_line_ DEUT_GUARDED_BY(mutex_);
+};
+
+}  // namespace deut
+
+#endif  // COMMON_OBSERVE_EPISODE_LOG_H_

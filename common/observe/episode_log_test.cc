@@ -1,0 +1,68 @@
+#include "common/observe/episode_log.h"
+
+#include <string>
+
+#include "common/observe/limited_log.h"
+#include "common/observe/recorded_lines.h"
+#include "common/runtime/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+constexpr auto kFull = [] { return std::string("full"); };
+constexpr auto kRoom = [] { return std::string("room again"); };
+
+TEST(EpisodeLogTest, AnEpisodeHasOneLineAtEachEnd) {
+  RecordedLines lines;
+  EpisodeLog log(RealRuntime());
+  log.End(kRoom);
+  EXPECT_THAT(lines.lines(), IsEmpty());
+  for (int i = 0; i < 5; ++i) log.Begin(kFull);
+  EXPECT_THAT(lines.lines(), ElementsAre("full"));
+  for (int i = 0; i < 5; ++i) log.End(kRoom);
+  EXPECT_THAT(lines.lines(), ElementsAre("full", StartsWith("room again, after ")));
+}
+
+TEST(EpisodeLogTest, EpisodesThatFollowCloselyAreCountedInTheNextLine) {
+  RecordedLines lines;
+  EpisodeLog log(RealRuntime(), seconds(2));
+  log.Begin(kFull);
+  log.End(kRoom);
+  for (int i = 0; i < 3; ++i) {
+    log.Begin(kFull);
+    log.End(kRoom);
+  }
+  ASSERT_EQ(lines.lines().size(), 2u);
+  RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(2100));
+  log.Begin(kFull);
+  EXPECT_THAT(lines.lines().back(), HasSubstr("full (4 times since the last such line)"));
+}
+
+// One that goes on beyond the pause is told, although it began within it.
+TEST(EpisodeLogTest, AnEpisodeThatLastsIsToldAfterThePause) {
+  RecordedLines lines;
+  EpisodeLog log(RealRuntime(), milliseconds(30));
+  log.Begin(kFull);
+  log.End(kRoom);
+  const size_t before = lines.lines().size();
+  const Deadline limit = RealRuntime().Now() + seconds(20);
+  while (lines.lines().size() == before && RealRuntime().Now() < limit) log.Begin(kFull);
+  EXPECT_THAT(lines.lines().back(), StartsWith("full"));
+}
+
+TEST(LimitedLogTest, LinesBeyondTheLimitAreLeftOut) {
+  RecordedLines lines;
+  LimitedLog log(RealRuntime());
+  for (int i = 0; i < 3 * LimitedLog::kMost; ++i) log.Warn([] { return "refused"; });
+  EXPECT_EQ(lines.lines().size(), static_cast<size_t>(LimitedLog::kMost));
+}
+
+}  // namespace
+}  // namespace deut

@@ -1,0 +1,38 @@
+// LogPace: at most one line of a kind in each interval, for messages that a peer can cause at any rate.
+// Thread-safety: all methods from any thread.
+#ifndef COMMON_OBSERVE_LOG_PACE_H_
+#define COMMON_OBSERVE_LOG_PACE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "common/runtime/time.h"
+
+namespace deut {
+
+class LogPace {
+ public:
+  explicit LogPace(Duration interval) : interval_(interval) {}
+
+  // Call it once for each event. Nothing: do not log this one. A number: log it, and say how many events were not logged since the last line.
+  std::optional<uint64_t> Event(MonotonicTime now) {
+    const int64_t at = now.time_since_epoch().count();
+    int64_t next = next_.load(std::memory_order_relaxed);
+    // One of several threads that find the interval over gets the line.
+    if (at < next || !next_.compare_exchange_strong(next, at + interval_.count(), std::memory_order_relaxed)) {
+      unlogged_.fetch_add(1, std::memory_order_relaxed);
+      return std::nullopt;
+    }
+    return unlogged_.exchange(0, std::memory_order_relaxed);
+  }
+
+ private:
+  const Duration interval_;
+  std::atomic<int64_t> next_{INT64_MIN};
+  std::atomic<uint64_t> unlogged_{0};
+};
+
+}  // namespace deut
+
+#endif  // COMMON_OBSERVE_LOG_PACE_H_
