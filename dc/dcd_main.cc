@@ -8,6 +8,7 @@
 #include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/config/flags.h"
+#include "dc/page_store/segment_store.h"
 #include "dc/server/data_component_server.h"
 #include "dc/server/dc_flags.h"
 #include "dc/server/starting_data_component.h"
@@ -17,10 +18,18 @@
 namespace deut::dc {
 namespace {
 
+// The least number of files that the page store keeps open for reading.
+constexpr uint64_t kLeastOpenFiles = 32;
+
 DaemonOptions Defaults() {
   DaemonOptions options;
   options.listen = "127.0.0.1:7702";
   options.data_dir = "dc-data";
+  const SegmentStoreOptions store;
+  options.descriptors.least_files = store.max_unsynced_segments + kLeastOpenFiles;
+  options.descriptors.most_files = store.max_unsynced_segments + store.max_open_files;
+  options.tls.roles = {Role::kTc, Role::kAdmin};
+  options.tls.files.allow_flag = "";  // it connects to nobody
   return options;
 }
 
@@ -31,13 +40,15 @@ struct Options {
 
 Status Serve(Options& options, DaemonContext& context) {
   options.component.directory = options.daemon.data_dir;
+  SegmentStoreOptions& store = options.component.records.store;
+  store.max_open_files = context.files() - store.max_unsynced_segments;
   DEUT_ASSIGN_OR_RETURN(ClaimedDirectory claimed,
                         DataComponentServer::Claim(options.component, context.storage(), context.runtime()));
   const std::string details =
-      Concat("data component ", claimed.state.dc.value, ", incarnation ", claimed.state.incarnation.value);
+      Concat("data component ", claimed.state.dc.value, ", incarnation ", claimed.state.number.value);
   StartingDataComponent component(options.component, context.runtime(), std::move(claimed),
                                   /*on_failed=*/[] { kill(getpid(), SIGTERM); });
-  GrpcDataComponentService service(context.runtime(), component, RpcServiceOptions{});
+  GrpcDataComponentService service(context.runtime(), component, ServiceOptionsOf(options.daemon));
   DEUT_RETURN_IF_ERROR(context.Serve(
       {service.service()}, [&](Deadline deadline) { return component.Health(deadline); }, details,
       /*stop=*/[&] { component.GiveUp(); }));
@@ -51,6 +62,7 @@ int Main(int argc, char** argv) {
       "dcd",
       "The data component: tables of ordered records in a latch-free Bw-tree, in memory and on disk; serves one tcd.");
   AddDaemonFlags(&flags, &options.daemon);
+  flags.Add("tls_tc", &options.daemon.tls.tcs, "names of which the transaction component's certificate must have one");
   AddDcFlags(&flags, &options.component);
   return RunDaemon("dcd", flags, argc, argv, options.daemon,
                    [&](DaemonContext& context) { return Serve(options, context); });

@@ -88,6 +88,8 @@ void ToWire(const HelloRequest& request, wire::HelloRequest* out) {
   out->set_tc(request.tc.value);
   out->set_epoch(request.epoch.value);
   out->set_nonce(request.nonce);
+  out->set_expected_dc(request.expected_dc.value);
+  out->set_inquiry(request.inquiry);
 }
 
 Status FromWire(const wire::HelloRequest& request, HelloRequest* out) {
@@ -95,7 +97,9 @@ Status FromWire(const wire::HelloRequest& request, HelloRequest* out) {
   *out = HelloRequest{.protocol_version = request.protocol_version(),
                       .tc = TcId(request.tc()),
                       .epoch = TcEpoch(request.epoch()),
-                      .nonce = request.nonce()};
+                      .nonce = request.nonce(),
+                      .expected_dc = DcId(request.expected_dc()),
+                      .inquiry = request.inquiry()};
   return Status::Ok();
 }
 
@@ -107,6 +111,10 @@ void ToWire(const Result<HelloAnswer>& answer, wire::HelloAnswer* out) {
   }
   out->set_dc(answer->dc.value);
   out->set_incarnation(answer->incarnation.value);
+  out->set_incarnation_number(answer->number.value);
+  out->set_obeyed_tc(answer->obeyed.tc.value);
+  out->set_obeyed_epoch(answer->obeyed.epoch.value);
+  out->set_obeyed_nonce(answer->obeyed.nonce);
   ToWire(answer->applied, out->mutable_applied());
   ToWire(answer->stable, out->mutable_stable());
   out->set_free_bytes(answer->free_bytes);
@@ -118,6 +126,10 @@ Result<HelloAnswer> FromWire(const wire::HelloAnswer& answer) {
   DEUT_RETURN_IF_ERROR(FromWire(answer.status()));
   HelloAnswer out{.dc = DcId(answer.dc()),
                   .incarnation = DcIncarnation(answer.incarnation()),
+                  .number = IncarnationNumber(answer.incarnation_number()),
+                  .obeyed = ObeyedTc{.tc = TcId(answer.obeyed_tc()),
+                                     .epoch = TcEpoch(answer.obeyed_epoch()),
+                                     .nonce = answer.obeyed_nonce()},
                   .applied = FromWire(answer.applied()),
                   .stable = FromWire(answer.stable()),
                   .free_bytes = answer.free_bytes(),

@@ -35,18 +35,28 @@ TEST(ConvertDataComponentTest, Sender) {
 
 TEST(ConvertDataComponentTest, Hello) {
   wire::HelloRequest message;
-  ToWire(HelloRequest{.protocol_version = kProtocolVersion, .tc = TcId(8), .epoch = TcEpoch(9), .nonce = 10}, &message);
+  ToWire(HelloRequest{.protocol_version = kProtocolVersion,
+                      .tc = TcId(8),
+                      .epoch = TcEpoch(9),
+                      .nonce = 10,
+                      .expected_dc = DcId(11),
+                      .inquiry = true},
+         &message);
   HelloRequest back;
   ASSERT_TRUE(FromWire(Travel(message), &back).ok());
   EXPECT_EQ(back.tc, TcId(8));
   EXPECT_EQ(back.epoch, TcEpoch(9));
   EXPECT_EQ(back.nonce, 10u);
+  EXPECT_EQ(back.expected_dc, DcId(11));
+  EXPECT_TRUE(back.inquiry);
   message.set_protocol_version(kProtocolVersion + 1);
   EXPECT_EQ(FromWire(message, &back).code(), ErrorCode::kVersionMismatch);
 
   wire::HelloAnswer answer;
   ToWire(Result<HelloAnswer>(HelloAnswer{.dc = DcId(1),
                                          .incarnation = DcIncarnation(2),
+                                         .number = IncarnationNumber(12),
+                                         .obeyed = ObeyedTc{.tc = TcId(13), .epoch = TcEpoch(14), .nonce = 15},
                                          .applied = Position{Lsn(3), 4},
                                          .stable = Position{Lsn(5), 6},
                                          .free_bytes = 7,
@@ -56,6 +66,8 @@ TEST(ConvertDataComponentTest, Hello) {
   ASSERT_TRUE(answered.ok());
   EXPECT_EQ(answered->dc, DcId(1));
   EXPECT_EQ(answered->incarnation, DcIncarnation(2));
+  EXPECT_EQ(answered->number, IncarnationNumber(12));
+  EXPECT_EQ(answered->obeyed, (ObeyedTc{TcId(13), TcEpoch(14), 15}));
   EXPECT_EQ(answered->applied, (Position{Lsn(3), 4}));
   EXPECT_EQ(answered->stable, (Position{Lsn(5), 6}));
   EXPECT_EQ(answered->free_bytes, 7u);

@@ -1,56 +1,76 @@
 #include "protocol/daemon.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "common/base/concat.h"
 #include "common/observe/log.h"
+#include "common/observe/log_file.h"
 #include "common/runtime/huge_pages.h"
 #include "grpc/support/log.h"
 #include "protocol/endpoint.h"
 #include "protocol/health_watch.h"
+#include "protocol/rpc_log.h"
 #include "protocol/rpc_polling.h"
 
 namespace deut {
 namespace {
 
-sigset_t StopSignals() {
+// Signals that the main thread takes. Their default action ends a process without a line in its log.
+sigset_t AwaitedSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
   return signals;
 }
 
-// gRPC's messages (errors, unless GRPC_VERBOSITY asks for more) as lines of our log.
-void LogFromRpc(gpr_log_func_args* args) {
-  const std::string_view message = args->message;
-  // RpcServer::Start tells it better.
-  if (message.find("No address added out of total") != std::string_view::npos) return;
-  std::string_view file = args->file;
-  file.remove_prefix(file.find_last_of('/') + 1);
-  LogLine(args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kInfo,
-          Concat("gRPC: ", message, " (", file, ":", args->line, ")"));
+// Blocked here, so in every thread that is started later; taken by the main thread. The ignored ones become errors of the call that raised them: a
+// write to a pipe whose reader has gone, and a write beyond the limit of a file's size.
+void PrepareSignals() {
+  const sigset_t signals = AwaitedSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
 }
 
-int Fail(const std::string& name, const Status& status) {
-  std::fprintf(stderr, "%s: %s\n", name.c_str(), status.ToString().c_str());
-  return 1;
+// How often certificates and rights are looked at; a change is taken up at the second look that finds it.
+constexpr timespec kLookForChanges = {.tv_sec = 2, .tv_nsec = 0};
+
+// `terminal`: standard error as the process found it, or -1 where that is the log.
+int Fail(const std::string& name, const Status& status, DaemonExit exit = DaemonExit::kStartRefused,
+         int terminal = -1) {
+  const std::string line = Concat(name, ": ", status.ToString(), "\n");
+  for (const int out : {STDERR_FILENO, terminal}) {
+    if (out >= 0) (void)!write(out, line.data(), line.size());
+  }
+  return static_cast<int>(exit);
 }
 
-Status Start(const std::string& name, const DaemonOptions& options, const std::function<Status(DaemonContext&)>& body) {
+Status Start(const std::string& name, const DaemonOptions& options, const std::function<Status(DaemonContext&)>& body,
+             DaemonExit* exit) {
   Runtime& runtime = RealRuntime();
+  DEUT_ASSIGN_OR_RETURN(const uint64_t limit, RaiseDescriptorLimit());
+  DEUT_ASSIGN_OR_RETURN(const DescriptorBudget descriptors,
+                        PlanDescriptors(limit, options.descriptors, static_cast<uint64_t>(options.max_connections)));
   DEUT_ASSIGN_OR_RETURN(const Address listen, Address::Parse("--listen", options.listen));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Storage> storage, NewSystemStorage(options.io, runtime));
-  std::shared_ptr<const TlsIdentity> tls;
+  std::unique_ptr<DaemonTls> tls;
   if (options.tls.any()) {
-    DEUT_ASSIGN_OR_RETURN(tls, LoadTls(options.tls, *storage));
+    DEUT_ASSIGN_OR_RETURN(tls, DaemonTls::Load(runtime, options.tls, *storage));
   }
   DEUT_RETURN_IF_ERROR(CheckTransport("--listen", listen, tls != nullptr, options.insecure));
-  DaemonContext context(name, options, runtime, std::move(storage), std::move(tls));
-  return body(context);
+  DaemonContext context(name, options, runtime, std::move(storage), std::move(tls), descriptors);
+  Status status = body(context);
+  const Status ended = context.ended();
+  if (ended.ok()) return status;
+  *exit = ended == ErrorCode::kFenced ? DaemonExit::kFenced : DaemonExit::kRefused;
+  return ended;
 }
 
 }  // namespace
@@ -60,53 +80,147 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
   flags->Add("data_dir", &options->data_dir, "folder of all its files; this process's alone");
   flags->AddEnum("io", &options->io, {{"auto", IoKind::kAuto}, {"uring", IoKind::kUring}, {"posix", IoKind::kPosix}},
                  "how files are read and written: io_uring, pread/pwrite, or the better one that the kernel allows");
-  flags->Add("tls_cert", &options->tls.cert_file, "this process's certificate, PEM");
-  flags->Add("tls_key", &options->tls.key_file, "its private key, PEM");
-  flags->Add("tls_ca", &options->tls.ca_file, "the authority of peers' certificates, PEM");
-  flags->Add("tls_allow", &options->tls.allow, "names of which a peer's certificate must have one");
+  DaemonTlsOptions& tls = options->tls;
+  flags->Add("tls_cert", &tls.files.cert_file, "this process's certificate, PEM; taken up again when it changes");
+  flags->Add("tls_key", &tls.files.key_file, "its private key, PEM");
+  flags->Add("tls_ca", &tls.files.ca_file, "the authority of peers' certificates, PEM");
+  flags->Add("tls_admins", &tls.admins, "names of certificates whose holders administer this daemon");
+  flags->Add("tls_rights", &tls.rights_file,
+             "file of more names with roles, a line each: NAME ROLE [TABLE_PREFIX...]; taken up again when it changes");
+  flags->Add("tls_allow", &tls.allow, "of earlier versions; refused, as each peer has a flag of its role now");
   flags->Add("insecure", &options->insecure, "allow addresses that other machines can reach without TLS");
-  flags->Add("max_threads", &options->max_threads, "streams and calls served at once", 16, 65536);
+  flags->Add("log_file", &options->log_file,
+             "file that the log is appended to; SIGHUP opens it anew; empty = standard error");
+  flags->Add(
+      "max_connections", &options->max_connections,
+      "connections at once, those beyond are closed; 0 = as many as the limit of open files allows, 16384 at most", 0,
+      1 << 20);
+  flags->Add("max_connections_per_peer", &options->max_connections_per_peer,
+             "connections at once from one IPv4 address, or from one /64 of IPv6; 0 = half of --max_connections", 0,
+             1 << 20);
+  flags->Add("handshake_timeout", &options->handshake_timeout,
+             "a connection that has not completed its TLS handshake and HTTP/2 settings by then is closed");
+  flags->Add(
+      "max_threads", &options->max_threads,
+      "threads for the peers' requests: of tcd, requests in work at once, of which one client may have three quarters; "
+      "of dcd, streams and calls, of which one in sixteen is kept for single calls",
+      16, 65536);
+  flags->Add("max_streams_per_peer", &options->max_streams_per_peer,
+             "open streams of one peer: of a name in certificates, or without TLS of a connection; 0 = three quarters "
+             "of all: of --max_streams (tcd), of --max_threads (dcd)",
+             0, 1 << 20);
   flags->Add(
       "huge_pages", &options->huge_pages,
       "memory in transparent huge pages, which is faster: the process executes its program once more to have them");
 }
 
+RpcServiceOptions ServiceOptionsOf(const DaemonOptions& options) {
+  return {.threads = options.max_threads, .streams_per_peer = static_cast<size_t>(options.max_streams_per_peer)};
+}
+
 DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, Runtime& runtime,
-                             std::unique_ptr<Storage> storage, std::shared_ptr<const TlsIdentity> tls)
+                             std::unique_ptr<Storage> storage, std::unique_ptr<DaemonTls> tls,
+                             const DescriptorBudget& descriptors)
     : name_(std::move(name)),
       options_(options),
       runtime_(runtime),
       storage_(std::move(storage)),
-      tls_(std::move(tls)) {}
+      tls_(std::move(tls)),
+      descriptors_(descriptors),
+      mutex_(runtime) {}
+
+void DaemonContext::End(const Status& why) {
+  {
+    const MutexLock lock(mutex_);
+    if (!ended_.ok()) return;
+    ended_ = why;
+  }
+  // Pending until Serve waits for it, if it does not yet.
+  kill(getpid(), SIGTERM);
+}
+
+Status DaemonContext::ended() const {
+  const MutexLock lock(mutex_);
+  return ended_;
+}
+
+void DaemonContext::Hangup() {
+  if (!options_.log_file.empty()) {
+    if (const Status reopened = RedirectLogTo(options_.log_file); !reopened.ok()) {
+      LogError(name_, ": SIGHUP: the log goes on where it was: ", reopened.ToString());
+      return;
+    }
+  }
+  const Status reloaded = tls_ == nullptr ? Status::Ok() : tls_->Reload();
+  LogInfo(name_, ": SIGHUP: ", options_.log_file.empty() ? "the log is standard error, " : "the log was opened anew, ",
+          tls_ == nullptr ? "there are no certificates"
+          : reloaded.ok() ? "certificates and rights were read again"
+                          : "certificates and rights stay as they were");
+  if (!reloaded.ok()) LogError(name_, ": certificates and rights are refused: ", reloaded.ToString());
+}
+
+void DaemonContext::LookForChanges() {
+  bool reloaded = false;
+  if (const Status status = tls_->LookForChanges(&reloaded); !status.ok()) {
+    LogError(name_, ": changed certificates or rights are refused, the old ones stay: ", status.ToString());
+  } else if (reloaded) {
+    LogInfo(name_, ": certificates and rights have changed and were read again");
+  }
+}
 
 Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::function<Status(Deadline)> ready,
                             const std::string& details, const std::function<void()>& stop) {
   DEUT_ASSIGN_OR_RETURN(const Address listen, Address::Parse("--listen", options_.listen));
-  const RpcServerOptions server_options{
-      .listen = listen, .tls = tls_, .insecure = options_.insecure, .max_threads = options_.max_threads};
+  const auto per_peer = static_cast<uint64_t>(options_.max_connections_per_peer);
+  const ConnectionLimits connections{
+      .max_connections = descriptors_.connections,
+      .max_connections_per_peer = per_peer != 0 ? per_peer : std::max<uint64_t>(descriptors_.connections / 2, 1)};
+  const RpcServerOptions server_options{.listen = listen,
+                                        .tls = tls(),
+                                        .access = access(),
+                                        .insecure = options_.insecure,
+                                        .max_threads = options_.max_threads,
+                                        .connections = connections,
+                                        .handshake_timeout = options_.handshake_timeout};
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server, RpcServer::Start(runtime_, server_options, services));
   LogInfo(name_, " listens on ", server->address().ToString(), tls_ != nullptr ? " with mutual TLS" : " without TLS",
-          ", data in ", options_.data_dir, ", io ", storage_->name(), details.empty() ? "" : ", ", details);
+          ", at most ", connections.max_connections, " connections, ", connections.max_connections_per_peer,
+          " from one address (limit of open files: ", descriptors_.limit, "), data in ", options_.data_dir, ", io ",
+          storage_->name(), details.empty() ? "" : ", ", details);
   auto health = std::make_unique<HealthWatch>(runtime_, name_, std::move(ready),
                                               [&server](bool serving) { server->SetServing(serving); });
-  const sigset_t signals = StopSignals();
+  const sigset_t signals = AwaitedSignals();
   int signal = 0;
-  sigwait(&signals, &signal);
-  LogInfo(name_, " stops (signal ", signal, ")");
+  for (;;) {
+    signal = tls_ == nullptr ? sigwaitinfo(&signals, nullptr) : sigtimedwait(&signals, nullptr, &kLookForChanges);
+    if (signal < 0) {  // the time is up, or a debugger came
+      if (tls_ != nullptr) LookForChanges();
+      continue;
+    }
+    if (signal == SIGTERM || signal == SIGINT) break;
+    if (signal == SIGHUP) {
+      Hangup();
+    } else {
+      LogInfo(name_, " takes no notice of signal ", signal, signal == SIGUSR1 ? " (SIGUSR1)" : " (SIGUSR2)");
+    }
+  }
+  if (const Status why = ended(); !why.ok()) {
+    LogError(name_, " ends, it can never serve again: ", why.ToString());
+  } else {
+    LogInfo(name_, " stops (signal ", signal, ")");
+  }
   health.reset();
   server->SetServing(false);
   if (stop) stop();
   server->Shutdown(runtime_.Now() + seconds(2));
-  return Status::Ok();
+  return ended();
 }
 
 int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, const DaemonOptions& options,
               const std::function<Status(DaemonContext&)>& body) {
   PollByStream();
   gpr_set_log_function(LogFromRpc);
-  // Blocked here, so in every thread that is started later; taken by sigwait.
-  const sigset_t signals = StopSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  PrepareSignals();
   const Result<std::unique_ptr<Storage>> files = NewSystemStorage(IoKind::kPosix, RealRuntime());
   if (!files.ok()) return Fail(name, files.status());
   const Result<std::vector<std::string>> operands = flags.Parse(argc, argv, **files);
@@ -121,8 +235,14 @@ int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, co
     const std::string why = UseHugePages(argv);
     if (!why.empty()) LogInfo(name, " has no huge pages: ", why);
   }
-  const Status served = Start(name, options, body);
-  return served.ok() ? 0 : Fail(name, served);
+  int terminal = -1;
+  if (!options.log_file.empty()) {
+    terminal = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (const Status redirected = RedirectLogTo(options.log_file); !redirected.ok()) return Fail(name, redirected);
+  }
+  DaemonExit exit = DaemonExit::kStartRefused;
+  const Status served = Start(name, options, body, &exit);
+  return served.ok() ? static_cast<int>(DaemonExit::kClean) : Fail(name, served, exit, terminal);
 }
 
 }  // namespace deut

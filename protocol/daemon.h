@@ -1,4 +1,5 @@
-// What both daemons have in common: their flags for address, files and TLS, the start with precise refusals, stopping on SIGTERM and SIGINT.
+// What both daemons have in common: their flags for address, files and TLS, the start with precise refusals, signals and exit statuses.
+// The signals and statuses are listed for operators in README.md, "Signals and exit statuses".
 //
 //   DaemonOptions options;  FlagSet flags(...);  AddDaemonFlags(&flags, &options);  ...
 //   return RunDaemon("dcd", flags, argc, argv, options, [&](DaemonContext& context) { ...; return context.Serve(...); });
@@ -15,52 +16,92 @@
 #include "common/base/status.h"
 #include "common/config/flags.h"
 #include "common/io/storage.h"
+#include "common/runtime/descriptor_budget.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
 #include "grpcpp/impl/service_type.h"
+#include "protocol/daemon_tls.h"
 #include "protocol/rpc_server.h"
-#include "protocol/tls.h"
+#include "protocol/service_options.h"
 
 namespace deut {
 
+// Numbers are part of the interface to supervisors: they are never reused. 3 is FailStop's (common/base/check.h).
+enum class DaemonExit : int {
+  kClean = 0,         // told to stop, or --help
+  kStartRefused = 1,  // flags, files or address are refused; or the component could not recover
+  kFenced = 4,        // another instance has taken over; starting this one again would take over from that one
+  kRefused = 5,       // the component can never serve with the files and peers it has; starting it again cannot help
+};
+
 struct DaemonOptions {
   std::string listen;
+  std::string log_file;  // empty: standard error
   std::string data_dir;
   IoKind io = IoKind::kAuto;
-  TlsOptions tls = {};
+  DaemonTlsOptions tls = {};
   bool insecure = false;
-  int max_threads = 1024;
+  int max_threads = RpcServiceOptions().threads;
+  // Open streams of one peer; 0: three quarters of max_threads.
+  int max_streams_per_peer = 0;
+  // Connections at once; 0: as many as the limit of open files allows, up to kMostConnectionsByDefault.
+  int max_connections = 0;
+  // Of these from one address (connection_table.h); 0: half.
+  int max_connections_per_peer = 0;
+  Duration handshake_timeout = seconds(10);
+  // What a program keeps open of its data; a flag it is not.
+  DescriptorNeeds descriptors = {};
   bool huge_pages = true;
 };
 
 // Binds all of them; the defaults shown are what the fields hold.
 void AddDaemonFlags(FlagSet* flags, DaemonOptions* options);
 
+// What the daemon's service may hold for its peers.
+RpcServiceOptions ServiceOptionsOf(const DaemonOptions& options);
+
 // A started process: its storage and certificate.
 class DaemonContext {
  public:
   DaemonContext(std::string name, const DaemonOptions& options, Runtime& runtime, std::unique_ptr<Storage> storage,
-                std::shared_ptr<const TlsIdentity> tls);
+                std::unique_ptr<DaemonTls> tls, const DescriptorBudget& descriptors);
 
   Runtime& runtime() { return runtime_; }
   Storage& storage() { return *storage_; }
-  const std::shared_ptr<const TlsIdentity>& tls() const { return tls_; }
+  // Null without TLS.
+  std::shared_ptr<TlsKeys> tls() const { return tls_ == nullptr ? nullptr : tls_->keys(); }
+  std::shared_ptr<const AccessControl> access() const { return tls_ == nullptr ? nullptr : tls_->access(); }
+  // How many files of data this process may keep open.
+  uint64_t files() const { return descriptors_.files; }
 
-  // Listens, tells so, and returns when the process is told to stop, with the server shut down. `ready` is asked, on a thread of its
-  // own, with a deadline, again and again: health says SERVING while it answers OK (health_watch.h). `details` goes to the start-up line. `stop`
-  // (may be null) is called when the process is told to stop, before the server waits for its handlers: it makes them come back.
+  // Ends Serve with this error, now or as soon as it is called; the first one counts. The process then exits with kFenced or kRefused.
+  // Any thread; never blocks.
+  void End(const Status& why);
+  // The error of End; OK if it was not called.
+  Status ended() const;
+
+  // Listens and logs the start-up line, which contains `details`. Returns after a signal to stop or a call of End, with the server shut down.
+  // `ready` is called repeatedly, on a thread of its own, with a deadline; health says SERVING while it returns OK (health_watch.h).
+  // `stop` (may be null) is called before the server waits for its handlers, and makes them return.
   Status Serve(const std::vector<grpc::Service*>& services, std::function<Status(Deadline)> ready,
                const std::string& details, const std::function<void()>& stop = {});
 
  private:
+  void Hangup();
+  void LookForChanges();
+
   const std::string name_;
   const DaemonOptions& options_;
   Runtime& runtime_;
   const std::unique_ptr<Storage> storage_;
-  const std::shared_ptr<const TlsIdentity> tls_;
+  const std::unique_ptr<DaemonTls> tls_;
+  const DescriptorBudget descriptors_;
+  mutable Mutex mutex_;
+  Status ended_ DEUT_GUARDED_BY(mutex_);
 };
 
-// Parses, sees to huge pages (which may execute the program anew), checks, runs `body`. The exit status: 0 after a clean stop or --help, 1 with the
-// reason on stderr.
+// Parses, sees to huge pages (which may execute the program anew), checks, runs `body`. Answers a DaemonExit, whose reason is in the log, and on
+// the standard error that the process was started with.
 int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, const DaemonOptions& options,
               const std::function<Status(DaemonContext&)>& body);
 

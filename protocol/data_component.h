@@ -20,6 +20,7 @@
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
+#include "common/base/incarnation_number.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
@@ -29,7 +30,7 @@
 namespace deut {
 
 // Raised when messages change meaning. Peers with different numbers refuse each other with VERSION_MISMATCH.
-constexpr uint32_t kProtocolVersion = 1;
+constexpr uint32_t kProtocolVersion = 2;
 
 // Who sends, and to which life of the DC.
 struct Sender {
@@ -53,11 +54,27 @@ struct HelloRequest {
   TcId tc;
   TcEpoch epoch;
   uint64_t nonce = 0;
+  // The DC that the TC's log knows; 0 = none yet. Another DC refuses with WRONG_STATE before it makes anything durable.
+  DcId expected_dc = {};
+  // The DC only answers: it makes nothing durable, drains nothing, and does not compare the epoch. Positions may still rise afterwards. A TC
+  // asks like this while it has not decided to start.
+  bool inquiry = false;
 };
 
+// The TC instance that a DC obeys (X5). Epoch 0: none has said Hello yet.
+struct ObeyedTc {
+  TcId tc;
+  TcEpoch epoch;
+  uint64_t nonce = 0;
+  friend bool operator==(const ObeyedTc&, const ObeyedTc&) = default;
+};
+
+// Positions are of the incarnation that answers. They say nothing about another one, however alike its number is (X3).
 struct HelloAnswer {
   DcId dc;
   DcIncarnation incarnation;
+  IncarnationNumber number = {};  // for people
+  ObeyedTc obeyed = {};           // the sender itself, unless it was an inquiry
   Position applied;
   Position stable;
   uint64_t free_bytes = 0;
@@ -94,8 +111,9 @@ struct DataRequest {
   Sender sender;
   TableId table;
   std::string_view key;  // kRead
-  // kScan: [low, high) as in KeyRange, in key order of `direction`, until a limit is reached. At least one record is returned if there
-  // is one. limit_records 0 = no limit of records.
+  // kScan: [low, high) as in KeyRange, in key order of `direction`, until a limit is reached. At least one record is returned if the DC
+  // comes to one; it looks at a bounded number of pages, which may all be empty, and then answers what it covered (S4): perhaps no
+  // record, but always something of the range. limit_records 0 = no limit of records.
   std::string_view low;
   std::string_view high;
   Direction direction = Direction::kAscending;
@@ -204,7 +222,8 @@ class DataComponent {
  public:
   virtual ~DataComponent() = default;
 
-  // Makes (TC, epoch, nonce) durable, drains what older epochs have in flight, then answers (X5).
+  // Makes (TC, epoch, nonce) durable, drains what older epochs have in flight, then answers (X5). WRONG_STATE, naming both, with nothing changed:
+  // the DC belongs to another TC, or the TC expects another DC.
   virtual Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) = 0;
 
   // Starts all requests; each one's `done` is set when its answer is in place, on any thread, perhaps before Submit returns.

@@ -39,26 +39,6 @@ class Socket {
   const int fd_;
 };
 
-Status Explain(const Address& address, int error) {
-  const std::string where = address.ToString();
-  switch (error) {
-    case EADDRINUSE:
-      return DEUT_ERROR(
-          kUnavailable, "cannot listen at ", where,
-          ": the address is taken by another process; stop that one, or choose another address with --listen");
-    case EADDRNOTAVAIL:
-      return DEUT_ERROR(kInvalidArgument, "cannot listen at ", where,
-                        ": this machine has no such address; --listen takes one of its own, or 0.0.0.0");
-    case EACCES:
-    case EPERM:
-      return DEUT_ERROR(
-          kPermissionDenied, "cannot listen at ", where,
-          ": the system does not permit it (ports below 1024 need privileges; a socket's directory must be writable)");
-    default:
-      return DEUT_ERROR(kIoError, "cannot listen at ", where, ": ", strerror(error));
-  }
-}
-
 Status DiagnoseUnix(const Address& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -70,13 +50,13 @@ Status DiagnoseUnix(const Address& address) {
                         ": a file that is no socket is in its place; remove it, or choose another path with --listen");
     }
     Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (socket.fd() < 0) return Explain(address, errno);
+    if (socket.fd() < 0) return ListenError(address, errno);
     if (connect(socket.fd(), reinterpret_cast<sockaddr*>(&name), sizeof(name)) == 0)
-      return Explain(address, EADDRINUSE);
+      return ListenError(address, EADDRINUSE);
     return Status::Ok();  // left behind by a process that is gone; listening replaces it
   }
   const std::string directory = address.path().substr(0, address.path().rfind('/') + 1);
-  if (access(directory.c_str(), W_OK | X_OK) != 0) return Explain(address, errno);
+  if (access(directory.c_str(), W_OK | X_OK) != 0) return ListenError(address, errno);
   return Status::Ok();
 }
 
@@ -97,7 +77,7 @@ Status DiagnoseTcp(const Address& address) {
     const int on = 1;
     setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (bind(socket.fd(), item->ai_addr, item->ai_addrlen) != 0 || listen(socket.fd(), 1) != 0) {
-      status = Explain(address, errno);
+      status = ListenError(address, errno);
     }
   }
   freeaddrinfo(found);
@@ -171,8 +151,28 @@ Status CheckTransport(std::string_view flag, const Address& address, bool tls, b
   if (tls || insecure || address.is_loopback()) return Status::Ok();
   return DEUT_ERROR(
       kInvalidArgument, flag, ": ", address.ToString(),
-      " can be reached from other machines; give --tls_cert, --tls_key, --tls_ca and --tls_allow, or --insecure if "
+      " can be reached from other machines; give --tls_cert, --tls_key, --tls_ca and names of peers, or --insecure if "
       "everybody who can reach it may read and write all data");
+}
+
+Status ListenError(const Address& address, int error) {
+  const std::string where = address.ToString();
+  switch (error) {
+    case EADDRINUSE:
+      return DEUT_ERROR(
+          kUnavailable, "cannot listen at ", where,
+          ": the address is taken by another process; stop that one, or choose another address with --listen");
+    case EADDRNOTAVAIL:
+      return DEUT_ERROR(kInvalidArgument, "cannot listen at ", where,
+                        ": this machine has no such address; --listen takes one of its own, or 0.0.0.0");
+    case EACCES:
+    case EPERM:
+      return DEUT_ERROR(
+          kPermissionDenied, "cannot listen at ", where,
+          ": the system does not permit it (ports below 1024 need privileges; a socket's directory must be writable)");
+    default:
+      return DEUT_ERROR(kIoError, "cannot listen at ", where, ": ", strerror(error));
+  }
 }
 
 Status DiagnoseListen(const Address& address) {

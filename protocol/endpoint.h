@@ -41,6 +41,9 @@ class Address {
 // The rule above. `flag` names the address in the message; INVALID_ARGUMENT says what to do.
 Status CheckTransport(std::string_view flag, const Address& address, bool tls, bool insecure);
 
+// What a failed socket, bind or listen with this errno means to the operator, and what to do.
+Status ListenError(const Address& address, int error);
+
 // Why nobody can listen at the address now, from the system's own answer: taken, not of this machine, no permission. OK if one could.
 // For messages after a failure; what it says may have changed a moment later.
 Status DiagnoseListen(const Address& address);

@@ -51,7 +51,7 @@ Status GrpcApplyLog::Send(const LogBatch& batch, Deadline deadline) {
       if (write_state_.compare_exchange_strong(state, kWriting, std::memory_order_seq_cst)) break;
       continue;
     }
-    if (!runtime_.Wait(write_state_, kWriting, deadline)) {
+    if (!runtime_.Wait(write_state_, state, deadline)) {
       Status late = DEUT_ERROR(kDeadlineExceeded, peer_->name(), " did not take a log batch before the deadline");
       SetReason(late);
       context_.TryCancel();
@@ -64,11 +64,7 @@ Status GrpcApplyLog::Send(const LogBatch& batch, Deadline deadline) {
   return Status::Ok();
 }
 
-bool GrpcApplyLog::CloseWriteSide() {
-  const bool writing = write_state_.exchange(kClosed, std::memory_order_seq_cst) == kWriting;
-  runtime_.WakeAll(write_state_);
-  return writing;
-}
+bool GrpcApplyLog::EndWriting() { return write_state_.exchange(kEnding, std::memory_order_seq_cst) == kWriting; }
 
 void GrpcApplyLog::SetReason(Status reason) {
   MutexLock lock(mutex_);
@@ -118,7 +114,7 @@ void GrpcApplyLog::Run() {
       case kStarted:
         if (!ok) {
           ended = true;
-          CloseWriteSide();  // nothing has been written
+          EndWriting();  // nothing has been written
           break;
         }
         reading = true;
@@ -132,7 +128,7 @@ void GrpcApplyLog::Run() {
           break;
         }
         reading = false;
-        if (!ended) writing = CloseWriteSide();
+        if (!ended) writing = EndWriting();
         ended = true;
         break;
       case kWritten:
@@ -145,9 +141,9 @@ void GrpcApplyLog::Run() {
           runtime_.WakeAll(write_state_);
           break;
         }
+        // The stream has ended, perhaps with a reason that is still to be read: cancelling it would drop the reason.
         ended = true;
-        CloseWriteSide();
-        context_.TryCancel();
+        EndWriting();
         break;
       case kFinished:
         break;
@@ -157,6 +153,9 @@ void GrpcApplyLog::Run() {
   stream_->Finish(&end, Tag(kFinished));
   DEUT_CHECK(events_.Next(&tag, &ok) && tag == Tag(kFinished));
   SetReason(peer_->FromRpc(end));
+  // Only now: a Send that fails says the reason, so it waits until there is one.
+  write_state_.store(kClosed, std::memory_order_seq_cst);
+  runtime_.WakeAll(write_state_);
   if (accepted_) {
     listener_->OnClosed(Reason());
   } else {

@@ -38,15 +38,16 @@ class GrpcApplyLog final : public ApplyLogStream {
 
  private:
   using Stream = grpc::ClientAsyncReaderWriter<wire::ApplyLogRequest, wire::ApplyLogAnswer>;
-  enum WriteState : uint32_t { kIdle, kWriting, kClosed };
+  // kEnding: no write may start any more; kClosed: the reason is known as well.
+  enum WriteState : uint32_t { kIdle, kWriting, kEnding, kClosed };
 
   GrpcApplyLog(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, ApplyLogListener* listener)
       : runtime_(runtime), peer_(std::move(peer)), listener_(listener), mutex_(runtime) {}
 
   void Run();
   void HandleAnswer();
-  // The end: no Send from now on. True if the end of a write is still to come.
-  bool CloseWriteSide();
+  // No write starts from now on. True if the end of a write is still to come.
+  bool EndWriting();
   // The first reason stays.
   void SetReason(Status reason);
   Status Reason();

@@ -123,6 +123,30 @@ TEST_F(GrpcApplyLogTest, ComponentThatClosesSaysWhy) {
   EXPECT_EQ((*log)->Send(Batch(0, 1), Soon()).code(), ErrorCode::kFenced);
 }
 
+// The reason and the end of the stream come together, in the middle of a write: both Send and the listener are told the reason.
+TEST_F(GrpcApplyLogTest, ReasonOutlivesAWriteThatFails) {
+  for (int round = 0; round < 200; ++round) {
+    Listener listener;
+    auto log = Open(&listener);
+    ASSERT_TRUE(log.ok()) << log.status().ToString();
+    std::atomic<bool> sending{false};
+    Status end;
+    const auto sender = runtime_.StartThread("sender", [&] {
+      uint64_t at = 0;
+      while ((end = (*log)->Send(Batch(at, at + 1), Soon())).ok()) {
+        if (++at == 20) sending.store(true);
+      }
+      sending.store(true);
+    });
+    ASSERT_TRUE(testing::Eventually([&] { return sending.load(); }));
+    component_.CloseApplyLog(Status(ErrorCode::kFenced, "taken over"));
+    sender->Join();
+    ASSERT_EQ(end.code(), ErrorCode::kFenced) << "round " << round << ": " << end.ToString();
+    ASSERT_TRUE(testing::Eventually([&] { return listener.closed.load() == 1; }));
+    ASSERT_EQ(listener.code.load(), ErrorCode::kFenced) << "round " << round;
+  }
+}
+
 TEST_F(GrpcApplyLogTest, RefusedBatchClosesTheStream) {
   component_.on_batch = [](const LogBatch&) { return Status(ErrorCode::kPositionGap, "a hole"); };
   Listener listener;

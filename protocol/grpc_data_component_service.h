@@ -5,26 +5,21 @@
 // Bounds on what one peer can make this process hold: a Data stream is read only while there is room for its answers (answer_queue.h); a
 //   scan is read from the component only inside its grants, one batch at a time; acknowledgements replace each other; a peer that
 //   does not take what is written to it for `stuck_peer` has its stream cancelled (stream_watchdog.h); a component that is waited for as
-//   long in a log stream or scan ends it with DEADLINE_EXCEEDED. Messages, streams, threads: rpc_server.h.
+//   long in a log stream or scan ends it with DEADLINE_EXCEEDED. Streams and single calls are
+//   limited by peer (service_options.h); messages, metadata, threads: rpc_server.h.
 // Errors: of single items inside messages. A stream ends with a gRPC status only if its messages cannot be understood at all.
 // Thread-safety: gRPC's threads call it. Ownership: the component outlives it; the server that it is registered with ends before it.
 #ifndef PROTOCOL_GRPC_DATA_COMPONENT_SERVICE_H_
 #define PROTOCOL_GRPC_DATA_COMPONENT_SERVICE_H_
 
-#include <cstddef>
 #include <memory>
 
 #include "common/runtime/runtime.h"
 #include "grpcpp/impl/service_type.h"
 #include "protocol/data_component.h"
+#include "protocol/service_options.h"
 
 namespace deut {
-
-struct RpcServiceOptions {
-  Duration stuck_peer = seconds(30);
-  // Requests of one Data stream that are with the component, or answered and not yet written.
-  size_t data_requests = 256;
-};
 
 class GrpcDataComponentService {
  public:

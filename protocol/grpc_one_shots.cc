@@ -165,7 +165,9 @@ Result<CommitAnswer> GrpcOneShots::Take(OneShotCall& call, const OneShotTransact
   Status status = call.lost;
   if (status.ok()) status = TakeResults(call, transaction);
   if (status.ok()) {
-    status = FromWire(call.answer().back().status());
+    const wire::SessionAnswer& end = call.answer().back();
+    status = FromWire(end.status());
+    if (!status.ok()) SetRefusedAt(Timestamp(end.timestamp()), absl::MakeSpan(*transaction.results));
   } else if (call.sent && WritesAnything(transaction)) {
     status = DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", status.ToString());
   }

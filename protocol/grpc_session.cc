@@ -48,7 +48,8 @@ wire::SessionRequest* GrpcSession::NewRequest() {
 
 Status GrpcSession::Fail(Status status, Lost lost) {
   // Only the connection, or the wait for it, can have failed here: everything else arrives as an answer.
-  if (lost == Lost::kPerhapsCommitted) {
+  const bool nothing_run = !stream_.open() && stream_.nothing_run();
+  if (lost == Lost::kPerhapsCommitted && !nothing_run) {
     status = DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", status.ToString());
   }
   stream_.Abandon(status);
@@ -85,7 +86,9 @@ Status GrpcSession::Receive(absl::Span<const Operation> operations, std::vector<
     Status valid = TakeResults(operations, &taken, results);
     if (!valid.ok()) return Fail(std::move(valid), lost);
   } while (answer_.more());
-  return FromWire(answer_.status());
+  Status status = FromWire(answer_.status());
+  if (!status.ok() && results != nullptr) SetRefusedAt(Timestamp(answer_.timestamp()), absl::MakeSpan(*results));
+  return status;
 }
 
 bool GrpcSession::SendAhead(absl::Span<const Operation> operations, Deadline deadline) {

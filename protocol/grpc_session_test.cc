@@ -54,6 +54,11 @@ class GrpcSessionTest : public ::testing::Test {
   Result<CommitAnswer> OneShot(const std::vector<Operation>& operations) {
     return session_->ExecuteOneShot({}, operations, &results_, Soon());
   }
+  // REQUIRES: the server has been stopped.
+  void Restart() {
+    service_ = std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_);
+    loopback_.Restart({service_->service()});
+  }
   void Begin() { ASSERT_TRUE(session_->Begin({}, Soon()).ok()); }
   std::string Value(size_t i) { return std::string(RecordBatch::Iterator(results_[i].records).record().value); }
 
@@ -65,8 +70,9 @@ class GrpcSessionTest : public ::testing::Test {
   std::string answer_in_;
   Status answer_;
   testing::ScriptedTransactionService scripted_{runtime_};
-  GrpcTransactionServiceServer service_{runtime_, scripted_};
-  testing::Loopback loopback_{{service_.service()}};
+  std::unique_ptr<GrpcTransactionServiceServer> service_ =
+      std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_);
+  testing::Loopback loopback_{{service_->service()}};
   GrpcTransactionService client_{runtime_, loopback_.Peer(), GrpcTransactionServiceOptions{.connections = 2}};
   std::unique_ptr<TransactionSession> session_;
   std::vector<OperationResult> results_;
@@ -106,6 +112,11 @@ TEST_F(GrpcSessionTest, OneShotTransaction) {
   EXPECT_TRUE(results_[0].status.ok());
   EXPECT_EQ(results_[1].status.code(), ErrorCode::kAlreadyExists);
   EXPECT_EQ(scripted_.Value(kTable, "c"), "");
+  // D1: when that was so.
+  EXPECT_EQ(results_[1].refused_at, Timestamp(2));
+  EXPECT_EQ(RefusedAt(results_), Timestamp(2));
+  ASSERT_TRUE(OneShot({Put("c", "3"), Get("c")}).ok());
+  EXPECT_EQ(RefusedAt(results_), Timestamp(0));
 }
 
 TEST_F(GrpcSessionTest, AbortEndsTheCallEarly) {
@@ -280,7 +291,7 @@ TEST_F(GrpcSessionTest, ServerThatStopsBetweenCalls) {
   EXPECT_EQ(OneShot({Put("a", "1")}).status().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(scripted_.aborts(), 1u);
   EXPECT_EQ(client_.NewSession(Soon()).status().code(), ErrorCode::kUnavailable);
-  loopback_.Restart();
+  Restart();
   EXPECT_TRUE(testing::Eventually([&] { return client_.NewSession(Soon()).ok(); }));
 }
 

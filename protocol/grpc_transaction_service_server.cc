@@ -1,79 +1,79 @@
 #include "protocol/grpc_transaction_service_server.h"
 
-#include <algorithm>
-#include <thread>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "protocol/convert_transaction_service.h"
-#include "protocol/one_shot_workers.h"
-#include "protocol/rpc_polling.h"
+#include "protocol/one_shot_handler.h"
+#include "protocol/peer_service.h"
+#include "protocol/rpc_executor.h"
+#include "protocol/rpc_server.h"
 #include "protocol/rpc_status.h"
 #include "protocol/session_handler.h"
+#include "protocol/stream_host.h"
+#include "protocol/stream_quota.h"
 #include "protocol/stream_watchdog.h"
 #include "protocol/transaction_service.grpc.pb.h"
 
 namespace deut {
 namespace {
 
-// Threads that streams of one-shot transactions may add to those that gRPC counts.
-constexpr int kOneShotThreads = 1024;
-
-// A stream of one-shot transactions as its workers see it.
-class OneShotStream final : public OneShotWorkers::Stream {
- public:
-  using Stream = grpc::ServerReaderWriter<wire::OneShotAnswers, wire::OneShotCalls>;
-
-  OneShotStream(StreamWatchdog& watchdog, grpc::ServerContext* context, Stream* stream)
-      : stream_(stream), write_watch_(watchdog, [context] { context->TryCancel(); }) {}
-
-  bool Read(wire::OneShotCalls* message) override {
-    if (!stream_->Read(message)) return false;
-    CountStreamRead();
-    return true;
-  }
-  bool Write(const wire::OneShotAnswers& message) override {
-    write_watch_.Start();
-    const bool written = stream_->Write(message);
-    write_watch_.Stop();
-    return written;
-  }
-
- private:
-  Stream* const stream_;
-  StreamWatchdog::Watch write_watch_;
-};
+using AsyncSession = wire::TransactionService::WithAsyncMethod_Session<wire::TransactionService::Service>;
+using AsyncStreams = wire::TransactionService::WithAsyncMethod_OneShots<AsyncSession>;
 
 }  // namespace
 
-class GrpcTransactionServiceServer::Service final : public wire::TransactionService::Service {
+class GrpcTransactionServiceServer::Service final : public AsyncStreams, public ExecutedService {
  public:
-  Service(Runtime& runtime, TransactionService& service, Duration stuck_peer)
-      : runtime_(runtime), service_(service), watchdog_(runtime, stuck_peer) {}
+  Service(Runtime& runtime, TransactionService& service, const RpcServiceOptions& options,
+          std::shared_ptr<const AccessControl> access)
+      : runtime_(runtime),
+        services_(service, std::move(access)),
+        watchdog_(runtime, options.stuck_peer),
+        idle_(runtime, options.idle_session),
+        streams_(runtime, options.open_streams()),
+        calls_(runtime, options.calls()) {}
 
-  grpc::Status Session(grpc::ServerContext* context, SessionHandler::Stream* stream) override {
-    return SessionHandler(runtime_, service_, watchdog_, context, stream).Run();
-  }
-
-  grpc::Status OneShots(grpc::ServerContext* context, OneShotStream::Stream* stream) override {
-    OneShotStream own(watchdog_, context, stream);
-    const OneShotWorkers::Options options{.parallel = parallel_};
-    return ToRpcStatus(OneShotWorkers(runtime_, service_, one_shot_threads_, options, &own).Run());
+  void Serve(RpcExecutor& executor) override {
+    host_.emplace(StreamHost{.runtime = runtime_,
+                             .executor = executor,
+                             .writes = watchdog_,
+                             .idle = idle_,
+                             .streams = streams_,
+                             .services = services_});
+    request_session_ = [this](auto* context, auto* stream, void* tag) {
+      grpc::ServerCompletionQueue* const queue = host_->executor.queue();
+      RequestSession(context, stream, queue, queue, tag);
+    };
+    request_one_shots_ = [this](auto* context, auto* stream, void* tag) {
+      grpc::ServerCompletionQueue* const queue = host_->executor.queue();
+      RequestOneShots(context, stream, queue, queue, tag);
+    };
+    SessionHandler::Want(*host_, request_session_);
+    OneShotHandler::Want(*host_, request_one_shots_);
   }
 
   grpc::Status AskOutcome(grpc::ServerContext* context, const wire::OutcomeRequest* request,
                           wire::OutcomeAnswer* answer) override {
+    StreamQuota::Place place;
+    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
     TransactionName name;
     Status valid = CheckProtocolVersion("the client", request->protocol_version());
     if (valid.ok()) valid = FromWire(*request, &name);
-    ToWire(valid.ok() ? service_.AskOutcome(name, DeadlineOf(context)) : Result<OutcomeAnswer>(valid), answer);
+    ToWire(valid.ok() ? ForClient(context)->get().AskOutcome(name, DeadlineOf(context)) : Result<OutcomeAnswer>(valid),
+           answer);
     return grpc::Status::OK;
   }
 
   grpc::Status OpenTable(grpc::ServerContext* context, const wire::TableRequest* request,
                          wire::TableAnswer* answer) override {
+    StreamQuota::Place place;
+    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
     Answer(Check(*request), answer, [&]() -> Status {
-      DEUT_ASSIGN_OR_RETURN(const TableId table, service_.OpenTable(request->name(), DeadlineOf(context)));
+      DEUT_ASSIGN_OR_RETURN(const TableId table,
+                            ForClient(context)->get().OpenTable(request->name(), DeadlineOf(context)));
       answer->set_table(table.value);
       return Status::Ok();
     });
@@ -82,8 +82,11 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
 
   grpc::Status CreateTable(grpc::ServerContext* context, const wire::TableRequest* request,
                            wire::TableAnswer* answer) override {
+    StreamQuota::Place place;
+    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
     Answer(Check(*request), answer, [&]() -> Status {
-      DEUT_ASSIGN_OR_RETURN(const TableId table, service_.CreateTable(request->name(), DeadlineOf(context)));
+      DEUT_ASSIGN_OR_RETURN(const TableId table,
+                            ForClient(context)->get().CreateTable(request->name(), DeadlineOf(context)));
       answer->set_table(table.value);
       return Status::Ok();
     });
@@ -92,14 +95,20 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
 
   grpc::Status DropTable(grpc::ServerContext* context, const wire::TableRequest* request,
                          wire::TableAnswer* answer) override {
-    Answer(Check(*request), answer, [&] { return service_.DropTable(request->name(), DeadlineOf(context)); });
+    StreamQuota::Place place;
+    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
+    Answer(Check(*request), answer,
+           [&] { return ForClient(context)->get().DropTable(request->name(), DeadlineOf(context)); });
     return grpc::Status::OK;
   }
 
   grpc::Status ListTables(grpc::ServerContext* context, const wire::ServiceRequest* request,
                           wire::ListTablesAnswer* answer) override {
+    StreamQuota::Place place;
+    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
     Answer(Check(*request), answer, [&]() -> Status {
-      DEUT_ASSIGN_OR_RETURN(const std::vector<TableInfo> tables, service_.ListTables(DeadlineOf(context)));
+      DEUT_ASSIGN_OR_RETURN(const std::vector<TableInfo> tables,
+                            ForClient(context)->get().ListTables(DeadlineOf(context)));
       ToWire(tables, answer->mutable_tables());
       return Status::Ok();
     });
@@ -108,14 +117,19 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
 
   grpc::Status GetStatus(grpc::ServerContext* context, const wire::ServiceRequest* request,
                          wire::GetStatusAnswer* answer) override {
+    StreamQuota::Place place;
+    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
     const Status valid = Check(*request);
-    ToWire(valid.ok() ? service_.GetStatus(DeadlineOf(context)) : Result<ServiceStatus>(valid), answer);
+    ToWire(valid.ok() ? ForClient(context)->get().GetStatus(DeadlineOf(context)) : Result<ServiceStatus>(valid),
+           answer);
     return grpc::Status::OK;
   }
 
   grpc::Status DropCaches(grpc::ServerContext* context, const wire::ServiceRequest* request,
                           wire::DropCachesAnswer* answer) override {
-    Answer(Check(*request), answer, [&] { return service_.DropCaches(DeadlineOf(context)); });
+    StreamQuota::Place place;
+    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
+    Answer(Check(*request), answer, [&] { return ForClient(context)->get().DropCaches(DeadlineOf(context)); });
     return grpc::Status::OK;
   }
 
@@ -135,18 +149,24 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
     if (!status.ok()) ToWire(status, answer->mutable_status());
   }
 
+  std::unique_ptr<PeerService> ForClient(const grpc::ServerContextBase* context) { return services_.For(*context); }
   Deadline DeadlineOf(grpc::ServerContext* context) { return FromRpcTime(runtime_, context->raw_deadline()); }
 
   Runtime& runtime_;
-  TransactionService& service_;
+  PeerServices services_;
   StreamWatchdog watchdog_;
-  ThreadAllowance one_shot_threads_{kOneShotThreads};
-  const int parallel_ = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  StreamWatchdog idle_;
+  StreamQuota streams_;
+  StreamQuota calls_;
+  std::optional<StreamHost> host_;
+  SessionHandler::Request request_session_;
+  OneShotHandler::Request request_one_shots_;
 };
 
 GrpcTransactionServiceServer::GrpcTransactionServiceServer(Runtime& runtime, TransactionService& service,
-                                                           Duration stuck_peer)
-    : service_(std::make_unique<Service>(runtime, service, stuck_peer)) {}
+                                                           const RpcServiceOptions& options,
+                                                           std::shared_ptr<const AccessControl> access)
+    : service_(std::make_unique<Service>(runtime, service, options, std::move(access))) {}
 
 GrpcTransactionServiceServer::~GrpcTransactionServiceServer() = default;
 

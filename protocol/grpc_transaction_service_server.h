@@ -1,6 +1,6 @@
 // GrpcTransactionServiceServer: the server side of transaction_service.proto: checks what comes in and forwards it to a
-// TransactionService. One thread for each session or call in progress. A client that does not take its answers for
-// `stuck_peer` loses its session (stream_watchdog.h). Messages, streams, threads: rpc_server.h.
+// TransactionService. One thread for each session or call in progress; streams and calls are limited by peer (service_options.h).
+// A client that does not take its answers for `stuck_peer` loses its session (stream_watchdog.h). Messages, streams, threads: rpc_server.h.
 // One-shot transactions on a stream of theirs hold up each other wherever the service waits on another Runtime than a TellingRuntime
 // (one_shot_workers.h).
 // Thread-safety: gRPC's threads call it. Ownership: the service outlives it; the server that it is registered with ends before it.
@@ -11,13 +11,17 @@
 
 #include "common/runtime/runtime.h"
 #include "grpcpp/impl/service_type.h"
+#include "protocol/authorization.h"
+#include "protocol/service_options.h"
 #include "protocol/transaction_service.h"
 
 namespace deut {
 
 class GrpcTransactionServiceServer {
  public:
-  GrpcTransactionServiceServer(Runtime& runtime, TransactionService& service, Duration stuck_peer = seconds(30));
+  // `access`: the rights of clients to tables, by their certificates; null: everybody may everything.
+  GrpcTransactionServiceServer(Runtime& runtime, TransactionService& service, const RpcServiceOptions& options = {},
+                               std::shared_ptr<const AccessControl> access = nullptr);
   ~GrpcTransactionServiceServer();
   GrpcTransactionServiceServer(const GrpcTransactionServiceServer&) = delete;
   GrpcTransactionServiceServer& operator=(const GrpcTransactionServiceServer&) = delete;

@@ -12,6 +12,7 @@
 #include "grpcpp/impl/serialization_traits.h"
 #include "grpcpp/support/async_unary_call.h"
 #include "grpcpp/support/slice.h"
+#include "protocol/rpc_executor.h"
 #include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 
@@ -36,18 +37,28 @@ grpc::Status UnknownName() { return {grpc::StatusCode::NOT_FOUND, "service: only
 // What an event of the queue is for. It lives until Done has answered true.
 class HealthService::Call {
  public:
-  struct Tag {
-    Call* call;
-    int what;
+  struct Tag final : RpcEvent {
+    Tag(Call* its_call, int its_what) : call(its_call), what(its_what) {}
+    void Done(bool ok) override {
+      HealthService& owner = call->owner_;
+      MutexLock lock(owner.mutex_);
+      if (!call->Done(what, ok)) return;
+      delete call;
+      if (owner.calls_ == 0) owner.none_.NotifyAll(owner.runtime_);
+    }
+    bool MayBlock() const override { return false; }
+    void* tag() { return static_cast<RpcEvent*>(this); }
+    Call* const call;
+    const int what;
   };
-  virtual ~Call() { --owner_.calls_; }
+  virtual ~Call() __attribute__((no_thread_safety_analysis)) { --owner_.calls_; }
   // True: nothing of the call is under way any more.
   virtual bool Done(int what, bool ok) = 0;
 
  protected:
-  explicit Call(HealthService& owner) : owner_(owner) { ++owner_.calls_; }
+  explicit Call(HealthService& owner) __attribute__((no_thread_safety_analysis)) : owner_(owner) { ++owner_.calls_; }
 
-  HealthService& owner_;
+  HealthService& owner_;  // its lock is held
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
 };
@@ -55,7 +66,7 @@ class HealthService::Call {
 class HealthService::Check final : public Call {
  public:
   explicit Check(HealthService& owner) : Call(owner), writer_(&context_) {
-    owner_.RequestAsyncUnary(kCheck, &context_, &request_, &writer_, owner_.queue_.get(), owner_.queue_.get(), &taken_);
+    owner_.RequestAsyncUnary(kCheck, &context_, &request_, &writer_, owner_.queue_, owner_.queue_, taken_.tag());
   }
 
   bool Done(int what, bool ok) override {
@@ -64,9 +75,9 @@ class HealthService::Check final : public Call {
     const bool for_all = AsksForAll(request_);
     request_.Clear();
     if (for_all) {
-      writer_.Finish(Answer(owner_.serving() ? kServing : kNotServing), grpc::Status::OK, &finished_);
+      writer_.Finish(Answer(owner_.serving() ? kServing : kNotServing), grpc::Status::OK, finished_.tag());
     } else {
-      writer_.FinishWithError(UnknownName(), &finished_);
+      writer_.FinishWithError(UnknownName(), finished_.tag());
     }
     return false;
   }
@@ -81,12 +92,12 @@ class HealthService::Check final : public Call {
 class HealthService::Watch final : public Call {
  public:
   explicit Watch(HealthService& owner) : Call(owner), writer_(&context_) {
-    context_.AsyncNotifyWhenDone(&ended_tag_);
-    owner_.RequestAsyncServerStreaming(kWatch, &context_, &request_, &writer_, owner_.queue_.get(), owner_.queue_.get(),
-                                       &taken_);
+    context_.AsyncNotifyWhenDone(ended_tag_.tag());
+    owner_.RequestAsyncServerStreaming(kWatch, &context_, &request_, &writer_, owner_.queue_, owner_.queue_,
+                                       taken_.tag());
   }
 
-  bool Done(int what, bool ok) override {
+  bool Done(int what, bool ok) override __attribute__((no_thread_safety_analysis)) {
     switch (what) {
       case kTaken:
         if (!ok) return true;  // the server has ended; nothing else will come
@@ -136,15 +147,15 @@ class HealthService::Watch final : public Call {
   void Say() {
     said_ = Now();
     under_way_ = true;
-    writer_.Write(Answer(said_), &written_);
+    writer_.Write(Answer(said_), written_.tag());
   }
   void Rest() {
     under_way_ = true;
-    alarm_.Set(owner_.queue_.get(), ToRpcTime(owner_.runtime_, owner_.runtime_.Now() + kLook), &looked_);
+    alarm_.Set(owner_.queue_, ToRpcTime(owner_.runtime_, owner_.runtime_.Now() + kLook), looked_.tag());
   }
   void Finish(const grpc::Status& status) {
     finishing_ = true;
-    writer_.Finish(status, &finished_tag_);
+    writer_.Finish(status, finished_tag_.tag());
   }
 
   grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_;
@@ -162,7 +173,7 @@ class HealthService::Watch final : public Call {
   Tag finished_tag_{this, kFinished};
 };
 
-HealthService::HealthService(Runtime& runtime) : runtime_(runtime) {
+HealthService::HealthService(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {
   using grpc::internal::RpcMethod;
   using grpc::internal::RpcServiceMethod;
   AddMethod(new RpcServiceMethod("/grpc.health.v1.Health/Check", RpcMethod::NORMAL_RPC, nullptr));
@@ -173,28 +184,40 @@ HealthService::HealthService(Runtime& runtime) : runtime_(runtime) {
 
 HealthService::~HealthService() { Stop(); }
 
-void HealthService::AddTo(grpc::ServerBuilder& builder) {
-  queue_ = builder.AddCompletionQueue();
-  builder.RegisterService(this);
-}
-
-void HealthService::Serve() {
+void HealthService::Serve(grpc::ServerCompletionQueue* queue) {
+  MutexLock lock(mutex_);
+  queue_ = queue;
   new Check(*this);
   new Watch(*this);
+}
+
+void HealthService::ServeAlone(std::unique_ptr<grpc::ServerCompletionQueue> queue) {
+  own_ = std::move(queue);
+  Serve(own_.get());
   thread_ = runtime_.StartThread("health", [this] { Run(); });
 }
 
 void HealthService::Stop() {
-  if (queue_ == nullptr) return;
+  if (own_ == nullptr) {
+    // Whose queue it is shuts it down next.
+    MutexLock lock(mutex_);
+    while (calls_ != 0) none_.Wait(mutex_);
+    return;
+  }
   if (thread_ != nullptr) thread_->Join();
   thread_.reset();
   // Only now: nothing may be begun on a queue that is shut down.
-  queue_->Shutdown();
+  own_->Shutdown();
   void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) {
+  while (own_->Next(&tag, &ok)) {
   }
-  queue_.reset();
+  own_.reset();
+}
+
+size_t HealthService::calls() {
+  MutexLock lock(mutex_);
+  return calls_;
 }
 
 // There are always calls that are wanted, until the server has shut down and gives them back.
@@ -203,10 +226,7 @@ void HealthService::Run() {
   bool ok = false;
   looked_ = runtime_.Now();
   stream_reads_ = StreamReads();
-  while (calls_ != 0 && Next(&tag, &ok)) {
-    const auto* const event = static_cast<Call::Tag*>(tag);
-    if (event->call->Done(event->what, ok)) delete event->call;
-  }
+  while (calls() != 0 && Next(&tag, &ok)) static_cast<RpcEvent*>(tag)->Done(ok);
 }
 
 bool HealthService::Next(void** tag, bool* ok) {
@@ -214,7 +234,7 @@ bool HealthService::Next(void** tag, bool* ok) {
     const MonotonicTime begin = runtime_.Now();
     LookAtStreams(begin);
     const grpc::CompletionQueue::NextStatus next =
-        queue_->AsyncNext(tag, ok, ToRpcTime(runtime_, rests_ ? begin : begin + kLook));
+        own_->AsyncNext(tag, ok, ToRpcTime(runtime_, rests_ ? begin : begin + kLook));
     if (next != grpc::CompletionQueue::TIMEOUT) return next == grpc::CompletionQueue::GOT_EVENT;
     if (!rests_) continue;
     rests_taken_.fetch_add(1, std::memory_order_relaxed);

@@ -14,7 +14,7 @@
 //           the server has ended it (told by `ended`) what is under way comes back, and then Finish.
 // Lifetime: made before the server, which is built with its queue; Serve once the server is built; Stop once that has shut
 //   down, which waits for the calls to go; then destroyed.
-// Thread-safety: SetServing from any thread; the calls belong to the thread.
+// Thread-safety: SetServing from any thread; the calls are under one lock.
 #ifndef PROTOCOL_HEALTH_SERVICE_H_
 #define PROTOCOL_HEALTH_SERVICE_H_
 
@@ -25,6 +25,7 @@
 #include <string>
 
 #include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/impl/service_type.h"
 #include "grpcpp/server_builder.h"
@@ -43,9 +44,11 @@ class HealthService final : public grpc::Service {
   explicit HealthService(Runtime& runtime);
   ~HealthService();  // REQUIRES: Stop was called, if Serve was
 
-  // Both before BuildAndStart.
-  void AddTo(grpc::ServerBuilder& builder);
-  void Serve();
+  // Before BuildAndStart.
+  void AddTo(grpc::ServerBuilder& builder) { builder.RegisterService(this); }
+  // Once the server is built, one of the two: on the queue of an executor, which runs RpcEvents, or on a thread of its own.
+  void Serve(grpc::ServerCompletionQueue* queue);
+  void ServeAlone(std::unique_ptr<grpc::ServerCompletionQueue> queue);
   // Watches end by themselves from now on, at the latest after kLook; a server that shuts down waits for them.
   void BeginStop() { stopping_.store(true, std::memory_order_seq_cst); }
   void Stop();
@@ -65,6 +68,7 @@ class HealthService final : public grpc::Service {
   // Whether the request asks for the whole server.
   static bool AsksForAll(const grpc::ByteBuffer& request);
   void Run();
+  size_t calls();
   // False: the queue has ended.
   bool Next(void** tag, bool* ok);
   // Looks whether streams are busy.
@@ -73,12 +77,15 @@ class HealthService final : public grpc::Service {
   bool serving() const { return serving_.load(std::memory_order_seq_cst); }
 
   Runtime& runtime_;
-  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::ServerCompletionQueue> own_;  // of ServeAlone
+  grpc::ServerCompletionQueue* queue_ = nullptr;
+  Mutex mutex_;  // calls are told one at a time
   std::atomic<bool> serving_{false};
   std::atomic<bool> stopping_{false};
-  size_t calls_ = 0;    // there are
-  size_t watches_ = 0;  // of them, in work
-  bool rests_ = false;  // streams are busy: as of looked_, when they had read so much
+  size_t calls_ DEUT_GUARDED_BY(mutex_) = 0;    // there are
+  CondVar none_;                                // calls_ is 0
+  size_t watches_ DEUT_GUARDED_BY(mutex_) = 0;  // of them, in work
+  bool rests_ = false;                          // streams are busy: as of looked_, when they had read so much
   MonotonicTime looked_;
   uint64_t stream_reads_ = 0;
   std::atomic<uint64_t> rests_taken_{0};

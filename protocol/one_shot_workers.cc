@@ -48,9 +48,7 @@ class OneShotWorkers::Worker {
   std::vector<Unacknowledged::Answer> unacknowledged;
   std::unique_ptr<TransactionSession> session;
   Duration patience = Duration(0);  // of the call that it runs
-  bool summoned = true;             // of the owner, under its lock; false while it is idle
-  CondVar summons;
-  MonotonicTime since;  // it has not looked after its queue's length
+  MonotonicTime since;              // it has not looked after its queue's length
   const std::function<void()>& hand_over() const { return hand_over_; }
 
  private:
@@ -74,13 +72,23 @@ class OneShotWorkers::Worker {
 
 void OneShotWorkers::Worker::HandOver() {
   DEUT_POINT("one_shot_workers.hand_over");
-  MutexLock lock(owner_.mutex_);
-  behind_ = true;
-  owner_.PublishLocked(*this);
-  --owner_.running_;
-  if (owner_.running_ == 0 && owner_.SomethingToDoLocked()) owner_.SummonLocked();
-  // Who is left may be writing to a peer that takes nothing, or there is nobody.
-  if (owner_.running_ == 0 || owner_.writing_) owner_.EndBegunLocked();
+  {
+    MutexLock lock(owner_.mutex_);
+    behind_ = true;
+    owner_.PublishLocked(*this);
+    --owner_.running_;
+    if (owner_.running_ == 0) {
+      if (!owner_.queue_.empty() || owner_.NeedsAcknowledgerLocked()) {
+        owner_.SummonLocked();
+      } else if (owner_.RoomLocked()) {
+        owner_.StartReadLocked();
+      }
+    }
+    // There is nobody who would run them.
+    if (owner_.running_ == 0) owner_.EndBegunLocked();
+    owner_.WriteLocked();
+  }
+  owner_.threads_.BeforeBlocking();
 }
 
 bool OneShotWorkers::Worker::WantReads(const wire::OneShotCall& call, std::unique_ptr<BegunOneShot>* begun) {
@@ -126,7 +134,6 @@ void OneShotWorkers::Worker::AddResults(uint64_t id, wire::SessionAnswer** answe
       (*answer)->set_more(true);
       MutexLock lock(owner_.mutex_);
       owner_.PublishLocked(*this);
-      owner_.EndBegunLocked();
       owner_.WriteLocked();
       owner_.AwaitRoomLocked();
       *answer = NewAnswer(id);
@@ -142,6 +149,7 @@ void OneShotWorkers::Worker::RunCall(const wire::OneShotCall& call, Deadline dea
   const Result<CommitAnswer> commit = Execute(call.one_shot(), deadline, &durable_at, std::move(begun));
   wire::SessionAnswer* answer = NewAnswer(call.id());
   AddResults(call.id(), &answer);
+  if (!commit.ok()) answer->set_timestamp(RefusedAt(results_).value);
   results_.clear();  // they may be many; the worker may be idle for long
   if (commit.ok()) {
     answer->set_timestamp(commit->timestamp.value);
@@ -163,58 +171,74 @@ void OneShotWorkers::Worker::Withhold(const Result<CommitAnswer>& commit, Lsn du
   answers.bytes = bytes_before_;
 }
 
-OneShotWorkers::OneShotWorkers(Runtime& runtime, TransactionService& service, ThreadAllowance& allowance,
-                               const Options& options, Stream* stream)
-    : runtime_(runtime),
-      service_(service),
-      allowance_(allowance),
-      options_(options),
-      stream_(stream),
-      mutex_(runtime) {}
+OneShotWorkers::OneShotWorkers(Runtime& runtime, TransactionService& service, Threads& threads, const Options& options,
+                               Stream* stream)
+    : runtime_(runtime), service_(service), threads_(threads), options_(options), stream_(stream), mutex_(runtime) {}
 
 OneShotWorkers::~OneShotWorkers() = default;
 
-Status OneShotWorkers::Run() {
-  Worker own(*this);
-  {
-    auto first = std::make_unique<Batch>();
-    if (!stream_->Read(&first->message)) return Status::Ok();
-    DEUT_RETURN_IF_ERROR(CheckFigure("calls", first->message.calls_size(), 0, kMaxOneShotsPerMessage));
-    wire::OneShotAnswers opened;
-    opened.set_protocol_version(kProtocolVersion);
-    Status status = first->message.has_open()
-                        ? CheckProtocolVersion("the client", first->message.open().protocol_version())
-                        : DEUT_ERROR(kWrongState, "calls: the first message of a stream has to have `open`");
-    if (status.ok()) {
-      Result<std::unique_ptr<TransactionSession>> session = service_.NewSession(kNoDeadline);
-      status = session.status();
-      if (session.ok()) {
-        own.session = std::move(session).value();
-        opened.set_not_before(own.session->not_before().value);
-      }
-    }
-    if (!status.ok()) ToWire(status, opened.mutable_status());
-    if (!stream_->Write(opened) || !status.ok()) return Status::Ok();
-    MutexLock lock(mutex_);
-    QueueLocked(std::move(first));
-    running_ = 1;
-  }
-  Work(own);
-  std::vector<std::unique_ptr<Thread>> threads;
-  {
-    MutexLock lock(mutex_);
-    threads.swap(threads_);  // nobody summons any more
-  }
-  for (const std::unique_ptr<Thread>& thread : threads) {
-    thread->Join();
-    allowance_.GiveBack();
-  }
+void OneShotWorkers::Start() {
   MutexLock lock(mutex_);
-  return reason_;
+  StartReadLocked();
 }
 
-void OneShotWorkers::Work(Worker& worker) {
+void OneShotWorkers::ReadDone(bool ok) {
   mutex_.Lock();
+  reading_ = false;
+  std::unique_ptr<Batch> batch = std::move(reading_batch_);
+  ++inside_;
+  ++running_;
+  if (!ok || over_) {
+    EndLocked(Status::Ok());
+  } else if (Status valid = CheckFigure("calls", batch->message.calls_size(), opened_ ? 1 : 0, kMaxOneShotsPerMessage);
+             !valid.ok()) {
+    EndLocked(std::move(valid));
+  } else if (opened_) {
+    QueueLocked(std::move(batch));
+  } else {
+    OpenLocked(std::move(batch));
+  }
+  Work();
+  UnlockAndFinish();
+}
+
+void OneShotWorkers::OpenLocked(std::unique_ptr<Batch> first) {
+  auto own = std::make_unique<Worker>(*this);
+  wire::OneShotAnswers opened;
+  opened.set_protocol_version(kProtocolVersion);
+  mutex_.Unlock();
+  Status status = first->message.has_open()
+                      ? CheckProtocolVersion("the client", first->message.open().protocol_version())
+                      : DEUT_ERROR(kWrongState, "calls: the first message of a stream has to have `open`");
+  if (status.ok()) {
+    Result<std::unique_ptr<TransactionSession>> session = service_.NewSession(kNoDeadline);
+    status = session.status();
+    if (session.ok()) {
+      own->session = std::move(session).value();
+      opened.set_not_before(own->session->not_before().value);
+    }
+  }
+  mutex_.Lock();
+  opened_ = true;
+  refused_ = !status.ok();
+  if (refused_) ToWire(status, opened.mutable_status());
+  // Nothing else goes into that message.
+  ready_.push_back({.message = std::move(opened), .bytes = kAnswerMessageBytes});
+  ready_bytes_ += kAnswerMessageBytes;
+  spare_.push_back(std::move(own));
+  if (!refused_) QueueLocked(std::move(first));
+}
+
+std::unique_ptr<OneShotWorkers::Worker> OneShotWorkers::TakeWorkerLocked() {
+  if (spare_.empty()) return std::make_unique<Worker>(*this);
+  std::unique_ptr<Worker> worker = std::move(spare_.back());
+  spare_.pop_back();
+  return worker;
+}
+
+void OneShotWorkers::Work() {
+  std::unique_ptr<Worker> own = TakeWorkerLocked();
+  Worker& worker = *own;
   worker.since = runtime_.Now();
   for (;;) {
     if (queue_.empty() || !queue_.front().looked) {
@@ -251,7 +275,16 @@ void OneShotWorkers::Work(Worker& worker) {
     AwaitRoomLocked();
     if (!queue_.empty() && running_ < options_.parallel) SummonLocked();
   }
+  --running_;
+  --inside_;
+  spare_.push_back(std::move(own));
+}
+
+void OneShotWorkers::UnlockAndFinish() {
+  const bool finished = over_ && inside_ == 0 && !reading_ && !writing_ && !std::exchange(finished_, true);
+  const Status reason = reason_;
   mutex_.Unlock();
+  if (finished) stream_->End(reason);
 }
 
 void OneShotWorkers::LookAheadLocked(Worker& worker) {
@@ -302,7 +335,7 @@ void OneShotWorkers::TakeReadsLocked(Worker& worker, Deadline until) {
 Duration OneShotWorkers::PatienceLocked(const Worker& worker) const {
   const bool nothing_else =
       queue_.empty() && worker.answers.message.answers_size() == 0 && worker.unacknowledged.empty();
-  return nothing_else ? options_.patience : Duration(0);
+  return nothing_else && threads_.MayHaveDelay() ? options_.patience : Duration(0);
 }
 
 void OneShotWorkers::QueueFirstLocked(absl::Span<Item> items) {
@@ -352,47 +385,34 @@ void OneShotWorkers::AcknowledgeLocked(Worker& worker) {
 
 bool OneShotWorkers::Rest(Worker& worker) {
   PublishLocked(worker);
-  if (!writing_ && !ready_.empty()) {
-    WriteLocked();
-    return true;
-  }
-  AwaitRoomLocked();
+  WriteLocked();
   if (over_) return false;
-  if (!queue_.empty()) return true;  // while it waited
+  if (!queue_.empty()) return true;  // while it was unlocked
   if (NeedsAcknowledgerLocked()) {
     AcknowledgeLocked(worker);
     return true;
   }
-  if (!reading_) {
-    ReadLocked();
-    return true;
-  }
-  --running_;
-  idle_.push_back(&worker);
-  worker.summoned = false;
-  while (!worker.summoned) worker.summons.Wait(mutex_);
-  return true;
+  if (RoomLocked()) StartReadLocked();
+  return !queue_.empty();
 }
 
-void OneShotWorkers::ReadLocked() {
-  std::unique_ptr<Batch> batch;
+bool OneShotWorkers::RoomLocked() const {
+  return !(writing_ && ready_bytes_ > kMaxReadyBytes) && !(acknowledging_ && unacknowledged_.bytes() > kMaxReadyBytes);
+}
+
+void OneShotWorkers::StartReadLocked() {
+  if (reading_ || over_ || refused_) return;
   if (free_.empty()) {
-    batch = std::make_unique<Batch>();
+    reading_batch_ = std::make_unique<Batch>();
   } else {
-    batch = std::move(free_.back());
+    reading_batch_ = std::move(free_.back());
     free_.pop_back();
   }
   reading_ = true;
-  --running_;
+  wire::OneShotCalls* const message = &reading_batch_->message;
   mutex_.Unlock();
-  const bool read = stream_->Read(&batch->message);
+  stream_->StartRead(message);
   mutex_.Lock();
-  ++running_;
-  reading_ = false;
-  if (!read) return EndLocked(Status::Ok());
-  Status valid = CheckFigure("calls", batch->message.calls_size(), 1, kMaxOneShotsPerMessage);
-  if (!valid.ok()) return EndLocked(std::move(valid));
-  QueueLocked(std::move(batch));
 }
 
 void OneShotWorkers::QueueLocked(std::unique_ptr<Batch> batch) {
@@ -423,39 +443,49 @@ void OneShotWorkers::PublishLocked(Worker& worker) {
   worker.answers = Answers();
 }
 
-// Whoever finds the role free writes until nothing is ready; small messages go together.
+// Small messages go together.
 void OneShotWorkers::WriteLocked() {
-  if (writing_) return;
-  writing_ = true;
-  while (!ready_.empty() && !over_) {
-    Answers answers = std::move(ready_.front());
-    ready_.pop_front();
-    while (!ready_.empty() && answers.bytes + ready_.front().bytes <= kAnswerMessageBytes) {
-      Answers& next = ready_.front();
-      answers.bytes += next.bytes;
-      for (wire::OneShotAnswer& answer : *next.message.mutable_answers()) {
-        answers.message.add_answers()->Swap(&answer);
-      }
-      ready_.pop_front();
-    }
-    mutex_.Unlock();
-    const bool written = stream_->Write(answers.message);
-    mutex_.Lock();
-    ready_bytes_ -= answers.bytes;
-    written_.NotifyAll(runtime_);
-    if (!written) EndLocked(Status::Ok());
-  }
   if (over_) {
     ready_.clear();
-    ready_bytes_ = 0;
+    ready_bytes_ = writing_ ? writing_bytes_ : 0;
+    return;
   }
-  writing_ = false;
+  if (writing_ || ready_.empty()) return;
+  Answers answers = std::move(ready_.front());
+  ready_.pop_front();
+  while (!ready_.empty() && answers.bytes + ready_.front().bytes <= kAnswerMessageBytes) {
+    Answers& next = ready_.front();
+    answers.bytes += next.bytes;
+    for (wire::OneShotAnswer& answer : *next.message.mutable_answers()) {
+      answers.message.add_answers()->Swap(&answer);
+    }
+    ready_.pop_front();
+  }
+  writing_ = true;
+  writing_bytes_ = answers.bytes;
+  mutex_.Unlock();
+  stream_->StartWrite(answers.message);
+  mutex_.Lock();
 }
 
+void OneShotWorkers::WriteDone(bool ok) {
+  mutex_.Lock();
+  writing_ = false;
+  ready_bytes_ -= writing_bytes_;
+  writing_bytes_ = 0;
+  written_.NotifyAll(runtime_);
+  if (!ok || (refused_ && ready_.empty())) EndLocked(Status::Ok());
+  WriteLocked();
+  // Nobody may have read for want of room.
+  if (running_ == 0 && queue_.empty() && RoomLocked()) StartReadLocked();
+  UnlockAndFinish();
+}
+
+// Who waits here runs nothing.
 void OneShotWorkers::AwaitRoomLocked() {
-  while (!over_ && ((writing_ && ready_bytes_ > kMaxReadyBytes) ||
-                    (acknowledging_ && unacknowledged_.bytes() > kMaxReadyBytes))) {
+  while (!over_ && !RoomLocked()) {
     EndBegunLocked();
+    threads_.BeforeBlocking();
     written_.Wait(mutex_);
   }
 }
@@ -468,33 +498,23 @@ void OneShotWorkers::EndLocked(Status reason) {
   for (const Item& item : queue_) --item.batch->left;
   queue_.clear();
   unacknowledged_.Clear();
-  while (!idle_.empty()) WakeLocked();
   written_.NotifyAll(runtime_);
 }
 
-bool OneShotWorkers::SomethingToDoLocked() const {
-  return !over_ && (!queue_.empty() || (!ready_.empty() && !writing_) || !reading_ || NeedsAcknowledgerLocked());
-}
-
-// The last one that came to rest: its stack and its session's memory are the likeliest to be in a cache.
-void OneShotWorkers::WakeLocked() {
-  Worker& worker = *idle_.back();
-  idle_.pop_back();
-  ++running_;
-  worker.summoned = true;
-  worker.summons.NotifyOne(runtime_);
-}
-
 void OneShotWorkers::SummonLocked() {
-  if (over_) return;
-  if (!idle_.empty()) return WakeLocked();
-  if (helpers_ + 1 >= options_.threads || !allowance_.Take()) return;
-  ++helpers_;
+  if (over_ || inside_ >= options_.threads) return;
+  ++inside_;
   ++running_;
-  threads_.push_back(runtime_.StartThread("tc-one-shots", [this] {
-    Worker worker(*this);
-    Work(worker);
-  }));
+  const Threads::Posted posted = threads_.Post([this] {
+    mutex_.Lock();
+    Work();
+    UnlockAndFinish();
+  });
+  if (posted == Threads::Posted::kNo) {
+    --inside_;
+    --running_;
+  }
+  if (posted == Threads::Posted::kWhenFree) EndBegunLocked();
 }
 
 }  // namespace deut

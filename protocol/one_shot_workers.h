@@ -12,34 +12,38 @@
 //     stays with its item, and whoever runs the call goes on with it, on any session.
 //     Invariant: those that are begun come first in the queue. Such a call waits for the DC, never for another that is begun. So whoever has
 //     begun some, and puts them there, runs them, or they are run, before he runs anything that might wait for their end, even where there is
-//     no other thread. Nobody writes while some are queued, nor waits for who writes: where answers have to leave, those that are begun end before,
-//     and are begun anew when they are run. So a peer that does not take its answers keeps none of them open.
+//     no other thread. Nobody waits for room while some are queued: there those that are begun end before, and are begun anew when they are run. So
+//     a peer that does not take its answers keeps none of them open.
 //   Acknowledging. A call that has committed and is not durable yet leaves its answer (unacknowledged_) and its thread goes on. One thread waits
 //     for the disk, always for the first of them, and answers all that became durable by then: whoever has nothing to do, or, where the queue
 //     is long, whoever has run it for a while.
 //
-// States of a worker: running (it looks for work by itself), reading, behind (in a call that has told of its wait), idle. All under the lock:
-//   running -> behind   before a wait. If nobody else runs, and there is a queue, an answer to write or nobody who reads, it summons another.
+// Threads are the executor's: one comes with each message that was read, and leaves when nothing is left but to wait for the next one. So a
+// stream that waits for its peer, to send or to take something, holds none.
+// States of a worker: running (it looks for work by itself), behind (in a call that has told of its wait). All under the lock:
+//   comes      with a message (ReadDone), or summoned: running.
+//   running -> behind   before a wait. It starts to write what is answered; if nobody else runs and there is a queue, or something to acknowledge, it
+//                       summons another; if there is nothing but to read, it starts to read.
 //   behind -> running   its call has ended.
-//   running -> reading  the queue is empty, its answers are with a writer, and nobody reads. reading -> running with a message, or the end.
 //   running -> acknowledging  the queue is empty, or has been run for share_after; there is something unacknowledged, and nobody acknowledges. It
 //                       tells of this wait, too, so it is behind; -> running when something has become durable.
-//   running -> idle     there is nothing to do and somebody reads. idle -> running: summoned.
+//   running -> gone     there is nothing to do. It has started to read, unless somebody has.
 //   Invariant: while there is something to do, somebody runs, or (where no more threads are to be had) somebody is behind and will.
 //   A runner whose calls take long, while others wait in the queue, summons another, up to `parallel` at a time.
-// Answers: each worker gathers its own; they pass to `ready_` before it waits, reads or rests, or when they are large. The writer's role (writing_)
-//   is taken with what is ready and given up when nothing is; one at a time, so parts of an answer keep their order. While another
-//   writes and much is ready, nobody reads or adds more: a peer that does not take its answers stops being read.
-// Bounds: threads of the stream, and (ThreadAllowance) of all streams; queued calls are those of one message; held back are those that a thread has
+// Answers: each worker gathers its own; they pass to `ready_` before it waits or goes, or when they are large. One message is being written at a
+//   time (writing_), so parts of an answer keep their order; WriteDone starts the next. While one is being written and much is ready, nobody reads
+//   or adds more: a peer that does not take its answers stops being read.
+// Bounds: threads of the stream, and of the executor; queued calls are those of one message; held back are those that a thread has
 //   looked at together; while much is unacknowledged nobody reads or adds more.
-// Thread-safety: Run by one thread. Ownership: borrows everything; nothing is left behind when Run returns.
+// End: when the stream is over, nothing is being read or written and no thread is inside, Stream::End is called, once.
+// Thread-safety: ReadDone and WriteDone from any thread. Ownership: borrows everything; nothing is left behind when Stream::End is called.
 #ifndef PROTOCOL_ONE_SHOT_WORKERS_H_
 #define PROTOCOL_ONE_SHOT_WORKERS_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -53,33 +57,38 @@
 
 namespace deut {
 
-// Threads that all streams of a server may add together. Thread-safety: any thread.
-class ThreadAllowance {
- public:
-  explicit ThreadAllowance(int threads) : left_(threads) {}
-  bool Take() {
-    if (left_.fetch_sub(1, std::memory_order_relaxed) > 0) return true;
-    GiveBack();
-    return false;
-  }
-  void GiveBack() { left_.fetch_add(1, std::memory_order_relaxed); }
-
- private:
-  std::atomic<int> left_;
-};
-
 class OneShotWorkers {
  public:
-  // The stream. One thread at a time reads, one writes; false: it is over.
+  // The stream. At most one read and one write are under way.
   class Stream {
    public:
     virtual ~Stream() = default;
-    virtual bool Read(wire::OneShotCalls* message) = 0;
-    virtual bool Write(const wire::OneShotAnswers& message) = 0;
+    // ReadDone follows, from another event.
+    virtual void StartRead(wire::OneShotCalls* message) = 0;
+    // WriteDone follows. The message can be used again at once.
+    virtual void StartWrite(const wire::OneShotAnswers& message) = 0;
+    // Nothing follows; the workers may be gone afterwards. An error: the peer has sent what it must not.
+    virtual void End(const Status& reason) = 0;
+  };
+
+  // Whose threads it runs on.
+  class Threads {
+   public:
+    virtual ~Threads() = default;
+    enum class Posted : uint8_t {
+      kComes,     // it runs soon, on another thread
+      kWhenFree,  // when some thread has ceased to be blocked
+      kNo,        // the peer has as many threads as it may have
+    };
+    virtual Posted Post(std::function<void()> work) = 0;
+    // The calling thread, which came with ReadDone or WriteDone or was posted, is about to block.
+    virtual void BeforeBlocking() = 0;
+    // Nobody else needs the threads: so the one that waits may wait a little before it says so.
+    virtual bool MayHaveDelay() = 0;
   };
 
   struct Options {
-    int threads = 128;  // of the stream, its own among them
+    int threads = 128;  // of the stream
     int parallel = 1;   // that run calls at the same time, apart from those behind a wait
     // A runner for whose queue nobody else has run for so long shares it.
     Duration share_after = microseconds(50);
@@ -90,12 +99,13 @@ class OneShotWorkers {
     Duration hold_back = milliseconds(5);
   };
 
-  OneShotWorkers(Runtime& runtime, TransactionService& service, ThreadAllowance& allowance, const Options& options,
+  OneShotWorkers(Runtime& runtime, TransactionService& service, Threads& threads, const Options& options,
                  Stream* stream);
   ~OneShotWorkers();
 
-  // Until the stream is over. An error: the peer has sent what it must not.
-  Status Run();
+  void Start();
+  void ReadDone(bool ok);
+  void WriteDone(bool ok);
 
  private:
   // A message in work; used again.
@@ -117,12 +127,14 @@ class OneShotWorkers {
   };
   class Worker;
 
-  Status Open();
-  // Of a thread that runs; until the stream is over.
-  void Work(Worker& worker);
-  // True: there was something to read, write or wait for. REQUIRES: the queue is empty.
+  // The first message.
+  void OpenLocked(std::unique_ptr<Batch> first) DEUT_REQUIRES(mutex_);
+  // Of a thread that runs; until there is nothing to do. It is not inside any more then.
+  void Work() DEUT_REQUIRES(mutex_);
+  // True: there was something to wait for. REQUIRES: the queue is empty.
   bool Rest(Worker& worker) DEUT_REQUIRES(mutex_);
-  void ReadLocked() DEUT_REQUIRES(mutex_);
+  void StartReadLocked() DEUT_REQUIRES(mutex_);
+  bool RoomLocked() const DEUT_REQUIRES(mutex_);
   void QueueLocked(std::unique_ptr<Batch> batch) DEUT_REQUIRES(mutex_);
   void WriteLocked() DEUT_REQUIRES(mutex_);
   // Looks at calls at the front of the queue, and asks and waits for what their reads need; then they are there again.
@@ -133,9 +145,7 @@ class OneShotWorkers {
   ptrdiff_t BegunLocked() const DEUT_REQUIRES(mutex_);
   void EndBegunLocked() DEUT_REQUIRES(mutex_);
   bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(mutex_) { return !acknowledging_ && !unacknowledged_.empty(); }
-  bool OthersCanRunLocked() const DEUT_REQUIRES(mutex_) {
-    return running_ > 1 || !idle_.empty() || helpers_ + 1 < options_.threads;
-  }
+  bool OthersCanRunLocked() const DEUT_REQUIRES(mutex_) { return running_ > 1 || inside_ < options_.threads; }
   // One wait for the disk.
   void AcknowledgeLocked(Worker& worker) DEUT_REQUIRES(mutex_);
   // Before more is read or run: waits for a writer, or for the disk, who are behind.
@@ -145,15 +155,15 @@ class OneShotWorkers {
   void PublishLocked(Worker& worker) DEUT_REQUIRES(mutex_);
   void EndLocked(Status reason) DEUT_REQUIRES(mutex_);
   void DoneLocked(Batch* batch) DEUT_REQUIRES(mutex_);
-  bool SomethingToDoLocked() const DEUT_REQUIRES(mutex_);
-  // An idle thread runs from now on. REQUIRES: there is one.
-  void WakeLocked() DEUT_REQUIRES(mutex_);
   // Another thread runs from now on, unless there may be no more.
   void SummonLocked() DEUT_REQUIRES(mutex_);
+  std::unique_ptr<Worker> TakeWorkerLocked() DEUT_REQUIRES(mutex_);
+  // Ends the stream, unless something of it is still under way. Unlocks.
+  void UnlockAndFinish() __attribute__((release_capability(mutex_)));
 
   Runtime& runtime_;
   TransactionService& service_;
-  ThreadAllowance& allowance_;
+  Threads& threads_;
   const Options options_;
   Stream* const stream_;
 
@@ -166,15 +176,19 @@ class OneShotWorkers {
   Unacknowledged unacknowledged_ DEUT_GUARDED_BY(mutex_);
   bool acknowledging_ DEUT_GUARDED_BY(mutex_) = false;
   MonotonicTime no_reads_ahead_until_ DEUT_GUARDED_BY(mutex_);
+  bool opened_ DEUT_GUARDED_BY(mutex_) = false;
+  bool refused_ DEUT_GUARDED_BY(mutex_) = false;  // the answer to the opening says why; then it is over
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
+  size_t writing_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   bool reading_ DEUT_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<Batch> reading_batch_ DEUT_GUARDED_BY(mutex_);
   bool over_ DEUT_GUARDED_BY(mutex_) = false;
+  bool finished_ DEUT_GUARDED_BY(mutex_) = false;
   Status reason_ DEUT_GUARDED_BY(mutex_);
   int running_ DEUT_GUARDED_BY(mutex_) = 0;
-  std::vector<Worker*> idle_ DEUT_GUARDED_BY(mutex_);  // those that were not summoned
-  int helpers_ DEUT_GUARDED_BY(mutex_) = 0;
+  int inside_ DEUT_GUARDED_BY(mutex_) = 0;  // running, behind, or summoned and on its way
+  std::vector<std::unique_ptr<Worker>> spare_ DEUT_GUARDED_BY(mutex_);
   CondVar written_;  // ready_bytes_, unacknowledged_, over_
-  std::vector<std::unique_ptr<Thread>> threads_ DEUT_GUARDED_BY(mutex_);
 };
 
 }  // namespace deut

@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/status.h"
@@ -21,25 +25,59 @@
 
 namespace deut {
 
-// A peer: what it sends is read in order, what it is sent is kept.
-class FakeStream final : public OneShotWorkers::Stream {
+// A thread for each piece of work.
+class FakeThreads final : public OneShotWorkers::Threads {
+ public:
+  explicit FakeThreads(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
+
+  Posted Post(std::function<void()> work) override {
+    MutexLock lock(mutex_);
+    threads_.push_back(runtime_.StartThread("work", std::move(work)));
+    return Posted::kComes;
+  }
+  void BeforeBlocking() override { blocked_.fetch_add(1); }
+  bool MayHaveDelay() override { return true; }
+  int blocked() const { return blocked_.load(); }
+  // REQUIRES: nothing posts any more.
+  void Join() {
+    std::vector<std::unique_ptr<Thread>> threads;
+    MutexLock lock(mutex_);
+    threads.swap(threads_);
+    for (const auto& thread : threads) thread->Join();
+  }
+
+ private:
+  Runtime& runtime_;
+  Mutex mutex_;
+  std::atomic<int> blocked_{0};
+  std::vector<std::unique_ptr<Thread>> threads_ DEUT_GUARDED_BY(mutex_);
+};
+
+// A peer: what it sends is read in order, what it is sent is kept. Reads and writes end on threads of their own.
+class FakeStream : public OneShotWorkers::Stream {
  public:
   explicit FakeStream(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
+
+  void Serve(OneShotWorkers& workers, FakeThreads& threads) {
+    workers_ = &workers;
+    threads_ = &threads;
+    workers.Start();
+  }
 
   void Send(const wire::OneShotCalls& message) {
     MutexLock lock(mutex_);
     incoming_.push_back(message);
-    changed_.NotifyAll(runtime_);
+    MoveLocked();
   }
   void HangUp() {
     MutexLock lock(mutex_);
     over_ = true;
-    changed_.NotifyAll(runtime_);
+    MoveLocked();
   }
   void TakeNothing(bool nothing) {
     MutexLock lock(mutex_);
     stuck_ = nothing;
-    changed_.NotifyAll(runtime_);
+    MoveLocked();
   }
   // Waits until all parts of the answer to `id` are there, together.
   wire::SessionAnswer Answer(uint64_t id) {
@@ -75,48 +113,106 @@ class FakeStream final : public OneShotWorkers::Stream {
     return incoming_.size();
   }
 
-  bool Read(wire::OneShotCalls* message) override {
+  // How the workers ended the stream, once they have.
+  Status Ended() {
     MutexLock lock(mutex_);
-    EXPECT_FALSE(reading_);
-    reading_ = true;
-    while (incoming_.empty() && !over_) changed_.Wait(mutex_);
-    reading_ = false;
-    if (incoming_.empty()) return false;
-    message->Swap(&incoming_.front());
-    incoming_.pop_front();
-    return true;
+    while (!ended_) changed_.Wait(mutex_);
+    return reason_;
   }
-  bool Write(const wire::OneShotAnswers& message) override {
+
+  void StartRead(wire::OneShotCalls* message) override {
+    MutexLock lock(mutex_);
+    EXPECT_EQ(reading_, nullptr);
+    EXPECT_FALSE(ended_);
+    reading_ = message;
+    MoveLocked();
+  }
+  void StartWrite(const wire::OneShotAnswers& message) override {
+    EXPECT_LE(message.ByteSizeLong(), kMaxMessageBytes);
     MutexLock lock(mutex_);
     EXPECT_FALSE(writing_);
+    EXPECT_FALSE(ended_);
     writing_ = true;
-    while (stuck_ && !over_) changed_.Wait(mutex_);
-    writing_ = false;
-    if (over_) return false;
-    EXPECT_LE(message.ByteSizeLong(), kMaxMessageBytes);
+    outgoing_ = message;
+    MoveLocked();
+  }
+  void End(const Status& reason) override {
+    MutexLock lock(mutex_);
+    EXPECT_FALSE(ended_);
+    ended_ = true;
+    reason_ = reason;
+    changed_.NotifyAll(runtime_);
+  }
+
+ private:
+  // Ends the read and the write if they can.
+  void MoveLocked() DEUT_REQUIRES(mutex_) {
+    changed_.NotifyAll(runtime_);
+    if (reading_ != nullptr && (!incoming_.empty() || over_)) {
+      const bool read = !incoming_.empty();
+      if (read) {
+        reading_->Swap(&incoming_.front());
+        incoming_.pop_front();
+      }
+      reading_ = nullptr;
+      threads_->Post([this, read] { workers_->ReadDone(read); });
+    }
+    if (writing_ && (!stuck_ || over_)) {
+      const bool written = !over_;
+      if (written) KeepLocked(outgoing_);
+      writing_ = false;
+      threads_->Post([this, written] { workers_->WriteDone(written); });
+    }
+  }
+  void KeepLocked(const wire::OneShotAnswers& message) DEUT_REQUIRES(mutex_) {
     if (messages_++ == 0) opened_ = message;
     for (const wire::OneShotAnswer& answer : message.answers()) {
       EXPECT_EQ(finished_.count(answer.id()), 0u) << "answered twice: " << answer.id();
       parts_[answer.id()].push_back(answer.answer());
       if (!answer.answer().more()) ++finished_[answer.id()];
     }
-    changed_.NotifyAll(runtime_);
-    return true;
   }
 
- private:
   Runtime& runtime_;
   Mutex mutex_;
   CondVar changed_;
   std::deque<wire::OneShotCalls> incoming_ DEUT_GUARDED_BY(mutex_);
   bool over_ DEUT_GUARDED_BY(mutex_) = false;
   bool stuck_ DEUT_GUARDED_BY(mutex_) = false;
-  bool reading_ DEUT_GUARDED_BY(mutex_) = false;
+  wire::OneShotCalls* reading_ DEUT_GUARDED_BY(mutex_) = nullptr;
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
+  wire::OneShotAnswers outgoing_ DEUT_GUARDED_BY(mutex_);
+  bool ended_ DEUT_GUARDED_BY(mutex_) = false;
+  Status reason_ DEUT_GUARDED_BY(mutex_);
+  OneShotWorkers* workers_ = nullptr;
+  FakeThreads* threads_ = nullptr;
   size_t messages_ DEUT_GUARDED_BY(mutex_) = 0;
   wire::OneShotAnswers opened_ DEUT_GUARDED_BY(mutex_);
   std::map<uint64_t, std::vector<wire::SessionAnswer>> parts_ DEUT_GUARDED_BY(mutex_);
   std::map<uint64_t, int> finished_ DEUT_GUARDED_BY(mutex_);
+};
+
+// A stream and its workers, which start with it; ended by its destructor.
+class PlayedStream final : public FakeStream {
+ public:
+  PlayedStream(Runtime& runtime, TransactionService& service, const OneShotWorkers::Options& options)
+      : FakeStream(runtime), threads_(runtime), workers_(runtime, service, threads_, options, this) {
+    Serve(workers_, threads_);
+  }
+  ~PlayedStream() override {
+    HangUp();
+    (void)WaitForEnd();
+  }
+  // How the workers ended it.
+  Status WaitForEnd() {
+    Status reason = Ended();
+    threads_.Join();
+    return reason;
+  }
+
+ private:
+  FakeThreads threads_;
+  OneShotWorkers workers_;
 };
 
 class OneShotWorkersTest : public ::testing::Test {
@@ -124,14 +220,18 @@ class OneShotWorkersTest : public ::testing::Test {
   ~OneShotWorkersTest() override { Stop(); }
 
   void Start(const OneShotWorkers::Options& options = {}) {
-    thread_ = runtime_.StartThread("stream", [this, options] {
-      OneShotWorkers workers(runtime_, scripted_, allowance_, options, &stream_);
-      ended_ = workers.Run();
-    });
+    workers_.emplace(runtime_, scripted_, threads_, options, &stream_);
+    stream_.Serve(*workers_, threads_);
   }
   void Stop() {
     stream_.HangUp();
-    thread_.reset();
+    WaitForEnd();
+  }
+  void WaitForEnd() {
+    if (!workers_.has_value()) return;
+    ended_ = stream_.Ended();
+    threads_.Join();
+    workers_.reset();
   }
   static wire::OneShotCalls Opening() {
     wire::OneShotCalls message;
@@ -160,10 +260,10 @@ class OneShotWorkersTest : public ::testing::Test {
 
   TellingRuntime runtime_{RealRuntime()};
   testing::ScriptedTransactionService scripted_{runtime_};
-  ThreadAllowance allowance_{100};
+  FakeThreads threads_{runtime_};
   FakeStream stream_{runtime_};
   Status ended_;
-  std::unique_ptr<Thread> thread_;
+  std::optional<OneShotWorkers> workers_;
 };
 
 }  // namespace deut

@@ -78,11 +78,7 @@ TEST_F(OneShotWorkersTest, PatienceHoldsUpNoCallThatIsThereAndNoneThatComesForLo
       }
       return Status::Ok();
     };
-    FakeStream stream(runtime_);
-    ThreadAllowance allowance(100);
-    OneShotWorkers workers(runtime_, scripted_, allowance, {.patience = there ? seconds(3600) : milliseconds(1)},
-                           &stream);
-    const auto thread = runtime_.StartThread("stream", [&] { (void)workers.Run(); });
+    PlayedStream stream(runtime_, scripted_, {.patience = there ? seconds(3600) : milliseconds(1)});
     wire::OneShotCalls first = Opening(), second;
     Add(1, Put("k", "v"), &first);
     Add(2, Put("k", "w"), there ? &first : &second);
@@ -90,34 +86,24 @@ TEST_F(OneShotWorkersTest, PatienceHoldsUpNoCallThatIsThereAndNoneThatComesForLo
     if (!there) stream.Send(second);
     EXPECT_TRUE(FromWire(stream.Answer(1).status()).ok());
     EXPECT_TRUE(FromWire(stream.Answer(2).status()).ok());
-    stream.HangUp();
-    thread->Join();
   }
 }
 
 TEST_F(OneShotWorkersTest, WithoutMoreThreadsWhatWaitsIsWaitedFor) {
-  for (const bool of_stream : {true, false}) {
-    Event go;
-    std::atomic<int> waiting{0};
-    scripted_.before = [&](std::string_view call, Deadline deadline) {
-      if (call == "one_shot" && waiting.fetch_add(1) < 2) go.Wait(runtime_, deadline);
-      return Status::Ok();
-    };
-    FakeStream stream(runtime_);
-    ThreadAllowance allowance(of_stream ? 100 : 1);
-    OneShotWorkers workers(runtime_, scripted_, allowance, {.threads = of_stream ? 2 : 100}, &stream);
-    const auto thread = runtime_.StartThread("stream", [&] { (void)workers.Run(); });
-    wire::OneShotCalls message = Opening();
-    for (uint64_t id = 1; id <= 4; ++id) Add(id, Get("k"), &message);
-    stream.Send(message);
-    while (waiting.load() < 2) runtime_.Yield();
-    EXPECT_FALSE(stream.Answered(3));
-    go.Signal(runtime_);
-    for (uint64_t id = 1; id <= 4; ++id) EXPECT_TRUE(FromWire(stream.Answer(id).status()).ok());
-    stream.HangUp();
-    thread->Join();
-    EXPECT_TRUE(allowance.Take());  // it has been given back
-  }
+  Event go;
+  std::atomic<int> waiting{0};
+  scripted_.before = [&](std::string_view call, Deadline deadline) {
+    if (call == "one_shot" && waiting.fetch_add(1) < 2) go.Wait(runtime_, deadline);
+    return Status::Ok();
+  };
+  PlayedStream stream(runtime_, scripted_, {.threads = 2});
+  wire::OneShotCalls message = Opening();
+  for (uint64_t id = 1; id <= 4; ++id) Add(id, Get("k"), &message);
+  stream.Send(message);
+  while (waiting.load() < 2) runtime_.Yield();
+  EXPECT_FALSE(stream.Answered(3));
+  go.Signal(runtime_);
+  for (uint64_t id = 1; id <= 4; ++id) EXPECT_TRUE(FromWire(stream.Answer(id).status()).ok());
 }
 
 TEST_F(OneShotWorkersTest, ALongQueueIsShared) {
@@ -206,15 +192,16 @@ TEST_F(OneShotWorkersTest, FirstComesTheVersion) {
   Add(1, Get("k"), &message);
   stream_.Send(message);
   EXPECT_EQ(FromWire(stream_.Opened().status()).code(), ErrorCode::kWrongState);
-  thread_.reset();
+  WaitForEnd();
 
-  FakeStream other(runtime_);
-  OneShotWorkers workers(runtime_, scripted_, allowance_, {}, &other);
   message = Opening();
   message.mutable_open()->set_protocol_version(kProtocolVersion + 1);
-  other.Send(message);
-  EXPECT_TRUE(workers.Run().ok());
-  EXPECT_EQ(FromWire(other.Opened().status()).code(), ErrorCode::kVersionMismatch);
+  {
+    PlayedStream other(runtime_, scripted_, {});
+    other.Send(message);
+    EXPECT_TRUE(other.WaitForEnd().ok());
+    EXPECT_EQ(FromWire(other.Opened().status()).code(), ErrorCode::kVersionMismatch);
+  }
   EXPECT_EQ(scripted_.sessions(), 0u);
 }
 
@@ -238,14 +225,14 @@ TEST_F(OneShotWorkersTest, TooManyCallsEndTheStream) {
   message = wire::OneShotCalls();
   for (int i = 0; i <= kMaxOneShotsPerMessage; ++i) Add(i, Get("k"), &message);
   stream_.Send(message);
-  thread_.reset();
+  WaitForEnd();
   EXPECT_EQ(ended_.code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(scripted_.commits(), 0u);
 
-  FakeStream at_once(runtime_);
+  PlayedStream at_once(runtime_, scripted_, {});
   message.mutable_open()->set_protocol_version(kProtocolVersion);
   at_once.Send(message);
-  EXPECT_EQ(OneShotWorkers(runtime_, scripted_, allowance_, {}, &at_once).Run().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(at_once.WaitForEnd().code(), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(OneShotWorkersTest, WhatHasBegunGoesOnWhenThePeerIsGone) {
@@ -264,7 +251,7 @@ TEST_F(OneShotWorkersTest, WhatHasBegunGoesOnWhenThePeerIsGone) {
   ASSERT_TRUE(inside.Wait(runtime_, kNoDeadline));
   stream_.HangUp();
   go.Signal(runtime_);
-  thread_.reset();
+  WaitForEnd();
   EXPECT_EQ(scripted_.Value(TableId(1), "k"), "v");
   EXPECT_EQ(scripted_.sessions(), 0u);
 }

@@ -22,6 +22,7 @@ RequestMultiplexer::Next RequestMultiplexer::Submit(absl::Span<DataRequest* cons
     for (; accepted < requests.size() && pending_.size() < limits_.outstanding_requests; ++accepted) {
       const uint64_t id = next_id_++;
       pending_.emplace(id, requests[accepted]);
+      ids_.emplace(requests[accepted], id);
       QueueLocked(*requests[accepted], id);
     }
     if (!up_) {
@@ -106,6 +107,7 @@ void RequestMultiplexer::Down(const Status& status) {
     DEUT_CHECK(!up_ && !sending_);
     for (const auto& [id, request] : pending_) completions_.emplace_back(request, 0);
     pending_.clear();
+    ids_.clear();
     queue_.clear();
     completing_.fetch_add(1, std::memory_order_seq_cst);
   }
@@ -125,6 +127,7 @@ void RequestMultiplexer::Answered(wire::DataAnswers* answers) {
       const auto found = pending_.find(answers->items(i).id());
       if (found == pending_.end()) continue;
       completions_.emplace_back(found->second, i);
+      ids_.erase(found->second);
       pending_.erase(found);
     }
     completing_.fetch_add(1, std::memory_order_seq_cst);
@@ -148,11 +151,10 @@ void RequestMultiplexer::Abandon(DataRequest* request) {
   uint32_t completing = 0;
   {
     MutexLock lock(mutex_);
-    for (auto it = pending_.begin(); it != pending_.end(); ++it) {
-      if (it->second == request) {
-        pending_.erase(it);
-        return;
-      }
+    if (const auto found = ids_.find(request); found != ids_.end()) {
+      pending_.erase(found->second);
+      ids_.erase(found);
+      return;
     }
     completing = completing_.load(std::memory_order_seq_cst);
   }

@@ -86,6 +86,8 @@ class RequestMultiplexer {
   bool sending_ DEUT_GUARDED_BY(mutex_) = false;  // the role is taken
   uint64_t next_id_ DEUT_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<uint64_t, DataRequest*> pending_ DEUT_GUARDED_BY(mutex_);
+  // The same the other way round: Abandon looks for one of very many under the lock that answers need, too.
+  absl::flat_hash_map<const DataRequest*, uint64_t> ids_ DEUT_GUARDED_BY(mutex_);
   std::deque<wire::DataRequests> queue_ DEUT_GUARDED_BY(mutex_);
   size_t last_bytes_ DEUT_GUARDED_BY(mutex_) = 0;                  // of the last message of queue_
   std::vector<wire::DataRequests> spare_ DEUT_GUARDED_BY(mutex_);  // empty messages that keep their memory

@@ -10,7 +10,6 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/security/tls_certificate_provider.h"
 #include "grpcpp/security/tls_certificate_verifier.h"
 #include "grpcpp/security/tls_credentials_options.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -92,7 +91,7 @@ std::string NameToAskFor(const TlsIdentity& tls) {
 }  // namespace
 
 Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::string flag, const Address& address,
-                                                       std::shared_ptr<const TlsIdentity> tls, bool insecure) {
+                                                       std::shared_ptr<TlsKeys> tls, bool insecure) {
   DEUT_RETURN_IF_ERROR(CheckTransport(flag, address, tls != nullptr, insecure));
   if (!address.is_unix() && address.port() == 0) {
     return DEUT_ERROR(kInvalidArgument, flag, ": ", address.ToString(), " has port 0, which nobody can connect to");
@@ -105,17 +104,18 @@ Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::st
     peer->credentials_ = grpc::InsecureChannelCredentials();
     return std::shared_ptr<const RpcPeer>(std::move(peer));
   }
-  peer->server_name_ = NameToAskFor(*tls);
+  const std::shared_ptr<const TlsIdentity> identity = tls->identity();
+  peer->server_name_ = NameToAskFor(*identity);
   grpc::experimental::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
-      tls->ca_pem, std::vector<grpc::experimental::IdentityKeyCertPair>{{tls->key_pem, tls->cert_pem}}));
+  options.set_certificate_provider(tls->provider());
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_verify_server_certs(true);
   options.set_check_call_host(false);  // the allow-list stands in its place
   options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<NameCheck>(peer->name_, tls, peer->refusal_));
+      grpc::experimental::ExternalCertificateVerifier::Create<NameCheck>(peer->name_, identity, peer->refusal_));
   peer->credentials_ = grpc::experimental::TlsCredentials(options);
+  peer->tls_ = std::move(tls);
   return std::shared_ptr<const RpcPeer>(std::move(peer));
 }
 
@@ -149,6 +149,15 @@ Status RpcPeer::FromRpc(const grpc::Status& status) const {
   if (ours == ErrorCode::kUnavailable) {
     Status refused = refusal_->Get();
     if (!refused.ok()) return refused;
+    // In TLS 1.3 a server says that it refuses its client's certificate after the client's handshake; gRPC sees only the end of the connection.
+    const std::string& message = status.error_message();
+    if (tls_ != nullptr && message.find("failed to connect") != std::string::npos &&
+        message.find("Socket closed") != std::string::npos) {
+      return Status(ours.code(),
+                    Concat(ours.message(),
+                           "; it closed the connection right after the TLS handshake: if it is not about to stop, it "
+                           "has refused this program's certificate (--tls_cert), and its log says why"));
+    }
   }
   return ours;
 }

@@ -16,7 +16,7 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/status.h"
 #include "protocol/endpoint.h"
-#include "protocol/tls.h"
+#include "protocol/tls_keys.h"
 
 namespace deut {
 
@@ -34,7 +34,7 @@ class RpcPeer {
  public:
   // `what` and `flag` are for messages: "the data component", "--dc". INVALID_ARGUMENT by the rule of endpoint.h. Connects to nothing yet.
   static Result<std::shared_ptr<const RpcPeer>> Create(std::string what, std::string flag, const Address& address,
-                                                       std::shared_ptr<const TlsIdentity> tls, bool insecure);
+                                                       std::shared_ptr<TlsKeys> tls, bool insecure);
 
   std::shared_ptr<grpc::Channel> NewChannel(RpcTraffic traffic) const;
 
@@ -54,6 +54,7 @@ class RpcPeer {
   std::string server_name_;  // what TLS asks for; empty: the host of target_
   std::shared_ptr<grpc::ChannelCredentials> credentials_;
   std::shared_ptr<Refusal> refusal_;
+  std::shared_ptr<TlsKeys> tls_;
 };
 
 }  // namespace deut

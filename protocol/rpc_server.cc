@@ -1,69 +1,99 @@
 #include "protocol/rpc_server.h"
 
+#include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/base/descriptor.h"
+#include "common/observe/limited_log.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/security/server_credentials.h"
+#include "grpcpp/security/tls_credentials_options.h"
 #include "grpcpp/server_builder.h"
 #include "protocol/limits.h"
+#include "protocol/peer_addresses.h"
 #include "protocol/rpc_limits.h"
 #include "protocol/rpc_status.h"
 
 namespace deut {
 
-// Compares the names of the client's certificate, whose chain gRPC has verified already, with the allow-list.
+std::vector<std::string> PeerNames(const grpc::AuthContext& context) {
+  std::vector<std::string> names;
+  for (const char* property : {"x509_subject_alternative_name", "x509_common_name"}) {
+    for (const grpc::string_ref& name : context.FindPropertyValues(property))
+      names.emplace_back(name.data(), name.size());
+  }
+  return names;
+}
+
+// Compares the names of the client's certificate, whose chain gRPC has verified already, with the rights that the call takes.
 class RpcServer::NameCheck final : public grpc::AuthMetadataProcessor {
  public:
-  explicit NameCheck(std::shared_ptr<const TlsIdentity> tls) : tls_(std::move(tls)) {}
+  NameCheck(Runtime& runtime, std::shared_ptr<const AccessControl> access)
+      : access_(std::move(access)), refusals_(runtime) {}
 
   bool IsBlocking() const override { return false; }
 
-  grpc::Status Process(const InputMetadata&, grpc::AuthContext* context, OutputMetadata*, OutputMetadata*) override {
-    std::vector<std::string> names;
-    for (const char* property : {"x509_subject_alternative_name", "x509_common_name"}) {
-      for (const grpc::string_ref& name : context->FindPropertyValues(property))
-        names.emplace_back(name.data(), name.size());
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
+                       OutputMetadata*) override {
+    const auto path = metadata.find(":path");
+    const std::string_view call =
+        path == metadata.end() ? std::string_view() : std::string_view(path->second.data(), path->second.size());
+    const Status refused = access_->current()->CheckCall(call, PeerNames(*context));
+    if (!refused.ok()) {
+      refusals_.Warn([&] {
+        const std::vector<grpc::string_ref> pem = context->FindPropertyValues("x509_pem_cert");
+        return Concat("a client at ",
+                      pem.empty() ? std::string("an unknown address")
+                                  : PeerAddresses(std::string_view(pem.front().data(), pem.front().size())),
+                      " was refused: ", refused.message(), " (call ", call, ")");
+      });
     }
-    return ToRpcStatus(CheckPeerNames(*tls_, "the client", names));
+    return ToRpcStatus(refused);
   }
 
  private:
-  const std::shared_ptr<const TlsIdentity> tls_;
+  const std::shared_ptr<const AccessControl> access_;
+  LimitedLog refusals_;
 };
 
 Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcServerOptions& options,
                                                     const std::vector<grpc::Service*>& services) {
   DEUT_RETURN_IF_ERROR(CheckTransport("--listen", options.listen, options.tls != nullptr, options.insecure));
-  // gRPC takes a living process's unix socket away from it; look first.
-  if (options.listen.is_unix()) DEUT_RETURN_IF_ERROR(DiagnoseListen(options.listen));
+  std::unique_ptr<RpcServer> server(new RpcServer(runtime));
+  server->tls_ = options.tls;
+  DEUT_ASSIGN_OR_RETURN(server->acceptor_, ConnectionAcceptor::Create(runtime, options.listen, options.connections));
+  server->address_ = server->acceptor_->address();
 
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
   if (options.tls != nullptr) {
-    grpc::SslServerCredentialsOptions ssl(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    ssl.pem_root_certs = options.tls->ca_pem;
-    ssl.pem_key_cert_pairs.push_back({options.tls->key_pem, options.tls->cert_pem});
-    credentials = grpc::SslServerCredentials(ssl);
-    credentials->SetAuthMetadataProcessor(std::make_shared<NameCheck>(options.tls));
+    if (options.access == nullptr) return DEUT_ERROR(kInternal, "a server with TLS and without rights of peers");
+    grpc::experimental::TlsServerCredentialsOptions tls(options.tls->provider());
+    tls.watch_root_certs();
+    tls.watch_identity_key_cert_pairs();
+    tls.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    credentials = grpc::experimental::TlsServerCredentials(tls);
+    credentials->SetAuthMetadataProcessor(std::make_shared<NameCheck>(runtime, options.access));
   }
 
-  // "localhost" may mean two addresses, of which one may be taken; nobody would notice.
-  const bool localhost = options.listen.host() == "localhost";
-  const std::string target = options.listen.is_unix() ? options.listen.ToString()
-                             : localhost              ? Concat("127.0.0.1:", options.listen.port())
-                                                      : options.listen.ToString();
-  int port = 0;
-  std::unique_ptr<RpcServer> server(new RpcServer(runtime, options.listen));
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(target, credentials, &port);
-  for (grpc::Service* service : services) builder.RegisterService(service);
+  server->hand_over_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  std::vector<ExecutedService*> executed;
+  for (grpc::Service* service : services) {
+    builder.RegisterService(service);
+    if (auto* const one = dynamic_cast<ExecutedService*>(service)) executed.push_back(one);
+  }
   server->health_.AddTo(builder);
+  // One queue alone asks for new calls: each connection is watched by one of those that do.
+  std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
   builder.SetMaxSendMessageSize(static_cast<int>(kMaxControlAnswerBytes));
-  // By default two processes may listen at one port, and each gets some of the connections.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(duration_cast<milliseconds>(options.handshake_timeout).count()));
   // A compressed message could grow to any size after its size was checked.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
@@ -78,14 +108,27 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcS
   builder.SetResourceQuota(quota);
 
   server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr || (!options.listen.is_unix() && port == 0)) {
-    DEUT_RETURN_IF_ERROR(DiagnoseListen(options.listen));
-    return DEUT_ERROR(kInvalidArgument, "cannot listen at ", options.listen.ToString(),
-                      options.tls == nullptr ? "; choose another address with --listen"
-                                             : "; gRPC refuses the address or the TLS files");
+  if (server->server_ == nullptr) {
+    return DEUT_ERROR(kInvalidArgument, "cannot serve at ", options.listen.ToString(),
+                      options.tls == nullptr ? ": gRPC does not start" : ": gRPC refuses the TLS files");
   }
-  if (!options.listen.is_unix()) server->address_ = options.listen.WithPort(static_cast<uint16_t>(port));
-  server->health_.Serve();
+  if (executed.empty()) {
+    server->health_.ServeAlone(std::move(queue));
+  } else {
+    const RpcExecutor::Options threads{.threads = options.max_threads,
+                                       .parallel = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+    server->executor_ = std::make_unique<RpcExecutor>(runtime, threads, std::move(queue));
+    server->health_.Serve(server->executor_->queue());
+    for (ExecutedService* service : executed) service->Serve(*server->executor_);
+    server->executor_->Start();
+  }
+  server->acceptor_->Start([hand_over = server->hand_over_.get()](Descriptor socket) {
+    // gRPC owns the socket from here on. It takes it as long as the server runs, and the acceptor stops before that.
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = -1;
+    connection.fd = socket.Release();
+    hand_over->HandleNewConnection(&connection);
+  });
   return server;
 }
 
@@ -95,10 +138,12 @@ void RpcServer::SetServing(bool serving) { health_.SetServing(serving); }
 
 void RpcServer::Shutdown(Deadline deadline) {
   if (server_ == nullptr) return;
+  acceptor_->StopAccepting();
   health_.BeginStop();
   server_->Shutdown(ToRpcTime(runtime_, deadline));
   server_->Wait();
   health_.Stop();
+  if (executor_ != nullptr) executor_->Stop();
   server_.reset();
 }
 

@@ -1,6 +1,6 @@
 // RpcServer: a gRPC server as both daemons start it: address and TLS rules of endpoint.h and tls.h, bounds on what peers may make it hold
-// (messages, metadata, streams, memory, threads), and the standard health service (grpc.health.v1).
-// Names of peers are checked for every call of every service, health included.
+// (connections, messages, metadata, streams, memory, threads), and the standard health service (grpc.health.v1).
+// Rights of peers are checked for every call of every service, health included (authorization.h). Refused peers are logged, some at a time.
 // Health answers NOT_SERVING from the start; SetServing changes it.
 // Thread-safety: all methods from any thread; Shutdown once. Ownership: borrows the services, which outlive it.
 #ifndef PROTOCOL_RPC_SERVER_H_
@@ -9,30 +9,51 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "grpcpp/impl/service_type.h"
+#include "grpcpp/security/auth_context.h"
 #include "grpcpp/server.h"
+#include "protocol/authorization.h"
+#include "protocol/connection_acceptor.h"
 #include "protocol/endpoint.h"
 #include "protocol/health_service.h"
-#include "protocol/tls.h"
+#include "protocol/rpc_executor.h"
+#include "protocol/tls_keys.h"
 
 namespace deut {
 
+// The names of the certificate with which a peer has authenticated itself; none without TLS.
+std::vector<std::string> PeerNames(const grpc::AuthContext& context);
+
 struct RpcServerOptions {
   Address listen;
-  std::shared_ptr<const TlsIdentity> tls;  // null: without TLS
+  std::shared_ptr<TlsKeys> tls = nullptr;                 // null: without TLS
+  std::shared_ptr<const AccessControl> access = nullptr;  // with TLS: what peers may do
   bool insecure = false;
   // A stream or call in progress holds a thread; more are refused with RESOURCE_EXHAUSTED.
   int max_threads = 1024;
   // Of messages and connections in flight.
   size_t memory_bytes = 256 << 20;
+  ConnectionLimits connections = {};
+  // A connection whose TLS handshake and HTTP/2 settings are not complete by then is closed.
+  Duration handshake_timeout = seconds(10);
+};
+
+// A service whose streams, or some of them, are run by an executor.
+class ExecutedService {
+ public:
+  virtual ~ExecutedService() = default;
+  // Asks for the first call of each. The executor outlives them.
+  virtual void Serve(RpcExecutor& executor) = 0;
 };
 
 class RpcServer {
  public:
+  // A service that is an ExecutedService, too, is served as such.
   // INVALID_ARGUMENT by the rule of endpoint.h; otherwise why the address cannot be had, naming it.
   static Result<std::unique_ptr<RpcServer>> Start(Runtime& runtime, const RpcServerOptions& options,
                                                   const std::vector<grpc::Service*>& services);
@@ -45,6 +66,11 @@ class RpcServer {
 
   void SetServing(bool serving);
 
+  ConnectionCounts connections() const { return acceptor_->counts(); }
+
+  // Null if it runs no service.
+  RpcExecutor* executor() { return executor_.get(); }
+
   // How often who waits for new calls has rested (health_service.h).
   uint64_t rests() const { return health_.rests(); }
 
@@ -54,11 +80,17 @@ class RpcServer {
  private:
   class NameCheck;
 
-  RpcServer(Runtime& runtime, Address address) : runtime_(runtime), address_(std::move(address)), health_(runtime) {}
+  explicit RpcServer(Runtime& runtime) : runtime_(runtime), health_(runtime) {}
 
   Runtime& runtime_;
   Address address_;
+  // gRPC reads its files in memory again and again: they must not be closed, and their numbers given to others, while the server lives.
+  std::shared_ptr<TlsKeys> tls_;
   HealthService health_;
+  std::unique_ptr<RpcExecutor> executor_;  // null: no service has need of it
+  // Declared before the server: its watch sees the server close the connections.
+  std::unique_ptr<ConnectionAcceptor> acceptor_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> hand_over_;
   std::unique_ptr<grpc::Server> server_;
 };
 

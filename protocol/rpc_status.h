@@ -15,6 +15,9 @@
 namespace deut {
 
 // For the end of a call by the server. Codes that gRPC has no word for become FAILED_PRECONDITION.
+// Trailing metadata of a stream that its server has ended without having run anything since its last answer.
+inline constexpr char kNothingRunKey[] = "deut-nothing-run";
+
 grpc::Status ToRpcStatus(const Status& status);
 
 // What a call that ended like this means to its caller; `peer` says with whom, for the message. OK stays OK.

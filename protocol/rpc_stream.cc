@@ -49,6 +49,7 @@ void RpcStreamBase::Break(Status reason) {
   Begin(kFinish);
   StartFinish(&end);
   Settle(kFinish);
+  nothing_run_ = context_.GetServerTrailingMetadata().count(kNothingRunKey) != 0;
   status_ = reason.ok() ? peer_->FromRpc(end) : std::move(reason);
   if (status_.ok()) status_ = DEUT_ERROR(kUnavailable, peer_->name(), " has ended the stream");
 }

@@ -33,6 +33,9 @@ class RpcStreamBase {
   // Why the stream is broken. REQUIRES: started and not open.
   const Status& status() const { return status_; }
 
+  // The server has said that it has run nothing since its last answer. REQUIRES: as status().
+  bool nothing_run() const { return nothing_run_; }
+
   // Ends the call from this side; what waits returns soon.
   void Cancel() { context_.TryCancel(); }
 
@@ -64,6 +67,7 @@ class RpcStreamBase {
   bool open_ = false;
 
   Status status_;
+  bool nothing_run_ = false;
 
  private:
   uint32_t outstanding_ = 0;

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/types/span.h"
+#include "common/runtime/before_wait.h"
 #include "protocol/convert_transaction_service.h"
 #include "protocol/limits.h"
-#include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 
 namespace deut {
@@ -21,26 +21,83 @@ Status FromBeginAndOperations(const wire::OneShot& one_shot, TransactionOptions*
 
 }  // namespace
 
-SessionHandler::SessionHandler(Runtime& runtime, TransactionService& service, StreamWatchdog& watchdog,
-                               grpc::ServerContext* context, Stream* stream)
-    : runtime_(runtime),
-      service_(service),
-      stream_(stream),
-      write_watch_(watchdog, [context] { context->TryCancel(); }) {}
+void SessionHandler::Want(const StreamHost& host, const Request& request) {
+  auto* const call = new SessionHandler(host, request);
+  request(&call->context(), call->stream(), call->taken());
+}
 
-grpc::Status SessionHandler::Run() {
-  wire::SessionRequests message;
-  while (!broken_ && stream_->Read(&message)) {
-    CountStreamRead();
-    const Status valid = CheckFigure("requests", message.requests_size(), 1, kMaxCallsPerMessage);
-    if (!valid.ok()) return ToRpcStatus(valid);
-    for (const wire::SessionRequest& request : message.requests()) {
-      if (!Handle(request)) break;
-    }
-    WriteAnswers();
-    if (session_ == nullptr) break;  // a session that could not be opened
+SessionHandler::SessionHandler(const StreamHost& host, const Request& request)
+    : RpcCall(host.runtime, host.executor, host.writes),
+      host_(host),
+      request_(request),
+      idle_watch_(host.idle, [this] { EndIdle(); }) {}
+
+void SessionHandler::EndIdle() {
+  State waiting = kWaiting;
+  if (!state_.compare_exchange_strong(waiting, kIdleEnded, std::memory_order_acq_rel)) return;
+  context().AddTrailingMetadata(kNothingRunKey, "idle");
+  End(ToRpcStatus(DEUT_ERROR(kUnavailable, "the session has asked for nothing for ",
+                             duration_cast<seconds>(host_.idle.limit()).count(),
+                             " s (--idle_session_timeout) and was ended; a new one can be opened")));
+}
+
+void SessionHandler::OnTaken() {
+  Want(host_, request_);
+  if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
+  service_ = host_.services.For(context());
+  AwaitMessage();
+}
+
+void SessionHandler::AwaitMessage() {
+  state_.store(kWaiting, std::memory_order_release);
+  idle_watch_.Start();
+  StartRead();
+}
+
+void SessionHandler::OnRead(bool ok) {
+  idle_watch_.Stop();
+  State waiting = kWaiting;
+  if (!ok || !state_.compare_exchange_strong(waiting, kAtWork, std::memory_order_acq_rel)) {
+    const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
+    const BeforeWait before_wait(tell);
+    // Before the peer is told, so that who hears of the end finds its transaction aborted.
+    session_.reset();
+    return End(grpc::Status::OK);
   }
-  return grpc::Status::OK;
+  Retain();
+  const bool at_work = place_.BeginWork([this] {
+    executor().Post([this] {
+      Work();
+      Release();
+    });
+  });
+  if (!at_work) return;
+  Work();
+  Release();
+}
+
+void SessionHandler::Work() {
+  Status status;
+  bool over = false;
+  {
+    const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
+    const BeforeWait before_wait(tell);
+    status = HandleMessage(&over);
+    if (!status.ok() || over) session_.reset();
+  }
+  place_.EndWork();
+  if (status.ok() && !over) return AwaitMessage();
+  End(ToRpcStatus(status));
+}
+
+Status SessionHandler::HandleMessage(bool* over) {
+  DEUT_RETURN_IF_ERROR(CheckFigure("requests", incoming().requests_size(), 1, kMaxCallsPerMessage));
+  for (const wire::SessionRequest& request : incoming().requests()) {
+    if (!Handle(request)) break;
+  }
+  WriteAnswers();
+  *over = broken_ || session_ == nullptr;  // a session that could not be opened
+  return Status::Ok();
 }
 
 bool SessionHandler::Handle(const wire::SessionRequest& request) {
@@ -87,7 +144,7 @@ Status SessionHandler::Open(const wire::SessionOpen& open, Deadline deadline) {
   answer()->set_protocol_version(kProtocolVersion);
   DEUT_RETURN_IF_ERROR(CheckProtocolVersion("the client", open.protocol_version()));
   if (session_ != nullptr) return DEUT_ERROR(kWrongState, "request: the session is open already");
-  DEUT_ASSIGN_OR_RETURN(session_, service_.NewSession(deadline));
+  DEUT_ASSIGN_OR_RETURN(session_, service_->get().NewSession(deadline));
   answer()->set_not_before(session_->not_before().value);
   return Status::Ok();
 }
@@ -131,6 +188,7 @@ Status SessionHandler::OneShot(const wire::OneShot& one_shot, Deadline deadline)
   results_.clear();
   auto commit = session_->ExecuteOneShot(options, operations_, &results_, deadline);
   AddResults(results_);
+  if (!commit.ok()) answer()->set_timestamp(RefusedAt(results_).value);
   results_.clear();  // they may be many; the session may be idle for long
   DEUT_RETURN_IF_ERROR(commit.status());
   SetCommit(*commit);
@@ -158,9 +216,7 @@ void SessionHandler::AddResults(const std::vector<OperationResult>& results) {
 
 void SessionHandler::WriteAnswers() {
   if (outgoing_.answers_size() == 0) return;
-  write_watch_.Start();
-  if (!broken_ && !stream_->Write(outgoing_)) broken_ = true;
-  write_watch_.Stop();
+  if (!broken_ && !Write(outgoing_)) broken_ = true;
   outgoing_.Clear();
   outgoing_bytes_ = 0;
 }

@@ -1,17 +1,26 @@
 // The server's side of sessions, against a client that does as it likes.
 #include "protocol/session_handler.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/runtime/before_wait.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/event.h"
 #include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "protocol/convert_transaction_service.h"
 #include "protocol/grpc_transaction_service_server.h"
 #include "protocol/limits.h"
+#include "protocol/rpc_limits.h"
+#include "protocol/rpc_peer.h"
+#include "protocol/rpc_server.h"
+#include "protocol/rpc_status.h"
+#include "protocol/service_options.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_transaction_service.h"
 
@@ -80,7 +89,7 @@ class SessionHandlerTest : public ::testing::Test {
 
   Runtime& runtime_ = RealRuntime();
   testing::ScriptedTransactionService scripted_{runtime_};
-  GrpcTransactionServiceServer service_{runtime_, scripted_, milliseconds(300)};
+  GrpcTransactionServiceServer service_{runtime_, scripted_, {.stuck_peer = milliseconds(300)}};
   testing::Loopback loopback_{{service_.service()}};
   std::unique_ptr<wire::TransactionService::Stub> stub_;
   std::unique_ptr<grpc::ClientContext> context_;
@@ -273,6 +282,188 @@ TEST_F(SessionHandlerTest, ClientThatDoesNotReadIsCutOff) {
   ASSERT_TRUE(Send());
   EXPECT_TRUE(testing::Eventually([&] { return scripted_.sessions() == 0; }));
   EXPECT_EQ(scripted_.aborts(), 1u);
+}
+
+// Sessions that ask for nothing are ended, with their transactions, and say that they have run nothing.
+TEST(IdleSessionsTest, ASessionThatAsksForNothingIsEndedAndSaysSo) {
+  Runtime& runtime = RealRuntime();
+  testing::ScriptedTransactionService scripted(runtime);
+  GrpcTransactionServiceServer service(runtime, scripted, {.idle_session = milliseconds(200)});
+  testing::Loopback loopback({service.service()});
+  const auto stub = wire::TransactionService::NewStub(loopback.Peer()->NewChannel(RpcTraffic::kShort));
+  grpc::ClientContext context;
+  const auto stream = stub->Session(&context);
+  wire::SessionRequests message;
+  message.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
+  message.add_requests()->mutable_begin();
+  ASSERT_TRUE(stream->Write(message));
+  wire::SessionAnswers answers;
+  ASSERT_TRUE(stream->Read(&answers));
+  EXPECT_EQ(scripted.sessions(), 1u);
+  EXPECT_FALSE(stream->Read(&answers));
+  const grpc::Status end = stream->Finish();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(end.error_message(), HasSubstr("--idle_session_timeout"));
+  EXPECT_EQ(context.GetServerTrailingMetadata().count(kNothingRunKey), 1u);
+  EXPECT_TRUE(testing::Eventually([&] { return scripted.sessions() == 0; }));
+  EXPECT_EQ(scripted.aborts(), 1u);
+}
+
+// A session at work is not idle, however long that takes.
+TEST(IdleSessionsTest, ASessionAtWorkIsNotIdle) {
+  TellingRuntime runtime(RealRuntime());
+  testing::ScriptedTransactionService scripted(runtime);
+  scripted.before = [&](std::string_view call, Deadline) {
+    if (call == "begin") runtime.SleepUntil(runtime.Now() + milliseconds(500));
+    return Status::Ok();
+  };
+  GrpcTransactionServiceServer service(RealRuntime(), scripted, {.idle_session = milliseconds(100)});
+  testing::Loopback loopback({service.service()});
+  const auto stub = wire::TransactionService::NewStub(loopback.Peer()->NewChannel(RpcTraffic::kShort));
+  grpc::ClientContext context;
+  const auto stream = stub->Session(&context);
+  wire::SessionRequests message;
+  message.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
+  message.add_requests()->mutable_begin();
+  ASSERT_TRUE(stream->Write(message));
+  wire::SessionAnswers answers;
+  ASSERT_TRUE(stream->Read(&answers));
+  EXPECT_EQ(answers.answers(1).timestamp(), 1u);
+  EXPECT_FALSE(stream->Read(&answers));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE) << "it was idle after that";
+}
+
+// One connection has as many sessions in waits as it may have threads: others are served, and it is too when they come back.
+TEST(IdleSessionsTest, SessionsOfOneConnectionThatWaitKeepNobodyOut) {
+  TellingRuntime runtime(RealRuntime());
+  testing::ScriptedTransactionService scripted(runtime);
+  std::atomic<int> waiting{0};
+  Event go;
+  scripted.before = [&](std::string_view call, Deadline) {
+    if (call == "begin") {
+      waiting.fetch_add(1);
+      go.Wait(runtime, kNoDeadline);
+    }
+    return Status::Ok();
+  };
+  GrpcTransactionServiceServer service(RealRuntime(), scripted, {.threads = 8});
+  RpcServerOptions options;
+  options.max_threads = 8;
+  auto server = RpcServer::Start(RealRuntime(), options, {service.service()});
+  ASSERT_TRUE(server.ok());
+  (*server)->SetServing(true);
+  auto peer = RpcPeer::Create("the server", "--server", (*server)->address(), nullptr, false);
+  const auto stub = wire::TransactionService::NewStub((*peer)->NewChannel(RpcTraffic::kShort));
+  constexpr int kSessions = 20, kAtWork = 6;
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReaderWriter<wire::SessionRequests, wire::SessionAnswers>>> streams;
+  wire::SessionRequests message;
+  message.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
+  message.add_requests()->mutable_begin();
+  for (int i = 0; i < kSessions; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    streams.push_back(stub->Session(contexts.back().get()));
+    ASSERT_TRUE(streams.back()->Write(message));
+  }
+  EXPECT_TRUE(testing::Eventually([&] { return waiting.load() == kAtWork; }));
+  const auto modest = wire::TransactionService::NewStub((*peer)->NewChannel(RpcTraffic::kShort));
+  grpc::ClientContext context;
+  const auto stream = modest->Session(&context);
+  wire::SessionRequests open;
+  open.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
+  ASSERT_TRUE(stream->Write(open));
+  wire::SessionAnswers answers;
+  EXPECT_TRUE(stream->Read(&answers));
+  EXPECT_EQ(*testing::Health(**peer), 1);
+  EXPECT_EQ(waiting.load(), kAtWork);
+  go.Signal(runtime);
+  for (const auto& one : streams) EXPECT_TRUE(one->Read(&answers));
+  context.TryCancel();
+  (void)stream->Finish();
+  for (size_t i = 0; i < streams.size(); ++i) {
+    contexts[i]->TryCancel();
+    (void)streams[i]->Finish();
+  }
+}
+
+// One connection asks for as many streams as a connection may have, each of which only says `open`.
+TEST(IdleSessionsTest, IdleSessionsOfOneConnectionKeepNobodyOut) {
+  Runtime& runtime = RealRuntime();
+  testing::ScriptedTransactionService scripted(runtime);
+  constexpr size_t kLimit = 768;
+  GrpcTransactionServiceServer service(runtime, scripted, {.streams_per_peer = kLimit});
+  testing::Loopback loopback({service.service()});
+  loopback.server().SetServing(true);
+  wire::SessionRequests open;
+  open.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
+  struct Client {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderWriter<wire::SessionRequests, wire::SessionAnswers>> stream;
+    grpc::Status refused;
+  };
+  const auto connect = [&](wire::TransactionService::Stub& stub) {
+    auto client = std::make_unique<Client>();
+    client->stream = stub.Session(&client->context);
+    wire::SessionAnswers answers;
+    client->stream->Write(open);
+    if (!client->stream->Read(&answers)) {
+      client->refused = client->stream->Finish();
+      client->stream.reset();
+    }
+    return client;
+  };
+  const auto hang_up = [](Client& client) {
+    if (client.stream == nullptr) return;
+    client.context.TryCancel();
+    (void)client.stream->Finish();
+  };
+  // Each stub with a connection of its own.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub = [&] {
+    return wire::TransactionService::NewStub(
+        grpc::CreateCustomChannel(loopback.address().ToString(), grpc::InsecureChannelCredentials(), arguments));
+  };
+  const auto greedy = stub();
+  std::vector<std::unique_ptr<Client>> idle;
+  size_t refused = 0;
+  for (int i = 0; i < kMaxStreamsPerConnection - 1; ++i) {
+    idle.push_back(connect(*greedy));
+    const grpc::Status& status = idle.back()->refused;
+    if (status.ok()) continue;
+    ++refused;
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_THAT(status.error_message(), HasSubstr(std::to_string(kLimit) + " streams of ipv4:127.0.0.1:"));
+    EXPECT_THAT(status.error_message(), HasSubstr("--max_streams_per_peer"));
+  }
+  EXPECT_EQ(refused, kMaxStreamsPerConnection - 1 - kLimit);
+
+  const auto modest = stub();
+  const auto client = connect(*modest);
+  EXPECT_TRUE(client->refused.ok()) << client->refused.error_message();
+  {
+    grpc::ClientContext context;
+    wire::GetStatusAnswer answer;
+    wire::ServiceRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    EXPECT_TRUE(modest->GetStatus(&context, request, &answer).ok());
+  }
+  {
+    grpc::ClientContext context;
+    wire::OutcomeAnswer answer;
+    wire::OutcomeRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    request.set_id(std::string(16, 'i'));
+    EXPECT_TRUE(modest->AskOutcome(&context, request, &answer).ok());
+  }
+  EXPECT_EQ(*testing::Health(*loopback.Peer()), 1);
+  hang_up(*client);
+  for (const auto& one : idle) hang_up(*one);
+  EXPECT_TRUE(testing::Eventually([&] { return scripted.sessions() == 0; }));
+  // The places have come back.
+  const auto again = connect(*greedy);
+  EXPECT_TRUE(again->refused.ok()) << again->refused.error_message();
+  hang_up(*again);
 }
 
 }  // namespace

@@ -71,16 +71,19 @@ Result<std::shared_ptr<const TlsIdentity>> LoadTls(const TlsOptions& options, St
   if (options.cert_file.empty()) missing.push_back("--tls_cert");
   if (options.key_file.empty()) missing.push_back("--tls_key");
   if (options.ca_file.empty()) missing.push_back("--tls_ca");
-  if (options.allow.empty()) missing.push_back("--tls_allow");
+  const bool connects = !options.allow_flag.empty();
+  if (connects && options.allow.empty()) missing.push_back(options.allow_flag);
   if (!missing.empty()) {
-    return DEUT_ERROR(kInvalidArgument, "TLS needs all of --tls_cert, --tls_key, --tls_ca and --tls_allow; missing: ",
-                      absl::StrJoin(missing, ", "));
+    return DEUT_ERROR(kInvalidArgument, "TLS needs all of --tls_cert, --tls_key",
+                      connects ? ", --tls_ca and " : " and ", connects ? options.allow_flag : "--tls_ca",
+                      "; missing: ", absl::StrJoin(missing, ", "));
   }
   auto identity = std::make_shared<TlsIdentity>();
   DEUT_ASSIGN_OR_RETURN(identity->cert_pem, ReadPem("--tls_cert", options.cert_file, storage));
   DEUT_ASSIGN_OR_RETURN(identity->key_pem, ReadPem("--tls_key", options.key_file, storage));
   DEUT_ASSIGN_OR_RETURN(identity->ca_pem, ReadPem("--tls_ca", options.ca_file, storage));
   identity->allow = options.allow;
+  identity->allow_flag = options.allow_flag;
   DEUT_RETURN_IF_ERROR(CheckPem(options, *identity));
   return std::shared_ptr<const TlsIdentity>(std::move(identity));
 }
@@ -90,7 +93,7 @@ Status CheckPeerNames(const TlsIdentity& identity, std::string_view peer, const 
     if (std::find(identity.allow.begin(), identity.allow.end(), name) != identity.allow.end()) return Status::Ok();
   }
   return DEUT_ERROR(kPermissionDenied, peer, "'s certificate carries the names [", absl::StrJoin(names, ", "),
-                    "], and none of them is allowed (--tls_allow)");
+                    "], and none of them is allowed (", identity.allow_flag, ")");
 }
 
 }  // namespace deut

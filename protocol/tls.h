@@ -1,11 +1,11 @@
-// TLS of both links. It is always mutual: each side shows a certificate of the same authority and checks that a name of the other's
-// certificate (subject alternative names, common name) is on its allow-list. What a certificate says about host names does not
-// matter; who it names does, so addresses may change. A client asks its server (SNI) for the first name of --tls_allow.
+// TLS of both links. It is always mutual: each side shows a certificate of the same authority. The names of a certificate (subject alternative names,
+// common name) say who it is; what it says about host names does not matter, so addresses may change.
 //   --tls_cert FILE   this process's certificate (and intermediate ones), PEM
 //   --tls_key FILE    its private key, PEM
 //   --tls_ca FILE     the authority that peers' certificates must come from, PEM
-//   --tls_allow A,B   names; a peer needs one of them
-// Files are read once, at start; a changed certificate needs a restart.
+// A client needs one of the names it allows in its server's certificate, and asks it (SNI) for the first one: --tls_allow A,B of programs,
+// --tls_dc A,B of tcd. What a server allows its clients is in authorization.h.
+// Files are read at start, and again when they have changed or the daemon gets SIGHUP (tls_keys.h).
 // Thread-safety: constant after loading.
 #ifndef PROTOCOL_TLS_H_
 #define PROTOCOL_TLS_H_
@@ -25,6 +25,8 @@ struct TlsOptions {
   std::string key_file;
   std::string ca_file;
   std::vector<std::string> allow;
+  // The flag of `allow`, for messages; empty: this process is no client of anybody, and needs none.
+  std::string allow_flag = "--tls_allow";
 
   bool any() const { return !cert_file.empty() || !key_file.empty() || !ca_file.empty() || !allow.empty(); }
 };
@@ -33,7 +35,8 @@ struct TlsIdentity {
   std::string cert_pem;
   std::string key_pem;
   std::string ca_pem;
-  std::vector<std::string> allow;
+  std::vector<std::string> allow;  // names of the server that this process connects to
+  std::string allow_flag = "--tls_allow";
 };
 
 // INVALID_ARGUMENT if only some flags are given, a file is no PEM, or key and certificate do not belong together; the storage's error,

@@ -123,7 +123,28 @@ struct OperationResult {
   bool complete = false;
   std::string resume;
   uint32_t scan_sequence = 0;
+  // Of a one-shot transaction that this operation's failure has ended: its timestamp. There, in the serial order, the failed precondition did not
+  // hold (D1). 0 in all other results; an interactive transaction knows its timestamp from its begin.
+  Timestamp refused_at = {};
 };
+
+// Of a one-shot transaction's results: the timestamp that one of them tells; 0 = none does.
+inline Timestamp RefusedAt(absl::Span<const OperationResult> results) {
+  for (const OperationResult& result : results) {
+    if (result.refused_at != Timestamp{0}) return result.refused_at;
+  }
+  return Timestamp{0};
+}
+
+// `timestamp` is that of the one-shot transaction with these results, or 0: its first failed operation has ended it.
+inline void SetRefusedAt(Timestamp timestamp, absl::Span<OperationResult> results) {
+  if (timestamp == Timestamp{0}) return;
+  for (OperationResult& result : results) {
+    if (result.status.ok()) continue;
+    result.refused_at = timestamp;
+    return;
+  }
+}
 
 struct CommitAnswer {
   Timestamp timestamp;  // the transaction's place in the serial order
@@ -264,6 +285,10 @@ class TransactionService {
   // For ExecuteOneShotAhead: returns when what is at that position is durable, and up to where (exclusively) all is by then.
   virtual Result<Lsn> AwaitDurable(Lsn /*at*/, Deadline /*deadline*/) {
     return Status(ErrorCode::kWrongState, "this service waits for durability by itself");
+  }
+  // The name of a table that is there; NOT_FOUND. For rights, which go by names; at once, without asking the DC.
+  virtual Result<std::string> NameOfTable(TableId /*table*/) {
+    return Status(ErrorCode::kWrongState, "this service does not tell names of tables");
   }
   virtual Result<TableId> OpenTable(std::string_view name, Deadline deadline) = 0;
   virtual Result<TableId> CreateTable(std::string_view name, Deadline deadline) = 0;

@@ -5,13 +5,13 @@
 #include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/config/flags.h"
-#include "common/observe/log.h"
 #include "common/runtime/before_wait.h"
 #include "protocol/daemon.h"
 #include "protocol/endpoint.h"
 #include "protocol/grpc_data_component.h"
 #include "protocol/grpc_transaction_service_server.h"
 #include "protocol/rpc_peer.h"
+#include "protocol/service_options.h"
 #include "tc/server/tc_flags.h"
 #include "tc/server/transaction_component.h"
 
@@ -22,6 +22,11 @@ DaemonOptions Defaults() {
   DaemonOptions options;
   options.listen = "127.0.0.1:7701";
   options.data_dir = "tc-data";
+  // Segments of the redo log in use, spares, and files of what was spilled.
+  options.descriptors.least_files = 64;
+  options.descriptors.most_files = 1024;
+  options.tls.roles = {Role::kReader, Role::kClient, Role::kAdmin};
+  options.tls.files.allow_flag = "--tls_dc";
   return options;
 }
 
@@ -39,6 +44,8 @@ struct Options {
   DaemonOptions daemon = Defaults();
   std::string dc = "127.0.0.1:7702";
   int dc_streams = 2;
+  int max_streams = static_cast<int>(RpcServiceOptions().max_streams);
+  Duration idle_session = RpcServiceOptions().idle_session;
   TransactionComponentOptions component = ComponentDefaults();
 };
 
@@ -51,11 +58,14 @@ Status Serve(Options& options, DaemonContext& context) {
   GrpcDataComponent dc(context.runtime(), peer, GrpcDataComponentOptions{.data_streams = options.dc_streams});
   options.component.log.directory = options.daemon.data_dir;
   options.component.dc_link.dc_name = peer->name();
-  // A fenced or refused TC stays up and tells its clients why.
-  options.component.on_refused = [](const Status& status) { LogError("tcd serves no longer: ", status.ToString()); };
+  // A TC that is fenced or refused for good ends: a supervisor and its clients then look for the one that serves.
+  options.component.on_refused = [&context](const Status& status) { context.End(status); };
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<TransactionComponent> component,
                         TransactionComponent::Open(options.component, runtime, context.storage(), dc));
-  GrpcTransactionServiceServer service(context.runtime(), *component);
+  RpcServiceOptions service_options = ServiceOptionsOf(options.daemon);
+  service_options.max_streams = static_cast<size_t>(options.max_streams);
+  service_options.idle_session = options.idle_session;
+  GrpcTransactionServiceServer service(context.runtime(), *component, service_options, context.access());
   DEUT_RETURN_IF_ERROR(context.Serve(
       {service.service()}, [&](Deadline deadline) { return component->WaitServing(deadline); }, peer->name(),
       [&] { component->BeginStop(); }));
@@ -69,6 +79,16 @@ int Main(int argc, char** argv) {
       "tcd", "The transaction component: concurrency control, redo log and commit; talks to clients and to one dcd.");
   AddDaemonFlags(&flags, &options.daemon);
   flags.Add("dc", &options.dc, "where the data component listens: HOST:PORT or unix:/PATH");
+  DaemonTlsOptions& tls = options.daemon.tls;
+  flags.Add("tls_dc", &tls.files.allow, "names of which the data component's certificate must have one");
+  flags.Add("tls_clients", &tls.clients, "names of certificates whose holders read and write all tables");
+  flags.Add("tls_readers", &tls.readers, "names of certificates whose holders read all tables");
+  flags.Add(
+      "max_streams", &options.max_streams,
+      "open sessions and streams of one-shot transactions of all clients; they hold a thread only while they work", 1,
+      1 << 20);
+  flags.Add("idle_session_timeout", &options.idle_session,
+            "a session whose client asks for nothing for so long is ended; the client opens another when it needs one");
   flags.Add("dc_streams", &options.dc_streams, "connections for point reads and short scans to the data component", 1,
             64);
   AddTcFlags(&flags, &options.component);

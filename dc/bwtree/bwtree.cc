@@ -1,6 +1,7 @@
 #include "dc/bwtree/bwtree.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/testing/flight_board.h"
@@ -31,23 +32,37 @@ std::unique_ptr<BwTree> BwTree::Restore(const BwTreeEnvironment& environment, co
 }
 
 BwTree::~BwTree() {
-  DEUT_IN_FLIGHT("dc.table_free");
-  FreeSubtree(root_);
+  size_t freed = 0;
+  FreePages(SIZE_MAX, &freed);
 }
 
-void BwTree::FreeSubtree(PageId id) {
+bool BwTree::FreePages(size_t most, size_t* freed) {
+  DEUT_IN_FLIGHT("dc.table_free");
+  if (!std::exchange(freeing_, true)) to_free_.push_back(root_);
+  for (; !to_free_.empty() && *freed < most; ++*freed) {
+    const PageId id = to_free_.back();
+    to_free_.pop_back();
+    FreePage(id);
+  }
+  return to_free_.empty();
+}
+
+void BwTree::FreePage(PageId id) {
   const Node* const head = pages_.Load(id);
   if (head != nullptr && !head->is_leaf()) {
     // All terms are there: every splitter has come to its end.
     const Owned<BasePage> page = BuildConsolidated(head);
-    for (size_t i = 0; i < page->count(); ++i) FreeSubtree(page->child(i));
+    for (size_t i = 0; i < page->count(); ++i) to_free_.push_back(page->child(i));
   }
   ImageParts parts;
   const bool free = pages_.TakeImage(id, &parts, domain_);
   if (images_ != nullptr) {
     for (const PageAddress part : parts.all()) images_->MarkDead(part);
   }
-  if (head != nullptr) FreeChain(const_cast<Node*>(head));
+  if (head != nullptr) {
+    bytes_.fetch_sub(static_cast<int64_t>(ChainBytes(head)), std::memory_order_relaxed);
+    FreeChain(const_cast<Node*>(head));
+  }
   pages_.ExchangeRecords(id, 0);
   if (free) pages_.FreeUnseen(id);
 }

@@ -78,6 +78,9 @@ class BwTree {
                                          TableId table, PageId root);
   // REQUIRES: no other thread uses the tree or can see its pages (in a deleter of the domain, or when the owner ends).
   ~BwTree();
+  // Frees `most` pages, or those that are left; *freed tells how many. True: none is left. REQUIRES: as the destructor, which frees what
+  // is left; after the first call nothing else is called but this and statistics().
+  bool FreePages(size_t most, size_t* freed);
   BwTree(const BwTree&) = delete;
   BwTree& operator=(const BwTree&) = delete;
 
@@ -280,8 +283,8 @@ class BwTree {
   // bwtree.cc
   // `head` was replaced by this thread.
   void Retire(const Node* head);
-  // The page and all below it are gone. REQUIRES: nobody can see them.
-  void FreeSubtree(PageId id);
+  // The page is gone; notes the pages below it. REQUIRES: nobody can see them.
+  void FreePage(PageId id);
 
   MappingTable& pages_;
   ReclamationDomain& domain_;
@@ -291,6 +294,9 @@ class BwTree {
   const BwTreeOptions options_;
   const TableId table_;
   const PageId root_;
+  // Of who frees the tree: pages that are still to be freed, with all that is below them.
+  bool freeing_ = false;
+  std::vector<PageId> to_free_;
 
   alignas(64) std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> records_{0};

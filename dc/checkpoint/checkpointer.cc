@@ -27,6 +27,7 @@ struct Checkpointer::Snapshot {
     TableId id;
     PageId root;
     std::string name;
+    uint32_t dropped_after = 0;
   };
   Position position;
   PageId next_page;
@@ -228,7 +229,9 @@ void Checkpointer::TakeSnapshot(Snapshot* snapshot) {
   for (const Table* table : tables.live) {
     snapshot->tables.push_back(Snapshot::Table{table->id, table->tree->root(), table->name});
   }
-  for (const TableId id : tables.dropped) snapshot->tables.push_back(Snapshot::Table{id, kNoPage, {}});
+  for (const DroppedIds::Run run : tables.dropped.runs()) {
+    snapshot->tables.push_back(Snapshot::Table{TableId(run.first), kNoPage, {}, run.last - run.first});
+  }
   std::sort(snapshot->tables.begin(), snapshot->tables.end(),
             [](const Snapshot::Table& a, const Snapshot::Table& b) { return a.id < b.id; });
   const uint64_t last = pages.last_id();
@@ -259,7 +262,7 @@ Status Checkpointer::WriteFile(const Snapshot& snapshot) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointWriter> writer,
                         CheckpointWriter::Create(environment_.storage, environment_.directory, head));
   for (const Snapshot::Table& table : snapshot.tables) {
-    DEUT_RETURN_IF_ERROR(writer->AddTable(CheckpointTable{table.id, table.root, table.name}));
+    DEUT_RETURN_IF_ERROR(writer->AddTable(CheckpointTable{table.id, table.root, table.name, table.dropped_after}));
   }
   for (const SegmentExtent& segment : segments) DEUT_RETURN_IF_ERROR(writer->AddSegment(segment));
   std::vector<PageAddress> parts;

@@ -47,7 +47,7 @@ class Reading final : public CheckpointVisitor {
     return Status::Ok();
   }
   Status OnTable(const CheckpointTable& table) override {
-    out_.tables.push_back(RecoveredTable{table.id, table.root, std::string(table.name)});
+    out_.tables.push_back(RecoveredTable{table.id, table.root, std::string(table.name), table.last()});
     return Status::Ok();
   }
   Status OnSegment(const SegmentExtent& segment) override {
@@ -203,6 +203,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
     const CheckpointNumber number = numbers[i];
     auto recovered = ReadOne(storage, runtime, directory, dc, options, number);
     if (recovered.ok()) {
+      DEUT_RETURN_IF_ERROR(recovered->store->CheckLeftOver());
       // None is left to fall back to.
       if (i + 1 == candidates) recovered->found.stable = recovered->found.position;
       LogInfo("checkpoint ", number.value, ": ", recovered->tables.size(), " tables, page ids to ",
@@ -220,6 +221,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
   RecoveredPages empty;
   DEUT_ASSIGN_OR_RETURN(empty.pages, MappingTable::Create(options.max_pages));
   DEUT_ASSIGN_OR_RETURN(empty.store, SegmentStore::Create(storage, runtime, directory, dc, options.store));
+  DEUT_RETURN_IF_ERROR(empty.store->CheckLeftOver());
   return empty;
 }
 
@@ -237,7 +239,7 @@ Status RecoverTables(Runtime& runtime, const std::string& directory, const std::
   InnerPages inner(runtime, store, options);
   for (const RecoveredTable& table : recovered) {
     if (table.root == kNoPage) {
-      tables->RestoreDropped(table.id);
+      tables->RestoreDropped(table.id, table.last_dropped);
       continue;
     }
     std::unique_ptr<BwTree> tree = BwTree::Restore(environment, tree_options, table.id, table.root);

@@ -36,8 +36,9 @@ struct RecoveryOptions {
 
 struct RecoveredTable {
   TableId id;
-  PageId root;  // kNoPage: dropped
+  PageId root;  // kNoPage: dropped, with all others up to `last_dropped`
   std::string name;
+  TableId last_dropped;
 };
 
 // What a checkpoint holds, before trees are made of it.

@@ -240,7 +240,7 @@ TEST_F(RecoveryTest, WhatIsOlderThanTheTwoGenerationsIsNoStart) {
 TEST_F(RecoveryTest, ACheckpointOfALaterVersionIsRefusedNotSkipped) {
   std::string bytes = world_.ReadFiles().at(NameOf(2));
   // Of the first block: version at 8, and the checksum of all behind itself at 4.
-  StoreU16(bytes.data() + 8, 2);
+  StoreU16(bytes.data() + 8, 3);
   StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8, (64 << 10) - 8)));
   world_.Write(NameOf(2), bytes);
   ExpectRefused(ErrorCode::kVersionMismatch, NameOf(2));
@@ -391,7 +391,12 @@ TEST_F(RecoveryTest, IdsThatNobodyNamesAreFreeAndTheirPartsDead) {
 
 TEST_F(RecoveryTest, SegmentsThatTheOpenedCheckpointDoesNotNameStayUntilTheNextIsComplete) {
   const std::string stray = SegmentName(SegmentKind::kBase, 777);
-  world_.Write(stray, "of a life that ended before its first checkpoint");
+  // Of an incarnation that ended before its first checkpoint.
+  std::string header(kSegmentHeaderBytes, '\0');
+  EncodeSegmentHeader(
+      {.kind = SegmentKind::kBase, .number = 777, .dc = CheckpointWorld::kDc, .capacity_bytes = 1 << 20},
+      header.data());
+  world_.Write(stray, header);
   const auto has = [&] {
     const std::vector<std::string> names = world_.Names();
     return std::find(names.begin(), names.end(), stray) != names.end();

@@ -13,6 +13,7 @@
 #include "dc/bwtree/page_state.h"
 #include "dc/bwtree/stored_tree_fixture.h"
 #include "dc/bwtree/tree_fixture.h"
+#include "dc/page_cache/damaged_pages.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -107,6 +108,19 @@ TEST_F(PageLoaderTest, DamageIsSaidAndChangesNothing) {
   EXPECT_TRUE(Load(t_).ok());
   EXPECT_TRUE(in_memory());
   t_.ExpectRight();
+}
+
+TEST_F(PageLoaderTest, AShortageOfDescriptorsOrMemoryIsNoDamage) {
+  DamagedPages damaged(RealRuntime());
+  PageLoader loader(t_, t_.domain(), t_.store(), &damaged);
+  const std::string key = KeyOf(kNumber);
+  const int fault =
+      t_.disk().AddFault({.action = DiskFault::Action::kShortage, .kinds = kDiskOpen | kDiskRead, .count = 1});
+  EXPECT_EQ(loader.Load(StoredTree::kTable, Target(key, Side::kAt)), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(t_.disk().hits(fault), 1u);
+  EXPECT_EQ(damaged.count(), 0u);
+  EXPECT_TRUE(loader.Load(StoredTree::kTable, Target(key, Side::kAt)).ok()) << "tried again at once";
+  EXPECT_TRUE(in_memory());
 }
 
 TEST_F(PageLoaderTest, WhatCannotBeReadIsNoErrorIfThePageHasAnotherImageByThen) {

@@ -46,6 +46,8 @@ struct CheckpointTable {
   TableId id = {};
   PageId root = {};            // 0: the table was dropped
   std::string_view name = {};  // 1 to kMaxTableNameBytes bytes; none if dropped
+  uint32_t dropped_after = 0;  // of a dropped one: this many ids behind `id` were dropped, too
+  TableId last() const { return TableId(id.value + dropped_after); }
   bool dropped() const { return root.value == 0; }
   friend bool operator==(const CheckpointTable&, const CheckpointTable&) = default;
 };

@@ -74,6 +74,7 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
                   .next_page = PageId(12),
                   .next_segment = 4};
   content.tables = {{{TableId(1), PageId(10)}, "tab"}, {{TableId(2), PageId(0)}, ""}};
+  content.dropped_after[TableId(2)] = 3;
   content.segments = {{.number = 2, .kind = SegmentKind::kBase, .written_bytes = 0x3000},
                       {.number = 3, .kind = SegmentKind::kDelta, .written_bytes = 0x2000}};
   content.pages[PageId(10)] = {PageAddress::Make(3, 4096 + 128, 200), PageAddress::Make(2, 8192, 100)};
@@ -82,16 +83,16 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
   ASSERT_EQ(bytes.size(), 65536u);
   EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 48)),
             "44434b50"
-            "857703f3"
+            "9389b026"
+            "0200"
             "0100"
-            "0100"
-            "97000000"
+            "96000000"
             "0700000000000000"
             "8877665544332211"
             "0000000000000000"
             "00000000"
             "00000000");
-  EXPECT_EQ(absl::BytesToHexString(bytes.substr(48, 151)),
+  EXPECT_EQ(absl::BytesToHexString(bytes.substr(48, 150)),
             "01"
             "0200000000000000"
             "efcdab0000000000"
@@ -105,10 +106,9 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
             "0a000000"
             "03"
             "746162"
-            "02"
+            "06"
             "02000000"
-            "00000000"
-            "00"
+            "05000000"
             "03"
             "01"
             "0200000000000000"
@@ -126,7 +126,27 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
             "0200000000000000"
             "0200000000000000"
             "0100000000000000");
-  EXPECT_EQ(bytes.substr(48 + 151), std::string(bytes.size() - 48 - 151, '\0'));
+  EXPECT_EQ(bytes.substr(48 + 150), std::string(bytes.size() - 48 - 150, '\0'));
+}
+
+// A kept sample of format version 1: each dropped table has a `table` record of its own, without root and name.
+TEST_F(CheckpointFileTest, AFileOfFormatVersion1IsRead) {
+  std::string bytes = absl::HexStringToBytes(
+      "44434b50857703f301000100970000000700000000000000887766554433221100000000000000000000000000000000"
+      "010200000000000000efcdab0000000000050000000000000000000000000000000c0000000400000000000000020100"
+      "00000a000000037461620202000000000000000003010200000000000000003000000000000003020300000000000000"
+      "002000000000000004020a00000002218001000000000140000100000000050200000000000000020000000000000001"
+      "00000000000000");
+  bytes.resize(kCheckpointBlockBytes);
+  Replace(bytes);
+  const auto content = Read(7, DcId(0x1122334455667788));
+  ASSERT_TRUE(content.ok()) << content.status().ToString();
+  EXPECT_EQ(content->head.position, (Position{.commit = Lsn(0xABCDEF), .sequence = 5}));
+  ASSERT_EQ(content->tables.size(), 2u);
+  EXPECT_EQ(content->tables[0].second, "tab");
+  EXPECT_EQ(content->tables[1].first, std::pair(TableId(2), PageId(0)));
+  EXPECT_TRUE(content->dropped_after.empty());
+  EXPECT_EQ(content->pages.size(), 1u);
 }
 
 TEST_F(CheckpointFileTest, WhatWasWrittenComesBack) {
@@ -194,7 +214,8 @@ TEST_F(CheckpointFileTest, SealedNonsenseIsRefused) {
     return Read().status().code();
   };
   EXPECT_EQ(sealed(44, 0), ErrorCode::kOk);
-  EXPECT_EQ(sealed(8, 2), ErrorCode::kVersionMismatch);
+  EXPECT_EQ(sealed(8, 3), ErrorCode::kVersionMismatch);
+  EXPECT_EQ(sealed(8, 0), ErrorCode::kVersionMismatch);
   EXPECT_EQ(sealed(10, 0), ErrorCode::kCorruption);  // not the last block
   EXPECT_EQ(sealed(10, 2), ErrorCode::kCorruption);
   EXPECT_EQ(sealed(44, 1), ErrorCode::kCorruption);
@@ -224,6 +245,9 @@ TEST_F(CheckpointFileTest, WhatCannotBeIsNotWritten) {
   EXPECT_EQ(wrong([](C& c) { c.tables[1].second = "dropped"; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.tables[0].first.second = PageId(20); }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.tables[0].first.second = PageId(15); }), ErrorCode::kInternal);  // no image
+  EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(1)] = 1; }), ErrorCode::kInternal);        // it is live
+  EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(4)] = 3; }), ErrorCode::kInternal);        // 7 is live
+  EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(4)] = UINT32_MAX; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].number = 3; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].written_bytes = 5000; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].written_bytes = 4096; }), ErrorCode::kInternal);

@@ -10,7 +10,8 @@
 namespace deut::dc {
 namespace {
 
-constexpr Frame kFrame{.magic = 0x504B4344, .version = 1};  // "DCKP"
+constexpr Frame kFrame{.magic = 0x504B4344, .version = 2};  // "DCKP"
+constexpr uint16_t kOldestVersion = 1;
 
 constexpr size_t kLastAt = kFrameBytes;
 constexpr size_t kPayloadBytesAt = 12;
@@ -20,6 +21,13 @@ constexpr size_t kOffsetAt = 32;
 constexpr size_t kPredecessorAt = 40;
 constexpr size_t kZeroAt = 44;
 static_assert(kZeroAt + sizeof(uint32_t) == kCheckpointBlockHeaderBytes);
+
+bool IsKnown(uint16_t version) { return version >= kOldestVersion && version <= kFrame.version; }
+
+Status OtherVersion(uint16_t version, uint64_t block, std::string_view path) {
+  return DEUT_ERROR(kVersionMismatch, path, ": offset ", block + kFrameVersionAt, ": format version ", version,
+                    ", this program knows ", kOldestVersion, " to ", kFrame.version);
+}
 
 }  // namespace
 
@@ -47,11 +55,7 @@ Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* ex
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kFrameChecksumAt,
                       ": the checksum does not fit the block at ", at);
   }
-  const uint16_t version = FrameVersion(bytes);
-  if (version != kFrame.version) {
-    return DEUT_ERROR(kVersionMismatch, path, ": offset ", at + kFrameVersionAt, ": format version ", version,
-                      ", this program knows ", kFrame.version);
-  }
+  if (!IsKnown(FrameVersion(bytes))) return OtherVersion(FrameVersion(bytes), at, path);
   const uint64_t checkpoint = LoadU64(in + kCheckpointAt), dc = LoadU64(in + kDcAt), offset = LoadU64(in + kOffsetAt);
   if (checkpoint != expected->checkpoint.value || dc != expected->dc.value || offset != at) {
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kCheckpointAt, ": a block of checkpoint ", checkpoint,
@@ -75,6 +79,17 @@ Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* ex
                       ": not zeros behind the block's records");
   }
   return FrameChecksum(bytes);
+}
+
+Result<CheckpointStart> JudgeCheckpointStart(std::string_view bytes, std::string_view path) {
+  if (std::ranges::all_of(bytes, [](char c) { return c == 0; })) return CheckpointStart::kTorn;
+  if (bytes.size() < kFrameBytes || FrameMagic(bytes) != kFrame.magic) return CheckpointStart::kStrange;
+  const bool known = IsKnown(FrameVersion(bytes));
+  if (bytes.size() >= kCheckpointBlockBytes && FrameChecksumFits(bytes.substr(0, kCheckpointBlockBytes))) {
+    if (known) return CheckpointStart::kWhole;
+    return OtherVersion(FrameVersion(bytes), 0, path);
+  }
+  return known ? CheckpointStart::kTorn : CheckpointStart::kStrange;
 }
 
 std::string_view RecordCursor::Bytes(size_t count) {

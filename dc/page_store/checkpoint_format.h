@@ -1,6 +1,7 @@
 // The bytes of a checkpoint file: blocks of 64 KiB, each with its own place and checksum, chained; and the records in them.
 // Format with grammar: dc/docs/page_store.md. Internal to the page store.
 // Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format this program does not know.
+// Version 2 is written. Version 1 is read, too: it has one `table` record for each dropped table, and no `dropped` records.
 #ifndef DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
 #define DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
 
@@ -34,7 +35,16 @@ uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes);
 // Checks the whole block; `expected` says everything but `last` and `payload_bytes`, which are set. Returns the checksum.
 Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* expected, std::string_view path);
 
-enum class CheckpointRecordType : uint8_t { kHead = 1, kTable = 2, kSegment = 3, kPage = 4, kFooter = 5 };
+enum class CheckpointStart {
+  kWhole,    // an undamaged block of a version that this program reads
+  kTorn,     // nothing was written, or a block of such a version in part
+  kStrange,  // anything else
+};
+// Judges what a file under a checkpoint's name begins with, up to one block of it, by what holds in every version: magic, checksum, version.
+// VERSION_MISMATCH, naming both, for an undamaged block of another version.
+Result<CheckpointStart> JudgeCheckpointStart(std::string_view bytes, std::string_view path);
+
+enum class CheckpointRecordType : uint8_t { kHead = 1, kTable = 2, kSegment = 3, kPage = 4, kFooter = 5, kDropped = 6 };
 
 // Takes numbers off the front of a block's payload; remembers if there was too little.
 class RecordCursor {

@@ -53,8 +53,8 @@ TEST(CheckpointFormat, GoldenBytes) {
   const std::string bytes = Sealed(kBlock, "hello");
   EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 56)),
             "44434b50"
-            "aed9538e"
-            "0100"
+            "05e1bcc4"
+            "0200"
             "0100"
             "05000000"
             "0807060504030201"
@@ -108,8 +108,10 @@ TEST(CheckpointFormat, TooFewBytesAreNoBlock) {
 
 TEST(CheckpointFormat, AnotherVersionIsSaidSo) {
   std::string bytes = Sealed(kBlock, "hello");
-  StoreU16(bytes.data() + 8, 2);
-  ExpectAt(OpenResealed(bytes), 8, ErrorCode::kVersionMismatch);
+  for (const uint16_t version : {0, 3}) {
+    StoreU16(bytes.data() + 8, version);
+    ExpectAt(OpenResealed(bytes), 8, ErrorCode::kVersionMismatch);
+  }
 }
 
 TEST(CheckpointFormat, BlocksOfOtherFilesAndPlacesAreRefused) {

@@ -46,6 +46,8 @@ class Reader {
         return TakeHead(cursor, at);
       case CheckpointRecordType::kTable:
         return TakeTable(cursor, at);
+      case CheckpointRecordType::kDropped:
+        return TakeDropped(cursor, at);
       case CheckpointRecordType::kSegment:
         return TakeSegment(cursor, at);
       case CheckpointRecordType::kPage:
@@ -79,6 +81,16 @@ class Reader {
     if (cursor.failed()) return Status::Ok();
     if (const auto wrong = rules_.Table(table)) return Refuse(at, *wrong);
     return visitor_ == nullptr ? Status::Ok() : visitor_->OnTable(table);
+  }
+
+  Status TakeDropped(RecordCursor& cursor, uint64_t at) {
+    const uint32_t first = cursor.U32();
+    const uint32_t last = cursor.U32();
+    if (cursor.failed()) return Status::Ok();
+    if (last < first) return Refuse(at, Concat("dropped tables ", first, " to ", last));
+    const CheckpointTable dropped{.id = TableId(first), .dropped_after = last - first};
+    if (const auto wrong = rules_.Table(dropped)) return Refuse(at, *wrong);
+    return visitor_ == nullptr ? Status::Ok() : visitor_->OnTable(dropped);
   }
 
   Status TakeSegment(RecordCursor& cursor, uint64_t at) {

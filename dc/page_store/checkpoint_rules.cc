@@ -27,10 +27,13 @@ CheckpointRules::Wrong CheckpointRules::Table(const CheckpointTable& table) {
     return Concat("table ", table.id.value, " with root ", table.root.value, " and a name of ", table.name.size(),
                   " bytes");
   }
+  if (table.last() < table.id || (!table.dropped() && table.dropped_after != 0)) {
+    return Concat("table ", table.id.value, " with ", table.dropped_after, " dropped ids behind it");
+  }
   if (!table.dropped() && (table.root >= next_page_ || !roots_without_image_.insert(table.root).second)) {
     return Concat("table ", table.id.value, " with root ", table.root.value, ", which is above all pages or another's");
   }
-  last_table_ = table.id;
+  last_table_ = table.last();
   ++counts_.tables;
   return std::nullopt;
 }

@@ -6,8 +6,11 @@
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/io/aligned_buffer.h"
+#include "common/observe/log.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
+#include "dc/page_store/checkpoint_format.h"
 
 namespace deut::dc {
 namespace {
@@ -17,6 +20,16 @@ bool ParseAny(std::string_view name, CheckpointNumber* number, bool* temporary) 
   *temporary = name.ends_with(kTemporarySuffix);
   if (*temporary) name.remove_suffix(kTemporarySuffix.size());
   return ParseCheckpointName(name, number);
+}
+
+// Where a damaged file goes whose name would be taken for the checkpoint to fall back to.
+constexpr std::string_view kDamagedSuffix = ".damaged";
+
+Result<CheckpointStart> LookAt(Storage& storage, const std::string& path) {
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage.Open(path, {.direct = true}));
+  AlignedBuffer bytes(kCheckpointBlockBytes);
+  DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes.data(), kCheckpointBlockBytes));
+  return JudgeCheckpointStart(std::string_view(bytes.data(), read), path);
 }
 
 }  // namespace
@@ -51,6 +64,12 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
                         ": there is a checkpoint, and none was opened; nothing was changed");
     }
     found_opened |= !temporary && number == opened;
+    const std::string path = Concat(set->directory_, "/", name);
+    DEUT_ASSIGN_OR_RETURN(const CheckpointStart start, LookAt(storage, path));
+    if (start == CheckpointStart::kStrange || (start == CheckpointStart::kTorn && !temporary)) {
+      LogError(path, ": its first block is not understood; the file is left alone");
+      set->not_understood_.insert(name);
+    }
     if (!temporary && number > opened) set->passed_over_.push_back(Concat(set->directory_, "/", name));
   }
   if (!found_opened) {
@@ -81,7 +100,9 @@ Status CheckpointSet::Complete(std::unique_ptr<CheckpointWriter> writer) {
 Status CheckpointSet::RemovePassedOver() {
   if (passed_over_.empty() || DEUT_OMITTED("X6.sync_passed_over")) return Status::Ok();
   for (const std::string& path : passed_over_) {
-    const Status removed = storage_.Remove(path);
+    const std::string name = path.substr(directory_.size() + 1);
+    const bool understood = !not_understood_.contains(name) || DEUT_OMITTED("V.keep_what_is_not_understood");
+    const Status removed = understood ? storage_.Remove(path) : storage_.Rename(path, Concat(path, kDamagedSuffix));
     if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
   }
   DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(directory_));
@@ -97,6 +118,7 @@ void CheckpointSet::RemoveOld() {
     bool temporary;
     if (!ParseAny(name, &number, &temporary)) continue;
     if (!temporary && (number == newest_ || number == previous_)) continue;
+    if (not_understood_.contains(name) && !DEUT_OMITTED("V.keep_what_is_not_understood")) continue;
     (void)storage_.Remove(Concat(directory_, "/", name));  // tried again after the next checkpoint
   }
 }

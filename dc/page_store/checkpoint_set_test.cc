@@ -111,6 +111,26 @@ TEST_F(CheckpointSetTest, WhatWasPassedOverIsGoneForGoodOnceTheNextOneIsThere) {
   }
 }
 
+// Of one that is newer than the one that was opened only the name goes.
+TEST_F(CheckpointSetTest, WhatIsNotUnderstoodIsNotRemoved) {
+  {
+    auto set = Open(0);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
+  }
+  const auto overwrite = [&](const std::string& name) {
+    const auto file = storage_->Open("/dc/" + name, {.create = true, .writable = true});
+    ASSERT_TRUE((*file)->Write(0, "something else", 14).ok());
+  };
+  overwrite("checkpoint-000000000001");
+  overwrite("checkpoint-000000000003");
+  overwrite("checkpoint-000000000008.tmp");
+  auto set = Open(2);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
+  EXPECT_EQ(Found(), (std::vector<uint64_t>{10, 9, 1}));
+  EXPECT_TRUE(*storage_->Exists("/dc/checkpoint-000000000003.damaged"));
+  EXPECT_TRUE(*storage_->Exists("/dc/checkpoint-000000000008.tmp"));
+}
+
 TEST_F(CheckpointSetTest, AnUnfinishedOneUsesItsNumberUp) {
   Touch("checkpoint-000000000009.tmp");
   EXPECT_EQ(Open(0)->next(), CheckpointNumber(10));

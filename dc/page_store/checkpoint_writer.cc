@@ -166,6 +166,12 @@ Status CheckpointWriter::AddTable(const CheckpointTable& table) {
   if (!core_->failed.ok()) return core_->failed;
   const CheckpointRules::Wrong wrong = core_->rules.Table(table);
   std::string& record = core_->record;
+  if (table.dropped()) {
+    AppendU8(&record, Byte(CheckpointRecordType::kDropped));
+    AppendU32(&record, table.id.value);
+    AppendU32(&record, table.last().value);
+    return core_->Add(wrong);
+  }
   AppendU8(&record, Byte(CheckpointRecordType::kTable));
   AppendU32(&record, table.id.value);
   AppendU32(&record, table.root.value);

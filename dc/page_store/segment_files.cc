@@ -1,12 +1,14 @@
 #include "dc/page_store/segment_files.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
+#include "common/observe/log.h"
 #include "common/sync/parallel.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
@@ -38,6 +40,7 @@ SegmentFiles::SegmentFiles(Storage& storage, Runtime& runtime, std::string direc
       options_(options),
       table_(domain_),
       open_files_(storage, domain_, table_, open_for_reading_, options.max_open_files),
+      full_log_(runtime),
       mutex_(runtime) {}
 
 std::string SegmentFiles::PathOf(SegmentKind kind, uint64_t number) const {
@@ -71,6 +74,32 @@ Result<std::shared_ptr<Segment>> SegmentFiles::CheckedSegment(const SegmentExten
   return segment;
 }
 
+Result<bool> SegmentFiles::IsOurs(const std::string& path) {
+  SegmentKind kind;
+  uint64_t number;
+  if (!ParseSegmentName(path.substr(directory_.size() + 1), &kind, &number)) return false;
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage_.Open(path, {.direct = true}));
+  AlignedBuffer block(kSegmentHeaderBytes);
+  DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(0, block.data(), block.size()));
+  // A crash may come before the header is written, or in the middle of it. All that is not zero in it lies in its first sector, so what is missing
+  // is zeros, or the whole of it is.
+  std::memset(block.data() + read, 0, block.size() - read);
+  const std::string_view bytes(block.data(), block.size());
+  if (std::ranges::all_of(bytes, [](char c) { return c == 0; })) return true;
+  const Result<SegmentHeader> header = DecodeSegmentHeader(bytes, path);
+  if (!header.ok()) {
+    if (header.status() == ErrorCode::kVersionMismatch) return header.status();
+    LogError(header.status().message(), "; no checkpoint names it, and the file is left alone");
+    return false;
+  }
+  if (header->dc != dc_ || header->number != number || header->kind != kind) {
+    return DEUT_ERROR(kCorruption, path, ": offset 0: the header is of segment ", header->number, " of data component ",
+                      header->dc.value, ", not of ", number, " of ", dc_.value,
+                      ", or of another kind; files of two folders are mixed; nothing was changed");
+  }
+  return true;
+}
+
 Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment,
                             const SegmentCheck& check) {
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
@@ -98,15 +127,28 @@ Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const Segment
     segment->named_at.store(checkpoint.value);
     table_.Add(std::move(segment));
   }
-  const MutexLock lock(mutex_);
+  std::vector<std::string> left_over;
   for (const std::string& name : names) {
     SegmentKind kind;
     uint64_t number;
     if (!ParseSegmentName(name, &kind, &number)) continue;
     next_segment = std::max(next_segment, number + 1);
-    if (!named.contains(name)) left_over_.push_back(Concat(directory_, "/", name));
+    if (named.contains(name)) continue;
+    left_over.push_back(Concat(directory_, "/", name));
   }
+  const MutexLock lock(mutex_);
+  left_over_ = std::move(left_over);
   next_segment_ = std::max<uint64_t>(next_segment, 1);
+  return Status::Ok();
+}
+
+Status SegmentFiles::CheckLeftOver() {
+  std::vector<std::string> paths;
+  {
+    const MutexLock lock(mutex_);
+    paths = left_over_;
+  }
+  for (const std::string& path : paths) DEUT_RETURN_IF_ERROR(IsOurs(path).status());
   return Status::Ok();
 }
 
@@ -118,7 +160,19 @@ Status SegmentFiles::CheckReserve(SpaceUse use) const {
   if (use == SpaceUse::kReclaim) kept -= (IsAnythingDead() ? 4 : 7) * eighth;
   if (use == SpaceUse::kStructure) kept -= options_.reserve_bytes;
   DEUT_ASSIGN_OR_RETURN(const uint64_t free_bytes, storage_.FreeBytes(directory_));
-  if (free_bytes >= kept + options_.segment_bytes) return Status::Ok();
+  if (free_bytes >= kept + options_.segment_bytes) {
+    if (use == SpaceUse::kOrdinary) {
+      full_log_.End(
+          [&] { return Concat("disk: pages are written again to ", directory_, ", ", free_bytes, " bytes are free"); });
+    }
+    return Status::Ok();
+  }
+  if (use == SpaceUse::kOrdinary) {
+    full_log_.Begin([&] {
+      return Concat("disk: no room for pages in ", directory_, ": ", free_bytes, " bytes are free, of which ", kept,
+                    " are kept for giving space back, and a segment takes ", options_.segment_bytes);
+    });
+  }
   return DEUT_ERROR(kResourceExhausted, directory_, ": ", free_bytes, " bytes are free, of which ", kept,
                     " are kept for giving space back");
 }
@@ -303,6 +357,10 @@ Result<size_t> SegmentFiles::RemoveDead(CheckpointNumber oldest_kept) {
     left_over.swap(left_over_);
   }
   for (const std::string& path : left_over) {
+    const Result<bool> ours = IsOurs(path);
+    const bool understood = ours.ok() ? *ours : ours.status() == ErrorCode::kNotFound;  // not there: nothing is lost
+    // What was not understood is never removed.
+    if (!understood && !DEUT_OMITTED("V.keep_what_is_not_understood")) continue;
     if (Status removed = RemoveFile(path); removed.ok()) {
       ++count;
       continue;

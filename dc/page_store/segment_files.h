@@ -21,6 +21,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
+#include "common/observe/episode_log.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "common/sync/reclamation.h"
@@ -64,6 +65,8 @@ class SegmentFiles {
   // Takes in the segments of a checkpoint; see SegmentStore::Open. Everything else found is left over.
   Status TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment,
                 const SegmentCheck& check);
+  // VERSION_MISMATCH or CORRUPTION if a segment that no checkpoint names is of another version, or of another DC. Nothing is changed.
+  Status CheckLeftOver();
 
   // --- Writing.
   // A new, empty file under the next number. An error: nothing is there of it, or it is left over. RESOURCE_EXHAUSTED also if there is only room
@@ -99,6 +102,9 @@ class SegmentFiles {
  private:
   std::string PathOf(SegmentKind kind, uint64_t number) const;
   Result<std::shared_ptr<Segment>> CheckedSegment(const SegmentExtent& extent);
+  // Whether a segment that no checkpoint names may be removed: its header is this DC's, or was not written. VERSION_MISMATCH or CORRUPTION: it is of
+  // another version, or of another DC, so the folder is not one that this program may clean up.
+  Result<bool> IsOurs(const std::string& path);
   Status SyncSegment(Segment& segment, File& file);
   Status SyncNames();
   Status CheckReserve(SpaceUse use) const;
@@ -125,6 +131,8 @@ class SegmentFiles {
   std::atomic<uint64_t> names_made_{0};
   std::atomic<uint64_t> names_synced_{0};
   std::atomic<bool> fatal_set_{false};
+
+  mutable EpisodeLog full_log_;
 
   mutable Mutex mutex_;
   Status fatal_ DEUT_GUARDED_BY(mutex_);

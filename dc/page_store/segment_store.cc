@@ -61,6 +61,8 @@ Result<Transfer> TransferFor(const Segment& segment, PageAddress address) {
 SegmentStore::SegmentStore(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 SegmentStore::~SegmentStore() = default;
 
+Status SegmentStore::CheckLeftOver() { return core_->files.CheckLeftOver(); }
+
 Result<std::unique_ptr<SegmentStore>> SegmentStore::Create(Storage& storage, Runtime& runtime, std::string directory,
                                                            DcId dc, const SegmentStoreOptions& options) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));

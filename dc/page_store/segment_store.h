@@ -93,6 +93,9 @@ class SegmentStore {
                                                     const SegmentStoreOptions& options, CheckpointNumber checkpoint,
                                                     std::span<const SegmentExtent> segments, uint64_t next_segment,
                                                     const SegmentCheck& check = {});
+  // Whether the segments that no checkpoint names may be removed one day. VERSION_MISMATCH: one is of another version; CORRUPTION: one is another
+  // DC's. Damaged ones are no error, and are never removed. Changes nothing.
+  Status CheckLeftOver();
   ~SegmentStore();
   SegmentStore(const SegmentStore&) = delete;
   SegmentStore& operator=(const SegmentStore&) = delete;

@@ -165,6 +165,18 @@ TEST_F(SegmentStoreFailureTest, AFailedSyncIsFatalAndNeverRepeated) {
   }
 }
 
+TEST_F(SegmentStoreFailureTest, NoDescriptorForANewSegmentIsNotFatal) {
+  StoreFixture fixture;
+  auto appender = std::move(*fixture.store->NewAppender(SegmentKind::kBase));
+  const int fault = fixture.disk.AddFault({.action = DiskFault::Action::kShortage, .kinds = kDiskName, .count = 2});
+  EXPECT_EQ(appender->Append(BaseHeader(PageId(1)), "payload").status(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(appender->Append(BaseHeader(PageId(1)), std::string(70'000, 'x')).status(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(fixture.disk.hits(fault), 2u);
+  EXPECT_EQ(fixture.store->fatal().ToString(), "OK");
+  EXPECT_TRUE(appender->Append(BaseHeader(PageId(1)), "payload").ok());
+  EXPECT_TRUE(appender->Write().ok());
+}
+
 TEST_F(SegmentStoreFailureTest, AFailedWriteIsFatal) {
   for (const auto action : {DiskFault::Action::kIoError, DiskFault::Action::kShort}) {
     StoreFixture fixture;

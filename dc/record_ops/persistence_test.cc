@@ -164,6 +164,114 @@ TEST(PersistenceTest, ADroppedTableGivesItsSpaceBack) {
   EXPECT_EQ(world.Counter("tables"), 1u);
 }
 
+// A table of many pages is dropped, and the thread that frees it stands still in the middle: nothing else waits for it, a checkpoint taken
+// then may be started from, and what it holds of the table is freed by that start.
+TEST(PersistenceTest, NothingWaitsForALargeTableThatIsFreed) {
+  constexpr TableId kLarge(4);
+  World world;
+  world.Create();
+  for (int i = 0; i < 200; ++i) world.Put(KeyOf(i), "v");
+  world.Flush();
+  ASSERT_TRUE(world.Checkpoint().ok());
+  const uint64_t pages_before = world.Counter("pages");
+  world.Create(kLarge);
+  for (int i = 0; i < 20'000; ++i) world.PutInto(kLarge, KeyOf(i), std::string(100, 'x'));
+  world.Flush();
+  ASSERT_TRUE(world.Checkpoint().ok());
+  const uint64_t pages = world.Counter("pages") - pages_before;
+  ASSERT_GT(pages, 10 * TableReaper::kPagesPerStep);
+
+  Event in_the_middle, go_on;
+  std::atomic<int> steps{0};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "table_reaper.step" || steps.fetch_add(1) != 3) return;
+    in_the_middle.Signal(RealRuntime());
+    go_on.Wait(RealRuntime(), kNoDeadline);
+  });
+  world.Drop(kLarge);
+  world.Flush();
+  // The table is collected once the last guards that saw it are left, by the next thread that takes one.
+  while (!in_the_middle.Wait(RealRuntime(), RealRuntime().Now() + std::chrono::milliseconds(1))) {
+    world.Put(KeyOf(0), "again");
+    world.Flush();
+    ASSERT_TRUE(world.Checkpoint().ok());
+  }
+  EXPECT_EQ(world.Counter("tables_being_freed"), 1u);
+  EXPECT_EQ(world.Counter("dropped_pages_freed"), 3 * TableReaper::kPagesPerStep) << "in bounded steps";
+  EXPECT_GT(world.Counter("memory_bytes"), 100'000u) << "what is not freed yet counts";
+  // Reads, updates, creations, drops, the list of a Hello, a checkpoint.
+  EXPECT_EQ(world.Read(KeyOf(7)), "v");
+  world.Put(KeyOf(7), "w");
+  world.Create(TableId(5));
+  world.Drop(TableId(5));
+  world.Flush();
+  EXPECT_EQ(world.Read(KeyOf(7)), "w");
+  EXPECT_EQ(world.operations().Tables().size(), 2u);
+  ASSERT_TRUE(world.Checkpoint().ok());
+  world.ExpectRight();
+  EXPECT_EQ(world.Counter("dropped_pages_freed"), 3 * TableReaper::kPagesPerStep);
+
+  // The life ends here: what it frees at its end is not in the checkpoint.
+  go_on.Signal(RealRuntime());
+  world.Restart();
+  testing::SetPointHandler({});
+  world.ExpectRight();
+  EXPECT_EQ(world.Counter("tables"), 1u);
+  EXPECT_LT(world.Counter("pages"), pages_before + 50);
+  const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
+  while (world.Counter("storage_live_bytes") > 200'000) {
+    ASSERT_LT(RealRuntime().Now(), patience) << world.Counter("storage_live_bytes");
+    ASSERT_TRUE(world.Checkpoint().ok());
+  }
+}
+
+// Checkpoint files, page ids and memory do not grow with the number of dropped tables.
+TEST(PersistenceTest, ManyDroppedTablesLeaveNothingBehind) {
+  World world;
+  world.Create();
+  world.Put("k", "v");
+  world.Flush();
+  const auto size_of_newest = [&]() -> uint64_t {
+    const auto names = world.storage().List("/pages");
+    std::string newest;
+    for (const std::string& name : *names) {
+      if (name.starts_with("checkpoint-")) newest = std::max(newest, name);
+    }
+    const auto file = world.storage().Open("/pages/" + newest, {});
+    EXPECT_TRUE(file.ok()) << newest << ": " << file.status().ToString();
+    return file.ok() ? (*file)->Size().value() : 0;
+  };
+  uint64_t first_bytes = 0, first_pages = 0, first_memory = 0;
+  uint32_t id = kTable.value;
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < 1000; ++i) {
+      world.Create(TableId(++id));
+      world.Drop(TableId(id));
+    }
+    world.Flush();
+    ASSERT_TRUE(world.Checkpoint().ok());
+    if (round == 4) {
+      while (world.Counter("tables_being_freed") != 0) RealRuntime().Yield();
+      first_bytes = size_of_newest();
+      first_pages = world.Counter("pages");
+      first_memory = world.Counter("memory_bytes");
+    }
+  }
+  EXPECT_EQ(size_of_newest(), first_bytes);
+  // Page ids wait for the reaper, and for a checkpoint that begins afterwards.
+  const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
+  while (world.Counter("pages") > first_pages) {
+    ASSERT_LT(RealRuntime().Now(), patience) << world.Counter("pages") << " pages, " << first_pages << " before";
+    ASSERT_TRUE(world.Checkpoint().ok());
+  }
+  EXPECT_EQ(size_of_newest(), first_bytes);
+  EXPECT_LE(world.Counter("memory_bytes"), first_memory + (1 << 20));
+  world.Restart();
+  world.ExpectRight();
+  EXPECT_EQ(world.Counter("tables"), 1u);
+  EXPECT_EQ(world.operations().Tables().back().id, TableId(id)) << "T1: ids go on above the last one dropped";
+}
+
 // Nobody is told that there is no such table, or no such record, because a file is gone.
 // In memory, and under a budget of which most pages are swapped out.
 TEST(PersistenceTest, MassDeletesGiveMemoryAndDiskBack) {

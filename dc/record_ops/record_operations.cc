@@ -80,7 +80,8 @@ RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptio
       recovered_(recovered.found.position),
       store_(std::move(recovered.store)),
       pages_(std::move(recovered.pages)),
-      tables_(runtime, trees(), options.tree),
+      reaper_(runtime),
+      tables_(runtime, trees(), options.tree, &reaper_),
       damaged_(runtime),
       loader_(tables_, domain_, *store_, &damaged_),
       loads_(runtime, loader_, kLoadThreads),
@@ -120,6 +121,7 @@ RecordOperations::~RecordOperations() {
   cleaner_.reset();
   keeper_.reset();
   checkpointer_.reset();
+  reaper_.Stop();  // while there is a domain, which freeing needs
 }
 
 Status RecordOperations::Checkpoint(const std::function<Position()>& applied) {
@@ -207,7 +209,7 @@ Status RecordOperations::Read(TableId table, std::string_view key, RecordBatch* 
 Status RecordOperations::TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
                                  uint64_t max_pages, RecordBatch* answer, bool* missing) {
   const size_t before = answer->size();
-  DEUT_RETURN_IF_ERROR(ScanPages(table, direction, cursor, budget, max_pages, answer, missing));
+  DEUT_RETURN_IF_ERROR(ScanPages(table, direction, cursor, budget, &max_pages, answer, missing));
   if (*missing) return Status::Ok();
   scans_.Add(1);
   records_returned_.Add(answer->size() - before);
@@ -215,19 +217,19 @@ Status RecordOperations::TryScan(TableId table, Direction direction, ScanCursor*
 }
 
 Status RecordOperations::ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
-                                   uint64_t max_pages, RecordBatch* answer, bool* missing) {
+                                   uint64_t* pages, RecordBatch* answer, bool* missing) {
   *missing = false;
   const auto wants_more = [&] {
     return !cursor->complete && !budget->spent &&
            (answer->empty() || (answer->size() < budget->records && answer->bytes().size() < budget->bytes));
   };
-  for (uint64_t page = 0; page < max_pages && wants_more() && !*missing;) {
+  while (*pages > 0 && wants_more() && !*missing) {
     const ReclamationDomain::Guard guard(domain_);
     const TableRegistry::Found found = tables_.Find(table);
     if (found.table == nullptr) return NoSuchTable(table);
     BwTree& tree = *found.table->tree;
     ScanPlace place;
-    for (uint64_t in_guard = 0; in_guard < kPagesAGuard && page < max_pages && wants_more(); ++in_guard, ++page) {
+    for (uint64_t in_guard = 0; in_guard < kPagesAGuard && *pages > 0 && wants_more(); ++in_guard, --*pages) {
       *missing = !(direction == Direction::kAscending ? tree.ScanAscending(cursor, budget, answer, &place)
                                                       : tree.ScanDescending(cursor, budget, answer));
       if (*missing) break;
@@ -244,7 +246,7 @@ Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cu
   const size_t before = answer->size();
   for (;;) {
     bool missing = false;
-    DEUT_RETURN_IF_ERROR(ScanPages(table, direction, cursor, budget, max_pages, answer, &missing));
+    DEUT_RETURN_IF_ERROR(ScanPages(table, direction, cursor, budget, &max_pages, answer, &missing));
     if (!missing) {
       records_returned_.Add(answer->size() - before);
       return Status::Ok();
@@ -313,7 +315,7 @@ std::vector<TableInfo> RecordOperations::Tables() {
   // T1: ids are drawn above the highest that was ever used. The rest say nothing more, and there may be any number of them.
   if (!now.dropped.empty() && !DEUT_OMITTED("T1.list_last_dropped")) {
     TableInfo info;
-    info.id = now.dropped.back();
+    info.id = now.dropped.highest();
     info.dropped = true;
     infos.push_back(std::move(info));
   }
@@ -322,7 +324,7 @@ std::vector<TableInfo> RecordOperations::Tables() {
 
 uint64_t RecordOperations::memory_bytes() {
   return domain_.pending_bytes() + pages_->memory_bytes() + store_->table_bytes() + checkpointer_->snapshot_bytes() +
-         TreeBytes();
+         TreeBytes() + reaper_.bytes();
 }
 
 uint64_t RecordOperations::TreeBytes() {
@@ -370,6 +372,8 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("updates_duplicate", duplicates_.value());
   add("consolidation_timestamp", consolidation_timestamp_.load(std::memory_order_relaxed));
   add("tables", tables);
+  add("tables_being_freed", reaper_.tables());
+  add("dropped_pages_freed", reaper_.pages_freed());
   add("records", sum.records);
   add("memory_bytes", memory_bytes());
   add("memory_pending_bytes", pending);

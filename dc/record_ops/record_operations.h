@@ -40,6 +40,7 @@
 #include "dc/page_store/segment_store.h"
 #include "dc/record_ops/apply_team.h"
 #include "dc/record_ops/superseded_updates.h"
+#include "dc/record_ops/table_reaper.h"
 #include "dc/record_ops/table_registry.h"
 #include "dc/scrubber/segment_scrubber.h"
 #include "protocol/data_component.h"
@@ -163,7 +164,8 @@ class RecordOperations {
   Status Start(const Home& home, const CheckpointsFound& found);
   Status ApplyEntry(const LogEntryView& entry);
   // TryScan, not counted.
-  Status ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
+  // *pages: that it may still look at; counted down.
+  Status ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t* pages,
                    RecordBatch* answer, bool* missing);
   void TryReadAtOnce(std::span<PointRead> reads);
   // All that stand between two entries of other kinds, by whoever has time; the rest, on the calling thread and in their order.
@@ -208,6 +210,7 @@ class RecordOperations {
   // garbage speaks to; after the live trees.
   const std::unique_ptr<SegmentStore> store_;
   const std::unique_ptr<MappingTable> pages_;
+  TableReaper reaper_;  // before the domain, which hands dropped tables to it to its end
   ReclamationDomain domain_;
   TableRegistry tables_;
   DamagedPages damaged_;

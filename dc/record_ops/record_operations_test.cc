@@ -231,6 +231,17 @@ TEST(RecordOperationsTest, T1TheListDoesNotGrowWithDroppedTables) {
   for (uint32_t id = 1; id <= 40; ++id) EXPECT_TRUE(Apply(*operations, log.Drop(TableId(id), "t").Take()).ok()) << id;
 }
 
+// Two creations at the same time may be logged in either order: an id below others that were dropped may still come.
+TEST(RecordOperationsTest, T1AnIdBelowDroppedOnesIsNotTakenForDropped) {
+  auto operations = NewOperations();
+  Log log;
+  log.Create(TableId(6), "six").Drop(TableId(6), "six").Create(TableId(4), "four").Drop(TableId(4), "four");
+  ASSERT_TRUE(Apply(*operations, log.Take()).ok());
+  EXPECT_EQ(Apply(*operations, log.Drop(TableId(5), "five").Take()), ErrorCode::kCorruption) << "never created";
+  ASSERT_TRUE(Apply(*operations, log.Create(TableId(5), "five").Take()).ok());
+  EXPECT_TRUE(operations->CheckTable(TableId(5)).ok());
+}
+
 TEST(RecordOperationsTest, T1ContradictionsAreCorruption) {
   auto operations = NewOperations();
   Log log;

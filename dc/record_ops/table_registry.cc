@@ -16,8 +16,9 @@ auto LowerBound(const std::vector<Table*>& live, TableId id) {
 
 }  // namespace
 
-TableRegistry::TableRegistry(Runtime& runtime, const BwTreeEnvironment& environment, const BwTreeOptions& options)
-    : environment_(environment), options_(options), mutex_(runtime), snapshot_(new Snapshot) {}
+TableRegistry::TableRegistry(Runtime& runtime, const BwTreeEnvironment& environment, const BwTreeOptions& options,
+                             TableReaper* reaper)
+    : environment_(environment), options_(options), reaper_(reaper), mutex_(runtime), snapshot_(new Snapshot) {}
 
 TableRegistry::~TableRegistry() {
   const std::unique_ptr<const Snapshot> last(snapshot_.load(std::memory_order_acquire));
@@ -28,8 +29,7 @@ TableRegistry::Found TableRegistry::Find(TableId id) const {
   const Snapshot& now = snapshot();
   const auto live = LowerBound(now.live, id);
   if (live != now.live.end() && (*live)->id == id) return {State::kLive, *live};
-  const bool dropped = std::ranges::binary_search(now.dropped, id);
-  if (!dropped || DEUT_OMITTED("T1.dropped_counts_as_applied")) return {};
+  if (!now.dropped.Contains(id) || DEUT_OMITTED("T1.dropped_counts_as_applied")) return {};
   return {State::kDropped, nullptr};
 }
 
@@ -52,7 +52,7 @@ Result<bool> TableRegistry::Create(TableId id, std::string_view name) {
   DEUT_IN_FLIGHT("dc.table_create");
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BwTree> tree, BwTree::Create(environment_, options_, id));
   auto next = std::make_unique<Snapshot>(old);
-  next->live.insert(LowerBound(next->live, id), new Table{id, std::string(name), std::move(tree)});
+  next->live.insert(LowerBound(next->live, id), new Table{id, std::string(name), std::move(tree), reaper_});
   Publish(std::move(next));
   return true;
 }
@@ -67,9 +67,20 @@ Result<bool> TableRegistry::Drop(TableId id) {
   DEUT_IN_FLIGHT("dc.table_drop");
   auto next = std::make_unique<Snapshot>(snapshot());
   next->live.erase(LowerBound(next->live, id));
-  next->dropped.insert(std::ranges::lower_bound(next->dropped, id), id);
+  next->dropped.Add(id);
   Publish(std::move(next));
-  environment_.domain.RetireObject(found.table, found.table->tree->statistics().bytes);
+  // The deleter frees no page: it runs on any thread that retires something, which may hold a mutex or be answering a read.
+  environment_.domain.Retire(
+      found.table,
+      [](void* object) {
+        Table* const table = static_cast<Table*>(object);
+        if (table->reaper == nullptr) {
+          delete table;
+        } else {
+          table->reaper->Add(table);
+        }
+      },
+      found.table->tree->statistics().bytes);
   return true;
 }
 
@@ -84,15 +95,15 @@ void TableRegistry::Restore(TableId id, std::string_view name, std::unique_ptr<B
   const MutexLock lock(mutex_);
   const ReclamationDomain::Guard guard(environment_.domain);
   auto next = std::make_unique<Snapshot>(snapshot());
-  next->live.insert(LowerBound(next->live, id), new Table{id, std::string(name), std::move(tree)});
+  next->live.insert(LowerBound(next->live, id), new Table{id, std::string(name), std::move(tree), reaper_});
   Publish(std::move(next));
 }
 
-void TableRegistry::RestoreDropped(TableId id) {
+void TableRegistry::RestoreDropped(TableId first, TableId last) {
   const MutexLock lock(mutex_);
   const ReclamationDomain::Guard guard(environment_.domain);
   auto next = std::make_unique<Snapshot>(snapshot());
-  next->dropped.insert(std::ranges::lower_bound(next->dropped, id), id);
+  next->dropped.Add(first, last);
   Publish(std::move(next));
 }
 

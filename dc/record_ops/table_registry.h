@@ -1,9 +1,10 @@
 // TableRegistry: which tables there are (rule T1). Each table is a Bw-tree of its own, so dropping one costs no look at the others.
 //
-// States of a table id: unknown -> live (Create) -> dropped (Drop). Dropped is for ever: ids are never used again.
+// States of a table id: unknown -> live (Create) -> dropped (Drop). Ids are never used again. The memory of which ids were dropped
+// does not grow with their number (dropped_ids.h).
 // A look-up reads an immutable snapshot behind one atomic pointer. Create and Drop (rare, one at a time under a mutex) publish a new
 // snapshot and retire the old one, and a dropped table, through the reclamation domain: readers inside a guard finish on what they
-// found. The tree of a dropped table is freed, page by page, by whichever thread collects it.
+// found. The thread that collects a dropped table hands it to the reaper, which frees the tree in the background.
 // Thread-safety: all methods from any thread; Find requires a guard of the domain and its answer lives as long as that guard.
 #ifndef DC_RECORD_OPS_TABLE_REGISTRY_H_
 #define DC_RECORD_OPS_TABLE_REGISTRY_H_
@@ -20,14 +21,10 @@
 #include "common/sync/mutex.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/tree_source.h"
+#include "dc/record_ops/dropped_ids.h"
+#include "dc/record_ops/table_reaper.h"
 
 namespace deut::dc {
-
-struct Table {
-  TableId id;
-  std::string name;
-  std::unique_ptr<BwTree> tree;
-};
 
 class TableRegistry final : public TreeSource, public TableList {
  public:
@@ -37,7 +34,9 @@ class TableRegistry final : public TreeSource, public TableList {
     Table* table = nullptr;  // if live
   };
 
-  TableRegistry(Runtime& runtime, const BwTreeEnvironment& environment, const BwTreeOptions& options);
+  // `reaper`: frees dropped tables; outlives the domain. Null: whoever collects a table frees it.
+  TableRegistry(Runtime& runtime, const BwTreeEnvironment& environment, const BwTreeOptions& options,
+                TableReaper* reaper = nullptr);
   // REQUIRES: no other thread uses the registry.
   ~TableRegistry() override;
   TableRegistry(const TableRegistry&) = delete;
@@ -52,9 +51,9 @@ class TableRegistry final : public TreeSource, public TableList {
 
   std::vector<TableId> LiveTables() override;
 
-  // Recovery, one thread, before anything else: the table is there, with this tree; or it was dropped.
+  // Recovery, one thread, before anything else: the table is there, with this tree; or the tables with these ids were dropped.
   void Restore(TableId id, std::string_view name, std::unique_ptr<BwTree> tree);
-  void RestoreDropped(TableId id);
+  void RestoreDropped(TableId first, TableId last);
 
   // While it lives no table is created or dropped; who wants to waits.
   class Pause {
@@ -71,8 +70,8 @@ class TableRegistry final : public TreeSource, public TableList {
   Result<bool> Drop(TableId id);
 
   struct Snapshot {
-    std::vector<Table*> live;      // by id
-    std::vector<TableId> dropped;  // ascending
+    std::vector<Table*> live;  // by id
+    DroppedIds dropped;
   };
 
   // All tables there are and were. REQUIRES: a guard; it and the tables live as long as that.
@@ -83,6 +82,7 @@ class TableRegistry final : public TreeSource, public TableList {
 
   const BwTreeEnvironment environment_;
   const BwTreeOptions options_;
+  TableReaper* const reaper_;
   Mutex mutex_;
   std::atomic<const Snapshot*> snapshot_;
 };

@@ -79,8 +79,9 @@ Status SegmentScrubber::ScrubOne(uint64_t segment) {
   Status scanned = store_.ForEachPart(segment, look, damage);
   DEUT_RETURN_IF_ERROR(store_.fatal());
   if (scanned == ErrorCode::kCancelled) return scanned;
-  // Removed meanwhile: nobody needs it.
-  if (!scanned.ok() && scanned != ErrorCode::kNotFound) Note(segment, end, UINT64_MAX, scanned);
+  // A segment that was removed meanwhile needs no check. A shortage of descriptors says nothing about the disk: the next round reads it.
+  if (!scanned.ok() && scanned != ErrorCode::kNotFound && scanned != ErrorCode::kResourceExhausted)
+    Note(segment, end, UINT64_MAX, scanned);
   return Pace(end - paced);
 }
 

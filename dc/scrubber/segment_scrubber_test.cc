@@ -76,6 +76,22 @@ TEST_F(SegmentScrubberTest, WhatIsWholeIsReadWhole) {
   EXPECT_THAT(log_.TakeErrors(), ElementsAre());
 }
 
+TEST_F(SegmentScrubberTest, AShortageOfDescriptorsIsNoDamage) {
+  store_.reset();
+  store_ = *SegmentStore::Create(*storage_, RealRuntime(), "/other", kDc, {});
+  auto appender = *store_->NewAppender(SegmentKind::kBase);
+  ASSERT_TRUE(appender->Append({.page = PageId(1), .table = TableId(1)}, std::string(5000, 'x')).ok());
+  ASSERT_TRUE(appender->Write().ok());
+  const auto scrubber = Scrubber();
+  const int fault = disk_.AddFault({.action = DiskFault::Action::kShortage, .kinds = kDiskOpen, .count = 1});
+  ASSERT_TRUE(scrubber->Scrub().ok());
+  EXPECT_EQ(disk_.hits(fault), 1u);
+  EXPECT_EQ(scrubber->statistics().errors, 0u);
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre());
+  ASSERT_TRUE(scrubber->Scrub().ok());
+  EXPECT_GE(scrubber->statistics().bytes, 5000u);
+}
+
 TEST_F(SegmentScrubberTest, EachDamageIsToldOnceWithItsPages) {
   ASSERT_EQ(parts_[2].segment(), parts_[4].segment());
   for (const uint32_t page : {2u, 4u, 33u}) Flip(parts_[page]);

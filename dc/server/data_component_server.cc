@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/io/folder_owner.h"
 #include "common/observe/log.h"
 #include "common/testing/test_points.h"
 #include "dc/server/bulk_scan.h"
@@ -17,6 +18,11 @@ namespace deut::dc {
 namespace {
 
 constexpr Duration kProgressInterval = std::chrono::seconds(2);
+
+constexpr FolderOwner kDcFolder = {FolderKind::kDataComponent, [](std::string_view name) {
+                                     return name == StateFile::kLockName || name == "dc_state" ||
+                                            name == "dc_state.new" || name == "pages";
+                                   }};
 
 Status CheckBound(std::string_view name, std::string_view bound) {
   if (bound.size() <= kMaxBoundBytes) return Status::Ok();
@@ -29,6 +35,10 @@ bool SameSender(const Sender& a, const Sender& b) {
 
 // Point reads that are answered at once, at the most: those who wait for the first of them wait a little longer.
 constexpr size_t kReadsTogether = 8;
+
+// Pages that one scan may look at. Pages of which everything was deleted add no record to its answer, so records and bytes do not bound its
+// work; and whatever its stream has brought behind it waits.
+constexpr uint64_t kPagesPerScan = 256;
 
 bool IsGoodRead(const DataRequest& request) {
   return request.kind == DataRequest::Kind::kRead && !request.key.empty() && request.key.size() <= kMaxKeyBytes;
@@ -85,14 +95,28 @@ Result<ClaimedDirectory> DataComponentServer::Claim(const DataComponentOptions& 
       runtime, storage,
       DiskWatchOptions{options.disk_slow_after, options.disk_timeout, /*on_stuck=*/options.records.on_failure});
   WatchedStorage& disk = *claimed.disk;
+  // Before anything is made there: the folder may be another component's.
+  DEUT_RETURN_IF_ERROR(CheckFolder(disk, options.directory, kDcFolder));
   DEUT_RETURN_IF_ERROR(disk.CreateDirectory(options.directory));
   DEUT_ASSIGN_OR_RETURN(claimed.lock, disk.Lock(Concat(options.directory, "/", StateFile::kLockName)));
   StateFile file(disk, options.directory);
   DEUT_ASSIGN_OR_RETURN(const std::optional<DcState> found, file.Load());
   claimed.state = found.value_or(DcState());
   while (claimed.state.dc.value == 0) claimed.state.dc = DcId(runtime.RandomSeed());
-  ++claimed.state.incarnation.value;
-  DEUT_RETURN_IF_ERROR(file.Save(claimed.state));
+  ++claimed.state.number.value;
+  // X3: a copy of this folder counts its starts alike, so the number alone would let two incarnations pass for one. A start from a copy draws
+  // another identity; positions that were told for one are never taken for the other's.
+  do {
+    claimed.state.incarnation = DEUT_OMITTED("X3.draw_incarnation") ? DcIncarnation(claimed.state.number.value)
+                                                                    : DcIncarnation(runtime.RandomSeed());
+  } while (claimed.state.incarnation.value == 0);
+  // A folder that cannot be used stays as it is, so nothing is written before its pages are read. In a new one there is nothing to keep, and
+  // pages without a state would not be taken for a data directory.
+  if (!found) {
+    DEUT_RETURN_IF_ERROR(ClaimFolder(disk, options.directory, kDcFolder));
+    DEUT_RETURN_IF_ERROR(file.Save(claimed.state));
+    claimed.saved = true;
+  }
   return claimed;
 }
 
@@ -106,12 +130,19 @@ Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Recover(const 
   const uint32_t processors =
       std::clamp(std::thread::hardware_concurrency(), 1U, DataComponentOptions::kMostApplyThreads);
   records.apply_helpers = (options.apply_threads == 0 ? processors : options.apply_threads) - 1;
-  DEUT_ASSIGN_OR_RETURN(
-      std::unique_ptr<RecordOperations> operations,
-      RecordOperations::Open(runtime,
-                             RecordOperations::Home{*claimed.disk, Concat(options.directory, "/pages"),
-                                                    claimed.state.dc, claimed.state.incarnation, progress},
-                             records));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RecordOperations> operations,
+                        RecordOperations::Open(
+                            runtime,
+                            RecordOperations::Home{*claimed.disk, Concat(options.directory, "/pages"), claimed.state.dc,
+                                                   // Checkpoint files name the one that wrote them by its number.
+                                                   DcIncarnation(claimed.state.number.value), progress},
+                            records));
+  // No TC knows of this incarnation yet, because only the server, which begins here, answers requests and Hello.
+  if (!claimed.saved) {
+    DEUT_RETURN_IF_ERROR(ClaimFolder(*claimed.disk, options.directory, kDcFolder));
+    DEUT_RETURN_IF_ERROR(StateFile(*claimed.disk, options.directory).Save(claimed.state));
+    claimed.saved = true;
+  }
   return std::unique_ptr<DataComponentServer>(
       new DataComponentServer(options, runtime, std::move(claimed), std::move(operations)));
 }
@@ -207,13 +238,21 @@ Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Dead
     return DEUT_ERROR(kVersionMismatch, "the TC speaks protocol version ", request.protocol_version, ", this DC ",
                       kProtocolVersion);
   }
+  if (request.expected_dc.value != 0 && request.expected_dc != state_.dc && !DEUT_OMITTED("X4.check_expected_dc")) {
+    return DEUT_ERROR(kWrongState, "this is data component ", state_.dc.value, ", but the redo log of TC ",
+                      request.tc.value, " knows data component ", request.expected_dc.value,
+                      "; wrong address, or a folder of another cluster; nothing was changed");
+  }
   // It would wait for what the older TC has asked of the disk, and then for the disk itself; and so would all who come after it.
   DEUT_RETURN_IF_ERROR(CheckDisk());
   const MutexLock lock(mutex_);
-  DEUT_RETURN_IF_ERROR(Obey(FenceState{request.tc, request.epoch, request.nonce}));
+  const FenceState wanted{request.tc, request.epoch, request.nonce};
+  DEUT_RETURN_IF_ERROR(request.inquiry ? Fencing::CheckTc(state_.fence, wanted.tc) : Obey(wanted));
   HelloAnswer answer;
   answer.dc = state_.dc;
   answer.incarnation = incarnation();
+  answer.number = state_.number;
+  answer.obeyed = ObeyedTc{state_.fence.tc, state_.fence.epoch, state_.fence.nonce};
   answer.applied = applied_.load();
   answer.stable = operations_->stable();
   answer.free_bytes = FreeBytes();
@@ -330,12 +369,12 @@ Status DataComponentServer::ExecuteScan(DataRequest* request, bool* missing) {
   cursor.high = request->high;
   cursor.complete = false;
   if (missing != nullptr) {
-    DEUT_RETURN_IF_ERROR(operations_->TryScan(request->table, request->direction, &cursor, &budget,
-                                              /*max_pages=*/UINT64_MAX, &request->answer, missing));
+    DEUT_RETURN_IF_ERROR(operations_->TryScan(request->table, request->direction, &cursor, &budget, kPagesPerScan,
+                                              &request->answer, missing));
     if (*missing) return Status::Ok();
   } else {
-    DEUT_RETURN_IF_ERROR(operations_->Scan(request->table, request->direction, &cursor, &budget,
-                                           /*max_pages=*/UINT64_MAX, &request->answer));
+    DEUT_RETURN_IF_ERROR(
+        operations_->Scan(request->table, request->direction, &cursor, &budget, kPagesPerScan, &request->answer));
   }
   request->complete = cursor.complete;
   if (!cursor.complete)
@@ -400,7 +439,8 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
     counters.push_back(CounterValue{std::move(name), value});
   };
   const Position applied = applied_.load();
-  add("incarnation", incarnation().value);
+  add("incarnation", state_.number.value);
+  add("incarnation_id", incarnation().value);
   add("applied_commit_lsn", applied.commit.value);
   add("applied_sequence", applied.sequence);
   add("stable_commit_lsn", operations_->stable().commit.value);

@@ -3,8 +3,9 @@
 //
 // What is on disk: who it is, which life this is and which TC it obeys (state_file.h); and, in the directory `pages`, the records as of the
 // last checkpoints (dc/checkpoint). A new life begins with what the newest holds; redo brings the rest.
-// Life: Open takes the data directory (lock, checks), makes the new incarnation durable, then serves. The destructor requires that no call
-//   is running and that the streams it gave out are destroyed; direct reads may be running: it waits for them, and they answer nothing afterwards.
+// Life: Open takes the data directory (lock, checks), reads what is there, makes the new incarnation durable, then serves.
+//   The destructor requires that no call is running and that the streams it gave out are destroyed. Direct reads may be running: it waits for
+//   them, and they answer nothing afterwards.
 // Who may ask what, and fencing: fencing.h. Streams: apply_stream.h, bulk_scan.h. Reads and short scans run on the calling thread, if memory can
 // answer them, else on threads of their own (miss_pool.h).
 // Thread-safety: all methods from any thread. Reads, scans and applying take no lock; Hello and opening a log stream do.
@@ -56,7 +57,8 @@ struct DataComponentOptions {
 struct ClaimedDirectory {
   std::unique_ptr<WatchedStorage> disk;
   std::unique_ptr<FileLock> lock;
-  DcState state;  // as durable; of the life that begins
+  DcState state;       // of the incarnation that begins
+  bool saved = false;  // `state` is durable: at once in a new folder, elsewhere when the pages were found good
 };
 
 class DataComponentServer final : public DataComponent {
@@ -66,8 +68,8 @@ class DataComponentServer final : public DataComponent {
   // `progress`: may be null; CANCELLED if it says that the start was given up.
   static Result<std::unique_ptr<DataComponentServer>> Recover(const DataComponentOptions& options, Runtime& runtime,
                                                               ClaimedDirectory claimed, RecoveryProgress* progress);
-  // UNAVAILABLE if another process has the directory; CORRUPTION or VERSION_MISMATCH if its state cannot be read (nothing is changed
-  // then), or its pages (then only the incarnation has risen); IO_ERROR if the new incarnation cannot be made durable.
+  // UNAVAILABLE if another process has the directory; CORRUPTION or VERSION_MISMATCH if its state or its pages cannot be read, and nothing is
+  // changed then; IO_ERROR if the new incarnation cannot be made durable.
   // `runtime` and `storage` outlive it.
   static Result<std::unique_ptr<DataComponentServer>> Open(const DataComponentOptions& options, Storage& storage,
                                                            Runtime& runtime);
@@ -127,7 +129,7 @@ class DataComponentServer final : public DataComponent {
   CheckpointDriver checkpoints_;
 
   Mutex mutex_;    // Hello and opening log streams
-  DcState state_;  // as durable; `fence` under mutex_
+  DcState state_;  // as durable; `fence` under mutex_, the rest never changes
   std::shared_ptr<ApplyStream> log_stream_ DEUT_GUARDED_BY(mutex_);
   MissPool misses_;  // the last member: its threads use the others
 };

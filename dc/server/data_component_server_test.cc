@@ -77,7 +77,9 @@ TEST_F(DataComponentServerTest, HelloTellsWhoAndHowFar) {
   const auto answer = server_->Hello(HelloOf(1), kNoDeadline);
   ASSERT_TRUE(answer.ok());
   EXPECT_NE(answer->dc.value, 0u);
-  EXPECT_EQ(answer->incarnation, DcIncarnation(1));
+  EXPECT_EQ(answer->number, IncarnationNumber(1));
+  EXPECT_EQ(answer->incarnation, server_->incarnation());
+  EXPECT_EQ(answer->obeyed, (ObeyedTc{HelloOf(1).tc, HelloOf(1).epoch, HelloOf(1).nonce}));
   EXPECT_EQ(answer->applied, log_.end());
   EXPECT_EQ(answer->stable, Position());
   EXPECT_GT(answer->free_bytes, 0u);
@@ -106,7 +108,7 @@ TEST_F(DataComponentServerTest, ANewLifeHasTheCheckpointAndGetsTheRestByRedo) {
   sender_ = SayHello(*server_, 1);
   const auto after = server_->Hello(HelloOf(1), kNoDeadline);
   EXPECT_EQ(after->dc, before->dc);
-  EXPECT_GT(after->incarnation, before->incarnation);
+  EXPECT_GT(after->number, before->number);
   EXPECT_EQ(after->applied, stable);
   EXPECT_EQ(after->stable, stable);
   EXPECT_EQ(after->tables.size(), 1u);
@@ -370,6 +372,62 @@ TEST_F(DataComponentServerTest, ShortScansSayWhatTheyCover) {
   ShortScan good(*this, "", longest, Direction::kAscending, 0);
   Submit(&good);
   EXPECT_EQ(good.answer.size(), 200u);
+}
+
+// Pages of which everything was deleted cost a scan time and bring it nothing: an answer looks at a bounded number of them, and says how far
+// it has come.
+TEST(DataComponentServerScanTest, AScanOverEmptiedPagesAnswersWithoutRecords) {
+  constexpr int kKeys = 20'000;
+  DataComponentOptions options = SmallServer();
+  options.records.merge_interval = std::chrono::hours(1);  // emptied pages stay
+  const auto storage = NewMemoryStorage(RealRuntime());
+  auto opened = DataComponentServer::Open(options, *storage, RealRuntime());
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  DataComponentServer& dc = **opened;
+  const Sender tc = SayHello(dc, 1);
+  CountingListener listener;
+  auto stream = dc.OpenApplyLog(tc, &listener, kNoDeadline);
+  ASSERT_TRUE(stream.ok());
+  const auto key = [](int i) { return Concat("key", 100'000 + i); };
+  TestLog log;
+  log.Create();
+  for (int i = 0; i < kKeys; ++i) log.Put(key(i), std::string(100, 'v'));
+  ASSERT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
+  for (int i = 1; i + 1 < kKeys; ++i) log.Delete(key(i));
+  log.LowWater();
+  ASSERT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
+  const uint64_t pages = Counter(dc, "pages");
+  ASSERT_GT(pages, 1000u);
+  for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+    SCOPED_TRACE(static_cast<int>(direction));
+    const bool ascending = direction == Direction::kAscending;
+    std::string low, high;
+    uint64_t answers = 0, empty = 0, records = 0;
+    for (bool complete = false; !complete; ++answers) {
+      ASSERT_LT(answers, pages) << "no progress";
+      DataRequest request;
+      request.kind = DataRequest::Kind::kScan;
+      request.sender = tc;
+      request.table = kTable;
+      request.low = low;
+      request.high = high;
+      request.direction = direction;
+      DataRequest* const requests[] = {&request};
+      dc.Submit(requests);
+      request.done.Wait(RealRuntime(), kNoDeadline);
+      ASSERT_TRUE(request.status.ok()) << request.status.ToString();
+      records += request.answer.size();
+      complete = request.complete;
+      if (complete) break;
+      empty += request.answer.empty() ? 1 : 0;
+      std::string& from = ascending ? low : high;
+      ASSERT_TRUE(ascending ? request.covered > from : from.empty() || request.covered < from);
+      from = request.covered;
+    }
+    EXPECT_EQ(records, 2u);
+    EXPECT_GE(answers, 3u);
+    EXPECT_GE(empty, 1u);
+  }
 }
 
 TEST_F(DataComponentServerTest, S4BulkScansStayInsideTheGrant) {

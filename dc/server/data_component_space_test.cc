@@ -76,7 +76,7 @@ TEST(DataComponentSpaceTest, AnIdleOneRemovesWhatACrashLeftOver) {
   {
     auto left = storage->Open(path, {.create = true, .writable = true});
     ASSERT_TRUE(left.ok());
-    const std::string bytes(64 << 10, 'x');
+    const std::string bytes(64 << 10, '\0');  // room was made, and power was lost before the first block was written
     ASSERT_TRUE((*left)->Write(0, bytes.data(), bytes.size()).ok());
   }
   auto opened = DataComponentServer::Open(options, *storage, RealRuntime());

@@ -25,11 +25,17 @@ Fencing::Fencing(Runtime& runtime, DcIncarnation incarnation, const FenceState& 
   if (state.epoch.value != 0) Replace(state);
 }
 
+Status Fencing::CheckTc(const FenceState& current, TcId wanted) {
+  if (wanted.value == 0) return DEUT_ERROR(kInvalidArgument, "Hello: TC ids start at 1");
+  if (current.epoch.value == 0 || current.tc == wanted) return Status::Ok();
+  return DEUT_ERROR(kWrongState, "this data component belongs to TC ", current.tc.value, ", not to TC ", wanted.value,
+                    "; wrong address, or a folder of another cluster; nothing was changed");
+}
+
 Status Fencing::CheckHello(const FenceState& current, const FenceState& wanted) {
-  if (wanted.epoch.value == 0 || wanted.tc.value == 0)
-    return DEUT_ERROR(kInvalidArgument, "Hello: TC id and epoch start at 1");
+  if (wanted.epoch.value == 0) return DEUT_ERROR(kInvalidArgument, "Hello: TC epochs start at 1");
+  DEUT_RETURN_IF_ERROR(CheckTc(current, wanted.tc));
   if (current.epoch.value == 0) return Status::Ok();
-  if (current.tc != wanted.tc) return OtherTc(current.tc, wanted.tc);
   if (wanted.epoch < current.epoch && !DEUT_OMITTED("X5.refuse_lower_epoch"))
     return LowerEpoch(current.epoch, wanted.epoch);
   if (wanted.epoch == current.epoch && wanted.nonce != current.nonce && !DEUT_OMITTED("X5.refuse_other_nonce")) {

@@ -35,8 +35,10 @@ class Fencing {
 
   DcIncarnation incarnation() const { return incarnation_; }
 
+  // WRONG_STATE, naming both, if a DC that obeys `current` belongs to another TC than `wanted`.
+  static Status CheckTc(const FenceState& current, TcId wanted);
   // Whether a Hello of `wanted` is to be refused by a DC that obeys `current`: FENCED if its epoch is lower, or equal with another
-  // nonce, or it is another TC.
+  // nonce; WRONG_STATE if it is another TC.
   static Status CheckHello(const FenceState& current, const FenceState& wanted);
 
   // Steps 2 and 3. REQUIRES: `state` is durable.

@@ -41,9 +41,84 @@ TEST_F(FencingTest, X5TheSameEpochWithAnotherNonceIsRefused) {
   EXPECT_EQ(server_->Hello(HelloOf(5, 2), kNoDeadline).status(), ErrorCode::kFenced);
 }
 
-TEST_F(FencingTest, AnotherTcIsRefused) {
+std::string Bytes(Storage& storage, const std::string& path) {
+  const auto file = storage.Open(path, {});
+  std::string bytes(*(*file)->Size(), '\0');
+  EXPECT_EQ(*(*file)->Read(0, bytes.data(), bytes.size()), bytes.size());
+  return bytes;
+}
+
+void Write(Storage& storage, const std::string& path, const std::string& bytes) {
+  const auto file = storage.Open(path, {.create = true, .writable = true});
+  ASSERT_TRUE((*file)->Truncate(0).ok());
+  ASSERT_TRUE((*file)->Write(0, bytes.data(), bytes.size()).ok());
+}
+
+constexpr char kStatePath[] = "/data/dc/dc_state";
+
+TEST_F(FencingTest, AnotherTcIsRefusedByNameAndNothingIsChanged) {
   SayHello(*server_, 5);
-  EXPECT_EQ(server_->Hello(HelloOf(6, 1, /*tc=*/8), kNoDeadline).status(), ErrorCode::kFenced);
+  const std::string before = Bytes(*storage_, kStatePath);
+  for (const bool inquiry : {false, true}) {
+    HelloRequest request = HelloOf(6, 1, /*tc=*/8);
+    request.inquiry = inquiry;
+    const Status refused = server_->Hello(request, kNoDeadline).status();
+    EXPECT_EQ(refused, ErrorCode::kWrongState);
+    EXPECT_NE(refused.message().find("belongs to TC 5, not to TC 8"), std::string::npos) << refused.message();
+  }
+  EXPECT_EQ(Bytes(*storage_, kStatePath), before);
+}
+
+// A TC that is led to another DC, though a new one, must not make it its own: the DC's right TC would be refused for ever.
+TEST_F(FencingTest, X4ATcThatExpectsAnotherDcIsRefusedByNameAndNothingIsChanged) {
+  const std::string before = Bytes(*storage_, kStatePath);
+  HelloRequest request = HelloOf(5);
+  request.expected_dc = DcId(server_->id().value + 1);
+  const Status refused = server_->Hello(request, kNoDeadline).status();
+  EXPECT_EQ(refused, ErrorCode::kWrongState);
+  EXPECT_NE(refused.message().find(Concat("this is data component ", server_->id().value)), std::string::npos);
+  EXPECT_NE(refused.message().find(Concat("knows data component ", server_->id().value + 1)), std::string::npos);
+  EXPECT_EQ(Bytes(*storage_, kStatePath), before);
+  request.expected_dc = server_->id();
+  EXPECT_TRUE(server_->Hello(request, kNoDeadline).ok());
+  EXPECT_NE(Bytes(*storage_, kStatePath), before);
+}
+
+TEST_F(FencingTest, AnInquiryChangesNothing) {
+  HelloRequest inquiry = HelloOf(9);
+  inquiry.inquiry = true;
+  const std::string before = Bytes(*storage_, kStatePath);
+  const auto fresh = server_->Hello(inquiry, kNoDeadline);
+  ASSERT_TRUE(fresh.ok());
+  EXPECT_EQ(fresh->obeyed, ObeyedTc());
+  EXPECT_EQ(Bytes(*storage_, kStatePath), before);
+  const Sender sender = SayHello(*server_, 5, 3);
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(sender, &listener, kNoDeadline);
+  inquiry.epoch = TcEpoch(2);  // a lower epoch may ask, too
+  const auto answer = server_->Hello(inquiry, kNoDeadline);
+  ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+  EXPECT_EQ(answer->obeyed, (ObeyedTc{TcId(5), TcEpoch(5), 3}));
+  EXPECT_EQ(answer->incarnation, server_->incarnation());
+  EXPECT_EQ(answer->number.value, 1u);
+  EXPECT_EQ(listener.closings, 0) << "the TC that is obeyed goes on";
+  EXPECT_TRUE((*stream)->Send(TestLog().Create().Take(), kNoDeadline).ok());
+}
+
+// Starts from copies of one folder have the same number. Were that all, a TC would take what it was told by one for true of the other.
+TEST_F(FencingTest, X3StartsFromCopiesOfOneFolderAreDifferentIncarnations) {
+  server_.reset();
+  const std::string copy = Bytes(*storage_, kStatePath);
+  server_ = StartServer(*storage_);
+  const Sender original = SayHello(*server_, 1);
+  const uint64_t number = Counter(*server_, "incarnation");
+  server_.reset();
+  Write(*storage_, kStatePath, copy);
+  server_ = StartServer(*storage_);
+  const Sender put_back = SayHello(*server_, 1);
+  EXPECT_EQ(Counter(*server_, "incarnation"), number);
+  EXPECT_NE(original.incarnation, put_back.incarnation);
+  EXPECT_EQ(Read(*server_, original, "k").status, ErrorCode::kWrongIncarnation);
 }
 
 TEST_F(FencingTest, BadHellos) {
@@ -353,15 +428,16 @@ TEST(FencingCrashTest, X5NeitherLivesNorFencesAreForgotten) {
     SCOPED_TRACE(Concat("seed ", seed));
     FaultyDisk disk(RealRuntime(), seed);
     Random random(seed);
-    uint64_t last_incarnation = 0;
+    uint64_t last_number = 0;
     uint64_t last_epoch = 0;
     for (int life = 0; life < 25; ++life) {
       const auto storage = disk.Mount();
       if (random.OneIn(3)) disk.CrashAfter(random.Between(1, 14));
       auto server = OpenServer(*storage);
       if (server.ok()) {
-        ASSERT_GT((*server)->incarnation().value, last_incarnation);
-        last_incarnation = (*server)->incarnation().value;
+        const uint64_t number = Counter(**server, "incarnation");
+        ASSERT_GT(number, last_number);
+        last_number = number;
         if (last_epoch > 1)
           ASSERT_EQ((*server)->Hello(HelloOf(last_epoch - 1), kNoDeadline).status(), ErrorCode::kFenced);
         for (uint64_t n = random.Below(4); n > 0; --n) {

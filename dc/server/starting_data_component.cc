@@ -14,7 +14,7 @@ constexpr Duration kLongestHello = std::chrono::seconds(10);
 
 StartingDataComponent::StartingDataComponent(const DataComponentOptions& options, Runtime& runtime,
                                              ClaimedDirectory claimed, std::function<void()> on_failed)
-    : runtime_(runtime), incarnation_(claimed.state.incarnation) {
+    : runtime_(runtime), number_(claimed.state.number), incarnation_(claimed.state.incarnation) {
   auto shared = std::make_shared<ClaimedDirectory>(std::move(claimed));
   thread_ = runtime.StartThread("dc-start", [this, options, shared, on_failed = std::move(on_failed)] {
     auto server = DataComponentServer::Recover(options, runtime_, std::move(*shared), &progress_);
@@ -108,7 +108,8 @@ Result<std::vector<TableInfo>> StartingDataComponent::Tables(const Sender& sende
 
 Result<std::vector<CounterValue>> StartingDataComponent::Counters(Deadline deadline) {
   if (DataComponentServer* const to = server()) return to->Counters(deadline);
-  return std::vector<CounterValue>{{"incarnation", incarnation_.value},
+  return std::vector<CounterValue>{{"incarnation", number_.value},
+                                   {"incarnation_id", incarnation_.value},
                                    {"recovering", 1},
                                    {"recovery_checkpoint", progress_.checkpoint},
                                    {"recovery_segments", progress_.segments},

@@ -58,6 +58,7 @@ class StartingDataComponent final : public DataComponent {
   Status Unavailable() const;
 
   Runtime& runtime_;
+  const IncarnationNumber number_;
   const DcIncarnation incarnation_;
   RecoveryProgress progress_;
   std::unique_ptr<DataComponentServer> owned_;  // the thread's, until serving_ names it

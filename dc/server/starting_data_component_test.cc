@@ -103,7 +103,8 @@ TEST_F(StartingDataComponentTest, WhoAsksMeanwhileHearsHowFarItIs) {
   disk_.HoldOperations(0);
   hello->Join();
   ASSERT_TRUE(answer.ok()) << answer.status().ToString();
-  EXPECT_EQ(answer->incarnation.value, 2u);
+  EXPECT_EQ(answer->number.value, 2u);
+  EXPECT_EQ(answer->incarnation.value, Counter(*starting_, "incarnation_id"));
   EXPECT_TRUE(starting_->WaitServing(kNoDeadline).ok());
   EXPECT_TRUE(starting_->failure().ok());
   EXPECT_FALSE(failed_.IsSet());

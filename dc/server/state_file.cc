@@ -6,6 +6,7 @@
 #include "common/base/concat.h"
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
+#include "common/io/folder_owner.h"
 
 namespace deut::dc {
 namespace {
@@ -13,17 +14,49 @@ namespace {
 constexpr std::string_view kName = "dc_state";
 constexpr std::string_view kNewName = "dc_state.new";
 constexpr std::string_view kMagic = "DEUTDCST";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersionWithoutIncarnation = 1;
 
+// In every version.
 constexpr size_t kVersionAt = 8;
 constexpr size_t kBytesAt = 12;
+constexpr size_t kPrefixBytes = 16;
+constexpr size_t kChecksumBytes = sizeof(uint32_t);
+constexpr size_t kMaxBytes = 4096;
+
 constexpr size_t kDcAt = 16;
-constexpr size_t kIncarnationAt = 24;
+constexpr size_t kNumberAt = 24;
 constexpr size_t kTcAt = 32;
 constexpr size_t kEpochAt = 40;
 constexpr size_t kNonceAt = 48;
-constexpr size_t kChecksumAt = 56;
-constexpr size_t kBytes = 60;
+constexpr size_t kIncarnationAt = 56;
+constexpr size_t kBytes = 68;
+constexpr size_t kBytesWithoutIncarnation = 60;
+
+// What holds in every version: magic, length, checksum. Answers the version.
+Result<uint32_t> CheckFrame(std::string_view bytes, std::string_view path) {
+  if (bytes.size() < kPrefixBytes + kChecksumBytes || bytes.substr(0, kMagic.size()) != kMagic) {
+    return DEUT_ERROR(kCorruption, path, ": offset 0: not the state of a data component (", bytes.size(), " bytes)");
+  }
+  const uint32_t length = LoadU32(bytes.data() + kBytesAt);
+  if (length != bytes.size()) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", kBytesAt, ": ", bytes.size(), " bytes that say they are ",
+                      length);
+  }
+  const size_t checksum_at = bytes.size() - kChecksumBytes;
+  if (Crc32c(bytes.substr(0, checksum_at)) != LoadU32(bytes.data() + checksum_at)) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", checksum_at, ": the checksum does not fit bytes 0 to ",
+                      checksum_at);
+  }
+  return LoadU32(bytes.data() + kVersionAt);
+}
+
+Status OtherVersion(uint32_t version, std::string_view path) {
+  return DEUT_ERROR(kVersionMismatch, path, ": offset ", kVersionAt, ": format version ", version,
+                    ", this program knows ", kVersionWithoutIncarnation, " to ", kVersion, "; nothing was changed");
+}
+
+bool IsKnown(uint32_t version) { return version == kVersion || version == kVersionWithoutIncarnation; }
 
 }  // namespace
 
@@ -32,39 +65,30 @@ std::string EncodeDcState(const DcState& state) {
   AppendU32(&bytes, kVersion);
   AppendU32(&bytes, kBytes);
   AppendU64(&bytes, state.dc.value);
-  AppendU64(&bytes, state.incarnation.value);
+  AppendU64(&bytes, state.number.value);
   AppendU64(&bytes, state.fence.tc.value);
   AppendU64(&bytes, state.fence.epoch.value);
   AppendU64(&bytes, state.fence.nonce);
+  AppendU64(&bytes, state.incarnation.value);
   AppendU32(&bytes, Crc32c(bytes));
   return bytes;
 }
 
 Result<DcState> DecodeDcState(std::string_view bytes, std::string_view path) {
-  if (bytes.size() < kDcAt || bytes.substr(0, kMagic.size()) != kMagic) {
-    return DEUT_ERROR(kCorruption, path, ": offset 0: not the state of a data component (", bytes.size(), " bytes)");
-  }
-  const uint32_t version = LoadU32(bytes.data() + kVersionAt);
-  if (version != kVersion) {
-    return DEUT_ERROR(kVersionMismatch, path, ": offset ", kVersionAt, ": format version ", version,
-                      ", this program knows ", kVersion);
-  }
-  const uint32_t length = LoadU32(bytes.data() + kBytesAt);
-  if (length != kBytes || bytes.size() != kBytes) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", kBytesAt, ": ", bytes.size(), " bytes that say they are ", length,
-                      ", not ", kBytes);
-  }
-  const uint32_t checksum = Crc32c(bytes.substr(0, kChecksumAt));
-  if (checksum != LoadU32(bytes.data() + kChecksumAt)) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", kChecksumAt, ": the checksum does not fit bytes 0 to ",
-                      kChecksumAt);
+  DEUT_ASSIGN_OR_RETURN(const uint32_t version, CheckFrame(bytes, path));
+  if (!IsKnown(version)) return OtherVersion(version, path);
+  const size_t expected = version == kVersion ? kBytes : kBytesWithoutIncarnation;
+  if (bytes.size() != expected) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", kBytesAt, ": ", bytes.size(), " bytes, version ", version,
+                      " has ", expected);
   }
   DcState state;
   state.dc = DcId(LoadU64(bytes.data() + kDcAt));
-  state.incarnation = DcIncarnation(LoadU64(bytes.data() + kIncarnationAt));
+  state.number = IncarnationNumber(LoadU64(bytes.data() + kNumberAt));
   state.fence.tc = TcId(LoadU64(bytes.data() + kTcAt));
   state.fence.epoch = TcEpoch(LoadU64(bytes.data() + kEpochAt));
   state.fence.nonce = LoadU64(bytes.data() + kNonceAt);
+  if (version == kVersion) state.incarnation = DcIncarnation(LoadU64(bytes.data() + kIncarnationAt));
   return state;
 }
 
@@ -74,22 +98,34 @@ StateFile::StateFile(Storage& storage, std::string directory)
       path_(Concat(directory_, "/", kName)),
       new_path_(Concat(directory_, "/", kNewName)) {}
 
+Result<std::string> StateFile::ReadAll(const std::string& path) {
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage_.Open(path, OpenOptions{}));
+  std::string bytes(kMaxBytes + 1, '\0');
+  DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes.data(), bytes.size()));
+  bytes.resize(read);
+  return bytes;
+}
+
 Result<std::optional<DcState>> StateFile::Load() {
+  DEUT_ASSIGN_OR_RETURN(const bool on_its_way, storage_.Exists(new_path_));
+  if (on_its_way) {
+    // Save overwrites it. A torn one is what a crash leaves; a whole one of another version is another program's.
+    DEUT_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(new_path_));
+    const Result<uint32_t> version = CheckFrame(bytes, new_path_);
+    if (version.ok() && !IsKnown(*version)) return OtherVersion(*version, new_path_);
+  }
   DEUT_ASSIGN_OR_RETURN(const bool exists, storage_.Exists(path_));
   if (!exists) {
     // A crash in the very first start may have left a file on its way to become the state.
     DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
     for (const std::string& name : names) {
-      if (name == kLockName || name == kNewName) continue;
+      if (name == kLockName || name == kNewName || IsFolderOwnerName(name)) continue;
       return DEUT_ERROR(kCorruption, directory_, ": there is \"", name, "\" but no ", kName,
                         "; this is not a data directory, or it is incomplete; nothing was changed");
     }
     return std::optional<DcState>();
   }
-  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage_.Open(path_, OpenOptions{}));
-  std::string bytes(kBytes + 1, '\0');
-  DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes.data(), bytes.size()));
-  bytes.resize(read);
+  DEUT_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(path_));
   DEUT_ASSIGN_OR_RETURN(const DcState state, DecodeDcState(bytes, path_));
   return std::optional<DcState>(state);
 }

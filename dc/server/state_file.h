@@ -1,6 +1,8 @@
 // StateFile: what a DC has to know about itself before anything else: who it is, which life this is, and which TC it obeys.
 // One small file `dc_state` in the data directory, replaced as a whole. Format: dc/docs/state_file.md.
 //
+// Every version of the file begins and ends alike, so a program can tell a state of another version from damage: magic, version and length at
+// the front, a checksum of all before it in the last four bytes. A whole file of an unknown version is refused with VERSION_MISMATCH.
 // Invariants: a state that Save has answered OK to is what the next Load finds, whatever crashes; a state that Save had not yet answered
 //   is found whole or not at all. Damage is refused with CORRUPTION naming file and offset; nothing is deleted or repaired.
 // Thread-safety: none; one owner. Ownership: borrows the storage.
@@ -13,6 +15,7 @@
 #include <string_view>
 
 #include "common/base/ids.h"
+#include "common/base/incarnation_number.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
 
@@ -27,14 +30,16 @@ struct FenceState {
 };
 
 struct DcState {
-  DcId dc;                    // drawn at the first start
-  DcIncarnation incarnation;  // of the latest life
+  DcId dc;                         // drawn at the first start
+  IncarnationNumber number;        // of the latest incarnation
+  DcIncarnation incarnation = {};  // the latest one; 0 in a file of version 1, which had none
   FenceState fence;
   friend bool operator==(const DcState&, const DcState&) = default;
 };
 
 std::string EncodeDcState(const DcState& state);
-// CORRUPTION naming the offset; VERSION_MISMATCH for a format this program does not know. `path` is for the message.
+// Reads versions 1 and 2. CORRUPTION naming the offset; VERSION_MISMATCH, naming both, for an undamaged file of another version. `path` is for
+// the message.
 Result<DcState> DecodeDcState(std::string_view bytes, std::string_view path);
 
 class StateFile {
@@ -43,6 +48,7 @@ class StateFile {
   StateFile(Storage& storage, std::string directory);
 
   // Nothing if this is a new data directory, that is, an empty one. CORRUPTION if the file is damaged, or is missing where others are.
+  // VERSION_MISMATCH also if the file that Save would overwrite is an undamaged one of another version.
   Result<std::optional<DcState>> Load();
   // Durable when it returns OK. After an error the file holds the old or the new state.
   Status Save(const DcState& state);
@@ -51,6 +57,8 @@ class StateFile {
   static constexpr std::string_view kLockName = "lock";
 
  private:
+  Result<std::string> ReadAll(const std::string& path);
+
   Storage& storage_;
   const std::string directory_;
   const std::string path_;

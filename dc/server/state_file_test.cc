@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "common/base/concat.h"
+#include "common/coding/crc32c.h"
+#include "common/coding/fixed.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
@@ -16,7 +18,8 @@ namespace {
 constexpr char kDirectory[] = "/data";
 
 DcState StateOf(uint64_t incarnation, uint64_t epoch = 0) {
-  return DcState{DcId(0x1122334455667788), DcIncarnation(incarnation),
+  return DcState{DcId(0x1122334455667788), IncarnationNumber(incarnation),
+                 DcIncarnation(incarnation * 0x9e3779b97f4a7c15),
                  FenceState{TcId(epoch == 0 ? 0 : 9), TcEpoch(epoch), epoch * 3}};
 }
 
@@ -31,18 +34,20 @@ void WriteFile(Storage& storage, const std::string& path, std::string_view bytes
 }
 
 TEST(StateFileTest, GoldenBytes) {
-  const DcState state{DcId(0x0102030405060708), DcIncarnation(3), FenceState{TcId(0x11), TcEpoch(0x22), 0x33}};
-  const std::string expected(
+  const DcState state{DcId(0x0102030405060708), IncarnationNumber(3), DcIncarnation(0x4455),
+                      FenceState{TcId(0x11), TcEpoch(0x22), 0x33}};
+  std::string expected(
       "DEUTDCST"
-      "\x01\x00\x00\x00"
-      "\x3c\x00\x00\x00"
+      "\x02\x00\x00\x00"
+      "\x44\x00\x00\x00"
       "\x08\x07\x06\x05\x04\x03\x02\x01"
       "\x03\x00\x00\x00\x00\x00\x00\x00"
       "\x11\x00\x00\x00\x00\x00\x00\x00"
       "\x22\x00\x00\x00\x00\x00\x00\x00"
       "\x33\x00\x00\x00\x00\x00\x00\x00"
-      "\x06\x18\x15\xb3",
-      60);
+      "\x55\x44\x00\x00\x00\x00\x00\x00",
+      64);
+  AppendU32(&expected, Crc32c(expected));
   EXPECT_EQ(EncodeDcState(state), expected);
   const auto decoded = DecodeDcState(expected, "dc_state");
   ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
@@ -56,7 +61,7 @@ TEST(StateFileTest, EveryDamageIsRefusedAndNothingIsChanged) {
     bad[i] = static_cast<char>(bad[i] ^ 0x40);
     const auto decoded = DecodeDcState(bad, "/data/dc_state");
     ASSERT_FALSE(decoded.ok()) << i;
-    EXPECT_EQ(decoded.status(), i >= 8 && i < 12 ? ErrorCode::kVersionMismatch : ErrorCode::kCorruption) << i;
+    EXPECT_EQ(decoded.status(), ErrorCode::kCorruption) << i;
     EXPECT_NE(decoded.status().message().find("/data/dc_state: offset"), std::string::npos);
   }
   const auto storage = NewMemoryStorage(RealRuntime());
@@ -84,6 +89,54 @@ TEST(StateFileTest, NewAndStrangeDirectories) {
   EXPECT_TRUE(*storage->Exists("/data/segment-1"));
 }
 
+// Files of earlier releases are read. They name no incarnation, so there is none.
+TEST(StateFileTest, ReadsVersion1) {
+  const std::string bytes(
+      "DEUTDCST"
+      "\x01\x00\x00\x00"
+      "\x3c\x00\x00\x00"
+      "\x08\x07\x06\x05\x04\x03\x02\x01"
+      "\x03\x00\x00\x00\x00\x00\x00\x00"
+      "\x11\x00\x00\x00\x00\x00\x00\x00"
+      "\x22\x00\x00\x00\x00\x00\x00\x00"
+      "\x33\x00\x00\x00\x00\x00\x00\x00"
+      "\x06\x18\x15\xb3",
+      60);
+  const auto decoded = DecodeDcState(bytes, "dc_state");
+  ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+  EXPECT_EQ(*decoded, (DcState{DcId(0x0102030405060708), IncarnationNumber(3), DcIncarnation(),
+                               FenceState{TcId(0x11), TcEpoch(0x22), 0x33}}));
+}
+
+// As a later program would write it: another version, other contents, another length, and whole.
+std::string OfAnotherVersion(uint32_t version, size_t bytes) {
+  std::string other = EncodeDcState(StateOf(4, 2));
+  other.resize(bytes - sizeof(uint32_t), '\x5a');
+  StoreU32(other.data() + 8, version);
+  StoreU32(other.data() + 12, static_cast<uint32_t>(bytes));
+  AppendU32(&other, Crc32c(other));
+  return other;
+}
+
+TEST(StateFileTest, AnotherVersionIsRefusedByNameAndNothingIsChanged) {
+  for (const char* path : {"/data/dc_state", "/data/dc_state.new"}) {
+    for (const size_t bytes : {size_t{24}, size_t{68}, size_t{500}, size_t{4096}}) {
+      const auto storage = NewMemoryStorage(RealRuntime());
+      ASSERT_TRUE(storage->CreateDirectory(kDirectory).ok());
+      const std::string other = OfAnotherVersion(7, bytes);
+      WriteFile(*storage, path, other);
+      const auto refused = StateFile(*storage, kDirectory).Load();
+      EXPECT_EQ(refused.status(), ErrorCode::kVersionMismatch) << refused.status().ToString();
+      const std::string expected = Concat(path, ": offset 8: format version 7, this program knows 1 to 2");
+      EXPECT_NE(refused.status().message().find(expected), std::string::npos) << refused.status().ToString();
+      const auto file = storage->Open(path, OpenOptions{});
+      std::string now(bytes + 1, '\0');
+      now.resize(*(*file)->Read(0, now.data(), now.size()));
+      EXPECT_EQ(now, other);
+    }
+  }
+}
+
 // A crash at every step of replacing the state: what was answered OK is found, and nothing is ever torn.
 TEST(StateFileTest, CrashesAtEveryStep) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
@@ -106,8 +159,8 @@ TEST(StateFileTest, CrashesAtEveryStep) {
       const auto found = StateFile(*storage, kDirectory).Load();
       ASSERT_TRUE(found.ok()) << found.status().ToString();
       ASSERT_TRUE(found->has_value());
-      ASSERT_GE((*found)->incarnation.value, durable);
-      ASSERT_LE((*found)->incarnation.value, tried);
+      ASSERT_GE((*found)->number.value, durable);
+      ASSERT_LE((*found)->number.value, tried);
     }
   }
 }

@@ -14,7 +14,7 @@ class Collecting final : public CheckpointVisitor {
     return Status::Ok();
   }
   Status OnTable(const CheckpointTable& table) override {
-    out_.tables.push_back({table.id, table.root, std::string(table.name)});
+    out_.tables.push_back({table.id, table.root, std::string(table.name), table.last()});
     return Status::Ok();
   }
   Status OnSegment(const SegmentExtent& segment) override {
@@ -43,6 +43,11 @@ std::optional<size_t> ImageIndex::Find(PageId page) const {
   const auto place = std::ranges::lower_bound(pages_, page);
   if (place == pages_.end() || *place != page) return std::nullopt;
   return static_cast<size_t>(place - pages_.begin());
+}
+
+std::string DroppedText(TableId first, TableId last) {
+  if (first == last) return Concat("table ", first.value, ": dropped");
+  return Concat("tables ", first.value, " to ", last.value, ": dropped");
 }
 
 Result<CheckpointContents> ReadContents(Storage& storage, const std::string& directory, CheckpointNumber number,

@@ -44,6 +44,7 @@ struct CheckpointContents {
     TableId id;
     PageId root;  // 0: dropped
     std::string name;
+    TableId last;  // of dropped ones: those from `id` to this one; else `id`
     bool dropped() const { return root.value == 0; }
   };
   CheckpointHead head;
@@ -52,6 +53,9 @@ struct CheckpointContents {
   ImageIndex images;                    // empty if they were not asked for
   uint64_t pages = 0;
 };
+
+// "table 3: dropped", or "tables 3 to 9: dropped".
+std::string DroppedText(TableId first, TableId last);
 
 enum class WithImages : uint8_t { kNo, kYes };
 Result<CheckpointContents> ReadContents(Storage& storage, const std::string& directory, CheckpointNumber number,

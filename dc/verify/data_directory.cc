@@ -5,6 +5,7 @@
 
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
+#include "common/io/folder_owner.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/page_store/checkpoint_set.h"
 
@@ -63,7 +64,7 @@ Status DataDirectory::Look(const std::string& directory) {
   }
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory));
   for (const std::string& name : names) {
-    if (name == kStateName || name == kPagesName || name == StateFile::kLockName) continue;
+    if (name == kStateName || name == kPagesName || name == StateFile::kLockName || IsFolderOwnerName(name)) continue;
     (name == kNewStateName ? left_over_ : strange_).push_back(Concat(directory, "/", name));
   }
   if (Contains(names, kPagesName)) DEUT_RETURN_IF_ERROR(LookAtPages());

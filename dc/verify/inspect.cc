@@ -111,7 +111,7 @@ Result<std::unique_ptr<SegmentStore>> Inspection::OpenStore(const CheckpointCont
 Status Inspection::ShowDirectory() {
   if (directory_.state().ok()) {
     const DcState& state = *directory_.state();
-    Line("data component ", state.dc.value, ", incarnation ", state.incarnation.value);
+    Line("data component ", state.dc.value, ", incarnation ", state.number.value);
     if (state.fence.epoch.value == 0) {
       Line("no transaction component has said Hello");
     } else {
@@ -163,7 +163,7 @@ Status Inspection::ShowCheckpoint() {
   Line("parts ", contents->pages + deltas, ", of which deltas ", deltas);
   for (const CheckpointContents::Table& table : contents->tables) {
     if (table.dropped()) {
-      Line("table ", table.id.value, ": dropped");
+      Line(DroppedText(table.id, table.last));
     } else {
       Line("table ", table.id.value, ": ", Cut(table.name), ", root page ", table.root.value);
     }
@@ -299,13 +299,14 @@ class Levels final : public TreeWalkVisitor {
 Status Inspection::ShowTable() {
   const Result<CheckpointContents> contents = Newest();
   DEUT_RETURN_IF_ERROR(contents.status());
-  const auto table = std::ranges::find_if(
-      contents->tables, [&](const CheckpointContents::Table& each) { return each.id.value == request_.number; });
+  const auto table = std::ranges::find_if(contents->tables, [&](const CheckpointContents::Table& each) {
+    return each.id.value <= request_.number && request_.number <= each.last.value;
+  });
   if (table == contents->tables.end()) {
     return DEUT_ERROR(kNotFound, "checkpoint ", contents->head.number.value, " has no table ", request_.number);
   }
   if (table->dropped()) {
-    Line("table ", table->id.value, ": dropped");
+    Line("table ", request_.number, ": dropped");
     return Status::Ok();
   }
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<SegmentStore> store, OpenStore(*contents, {}));

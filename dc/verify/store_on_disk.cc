@@ -37,9 +37,10 @@ void StoreOnDisk::Start() {
   DEUT_CHECK(storage_->CreateDirectory(std::string(kDirectory)).ok());
   DcState state;
   state.dc = kDc;
-  state.incarnation = DcIncarnation(++incarnation_);
+  state.number = IncarnationNumber(++incarnation_);
+  state.incarnation = DcIncarnation(0x1000 + incarnation_);
   DEUT_CHECK(StateFile(*storage_, std::string(kDirectory)).Save(state).ok());
-  const RecordOperations::Home home{*storage_, PathOf("pages"), kDc, state.incarnation};
+  const RecordOperations::Home home{*storage_, PathOf("pages"), kDc, DcIncarnation(incarnation_)};
   auto opened = RecordOperations::Open(RealRuntime(), home, options_);
   DEUT_CHECK(opened.ok());
   operations_ = std::move(*opened);

@@ -124,10 +124,10 @@ Status Verification::ReadCheckpoints() {
 void Verification::JudgeGenerations() {
   for (CheckpointReport& checkpoint : report_.checkpoints) {
     if (!checkpoint.readable || !report_.state.has_value()) continue;
-    if (checkpoint.head.incarnation <= report_.state->incarnation) continue;
+    if (checkpoint.head.incarnation.value <= report_.state->number.value) continue;
     ++checkpoint.damages;
     Find(Damaged::kState,
-         Concat("dc_state is of incarnation ", report_.state->incarnation.value, ", checkpoint ",
+         Concat("dc_state is of incarnation ", report_.state->number.value, ", checkpoint ",
                 checkpoint.head.number.value, " of ", checkpoint.head.incarnation.value),
          "dc_state is older than the pages: restore both from one backup");
   }
@@ -244,7 +244,8 @@ void Verification::CheckTables(const CheckpointContents& contents, SegmentStore&
   Pages pages(*this, report);
   TreeWalk walk(contents.images, store, pages);
   for (const CheckpointContents::Table& table : contents.tables) {
-    report->tables.push_back(TableReport{.id = table.id, .name = table.name, .root = table.root, .levels = {}});
+    report->tables.push_back(
+        TableReport{.id = table.id, .name = table.name, .root = table.root, .last = table.last, .levels = {}});
     if (!table.dropped()) walk.Walk(table);
   }
   for (size_t place = 0; place < contents.images.size(); ++place) {

@@ -52,7 +52,8 @@ struct LevelReport {
 struct TableReport {
   TableId id;
   std::string name;
-  PageId root;  // 0: dropped
+  PageId root;        // 0: dropped
+  TableId last = id;  // of dropped ones: those from `id` to this one; else `id`
   uint64_t records = 0, tombstones = 0;
   uint64_t delta_parts = 0;
   std::vector<LevelReport> levels;  // from the leaves

@@ -1,4 +1,5 @@
 #include "common/base/concat.h"
+#include "dc/verify/checkpoint_contents.h"
 #include "dc/verify/verify.h"
 
 namespace deut::dc {
@@ -23,7 +24,7 @@ uint64_t Percent(uint64_t part, uint64_t whole) { return whole == 0 ? 0 : part *
 
 void AddTable(const TableReport& table, std::string* text) {
   if (table.root.value == 0) {
-    ConcatTo(text, "  table ", table.id.value, ": dropped\n");
+    ConcatTo(text, "  ", DroppedText(table.id, table.last), "\n");
     return;
   }
   ConcatTo(text, "  table ", table.id.value, " ", Quoted(table.name), ": root page ", table.root.value, ", ",
@@ -110,7 +111,7 @@ std::string VerdictLine(const VerifyReport& report) {
 std::string ReportText(const VerifyReport& report) {
   std::string text;
   if (report.state.has_value()) {
-    ConcatTo(&text, "data component ", report.state->dc.value, ", incarnation ", report.state->incarnation.value, "\n");
+    ConcatTo(&text, "data component ", report.state->dc.value, ", incarnation ", report.state->number.value, "\n");
   }
   for (size_t i = 0; i < report.checkpoints.size(); ++i) AddCheckpoint(report.checkpoints[i], i == 0, &text);
   AddSegments(report, &text);

@@ -1,5 +1,5 @@
 // Target: the store that a program is to use, as its flags name it: one in another process, or one inside this process (embedded).
-//   --target=HOST:PORT | unix:/PATH    a tcd; --tls_cert --tls_key --tls_ca --tls_allow --insecure as for the daemons
+//   --target=HOST:PORT | unix:/PATH    a tcd; --tls_cert --tls_key --tls_ca --insecure as for the daemons, --tls_allow: its names
 //   --target=embedded --data_dir=DIR   both components here, data in DIR; takes the flags of tcd and dcd, too
 // Thread-safety: constant after opening; the client is for all threads. Ownership: the client, and an embedded store, end with it.
 #ifndef INTEGRATION_CLI_TARGET_H_

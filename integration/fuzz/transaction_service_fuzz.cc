@@ -18,11 +18,11 @@
 #include "common/runtime/before_wait.h"
 #include "common/runtime/runtime.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "integration/embedded/embedded.h"
 #include "integration/fuzz/input.h"
 #include "protocol/grpc_transaction_service_server.h"
+#include "protocol/rpc_peer.h"
+#include "protocol/rpc_server.h"
 #include "protocol/transaction_service.grpc.pb.h"
 #include "tc/client/client.h"
 #include "tc/client/retry.h"
@@ -58,14 +58,9 @@ class Target {
     for (const char* name : {"one", "two"}) DEUT_CHECK(store_->client().CreateTable(name).ok());
     health_ = store_->client().CreateTable("health").value();
     service_ = std::make_unique<GrpcTransactionServiceServer>(RealRuntime(), store_->service());
-    grpc::ServerBuilder builder;
-    builder.RegisterService(service_->service());
-    server_ = builder.BuildAndStart();
-    stub_ = wire::TransactionService::NewStub(server_->InProcessChannel({}));
-  }
-  ~Target() {
-    server_->Shutdown();
-    server_->Wait();
+    server_ = RpcServer::Start(RealRuntime(), RpcServerOptions(), {service_->service()}).value();
+    const auto peer = RpcPeer::Create("the server", "--server", server_->address(), nullptr, /*insecure=*/false);
+    stub_ = wire::TransactionService::NewStub(peer.value()->NewChannel(RpcTraffic::kShort));
   }
 
   wire::TransactionService::Stub& stub() { return *stub_; }
@@ -92,7 +87,7 @@ class Target {
   std::unique_ptr<Embedded> store_;
   TableId health_;
   std::unique_ptr<GrpcTransactionServiceServer> service_;
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<RpcServer> server_;
   std::unique_ptr<wire::TransactionService::Stub> stub_;
   uint64_t served_ = 0;
 };

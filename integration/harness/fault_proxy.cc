@@ -129,6 +129,8 @@ class FaultProxy::Loop {
     flow.free_at = MonotonicTime();
   }
 
+  void SetServer(uint16_t server_port) { server_port_ = server_port; }
+
   void SetPartitioned(bool partitioned) {
     if (partitioned_ == partitioned) return;
     partitioned_ = partitioned;
@@ -423,7 +425,7 @@ class FaultProxy::Loop {
     Event* done;
   };
 
-  const uint16_t server_port_;
+  uint16_t server_port_;
   const FaultProxyOptions options_;
   int epoll_ = -1, wake_ = -1, listener_ = -1;
   bool stopped_ = false, partitioned_ = false;
@@ -442,6 +444,9 @@ FaultProxy::FaultProxy(uint16_t port, uint16_t server_port, FaultProxyOptions op
     : loop_(std::make_unique<Loop>(port, server_port, options)) {}
 FaultProxy::~FaultProxy() = default;
 
+void FaultProxy::SetServer(uint16_t server_port) {
+  loop_->Do([&] { loop_->SetServer(server_port); });
+}
 void FaultProxy::SetFlow(Direction direction, FlowFaults faults) {
   loop_->Do([&] { loop_->SetFlow(direction, faults); });
 }

@@ -68,6 +68,8 @@ class FaultProxy {
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 
+  // Connections that are accepted from now on go to this port.
+  void SetServer(uint16_t server_port);
   void SetFlow(Direction direction, FlowFaults faults);
   void SetPartitioned(bool partitioned);
   // Each answers how many connections it has hit.

@@ -140,6 +140,17 @@ TEST_F(FaultProxyTest, PassesBothWaysAndTellsTheEnd) {
   EXPECT_EQ(counters.to_client, 9U);
 }
 
+TEST_F(FaultProxyTest, AnotherServerGetsWhatConnectsFromThenOn) {
+  const Pair before = Connect();
+  const uint16_t port = FreePort();
+  const Socket other = Listen(port);
+  proxy_.SetServer(port);
+  const Socket client = Socket::ConnectTo(port_), server = other.Accept();
+  EXPECT_EQ(client.Send("ping"), 4U);
+  EXPECT_EQ(server.Receive(4), "ping");
+  ExpectPasses(before);
+}
+
 TEST_F(FaultProxyTest, CarriesMoreThanItHolds) {
   const Pair pair = Connect();
   std::string sent(8 << 20, 'x');

@@ -74,8 +74,10 @@ void Process::Thaw() {
   if (!status_.has_value()) kill(pid_, SIGCONT);
 }
 
-void Process::Terminate() {
-  if (!status_.has_value()) kill(pid_, SIGTERM);
+void Process::Terminate() { Signal(SIGTERM); }
+
+void Process::Signal(int signal) {
+  if (!status_.has_value()) kill(pid_, signal);
 }
 
 std::optional<int> Process::Wait(Deadline deadline) {

@@ -35,6 +35,7 @@ class Process {
   void Thaw();
   // SIGTERM: asks it to stop.
   void Terminate();
+  void Signal(int signal);
   // The exit status, or 128 + the signal that ended it. Nothing if it still runs at the deadline.
   std::optional<int> Wait(Deadline deadline);
 

@@ -69,10 +69,10 @@ open:
 #if SNAPSHOTS > 0
 proctype Snapshot(byte me) {
   byte x, i;
-  atomic { x = proposed };  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
+  atomic { x = proposed };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TrySnapshot
   do
-  :: atomic { bound[WRITERS + me] = x };  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
-     atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
+  :: atomic { bound[WRITERS + me] = x };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TrySnapshot
+     atomic {  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TrySnapshot
        if
        :: x == proposed -> reads_at[me] = x; check(); break
        :: else -> x = proposed

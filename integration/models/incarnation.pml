@@ -5,12 +5,14 @@
 // that it failed; or the stream alone ends, and reads go on. Acknowledgements are on the way for any time, also of dead lives; one that a later one of its life overtakes is not
 // looked at. The collector drops from the TC what the gate says is applied; a reader gathers what the TC still has, then asks the DC, by a read
 // (its answer names its life) or by batches of a scan (they name none: the stream is opened with one life).
+// With COPIES, somebody copies the DC's folder and later puts the copy back: the DC that starts from it counts its starts as another one did.
+// An incarnation is named by a number drawn at random at its start; messages carry that name.
 // Left out: keys, idempotence (X1), the TC's restart (start.pml), who is fenced (fencing.pml). What the gate does under its mutex is one step:
 // without it the collector looks at `applied` alone, readers at the pass alone. Memory is sequentially consistent.
 // Properties: an answer that counts, together with what was gathered, lacks nothing; it comes from a life that holds all that was ever handed over
 // to earlier ones; a sound DC is never taken for a corrupt one; every reader gets its answers.
 // Either check of the life of a read, the DC's or the TC's, suffices without scans (NO_SCANS).
-// Bounds: UPDATES, CRASHES, BREAKS, PARTS answers for the reader.
+// Bounds: UPDATES, CRASHES, BREAKS, COPIES put back, PARTS answers for the reader.
 #ifndef UPDATES
 #define UPDATES 2
 #endif
@@ -23,12 +25,20 @@
 #ifndef PARTS
 #define PARTS 1
 #endif
-#define LIVES (CRASHES + 1)
+#ifndef COPIES
+#define COPIES 0
+#endif
+#define LIVES (CRASHES + COPIES + 1)
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 
 // The DC, and the stream of batches to one of its lives: the batches in it end at in_stream.
 byte life = 1;
+byte named[LIVES + 1];  // what a life is called in messages
 byte dc_applied;
+#if COPIES > 0
+byte number = 1;  // of starts, in its folder
+byte copies, copy_number, copy_applied;  // number 0: no copy was taken
+#endif
 byte stream_of;
 byte in_stream;
 byte crashes, breaks;
@@ -65,7 +75,17 @@ inline lost(number) {
   }
 }
 
+inline name_life() {
+  // Drawn, so unlike all others; or the number of starts.
+#if defined(OMIT_X3_draw_incarnation)
+  named[life] = number
+#else
+  named[life] = life
+#endif
+}
+
 active proctype Dc() {
+  named[1] = 1;
 end:
   do
   :: atomic {  // code: dc/server/apply_stream.cc ApplyStream::Apply
@@ -77,6 +97,10 @@ end:
        crashes < CRASHES ->
        crashes++;
        life++;
+#if COPIES > 0
+       number++;
+#endif
+       name_life();
        handed_over_before = MAX(handed_over_before, handed_over);
        handed_over = 0;
        in_stream = 0;
@@ -85,6 +109,20 @@ end:
        :: break
        od
      }
+#if COPIES > 0
+  :: atomic { copy_number == 0 -> copy_number = number; copy_applied = dc_applied }  // model: somebody copies its folder
+  :: atomic {  // model: the DC is killed, the copy put in place of its folder, and started
+       copies < COPIES && copy_number != 0 ->
+       copies++;
+       life++;
+       number = copy_number + 1;
+       name_life();
+       handed_over_before = MAX(handed_over_before, handed_over);
+       handed_over = 0;
+       in_stream = 0;
+       dc_applied = copy_applied
+     }
+#endif
   od
 }  // unreached: it serves for ever
 
@@ -101,7 +139,7 @@ end:
 #if defined(OMIT_X3_ack_of_current_life)
 #define COUNTS(l) true
 #else
-#define COUNTS(l) (l == incarnation)
+#define COUNTS(l) (named[l] == incarnation)
 #endif
 
 active proctype Acknowledgements() {
@@ -124,13 +162,19 @@ inline raise_ever_sent() {
   atomic { ever_sent = MAX(ever_sent, to) }  // code: tc/dc_link/dc_gate.cc DcGate::RaiseEverSent
 }
 
+#if COPIES > 0
+#define COPIED (copies == COPIES)
+#else
+#define COPIED true
+#endif
+
 active proctype Link() {
   byte hello_life, hello_applied, to;
   bit broken, alone;
   do
   ::
      atomic {  // code: dc/server/data_component_server.cc DataComponentServer::Hello
-       hello_life = life;
+       hello_life = named[life];
        hello_applied = dc_applied
      };
      // The answer is looked at, then it begins a session.
@@ -164,7 +208,7 @@ active proctype Link() {
      // A new stream: what was in the old one is not applied any more.
      atomic {  // code: dc/server/data_component_server.cc DataComponentServer::OpenApplyLog; tc/dc_link/link_thread.cc LinkThread::Session
        if
-       :: life == hello_life -> stream_of = life; in_stream = 0
+       :: named[life] == hello_life -> stream_of = life; in_stream = 0
        :: else -> broken = 1
        fi;
        hello_life = 0
@@ -192,7 +236,7 @@ active proctype Link() {
      :: atomic { life != stream_of -> broken = 1 }  // model: the connection ends
      :: atomic { breaks < BREAKS && live && !broken -> breaks++; alone = 1 }; break  // the DC ends the stream, and says so
      :: broken || !live -> break
-     :: to == UPDATES && dc_applied == UPDATES && live && !broken && life == stream_of && crashes == CRASHES && !in_air[life] -> goto quiet
+     :: to == UPDATES && dc_applied == UPDATES && live && !broken && life == stream_of && crashes == CRASHES && COPIED && !in_air[life] -> goto quiet
      od;
      if
      :: !alone -> lost(session)
@@ -231,7 +275,7 @@ inline wait_open() {
 #if defined(OMIT_X3_check_incarnation)
 #define TAKEN_BY (life)
 #else
-#define TAKEN_BY (life == asked -> life : 0)
+#define TAKEN_BY (named[life] == asked -> life : 0)
 #endif
 
 proctype Reader() {
@@ -248,7 +292,7 @@ proctype Reader() {
 #if defined(OMIT_X3_check_answer_incarnation)
           :: answerer != 0 -> check_answer(); break
 #else
-          :: answerer != 0 && answerer == asked -> check_answer(); break
+          :: answerer != 0 && named[answerer] == asked -> check_answer(); break
 #endif
           :: else -> answerer = 0
           fi
@@ -282,7 +326,7 @@ proctype Scan() {
         };
         // Opened again first: it may have been cut off alone.
         if
-        :: asked != life -> lost(asked_session)
+        :: asked != named[life] -> lost(asked_session)
         :: atomic { skip }  // code: tc/dc_link/bulk_scan.cc BulkScan::Interrupted
         fi
      od;

@@ -87,21 +87,19 @@ proctype Writer(byte me) {
 
 proctype Snapshot(byte me) {
   byte x, again, i, j;
-  bit retried;
   atomic { claimed[me] = 1 }  // code: tc/txn/active_transactions.cc ActiveTransactions::Claim
-begin:
-  atomic { x = LOAD(me, PROPOSED) };  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
+  atomic { x = LOAD(me, PROPOSED) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TrySnapshot
   do
   ::
 #if defined(OMIT_L2_publish_ordered)
-     atomic { STORE_PLAIN(me, me, x) };  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
+     atomic { STORE_PLAIN(me, me, x) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TrySnapshot
 #else
-     atomic { STORE_SC(me, me, x) };  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
+     atomic { STORE_SC(me, me, x) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TrySnapshot
 #endif
 #if defined(OMIT_L2_look_again)
      break
 #else
-     atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
+     atomic {  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TrySnapshot
        again = LOAD(me, PROPOSED);
        if
        :: again == x -> again = 0; break
@@ -110,13 +108,7 @@ begin:
      }
 #endif
   od;
-  if
-  :: !retried ->  // too old for its client (min_timestamp): it takes its bound back, and begins again after a round
-     atomic { STORE_SC(me, me, 0) };  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
-     retried = 1;
-     goto begin
-  :: skip
-  fi;
+  skip;
   d_step { reads_below[me - WRITERS] = x; check() };  // model: from here on it reads versions below x
   atomic { reads_below[me - WRITERS] = 0 };  // model: it has read all it wanted
   atomic { STORE_PLAIN(me, me, 0) };  // code: tc/txn/active_transactions.cc ActiveTransactions::End
@@ -166,12 +158,12 @@ proctype Counter(byte me) {
 #endif
      proposal = low;
 #if defined(OMIT_L2_propose_ordered)
-     atomic { STORE_PLAIN(me, PROPOSED, (LOAD(me, PROPOSED) < low -> low : LOAD(me, PROPOSED))) };  // code: tc/txn/active_transactions.cc RaiseTo
+     atomic { STORE_PLAIN(me, PROPOSED, (LOAD(me, PROPOSED) < low -> low : LOAD(me, PROPOSED))) };  // code: tc/txn/raise_to.h RaiseTo
 #elif defined(OMIT_L2_propose_by_max)
-     atomic { STORE_SC(me, PROPOSED, low) };  // code: tc/txn/active_transactions.cc RaiseTo
+     atomic { STORE_SC(me, PROPOSED, low) };  // code: tc/txn/raise_to.h RaiseTo
 #else
      // A compare-and-swap; one thread at a time runs a round, so it never fails.
-     atomic {  // code: tc/txn/active_transactions.cc RaiseTo, ActiveTransactions::Round
+     atomic {  // code: tc/txn/raise_to.h RaiseTo; tc/txn/active_transactions.cc ActiveTransactions::Round
        DRAINED(me) ->
        if
        :: mem[PROPOSED] < low -> mem[PROPOSED] = low
@@ -184,7 +176,7 @@ proctype Counter(byte me) {
 #endif
      if
      :: low >= proposal ->
-        d_step {  // code: tc/txn/active_transactions.cc RaiseTo, ActiveTransactions::Round
+        d_step {  // code: tc/txn/raise_to.h RaiseTo; tc/txn/active_transactions.cc ActiveTransactions::Round
           DRAINED(me) ->
           if
           :: mem[LOW_WATER] < proposal -> mem[LOW_WATER] = proposal

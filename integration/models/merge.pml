@@ -273,7 +273,7 @@ proctype Reader(byte me) {
   if
   :: snapshot = 1;
      // L2: a snapshot reads below every writer that is open.
-     atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::BeginSnapshot
+     atomic {  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TrySnapshot
        t = 0;
        do
        :: t < me -> (ended[t]); t++

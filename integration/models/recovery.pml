@@ -7,7 +7,7 @@
 // that a later one proves to have been durable becomes unreadable; recovery is then to refuse.
 // Left out: several segments of one life, trimming, recycled files, the bytes: a block is readable or not, a checksum is its writer and place. The
 // walk and the scan are one step (what arrives between them changes nothing: it proves no more than what was there). Rot of the cut and a late write
-// together can deceive recovery, if the lengths agree. Predecessors' checksums can be left out without a counter-example: bytes are not modelled.
+// together can deceive recovery, if the lengths agree. Clients' bytes that are shaped like blocks are no blocks here: they bear no seal. Predecessors' checksums can be left out without a counter-example: bytes are not modelled.
 // Properties: a chain holds all that anybody was told of (an acknowledged block; the whole chain of a life that has served), and nothing that such a
 // life had left out; a log that is not damaged is not refused, a damaged one is.
 // Bounds: LIVES, each of a header, a record and DATA blocks.

@@ -35,7 +35,7 @@ byte done;
 proctype Transaction(byte me) {
   byte t, seen, seen_dropper, seen_status;
   bit writes, snapshot;
-  atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin, ActiveTransactions::BeginSnapshot; tc/record_manager/commit_path.cc CommitPath::Begin
+  atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin; tc/txn/snapshot_begin.cc ActiveTransactions::TrySnapshot; tc/record_manager/commit_path.cc CommitPath::Begin
     if
     :: writes = 1; DRAW(me)
     :: DRAW(me)

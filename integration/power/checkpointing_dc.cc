@@ -130,7 +130,7 @@ Status CheckpointingDc::Replay() {
 Result<HelloAnswer> CheckpointingDc::Hello(const HelloRequest& request, Deadline deadline) {
   DEUT_ASSIGN_OR_RETURN(HelloAnswer answer, server_->Hello(request, deadline));
   const MutexLock lock(pages_.mutex_);
-  pages_.last_hello_ = request;
+  if (!request.inquiry) pages_.last_hello_ = request;
   if (pages_.stable_batches_ > 0) answer.stable = pages_.batches_[pages_.stable_batches_ - 1].to;
   return answer;
 }

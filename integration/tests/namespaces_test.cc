@@ -51,37 +51,35 @@ class NamespacesTest : public ::testing::Test {
 
   std::string Log(const std::string& name) const { return directory_.Sub(name + ".log"); }
 
-  std::vector<std::string> Tls(const std::string& name, const std::string& allow) const {
-    return {Concat("--tls_cert=", certs_, "/", name, ".pem"), Concat("--tls_key=", certs_, "/", name, ".key"),
-            Concat("--tls_ca=", certs_, "/ca.pem"), Concat("--tls_allow=", allow)};
-  }
-
-  // `variable`'s program in a namespace, with a certificate.
+  // `variable`'s program in a namespace, with a certificate. `peers`: the flags that name those of others.
   std::vector<std::string> Command(const std::string& name_space, const char* variable, const std::string& certificate,
-                                   const std::string& allow, const std::vector<std::string>& flags) const {
+                                   const std::vector<std::string>& peers, const std::vector<std::string>& flags) const {
     std::vector<std::string> command = Inside(name_space);
-    command.push_back(ProgramAt(variable));
-    for (const std::string& flag : Tls(certificate, allow)) command.push_back(flag);
+    command.insert(command.end(),
+                   {ProgramAt(variable), Concat("--tls_cert=", certs_, "/", certificate, ".pem"),
+                    Concat("--tls_key=", certs_, "/", certificate, ".key"), Concat("--tls_ca=", certs_, "/ca.pem")});
+    command.insert(command.end(), peers.begin(), peers.end());
     command.insert(command.end(), flags.begin(), flags.end());
     return command;
   }
   std::vector<std::string> ClientCommand(const char* variable, const std::string& certificate,
                                          std::vector<std::string> words) const {
     words.insert(words.begin(), Concat("--target=", testing::kTcAddressOfClients, ":7701"));
-    return Command("client", variable, certificate, "tcd", words);
+    return Command("client", variable, certificate, {"--tls_allow=tcd"}, words);
   }
 
   std::unique_ptr<Process> StartDc() const {
     return std::make_unique<Process>(
-        Command("dc", "DCD", "dcd", "tcd",
+        Command("dc", "DCD", "dcd", {"--tls_tc=tcd"},
                 {Concat("--listen=", testing::kDcAddress, ":7702"), Concat("--data_dir=", directory_.Sub("dc"))}),
         Log("dcd"));
   }
   std::unique_ptr<Process> StartTc() const {
-    return std::make_unique<Process>(Command("tc", "TCD", "tcd", "dcd,client",
-                                             {"--listen=0.0.0.0:7701", Concat("--dc=", testing::kDcAddress, ":7702"),
-                                              Concat("--data_dir=", directory_.Sub("tc"))}),
-                                     Log("tcd"));
+    return std::make_unique<Process>(
+        Command("tc", "TCD", "tcd", {"--tls_dc=dcd", "--tls_clients=client", "--tls_admins=client"},
+                {"--listen=0.0.0.0:7701", Concat("--dc=", testing::kDcAddress, ":7702"),
+                 Concat("--data_dir=", directory_.Sub("tc"))}),
+        Log("tcd"));
   }
 
   void AwaitServing() {
@@ -173,7 +171,7 @@ TEST_F(NamespacesTest, OnlyAllowedNamesAreServed) {
   EXPECT_EQ(refused.status, 1) << refused.output;
   // A client that expects somebody else at that address.
   const Ended elsewhere =
-      RunProgram(Command("client", "DEUT", "client", "bank",
+      RunProgram(Command("client", "DEUT", "client", {"--tls_allow=bank"},
                          {Concat("--target=", testing::kTcAddressOfClients, ":7701"), "--deadline=2s", "status"}),
                  Log("elsewhere"));
   EXPECT_EQ(elsewhere.status, 1) << elsewhere.output;

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -95,6 +97,69 @@ TEST_F(DaemonRefusalsTest, DataFolderThatIsNone) {
     ExpectRefusal(daemon, {Listen(), Data("file/below")}, HasSubstr(directory_.Sub("file/below")));
     // A file system that nobody may write to, root neither.
     ExpectRefusal(daemon, {Listen(), "--data_dir=/proc/deuteronomy"}, HasSubstr("/proc/deuteronomy"));
+  }
+}
+
+// OWNER, LOCK, the folder for spilled updates and two files in it: the log is not written to before the data component was asked.
+constexpr size_t kFilesOfATc = 5;
+
+// Every file below the folder, with its size.
+std::vector<std::string> FilesBelow(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    files.push_back(Concat(entry.path().string(), " ", entry.is_regular_file() ? entry.file_size() : 0));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST_F(DaemonRefusalsTest, TheFolderOfAnotherComponent) {
+  // Made and left by a daemon of each kind.
+  for (const auto& [daemon, folder] : {std::pair{"DCD", "of_dc"}, std::pair{"TCD", "of_tc"}}) {
+    Process process({ProgramAt(daemon), Listen(), Data(folder)}, directory_.Sub(Concat(folder, ".log")));
+    const Deadline deadline = RealRuntime().Now() + seconds(30);
+    // A data component by itself serves; a TC without one makes no segment of a log.
+    const std::string text = std::string(daemon) == "DCD" ? "dcd serves" : "no connection to the data component";
+    while (process.Output().find(text) == std::string::npos ||
+           (std::string(daemon) == "TCD" && FilesBelow(directory_.Sub(folder)).size() < kFilesOfATc)) {
+      ASSERT_TRUE(process.Running()) << process.Output();
+      ASSERT_LT(RealRuntime().Now(), deadline);
+      RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(10));
+    }
+    const std::string other = std::string(daemon) == "DCD" ? "TCD" : "DCD";
+    // While its owner lives, and after.
+    const std::vector<std::string> lived_in = FilesBelow(directory_.Sub(folder));
+    ExpectRefusal(other.c_str(), {Listen(), Data(folder)},
+                  AllOf(HasSubstr(directory_.Sub(folder)), HasSubstr("is the folder of")));
+    EXPECT_EQ(FilesBelow(directory_.Sub(folder)), lived_in);
+    process.Terminate();
+    ASSERT_EQ(process.Wait(RealRuntime().Now() + seconds(20)), 0) << process.Output();
+    const std::vector<std::string> left = FilesBelow(directory_.Sub(folder));
+    ExpectRefusal(other.c_str(), {Listen(), Data(folder)},
+                  AllOf(HasSubstr(directory_.Sub(folder)), HasSubstr("is the folder of")));
+    EXPECT_EQ(FilesBelow(directory_.Sub(folder)), left);
+  }
+  const std::vector<std::string> left = FilesBelow(directory_.Sub("of_dc"));
+  ExpectRefusal("TCD", {Listen(), Data("tc"), Concat("--spill_dir=", directory_.Sub("of_dc"))},
+                HasSubstr(directory_.Sub("of_dc")));
+  EXPECT_EQ(FilesBelow(directory_.Sub("of_dc")), left);
+}
+
+TEST_F(DaemonRefusalsTest, AFolderWithFilesOfNobody) {
+  std::filesystem::create_directories(directory_.Sub("home"));
+  std::ofstream(directory_.Sub("home/letter.txt")) << "Dear";
+  for (const char* daemon : {"DCD", "TCD"}) {
+    ExpectRefusal(daemon, {Listen(), Data("home")}, AllOf(HasSubstr("is not empty"), HasSubstr("letter.txt")));
+  }
+  EXPECT_EQ(FilesBelow(directory_.Sub("home")), std::vector<std::string>{directory_.Sub("home/letter.txt") + " 4"});
+  // That of a file system's own is nothing.
+  std::filesystem::create_directories(directory_.Sub("disk/lost+found"));
+  Process process({ProgramAt("DCD"), Listen(), Data("disk")}, directory_.Sub("disk.log"));
+  const Deadline deadline = RealRuntime().Now() + seconds(30);
+  while (process.Output().find("dcd serves") == std::string::npos) {
+    ASSERT_TRUE(process.Running()) << process.Output();
+    ASSERT_LT(RealRuntime().Now(), deadline);
+    RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(10));
   }
 }
 

@@ -16,31 +16,61 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "gtest/gtest.h"
+#include "protocol/authorization.h"
 #include "protocol/endpoint.h"
 #include "protocol/rpc_peer.h"
 #include "protocol/rpc_server.h"
+#include "protocol/tls_keys.h"
 
 namespace deut::testing {
 
 class Loopback {
  public:
+  // `tls`: clients whose names are on its allow-list have every role.
   explicit Loopback(std::vector<grpc::Service*> services, std::shared_ptr<const TlsIdentity> tls = nullptr)
-      : services_(std::move(services)), tls_(std::move(tls)) {
+      : Loopback(std::move(services), tls, EveryRole(tls)) {}
+  Loopback(std::vector<grpc::Service*> services, std::shared_ptr<const TlsIdentity> tls,
+           std::shared_ptr<AccessControl> access)
+      : services_(std::move(services)), tls_(KeysOf(std::move(tls))), access_(std::move(access)) {
     Start(Address());
   }
 
   // Ends the server as a crash of its process would: at once, with all connections.
   void Stop() { server_.reset(); }
-  // At the same port as before.
+  // At the same port as before. A service that an executor runs (rpc_server.h) belongs to one server for good, so a restart needs new ones.
   void Restart() { Start(server_address_); }
+  void Restart(std::vector<grpc::Service*> services) {
+    services_ = std::move(services);
+    Restart();
+  }
 
   const Address& address() const { return server_address_; }
   RpcServer& server() { return *server_; }
+  // Null without TLS.
+  TlsKeys* keys() { return tls_.get(); }
+  AccessControl* access() { return access_.get(); }
 
   std::shared_ptr<const RpcPeer> Peer(std::shared_ptr<const TlsIdentity> tls = nullptr) const {
-    auto peer = RpcPeer::Create("the server", "--server", server_address_, std::move(tls), /*insecure=*/false);
+    auto peer = RpcPeer::Create("the server", "--server", server_address_, KeysOf(std::move(tls)), /*insecure=*/false);
     DEUT_CHECK(peer.ok());
     return std::move(peer).value();
+  }
+
+  static std::shared_ptr<TlsKeys> KeysOf(std::shared_ptr<const TlsIdentity> identity) {
+    if (identity == nullptr) return nullptr;
+    auto keys = TlsKeys::Create(RealRuntime(), std::move(identity));
+    DEUT_CHECK(keys.ok());
+    return std::move(keys).value();
+  }
+
+  // For every name on the identity's allow-list.
+  static std::shared_ptr<AccessControl> EveryRole(const std::shared_ptr<const TlsIdentity>& tls) {
+    if (tls == nullptr) return nullptr;
+    std::vector<Grant> grants;
+    for (const std::string& name : tls->allow) {
+      for (const Role role : {Role::kClient, Role::kAdmin, Role::kTc}) grants.push_back({.name = name, .role = role});
+    }
+    return std::make_shared<AccessControl>(RealRuntime(), Authorizer(std::move(grants)));
   }
 
  private:
@@ -48,14 +78,16 @@ class Loopback {
     RpcServerOptions options;
     options.listen = address;
     options.tls = tls_;
+    options.access = access_;
     auto server = RpcServer::Start(RealRuntime(), options, services_);
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = std::move(server).value();
     server_address_ = server_->address();
   }
 
-  const std::vector<grpc::Service*> services_;
-  const std::shared_ptr<const TlsIdentity> tls_;
+  std::vector<grpc::Service*> services_;
+  const std::shared_ptr<TlsKeys> tls_;
+  const std::shared_ptr<AccessControl> access_;
   Address server_address_;
   std::unique_ptr<RpcServer> server_;
 };

@@ -74,8 +74,9 @@ class ScriptedTransactionService::Session final : public TransactionSession {
     DEUT_RETURN_IF_ERROR(owner_.before("one_shot", deadline));
     DEUT_RETURN_IF_ERROR(Begin(options, deadline).status());
     DEUT_RETURN_IF_ERROR(Execute(operations, results, deadline));
-    for (const OperationResult& result : *results) {
+    for (OperationResult& result : *results) {
       if (result.status.ok()) continue;
+      result.refused_at = timestamp_;
       End(/*aborted=*/true);
       return result.status;
     }

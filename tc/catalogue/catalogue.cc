@@ -1,23 +1,29 @@
 #include "tc/catalogue/catalogue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/testing/test_points.h"
 
 namespace deut::tc {
+namespace {
 
-Catalogue::Catalogue(Runtime& runtime, ReclamationDomain& domain)
-    : runtime_(runtime),
-      domain_(domain),
-      states_owner_(std::make_unique<std::array<std::atomic<TableState*>, kMaxTables>>()),
-      states_(*states_owner_),
-      mutex_(runtime_) {}
+// Tables that one call of FreeDropped takes out, and frees: a few hundred microseconds.
+constexpr size_t kFreedPerRound = 64;
+
+constexpr uint64_t kLastId = UINT32_MAX;
+
+}  // namespace
+
+Catalogue::Catalogue(Runtime& runtime, ReclamationDomain& domain, uint32_t max_tables)
+    : runtime_(runtime), domain_(domain), max_tables_(max_tables), mutex_(runtime_) {}
 
 Catalogue::~Catalogue() {
   ReclamationDomain::Guard guard(domain_);
   MutexLock lock(mutex_);
-  for (const auto& state : owned_) {
+  for (const auto& [id, state] : owned_) {
     state->map().RemoveAllPostings(domain_);
     state->ForgetDropper(domain_);
   }
@@ -26,29 +32,26 @@ Catalogue::~Catalogue() {
 Status Catalogue::Load(const std::vector<TableInfo>& tables) {
   MutexLock lock(mutex_);
   for (const TableInfo& table : tables) {
-    if (table.id.value == 0 || table.id.value >= kMaxTables) {
-      return DEUT_ERROR(kCorruption, "the data component lists a table with id ", table.id.value, ", outside 1..",
-                        kMaxTables - 1);
-    }
-    next_id_ = std::max(next_id_, table.id.value + 1);
+    if (table.id.value == 0) return DEUT_ERROR(kCorruption, "the data component lists a table with id 0");
+    next_id_ = std::max(next_id_, uint64_t{table.id.value} + 1);
     if (table.dropped) continue;
-    if (states_[table.id.value].load(std::memory_order_relaxed) != nullptr ||
-        !names_.emplace(table.name, table.id).second) {
+    if (owned_.contains(table.id.value) || !names_.emplace(table.name, table.id).second) {
       return DEUT_ERROR(kCorruption, "the data component lists table ", Quoted(table.name), " (id ", table.id.value,
                         ") twice");
     }
-    owned_.push_back(std::make_unique<TableState>(table.id, table.name, Position{}, copied_postings_));
-    states_[table.id.value].store(owned_.back().get(), std::memory_order_release);
+    auto state = std::make_shared<TableState>(table.id, table.name, Position{}, copied_postings_);
+    if (TableIndex::Replaced array = index_.Insert(state.get())) replaced_.push_back(std::move(array));
+    owned_.emplace(table.id.value, std::move(state));
   }
   return Status::Ok();
 }
 
-Result<TableState*> Catalogue::FindByName(std::string_view name) const {
+Result<Catalogue::TablePointer> Catalogue::FindByName(std::string_view name) const {
   MutexLock lock(mutex_);
-  const auto it = names_.find(std::string(name));
-  if (it != names_.end()) {
-    TableState* const state = states_[it->second.value].load(std::memory_order_relaxed);
-    if (state != nullptr && state->open()) return state;
+  const auto named = names_.find(std::string(name));
+  if (named != names_.end()) {
+    const auto owned = owned_.find(named->second.value);
+    if (owned != owned_.end() && owned->second->open()) return owned->second;
   }
   return DEUT_ERROR(kNotFound, "there is no table ", Quoted(name));
 }
@@ -63,38 +66,122 @@ Result<TableId> Catalogue::ReserveId(std::string_view name) {
                       name.size());
   }
   MutexLock lock(mutex_);
-  if (next_id_ >= kMaxTables) {
-    return DEUT_ERROR(kResourceExhausted, "all ", kMaxTables - 1, " table ids have been used; ids are never reused");
-  }
-  if (!names_.emplace(std::string(name), TableId{next_id_}).second) {
+  if (names_.contains(std::string(name)))
     return DEUT_ERROR(kAlreadyExists, "there is a table ", Quoted(name), " already");
+  if (names_.size() >= max_tables_) {
+    return DEUT_ERROR(kResourceExhausted, "there are ", names_.size(), " tables, which is the limit (--max_tables)");
   }
-  return TableId{next_id_++};
+  // Bounded, too: a transaction that stays open, or a DC that is away, keeps all of them.
+  if (dropped() >= max_tables_) {
+    return DEUT_ERROR(kResourceExhausted, dropped(),
+                      " dropped tables are not freed yet, and the limit (--max_tables) is ", max_tables_,
+                      ": older transactions are open, or the data component has not applied the drops")
+        .WithRetryAfter(100);
+  }
+  TableId id;
+  if (!cancelled_.empty()) {
+    id = cancelled_.back();
+    cancelled_.pop_back();
+  } else if (next_id_ <= kLastId) {
+    id = TableId{static_cast<uint32_t>(next_id_++)};
+  } else {
+    return DEUT_ERROR(kResourceExhausted, "all ", kLastId, " table ids have been used; ids are never reused");
+  }
+  names_.emplace(std::string(name), id);
+  return id;
 }
 
 void Catalogue::Add(TableId id, std::string_view name, Position created_at) {
+  auto state = std::make_shared<TableState>(id, std::string(name), created_at, copied_postings_);
   MutexLock lock(mutex_);
-  owned_.push_back(std::make_unique<TableState>(id, std::string(name), created_at, copied_postings_));
-  states_[id.value].store(owned_.back().get(), std::memory_order_release);
+  if (TableIndex::Replaced array = index_.Insert(state.get())) replaced_.push_back(std::move(array));
+  owned_.emplace(id.value, std::move(state));
 }
 
 void Catalogue::CancelReservation(std::string_view name) {
   MutexLock lock(mutex_);
-  names_.erase(std::string(name));
+  const auto named = names_.find(std::string(name));
+  // No log record and no client has seen the id. Given out again, it leaves no gap for the DC to remember (dc/record_ops/dropped_ids.h).
+  cancelled_.push_back(named->second);
+  names_.erase(named);
 }
 
-void Catalogue::Forget(TableState* table) {
+void Catalogue::Forget(const TablePointer& table, Position dropped_at) {
   MutexLock lock(mutex_);
-  const auto it = names_.find(table->name());
-  if (it != names_.end() && it->second == table->id()) names_.erase(it);
+  const auto named = names_.find(table->name());
+  if (named != names_.end() && named->second == table->id()) names_.erase(named);
+  forgotten_.push_back({table, dropped_at});
+  dropped_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-std::vector<TableState*> Catalogue::tables() const {
-  MutexLock lock(mutex_);
-  std::vector<TableState*> open;
-  for (const auto& state : owned_) {
-    if (state->open()) open.push_back(state.get());
+bool Catalogue::FreeDropped(const Freeing& freeing, Collector::Access& collector) {
+  {
+    MutexLock lock(mutex_);
+    std::ranges::move(std::exchange(forgotten_, {}), std::back_inserter(waiting_));
+    if (waiting_.empty() && taken_out_.empty() && replaced_.empty()) return false;
   }
+  // As it was in the last call. Every transaction below it was handed to the collector before that, and the collector has taken over since
+  // then whatever was handed to it. With the value of now a transaction that has ended just now would be missed: the collector would look
+  // through its postings for the ranges of a table that is gone.
+  const Timestamp passed = std::exchange(low_water_, freeing.low_water());
+  size_t left = kFreedPerRound;
+  while (!taken_out_.empty() && left > 0) {
+    TakenOut& out = taken_out_.front();
+    if (!out.drawn.has_value() || (*out.drawn >= passed && !DEUT_OMITTED("T1.free_below_low_water"))) break;
+    const size_t before = out.tables.size();
+    std::erase_if(out.tables, [&](const Dropped& dropped) {
+      if (left == 0 || !Free(dropped, collector)) return false;
+      --left;
+      return true;
+    });
+    if (!out.tables.empty() && out.tables.size() == before) break;  // all of them are held; again in the next round
+    if (out.tables.empty()) taken_out_.pop_front();
+  }
+  TakeOut(freeing.applied());
+  for (auto out = taken_out_.rbegin(); out != taken_out_.rend() && !out->drawn.has_value(); ++out) {
+    out->drawn = freeing.draw();
+  }
+  return !waiting_.empty() || !taken_out_.empty();
+}
+
+void Catalogue::TakeOut(Position applied) {
+  TakenOut out;
+  MutexLock lock(mutex_);
+  out.arrays = std::exchange(replaced_, {});
+  while (!waiting_.empty() && out.tables.size() < kFreedPerRound && waiting_.front().dropped_at <= applied) {
+    index_.Erase(waiting_.front().table->id());
+    out.tables.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  if (!out.tables.empty() || !out.arrays.empty()) taken_out_.push_back(std::move(out));
+}
+
+bool Catalogue::Free(const Dropped& dropped, Collector::Access& collector) {
+  {
+    MutexLock lock(mutex_);
+    // The map's reference and this one. No thread can get another, because only tables that are in the map are handed out.
+    if (dropped.table.use_count() != 2) return false;
+  }
+  if (!collector.LetGo(dropped.table->id(), dropped.dropped_at.commit, dropped.table->ranges())) return false;
+  {
+    MutexLock lock(mutex_);
+    owned_.erase(dropped.table->id().value);
+  }
+  ReclamationDomain::Guard guard(domain_);
+  dropped.table->map().RemoveAllPostings(domain_);
+  dropped.table->ForgetDropper(domain_);
+  domain_.RetireObject(new TablePointer(dropped.table), sizeof(TableState));
+  dropped_count_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+std::vector<Catalogue::TablePointer> Catalogue::tables() const {
+  MutexLock lock(mutex_);
+  std::vector<TablePointer> open;
+  for (const auto& [id, state] : owned_) {
+    if (state->open()) open.push_back(state);
+  }
+  std::ranges::sort(open, {}, [](const TablePointer& table) { return table->id(); });
   return open;
 }
 

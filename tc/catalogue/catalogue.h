@@ -1,13 +1,29 @@
 // Catalogue: the tables of the TC: names to ids to states (rule T1). Ids are never reused; records carry ids, names only resolve to them.
 // Look-ups by id are latch-free (the hot path does one per operation). Creating, dropping and look-ups by name take a mutex: cold.
-// Thread-safety: any thread. Ownership: owns the table states; a dropped table's state lives on, closed, until the TC ends.
+//
+// States of a table: reserved (a name and an id), there (Add), dropped (Forget), taken out of the index, freed. FreeDropped takes the last
+//   two steps, on the collector's thread, at the end of a round:
+//   take out   once the DC has applied the drop. The DC has only what is below low-water (S1), so every transaction that is earlier than
+//              the drop has ended. Later ones find no table, now as before. Then FreeDropped draws a timestamp.
+//   free       once low-water has passed that timestamp before the collector took over what had finished, the collector needs nothing of
+//              the table (Collector::Access::LetGo), and no other thread holds it.
+//   Why no transaction can still use it: one that looked the table up before it was taken out had its timestamp, or as a snapshot its slot,
+//   before the draw (both sides are sequentially consistent), and low-water passes it only when it has ended (L1, L2). Its postings in
+//   the table's ranges were handed to the collector before that.
+// Thread-safety: any thread; FreeDropped by one at a time.
+// Ownership: shared with background threads that got a state from `tables` or FindByName. The answer of Find stays valid while the
+//   asking transaction, which had its timestamp before it asked, is open, and under a guard that was held at the call.
+// Limits: `max_tables` tables, and as many dropped ones that are not freed yet, because an older transaction is open or the DC is away;
+//   RESOURCE_EXHAUSTED for the creation of one more. 2^32 - 1 ids, ever: 49 days at a thousand creations a second.
 #ifndef TC_CATALOGUE_CATALOGUE_H_
 #define TC_CATALOGUE_CATALOGUE_H_
 
-#include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,15 +33,18 @@
 #include "common/sync/mutex.h"
 #include "common/sync/reclamation.h"
 #include "protocol/data_component.h"
+#include "tc/catalogue/table_index.h"
 #include "tc/catalogue/table_state.h"
+#include "tc/mvcc/collector.h"
 
 namespace deut::tc {
 
 class Catalogue {
  public:
-  static constexpr uint32_t kMaxTables = 1 << 16;
+  static constexpr uint32_t kDefaultMaxTables = 1 << 16;
+  using TablePointer = std::shared_ptr<TableState>;
 
-  Catalogue(Runtime& runtime, ReclamationDomain& domain);
+  Catalogue(Runtime& runtime, ReclamationDomain& domain, uint32_t max_tables = kDefaultMaxTables);
   ~Catalogue();
 
   // What the DC holds, at start. CORRUPTION if two live tables share a name or an id.
@@ -36,37 +55,71 @@ class Catalogue {
     TableState* const state = FindAlsoDropped(id);
     return state != nullptr && state->open() ? state : nullptr;
   }
-  // Null if this TC, since it began, knew no such table.
-  TableState* FindAlsoDropped(TableId id) const {
-    return id.value < kMaxTables ? states_[id.value].load(std::memory_order_acquire) : nullptr;
-  }
+  // Null if this TC, since it began, knew no such table, or the DC has applied its drop.
+  TableState* FindAlsoDropped(TableId id) const { return index_.Find(id); }
   // NOT_FOUND, naming the table.
-  Result<TableState*> FindByName(std::string_view name) const;
+  Result<TablePointer> FindByName(std::string_view name) const;
   static Status NotFound(TableId id);
 
   // The id for a table about to be created; no other call gets it. ALREADY_EXISTS / RESOURCE_EXHAUSTED.
   Result<TableId> ReserveId(std::string_view name);
   // The creation is committed at `created_at`: the table is there.
   void Add(TableId id, std::string_view name, Position created_at);
+  // The creation was not logged: another table may get the id.
   void CancelReservation(std::string_view name);
-  // The drop is committed: the name is free again.
-  void Forget(TableState* table);
+  // The drop is committed at `dropped_at`: the name is free again.
+  void Forget(const TablePointer& table, Position dropped_at);
 
-  std::vector<TableState*> tables() const;
+  struct Freeing {
+    std::function<Position()> applied;               // by the DC's present incarnation
+    std::function<Timestamp()> low_water;            // may run a round
+    std::function<std::optional<Timestamp>()> draw;  // a timestamp that no transaction has; none: not now
+  };
+  // Takes the steps that can be taken now, for a bounded number of tables. True: some are left.
+  bool FreeDropped(const Freeing& freeing, Collector::Access& collector);
+
+  std::vector<TablePointer> tables() const;
+  uint32_t max_tables() const { return max_tables_; }
+  // Tables that are dropped and not freed yet.
+  uint64_t dropped() const { return dropped_count_.load(std::memory_order_relaxed); }
   // S9: copies of postings that lie in ranges, of all tables, besides the ones that their transactions have posted themselves.
   uint64_t copied_postings() const { return copied_postings_->load(std::memory_order_relaxed); }
 
  private:
+  struct Dropped {
+    TablePointer table;
+    Position dropped_at;
+  };
+  // What was taken out of the index at one time.
+  struct TakenOut {
+    std::vector<Dropped> tables;
+    std::vector<TableIndex::Replaced> arrays;
+    std::optional<Timestamp> drawn;  // afterwards
+  };
+
+  // False: the table is still needed.
+  bool Free(const Dropped& dropped, Collector::Access& collector);
+  void TakeOut(Position applied);
+
   Runtime& runtime_;
   ReclamationDomain& domain_;
+  const uint32_t max_tables_;
   // Ranges that are retired count their postings out, when the catalogue may have ended.
   const std::shared_ptr<std::atomic<uint64_t>> copied_postings_ = std::make_shared<std::atomic<uint64_t>>(0);
-  std::unique_ptr<std::array<std::atomic<TableState*>, kMaxTables>> states_owner_;
-  std::array<std::atomic<TableState*>, kMaxTables>& states_;
+  TableIndex index_;
   mutable Mutex mutex_;
   absl::flat_hash_map<std::string, TableId> names_ DEUT_GUARDED_BY(mutex_);  // a reserved name maps to its future id
-  std::vector<std::unique_ptr<TableState>> owned_ DEUT_GUARDED_BY(mutex_);
-  uint32_t next_id_ DEUT_GUARDED_BY(mutex_) = 1;
+  absl::flat_hash_map<uint32_t, TablePointer> owned_ DEUT_GUARDED_BY(mutex_);
+  std::vector<TableId> cancelled_ DEUT_GUARDED_BY(mutex_);  // reserved and never logged
+  uint64_t next_id_ DEUT_GUARDED_BY(mutex_) = 1;
+  std::vector<Dropped> forgotten_ DEUT_GUARDED_BY(mutex_);              // on their way to waiting_
+  std::vector<TableIndex::Replaced> replaced_ DEUT_GUARDED_BY(mutex_);  // on their way to taken_out_
+  std::atomic<uint64_t> dropped_count_{0};
+
+  // FreeDropped's own.
+  std::deque<Dropped> waiting_;  // for the DC; in the order in which they were forgotten
+  std::deque<TakenOut> taken_out_;
+  Timestamp low_water_;  // at the end of the last call
 };
 
 }  // namespace deut::tc

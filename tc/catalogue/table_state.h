@@ -8,7 +8,7 @@
 //   the drop, reads on; later than a committed one, finds no table; later than an undecided one, loses a conflict.
 // `created_at`: the commit position of the table's creation. While the DC has not applied it, the DC knows nothing of the table and all that
 //   exists of it is in the TC.
-// Thread-safety: any thread. Ownership: the catalogue owns states for its own life; so it does their ranges.
+// Thread-safety: any thread. Ownership: the catalogue's and others' (catalogue.h). A state owns its ranges.
 #ifndef TC_CATALOGUE_TABLE_STATE_H_
 #define TC_CATALOGUE_TABLE_STATE_H_
 
@@ -71,6 +71,7 @@ class TableState {
   const RangeMap& map() const { return ranges_.map(); }
   void HelpRanges() const { ranges_.Help(); }
   RangePartition& ranges() { return ranges_; }
+  const RangePartition& ranges() const { return ranges_; }
 
   // S8: of the whole table, so new ranges are nothing to them.
   CommittedRuns& runs() { return runs_; }

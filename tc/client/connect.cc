@@ -8,16 +8,17 @@
 #include "protocol/endpoint.h"
 #include "protocol/grpc_transaction_service.h"
 #include "protocol/rpc_peer.h"
+#include "protocol/tls_keys.h"
 
 namespace deut {
 
 Result<std::unique_ptr<Client>> Client::Connect(const std::string& target, const ConnectOptions& options) {
   Runtime& runtime = options.client.runtime != nullptr ? *options.client.runtime : RealRuntime();
   DEUT_ASSIGN_OR_RETURN(const Address address, Address::Parse("target", target));
-  std::shared_ptr<const TlsIdentity> tls;
+  std::shared_ptr<TlsKeys> tls;
   if (options.tls.any()) {
     DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<Storage> storage, NewSystemStorage(IoKind::kPosix, runtime));
-    DEUT_ASSIGN_OR_RETURN(tls, LoadTls(options.tls, *storage));
+    DEUT_ASSIGN_OR_RETURN(tls, TlsKeys::Load(runtime, options.tls, *storage));
   }
   DEUT_ASSIGN_OR_RETURN(
       std::shared_ptr<const RpcPeer> peer,

@@ -16,6 +16,7 @@
 #include "protocol/endpoint.h"
 #include "protocol/grpc_transaction_service_server.h"
 #include "protocol/rpc_server.h"
+#include "protocol/service_options.h"
 #include "tc/client/fake_transaction_service.h"
 #include "tc/client/one_shot.h"
 #include "tc/client/retry.h"
@@ -33,7 +34,8 @@ using testing::TempDirPath;
 // A service behind a real server, at a unix socket.
 class Served {
  public:
-  explicit Served(const std::string& target) : handler_(RealRuntime(), service_) {
+  explicit Served(const std::string& target, const RpcServiceOptions& with = {})
+      : handler_(RealRuntime(), service_, with) {
     RpcServerOptions options{.listen = Address::Parse("--listen", target).value(), .tls = nullptr};
     server_ = RpcServer::Start(RealRuntime(), options, {handler_.service()}).value();
   }
@@ -52,6 +54,25 @@ class ConnectTest : public ::testing::Test {
   TempDir directory_{TempDirPath::kShortPath};
   const std::string target_ = "unix:" + directory_.Sub("tc");
 };
+
+// What a session was sent after the server had ended it for being idle was not run, so another session runs it, and nobody hears of it.
+TEST_F(ConnectTest, SessionsThatWereEndedForBeingIdleAreReplaced) {
+  Served served(target_, {.idle_session = milliseconds(100)});
+  const auto client = Connect();
+  const TableId table = client->CreateTable("t").value();
+  for (int round = 0; round < 3; ++round) {
+    // A write in one message: was it carried out or not, if the session ends?
+    OneShot shot(*client);
+    shot.Put(table, "k", std::to_string(round));
+    const Result<CommitAnswer> answer = shot.Run();
+    EXPECT_TRUE(answer.ok()) << answer.status().ToString();
+    EXPECT_EQ(served.service().Peek(table, "k"), std::to_string(round));
+    const Deadline deadline = RealRuntime().Now() + seconds(20);
+    while (served.service().sessions_open() != 0 && RealRuntime().Now() < deadline) RealRuntime().Yield();
+    ASSERT_EQ(served.service().sessions_open(), 0);
+  }
+  EXPECT_EQ(served.service().sessions_opened(), 3);
+}
 
 TEST_F(ConnectTest, WrongTargetsAreRefusedAtOnce) {
   EXPECT_EQ(Client::Connect("nonsense", {}).status().code(), ErrorCode::kInvalidArgument);

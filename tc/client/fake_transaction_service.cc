@@ -312,6 +312,7 @@ Result<CommitAnswer> FakeSession::ExecuteOneShot(const TransactionOptions& optio
   for (const Operation& operation : operations) {
     results->push_back(Run(operation));
     if (results->back().status.ok()) continue;
+    results->back().refused_at = Timestamp(service_->last_timestamp_ + 1);
     Close();
     return results->back().status;
   }

@@ -6,7 +6,9 @@
 //   Result<CommitAnswer> committed = transfer.Run();      // ABORTED: run it again (retry.h: RunOneShot)
 //   ... transfer.result(at).records ...
 //
-// Unless every operation succeeded nothing is written. Keys and values are copied in; Clear keeps the memory for the next use.
+// Unless every operation succeeded nothing is written. The result of the operation that failed then tells the transaction's timestamp
+// (OperationResult::refused_at): there, in the serial order, its precondition did not hold. Keys and values are copied in; Clear keeps the
+// memory for the next use.
 // Thread-safety: one thread at a time. Ownership: refers to the client.
 #ifndef TC_CLIENT_ONE_SHOT_H_
 #define TC_CLIENT_ONE_SHOT_H_

@@ -150,12 +150,16 @@ uint64_t DcGate::StartSession(const HelloAnswer& hello, std::shared_ptr<DirectRe
     // X3. At the first Hello nothing was sent by this life of the TC; what earlier ones sent is SetStartTarget's concern.
     required_ = DEUT_OMITTED("X3.gate_on_sent") ? applied() : ever_sent_;
     incarnation_ = hello.incarnation;
+    number_ = hello.number;
     if (life_reads_ != nullptr) past_reads_.push_back(std::move(life_reads_));
     life_reads_ = std::move(reads);
     ++incarnations_;
-    applied_.store(hello.applied, std::memory_order_seq_cst);
-    stable_.store(hello.stable, std::memory_order_seq_cst);
+    // Also where they are lower than before: what an earlier incarnation told is not this one's. A folder may have been put back from a copy.
+    const bool mixed = DEUT_OMITTED("X3.positions_of_incarnation");
+    applied_.store(mixed ? std::max(applied(), hello.applied) : hello.applied, std::memory_order_seq_cst);
+    stable_.store(mixed ? std::max(stable(), hello.stable) : hello.stable, std::memory_order_seq_cst);
   } else {
+    // An acknowledgement may have overtaken the answer to Hello, so of one incarnation the higher counts.
     applied_.store(std::max(applied(), hello.applied), std::memory_order_seq_cst);
     stable_.store(std::max(stable(), hello.stable), std::memory_order_seq_cst);
   }
@@ -221,6 +225,7 @@ DcGate::State DcGate::state() const {
   state.shipping = live_session_.load(std::memory_order_seq_cst) != 0;
   state.dc = dc_;
   state.incarnation = incarnation_;
+  state.number = number_;
   state.ever_sent = ever_sent_;
   state.sessions = session_;
   state.incarnations = incarnations_;
@@ -230,7 +235,7 @@ DcGate::State DcGate::state() const {
 
 std::string DcGate::NameLocked() const {
   if (dc_.value == 0) return dc_name_;
-  return absl::StrCat(dc_name_, " (id ", dc_.value, ", incarnation ", incarnation_.value, ")");
+  return absl::StrCat(dc_name_, " (id ", dc_.value, ", incarnation ", number_.value, ")");
 }
 
 std::string DcGate::DescribeLocked() const {

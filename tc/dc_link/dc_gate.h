@@ -51,6 +51,7 @@ class DcGate {
     bool shipping = false;
     DcId dc;
     DcIncarnation incarnation;
+    IncarnationNumber number;
     Position ever_sent;
     uint64_t sessions = 0;
     uint64_t incarnations = 0;
@@ -148,6 +149,7 @@ class DcGate {
   mutable Mutex mutex_;
   DcId dc_ DEUT_GUARDED_BY(mutex_);
   DcIncarnation incarnation_ DEUT_GUARDED_BY(mutex_);
+  IncarnationNumber number_ DEUT_GUARDED_BY(mutex_);
   std::shared_ptr<DirectReads> life_reads_ DEUT_GUARDED_BY(mutex_);
   // Of earlier lives, as readers may be about to ask them.
   std::vector<std::shared_ptr<DirectReads>> past_reads_ DEUT_GUARDED_BY(mutex_);

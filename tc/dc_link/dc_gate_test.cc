@@ -20,11 +20,13 @@ constexpr Position EndOf(uint64_t commit) { return Position{Lsn{commit}, UINT32_
 
 class DcGateTest : public ::testing::Test {
  protected:
-  uint64_t Meet(uint64_t life, Position applied) {
+  uint64_t Meet(uint64_t life, Position applied, Position stable = {}) {
     HelloAnswer hello;
     hello.dc = DcId{3};
     hello.incarnation = DcIncarnation{life};
+    hello.number = IncarnationNumber{life};
     hello.applied = applied;
+    hello.stable = stable;
     return gate_.StartSession(hello);
   }
   void Ack(uint64_t life, Position applied) {
@@ -75,6 +77,27 @@ TEST_F(DcGateTest, X3ANewLifeMustHaveAllThatWasEverSent) {
   Ack(2, EndOf(100));
   EXPECT_TRUE(open());
   EXPECT_EQ(gate_.pass().incarnation, DcIncarnation{2});
+}
+
+// A folder was put back from a copy: its next incarnation has less than this TC was told of the one before.
+TEST_F(DcGateTest, X3PositionsOfAnEarlierIncarnationDoNotCountForTheNext) {
+  Meet(77, Position{});
+  gate_.SetStartTarget(Position{});
+  gate_.RaiseEverSent(EndOf(100));
+  ApplyAck ack;
+  ack.incarnation = DcIncarnation{77};
+  ack.applied = EndOf(100);
+  ack.stable = EndOf(60);
+  gate_.OnAck(ack);
+  EXPECT_TRUE(open());
+  Meet(12, EndOf(20), EndOf(10));
+  EXPECT_FALSE(open());
+  EXPECT_EQ(gate_.applied(), EndOf(20));
+  EXPECT_EQ(gate_.stable(), EndOf(10));
+  gate_.OnAck(ack);  // late
+  EXPECT_EQ(gate_.applied(), EndOf(20));
+  Meet(77, EndOf(100), EndOf(60));  // two processes of one folder: the first is back, with what it has
+  EXPECT_TRUE(open());
 }
 
 class NoReads final : public DirectReads {

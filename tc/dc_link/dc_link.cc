@@ -221,6 +221,7 @@ DcLinkStatus DcLink::Impl::status() const {
   status.shipping = gate.shipping;
   status.dc = gate.dc;
   status.incarnation = gate.incarnation;
+  status.number = gate.number;
   status.applied = gate_.applied();
   status.stable = gate_.stable();
   status.ship_position = shipped.ship_position.load(std::memory_order_relaxed);

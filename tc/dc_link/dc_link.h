@@ -36,6 +36,7 @@ struct DcLinkStatus {
   bool shipping = false;  // there is a log stream
   DcId dc;                // 0 = none has answered yet
   DcIncarnation incarnation;
+  IncarnationNumber number;
   Position applied;
   Position stable;
   Position ship_position;

@@ -38,6 +38,12 @@ struct DcLinkOptions {
   // A DC that has acknowledged or taken nothing for this long, with batches in flight, is taken for unreachable: Hello again, resend.
   Duration stall_timeout = seconds(10);
 
+  // Called on the link's thread when a DC has been asked (HelloRequest::inquiry) and found to be the log's own, in a state that the log
+  // can bring up to
+  // date, and nothing was changed on either side yet: begins the log's life. None: it has begun. After RESOURCE_EXHAUSTED the DC is asked again, and
+  // it is called again; another error ends the link.
+  std::function<Status()> begin_log;
+
   // Called once, on any thread, when this link can never serve again; it must not call back into the link, nor block on it.
   //   FENCED                      another TC has taken over: this one is a zombie and must refuse its clients (X5)
   //   CORRUPTION, WRONG_STATE     the DC is not the one, or not in the state, that the log says (X4, S2); nothing was deleted

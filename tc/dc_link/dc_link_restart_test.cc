@@ -1,4 +1,7 @@
 // TC starts, fencing and redo start. Tests named after a rule fail when that rule's step is left out.
+#include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include "tc/dc_link/dc_link.h"
 #include "tc/dc_link/fake_data_component.h"
 #include "tc/dc_link/link_harness.h"
+#include "tc/redo_log/block_format.h"
 
 namespace deut::tc {
 namespace {
@@ -132,8 +136,9 @@ TEST_F(DcLinkRestartTest, X4AnUnknownDcIsRefused) {
     DcLink link(RealRuntime(), stranger, **log, h_.recovered, h_.transactions, h_.transactions, h_.link_options);
     link.Start();
     EXPECT_EQ(link.WaitCaughtUp(LinkHarness::Soon()).code(), ErrorCode::kWrongState);
-    EXPECT_THAT(link.status().state, HasSubstr("not a DC of this redo log"));
+    EXPECT_THAT(link.status().state, HasSubstr("not a DC of the redo log"));
   }
+  EXPECT_EQ(stranger.last_hello().expected_dc, DcId{3}) << "a real one would have refused before it changed anything";
   EXPECT_EQ(stranger.counts().streams, 0u) << "it was sent nothing";
 }
 
@@ -268,6 +273,222 @@ TEST_F(RedoStartTest, S2ADcThatLostItsStableStateIsRefused) {
   // Nothing was deleted but what the helper was still to let go, below the redo start.
   EXPECT_EQ(h_.log->redo_start().lsn, redo_start);
   EXPECT_LE(h_.log->first_lsn(), redo_start);
+}
+
+// A copy of the DC's folder is put back under a living TC. The log still has what it lacks: the copy is brought up to date behind the gate.
+TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcIsBroughtUpToDateBehindTheGate) {
+  h_.CommitAndApply({{"a", "old"}, {"b", "old"}});
+  h_.dc.MakeStable();
+  h_.dc.TakeCopy();
+  h_.dc.Restart();
+  h_.CommitAndApply({{"a", "new"}});
+  h_.dc.MakeStable();
+  h_.dc.Kill();
+  h_.dc.PutBackCopy();
+  h_.dc.HoldApply(true);
+  h_.dc.Start();
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().incarnation == h_.dc.incarnation(); }));
+  EXPECT_FALSE(h_.link->status().gate_open);
+  const auto early = h_.Read("a", LinkHarness::After(milliseconds(30)));
+  EXPECT_FALSE(early.ok()) << Text(early);
+  h_.dc.HoldApply(false);
+  EXPECT_EQ(Text(h_.Read("a")), "new");
+  EXPECT_EQ(Text(h_.Read("b")), "old");
+  EXPECT_TRUE(h_.fatal().empty());
+}
+
+// The log has been trimmed to what a later incarnation had stable: the copy cannot be brought up to date. The refusal names both positions, and it
+// is there again at every start.
+TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcThatTheLogCannotBringUpToDateIsRefusedForEver) {
+  h_.CommitAndApply({{"a", "old"}});
+  h_.dc.MakeStable();
+  h_.dc.TakeCopy();
+  const Position copied = h_.dc.applied();
+  h_.dc.Restart();
+  Fill(1 << 20);
+  h_.dc.MakeStable();
+  ASSERT_TRUE(Eventually([&] {
+    const RedoStart start = h_.log->redo_start();
+    return !start.stable.empty() && start.stable.front().stable > copied;
+  }));
+  h_.dc.Kill();
+  h_.dc.PutBackCopy();
+  h_.dc.Start();
+  const std::string has = absl::StrCat("has ", copied.commit.value);
+  ExpectRefused(ErrorCode::kCorruption, has);
+  const RedoStart logged = h_.log->redo_start();
+  const std::string told = absl::StrCat("had reported ", logged.stable.front().stable.commit.value);
+  EXPECT_THAT(h_.fatal().front().ToString(), HasSubstr(told));
+  for (int start = 0; start < 3; ++start) {
+    h_.StopTc();
+    h_.StartTc();
+    const Status again = h_.WaitCaughtUp();
+    EXPECT_EQ(again.code(), ErrorCode::kCorruption);
+    EXPECT_THAT(again.ToString(), HasSubstr(has));
+    EXPECT_THAT(again.ToString(), HasSubstr(told));
+    EXPECT_EQ(h_.log->redo_start(), logged) << "a refusal leaves what it was founded on";
+  }
+}
+
+// A start that is refused leaves the log as it was, byte by byte, so that the next one is refused as well. Were an epoch logged before the DC is
+// asked, each refused start would let the log grow, until it is longer than what the DC has applied and nothing seems wrong.
+class RefusedStartTest : public DcLinkRestartTest {
+ protected:
+  using Files = std::map<std::string, std::string>;
+
+  RefusedStartTest() { h_.look_first = true; }
+
+  void CommitSome(int count) {
+    for (int i = 0; i < count; ++i) h_.CommitAndApply({{absl::StrCat("k", i), "v"}});
+  }
+
+  Files Folder() {
+    const std::unique_ptr<Storage> storage = h_.disk.Mount();
+    Files files;
+    const Result<std::vector<std::string>> names = storage->List("log");
+    EXPECT_TRUE(names.ok());
+    for (const std::string& name : *names) {
+      const auto file = storage->Open("log/" + name, {});
+      std::string bytes(*(*file)->Size(), '\0');
+      EXPECT_EQ(*(*file)->Read(0, bytes.data(), bytes.size()), bytes.size());
+      files[name] = bytes;
+    }
+    return files;
+  }
+
+  void PutBack(const Files& files) {
+    const Files now = Folder();
+    const std::unique_ptr<Storage> storage = h_.disk.Mount();
+    for (const auto& [name, bytes] : now) {
+      if (name.starts_with("log-")) ASSERT_TRUE(storage->Remove("log/" + name).ok());
+    }
+    for (const auto& [name, bytes] : files) {
+      if (!name.starts_with("log-")) continue;
+      const auto file = storage->Open("log/" + name, {.create = true, .writable = true});
+      ASSERT_TRUE(file.ok() && (*file)->Write(0, bytes.data(), bytes.size()).ok() && (*file)->Sync().ok());
+    }
+    ASSERT_TRUE(storage->SyncDirectory("log").ok());
+  }
+
+  // Starts many times: each start is refused alike, and changes nothing.
+  void ExpectRefusedForEver(const std::string& text) {
+    const Files before = Folder();
+    for (int start = 0; start < 20; ++start) {
+      SCOPED_TRACE(start);
+      h_.StartTc();
+      const Status refused = h_.WaitCaughtUp();
+      EXPECT_EQ(refused.code(), ErrorCode::kCorruption) << refused.ToString();
+      EXPECT_THAT(refused.ToString(), HasSubstr(text));
+      h_.StopTc();
+      ASSERT_TRUE(Folder() == before) << "the refused start has changed the log";
+    }
+  }
+};
+
+TEST_F(RefusedStartTest, X4AnOlderCopyOfTheLogIsRefusedForEver) {
+  Begin();
+  CommitSome(5);
+  h_.StopTc();
+  const Files copy = Folder();
+  h_.StartTc();
+  ASSERT_TRUE(h_.WaitCaughtUp().ok());
+  CommitSome(25);
+  h_.StopTc();
+  PutBack(copy);
+  ExpectRefusedForEver("the log has lost its end");
+}
+
+TEST_F(RefusedStartTest, X4ALogThatHasLostItsLastBlocksIsRefusedForEver) {
+  Begin();
+  CommitSome(20);
+  // What follows is not known to the DC's position, so that the end that is lost begins with commits that it has.
+  const Position from = h_.Commit({{"last", "1"}});
+  ASSERT_TRUE(h_.WaitApplied(from));
+  CommitSome(2);
+  h_.StopTc();
+  Files files = Folder();
+  uint64_t zeroed = 0;
+  for (auto& [name, bytes] : files) {
+    uint64_t number = 0;
+    if (!ParseSegmentName(name, &number)) continue;
+    for (uint64_t at = kSegmentHeaderBytes; at + kBlockAlignment <= bytes.size();) {
+      BlockHeader header;
+      if (!ReadBlockHeader(bytes.data() + at, number, at, bytes.size() - at, &header).ok()) break;
+      if (header.end_lsn() > from.commit) {
+        std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(at), header.block_bytes, '\0');
+        ++zeroed;
+      }
+      at += header.block_bytes;
+    }
+  }
+  ASSERT_GE(zeroed, 3u);
+  PutBack(files);
+  ExpectRefusedForEver("the log has lost its end");
+}
+
+// An older copy that has been served from, with another data component or an earlier program: it is longer than what the DC has applied, and has the
+// same epochs. The lives tell it.
+TEST_F(RefusedStartTest, X4AnOlderCopyThatHasGrownAgainIsRefusedForEver) {
+  Begin();
+  CommitSome(5);
+  h_.StopTc();
+  const Files copy = Folder();
+  h_.StartTc();
+  ASSERT_TRUE(h_.WaitCaughtUp().ok());
+  CommitSome(5);
+  h_.StopTc();
+  PutBack(copy);
+  {
+    h_.storage = h_.disk.Mount();
+    const auto log = RedoLog::Open(h_.log_options, RealRuntime(), *h_.storage, &h_.recovered);
+    ASSERT_TRUE(log.ok()) << log.status().ToString();
+    const std::string value(10'000, 'x');
+    const Update update{LogEntryKind::kPut, 1, LinkHarness::kTable, "other", value};
+    // The second begins behind what the DC has applied.
+    (*log)->AppendCommit(h_.recovered.first_timestamp, {&update, 1});
+    const AppendResult last = (*log)->AppendCommit(Timestamp{h_.recovered.first_timestamp.value + 1}, {&update, 1});
+    ASSERT_TRUE((*log)->WaitDurable(last.lsn, LinkHarness::Soon()).ok());
+  }
+  h_.storage.reset();
+  ExpectRefusedForEver("has no such life");
+}
+
+// A copy of a log is started while the original goes on. The original ships one more commit after the copy's TC has asked the DC and before it says
+// Hello; the DC obeys the copy's TC then. The copy has grown beyond the place of that commit, and has the life that the DC obeys.
+TEST_F(RefusedStartTest, X4WhatWasShippedBetweenTheInquiryAndTheHelloIsRefusedForEver) {
+  Begin();
+  CommitSome(5);
+  h_.StopTc();
+  h_.before_begin = [&] { h_.dc.set_extra_applied(Position{h_.recovered.end_lsn, UINT32_MAX}); };
+  h_.StartTc();
+  const Status refused = h_.WaitCaughtUp();
+  EXPECT_EQ(refused.code(), ErrorCode::kCorruption) << refused.ToString();
+  h_.StopTc();
+  h_.before_begin = nullptr;
+  ExpectRefusedForEver("the log has lost its end");
+}
+
+TEST_F(RefusedStartTest, X4AStrangersLogIsRefusedForEver) {
+  Begin();
+  CommitSome(3);
+  h_.StopTc();
+  FakeDataComponent stranger(RealRuntime(), DcId{4});
+  stranger.Start();
+  const Files before = Folder();
+  for (int start = 0; start < 3; ++start) {
+    const std::unique_ptr<Storage> storage = h_.disk.Mount();
+    const auto log = RedoLog::Recover(h_.log_options, RealRuntime(), *storage, &h_.recovered);
+    ASSERT_TRUE(log.ok());
+    DcLinkOptions options = h_.link_options;
+    options.begin_log = [&] { return (*log)->Begin(); };
+    DcLink link(RealRuntime(), stranger, **log, h_.recovered, h_.transactions, h_.transactions, options);
+    link.Start();
+    EXPECT_EQ(link.WaitCaughtUp(LinkHarness::Soon()).code(), ErrorCode::kWrongState);
+    link.Stop();
+    (*log)->Stop();
+  }
+  EXPECT_TRUE(Folder() == before);
+  EXPECT_EQ(stranger.counts().hellos, 0u) << "it was asked, and not told to obey";
 }
 
 }  // namespace

@@ -124,6 +124,7 @@ void FakeDataComponent::Start() {
   DEUT_CHECK(!alive_);
   alive_ = true;
   ++lives_;
+  ++number_;
   memory_ = stable_;
   changes_.Bump();
 }
@@ -145,6 +146,19 @@ void FakeDataComponent::MakeStable() {
   MutexLock lock(mutex_);
   stable_ = memory_;
   AckLocked();
+}
+
+void FakeDataComponent::TakeCopy() {
+  MutexLock lock(mutex_);
+  copy_ = stable_;
+  copy_number_ = number_;
+}
+
+void FakeDataComponent::PutBackCopy() {
+  MutexLock lock(mutex_);
+  DEUT_CHECK(!alive_);
+  stable_ = copy_;
+  number_ = copy_number_;
 }
 
 void FakeDataComponent::LoseStable(Position left) {
@@ -265,6 +279,11 @@ void FakeDataComponent::OnSend(std::function<void(const LogBatch&)> observer) {
   on_send_ = std::move(observer);
 }
 
+HelloRequest FakeDataComponent::last_hello() {
+  MutexLock lock(mutex_);
+  return last_hello_;
+}
+
 FakeDataComponent::Counts FakeDataComponent::counts() {
   MutexLock lock(mutex_);
   return counts_;
@@ -322,9 +341,11 @@ Status FakeDataComponent::CheckSenderLocked(const Sender& sender) {
 
 Result<HelloAnswer> FakeDataComponent::Hello(const HelloRequest& request, Deadline) {
   MutexLock lock(mutex_);
-  ++counts_.hellos;
   changes_.Bump();
+  last_hello_ = request;
+  if (!request.inquiry) ++counts_.hellos;
   if (!alive_) return DEUT_ERROR(kUnavailable, "the DC is down");
+  if (request.inquiry) return AnswerHelloLocked();
   if (request.epoch < epoch_ || (request.epoch == epoch_ && request.nonce != nonce_)) {
     ++counts_.refused;
     return DEUT_ERROR(kFenced, "epoch ", request.epoch.value, " was fenced by ", epoch_.value);
@@ -336,9 +357,16 @@ Result<HelloAnswer> FakeDataComponent::Hello(const HelloRequest& request, Deadli
   }
   epoch_ = request.epoch;
   nonce_ = request.nonce;
+  tc_ = request.tc;
+  return AnswerHelloLocked();
+}
+
+HelloAnswer FakeDataComponent::AnswerHelloLocked() {
   HelloAnswer answer;
   answer.dc = id_;
   answer.incarnation = DcIncarnation{lives_ + kLifeOffset};
+  answer.number = IncarnationNumber{number_};
+  answer.obeyed = ObeyedTc{tc_, epoch_, nonce_};
   answer.applied = std::max(memory_.applied, extra_applied_);
   answer.stable = stable_.applied;
   answer.free_bytes = free_bytes_;

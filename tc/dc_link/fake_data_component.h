@@ -52,7 +52,10 @@ class FakeDataComponent : public DataComponent {
     Kill();
     Start();
   }
-  void MakeStable();               // everything applied survives from now on; the next acknowledgement says so
+  void MakeStable();  // everything applied survives from now on; the next acknowledgement says so
+  // Of its folder: what is stable, and how often it was started. REQUIRES for PutBackCopy: killed.
+  void TakeCopy();
+  void PutBackCopy();
   void LoseStable(Position left);  // a disk that lied: only this much is stable (takes effect at the next life)
   void HoldApply(bool hold);       // batches queue up unapplied
   void HoldAcks(bool hold);        // batches are applied; acknowledgements queue up, also across lives
@@ -73,6 +76,7 @@ class FakeDataComponent : public DataComponent {
 
   // --- What tests ask it.
   Counts counts();
+  HelloRequest last_hello();
   std::vector<Seen> seen();
   Position applied();
   DcIncarnation incarnation();
@@ -111,6 +115,7 @@ class FakeDataComponent : public DataComponent {
     Position applied;
   };
 
+  HelloAnswer AnswerHelloLocked() DEUT_REQUIRES(mutex_);
   Status CheckSenderLocked(const Sender& sender) DEUT_REQUIRES(mutex_);
   void AnswerLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
   void FindLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
@@ -130,10 +135,15 @@ class FakeDataComponent : public DataComponent {
   bool ending_ DEUT_GUARDED_BY(mutex_) = false;
   bool alive_ DEUT_GUARDED_BY(mutex_) = false;
   uint64_t lives_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t number_ DEUT_GUARDED_BY(mutex_) = 0;  // of starts, as its folder says
+  uint64_t copy_number_ DEUT_GUARDED_BY(mutex_) = 0;
+  HelloRequest last_hello_ DEUT_GUARDED_BY(mutex_);
+  TcId tc_ DEUT_GUARDED_BY(mutex_);
   TcEpoch epoch_ DEUT_GUARDED_BY(mutex_);
   uint64_t nonce_ DEUT_GUARDED_BY(mutex_) = 0;
   Image memory_ DEUT_GUARDED_BY(mutex_);
   Image stable_ DEUT_GUARDED_BY(mutex_);
+  Image copy_ DEUT_GUARDED_BY(mutex_);
   Stream* stream_ DEUT_GUARDED_BY(mutex_) = nullptr;
   std::deque<LogBatch> queue_ DEUT_GUARDED_BY(mutex_);
   std::vector<DataRequest*> held_reads_ DEUT_GUARDED_BY(mutex_);

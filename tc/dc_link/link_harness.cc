@@ -27,9 +27,15 @@ LinkHarness::~LinkHarness() { StopTc(); }
 
 void LinkHarness::StartTc() {
   storage = disk.Mount();
-  Result<std::unique_ptr<RedoLog>> opened = RedoLog::Open(log_options, RealRuntime(), *storage, &recovered);
+  Result<std::unique_ptr<RedoLog>> opened = look_first
+                                                ? RedoLog::Recover(log_options, RealRuntime(), *storage, &recovered)
+                                                : RedoLog::Open(log_options, RealRuntime(), *storage, &recovered);
   if (!opened.ok()) FailStop(opened.status().ToString());
   log = std::move(*opened);
+  link_options.begin_log = [this] {
+    if (before_begin) before_begin();
+    return log->begun() ? Status::Ok() : log->Begin();
+  };
   transactions.set_log(log.get());
   transactions.SkipTo(recovered.first_timestamp);
   link = std::make_unique<DcLink>(RealRuntime(), dc, *log, recovered, transactions, transactions, link_options);

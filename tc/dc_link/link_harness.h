@@ -4,6 +4,7 @@
 #ifndef TC_DC_LINK_LINK_HARNESS_H_
 #define TC_DC_LINK_LINK_HARNESS_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,8 +33,11 @@ class LinkHarness {
 
   // The TC's life. StartTc opens the log and starts the link; it does not wait for the DC.
   void StartTc();
-  void StopTc();   // clean
-  void CrashTc();  // the disk forgets what is not durable
+  void StopTc();  // clean
+  // As a TC does it: the log is not written to before the DC was asked. What is appended before WaitCaughtUp is lost with the start.
+  bool look_first = false;
+  std::function<void()> before_begin;  // called then, on the link's thread
+  void CrashTc();                      // the disk forgets what is not durable
   Status WaitCaughtUp() { return link->WaitCaughtUp(Soon()); }
 
   // A transaction of one timestamp, drawn here unless given, that puts key = value for each pair. Answers its end.

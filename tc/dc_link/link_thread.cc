@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/concat.h"
 #include "common/observe/log.h"
 #include "common/testing/test_points.h"
 #include "tc/dc_link/position_text.h"
@@ -10,8 +11,13 @@
 namespace deut::tc {
 namespace {
 
-// Everything in the recovered log lies at or before this: positions name records, and records begin before the end.
-Position LastPossible(Lsn end) { return end.value == 0 ? Position{} : Position{Lsn{end.value - 1}, UINT32_MAX}; }
+// A DC of the recovered log has applied nothing behind this. The log's end would not do: a start that says Hello and is refused then has made the
+// log longer, and has replaced the life that the DC obeyed before. If another TC, which runs on a copy of the log, had shipped a commit between this
+// one's inquiry and its Hello, the next start would take that commit for one of its own log.
+Position LastPossible(const RecoveredLog& recovered) {
+  if (DEUT_OMITTED("X4.last_shipped")) return Position{Lsn{recovered.end_lsn.value - 1}, UINT32_MAX};
+  return Position{recovered.last_shipped, UINT32_MAX};
+}
 
 // The stream of log batches has ended, or was refused, with `status`. The DC that said so answers, and what it has applied it has, so reads go on:
 // else they would wait for as long as the stream is refused. Where nothing was heard, or what was heard is that life or connection are gone, they
@@ -49,8 +55,9 @@ LinkThread::LinkThread(Runtime& runtime, DataComponent& dc, RedoLog& log, const 
       gate_(gate),
       changes_(changes),
       options_(options),
-      recovered_limit_(LastPossible(recovered.end_lsn)),
-      expected_{recovered.known_dcs, recovered.redo_start, recovered_limit_},
+      recovered_limit_(LastPossible(recovered)),
+      history_{recovered.epoch, recovered.nonce, recovered.lives, recovered.first_lsn, recovered.end_lsn},
+      expected_{recovered.known_dcs, recovered.redo_start, recovered_limit_, log.tc()},
       shipper_(runtime, log, recovered.end_lsn, low_water, active_floor, gate, std::move(changes), options) {}
 
 void LinkThread::Start() {
@@ -86,16 +93,51 @@ void LinkThread::Pause(Duration length) {
   }
 }
 
-Result<HelloAnswer> LinkThread::SayHello() {
+HelloRequest LinkThread::Request() const {
   HelloRequest request;
   request.tc = log_.tc();
   request.epoch = log_.epoch();
   request.nonce = log_.nonce();
+  if (expected_.known_dcs.size() == 1 && !DEUT_OMITTED("X4.name_expected_dc"))
+    request.expected_dc = expected_.known_dcs.front();
+  return request;
+}
+
+void LinkThread::FailIfFinal(const Status& status) {
+  // WRONG_STATE: the DC belongs to another TC, or is not the one that the log knows.
+  const ErrorCode code = status.code();
+  if (code == ErrorCode::kFenced || code == ErrorCode::kVersionMismatch || code == ErrorCode::kWrongState)
+    gate_.Fail(Status(code, Concat(options_.dc_name, " refuses this TC: ", status.message())));
+}
+
+Status LinkThread::LookAndBegin() {
+  if (!DEUT_OMITTED("X4.look_first")) {
+    HelloRequest request = Request();
+    request.inquiry = true;
+    const Result<HelloAnswer> answer = dc_.Hello(request, runtime_.Now() + options_.connect_timeout);
+    if (!answer.ok()) {
+      FailIfFinal(answer.status());
+      return answer.status();
+    }
+    expected_.limit = recovered_limit_;
+    Status accepted = CheckPeer(*answer, expected_, options_.dc_name);
+    if (accepted.ok()) accepted = CheckHistory(*answer, history_, options_.dc_name);
+    if (!accepted.ok()) {
+      gate_.Fail(accepted);
+      return accepted;
+    }
+  }
+  if (!options_.begin_log || log_.begun()) return Status::Ok();
+  const Status begun = options_.begin_log();
+  if (!begun.ok() && begun != ErrorCode::kResourceExhausted) gate_.Fail(begun);
+  return begun;
+}
+
+Result<HelloAnswer> LinkThread::SayHello() {
   hellos_.fetch_add(1, std::memory_order_relaxed);
-  Result<HelloAnswer> answer = dc_.Hello(request, runtime_.Now() + options_.connect_timeout);
+  Result<HelloAnswer> answer = dc_.Hello(Request(), runtime_.Now() + options_.connect_timeout);
   if (!answer.ok()) {
-    if (answer.status() == ErrorCode::kFenced || answer.status() == ErrorCode::kVersionMismatch)
-      gate_.Fail(answer.status());
+    FailIfFinal(answer.status());
     return answer;
   }
   expected_.limit = met_ ? gate_.ever_sent() : recovered_limit_;
@@ -120,13 +162,14 @@ Status LinkThread::RecordKnown(DcId dc) {
 }
 
 Status LinkThread::Session(bool* established) {
+  if (!met_) DEUT_RETURN_IF_ERROR(LookAndBegin());
   DEUT_ASSIGN_OR_RETURN(const HelloAnswer hello, SayHello());
   DEUT_RETURN_IF_ERROR(RecordKnown(hello.dc));
   *established = true;
   met_ = true;
   const Sender sender{log_.tc(), log_.epoch(), log_.nonce(), hello.incarnation};
   const uint64_t session = gate_.StartSession(hello, dc_.OpenReads(sender));
-  LogInfo("connected to ", options_.dc_name, " (id ", hello.dc.value, ", incarnation ", hello.incarnation.value,
+  LogInfo("connected to ", options_.dc_name, " (id ", hello.dc.value, ", incarnation ", hello.number.value,
           "), applied ", ToString(hello.applied), ", stable ", ToString(hello.stable));
   SessionListener listener(gate_, session);
   Result<std::unique_ptr<ApplyLogStream>> stream =

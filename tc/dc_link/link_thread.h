@@ -41,6 +41,13 @@ class LinkThread {
   // One connection, from Hello until it is lost. Sets *established when the DC was accepted.
   Status Session(bool* established);
   Result<HelloAnswer> SayHello();
+  // X4: asks the DC without changing it, compares, and begins the log's life only then. A refusal leaves the log as it was, so that the
+  // next start finds
+  // the same: were it written to, it would grow past what the DC has, and the next start would see nothing wrong.
+  Status LookAndBegin();
+  HelloRequest Request() const;
+  // These answers of a DC do not change by asking again.
+  void FailIfFinal(const Status& status);
   // X4: the log knows every DC before it is used.
   Status RecordKnown(DcId dc);
   void Pause(Duration length);
@@ -52,6 +59,7 @@ class LinkThread {
   std::shared_ptr<ChangeWord> changes_;
   const DcLinkOptions& options_;
   const Position recovered_limit_;
+  const LogHistory history_;
   PeerExpectation expected_;
   bool met_ = false;  // a DC was accepted by this life of the TC
   Shipper shipper_;

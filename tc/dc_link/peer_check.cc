@@ -1,6 +1,7 @@
 #include "tc/dc_link/peer_check.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "common/testing/test_points.h"
@@ -9,8 +10,7 @@
 namespace deut::tc {
 
 Status CheckPeer(const HelloAnswer& hello, const PeerExpectation& expected, const std::string& dc_name) {
-  const std::string name =
-      absl::StrCat(dc_name, " (id ", hello.dc.value, ", incarnation ", hello.incarnation.value, ")");
+  const std::string name = absl::StrCat(dc_name, " (id ", hello.dc.value, ", incarnation ", hello.number.value, ")");
   if (hello.dc.value == 0 || hello.incarnation.value == 0 || hello.stable > hello.applied) {
     return DEUT_ERROR(kCorruption, name, " gives no identity, no incarnation, or a stable position ",
                       ToString(hello.stable), " beyond the applied one ", ToString(hello.applied));
@@ -18,25 +18,58 @@ Status CheckPeer(const HelloAnswer& hello, const PeerExpectation& expected, cons
   const bool known = std::ranges::find(expected.known_dcs, hello.dc) != expected.known_dcs.end();
   if (!known && !DEUT_OMITTED("X4.refuse_unknown")) {
     if (!expected.known_dcs.empty()) {
-      return DEUT_ERROR(kWrongState, name, " is not a DC of this redo log, which knows ", expected.known_dcs.size(),
-                        " (first id ", expected.known_dcs.front().value, "); refusing to serve, nothing was deleted");
+      return DEUT_ERROR(kWrongState, name, " is not a DC of the redo log of TC ", expected.tc.value, ", which knows ",
+                        expected.known_dcs.size(), " (first id ", expected.known_dcs.front().value,
+                        "); refusing to serve, nothing was deleted");
     }
     if (hello.applied != Position{} || !hello.tables.empty()) {
       return DEUT_ERROR(kWrongState, name, " holds data up to ", ToString(hello.applied), " and ", hello.tables.size(),
-                        " tables, but this redo log knows no DC yet; refusing to serve, nothing was deleted");
+                        " tables, but the redo log of TC ", expected.tc.value,
+                        " knows no DC yet; refusing to serve, nothing was deleted");
     }
   }
   if (hello.applied > expected.limit && !DEUT_OMITTED("X4.refuse_ahead")) {
-    return DEUT_ERROR(kCorruption, name, " has applied ", ToString(hello.applied), " but the redo log ends before ",
-                      ToString(expected.limit), ": the log has lost its end; refusing to serve, nothing was deleted");
+    return DEUT_ERROR(kCorruption, name, " has applied ", ToString(hello.applied),
+                      " but the redo log has sent nothing behind ", ToString(expected.limit),
+                      ": the log has lost its end; refusing to serve, nothing was deleted");
   }
   for (const DcPosition& logged : expected.redo_start.stable) {
     if (logged.dc != hello.dc || hello.stable >= logged.stable || DEUT_OMITTED("S2.refuse_lost_stable")) continue;
     return DEUT_ERROR(kCorruption, name, " has ", ToString(hello.stable), " stable but had reported ",
                       ToString(logged.stable), " when redo start ", expected.redo_start.lsn.value,
-                      " was logged: what lies between is lost; refusing to serve, nothing was deleted");
+                      " was logged: what lies between is lost, or the DC's folder was put back from an older copy; "
+                      "refusing to serve, nothing was "
+                      "deleted");
   }
   return Status::Ok();
+}
+
+Status CheckHistory(const HelloAnswer& answer, const LogHistory& log, const std::string& dc_name) {
+  const ObeyedTc& obeyed = answer.obeyed;
+  // An earlier Hello of this life, of which the answer was lost.
+  const bool self = obeyed.epoch == log.epoch && obeyed.nonce == log.nonce;
+  if (obeyed.epoch.value == 0 || self) return Status::Ok();
+  // Lives find what positions find, and more: with the comparison of positions this one is left out, too.
+  if (DEUT_OMITTED("X4.compare_lives") || DEUT_OMITTED("X4.refuse_ahead")) return Status::Ok();
+  const auto lost = [&](const std::string& why) {
+    return DEUT_ERROR(kCorruption, dc_name, " (id ", answer.dc.value, ") obeyed epoch ", obeyed.epoch.value,
+                      " of this TC and has applied ", ToString(answer.applied), ", but ", why,
+                      ": the log has lost its end, or is an older copy; refusing to serve, nothing was changed");
+  };
+  if (log.lives.empty()) return lost("the redo log is empty");
+  const auto life = std::ranges::find(log.lives, obeyed.epoch, &LogLife::epoch);
+  if (life == log.lives.end() && obeyed.epoch < log.lives.front().epoch) {
+    // Its records are gone, all of them stable at the DC, and every later life has begun behind them.
+    if (answer.applied.commit < log.first_lsn) return Status::Ok();
+    return lost(absl::StrCat("in the redo log that epoch ended before LSN ", log.first_lsn.value));
+  }
+  if (life == log.lives.end() || life->nonce != obeyed.nonce) {
+    return lost(absl::StrCat("the redo log, which ends at LSN ", log.end_lsn.value, " in epoch ",
+                             log.lives.back().epoch.value, ", has no such life"));
+  }
+  const Lsn end = std::next(life) == log.lives.end() ? log.end_lsn : std::next(life)->begin;
+  if (answer.applied.commit < end) return Status::Ok();
+  return lost(absl::StrCat("in the redo log that epoch ends before LSN ", end.value));
 }
 
 }  // namespace deut::tc

@@ -17,14 +17,30 @@ namespace deut::tc {
 struct PeerExpectation {
   std::vector<DcId> known_dcs;  // of the log; empty: the first DC that answers, if it is empty, becomes known
   RedoStart redo_start;         // the last one logged
-  // The furthest a DC of this log can be: below the recovered log's end at TC start, later what this TC has sent.
+  // The furthest a DC of this log can be: at TC start the last commit or low-water of the recovered log, later what this TC has sent.
   Position limit;
+  TcId tc = {};  // the log's; for messages
+};
+
+// What the recovered log says of its lives, and which one begins now.
+struct LogHistory {
+  TcEpoch epoch;
+  uint64_t nonce = 0;
+  std::vector<LogLife> lives;
+  Lsn first_lsn;
+  Lsn end_lsn;
 };
 
 // WRONG_STATE: a DC that the log does not know, or one that holds data where the log has none.
 // CORRUPTION: the DC is ahead of the log (the log lost its end), behind the stable position logged with the redo start (the DC lost what
 // it had reported stable, and the log may have been trimmed since), or contradicts itself.
 Status CheckPeer(const HelloAnswer& hello, const PeerExpectation& expected, const std::string& dc_name);
+
+// What the DC obeyed last, and how far it has come under it, against the lives of the recovered log (X4). LSNs alone do not tell a log
+// that has lost its
+// end from one that has grown again since: a position counts only together with the life of the TC that sent it. REQUIRES: this TC has not shipped.
+// CORRUPTION: the log has no such life, or had ended in it before the position that the DC has.
+Status CheckHistory(const HelloAnswer& answer, const LogHistory& log, const std::string& dc_name);
 
 }  // namespace deut::tc
 

@@ -13,7 +13,8 @@ constexpr Position EndOf(uint64_t commit) { return Position{Lsn{commit}, UINT32_
 HelloAnswer Answer(uint64_t dc, Position applied, Position stable) {
   HelloAnswer answer;
   answer.dc = DcId{dc};
-  answer.incarnation = DcIncarnation{5};
+  answer.incarnation = DcIncarnation{0x123456789};
+  answer.number = IncarnationNumber{5};
   answer.applied = applied;
   answer.stable = stable;
   return answer;
@@ -79,6 +80,46 @@ TEST(PeerCheckTest, RefusesNonsense) {
   HelloAnswer nobody = Answer(3, {}, {});
   nobody.incarnation = DcIncarnation{0};
   EXPECT_EQ(Check(nobody, Knows(3, EndOf(999))).code(), ErrorCode::kCorruption);
+}
+
+// A log of three lives, of which the first began before the log that is left: [100, 200) of epoch 4, [200, 300) of epoch 6, [300, 400) of epoch 7.
+LogHistory ThreeLives() {
+  return {.epoch = TcEpoch(8),
+          .nonce = 80,
+          .lives = {{TcEpoch(4), 40, Lsn{100}}, {TcEpoch(6), 60, Lsn{200}}, {TcEpoch(7), 70, Lsn{300}}},
+          .first_lsn = Lsn{100},
+          .end_lsn = Lsn{400}};
+}
+
+Status History(uint64_t epoch, uint64_t nonce, uint64_t applied) {
+  HelloAnswer answer = Answer(3, EndOf(applied), {});
+  answer.obeyed = {.tc = TcId{1}, .epoch = TcEpoch(epoch), .nonce = nonce};
+  return CheckHistory(answer, ThreeLives(), "dc");
+}
+
+TEST(PeerCheckTest, X4APositionCountsWithTheLifeThatSentIt) {
+  EXPECT_TRUE(History(7, 70, 399).ok());
+  EXPECT_TRUE(History(7, 70, 50).ok());
+  EXPECT_TRUE(History(6, 60, 299).ok());
+  EXPECT_TRUE(History(3, 30, 99).ok()) << "its records are gone";
+  EXPECT_TRUE(History(8, 80, 50).ok()) << "this life's own Hello";
+  EXPECT_TRUE(History(0, 0, 0).ok()) << "a new DC";
+  struct {
+    uint64_t epoch, nonce, applied;
+    const char* text;
+  } const refused[] = {{7, 70, 400, "that epoch ends before LSN 400"},
+                       {6, 60, 300, "that epoch ends before LSN 300"},
+                       {3, 30, 100, "that epoch ended before LSN 100"},
+                       {7, 71, 50, "has no such life"},
+                       {5, 50, 50, "has no such life"},
+                       {8, 81, 50, "has no such life"},
+                       {9, 90, 50, "has no such life"}};
+  for (const auto& each : refused) {
+    const Status status = History(each.epoch, each.nonce, each.applied);
+    EXPECT_EQ(status.code(), ErrorCode::kCorruption);
+    EXPECT_THAT(status.ToString(), HasSubstr(each.text));
+    EXPECT_THAT(status.ToString(), HasSubstr("the log has lost its end"));
+  }
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ Shipper::Shipper(Runtime& runtime, RedoLog& log, Lsn recovered_end, LowWaterSour
       tracker_(std::min(kRedoStartGranularityBytes, options.redo_start_bytes)),
       feed_(log, low_water, tracker_, low_water_records_),
       durable_signal_(log, changes_),
-      round_pause_(options.round_min) {}
+      round_pause_(options.round_min),
+      space_log_(runtime) {}
 
 void Shipper::Begin(Position applied) {
   feed_.Restart(applied);
@@ -127,6 +128,15 @@ Status Shipper::Send(ApplyLogStream& stream, MonotonicTime now) {
 }
 
 Status Shipper::AskForSpace(ApplyLogStream& stream, MonotonicTime now) {
+  const uint64_t free_bytes = gate_.free_bytes();
+  if (gate_.space_wanted()) {
+    space_log_.Begin([&] {
+      return absl::StrCat("disk: puts are refused, ", options_.dc_name, " has ", free_bytes, " bytes free, of which ",
+                          options_.reserve_bytes, " are kept");
+    });
+  } else if (free_bytes >= options_.reserve_bytes) {
+    space_log_.End([&] { return absl::StrCat("disk: ", options_.dc_name, " has ", free_bytes, " bytes free again"); });
+  }
   if (!gate_.space_wanted() || now < next_question_ || DEUT_OMITTED("X7.ask")) return Status::Ok();
   // What is under way is answered, and what is about to leave will be.
   if (!in_flight_.empty() || batch_.to > batch_.from) return Status::Ok();

@@ -16,6 +16,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/observe/episode_log.h"
 #include "common/runtime/runtime.h"
 #include "protocol/data_component.h"
 #include "tc/dc_link/active_floor_source.h"
@@ -99,6 +100,7 @@ class Shipper {
   MonotonicTime next_question_{};
   Duration round_pause_{};
   MonotonicTime next_redo_start_{};
+  EpisodeLog space_log_;
   Counters counters_;
 };
 

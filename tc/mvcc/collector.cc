@@ -73,6 +73,7 @@ void Collector::Stop() {
   TidyRuns(kEverything);
   if (spiller_.runs() != nullptr) spiller_.runs()->Drop();
   {
+    TakeDeferred();
     ReclamationDomain::Guard guard(domain_);
     RetryOldest(deferred_.size(), kMaxTimestamp);
   }
@@ -97,6 +98,26 @@ void Collector::Finish(TransactionRecord* record) {
   if (sleeping_.load(std::memory_order_seq_cst) == 2) WakeUp();
 }
 
+void Collector::Defer(RecordEntry* entry) {
+  auto* const arriving = new Arriving{.entry = entry, .next = arriving_.load(std::memory_order_relaxed)};
+  arriving_count_.fetch_add(1, std::memory_order_relaxed);
+  while (!arriving_.compare_exchange_weak(arriving->next, arriving, std::memory_order_seq_cst)) {
+  }
+  if (sleeping_.load(std::memory_order_seq_cst) == 2) WakeUp();
+}
+
+void Collector::TakeDeferred() {
+  Arriving* arriving = arriving_.exchange(nullptr, std::memory_order_seq_cst);
+  if (arriving == nullptr) return;
+  size_t taken = 0;
+  for (; arriving != nullptr; ++taken) {
+    deferred_.push_back(arriving->entry);
+    delete std::exchange(arriving, arriving->next);
+  }
+  deferred_count_.store(deferred_.size(), std::memory_order_relaxed);
+  arriving_count_.fetch_sub(taken, std::memory_order_relaxed);
+}
+
 void Collector::MakeRoom() {
   if (sleeping_.load(std::memory_order_seq_cst) == 2) WakeUp();
 }
@@ -107,10 +128,11 @@ void Collector::Run() {
     Round();
     if (stop_.load(std::memory_order_seq_cst)) return;
     const bool waiting = !committed_.empty() || !applied_.empty() || !folded_.empty() || !deferred_.empty() ||
-                         more_to_evict_ || (spiller_.runs() != nullptr && !spiller_.runs()->empty());
+                         more_to_evict_ || more_to_free_ || (spiller_.runs() != nullptr && !spiller_.runs()->empty());
     // Sleep lightly (1) while there is something to look at again soon, deeply (2) otherwise.
     sleeping_.store(waiting ? 1 : 2, std::memory_order_seq_cst);
-    const bool arrived = finished_.load(std::memory_order_seq_cst) != nullptr && !waiting;
+    const bool arrived = !waiting && (finished_.load(std::memory_order_seq_cst) != nullptr ||
+                                      arriving_.load(std::memory_order_seq_cst) != nullptr);
     if (!arrived && !stop_.load(std::memory_order_seq_cst)) {
       runtime_.Wait(work_, seen, waiting ? runtime_.Now() + options_.period : kNoDeadline);
     }
@@ -156,14 +178,20 @@ void Collector::Round() {
   }
   CountFruitless(pressed, freed);
   SayWhatWaits();
+  TakeDeferred();
   if (!deferred_.empty()) {
     const Timestamp low_water = options_.low_water();
+    records_.FreeFloorsBelow(low_water);
     ReclamationDomain::Guard guard(domain_);
     RetryDeferred(low_water);
   }
   if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);
   EvictCopies();
   RunTasks();
+  if (options_.free_tables) {
+    Access access(*this);
+    more_to_free_ = options_.free_tables(access);
+  }
 }
 
 SpillMerge::AnyReader Collector::WhoReads() {

@@ -20,7 +20,8 @@
 //   entry's last_read and the entry goes at once.
 // S7: the read cache's room is made here, some of it each round: so whatever takes a version or an entry out of the table runs on this thread, save
 //   writers that install.
-// Thread-safety: Finish, MakeRoom, RunExclusive, MarkFinished, WaitCollected and the figures from any thread.
+//   A reader that finds its bucket's floor taken makes such an entry (record_table.h) and hands it over here: it goes into the same list.
+// Thread-safety: Finish, Defer, MakeRoom, RunExclusive, MarkFinished, WaitCollected and the figures from any thread.
 #ifndef TC_MVCC_COLLECTOR_H_
 #define TC_MVCC_COLLECTOR_H_
 
@@ -52,6 +53,7 @@ namespace deut::tc {
 
 class Collector {
  public:
+  class Access;
   struct Options {
     std::function<Position()> applied;       // by the DC's current life
     std::function<Timestamp()> low_water;    // may run a round
@@ -60,6 +62,8 @@ class Collector {
     std::function<std::optional<Readers>()> readers;
     // S8: of a table; stays while the collector lives. None: nothing is folded.
     std::function<CommittedRuns&(TableId)> runs;
+    // T1: frees dropped tables, at the end of each round. True: it has more to do. None: there are no tables.
+    std::function<bool(Access&)> free_tables;
     ReadCache* read_cache = nullptr;  // S7; none: nothing is kept of what the DC answers
     // S9.
     Pager::Options pager;
@@ -82,8 +86,18 @@ class Collector {
   // taken all finished transactions are here.
   void Finish(TransactionRecord* record);
 
+  // R6. Takes over an entry that was made deferred (RecordTable::FindOrCreateDeferred), to be removed when low-water has passed its last_read.
+  void Defer(RecordEntry* entry);
+  // Whether there is room for more of them.
+  bool MayDefer() const {
+    return deferred_count_.load(std::memory_order_relaxed) + arriving_count_.load(std::memory_order_relaxed) <
+           options_.max_deferred_entries;
+  }
+
   // S7: the read cache has little room.
   void MakeRoom();
+  // T1: a table was dropped.
+  void FreeTables() { WakeUp(); }
 
   // What had finished when it was set; for who waits for that. What comes later does not prolong the wait.
   class Mark {
@@ -104,6 +118,9 @@ class Collector {
     void Fold();
     // S7: nothing is kept any more of what the DC had answered.
     void ClearReadCache();
+    // T1: what the collector has of a dropped table goes. False: nothing went, commits up to the one that dropped it are still to be
+    // collected, or its keys are in runs. REQUIRES: everything that was posted in these ranges was taken over.
+    bool LetGo(TableId table, Lsn dropped_at, const RangePartition& ranges);
 
    private:
     friend class Collector;
@@ -158,6 +175,7 @@ class Collector {
   void Round();
   // Committed ones go to committed_, the others to aborted_.
   void TakeFinished();
+  void TakeDeferred();
   void CollectAborted();
   void RunTasks();
   // A commit that is applied; folded before, if `record` is null.
@@ -212,7 +230,15 @@ class Collector {
   ReclamationDomain& domain_;
   RecordTable& records_;
 
+  // An entry on its way into the list.
+  struct Arriving {
+    RecordEntry* entry;
+    Arriving* next;
+  };
+
   std::atomic<TransactionRecord*> finished_{nullptr};
+  std::atomic<Arriving*> arriving_{nullptr};
+  std::atomic<size_t> arriving_count_{0};
   std::atomic<Task*> tasks_{nullptr};
   std::atomic<uint32_t> work_{0};      // bumped with every arrival
   std::atomic<uint32_t> sleeping_{0};  // the thread waits on work_
@@ -238,6 +264,7 @@ class Collector {
   std::vector<Applied> applied_;             // applied when last looked at; collected next round, in commit order
   std::vector<TransactionRecord*> aborted_;  // taken and not collected yet
   bool more_to_evict_ = false;               // of the read cache
+  bool more_to_free_ = false;                // of dropped tables
   Lsn last_collected_;
   Lsn last_taken_;                                     // the latest commit that was taken over
   bool lagging_ = false;                               // commits were folded that only the DC was behind with

@@ -51,6 +51,16 @@ void Collector::Access::ClearReadCache() {
   cache->Clear([&](RecordEntry* entry) { collector_.RemoveEntry(entry, low_water); });
 }
 
+bool Collector::Access::LetGo(TableId table, Lsn dropped_at, const RangePartition& ranges) {
+  Collector& c = collector_;
+  // In commit order: with the drop everything is through that was committed in the table. Folded commits have given up their postings.
+  if (!c.committed_.empty() && c.committed_.front().commit <= dropped_at) return false;
+  if (!c.applied_.empty() && c.applied_.front().commit() <= dropped_at) return false;
+  if (c.runs_.contains(table)) return false;
+  c.gone_postings_.Forget(ranges);
+  return true;
+}
+
 Collector::Mark Collector::Access::MarkFinished() const {
   Mark mark;
   mark.commit_ = collector_.last_taken_;

@@ -44,6 +44,19 @@ void PostingBook::Sweep(bool all) {
   } while (all && handed_on);
 }
 
+void PostingBook::Forget(const RangePartition& partition) {
+  if (book_.empty()) return;
+  const auto of_partition = [&](const Range* range) { return range->partition() == &partition; };
+  std::erase_if(turns_, of_partition);
+  std::erase_if(due_, of_partition);
+  ReclamationDomain::Guard guard(domain_);
+  absl::erase_if(book_, [&](auto& entry) {
+    if (!of_partition(entry.first)) return false;
+    GiveBack(entry.first, &entry.second, 0);
+    return true;
+  });
+}
+
 bool PostingBook::TakeTurns(size_t turns, bool all) {
   bool handed_on = false;
   for (turns = std::min(turns, turns_.size()); turns > 0; --turns) {

@@ -38,6 +38,9 @@ class PostingBook {
   void Count(Range* range);
   // Unlinks what is due, or (`all`) whatever there is.
   void Sweep(bool all);
+  // T1: the table of these ranges goes. Gives back the references to all of its ranges, those that were replaced, too.
+  // REQUIRES: no posting in them is counted any more.
+  void Forget(const RangePartition& partition);
 
   size_t ranges() const { return book_.size(); }
 

@@ -2,8 +2,8 @@
 //
 // A multiplication of 64 by 64 bits whose two halves are folded lets each bit of either factor count in each bit of what comes out. All bits are
 // used, the low ones first (tc/mvcc/record_table.h).
-// It differs from process to process: its seed is where the program lies in memory, which the system chooses. So nobody can tell beforehand which
-// keys meet in one bucket; and what is hashed must not leave the process.
+// It differs from process to process, because its seed is drawn at random when the process starts. So no client can predict which keys share a
+// bucket, or have the same tag in its floor (floor_word.h); and hashes must not leave the process.
 #ifndef TC_MVCC_RECORD_HASH_H_
 #define TC_MVCC_RECORD_HASH_H_
 
@@ -18,7 +18,7 @@ namespace deut::tc {
 
 namespace record_hash {
 
-inline constexpr char kSeed = 0;  // its address counts
+extern const uint64_t kSeed;
 // Odd, with about as many ones as zeros, none of them a simple pattern.
 inline constexpr uint64_t kFirst = 0x8f3b5d2ac4e17697;
 inline constexpr uint64_t kSecond = 0xd1b54a32d192ed03;
@@ -42,9 +42,8 @@ inline uint64_t HashRecord(TableId table, std::string_view key) {
   using record_hash::Load;
   const char* from = key.data();
   size_t left = key.size();
-  const uint64_t seed =
-      Fold(reinterpret_cast<uintptr_t>(&record_hash::kSeed) + table.value, record_hash::kFirst ^ left);
-  // A product with zero would forget the other factor: what that takes of a key must not be known.
+  const uint64_t seed = Fold(record_hash::kSeed + table.value, record_hash::kFirst ^ left);
+  // A product with zero would lose the other factor, so a client must not know which bytes of a key would make this factor zero.
   const uint64_t other = seed ^ record_hash::kSecond;
   uint64_t state = seed;
   uint64_t a = 0;

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
+#include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "gtest/gtest.h"
 
 namespace deut::tc {
@@ -71,6 +75,31 @@ TEST(RecordHashTest, AnyOfItsBitsChooseABucketWell) {
       EXPECT_LT(std::ranges::count(buckets, 0U), 10) << bytes << " bytes, bits from " << shift;
     }
   }
+}
+
+// The test below runs this one in processes of its own.
+TEST(RecordHashTest, DISABLED_PrintsAHash) {
+  std::printf("hash %llx\n", static_cast<unsigned long long>(HashRecord(TableId(1), "key")));
+}
+
+// The seed depends neither on the program nor on its place in memory: two processes without address randomization differ, too.
+TEST(RecordHashTest, ProcessesAtTheSameAddressHashDifferently) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string arguments = " --gtest_also_run_disabled_tests --gtest_filter=RecordHashTest.DISABLED_PrintsAHash";
+  const auto hash = [&] {
+    const std::string command = Concat("(setarch -R '", program, "'", arguments, " || '", program, "'", arguments, ")");
+    FILE* const pipe = popen(command.c_str(), "r");
+    std::string found;
+    char line[256];
+    while (std::fgets(line, sizeof(line), pipe) != nullptr) {
+      if (std::string_view(line).starts_with("hash ")) found = line;
+    }
+    pclose(pipe);
+    return found;
+  };
+  const std::string first = hash();
+  EXPECT_NE(first, "");
+  EXPECT_NE(first, hash());
 }
 
 }  // namespace

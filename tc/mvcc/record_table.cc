@@ -136,7 +136,7 @@ RecordEntry* RecordTable::Find(uint64_t hash, TableId table, std::string_view ke
   return FindIn(place, hash, table, key, &length);
 }
 
-RecordEntry* RecordTable::FindOrCreate(uint64_t hash, TableId table, std::string_view key) {
+RecordEntry* RecordTable::FindOrCreate(uint64_t hash, TableId table, std::string_view key, bool* made_deferred) {
   RecordEntry* created = nullptr;
   for (;;) {
     const Place place = Locate(hash);
@@ -149,6 +149,7 @@ RecordEntry* RecordTable::FindOrCreate(uint64_t hash, TableId table, std::string
       void* memory = BlockPool::Allocate(sizeof(RecordEntry) + key.size());
       created = new (memory) RecordEntry(hash, table, static_cast<uint32_t>(key.size()));
       std::memcpy(reinterpret_cast<char*>(created + 1), key.data(), key.size());
+      created->deferred = made_deferred != nullptr;
     }
     created->next[place.link()].store(place.first, std::memory_order_relaxed);
     DEUT_POINT("record_table.insert.before_cas");
@@ -159,6 +160,7 @@ RecordEntry* RecordTable::FindOrCreate(uint64_t hash, TableId table, std::string
     }
     entries_.fetch_add(1, std::memory_order_relaxed);
     entry_bytes_.fetch_add(sizeof(RecordEntry) + key.size(), std::memory_order_relaxed);
+    if (made_deferred != nullptr) *made_deferred = true;
     if (length >= kLongChain) Grow({place.bucket, created, place.level, place.branch});
     return created;
   }
@@ -218,32 +220,70 @@ HeadWord::Value RecordTable::RaiseLastRead(RecordEntry& entry, Timestamp timesta
 void RecordTable::RaiseFloor(uint64_t hash, Timestamp timestamp) {
   std::atomic<uint64_t>& floor = Locate(hash).bucket->floor;
   DEUT_POINT("record_table.floor.located");
-  Raise(floor, timestamp);
+  Raise(floor, hash, timestamp);
 }
 
-void RecordTable::Raise(std::atomic<uint64_t>& floor, Timestamp timestamp) {
+void RecordTable::Raise(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp timestamp) const {
+  if (timestamp.value < free_floors_below_.load(std::memory_order_relaxed)) return;  // it stops nobody
   uint64_t seen = floor.load(std::memory_order_seq_cst);
-  while (seen < timestamp.value) {
-    DEUT_POINT("record_table.floor.before_cas");
-    if (DEUT_CAS_FAILS("record_table.floor.cas")) {
-      seen = floor.load(std::memory_order_seq_cst);
-      continue;
+  while (!FloorWord(seen).Covers(hash, timestamp)) {
+    FloorWord by = FloorWord::OfKey(hash, timestamp);
+    if (!MayReplace(FloorWord(seen), hash, timestamp)) {
+      // The word now stands for the read of another key as well. A distance that no two open transactions have is that of an old word, which
+      // says nothing.
+      const int64_t above = seen == 0 ? 0 : FloorWord(seen).Above(timestamp);
+      const bool later = above > 0 && (FloorWord(seen).any() || above < static_cast<int64_t>(FloorWord::kSpan)) &&
+                         !DEUT_OMITTED("R6.later_of_both");
+      by = FloorWord::OfAnyKey(later ? FloorWord(seen).SeenFrom(timestamp) : timestamp);
     }
-    if (floor.compare_exchange_weak(seen, timestamp.value, std::memory_order_seq_cst)) return;
+    if (Replace(floor, &seen, by)) return;
   }
 }
 
-Timestamp RecordTable::Floor(uint64_t hash) const {
+void RecordTable::FreeFloorsBelow(Timestamp low_water) {
+  uint64_t seen = free_floors_below_.load(std::memory_order_relaxed);
+  while (seen < low_water.value &&
+         !free_floors_below_.compare_exchange_weak(seen, low_water.value, std::memory_order_relaxed)) {
+  }
+}
+
+template <typename Visit>
+void RecordTable::ForEachFloor(uint64_t hash, Visit&& visit) const {
   const Bucket* bucket = &buckets_[hash & mask_];
-  uint64_t floor = 0;
   for (uint32_t level = 0;; ++level) {
     const uintptr_t word = bucket->head.load(std::memory_order_seq_cst);
     if (!IsBranch(word) || !DEUT_OMITTED("R6.floors_on_the_way")) {
-      floor = std::max(floor, bucket->floor.load(std::memory_order_seq_cst));
+      if (!visit(FloorWord(bucket->floor.load(std::memory_order_seq_cst)))) return;
     }
-    if (!IsBranch(word)) return Timestamp{floor};
+    if (!IsBranch(word)) return;
     bucket = &BranchOf(word)->buckets[IndexIn(hash, ShiftBelow(level))];
   }
+}
+
+Timestamp RecordTable::Floor(uint64_t hash, Timestamp self, absl::FunctionRef<Timestamp()> counter) const {
+  Timestamp latest{0};
+  ForEachFloor(hash, [&](FloorWord floor) {
+    if (floor.bits() == 0 || !floor.Concerns(hash)) return true;
+    const int64_t above = floor.Above(self);
+    const Timestamp read = floor.SeenFrom(self);
+    // The counter is read after the word, so a timestamp that has not been drawn by then is that of an old word.
+    if (above > 0 && !floor.any() && read >= counter()) return true;
+    if (above > 0 || read <= self) latest = std::max(latest, read);
+    return true;
+  });
+  return latest;
+}
+
+bool RecordTable::FloorCovers(uint64_t hash, Timestamp read) const {
+  const uint64_t free_below = free_floors_below_.load(std::memory_order_relaxed);
+  if (read.value < free_below) return true;
+  const bool in_span = read.value - free_below < FloorWord::kSpan;
+  bool covered = false;
+  ForEachFloor(hash, [&](FloorWord floor) {
+    covered = floor.Covers(hash, read) && (floor.any() || in_span);
+    return !covered;
+  });
+  return covered;
 }
 
 bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
@@ -253,7 +293,8 @@ bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
   HeadWord::Value seen = entry->word.Load();
   for (;;) {
     if (seen.dead() || seen.head != nullptr || (seen.queued() && !DEUT_OMITTED("S7.queued_stays"))) return false;
-    if (!DEUT_OMITTED("R5.check_last_read") && seen.last_read() > std::max(low_water, Floor(entry->hash))) {
+    if (!DEUT_OMITTED("R5.check_last_read") && seen.last_read() > low_water &&
+        !FloorCovers(entry->hash, seen.last_read())) {
       return false;
     }
     DEUT_POINT("record_table.seal.before_cas");

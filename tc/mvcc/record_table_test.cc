@@ -28,6 +28,16 @@ class RecordTableTest : public ::testing::Test {
   uint64_t HashOf(std::string_view key) { return RecordTable::Hash(kTable, key); }
   RecordEntry* Find(std::string_view key) { return table.Find(HashOf(key), kTable, key); }
   RecordEntry* Make(std::string_view key) { return table.FindOrCreate(HashOf(key), kTable, key); }
+  // What a transaction that is earlier than all reads finds.
+  Timestamp FloorOf(uint64_t hash) const {
+    return table.Floor(hash, Timestamp{1}, [] { return kMaxTimestamp; });
+  }
+  bool Remember(uint64_t hash, uint64_t timestamp) {
+    ReclamationDomain::Guard guard(domain);
+    RecordTable::Absence absence;
+    EXPECT_EQ(table.Find(hash, kTable, "absent", &absence), nullptr);
+    return table.RememberRead(absence, hash, Timestamp{timestamp});
+  }
   void Once(const char* point, std::function<void()> action) {
     auto done = std::make_shared<bool>(false);
     testing::SetPointHandler([point, action, done](std::string_view name) {
@@ -160,9 +170,64 @@ TEST_F(RecordTableTest, TwoCreationsOfOneKeyRace) {
 TEST_F(RecordTableTest, FloorsOnlyRise) {
   table.RaiseFloor(1, Timestamp{30});
   table.RaiseFloor(1, Timestamp{20});
-  EXPECT_EQ(table.Floor(1), Timestamp{30});
-  EXPECT_EQ(table.Floor(3), Timestamp{30}) << "the same bucket";
-  EXPECT_EQ(table.Floor(0), Timestamp{0});
+  EXPECT_EQ(FloorOf(1), Timestamp{30});
+  EXPECT_EQ(FloorOf(3), Timestamp{30}) << "the same bucket";
+  EXPECT_EQ(FloorOf(0), Timestamp{0});
+}
+
+// R6: what a bucket remembers of one key concerns no other key of it, and is replaced only once it stops no writer.
+TEST_F(RecordTableTest, R6AFloorIsOfOneKeyUntilLowWaterHasPassedIt) {
+  constexpr uint64_t kOne = 1 | uint64_t{5} << 40;
+  constexpr uint64_t kOther = 1 | uint64_t{6} << 40;
+  EXPECT_TRUE(Remember(kOne, 30));
+  EXPECT_TRUE(Remember(kOne, 20));
+  EXPECT_EQ(FloorOf(kOne), Timestamp{30});
+  EXPECT_EQ(FloorOf(kOther), Timestamp{0});
+  EXPECT_FALSE(Remember(kOther, 20));
+  table.FreeFloorsBelow(Timestamp{30});
+  EXPECT_FALSE(Remember(kOther, 40));
+  EXPECT_EQ(FloorOf(kOne), Timestamp{30});
+  table.FreeFloorsBelow(Timestamp{31});
+  EXPECT_TRUE(Remember(kOther, 40));
+  EXPECT_EQ(FloorOf(kOther), Timestamp{40});
+  EXPECT_EQ(FloorOf(kOne), Timestamp{0});
+}
+
+// R6: a floor of all keys has the latest of their reads, whichever came first.
+TEST_F(RecordTableTest, R6ASharedFloorIsTheLaterOfBoth) {
+  constexpr uint64_t kOne = 1 | uint64_t{5} << 40;
+  constexpr uint64_t kOther = 1 | uint64_t{6} << 40;
+  const auto expect = [&](uint64_t floor) {
+    for (const uint64_t hash : {kOne, kOther, uint64_t{1}}) {
+      EXPECT_EQ(FloorOf(hash), Timestamp{floor});
+      EXPECT_TRUE(table.FloorCovers(hash, Timestamp{floor}));
+      EXPECT_FALSE(table.FloorCovers(hash, Timestamp{floor + 1}));
+    }
+  };
+  ASSERT_TRUE(Remember(kOne, 30));
+  table.RaiseFloor(kOther, Timestamp{20});
+  expect(30);
+  table.RaiseFloor(kOne, Timestamp{50});
+  expect(50);
+  EXPECT_TRUE(Remember(kOther, 40)) << "it is covered";
+  EXPECT_FALSE(Remember(kOther, 60)) << "it would hide the others";
+}
+
+// A word has the low bits of its timestamp. It is written only near low-water, and says nothing if it was not replaced for very long.
+TEST_F(RecordTableTest, R6AFloorOfLongAgoStopsNobody) {
+  constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
+  constexpr uint64_t kFirst = uint64_t{1} << 50;
+  constexpr uint64_t kLater = kFirst + (uint64_t{1} << FloorWord::kTimestampBits);
+  EXPECT_FALSE(Remember(kKey, kFirst + 5));
+  table.FreeFloorsBelow(Timestamp{kFirst});
+  EXPECT_TRUE(Remember(kKey, kFirst + 5));
+  EXPECT_FALSE(Remember(kKey, kFirst + FloorWord::kSpan));
+  EXPECT_EQ(table.Floor(kKey, Timestamp{kFirst}, [] { return Timestamp{kFirst + 6}; }), Timestamp{kFirst + 5});
+  table.FreeFloorsBelow(Timestamp{kLater - 1});
+  EXPECT_EQ(table.Floor(kKey, Timestamp{kLater}, [] { return Timestamp{kLater + 1}; }), Timestamp{0});
+  // Reads of all keys are remembered whole.
+  table.RaiseFloor(kKey | uint64_t{1} << 62, Timestamp{kLater + FloorWord::kSpan});
+  EXPECT_EQ(table.Floor(kKey, Timestamp{kLater}, [] { return kMaxTimestamp; }), Timestamp{kLater + FloorWord::kSpan});
 }
 
 // R6: the second look of a read is one load unless something has come.
@@ -171,12 +236,12 @@ TEST_F(RecordTableTest, R6TheSecondLookSeesWhatHasCome) {
   const auto look_twice = [&](const std::function<void()>& between) {
     RecordTable::Absence absence;
     EXPECT_EQ(table.Find(HashOf("k"), kTable, "k", &absence), nullptr);
-    RecordTable::RaiseFloor(absence, Timestamp{table.Floor(HashOf("k")).value + 1});
+    table.RaiseFloor(absence, HashOf("k"), Timestamp{FloorOf(HashOf("k")).value + 1});
     between();
     return table.FindAgain(absence, HashOf("k"), kTable, "k");
   };
   EXPECT_EQ(look_twice([] {}), nullptr);
-  EXPECT_EQ(table.Floor(HashOf("k")), Timestamp{1});
+  EXPECT_EQ(FloorOf(HashOf("k")), Timestamp{1});
   RecordEntry* entry = nullptr;
   EXPECT_NE(look_twice([&] { entry = Make("k"); }), nullptr);
   EXPECT_EQ(Find("k"), entry);
@@ -208,7 +273,7 @@ TEST_F(RecordTableTest, EveryLostCompareAndSwapIsTriedAgain) {
         "record_table.unlink.cas", "chain.install.cas", "chain.remove.cas"}) {
     SCOPED_TRACE(cas);
     ReclamationDomain::Guard guard(domain);
-    const Timestamp now{table.Floor(HashOf(cas)).value + 10};
+    const Timestamp now{FloorOf(HashOf(cas)).value + 10};
     int lost = 0;
     testing::SetCasHandler([&](std::string_view name) { return name == cas && lost++ == 0; });
     RecordEntry* const entry = Make(cas);

@@ -101,7 +101,7 @@ TEST_F(SpillerTest, AWholeChainLeavesAndLeavesItsTimestamp) {
   EXPECT_TRUE(commits.empty());
   // R1, R6: a writer before them finds in the entry, or in its bucket's floor, what it would have found in the chain.
   EXPECT_GE(last_read(), Timestamp{20});
-  EXPECT_GE(table.Floor(kHash), Timestamp{20});
+  EXPECT_GE(table.Floor(kHash, Timestamp{1}, [] { return kMaxTimestamp; }), Timestamp{20});
   EXPECT_EQ(removed, std::vector<RecordEntry*>{entry});
   EXPECT_EQ(spiller.versions(), 2u);
   EXPECT_EQ(runs.through(), Lsn{20});

@@ -13,13 +13,14 @@ Status EndedAlready() { return DEUT_ERROR(kWrongState, "commit: the transaction 
 
 }  // namespace
 
-Status CommitPath::Begin(Transaction& txn, const TransactionOptions& options, Deadline deadline) {
+Status CommitPath::Begin(Transaction& txn, const TransactionOptions& options, Deadline deadline, bool writes) {
   txn.name_ = options.name;
   txn.durability_ = options.durability;
   txn.snapshot_ = options.isolation == Isolation::kSnapshot;
-  DEUT_ASSIGN_OR_RETURN(
-      const ActiveTransactions::Begun begun,
-      txn.snapshot_ ? engine_.active.BeginSnapshot(options.min_timestamp, deadline) : engine_.active.Begin(deadline));
+  DEUT_ASSIGN_OR_RETURN(const ActiveTransactions::Begun begun,
+                        txn.snapshot_ ? engine_.active.BeginSnapshot(options.min_timestamp, deadline)
+                                      : engine_.active.Begin(deadline, writes));
+  txn.writer_ = writes;
   txn.slot_ = begun.slot;
   txn.timestamp_ = begun.timestamp;
   engine_.counters.begun.Add(1);
@@ -77,7 +78,7 @@ Result<CommitAnswer> CommitPath::CommitNothing(Transaction& txn, Deadline deadli
 Result<CommitAnswer> CommitPath::CommitWrites(Transaction& txn, Writes writes, Deadline deadline, Lsn* durable_at) {
   if (writes.updates.empty()) return CommitNothing(txn, deadline, durable_at);
   if (txn.state_ != Transaction::State::kOpen) return EndedAlready();
-  DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, Append(txn, writes));
+  DEUT_ASSIGN_OR_RETURN(const CommitAnswer answer, Append(txn, writes, deadline));
   if (txn.durability_ == Durability::kDurable) {
     if (Status durable = WaitAcknowledged(txn, answer.commit_lsn, deadline, durable_at); !durable.ok()) {
       return DEUT_ERROR(kOutcomeUnknown, "transaction ", txn.timestamp_.value, " is ordered at log position ",
@@ -87,12 +88,13 @@ Result<CommitAnswer> CommitPath::CommitWrites(Transaction& txn, Writes writes, D
   return answer;
 }
 
-Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes) {
+Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes, Deadline deadline) {
   const absl::Span<const Update> updates = writes.updates;
   const TransactionId id = engine_.outcomes != nullptr ? txn.name_.id : TransactionId{};
-  if (Status space = engine_.log.CheckSpace(RedoLog::CommitBytes(updates, id)); !space.ok()) {
+  Result<SpaceClaim> space = engine_.log.ReserveSpace(updates, id, deadline);  // D5
+  if (!space.ok()) {
     Abort(txn, AbortReason::kFailedOperation);
-    return space;
+    return space.status();
   }
   OutcomeTable::Entry* outcome = nullptr;
   if (id.given()) {
@@ -114,7 +116,7 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes) {
   if (DEUT_OMITTED("D4.append_first")) record.FinishCommit(Lsn{1});
   DEUT_POINT("commit.appending");
   const AppendResult appended =
-      engine_.log.AppendCommit(txn.timestamp_, updates, {}, id, absl::MakeSpan(writes.places));
+      engine_.log.AppendCommit(txn.timestamp_, updates, {}, id, absl::MakeSpan(writes.places), &*space);
   for (size_t i = 0; i < writes.items.size(); ++i) writes.items[i]->version->SetPlace(writes.places[i]);  // S9
   txn.commit_lsn_ = appended.lsn;
   DEUT_POINT("commit.appended");

@@ -1,7 +1,8 @@
 // Beginning and ending transactions (rules L, D1, D4, S2, R7).
 //
-// Commit order: status active -> committing; lower bound of the first record published (S2); commit record reserved and copied; status
-//   committed (D4); handed to the collector; slot cleared (L1: not before the commit LSN is reserved); then the wait for durability (D1).
+// Commit order: room for all of it claimed in the log (D5); status active -> committing; lower bound of the first record published (S2);
+//   commit record reserved and copied; status committed (D4); handed to the collector; slot cleared (L1: not before the commit LSN is
+//   reserved); then the wait for durability (D1).
 // Thread-safety: as RecordManager.
 #ifndef TC_RECORD_MANAGER_COMMIT_PATH_H_
 #define TC_RECORD_MANAGER_COMMIT_PATH_H_
@@ -20,7 +21,8 @@ class CommitPath {
   explicit CommitPath(Engine& engine) : engine_(engine) {}
 
   // REQUIRES: it has just been made, or made anew.
-  Status Begin(Transaction& txn, const TransactionOptions& options, Deadline deadline);
+  // `writes`: it writes for certain, so no snapshot passes it (L2, ahead).
+  Status Begin(Transaction& txn, const TransactionOptions& options, Deadline deadline, bool writes = false);
   // `durable_at`, if not null: does not wait for durability, but answers what is to be waited for (0: nothing).
   Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline, Lsn* durable_at = nullptr);
   void Abort(Transaction& txn, AbortReason reason);
@@ -41,7 +43,8 @@ class CommitPath {
   // Of a transaction that wrote nothing.
   Result<CommitAnswer> CommitNothing(Transaction& txn, Deadline deadline, Lsn* durable_at);
   Result<CommitAnswer> CommitWrites(Transaction& txn, Writes writes, Deadline deadline, Lsn* durable_at);
-  Result<CommitAnswer> Append(Transaction& txn, Writes& writes);
+  // The deadline is that of the wait for room in the log (D5).
+  Result<CommitAnswer> Append(Transaction& txn, Writes& writes, Deadline deadline);
   Status WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline, Lsn* durable_at);
   // The last step of a commit, and the waking of those who wait for it (R9).
   void FinishCommit(TransactionRecord& record, Lsn lsn);

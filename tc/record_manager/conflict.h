@@ -17,7 +17,9 @@ namespace deut::tc {
 // For who decides where ranges are cut.
 inline void CountRangeConflict(Engine& engine, TableId table, std::string_view key) {
   ReclamationDomain::Guard guard(engine.domain);
-  const RangeMap& map = engine.catalogue.FindAlsoDropped(table)->map();
+  const TableState* const state = engine.catalogue.FindAlsoDropped(table);
+  if (state == nullptr) return;
+  const RangeMap& map = state->map();
   map.at(map.IndexOf(key)).CountConflict();
 }
 

@@ -61,10 +61,11 @@ struct EngineCounters {
   std::atomic<uint64_t> spilled_reads{0};  // versions that were found in spilled runs (S9)
   std::atomic<uint64_t> writers_passed{
       0};  // R8: looks at an earlier uncommitted writer of the range without a key in the bounds
-  std::atomic<uint64_t> pending_keys{0};  // R8: stretches that end before an uncommitted writer's key
-  std::atomic<uint64_t> waits{0};         // R9: for a committing transaction
-  std::atomic<uint64_t> waits_ended{0};   // ... that was committed within the time
-  std::atomic<uint64_t> asked_again{0};   // S5: keys whose versions were collected between gather and merge
+  std::atomic<uint64_t> pending_keys{0};   // R8: stretches that end before an uncommitted writer's key
+  std::atomic<uint64_t> waits{0};          // R9: for a committing transaction
+  std::atomic<uint64_t> waits_ended{0};    // ... that was committed within the time
+  std::atomic<uint64_t> shared_floors{0};  // R6: reads that were remembered as reads of all keys of their bucket
+  std::atomic<uint64_t> asked_again{0};    // S5: keys whose versions were collected between gather and merge
   // S9: of what transactions have pinned that are neither folded nor collected; the rest is Collector::folded_bytes.
   std::atomic<uint64_t> pinned_bytes{0};
 };
@@ -79,9 +80,10 @@ struct Engine {
   RedoLog& log;
   DcReader& dc;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
-  OutcomeTable* outcomes = nullptr;  // none: names of transactions are not remembered
-  ReadCache* read_cache = nullptr;   // none: what the DC answers is not kept
-  SpilledRuns* spilled = nullptr;    // S9; none: nothing is spilled
+  uint64_t max_transaction_bytes = uint64_t{2} << 30;  // of updates as they are logged
+  OutcomeTable* outcomes = nullptr;                    // none: names of transactions are not remembered
+  ReadCache* read_cache = nullptr;                     // none: what the DC answers is not kept
+  SpilledRuns* spilled = nullptr;                      // S9; none: nothing is spilled
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};  // R9; 0 = none
   RangeControl range_control = RangeControl::kRanges;

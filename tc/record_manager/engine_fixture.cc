@@ -7,11 +7,11 @@
 namespace deut::tc {
 namespace {
 
-RedoLogOptions SmallLog() {
+RedoLogOptions SmallLog(size_t segment_bytes) {
   RedoLogOptions options;
   options.directory = "log";
   options.ring_bytes = 1 << 20;
-  options.segment_bytes = 1 << 20;
+  options.segment_bytes = segment_bytes;
   options.max_record_bytes = 128 << 10;
   options.chunk_bytes = 32 << 10;
   options.block_bytes = 64 << 10;
@@ -30,7 +30,8 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
     storage = NewMemoryStorage(runtime);
   }
   RecoveredLog recovered;
-  Result<std::unique_ptr<RedoLog>> opened = RedoLog::Open(SmallLog(), runtime, *storage, &recovered);
+  Result<std::unique_ptr<RedoLog>> opened =
+      RedoLog::Open(SmallLog(options.log_segment_bytes), runtime, *storage, &recovered);
   if (!opened.ok()) FailStop(opened.status().ToString());
   log = std::move(*opened);
   ActiveTransactions::Options active_options;
@@ -49,13 +50,19 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
     spilled = std::make_unique<SpilledRuns>("log/spill", runtime, *storage, domain);
     if (Status cleared = spilled->Clear(); !cleared.ok()) FailStop(cleared.ToString());
   }
-  catalogue = std::make_unique<Catalogue>(runtime, domain);
+  catalogue = std::make_unique<Catalogue>(runtime, domain, options.max_tables);
   Collector::Options collecting;
   collecting.applied = [this] { return dc->applied(); };
   collecting.low_water = [this] { return active->AdvanceNow(); };
   collecting.released = [this](uint64_t bytes) { engine->counters.pinned_bytes.fetch_sub(bytes); };
   collecting.readers = [this] { return active->RoundForReaders(); };
   collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue->FindAlsoDropped(table)->runs(); };
+  collecting.free_tables = [this](Collector::Access& access) {
+    return catalogue->FreeDropped({.applied = [this] { return dc->applied(); },
+                                   .low_water = [this] { return active->AdvanceNow(); },
+                                   .draw = [this] { return active->DrawUnused(RealRuntime().Now()); }},
+                                  access);
+  };
   collecting.pager = {.excess = [this] { return PinnedExcess(*engine); }, .durable = [this] { return log->durable(); }};
   collecting.spiller = {.runs = spilled.get(),
                         .excess = [this] { return SpillExcess(*engine); },

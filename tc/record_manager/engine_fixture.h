@@ -38,11 +38,14 @@ struct EngineFixtureOptions {
   uint32_t log2_buckets = 6;
   size_t max_deferred_entries = 64 << 10;
   uint32_t max_transactions = 256;
+  uint32_t max_tables = Catalogue::kDefaultMaxTables;
   Duration collector_period = milliseconds(1);
   // S8. As it is, only Fold does it.
   Duration fold_after = seconds(1000);
   size_t fold_at_least = 1;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
+  // A commit needs room for its records in two of these.
+  size_t log_segment_bytes = size_t{1} << 20;
   bool faulty_disk = false;  // then `disk` is there
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};

@@ -16,6 +16,12 @@ Status OverBudget(const Engine& engine) {
       .WithRetryAfter(100);
 }
 
+Status OverTransactionLimit(const Engine& engine, uint64_t written_bytes, uint64_t more_bytes) {
+  return DEUT_ERROR(kInvalidArgument, "the transaction has written ", written_bytes, " bytes; with ", more_bytes,
+                    " more it would have more than a transaction may write, ", engine.max_transaction_bytes,
+                    " (--max_transaction_bytes)");
+}
+
 Status AbortedOverBudget(const Engine& engine, Timestamp reader) {
   const ActiveTransactions::Oldest oldest = engine.active.held_back_by();
   const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(engine.runtime.Now() - oldest.since);

@@ -40,6 +40,8 @@ inline uint64_t PinnedByOldest(const Engine& engine) {
 
 // RESOURCE_EXHAUSTED, naming who holds back what is pinned, with a retry hint.
 Status OverBudget(const Engine& engine);
+// INVALID_ARGUMENT: a transaction that has written so much may not write so much more (--max_transaction_bytes).
+Status OverTransactionLimit(const Engine& engine, uint64_t written_bytes, uint64_t more_bytes);
 // ABORTED, for the transaction that held back what is pinned (OverBudgetPolicy::kAbortReader).
 Status AbortedOverBudget(const Engine& engine, Timestamp reader);
 

@@ -4,6 +4,7 @@
 #include "tc/mvcc/read_cache.h"
 #include "tc/mvcc/version_chain.h"
 #include "tc/record_manager/conflict.h"
+#include "tc/record_manager/remember_read.h"
 
 namespace deut::tc {
 namespace {
@@ -61,11 +62,10 @@ bool ReadAhead::Absent(TableId table, std::string_view key) {
   if (entry != nullptr && FindVisible(entry->word.Load().head, anybody).kind != Visible::Kind::kNothing) return false;
   if (!Begin()) return false;
   for (;;) {
-    entry = engine_.records.Find(hash, table, key);
+    RecordTable::Absence absence;
+    entry = engine_.records.Find(hash, table, key, &absence);
     if (entry == nullptr) {
-      if (!DEUT_OMITTED("S7.ahead_raises")) engine_.records.RaiseFloor(hash, reader_->timestamp);
-      DEUT_POINT("read_ahead.floor_raised");
-      entry = engine_.records.Find(hash, table, key);
+      entry = RememberRead(engine_, absence, hash, table, key, reader_->timestamp, DEUT_OMITTED("S7.ahead_raises"));
     }
     if (entry == nullptr) return true;
     const HeadWord::Value word =
@@ -78,6 +78,7 @@ bool ReadAhead::Absent(TableId table, std::string_view key) {
 bool ReadAhead::Want(const Operation& operation) {
   if (engine_.read_cache == nullptr || wanted_ == kMostReads || !ReadsPoint(operation)) return false;
   if (operation.key.empty() || operation.key.size() > kMaxKeyBytes) return false;
+  ReclamationDomain::Guard guard(engine_.domain);  // the table stays, though no transaction has been begun yet
   const TableState* const table = engine_.catalogue.FindAlsoDropped(operation.table);
   if (table == nullptr || !table->open()) return false;
   // Before the look, so that nothing is raised in vain; and after it: what has left the chain for a run before it is in a run now (S9).

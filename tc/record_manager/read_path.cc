@@ -8,6 +8,7 @@
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
 #include "tc/record_manager/logged_value.h"
+#include "tc/record_manager/remember_read.h"
 #include "tc/record_manager/spilled_value.h"
 
 namespace deut::tc {
@@ -68,11 +69,9 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
     RecordTable::Absence absence;
     RecordEntry* entry = engine_.records.Find(hash, table, key, &absence);
     if (entry == nullptr && !txn_.snapshot()) {
-      // R6: raise, then look for the entry once more, then ask the DC.
+      // R6: remember the read, then look for the entry once more, then ask the DC.
       DEUT_POINT("read.absent");
-      if (!DEUT_OMITTED("R6.raise_floor")) RecordTable::RaiseFloor(absence, txn_.timestamp_);
-      DEUT_POINT("read.floor_raised");
-      if (!DEUT_OMITTED("R6.look_again")) entry = engine_.records.FindAgain(absence, hash, table, key);
+      entry = RememberRead(engine_, absence, hash, table, key, txn_.timestamp_, DEUT_OMITTED("R6.raise_floor"));
     }
     if (entry == nullptr) return Found::kAsk;
     const HeadWord::Value word = txn_.snapshot() || DEUT_OMITTED("R2.record_raise")

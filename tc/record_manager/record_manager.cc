@@ -42,7 +42,9 @@ void Transaction::BeginAnew() {
   DEUT_DCHECK(record_ == nullptr && declared_.empty() && many_posted_.empty());
   state_ = State::kOpen;
   depends_on_ = commit_lsn_ = Lsn();
+  writer_ = false;
   next_sequence_ = 1;
+  written_bytes_ = 0;
   counted_list_bytes_ = 0;
   scans_.clear();
 }

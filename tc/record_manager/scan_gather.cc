@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/testing/test_points.h"
+#include "tc/record_manager/become_writer.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/spilled_value.h"
 
@@ -80,6 +81,7 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
 
 Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed) {
   const bool raise = !txn_.snapshot();
+  if (for_update_) DEUT_RETURN_IF_ERROR(BecomeWriter(engine_, txn_, table.id(), stretch.low));
   *sealed = for_update_ && !txn_.Post(range, DEUT_OMITTED("R3.post_first"));
   if (*sealed) return Status::Ok();
   DEUT_POINT("scan.before_raise");

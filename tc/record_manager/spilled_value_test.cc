@@ -67,7 +67,7 @@ class SpilledValueTest : public ::testing::Test {
     EXPECT_EQ(f.records->entries(), 0u);
     EXPECT_EQ(PinnedBytes(*f.engine), 0u);
     f.domain.Collect();
-    EXPECT_EQ(f.storage->List("log/spill")->size(), 1u);  // the lock
+    EXPECT_EQ(f.storage->List("log/spill")->size(), 2u);  // the lock, and the name of its owner
   }
 
   EngineFixture f{Options()};
@@ -343,7 +343,7 @@ TEST_F(SpilledValueTest, AFullDiskLosesNothing) {
   EXPECT_EQ(f.collector->folded(), 1u);
   EXPECT_TRUE(f.Contents() == AllOf(kKeys, 1));
   f.disk->RemoveAllFaults();
-  EXPECT_EQ(f.storage->List("log/spill")->size(), 1u);  // the lock
+  EXPECT_EQ(f.storage->List("log/spill")->size(), 2u);  // the lock, and the name of its owner
 }
 
 TEST_F(SpilledValueTest, ABlockThatCannotBeReadFailsItsReaderAlone) {

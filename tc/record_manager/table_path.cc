@@ -72,7 +72,7 @@ Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadl
   DEUT_ASSIGN_OR_RETURN(const TableId id, engine_.catalogue.ReserveId(name));
   CommitPath commits(engine_);
   Transaction txn;
-  if (Status begun = commits.Begin(txn, TableChange(), deadline); !begun.ok()) {
+  if (Status begun = commits.Begin(txn, TableChange(), deadline, /*writes=*/true); !begun.ok()) {
     engine_.catalogue.CancelReservation(name);
     return begun;
   }
@@ -90,12 +90,12 @@ Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadl
 
 Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckRangeControl(engine_));
-  DEUT_ASSIGN_OR_RETURN(TableState* const table, engine_.catalogue.FindByName(name));
+  DEUT_ASSIGN_OR_RETURN(const Catalogue::TablePointer table, engine_.catalogue.FindByName(name));
   // One drop at a time; from here on nobody else finds the table, until it is opened again because the drop failed.
   if (!DEUT_OMITTED("T1.close") && !table->TryClose()) return Catalogue::NotFound(table->id());
   CommitPath commits(engine_);
   Transaction txn;
-  if (Status begun = commits.Begin(txn, TableChange(), deadline); !begun.ok()) {
+  if (Status begun = commits.Begin(txn, TableChange(), deadline, /*writes=*/true); !begun.ok()) {
     Reopen(engine_, *table);
     return begun;
   }
@@ -112,7 +112,8 @@ Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
     Reopen(engine_, *table);
     return committed.status();
   }
-  engine_.catalogue.Forget(table);
+  engine_.catalogue.Forget(table, Position{txn.commit_lsn(), drop.sequence});
+  engine_.collector.FreeTables();
   return committed.status();
 }
 

@@ -17,6 +17,15 @@ class TableTest : public ::testing::Test {
   std::string Create(const char* name) {
     return StatusText(f.manager->CreateTable(name, EngineFixture::Soon()).status());
   }
+  // True once all dropped tables are freed.
+  bool WaitFreed() {
+    const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
+    while (f.catalogue->dropped() != 0) {
+      if (RealRuntime().Now() > patience) return false;
+      f.PumpAndCollect();
+    }
+    return true;
+  }
   EngineFixture f{{.faulty_disk = true}};
 };
 
@@ -226,7 +235,7 @@ TEST_F(TableTest, ACreationOfUnknownOutcome) {
   const Result<TableId> created = f.manager->CreateTable("x", RealRuntime().Now() + milliseconds(50));
   EXPECT_EQ(StatusText(created.status()), "OUTCOME_UNKNOWN");
   f.disk->HoldCompletions(false);
-  Result<TableState*> table = f.catalogue->FindByName("x");
+  const auto table = f.catalogue->FindByName("x");
   ASSERT_TRUE(table.ok());
   {
     TestTransaction t = f.Begin();
@@ -240,6 +249,102 @@ TEST_F(TableTest, ACreationOfUnknownOutcome) {
   TestTransaction t = f.Begin();
   t.table = (*table)->id();
   EXPECT_EQ(t.Get("a"), "1");
+}
+
+// More tables than 16 bits count, and nothing is kept of the dropped ones once nobody can use them.
+TEST_F(TableTest, ManyTablesAreCreatedAndDropped) {
+  TableId last;
+  // The log's next segment may not be allocated yet: a client would try again.
+  const auto insist = [](auto&& call) {
+    std::string done = call();
+    for (const MonotonicTime patience = EngineFixture::Soon(); done == "RESOURCE_EXHAUSTED"; done = call()) {
+      if (RealRuntime().Now() > patience) break;
+      RealRuntime().Yield();
+    }
+    return done;
+  };
+  for (int i = 0; i < 70'000; ++i) {
+    ASSERT_EQ(insist([&] {
+                const Result<TableId> created = f.manager->CreateTable("x", EngineFixture::Soon());
+                if (created.ok()) last = *created;
+                return StatusText(created.status());
+              }),
+              "ok")
+        << i;
+    if (i % 1000 == 0) {
+      TestTransaction t = f.Begin();
+      t.table = last;
+      ASSERT_EQ(t.Put("a", "1"), "ok");
+      ASSERT_EQ(t.Commit(), "ok");
+    }
+    ASSERT_EQ(insist([&] { return Drop("x"); }), "ok") << i;
+    if (i % 1000 != 999) continue;
+    f.PumpAndCollect();
+    f.dc->TrimLog();
+  }
+  EXPECT_GT(last.value, 70'000u);
+  EXPECT_TRUE(WaitFreed());
+  EXPECT_EQ(f.catalogue->FindAlsoDropped(last), nullptr);
+}
+
+// T1: of a dropped table nothing goes while a transaction that is earlier than the drop is open: it reads the table to its end.
+TEST_F(TableTest, ADroppedTableStaysForEarlierTransactions) {
+  f.Load({{"a", "0"}});
+  TestTransaction snapshot = f.BeginSnapshot();
+  EXPECT_EQ(Drop(), "ok");
+  TestTransaction later = f.Begin();
+  f.PumpAndCollect();
+  EXPECT_EQ(f.catalogue->dropped(), 1u);
+  EXPECT_EQ(snapshot.Scan(), "a=0");
+  EXPECT_EQ(later.Get("a"), "NOT_FOUND");
+  snapshot.Abort();
+  f.PumpAndCollect();
+  EXPECT_EQ(f.catalogue->dropped(), 1u) << "a transaction that may have looked the table up is open";
+  EXPECT_EQ(later.Get("a"), "NOT_FOUND");
+  later.Abort();
+  EXPECT_TRUE(WaitFreed());
+  EXPECT_EQ(f.Begin().Get("a"), "NOT_FOUND");
+}
+
+// A background thread that was given the table keeps it.
+TEST_F(TableTest, ADroppedTableStaysForABackgroundThread) {
+  std::vector<Catalogue::TablePointer> held = f.catalogue->tables();
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(Drop(), "ok");
+  for (int i = 0; i < 5; ++i) f.PumpAndCollect();
+  EXPECT_EQ(f.catalogue->dropped(), 1u);
+  EXPECT_EQ(held[0]->name(), "t");
+  held.clear();
+  EXPECT_TRUE(WaitFreed());
+}
+
+// Ranges that were replaced have postings that the collector still counts when the table goes.
+TEST_F(TableTest, ADroppedTableWhoseRangesWereReplacedIsFreed) {
+  for (int i = 0; i < 20; ++i) f.Load({{std::string(1, static_cast<char>('a' + i)), "0"}});
+  f.SetRanges({"g", "n"});
+  TestTransaction t = f.Begin();
+  EXPECT_EQ(t.Put("h", "1"), "ok");
+  f.SetRanges({"k"});
+  EXPECT_EQ(t.Commit(), "ok");
+  EXPECT_EQ(Drop(), "ok");
+  EXPECT_TRUE(WaitFreed());
+}
+
+TEST_F(TableTest, DroppedTablesThatAreNotFreedAreLimited) {
+  EngineFixture few{{.max_tables = 3}};
+  const auto create_and_drop = [&] {
+    const Status created = few.manager->CreateTable("x", EngineFixture::Soon()).status();
+    return created.ok() ? few.manager->DropTable("x", EngineFixture::Soon()) : created;
+  };
+  TestTransaction open = few.BeginSnapshot();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(create_and_drop().ok());
+  const Status refused = create_and_drop();
+  EXPECT_EQ(refused, ErrorCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("--max_tables"), std::string::npos) << refused.ToString();
+  open.Abort();
+  const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
+  while (few.catalogue->dropped() != 0 && RealRuntime().Now() < patience) few.PumpAndCollect();
+  EXPECT_TRUE(create_and_drop().ok());
 }
 
 // Tasks for the collector's thread are run also after it has ended: nobody waits for ever.

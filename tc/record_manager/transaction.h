@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "protocol/transaction_service.h"
@@ -48,6 +50,7 @@ class Transaction {
   friend class ScanPath;
   friend class CommitPath;
   friend class BegunScan;
+  friend Status BecomeWriter(Engine& engine, Transaction& txn, TableId table, std::string_view key);
   friend Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool for_write);
 
   // The transaction has shown, or will show, something of this commit to its client (D1).
@@ -61,8 +64,9 @@ class Transaction {
     if (!declared_.empty()) decltype(declared_)().swap(declared_);
     if (!many_posted_.empty()) decltype(many_posted_)().swap(many_posted_);
   }
-  // REQUIRES: not a snapshot.
+  // REQUIRES: it has become a writer (become_writer.h).
   TransactionRecord& Record() {
+    DEUT_DCHECK(writer_);
     if (record_ == nullptr) record_ = new TransactionRecord(timestamp_);
     return *record_;
   }
@@ -94,12 +98,14 @@ class Transaction {
   Durability durability_ = Durability::kDurable;
   State state_ = State::kOpen;
   bool snapshot_ = false;
+  bool writer_ = false;  // L2, ahead: it may post, publish and install
   SlotId slot_;
   Timestamp timestamp_;
   TransactionRecord* record_ = nullptr;  // null for a snapshot, and until it posts or publishes
   Lsn depends_on_;
   Lsn commit_lsn_;
   uint32_t next_sequence_ = 1;
+  uint64_t written_bytes_ = 0;       // of all its writes, as they would be logged (--max_transaction_bytes)
   uint64_t counted_list_bytes_ = 0;  // S9: of its record, write set, postings
   // R11: keys declared at begin and not written yet, by table and key.
   absl::flat_hash_map<std::pair<uint32_t, std::string>, WriteItem*> declared_;

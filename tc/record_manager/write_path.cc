@@ -8,6 +8,7 @@
 #include "protocol/number.h"
 #include "tc/mvcc/range_table.h"
 #include "tc/mvcc/version_chain.h"
+#include "tc/record_manager/become_writer.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
 #include "tc/record_manager/logged_value.h"
@@ -55,7 +56,9 @@ void WritePath::CountPinned(uint64_t version_bytes) {
 
 Status WritePath::CheckReads(const TableState& table, const Range* posted, std::string_view key, uint64_t hash) {
   const Timestamp self = txn_.timestamp_;
-  if (const Timestamp floor = engine_.records.Floor(hash); floor > self && !DEUT_OMITTED("R6.check_floor")) {
+  const auto counter = [this] { return engine_.active.next_timestamp(); };
+  if (const Timestamp floor = engine_.records.Floor(hash, self, counter);
+      floor > self && !DEUT_OMITTED("R6.check_floor")) {
     return Conflict(engine_, AbortReason::kBucketFloor, self, table.id(), key, floor);
   }
   if (posted != nullptr && !DEUT_OMITTED("R1.check_range")) {
@@ -73,6 +76,7 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   DEUT_RETURN_IF_ERROR(CheckKey(key));
   DEUT_ASSIGN_OR_RETURN(const TableState* const table, FindTable(engine_, txn_, table_id, true));
   if (DEUT_OMITTED("R11.declare")) return Status::Ok();
+  DEUT_RETURN_IF_ERROR(BecomeWriter(engine_, txn_, table_id, key));
   const uint64_t hash = RecordTable::Hash(table_id, key);
   const auto [declared, is_new] = txn_.declared_.try_emplace(std::pair(table_id.value, std::string(key)), nullptr);
   if (!is_new) return Status::Ok();
@@ -185,6 +189,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   }
   DEUT_POINT("write.installed");
   ++txn_.next_sequence_;
+  txn_.written_bytes_ += RedoLog::UpdateBytes(key, value);
   CountPinned(version->bytes() + sizeof(RecordEntry) + key.size());
   const bool own_before = live != nullptr && live->transaction == self;
   RecordVersion* const replaced = item->version;
@@ -315,12 +320,19 @@ Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, 
   if (txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
   DEUT_ASSIGN_OR_RETURN(TableState* const table, FindTable(engine_, txn_, table_id, true));
   DEUT_POINT("write.table_found");
-  if (!tombstone && !engine_.dc.HasSpace(key.size() + value.size())) {
+  const uint64_t logged_bytes = RedoLog::UpdateBytes(key, value);
+  const uint64_t with_this = txn_.written_bytes_ + logged_bytes;
+  if (with_this > engine_.max_transaction_bytes)
+    return OverTransactionLimit(engine_, txn_.written_bytes_, logged_bytes);
+  if (!tombstone && !engine_.dc.HasSpace(with_this)) {
     return DEUT_ERROR(kResourceExhausted,
                       "the data component is short of disk space: puts are refused, deletes and reads go on")
         .WithRetryAfter(1000);
   }
-  if (PinnedBytes(engine_) > engine_.version_budget_bytes) return OverBudget(engine_);
+  // A transaction is not refused for what it holds itself: that has its own limit, above.
+  const uint64_t own_bytes = txn_.record_ == nullptr ? 0 : txn_.record_->pinned_bytes;
+  if (PinnedBytes(engine_) > engine_.version_budget_bytes + own_bytes) return OverBudget(engine_);
+  DEUT_RETURN_IF_ERROR(BecomeWriter(engine_, txn_, table_id, key));
   Installed installed;
   DEUT_RETURN_IF_ERROR(Install(*table, key, hash, tombstone, value, condition, &installed));
   if (condition.precondition == Precondition::kNone) return Status::Ok();

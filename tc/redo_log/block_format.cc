@@ -19,7 +19,10 @@ constexpr uint32_t kMagic = 0x474C5244;  // "DRLG"
 constexpr size_t kUncoveredBytes = 8;
 constexpr std::string_view kSegmentPrefix = "log-";
 constexpr size_t kSegmentDigits = 20;
-constexpr size_t kStateHeaderBytes = 40;
+constexpr size_t kStateHeaderBytes = 56;
+constexpr size_t kSealAt = 80;
+// A block tears at sectors of this many bytes.
+constexpr size_t kTornBytes = 512;
 constexpr size_t kStatePositionBytes = 24;
 
 static_assert(kBlockHeaderBytes + kStateHeaderBytes + kMaxKnownDcs * (kStatePositionBytes + sizeof(uint64_t)) <=
@@ -27,9 +30,15 @@ static_assert(kBlockHeaderBytes + kStateHeaderBytes + kMaxKnownDcs * (kStatePosi
 
 Status Damaged(const std::string& what) { return Status(ErrorCode::kCorruption, what); }
 
+// The seal hashes the header alone, from the version on. It cannot hash the checksum, which covers the seal. The place and the epoch of a
+// block are unique in a log, so a seal is good for one block.
+uint64_t SealOf(const char* block, const SipHashKey& key) {
+  return SipHash(key, std::string_view(block + kUncoveredBytes, kSealAt - kUncoveredBytes));
+}
+
 }  // namespace
 
-uint32_t SealBlock(const BlockHeader& header, char* block) {
+uint32_t SealBlock(const BlockHeader& header, const SipHashKey& key, char* block) {
   DEUT_CHECK(header.block_bytes == BlockBytesFor(header.payload_bytes));
   StoreU32(block, kMagic);
   StoreU16(block + 8, kLogFormatVersion);
@@ -44,6 +53,7 @@ uint32_t SealBlock(const BlockHeader& header, char* block) {
   StoreU64(block + 56, header.tc.value);
   StoreU64(block + 64, header.epoch.value);
   StoreU64(block + 72, header.nonce);
+  StoreU64(block + kSealAt, SealOf(block, key));
   const size_t used = kBlockHeaderBytes + header.payload_bytes;
   std::memset(block + used, 0, header.block_bytes - used);
   const uint32_t checksum = Crc32c(block + kUncoveredBytes, header.block_bytes - kUncoveredBytes);
@@ -51,10 +61,39 @@ uint32_t SealBlock(const BlockHeader& header, char* block) {
   return checksum;
 }
 
+bool IsSealed(const char* block, const SipHashKey& key) {
+  return LoadU64(block + kSealAt) == SealOf(block, key) || DEUT_OMITTED("D2.seal");
+}
+
+Result<FirstBlock> UnderstandFirstBlock(const char* bytes, size_t size, uint64_t number, BlockHeader* header) {
+  if (std::all_of(bytes, bytes + std::min(size, kTornBytes), [](char byte) { return byte == 0; }))
+    return FirstBlock::kUnwritten;
+  if (size < kBlockAlignment || LoadU32(bytes) != kMagic)
+    return Damaged("the file does not begin as a segment of a redo log does");
+  const uint32_t block_bytes = LoadU32(bytes + 12);
+  const bool whole = block_bytes >= kBlockAlignment && block_bytes <= size &&
+                     LoadU32(bytes + 4) == Crc32c(bytes + kUncoveredBytes, block_bytes - kUncoveredBytes);
+  const uint16_t version = LoadU16(bytes + 8);
+  if (version != kLogFormatVersion) {
+    const std::string versions = Concat("format version ", version, " of the redo log, this program reads and writes ",
+                                        "version ", kLogFormatVersion);
+    if (!whole) return Damaged(Concat("the first block is damaged; it says ", versions));
+    return DEUT_ERROR(kVersionMismatch, "the segment is of ", versions);
+  }
+  if (!whole) return FirstBlock::kBroken;
+  const uint64_t named = LoadU64(bytes + 40);
+  if (named > number) return Damaged(Concat("the file is segment ", named, " of a redo log under another name"));
+  // As a spare it still has the header of the segment that it was.
+  DEUT_RETURN_IF_ERROR(ReadBlockHeader(bytes, named, 0, size, header));
+  return FirstBlock::kWhole;
+}
+
 Status ReadBlockHeader(const char* bytes, uint64_t segment, uint64_t offset, uint64_t room, BlockHeader* header) {
   if (LoadU32(bytes) != kMagic) return Damaged("no block begins here");
   const uint16_t version = LoadU16(bytes + 8);
-  if (version != kLogFormatVersion) return Damaged(Concat("log format version ", version));
+  if (version != kLogFormatVersion) {
+    return Damaged(Concat("a block of format version ", version, ", this program reads version ", kLogFormatVersion));
+  }
   header->kind = static_cast<BlockKind>(LoadU16(bytes + 10));
   header->block_bytes = LoadU32(bytes + 12);
   header->payload_bytes = LoadU32(bytes + 16);
@@ -66,6 +105,7 @@ Status ReadBlockHeader(const char* bytes, uint64_t segment, uint64_t offset, uin
   header->tc = TcId(LoadU64(bytes + 56));
   header->epoch = TcEpoch(LoadU64(bytes + 64));
   header->nonce = LoadU64(bytes + 72);
+  header->seal = LoadU64(bytes + kSealAt);
   if (header->segment != segment || header->offset != offset) return Damaged("a block of another place");
   const bool first = header->kind == BlockKind::kSegmentHeader;
   if (first != (offset == 0) || (!first && header->kind != BlockKind::kRecords)) return Damaged("wrong kind of block");
@@ -75,8 +115,12 @@ Status ReadBlockHeader(const char* bytes, uint64_t segment, uint64_t offset, uin
     return Damaged("lengths of the block do not fit");
   }
   if (header->first_lsn.value % kRecordAlignment != 0 || header->first_lsn < kFirstLsn ||
-      header->durable > header->first_lsn || header->first_lsn.value > UINT64_MAX - header->payload_bytes) {
+      header->durable > header->first_lsn || header->first_lsn.value > kMaxLogNumber) {
     return Damaged("positions of the block do not fit");
+  }
+  if (header->epoch.value == 0 || header->epoch.value > kMaxLogNumber || header->segment > kMaxLogNumber) {
+    return Damaged(
+        Concat("epoch ", header->epoch.value, " or segment ", header->segment, " is none that a log gets to"));
   }
   return Status::Ok();
 }
@@ -128,6 +172,8 @@ uint32_t EncodeSegmentHeader(BlockHeader header, const LogState& state, uint64_t
   StoreU64(out + 24, state.redo_start.lsn.value);
   StoreU32(out + 32, static_cast<uint32_t>(state.redo_start.stable.size()));
   StoreU32(out + 36, static_cast<uint32_t>(state.known_dcs.size()));
+  StoreU64(out + 40, state.key.low);
+  StoreU64(out + 48, state.key.high);
   out += kStateHeaderBytes;
   for (const DcPosition& position : state.redo_start.stable) {
     StoreU64(out, position.dc.value);
@@ -143,7 +189,7 @@ uint32_t EncodeSegmentHeader(BlockHeader header, const LogState& state, uint64_t
   header.payload_bytes = static_cast<uint32_t>(out - block - kBlockHeaderBytes);
   header.block_bytes = kSegmentHeaderBytes;
   header.offset = 0;
-  return SealBlock(header, block);
+  return SealBlock(header, state.key, block);
 }
 
 Status DecodeSegmentHeader(const char* block, const BlockHeader& header, LogState* state, uint64_t* segment_bytes) {
@@ -159,6 +205,8 @@ Status DecodeSegmentHeader(const char* block, const BlockHeader& header, LogStat
   state->redo_start.lsn = Lsn(LoadU64(in + 24));
   const size_t positions = LoadU32(in + 32);
   const size_t dcs = LoadU32(in + 36);
+  state->key = SipHashKey{.low = LoadU64(in + 40), .high = LoadU64(in + 48)};
+  if (!IsSealed(block, state->key)) return Damaged("the seal of the segment header is not of the key in it");
   if (positions > kMaxKnownDcs || dcs > kMaxKnownDcs ||
       header.payload_bytes != kStateHeaderBytes + positions * kStatePositionBytes + dcs * sizeof(uint64_t)) {
     return Damaged("segment header with wrong counts");
@@ -181,6 +229,7 @@ bool ParseSegmentName(std::string_view name, uint64_t* number) {
     if (digit < '0' || digit > '9' || value > (UINT64_MAX - 9) / 10) return false;
     value = value * 10 + static_cast<uint64_t>(digit - '0');
   }
+  if (value == 0 || value > kMaxLogNumber) return false;
   *number = value;
   return true;
 }

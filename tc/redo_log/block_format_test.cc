@@ -7,10 +7,14 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "common/coding/crc32c.h"
+#include "common/coding/fixed.h"
 #include "common/runtime/random.h"
 
 namespace deut::tc {
 namespace {
+
+constexpr SipHashKey kKey{.low = 0x1234, .high = 0x5678};
 
 BlockHeader SomeHeader(size_t payload_bytes) {
   return BlockHeader{.kind = BlockKind::kRecords,
@@ -30,7 +34,7 @@ std::string SomeBlock(size_t payload_bytes, uint32_t* checksum) {
   const BlockHeader header = SomeHeader(payload_bytes);
   std::string block(header.block_bytes, '\xFF');
   for (size_t i = 0; i < payload_bytes; ++i) block[kBlockHeaderBytes + i] = static_cast<char>(i);
-  *checksum = SealBlock(header, block.data());
+  *checksum = SealBlock(header, kKey, block.data());
   return block;
 }
 
@@ -46,6 +50,7 @@ LogState SomeState() {
       .tc = TcId(0x11),
       .epoch = TcEpoch(5),
       .nonce = 0x99,
+      .key = kKey,
       .reserved = Timestamp(uint64_t{1} << 33),
       .low_water = Timestamp(77),
       .redo_start = {.lsn = Lsn(512), .stable = {{.dc = DcId(8), .stable = {.commit = Lsn(600), .sequence = 4}}}},
@@ -75,15 +80,15 @@ TEST(BlockFormat, GoldenBytes) {
   uint32_t checksum = 0;
   const std::string block = SomeBlock(8, &checksum);
   EXPECT_EQ(absl::BytesToHexString({block.data(), kBlockHeaderBytes + 8}),
-            "44524c478ae1eaea010002000010000008000000ddccbbaa0010000000000000000400000000000003000000000000000020"
-            "0000000000001100000000000000050000000000000099000000000000000001020304050607");
+            "44524c47120d71a7020002000010000008000000ddccbbaa0010000000000000000400000000000003000000000000000020"
+            "000000000000110000000000000005000000000000009900000000000000f8d2fd54e4dcc4d40001020304050607");
   std::string segment(kSegmentHeaderBytes, '\0');
   EncodeSegmentHeader(SomeHeader(8), SomeState(), 1 << 20, segment.data());
-  EXPECT_EQ(absl::BytesToHexString({segment.data(), kBlockHeaderBytes + 80}),
-            "44524c47d7adceab010001000010000050000000ddccbbaa0010000000000000000400000000000003000000000000000000"
-            "000000000000110000000000000005000000000000009900000000000000000010000000000000000000020000004d000000"
-            "0000000000020000000000000100000002000000080000000000000058020000000000000400000000000000080000000000"
-            "00000900000000000000");
+  EXPECT_EQ(absl::BytesToHexString({segment.data(), kBlockHeaderBytes + 96}),
+            "44524c47e16a25d5020001000010000060000000ddccbbaa0010000000000000000400000000000003000000000000000000"
+            "00000000000011000000000000000500000000000000990000000000000069326197a41cb8c1000010000000000000000000"
+            "020000004d000000000000000002000000000000010000000200000034120000000000007856000000000000080000000000"
+            "00005802000000000000040000000000000008000000000000000900000000000000");
 }
 
 TEST(BlockFormat, ABlockBelongsToItsPlace) {
@@ -123,10 +128,99 @@ TEST(BlockFormat, SegmentHeaderRoundTrip) {
   EXPECT_EQ(decoded.tc, state.tc);
   EXPECT_EQ(decoded.epoch, state.epoch);
   EXPECT_EQ(decoded.nonce, state.nonce);
+  EXPECT_EQ(decoded.key, state.key);
   EXPECT_EQ(decoded.reserved, state.reserved);
   EXPECT_EQ(decoded.low_water, state.low_water);
   EXPECT_EQ(decoded.redo_start, state.redo_start);
   EXPECT_EQ(decoded.known_dcs, state.known_dcs);
+}
+
+// Bytes of a client that knows all but the key: only who has the key can seal a block, for one place in one log.
+TEST(BlockFormat, ASealIsOfOneKeyAndOneBlock) {
+  uint32_t checksum = 0;
+  std::string block = SomeBlock(64, &checksum);
+  EXPECT_TRUE(IsSealed(block.data(), kKey));
+  EXPECT_FALSE(IsSealed(block.data(), {.low = kKey.low, .high = kKey.high ^ 1}));
+  for (size_t at = 8; at < kBlockHeaderBytes; ++at) {
+    block[at] = static_cast<char>(block[at] ^ 1);
+    EXPECT_FALSE(IsSealed(block.data(), kKey)) << at;
+    block[at] = static_cast<char>(block[at] ^ 1);
+  }
+}
+
+TEST(BlockFormat, ASegmentHeaderUnderAnotherKeyIsRefused) {
+  std::string block(kSegmentHeaderBytes, '\0');
+  BlockHeader header = SomeHeader(8);
+  EncodeSegmentHeader(header, SomeState(), 1 << 20, block.data());
+  StoreU64(block.data() + kBlockHeaderBytes + 40, 0);
+  ASSERT_TRUE(ReadBlockHeader(block.data(), 3, 0, 1 << 20, &header).ok());
+  LogState decoded;
+  uint64_t segment_bytes = 0;
+  EXPECT_EQ(DecodeSegmentHeader(block.data(), header, &decoded, &segment_bytes).code(), ErrorCode::kCorruption);
+}
+
+std::string FirstBlockOf(uint64_t segment) {
+  std::string block(kSegmentHeaderBytes, '\0');
+  BlockHeader header = SomeHeader(8);
+  header.segment = segment;
+  EncodeSegmentHeader(header, SomeState(), 1 << 20, block.data());
+  return block;
+}
+
+void MakeChecksumRight(std::string* block) {
+  StoreU32(block->data() + 4, Crc32c(block->data() + 8, block->size() - 8));
+}
+
+Result<FirstBlock> Understand(const std::string& bytes, uint64_t number = 3) {
+  BlockHeader header;
+  return UnderstandFirstBlock(bytes.data(), bytes.size(), number, &header);
+}
+
+TEST(FirstBlockTest, OfThisVersion) {
+  const std::string block = FirstBlockOf(3);
+  EXPECT_EQ(*Understand(block), FirstBlock::kWhole);
+  EXPECT_EQ(*Understand(block, 9), FirstBlock::kWhole);  // a spare that was segment 3
+  EXPECT_EQ(*Understand(""), FirstBlock::kUnwritten);
+  EXPECT_EQ(*Understand(std::string(kSegmentHeaderBytes, '\0')), FirstBlock::kUnwritten);
+  EXPECT_EQ(*Understand(std::string(512, '\0') + block.substr(512)), FirstBlock::kUnwritten);
+  std::string torn = block;
+  torn[kBlockHeaderBytes] = static_cast<char>(torn[kBlockHeaderBytes] ^ 1);
+  EXPECT_EQ(*Understand(torn), FirstBlock::kBroken);
+}
+
+TEST(FirstBlockTest, AnotherVersionIsRefusedByName) {
+  for (const int version : {0, 1, 3, 0xFFFF}) {
+    std::string block = FirstBlockOf(3);
+    StoreU16(block.data() + 8, static_cast<uint16_t>(version));
+    const Status damaged = Understand(block).status();
+    EXPECT_EQ(damaged.code(), ErrorCode::kCorruption);
+    EXPECT_NE(damaged.message().find("damaged"), std::string_view::npos) << damaged.ToString();
+    MakeChecksumRight(&block);
+    const Status refused = Understand(block).status();
+    EXPECT_EQ(refused.code(), ErrorCode::kVersionMismatch);
+    EXPECT_NE(refused.message().find("version " + std::to_string(version) +
+                                     " of the redo log, this program reads and "
+                                     "writes version " +
+                                     std::to_string(kLogFormatVersion)),
+              std::string_view::npos)
+        << refused.ToString();
+  }
+}
+
+TEST(FirstBlockTest, WhatNoWriterWritesIsRefused) {
+  EXPECT_EQ(Understand("short").status().code(), ErrorCode::kCorruption);
+  EXPECT_EQ(Understand(std::string(kSegmentHeaderBytes, 'x')).status().code(), ErrorCode::kCorruption);
+  EXPECT_EQ(Understand(FirstBlockOf(4)).status().code(), ErrorCode::kCorruption);  // a later segment, renamed
+  struct {
+    size_t at;
+    uint64_t value;
+  } const wrong[] = {{24, kMaxLogNumber + 8}, {64, kMaxLogNumber + 1}, {64, 0}, {48, 4096}};
+  for (const auto& each : wrong) {
+    std::string block = FirstBlockOf(3);
+    StoreU64(block.data() + each.at, each.value);
+    MakeChecksumRight(&block);
+    EXPECT_EQ(Understand(block).status().code(), ErrorCode::kCorruption) << each.at << " " << each.value;
+  }
 }
 
 TEST(BlockFormat, StateOnlyRises) {
@@ -151,8 +245,9 @@ TEST(BlockFormat, SegmentNames) {
   uint64_t number = 0;
   EXPECT_TRUE(ParseSegmentName(SegmentName(123456789), &number));
   EXPECT_EQ(number, 123456789u);
-  for (const char* name : {"LOCK", "log-", "log-42", "log-0000000000000000004x", "log-99999999999999999999",
-                           "log-000000000000000000042"}) {
+  EXPECT_FALSE(ParseSegmentName(SegmentName(kMaxLogNumber + 1), &number));
+  for (const char* name : {"log-00000000000000000000", "LOCK", "log-", "log-42", "log-0000000000000000004x",
+                           "log-99999999999999999999", "log-000000000000000000042"}) {
     EXPECT_FALSE(ParseSegmentName(name, &number)) << name;
   }
 }

@@ -21,7 +21,8 @@ Result<const char*> BlockWindow::Load(File& file, uint64_t offset, size_t bytes,
   return buffer_.data() + (offset - begin_);
 }
 
-Result<BlockWindow::Block> BlockWindow::Read(File& file, uint64_t number, uint64_t segment_bytes, uint64_t offset) {
+Result<BlockWindow::Block> BlockWindow::Read(File& file, uint64_t number, uint64_t segment_bytes, uint64_t offset,
+                                             const SipHashKey* key) {
   const auto damaged = [&](const Status& why) {
     return DEUT_ERROR(kCorruption, file.path(), " at offset ", offset, ": ", why.message());
   };
@@ -32,6 +33,8 @@ Result<BlockWindow::Block> BlockWindow::Read(File& file, uint64_t number, uint64
   DEUT_ASSIGN_OR_RETURN(block.bytes, Load(file, offset, kBlockAlignment, segment_bytes));
   const Status header = ReadBlockHeader(block.bytes, number, offset, segment_bytes - offset, &block.header);
   if (!header.ok()) return damaged(header);
+  if (key != nullptr && !IsSealed(block.bytes, *key))
+    return damaged(DEUT_ERROR(kCorruption, "what begins like a block has no seal of this log"));
   DEUT_ASSIGN_OR_RETURN(block.bytes, Load(file, offset, block.header.block_bytes, segment_bytes));
   Result<uint32_t> checksum = VerifyBlock(block.bytes, block.header);
   if (!checksum.ok()) return damaged(checksum.status());

@@ -39,8 +39,10 @@ class BlockWindow {
   explicit BlockWindow(size_t window_bytes = size_t{1} << 20, std::unique_ptr<FileReadAhead> ahead = nullptr)
       : window_bytes_(window_bytes), ahead_(std::move(ahead)) {}
 
-  // The verified block at `offset` of the segment `number`, which has `segment_bytes` (or is shorter: cut off).
-  Result<Block> Read(File& file, uint64_t number, uint64_t segment_bytes, uint64_t offset);
+  // The verified block at `offset` of the segment `number`, which has `segment_bytes` (or is shorter: cut off). `key`, unless null, is that of the
+  // log whose seal the block must have. It is looked at before the checksum, so that what clients have shaped like blocks costs no more than zeros.
+  Result<Block> Read(File& file, uint64_t number, uint64_t segment_bytes, uint64_t offset,
+                     const SipHashKey* key = nullptr);
 
   // Forgets what was read: the file may have changed.
   void Clear() {

@@ -29,6 +29,7 @@ class LogForge {
     state.tc = TcId(1);
     state.epoch = TcEpoch(1);
     state.nonce = 100;
+    state.key = {.low = 11, .high = 12};
     state.reserved = Timestamp(1);
     state.redo_start.lsn = kFirstLsn;
   }
@@ -143,7 +144,7 @@ class LogForge {
     header.durable = durable_lsn;
     std::string block(header.block_bytes, '\0');
     std::memcpy(block.data() + kBlockHeaderBytes, payload.data(), payload.size());
-    predecessor = SealBlock(header, block.data());
+    predecessor = SealBlock(header, state.key, block.data());
     return block;
   }
 

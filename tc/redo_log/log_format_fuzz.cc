@@ -11,6 +11,7 @@
 #include "common/base/status.h"
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
+#include "common/coding/siphash.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "tc/redo_log/block_format.h"
@@ -45,9 +46,17 @@ void DecodeRecords(std::string_view bytes) {
   state.Apply(decoded);
 }
 
-// A block that is right by its checksum, whatever it says.
-std::string MakeBlock(std::string_view bytes, uint64_t offset, uint32_t predecessor) {
+// Where the first block of a segment has the log's key.
+constexpr size_t kKeyAt = kBlockHeaderBytes + 40;
+
+SipHashKey KeyIn(const std::string& first_block) {
+  return {.low = LoadU64(first_block.data() + kKeyAt), .high = LoadU64(first_block.data() + kKeyAt + 8)};
+}
+
+// A block that is right by its seal and checksum, whatever it says. The first one of a segment brings its own key.
+std::string MakeBlock(std::string_view bytes, uint64_t offset, uint32_t predecessor, SipHashKey key = {}) {
   std::string block(BlockBytesFor(std::max<size_t>(bytes.size(), 8)), '\0');
+  constexpr size_t kSealAt = kBlockHeaderBytes - 8;
   std::memcpy(block.data() + 8, bytes.data(), std::min(bytes.size(), block.size() - 8));
   StoreU32(block.data(), 0x474C5244);
   StoreU16(block.data() + 8, kLogFormatVersion);
@@ -56,6 +65,8 @@ std::string MakeBlock(std::string_view bytes, uint64_t offset, uint32_t predeces
   StoreU32(block.data() + 20, predecessor);
   StoreU64(block.data() + 40, 1);
   StoreU64(block.data() + 48, offset);
+  if (offset == 0) key = KeyIn(block);
+  StoreU64(block.data() + kSealAt, SipHash(key, std::string_view(block).substr(8, kSealAt - 8)));
   StoreU32(block.data() + 4, Crc32c(block.data() + 8, block.size() - 8));
   return block;
 }
@@ -79,7 +90,8 @@ void Recover(std::string_view bytes) {
   const size_t half = bytes.size() / 2;
   const std::string first = MakeBlock(bytes.substr(0, std::min<size_t>(half, 4000)), 0, 0);
   DEUT_CHECK((*file)->Write(0, first.data(), kSegmentHeaderBytes).ok());
-  const std::string second = MakeBlock(bytes.substr(half, 20000), kSegmentHeaderBytes, LoadU32(first.data() + 4));
+  const std::string second =
+      MakeBlock(bytes.substr(half, 20000), kSegmentHeaderBytes, LoadU32(first.data() + 4), KeyIn(first));
   DEUT_CHECK((*file)->Write(kSegmentHeaderBytes, second.data(), std::min<size_t>(second.size(), 24 << 10)).ok());
   const Result<RecoveredChain> chain = RecoverChain(*storage, "/log");
   DEUT_CHECK(chain.ok() || chain.status() == ErrorCode::kCorruption);

@@ -12,6 +12,7 @@ LogRing::LogRing(size_t bytes, Lsn base, Runtime& runtime, LogSignal& signal)
       signal_(signal),
       words_(static_cast<uint64_t*>(std::calloc(bytes / sizeof(uint64_t), sizeof(uint64_t)))),
       tail_(base.value),
+      claimed_(base.value),
       released_(base.value),
       floor_(base.value) {
   DEUT_CHECK(words_ != nullptr);

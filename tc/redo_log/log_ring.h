@@ -3,6 +3,7 @@
 //
 // Positions (all LSNs, all only rise):  floor <= released <= consumed <= tail, and an appender writes only below released + size.
 //   tail      end of what is reserved
+//   claimed   end of what is spoken for: at or beyond tail by what was claimed and is not appended yet, or will be lost on the disk (log_space.h)
 //   consumed  the consumer's own; all records below are taken
 //   released  below it the words were zeroed; their memory is the free space up to released + size
 //   floor     below it readers find nothing; raised before the words are zeroed
@@ -50,11 +51,22 @@ class LogRing {
   size_t bytes() const { return bytes_; }
   Lsn tail() const { return Lsn(tail_.load(std::memory_order_seq_cst)); }
 
+  // --- Claims (rule D5), any thread.
+  uint64_t claimed() const { return claimed_.load(std::memory_order_seq_cst); }
+  // Claims `bytes` if nobody has moved `claimed` from *seen; else *seen is where it is now.
+  bool TryClaim(uint64_t* seen, uint64_t bytes) {
+    return claimed_.compare_exchange_weak(*seen, *seen + bytes, std::memory_order_seq_cst);
+  }
+  void AddClaim(uint64_t bytes) { claimed_.fetch_add(bytes, std::memory_order_seq_cst); }
+  void GiveBackClaim(uint64_t bytes) { claimed_.fetch_sub(bytes, std::memory_order_seq_cst); }
+
   // --- Appenders, any thread.
   // Appends a record with `body`, which has Bytes() and Write(sink). Returns its LSN; it ends at lsn + word.bytes.
+  // `claimed`: room for it was claimed before.
   template <typename Body>
-  Lsn Append(RecordWord word, const Body& body) {
+  Lsn Append(RecordWord word, const Body& body, bool claimed = false) {
     DEUT_POINT("redo_log.append.before_reserve");
+    if (!claimed) AddClaim(word.bytes);
     const uint64_t lsn = tail_.fetch_add(word.bytes, std::memory_order_seq_cst);
     DEUT_POINT("redo_log.append.reserved");
     if (lsn + word.bytes > released_.load(std::memory_order_seq_cst) + bytes_) WaitForSpace(lsn + word.bytes);
@@ -123,6 +135,7 @@ class LogRing {
   // Zeroed by the system and touched page by page, so that a ring that is never filled costs what it is used for.
   const std::unique_ptr<uint64_t, FreeMemory> words_;
   alignas(64) std::atomic<uint64_t> tail_;
+  std::atomic<uint64_t> claimed_;
   alignas(64) std::atomic<uint64_t> released_;
   std::atomic<uint64_t> floor_;
   alignas(64) std::atomic<uint32_t> waiters_{0};

@@ -59,11 +59,13 @@ class LogSignal {
   void SleepIdle(Check work_waits) {
     state_.store(kIdle, std::memory_order_seq_cst);
     DEUT_POINT("redo_log.signal.before_sleep");
-    Return(DEUT_OMITTED("log.look_before_sleep") || !work_waits(), kNoDeadline, Duration(0), [] {}, Duration(0));
+    Return(
+        DEUT_OMITTED("log.look_before_sleep") || !work_waits(), kNoDeadline, Duration(0), [](Duration) {}, Duration(0));
   }
 
   // The same until `deadline`, or until records up to `full_at` were appended. Committers may lead meanwhile. `linger`: how long the
-  // sleep goes on after a led write that took all there was. `stuck()` is called when a led write does not end within `stuck_after`.
+  // sleep goes on after a led write that took all there was. `stuck(for_how_long)` is called each time that a led write has not ended for another
+  // `stuck_after`.
   template <typename Check, typename Stuck>
   void SleepLingering(Check work_waits, Lsn full_at, Deadline deadline, Duration linger, Stuck stuck,
                       Duration stuck_after) {
@@ -125,6 +127,7 @@ class LogSignal {
     uint64_t emptied = emptied_.load(std::memory_order_seq_cst);
     Deadline stuck_at = kNoDeadline;  // for the led write that is number stuck_lead
     uint64_t stuck_lead = 0;
+    MonotonicTime lead_seen{};  // when it was found under way
     for (;;) {
       uint32_t state = state_.load(std::memory_order_seq_cst);
       if (state == kAwake) return;
@@ -145,9 +148,10 @@ class LogSignal {
       const uint64_t lead = ended_.load(std::memory_order_seq_cst);
       if (stuck_at == kNoDeadline || lead != stuck_lead) {
         stuck_lead = lead;
+        lead_seen = now;
         stuck_at = now + stuck_after;
       } else if (now >= stuck_at) {
-        stuck();
+        stuck(now - lead_seen);
         stuck_at = now + stuck_after;
       }
       DEUT_POINT("redo_log.signal.before_await_lead");

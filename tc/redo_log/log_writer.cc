@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/observe/log.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
@@ -99,7 +100,9 @@ void LogWriter::Sleep() {
   }
   const auto work_waits = [this] { return WorkWaits(); };
   const MonotonicTime now = parts_.runtime.Now();
-  const Deadline stuck = in_flight_.front()->submitted + options_.device_timeout;
+  const bool told = in_flight_.front()->slow;
+  const Deadline stuck = in_flight_.front()->submitted +
+                         (told ? options_.device_timeout : std::min(options_.slow_after, options_.device_timeout));
   if (failure_seen_) {
     parts_.signal.SleepInReap(work_waits, &completed_, now + kFailedPause);
   } else if (!MaySubmit()) {
@@ -139,11 +142,17 @@ void LogWriter::Rest() {
   parts_.signal.SleepLingering(
       [&] { return SomethingElseWaits() || stopping() || Hurried() || parts_.ring.tail() >= full_at; }, full_at, due_,
       options_.linger,
-      [&] {
+      [&](Duration waited) {
+        if (waited < options_.device_timeout) {
+          if (waited >= 2 * options_.slow_after) return;  // people were told
+          LogWarning("disk: a write of the redo log that a committer has begun has not come back for ",
+                     duration_cast<milliseconds>(waited).count(), " ms");
+          return;
+        }
         Fail(DEUT_ERROR(kIoError, "redo log: a write that a committer has begun has not come back within ",
                         duration_cast<milliseconds>(options_.device_timeout).count(), " ms"));
       },
-      options_.device_timeout);
+      std::min(options_.slow_after, options_.device_timeout));
   if (parts_.signal.crowded() != crowded_) crowd_ = kCrowdedRests;
   crowded_ = parts_.signal.crowded();
   const bool timed_out = parts_.runtime.Now() >= due_;
@@ -187,11 +196,25 @@ bool LogWriter::WorkWaits() const {
 }
 
 void LogWriter::CheckDevice() {
-  const Block& oldest = *in_flight_.front();
-  if (oldest.completed || parts_.runtime.Now() < oldest.submitted + options_.device_timeout) return;
+  Block& oldest = *in_flight_.front();
+  const MonotonicTime now = parts_.runtime.Now();
+  if (oldest.completed) return;
+  if (now < oldest.submitted + options_.device_timeout) {
+    if (oldest.slow || now < oldest.submitted + options_.slow_after) return;
+    oldest.slow = true;
+    LogWarning("disk: ", Describe(oldest), " has not come back for ",
+               duration_cast<milliseconds>(now - oldest.submitted).count(), " ms, with ", in_flight_.size() - 1,
+               " more behind it");
+    return;
+  }
   Fail(DEUT_ERROR(kIoError, "redo log: no completion of the write to ", oldest.segment->file().path(), " at offset ",
                   oldest.header.offset, " within ", duration_cast<milliseconds>(options_.device_timeout).count(),
                   " ms"));
+}
+
+std::string LogWriter::Describe(const Block& block) {
+  return Concat("the write of ", block.segment->file().path(), ", ", block.request.bytes, " bytes at offset ",
+                block.request.offset);
 }
 
 void LogWriter::Fail(const Status& status) { parts_.failure.Report(status); }
@@ -216,6 +239,10 @@ bool LogWriter::TakeCompletions() {
   while (!in_flight_.empty() && in_flight_.front()->completed) {
     std::unique_ptr<Block> block = std::move(in_flight_.front());
     in_flight_.pop_front();
+    if (block->slow) {
+      LogWarning("disk: ", Describe(*block), " has come back after ",
+                 duration_cast<milliseconds>(parts_.runtime.Now() - block->submitted).count(), " ms");
+    }
     if (!parts_.failure.failed()) {
       if (block->header.kind == BlockKind::kRecords)
         block->segment->AddBlock(block->header.first_lsn, block->header.offset);
@@ -292,6 +319,7 @@ void LogWriter::LeadOneBlock(Lsn lsn, bool* took_all) {
   IoRequest& request = block->request;
   request.status = request.file->Write(request.offset, request.data, request.bytes);
   if (request.status.ok()) request.transferred = request.bytes;
+  block->slow = parts_.runtime.Now() >= block->submitted + options_.slow_after;
   completed_.push_back(&request);
   TakeCompletions();
   if (parts_.failure.failed()) return;  // the log thread answers
@@ -316,8 +344,10 @@ bool LogWriter::OpenNextSegment() {
                               .tc = state_.tc,
                               .epoch = state_.epoch,
                               .nonce = state_.nonce};
-  const bool repeat = !DEUT_OMITTED("D3.repeat_in_header");
-  predecessor_ = EncodeSegmentHeader(block->header, repeat ? state_ : LogState(), next->bytes(), block->buffer.data());
+  LogState repeated;
+  repeated.key = state_.key;
+  if (!DEUT_OMITTED("D3.repeat_in_header")) repeated = state_;
+  predecessor_ = EncodeSegmentHeader(block->header, repeated, next->bytes(), block->buffer.data());
   parts_.segments.Open(next, consumed());
   segment_ = std::move(next);
   offset_ = kSegmentHeaderBytes;
@@ -346,7 +376,7 @@ LogWriter::Block* LogWriter::FormRecords(Lsn end) {
   char* const payload = block->buffer.data() + kBlockHeaderBytes;
   parts_.ring.CopyOut(begin, payload_bytes, payload);
   ApplyToState(begin, payload, payload_bytes);
-  predecessor_ = SealBlock(block->header, block->buffer.data());
+  predecessor_ = SealBlock(block->header, state_.key, block->buffer.data());
   offset_ += block->header.block_bytes;
   segment_room_.store(segment_->bytes() - offset_, std::memory_order_relaxed);
   consumed_.store(end.value, std::memory_order_seq_cst);
@@ -379,7 +409,7 @@ LogWriter::Block* LogWriter::NewBlock() {
 }
 
 void LogWriter::Prepare(Block* block) {
-  block->completed = false;
+  block->completed = block->slow = false;
   block->submitted = parts_.runtime.Now();
   block->request = IoRequest{.kind = IoRequest::Kind::kWrite,
                              .file = &block->segment->file(),

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -44,6 +45,7 @@ struct LogWriterOptions {
   size_t max_in_flight = 0;
   size_t max_small_in_flight = 0;
   Duration device_timeout{};
+  Duration slow_after = seconds(5);  // a write that takes longer is logged
   Duration linger{};
 };
 
@@ -98,7 +100,9 @@ class LogWriter {
     BlockHeader header;
     MonotonicTime submitted;
     bool completed = false;
+    bool slow = false;  // and people were told
   };
+  static std::string Describe(const Block& block);
 
   void Loop();
   void Sleep();

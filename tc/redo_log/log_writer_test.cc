@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
+#include "common/observe/recorded_lines.h"
 #include "common/runtime/runtime.h"
 #include "tc/redo_log/controlled_storage.h"
 #include "tc/redo_log/log_test_util.h"
@@ -153,6 +154,18 @@ TEST_F(LogWriterTest, AStuckDeviceIsAFailure) {
   EXPECT_TRUE(status == ErrorCode::kIoError) << status.ToString();
   EXPECT_NE(status.message().find("no completion"), std::string_view::npos) << status.ToString();
   storage_.Hold(false);
+}
+
+TEST_F(LogWriterTest, ASlowWriteIsToldWithItsBytesWhenItBeginsAndEnds) {
+  RecordedLines lines;
+  options_.slow_after = milliseconds(20);
+  Open();
+  storage_.Hold(true);
+  const AppendResult commit = CommitSubmitted(1);
+  Until([&] { return lines.Have("bytes at offset", "has not come back for"); });
+  storage_.Hold(false);
+  EXPECT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
+  Until([&] { return lines.Have("bytes at offset", "has come back after"); });
 }
 
 TEST_F(LogWriterTest, WaitsKeepTheirDeadlines) {

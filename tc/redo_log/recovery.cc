@@ -26,6 +26,10 @@ struct SegmentFile {
   LogState state;              // what the header repeats
   uint64_t segment_bytes = 0;  // what the header says, at most `bytes`
   std::optional<Lsn> cut;      // the first record is END_OF_EPOCH
+  std::optional<SipHashKey>
+      key;  // of the log that wrote the first block, also where that is left from an earlier use of the file
+  Status not_understood;      // why the first block cannot be told from what another program has written
+  uint64_t behind_bytes = 0;  // of whole blocks of this segment behind the break
 };
 
 class Recovery {
@@ -42,20 +46,32 @@ class Recovery {
       chain_.empty = true;
       return std::move(chain_);
     }
-    DEUT_RETURN_IF_ERROR(WalkChain());
-    chain_.empty = chain_files_ == 0;
-    chain_.end = Cut{.lsn = lsn_, .segment = chain_.empty ? 0 : LastFile().number, .offset = break_offset_};
-    if (visitor_ != nullptr) visitor_->OnEnd(chain_.end, WhyItEnds());
-    DEUT_RETURN_IF_ERROR(ScanPastBreak());
-    DEUT_RETURN_IF_ERROR(CheckState());
+    DEUT_RETURN_IF_ERROR(CheckKeys());
+    const Status found = FindEnd();
+    DEUT_RETURN_IF_ERROR(CheckUnderstood(found));
+    DEUT_RETURN_IF_ERROR(found);
     for (const auto& [block, proof] : unproven_) chain_.unproven.push_back(block);
     window_.Clear();  // what lies ahead is read from the files that go with the chain
     return std::move(chain_);
   }
 
  private:
+  // The chain, and whether what lies behind it is a torn tail.
+  Status FindEnd() {
+    DEUT_RETURN_IF_ERROR(WalkChain());
+    chain_.empty = chain_files_ == 0;
+    chain_.end = Cut{.lsn = lsn_, .segment = chain_.empty ? 0 : LastFile().number, .offset = break_offset_};
+    if (visitor_ != nullptr) visitor_->OnEnd(chain_.end, WhyItEnds());
+    DEUT_RETURN_IF_ERROR(ScanPastBreak());
+    return CheckState();
+  }
+
   Status OpenFiles();
   Status ReadHeader(SegmentFile* file);
+  // All files are of one log.
+  Status CheckKeys() const;
+  // Refuses a file that is not understood, and says whether an operator may move it away. `found`: how the search for the log's end ended.
+  Status CheckUnderstood(const Status& found) const;
   Status WalkChain();
   // Takes the blocks of files_[index] from its header on. `end` is where it stopped.
   Status WalkSegment(size_t index, uint64_t* end);
@@ -111,15 +127,32 @@ Status Recovery::OpenFiles() {
 }
 
 Status Recovery::ReadHeader(SegmentFile* file) {
-  Result<BlockWindow::Block> block = window_.Read(*file->file, file->number, file->bytes, 0);
-  if (!block.ok()) return block.status() == ErrorCode::kCorruption ? Status::Ok() : block.status();
-  const Status decoded = DecodeSegmentHeader(block->bytes, block->header, &file->state, &file->segment_bytes);
+  AlignedBuffer first(kSegmentHeaderBytes);
+  DEUT_ASSIGN_OR_RETURN(const size_t read, file->file->Read(0, first.data(), first.size()));
+  BlockHeader header;
+  const Result<FirstBlock> understood = UnderstandFirstBlock(first.data(), read, file->number, &header);
+  if (!understood.ok()) {
+    Status refused(
+        understood.status().code(),
+        Concat(file->file->path(), " at offset 0: ", understood.status().message(), "; nothing was changed"));
+    // It stays where it is. But whether it is a spare, which holds nothing of the log, shows only once the log's end is known.
+    if (refused == ErrorCode::kCorruption && !files_.empty()) {
+      file->not_understood = std::move(refused);
+      return Status::Ok();
+    }
+    return refused;
+  }
+  if (*understood != FirstBlock::kWhole) return Status::Ok();
+  const Status decoded = DecodeSegmentHeader(first.data(), header, &file->state, &file->segment_bytes);
   if (!decoded.ok()) return DEUT_ERROR(kCorruption, file->file->path(), " at offset 0: ", decoded.message());
-  file->header = block->header;
-  file->header_checksum = block->checksum;
+  file->key = file->state.key;
+  if (header.segment != file->number) return Status::Ok();  // a spare: it keeps what it was until it is used again
+  DEUT_ASSIGN_OR_RETURN(file->header_checksum, VerifyBlock(first.data(), header));
+  file->header = header;
   file->segment_bytes = std::min(file->segment_bytes, RoundDownToIo(file->bytes));
 
-  block = window_.Read(*file->file, file->number, file->segment_bytes, kSegmentHeaderBytes);
+  const Result<BlockWindow::Block> block =
+      window_.Read(*file->file, file->number, file->segment_bytes, kSegmentHeaderBytes, &*file->key);
   if (!block.ok()) return block.status() == ErrorCode::kCorruption ? Status::Ok() : block.status();
   LogRecord record;
   size_t needed;
@@ -131,11 +164,47 @@ Status Recovery::ReadHeader(SegmentFile* file) {
   return Status::Ok();
 }
 
+Status Recovery::CheckKeys() const {
+  const SegmentFile* first = nullptr;
+  for (const SegmentFile& file : files_) {
+    if (!file.key) continue;
+    if (first == nullptr) first = &file;
+    if (file.key == first->key) continue;
+    return DEUT_ERROR(kCorruption, PathOf(file.number), " at offset 0: a segment of another redo log than ",
+                      PathOf(first->number), " (of transaction component ", file.state.tc.value, " and of ",
+                      first->state.tc.value, "); nothing was changed");
+  }
+  return Status::Ok();
+}
+
+Status Recovery::CheckUnderstood(const Status& found) const {
+  const auto strange = std::ranges::find_if(files_, [](const SegmentFile& file) { return !file.not_understood.ok(); });
+  if (strange == files_.end()) return Status::Ok();
+  const Status& why = strange->not_understood;
+  if (!found.ok()) return Status(why.code(), Concat(why.message(), ". Besides, ", found.message()));
+  if (chain_.empty) return why;
+  // The chain ends before this file, as it has no header. Were it or a later one the log's, blocks of the log would be in them.
+  const auto used = std::find_if(strange, files_.end(), [](const SegmentFile& file) { return file.behind_bytes != 0; });
+  if (used != files_.end()) {
+    return Status(why.code(), Concat(why.message(), ". It may be a segment in use whose beginning is damaged: ",
+                                     used->behind_bytes, " bytes in blocks of the log are in ", PathOf(used->number)));
+  }
+  const uint64_t last = files_.back().number;
+  return Status(
+      why.code(),
+      Concat(why.message(), ". The log ends before this file, at LSN ", chain_.end.lsn.value, " in ",
+             PathOf(chain_.end.segment), ", and no block of the log is in it",
+             strange->number == last ? "" : " or in a later one",
+             ": it is a spare whose beginning is damaged, or no file of this store. To start the store, move it",
+             strange->number == last ? "" : Concat(" and the later segments, up to ", PathOf(last), ","),
+             " out of the folder; nothing is lost with ", strange->number == last ? "it" : "them"));
+}
+
 // Whether the segment's header is the next element of the chain. A life's first segment is one only with its cut: were it without, what arrives
 // late in the segment before it would no longer be cut off, whatever later lives log.
 bool Recovery::Continues(const SegmentFile& next) const {
   return next.header && next.header->first_lsn == lsn_ && next.header->predecessor == chain_.checksum &&
-         next.header->epoch >= chain_epoch_ && next.header->tc == chain_.state.tc &&
+         next.header->epoch >= chain_epoch_ && next.header->tc == chain_.state.tc && next.key == chain_.state.key &&
          (chain_files_ == 0 || next.header->epoch == chain_epoch_ || next.cut);
 }
 
@@ -164,6 +233,8 @@ Status Recovery::WalkSegment(size_t index, uint64_t* end) {
   if (visitor_ != nullptr) visitor_->OnSegment(*file.header, file.state);
   chain_.checksum = file.header_checksum;
   chain_epoch_ = file.header->epoch;
+  if (chain_.lives.empty() || chain_.lives.back().epoch != chain_epoch_)
+    chain_.lives.push_back({.epoch = chain_epoch_, .nonce = file.header->nonce, .begin = lsn_});
   chain_.state.epoch = std::max(chain_.state.epoch, chain_epoch_);
   auto segment =
       std::make_shared<Segment>(file.number, std::move(file.file), file.segment_bytes, /*of_this_life=*/false);
@@ -175,7 +246,8 @@ Status Recovery::WalkSegment(size_t index, uint64_t* end) {
   }
   break_ = Status::Ok();
   for (*end = kSegmentHeaderBytes; limit != lsn_;) {
-    const Result<BlockWindow::Block> block = window_.Read(segment->file(), file.number, file.segment_bytes, *end);
+    const Result<BlockWindow::Block> block =
+        window_.Read(segment->file(), file.number, file.segment_bytes, *end, &chain_.state.key);
     if (!block.ok() && block.status() != ErrorCode::kCorruption) return block.status();
     break_ = block.status();
     if (!block.ok()) break;
@@ -229,6 +301,7 @@ Status Recovery::TakeBlock(const SegmentFile& file, const BlockWindow::Block& bl
       return damaged("an end of epoch out of place");
     }
     if (visitor_ != nullptr) visitor_->OnRecord(record);
+    if (record.type == RecordType::kCommit || record.type == RecordType::kLowWater) chain_.last_shipped = record.lsn;
     chain_.state.Apply(record);
     rest.remove_prefix(needed);
     lsn_ = record.end;
@@ -251,6 +324,9 @@ Status Recovery::WhyItEnds() const {
 
 Status Recovery::ScanPastBreak() {
   const size_t first = chain_.empty ? 0 : chain_files_ - 1;
+  // Where no header is left no key is known. Then whatever looks like a block speaks for damage: a log that never got its first header has taken
+  // no commit, so nothing in it is a client's.
+  const SipHashKey* const key = chain_.empty ? nullptr : &chain_.state.key;
   const std::string place = Concat(PathOf(LastFile().number), " at offset ", break_offset_);
   for (size_t i = first; i < files_.size(); ++i) {
     const bool in_chain = i < chain_files_;
@@ -258,12 +334,13 @@ Status Recovery::ScanPastBreak() {
     const uint64_t bytes = RoundDownToIo(files_[i].bytes);
     uint64_t offset = in_chain ? break_offset_ : 0;
     while (offset < bytes) {
-      const Result<BlockWindow::Block> block = window_.Read(file, files_[i].number, bytes, offset);
+      const Result<BlockWindow::Block> block = window_.Read(file, files_[i].number, bytes, offset, key);
       if (!block.ok()) {
         if (block.status() != ErrorCode::kCorruption) return block.status();
         offset += kBlockAlignment;
         continue;
       }
+      files_[i].behind_bytes += block->header.block_bytes;
       if (block->header.epoch >= chain_epoch_) {
         if (visitor_ != nullptr) visitor_->OnBehind(block->header);
         if (block->header.durable > lsn_ && !DEUT_OMITTED("D2.scan_past_break")) {

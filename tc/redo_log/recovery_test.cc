@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
@@ -270,6 +271,56 @@ TEST_F(RecoveryTest, ALogThatNeverGotItsFirstHeaderIsEmpty) {
   ThreeCommits();
   forge_.Write(1, 100, "x");
   ExpectCorruption(At(1, 0) + ": the redo log is damaged at LSN 8");
+}
+
+// A spare holds nothing of the log. If its beginning shows that it was the log's, it goes; else nobody may remove it, but it does not stop the store
+// for ever: the error says that it is none of the log, and the operator may move it away.
+TEST_F(RecoveryTest, ATornSpareIsNothingToTheLog) {
+  ThreeCommits();
+  const Cut end = forge_.Here();
+  forge_.BeginSegment(2);
+  forge_.Write(2, kBlockHeaderBytes, "x");
+  ASSERT_TRUE(storage_->Rename(forge_.Path(2), forge_.Path(3)).ok());
+  forge_.Allocate(2, LogForge::kSegmentBytes);
+  ExpectEnd(end);
+  EXPECT_EQ(Recover().stale, (std::vector<uint64_t>{2, 3}));
+}
+
+TEST_F(RecoveryTest, ASpareWhoseFirstSectorIsDamagedMayBeMovedAway) {
+  ThreeCommits();
+  const Cut end = forge_.Here();
+  // It was segment 1 of an earlier use, and still holds its blocks.
+  const auto used = storage_->Open(forge_.Path(1), {});
+  std::string bytes(LogForge::kSegmentBytes, '\0');
+  ASSERT_TRUE((*used)->Read(0, bytes.data(), bytes.size()).ok());
+  for (const uint64_t spare : {2, 3}) {
+    forge_.Allocate(spare, LogForge::kSegmentBytes);
+    forge_.Write(spare, 0, bytes);
+  }
+  ExpectEnd(end);
+  forge_.Write(3, 0, std::string(512, 'x'));
+  ExpectCorruption(At(3, 0) +
+                   ": the file does not begin as a segment of a redo log does; nothing was changed. The log ends");
+  ExpectCorruption("at LSN " + std::to_string(end.lsn.value) + " in " + forge_.Path(1));
+  ExpectCorruption("move it out of the folder; nothing is lost with it");
+  forge_.Write(2, 0, std::string(512, 'x'));
+  ExpectCorruption("move it and the later segments, up to " + forge_.Path(3) + ", out of the folder");
+  for (const uint64_t spare : {3, 2}) ASSERT_TRUE(storage_->Remove(forge_.Path(spare)).ok());
+  ExpectEnd(end);
+}
+
+TEST_F(RecoveryTest, ASegmentInUseWhoseFirstSectorIsDamagedIsNotCalledASpare) {
+  ThreeCommits();
+  forge_.BeginSegment(2);
+  forge_.CommitRecord(10);
+  forge_.Block();  // acknowledged, though no later block says that it is durable
+  forge_.Write(2, 0, std::string(512, 'x'));
+  ExpectCorruption("It may be a segment in use whose beginning is damaged: 4096 bytes in blocks of the log are in " +
+                   forge_.Path(2));
+  forge_.CommitRecord(11);
+  forge_.Block();
+  ExpectCorruption(At(2, 0) + ": the file does not begin as a segment");
+  ExpectCorruption("Besides, " + At(1, 5 * 4096) + ": the redo log is damaged");
 }
 
 TEST_F(RecoveryTest, ATruncatedFileIsSeen) {

@@ -18,6 +18,7 @@
 #include "tc/redo_log/log_failure.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/log_signal.h"
+#include "tc/redo_log/log_space.h"
 #include "tc/redo_log/log_writer.h"
 #include "tc/redo_log/read_back.h"
 #include "tc/redo_log/record_codec.h"
@@ -26,15 +27,13 @@
 #include "tc/redo_log/recovery.h"
 #include "tc/redo_log/segment_set.h"
 #include "tc/redo_log/timestamp_reservation.h"
+#include "tc/redo_log/transaction_records.h"
 
 namespace deut::tc {
 namespace {
 
-constexpr uint32_t kFullDiskRetryMs = 200;
-constexpr uint32_t kLaggingRetryMs = 5;
 // Past tails of the log that are remembered for keep_time.
 constexpr int kTailsKept = 64;
-constexpr uint64_t kLaggingReservePart = 4;
 // Who has less time than this does not wait for the device itself.
 constexpr Duration kNearDeadline = seconds(1);
 // Holds every kind of record but transactions.
@@ -99,10 +98,16 @@ class Reader final : public LogReader {
 }  // namespace
 
 struct RedoLog::Parts {
-  Parts(RedoLogOptions o, Runtime& r, std::unique_ptr<FileLock> l, std::unique_ptr<IoQueue> q, Storage& storage,
+  Parts(RedoLogOptions o, Runtime& r, std::unique_ptr<FileLock> l, std::unique_ptr<IoQueue> q, Storage& disk,
         RecoveredChain chain, LogState state)
       : options(std::move(o)),
         runtime(r),
+        storage(disk),
+        begins{.empty = chain.empty,
+               .cut = chain.end,
+               .unproven = std::move(chain.unproven),
+               .stale = std::move(chain.stale),
+               .first_timestamp = state.reserved},
         base(chain.end.lsn),
         tc(state.tc),
         epoch(state.epoch),
@@ -114,7 +119,11 @@ struct RedoLog::Parts {
         ring(options.ring_bytes, chain.end.lsn, runtime, signal),
         segments(
             {.directory = options.directory, .segment_bytes = options.segment_bytes, .spares = options.spare_segments},
-            runtime, storage, std::move(chain.segments), chain.next_number, [this] { signal.Notify(); },
+            runtime, disk, std::move(chain.segments), chain.next_number,
+            [this] {
+              signal.Notify();
+              space.Changed();
+            },
             [this](const Status& status) {
               failure.Report(status);
               signal.Notify();
@@ -123,9 +132,15 @@ struct RedoLog::Parts {
                 .max_in_flight = options.max_in_flight,
                 .max_small_in_flight = std::min(options.max_small_in_flight, options.max_in_flight),
                 .device_timeout = options.device_timeout,
+                .slow_after = options.slow_after,
                 .linger = options.linger},
                {runtime, *queue, signal, ring, segments, waiters, failure}, state,
                {.lsn = chain.end.lsn, .checksum = chain.checksum}),
+        space({.directory = options.directory,
+               .segment_bytes = options.segment_bytes,
+               .reserve_bytes = options.space_reserve_bytes,
+               .chunk_bytes = options.chunk_bytes},
+              runtime, disk, ring, writer, segments, failure),
         // All up to the recovered bound has been drawn or given up: this life's first block begins there, and is not durable yet.
         reservation(runtime, ring, writer, options.timestamp_block, state.reserved),
         read_back(options.read_back_bytes, runtime, ring, writer, segments),
@@ -133,6 +148,7 @@ struct RedoLog::Parts {
         redo_start(state.redo_start),
         known_dcs(state.known_dcs.size()) {
     for (size_t i = 0; i < known_dcs.size(); ++i) known_dcs[i].dc = state.known_dcs[i];
+    segments.SetDemand([this] { return space.Demand(); });
   }
 
   AppendResult Append(RecordType type, std::string body_bytes) {
@@ -142,10 +158,10 @@ struct RedoLog::Parts {
     return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + word.bytes)};
   }
 
-  AppendResult AppendTransaction(RecordType type, const TransactionBody& body) {
+  AppendResult AppendTransaction(RecordType type, const TransactionBody& body, bool claimed) {
     const RecordWord word = MakeRecordWord(type, body.Bytes());
     DEUT_CHECK(word.bytes <= options.max_record_bytes);
-    const Lsn lsn = ring.Append(word, body);
+    const Lsn lsn = ring.Append(word, body, claimed && !DEUT_OMITTED("D5.claim"));
     return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + word.bytes)};
   }
 
@@ -154,8 +170,20 @@ struct RedoLog::Parts {
 
   RecordSource NewSource() { return RecordSource(ring, writer, segments, source_counters); }
 
+  // What Begin goes by.
+  struct Beginning {
+    bool empty = false;  // there was no log
+    Cut cut;
+    std::vector<UnprovenBlock> unproven;
+    std::vector<uint64_t> stale;
+    Timestamp first_timestamp;
+  };
+
   const RedoLogOptions options;
   Runtime& runtime;
+  Storage& storage;
+  const Beginning begins;
+  std::atomic<bool> begun{false};
   const Lsn base;  // where this life's records begin
   const TcId tc;
   const TcEpoch epoch;
@@ -168,6 +196,7 @@ struct RedoLog::Parts {
   DurabilityWaiters waiters;
   SegmentSet segments;
   LogWriter writer;
+  LogSpace space;
   TimestampReservation reservation;
   RecordSourceCounters source_counters;
   ReadBack read_back;
@@ -195,7 +224,8 @@ namespace {
 // Removes what lies behind the chain, newest first, so that a crash leaves no gap in the numbers.
 Status RemoveStale(Storage& storage, const std::string& directory, const std::vector<uint64_t>& stale) {
   for (auto number = stale.rbegin(); number != stale.rend(); ++number) {
-    DEUT_RETURN_IF_ERROR(storage.Remove(Concat(directory, "/", SegmentName(*number))));
+    const Status removed = storage.Remove(Concat(directory, "/", SegmentName(*number)));
+    if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
     DEUT_RETURN_IF_ERROR(storage.SyncDirectory(directory));
   }
   return Status::Ok();
@@ -211,11 +241,11 @@ Status GiveBackTail(Storage& storage, const std::string& directory, const Cut& e
 
 // The new life's first segment. The full disk that ended the one before must not keep this one from starting, for it is what lets segments
 // go: then the segment takes the place of the reserve.
-Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::string& directory,
-                          const RecoveredLog& recovered) {
+Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::string& directory, bool new_log,
+                          const Cut& cut) {
   const Status created = segments.CreateSpare();
-  if (created != ErrorCode::kResourceExhausted || recovered.created) return created;
-  if (!DEUT_OMITTED("X7.start_in_reserve")) DEUT_RETURN_IF_ERROR(GiveBackTail(storage, directory, recovered.cut));
+  if (created != ErrorCode::kResourceExhausted || new_log) return created;
+  if (!DEUT_OMITTED("X7.start_in_reserve")) DEUT_RETURN_IF_ERROR(GiveBackTail(storage, directory, cut));
   if (segments.CreateShortSpare().ok()) return Status::Ok();
   return DEUT_ERROR(kResourceExhausted, created.message(),
                     "; the transaction component starts when there is space for a segment of its log");
@@ -230,9 +260,14 @@ Result<LogState> NewLife(const RecoveredChain& chain, TcId wanted, const std::st
     state.reserved = Timestamp(1);
     state.redo_start.lsn = chain.end.lsn;
     while (state.tc.value == 0) state.tc = TcId(runtime.RandomSeed());
+    state.key = SipHashKey{.low = runtime.RandomSeed(), .high = runtime.RandomSeed()};
   } else if (wanted.value != 0 && wanted != state.tc) {
     return DEUT_ERROR(kInvalidArgument, "the redo log in ", directory, " is that of transaction component ",
                       state.tc.value, ", not of ", wanted.value);
+  }
+  if (chain.state.epoch.value >= kMaxLogNumber || chain.next_number >= kMaxLogNumber) {
+    return DEUT_ERROR(kCorruption, "the redo log in ", directory, " has come to epoch ", chain.state.epoch.value,
+                      " and segment ", chain.next_number, ", which no log does; nothing was changed");
   }
   state.epoch = TcEpoch(chain.state.epoch.value + 1);
   state.nonce = runtime.RandomSeed();
@@ -243,6 +278,13 @@ Result<LogState> NewLife(const RecoveredChain& chain, TcId wanted, const std::st
 
 Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
                                                RecoveredLog* recovered, const std::function<Status()>& locked) {
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, Recover(options, runtime, storage, recovered, locked));
+  DEUT_RETURN_IF_ERROR(log->Begin());
+  return log;
+}
+
+Result<std::unique_ptr<RedoLog>> RedoLog::Recover(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
+                                                  RecoveredLog* recovered, const std::function<Status()>& locked) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(options.directory));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(options.directory, "/LOCK")));
@@ -250,8 +292,6 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Ru
   RecoveredOutcomes outcomes(options.max_outcomes);
   DEUT_ASSIGN_OR_RETURN(RecoveredChain chain, RecoverChain(storage, options.directory, &outcomes));
   DEUT_ASSIGN_OR_RETURN(const LogState state, NewLife(chain, options.tc, options.directory, runtime));
-  DEUT_RETURN_IF_ERROR(WriteAgain(storage, options.directory, chain.unproven));
-  DEUT_RETURN_IF_ERROR(RemoveStale(storage, options.directory, chain.stale));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage.NewQueue(options.max_in_flight + 1));
 
   *recovered = RecoveredLog{.created = chain.empty,
@@ -260,7 +300,9 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Ru
                             .nonce = state.nonce,
                             .first_timestamp = state.reserved,
                             .first_lsn = chain.first_lsn,
+                            .lives = chain.lives,
                             .end_lsn = chain.end.lsn,
+                            .last_shipped = std::max(chain.last_shipped, Lsn(chain.first_lsn.value - 1)),
                             .redo_start = state.redo_start,
                             .known_dcs = state.known_dcs,
                             .low_water = state.low_water,
@@ -270,21 +312,31 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Ru
                             .outcome_horizon = outcomes.horizon};
   auto parts =
       std::make_unique<Parts>(options, runtime, std::move(lock), std::move(queue), storage, std::move(chain), state);
-  DEUT_RETURN_IF_ERROR(CreateFirstSegment(parts->segments, storage, options.directory, *recovered));
-  std::unique_ptr<RedoLog> log(new RedoLog(std::move(parts)));
-  DEUT_RETURN_IF_ERROR(log->StartLife(*recovered));
-  return log;
+  return std::unique_ptr<RedoLog>(new RedoLog(std::move(parts)));
 }
 
-Status RedoLog::StartLife(const RecoveredLog& recovered) {
-  parts_->writer.Start();
-  parts_->segments.Start();
+Status RedoLog::Begin() {
+  Parts& p = *parts_;
+  const std::string& directory = p.options.directory;
+  // Each step may be done again, after one that found no space.
+  DEUT_RETURN_IF_ERROR(WriteAgain(p.storage, directory, p.begins.unproven));
+  DEUT_RETURN_IF_ERROR(RemoveStale(p.storage, directory, p.begins.stale));
+  DEUT_RETURN_IF_ERROR(CreateFirstSegment(p.segments, p.storage, directory, p.begins.empty, p.begins.cut));
+  return StartLife();
+}
+
+bool RedoLog::begun() const { return parts_->begun.load(std::memory_order_acquire); }
+
+Status RedoLog::StartLife() {
+  Parts& p = *parts_;
+  p.writer.Start();
+  p.segments.Start();
+  p.begun.store(true, std::memory_order_release);
   // First of all the cut: from here on nothing behind it counts, whatever the disk still brings forth.
-  if (!recovered.created && !DEUT_OMITTED("D2.log_cut"))
-    parts_->Append(RecordType::kEndOfEpoch, EncodeCutBody(recovered.cut));
-  const AppendResult start = parts_->Append(RecordType::kEpochStart, EncodeEpochStartBody(tc(), epoch(), nonce()));
+  if (!p.begins.empty && !DEUT_OMITTED("D2.log_cut")) p.Append(RecordType::kEndOfEpoch, EncodeCutBody(p.begins.cut));
+  const AppendResult start = p.Append(RecordType::kEpochStart, EncodeEpochStartBody(tc(), epoch(), nonce()));
   DEUT_RETURN_IF_ERROR(WaitDurable(start.lsn, kNoDeadline));
-  return EnsureReserved(recovered.first_timestamp, kNoDeadline);
+  return EnsureReserved(p.begins.first_timestamp, kNoDeadline);
 }
 
 RedoLog::RedoLog(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -304,11 +356,6 @@ TcEpoch RedoLog::epoch() const { return parts_->epoch; }
 uint64_t RedoLog::nonce() const { return parts_->nonce; }
 Status RedoLog::failure() const { return parts_->failure.status(); }
 
-size_t RedoLog::CommitBytes(absl::Span<const Update> updates, TransactionId id) {
-  const TransactionBody body{.timestamp = {}, .epoch = {}, .updates = updates, .chunks = {}, .id = id};
-  return MakeRecordWord(body.commit_type(), body.Bytes()).bytes;
-}
-
 namespace {
 
 // Of the updates of one record, which are those of `body`.
@@ -323,22 +370,21 @@ void PlaceUpdates(Lsn record, const TransactionBody& body, absl::Span<Lsn> place
 }  // namespace
 
 AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update> updates, absl::Span<const Lsn> chunks,
-                                   TransactionId id, absl::Span<Lsn> places) {
+                                   TransactionId id, absl::Span<Lsn> places, SpaceClaim* claim) {
   DEUT_DCHECK(places.empty() || places.size() == updates.size());
   TransactionBody body{.timestamp = timestamp, .epoch = epoch(), .updates = updates, .chunks = chunks, .id = id};
   Lsn first = chunks.empty() ? Lsn(UINT64_MAX) : *std::min_element(chunks.begin(), chunks.end());
   absl::InlinedVector<Lsn, 8> all_chunks;
-  if (body.Bytes() > parts_->options.chunk_bytes + kTransactionHeaderBytes + kTransactionIdBytes) {
+  uint64_t appended = 0;
+  if (NeedsChunks(body.Bytes(), parts_->options.chunk_bytes)) {
     all_chunks.assign(chunks.begin(), chunks.end());
     // What is over goes ahead in chunks; the last run of updates stays with the commit.
     for (;;) {
-      size_t count = 0;
-      for (size_t bytes = 0; count < updates.size(); ++count) {
-        bytes += UpdateBytes(updates[count]);
-        if (count > 0 && bytes > parts_->options.chunk_bytes) break;
-      }
+      const size_t count = UpdatesOfChunk(updates, parts_->options.chunk_bytes);
       if (count == updates.size()) break;
-      all_chunks.push_back(AppendChunk(timestamp, updates.first(count)).lsn);
+      const AppendResult chunk_at = AppendChunk(timestamp, updates.first(count), claim != nullptr);
+      appended += chunk_at.end.value - chunk_at.lsn.value;
+      all_chunks.push_back(chunk_at.lsn);
       if (!places.empty()) {
         const TransactionBody chunk{
             .timestamp = timestamp, .epoch = epoch(), .updates = updates.first(count), .chunks = {}};
@@ -351,15 +397,20 @@ AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update>
     body.updates = updates;
     body.chunks = all_chunks;
   }
-  AppendResult result = parts_->AppendTransaction(body.commit_type(), body);
+  AppendResult result = parts_->AppendTransaction(body.commit_type(), body, claim != nullptr);
+  appended += result.end.value - result.lsn.value;
+  if (claim != nullptr) {
+    DEUT_DCHECK(claim->log_bytes() == appended);
+    claim->Used(result.end);
+  }
   PlaceUpdates(result.lsn, body, places);
   result.first = std::min(first, result.lsn);
   return result;
 }
 
-AppendResult RedoLog::AppendChunk(Timestamp timestamp, absl::Span<const Update> updates) {
-  return parts_->AppendTransaction(RecordType::kChunk,
-                                   {.timestamp = timestamp, .epoch = epoch(), .updates = updates, .chunks = {}});
+AppendResult RedoLog::AppendChunk(Timestamp timestamp, absl::Span<const Update> updates, bool claimed) {
+  return parts_->AppendTransaction(
+      RecordType::kChunk, {.timestamp = timestamp, .epoch = epoch(), .updates = updates, .chunks = {}}, claimed);
 }
 
 AppendResult RedoLog::AppendLowWater(Timestamp low_water) {
@@ -387,32 +438,29 @@ Status RedoLog::AddKnownDc(DcId dc, Deadline deadline) {
   return WaitDurable(lsn, deadline);
 }
 
+static_assert(RedoLog::kBytesBesideKeyAndValue == kUpdateHeaderBytes);
+
+Result<SpaceClaim> RedoLog::ReserveSpace(absl::Span<const Update> updates, TransactionId id, Deadline deadline) {
+  if (!begun()) return DEUT_ERROR(kUnavailable, "the redo log is not written to yet");
+  const Footprint footprint = FootprintOf(updates, id.given(), parts_->options.chunk_bytes);
+  if (footprint.commit_bytes > parts_->options.max_record_bytes) {
+    return DEUT_ERROR(kInvalidArgument, "a transaction of ", footprint.log_bytes,
+                      " bytes has more parts than a commit record can name");
+  }
+  return parts_->space.Claim(footprint, deadline);
+}
+
 Status RedoLog::CheckSpace(size_t bytes) const {
-  if (parts_->failure.failed())
-    return DEUT_ERROR(kUnavailable, "the redo log has failed: ", parts_->failure.status().ToString());
-  if (parts_->writer.stopping()) return DEUT_ERROR(kUnavailable, "the redo log is stopping");
-  const Lsn consumed = parts_->writer.consumed();
-  const uint64_t free = parts_->writer.segment_room() + parts_->segments.spare_bytes();
-  const uint64_t pending = tail().value - consumed.value;
-  // While allocation merely lags behind, most of the reserve may be used: the next segment is on its way. But what a start takes stays: perhaps
-  // the disk is full and the helper does not know yet.
-  const bool full = parts_->segments.disk_full();
-  const uint64_t whole = parts_->options.space_reserve_bytes;
-  const uint64_t reserve =
-      full ? whole : std::max(whole / kLaggingReservePart, std::min(whole, 2 * SegmentSet::kShortestSegment));
-  if (free >= pending + bytes + reserve) return Status::Ok();
-  return DEUT_ERROR(kResourceExhausted,
-                    full ? "the disk of the redo log is full" : "the redo log waits for the allocation of a segment",
-                    " (", parts_->options.directory, "): ", free, " bytes are left of what was allocated, ", pending,
-                    " of them are taken and ", reserve, " are kept in reserve, for ", bytes, " more",
-                    full ? Concat("; reads go on, and commits again once ", parts_->options.segment_bytes,
-                                  " bytes are free there, or the data component has made stable what the log holds")
-                         : "")
-      .WithRetryAfter(full ? kFullDiskRetryMs : kLaggingRetryMs);
+  if (!begun()) return DEUT_ERROR(kUnavailable, "the redo log is not written to yet");
+  return parts_->space.Check(bytes);
 }
 
 Status RedoLog::WaitDurable(Lsn lsn, Deadline deadline) {
   if (durable() > lsn) return Status::Ok();
+  if (!begun()) {
+    return DEUT_ERROR(kUnavailable, "the redo log in ", parts_->options.directory, " is recovered up to LSN ",
+                      durable().value, " and not written to yet");
+  }
   // Also who leads blocks.
   BeforeWait::Tell();
   const bool near = deadline != kNoDeadline && deadline < parts_->runtime.Now() + kNearDeadline;

@@ -1,4 +1,4 @@
-// RedoLog: the transaction component's redo log: latch-free appends, ordered durability, recovery, reading back (rules D1-D4, S2, S10, X1,
+// RedoLog: the transaction component's redo log: latch-free appends, ordered durability, recovery, reading back (rules D1-D5, S2, S10, X1,
 // X4; architecture section 5). After the log buffers of "High Performance Transactions in Deuteronomy", CIDR 2015, section 3.
 //
 // Positions:  first_lsn <= redo start <= durable <= tail. An LSN is a byte position in the stream of records; block headers and padding
@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -30,6 +31,8 @@
 #include "tc/redo_log/durability_waiter.h"
 #include "tc/redo_log/log_reader.h"
 #include "tc/redo_log/log_record.h"
+#include "tc/redo_log/recovery.h"
+#include "tc/redo_log/space_claim.h"
 
 namespace deut::tc {
 
@@ -50,7 +53,7 @@ struct RedoLogOptions {
   // Blocks in flight at most; and how many of these may be small (a fuller one is worth waiting for once so many are under way).
   size_t max_in_flight = 16;
   size_t max_small_in_flight = 4;
-  // Segments kept allocated ahead of need, and how much of that is not given to commits (CheckSpace).
+  // Segments kept allocated ahead of need, and how much of that is not given to commits (ReserveSpace).
   size_t spare_segments = 2;
   uint64_t space_reserve_bytes = uint64_t{16} << 20;
   // What nobody waits for is written out within about this time, or when 64 KiB of it are there.
@@ -66,6 +69,8 @@ struct RedoLogOptions {
   uint64_t keep_bytes = 0;
   // A write that does not complete for this long is a failed device.
   Duration device_timeout = seconds(60);
+  // One that takes longer is logged, with its bytes.
+  Duration slow_after = seconds(5);
   // Called once, on a thread of the log, with file, offset and error. Where it returns (tests), the log stays failed.
   std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
 };
@@ -74,11 +79,15 @@ struct RedoLogOptions {
 struct RecoveredLog {
   bool created = false;  // there was no log
   TcId tc;
-  TcEpoch epoch;              // this life's: above every earlier one, durable
-  uint64_t nonce = 0;         // this life's (X5), durable
-  Timestamp first_timestamp;  // draw from here on: no earlier life has drawn it (D3)
-  Lsn first_lsn;              // of the oldest record kept
-  Lsn end_lsn;  // end of what was recovered. A DC whose applied position lies at or beyond it must be refused (X4)
+  TcEpoch epoch;                    // this life's: above every earlier one, durable
+  uint64_t nonce = 0;               // this life's (X5), durable
+  Timestamp first_timestamp;        // draw from here on: no earlier life has drawn it (D3)
+  Lsn first_lsn;                    // of the oldest record kept
+  std::vector<LogLife> lives = {};  // before this one; the oldest ones went with the log that was trimmed
+  Lsn end_lsn;                      // end of what was recovered
+  // LSN of the last record that a DC may have been sent (a commit, or low-water); below first_lsn if there is none. A DC that has applied a later
+  // one must be refused (X4). Starts that serve nobody leave it as it is, however much they append.
+  Lsn last_shipped;
   RedoStart redo_start;  // the last one logged; a new log: first_lsn, no positions
   std::vector<DcId> known_dcs;
   Timestamp low_water;         // the highest logged (X1); 0 = none
@@ -114,12 +123,18 @@ struct RedoLogCounters {
 
 class RedoLog {
  public:
-  // Locks the directory (created if absent), recovers, logs the cut, the new epoch and the first reservation of timestamps
-  // durably, and starts the log thread. Nothing is deleted before completeness is proven.
-  // `locked`, if given, is called as soon as the options are found good and the directory is this object's alone, before anything is written
-  // there: for what only its owner may do, but must be done before there is need for space. Its error is the answer.
+  // Locks the directory (created if absent) and recovers. Changes no file of the log: what was found can be compared with what others know (X4), and
+  // a refusal leaves the log as it was. Before Begin nothing may be appended; what waits for durability gets UNAVAILABLE.
+  // `locked`, if given, is called as soon as the options are found good and the directory is this object's alone. Its error is the answer.
   //   UNAVAILABLE: another process has the directory. CORRUPTION: damage that is not a torn tail, with file and offset.
-  //   INVALID_ARGUMENT: options. RESOURCE_EXHAUSTED: no space for the first segment.
+  //   VERSION_MISMATCH: a file is of another version of the format. INVALID_ARGUMENT: options.
+  static Result<std::unique_ptr<RedoLog>> Recover(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
+                                                  RecoveredLog* recovered, const std::function<Status()>& locked = {});
+  // Begins the new life: removes what lies behind the chain, logs the cut, the new epoch and the first reservation of timestamps durably, and starts
+  // the log thread. By one thread. RESOURCE_EXHAUSTED: there is no space for the first segment; it may be called again. After other errors not.
+  Status Begin();
+  bool begun() const;
+  // Both.
   static Result<std::unique_ptr<RedoLog>> Open(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
                                                RecoveredLog* recovered, const std::function<Status()>& locked = {});
   ~RedoLog();
@@ -141,16 +156,26 @@ class RedoLog {
   // `updates` in ascending sequence; `chunks` are LSNs of earlier AppendChunk calls of the same transaction (usually none: what is
   // too large for one record is cut into chunks here).
   // `places`, unless empty, has one for each of `updates`: where it stands (LoggedPut).
+  // `claim`, if given, is of ReserveSpace for the same updates and id, and is used up. Without one nothing is asked: for tests.
   AppendResult AppendCommit(Timestamp timestamp, absl::Span<const Update> updates, absl::Span<const Lsn> chunks = {},
-                            TransactionId id = {}, absl::Span<Lsn> places = {});
+                            TransactionId id = {}, absl::Span<Lsn> places = {}, SpaceClaim* claim = nullptr);
   // Updates ahead of their commit, for a transaction that does not want to keep them all. REQUIRES: at most chunk_bytes of them.
-  AppendResult AppendChunk(Timestamp timestamp, absl::Span<const Update> updates);
+  AppendResult AppendChunk(Timestamp timestamp, absl::Span<const Update> updates, bool claimed = false);
   // X1. REQUIRES: every commit below L has been appended.
   AppendResult AppendLowWater(Timestamp low_water);
 
-  // --- Admission. OK, or RESOURCE_EXHAUSTED with the figures when a commit of so many bytes is to be refused before it appends anything:
-  // preallocated space has run down to the reserve because the disk is full (or to a quarter of it, and the next segment is not there yet:
-  // what is appended always has its place). Ends by itself. UNAVAILABLE after a failure or Stop.
+  // --- Admission (rule D5, log_space.h). Room for the whole commit of `updates`, before it appends anything: what is appended always has its place.
+  // A commit of one record never waits. A larger one waits until segments are allocated for it, if the disk has room for them.
+  //   RESOURCE_EXHAUSTED, with the figures and a retry hint: allocated space has run down to the reserve because the disk is full (or to a quarter
+  //   of it, and the next segment is not there yet), or the disk has no room for what a large one needs. Ends by itself.
+  //   DEADLINE_EXCEEDED: allocation took longer. INVALID_ARGUMENT: more chunks than a commit record can name. UNAVAILABLE after a failure or Stop.
+  Result<SpaceClaim> ReserveSpace(absl::Span<const Update> updates, TransactionId id, Deadline deadline);
+  // What an update takes in a record.
+  static constexpr uint64_t kBytesBesideKeyAndValue = 16;
+  static uint64_t UpdateBytes(std::string_view key, std::string_view value) {
+    return kBytesBesideKeyAndValue + key.size() + value.size();
+  }
+  // Whether so many bytes would find room now.
   Status CheckSpace(size_t bytes) const;
   bool accepting() const { return CheckSpace(0).ok(); }
 
@@ -193,13 +218,10 @@ class RedoLog {
   RedoLogCounters counters() const;
   Status failure() const;  // OK, or why the log has failed
 
-  // What AppendCommit of these would take, for admission.
-  static size_t CommitBytes(absl::Span<const Update> updates, TransactionId id = {});
-
  private:
   struct Parts;
   explicit RedoLog(std::unique_ptr<Parts> parts);
-  Status StartLife(const RecoveredLog& recovered);
+  Status StartLife();
   const std::unique_ptr<Parts> parts_;
 };
 

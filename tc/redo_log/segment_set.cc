@@ -10,8 +10,8 @@
 namespace deut::tc {
 namespace {
 
-// How often allocation is tried again while the disk is full.
-constexpr Duration kFullDiskPause = milliseconds(100);
+// How often allocation is tried again while the disk is full, and whether more spares than usual are wanted still.
+constexpr Duration kLookAgainPause = milliseconds(100);
 // Let-go segments are kept as spares up to this many times the number that is allocated ahead: using a file again costs nothing, a new one
 // is written twice.
 constexpr size_t kKeptPerSpare = 2;
@@ -30,6 +30,7 @@ SegmentSet::SegmentSet(SegmentSetOptions options, Runtime& runtime, Storage& sto
       on_failure_(std::move(on_failure)),
       mutex_(runtime),
       live_(live.begin(), live.end()),
+      full_log_(runtime),
       next_number_(next_number),
       first_lsn_((live.empty() ? kFirstLsn : live.front()->first_lsn()).value) {}
 
@@ -95,11 +96,18 @@ Status SegmentSet::Recycle(const std::shared_ptr<Segment>& segment) {
   const uint64_t number = next_number_;
   DEUT_RETURN_IF_ERROR(storage_.Rename(PathOf(segment->number()), PathOf(number)));
   DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<File> file, OpenFile(PathOf(number), /*create=*/false));
   ++next_number_;
+  renamed_ = number;
+  return OpenRenamed().status();
+}
+
+Result<bool> SegmentSet::OpenRenamed() {
+  if (renamed_ == 0) return false;
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<File> file, OpenFile(PathOf(renamed_), /*create=*/false));
+  const uint64_t number = std::exchange(renamed_, 0);
   recycled_.fetch_add(1, std::memory_order_relaxed);
   AddSpare(std::make_shared<Segment>(number, std::move(file), options_.segment_bytes, /*of_this_life=*/true));
-  return Status::Ok();
+  return true;
 }
 
 Result<bool> SegmentSet::TrimOne() {
@@ -113,7 +121,8 @@ Result<bool> SegmentSet::TrimOne() {
   }
   // Nobody can find it any more; a reader that still has it reads on from the removed file.
   const bool recycle = segment.use_count() == 1 && segment->of_this_life() &&
-                       segment->bytes() == options_.segment_bytes && spare_count() < kKeptPerSpare * options_.spares;
+                       segment->bytes() == options_.segment_bytes &&
+                       spare_count() < std::max<uint64_t>(kKeptPerSpare * options_.spares, Target());
   if (recycle) {
     DEUT_RETURN_IF_ERROR(Recycle(segment));
   } else {
@@ -127,16 +136,29 @@ Result<bool> SegmentSet::TrimOne() {
 Result<bool> SegmentSet::FillOne() {
   if (spare_count() >= options_.spares) {
     disk_full_.store(false, std::memory_order_relaxed);
-    return false;
+    full_log_.End(
+        [&] { return Concat("disk: the redo log in ", options_.directory, " has its spare segments again"); });
+    if (spare_count() >= Target()) return DropOne();
   }
-  const Status created = CreateSpare();
-  const bool full = created == ErrorCode::kResourceExhausted;
-  disk_full_.store(full, std::memory_order_relaxed);
-  if (full) {
-    on_change_();
-    return false;
+  DEUT_RETURN_IF_ERROR(CreateSpare());
+  return true;
+}
+
+Result<bool> SegmentSet::DropOne() {
+  const uint64_t wanted = std::max<uint64_t>(kKeptPerSpare * options_.spares, Target());
+  std::shared_ptr<Segment> segment;
+  {
+    MutexLock lock(mutex_);
+    if (spares_.size() <= wanted) return false;
+    segment = std::move(spares_.back());
+    spares_.pop_back();
+    spare_count_.store(spares_.size(), std::memory_order_relaxed);
   }
-  DEUT_RETURN_IF_ERROR(created);
+  // The newest one, so that the numbers have no gap; no block of this number was ever written.
+  DEUT_RETURN_IF_ERROR(storage_.Remove(PathOf(segment->number())));
+  DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
+  next_number_ = segment->number();
+  removed_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -146,14 +168,44 @@ void SegmentSet::HelperLoop() {
     const uint32_t seen = work_word_.load(std::memory_order_seq_cst);
     DEUT_POINT("redo_log.segments.before_stop_check");
     if (stopping_.load(std::memory_order_seq_cst)) return;
-    Result<bool> worked = TrimOne();
-    if (worked.ok() && !*worked) worked = FillOne();
+    // Spares are taken in the order of their numbers, so the renamed file comes before a new one.
+    bool is_opening = true;
+    Result<bool> worked = OpenRenamed();
+    if (worked.ok() && !*worked) {
+      worked = TrimOne();
+      // A segment that is trimmed and has no file of the next number yet cannot be tried again.
+      is_opening = renamed_ != 0;
+      if (worked.ok() && !*worked) {
+        worked = FillOne();
+        is_opening = true;
+      }
+    }
+    const bool full = is_opening && worked.status() == ErrorCode::kResourceExhausted;
+    const bool lacks_spares = full && spare_count() < options_.spares;
+    if (full || (worked.ok() && *worked)) disk_full_.store(lacks_spares, std::memory_order_relaxed);
+    if (full) shortages_.fetch_add(1, std::memory_order_seq_cst);
+    if (full && !lacks_spares) {  // ordinary commits go on; the one that wants more hears of it
+      on_change_();
+      worked = false;
+    }
+    if (lacks_spares) {
+      full_log_.Begin([&] {
+        const Result<uint64_t> free = storage_.FreeBytes(options_.directory);
+        return Concat("disk: no room for a segment of the redo log in ", options_.directory, ": it takes ",
+                      options_.segment_bytes, " bytes, ", free.ok() ? *free : 0, " are free; ", spare_bytes(),
+                      " bytes are left in segments, then commits are refused; ", worked.status().message());
+      });
+      on_change_();
+      worked = false;
+    }
     if (!worked.ok()) {
       on_failure_(worked.status());
       return;
     }
     if (*worked) continue;
-    runtime_.Wait(work_word_, seen, disk_full() ? runtime_.Now() + kFullDiskPause : kNoDeadline);
+    // What is beyond the spares is wanted for a while only, and nobody tells when that is over.
+    const bool look_again = full || spare_count() > kKeptPerSpare * options_.spares;
+    runtime_.Wait(work_word_, seen, look_again ? runtime_.Now() + kLookAgainPause : kNoDeadline);
   }
 }
 

@@ -4,8 +4,11 @@
 // Files are numbered without gaps, oldest first; the newest ones may be spares. Every create, rename and remove is followed by a sync of
 // the directory before the next step, so that after any crash the numbers have no gap. A segment of an earlier life is never
 // written to again: a write of the process that died could still be under way to it.
+// Short of descriptors or kernel memory (common/io/shortage.h): as for a full disk below. A renamed file that could not be opened for that
+// reason is opened at a later attempt, before anything else gets its number's successor.
 // Disk full: the spares run down, disk_full() says so, the helper tries again until there is space (or trimming has given some back). The
 // first segment of a life may then be a short one, which takes the log's own records until trimming has given space back.
+// Demand: while a large commit waits for room (rule D5) or is appended, more segments are kept allocated; what was allocated in vain goes again.
 // Thread-safety: all methods from any thread, save where one is named. The mutex is held for moments, once a segment, never over input or output.
 // Ownership: owns the segments together with readers that hold them; storage and runtime outlive it.
 #ifndef TC_REDO_LOG_SEGMENT_SET_H_
@@ -22,6 +25,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
+#include "common/observe/episode_log.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "tc/redo_log/segment.h"
@@ -48,6 +52,8 @@ class SegmentSet {
   // Make one spare on the calling thread, before Start. RESOURCE_EXHAUSTED: no space. The short one is as long as there is space for.
   Status CreateSpare();
   Status CreateShortSpare();
+  // `demand` says how many segments are wanted beyond the spares; asked on the helper's thread. REQUIRES: before Start.
+  void SetDemand(std::function<uint64_t()> demand) { demand_ = std::move(demand); }
   void Start();
   void Stop();
 
@@ -68,7 +74,13 @@ class SegmentSet {
   void TrimTo(Lsn redo_start, Lsn durable);
   Lsn first_lsn() const { return Lsn(first_lsn_.load(std::memory_order_seq_cst)); }
 
-  // No space for a spare was left at the last attempt.
+  // The demand has changed.
+  void Reconsider() { Notify(); }
+  size_t spares() const { return options_.spares; }
+  // How often the demand could not be met because the disk, or something else that ends by itself, ran short.
+  uint64_t shortages() const { return shortages_.load(std::memory_order_seq_cst); }
+
+  // No space, or no descriptor, for one of the spares was left at the last attempt.
   bool disk_full() const { return disk_full_.load(std::memory_order_relaxed); }
   uint64_t spare_bytes() const {
     return spare_count_.load(std::memory_order_relaxed) * (options_.segment_bytes - kSegmentHeaderBytes);
@@ -84,8 +96,13 @@ class SegmentSet {
   // One round of work. True if something was done.
   Result<bool> TrimOne();
   Result<bool> FillOne();
+  // Removes the newest spare if there are more than anybody wants.
+  Result<bool> DropOne();
+  uint64_t Target() const { return options_.spares + (demand_ ? demand_() : 0); }
   Status Create(uint64_t number, uint64_t bytes);
   Status Recycle(const std::shared_ptr<Segment>& segment);
+  // Makes a spare of the file that Recycle has renamed, if there is one that is not a spare yet.
+  Result<bool> OpenRenamed();
   Result<std::unique_ptr<File>> OpenFile(const std::string& path, bool create);
   void AddSpare(std::shared_ptr<Segment> segment);
   std::string PathOf(uint64_t number) const;
@@ -95,6 +112,7 @@ class SegmentSet {
   Storage& storage_;
   const std::function<void()> on_change_;
   const std::function<void(const Status&)> on_failure_;
+  std::function<uint64_t()> demand_;
 
   Mutex mutex_;
   std::deque<std::shared_ptr<Segment>> live_ DEUT_GUARDED_BY(mutex_);    // oldest first; the last one is open
@@ -102,10 +120,13 @@ class SegmentSet {
   Lsn trim_to_ DEUT_GUARDED_BY(mutex_);
   Lsn trim_durable_ DEUT_GUARDED_BY(mutex_);
 
+  EpisodeLog full_log_;
   uint64_t next_number_;  // the helper's; before Start, the opener's
+  uint64_t renamed_ = 0;  // the helper's: the number of a recycled file that is still to be opened, or 0
   std::atomic<uint32_t> work_word_{0};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> disk_full_{false};
+  std::atomic<uint64_t> shortages_{0};
   std::atomic<uint64_t> first_lsn_;  // of live_'s first; asked by every put
   std::atomic<uint64_t> spare_count_{0}, recycled_{0}, removed_{0};
   std::unique_ptr<Thread> helper_;

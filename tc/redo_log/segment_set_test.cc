@@ -14,6 +14,7 @@
 #include "common/io/aligned_buffer.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
+#include "common/observe/recorded_lines.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
@@ -143,14 +144,45 @@ TEST_F(SegmentSetTest, WhatLiesBelowIsLetGoOldestFirst) {
 }
 
 TEST_F(SegmentSetTest, AFullDiskIsWaitedFor) {
+  RecordedLines lines;
   disk_.SetFreeBytes(kBytes);
   segments_->Start();
   Until([&] { return segments_->spare_count() == 1 && segments_->disk_full(); });
   EXPECT_EQ(Files().size(), 1u);  // no half file is left
+  Until([&] { return lines.Have("no room for a segment of the redo log", " bytes are left in segments"); });
   disk_.SetFreeBytes(10 * kBytes);
   Until([&] { return segments_->spare_count() == 2; });
   Until([&] { return !segments_->disk_full(); });
+  Until([&] { return lines.Have("has its spare segments again", "ms"); });
   EXPECT_FALSE(failed_.load());
+}
+
+TEST_F(SegmentSetTest, NoDescriptorForANewSegmentIsWaitedFor) {
+  const int fault = disk_.AddFault({.action = DiskFault::Action::kShortage, .kinds = kDiskName, .count = 3});
+  segments_->Start();
+  Until([&] { return segments_->spare_count() == 2; });
+  EXPECT_EQ(disk_.hits(fault), 3u);
+  Until([&] { return !segments_->disk_full(); });
+  EXPECT_FALSE(failed_.load()) << failure_.ToString();
+}
+
+TEST_F(SegmentSetTest, NoDescriptorForARecycledSegmentIsWaitedFor) {
+  segments_->Start();
+  const int fault = disk_.AddFault({.action = DiskFault::Action::kShortage, .kinds = kDiskOpen, .count = 3});
+  uint64_t lsn = kFirstLsn.value;
+  for (int i = 0; i < 8; ++i, lsn += kBytes) {
+    Use(Lsn(lsn));
+    segments_->TrimTo(Lsn(lsn), Lsn(lsn));
+  }
+  Until([&] { return segments_->recycled() > 0 && segments_->spare_count() >= 2 && !segments_->disk_full(); });
+  EXPECT_EQ(disk_.hits(fault), 3u);
+  EXPECT_FALSE(failed_.load()) << failure_.ToString();
+  uint64_t number = 0, previous = 0;
+  for (const std::string& name : Files()) {
+    ASSERT_TRUE(ParseSegmentName(name, &number));
+    if (previous != 0) EXPECT_EQ(number, previous + 1);
+    previous = number;
+  }
 }
 
 TEST_F(SegmentSetTest, OtherErrorsAreReported) {

@@ -275,13 +275,13 @@ TEST_F(OverBudgetTest, ItStartsWhereSpilledFilesFillTheDisk) {
     ASSERT_TRUE(storage->CreateDirectory("/tc/spill").ok());
     Result<std::unique_ptr<File>> file = storage->Open("/tc/spill/spill-1", {.create = true, .writable = true});
     ASSERT_TRUE(file.ok()) << file.status().ToString();
-    const std::string bytes(32 << 20, 'x');
+    const std::string bytes = "SPB1" + std::string(32 << 20, 'x');
     ASSERT_TRUE((*file)->Write(0, bytes.data(), bytes.size()).ok());
   }
   disk_.SetFreeBytes(1 << 20);
   Begin(OverBudgetPolicy::kRefuse);
   ASSERT_TRUE(Put(Key(0), "small").ok());
-  EXPECT_EQ(*storage_->List("/tc/spill"), std::vector<std::string>{"LOCK"});
+  EXPECT_EQ(*storage_->List("/tc/spill"), (std::vector<std::string>{"LOCK", "OWNER"}));
 }
 
 // Nothing can be spilled here, so small values fill the budget.

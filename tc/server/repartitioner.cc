@@ -49,27 +49,31 @@ void Repartitioner::Run() {
 void Repartitioner::RunOnce(Deadline deadline) {
   // What the last changes have replaced; this thread retires nothing else that would take it along.
   engine_.domain.Collect();
-  const std::vector<TableState*> tables = engine_.catalogue.tables();
+  const std::vector<Catalogue::TablePointer> tables = engine_.catalogue.tables();
   if (options_.random_seed != 0) {
     // When all is quiet ranges stay as they are, so that what is left in them can be seen.
     const uint64_t begun = engine_.counters.begun.value();
     if (begun == std::exchange(begun_, begun)) return;
-    for (TableState* table : tables) CutAtRandom(*table, deadline);
+    for (const Catalogue::TablePointer& table : tables) CutAtRandom(*table, deadline);
     return;
   }
   // A DC that is away or busy is asked again next time.
   const Result<std::vector<TableInfo>> sizes = dc_.Tables(deadline);
   if (!sizes.ok()) return;
-  for (TableState* table : tables) {
-    const auto size = std::ranges::find(*sizes, table->id(), &TableInfo::id);
-    if (size == sizes->end()) continue;
+  absl::flat_hash_map<TableId, uint64_t> records;
+  for (const TableInfo& size : *sizes) records.emplace(size.id, size.records);
+  for (const Catalogue::TablePointer& table : tables) {
+    const auto size = records.find(table->id());
+    if (size == records.end()) continue;
     if (options_.fixed_ranges != 0) {
-      CutIntoFixed(*table, size->records, deadline);
+      CutIntoFixed(*table, size->second, deadline);
     } else {
-      Adapt(*table, size->records, deadline);
+      Adapt(*table, size->second, deadline);
     }
   }
-  absl::erase_if(known_, [&](const auto& known) { return std::ranges::find(tables, known.first) == tables.end(); });
+  absl::erase_if(known_, [&](const auto& known) {
+    return !std::ranges::binary_search(tables, known.first, {}, [](const auto& table) { return table->id(); });
+  });
 }
 
 void Repartitioner::CutAtRandom(TableState& table, Deadline deadline) {
@@ -89,7 +93,7 @@ void Repartitioner::CutAtRandom(TableState& table, Deadline deadline) {
 }
 
 void Repartitioner::CutIntoFixed(TableState& table, uint64_t records, Deadline deadline) {
-  std::unique_ptr<Known>& known = known_[&table];
+  std::unique_ptr<Known>& known = known_[table.id()];
   if (!known) known = std::make_unique<Known>();
   if (options_.fixed_ranges < 2 || records == 0 || records < 2 * known->records) return;
   const Result<std::vector<std::string>> cuts = dc_.Partition(table.id(), options_.fixed_ranges, deadline);
@@ -99,7 +103,7 @@ void Repartitioner::CutIntoFixed(TableState& table, uint64_t records, Deadline d
 }
 
 void Repartitioner::Adapt(TableState& table, uint64_t records, Deadline deadline) {
-  std::unique_ptr<Known>& slot = known_[&table];
+  std::unique_ptr<Known>& slot = known_[table.id()];
   if (!slot) slot = std::make_unique<Known>();
   Known& known = *slot;
   RangeLoads& loads = known.loads;

@@ -75,7 +75,7 @@ class Repartitioner {
   std::atomic<uint64_t> changes_{0};
   std::atomic<uint64_t> looks_{0};
   std::atomic<int64_t> longest_change_{0};
-  absl::flat_hash_map<const TableState*, std::unique_ptr<Known>> known_;
+  absl::flat_hash_map<TableId, std::unique_ptr<Known>> known_;
   std::atomic<uint32_t> stop_{0};
   std::unique_ptr<Thread> thread_;
 };

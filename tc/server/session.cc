@@ -44,6 +44,7 @@ void MakeAnew(std::vector<OperationResult>* results, size_t count) {
     result.complete = false;
     result.resume.clear();
     result.scan_sequence = 0;
+    result.refused_at = Timestamp{0};
   }
 }
 
@@ -339,14 +340,20 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
   MakeAnew(results, operations.size());
   DEUT_RETURN_IF_ERROR(RunLocked(operations, results, deadline, kMaxOneShotResultBytes));
   const auto failed = std::ranges::find_if(*results, [](const OperationResult& result) { return !result.status.ok(); });
+  const Timestamp timestamp = txn_->timestamp();
   if (failed != results->end() && txn_->wrote()) {
     // What the failed precondition showed stays provisional until everything it depended on is durable (D1); the writes are undone.
     Status shown = records_.AbortAcknowledged(*txn_, deadline, durable_at);
     ended_ = std::move(txn_);
-    return shown.ok() ? failed->status : shown;
+    if (!shown.ok()) return shown;
+    failed->refused_at = timestamp;
+    return failed->status;
   }
   Result<CommitAnswer> answer = CommitLocked(deadline, durable_at);
-  if (answer.ok() && failed != results->end()) return failed->status;
+  if (answer.ok() && failed != results->end()) {
+    failed->refused_at = timestamp;
+    return failed->status;
+  }
   return answer;
 }
 

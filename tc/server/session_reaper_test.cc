@@ -43,6 +43,44 @@ TEST_F(SessionTest, OnlyIdleTransactionsAreReaped) {
   EXPECT_TRUE(session->Commit(Soon()).ok());
 }
 
+// A visit of all sessions waits for one that is in use; other sessions come and go meanwhile.
+TEST_F(SessionTest, SessionsComeAndGoWhileAnotherIsVisited) {
+  std::unique_ptr<Session> busy = NewSession();
+  ASSERT_TRUE(busy->Begin(TransactionOptions{}, Soon()).ok());
+  std::unique_ptr<Thread> visitor;
+  std::atomic<bool> visited{false}, came_and_went{false};
+  std::atomic<int> visits{0};
+  std::unique_ptr<Thread> client;
+  std::string while_in_use = "not reached";
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "session_registry.visit") visits.fetch_add(1);
+    if (name != "write.posted" || visitor != nullptr) return;
+    visitor = RealRuntime().StartThread("visitor", [&] {
+      registry.AbortAll(AbortReason::kShutdown);
+      visited = true;
+    });
+    // The visitor gets to the session that this thread uses, and cannot go on.
+    while (visits.load() == 0) RealRuntime().Yield();
+    client = RealRuntime().StartThread("client", [&] {
+      std::unique_ptr<Session> late = NewSession();
+      while_in_use = StatusText(late->Begin(TransactionOptions{}, Soon()).status());
+      late.reset();
+      while_in_use += visited.load() ? ", visited" : "";
+      came_and_went = true;
+    });
+    const MonotonicTime end = Soon();
+    while (!came_and_went.load() && RealRuntime().Now() < end) RealRuntime().Yield();
+    EXPECT_TRUE(came_and_went.load()) << "a session waits for the visit of another";
+  });
+  EXPECT_EQ(Execute(*busy, {Put("a", "1")}), "ok ");
+  testing::SetPointHandler(nullptr);
+  client.reset();
+  visitor.reset();
+  EXPECT_EQ(while_in_use, "ok");
+  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(registry.size(), 1u);
+}
+
 class ReaperTest : public SessionTest {
  protected:
   ReaperTest() : SessionTest(milliseconds(4)) {}

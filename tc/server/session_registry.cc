@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/testing/test_points.h"
 #include "tc/server/session.h"
 
 namespace deut::tc {
@@ -13,7 +14,7 @@ constexpr Duration kEvictPeriod = milliseconds(10);
 }  // namespace
 
 SessionRegistry::SessionRegistry(Runtime& runtime, Duration idle_timeout)
-    : runtime_(runtime), idle_timeout_(idle_timeout), mutex_(runtime_) {}
+    : runtime_(runtime), idle_timeout_(idle_timeout), mutex_(runtime_), round_(runtime_) {}
 
 SessionRegistry::~SessionRegistry() { Stop(); }
 
@@ -30,8 +31,7 @@ void SessionRegistry::Stop() {
 }
 
 void SessionRegistry::AbortAll(AbortReason reason) {
-  MutexLock lock(mutex_);
-  for (Session* session : sessions_) session->AbortNow(reason);
+  ForEach([&](Session& session) { session.AbortNow(reason); });
 }
 
 void SessionRegistry::Enter(Session* session) {
@@ -40,8 +40,39 @@ void SessionRegistry::Enter(Session* session) {
 }
 
 void SessionRegistry::Leave(Session* session) {
-  MutexLock lock(mutex_);
-  sessions_.erase(session);
+  for (;;) {
+    const uint32_t seen = visits_.load(std::memory_order_seq_cst);
+    {
+      MutexLock lock(mutex_);
+      sessions_.erase(session);
+      if (visited_ != session) return;
+      left_ = true;
+    }
+    runtime_.Wait(visits_, seen, kNoDeadline);
+  }
+}
+
+void SessionRegistry::ForEach(absl::FunctionRef<void(Session&)> visit) {
+  MutexLock round(round_);
+  for (Session* session = nullptr;;) {
+    {
+      MutexLock lock(mutex_);
+      const auto next = sessions_.upper_bound(session);
+      if (next == sessions_.end()) return;
+      visited_ = session = *next;
+    }
+    DEUT_POINT("session_registry.visit");
+    visit(*session);
+    bool left = false;
+    {
+      MutexLock lock(mutex_);
+      visited_ = nullptr;
+      left = std::exchange(left_, false);
+    }
+    if (!left) continue;
+    visits_.fetch_add(1, std::memory_order_seq_cst);
+    runtime_.WakeAll(visits_);
+  }
 }
 
 size_t SessionRegistry::size() const {
@@ -52,8 +83,7 @@ size_t SessionRegistry::size() const {
 void SessionRegistry::Evict() {
   const Timestamp timestamp = who_();
   if (timestamp == Timestamp{0}) return;
-  MutexLock lock(mutex_);
-  for (Session* session : sessions_) session->Evict(timestamp);
+  ForEach([&](Session& session) { session.Evict(timestamp); });
 }
 
 void SessionRegistry::Run() {
@@ -65,11 +95,10 @@ void SessionRegistry::Run() {
     const MonotonicTime now = runtime_.Now();
     if (now < reap_at) continue;
     reap_at = now + period;
-    MutexLock lock(mutex_);
-    for (Session* session : sessions_) {
-      session->ReapIfIdle(now - idle_timeout_);
-      session->RestScans(now - Session::kScansRestAfter);
-    }
+    ForEach([&](Session& session) {
+      session.ReapIfIdle(now - idle_timeout_);
+      session.RestScans(now - Session::kScansRestAfter);
+    });
   }
 }
 

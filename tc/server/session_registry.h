@@ -1,4 +1,8 @@
-// SessionRegistry: the sessions there are, and the thread that aborts their idle transactions. Cold: a mutex.
+// SessionRegistry: the sessions there are, and the thread that aborts their idle transactions. Cold: a mutex, held for look-ups alone.
+//
+// A visit ends a transaction, or a stream of the DC, or waits for a session that is in use; sessions come and go meanwhile. So a visitor
+//   names the session that it is at, and visits it without the mutex; a session that leaves waits only while it is visited itself. One
+//   visitor goes round at a time, in the order of addresses: it sees every session that was there before it began and stays.
 // Thread-safety: any thread. Ownership: sessions register themselves and leave before they die.
 #ifndef TC_SERVER_SESSION_REGISTRY_H_
 #define TC_SERVER_SESSION_REGISTRY_H_
@@ -6,9 +10,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "common/base/abort_reason.h"
 #include "common/base/ids.h"
 #include "common/runtime/runtime.h"
@@ -36,12 +41,17 @@ class SessionRegistry {
  private:
   void Run();
   void Evict();
+  void ForEach(absl::FunctionRef<void(Session&)> visit);
 
   Runtime& runtime_;
   const Duration idle_timeout_;
   std::function<Timestamp()> who_;
   mutable Mutex mutex_;
-  absl::flat_hash_set<Session*> sessions_ DEUT_GUARDED_BY(mutex_);
+  std::set<Session*> sessions_ DEUT_GUARDED_BY(mutex_);
+  const Session* visited_ DEUT_GUARDED_BY(mutex_) = nullptr;
+  bool left_ DEUT_GUARDED_BY(mutex_) = false;  // the visited one waits for the end of its visit
+  std::atomic<uint32_t> visits_{0};            // bumped when a visit ends that is waited for
+  Mutex round_;                                // of the visitor
   std::atomic<uint32_t> stop_{0};
   std::unique_ptr<Thread> thread_;
 };

@@ -89,6 +89,36 @@ TEST_F(SessionTest, OneShotsWriteAllOrNothing) {
   EXPECT_EQ(f.active->open_transactions(), 0u);
 }
 
+// D1: what a refused precondition has shown held at a place in the serial order, which its result tells.
+TEST_F(SessionTest, ARefusedPreconditionTellsItsTimestamp) {
+  std::unique_ptr<Session> session = NewSession();
+  const auto run = [&](const std::vector<Operation>& operations, std::vector<OperationResult>* results) {
+    return session->ExecuteOneShot(TransactionOptions{}, operations, results, Soon());
+  };
+  std::vector<OperationResult> results;
+  const Result<CommitAnswer> before = run({Insert("a", "1")}, &results);
+  ASSERT_TRUE(before.ok());
+  EXPECT_EQ(RefusedAt(results), Timestamp(0));
+  // One that has written something, which is undone, and one that has only read.
+  Timestamp last = before->timestamp;
+  const Operation update = {.kind = OperationKind::kUpdate, .table = kTable, .key = "absent", .value = "1"};
+  for (const std::vector<Operation>& operations :
+       {std::vector<Operation>{Put("b", "1"), Insert("a", "2"), Get("a")}, std::vector<Operation>{Get("a"), update}}) {
+    EXPECT_FALSE(run(operations, &results).ok());
+    EXPECT_EQ(results[0].refused_at, Timestamp(0));
+    EXPECT_GT(results[1].refused_at, last);
+    last = results[1].refused_at;
+  }
+  const Result<CommitAnswer> after = run({Get("a"), Get("b")}, &results);
+  ASSERT_TRUE(after.ok());
+  EXPECT_GT(after->timestamp, last);
+  EXPECT_EQ(RefusedAt(results), Timestamp(0));
+  // What has ended in another way tells none.
+  serving = Status(ErrorCode::kUnavailable, "not now");
+  EXPECT_FALSE(run({Put("b", "1"), Insert("a", "2")}, &results).ok());
+  EXPECT_EQ(RefusedAt(results), Timestamp(0));
+}
+
 // A conflict is not told while the transaction may be run again: at once where the other one is decided by then.
 // What is to be waited for is said, and nothing is waited for: with a disk that does nothing, too.
 class SlowDiskSessionTest : public ::testing::Test {

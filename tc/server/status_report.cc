@@ -68,7 +68,8 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("ship.updates", link.updates);
   add("ship.resent_batches", link.resent_batches);
   add("ship.in_flight_bytes", link.in_flight_bytes);
-  add("dc.incarnation", link.incarnation.value);
+  add("dc.incarnation", link.number.value);
+  add("dc.incarnation_id", link.incarnation.value);
   add("dc.incarnations_seen", link.incarnations);
   add("dc.gate_open", link.gate_open ? 1 : 0);
   add("dc.shipping", link.shipping ? 1 : 0);
@@ -123,10 +124,15 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("scans.ahead_bytes", engine.scan_ahead.used());
   add("scans.gathered_keys", engine.counters.gathered_keys.value());
   add("scans.keys_asked_again", load(engine.counters.asked_again));
+  add("reads.shared_floors", load(engine.counters.shared_floors));
   add("scans.writers_passed", load(engine.counters.writers_passed));
   add("scans.pending_keys", load(engine.counters.pending_keys));
   uint64_t postings = 0;
-  for (const TableState* table : engine.catalogue.tables()) {
+  const std::vector<Catalogue::TablePointer> tables = engine.catalogue.tables();
+  add("tables.open", tables.size());
+  add("tables.limit", engine.catalogue.max_tables());
+  add("tables.being_freed", engine.catalogue.dropped());
+  for (const Catalogue::TablePointer& table : tables) {
     ReclamationDomain::Guard guard(engine.domain);
     add(Concat("ranges.table.", table->name()), table->map().size());
     for (const Range* range : table->map().ranges()) postings += range->posting_count();

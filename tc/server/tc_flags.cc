@@ -6,6 +6,10 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
   flags->Add("max_transactions", &options->max_transactions, "transactions and snapshots that may be open at once", 64u,
              1u << 20);
   flags->Add(
+      "max_tables", &options->max_tables,
+      "tables that may exist at once, and dropped ones that are not freed yet because an older transaction is open", 1u,
+      1u << 24);
+  flags->Add(
       "record_buckets_log2", &options->log2_record_buckets,
       "buckets that the record table begins with, as a power of two; more make false conflicts rarer; 0 = one for "
       "256 bytes of the version budget",
@@ -15,6 +19,11 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
       "bytes of what is kept of updates that the data component has yet to apply: versions, entries, write "
       "sets, postings, runs; beyond half of it values are taken out of memory and read back from the log, beyond five "
       "eighths what is left is spilled to files");
+  flags->AddBytes(
+      "max_transaction_bytes", &options->max_transaction_bytes,
+      "bytes that one transaction may write: keys, values and 16 bytes for each update; a write beyond that "
+      "is refused for good. They are in memory until the commit, besides the version budget",
+      1 << 20, uint64_t{64} << 30);
   flags->Add("spill_dir", &options->spill_directory,
              "directory of those files, which are removed at the start; empty = 'spill' in the log's");
   flags->AddEnum("over_budget", &options->over_budget,

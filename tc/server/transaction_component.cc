@@ -4,8 +4,11 @@
 #include <bit>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "common/base/concat.h"
+#include "common/io/folder_owner.h"
 #include "common/io/watched_storage.h"
+#include "common/observe/log.h"
 #include "common/sync/event.h"
 #include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
@@ -17,6 +20,7 @@
 #include "tc/outcomes/outcome_table.h"
 #include "tc/record_manager/pinned.h"
 #include "tc/record_manager/record_manager.h"
+#include "tc/redo_log/block_format.h"
 #include "tc/server/reader_eviction.h"
 #include "tc/server/repartitioner.h"
 #include "tc/server/session.h"
@@ -30,11 +34,35 @@ namespace {
 constexpr Duration kStopNoticed = milliseconds(100);
 // A question to the DC at the start is asked again after so long: a stop waits for the answer.
 constexpr Duration kStartStep = seconds(1);
+// A DC that answers it with an error is asked again after a pause, which doubles from the first figure to the second.
+constexpr Duration kTablesPauseMin = milliseconds(50);
+constexpr Duration kTablesPauseMax = seconds(1);
+
+// No answer to the same question can be better than this one. PERMISSION_DENIED and IO_ERROR are not among them: people mend certificates and disks
+// while the processes run.
+bool IsFinalAnswer(const Status& status) {
+  switch (status.code()) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kFenced:
+    case ErrorCode::kVersionMismatch:
+    case ErrorCode::kWrongState:
+    case ErrorCode::kCorruption:
+    case ErrorCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
 
 // Stretches of the log that are kept when values are read back: of the version budget this part, within limits.
 constexpr uint64_t kReadBackPart = 16;
 constexpr uint64_t kLeastReadBackBytes = uint64_t{1} << 20;
 constexpr uint64_t kMostReadBackBytes = uint64_t{64} << 20;
+
+constexpr FolderOwner kTcFolder = {FolderKind::kTransactionComponent, [](std::string_view name) {
+                                     uint64_t number = 0;
+                                     return name == "LOCK" || name == "spill" || ParseSegmentName(name, &number);
+                                   }};
 
 // A version of a small record takes about so much with its entry, so the chains of the record table stay short when the budget is full of them.
 constexpr uint64_t kBudgetOfBucket = 256;
@@ -79,7 +107,9 @@ ActiveTransactions::Options ActiveOptions(const TransactionComponentOptions& opt
   return active;
 }
 
-DcLinkOptions LinkOptions(DcLinkOptions options, std::function<void(const Status&)> on_fatal) {
+DcLinkOptions LinkOptions(DcLinkOptions options, std::function<Status()> begin_log,
+                          std::function<void(const Status&)> on_fatal) {
+  options.begin_log = std::move(begin_log);
   options.on_fatal = std::move(on_fatal);
   return options;
 }
@@ -96,12 +126,14 @@ struct TransactionComponent::Parts {
         log(std::move(opened)),
         active(ActiveOptions(options, recovered, *log), r),
         link(r, dc, *log, recovered, active, active,
-             LinkOptions(options.dc_link, [this](const Status& s) { Refuse(s); })),
+             LinkOptions(
+                 options.dc_link, [this, &storage] { return BeginLog(storage); },
+                 [this](const Status& s) { Refuse(s); })),
         reader(link),
         records(domain, LogBuckets(options)),
         read_cache(options.read_cache_bytes, options.cache_written, domain, records),
         spilled(options.spill_directory, r, spill_disk, domain),
-        catalogue(r, domain),
+        catalogue(r, domain, options.max_tables),
         collector(CollectorOptions(), r, domain, records),
         outcomes({.max_outcomes = options.max_outcomes,
                   .window = options.outcome_window,
@@ -116,6 +148,7 @@ struct TransactionComponent::Parts {
                .log = *log,
                .dc = reader,
                .version_budget_bytes = options.version_budget_bytes,
+               .max_transaction_bytes = options.max_transaction_bytes,
                .outcomes = &outcomes,
                .read_cache = options.read_cache_bytes == 0 ? nullptr : &read_cache,
                .spilled = &spilled,
@@ -149,6 +182,12 @@ struct TransactionComponent::Parts {
     if (options.range_control == RangeControl::kRanges) {
       collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue.FindAlsoDropped(table)->runs(); };
     }
+    collecting.free_tables = [this](Collector::Access& access) {
+      return catalogue.FreeDropped({.applied = [this] { return link.applied(); },
+                                    .low_water = [this] { return active.AdvanceNow(); },
+                                    .draw = [this] { return active.DrawUnused(runtime.Now()); }},
+                                   access);
+    };
     if (options.read_cache_bytes != 0) collecting.read_cache = &read_cache;
     collecting.pager.excess = [this] { return PinnedExcess(engine); };
     collecting.pager.durable = [this] { return log->durable(); };
@@ -194,14 +233,31 @@ struct TransactionComponent::Parts {
     return true;
   }
 
+  // What an earlier life has spilled may be what fills the disk on which the log wants its next segment, so it goes first.
+  Status BeginLog(Storage& storage) {
+    DEUT_RETURN_IF_ERROR(SpilledRuns::RemoveRuns(storage, options.spill_directory));
+    return log->Begin();
+  }
+
   // X4: nothing is served before the DC has everything that the log held.
   void StartServing() {
+    Duration pause = kTablesPauseMin;
+    ErrorCode told = ErrorCode::kOk;
     while (!stopping.load(std::memory_order_acquire)) {
       const Status caught_up = link.WaitCaughtUp(runtime.Now() + milliseconds(200));
       if (caught_up == ErrorCode::kUnavailable || caught_up == ErrorCode::kDeadlineExceeded) continue;
       if (!caught_up.ok()) return Refuse(caught_up);
       const Result<std::vector<TableInfo>> tables = link.Tables(runtime.Now() + kStartStep);
-      if (!tables.ok()) continue;
+      if (!tables.ok()) {
+        if (IsFinalAnswer(tables.status())) return Refuse(tables.status());
+        if (std::exchange(told, tables.status().code()) != tables.status().code()) {
+          LogWarning("the tables of ", options.dc_link.dc_name,
+                     " are not known yet, asking again: ", tables.status().ToString());
+        }
+        decided.Wait(runtime, runtime.Now() + pause);  // a stop ends the pause
+        pause = std::min(pause * 2, kTablesPauseMax);
+        continue;
+      }
       if (Status loaded = catalogue.Load(*tables); !loaded.ok()) return Refuse(loaded);
       repartitioner.RunOnce(runtime.Now() + kStartStep);
       if (!Serve()) return;
@@ -279,16 +335,20 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
       std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
   if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
-  // What an earlier life has spilled may be what fills the disk on which the log wants its next segment: so it goes before the log is recovered. But
-  // not before the log's directory is this component's, and its options are good: one that is started by mistake touches nothing of another's.
+  // Nothing at all is written to a folder that is another component's. In its own nothing is written or removed but locks and owners
+  // before the DC was
+  // asked (Parts::BeginLog): a refusal leaves all that it was founded on.
+  DEUT_RETURN_IF_ERROR(CheckFolder(storage, options.log.directory, kTcFolder));
+  DEUT_RETURN_IF_ERROR(SpilledRuns::CheckFolder(storage, options.spill_directory));
   std::unique_ptr<FileLock> spill_lock;
-  const auto clear_spilled = [&]() -> Status {
-    DEUT_ASSIGN_OR_RETURN(spill_lock, SpilledRuns::Clear(storage, options.spill_directory));
+  const auto claim = [&]() -> Status {
+    DEUT_RETURN_IF_ERROR(ClaimFolder(storage, options.log.directory, kTcFolder));
+    DEUT_ASSIGN_OR_RETURN(spill_lock, SpilledRuns::Take(storage, options.spill_directory));
     return Status::Ok();
   };
   RecoveredLog recovered;
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log,
-                        RedoLog::Open(options.log, runtime, storage, &recovered, clear_spilled));
+                        RedoLog::Recover(options.log, runtime, storage, &recovered, claim));
   auto parts = std::make_unique<Parts>(std::move(options), runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
   p->spilled.Hold(std::move(spill_lock));
@@ -352,9 +412,16 @@ Result<OutcomeAnswer> TransactionComponent::AskOutcome(const TransactionName& na
   return answer;
 }
 
+Result<std::string> TransactionComponent::NameOfTable(TableId table) {
+  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  const TableState* const found = parts_->catalogue.Find(table);
+  if (found == nullptr) return Catalogue::NotFound(table);
+  return std::string(found->name());
+}
+
 Result<TableId> TransactionComponent::OpenTable(std::string_view name, Deadline) {
   DEUT_RETURN_IF_ERROR(parts_->Serving());
-  DEUT_ASSIGN_OR_RETURN(const TableState* const table, parts_->catalogue.FindByName(name));
+  DEUT_ASSIGN_OR_RETURN(const Catalogue::TablePointer table, parts_->catalogue.FindByName(name));
   return table->id();
 }
 
@@ -374,15 +441,15 @@ Result<std::vector<TableInfo>> TransactionComponent::ListTables(Deadline deadlin
   DEUT_RETURN_IF_ERROR(parts_->Serving());
   // Sizes are the DC's; a table that it has not created yet, or cannot be asked about, is listed without them.
   Result<std::vector<TableInfo>> sizes = parts_->link.Tables(deadline);
+  absl::flat_hash_map<TableId, TableInfo> known;
+  if (sizes.ok()) {
+    for (TableInfo& size : *sizes) known.emplace(size.id, std::move(size));
+  }
   std::vector<TableInfo> listed;
-  for (const TableState* table : parts_->catalogue.tables()) {
-    TableInfo info{.id = table->id(), .name = table->name()};
-    if (sizes.ok()) {
-      for (const TableInfo& size : *sizes) {
-        if (size.id == info.id) info = size;
-      }
-    }
-    listed.push_back(std::move(info));
+  for (const Catalogue::TablePointer& table : parts_->catalogue.tables()) {
+    const auto size = known.find(table->id());
+    listed.push_back(size != known.end() ? std::move(size->second)
+                                         : TableInfo{.id = table->id(), .name = table->name()});
   }
   return listed;
 }

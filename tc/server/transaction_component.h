@@ -28,8 +28,12 @@ struct TransactionComponentOptions {
   RedoLogOptions log;  // log.directory is the TC's data directory
   DcLinkOptions dc_link;
   uint32_t max_transactions = 4096;
+  // Tables that may be there at once, and dropped ones that are not freed yet.
+  uint32_t max_tables = 1 << 16;
   uint32_t log2_record_buckets = 0;  // of the record table at first; 0 = as the version budget asks for
   uint64_t version_budget_bytes = uint64_t{1} << 30;
+  // What one transaction may write: keys, values and 16 bytes an update. A write beyond it is refused for good.
+  uint64_t max_transaction_bytes = uint64_t{2} << 30;
   // S9: where committed updates that wait for the DC are spilled when they take too much memory; empty: "spill" in the log's directory. What an
   // earlier life has left there is removed at the start.
   std::string spill_directory;
@@ -84,6 +88,7 @@ class TransactionComponent final : public TransactionService {
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
   Result<Lsn> AwaitDurable(Lsn at, Deadline deadline) override;
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
+  Result<std::string> NameOfTable(TableId table) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
   Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/io/folder_owner.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
@@ -28,15 +29,19 @@ constexpr Duration kPatience = seconds(20);
     ASSERT_TRUE(status_for_assert.ok()) << status_for_assert.ToString(); \
   } while (false)
 
-// A DC whose list of tables takes a while, when the test says so.
+// A DC whose list of tables takes a while, or is refused, when the test says so.
 class SlowlyListingDc : public FakeDataComponent {
  public:
   using FakeDataComponent::FakeDataComponent;
   Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override {
     if (on_tables) on_tables(deadline);
+    asked.fetch_add(1);
+    if (const ErrorCode code = refuse_with.load(); code != ErrorCode::kOk) return Status(code, "no tables for you");
     return FakeDataComponent::Tables(sender, deadline);
   }
   std::function<void(Deadline)> on_tables;
+  std::atomic<ErrorCode> refuse_with{ErrorCode::kOk};
+  std::atomic<int> asked{0};
 };
 
 class TransactionComponentTest : public ::testing::Test {
@@ -411,6 +416,29 @@ TEST_F(TransactionComponentTest, AStopDuringTheStartIsFinal) {
 }
 
 // What makes or drops a table appends to the log, which is not stopped under it.
+TEST_F(TransactionComponentTest, TablesRefusedForGoodEndTheStart) {
+  dc_.refuse_with = ErrorCode::kInvalidArgument;
+  wait_serving_ = false;
+  const int refused = refused_.load();
+  RestartTc();
+  EXPECT_EQ(tc_->WaitServing(Soon()).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refused_.load(), refused + 1);
+}
+
+TEST_F(TransactionComponentTest, TablesRefusedForNowAreAskedForWithPauses) {
+  dc_.refuse_with = ErrorCode::kResourceExhausted;
+  wait_serving_ = false;
+  RestartTc();
+  const int before = dc_.asked.load();
+  runtime_.SleepUntil(runtime_.Now() + milliseconds(500));
+  // 50, 100, 200, 400 ms between them; a processor that is busy makes them fewer.
+  EXPECT_LE(dc_.asked.load() - before, 6);
+  dc_.refuse_with = ErrorCode::kOk;
+  ASSERT_OK(tc_->WaitServing(Soon()));
+  session_ = *tc_->NewSession(Soon());
+  ASSERT_OK(PutOne("a", "1"));
+}
+
 TEST_F(TransactionComponentTest, AStopWaitsForATableThatIsBeingMade) {
   Event appending, go_on;
   std::atomic<bool> committed{false}, stopped_log{false}, committed_first{false};
@@ -481,8 +509,37 @@ TEST_F(TransactionComponentTest, OneThatCannotStartTouchesNothingSpilled) {
   EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(*storage_->List("/later/spill"), ::testing::ElementsAre("spill-7"));
   options.log.ring_bytes = Options().log.ring_bytes;
-  ASSERT_TRUE(TransactionComponent::Open(options, runtime_, *storage_, dc_).ok());
-  EXPECT_THAT(*storage_->List("/later/spill"), ::testing::ElementsAre("LOCK"));
+  // X4: nor does one that its DC refuses, as this one is another's.
+  auto refused = TransactionComponent::Open(options, runtime_, *storage_, dc_);
+  ASSERT_TRUE(refused.ok()) << refused.status().ToString();
+  EXPECT_EQ((*refused)->WaitServing(Soon()), ErrorCode::kWrongState);
+  (*refused)->Stop();
+  EXPECT_THAT(*storage_->List("/later/spill"), ::testing::ElementsAre("LOCK", "OWNER", "spill-7"));
+  EXPECT_THAT(*storage_->List("/later"), ::testing::ElementsAre("LOCK", "OWNER", "spill"));
+}
+
+TEST_F(TransactionComponentTest, AFolderOfAnotherComponentIsRefusedAndNotTouched) {
+  const auto make = [&](const std::string& directory, const std::string& name, const std::string& bytes) {
+    ASSERT_OK(storage_->CreateDirectory(directory));
+    auto file = storage_->Open(directory + "/" + name, {.create = true, .writable = true});
+    ASSERT_TRUE(file.ok());
+    ASSERT_OK((*file)->Write(0, bytes.data(), bytes.size()));
+  };
+  make("/dc", "OWNER", EncodeFolderOwner(FolderKind::kDataComponent));
+  make("/old_dc", "dc_state", "bytes");
+  TransactionComponentOptions options = Options();
+  for (const std::string directory : {"/dc", "/old_dc"}) {
+    const std::vector<std::string> before = *storage_->List(directory);
+    options.log.directory = directory;
+    options.spill_directory = "/spill_of_mine";
+    EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kWrongState);
+    options.log.directory = "/log_of_mine";
+    options.spill_directory = directory;
+    EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kWrongState);
+    EXPECT_EQ(*storage_->List(directory), before);
+    EXPECT_FALSE(*storage_->Exists("/log_of_mine")) << "nothing is made before all folders are known to be its own";
+    EXPECT_FALSE(*storage_->Exists("/spill_of_mine"));
+  }
 }
 
 TEST_F(TransactionComponentTest, FailedPreconditionsLeaveTheTransactionOpenAndWriteNothing) {

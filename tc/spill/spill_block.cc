@@ -1,5 +1,6 @@
 #include "tc/spill/spill_block.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/coding/crc32c.h"
@@ -9,6 +10,8 @@ namespace deut::tc {
 namespace {
 
 constexpr uint32_t kMagic = 0x31425053;  // "SPB1"
+constexpr std::string_view kMagicText = "SPB1";
+constexpr size_t kVersionAt = 3;
 constexpr size_t kChecksumAt = 4;
 constexpr size_t kCoveredFrom = 8;
 constexpr size_t kBytesAt = 8;
@@ -18,6 +21,19 @@ constexpr size_t kHeaderBytes = 24;
 constexpr size_t kVersionBytes = 41;
 
 }  // namespace
+
+Status UnderstandSpillFile(std::string_view bytes, std::string_view path) {
+  // A file is not synced: a loss of power may have left its name, or its size, and nothing else.
+  if (std::ranges::all_of(bytes, [](char byte) { return byte == 0; })) return Status::Ok();
+  if (bytes.starts_with(kMagicText)) return Status::Ok();
+  if (bytes.size() > kVersionAt && bytes.starts_with(kMagicText.substr(0, kVersionAt))) {
+    return DEUT_ERROR(kVersionMismatch, path, " at offset 0: a spilled run of format version '",
+                      bytes.substr(kVersionAt, 1), "', this program reads and writes version '",
+                      kMagicText.substr(kVersionAt), "'; nothing was changed");
+  }
+  return DEUT_ERROR(kCorruption, path, " at offset 0: the file has the name of a spilled run and is none; ",
+                    "nothing was changed");
+}
 
 void SpillBlockBuilder::Add(const SpilledVersion& version) {
   if (bytes_.empty()) bytes_.resize(kHeaderBytes);

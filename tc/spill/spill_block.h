@@ -2,7 +2,8 @@
 //
 // Grammar (little-endian). block = magic:4 crc:4 bytes:4 versions:4 offset:8 version{versions}; `crc` is CRC-32C of all behind it, `bytes` the length
 //   of the whole block, `offset` its place in the file. version = table:4 key_bytes:4 timestamp:8 commit:8 place:8 sequence:4 value_bytes:4
-//   tombstone:1 key. Files do not outlive the process that wrote them, so another version of the format needs another magic only.
+//   tombstone:1 key. The magic is "SPB" and the version of the format as a digit, "1"; every version begins with
+//   magic, checksum and length as this one does. No process reads the file of an earlier one; a start removes it, if it understands it.
 // Errors: CORRUPTION naming file and offset. Damaged bytes never fail a check nor are read out of bounds.
 // Thread-safety: a builder by one thread; a decoded block by any.
 #ifndef TC_SPILL_SPILL_BLOCK_H_
@@ -18,6 +19,11 @@
 #include "tc/spill/spilled_version.h"
 
 namespace deut::tc {
+
+// `bytes`: up to kUnderstandBytes from the beginning of a file that has the name of a spilled run. OK if it is one of this version, or has not come
+// further than a name: then it may be removed. VERSION_MISMATCH: of another version, naming both; CORRUPTION: no spilled run. Both name `path`.
+constexpr size_t kUnderstandBytes = 512;
+Status UnderstandSpillFile(std::string_view bytes, std::string_view path);
 
 class SpillBlockBuilder {
  public:

@@ -63,16 +63,16 @@ TEST_F(SpilledRunTest, TheIndexLeadsToEachKeyOfEachTable) {
 
 TEST_F(SpilledRunTest, TheFileGoesWithIt) {
   auto run = RunOf(runs_, {SpilledAt("a", 1)});
-  EXPECT_EQ(storage_->List("dir")->size(), 2u);  // and the lock
+  EXPECT_EQ(storage_->List("dir")->size(), 3u);  // with the lock and the owner
   EXPECT_GT(run->file_bytes(), 24u);
   run.reset();
-  EXPECT_EQ(storage_->List("dir")->size(), 1u);
+  EXPECT_EQ(storage_->List("dir")->size(), 2u);
   {
     Result<SpilledRun::Builder> given_up = runs_.NewRun();
     ASSERT_TRUE(given_up->Add(SpilledAt("a", 1)).ok());
-    EXPECT_EQ(storage_->List("dir")->size(), 2u);  // and the lock
+    EXPECT_EQ(storage_->List("dir")->size(), 3u);  // with the lock and the owner
   }
-  EXPECT_EQ(storage_->List("dir")->size(), 1u);
+  EXPECT_EQ(storage_->List("dir")->size(), 2u);
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include "tc/spill/spilled_runs.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/io/folder_owner.h"
+#include "tc/spill/spill_block.h"
 
 namespace deut::tc {
 namespace {
@@ -20,13 +23,39 @@ bool IsRunName(std::string_view name) {
   return std::ranges::all_of(name.substr(kFileName.size()), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+constexpr FolderOwner kSpillFolder = {FolderKind::kSpill,
+                                      [](std::string_view name) { return name == kLockName || IsRunName(name); }};
+
 }  // namespace
+
+Status SpilledRuns::CheckFolder(Storage& storage, const std::string& directory) {
+  return deut::CheckFolder(storage, directory, kSpillFolder);
+}
 
 SpilledRuns::~SpilledRuns() { delete list_.load(std::memory_order_relaxed); }
 
-Result<std::unique_ptr<FileLock>> SpilledRuns::Clear(Storage& storage, const std::string& directory) {
+Result<std::unique_ptr<FileLock>> SpilledRuns::Take(Storage& storage, const std::string& directory) {
+  DEUT_RETURN_IF_ERROR(CheckFolder(storage, directory));
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(directory));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(directory, "/", kLockName)));
+  DEUT_RETURN_IF_ERROR(ClaimFolder(storage, directory, kSpillFolder));
+  DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
+  // All are looked at before the first one goes, so that a refusal leaves everything.
+  for (const std::string& name : names) {
+    if (!IsRunName(name)) continue;
+    const std::string path = Concat(directory, "/", name);
+    Result<std::unique_ptr<File>> file = storage.Open(path, {});
+    if (file.status() == ErrorCode::kNotFound) continue;
+    DEUT_RETURN_IF_ERROR(file.status());
+    std::array<char, kUnderstandBytes> first;
+    DEUT_ASSIGN_OR_RETURN(const size_t read, (*file)->Read(0, first.data(), first.size()));
+    if (!DEUT_OMITTED("S9.understand_spilled"))
+      DEUT_RETURN_IF_ERROR(UnderstandSpillFile(std::string_view(first.data(), read), path));
+  }
+  return lock;
+}
+
+Status SpilledRuns::RemoveRuns(Storage& storage, const std::string& directory) {
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
   for (const std::string& name : names) {
     if (!IsRunName(name)) continue;
@@ -34,6 +63,12 @@ Result<std::unique_ptr<FileLock>> SpilledRuns::Clear(Storage& storage, const std
     const Status removed = storage.Remove(Concat(directory, "/", name));
     if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
   }
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<FileLock>> SpilledRuns::Clear(Storage& storage, const std::string& directory) {
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, Take(storage, directory));
+  DEUT_RETURN_IF_ERROR(RemoveRuns(storage, directory));
   return lock;
 }
 

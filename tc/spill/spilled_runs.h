@@ -52,8 +52,15 @@ class SpilledRuns {
   SpilledRuns(const SpilledRuns&) = delete;
   SpilledRuns& operator=(const SpilledRuns&) = delete;
 
-  // Takes the directory, made if it is not there, and removes what an earlier life has left in it. UNAVAILABLE if another has it.
+  // OK if Clear may take the directory, as far as its owner goes (common/io/folder_owner.h). Changes nothing.
+  static Status CheckFolder(Storage& storage, const std::string& directory);
+  // Takes the directory, made if it is not there, and removes what an earlier life has left in it. UNAVAILABLE if another has it, WRONG_STATE if it
+  // belongs to another component or holds files of none.
+  // A file that has a run's name and is none, or of another version, is an error, and then nothing is removed (UnderstandSpillFile).
   static Result<std::unique_ptr<FileLock>> Clear(Storage& storage, const std::string& directory);
+  // The two halves of it: Take looks at what is there and removes nothing.
+  static Result<std::unique_ptr<FileLock>> Take(Storage& storage, const std::string& directory);
+  static Status RemoveRuns(Storage& storage, const std::string& directory);
   // Before anything else one of these: the same for this one's; or what was cleared before.
   Status Clear();
   void Hold(std::unique_ptr<FileLock> lock) { lock_ = std::move(lock); }

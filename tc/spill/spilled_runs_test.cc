@@ -37,15 +37,51 @@ TEST_F(SpilledRunsTest, WhatAnEarlierLifeHasLeftIsRemovedAndNothingElse) {
     EXPECT_TRUE(storage_->Open(name, {.create = true, .writable = true}).ok()) << name;
   };
   ASSERT_TRUE(storage_->CreateDirectory("old").ok());
-  for (const char* const name :
-       {"old/spill-7", "old/spill-12", "old/other", "old/spill-notes", "old/spill-", "old/spill-1x"})
+  for (const char* const name : {"old/spill-7", "old/spill-12"}) make(name);
+  // Files that are not its own make the folder another's, unless it has been the owner before.
+  make("old/other");
+  SpilledRuns refused("old", RealRuntime(), *storage_, domain_);
+  EXPECT_EQ(refused.Clear().code(), ErrorCode::kWrongState);
+  EXPECT_EQ(*storage_->List("old"), (Strings{"other", "spill-12", "spill-7"}));
+  ASSERT_TRUE(storage_->Remove("old/other").ok());
+  ASSERT_TRUE(SpilledRuns::Clear(*storage_, "old").ok());
+  EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER"}));
+  for (const char* const name : {"old/spill-7", "old/other", "old/spill-notes", "old/spill-", "old/spill-1x"})
     make(name);
   SpilledRuns next("old", RealRuntime(), *storage_, domain_);
   const Status cleared = next.Clear();
   ASSERT_TRUE(cleared.ok()) << cleared.ToString();
-  EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "other", "spill-", "spill-1x", "spill-notes"}));
+  EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER", "other", "spill-", "spill-1x", "spill-notes"}));
   EXPECT_TRUE(next.empty());
   EXPECT_EQ(next.first(Lsn{0}), Timestamp{0});
+}
+
+TEST_F(SpilledRunsTest, S9AFileThatIsNotUnderstoodIsRefusedAndNothingIsRemoved) {
+  struct {
+    std::string bytes;
+    ErrorCode code;
+    const char* message;
+  } const cases[] = {{"SPB2 and what follows", ErrorCode::kVersionMismatch, "format version '2', this program"},
+                     {"a letter", ErrorCode::kCorruption, "has the name of a spilled run and is none"}};
+  ASSERT_TRUE(storage_->CreateDirectory("old").ok());
+  for (const auto& each : cases) {
+    const auto write = [&](const char* name, const std::string& bytes) {
+      const auto file = storage_->Open(name, {.create = true, .writable = true});
+      ASSERT_TRUE(file.ok() && (*file)->Truncate(0).ok() && (*file)->Write(0, bytes.data(), bytes.size()).ok());
+    };
+    write("old/spill-1", "SPB1 and what follows");
+    write("old/spill-2", each.bytes);
+    SpilledRuns next("old", RealRuntime(), *storage_, domain_);
+    const Status refused = next.Clear();
+    EXPECT_EQ(refused.code(), each.code);
+    EXPECT_NE(refused.message().find("old/spill-2 at offset 0"), std::string_view::npos) << refused.ToString();
+    EXPECT_NE(refused.message().find(each.message), std::string_view::npos) << refused.ToString();
+    EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER", "spill-1", "spill-2"}));
+  }
+  ASSERT_TRUE(storage_->Remove("old/spill-2").ok());
+  SpilledRuns next("old", RealRuntime(), *storage_, domain_);
+  EXPECT_TRUE(next.Clear().ok());
+  EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER"}));
 }
 
 TEST_F(SpilledRunsTest, TwoDoNotShareADirectory) {
@@ -110,7 +146,7 @@ TEST_F(SpilledRunsTest, AMergeThatFailsIsGivenUp) {
   EXPECT_EQ(runs_.failed_merges(), 1u);
   disk_.RemoveAllFaults();
   EXPECT_EQ(Texts(), (Strings{"a@1", "a@2"}));
-  EXPECT_EQ(storage_->List("dir")->size(), 3u);  // with the lock
+  EXPECT_EQ(storage_->List("dir")->size(), 4u);  // with the lock and the owner
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/testing/test_points.h"
+#include "tc/txn/raise_to.h"
 
 namespace deut::tc {
 namespace {
@@ -19,12 +20,6 @@ uint32_t OwnWord(uint32_t words) {
   thread_local const uint32_t place = next.fetch_add(1, std::memory_order_relaxed);
   const uint64_t word = uint64_t{place} * kWordsPerLine;
   return static_cast<uint32_t>((word + word / words % kWordsPerLine) % words);
-}
-
-void RaiseTo(std::atomic<uint64_t>& word, uint64_t value) {
-  uint64_t seen = word.load(std::memory_order_seq_cst);
-  while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_seq_cst)) {
-  }
 }
 
 }  // namespace
@@ -67,18 +62,20 @@ void ActiveTransactions::ReleaseBit(SlotId slot) {
   claimed_[slot.index / 64].fetch_and(~(uint64_t{1} << (slot.index % 64)), std::memory_order_seq_cst);
 }
 
-Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline) {
+Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline, bool writes) {
   DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
   Slot& slot = slots_[id.index];
+  // Published before the draw, so it needs no look at `ahead_`: a snapshot that does not see it is at or below the counter of then.
+  const uint64_t role = writes ? kWriter : 0;
   uint64_t timestamp;
   if (DEUT_OMITTED("L1.publish_first")) {
     timestamp = counter_.fetch_add(1, std::memory_order_seq_cst);
     DEUT_POINT("active.begin.after_draw");
-    slot.bound.store(timestamp, std::memory_order_release);
+    slot.bound.store(timestamp | role, std::memory_order_release);
   } else {
     const uint64_t bound = counter_.load(std::memory_order_seq_cst);
     DEUT_POINT("active.begin.before_publish");
-    slot.bound.store(bound | kChoosing, std::memory_order_seq_cst);
+    slot.bound.store(bound | kChoosing | role, std::memory_order_seq_cst);
     DEUT_POINT("active.begin.after_publish");
     if (DEUT_OMITTED("L1.draw_once")) {
       timestamp = counter_.load(std::memory_order_seq_cst);
@@ -88,7 +85,7 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline) {
     }
     DEUT_POINT("active.begin.after_draw");
     // Until it is seen the lower bound stands, which only keeps more.
-    slot.bound.store(timestamp, std::memory_order_release);
+    slot.bound.store(timestamp | role, std::memory_order_release);
   }
   // D3. A timestamp drawn and then refused is never used, which is harmless.
   if (options_.ensure_reserved) {
@@ -100,38 +97,24 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline) {
   return Begun{id, Timestamp{timestamp}};
 }
 
-Result<ActiveTransactions::Begun> ActiveTransactions::BeginSnapshot(Timestamp min_timestamp, Deadline deadline) {
-  if (min_timestamp >= next_timestamp()) {
-    return DEUT_ERROR(kInvalidArgument, "no transaction has had timestamp ", min_timestamp.value,
-                      " yet: a snapshot that contains it would wait for ever");
-  }
-  DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
+bool ActiveTransactions::BecomeWriter(SlotId id, Timestamp timestamp) {
   Slot& slot = slots_[id.index];
-  for (;;) {
-    uint64_t x = proposed_.load(std::memory_order_seq_cst);
-    for (;;) {
-      DEUT_POINT("active.snapshot.before_publish");
-      // 0 marks a free slot; a snapshot below 1 reads nothing, and 1 is as good a bound.
-      slot.bound.store(std::max<uint64_t>(x, 1), std::memory_order_seq_cst);
-      DEUT_POINT("active.snapshot.after_publish");
-      if (DEUT_OMITTED("L2.look_again")) break;
-      const uint64_t again = proposed_.load(std::memory_order_seq_cst);
-      if (again == x) break;
-      x = again;
-    }
-    if (x > min_timestamp.value) return Begun{id, Timestamp{x}};
-    // The snapshot is older than the client's own commit: advance, and wait until the older writers have ended.
-    slot.bound.store(0, std::memory_order_seq_cst);
-    AdvanceNow();
-    if (proposed_.load(std::memory_order_seq_cst) > min_timestamp.value) continue;
-    const MonotonicTime now = runtime_.Now();
-    if (now >= deadline) {
-      ReleaseBit(id);
-      return DEUT_ERROR(kDeadlineExceeded, "no snapshot contains timestamp ", min_timestamp.value,
-                        " yet: the oldest open transaction is ", oldest().value);
-    }
-    runtime_.SleepUntil(std::min<MonotonicTime>(deadline, now + microseconds(200)));
+  if (DEUT_OMITTED("L2.flag_first")) {
+    const bool passed = ahead_.load(std::memory_order_seq_cst) > timestamp.value;
+    DEUT_POINT("active.writer.looked");
+    slot.bound.store(timestamp.value | kWriter, std::memory_order_seq_cst);
+    return !passed;
   }
+  slot.bound.store(timestamp.value | kWriter, std::memory_order_seq_cst);
+  DEUT_POINT("active.writer.flagged");
+  return ahead_.load(std::memory_order_seq_cst) <= timestamp.value || DEUT_OMITTED("L2.writer_looks");
+}
+
+std::optional<Timestamp> ActiveTransactions::DrawUnused(Deadline deadline) {
+  const Result<Begun> begun = Begin(deadline);
+  if (!begun.ok()) return std::nullopt;
+  End(begun->slot);
+  return begun->timestamp;
 }
 
 void ActiveTransactions::End(SlotId id) {
@@ -166,15 +149,25 @@ void ActiveTransactions::ForEachBound(Visit&& visit) const {
     // The claim precedes the slot's publication, so a slot that L1 must see is in the bitmap by then.
     for (uint64_t bits = claimed_[w].load(std::memory_order_seq_cst); bits != 0; bits &= bits - 1) {
       const uint64_t bound = slots_[w * 64 + std::countr_zero(bits)].bound.load(std::memory_order_seq_cst);
-      if (bound != 0) visit(bound & ~kChoosing, (bound & kChoosing) != 0);
+      if (bound != 0) visit(bound & ~kBoundFlags, bound & kBoundFlags);
     }
   }
 }
 
 uint64_t ActiveTransactions::OldestBound(uint64_t limit) const {
   uint64_t oldest = limit;
-  ForEachBound([&](uint64_t bound, bool) { oldest = std::min(oldest, bound); });
+  ForEachBound([&](uint64_t bound, uint64_t) { oldest = std::min(oldest, bound); });
   return oldest;
+}
+
+bool ActiveTransactions::MayPass(uint64_t snapshot) const {
+  bool may = true;
+  ForEachBound([&](uint64_t bound, uint64_t flags) {
+    if (bound >= snapshot || (flags & kSnapshot) != 0) return;
+    // A lower bound says nothing of how long its transaction has been open.
+    if (flags != 0 || bound >= long_open_below_) may = false;
+  });
+  return may;
 }
 
 Timestamp ActiveTransactions::AdvanceNow() {
@@ -184,14 +177,21 @@ Timestamp ActiveTransactions::AdvanceNow() {
   return low_water();
 }
 
+Timestamp ActiveTransactions::LowWaterFor(Timestamp caller, uint64_t every) {
+  uint64_t last = advanced_for_.load(std::memory_order_relaxed);
+  if (caller.value < last + every && last != 0) return low_water();
+  if (!advanced_for_.compare_exchange_strong(last, caller.value, std::memory_order_relaxed)) return low_water();
+  return AdvanceNow();
+}
+
 std::optional<Readers> ActiveTransactions::RoundForReaders() {
   if (round_.exchange(1, std::memory_order_seq_cst) != 0) return std::nullopt;
   uint64_t from = Round();
   DEUT_POINT("active.round.for_readers");
   std::vector<uint64_t> points = {proposed_.load(std::memory_order_seq_cst),
                                   low_water_.load(std::memory_order_seq_cst)};
-  ForEachBound([&](uint64_t bound, bool choosing) {
-    if (choosing && !DEUT_OMITTED("S6.choosing")) {
+  ForEachBound([&](uint64_t bound, uint64_t flags) {
+    if ((flags & kChoosing) != 0 && !DEUT_OMITTED("S6.choosing")) {
       from = std::min(from, bound);
     } else if (!DEUT_OMITTED("S6.registered")) {
       points.push_back(bound);

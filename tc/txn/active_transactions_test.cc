@@ -11,50 +11,12 @@
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
+#include "tc/txn/active_transactions_fixture.h"
 
 namespace deut::tc {
 namespace {
 
-Deadline Soon() { return RealRuntime().Now() + seconds(20); }
-Deadline At(Duration duration) { return RealRuntime().Now() + duration; }
-
-class ActiveTransactionsTest : public ::testing::Test {
- protected:
-  ActiveTransactionsTest() { Reset(); }
-  ~ActiveTransactionsTest() override { testing::SetPointHandler(nullptr); }
-
-  void Reset(uint32_t max_transactions = 64) {
-    ActiveTransactions::Options options;
-    options.max_transactions = max_transactions;
-    options.first_timestamp = Timestamp{100};
-    options.log_tail = [this] { return Lsn{tail.load()}; };
-    active = std::make_unique<ActiveTransactions>(options, RealRuntime());
-  }
-
-  ActiveTransactions::Begun Begin() {
-    Result<ActiveTransactions::Begun> begun = active->Begin(Soon());
-    EXPECT_TRUE(begun.ok()) << begun.status().ToString();
-    return *begun;
-  }
-  ActiveTransactions::Begun Snapshot(Timestamp minimum = Timestamp{0}) {
-    Result<ActiveTransactions::Begun> begun = active->BeginSnapshot(minimum, Soon());
-    EXPECT_TRUE(begun.ok()) << begun.status().ToString();
-    return *begun;
-  }
-  // A transaction begins and ends: the counter moves on.
-  void Pass() { active->End(Begin().slot); }
-
-  // Once, at the n-th pass of the point.
-  void At(const char* point, std::function<void()> action, int pass = 1) {
-    auto left = std::make_shared<int>(pass);
-    testing::SetPointHandler([point, action, left](std::string_view name) {
-      if (name == point && --*left == 0) action();
-    });
-  }
-
-  std::atomic<uint64_t> tail{1000};
-  std::unique_ptr<ActiveTransactions> active;
-};
+using ActiveTransactionsTest = ActiveTransactionsFixture;
 
 // A log that fails while timestamps are drawn: the counter moves past what was reserved, and the next life begins at the reservation's end.
 TEST_F(ActiveTransactionsTest, D3NothingIsReadBelowATimestampThatALaterLifeMayDraw) {
@@ -213,24 +175,6 @@ TEST_F(ActiveTransactionsTest, L2SnapshotsAndWriters) {
   active->End(late.slot);
 }
 
-TEST_F(ActiveTransactionsTest, ASnapshotWaitsUntilItContainsTheMinimum) {
-  const auto old = Begin();
-  const auto mine = Begin();
-  active->End(mine.slot);
-  EXPECT_EQ(active->BeginSnapshot(mine.timestamp, deut::tc::At(milliseconds(20))).status().code(),
-            ErrorCode::kDeadlineExceeded);
-  EXPECT_EQ(active->BeginSnapshot(active->next_timestamp(), Soon()).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(active->open_transactions(), 1u);
-  Result<ActiveTransactions::Begun> snapshot = DEUT_ERROR(kInternal, "not begun");
-  {
-    std::unique_ptr<Thread> waiting =
-        RealRuntime().StartThread("waiting", [&] { snapshot = active->BeginSnapshot(mine.timestamp, Soon()); });
-    active->End(old.slot);
-  }
-  ASSERT_TRUE(snapshot.ok());
-  EXPECT_GT(snapshot->timestamp, mine.timestamp);
-}
-
 // S2: the bound is published before the record is reserved, and who computes the floor reads the tail first.
 TEST_F(ActiveTransactionsTest, S2TheFloorNeverPassesAnOpenTransactionsFirstRecord) {
   EXPECT_EQ(active->OldestFirstRecord(), Lsn{1000});
@@ -261,7 +205,7 @@ TEST_F(ActiveTransactionsTest, LostCompareAndSwapsAreTriedAgain) {
 }
 
 // S6, early: who reads now or may from now on.
-class ReadersTest : public ActiveTransactionsTest {
+class ReadersTest : public ActiveTransactionsFixture {
  protected:
   bool Reads(const Readers& readers, uint64_t timestamp) {
     return readers.AnyIn(Timestamp{timestamp - 1}, Timestamp{timestamp});

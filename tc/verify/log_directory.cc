@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/io/folder_owner.h"
 #include "tc/redo_log/block_format.h"
 
 namespace deut::tc {
@@ -35,7 +36,7 @@ Result<LogDirectory> LogDirectory::Open(Storage& storage, const std::string& dir
     uint64_t number = 0;
     if (ParseSegmentName(name, &number)) {
       opened.segments.push_back(number);
-    } else if (name != kLockName && name != kSpillName) {
+    } else if (name != kLockName && name != kSpillName && !IsFolderOwnerName(name)) {
       opened.strange.push_back(Concat(directory, "/", name));
     }
   }

@@ -175,7 +175,7 @@ class Places final : public ChainVisitor {
 };
 
 // A flipped bit in every byte of every file: in the chain it is found, or the block it lies in is one of the last, of which nothing says that it
-// was durable: then the log ends before it. Elsewhere it changes nothing.
+// was durable: then the log ends before it. Elsewhere it changes nothing, but in a file's first block, without which the file is not understood.
 TEST_F(VerifyTest, AFlippedBitAnywhere) {
   disk_.Fill();
   const LogReport before = Look();
@@ -202,6 +202,11 @@ TEST_F(VerifyTest, AFlippedBitAnywhere) {
           std::ranges::any_of(places.all, [&](const auto& each) { return each.Holds(number, offset); });
       if (!in_chain) {
         ++elsewhere;
+        if (offset < kSegmentHeaderBytes && !report.clean()) {
+          ASSERT_THAT(report.findings[0].text, StartsWith(path + " at offset 0: "));
+          disk_.Flip(path, offset, static_cast<int>(offset % 8));
+          continue;
+        }
         ASSERT_TRUE(report.clean() && report.end == before.end) << path << " at " << offset << "\n"
                                                                 << ReportText(report);
       } else if (!report.clean()) {

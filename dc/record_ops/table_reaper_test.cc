@@ -1,0 +1,113 @@
+#include "dc/record_ops/table_reaper.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/base/ids.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/tree_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+class TableReaperTest : public ::testing::Test {
+ protected:
+  ~TableReaperTest() override { testing::SetPointHandler(nullptr); }
+
+  // A table of many small pages, which nobody can see.
+  Table* Doomed() {
+    auto tree = BwTree::Create(BwTreeEnvironment{*world_.table, world_.domain, world_.consolidation}, SmallPages());
+    EXPECT_TRUE(tree.ok());
+    for (uint64_t key = 0; key < kRecords; ++key) {
+      EXPECT_TRUE((*tree)->Put(KeyOf(key), std::string(100, 'v'), V(1 + key)).ok());
+    }
+    return new Table{.id = TableId{1}, .name = "dropped", .tree = std::move(*tree)};
+  }
+  static void Until(const std::function<bool()>& condition) {
+    while (!condition()) RealRuntime().Yield();
+  }
+
+  static constexpr uint64_t kRecords = 3000;
+  TestTree world_;
+};
+
+TEST_F(TableReaperTest, AllPagesOfADoomedTableAreFreed) {
+  const uint64_t before = world_.table->used();
+  Table* const table = Doomed();
+  const uint64_t pages = world_.table->used() - before;
+  ASSERT_GT(pages, 2 * TableReaper::kPagesPerStep);
+  TableReaper reaper(RealRuntime());
+  reaper.Add(table);
+  Until([&] { return reaper.tables() == 0; });
+  EXPECT_EQ(reaper.pages_freed(), pages);
+  EXPECT_EQ(reaper.bytes(), 0u);
+  EXPECT_EQ(world_.table->used(), before);
+}
+
+#ifdef DEUT_TEST_POINTS
+TEST_F(TableReaperTest, ItWorksInStepsAndWhoAddsDoesNotWait) {
+  Table* const table = Doomed();
+  Table* const second = Doomed();
+  const uint64_t bytes = table->tree->statistics().bytes + second->tree->statistics().bytes;
+  Event reached, go;
+  std::atomic<int> steps{0};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "table_reaper.step" || steps.fetch_add(1) != 1) return;
+    reached.Signal(RealRuntime());
+    go.Wait(RealRuntime(), kNoDeadline);
+  });
+  TableReaper reaper(RealRuntime());
+  reaper.Add(table);
+  reached.Wait(RealRuntime(), kNoDeadline);
+  reaper.Add(second);
+  EXPECT_EQ(reaper.tables(), 2u);
+  EXPECT_EQ(reaper.pages_freed(), TableReaper::kPagesPerStep);
+  EXPECT_LT(reaper.bytes(), bytes);
+  EXPECT_GT(reaper.bytes(), second->tree->statistics().bytes);
+  go.Signal(RealRuntime());
+  Until([&] { return reaper.tables() == 0; });
+  EXPECT_EQ(reaper.bytes(), 0u);
+  EXPECT_GT(steps.load(), 4);
+}
+
+TEST_F(TableReaperTest, StopFreesTheRestAtOnce) {
+  Table* const table = Doomed();
+  Table* const second = Doomed();
+  Event reached, go;
+  std::atomic<int> steps{0};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "table_reaper.step" || steps.fetch_add(1) != 0) return;
+    reached.Signal(RealRuntime());
+    go.Wait(RealRuntime(), kNoDeadline);
+  });
+  TableReaper reaper(RealRuntime());
+  reaper.Add(table);
+  reached.Wait(RealRuntime(), kNoDeadline);
+  reaper.Add(second);
+  std::unique_ptr<Thread> stopping = RealRuntime().StartThread("stopping", [&] { reaper.Stop(); });
+  go.Signal(RealRuntime());
+  stopping.reset();
+  EXPECT_EQ(reaper.tables(), 0u);
+  EXPECT_EQ(reaper.bytes(), 0u);
+}
+#endif  // DEUT_TEST_POINTS
+
+TEST_F(TableReaperTest, ATableThatIsAddedAfterStopIsFreedByWhoAddsIt) {
+  const uint64_t before = world_.table->used();
+  TableReaper reaper(RealRuntime());
+  reaper.Stop();
+  reaper.Add(Doomed());
+  EXPECT_EQ(reaper.tables(), 0u);
+  EXPECT_EQ(world_.table->used(), before);
+}
+
+}  // namespace
+}  // namespace deut::dc

@@ -1,0 +1,207 @@
+// A data folder as a program of this version has left it is kept in dc/server/format_sample. It is read here, today and in later versions; and with
+// the version of any of its files changed it is refused by name, with nothing changed on disk (protocol/docs/versions.md).
+// DEUT_WRITE_SAMPLE=FOLDER writes a sample anew: only for a new version, beside the ones before it.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/coding/crc32c.h"
+#include "common/coding/fixed.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "dc/server/data_component_server.h"
+#include "dc/server/server_fixture.h"
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kSample[] = "dc/server/format_sample";
+constexpr char kFolder[] = "/data/dc";
+
+using Files = std::map<std::string, std::string>;  // by path in the folder
+
+Files ReadSample() {
+  Files files;
+  for (const auto& entry : fs::recursive_directory_iterator(kSample)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    std::stringstream bytes;
+    bytes << in.rdbuf();
+    files[entry.path().lexically_relative(kSample).string()] = bytes.str();
+  }
+  return files;
+}
+
+// The files of the folder as it is now, without the lock file, which holds nothing but the number of a process.
+Files ReadFolder(Storage& storage) {
+  Files files;
+  for (const std::string& folder : {std::string(), std::string("pages/")}) {
+    const auto names = storage.List(Concat(kFolder, "/", folder));
+    EXPECT_TRUE(names.ok());
+    for (const std::string& name : *names) {
+      if (name == StateFile::kLockName || name == "pages") continue;
+      const auto file = storage.Open(Concat(kFolder, "/", folder, name), {});
+      std::string bytes(*(*file)->Size(), '\0');
+      EXPECT_EQ(*(*file)->Read(0, bytes.data(), bytes.size()), bytes.size());
+      files[folder + name] = std::move(bytes);
+    }
+  }
+  return files;
+}
+
+std::unique_ptr<Storage> StorageWith(const Files& files) {
+  std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
+  for (const char* folder : {"/data", kFolder, "/data/dc/pages"}) EXPECT_TRUE(storage->CreateDirectory(folder).ok());
+  for (const auto& [name, bytes] : files) {
+    const auto file = storage->Open(Concat(kFolder, "/", name), {.create = true, .writable = true});
+    EXPECT_TRUE((*file)->Write(0, bytes.data(), bytes.size()).ok());
+  }
+  return storage;
+}
+
+// Every version has in common where the version stands and what the checksum covers.
+std::string OfVersion(const std::string& name, std::string bytes, uint16_t version) {
+  if (name == "dc_state" || name == "OWNER") {
+    StoreU32(bytes.data() + 8, version);
+    bytes.resize(bytes.size() - 4);
+    AppendU32(&bytes, Crc32c(bytes));
+  } else if (name.find("checkpoint-") != std::string::npos) {
+    constexpr size_t kBlock = 64 << 10;
+    StoreU16(bytes.data() + 8, version);
+    StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8, kBlock - 8)));
+  } else {
+    constexpr size_t kHeader = 4096;
+    StoreU16(bytes.data() + 8, version);
+    StoreU32(bytes.data() + 12, 0);
+    StoreU32(bytes.data() + 12, Crc32c(std::string_view(bytes).substr(0, kHeader)));
+  }
+  return bytes;
+}
+
+void WriteSample(const std::string& folder) {
+  const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
+  {
+    const std::unique_ptr<DataComponentServer> server = StartServer(*storage);
+    const Sender tc = SayHello(*server, 3, 4);
+    CountingListener listener;
+    auto stream = server->OpenApplyLog(tc, &listener, kNoDeadline);
+    TestLog log;
+    log.Create();
+    for (int i = 0; i < 30; ++i) log.Put(Concat("key", 10 + i), Concat("value ", i));
+    ASSERT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
+    ASSERT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
+    // Few updates of one page: a delta part.
+    ASSERT_TRUE((*stream)->Send(log.Delete("key11").Put("key12", "changed").Take(), kNoDeadline).ok());
+    ASSERT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
+  }
+  for (const auto& [name, bytes] : ReadFolder(*storage)) {
+    fs::create_directories((fs::path(folder) / name).parent_path());
+    std::ofstream(fs::path(folder) / name, std::ios::binary) << bytes;
+  }
+}
+
+TEST(KeptFormatTest, TheSampleIsRead) {
+  if (const char* folder = std::getenv("DEUT_WRITE_SAMPLE")) return WriteSample(folder);
+  const Files sample = ReadSample();
+  for (const char* kind : {"dc_state", "pages/checkpoint-", "pages/base-", "pages/delta-"}) {
+    const auto found = sample.lower_bound(kind);
+    EXPECT_TRUE(found != sample.end() && found->first.starts_with(kind)) << kind;
+  }
+  const std::unique_ptr<Storage> storage = StorageWith(sample);
+  const auto server = OpenServer(*storage);
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  HelloRequest inquiry = HelloOf(1);
+  inquiry.inquiry = true;
+  EXPECT_EQ((*server)->Hello(inquiry, kNoDeadline)->obeyed, (ObeyedTc{TcId(5), TcEpoch(3), 4}));
+  const Sender tc = SayHello(**server, 3, 4);
+  for (int i = 0; i < 30; ++i) {
+    const ReadAnswer read = Read(**server, tc, Concat("key", 10 + i));
+    EXPECT_TRUE(read.status.ok());
+    EXPECT_EQ(read.value.value_or("-"), i == 1 ? "-" : i == 2 ? "changed" : Concat("value ", i)) << i;
+  }
+}
+
+TEST(KeptFormatTest, EachFileOfAnotherVersionIsRefusedByNameAndNothingIsChanged) {
+  const Files sample = ReadSample();
+  ASSERT_FALSE(sample.empty());
+  for (const auto& [name, bytes] : sample) {
+    SCOPED_TRACE(name);
+    Files changed = sample;
+    changed[name] = OfVersion(name, bytes, 40);
+    const std::unique_ptr<Storage> storage = StorageWith(changed);
+    for (int start = 0; start < 3; ++start) {
+      const auto refused = OpenServer(*storage);
+      ASSERT_FALSE(refused.ok()) << "start " << start;
+      EXPECT_EQ(refused.status(), ErrorCode::kVersionMismatch) << refused.status().ToString();
+      for (const std::string& part : {name, std::string("format version 40"), std::string("this program knows")})
+        EXPECT_NE(refused.status().message().find(part), std::string::npos) << refused.status().ToString();
+      EXPECT_TRUE(ReadFolder(*storage) == changed) << "start " << start;
+    }
+  }
+}
+
+// Also those that no checkpoint names, which a later program may have left: they would be removed after the next checkpoint.
+TEST(KeptFormatTest, FilesOfAnotherVersionThatNobodyNamesAreRefusedToo) {
+  const Files sample = ReadSample();
+  for (const auto& [name, bytes] : sample) {
+    if (!name.starts_with("pages/")) continue;
+    const std::string stray =
+        Concat(name.substr(0, name.find('-') + 1), "0000000000ff", name.ends_with(".seg") ? ".seg" : ".tmp");
+    SCOPED_TRACE(stray);
+    Files changed = sample;
+    changed[stray] = OfVersion(name, bytes, 40);
+    const std::unique_ptr<Storage> storage = StorageWith(changed);
+    const auto refused = OpenServer(*storage);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.status(), ErrorCode::kVersionMismatch) << refused.status().ToString();
+    EXPECT_NE(refused.status().message().find(stray), std::string::npos) << refused.status().ToString();
+    EXPECT_TRUE(ReadFolder(*storage) == changed);
+  }
+}
+
+// No version that this program knows, and not damaged in a way that it knows: it stays, whatever else is removed.
+TEST(KeptFormatTest, FilesThatAreNotUnderstoodAreNeverRemoved) {
+  Files files = ReadSample();
+  const std::vector<std::string> strays = {"pages/base-0000000000ff.seg", "pages/delta-0000000000fe.seg",
+                                           "pages/checkpoint-0000000000fd.tmp", "pages/checkpoint-000000000000"};
+  for (const std::string& stray : strays) files[stray] = std::string(9000, 'x');
+  const std::unique_ptr<Storage> storage = StorageWith(files);
+  auto server = OpenServer(*storage);
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  const Sender tc = SayHello(**server, 4);
+  CountingListener listener;
+  auto stream = (*server)->OpenApplyLog(tc, &listener, kNoDeadline);
+  const auto hello = (*server)->Hello(HelloOf(4), kNoDeadline);
+  for (int checkpoint = 0; checkpoint < 3; ++checkpoint) {
+    LogBatch batch;
+    batch.from = batch.to = checkpoint == 0 ? hello->applied : listener.last.applied;
+    LogEntryView entry;
+    entry.kind = LogEntryKind::kPut;
+    entry.position = Position{Lsn(batch.from.commit.value + 64), 1};
+    entry.timestamp = Timestamp(1000 + static_cast<uint64_t>(checkpoint));
+    entry.table = kTable;
+    entry.key = "key";
+    entry.value = "v";
+    batch.Append(entry);
+    batch.to = entry.position;
+    ASSERT_TRUE((*stream)->Send(batch, kNoDeadline).ok());
+    ASSERT_TRUE((*server)->Checkpoint(tc, batch.to, kNoDeadline).ok());
+  }
+  stream->reset();
+  server->reset();
+  const Files now = ReadFolder(*storage);
+  for (const std::string& stray : strays) EXPECT_TRUE(now.contains(stray) && now.at(stray) == files[stray]) << stray;
+}
+
+}  // namespace
+}  // namespace deut::dc

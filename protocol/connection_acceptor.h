@@ -1,0 +1,89 @@
+// ConnectionAcceptor: accepts the connections of a server on threads of its own and hands them to gRPC, within caps (connection_table.h).
+//
+// A connection beyond a cap is closed at once, counted, and logged at most once a second.
+// A shortage never ends the acceptor. When accept fails for want of a descriptor, it gives up a reserved one, accepts, and closes that
+//   connection, so that its peer learns it and the queue moves on. After any other failure it pauses and tries again.
+// Watching: the acceptor keeps a duplicate of each connection's descriptor, so a connection takes kDescriptorsPerConnection. gRPC shuts a
+//   socket down before it closes it. The duplicate sees that, as it sees a reset by the peer, and the connection is no longer counted.
+// Thread-safety: counts from any thread; the rest from one thread. Ownership: owns sockets, duplicates and threads.
+#ifndef PROTOCOL_CONNECTION_ACCEPTOR_H_
+#define PROTOCOL_CONNECTION_ACCEPTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/base/descriptor.h"
+#include "common/base/status.h"
+#include "common/observe/log_pace.h"
+#include "common/runtime/runtime.h"
+#include "protocol/connection_table.h"
+#include "protocol/endpoint.h"
+#include "protocol/listening_sockets.h"
+
+namespace deut {
+
+constexpr size_t kDescriptorsPerConnection = 2;
+
+struct ConnectionCounts {
+  uint64_t accepted = 0;          // handed over so far
+  uint64_t open = 0;              // of these, now
+  uint64_t refused = 0;           // closed at once: --max_connections
+  uint64_t refused_of_peer = 0;   // closed at once: --max_connections_per_peer
+  uint64_t refused_for_want = 0;  // closed at once: no descriptor
+  uint64_t silent = 0;            // shut down: almost full, and the peer had sent nothing
+  uint64_t errors = 0;            // failed calls of accept
+};
+
+class ConnectionAcceptor {
+ public:
+  // Takes over a connected, non-blocking socket. Called from several threads.
+  using HandOver = std::function<void(Descriptor socket)>;
+
+  // Listens; nothing is accepted before Start. The errors are those of ListeningSockets.
+  static Result<std::unique_ptr<ConnectionAcceptor>> Create(Runtime& runtime, const Address& address,
+                                                            const ConnectionLimits& limits);
+  ~ConnectionAcceptor();
+  ConnectionAcceptor(const ConnectionAcceptor&) = delete;
+  ConnectionAcceptor& operator=(const ConnectionAcceptor&) = delete;
+
+  const Address& address() const { return sockets_.address(); }
+  void Start(HandOver hand_over);
+  // Stops listening. Once it returns, nothing more is handed over. Connections stay, and are watched until the object ends.
+  void StopAccepting();
+
+  ConnectionCounts counts() const;
+
+ private:
+  ConnectionAcceptor(Runtime& runtime, ListeningSockets sockets, const ConnectionLimits& limits);
+  Status Prepare();
+  void Accept(int poll);
+  void AcceptAll(int listener);
+  void Admit(Descriptor socket, const PeerKey& peer);
+  void OnFailure(int listener, int error);
+  bool RefuseOne(int listener);
+  void Pause(Duration pause);
+  void Watch();
+  bool stopping() const { return stopping_.load(std::memory_order_seq_cst) != 0; }
+
+  Runtime& runtime_;
+  ListeningSockets sockets_;
+  ConnectionTable table_;
+  HandOver hand_over_;
+  std::vector<Descriptor> polls_;  // of the accepting threads, one each
+  Descriptor watch_poll_;
+  Descriptor stop_accepting_, stop_watching_;  // eventfds
+  Mutex reserve_mutex_;
+  Descriptor reserve_ DEUT_GUARDED_BY(reserve_mutex_);
+  std::atomic<uint32_t> stopping_{0};
+  std::atomic<uint64_t> accepted_{0}, refused_{0}, refused_of_peer_{0}, refused_for_want_{0}, silent_{0}, errors_{0};
+  LogPace refusal_pace_{seconds(1)}, error_pace_{seconds(1)};
+  std::vector<std::unique_ptr<Thread>> accepting_;
+  std::unique_ptr<Thread> watching_;
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_CONNECTION_ACCEPTOR_H_

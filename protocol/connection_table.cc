@@ -1,0 +1,150 @@
+#include "protocol/connection_table.h"
+
+#include <arpa/inet.h>
+#include <linux/tcp.h>
+
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace deut {
+namespace {
+
+// The table is almost full when less than this part of it is free.
+constexpr size_t kFreePart = 8;
+// The most connections that one call looks at.
+constexpr size_t kMostLooks = 64;
+
+// False also where the system does not know, as for a Unix socket.
+bool HasSentNothing(int descriptor) {
+  tcp_info about{};
+  socklen_t bytes = sizeof(about);
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &about, &bytes) != 0) return false;
+  return bytes >= offsetof(tcp_info, tcpi_bytes_received) + sizeof(about.tcpi_bytes_received) &&
+         about.tcpi_bytes_received == 0;
+}
+
+}  // namespace
+
+PeerKey PeerKey::Of(const sockaddr_storage& name) {
+  PeerKey key;
+  if (name.ss_family == AF_INET) {
+    key.address.s6_addr[10] = key.address.s6_addr[11] = 0xff;
+    memcpy(&key.address.s6_addr[12], &reinterpret_cast<const sockaddr_in&>(name).sin_addr, 4);
+    key.counted = true;
+  } else if (name.ss_family == AF_INET6) {
+    key.address = reinterpret_cast<const sockaddr_in6&>(name).sin6_addr;
+    if (!IN6_IS_ADDR_V4MAPPED(&key.address)) memset(&key.address.s6_addr[8], 0, 8);
+    key.counted = true;
+  }
+  return key;
+}
+
+std::string PeerKey::ToString() const {
+  if (!counted) return "a local peer";
+  char text[INET6_ADDRSTRLEN] = {};
+  if (IN6_IS_ADDR_V4MAPPED(&address)) return inet_ntop(AF_INET, &address.s6_addr[12], text, sizeof(text));
+  return std::string(inet_ntop(AF_INET6, &address, text, sizeof(text))) + "/64";
+}
+
+bool operator==(const PeerKey& a, const PeerKey& b) {
+  return a.counted == b.counted && memcmp(&a.address, &b.address, sizeof(a.address)) == 0;
+}
+
+ConnectionTable::ConnectionTable(Runtime& runtime, ConnectionLimits limits)
+    : runtime_(runtime), limits_(limits), mutex_(runtime) {}
+
+ConnectionTable::Answer ConnectionTable::Admit(const PeerKey& peer) {
+  const MutexLock lock(mutex_);
+  if (open_ >= limits_.max_connections) return Answer::kTooMany;
+  if (peer.counted) {
+    size_t& of_peer = peers_[peer];
+    if (of_peer >= limits_.max_connections_per_peer) return Answer::kTooManyOfPeer;
+    ++of_peer;
+  }
+  ++open_;
+  return Answer::kAdmitted;
+}
+
+void ConnectionTable::WithdrawLocked(const PeerKey& peer) {
+  DEUT_CHECK(open_ > 0);
+  --open_;
+  if (!peer.counted) return;
+  const auto found = peers_.find(peer);
+  DEUT_CHECK(found != peers_.end());
+  if (--found->second == 0) peers_.erase(found);
+}
+
+void ConnectionTable::Withdraw(const PeerKey& peer) {
+  const MutexLock lock(mutex_);
+  WithdrawLocked(peer);
+}
+
+int ConnectionTable::Add(const PeerKey& peer, Descriptor watched) {
+  const int number = watched.get();
+  const MutexLock lock(mutex_);
+  const uint64_t unique = ++last_number_;
+  if (peer.counted) {
+    // Two leave for one that comes, so the list stays short. Only a silent connection stops that, until its handshake times out.
+    const MonotonicTime now = runtime_.Now();
+    for (int i = 0; i < 2 && !young_.empty() && young_.front().since <= now - kSilentGrace; ++i) {
+      if (IsSilentLocked(young_.front())) break;
+      young_.pop_front();
+    }
+    young_.push_back({.watched = number, .number = unique, .since = now});
+  }
+  connections_[number] = Connection{.peer = peer, .number = unique, .watched = std::move(watched)};
+  return number;
+}
+
+bool ConnectionTable::IsSilentLocked(const Young& young) const {
+  const auto found = connections_.find(young.watched);
+  return found != connections_.end() && found->second.number == young.number && HasSentNothing(young.watched);
+}
+
+bool ConnectionTable::Remove(int watched) {
+  Descriptor descriptor;  // closed outside the mutex
+  const MutexLock lock(mutex_);
+  const auto found = connections_.find(watched);
+  if (found == connections_.end()) return false;
+  descriptor = std::move(found->second.watched);
+  WithdrawLocked(found->second.peer);
+  connections_.erase(found);
+  return true;
+}
+
+size_t ConnectionTable::ShutDownSilent() {
+  const MutexLock lock(mutex_);
+  const auto is_almost_full = [](size_t count, size_t limit) { return count + limit / kFreePart >= limit; };
+  bool wanted = is_almost_full(open_, limits_.max_connections);
+  for (auto peer = peers_.begin(); !wanted && peer != peers_.end(); ++peer) {
+    wanted = is_almost_full(peer->second, limits_.max_connections_per_peer);
+    if (peers_.size() > kMostLooks) break;
+  }
+  if (!wanted) return 0;
+  const MonotonicTime before = runtime_.Now() - kSilentGrace;
+  size_t shut_down = 0;
+  for (size_t looks = 0; looks < kMostLooks && shut_down < kMostShutDown && !young_.empty(); ++looks) {
+    const Young& oldest = young_.front();
+    if (oldest.since > before) break;
+    if (IsSilentLocked(oldest)) {
+      shutdown(oldest.watched, SHUT_RDWR);
+      ++shut_down;
+    }
+    young_.pop_front();
+  }
+  return shut_down;
+}
+
+void ConnectionTable::ShutDownAll() {
+  const MutexLock lock(mutex_);
+  for (const auto& [watched, connection] : connections_) shutdown(watched, SHUT_RDWR);
+}
+
+size_t ConnectionTable::open() const {
+  const MutexLock lock(mutex_);
+  return open_;
+}
+
+}  // namespace deut

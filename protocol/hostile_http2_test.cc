@@ -1,0 +1,184 @@
+// Peers that know HTTP/2 and mean harm: what each can do to a server is bounded (docs/security.md). Beside each of them a client is served.
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/runtime/runtime.h"
+#include "gtest/gtest.h"
+#include "protocol/grpc_data_component_service.h"
+#include "protocol/rpc_server.h"
+#include "protocol/testing/loopback.h"
+#include "protocol/testing/raw_socket.h"
+#include "protocol/testing/scripted_data_component.h"
+
+namespace deut {
+namespace {
+
+using testing::CallHeaders;
+using testing::FrameType;
+using testing::Http2Frame;
+using testing::kAck;
+using testing::kEndHeaders;
+using testing::kEndStream;
+using testing::LiteralHeader;
+
+constexpr std::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
+
+class HostileHttp2Test : public ::testing::Test {
+ protected:
+  HostileHttp2Test() {
+    loopback_.server().SetServing(true);
+    // Never acknowledges the server's settings.
+    hostile_ = testing::ConnectRaw(loopback_.address());
+    EXPECT_TRUE(Send(Concat(testing::kHttp2Preface, Http2Frame(FrameType::kSettings, 0, 0, ""))));
+  }
+  ~HostileHttp2Test() override { EXPECT_EQ(*testing::Health(*loopback_.Peer()), 1) << "the server serves as before"; }
+
+  bool Send(const std::string& bytes) { return testing::SendRaw(hostile_, bytes); }
+  // How many frames could be sent, up to `most`, before the server ended the connection; kNeverEnds if it does not. Buffers of
+  // the system take a megabyte or more that the server has not read.
+  static constexpr uint64_t kNeverEnds = UINT64_MAX;
+  template <typename Frame>
+  uint64_t SendUntilItEnds(uint64_t most, const Frame& frame) {
+    for (uint64_t i = 0; i < most; ++i) {
+      if (!Send(frame(i)) || testing::EndsWithin(hostile_, Duration(0))) return i;
+    }
+    return testing::EndsWithin(hostile_, seconds(5)) ? most : kNeverEnds;
+  }
+  static std::string CallAndReset(uint64_t i) {
+    const auto stream = static_cast<uint32_t>(2 * i + 1);
+    return Concat(Http2Frame(FrameType::kHeaders, kEndHeaders, stream, CallHeaders("/deut.wire.DataComponent/Data")),
+                  Http2Frame(FrameType::kResetStream, 0, stream, std::string(4, '\x08')));
+  }
+  // Whether the connection still answers a ping.
+  bool AnswersPing() {
+    std::string received;
+    if (!Send(Http2Frame(FrameType::kPing, 0, 0, "01234567"))) return false;
+    const std::string answer = Http2Frame(FrameType::kPing, kAck, 0, "01234567");
+    while (received.find(answer) == std::string::npos) {
+      if (!testing::ReceiveRaw(hostile_, received.size() + 1, &received)) return false;
+    }
+    return true;
+  }
+  // The answer to a health check on `stream`, as the server writes it: SERVING.
+  bool IsServedOn(uint32_t stream, const std::string& more_headers) {
+    const std::string nothing(5, '\0');
+    if (!Send(Concat(Http2Frame(FrameType::kHeaders, kEndHeaders, stream, CallHeaders(kHealthCheck) + more_headers),
+                     Http2Frame(FrameType::kData, kEndStream, stream, nothing)))) {
+      return false;
+    }
+    const std::string answer = Http2Frame(FrameType::kData, 0, stream, std::string("\0\0\0\0\2\x08\x01", 7));
+    std::string received;
+    while (received.find(answer) == std::string::npos) {
+      if (!testing::ReceiveRaw(hostile_, received.size() + 1, &received)) return false;
+    }
+    return true;
+  }
+
+  testing::ScriptedDataComponent component_{RealRuntime()};
+  GrpcDataComponentService service_{RealRuntime(), component_, RpcServiceOptions()};
+  testing::Loopback loopback_{{service_.service()}};
+  Descriptor hostile_;
+};
+
+// CVE-2023-33953: the server kept what came of such a field, and copied all of it again with each frame.
+TEST_F(HostileHttp2Test, AFieldOfAGigabyteEndsItsConnectionSoon) {
+  std::string begin = CallHeaders(kHealthCheck) + LiteralHeader("x", "");
+  begin.pop_back();
+  begin += "\x7f\x81\xff\xff\xff\x03";  // the length of the value: 2^30
+  ASSERT_TRUE(Send(Http2Frame(FrameType::kHeaders, 0, 1, begin)));
+  const uint64_t taken = SendUntilItEnds(
+      4096, [](uint64_t) { return Http2Frame(FrameType::kContinuation, 0, 1, std::string(1024, 'x')); });
+  EXPECT_NE(taken, kNeverEnds);
+}
+
+// CVE-2023-33953: the limit of a header block was one of each of its frames.
+TEST_F(HostileHttp2Test, AHeaderBlockOfManyFramesIsLimitedAsAWhole) {
+  ASSERT_TRUE(Send(Http2Frame(FrameType::kHeaders, 0, 1, CallHeaders(kHealthCheck))));
+  const uint64_t taken = SendUntilItEnds(4096, [](uint64_t i) {
+    return Http2Frame(FrameType::kContinuation, 0, 1, LiteralHeader(Concat("x", i), std::string(1000, 'x')));
+  });
+  EXPECT_NE(taken, kNeverEnds);
+}
+
+// CVE-2023-44487: a stream that is reset at once leaves room for the next one at once.
+TEST_F(HostileHttp2Test, RapidResetsEndTheirConnection) {
+  EXPECT_NE(SendUntilItEnds(20'000, [](uint64_t i) { return CallAndReset(i); }), kNeverEnds);
+}
+
+TEST_F(HostileHttp2Test, AClientMayCancelSomeCalls) {
+  for (uint64_t i = 0; i < 900; ++i) ASSERT_TRUE(Send(CallAndReset(i)));
+  EXPECT_TRUE(AnswersPing());
+}
+
+// A peer that does not acknowledge the settings had no limit of streams, and one of 16 MiB of header.
+TEST_F(HostileHttp2Test, StreamsAreLimitedBeforeTheSettingsAreAcknowledged) {
+  const uint64_t sent = SendUntilItEnds(4000, [](uint64_t i) {
+    return Http2Frame(FrameType::kHeaders, kEndHeaders, static_cast<uint32_t>(2 * i + 1),
+                      CallHeaders("/deut.wire.DataComponent/Data"));
+  });
+  EXPECT_NE(sent, kNeverEnds);
+}
+
+// CVE-2023-32732: behind a proxy the connection carries calls of other clients.
+TEST_F(HostileHttp2Test, AFieldOfIllegalBase64DoesNotEndTheConnection) {
+  ASSERT_TRUE(Send(
+      Http2Frame(FrameType::kHeaders, kEndHeaders, 1, CallHeaders(kHealthCheck) + LiteralHeader("x-bin", "!!!!!"))));
+  EXPECT_TRUE(AnswersPing());
+  EXPECT_TRUE(IsServedOn(3, ""));
+}
+
+// CVE-2024-7246: behind a proxy a field with an error made later entries of the connection's table bad for other clients.
+TEST_F(HostileHttp2Test, AnIllegalFieldDoesNotSpoilTheTableForLaterCalls) {
+  const auto indexed = [](const std::string& name, const std::string& value) {
+    std::string field = LiteralHeader(name, value);
+    field[0] = '\x40';  // enters the table
+    return field;
+  };
+  ASSERT_TRUE(Send(Http2Frame(FrameType::kHeaders, kEndHeaders, 1,
+                              CallHeaders(kHealthCheck) + indexed("x-bin", "!!!!!") + indexed("y", "value"))));
+  // The two entries by their numbers, the newest first.
+  EXPECT_TRUE(IsServedOn(3, "\xbe"));
+  EXPECT_TRUE(IsServedOn(5, "\xbf"));
+}
+
+TEST_F(HostileHttp2Test, AFloodOfPingsEndsItsConnection) {
+  const std::string ping = Http2Frame(FrameType::kPing, 0, 0, "01234567");
+  EXPECT_NE(SendUntilItEnds(2000, [&](uint64_t) { return ping; }), kNeverEnds);
+}
+
+uint64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0, resident = 0;
+  statm >> pages >> resident;
+  return resident * static_cast<uint64_t>(getpagesize());
+}
+
+// While the answers to pings are not read the connection cannot be closed in good order. Each ping added a reason to close it to a list that was
+// copied: tens of thousands of pings took gigabytes, and nobody else was served meanwhile.
+TEST_F(HostileHttp2Test, AFloodOfPingsWithoutAReaderIsNotKeptInMemory) {
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += Http2Frame(FrameType::kPing, 0, 0, "01234567");
+  const uint64_t before = ResidentBytes();
+  for (int i = 0; i < 40 && testing::SendRaw(hostile_, many, milliseconds(500)); ++i) {
+  }
+  EXPECT_EQ(*testing::Health(*loopback_.Peer()), 1);
+  EXPECT_LT(ResidentBytes(), before + (uint64_t{512} << 20));
+}
+
+// The server's acknowledgements are not read: it may not keep any number of them.
+TEST_F(HostileHttp2Test, AFloodOfSettingsWithoutAReaderIsNotKeptInMemory) {
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += Http2Frame(FrameType::kSettings, 0, 0, "");
+  uint64_t sent = 0;
+  // Until the server reads no more.
+  while (sent < 50'000'000 && testing::SendRaw(hostile_, many, milliseconds(500))) sent += many.size();
+  EXPECT_LT(sent, 50'000'000u);
+}
+
+}  // namespace
+}  // namespace deut

@@ -1,0 +1,67 @@
+#include "protocol/one_shot_handler.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "protocol/rpc_status.h"
+
+namespace deut {
+
+void OneShotHandler::Want(const StreamHost& host, const Request& request) {
+  auto* const call = new OneShotHandler(host, request);
+  request(&call->context(), call->stream(), call->taken());
+}
+
+void OneShotHandler::OnTaken() {
+  Want(host_, request_);
+  if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(entered);
+  service_ = host_.services.For(context());
+  const OneShotWorkers::Options options{.parallel =
+                                            static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+  workers_.emplace(host_.runtime, service_->get(), static_cast<OneShotWorkers::Threads&>(*this), options,
+                   static_cast<OneShotWorkers::Stream*>(this));
+  workers_->Start();
+}
+
+void OneShotHandler::OnRead(bool ok) {
+  if (!ok) return workers_->ReadDone(false);
+  message_->Swap(&incoming());
+  Retain();
+  const bool at_work = place_.BeginWork([this] { executor().Post([this] { Work(); }); });
+  if (at_work) Work();
+}
+
+void OneShotHandler::Work() {
+  workers_->ReadDone(true);
+  place_.EndWork();
+  Release();
+}
+
+// Another thread for the same stream. It has a reference: who ends the stream is inside the call until End has returned, which may be after the peer
+// was told.
+OneShotHandler::Posted OneShotHandler::Post(std::function<void()> work) {
+  if (!place_.TryBeginWork()) return Posted::kNo;
+  Retain();
+  const bool comes = executor().Post([this, work = std::move(work)] {
+    work();
+    place_.EndWork();
+    Release();
+  });
+  return comes ? Posted::kComes : Posted::kWhenFree;
+}
+
+void OneShotHandler::OnWritten(bool ok) { workers_->WriteDone(ok); }
+
+void OneShotHandler::StartRead(wire::OneShotCalls* message) {
+  message_ = message;
+  RpcCall::StartRead();
+}
+
+void OneShotHandler::StartWrite(const wire::OneShotAnswers& message) {
+  if (!Write(message, /*wait=*/false)) workers_->WriteDone(false);
+}
+
+void OneShotHandler::End(const Status& reason) { RpcCall::End(ToRpcStatus(reason)); }
+
+}  // namespace deut

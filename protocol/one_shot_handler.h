@@ -1,0 +1,59 @@
+// OneShotHandler: one stream of one-shot transactions on the server: joins the stream (rpc_call.h) and its workers (one_shot_workers.h).
+// Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
+#ifndef PROTOCOL_ONE_SHOT_HANDLER_H_
+#define PROTOCOL_ONE_SHOT_HANDLER_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "protocol/one_shot_workers.h"
+#include "protocol/peer_service.h"
+#include "protocol/rpc_call.h"
+#include "protocol/stream_host.h"
+#include "protocol/stream_quota.h"
+#include "protocol/transaction_service.grpc.pb.h"
+
+namespace deut {
+
+class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotCalls>,
+                             private OneShotWorkers::Stream,
+                             private OneShotWorkers::Threads {
+ public:
+  // Asks gRPC for the next such call: `request(context, stream, tag)`.
+  using Request =
+      std::function<void(grpc::ServerContext* context,
+                         grpc::ServerAsyncReaderWriter<wire::OneShotAnswers, wire::OneShotCalls>* stream, void* tag)>;
+  static void Want(const StreamHost& host, const Request& request);
+
+ private:
+  OneShotHandler(const StreamHost& host, const Request& request)
+      : RpcCall(host.runtime, host.executor, host.writes), host_(host), request_(request) {}
+  ~OneShotHandler() override = default;
+
+  void OnTaken() override;
+  void OnRead(bool ok) override;
+  void OnWritten(bool ok) override;
+
+  // The thread's; the stream is at work.
+  void Work();
+
+  void StartRead(wire::OneShotCalls* message) override;
+  void StartWrite(const wire::OneShotAnswers& message) override;
+  void End(const Status& reason) override;
+
+  Posted Post(std::function<void()> work) override;
+  void BeforeBlocking() override { executor().BeforeBlocking(); }
+  bool MayHaveDelay() override { return host_.streams.open() <= 1; }
+
+  const StreamHost& host_;
+  const Request& request_;
+  StreamQuota::Place place_;
+  std::unique_ptr<PeerService> service_;
+  std::optional<OneShotWorkers> workers_;
+  wire::OneShotCalls* message_ = nullptr;  // where what is being read belongs
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_ONE_SHOT_HANDLER_H_

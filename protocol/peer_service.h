@@ -1,0 +1,49 @@
+// PeerService: a transaction service as the client of one stream or call may use it, by the rights of its certificate (rights_service.h).
+// Thread-safety: For from any thread; a PeerService as its service. Ownership: borrows the service; PeerServices outlives what it makes.
+#ifndef PROTOCOL_PEER_SERVICE_H_
+#define PROTOCOL_PEER_SERVICE_H_
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "grpcpp/server_context.h"
+#include "protocol/authorization.h"
+#include "protocol/rights_service.h"
+#include "protocol/rpc_server.h"
+#include "protocol/transaction_service.h"
+
+namespace deut {
+
+class PeerService {
+ public:
+  PeerService(TransactionService& service, const AccessControl* access, const grpc::ServerContextBase& context)
+      : service_(service) {
+    if (access != nullptr) limited_.emplace(service, *access, PeerNames(*context.auth_context()));
+  }
+  TransactionService& get() { return limited_.has_value() ? *limited_ : service_; }
+  TransactionService* operator->() { return &get(); }
+
+ private:
+  TransactionService& service_;
+  std::optional<RightsService> limited_;
+};
+
+class PeerServices {
+ public:
+  // `access`: null: everybody may everything.
+  PeerServices(TransactionService& service, std::shared_ptr<const AccessControl> access)
+      : service_(service), access_(std::move(access)) {}
+
+  std::unique_ptr<PeerService> For(const grpc::ServerContextBase& context) {
+    return std::make_unique<PeerService>(service_, access_.get(), context);
+  }
+
+ private:
+  TransactionService& service_;
+  const std::shared_ptr<const AccessControl> access_;
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_PEER_SERVICE_H_

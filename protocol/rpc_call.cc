@@ -1,0 +1,77 @@
+#include "protocol/rpc_call.h"
+
+#include "common/testing/test_points.h"
+
+namespace deut {
+
+RpcCallBase::RpcCallBase(Runtime& runtime, RpcExecutor& executor, StreamWatchdog& watchdog)
+    : runtime_(runtime),
+      executor_(executor),
+      mutex_(runtime),
+      write_watch_(watchdog, [this] { context_.TryCancel(); }) {
+  executor_.CallBegins();
+  context_.AsyncNotifyWhenDone(static_cast<RpcEvent*>(&ended_));
+}
+
+void RpcCallBase::Taken(bool ok) {
+  DEUT_POINT("rpc_call.taken");
+  if (!ok) {
+    // The server has shut down before a call came; nothing else of it is under way, nor will be.
+    references_.fetch_sub(2, std::memory_order_relaxed);
+    return;
+  }
+  OnTaken();
+}
+
+void RpcCallBase::Told(bool /*ok*/) { DEUT_POINT("rpc_call.told"); }
+
+void RpcCallBase::StartRead() {
+  Retain();
+  StartReading(&read_);
+}
+
+bool RpcCallBase::BeginWrite(bool wait) {
+  MutexLock lock(mutex_);
+  while (wait && writing_ && !broken_ && !ending_) {
+    executor_.BeforeBlocking();
+    writable_.Wait(mutex_);
+  }
+  if (writing_ || broken_ || ending_) return false;
+  writing_ = true;
+  write_watch_.Start();
+  Retain();
+  return true;
+}
+
+void RpcCallBase::Written(bool ok) {
+  write_watch_.Stop();
+  {
+    MutexLock lock(mutex_);
+    writing_ = false;
+    if (!ok) broken_ = true;
+    writable_.NotifyAll(runtime_);
+    if (ending_) return FinishLocked();
+  }
+  OnWritten(ok);
+}
+
+bool RpcCallBase::broken() {
+  MutexLock lock(mutex_);
+  return broken_ || ending_;
+}
+
+void RpcCallBase::End(const grpc::Status& status) {
+  MutexLock lock(mutex_);
+  if (ending_) return;
+  ending_ = true;
+  status_ = status;
+  writable_.NotifyAll(runtime_);
+  if (!writing_) FinishLocked();
+}
+
+void RpcCallBase::FinishLocked() {
+  StartFinish(status_, &finished_);
+  DEUT_POINT("rpc_call.finishing");
+}
+
+}  // namespace deut

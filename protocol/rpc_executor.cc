@@ -1,0 +1,239 @@
+#include "protocol/rpc_executor.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace deut {
+
+thread_local RpcExecutor::Self* RpcExecutor::current_ = nullptr;
+
+namespace {
+
+// An event that comes sooner than this was there already, or almost: whoever leads has not slept for it.
+constexpr Duration kAtOnce = microseconds(5);
+
+}  // namespace
+
+RpcExecutor::RpcExecutor(Runtime& runtime, const Options& options, std::unique_ptr<grpc::ServerCompletionQueue> queue)
+    : runtime_(runtime), options_(options), queue_(std::move(queue)), mutex_(runtime) {}
+
+RpcExecutor::~RpcExecutor() { Stop(); }
+
+void RpcExecutor::Start() {
+  {
+    MutexLock lock(mutex_);
+    SummonLocked();
+  }
+  look_ = runtime_.StartThread("rpc-look", [this] { Look(); });
+}
+
+void RpcExecutor::Stop() {
+  if (look_ == nullptr) return;
+  {
+    MutexLock lock(mutex_);
+    while (calls_ != 0) changed_.Wait(mutex_);
+  }
+  stop_look_.store(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(stop_look_);
+  look_.reset();
+  queue_->Shutdown();
+  std::vector<std::unique_ptr<Thread>> gone;
+  {
+    MutexLock lock(mutex_);
+    while (threads_ != 0) changed_.Wait(mutex_);
+    gone.swap(gone_);
+  }
+}
+
+bool RpcExecutor::Post(std::function<void()> work) {
+  MutexLock lock(mutex_);
+  work_.push_back(std::move(work));
+  // Who runs what could block comes to it afterwards.
+  if (!RoomLocked()) return busy_ > blocked_;
+  const bool enough = ActiveLocked() != 0 && running_ >= options_.parallel;
+  return enough || SummonLocked() || ActiveLocked() != 0;
+}
+
+void RpcExecutor::CallBegins() {
+  MutexLock lock(mutex_);
+  ++calls_;
+}
+
+void RpcExecutor::CallIsGone() {
+  MutexLock lock(mutex_);
+  if (--calls_ == 0) changed_.NotifyAll(runtime_);
+}
+
+void RpcExecutor::BeforeBlocking() {
+  Self* const self = current_;
+  DEUT_CHECK(self != nullptr);
+  MutexLock lock(mutex_);
+  if (std::exchange(self->blocked, true)) return;
+  --running_;
+  ++blocked_;
+  if (ActiveLocked() == 0 && ((leader_ == nullptr && !ended_) || WorkWaitsLocked())) SummonLocked();
+}
+
+RpcExecutor::Counts RpcExecutor::counts() {
+  MutexLock lock(mutex_);
+  return {.events = events_, .summons = summons_, .threads = threads_, .blocked = blocked_, .replaced = replaced_};
+}
+
+// The one that came to rest last: its stack is the likeliest to be in a cache.
+bool RpcExecutor::SummonLocked() {
+  if (!resting_.empty()) {
+    Self* const self = resting_.back();
+    resting_.pop_back();
+    self->summoned = true;
+    ++running_;
+    ++summons_;
+    self->summons.NotifyOne(runtime_);
+    return true;
+  }
+  if (threads_ >= options_.threads) return false;
+  ++threads_;
+  ++running_;
+  ++summons_;
+  auto owned = std::make_unique<Self>();
+  Self* const self = owned.get();
+  selves_.push_back(std::move(owned));
+  self->thread = runtime_.StartThread("rpc", [this, self] { Run(self); });
+  return true;
+}
+
+void RpcExecutor::Run(Self* self) {
+  current_ = self;
+  MutexLock lock(mutex_);
+  DEUT_CHECK(pthread_getcpuclockid(pthread_self(), &self->clock) == 0);
+  self->alone_since = runtime_.Now();
+  for (;;) {
+    if (WorkWaitsLocked()) {
+      WorkLocked(self);
+    } else if (leader_ == nullptr && !ended_) {
+      ended_ = !LeadLocked(self);
+      if (ended_) {
+        while (!resting_.empty()) SummonLocked();
+      }
+    } else if (!RestLocked(self)) {
+      break;
+    }
+  }
+  --running_;
+  --threads_;
+  for (auto at = selves_.begin(); at != selves_.end(); ++at) {
+    if (at->get() != self) continue;
+    gone_.push_back(std::move(self->thread));
+    selves_.erase(at);
+    break;
+  }
+  changed_.NotifyAll(runtime_);
+}
+
+void RpcExecutor::WorkLocked(Self* self) {
+  const std::function<void()> work = std::move(work_.front());
+  work_.pop_front();
+  ++busy_;
+  mutex_.Unlock();
+  work();
+  mutex_.Lock();
+  --busy_;
+  OverLocked(self);
+}
+
+bool RpcExecutor::LeadLocked(Self* self) {
+  leader_ = self;
+  ++self->turns;
+  ++waiting_;
+  mutex_.Unlock();
+  const MonotonicTime begin = runtime_.Now();
+  void* tag = nullptr;
+  bool ok = false;
+  const bool got = queue_->Next(&tag, &ok);
+  const MonotonicTime end = runtime_.Now();
+  mutex_.Lock();
+  --waiting_;
+  if (leader_ == self) leader_ = nullptr;
+  if (!got) return false;
+  ++events_;
+  if (end - begin > kAtOnce) {
+    self->alone_since = end;
+  } else if (end - self->alone_since > options_.share_after && running_ < options_.parallel) {
+    self->alone_since = end;
+    SummonLocked();
+  }
+  auto* const event = static_cast<RpcEvent*>(tag);
+  const bool may_block = event->MayBlock();
+  if (may_block && !RoomLocked()) {
+    work_.emplace_back([event, ok] { event->Done(ok); });
+    return true;
+  }
+  if (may_block) ++busy_;
+  mutex_.Unlock();
+  event->Done(ok);
+  mutex_.Lock();
+  if (may_block) --busy_;
+  OverLocked(self);
+  return true;
+}
+
+void RpcExecutor::OverLocked(Self* self) {
+  if (!std::exchange(self->blocked, false)) return;
+  --blocked_;
+  ++running_;
+  self->alone_since = runtime_.Now();
+}
+
+bool RpcExecutor::RestLocked(Self* self) {
+  if (ended_ || resting_.size() >= kResting) return false;
+  --running_;
+  resting_.push_back(self);
+  self->summoned = false;
+  while (!self->summoned) self->summons.Wait(mutex_);
+  self->alone_since = runtime_.Now();
+  return true;
+}
+
+bool RpcExecutor::LeaderComputesLocked(Duration passed) {
+  Self* const leader = leader_;
+  if (leader == nullptr) {
+    looked_at_ = nullptr;
+    return false;
+  }
+  timespec now{};
+  // It is there: a thread leaves under this lock, and does not lead by then.
+  DEUT_CHECK(clock_gettime(leader->clock, &now) == 0);
+  const int64_t cpu_ns = now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
+  const bool same_turn = looked_at_ == leader && looked_turns_ == leader->turns;
+  looked_at_ = leader;
+  looked_turns_ = leader->turns;
+  const int64_t before_ns = std::exchange(looked_cpu_ns_, cpu_ns);
+  return same_turn && cpu_ns - before_ns > duration_cast<nanoseconds>(passed).count() / 2;
+}
+
+void RpcExecutor::Look() {
+  uint64_t events = 0;
+  bool busy = false;
+  MonotonicTime looked = runtime_.Now();
+  while (stop_look_.load(std::memory_order_seq_cst) == 0) {
+    runtime_.Wait(stop_look_, 0, runtime_.Now() + (busy ? kLook : kLookAtRest));
+    const MonotonicTime now = runtime_.Now();
+    MutexLock lock(mutex_);
+    const bool computes = !ended_ && LeaderComputesLocked(now - looked);
+    looked = now;
+    if (computes) {
+      leader_ = nullptr;
+      ++replaced_;
+    }
+    const bool waited_for = WorkWaitsLocked() || (leader_ == nullptr && !ended_);
+    if (computes || (waited_for && events == events_)) SummonLocked();
+    busy = computes || events != events_;
+    events = events_;
+    gone_.clear();
+  }
+}
+
+}  // namespace deut

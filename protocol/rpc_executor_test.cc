@@ -1,0 +1,332 @@
+// Threads of an executor, on the queue of a server without services.
+#include "protocol/rpc_executor.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/sync/mutex.h"
+#include "grpc/support/time.h"
+#include "grpcpp/alarm.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "protocol/testing/loopback.h"
+
+namespace deut {
+namespace {
+
+using testing::Eventually;
+
+// Only the thread that looks after the others waits with a deadline: here it never looks.
+class NoLookRuntime final : public Runtime {
+ public:
+  MonotonicTime Now() override { return RealRuntime().Now(); }
+  int64_t WallMicros() override { return RealRuntime().WallMicros(); }
+  uint64_t RandomSeed() override { return RealRuntime().RandomSeed(); }
+  std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
+    return RealRuntime().StartThread(std::move(name), std::move(body));
+  }
+  bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline) override {
+    return RealRuntime().Wait(word, expected, kNoDeadline);
+  }
+  void Wake(const std::atomic<uint32_t>& word, int waiters) override { RealRuntime().Wake(word, waiters); }
+  void Yield() override { RealRuntime().Yield(); }
+};
+
+class RpcExecutorTest : public ::testing::Test {
+ protected:
+  ~RpcExecutorTest() override { Stop(); }
+
+  void Start(Runtime& runtime, const RpcExecutor::Options& options) {
+    grpc::ServerBuilder builder;
+    std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    executor_ = std::make_unique<RpcExecutor>(runtime, options, std::move(queue));
+    executor_->Start();
+  }
+  void Stop() {
+    if (executor_ == nullptr) return;
+    server_->Shutdown();
+    executor_->Stop();
+    EXPECT_EQ(executor_->counts().threads, 0);
+    executor_.reset();
+  }
+
+  // An event of the queue, soon, that runs `body` on one of the threads.
+  void Fire(std::function<void()> body, bool may_block = true) {
+    auto fired = std::make_unique<Fired>(std::move(body), may_block);
+    Fired& event = *fired;
+    {
+      MutexLock lock(mutex_);
+      fired_.push_back(std::move(fired));
+    }
+    event.Set(executor_->queue());
+  }
+  // Blocks until the gate opens, and says so before.
+  void Block(Event& gate) {
+    executor_->BeforeBlocking();
+    gate.Wait(RealRuntime(), kNoDeadline);
+  }
+  static bool Wait(Event& event) { return event.Wait(RealRuntime(), RealRuntime().Now() + seconds(20)); }
+  static void Open(Event& event) { event.Signal(RealRuntime()); }
+
+  NoLookRuntime no_look_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<RpcExecutor> executor_;
+
+ private:
+  class Fired final : public RpcEvent {
+   public:
+    Fired(std::function<void()> body, bool may_block) : body_(std::move(body)), may_block_(may_block) {}
+    void Set(grpc::ServerCompletionQueue* queue) {
+      alarm_.Set(queue, gpr_now(GPR_CLOCK_MONOTONIC), static_cast<RpcEvent*>(this));
+    }
+    void Done(bool) override { body_(); }
+    bool MayBlock() const override { return may_block_; }
+
+   private:
+    const std::function<void()> body_;
+    const bool may_block_;
+    grpc::Alarm alarm_;
+  };
+
+  Mutex mutex_{RealRuntime()};
+  std::vector<std::unique_ptr<Fired>> fired_ DEUT_GUARDED_BY(mutex_);
+};
+
+TEST_F(RpcExecutorTest, EventsThatBlockNowhereAreRunByOneThread) {
+  Start(no_look_, {.parallel = 1});
+  Event done;
+  std::atomic<int> ran{0};
+  std::atomic<std::thread::id> by{};
+  std::function<void()> next = [&] {
+    const std::thread::id self = std::this_thread::get_id();
+    if (ran.fetch_add(1) == 0) by = self;
+    EXPECT_EQ(by.load(), self);
+    if (ran == 200) return Open(done);
+    Fire(next);
+  };
+  Fire(next);
+  ASSERT_TRUE(Wait(done));
+  EXPECT_EQ(executor_->counts().events, 200u);
+  EXPECT_EQ(executor_->counts().summons, 1u);
+  EXPECT_EQ(executor_->counts().threads, 1);
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, WhoTellsThatHeBlocksHandsOver) {
+  Start(no_look_, {.parallel = 1});
+  Event gate, blocked, other;
+  Fire([&] {
+    Open(blocked);
+    Block(gate);
+  });
+  ASSERT_TRUE(Wait(blocked));
+  Fire([&] { Open(other); });
+  EXPECT_TRUE(Wait(other));
+  EXPECT_EQ(executor_->counts().blocked, 1);
+  Open(gate);
+  EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == 0; }));
+  EXPECT_EQ(executor_->counts().summons, 2u);
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, ToTellTwiceIsToTellOnce) {
+  Start(no_look_, {.parallel = 1});
+  Event gate;
+  Fire([&] {
+    executor_->BeforeBlocking();
+    Block(gate);
+  });
+  EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == 1; }));
+  Open(gate);
+  EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == 0; }));
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, WhoHasRunForLongSharesWhatIsThere) {
+  Start(no_look_, {.parallel = 2, .share_after = Duration(0)});
+  std::atomic<bool> stop{false};
+  std::function<void()> busy = [&] {
+    if (!stop) {
+      Fire(busy);
+      Fire([] {});
+    }
+  };
+  Fire(busy);
+  EXPECT_TRUE(Eventually([&] { return executor_->counts().summons >= 2; }));
+  stop = true;
+  EXPECT_LE(executor_->counts().threads, 2 + static_cast<int>(RpcExecutor::kResting));
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, AnEventThatDoesNotTellKeepsTheOthersWaitingForAMomentOnly) {
+  Start(RealRuntime(), {.parallel = 1});
+  Event gate, other;
+  Fire([&] { gate.Wait(RealRuntime(), kNoDeadline); });
+  EXPECT_TRUE(Eventually([&] { return executor_->counts().events == 1; }));
+  Fire([&] { Open(other); });
+  EXPECT_TRUE(Wait(other));
+  Open(gate);
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, WorkThatIsPostedIsRunByAnotherThanWhoLeads) {
+  Start(no_look_, {.parallel = 1});
+  for (int i = 0; i < 100; ++i) {
+    Event done;
+    EXPECT_TRUE(executor_->Post([&] { Open(done); }));
+    ASSERT_TRUE(Wait(done));
+  }
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, WorkThatABlockedThreadHasPostedIsRunByAnother) {
+  Start(no_look_, {.parallel = 1});
+  Event gate, other;
+  Fire([&] {
+    EXPECT_TRUE(executor_->Post([&] { Open(gate); }));
+    Block(gate);
+    Open(other);
+  });
+  EXPECT_TRUE(Wait(other));
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, WorkThatIsPostedWhileAllBlockIsRunWhenOneNoLongerDoes) {
+  constexpr int kThreads = 3;
+  Start(no_look_, {.threads = kThreads, .parallel = 1});
+  Event gate, other, light;
+  std::atomic<int> blocked{0};
+  for (int i = 0; i < kThreads - 1; ++i) {
+    Fire([&] {
+      ++blocked;
+      Block(gate);
+    });
+  }
+  EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == kThreads - 1; }));
+  std::atomic<bool> ran{false};
+  EXPECT_FALSE(executor_->Post([&] { ran = true; }));
+  // Nor is an event that may block. The last thread is there for those that do not.
+  Fire([&] { Open(other); });
+  EXPECT_TRUE(Eventually([&] { return executor_->counts().events == kThreads; }));
+  Fire([&] { Open(light); }, /*may_block=*/false);
+  EXPECT_TRUE(Wait(light));
+  EXPECT_FALSE(ran);
+  EXPECT_FALSE(other.IsSet());
+  Open(gate);
+  EXPECT_TRUE(Wait(other));
+  EXPECT_TRUE(Eventually([&] { return ran.load(); }));
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, OneThreadIsEnoughForEventsThatNeverBlock) {
+  Start(no_look_, {.threads = 1, .parallel = 1});
+  for (int i = 0; i < 100; ++i) {
+    Event done;
+    Fire([&] { Open(done); });
+    ASSERT_TRUE(Wait(done));
+  }
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, ThreadsBeyondThoseThatRestEnd) {
+  constexpr int kBlocked = 64;
+  Start(no_look_, {.parallel = 1});
+  for (int round = 0; round < 3; ++round) {
+    Event gate;
+    std::atomic<int> over{0};
+    for (int i = 0; i < kBlocked; ++i) {
+      Fire([&] {
+        Block(gate);
+        ++over;
+      });
+    }
+    EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == kBlocked; }));
+    EXPECT_EQ(executor_->counts().threads, kBlocked + 1);
+    Open(gate);
+    EXPECT_TRUE(Eventually([&] {
+      return over == kBlocked && executor_->counts().threads <= static_cast<int>(RpcExecutor::kResting) + 1;
+    }));
+  }
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, StopWaitsForWhatIsUnderWayAndRunsWhatItPosts) {
+  Start(RealRuntime(), {.parallel = 1});
+  Event gate;
+  std::atomic<int> over{0};
+  for (int i = 0; i < 8; ++i) {
+    Fire([&] {
+      Block(gate);
+      executor_->Post([&] { ++over; });
+    });
+  }
+  EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == 8; }));
+  std::thread opener([&] { Open(gate); });
+  Stop();
+  opener.join();
+  EXPECT_EQ(over, 8);
+}
+
+TEST_F(RpcExecutorTest, StopWaitsUntilCallsThatHaveBegunAreGone) {
+  Start(RealRuntime(), {.parallel = 1});
+  executor_->CallBegins();
+  Event gate;
+  std::atomic<bool> gone{false};
+  Fire([&] {
+    Block(gate);
+    // The server has shut down, and yet it starts another, which may be on a queue that has not.
+    Fire([&] {
+      gone = true;
+      executor_->CallIsGone();
+    });
+  });
+  EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == 1; }));
+  server_->Shutdown();
+  server_->Wait();
+  std::thread opener([&] { Open(gate); });
+  Stop();
+  opener.join();
+  EXPECT_TRUE(gone);
+}
+
+// Events that block, that do not, and posted work, on few threads: none is lost, however they fall.
+TEST_F(RpcExecutorTest, NothingIsLostWhereThreadsAreFew) {
+  constexpr int kEvents = 3000;
+  Start(no_look_, {.threads = 4, .parallel = 2, .share_after = Duration(0)});
+  std::atomic<int> over{0};
+  std::vector<Event> gates(kEvents);
+  for (int i = 0; i < kEvents; ++i) {
+    switch (i % 3) {
+      case 0:
+        // Waits for an event that does not block, so that it always comes.
+        Fire([&, i] {
+          Fire([&, i] { Open(gates[i]); }, /*may_block=*/false);
+          Block(gates[i]);
+          ++over;
+        });
+        break;
+      case 1:
+        Fire([&] { ++over; });
+        break;
+      case 2:
+        (void)executor_->Post([&] { ++over; });
+        break;
+    }
+  }
+  EXPECT_TRUE(Eventually([&] { return over == kEvents; }));
+  EXPECT_LE(executor_->counts().threads, 4);
+  Stop();  // before what the events use is gone
+}
+
+}  // namespace
+}  // namespace deut

@@ -1,0 +1,97 @@
+#include "protocol/rpc_log.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/base/concat.h"
+#include "common/base/status.h"
+#include "common/observe/limited_log.h"
+#include "common/observe/recorded_lines.h"
+#include "common/runtime/runtime.h"
+#include "protocol/testing/loopback.h"
+#include "protocol/testing/test_authority.h"
+
+namespace deut {
+namespace {
+
+void Say(const std::string& message, gpr_log_severity severity = GPR_LOG_SEVERITY_ERROR) {
+  gpr_log_func_args args{
+      .file = "src/core/tsi/some_file.cc", .line = 17, .severity = severity, .message = message.c_str()};
+  LogFromRpc(&args);
+}
+
+// The pace is one for the process: what was logged before may still keep the next line back.
+void AwaitPace() { RealRuntime().SleepUntil(RealRuntime().Now() + kRpcLogEvery); }
+
+TEST(RpcLogTest, AMessageIsALineWithItsPlace) {
+  AwaitPace();
+  RecordedLines lines;
+  Say("something odd");
+  EXPECT_EQ(lines.lines(), std::vector<std::string>{"gRPC: something odd (some_file.cc:17)"});
+}
+
+// gRPC says so once for every TLS connection of a client.
+TEST(RpcLogTest, AServerNameThatNoCertificateHasIsNotLogged) {
+  AwaitPace();
+  RecordedLines lines;
+  for (int i = 0; i < 50; ++i) Say("No match found for server name: store.example.");
+  EXPECT_EQ(lines.lines(), std::vector<std::string>{});
+  // It takes no other message's place either.
+  Say("something odd");
+  EXPECT_EQ(lines.lines(), std::vector<std::string>{"gRPC: something odd (some_file.cc:17)"});
+}
+
+// The same by gRPC itself.
+TEST(RpcLogTest, ATlsConnectionOfAGoodClientLeavesNoLine) {
+  gpr_set_log_function(LogFromRpc);
+  testing::TestAuthority authority("ca");
+  const testing::Loopback loopback({}, authority.Identity("server", {"elsewhere.example"}, {"client"}));
+  const auto client = loopback.Peer(authority.Identity("client", {}, {"server"}));
+  AwaitPace();
+  const RecordedLines lines;
+  const Result<int> health = testing::Health(*client);
+  EXPECT_TRUE(health.ok()) << health.status().ToString();
+  EXPECT_EQ(lines.lines(), std::vector<std::string>{});
+}
+
+TEST(RpcLogTest, AnAddressThatIsInUseIsLeftToTheErrorOfTheStart) {
+  AwaitPace();
+  RecordedLines lines;
+  Say("No address added out of total 1 resolved for '127.0.0.1:7701'");
+  EXPECT_EQ(lines.lines(), std::vector<std::string>{});
+}
+
+TEST(RpcLogTest, RefusedHandshakesHaveALimitOfTheirOwn) {
+  AwaitPace();
+  RecordedLines lines;
+  for (int i = 0; i < 3 * LimitedLog::kMost; ++i) Say(Concat("Handshake failed with error ", i));
+  Say("something odd");
+  EXPECT_LT(lines.lines().size(), size_t{3 * LimitedLog::kMost});
+  EXPECT_EQ(lines.lines().front(), "a TLS handshake was refused: Handshake failed with error 0");
+  EXPECT_TRUE(lines.Have("gRPC: something odd", ""));
+}
+
+TEST(RpcLogTest, AFloodIsCounted) {
+  AwaitPace();
+  RecordedLines lines;
+  const MonotonicTime first = RealRuntime().Now();
+  for (int i = 0; i < 1000; ++i) Say("illegal header");
+  const auto most = static_cast<size_t>((RealRuntime().Now() - first) / kRpcLogEvery) + 1;
+  EXPECT_LE(lines.lines().size(), most);
+  AwaitPace();
+  Say("illegal header");
+  EXPECT_TRUE(lines.Have("illegal header", "more messages of gRPC were not logged"));
+}
+
+TEST(RpcLogTest, ALongMessageIsCutOff) {
+  AwaitPace();
+  RecordedLines lines;
+  Say(std::string(2 * kMaxRpcMessageBytes, 'x'));
+  ASSERT_EQ(lines.lines().size(), 1u);
+  EXPECT_LT(lines.lines().front().size(), kMaxRpcMessageBytes + 100);
+}
+
+}  // namespace
+}  // namespace deut

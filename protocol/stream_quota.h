@@ -1,0 +1,91 @@
+// StreamQuota: how many streams (or single calls) of a server may be open, in all and by one peer, so that no peer keeps the others out; and how many
+// streams of one peer may be at work, each with a thread, at the same time. One more stream is refused; one more that has something to do waits.
+// A peer is the name in its certificate, whatever its connections; without TLS it is a connection. All clients of a Unix socket are one peer.
+// Thread-safety: all methods from any thread. Ownership: outlives its places.
+#ifndef PROTOCOL_STREAM_QUOTA_H_
+#define PROTOCOL_STREAM_QUOTA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "grpcpp/server_context.h"
+
+namespace deut {
+
+class StreamQuota {
+ public:
+  struct Options {
+    size_t in_all = 0;
+    size_t per_peer = 0;
+    // At work at the same time, of one peer.
+    size_t work_per_peer = SIZE_MAX;
+    std::string what = "streams";
+    // What sets the two, for the message of a refusal.
+    std::string in_all_flag = "--max_threads";
+    std::string per_peer_flag = "--max_streams_per_peer";
+  };
+
+  StreamQuota(Runtime& runtime, Options options);
+
+ private:
+  struct Peer {
+    Peer(Runtime& runtime, std::string its_name) : name(std::move(its_name)), mutex(runtime) {}
+    const std::string name;
+    size_t open = 0;  // under the quota's lock
+    Mutex mutex;
+    size_t working DEUT_GUARDED_BY(mutex) = 0;
+    std::deque<std::function<void()>> waiting DEUT_GUARDED_BY(mutex);
+  };
+
+ public:
+  // One open stream; its destructor gives the place back.
+  class Place {
+   public:
+    Place() = default;
+    ~Place();
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    // REQUIRES, of all three: it was entered.
+    // False: as many of the peer are at work as may be.
+    bool TryBeginWork();
+    // True: it is at work. False: it will be when `resume` is called, on a thread that ends its own work and does not wait for this.
+    bool BeginWork(std::function<void()> resume);
+    void EndWork();
+
+   private:
+    friend class StreamQuota;
+    StreamQuota* quota_ = nullptr;
+    Peer* peer_ = nullptr;
+  };
+
+  // RESOURCE_EXHAUSTED, naming the limit, its figure and its flag, and what is open.
+  Status Enter(const grpc::ServerContextBase& context, Place* place);
+  Status Enter(std::string peer, Place* place);
+
+  static std::string PeerOf(const grpc::ServerContextBase& context);
+
+  size_t open();
+
+ private:
+  void Leave(Peer* peer);
+
+  const Options options_;
+  Runtime& runtime_;
+  Mutex mutex_;
+  size_t open_ DEUT_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<std::string, std::unique_ptr<Peer>> peers_ DEUT_GUARDED_BY(mutex_);
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_STREAM_QUOTA_H_

@@ -1,0 +1,69 @@
+#include "protocol/stream_quota.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(StreamQuotaTest, OnePeerAtItsLimitLeavesRoomForOthers) {
+  StreamQuota quota(RealRuntime(), {.in_all = 5, .per_peer = 3});
+  std::vector<std::unique_ptr<StreamQuota::Place>> places;
+  const auto enter = [&](const std::string& peer) {
+    places.push_back(std::make_unique<StreamQuota::Place>());
+    return quota.Enter(peer, places.back().get());
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(enter("greedy").ok());
+  const Status refused = enter("greedy");
+  EXPECT_EQ(refused.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(refused.ToString(), AllOf(HasSubstr("3 streams of greedy"), HasSubstr("--max_streams_per_peer")));
+  EXPECT_TRUE(enter("modest").ok());
+  EXPECT_TRUE(enter("another").ok());
+  const Status full = enter("late");
+  EXPECT_EQ(full.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(full.ToString(), AllOf(HasSubstr("5 streams of all peers"), HasSubstr("(--max_threads)")));
+  EXPECT_EQ(quota.open(), 5u);
+  places.clear();
+  EXPECT_EQ(quota.open(), 0u);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(enter("greedy").ok());
+}
+
+TEST(StreamQuotaTest, WhoHasManyAtWorkWaitsAndKeepsNobodyElseOut) {
+  StreamQuota quota(RealRuntime(), {.in_all = 9, .per_peer = 9, .work_per_peer = 2});
+  StreamQuota::Place one, two, three, four, other;
+  for (StreamQuota::Place* place : {&one, &two, &three, &four}) ASSERT_TRUE(quota.Enter("greedy", place).ok());
+  ASSERT_TRUE(quota.Enter("modest", &other).ok());
+  std::string resumed;
+  EXPECT_TRUE(one.BeginWork([&] { resumed += '1'; }));
+  EXPECT_TRUE(two.TryBeginWork());
+  EXPECT_FALSE(three.BeginWork([&] { resumed += '3'; }));
+  EXPECT_FALSE(four.BeginWork([&] { resumed += '4'; }));
+  EXPECT_FALSE(four.TryBeginWork());
+  EXPECT_TRUE(other.BeginWork([] {}));
+  EXPECT_EQ(resumed, "");
+  one.EndWork();
+  EXPECT_EQ(resumed, "3") << "the one that has waited longest";
+  two.EndWork();
+  EXPECT_EQ(resumed, "34");
+  three.EndWork();
+  EXPECT_TRUE(one.TryBeginWork());
+  four.EndWork();
+  one.EndWork();
+  other.EndWork();
+  EXPECT_TRUE(one.TryBeginWork());
+  EXPECT_TRUE(two.TryBeginWork());
+  EXPECT_FALSE(three.TryBeginWork());
+  one.EndWork();
+  two.EndWork();
+}
+
+}  // namespace
+}  // namespace deut

@@ -1,0 +1,62 @@
+#include "tc/catalogue/table_index.h"
+
+#include <bit>
+
+#include "common/base/check.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr size_t kLeastCapacity = 64;
+
+}  // namespace
+
+TableIndex::TableIndex() : array_(new Array(kLeastCapacity)) {}
+
+TableIndex::~TableIndex() { delete array_.load(std::memory_order_relaxed); }
+
+void TableIndex::Put(const Array& array, TableState* state) {
+  size_t at = state->id().value & array.mask;
+  while (array.slots[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) & array.mask;
+  array.slots[at].store(state, std::memory_order_seq_cst);
+}
+
+TableIndex::Replaced TableIndex::Insert(TableState* state) {
+  const Array* const before = array_.load(std::memory_order_relaxed);
+  Replaced replaced;
+  // An empty slot must remain for look-ups to end at; half of the slots keep them short.
+  if (2 * (states_ + gaps_ + 1) > before->mask + 1) {
+    auto after = std::make_unique<Array>(std::bit_ceil(std::max(kLeastCapacity, 4 * (states_ + 1))));
+    for (size_t at = 0; at <= before->mask; ++at) {
+      TableState* const kept = before->slots[at].load(std::memory_order_relaxed);
+      if (kept != nullptr && kept != Gap()) Put(*after, kept);
+    }
+    gaps_ = 0;
+    array_.store(after.release(), std::memory_order_seq_cst);
+    replaced = std::shared_ptr<const Array>(before);
+  }
+  Put(*array_.load(std::memory_order_relaxed), state);
+  ++states_;
+  return replaced;
+}
+
+void TableIndex::Erase(TableId id) {
+  const Array& array = *array_.load(std::memory_order_relaxed);
+  size_t at = id.value & array.mask;
+  for (;; at = (at + 1) & array.mask) {
+    TableState* const state = array.slots[at].load(std::memory_order_relaxed);
+    DEUT_CHECK(state != nullptr);
+    if (state != Gap() && state->id() == id) break;
+  }
+  array.slots[at].store(Gap(), std::memory_order_seq_cst);
+  --states_;
+  ++gaps_;
+  // Gaps in front of an empty slot lead nowhere. With ids that rise there are seldom others.
+  if (array.slots[(at + 1) & array.mask].load(std::memory_order_relaxed) != nullptr) return;
+  for (; array.slots[at].load(std::memory_order_relaxed) == Gap(); at = (at - 1) & array.mask) {
+    array.slots[at].store(nullptr, std::memory_order_seq_cst);
+    --gaps_;
+  }
+}
+
+}  // namespace deut::tc

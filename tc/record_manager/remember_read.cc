@@ -1,0 +1,27 @@
+#include "tc/record_manager/remember_read.h"
+
+namespace deut::tc::remember_read {
+
+RecordEntry* InBucketOfAnother(Engine& engine, const RecordTable::Absence& absence, uint64_t hash, TableId table,
+                               std::string_view key, Timestamp reader) {
+  RecordTable& records = engine.records;
+  // The round comes first: after it the floor is mostly free, unless a transaction is open that began before the other key was read.
+  records.FreeFloorsBelow(engine.active.LowWaterFor(reader, kReadsOfARound));
+  if (!records.RememberRead(absence, hash, reader)) {
+    if (engine.collector.MayDefer()) {
+      bool made = false;
+      RecordEntry* const entry = records.FindOrCreateDeferred(hash, table, key, &made);
+      DEUT_POINT("read.entry_made");
+      // Raised before it is handed over, so that it is not removed at once.
+      RecordTable::RaiseLastRead(*entry, reader);
+      if (made) engine.collector.Defer(entry);
+      return entry;
+    }
+    engine.counters.shared_floors.fetch_add(1, std::memory_order_relaxed);
+    records.RaiseFloor(absence, hash, reader);
+  }
+  DEUT_POINT("read.floor_raised");
+  return DEUT_OMITTED("R6.look_again") ? nullptr : records.FindAgain(absence, hash, table, key);
+}
+
+}  // namespace deut::tc::remember_read

@@ -1,0 +1,200 @@
+#include "tc/redo_log/log_space.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/runtime/before_wait.h"
+#include "common/testing/test_points.h"
+#include "tc/redo_log/block_format.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr uint32_t kFullDiskRetryMs = 200;
+constexpr uint32_t kLaggingRetryMs = 5;
+constexpr uint64_t kLaggingReservePart = 4;
+// A claim that waits for segments looks this often whether the log goes on, and whether others have taken what was allocated.
+constexpr Duration kLookPeriod = milliseconds(100);
+
+uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit; }
+
+}  // namespace
+
+void SpaceClaim::GiveBack() { std::exchange(space_, nullptr)->GiveBack(log_bytes_ + extra_bytes_); }
+void SpaceClaim::KeepExtraUntil(Lsn end) { space_->KeepSurplus(end, extra_bytes_); }
+
+LogSpace::LogSpace(LogSpaceOptions options, Runtime& runtime, Storage& storage, LogRing& ring, const LogWriter& writer,
+                   SegmentSet& segments, const LogFailure& failure)
+    : options_(std::move(options)),
+      usable_bytes_(options_.segment_bytes - kSegmentHeaderBytes),
+      runtime_(runtime),
+      storage_(storage),
+      ring_(ring),
+      writer_(writer),
+      segments_(segments),
+      failure_(failure),
+      mutex_(runtime) {}
+
+Status LogSpace::CheckRunning() const {
+  if (failure_.failed()) return DEUT_ERROR(kUnavailable, "the redo log has failed: ", failure_.status().ToString());
+  if (writer_.stopping()) return DEUT_ERROR(kUnavailable, "the redo log is stopping");
+  return Status::Ok();
+}
+
+bool LogSpace::Fits(uint64_t claimed, uint64_t bytes, Figures* figures) const {
+  // In this order: what the log thread takes in between counts as pending and is missing from the free bytes, so the answer errs to "no".
+  const uint64_t consumed = writer_.consumed().value;
+  figures->free = writer_.segment_room() + segments_.spare_bytes();
+  figures->pending = claimed > consumed ? claimed - consumed : 0;
+  // While allocation merely lags behind, most of the reserve may be used: the next segment is on its way. But what a start takes stays: perhaps
+  // the disk is full and the helper does not know yet.
+  figures->full = segments_.disk_full();
+  const uint64_t whole = options_.reserve_bytes;
+  figures->reserve =
+      figures->full ? whole : std::max(whole / kLaggingReservePart, std::min(whole, 2 * SegmentSet::kShortestSegment));
+  return figures->free >= figures->pending + bytes + figures->reserve;
+}
+
+bool LogSpace::TryClaim(uint64_t bytes) {
+  uint64_t claimed = ring_.claimed();
+  for (;;) {
+    Figures figures;
+    if (!Fits(claimed, bytes, &figures)) return false;
+    DEUT_POINT("redo_log.space.before_claim");
+    if (DEUT_OMITTED("D5.claim") || ring_.TryClaim(&claimed, bytes)) return true;
+  }
+}
+
+Status LogSpace::Refusal(uint64_t bytes) const {
+  Figures figures;
+  (void)Fits(ring_.claimed(), bytes, &figures);
+  return DEUT_ERROR(
+             kResourceExhausted,
+             figures.full ? "the disk of the redo log is full" : "the redo log waits for the allocation of a segment",
+             " (", options_.directory, "): ", figures.free, " bytes are left of what was allocated, ", figures.pending,
+             " of them are taken and ", figures.reserve, " are kept in reserve, for ", bytes, " more",
+             figures.full ? Concat("; reads go on, and commits again once ", options_.segment_bytes,
+                                   " bytes are free there, or the data component has made stable what the log holds")
+                          : "")
+      .WithRetryAfter(figures.full ? kFullDiskRetryMs : kLaggingRetryMs);
+}
+
+Status LogSpace::Check(uint64_t bytes) {
+  DEUT_RETURN_IF_ERROR(CheckRunning());
+  Figures figures;
+  if (Fits(ring_.claimed(), bytes, &figures)) return Status::Ok();
+  Settle();
+  return Fits(ring_.claimed(), bytes, &figures) ? Status::Ok() : Refusal(bytes);
+}
+
+Result<SpaceClaim> LogSpace::Claim(const Footprint& footprint, Deadline deadline) {
+  DEUT_RETURN_IF_ERROR(CheckRunning());
+  const uint64_t extra = footprint.has_chunks ? SurplusOf(footprint) : 0;
+  const uint64_t bytes = footprint.log_bytes + extra;
+  if (!TryClaim(bytes)) {
+    Settle();
+    if (!TryClaim(bytes)) {
+      if (!footprint.has_chunks || DEUT_OMITTED("D5.demand")) return Refusal(bytes);
+      DEUT_RETURN_IF_ERROR(WaitAndClaim(bytes, deadline));
+    }
+  }
+  return SpaceClaim(this, footprint.log_bytes, extra);
+}
+
+uint64_t LogSpace::SurplusOf(const Footprint& footprint) const {
+  if (DEUT_OMITTED("D5.surplus")) return 0;
+  // At the end of a segment less is left than the block of the next record takes. That may be another transaction's.
+  const uint64_t largest = std::max<uint64_t>(footprint.largest_block, BlockBytesFor(options_.chunk_bytes));
+  const uint64_t tail = largest - kBlockAlignment;
+  const uint64_t ends = RoundUp(footprint.disk_bytes, usable_bytes_ - tail) + 1;
+  return footprint.disk_bytes - footprint.log_bytes + ends * tail;
+}
+
+uint64_t LogSpace::Demand() {
+  Settle();
+  return DemandNow();
+}
+
+uint64_t LogSpace::DemandNow() const {
+  const uint64_t tail = ring_.tail().value, consumed = writer_.consumed().value, claimed = ring_.claimed();
+  const uint64_t appending = claimed > tail ? (claimed - tail) / usable_bytes_ : 0;
+  const uint64_t waiting = waiting_bytes_.load(std::memory_order_seq_cst);
+  if (waiting == 0) return appending;
+  const uint64_t wanted = waiting + (claimed - consumed) + options_.reserve_bytes;
+  const uint64_t room = writer_.segment_room();
+  const uint64_t segments = wanted > room ? RoundUp(wanted - room, usable_bytes_) : 0;
+  return std::max(appending, segments > segments_.spares() ? segments - segments_.spares() : 0);
+}
+
+Status LogSpace::CheckDisk(uint64_t bytes) const {
+  const uint64_t target = segments_.spares() + DemandNow(), there = segments_.spare_count();
+  if (target <= there) return Status::Ok();
+  const uint64_t wanted = (target - there) * options_.segment_bytes + options_.reserve_bytes;
+  DEUT_ASSIGN_OR_RETURN(const uint64_t free, storage_.FreeBytes(options_.directory));
+  if (wanted <= free) return Status::Ok();
+  return DEUT_ERROR(kResourceExhausted, "a commit of ", bytes, " bytes has no room on the disk of the redo log (",
+                    options_.directory, "): ", wanted, " bytes more would have to be allocated, ", free,
+                    " are free. Smaller commits go on")
+      .WithRetryAfter(kFullDiskRetryMs);
+}
+
+Status LogSpace::WaitAndClaim(uint64_t bytes, Deadline deadline) {
+  BeforeWait::Tell();
+  waiting_bytes_.fetch_add(bytes, std::memory_order_seq_cst);
+  Status claimed;
+  {
+    MutexLock lock(mutex_);
+    claimed = WaitLocked(bytes, deadline);
+  }
+  waiting_bytes_.fetch_sub(bytes, std::memory_order_seq_cst);
+  segments_.Reconsider();  // what was allocated in vain goes again
+  return claimed;
+}
+
+Status LogSpace::WaitLocked(uint64_t bytes, Deadline deadline) {
+  const uint64_t shortages = segments_.shortages();
+  DEUT_RETURN_IF_ERROR(CheckDisk(bytes));
+  for (;;) {
+    DEUT_RETURN_IF_ERROR(CheckRunning());
+    SettleLocked();
+    if (TryClaim(bytes)) return Status::Ok();
+    if (segments_.shortages() != shortages) {
+      Status short_of = CheckDisk(bytes);
+      return short_of.ok() ? Refusal(bytes) : short_of;
+    }
+    if (runtime_.Now() >= deadline) {
+      return DEUT_ERROR(kDeadlineExceeded, "a commit of ", bytes,
+                        " bytes waits for segments of the redo log to be allocated");
+    }
+    segments_.Reconsider();
+    changed_.WaitUntil(mutex_, std::min<Deadline>(deadline, runtime_.Now() + kLookPeriod));
+  }
+}
+
+void LogSpace::Changed() {
+  MutexLock lock(mutex_);
+  changed_.NotifyAll(runtime_);
+}
+
+void LogSpace::KeepSurplus(Lsn end, uint64_t bytes) {
+  MutexLock lock(mutex_);
+  surplus_.push_back({end, bytes});
+  SettleLocked();
+}
+
+void LogSpace::Settle() {
+  MutexLock lock(mutex_);
+  SettleLocked();
+}
+
+void LogSpace::SettleLocked() {
+  const Lsn consumed = writer_.consumed();
+  std::erase_if(surplus_, [&](const Surplus& surplus) {
+    if (surplus.end > consumed) return false;
+    GiveBack(surplus.bytes);
+    return true;
+  });
+}
+
+}  // namespace deut::tc

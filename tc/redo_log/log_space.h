@@ -1,0 +1,107 @@
+// LogSpace: how much of the log's allocated segments is still to be had, and who has it.
+//
+// Rule D5, space before bytes. A transaction's records are appended only after room for all of them was claimed, in segments that are allocated.
+//   1 Claim: one compare-and-swap moves the ring's `claimed` by what the commit takes, if allocated room suffices for all that was claimed before and
+//     is not written yet, for this commit, and for the reserve. The loser of the swap looks again.
+//   2 Append (log_ring.h). Records that nobody claims room for (the log's own, which let space go) move `claimed` themselves and are never refused.
+//   3 A commit that fails between 1 and 2 gives its claim back.
+// Counter-example without 1 (look, then append): 64 MiB are free, two commits of 40 MiB look, both see room, both append. Both are visible (D4). The
+//   second one's blocks find no segment. On a full disk they never will: the REDO_START that would let segments go stands behind them in the log.
+// A commit of several records (chunks) claims more than its bytes: each record may get a block of its own, with header and padding; and where a
+//   segment ends, what is left of it may be too short for the next record. That surplus is kept until the log thread has taken the commit's last
+//   record. If its claim does not fit, it waits while the helper allocates segments for it (Demand), provided that the disk has the room.
+// Thread-safety: all methods from any thread. A claim of one record takes no lock. Ownership: everything it is given outlives it.
+#ifndef TC_REDO_LOG_LOG_SPACE_H_
+#define TC_REDO_LOG_LOG_SPACE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "common/testing/test_points.h"
+#include "tc/redo_log/log_failure.h"
+#include "tc/redo_log/log_ring.h"
+#include "tc/redo_log/log_writer.h"
+#include "tc/redo_log/segment_set.h"
+#include "tc/redo_log/space_claim.h"
+#include "tc/redo_log/transaction_records.h"
+
+namespace deut::tc {
+
+struct LogSpaceOptions {
+  std::string directory;
+  uint64_t segment_bytes = 0;
+  uint64_t reserve_bytes = 0;  // RedoLogOptions::space_reserve_bytes
+  uint64_t chunk_bytes = 0;
+};
+
+class LogSpace {
+ public:
+  LogSpace(LogSpaceOptions options, Runtime& runtime, Storage& storage, LogRing& ring, const LogWriter& writer,
+           SegmentSet& segments, const LogFailure& failure);
+
+  // As RedoLog::ReserveSpace.
+  Result<SpaceClaim> Claim(const Footprint& footprint, Deadline deadline);
+  // As RedoLog::CheckSpace.
+  Status Check(uint64_t bytes);
+
+  // For SegmentSet: how many segments are to be allocated beyond its spares, for commits that are appended or wait for room.
+  uint64_t Demand();
+  // Segments were added, or could not be.
+  void Changed();
+
+ private:
+  friend class SpaceClaim;
+  struct Surplus {
+    Lsn end;
+    uint64_t bytes;
+  };
+  struct Figures {
+    uint64_t free = 0, pending = 0, reserve = 0;
+    bool full = false;
+  };
+
+  Status CheckRunning() const;
+  // Whether `bytes` more than `claimed` have their place.
+  bool Fits(uint64_t claimed, uint64_t bytes, Figures* figures) const;
+  bool TryClaim(uint64_t bytes);
+  Status Refusal(uint64_t bytes) const;
+  // The surplus of a commit with chunks.
+  uint64_t SurplusOf(const Footprint& footprint) const;
+  Status WaitAndClaim(uint64_t bytes, Deadline deadline);
+  Status WaitLocked(uint64_t bytes, Deadline deadline) DEUT_REQUIRES(mutex_);
+  uint64_t DemandNow() const;
+  // RESOURCE_EXHAUSTED, with the figures, if the disk has no room for the segments that are wanted.
+  Status CheckDisk(uint64_t bytes) const DEUT_REQUIRES(mutex_);
+  void GiveBack(uint64_t bytes) {
+    if (!DEUT_OMITTED("D5.claim")) ring_.GiveBackClaim(bytes);
+  }
+  void KeepSurplus(Lsn end, uint64_t bytes);
+  // Gives back the surplus of commits that the log thread has taken.
+  void Settle();
+  void SettleLocked() DEUT_REQUIRES(mutex_);
+
+  const LogSpaceOptions options_;
+  const uint64_t usable_bytes_;  // of a segment
+  Runtime& runtime_;
+  Storage& storage_;
+  LogRing& ring_;
+  const LogWriter& writer_;
+  SegmentSet& segments_;
+  const LogFailure& failure_;
+
+  std::atomic<uint64_t> waiting_bytes_{0};  // of claims that wait for segments
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Surplus> surplus_ DEUT_GUARDED_BY(mutex_);
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_LOG_SPACE_H_

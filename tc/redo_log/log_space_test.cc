@@ -1,0 +1,218 @@
+// Rule D5: room for a commit is claimed before anything of it is appended.
+#include "tc/redo_log/log_space.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/io/faulty_disk.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "tc/redo_log/log_test_util.h"
+#include "tc/redo_log/redo_log.h"
+
+namespace deut::tc {
+namespace {
+
+constexpr uint64_t kMuch = UINT64_MAX / 2;
+// A record with such a value fills a block of 4 KiB, almost.
+constexpr size_t kBlockValue = 3900;
+// One with such a value takes 8 KiB, whatever is appended with it: a block of this log holds no two of them.
+constexpr size_t kHalfBlockValue = 4200;
+constexpr uint64_t kHalfBlockBytes = 8192;
+
+void Until(const std::function<bool()>& condition) {
+  while (!condition()) RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(20));
+}
+
+class LogSpaceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    log_ = MustOpen(options_, *storage_, &recovered_);
+    ASSERT_NE(log_, nullptr);
+    Until([&] { return log_->counters().spare_segments == options_.spare_segments; });
+  }
+
+  Result<SpaceClaim> Reserve(absl::Span<const Update> updates, Deadline deadline = kNoDeadline) {
+    return log_->ReserveSpace(updates, {}, deadline);
+  }
+  AppendResult Append(absl::Span<const Update> updates, SpaceClaim claim) {
+    return log_->AppendCommit(Timestamp(++timestamp_), updates, {}, {}, {}, &claim);
+  }
+  std::vector<Update> Updates(uint32_t count, std::string_view value) {
+    std::vector<Update> updates;
+    for (uint32_t i = 1; i <= count; ++i) updates.push_back(Put(i, "key", value));
+    return updates;
+  }
+  uint64_t FreeOnDisk() { return *storage_->FreeBytes("/log"); }
+
+  FaultyDisk disk_{RealRuntime(), 1};
+  const std::unique_ptr<Storage> storage_ = disk_.Mount();
+  RedoLogOptions options_ = SmallLog("/log");
+  RecoveredLog recovered_;
+  std::unique_ptr<RedoLog> log_;
+  uint64_t timestamp_ = 0;
+};
+
+// Commits that have looked and not appended yet count for those that look later.
+TEST_F(LogSpaceTest, D5CommitsThatLookAtOnceDoNotShareTheirRoom) {
+  disk_.SetFreeBytes(0);
+  const std::string value(kBlockValue, 'v');
+  const std::vector<Update> updates = Updates(1, value);
+  std::vector<SpaceClaim> claims;
+  while (claims.size() < 100) {
+    Result<SpaceClaim> claim = Reserve(updates);
+    if (!claim.ok()) {
+      EXPECT_EQ(claim.status(), ErrorCode::kResourceExhausted);
+      EXPECT_GT(claim.status().retry_after_ms(), 0u);
+      break;
+    }
+    claims.push_back(*std::move(claim));
+  }
+  EXPECT_GT(claims.size(), 20u);
+  ASSERT_LE(claims.size() * 4096, log_->counters().free_bytes);
+  AppendResult last;
+  for (SpaceClaim& claim : claims) last = Append(updates, std::move(claim));
+  EXPECT_TRUE(log_->WaitDurable(last.lsn, kNoDeadline).ok());
+}
+
+TEST_F(LogSpaceTest, AClaimThatIsNotUsedIsGivenBack) {
+  disk_.SetFreeBytes(0);
+  const std::string value(kBlockValue, 'v');
+  const std::vector<Update> updates = Updates(1, value);
+  size_t first = 0;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<SpaceClaim> claims;
+    for (Result<SpaceClaim> claim = Reserve(updates); claim.ok(); claim = Reserve(updates)) {
+      claims.push_back(*std::move(claim));
+    }
+    if (round == 0) first = claims.size();
+    EXPECT_EQ(claims.size(), first);
+  }
+}
+
+// Several times what is allocated ahead: segments are allocated for it, and go again.
+TEST_F(LogSpaceTest, D5ALargeCommitGetsTheSegmentsThatItNeeds) {
+  const std::string value(1000, 'v');
+  for (int round = 1; round <= 2; ++round) {
+    const std::vector<Update> updates = Updates(600, value);
+    Result<SpaceClaim> claim = Reserve(updates);
+    ASSERT_TRUE(claim.ok()) << claim.status().ToString();
+    EXPECT_GT(log_->counters().free_bytes, updates.size() * value.size());
+    const AppendResult commit = Append(updates, *std::move(claim));
+    ASSERT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
+    const std::vector<ReadRecord> read = ReadAll(*log_, commit.first);
+    ASSERT_EQ(CommitTimestamps(read), std::vector<uint64_t>{timestamp_});
+    EXPECT_EQ(read[0].updates.size(), updates.size());
+    // What was claimed is the log's again, and no more is kept than before.
+    Until([&] { return log_->CheckSpace(120 << 10).ok() && log_->counters().spare_segments <= 4; });
+    ASSERT_TRUE(log_->AdvanceRedoStart({.lsn = commit.lsn, .stable = {}}, kNoDeadline).ok());
+    Until([&] { return log_->counters().segments <= 2 && log_->counters().spare_segments <= 4; });
+  }
+}
+
+// What a commit takes on the disk, not what its records have: here almost twice as much. With what was claimed it needs nothing of the disk any more,
+// and others that commit meanwhile take none of it.
+TEST_F(LogSpaceTest, D5TheClaimCoversBlocksAndTheEndsOfSegments) {
+  const std::string large(kHalfBlockValue, 'v'), small(kBlockValue, 's');
+  const std::vector<Update> updates = Updates(100, large), others = Updates(1, small);
+  Result<SpaceClaim> claim = Reserve(updates);
+  ASSERT_TRUE(claim.ok()) << claim.status().ToString();
+  disk_.SetFreeBytes(0);
+  ASSERT_GE(log_->counters().free_bytes, updates.size() * kHalfBlockBytes);
+  for (Result<SpaceClaim> other = Reserve(others); other.ok(); other = Reserve(others)) {
+    ASSERT_TRUE(log_->WaitDurable(Append(others, *std::move(other)).lsn, kNoDeadline).ok());
+  }
+  const AppendResult commit = Append(updates, *std::move(claim));
+  ASSERT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
+  // And what lets segments go still finds its place.
+  ASSERT_TRUE(log_->AdvanceRedoStart({.lsn = commit.lsn, .stable = {}}, kNoDeadline).ok());
+  Until([&] { return log_->accepting(); });
+}
+
+TEST_F(LogSpaceTest, WhatTheDiskHasNoRoomForIsRefusedAndNothingIsKeptForIt) {
+  const uint64_t free = 512 << 10;
+  disk_.SetFreeBytes(free);
+  const std::string value(1000, 'v');
+  const std::vector<Update> updates = Updates(1000, value);
+  const Lsn tail = log_->tail();
+  const Status refused = Reserve(updates).status();
+  EXPECT_EQ(refused, ErrorCode::kResourceExhausted);
+  EXPECT_GT(refused.retry_after_ms(), 0u);
+  EXPECT_NE(refused.message().find(std::to_string(free) + " are free"), std::string_view::npos) << refused.ToString();
+  EXPECT_EQ(log_->tail(), tail);
+  EXPECT_EQ(FreeOnDisk(), free);
+  EXPECT_TRUE(log_->CheckSpace(100 << 10).ok());
+  disk_.SetFreeBytes(kMuch);
+  EXPECT_TRUE(Reserve(updates).ok());
+}
+
+// The disk said that it had room, and another took it meanwhile.
+TEST_F(LogSpaceTest, WhatWasAllocatedInVainGoesAgain) {
+  disk_.SetFreeBytes(4 << 20);
+  disk_.AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskAllocate, .skip = 6, .count = 1});
+  const std::string value(1000, 'v');
+  const std::vector<Update> updates = Updates(1000, value);
+  const Status refused = Reserve(updates).status();
+  EXPECT_EQ(refused, ErrorCode::kResourceExhausted);
+  // An ordinary commit never noticed, and gets its room.
+  EXPECT_TRUE(log_->CheckSpace(100 << 10).ok());
+  Until([&] { return log_->counters().spare_segments <= 4; });
+  EXPECT_GE(FreeOnDisk(), (4u << 20) - 2 * options_.segment_bytes);
+  const AppendResult commit = Append(updates, *Reserve(updates));
+  EXPECT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
+  // The numbers of the files have no gap: the next life finds all.
+  log_.reset();
+  log_ = MustOpen(options_, *storage_, &recovered_);
+  EXPECT_EQ(CommitTimestamps(ReadAll(*log_, recovered_.redo_start.lsn)), std::vector<uint64_t>{1});
+}
+
+TEST_F(LogSpaceTest, ALargeCommitWaitsNoLongerThanItsDeadline) {
+  const std::string value(1000, 'v');
+  const std::vector<Update> updates = Updates(1000, value);
+  EXPECT_EQ(Reserve(updates, RealRuntime().Now()).status(), ErrorCode::kDeadlineExceeded);
+  EXPECT_TRUE(log_->CheckSpace(100 << 10).ok());
+}
+
+TEST_F(LogSpaceTest, AClaimThatWaitsEndsWithTheLog) {
+  disk_.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskAllocate, .count = 1});
+  const std::string value(1000, 'v');
+  EXPECT_EQ(Reserve(Updates(1000, value)).status(), ErrorCode::kUnavailable);
+}
+
+// Several at a time, small ones and large ones, on a disk that holds not all of them at once: whoever is granted room becomes durable.
+TEST_F(LogSpaceTest, WhoeverIsGrantedRoomBecomesDurable) {
+  disk_.SetFreeBytes(1 << 20);
+  std::atomic<uint64_t> timestamp{0}, granted{0};
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.push_back(RealRuntime().StartThread("committer", [&, t] {
+      const std::string value(t == 0 ? 1000 : kBlockValue, 'v');
+      const std::vector<Update> updates = Updates(t == 0 ? 300 : 1, value);
+      for (int i = 0; i < (t == 0 ? 6 : 40); ++i) {
+        Result<SpaceClaim> claim = Reserve(updates);
+        if (!claim.ok()) {
+          EXPECT_EQ(claim.status(), ErrorCode::kResourceExhausted) << claim.status().ToString();
+          (void)log_->AdvanceRedoStart({.lsn = log_->redo_start().lsn, .stable = {}}, kNoDeadline);
+          continue;
+        }
+        granted.fetch_add(1);
+        const AppendResult commit =
+            log_->AppendCommit(Timestamp(timestamp.fetch_add(1) + 1), updates, {}, {}, {}, &*claim);
+        EXPECT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
+      }
+    }));
+  }
+  for (const std::unique_ptr<Thread>& thread : threads) thread->Join();
+  EXPECT_EQ(CommitTimestamps(ReadAll(*log_, recovered_.end_lsn)).size(), granted.load());
+  EXPECT_GT(granted.load(), 40u);
+}
+
+}  // namespace
+}  // namespace deut::tc

@@ -1,0 +1,53 @@
+// SpaceClaim: room in the redo log that one commit has and nobody else gets (rule D5, log_space.h). It is used up by the append it was made for; one
+// that is destroyed unused gives the room back.
+// Thread-safety: a value, moved between threads at will. Ownership: it ends before the log.
+#ifndef TC_REDO_LOG_SPACE_CLAIM_H_
+#define TC_REDO_LOG_SPACE_CLAIM_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "common/base/ids.h"
+
+namespace deut::tc {
+
+class LogSpace;
+
+class SpaceClaim {
+ public:
+  SpaceClaim() = default;
+  SpaceClaim(SpaceClaim&& other) noexcept { *this = std::move(other); }
+  SpaceClaim& operator=(SpaceClaim&& other) noexcept {
+    if (this == &other) return *this;
+    if (space_ != nullptr) GiveBack();
+    space_ = std::exchange(other.space_, nullptr);
+    log_bytes_ = other.log_bytes_;
+    extra_bytes_ = other.extra_bytes_;
+    return *this;
+  }
+  ~SpaceClaim() {
+    if (space_ != nullptr) GiveBack();
+  }
+
+  uint64_t log_bytes() const { return log_bytes_; }
+  // The records have been appended, all of them below `end`.
+  void Used(Lsn end) {
+    if (extra_bytes_ != 0) KeepExtraUntil(end);
+    space_ = nullptr;
+  }
+
+ private:
+  friend class LogSpace;
+  SpaceClaim(LogSpace* space, uint64_t log_bytes, uint64_t extra_bytes)
+      : space_(space), log_bytes_(log_bytes), extra_bytes_(extra_bytes) {}
+  void GiveBack();
+  void KeepExtraUntil(Lsn end);
+
+  LogSpace* space_ = nullptr;
+  uint64_t log_bytes_ = 0;
+  uint64_t extra_bytes_ = 0;
+};
+
+}  // namespace deut::tc
+
+#endif  // TC_REDO_LOG_SPACE_CLAIM_H_

@@ -1,0 +1,52 @@
+#include "tc/redo_log/transaction_records.h"
+
+#include <algorithm>
+
+#include "tc/redo_log/block_format.h"
+#include "tc/redo_log/record_codec.h"
+
+namespace deut::tc {
+
+bool NeedsChunks(size_t body_bytes, size_t chunk_bytes) {
+  return body_bytes > chunk_bytes + kTransactionHeaderBytes + kTransactionIdBytes;
+}
+
+size_t UpdatesOfChunk(absl::Span<const Update> updates, size_t chunk_bytes) {
+  size_t count = 0;
+  for (size_t bytes = 0; count < updates.size(); ++count) {
+    bytes += UpdateBytes(updates[count]);
+    if (count > 0 && bytes > chunk_bytes) break;
+  }
+  return count;
+}
+
+Footprint FootprintOf(absl::Span<const Update> updates, bool named, size_t chunk_bytes) {
+  Footprint footprint;
+  const auto add = [&](RecordType type, size_t body_bytes) {
+    const uint64_t bytes = MakeRecordWord(type, body_bytes).bytes;
+    const uint64_t block = BlockBytesFor(bytes);
+    footprint.log_bytes += bytes;
+    footprint.disk_bytes += block;
+    footprint.largest_block = std::max(footprint.largest_block, block);
+    return bytes;
+  };
+  size_t left = 0;
+  for (const Update& update : updates) left += UpdateBytes(update);
+  const size_t header = kTransactionHeaderBytes + (named ? kTransactionIdBytes : 0);
+  size_t chunks = 0;
+  if (NeedsChunks(header + left, chunk_bytes)) {
+    for (size_t count; (count = UpdatesOfChunk(updates, chunk_bytes)) != updates.size(); ++chunks) {
+      size_t bytes = 0;
+      for (const Update& update : updates.first(count)) bytes += UpdateBytes(update);
+      add(RecordType::kChunk, kTransactionHeaderBytes + bytes);
+      left -= bytes;
+      updates.remove_prefix(count);
+    }
+  }
+  footprint.has_chunks = chunks != 0;
+  footprint.commit_bytes =
+      add(named ? RecordType::kNamedCommit : RecordType::kCommit, header + chunks * sizeof(uint64_t) + left);
+  return footprint;
+}
+
+}  // namespace deut::tc

@@ -1,0 +1,18 @@
+// RaiseTo: max(itself, value) of a word that only rises, sequentially consistent.
+#ifndef TC_TXN_RAISE_TO_H_
+#define TC_TXN_RAISE_TO_H_
+
+#include <atomic>
+#include <cstdint>
+
+namespace deut::tc {
+
+inline void RaiseTo(std::atomic<uint64_t>& word, uint64_t value) {
+  uint64_t seen = word.load(std::memory_order_seq_cst);
+  while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_seq_cst)) {
+  }
+}
+
+}  // namespace deut::tc
+
+#endif  // TC_TXN_RAISE_TO_H_

@@ -1,0 +1,121 @@
+// The part of ActiveTransactions by which snapshots begin (L2), and wait until they contain a timestamp (active_transactions.h).
+#include <algorithm>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/testing/test_points.h"
+#include "tc/txn/active_transactions.h"
+#include "tc/txn/raise_to.h"
+
+namespace deut::tc {
+namespace {
+
+// Rounds of the thread that waits for a snapshot.
+constexpr Duration kBetweenRounds = microseconds(200);
+
+}  // namespace
+
+Result<ActiveTransactions::Begun> ActiveTransactions::BeginSnapshot(Timestamp min_timestamp, Deadline deadline) {
+  if (min_timestamp >= next_timestamp()) {
+    return DEUT_ERROR(kInvalidArgument, "no transaction has had timestamp ", min_timestamp.value,
+                      " yet: a snapshot that contains it would wait for ever");
+  }
+  DEUT_ASSIGN_OR_RETURN(std::optional<Begun> begun, TrySnapshot(min_timestamp));
+  if (begun) return *begun;
+  return WaitForSnapshot(min_timestamp, deadline);
+}
+
+Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TrySnapshot(Timestamp min_timestamp) {
+  uint64_t x = proposed_.load(std::memory_order_seq_cst);
+  if (x <= min_timestamp.value) return std::optional<Begun>();
+  DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
+  Slot& slot = slots_[id.index];
+  for (;;) {
+    DEUT_POINT("active.snapshot.before_publish");
+    slot.bound.store(x | kSnapshot, std::memory_order_seq_cst);
+    DEUT_POINT("active.snapshot.after_publish");
+    if (DEUT_OMITTED("L2.look_again")) break;
+    const uint64_t again = proposed_.load(std::memory_order_seq_cst);
+    if (again == x) break;
+    x = again;
+  }
+  return std::optional<Begun>({id, Timestamp{x}});
+}
+
+void ActiveTransactions::NoteAges() {
+  const MonotonicTime now = runtime_.Now();
+  if (noted_counter_ != 0 && now - noted_at_ < options_.pass_readers_after) return;
+  // Transactions that had begun when the counter was noted have been open since then.
+  long_open_below_ = noted_counter_;
+  noted_counter_ = counter_.load(std::memory_order_seq_cst);
+  noted_at_ = now;
+}
+
+Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryAhead(Timestamp min_timestamp) {
+  if (round_.exchange(1, std::memory_order_seq_cst) != 0) return std::optional<Begun>();
+  struct Release {
+    ~Release() { round.store(0, std::memory_order_seq_cst); }
+    std::atomic<uint32_t>& round;
+  } const release{round_};
+  Round();
+  if (proposed_.load(std::memory_order_seq_cst) > min_timestamp.value) return std::optional<Begun>();
+  NoteAges();
+  // S6: a member of A, so that nothing it reads has left early.
+  uint64_t r = min_timestamp.value + 1;
+  if (!DEUT_OMITTED("L2.ahead_rounds_up")) r = readers_.RoundUp(r);
+  if (r > counter_.load(std::memory_order_seq_cst)) return std::optional<Begun>();
+  if (options_.reserved_below && r > options_.reserved_below().value) return std::optional<Begun>();  // D3
+  // A first look, so that no transaction loses to a snapshot that does not begin.
+  if (!MayPass(r)) return std::optional<Begun>();
+  DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
+  DEUT_POINT("active.snapshot.may_pass");
+  RaiseTo(ahead_, r);
+  DEUT_POINT("active.snapshot.ahead_published");
+  if (!MayPass(r) && !DEUT_OMITTED("L2.look_after_ahead")) {
+    ReleaseBit(id);
+    return std::optional<Begun>();
+  }
+  slots_[id.index].bound.store(r | kSnapshot, std::memory_order_seq_cst);
+  return std::optional<Begun>({id, Timestamp{r}});
+}
+
+Result<ActiveTransactions::Begun> ActiveTransactions::WaitForSnapshot(Timestamp min_timestamp, Deadline deadline) {
+  bool leads = false;
+  const auto news = [&] {
+    advanced_.fetch_add(1, std::memory_order_seq_cst);
+    runtime_.WakeAll(advanced_);
+  };
+  const auto leave = [&] {
+    // Wakes the others, one of which takes the lead.
+    if (!leads) return;
+    polling_.store(0, std::memory_order_seq_cst);
+    news();
+  };
+  uint64_t told = 0;
+  for (;;) {
+    const uint32_t seen = advanced_.load(std::memory_order_seq_cst);
+    if (!leads) leads = polling_.exchange(1, std::memory_order_seq_cst) == 0;
+    Result<std::optional<Begun>> begun = std::optional<Begun>();
+    if (leads) begun = TryAhead(min_timestamp);
+    if (begun.ok() && !*begun) begun = TrySnapshot(min_timestamp);
+    if (!begun.ok() || *begun) {
+      leave();
+      if (!begun.ok()) return begun.status();
+      return **begun;
+    }
+    const MonotonicTime now = runtime_.Now();
+    if (now >= deadline) {
+      leave();
+      return DEUT_ERROR(kDeadlineExceeded, "no snapshot contains timestamp ", min_timestamp.value,
+                        " yet: the oldest open transaction is ", oldest().value);
+    }
+    if (leads) {
+      if (std::exchange(told, proposed().value) != proposed().value) news();
+      runtime_.SleepUntil(std::min<MonotonicTime>(deadline, now + kBetweenRounds));
+    } else {
+      runtime_.Wait(advanced_, seen, deadline);
+    }
+  }
+}
+
+}  // namespace deut::tc
