@@ -221,8 +221,9 @@ struct TransactionComponent::Parts {
       refused = status;
       serving.store(false, std::memory_order_seq_cst);
     }
-    decided.Signal(runtime);
+    // Before the signal: a caller of WaitServing that hears of the refusal can rely on on_refused having been called.
     if (options.on_refused && !stopping.load(std::memory_order_acquire)) options.on_refused(status);
+    decided.Signal(runtime);
   }
 
   // False: it has been refused, or stopped, meanwhile.
