@@ -101,13 +101,13 @@ inline may_pass() {
   s = 0; may = 1;
   do
   :: s < READERS ->
-     atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::MayPass
+     atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::FirstInTheWay
        if
        :: claimed[s] -> look = 1
        :: else -> look = 0
        fi
      };
-     atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::MayPass
+     atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::FirstInTheWay
        if
        :: look && LOAD(me, s) != 0 && BOUND(LOAD(me, s)) < r && (LOAD(me, s) & (CHOOSING + WRITER)) != 0 -> may = 0
        :: else

@@ -160,14 +160,14 @@ uint64_t ActiveTransactions::OldestBound(uint64_t limit) const {
   return oldest;
 }
 
-bool ActiveTransactions::MayPass(uint64_t snapshot) const {
-  bool may = true;
+uint64_t ActiveTransactions::FirstInTheWay() const {
+  uint64_t first = UINT64_MAX;
   ForEachBound([&](uint64_t bound, uint64_t flags) {
-    if (bound >= snapshot || (flags & kSnapshot) != 0) return;
+    if ((flags & kSnapshot) != 0) return;
     // A lower bound says nothing of how long its transaction has been open.
-    if (flags != 0 || bound >= long_open_below_) may = false;
+    if (flags != 0 || bound >= long_open_below_) first = std::min(first, bound);
   });
-  return may;
+  return first;
 }
 
 Timestamp ActiveTransactions::AdvanceNow() {

@@ -150,11 +150,13 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   void ForEachBound(Visit&& visit) const;
   // A snapshot of what is proposed now, if that contains the timestamp.
   Result<std::optional<Begun>> TrySnapshot(Timestamp min_timestamp);
-  // L2, ahead; nothing if another round is under way, or a transaction is in the way.
-  Result<std::optional<Begun>> TryAhead(Timestamp min_timestamp);
+  // L2, ahead; nothing if another round is under way, or a transaction is in the way: then `*in_the_way` is the lower bound of the first one.
+  Result<std::optional<Begun>> TryAhead(Timestamp min_timestamp, uint64_t* in_the_way);
   Result<Begun> WaitForSnapshot(Timestamp min_timestamp, Deadline deadline);
-  // Whether every slot below it holds a snapshot, or a transaction that has only read for long. REQUIRES: the caller has set `round_`.
-  bool MayPass(uint64_t snapshot) const;
+  // The first slot that holds neither a snapshot nor a transaction that has only read for long. REQUIRES: the caller has set `round_`.
+  uint64_t FirstInTheWay() const;
+  // Whether there is none below it.
+  bool MayPass(uint64_t snapshot) const { return FirstInTheWay() >= snapshot; }
   void NoteAges();
   // A round, by whoever has set `round_`. Answers the counter, read first.
   uint64_t Round();
@@ -166,8 +168,11 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   std::atomic<uint64_t> low_water_;
   std::atomic<uint32_t> round_{0};
   std::atomic<uint64_t> advanced_for_{0};  // the caller's timestamp of the last round of LowWaterFor
-  // One of the threads that wait for a snapshot runs the rounds; the others wait on `advanced_`, which is bumped when they may go on.
+  // One of the threads that wait for a snapshot runs the rounds; the others wait on `advanced_`, which is bumped when they may go on: when
+  // `proposed_` has risen, or `passable_`: from where on something is in the way of a snapshot that passes transactions, as the one with the lead has
+  // found it.
   std::atomic<uint32_t> polling_{0};
+  std::atomic<uint64_t> passable_{0};
   std::atomic<uint32_t> advanced_{0};
   // Used by the thread that has set `round_`. What began below `long_open_below_` has been open for pass_readers_after.
   uint64_t long_open_below_ = 0;

@@ -12,6 +12,8 @@ namespace {
 
 // Rounds of the thread that waits for a snapshot.
 constexpr Duration kBetweenRounds = microseconds(200);
+// Another one that waits tries again after this, when nothing was in its way and its try was lost to a round.
+constexpr Duration kBetweenTries = milliseconds(1);
 
 }  // namespace
 
@@ -51,7 +53,8 @@ void ActiveTransactions::NoteAges() {
   noted_at_ = now;
 }
 
-Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryAhead(Timestamp min_timestamp) {
+Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryAhead(Timestamp min_timestamp,
+                                                                              uint64_t* in_the_way) {
   if (round_.exchange(1, std::memory_order_seq_cst) != 0) return std::optional<Begun>();
   struct Release {
     ~Release() { round.store(0, std::memory_order_seq_cst); }
@@ -60,13 +63,14 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryAhead(Ti
   Round();
   if (proposed_.load(std::memory_order_seq_cst) > min_timestamp.value) return std::optional<Begun>();
   NoteAges();
+  *in_the_way = FirstInTheWay();
   // S6: a member of A, so that nothing it reads has left early.
   uint64_t r = min_timestamp.value + 1;
   if (!DEUT_OMITTED("L2.ahead_rounds_up")) r = readers_.RoundUp(r);
   if (r > counter_.load(std::memory_order_seq_cst)) return std::optional<Begun>();
   if (options_.reserved_below && r > options_.reserved_below().value) return std::optional<Begun>();  // D3
   // A first look, so that no transaction loses to a snapshot that does not begin.
-  if (!MayPass(r)) return std::optional<Begun>();
+  if (*in_the_way < r) return std::optional<Begun>();
   DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
   DEUT_POINT("active.snapshot.may_pass");
   RaiseTo(ahead_, r);
@@ -92,11 +96,18 @@ Result<ActiveTransactions::Begun> ActiveTransactions::WaitForSnapshot(Timestamp 
     news();
   };
   uint64_t told = 0;
+  // L2: the one with the lead may wait for a timestamp that an open writer is below, for its whole deadline, while nothing is in the way of those
+  // that want less. So it says from where on something is, and they begin by themselves.
+  const auto may_pass = [&] {
+    return leads ||
+           (min_timestamp.value < passable_.load(std::memory_order_seq_cst) && !DEUT_OMITTED("L2.others_pass"));
+  };
   for (;;) {
     const uint32_t seen = advanced_.load(std::memory_order_seq_cst);
     if (!leads) leads = polling_.exchange(1, std::memory_order_seq_cst) == 0;
     Result<std::optional<Begun>> begun = std::optional<Begun>();
-    if (leads) begun = TryAhead(min_timestamp);
+    uint64_t in_the_way = passable_.load(std::memory_order_seq_cst);
+    if (may_pass()) begun = TryAhead(min_timestamp, &in_the_way);
     if (begun.ok() && !*begun) begun = TrySnapshot(min_timestamp);
     if (!begun.ok() || *begun) {
       leave();
@@ -110,10 +121,12 @@ Result<ActiveTransactions::Begun> ActiveTransactions::WaitForSnapshot(Timestamp 
                         " yet: the oldest open transaction is ", oldest().value);
     }
     if (leads) {
-      if (std::exchange(told, proposed().value) != proposed().value) news();
+      const bool more_pass = passable_.exchange(in_the_way, std::memory_order_seq_cst) < in_the_way;
+      if (std::exchange(told, proposed().value) != proposed().value || more_pass) news();
+      DEUT_POINT("active.snapshot.leads");
       runtime_.SleepUntil(std::min<MonotonicTime>(deadline, now + kBetweenRounds));
     } else {
-      runtime_.Wait(advanced_, seen, deadline);
+      runtime_.Wait(advanced_, seen, may_pass() ? std::min<Deadline>(deadline, now + kBetweenTries) : deadline);
     }
   }
 }

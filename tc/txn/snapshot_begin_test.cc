@@ -3,10 +3,12 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 #include "tc/txn/active_transactions.h"
@@ -148,6 +150,39 @@ TEST_F(SnapshotBeginTest, WhileSnapshotsWaitTheirSlotsAreFree) {
   threads.clear();
   EXPECT_EQ(begun.load(), kWaiting);
   EXPECT_EQ(active->open_transactions(), 0u);
+}
+
+// L2: the one that runs the rounds waits for a late timestamp, which a writer holds back. One that wants less passes the reader meanwhile.
+TEST_F(SnapshotBeginTest, L2ASnapshotPassesAReaderWhileAnotherWaitsForAWriter) {
+  pass_readers_after = milliseconds(1);
+  Reset();
+  const auto reader = Begin();
+  const auto early = Begin();
+  active->End(early.slot);
+  const auto writer = *active->Begin(Soon(), /*writes=*/true);
+  const auto late = Begin();
+  active->End(late.slot);
+  Event leads;
+  std::atomic<bool> seen{false};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "active.snapshot.leads" && !seen.exchange(true)) leads.Signal(RealRuntime());
+  });
+  Result<ActiveTransactions::Begun> waited = DEUT_ERROR(kInternal, "not begun");
+  std::unique_ptr<Thread> waiting =
+      RealRuntime().StartThread("waiting", [&] { waited = active->BeginSnapshot(late.timestamp, Soon()); });
+  ASSERT_TRUE(leads.Wait(RealRuntime(), Soon()));
+  const Result<ActiveTransactions::Begun> passed =
+      active->BeginSnapshot(early.timestamp, deut::tc::At(milliseconds(5000)));
+  EXPECT_TRUE(passed.ok()) << passed.status().ToString();
+  EXPECT_FALSE(active->BecomeWriter(reader.slot, reader.timestamp)) << "it was passed";
+  active->End(writer.slot);
+  active->End(reader.slot);
+  waiting.reset();
+  testing::SetPointHandler(nullptr);
+  ASSERT_TRUE(waited.ok()) << waited.status().ToString();
+  EXPECT_GT(waited->timestamp, late.timestamp);
+  active->End(waited->slot);
+  if (passed.ok()) active->End(passed->slot);
 }
 
 }  // namespace
