@@ -3,8 +3,10 @@
 // Each of TRANSACTIONS transactions, of timestamps 1..TRANSACTIONS, reads or writes one of two keys of a bucket. A reader that finds no entry
 // remembers its read, looks again, and asks the DC. A writer makes an entry, installs, and looks at the floor. The collector removes entries
 // without a version when low-water has passed their last_read. What becomes of an entry that is sealed is in entry.pml: here a removal is one step.
+// A floor of one key has only the low bits of its timestamp, here three: its distance is seen right below 4. With OLD the bucket begins with a floor of
+// very long ago, whose low bits these are, and an origin that is as old; then no transaction is in the span until the sweep has been there.
 // Property: a committed read is the version of the latest committed earlier writer of its key.
-// Bounds: TRANSACTIONS; KEYS is 2.
+// Bounds: TRANSACTIONS; KEYS is 2; OLD; with ONE_KEY all want the same key, and no reader makes an entry.
 #ifndef TRANSACTIONS
 #define TRANSACTIONS 3
 #endif
@@ -18,10 +20,24 @@
 #define OF_NOBODY 0
 #define OF_KEY(k) ((k) + 1)
 #define OF_ANY 3
+#define ABOVE(at, ts) ((((at) - (ts) + 12) & 7) - 4)
 
 // The word: whose reads, and the latest of them.
 byte floor_of;
 byte floor_at;
+#if defined(OLD)
+bit very_old = 1;          // it is of very long ago: this is not in the word
+bit in_span;               // the origin is near enough for all transactions
+byte guards;               // bit t: transaction t is between its look and its second one
+byte seen_sweep;           // of these, who was there when the sweep ended
+#define ENTER guards = guards | (1 << me)
+#define LEAVE guards = guards & ~(1 << me); seen_sweep = seen_sweep & ~(1 << me)
+#else
+bit very_old;
+#define in_span 1
+#define ENTER skip
+#define LEAVE skip
+#endif
 byte low_water = 1;        // as last published; at or below what is open
 bit there[KEYS];           // the key has an entry
 byte last_read[KEYS];      // of the entry
@@ -52,18 +68,22 @@ inline look_in_chain() {
 
 proctype Transaction(byte me) {
   byte k, t, seen_of, seen_at;
-  bit writes, may_defer;
+  bit writes, may_defer, near;
   atomic {  // model: what it is going to do
     if
     :: k = 0
+#if !defined(ONE_KEY)
     :: k = 1
+#endif
     fi;
     if
     :: writes = 1
     :: writes = 0
     fi;
     if
+#if !defined(ONE_KEY)
     :: may_defer = 1
+#endif
     :: may_defer = 0
     fi;
     key_of[me] = k
@@ -73,16 +93,26 @@ proctype Transaction(byte me) {
   :: else
   fi;
 look_up:
+  atomic {  // code: common/sync/reclamation.h ReclamationDomain::Guard
+    ENTER
+  };
   atomic {  // code: tc/record_manager/read_path.cc ReadPath::Look; tc/mvcc/record_table.cc RecordTable::RaiseLastRead
     if
-    :: there[k] -> goto in_entry
+    :: there[k] -> LEAVE; goto in_entry
     :: else
     fi
   };
+#if defined(OMIT_R6_span)
+  near = 1;  // model: the step that is left out
+#else
+  near = in_span;  // code: tc/mvcc/record_table.h RecordTable::InSpan
+#endif
   atomic { seen_of = floor_of; seen_at = floor_at };  // code: tc/mvcc/record_table.h RecordTable::Remember
 remember:
   if
-  :: (seen_of == OF_KEY(k) || seen_of == OF_ANY) && seen_at >= TS(me) -> goto look_again
+  :: !near -> goto raise
+  :: near && seen_of == OF_KEY(k) && ABOVE(seen_at, TS(me)) >= 0 -> goto look_again
+  :: near && seen_of == OF_ANY && seen_at >= TS(me) -> goto look_again
   :: else
   fi;
   if
@@ -90,17 +120,19 @@ remember:
 #if defined(OMIT_R6_free_below)
   :: true ->
 #else
-  :: seen_of == OF_NOBODY || seen_of == OF_KEY(k) || seen_at < low_water ->
+  :: seen_of == OF_NOBODY || seen_of == OF_KEY(k) || (seen_of == OF_ANY && seen_at < low_water) ||
+     (seen_of != OF_ANY && TS(me) + ABOVE(seen_at, TS(me)) < low_water) ->
 #endif
      atomic {  // code: tc/mvcc/record_table.h RecordTable::MayReplace, RecordTable::Replace
        if
-       :: floor_of == seen_of && floor_at == seen_at -> floor_of = OF_KEY(k); floor_at = TS(me)
+       :: floor_of == seen_of && floor_at == seen_at -> floor_of = OF_KEY(k); floor_at = TS(me); very_old = 0
        :: else -> seen_of = floor_of; seen_at = floor_at; goto remember
        fi
      };
      goto look_again
   :: else
   fi;
+raise:
   if
   :: may_defer ->
      atomic {  // code: tc/record_manager/remember_read.cc InBucketOfAnother; tc/mvcc/record_table.cc RecordTable::FindOrCreate
@@ -108,16 +140,34 @@ remember:
      };
      goto look_up
   :: else ->
+     near = in_span;  // code: tc/mvcc/record_table.h RecordTable::InSpan
+     atomic { seen_of = floor_of; seen_at = floor_at };  // code: tc/mvcc/record_table.cc RecordTable::Raise
+#if defined(OLD) && !defined(OMIT_R6_span_again)
+     if
+     :: !near && in_span -> goto raise  // code: tc/mvcc/record_table.h RecordTable::InSpan
+     :: else
+     fi;
+#endif
+     if
+     :: near && seen_of == OF_KEY(k) && ABOVE(seen_at, TS(me)) >= 0 -> goto look_again
+     :: seen_of == OF_ANY && seen_at >= TS(me) -> goto look_again
+     :: else
+     fi;
      atomic {  // code: tc/mvcc/record_table.cc RecordTable::Raise
        if
        :: floor_of == seen_of && floor_at == seen_at ->
-          floor_of = OF_ANY;
 #if defined(OMIT_R6_later_of_both)
-          floor_at = TS(me)
+          floor_at = TS(me);
 #else
-          floor_at = (floor_at < TS(me) -> TS(me) : floor_at)
+          if
+          :: seen_of == OF_ANY -> floor_at = (seen_at < TS(me) -> TS(me) : seen_at)
+          :: seen_of != OF_ANY && seen_of != OF_NOBODY && near && ABOVE(seen_at, TS(me)) > 0 ->
+             floor_at = TS(me) + ABOVE(seen_at, TS(me))
+          :: else -> floor_at = TS(me)
+          fi;
 #endif
-       :: else -> seen_of = floor_of; seen_at = floor_at; goto remember
+          floor_of = OF_ANY; very_old = 0
+       :: else -> goto raise
        fi
      }
   fi;
@@ -125,12 +175,12 @@ look_again:
 #if !defined(OMIT_R6_look_again)
   atomic {  // code: tc/mvcc/record_table.h RecordTable::FindAgain
     if
-    :: there[k] -> goto in_entry
+    :: there[k] -> LEAVE; goto in_entry
     :: else
     fi
   };
 #endif
-  atomic { found[me] = dc[k]; goto commit };  // code: tc/record_manager/read_path.cc ReadPath::Get
+  atomic { found[me] = dc[k]; LEAVE; goto commit };  // code: tc/record_manager/read_path.cc ReadPath::Get
 in_entry:
   atomic {  // code: tc/mvcc/record_table.cc RecordTable::RaiseLastRead
     if
@@ -169,15 +219,22 @@ write:
     versions[k] = versions[k] | (1 << me);
     wrote[me] = 1
   };
-  atomic {  // code: tc/record_manager/write_path.cc WritePath::CheckReads; tc/mvcc/record_table.cc RecordTable::Floor
-    if
-    :: floor_of == OF_KEY(k) && floor_at > TS(me) -> goto lose
-#if !defined(OMIT_R6_any_concerns_all)
-    :: floor_of == OF_ANY && floor_at > TS(me) -> goto lose
+  atomic { seen_of = floor_of; seen_at = floor_at };  // code: tc/record_manager/write_path.cc WritePath::CheckReads; tc/mvcc/record_table.cc RecordTable::Floor
+  if
+  :: seen_of == OF_KEY(k) && ABOVE(seen_at, TS(me)) > 0 ->
+     if
+#if !defined(OMIT_R6_span)
+     :: !in_span -> goto commit  // code: tc/mvcc/record_table.h RecordTable::InSpan
+     :: in_span -> goto lose  // code: tc/mvcc/record_table.h RecordTable::InSpan
+#else
+     :: goto lose  // model: the step that is left out
 #endif
-    :: else
-    fi
-  };
+     fi
+#if !defined(OMIT_R6_any_concerns_all)
+  :: seen_of == OF_ANY && seen_at > TS(me) -> goto lose
+#endif
+  :: else
+  fi;
 commit:
   if
   :: atomic { status[me] = COMMITTED; goto finished }  // code: tc/txn/transaction_record.h TransactionRecord::FinishCommit
@@ -186,11 +243,14 @@ commit:
 lose:
   atomic { status[me] = ABORTED };  // code: tc/txn/transaction_record.h TransactionRecord::TryAbort
 finished:
-  atomic { ended[me] = 1; done++; k = 0; t = 0; seen_of = 0; seen_at = 0; writes = 0; may_defer = 0 }  // model: what is of no more use is forgotten
+  atomic { ended[me] = 1; done++; k = 0; t = 0; seen_of = 0; seen_at = 0; writes = 0; may_defer = 0; near = 0 }  // model: what is of no more use is forgotten
 }
 
 proctype Collector() {
   byte t, k;
+#if defined(OLD)
+  bit swept;
+#endif
 end:
   do
   // L1, L2 (low_water.pml).
@@ -230,13 +290,32 @@ end:
        :: there[k] && versions[k] == 0 -> there[k] = 0; last_read[k] = 0
 #else
        :: there[k] && versions[k] == 0 && last_read[k] <= low_water -> there[k] = 0; last_read[k] = 0
-       :: there[k] && versions[k] == 0 && (floor_of == OF_KEY(k) || floor_of == OF_ANY) && floor_at >= last_read[k] ->
+       :: there[k] && versions[k] == 0 && floor_of == OF_ANY && floor_at >= last_read[k] -> there[k] = 0; last_read[k] = 0
+       :: there[k] && versions[k] == 0 && in_span && floor_of == OF_KEY(k) && ABOVE(floor_at, last_read[k]) >= 0 ->
           there[k] = 0; last_read[k] = 0
 #endif
        :: else
        fi;
        k = 0
      }
+  // What the word of very long ago is replaced by comes from somebody who is open, so the sweep has only this one to take out.
+#if defined(OLD)
+  :: !in_span && !swept ->
+     atomic {  // code: tc/mvcc/record_table.cc RecordTable::SweepFloors
+       swept = 1; seen_sweep = guards;
+#if !defined(OMIT_R6_sweep)
+       if
+       :: very_old -> floor_of = OF_NOBODY; floor_at = 0; very_old = 0
+       :: else
+       fi
+#endif
+     }
+#if defined(OMIT_R6_sweep_unseen)
+  :: swept -> atomic { in_span = 1; swept = 0 }  // model: without the wait for guards
+#else
+  :: swept && seen_sweep == 0 -> atomic { in_span = 1; swept = 0 }  // code: tc/mvcc/record_table.cc RecordTable::SweepFloors
+#endif
+#endif
   od
 }  // unreached: it never ends
 
@@ -266,6 +345,10 @@ proctype Check() {
 init {
   byte p;
   atomic {  // model: all of them run
+#if defined(OLD)
+    floor_of = OF_KEY(0);
+    floor_at = OLD;
+#endif
     do
     :: p < TRANSACTIONS -> run Transaction(p); p++
     :: else -> break

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/mvcc/collect_ahead.h"
+#include "tc/mvcc/stepped_guard.h"
 #include "tc/mvcc/version_chain.h"
 
 namespace deut::tc {
@@ -23,8 +24,8 @@ constexpr int kVeryLong = 64;
 constexpr int kBacklog = 5;
 // Entries of the read cache that one round looks at: less than a millisecond.
 constexpr size_t kEvictedPerRound = 2048;
-// Commits that are collected under one guard.
-constexpr size_t kCollectedPerGuard = 8;
+// Buckets of the record table that one round sweeps, when floors in it are very old: a millisecond or two.
+constexpr size_t kSweptPerRound = 256 << 10;
 // Entries of runs that one round merges, about: a round is no longer than a few milliseconds.
 constexpr size_t kMergedPerRound = 32 << 10;
 
@@ -48,7 +49,7 @@ Collector::Collector(Options options, Runtime& runtime, ReclamationDomain& domai
       domain_(domain),
       records_(records),
       pager_(options_.pager, domain),
-      spiller_(options_.spiller, runtime, domain, records),
+      spiller_(options_.spiller, runtime, domain),
       gone_postings_(domain) {}
 
 Collector::~Collector() { Stop(); }
@@ -128,7 +129,8 @@ void Collector::Run() {
     Round();
     if (stop_.load(std::memory_order_seq_cst)) return;
     const bool waiting = !committed_.empty() || !applied_.empty() || !folded_.empty() || !deferred_.empty() ||
-                         more_to_evict_ || more_to_free_ || (spiller_.runs() != nullptr && !spiller_.runs()->empty());
+                         more_to_evict_ || more_to_free_ || more_to_sweep_ ||
+                         (spiller_.runs() != nullptr && !spiller_.runs()->empty());
     // Sleep lightly (1) while there is something to look at again soon, deeply (2) otherwise.
     sleeping_.store(waiting ? 1 : 2, std::memory_order_seq_cst);
     const bool arrived = !waiting && (finished_.load(std::memory_order_seq_cst) != nullptr ||
@@ -166,6 +168,7 @@ void Collector::Round() {
   for (Applied next; TakeApplied(DEUT_OMITTED("S6.applied") ? kEverything : applied, &next);) {
     applied_.push_back(std::move(next));
   }
+  round_applied_ = applied;
   if (ShouldFold()) Fold();
   // What is spilled is found there, by who does not find it here.
   const Lsn spilled = spiller_.runs() == nullptr ? Lsn{0} : spiller_.runs()->through();
@@ -185,6 +188,7 @@ void Collector::Round() {
     ReclamationDomain::Guard guard(domain_);
     RetryDeferred(low_water);
   }
+  more_to_sweep_ = records_.SweepFloors(kSweptPerRound);
   if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);
   EvictCopies();
   RunTasks();
@@ -244,47 +248,49 @@ void Collector::Collect(std::vector<Applied> gone) {
   uint64_t bytes = 0;
   const Timestamp low_water = options_.low_water();
   std::vector<FoldedUpdate> folded;
-  for (size_t i = 0; i < gone.size();) {
-    ReclamationDomain::Guard guard(domain_);
-    for (const size_t end = std::min(gone.size(), i + kCollectedPerGuard); i < end; ++i) {
-      CollectAhead(i, gone.size(), records_, [&](size_t n) { return gone[n].record; });
-      const Applied& applied = gone[i];
-      TransactionRecord* const record = applied.record;
-      const bool committed =
-          record == nullptr || (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0);
-      if (committed) {
-        const Lsn commit = applied.commit();
-        DEUT_CHECK(commit > last_collected_);  // else its versions may be gone already
-        last_collected_ = commit;
-      }
-      if (record == nullptr) {
-        folded_bytes_.fetch_sub(applied.folded.bytes(), std::memory_order_relaxed);
-        for (RecordEntry* const entry : applied.folded.entries()) folded.push_back({entry, applied.folded.timestamp()});
-        continue;
-      }
-      CollectFolded(&folded, low_water);  // in the order of the commits
-      bytes += record->pinned_bytes;
-      CollectItems(*record, low_water);
-      ReleaseRecord(*record);
+  std::optional<SteppedGuard> guard(std::in_place, domain_);
+  for (size_t i = 0; i < gone.size(); ++i) {
+    guard->Step();
+    CollectAhead(i, gone.size(), records_, [&](size_t n) { return gone[n].record; });
+    const Applied& applied = gone[i];
+    TransactionRecord* const record = applied.record;
+    const bool committed =
+        record == nullptr || (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0);
+    if (committed) {
+      const Lsn commit = applied.commit();
+      DEUT_CHECK(commit > last_collected_);  // else its versions may be gone already
+      last_collected_ = commit;
     }
+    if (record == nullptr) {
+      folded_bytes_.fetch_sub(applied.folded.bytes(), std::memory_order_relaxed);
+      for (RecordEntry* const entry : applied.folded.entries()) folded.push_back({entry, applied.folded.timestamp()});
+      continue;
+    }
+    CollectFolded(&folded, low_water, *guard);  // in the order of the commits
+    bytes += record->pinned_bytes;
+    CollectItems(*record, low_water, *guard);
+    ReleaseRecord(*record);
   }
-  CollectFolded(&folded, low_water);
+  CollectFolded(&folded, low_water, *guard);
+  guard.reset();
   if (bytes != 0 && options_.released) options_.released(bytes);
   gone_postings_.Sweep(false);
   uncollected_.fetch_sub(gone.size(), std::memory_order_relaxed);
   collected_.fetch_add(gone.size(), std::memory_order_relaxed);
 }
 
-void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_water) {
+void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_water, SteppedGuard& guard) {
   if (updates->empty()) return;
   std::ranges::sort(*updates, [](const FoldedUpdate& a, const FoldedUpdate& b) {
     return a.entry != b.entry ? std::less<>()(a.entry, b.entry) : a.timestamp > b.timestamp;
   });
-  ReclamationDomain::Guard guard(domain_);
   uint64_t bytes = 0;
   RecordEntry* done = nullptr;
   for (size_t i = 0; i < updates->size(); ++i) {
     const auto& [entry, latest] = (*updates)[i];
+    // Not between two updates of one entry: it may have gone with the first, and is still asked for ahead.
+    if (entry != done) guard.Step();
+    DEUT_POINT("collector.folded_update");
     if (i + 8 < updates->size()) __builtin_prefetch((*updates)[i + 8].entry);
     if (i + 4 < updates->size()) __builtin_prefetch((*updates)[i + 4].entry->word.Load().head);
     if (entry == std::exchange(done, entry)) continue;
@@ -335,7 +341,15 @@ uint64_t Collector::Spill() {
   uint64_t freed = 0;
   if (updates >= spiller_.at_least()) {
     const Timestamp low_water = options_.low_water();
-    freed = spiller_.Spill(&taken, [&](RecordEntry* entry) { RemoveEntry(entry, low_water); });
+    records_.FreeFloorsBelow(low_water);
+    freed = spiller_.Spill(&taken, [&](RecordEntry* entry) {
+      // R6: floor first. Where that is of another key the entry waits for low-water, like one that a reader has made: a floor of all keys would abort
+      // writers of other tables.
+      const Timestamp read = entry->word.Load().last_read();
+      if (!records_.TryRaiseFloor(entry->hash, read) && (!MayDefer() || DEUT_OMITTED("R6.spill_defers")))
+        ShareFloor(entry->hash, read);
+      RemoveEntry(entry, low_water);
+    });
     folded_bytes_.fetch_sub(freed, std::memory_order_relaxed);
     uncollected_.fetch_sub(commits - taken.size(), std::memory_order_relaxed);
     collected_.fetch_add(commits - taken.size(), std::memory_order_relaxed);
@@ -397,11 +411,13 @@ void Collector::Fold() {
   absl::flat_hash_map<TableId, std::vector<CommittedRun::Update>> updates;
   const Timestamp low_water = options_.low_water();
   Position last;
-  ReclamationDomain::Guard guard(domain_);
+  std::optional<SteppedGuard> guard(std::in_place, domain_);
   for (size_t i = 0; i < committed_.size(); ++i) {
     CollectAhead(i, committed_.size(), records_, [&](size_t n) { return committed_[n].record; });
     const TransactionRecord* const record = committed_[i].record;
     record->ForEachWrite([&](const WriteItem& item) {
+      guard->Step();
+      DEUT_POINT("collector.fold.gathered");
       if (item.version == nullptr) return;
       updates[item.table].push_back({.key = item.key,
                                      .timestamp = record->timestamp(),
@@ -417,14 +433,16 @@ void Collector::Fold() {
       runs_[table] = &runs;
     }
   };
+  guard.reset();  // the keys are sorted without it
   if (!DEUT_OMITTED("S8.publish_first")) publish();
   DEUT_POINT("collector.fold.published");
+  guard.emplace(domain_);
   std::vector<RecordEntry*> entries;
   for (size_t i = 0; i < committed_.size(); ++i) {
     TransactionRecord* const record = committed_[i].record;
     // Before it is counted as folded: who looks between sees too little rather than twice as much, for which somebody would be refused or aborted.
     if (record->pinned_bytes != 0 && options_.released) options_.released(record->pinned_bytes);
-    FoldedCommit commit = FoldRecord(*record, low_water);
+    FoldedCommit commit = FoldRecord(*record, low_water, *guard);
     entries.insert(entries.end(), commit.entries().begin(), commit.entries().end());
     PutFolded(std::move(commit));
     ReleaseRecord(*record);
@@ -434,11 +452,12 @@ void Collector::Fold() {
   folded_count_.store(folded_.size(), std::memory_order_relaxed);
   fold_look_ = runtime_.Now();
   fold_through_ = last_taken_;
-  CollectEarly(std::move(entries));
+  CollectEarly(std::move(entries), *guard);
+  guard.reset();
   gone_postings_.Sweep(false);
 }
 
-void Collector::CollectEarly(std::vector<RecordEntry*> entries) {
+void Collector::CollectEarly(std::vector<RecordEntry*> entries, SteppedGuard& guard) {
   // A chain once, however often its key was written: what stays of it (unfolded yet) would be walked as often.
   std::ranges::sort(entries);
   entries.erase(std::ranges::unique(entries).begin(), entries.end());
@@ -447,6 +466,8 @@ void Collector::CollectEarly(std::vector<RecordEntry*> entries) {
   DEUT_POINT("collector.readers_known");
   Unread all;
   for (size_t i = 0; i < entries.size(); ++i) {
+    guard.Step();
+    DEUT_POINT("collector.early_entry");
     if (i + 8 < entries.size()) __builtin_prefetch(entries[i + 8]);
     if (i + 4 < entries.size()) __builtin_prefetch(entries[i + 4]->word.Load().head);
     const Unread unread = CollectUnread(*entries[i], *readers, domain_);
@@ -465,10 +486,12 @@ void Collector::PutFolded(FoldedCommit commit) {
                  std::move(commit));
 }
 
-FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_water) {
+FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_water, SteppedGuard& guard) {
   std::vector<RecordEntry*> entries;
   uint64_t bytes = 0;
   record.ForEachWrite([&](const WriteItem& item) {
+    guard.Step();
+    DEUT_POINT("collector.fold_update");
     RecordEntry* const entry = item.version != nullptr ? item.entry : records_.Find(item.hash, item.table, item.key);
     if (item.version != nullptr) {
       DEUT_DCHECK(entry == records_.Find(item.hash, item.table, item.key));  // it holds the version
@@ -502,10 +525,11 @@ void Collector::TidyRuns(Position applied) {
   run_bytes_.store(bytes, std::memory_order_relaxed);
 }
 
-void Collector::CollectItems(TransactionRecord& record, Timestamp low_water) {
+void Collector::CollectItems(TransactionRecord& record, Timestamp low_water, SteppedGuard& guard) {
   const bool committed = record.status() == TransactionStatus::kCommitted;
-  ReclamationDomain::Guard guard(domain_);
   const auto collect = [&](const WriteItem& item) {
+    guard.Step();
+    DEUT_POINT("collector.collect_update");
     // A committed version keeps its entry (R5); an aborted one may have gone with it.
     const bool there = committed && item.version != nullptr;
     RecordEntry* const entry = there ? item.entry : records_.Find(item.hash, item.table, item.key);
@@ -543,6 +567,11 @@ void Collector::RemoveEntry(RecordEntry* entry, Timestamp low_water) {
   deferred_count_.store(deferred_.size(), std::memory_order_relaxed);
 }
 
+void Collector::ShareFloor(uint64_t hash, Timestamp read) {
+  shared_floors_.fetch_add(1, std::memory_order_relaxed);
+  records_.RaiseFloor(hash, read);
+}
+
 void Collector::RetryDeferred(Timestamp low_water) {
   // Under an old reader there may be as many as the limit allows, and none of them can go: then a few a round are looked at in turn.
   const bool moved = low_water != std::exchange(retried_at_, low_water);
@@ -558,8 +587,10 @@ void Collector::RetryOldest(size_t count, Timestamp low_water) {
     entry->deferred = false;
     const HeadWord::Value word = entry->word.Load();
     if (word.head != nullptr || word.queued()) continue;
-    if (deferred_.size() >= options_.max_deferred_entries && !DEUT_OMITTED("R6.over_budget"))
-      records_.RaiseFloor(entry->hash, word.last_read());  // R6: floor first
+    if (deferred_.size() >= options_.max_deferred_entries && !DEUT_OMITTED("R6.over_budget") &&
+        !records_.TryRaiseFloor(entry->hash, word.last_read())) {
+      ShareFloor(entry->hash, word.last_read());  // R6: floor first
+    }
     if (records_.Remove(entry, low_water) || entry->word.Load().head != nullptr) continue;
     entry->deferred = true;
     deferred_.push_back(entry);

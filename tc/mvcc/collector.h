@@ -16,8 +16,9 @@
 // S9: beyond a share of the budget values of folded commits leave memory, the earliest first (pager.h); then whatever is committed is folded at once.
 //   Beyond a larger one folded commits leave memory as a whole, for spilled runs (spiller.h). What reads there must not miss what was committed
 //   later: a run is taken off when its last commit is applied, in the round before anything behind it is collected.
-// R5/R6: an entry whose last_read is above low-water waits in a list; when that list is over its limit, the bucket's floor is raised to the
-//   entry's last_read and the entry goes at once.
+// R5/R6: an entry whose last_read is above low-water waits in a list, also one whose versions were spilled; when that list is over its limit, the
+//   bucket's floor is raised to the entry's last_read and the entry goes at once.
+// Guards: a pass over updates leaves its guard and takes it again every some of them, also within one commit (stepped_guard.h).
 // S7: the read cache's room is made here, some of it each round: so whatever takes a version or an entry out of the table runs on this thread, save
 //   writers that install.
 //   A reader that finds its bucket's floor taken makes such an entry (record_table.h) and hands it over here: it goes into the same list.
@@ -46,6 +47,7 @@
 #include "tc/mvcc/read_cache.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/mvcc/spiller.h"
+#include "tc/mvcc/stepped_guard.h"
 #include "tc/txn/readers.h"
 #include "tc/txn/transaction_record.h"
 
@@ -112,6 +114,8 @@ class Collector {
   class Access {
    public:
     Mark MarkFinished() const;
+    // By the DC, as the last round has found it: commits up to there wait for the collection or are collected.
+    Position applied() const { return collector_.round_applied_; }
     // As WaitCollected, without waiting.
     bool Collected(Mark* mark);
     // Folds what was taken over, however little it is.
@@ -150,6 +154,8 @@ class Collector {
   }
   // S6: versions that have gone because nobody could read them.
   uint64_t unread() const { return unread_.load(std::memory_order_relaxed); }
+  // R6: reads, and timestamps of spilled versions, that were remembered here as reads of all keys of their bucket.
+  uint64_t shared_floors() const { return shared_floors_.load(std::memory_order_relaxed); }
   // S9: values that have left memory, ever.
   uint64_t paged_out() const { return pager_.versions(); }
   uint64_t paged_out_bytes() const { return pager_.paged_bytes(); }
@@ -190,14 +196,14 @@ class Collector {
   bool TakeApplied(Position through, Applied* next);
   // In ascending commit order.
   void Collect(std::vector<Applied> gone);
-  void CollectItems(TransactionRecord& record, Timestamp low_water);
+  void CollectItems(TransactionRecord& record, Timestamp low_water, SteppedGuard& guard);
   // Of folded commits, one after the other in commit order; empties the list. A chain is walked once, down to the latest of its commits: what was
   // written since stands above, and may be long.
   struct FoldedUpdate {
     RecordEntry* entry;
     Timestamp timestamp;
   };
-  void CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_water);
+  void CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_water, SteppedGuard& guard);
   // Marks it; its postings, versions and readers may keep it, without its keys.
   void ReleaseRecord(TransactionRecord& record);
   // S8.
@@ -205,9 +211,9 @@ class Collector {
   bool HeldBack(Timestamp commit) const;
   void Fold();
   void PutFolded(FoldedCommit commit);
-  FoldedCommit FoldRecord(TransactionRecord& record, Timestamp low_water);
+  FoldedCommit FoldRecord(TransactionRecord& record, Timestamp low_water, SteppedGuard& guard);
   // S6, early: of these chains.
-  void CollectEarly(std::vector<RecordEntry*> entries);
+  void CollectEarly(std::vector<RecordEntry*> entries, SteppedGuard& guard);
   void TidyRuns(Position applied);
   // S6, of spilled versions.
   SpillMerge::AnyReader WhoReads();
@@ -219,6 +225,8 @@ class Collector {
   void EvictCopies();
   void SayWhatWaits();
   void RemoveEntry(RecordEntry* entry, Timestamp low_water);
+  // R6: a floor of another key becomes one of all keys, of this read too.
+  void ShareFloor(uint64_t hash, Timestamp read);
   void RetryDeferred(Timestamp low_water);
   // Of those that wait for low-water so many, which have waited longest. REQUIRES: there are so many, and a guard is held.
   void RetryOldest(size_t count, Timestamp low_water);
@@ -251,6 +259,7 @@ class Collector {
   std::atomic<uint64_t> folded_bytes_{0};
   std::atomic<uint64_t> run_bytes_{0};
   std::atomic<uint64_t> unread_{0};
+  std::atomic<uint64_t> shared_floors_{0};
   std::atomic<uint64_t> collected_through_{0};
   std::atomic<uint64_t> first_waiting_{0};
   std::atomic<uint32_t> fruitless_{0};
@@ -265,7 +274,9 @@ class Collector {
   std::vector<TransactionRecord*> aborted_;  // taken and not collected yet
   bool more_to_evict_ = false;               // of the read cache
   bool more_to_free_ = false;                // of dropped tables
+  bool more_to_sweep_ = false;               // of the record table's floors
   Lsn last_collected_;
+  Position round_applied_;                             // what the last round has taken for applied
   Lsn last_taken_;                                     // the latest commit that was taken over
   bool lagging_ = false;                               // commits were folded that only the DC was behind with
   MonotonicTime fold_look_{};                          // when `fold_through_` was set

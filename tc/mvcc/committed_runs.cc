@@ -48,6 +48,7 @@ void CommittedRuns::Publish(std::vector<RunPointer> runs, ReclamationDomain& dom
   auto next = std::make_unique<List>();
   next->prefix_bytes = RunMerge::CommonPrefix(runs);
   next->runs = std::move(runs);
+  const ReclamationDomain::Guard guard(domain);
   // Runs that only the old list holds are freed with it: it weighs what they do.
   const List* const old = list_.exchange(next.release(), std::memory_order_seq_cst);
   size_t freed = sizeof(List);

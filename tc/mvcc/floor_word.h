@@ -6,11 +6,9 @@
 //          1 | timestamp: 63                  the latest read of any key of the bucket.
 // Tags. A writer conflicts with a word of its own key's tag and with one of any key. Two keys of a bucket have the same tag once in 2^24; the
 //   hash counts the table in, and its seed is drawn at random, so no client can search for two such keys.
-// Low bits. A timestamp is found by its distance to another one, which is right if the two are less than 2^38 apart. A word of a key is
-//   therefore written only for a timestamp less than `kSpan` = 2^37 above low-water. It is compared with open transactions alone, and these are
-//   above low-water, too. A word that was not replaced for more timestamps than that shows a wrong one. A thread that takes such a word for a
-//   later read only does more work than needed: a reader makes an entry, and a writer looks at the counter, which is above every read
-//   (write_path.cc).
+// Low bits. The distance of two timestamps is known from their low bits if they are less than 2^38 apart. So every word of a key is less than `kSpan`
+//   = 2^37 above the table's origin, which is at or below low-water and not above the word: the collector takes older words out before it raises the
+//   origin (record_table.h). *Else:* a word that nothing replaces for 2^39 timestamps looks like a later read, and hides a read that is made then.
 // Thread-safety: a value; the table changes it by compare-and-swap.
 #ifndef TC_MVCC_FLOOR_WORD_H_
 #define TC_MVCC_FLOOR_WORD_H_
@@ -24,7 +22,7 @@ namespace deut::tc {
 class FloorWord {
  public:
   static constexpr uint32_t kTimestampBits = 39;
-  // A word of one key holds only timestamps that are less than this above low-water.
+  // A word of one key holds only timestamps that are less than this above the origin.
   static constexpr uint64_t kSpan = uint64_t{1} << (kTimestampBits - 2);
 
   explicit constexpr FloorWord(uint64_t bits) : bits_(bits) {}
@@ -40,22 +38,20 @@ class FloorWord {
   // Whether it counts for the key with this hash.
   constexpr bool Concerns(uint64_t hash) const { return any() || OfTag(hash); }
 
-  // The distance of its timestamp from `timestamp`; negative if it is below. REQUIRES: the word is not 0.
+  // The distance of its timestamp from `timestamp`; negative if it is below. REQUIRES: the word is not 0, and the two are less than 2^38 apart, or it
+  // is of any key.
   constexpr int64_t Above(Timestamp timestamp) const {
     if (any()) return static_cast<int64_t>((bits_ & ~kAny) - timestamp.value);
     constexpr uint32_t kShift = 64 - kTimestampBits;
     return static_cast<int64_t>((bits_ - timestamp.value) << kShift) >> kShift;
   }
-  // Its timestamp, as it is seen from this one; 0 for nothing.
+  // Its timestamp. REQUIRES: as for Above.
   constexpr Timestamp SeenFrom(Timestamp timestamp) const {
-    return Timestamp{bits_ == 0 ? 0 : timestamp.value + static_cast<uint64_t>(Above(timestamp))};
+    return Timestamp{timestamp.value + static_cast<uint64_t>(Above(timestamp))};
   }
-  // Whether the word already covers a read at `timestamp`.
+  // Whether it covers a read of the key with this hash at `timestamp`, which is less than kSpan above the origin.
   constexpr bool Covers(uint64_t hash, Timestamp timestamp) const {
-    if (bits_ == 0 || !Concerns(hash)) return false;
-    const int64_t above = Above(timestamp);
-    // A distance that no open transactions can have shows that the word is old, and not a later read.
-    return above >= 0 && (any() || above < static_cast<int64_t>(kSpan));
+    return bits_ != 0 && Concerns(hash) && Above(timestamp) >= 0;
   }
 
  private:

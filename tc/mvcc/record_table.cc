@@ -50,11 +50,13 @@ class StructureRight {
 
 }  // namespace
 
-RecordTable::RecordTable(ReclamationDomain& domain, uint32_t log2_buckets)
+RecordTable::RecordTable(ReclamationDomain& domain, uint32_t log2_buckets, Timestamp first)
     : domain_(domain),
       log2_buckets_(log2_buckets),
       mask_((uint64_t{1} << log2_buckets) - 1),
-      buckets_(MakeBuckets(mask_ + 1), [](Bucket* buckets) { std::free(buckets); }) {}
+      buckets_(MakeBuckets(mask_ + 1), [](Bucket* buckets) { std::free(buckets); }),
+      free_floors_below_(first.value),
+      origin_(first.value) {}
 
 // Zeros are an empty bucket, and what the heap gets from the system for so much is zero already: of a large table only what is used takes memory.
 RecordTable::Bucket* RecordTable::MakeBuckets(size_t count) {
@@ -223,18 +225,29 @@ void RecordTable::RaiseFloor(uint64_t hash, Timestamp timestamp) {
   Raise(floor, hash, timestamp);
 }
 
+bool RecordTable::TryRaiseFloor(uint64_t hash, Timestamp timestamp) {
+  if (timestamp.value < free_floors_below_.load(std::memory_order_relaxed)) return true;  // it stops nobody
+  return Remember(Locate(hash).bucket->floor, hash, timestamp);
+}
+
 void RecordTable::Raise(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp timestamp) const {
   if (timestamp.value < free_floors_below_.load(std::memory_order_relaxed)) return;  // it stops nobody
-  uint64_t seen = floor.load(std::memory_order_seq_cst);
-  while (!FloorWord(seen).Covers(hash, timestamp)) {
+  for (;;) {
+    // The origin is loaded before and after the word. Before: a word is compared only with a timestamp that was in the span when no older word was
+    // left. After: if the timestamp is not in the span of the origin that the word was written under, the word is below it, whatever its low bits
+    // look like.
+    const bool in_span = InSpan(timestamp);
+    DEUT_POINT("record_table.floor.before_load");
+    uint64_t seen = floor.load(std::memory_order_seq_cst);
+    if (!in_span && InSpan(timestamp) && !DEUT_OMITTED("R6.span_again")) continue;
+    const FloorWord word(seen);
+    const bool comparable = seen != 0 && (in_span || word.any());
+    if (comparable && word.Covers(hash, timestamp)) return;
     FloorWord by = FloorWord::OfKey(hash, timestamp);
-    if (!MayReplace(FloorWord(seen), hash, timestamp)) {
-      // The word now stands for the read of another key as well. A distance that no two open transactions have is that of an old word, which
-      // says nothing.
-      const int64_t above = seen == 0 ? 0 : FloorWord(seen).Above(timestamp);
-      const bool later = above > 0 && (FloorWord(seen).any() || above < static_cast<int64_t>(FloorWord::kSpan)) &&
-                         !DEUT_OMITTED("R6.later_of_both");
-      by = FloorWord::OfAnyKey(later ? FloorWord(seen).SeenFrom(timestamp) : timestamp);
+    if (!in_span || !MayReplace(word, hash, timestamp)) {
+      // The word now stands for the read of another key as well.
+      const bool later = comparable && word.Above(timestamp) > 0 && !DEUT_OMITTED("R6.later_of_both");
+      by = FloorWord::OfAnyKey(later ? word.SeenFrom(timestamp) : timestamp);
     }
     if (Replace(floor, &seen, by)) return;
   }
@@ -245,6 +258,44 @@ void RecordTable::FreeFloorsBelow(Timestamp low_water) {
   while (seen < low_water.value &&
          !free_floors_below_.compare_exchange_weak(seen, low_water.value, std::memory_order_relaxed)) {
   }
+}
+
+bool RecordTable::SweepFloors(size_t buckets) {
+  if (sweep_to_ == 0) {
+    const uint64_t free_below = free_floors_below_.load(std::memory_order_relaxed);
+    if (free_below - origin_.load(std::memory_order_relaxed) < FloorWord::kSpan / 4) return false;
+    sweep_to_ = free_below;
+    swept_ = 0;
+    unseen_ = nullptr;
+  }
+  {
+    ReclamationDomain::Guard guard(domain_);
+    const uint64_t end = std::min<uint64_t>(mask_ + 1, swept_ + buckets);
+    for (; swept_ < end; ++swept_) SweepFloors(buckets_[swept_], Timestamp{sweep_to_});
+  }
+  if (swept_ <= mask_) return true;
+  if (unseen_ == nullptr) {
+    unseen_ = std::make_shared<std::atomic<bool>>(false);
+    ReclamationDomain::Guard guard(domain_);
+    domain_.RetireObject(new Settling(unseen_), ReclamationDomain::kBatchBytes);
+  }
+  domain_.Collect();
+  if (!unseen_->load(std::memory_order_seq_cst) && !DEUT_OMITTED("R6.sweep_unseen")) return true;
+  // Last: a thread that sees this origin finds no older word, and no thread is about to replace one.
+  origin_.store(std::exchange(sweep_to_, 0), std::memory_order_release);
+  return false;
+}
+
+void RecordTable::SweepFloors(Bucket& bucket, Timestamp below) {
+  const Timestamp origin{origin_.load(std::memory_order_relaxed)};
+  uint64_t seen = bucket.floor.load(std::memory_order_seq_cst);
+  // From the origin each word of a key is seen right, and no word below low-water comes any more.
+  while (seen != 0 && FloorWord(seen).SeenFrom(origin) < below && !DEUT_OMITTED("R6.sweep")) {
+    if (Replace(bucket.floor, &seen, FloorWord(0))) break;
+  }
+  const uintptr_t word = bucket.head.load(std::memory_order_seq_cst);
+  if (!IsBranch(word)) return;
+  for (Bucket& each : BranchOf(word)->buckets) SweepFloors(each, below);
 }
 
 template <typename Visit>
@@ -260,14 +311,15 @@ void RecordTable::ForEachFloor(uint64_t hash, Visit&& visit) const {
   }
 }
 
-Timestamp RecordTable::Floor(uint64_t hash, Timestamp self, absl::FunctionRef<Timestamp()> counter) const {
+Timestamp RecordTable::Floor(uint64_t hash, Timestamp self) const {
   Timestamp latest{0};
   ForEachFloor(hash, [&](FloorWord floor) {
     if (floor.bits() == 0 || !floor.Concerns(hash)) return true;
     const int64_t above = floor.Above(self);
+    // All words of one key are below a timestamp that is not in the span. The origin is loaded after the word: so it is not older than the one that
+    // the word was written under.
+    if (above > 0 && !floor.any() && !InSpan(self)) return true;
     const Timestamp read = floor.SeenFrom(self);
-    // The counter is read after the word, so a timestamp that has not been drawn by then is that of an old word.
-    if (above > 0 && !floor.any() && read >= counter()) return true;
     if (above > 0 || read <= self) latest = std::max(latest, read);
     return true;
   });
@@ -275,12 +327,11 @@ Timestamp RecordTable::Floor(uint64_t hash, Timestamp self, absl::FunctionRef<Ti
 }
 
 bool RecordTable::FloorCovers(uint64_t hash, Timestamp read) const {
-  const uint64_t free_below = free_floors_below_.load(std::memory_order_relaxed);
-  if (read.value < free_below) return true;
-  const bool in_span = read.value - free_below < FloorWord::kSpan;
+  if (read.value < free_floors_below_.load(std::memory_order_relaxed)) return true;
+  const bool in_span = InSpan(read);
   bool covered = false;
   ForEachFloor(hash, [&](FloorWord floor) {
-    covered = floor.Covers(hash, read) && (floor.any() || in_span);
+    covered = (floor.any() || in_span) && floor.Covers(hash, read);
     return !covered;
   });
   return covered;

@@ -18,6 +18,12 @@
 //   False conflicts of a writer of W keys, which is open for a time in which N reads of other keys come, with B buckets: about
 //   W * min(N / 2B, 1) / 2^24, as the tags must be equal, too. A million keys, 120,000 reads and 2^22 buckets make 0.001 in all;
 //   one timestamp for the whole bucket made 14,000.
+//   A floor of one key has only the low bits of its timestamp. They are right because each such word lies in [origin, origin + kSpan): a read beyond
+//   it is remembered by an entry, or as one of any key. SweepFloors takes every word below low-water out, waits until all guards are gone that were
+//   held then, and raises the origin to that low-water. A thread that has loaded the older origin writes a word that is good above the new one, too:
+//   its reader is open, so low-water is not above its timestamp. A thread that has loaded an older word holds its guard until it has replaced it, so
+//   the word has not got the same bits from a later read. *Else:* a floor that nobody has replaced for 2^39 timestamps passes for a later read, the
+//   new read is not stored, and a writer older than it goes unstopped.
 //   The second look is one load where nothing has come: what is inserted changes the bucket's head, and so does a growth. The same head may have come
 //   back, as what stood before it was unlinked meanwhile: that was dead by then. No entry is freed while the reader's guard is held, so behind the
 //   same head there are the same entries or fewer, of which none is the key's; those that were dead stay dead.
@@ -31,7 +37,8 @@
 //   Floors stay where they are: a reader raises that of the bucket that it found no entry in, and a writer checks those of all buckets on its
 //   way, so it sees a floor that was raised before or while the bucket grew.
 //   Branches are never taken back: for each eight entries that once were there at the same time, at most one remains.
-// Thread-safety: look-ups and inserts from any thread under a guard of the domain; Remove from one thread at a time. Nobody waits: a removal that
+// Thread-safety: look-ups and inserts from any thread under a guard of the domain; Remove, SweepFloors and floors raised for reads that have ended
+//   from one thread at a time. Nobody waits: a removal that
 //   meets a growth is tried again later.
 // Ownership: entries and branches belong to the table, versions to their chain.
 #ifndef TC_MVCC_RECORD_TABLE_H_
@@ -45,7 +52,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "absl/functional/function_ref.h"
 #include "common/base/ids.h"
 #include "common/sync/reclamation.h"
 #include "common/testing/test_points.h"
@@ -77,8 +83,8 @@ class RecordTable {
   // Chains that are longer grow into a branch.
   static constexpr uint32_t kLongChain = 8;
 
-  // `log2_buckets`: of the first level, 1 to 30.
-  RecordTable(ReclamationDomain& domain, uint32_t log2_buckets);
+  // `log2_buckets`: of the first level, 1 to 30. `first`: no transaction is older.
+  RecordTable(ReclamationDomain& domain, uint32_t log2_buckets, Timestamp first = {});
   ~RecordTable();
   RecordTable(const RecordTable&) = delete;
   RecordTable& operator=(const RecordTable&) = delete;
@@ -109,11 +115,12 @@ class RecordTable {
   };
   // R6, the three steps of a read: as Find; if there is no entry, remember the read; look again.
   RecordEntry* Find(uint64_t hash, TableId table, std::string_view key, Absence* absence) const;
-  // False: the bucket remembers a read of another key that may still matter, and nothing was done. REQUIRES: the timestamp's transaction is open.
+  // False: the bucket remembers a read of another key that may still matter, or the timestamp is too far above the origin, and nothing was done.
+  // REQUIRES: the timestamp's transaction is open.
   [[nodiscard]] bool RememberRead(const Absence& absence, uint64_t hash, Timestamp timestamp) const {
     return Remember(*absence.floor_, hash, timestamp);
   }
-  // The read is remembered, if need be as one of every key of the bucket.
+  // The read is remembered, if need be as one of every key of the bucket. REQUIRES: as RememberRead, and the look's guard is held.
   void RaiseFloor(const Absence& absence, uint64_t hash, Timestamp timestamp) const {
     Raise(*absence.floor_, hash, timestamp);
   }
@@ -127,15 +134,21 @@ class RecordTable {
   // looks at); a dead word means that the entry is gone: look up again.
   static HeadWord::Value RaiseLastRead(RecordEntry& entry, Timestamp timestamp);
 
-  // R6. Raise is sequentially consistent and comes before the second look-up.
+  // R6. Raise is sequentially consistent and comes before the second look-up. REQUIRES: a guard; the transaction is open, or this is the collector's
+  // thread.
   void RaiseFloor(uint64_t hash, Timestamp timestamp);
+  // The same for the collector, which may be late: false where only a floor of all keys would do, and nothing was done.
+  [[nodiscard]] bool TryRaiseFloor(uint64_t hash, Timestamp timestamp);
   // The latest read of the key that the buckets on its way remember, if it is later than `self`; else one that is not later, or 0.
-  // `counter` answers a timestamp above every read so far; it is asked for only when there is a later read.
-  Timestamp Floor(uint64_t hash, Timestamp self, absl::FunctionRef<Timestamp()> counter) const;
+  // REQUIRES: the transaction with this timestamp is open.
+  Timestamp Floor(uint64_t hash, Timestamp self) const;
   // Whether they remember this read, or a later one.
   bool FloorCovers(uint64_t hash, Timestamp read) const;
   // Reads below it stop nobody any more. REQUIRES: low-water has been that high.
   void FreeFloorsBelow(Timestamp low_water);
+  // Takes out floors below low-water, as FreeFloorsBelow has it, in a number of buckets, when the origin is far below it; once all buckets are done
+  // the origin is there. True: there are more. REQUIRES: no guard is held; the collector's thread.
+  bool SweepFloors(size_t buckets);
 
   // R5: removes the entry if it holds no version and nobody needs its last_read. False: it stays, for that or because a bucket is just growing.
   // REQUIRES: a guard; the collector's thread.
@@ -176,14 +189,19 @@ class RecordTable {
   };
 
   RecordEntry* FindOrCreate(uint64_t hash, TableId table, std::string_view key, bool* made_deferred);
-  // Whether a read of the key may be written over the word.
+  // Whether a word of one key can hold it.
+  bool InSpan(Timestamp timestamp) const {
+    return timestamp.value - origin_.load(std::memory_order_acquire) < FloorWord::kSpan || DEUT_OMITTED("R6.span");
+  }
+  // Whether a read of the key may be written over the word, which does not cover it. REQUIRES: InSpan, before the word was loaded.
   bool MayReplace(FloorWord seen, uint64_t hash, Timestamp timestamp) const {
-    const uint64_t free_below = free_floors_below_.load(std::memory_order_relaxed);
-    if (timestamp.value - free_below >= FloorWord::kSpan) return false;
-    return seen.bits() == 0 || seen.OfTag(hash) || seen.SeenFrom(timestamp).value < free_below ||
+    return seen.bits() == 0 || seen.OfTag(hash) ||
+           seen.SeenFrom(timestamp).value < free_floors_below_.load(std::memory_order_relaxed) ||
            DEUT_OMITTED("R6.free_below");
   }
   bool Remember(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp timestamp) const {
+    if (!InSpan(timestamp)) [[unlikely]]
+      return false;
     uint64_t seen = floor.load(std::memory_order_seq_cst);
     while (!FloorWord(seen).Covers(hash, timestamp)) {
       if (!MayReplace(FloorWord(seen), hash, timestamp)) [[unlikely]]
@@ -218,6 +236,7 @@ class RecordTable {
   // `length`: of the chain, as far as it was walked.
   static RecordEntry* FindIn(const Place& place, uint64_t hash, TableId table, std::string_view key, uint32_t* length);
   void Grow(const Place& place);
+  void SweepFloors(Bucket& bucket, Timestamp below);
   void Unlink(RecordEntry* entry);
   static void DestroyBucket(Bucket& bucket, size_t link, ReclamationDomain& domain);
   static Bucket* MakeBuckets(size_t count);
@@ -226,12 +245,18 @@ class RecordTable {
   const uint32_t log2_buckets_;
   const uint64_t mask_;
   const std::unique_ptr<Bucket[], void (*)(Bucket*)> buckets_;
-  std::atomic<uint64_t> free_floors_below_{
-      0};                               // at or below low-water; seldom changes, and is read with what stands before it
+  // Both are at or below low-water; they seldom change, and are read with what stands before them.
+  std::atomic<uint64_t> free_floors_below_;
+  std::atomic<uint64_t> origin_;        // at or below free_floors_below_, and not above any word of one key
   std::atomic<bool> structure_{false};  // in somebody's hands: an unlinking, or a growth
   std::atomic<uint64_t> branches_{0};
   std::atomic<size_t> entries_{0};
   std::atomic<size_t> entry_bytes_{0};
+  // SweepFloors' own.
+  uint64_t sweep_to_ = 0;  // the next origin; 0: no sweep is under way
+  uint64_t swept_ = 0;     // buckets of the first level
+  std::shared_ptr<std::atomic<bool>>
+      unseen_;  // set when all guards are gone under which a thread can have seen what was swept
 };
 
 }  // namespace deut::tc

@@ -33,9 +33,7 @@ class RecordTableGrowthTest : public ::testing::Test {
     return table.FindOrCreate(HashOf(key), kTable, key);
   }
   // What a transaction that is earlier than all reads finds.
-  Timestamp FloorOf(uint64_t hash) const {
-    return table.Floor(hash, Timestamp{1}, [] { return kMaxTimestamp; });
-  }
+  Timestamp FloorOf(uint64_t hash) const { return table.Floor(hash, Timestamp{1}); }
   void MakeMany(const std::string& prefix, int keys) {
     for (int i = 0; i < keys; ++i) Make(Concat(prefix, i));
   }

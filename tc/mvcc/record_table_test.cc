@@ -29,8 +29,13 @@ class RecordTableTest : public ::testing::Test {
   RecordEntry* Find(std::string_view key) { return table.Find(HashOf(key), kTable, key); }
   RecordEntry* Make(std::string_view key) { return table.FindOrCreate(HashOf(key), kTable, key); }
   // What a transaction that is earlier than all reads finds.
-  Timestamp FloorOf(uint64_t hash) const {
-    return table.Floor(hash, Timestamp{1}, [] { return kMaxTimestamp; });
+  Timestamp FloorOf(uint64_t hash) const { return table.Floor(hash, Timestamp{1}); }
+  // The collector's sweep, with this low-water.
+  void SweepBelow(uint64_t low_water) {
+    table.FreeFloorsBelow(Timestamp{low_water});
+    EXPECT_TRUE(table.SweepFloors(1)) << "there are two buckets";
+    while (table.SweepFloors(1)) {
+    }
   }
   bool Remember(uint64_t hash, uint64_t timestamp) {
     ReclamationDomain::Guard guard(domain);
@@ -213,21 +218,101 @@ TEST_F(RecordTableTest, R6ASharedFloorIsTheLaterOfBoth) {
   EXPECT_FALSE(Remember(kOther, 60)) << "it would hide the others";
 }
 
-// A word has the low bits of its timestamp. It is written only near low-water, and says nothing if it was not replaced for very long.
-TEST_F(RecordTableTest, R6AFloorOfLongAgoStopsNobody) {
+// R6: a floor has the low bits of its timestamp. None is written, or believed, where they could be those of another one.
+TEST_F(RecordTableTest, R6AReadIsRememberedWhenItsKeysFloorIsOfVeryLongAgo) {
   constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
+  constexpr uint64_t kOther = 1 | uint64_t{6} << 40;
   constexpr uint64_t kFirst = uint64_t{1} << 50;
   constexpr uint64_t kLater = kFirst + (uint64_t{1} << FloorWord::kTimestampBits);
-  EXPECT_FALSE(Remember(kKey, kFirst + 5));
-  table.FreeFloorsBelow(Timestamp{kFirst});
+  const auto floor = [&](uint64_t hash, uint64_t self) { return table.Floor(hash, Timestamp{self}).value; };
+  EXPECT_FALSE(Remember(kKey, kFirst + 5)) << "the origin is too far below";
+  SweepBelow(kFirst);
   EXPECT_TRUE(Remember(kKey, kFirst + 5));
   EXPECT_FALSE(Remember(kKey, kFirst + FloorWord::kSpan));
-  EXPECT_EQ(table.Floor(kKey, Timestamp{kFirst}, [] { return Timestamp{kFirst + 6}; }), Timestamp{kFirst + 5});
+  EXPECT_EQ(floor(kKey, kFirst), kFirst + 5);
+  EXPECT_LE(floor(kKey, kFirst + FloorWord::kSpan), kFirst + 5);
+  // With these low bits the old read is one that comes just after.
   table.FreeFloorsBelow(Timestamp{kLater - 1});
-  EXPECT_EQ(table.Floor(kKey, Timestamp{kLater}, [] { return Timestamp{kLater + 1}; }), Timestamp{0});
-  // Reads of all keys are remembered whole.
-  table.RaiseFloor(kKey | uint64_t{1} << 62, Timestamp{kLater + FloorWord::kSpan});
-  EXPECT_EQ(table.Floor(kKey, Timestamp{kLater}, [] { return kMaxTimestamp; }), Timestamp{kLater + FloorWord::kSpan});
+  EXPECT_FALSE(Remember(kKey, kLater)) << "the old read would hide it";
+  EXPECT_FALSE(table.FloorCovers(kKey, Timestamp{kLater}));
+  EXPECT_EQ(floor(kKey, kLater - 1), 0u) << "an old read stops nobody";
+  SweepBelow(kLater - 1);
+  EXPECT_TRUE(Remember(kKey, kLater));
+  EXPECT_EQ(floor(kKey, kLater - 1), kLater);
+  EXPECT_TRUE(table.FloorCovers(kKey, Timestamp{kLater}));
+  EXPECT_FALSE(table.FloorCovers(kKey, Timestamp{kLater + 1}));
+  // Floors of all keys have whole timestamps.
+  table.RaiseFloor(kOther, Timestamp{kLater + FloorWord::kSpan});
+  EXPECT_EQ(floor(kKey, kLater), kLater + FloorWord::kSpan);
+}
+
+// R6: a floor of all keys is made of what the word has, and not of what its low bits could also be.
+TEST_F(RecordTableTest, R6AFloorOfVeryLongAgoMakesNoFloorOfAllKeysInTheFuture) {
+  constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
+  constexpr uint64_t kLater = uint64_t{1} << FloorWord::kTimestampBits;
+  ASSERT_TRUE(Remember(kKey, 500));
+  table.FreeFloorsBelow(Timestamp{kLater});
+  table.RaiseFloor(kKey, Timestamp{kLater + 100});
+  EXPECT_EQ(table.Floor(kKey, Timestamp{kLater}), Timestamp{kLater + 100});
+}
+
+// R6: the span comes to a read before it has loaded the word. Then the word may be a later read of the key, which it must not hide.
+TEST_F(RecordTableTest, R6TheOriginRisesBeforeAFloorOfAllKeysIsRead) {
+  constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
+  constexpr uint64_t kLowWater = FloorWord::kSpan + 10;
+  table.FreeFloorsBelow(Timestamp{kLowWater});
+  {
+    ReclamationDomain::Guard guard(domain);
+    ASSERT_TRUE(table.SweepFloors(2)) << "this thread may have seen what was swept";
+  }
+  Once("record_table.floor.before_load", [&] {
+    EXPECT_FALSE(table.SweepFloors(2));
+    EXPECT_TRUE(Remember(kKey, kLowWater + 5));
+  });
+  ReclamationDomain::Guard guard(domain);
+  table.RaiseFloor(kKey, Timestamp{kLowWater + 1});
+  EXPECT_EQ(table.Floor(kKey, Timestamp{kLowWater + 3}), Timestamp{kLowWater + 5});
+}
+
+// R6: a word that somebody is about to replace does not come back with the same bits for a later read.
+TEST_F(RecordTableTest, R6TheOriginWaitsForThoseWhoHaveSeenAnOlderFloor) {
+  constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
+  constexpr uint64_t kLater = uint64_t{1} << FloorWord::kTimestampBits;
+  ASSERT_TRUE(Remember(kKey, 10));
+  table.FreeFloorsBelow(Timestamp{kLater});
+  bool remembered = true;
+  Once("record_table.floor.before_cas", [&] {
+    for (int round = 0; round < 10; ++round) table.SweepFloors(2);
+    remembered = Remember(kKey, kLater + 10);
+  });
+  {
+    ReclamationDomain::Guard guard(domain);
+    table.RaiseFloor(kKey, Timestamp{kLater + 1});
+  }
+  EXPECT_FALSE(remembered);
+  EXPECT_EQ(table.Floor(kKey, Timestamp{kLater}), Timestamp{kLater + 1});
+  while (table.SweepFloors(2)) {
+  }
+  EXPECT_TRUE(Remember(kKey, kLater + 1)) << "it is covered";
+}
+
+// R6: a sweep leaves what is read meanwhile, and goes through buckets that have grown.
+TEST_F(RecordTableTest, R6ASweepTakesOutOldFloorsOnly) {
+  constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
+  constexpr uint64_t kLowWater = FloorWord::kSpan / 2;
+  ASSERT_TRUE(Remember(kKey, 10));
+  Once("record_table.floor.before_cas", [&] { EXPECT_TRUE(Remember(kKey, kLowWater + 1)); });
+  SweepBelow(kLowWater);
+  EXPECT_EQ(table.Floor(kKey, Timestamp{kLowWater}), Timestamp{kLowWater + 1});
+  {
+    ReclamationDomain::Guard guard(domain);
+    for (int i = 0; table.branches() < 2; ++i) Make(Concat("other", i));
+  }
+  ASSERT_TRUE(Remember(kKey, kLowWater + 2));
+  const uint64_t later = 2 * kLowWater + 5;
+  SweepBelow(later);
+  ASSERT_TRUE(Remember(kKey | uint64_t{1} << 62, later + 3)) << "another key of the bucket takes it over";
+  EXPECT_EQ(table.Floor(kKey, Timestamp{later}), Timestamp{0});
 }
 
 // R6: the second look of a read is one load unless something has come.

@@ -129,10 +129,7 @@ uint64_t Spiller::Spill(std::vector<FoldedCommit>* commits, absl::FunctionRef<vo
     if (chain->from == nullptr) return;
     bytes += Cut(chain);
     DEUT_POINT("spill.cut");
-    const HeadWord::Value word = chain->entry->word.Load();
-    if (word.head != nullptr) return;
-    records_.RaiseFloor(chain->entry->hash, word.last_read());
-    remove(chain->entry);
+    if (chain->entry->word.Load().head == nullptr) remove(chain->entry);
   });
   if (DEUT_OMITTED("S9.publish_before_cut")) options_.runs->Publish(*run);
   // Of the commits stays what is still in a chain.

@@ -12,7 +12,8 @@
 //       - below a committed version: one store to that one's `older`, which is the collector's alone.
 //       - below dead versions, or an open transaction's, it stays: an installer that has seen those may link to it, and would not notice (R4). It is
 //         in both places then, and goes another time.
-//   (6) An entry without versions goes at once: its bucket's floor is raised to its last_read first (R6).
+//   (6) An entry without versions goes at once, if its bucket's floor can hold its last_read, and else when low-water has passed that (R6).
+// Chains are looked at and cut in batches, each under a guard of its own, whatever the size of the commits.
 // Races. A reader that has the head from before goes on down the old chain, under its guard. One that comes later finds nothing there, and loads the
 //   list of runs, which was published before. A writer that began before the version was committed finds last_read, or the floor, above itself, as
 //   it would have found the version (R1, step 3); so (5) raises in the same step in which the version goes, and (6) raises before the entry goes. An
@@ -57,8 +58,8 @@ class Spiller {
   // Updates of one round, about: it is no longer than some milliseconds.
   static constexpr size_t kPerRound = 16 << 10;
 
-  Spiller(const Options& options, Runtime& runtime, ReclamationDomain& domain, RecordTable& records)
-      : options_(options), runtime_(runtime), domain_(domain), records_(records) {}
+  Spiller(const Options& options, Runtime& runtime, ReclamationDomain& domain)
+      : options_(options), runtime_(runtime), domain_(domain) {}
 
   SpilledRuns* runs() const { return options_.runs; }
   // More is pinned than its share.
@@ -69,8 +70,9 @@ class Spiller {
   Lsn durable() const { return options_.durable(); }
   size_t at_least() const { return options_.at_least; }
 
-  // Spills these commits, in commit order, before which nothing is missing, and leaves of them what stays in memory. `remove` is for entries that
-  // have no version any more. Answers the bytes that have left, as the collector counts them.
+  // Spills these commits, in commit order, before which nothing is missing, and leaves of them what stays in memory. `remove` is called, under a
+  // guard, for entries that have no version any more; their last_read has to be remembered before they go (R6). Answers the bytes that have left, as
+  // the collector counts them.
   uint64_t Spill(std::vector<FoldedCommit>* commits, absl::FunctionRef<void(RecordEntry*)> remove);
 
   // Ever.
@@ -95,7 +97,6 @@ class Spiller {
   const Options options_;
   Runtime& runtime_;
   ReclamationDomain& domain_;
-  RecordTable& records_;
   MonotonicTime again_at_{};
   std::atomic<uint64_t> versions_{0};
   std::atomic<uint64_t> failures_{0};

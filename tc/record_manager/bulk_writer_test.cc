@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/concat.h"
 #include "gtest/gtest.h"
@@ -70,6 +72,59 @@ TEST(BulkWriterTest, ReadsOfAnotherTableDoNotStopIt) {
 TEST(BulkWriterTest, ReadsOfOtherKeysOfItsTableDoNotStopIt) {
   const uint64_t runs = FromEnvironment("DEUT_BULK_RUNS", 2);
   EXPECT_GE(CommittedRuns(runs, /*same_table=*/true), runs - 1);
+}
+
+// R6, S9: what others write is spilled meanwhile, and their entries leave memory. What these had read, and written, is remembered by key.
+TEST(BulkWriterTest, SpilledWritesOfAnotherTableDoNotStopIt) {
+  constexpr int kKeys = 1000;
+  EngineFixture f({.spills = true});
+  const Result<TableId> other = f.manager->CreateTable("other", EngineFixture::Soon());
+  ASSERT_TRUE(other.ok());
+  TestTransaction bulk = f.Begin();
+  ASSERT_EQ(bulk.Put("first", "1"), "ok");
+  for (int i = 0; i < kKeys; ++i) {
+    TestTransaction t = f.Begin();
+    t.table = *other;
+    ASSERT_EQ(t.Put(Concat("key", i), "value"), "ok");
+    ASSERT_EQ(t.Commit(), "ok");
+  }
+  f.SetVersionBudget(1);
+  const MonotonicTime patience = EngineFixture::Soon();
+  while (f.collector->spilled() < kKeys && RealRuntime().Now() < patience) f.Fold();
+  ASSERT_GE(f.collector->spilled(), static_cast<uint64_t>(kKeys));
+  f.SetVersionBudget(uint64_t{1} << 30);
+  // Each bucket has had some of the spilled keys.
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(bulk.Put(Concat("written", i), "value"), "ok") << i;
+  EXPECT_EQ(bulk.Commit(), "ok");
+  EXPECT_EQ(f.collector->shared_floors(), 0u);
+}
+
+// R1, R6: writers of the spilled keys lose to them all the same, whether the entries wait or a floor has what they knew.
+TEST(BulkWriterTest, SpilledWritesOfItsOwnKeysStopAWriter) {
+  constexpr int kKeys = 200;
+  for (const size_t max_deferred : {size_t{1000}, size_t{0}}) {
+    EngineFixture f({.max_deferred_entries = max_deferred, .spills = true});
+    std::vector<std::unique_ptr<TestTransaction>> writers;
+    for (int i = 0; i < kKeys; ++i) {
+      writers.push_back(f.BeginPointer());
+      ASSERT_EQ(writers.back()->Get("z"), "-");
+    }
+    for (int i = 0; i < kKeys; ++i) {
+      TestTransaction t = f.Begin();
+      ASSERT_EQ(t.Put(Concat("key", i), "value"), "ok");
+      ASSERT_EQ(t.Commit(), "ok");
+    }
+    f.SetVersionBudget(1);
+    const MonotonicTime patience = EngineFixture::Soon();
+    while (f.collector->spilled() < kKeys && RealRuntime().Now() < patience) f.Fold();
+    ASSERT_GE(f.collector->spilled(), static_cast<uint64_t>(kKeys));
+    f.SetVersionBudget(uint64_t{1} << 30);
+    for (int i = 0; i < kKeys; ++i) {
+      const std::string lost = writers[i]->Put(Concat("key", i), "older");
+      EXPECT_TRUE(lost == "record-read-later" || lost == "bucket-floor") << i << ": " << lost;
+    }
+    if (max_deferred == 0) EXPECT_GT(f.collector->shared_floors(), 0u) << "they are counted";
+  }
 }
 
 }  // namespace

@@ -56,9 +56,7 @@ void WritePath::CountPinned(uint64_t version_bytes) {
 
 Status WritePath::CheckReads(const TableState& table, const Range* posted, std::string_view key, uint64_t hash) {
   const Timestamp self = txn_.timestamp_;
-  const auto counter = [this] { return engine_.active.next_timestamp(); };
-  if (const Timestamp floor = engine_.records.Floor(hash, self, counter);
-      floor > self && !DEUT_OMITTED("R6.check_floor")) {
+  if (const Timestamp floor = engine_.records.Floor(hash, self); floor > self && !DEUT_OMITTED("R6.check_floor")) {
     return Conflict(engine_, AbortReason::kBucketFloor, self, table.id(), key, floor);
   }
   if (posted != nullptr && !DEUT_OMITTED("R1.check_range")) {

@@ -124,7 +124,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("scans.ahead_bytes", engine.scan_ahead.used());
   add("scans.gathered_keys", engine.counters.gathered_keys.value());
   add("scans.keys_asked_again", load(engine.counters.asked_again));
-  add("reads.shared_floors", load(engine.counters.shared_floors));
+  add("reads.shared_floors", load(engine.counters.shared_floors) + engine.collector.shared_floors());
   add("scans.writers_passed", load(engine.counters.writers_passed));
   add("scans.pending_keys", load(engine.counters.pending_keys));
   uint64_t postings = 0;
