@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "common/base/concat.h"
@@ -60,6 +61,14 @@ Status Catalogue::NotFound(TableId id) {
   return DEUT_ERROR(kNotFound, "there is no table with id ", id.value, " (never created, or dropped)");
 }
 
+Result<std::string> Catalogue::NameOf(TableId id) const {
+  std::optional<ReclamationDomain::Guard> guard;
+  if (!DEUT_OMITTED("T1.name_guard")) guard.emplace(domain_);
+  const TableState* const state = Find(id);
+  if (state == nullptr) return NotFound(id);
+  return std::string(state->name());
+}
+
 Result<TableId> Catalogue::ReserveId(std::string_view name) {
   if (name.empty() || name.size() > kMaxTableNameBytes) {
     return DEUT_ERROR(kInvalidArgument, "a table's name has 1 to ", kMaxTableNameBytes, " bytes; this one has ",
@@ -85,7 +94,8 @@ Result<TableId> Catalogue::ReserveId(std::string_view name) {
   } else if (next_id_ <= kLastId) {
     id = TableId{static_cast<uint32_t>(next_id_++)};
   } else {
-    return DEUT_ERROR(kResourceExhausted, "all ", kLastId, " table ids have been used; ids are never reused");
+    return DEUT_ERROR(kWrongState, "this store has used all ", kLastId,
+                      " table ids, which are never reused: tables can be created in a new store only");
   }
   names_.emplace(std::string(name), id);
   return id;
@@ -135,7 +145,10 @@ bool Catalogue::FreeDropped(const Freeing& freeing, Collector::Access& collector
       return true;
     });
     if (!out.tables.empty() && out.tables.size() == before) break;  // all of them are held; again in the next round
-    if (out.tables.empty()) taken_out_.pop_front();
+    if (!out.tables.empty()) continue;
+    ReclamationDomain::Guard guard(domain_);
+    for (TableIndex::Replaced& array : out.arrays) domain_.RetireObject(new TableIndex::Replaced(std::move(array)));
+    taken_out_.pop_front();
   }
   TakeOut(freeing.applied());
   for (auto out = taken_out_.rbegin(); out != taken_out_.rend() && !out->drawn.has_value(); ++out) {
@@ -154,6 +167,7 @@ void Catalogue::TakeOut(Position applied) {
     waiting_.pop_front();
   }
   if (!out.tables.empty() || !out.arrays.empty()) taken_out_.push_back(std::move(out));
+  DEUT_POINT("catalogue.taken_out");
 }
 
 bool Catalogue::Free(const Dropped& dropped, Collector::Access& collector) {

@@ -12,9 +12,11 @@
 //   the table's ranges were handed to the collector before that.
 // Thread-safety: any thread; FreeDropped by one at a time.
 // Ownership: shared with background threads that got a state from `tables` or FindByName. The answer of Find stays valid while the
-//   asking transaction, which had its timestamp before it asked, is open, and under a guard that was held at the call.
+//   asking transaction, which had its timestamp before it asked, is open, and under a guard that was held at the call. So a caller without a
+//   transaction holds a guard before it asks (NameOf): states, and arrays of the index that were replaced, are retired to the domain.
 // Limits: `max_tables` tables, and as many dropped ones that are not freed yet, because an older transaction is open or the DC is away;
-//   RESOURCE_EXHAUSTED for the creation of one more. 2^32 - 1 ids, ever: 49 days at a thousand creations a second.
+//   RESOURCE_EXHAUSTED for the creation of one more. 2^32 - 1 ids, ever: 49 days at a thousand creations a second; then WRONG_STATE. (Ids are
+//   not reused: the DC tells an update of a dropped table from one of an unknown table by the id alone, rule T1.)
 #ifndef TC_CATALOGUE_CATALOGUE_H_
 #define TC_CATALOGUE_CATALOGUE_H_
 
@@ -60,8 +62,10 @@ class Catalogue {
   // NOT_FOUND, naming the table.
   Result<TablePointer> FindByName(std::string_view name) const;
   static Status NotFound(TableId id);
+  // Of a table that is there; NOT_FOUND else. For callers without a transaction.
+  Result<std::string> NameOf(TableId id) const;
 
-  // The id for a table about to be created; no other call gets it. ALREADY_EXISTS / RESOURCE_EXHAUSTED.
+  // The id for a table about to be created; no other call gets it. ALREADY_EXISTS / RESOURCE_EXHAUSTED; WRONG_STATE when all ids have been used.
   Result<TableId> ReserveId(std::string_view name);
   // The creation is committed at `created_at`: the table is there.
   void Add(TableId id, std::string_view name, Position created_at);
@@ -71,7 +75,9 @@ class Catalogue {
   void Forget(const TablePointer& table, Position dropped_at);
 
   struct Freeing {
-    std::function<Position()> applied;               // by the DC's present incarnation
+    // By the DC, as the collector's round has it: every commit up to there is taken for applied, or is not the collector's any more. *Else:* the DC
+    // applies the drop during the round, the table is taken out, the DC restarts, and the collector folds a commit of a table that nothing finds.
+    std::function<Position()> applied;
     std::function<Timestamp()> low_water;            // may run a round
     std::function<std::optional<Timestamp>()> draw;  // a timestamp that no transaction has; none: not now
   };

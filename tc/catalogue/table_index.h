@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "common/base/ids.h"
+#include "common/testing/test_points.h"
 #include "tc/catalogue/table_state.h"
 
 namespace deut::tc {
@@ -30,9 +31,11 @@ class TableIndex {
   // HOT PATH. Null: the id is not in it.
   TableState* Find(TableId id) const {
     const Array& array = *array_.load(std::memory_order_seq_cst);
+    DEUT_POINT("table_index.array_loaded");
     for (size_t at = id.value & array.mask;; at = (at + 1) & array.mask) {
       TableState* const state = array.slots[at].load(std::memory_order_seq_cst);
       if (state == nullptr) return nullptr;
+      DEUT_POINT("table_index.state_loaded");
       if (state != Gap() && state->id() == id) [[likely]]
         return state;
     }

@@ -58,10 +58,11 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   collecting.readers = [this] { return active->RoundForReaders(); };
   collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue->FindAlsoDropped(table)->runs(); };
   collecting.free_tables = [this](Collector::Access& access) {
-    return catalogue->FreeDropped({.applied = [this] { return dc->applied(); },
-                                   .low_water = [this] { return active->AdvanceNow(); },
-                                   .draw = [this] { return active->DrawUnused(RealRuntime().Now()); }},
-                                  access);
+    return catalogue->FreeDropped(
+        {.applied = [this, &access] { return DEUT_OMITTED("T1.applied_of_round") ? dc->applied() : access.applied(); },
+         .low_water = [this] { return active->AdvanceNow(); },
+         .draw = [this] { return active->DrawUnused(RealRuntime().Now()); }},
+        access);
   };
   collecting.pager = {.excess = [this] { return PinnedExcess(*engine); }, .durable = [this] { return log->durable(); }};
   collecting.spiller = {.runs = spilled.get(),

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
@@ -315,6 +316,59 @@ TEST_F(TableTest, ADroppedTableStaysForABackgroundThread) {
   EXPECT_EQ(f.catalogue->dropped(), 1u);
   EXPECT_EQ(held[0]->name(), "t");
   held.clear();
+  EXPECT_TRUE(WaitFreed());
+}
+
+// T1: who has no transaction asks for a table's name under a guard. Until it ends neither the states nor the array that it looks at are freed.
+TEST_F(TableTest, ANameIsAskedForBesideADropAndManyCreations) {
+  for (const char* point_name : {"table_index.array_loaded", "table_index.state_loaded"}) {
+    ASSERT_EQ(Create("doomed"), "ok");
+    const TableId id = (*f.catalogue->FindByName("doomed"))->id();
+    std::weak_ptr<TableState> doomed = *f.catalogue->FindByName("doomed");
+    bool freed = false;
+    {
+      AtPoint point(point_name, [&] {
+        // More tables than the index has room for: it is replaced.
+        for (int i = 0; i < 200; ++i) ASSERT_EQ(Create(Concat(point_name, i).c_str()), "ok");
+        ASSERT_EQ(Drop("doomed"), "ok");
+        ASSERT_TRUE(WaitFreed());
+        f.domain.Collect();
+        freed = doomed.expired();
+      });
+      const Result<std::string> name = f.catalogue->NameOf(id);
+      EXPECT_TRUE(point.reached());
+      EXPECT_FALSE(freed) << point_name;
+      if (name.ok()) EXPECT_EQ(*name, "doomed");
+    }
+    EXPECT_EQ(f.catalogue->NameOf(id).status(), ErrorCode::kNotFound);
+    f.domain.Collect();
+    EXPECT_TRUE(doomed.expired()) << "it is freed afterwards";
+  }
+}
+
+// T1: the DC applies the drop while the collector's round is under way, and restarts before the next one. What the round had not taken for applied is
+// still to be folded, so its table is still found.
+TEST_F(TableTest, ADropThatIsAppliedDuringARoundBeforeTheDcRestarts) {
+  TestTransaction t = f.Begin();
+  ASSERT_EQ(t.Put("a", "1"), "ok");
+  ASSERT_EQ(t.Commit(), "ok");
+  f.Collect();
+  ASSERT_EQ(Drop(), "ok");
+  Event restarted;
+  std::atomic<int> step{0};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "collector.taken" && step.load() == 0) {
+      step.store(1);
+      f.dc->Pump();
+    } else if (name == "catalogue.taken_out" && step.load() == 1) {
+      step.store(2);
+      f.dc->Restart();
+      restarted.Signal(RealRuntime());
+    }
+  });
+  ASSERT_TRUE(restarted.Wait(RealRuntime(), EngineFixture::Soon()));
+  testing::SetPointHandler(nullptr);
+  f.Fold();
   EXPECT_TRUE(WaitFreed());
 }
 

@@ -130,7 +130,7 @@ struct TransactionComponent::Parts {
                  options.dc_link, [this, &storage] { return BeginLog(storage); },
                  [this](const Status& s) { Refuse(s); })),
         reader(link),
-        records(domain, LogBuckets(options)),
+        records(domain, LogBuckets(options), recovered.first_timestamp),
         read_cache(options.read_cache_bytes, options.cache_written, domain, records),
         spilled(options.spill_directory, r, spill_disk, domain),
         catalogue(r, domain, options.max_tables),
@@ -183,7 +183,7 @@ struct TransactionComponent::Parts {
       collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue.FindAlsoDropped(table)->runs(); };
     }
     collecting.free_tables = [this](Collector::Access& access) {
-      return catalogue.FreeDropped({.applied = [this] { return link.applied(); },
+      return catalogue.FreeDropped({.applied = [&access] { return access.applied(); },
                                     .low_water = [this] { return active.AdvanceNow(); },
                                     .draw = [this] { return active.DrawUnused(runtime.Now()); }},
                                    access);
@@ -415,9 +415,7 @@ Result<OutcomeAnswer> TransactionComponent::AskOutcome(const TransactionName& na
 
 Result<std::string> TransactionComponent::NameOfTable(TableId table) {
   DEUT_RETURN_IF_ERROR(parts_->Serving());
-  const TableState* const found = parts_->catalogue.Find(table);
-  if (found == nullptr) return Catalogue::NotFound(table);
-  return std::string(found->name());
+  return parts_->catalogue.NameOf(table);
 }
 
 Result<TableId> TransactionComponent::OpenTable(std::string_view name, Deadline) {
