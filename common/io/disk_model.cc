@@ -195,7 +195,7 @@ uint64_t DiskModel::SpaceOfFiles() const {
 }
 
 void DiskModel::Crash(Random* random) {
-  const uint64_t capacity = free_bytes_ + SpaceOfFiles();
+  const uint64_t capacity = capacity_bytes();
   // Sometimes all that is uncovered is lost, sometimes nothing, mostly some.
   const uint32_t keep_in_1024 = std::array<uint32_t, 6>{0, 64, 512, 512, 960, 1024}[random->Below(6)];
   std::set<std::string> undone;

@@ -37,6 +37,8 @@ class DiskModel {
   // Free space. Every file takes its size, rounded up to blocks; a removed one gives it back at once.
   uint64_t free_bytes() const { return free_bytes_; }
   void set_free_bytes(uint64_t bytes) { free_bytes_ = bytes; }
+  // With what files take.
+  uint64_t capacity_bytes() const { return free_bytes_ + SpaceOfFiles(); }
   // Takes what growing `file` to `bytes` needs. False if there is not so much.
   bool TakeSpace(const ModelFile& file, uint64_t bytes);
   void GiveSpace(uint64_t old_size, uint64_t new_size);

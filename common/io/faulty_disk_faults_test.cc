@@ -146,6 +146,7 @@ TEST(FaultyDiskFaults, AFullDiskRefusesGrowthOnlyAndRecovers) {
   ASSERT_TRUE(big->Allocate(9 * kBlock).ok());
   ASSERT_TRUE(Put(*small, 0, "x").ok());
   EXPECT_EQ(*storage->FreeBytes(""), 0u);
+  EXPECT_EQ(*storage->CapacityBytes(""), 10 * kBlock);
   const Status full = Put(*small, 0, std::string(4097, 'x'));
   EXPECT_EQ(full, ErrorCode::kResourceExhausted);
   EXPECT_NE(full.message().find("0 bytes free"), std::string_view::npos) << full.ToString();

@@ -301,6 +301,17 @@ class ModelStorage final : public Storage {
     return bytes;
   }
 
+  Result<uint64_t> CapacityBytes(const std::string& path) override {
+    uint64_t bytes = 0;
+    DEUT_RETURN_IF_ERROR(Change(kDiskOther, path, [&](DiskModel& model) {
+      bytes = model.capacity_bytes();
+      return model.Exists(path)
+                 ? Status::Ok()
+                 : DEUT_ERROR(kNotFound, "size of the file system of ", path, ": no such file or directory");
+    }));
+    return bytes;
+  }
+
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     DEUT_RETURN_IF_ERROR(Open(path, {.create = true, .writable = true}).status());
     MutexLock lock(disk_->mutex);

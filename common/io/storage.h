@@ -106,6 +106,8 @@ class Storage {
   virtual Status SyncDirectory(const std::string& path) = 0;
   virtual Result<bool> Exists(const std::string& path) = 0;
   virtual Result<uint64_t> FreeBytes(const std::string& path) = 0;
+  // The size of the file system that holds `path`: what could be free there at most, if all its files went.
+  virtual Result<uint64_t> CapacityBytes(const std::string& path) = 0;
   // An exclusive lock for the life of the returned object; UNAVAILABLE naming the holder if another process has it.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
   // A queue for files of this storage. REQUIRES: depth > 0.

@@ -255,6 +255,8 @@ TEST_P(StorageConformanceTest, LocksAreExclusiveAlsoWithinOneProcess) {
 TEST_P(StorageConformanceTest, FreeBytes) {
   EXPECT_GT(*storage_->FreeBytes(folder_.path()), 0u);
   EXPECT_EQ(storage_->FreeBytes(Path("nothing")).status(), ErrorCode::kNotFound);
+  EXPECT_GE(*storage_->CapacityBytes(folder_.path()), *storage_->FreeBytes(folder_.path()));
+  EXPECT_EQ(storage_->CapacityBytes(Path("nothing")).status(), ErrorCode::kNotFound);
   EXPECT_FALSE(storage_->name().empty());
 }
 

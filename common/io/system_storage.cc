@@ -130,6 +130,12 @@ class SystemStorage final : public Storage {
     return uint64_t{about.f_bavail} * about.f_frsize;
   }
 
+  Result<uint64_t> CapacityBytes(const std::string& path) override {
+    struct statvfs about{};
+    if (statvfs(path.c_str(), &about) != 0) return ErrnoStatus("size of the file system of", path, errno);
+    return uint64_t{about.f_blocks} * about.f_frsize;
+  }
+
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     Descriptor file(RetryShortage(runtime_, "open lock file", path,
                                   [&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644); }));

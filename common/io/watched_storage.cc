@@ -254,4 +254,9 @@ Result<std::unique_ptr<IoQueue>> WatchedStorage::NewQueue(size_t depth) {
   return std::unique_ptr<IoQueue>(std::make_unique<UnwrappingQueue>(std::move(queue)));
 }
 
+Result<uint64_t> WatchedStorage::CapacityBytes(const std::string& path) {
+  return watch_->During("the look at the size of the file system of", path, 0, 0,
+                        [&] { return storage_.CapacityBytes(path); });
+}
+
 }  // namespace deut

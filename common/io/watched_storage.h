@@ -53,6 +53,7 @@ class WatchedStorage final : public Storage {
   Status SyncDirectory(const std::string& path) override;
   Result<bool> Exists(const std::string& path) override;
   Result<uint64_t> FreeBytes(const std::string& path) override;
+  Result<uint64_t> CapacityBytes(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
   // Its requests name files of this storage.
   Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) override;

@@ -60,6 +60,7 @@ class ControlledStorage final : public Storage {
   Status SyncDirectory(const std::string& path) override { return memory_->SyncDirectory(path); }
   Result<bool> Exists(const std::string& path) override { return memory_->Exists(path); }
   Result<uint64_t> FreeBytes(const std::string& path) override { return memory_->FreeBytes(path); }
+  Result<uint64_t> CapacityBytes(const std::string& path) override { return memory_->CapacityBytes(path); }
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override { return memory_->Lock(path); }
   std::string name() const override { return "controlled"; }
 

@@ -42,10 +42,19 @@ Status LogSpace::CheckRunning() const {
   return Status::Ok();
 }
 
+uint64_t LogSpace::free_bytes() const {
+  const bool spares_first = DEUT_OMITTED("D5.room_first");
+  const uint64_t before = spares_first ? segments_.spare_bytes() : 0;
+  // In this order: a segment that is opened between the two looks is counted not at all, instead of twice.
+  const uint64_t room = writer_.segment_room();
+  DEUT_POINT("redo_log.space.room_read");
+  return room + (spares_first ? before : segments_.spare_bytes());
+}
+
 bool LogSpace::Fits(uint64_t claimed, uint64_t bytes, Figures* figures) const {
   // In this order: what the log thread takes in between counts as pending and is missing from the free bytes, so the answer errs to "no".
   const uint64_t consumed = writer_.consumed().value;
-  figures->free = writer_.segment_room() + segments_.spare_bytes();
+  figures->free = free_bytes();
   figures->pending = claimed > consumed ? claimed - consumed : 0;
   // While allocation merely lags behind, most of the reserve may be used: the next segment is on its way. But what a start takes stays: perhaps
   // the disk is full and the helper does not know yet.
@@ -117,14 +126,16 @@ uint64_t LogSpace::Demand() {
 }
 
 uint64_t LogSpace::DemandNow() const {
-  const uint64_t tail = ring_.tail().value, consumed = writer_.consumed().value, claimed = ring_.claimed();
-  const uint64_t appending = claimed > tail ? (claimed - tail) / usable_bytes_ : 0;
-  const uint64_t waiting = waiting_bytes_.load(std::memory_order_seq_cst);
-  if (waiting == 0) return appending;
-  const uint64_t wanted = waiting + (claimed - consumed) + options_.reserve_bytes;
-  const uint64_t room = writer_.segment_room();
+  // In the order of the header.
+  const uint64_t consumed = writer_.consumed().value, room = writer_.segment_room();
+  const uint64_t waiting = waiting_bytes_.load(std::memory_order_seq_cst), claimed = ring_.claimed();
+  // What is in the ring is promised as well as what is not appended yet.
+  const uint64_t promised_from = DEUT_OMITTED("D5.demand_of_ring") ? ring_.tail().value : consumed;
+  const uint64_t pending = claimed > promised_from ? claimed - promised_from : 0;
+  if (waiting + pending == 0) return 0;
+  const uint64_t wanted = waiting + pending + options_.reserve_bytes;
   const uint64_t segments = wanted > room ? RoundUp(wanted - room, usable_bytes_) : 0;
-  return std::max(appending, segments > segments_.spares() ? segments - segments_.spares() : 0);
+  return segments > segments_.spares() ? segments - segments_.spares() : 0;
 }
 
 Status LogSpace::CheckDisk(uint64_t bytes) const {
@@ -133,6 +144,13 @@ Status LogSpace::CheckDisk(uint64_t bytes) const {
   const uint64_t wanted = (target - there) * options_.segment_bytes + options_.reserve_bytes;
   DEUT_ASSIGN_OR_RETURN(const uint64_t free, storage_.FreeBytes(options_.directory));
   if (wanted <= free) return Status::Ok();
+  DEUT_ASSIGN_OR_RETURN(const uint64_t capacity, storage_.CapacityBytes(options_.directory));
+  if (bytes + options_.reserve_bytes > capacity) {
+    return DEUT_ERROR(kInvalidArgument, "a commit of ", bytes, " bytes never has room on the disk of the redo log (",
+                      options_.directory, "): that has ", capacity, " bytes in all, of which ", options_.reserve_bytes,
+                      " are kept in reserve. Write less in one transaction, or give the redo "
+                      "log a larger disk");
+  }
   return DEUT_ERROR(kResourceExhausted, "a commit of ", bytes, " bytes has no room on the disk of the redo log (",
                     options_.directory, "): ", wanted, " bytes more would have to be allocated, ", free,
                     " are free. Smaller commits go on")
@@ -142,33 +160,34 @@ Status LogSpace::CheckDisk(uint64_t bytes) const {
 Status LogSpace::WaitAndClaim(uint64_t bytes, Deadline deadline) {
   BeforeWait::Tell();
   waiting_bytes_.fetch_add(bytes, std::memory_order_seq_cst);
-  Status claimed;
-  {
-    MutexLock lock(mutex_);
-    claimed = WaitLocked(bytes, deadline);
-  }
+  const Status claimed = WaitForSegments(bytes, deadline);
   waiting_bytes_.fetch_sub(bytes, std::memory_order_seq_cst);
   segments_.Reconsider();  // what was allocated in vain goes again
   return claimed;
 }
 
-Status LogSpace::WaitLocked(uint64_t bytes, Deadline deadline) {
+Status LogSpace::WaitForSegments(uint64_t bytes, Deadline deadline) {
   const uint64_t shortages = segments_.shortages();
+  // Not under the mutex, which commits take: the file system is asked.
   DEUT_RETURN_IF_ERROR(CheckDisk(bytes));
   for (;;) {
     DEUT_RETURN_IF_ERROR(CheckRunning());
-    SettleLocked();
-    if (TryClaim(bytes)) return Status::Ok();
-    if (segments_.shortages() != shortages) {
-      Status short_of = CheckDisk(bytes);
-      return short_of.ok() ? Refusal(bytes) : short_of;
+    {
+      MutexLock lock(mutex_);
+      SettleLocked();
+      if (TryClaim(bytes)) return Status::Ok();
+      if (segments_.shortages() == shortages) {
+        if (runtime_.Now() >= deadline) {
+          return DEUT_ERROR(kDeadlineExceeded, "a commit of ", bytes,
+                            " bytes waits for segments of the redo log to be allocated");
+        }
+        segments_.Reconsider();
+        changed_.WaitUntil(mutex_, std::min<Deadline>(deadline, runtime_.Now() + kLookPeriod));
+        continue;
+      }
     }
-    if (runtime_.Now() >= deadline) {
-      return DEUT_ERROR(kDeadlineExceeded, "a commit of ", bytes,
-                        " bytes waits for segments of the redo log to be allocated");
-    }
-    segments_.Reconsider();
-    changed_.WaitUntil(mutex_, std::min<Deadline>(deadline, runtime_.Now() + kLookPeriod));
+    Status short_of = CheckDisk(bytes);
+    return short_of.ok() ? Refusal(bytes) : short_of;
   }
 }
 

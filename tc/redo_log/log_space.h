@@ -10,7 +10,17 @@
 // A commit of several records (chunks) claims more than its bytes: each record may get a block of its own, with header and padding; and where a
 //   segment ends, what is left of it may be too short for the next record. That surplus is kept until the log thread has taken the commit's last
 //   record. If its claim does not fit, it waits while the helper allocates segments for it (Demand), provided that the disk has the room.
-// Thread-safety: all methods from any thread. A claim of one record takes no lock. Ownership: everything it is given outlives it.
+// Demand: segments are kept allocated for all that is claimed and not written yet, and the reserve, until the log thread has taken it. Bytes in
+//   the ring count as well: with a ring of several segments a whole large commit may wait there, and its segments are promised all the same.
+//   A spare is removed only after its bytes were claimed as by a commit (segment_demand.h).
+// Counter-example to that: the helper finds five spares where four are wanted; a commit claims all five; the helper removes one. On a full disk
+//   the commit's last blocks never find a segment, and whatever would let segments go stands behind them.
+// Order of looks: the log thread's consumed position, the open segment's room, the number of spares. Each step of the log thread moves bytes
+//   from a later one of these to an earlier one, so that nothing is counted twice: what moves between two looks is missing, and the answer
+//   errs to "no".
+// For good: a commit that needs more than the file system has in all gets INVALID_ARGUMENT; no retry can help it.
+// Thread-safety: all methods from any thread. A claim of one record takes no lock. The mutex is not held over input or output.
+// Ownership: everything it is given outlives it.
 #ifndef TC_REDO_LOG_LOG_SPACE_H_
 #define TC_REDO_LOG_LOG_SPACE_H_
 
@@ -28,6 +38,7 @@
 #include "tc/redo_log/log_failure.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/log_writer.h"
+#include "tc/redo_log/segment_demand.h"
 #include "tc/redo_log/segment_set.h"
 #include "tc/redo_log/space_claim.h"
 #include "tc/redo_log/transaction_records.h"
@@ -41,7 +52,7 @@ struct LogSpaceOptions {
   uint64_t chunk_bytes = 0;
 };
 
-class LogSpace {
+class LogSpace final : public SegmentDemand {
  public:
   LogSpace(LogSpaceOptions options, Runtime& runtime, Storage& storage, LogRing& ring, const LogWriter& writer,
            SegmentSet& segments, const LogFailure& failure);
@@ -51,8 +62,13 @@ class LogSpace {
   // As RedoLog::CheckSpace.
   Status Check(uint64_t bytes);
 
-  // For SegmentSet: how many segments are to be allocated beyond its spares, for commits that are appended or wait for room.
-  uint64_t Demand();
+  // Allocated and not written: the open segment's room and the spares.
+  uint64_t free_bytes() const;
+
+  // For SegmentSet. Demand is for commits that are appended or wait for room.
+  uint64_t Demand() override;
+  bool ClaimSpare() override { return TryClaim(usable_bytes_); }
+  void GiveBackSpare() override { GiveBack(usable_bytes_); }
   // Segments were added, or could not be.
   void Changed();
 
@@ -75,10 +91,10 @@ class LogSpace {
   // The surplus of a commit with chunks.
   uint64_t SurplusOf(const Footprint& footprint) const;
   Status WaitAndClaim(uint64_t bytes, Deadline deadline);
-  Status WaitLocked(uint64_t bytes, Deadline deadline) DEUT_REQUIRES(mutex_);
+  Status WaitForSegments(uint64_t bytes, Deadline deadline);
   uint64_t DemandNow() const;
-  // RESOURCE_EXHAUSTED, with the figures, if the disk has no room for the segments that are wanted.
-  Status CheckDisk(uint64_t bytes) const DEUT_REQUIRES(mutex_);
+  // If the disk has no room for the segments that are wanted, with the figures: RESOURCE_EXHAUSTED, or INVALID_ARGUMENT if it never will.
+  Status CheckDisk(uint64_t bytes) const DEUT_EXCLUDES(mutex_);
   void GiveBack(uint64_t bytes) {
     if (!DEUT_OMITTED("D5.claim")) ring_.GiveBackClaim(bytes);
   }

@@ -14,6 +14,8 @@
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/test_points.h"
+#include "tc/redo_log/block_format.h"
 #include "tc/redo_log/log_test_util.h"
 #include "tc/redo_log/redo_log.h"
 
@@ -138,6 +140,9 @@ TEST_F(LogSpaceTest, D5TheClaimCoversBlocksAndTheEndsOfSegments) {
 
 TEST_F(LogSpaceTest, WhatTheDiskHasNoRoomForIsRefusedAndNothingIsKeptForIt) {
   const uint64_t free = 512 << 10;
+  // Somebody else's file: were it gone, there would be room.
+  auto other = storage_->Open("/other", {.create = true, .writable = true});
+  ASSERT_TRUE(other.ok() && (*other)->Allocate(4 << 20).ok());
   disk_.SetFreeBytes(free);
   const std::string value(1000, 'v');
   const std::vector<Update> updates = Updates(1000, value);
@@ -151,6 +156,44 @@ TEST_F(LogSpaceTest, WhatTheDiskHasNoRoomForIsRefusedAndNothingIsKeptForIt) {
   EXPECT_TRUE(log_->CheckSpace(100 << 10).ok());
   disk_.SetFreeBytes(kMuch);
   EXPECT_TRUE(Reserve(updates).ok());
+}
+
+TEST_F(LogSpaceTest, ACommitLargerThanTheDiskIsRefusedForGood) {
+  disk_.SetFreeBytes(512 << 10);
+  const std::string value(1000, 'v');
+  const std::vector<Update> updates = Updates(1000, value);
+  const Status refused = Reserve(updates).status();
+  EXPECT_EQ(refused, ErrorCode::kInvalidArgument) << refused.ToString();
+  EXPECT_EQ(refused.retry_after_ms(), 0u);
+  EXPECT_NE(refused.message().find(std::to_string(*storage_->CapacityBytes("/log")) + " bytes in all"),
+            std::string_view::npos)
+      << refused.ToString();
+  EXPECT_TRUE(log_->CheckSpace(100 << 10).ok());
+}
+
+// The file system is asked for its free bytes by a large commit that waits. Another one that is appended meanwhile does not wait for the answer.
+TEST_F(LogSpaceTest, ALookAtTheDiskHoldsNoOtherCommitUp) {
+  const std::string value(1000, 'v');
+  const std::vector<Update> first = Updates(300, value), second = Updates(600, value);
+  Result<SpaceClaim> claim = Reserve(first);
+  ASSERT_TRUE(claim.ok()) << claim.status().ToString();
+  disk_.HoldOperations(kDiskOther, "/log");
+  Status waited;
+  const std::unique_ptr<Thread> waits = RealRuntime().StartThread("waits", [&] { waited = Reserve(second).status(); });
+  Until([&] { return disk_.held_operations() == 1; });
+  std::atomic<bool> appended{false};
+  const std::unique_ptr<Thread> appends = RealRuntime().StartThread("appends", [&] {
+    Append(first, *std::move(claim));
+    appended.store(true);
+  });
+  const MonotonicTime give_up = RealRuntime().Now() + seconds(30);
+  Until([&] { return appended.load() || RealRuntime().Now() >= give_up; });
+  EXPECT_TRUE(appended.load());
+  EXPECT_EQ(disk_.held_operations(), 1u);
+  disk_.HoldOperations(0);
+  appends->Join();
+  waits->Join();
+  EXPECT_TRUE(waited.ok()) << waited.ToString();
 }
 
 // The disk said that it had room, and another took it meanwhile.
@@ -213,6 +256,92 @@ TEST_F(LogSpaceTest, WhoeverIsGrantedRoomBecomesDurable) {
   EXPECT_EQ(CommitTimestamps(ReadAll(*log_, recovered_.end_lsn)).size(), granted.load());
   EXPECT_GT(granted.load(), 40u);
 }
+
+#ifdef DEUT_TEST_POINTS
+class LogSpacePointsTest : public LogSpaceTest {
+ protected:
+  // A whole large commit has its place in the ring.
+  LogSpacePointsTest() { options_.ring_bytes = 1 << 20; }
+  void TearDown() override {
+    testing::SetPointHandler({});
+    disk_.HoldCompletions(false);
+    log_.reset();
+  }
+};
+
+// A commit of ten segments is in the ring, and the device hangs. What was allocated for it stays until it is written.
+TEST_F(LogSpacePointsTest, D5TheSegmentsOfWhatTheRingHoldsStay) {
+  const std::string value(1000, 'v');
+  const std::vector<Update> updates = Updates(600, value);
+  Result<SpaceClaim> claim = Reserve(updates);
+  ASSERT_TRUE(claim.ok()) << claim.status().ToString();
+  disk_.SetFreeBytes(0);
+  disk_.HoldCompletions(true);
+  const AppendResult commit = Append(updates, *std::move(claim));
+  std::atomic<int> rounds{0};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "redo_log.segments.before_stop_check") rounds.fetch_add(1);
+  });
+  Until([&] { return rounds.load() >= 8; });  // each may remove one
+  testing::SetPointHandler({});
+  EXPECT_GT(log_->counters().untaken_bytes, 300u << 10);
+  EXPECT_GE(log_->counters().free_bytes, log_->counters().untaken_bytes);
+  disk_.HoldCompletions(false);
+  EXPECT_TRUE(log_->WaitDurable(commit.lsn, RealRuntime().Now() + seconds(30)).ok());
+}
+
+// The helper has seen that a spare is one too many; then commits claim all that is counted.
+TEST_F(LogSpacePointsTest, D5ASpareIsClaimedBeforeItIsRemoved) {
+  const std::string value(1000, 'v'), small(kBlockValue, 's');
+  const std::vector<Update> updates = Updates(600, value), one = Updates(1, small);
+  std::vector<SpaceClaim> claims;
+  uint64_t claimed = 0;
+  std::atomic<bool> removing{false}, removed{false};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "redo_log.segments.before_stop_check" && removing.load()) removed.store(true);
+    if (name != "redo_log.segments.before_drop" || removing.exchange(true)) return;
+    disk_.SetFreeBytes(0);
+    for (Result<SpaceClaim> claim = Reserve(one); claim.ok(); claim = Reserve(one)) {
+      claimed += claim->log_bytes();
+      claims.push_back(*std::move(claim));
+    }
+  });
+  ASSERT_TRUE(Reserve(updates).ok());  // and gives its claim back: more spares than are wanted
+  Until([&] { return removed.load(); });
+  testing::SetPointHandler({});
+  EXPECT_GE(log_->counters().segments_removed, 1u);
+  EXPECT_GT(claims.size(), 20u);
+  EXPECT_GE(log_->counters().free_bytes, claimed);
+  AppendResult last;
+  for (SpaceClaim& claim : claims) last = Append(one, std::move(claim));
+  EXPECT_TRUE(log_->WaitDurable(last.lsn, RealRuntime().Now() + seconds(30)).ok());
+}
+
+// Between two looks the log thread opens a spare.
+TEST_F(LogSpacePointsTest, D5ASegmentThatIsOpenedMeanwhileIsNotCountedTwice) {
+  disk_.SetFreeBytes(0);
+  const std::string value(kBlockValue, 'v');
+  const std::vector<Update> updates = Updates(1, value);
+  const auto append = [&] {
+    ASSERT_TRUE(log_->WaitDurable(log_->AppendCommit(Timestamp(++timestamp_), updates).lsn, kNoDeadline).ok());
+  };
+  const auto room = [&] {
+    const RedoLogCounters now = log_->counters();
+    return now.free_bytes - now.spare_segments * (options_.segment_bytes - kSegmentHeaderBytes);
+  };
+  while (room() > options_.segment_bytes / 4) append();
+  const uint64_t free_before = log_->counters().free_bytes, segments = log_->counters().segments;
+  std::atomic<bool> looking{true};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "redo_log.space.room_read" || !looking.exchange(false)) return;
+    while (log_->counters().segments == segments) append();
+  });
+  const uint64_t free_seen = log_->counters().free_bytes;
+  testing::SetPointHandler({});
+  EXPECT_EQ(log_->counters().segments, segments + 1);
+  EXPECT_LE(free_seen, free_before);
+}
+#endif  // DEUT_TEST_POINTS
 
 }  // namespace
 }  // namespace deut::tc

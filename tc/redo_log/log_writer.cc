@@ -351,7 +351,7 @@ bool LogWriter::OpenNextSegment() {
   parts_.segments.Open(next, consumed());
   segment_ = std::move(next);
   offset_ = kSegmentHeaderBytes;
-  segment_room_.store(segment_->bytes() - offset_, std::memory_order_relaxed);
+  segment_room_.store(segment_->bytes() - offset_, std::memory_order_release);
   Submit(block);
   return true;
 }
@@ -378,7 +378,7 @@ LogWriter::Block* LogWriter::FormRecords(Lsn end) {
   ApplyToState(begin, payload, payload_bytes);
   predecessor_ = SealBlock(block->header, state_.key, block->buffer.data());
   offset_ += block->header.block_bytes;
-  segment_room_.store(segment_->bytes() - offset_, std::memory_order_relaxed);
+  segment_room_.store(segment_->bytes() - offset_, std::memory_order_release);
   consumed_.store(end.value, std::memory_order_seq_cst);
   return block;
 }

@@ -84,8 +84,9 @@ class LogWriter {
   // may not be; nothing is promised. Waits for the device. REQUIRES: it was appended.
   bool Lead(Lsn lsn);
   bool stopping() const { return stopping_.load(std::memory_order_seq_cst); }
-  // Room left in the open segment.
-  uint64_t segment_room() const { return segment_room_.load(std::memory_order_relaxed); }
+  // Room left in the open segment. Acquire: a thread that sees the room of a new segment also sees, if it looks afterwards, that this is
+  // no spare any more. With an older count of spares it would count that segment twice.
+  uint64_t segment_room() const { return segment_room_.load(std::memory_order_acquire); }
   uint64_t records() const { return records_.load(std::memory_order_relaxed); }
   uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
   uint64_t block_bytes() const { return block_bytes_.load(std::memory_order_relaxed); }

@@ -148,7 +148,7 @@ struct RedoLog::Parts {
         redo_start(state.redo_start),
         known_dcs(state.known_dcs.size()) {
     for (size_t i = 0; i < known_dcs.size(); ++i) known_dcs[i].dc = state.known_dcs[i];
-    segments.SetDemand([this] { return space.Demand(); });
+    segments.SetDemand(&space);
   }
 
   AppendResult Append(RecordType type, std::string body_bytes) {
@@ -349,6 +349,7 @@ void RedoLog::Stop() {
 }
 
 Lsn RedoLog::tail() const { return parts_->ring.tail(); }
+Lsn RedoLog::claimed() const { return Lsn(parts_->ring.claimed()); }
 Lsn RedoLog::durable() const { return parts_->writer.durable(); }
 Lsn RedoLog::first_lsn() const { return parts_->segments.first_lsn(); }
 TcId RedoLog::tc() const { return parts_->tc; }
@@ -555,7 +556,7 @@ RedoLogCounters RedoLog::counters() const {
                          .spare_segments = parts_->segments.spare_count(),
                          .segments_recycled = parts_->segments.recycled(),
                          .segments_removed = parts_->segments.removed(),
-                         .free_bytes = parts_->writer.segment_room() + parts_->segments.spare_bytes(),
+                         .free_bytes = parts_->space.free_bytes(),
                          .untaken_bytes = tail().value - consumed.value,
                          .undurable_bytes = tail().value - durable_lsn.value,
                          .fills_from_ring = parts_->source_counters.from_ring.load(std::memory_order_relaxed),

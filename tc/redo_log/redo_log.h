@@ -146,6 +146,8 @@ class RedoLog {
   void Stop();
 
   Lsn tail() const;
+  // At or beyond the tail, by what was claimed and is not appended yet (D5).
+  Lsn claimed() const;
   Lsn durable() const;
   Lsn first_lsn() const;  // of the oldest record that can be read back
   TcId tc() const;

@@ -50,7 +50,7 @@ void SegmentSet::AddSpare(std::shared_ptr<Segment> segment) {
   {
     MutexLock lock(mutex_);
     spares_.push_back(std::move(segment));
-    spare_count_.store(spares_.size(), std::memory_order_relaxed);
+    spare_count_.store(spares_.size(), std::memory_order_release);
   }
   on_change_();
 }
@@ -146,14 +146,22 @@ Result<bool> SegmentSet::FillOne() {
 
 Result<bool> SegmentSet::DropOne() {
   const uint64_t wanted = std::max<uint64_t>(kKeptPerSpare * options_.spares, Target());
+  if (spare_count() <= wanted) return false;
+  // A commit may claim what is counted now at any moment, also after Target() has answered.
+  const bool claims = demand_ != nullptr && !DEUT_OMITTED("D5.claim_spare");
+  if (claims && !demand_->ClaimSpare()) return false;
+  DEUT_POINT("redo_log.segments.before_drop");
   std::shared_ptr<Segment> segment;
   {
     MutexLock lock(mutex_);
-    if (spares_.size() <= wanted) return false;
-    segment = std::move(spares_.back());
-    spares_.pop_back();
-    spare_count_.store(spares_.size(), std::memory_order_relaxed);
+    if (spares_.size() > wanted) {
+      segment = std::move(spares_.back());
+      spares_.pop_back();
+      spare_count_.store(spares_.size(), std::memory_order_release);
+    }
   }
+  if (claims) demand_->GiveBackSpare();
+  if (segment == nullptr) return false;  // the log thread has taken one
   // The newest one, so that the numbers have no gap; no block of this number was ever written.
   DEUT_RETURN_IF_ERROR(storage_.Remove(PathOf(segment->number())));
   DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
@@ -232,7 +240,7 @@ std::shared_ptr<Segment> SegmentSet::TakeSpare() {
     if (spares_.empty()) return nullptr;
     segment = std::move(spares_.front());
     spares_.pop_front();
-    spare_count_.store(spares_.size(), std::memory_order_relaxed);
+    spare_count_.store(spares_.size(), std::memory_order_release);
   }
   Notify();
   return segment;

@@ -29,6 +29,7 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "tc/redo_log/segment.h"
+#include "tc/redo_log/segment_demand.h"
 
 namespace deut::tc {
 
@@ -52,8 +53,8 @@ class SegmentSet {
   // Make one spare on the calling thread, before Start. RESOURCE_EXHAUSTED: no space. The short one is as long as there is space for.
   Status CreateSpare();
   Status CreateShortSpare();
-  // `demand` says how many segments are wanted beyond the spares; asked on the helper's thread. REQUIRES: before Start.
-  void SetDemand(std::function<uint64_t()> demand) { demand_ = std::move(demand); }
+  // Asked on the helper's thread. REQUIRES: before Start; it outlives this object.
+  void SetDemand(SegmentDemand* demand) { demand_ = demand; }
   void Start();
   void Stop();
 
@@ -82,10 +83,9 @@ class SegmentSet {
 
   // No space, or no descriptor, for one of the spares was left at the last attempt.
   bool disk_full() const { return disk_full_.load(std::memory_order_relaxed); }
-  uint64_t spare_bytes() const {
-    return spare_count_.load(std::memory_order_relaxed) * (options_.segment_bytes - kSegmentHeaderBytes);
-  }
-  uint64_t spare_count() const { return spare_count_.load(std::memory_order_relaxed); }
+  uint64_t spare_bytes() const { return spare_count() * (options_.segment_bytes - kSegmentHeaderBytes); }
+  // Acquire: a thread that has seen a segment opened (LogWriter::segment_room) sees that it is no spare any more.
+  uint64_t spare_count() const { return spare_count_.load(std::memory_order_acquire); }
   uint64_t live_count();
   uint64_t recycled() const { return recycled_.load(std::memory_order_relaxed); }
   uint64_t removed() const { return removed_.load(std::memory_order_relaxed); }
@@ -96,9 +96,9 @@ class SegmentSet {
   // One round of work. True if something was done.
   Result<bool> TrimOne();
   Result<bool> FillOne();
-  // Removes the newest spare if there are more than anybody wants.
+  // Removes the newest spare if there are more than anybody wants, after its bytes were claimed (SegmentDemand).
   Result<bool> DropOne();
-  uint64_t Target() const { return options_.spares + (demand_ ? demand_() : 0); }
+  uint64_t Target() const { return options_.spares + (demand_ != nullptr ? demand_->Demand() : 0); }
   Status Create(uint64_t number, uint64_t bytes);
   Status Recycle(const std::shared_ptr<Segment>& segment);
   // Makes a spare of the file that Recycle has renamed, if there is one that is not a spare yet.
@@ -112,7 +112,7 @@ class SegmentSet {
   Storage& storage_;
   const std::function<void()> on_change_;
   const std::function<void(const Status&)> on_failure_;
-  std::function<uint64_t()> demand_;
+  SegmentDemand* demand_ = nullptr;
 
   Mutex mutex_;
   std::deque<std::shared_ptr<Segment>> live_ DEUT_GUARDED_BY(mutex_);    // oldest first; the last one is open
