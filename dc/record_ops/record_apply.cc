@@ -36,6 +36,7 @@ bool IsUpdate(const LogEntryView& entry) {
 void RecordOperations::BeginStream() { consolidation_timestamp_.store(0, std::memory_order_release); }
 
 Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
+  UnflushedUpdates::Batch unflushed(unflushed_, batch.entries.size());
   if (DEUT_OMITTED("X1.wait_for_stream")) {  // the bound as soon as it is heard of
     for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) {
       if (it.entry().kind == LogEntryKind::kLowWater) ApplyLowWater(it.entry().timestamp);
@@ -57,6 +58,7 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
     if (DEUT_OMITTED("X1.wait_for_helpers") && it.Valid() && it.entry().kind == LogEntryKind::kLowWater) {
       ApplyLowWater(it.entry().timestamp);
     }
+    unflushed.Saw(updates.size());
     const size_t wanted = superseded_.MoveBack(std::span(updates));
     DEUT_RETURN_IF_ERROR(ApplyRun(std::span(updates).first(wanted), &bytes));
     applied_.Add(updates.size() - wanted);  // S3: with those that supersede them

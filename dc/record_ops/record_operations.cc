@@ -77,6 +77,7 @@ RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptio
       scrubbing_(options.scrubber),
       segment_bytes_(options.store.segment_bytes),
       leaf_page_bytes_(options.tree.leaf_page_bytes),
+      inner_page_bytes_(options.tree.inner_page_bytes),
       recovered_(recovered.found.position),
       store_(std::move(recovered.store)),
       pages_(std::move(recovered.pages)),
@@ -125,9 +126,16 @@ RecordOperations::~RecordOperations() {
 }
 
 Status RecordOperations::Checkpoint(const std::function<Position()>& applied) {
+  const UnflushedUpdates::Count begun = unflushed_.BeginCheckpoint();
   const Status status = checkpointer_->Take(applied);
+  if (status.ok()) unflushed_.EndCheckpoint(begun);  // not if it had no room for all of them
   Judge(status);
   return status;
+}
+
+uint64_t RecordOperations::unflushed_bytes(uint64_t plenty) {
+  const uint64_t page_bytes = uint64_t{leaf_page_bytes_} + inner_page_bytes_;
+  return unflushed_.Room(page_bytes, segment_bytes_, plenty, [this] { return TreeBytes(); });
 }
 
 bool RecordOperations::CheckpointGivesSpace() const {
@@ -370,6 +378,7 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("records_returned", records_returned_.value());
   add("updates_applied", applied_.value());
   add("updates_duplicate", duplicates_.value());
+  add("unflushed_bytes", unflushed_bytes(/*plenty=*/0));
   add("consolidation_timestamp", consolidation_timestamp_.load(std::memory_order_relaxed));
   add("tables", tables);
   add("tables_being_freed", reaper_.tables());

@@ -42,6 +42,7 @@
 #include "dc/record_ops/superseded_updates.h"
 #include "dc/record_ops/table_reaper.h"
 #include "dc/record_ops/table_registry.h"
+#include "dc/record_ops/unflushed_updates.h"
 #include "dc/scrubber/segment_scrubber.h"
 #include "protocol/data_component.h"
 #include "protocol/log_batch.h"
@@ -148,6 +149,8 @@ class RecordOperations {
 
   // Of the disk, for giving space back when it is full.
   uint64_t reserve_bytes() const { return store_->reserve_bytes(); }
+  // Of the disk, for writing what was applied since the last checkpoint (X7). Up to `plenty` a coarse bound will do.
+  uint64_t unflushed_bytes(uint64_t plenty);
   // Memory is beyond its budget, and nothing more can be swapped out.
   bool memory_exhausted() const { return keeper_->exhausted(); }
   // What counts against the budget: pages, what waits to be freed, and what grows with the number of pages and segments. Not: buffers, which
@@ -202,6 +205,7 @@ class RecordOperations {
   const ScrubberOptions scrubbing_;
   const uint64_t segment_bytes_;
   const uint32_t leaf_page_bytes_;
+  const uint32_t inner_page_bytes_;
   const Position recovered_;
   RecoveryFigures recovery_;
   StructureGate gate_;
@@ -230,6 +234,7 @@ class RecordOperations {
   ::deut::Counter scans_;
   ::deut::Counter records_returned_;
   SupersededUpdates superseded_;
+  UnflushedUpdates unflushed_;
   ::deut::Counter applied_;
   ::deut::Counter duplicates_;
 };

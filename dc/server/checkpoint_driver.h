@@ -38,6 +38,13 @@ class CheckpointDriver {
     if (applied.commit.value < due_.load(std::memory_order_relaxed)) return;
     Wake();
   }
+  // One is wanted now, for the room that it shows to be there. Does nothing if one is being taken, or is tried again soon, or none is ever
+  // taken by itself.
+  void Hurry() {
+    uint64_t due = due_.load(std::memory_order_relaxed);
+    if (due == 0 || due == UINT64_MAX) return;
+    if (due_.compare_exchange_strong(due, 0, std::memory_order_relaxed)) Wake();
+  }
   // Takes checkpoints until everything up to `up_to`, as far as it is applied, is stable. Answers the stable position.
   Result<Position> TakeUpTo(Position up_to);
 

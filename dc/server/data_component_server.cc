@@ -35,6 +35,10 @@ bool SameSender(const Sender& a, const Sender& b) {
 
 // Point reads that are answered at once, at the most: those who wait for the first of them wait a little longer.
 constexpr size_t kReadsTogether = 8;
+// A checkpoint is taken early when updates without one may take more than this part of the room on the disk.
+constexpr uint64_t kUnflushedPart = 2;
+// Up to this part of it nobody needs to know exactly.
+constexpr uint64_t kCloserLookPart = 16;
 
 // Pages that one scan may look at. Pages of which everything was deleted add no record to its answer, so records and bytes do not bound its
 // work; and whatever its stream has brought behind it waits.
@@ -459,8 +463,12 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
 uint64_t DataComponentServer::FreeBytes() {
   // A disk that does not answer has no room.
   const Result<uint64_t> disk = disk_->FreeBytes(options_.directory);
-  const uint64_t bytes =
-      !disk.ok() || operations_->memory_exhausted() ? 0 : *disk - std::min(*disk, operations_->reserve_bytes());
+  const uint64_t room = !disk.ok() ? 0 : *disk - std::min(*disk, operations_->reserve_bytes());
+  // X7: what was applied and is in no checkpoint has still to be written.
+  const uint64_t unflushed = operations_->unflushed_bytes(/*plenty=*/room / kCloserLookPart);
+  // Where that is most of what is left, a checkpoint tells how much of it was needed.
+  if (unflushed > room / kUnflushedPart && !DEUT_OMITTED("X7.hurry")) checkpoints_.Hurry();
+  const uint64_t bytes = operations_->memory_exhausted() ? 0 : room - std::min(room, unflushed);
   free_bytes_.store(bytes, std::memory_order_relaxed);
   return bytes;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "dc/server/data_component_server.h"
@@ -64,6 +65,90 @@ TEST(DataComponentSpaceTest, AnIdleOneGivesSpaceBackAndThenWritesNothing) {
   }
   EXPECT_TRUE(rests);
   EXPECT_LE(Counter(dc, "storage_bytes"), wanted());
+}
+
+// A nearly full disk. Everything is let in that the acknowledgements have room for, as the TC does it.
+class NearlyFullDiskTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kSegmentBytes = 64 << 10;
+  static constexpr uint64_t kReserveBytes = 16 * kSegmentBytes;
+
+  void Start(Duration checkpoint_interval) {
+    DataComponentOptions options = SmallServer();
+    options.records.store.segment_bytes = kSegmentBytes;
+    options.records.store.append_buffer_bytes = 64 << 10;
+    options.records.store.reserve_bytes = kReserveBytes;
+    options.records.cleaner.interval = Duration();
+    options.checkpoints.interval = checkpoint_interval;
+    auto opened = DataComponentServer::Open(options, *storage_, RealRuntime());
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    dc_ = std::move(*opened);
+    tc_ = SayHello(*dc_, 1);
+    auto stream = dc_->OpenApplyLog(tc_, &listener_, kNoDeadline);
+    ASSERT_TRUE(stream.ok());
+    stream_ = std::move(*stream);
+    log_.Create();
+    ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
+  }
+  // Of a hundred records, each in a page of its own once there are many.
+  static constexpr uint64_t kBatchBytes = 100 * 200;
+  void PutBatch() {
+    for (int i = 0; i < 100; ++i, ++number_) {
+      log_.Put(Concat("key", 100000 + number_ * 7919 % 100003), std::string(150, 'x'));
+    }
+    log_.LowWater();
+    ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
+  }
+  uint64_t AskForSpace() {
+    EXPECT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
+    return listener_.last.free_bytes;
+  }
+
+  FaultyDisk disk_{RealRuntime(), 1};
+  const std::unique_ptr<Storage> storage_ = disk_.Mount();
+  CountingListener listener_;
+  TestLog log_;
+  Sender tc_;
+  std::unique_ptr<DataComponentServer> dc_;
+  std::unique_ptr<ApplyLogStream> stream_;
+  uint64_t number_ = 0;
+};
+
+TEST_F(NearlyFullDiskTest, X7WhatACheckpointWillTakeIsNotPromised) {
+  Start(Duration());
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 10; ++i) PutBatch();
+    disk_.SetFreeBytes(kReserveBytes + (8 << 20));
+    const uint64_t promised = AskForSpace();
+    EXPECT_GT(promised, 1u << 20);
+    EXPECT_GT(Counter(*dc_, "unflushed_bytes"), 0u);
+    ASSERT_TRUE(dc_->Checkpoint(tc_, log_.end(), kNoDeadline).ok());
+    EXPECT_EQ(Counter(*dc_, "unflushed_bytes"), 0u);
+    EXPECT_GE(AskForSpace(), promised);
+  }
+}
+
+// Nobody waits for the interval: a checkpoint is taken when most of what is left may be needed for it.
+TEST_F(NearlyFullDiskTest, X7EverythingThatIsLetInFits) {
+  Start(std::chrono::hours(1));
+  disk_.SetFreeBytes(kReserveBytes + (6 << 20));
+  const MonotonicTime limit = RealRuntime().Now() + std::chrono::seconds(60);
+  int refused = 0;
+  while (refused < 3) {
+    ASSERT_LT(RealRuntime().Now(), limit);
+    ASSERT_EQ(Counter(*dc_, "checkpoint_failing"), 0u) << number_ << " records";
+    if (AskForSpace() >= kBatchBytes) {
+      refused = 0;
+      PutBatch();
+    } else if (Counter(*dc_, "unflushed_bytes") == 0) {
+      ++refused;  // and no checkpoint will change that
+    } else {
+      RealRuntime().SleepUntil(RealRuntime().Now() + std::chrono::milliseconds(1));
+    }
+  }
+  EXPECT_GT(Counter(*dc_, "checkpoints"), 3u);
+  EXPECT_GT(number_ * 200, 2u << 20);  // it was let in, not refused from the beginning
+  EXPECT_TRUE(dc_->Checkpoint(tc_, log_.end(), kNoDeadline).ok());
 }
 
 // Segments of a life that was killed between two checkpoints.
