@@ -204,7 +204,10 @@ uint64_t DcLink::Impl::BacklogBytes() const {
 
 bool DcLink::Impl::HasSpace(uint64_t bytes) const {
   const uint64_t free_bytes = gate_.free_bytes();
-  const uint64_t wanted = options_.reserve_bytes + bytes + BacklogBytes();
+  // What has been claimed will be appended: commits that look at once must not share what is free.
+  const uint64_t end = DEUT_OMITTED("X7.claimed") ? log_.tail().value : log_.claimed().value;
+  const uint64_t applied = std::max(gate_.applied().commit, log_.first_lsn()).value;
+  const uint64_t wanted = options_.reserve_bytes + bytes + (end > applied ? end - applied : 0);
   if (free_bytes >= wanted || DEUT_OMITTED("X7.reserve")) return true;
   gate_.WantSpace();
   return false;

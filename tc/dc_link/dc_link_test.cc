@@ -556,6 +556,26 @@ TEST_F(DcLinkTest, X7PutsAreRefusedWhenTheDcCouldNotHoldThem) {
   EXPECT_TRUE(h_.link->HasSpace(1000));
 }
 
+// Room in the log that is claimed is a commit that will come.
+TEST_F(DcLinkTest, X7ClaimedCommitsCountBeforeTheyAreAppended) {
+  h_.link_options.reserve_bytes = 1 << 20;
+  h_.dc.set_free_bytes(2 << 20);
+  Begin();
+  ASSERT_TRUE(Eventually([&] { return h_.link->HasSpace(600 << 10); }));
+  const std::string value(60 << 10, 'v');
+  std::vector<Update> updates;
+  for (uint32_t i = 1; i <= 8; ++i) {
+    updates.push_back({.kind = LogEntryKind::kPut, .sequence = i, .table = TableId(1), .key = "key", .value = value});
+  }
+  {
+    Result<SpaceClaim> claim = h_.log->ReserveSpace(updates, {}, kNoDeadline);
+    ASSERT_TRUE(claim.ok()) << claim.status().ToString();
+    EXPECT_FALSE(h_.link->HasSpace(600 << 10));
+    EXPECT_TRUE(h_.link->HasSpace(200 << 10));
+  }
+  EXPECT_TRUE(Eventually([&] { return h_.link->HasSpace(600 << 10); })) << "it was given back";
+}
+
 // Who is refused commits nothing, so there is nothing to send that the DC would answer.
 TEST_F(DcLinkTest, X7ServiceResumesThoughNothingIsWritten) {
   h_.link_options.reserve_bytes = 1 << 20;

@@ -5,9 +5,14 @@
 #include "common/testing/test_points.h"
 #include "tc/mvcc/record_version.h"
 #include "tc/record_manager/conflict.h"
+#include "tc/record_manager/pinned.h"
 
 namespace deut::tc {
 namespace {
+
+bool HasPut(absl::Span<const Update> updates) {
+  return std::ranges::any_of(updates, [](const Update& update) { return update.kind == LogEntryKind::kPut; });
+}
 
 Status EndedAlready() { return DEUT_ERROR(kWrongState, "commit: the transaction has ended already"); }
 
@@ -95,6 +100,11 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes, Deadli
   if (!space.ok()) {
     Abort(txn, AbortReason::kFailedOperation);
     return space.status();
+  }
+  // After the claim, which counts for everybody who looks from now on (X7): of two commits that are too much together at least one is refused.
+  if (!engine_.dc.HasSpace(0) && HasPut(updates) && !DEUT_OMITTED("X7.at_commit")) [[unlikely]] {
+    Abort(txn, AbortReason::kFailedOperation);
+    return NoSpaceAtDc();
   }
   OutcomeTable::Entry* outcome = nullptr;
   if (id.given()) {

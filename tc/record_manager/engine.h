@@ -24,6 +24,7 @@
 #include "tc/redo_log/redo_log.h"
 #include "tc/spill/spilled_runs.h"
 #include "tc/txn/active_transactions.h"
+#include "tc/txn/bulk_bytes.h"
 
 namespace deut::tc {
 
@@ -39,7 +40,7 @@ class DcReader {
   // As DcLink::OpenScan.
   virtual Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) = 0;
   virtual Position applied() const = 0;
-  // X7.
+  // X7. Writes ask it for what their transaction has put, so that it is refused early; commits with 0, after their claim in the redo log.
   virtual bool HasSpace(uint64_t bytes) const = 0;
 };
 
@@ -81,9 +82,11 @@ struct Engine {
   DcReader& dc;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
   uint64_t max_transaction_bytes = uint64_t{2} << 30;  // of updates as they are logged
-  OutcomeTable* outcomes = nullptr;                    // none: names of transactions are not remembered
-  ReadCache* read_cache = nullptr;                     // none: what the DC answers is not kept
-  SpilledRuns* spilled = nullptr;                      // S9; none: nothing is spilled
+  // S9: of large transactions; as much again as the version budget, and one transaction (tc/txn/bulk_bytes.h).
+  std::shared_ptr<BulkBytes> bulk = std::make_shared<BulkBytes>();
+  OutcomeTable* outcomes = nullptr;  // none: names of transactions are not remembered
+  ReadCache* read_cache = nullptr;   // none: what the DC answers is not kept
+  SpilledRuns* spilled = nullptr;    // S9; none: nothing is spilled
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};  // R9; 0 = none
   RangeControl range_control = RangeControl::kRanges;

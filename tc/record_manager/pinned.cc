@@ -9,11 +9,18 @@ Status OverBudget(const Engine& engine) {
   const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(engine.runtime.Now() - oldest.since);
   return DEUT_ERROR(kResourceExhausted, "what is kept of updates that the data component has yet to apply takes ",
                     PinnedBytes(engine), " bytes of a budget of ", engine.version_budget_bytes,
-                    " (--version_budget). Nothing that was committed after transaction ", oldest.timestamp.value,
+                    " (--version_budget), and large transactions have ", engine.bulk->held(),
+                    " bytes beside it. Nothing that was committed after transaction ", oldest.timestamp.value,
                     " can be applied while that is open; it has been the oldest one for ", held.count(),
                     " ms. The data component has applied everything to log position ", engine.dc.applied().commit.value,
                     " of ", engine.log.tail().value)
       .WithRetryAfter(100);
+}
+
+Status NoSpaceAtDc() {
+  return DEUT_ERROR(kResourceExhausted,
+                    "the data component is short of disk space: puts are refused, deletes and reads go on")
+      .WithRetryAfter(1000);
 }
 
 Status OverTransactionLimit(const Engine& engine, uint64_t written_bytes, uint64_t more_bytes) {

@@ -40,8 +40,22 @@ inline uint64_t PinnedByOldest(const Engine& engine) {
 
 // RESOURCE_EXHAUSTED, naming who holds back what is pinned, with a retry hint.
 Status OverBudget(const Engine& engine);
+// Whether a transaction may pin more. `record`: its own, null before its first write.
+inline bool MayPin(const Engine& engine, TransactionRecord* record) {
+  const uint64_t own = record == nullptr ? 0 : record->pinned_bytes;
+  const bool bulk = own >= BulkBytes::kBulkFrom && !DEUT_OMITTED("S9.bulk");
+  if (bulk) [[unlikely]] {
+    if (record->bulk_hold == nullptr) record->bulk_hold = std::make_unique<BulkBytes::Hold>(engine.bulk);
+    if (record->bulk_hold->Charge(own, engine.version_budget_bytes)) return true;
+  }
+  // A smaller transaction is not refused for what it holds itself.
+  return PinnedBytes(engine) <= engine.version_budget_bytes + engine.bulk->held() + (bulk ? 0 : own);
+}
+
 // INVALID_ARGUMENT: a transaction that has written so much may not write so much more (--max_transaction_bytes).
 Status OverTransactionLimit(const Engine& engine, uint64_t written_bytes, uint64_t more_bytes);
+// RESOURCE_EXHAUSTED, for puts (rule X7, DcReader::HasSpace), with a retry hint.
+Status NoSpaceAtDc();
 // ABORTED, for the transaction that held back what is pinned (OverBudgetPolicy::kAbortReader).
 Status AbortedOverBudget(const Engine& engine, Timestamp reader);
 

@@ -376,6 +376,20 @@ TEST(RecordManagerTest, WhatTheDcRefusesEndsTheTransaction) {
   EXPECT_EQ(t.Put("b", "1"), "RESOURCE_EXHAUSTED");
 }
 
+// Others have committed since its puts were let in.
+TEST(RecordManagerTest, X7PutsThatHaveNoRoomAnyMoreAreRefusedAtTheCommit) {
+  EngineFixture f;
+  f.Load({{"a", "1"}, {"b", "1"}});
+  TestTransaction puts = f.Begin(), removes = f.Begin();
+  EXPECT_EQ(puts.Put("a", "2"), "ok");
+  EXPECT_EQ(removes.Remove("b"), "ok");
+  f.dc->set_has_space(false);
+  EXPECT_EQ(puts.Commit(), "RESOURCE_EXHAUSTED");
+  EXPECT_EQ(removes.Commit(), "ok");
+  f.dc->set_has_space(true);
+  EXPECT_EQ(f.Contents(), "a=1");
+}
+
 TEST(RecordManagerTest, TheVersionBudgetRefusesWritersUntilTheDcHasCaughtUp) {
   EngineFixture f;
   f.SetVersionBudget(1000);

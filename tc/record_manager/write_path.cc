@@ -323,13 +323,9 @@ Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, 
   if (with_this > engine_.max_transaction_bytes)
     return OverTransactionLimit(engine_, txn_.written_bytes_, logged_bytes);
   if (!tombstone && !engine_.dc.HasSpace(with_this)) {
-    return DEUT_ERROR(kResourceExhausted,
-                      "the data component is short of disk space: puts are refused, deletes and reads go on")
-        .WithRetryAfter(1000);
+    return NoSpaceAtDc();
   }
-  // A transaction is not refused for what it holds itself: that has its own limit, above.
-  const uint64_t own_bytes = txn_.record_ == nullptr ? 0 : txn_.record_->pinned_bytes;
-  if (PinnedBytes(engine_) > engine_.version_budget_bytes + own_bytes) return OverBudget(engine_);
+  if (!MayPin(engine_, txn_.record_)) return OverBudget(engine_);
   DEUT_RETURN_IF_ERROR(BecomeWriter(engine_, txn_, table_id, key));
   Installed installed;
   DEUT_RETURN_IF_ERROR(Install(*table, key, hash, tombstone, value, condition, &installed));

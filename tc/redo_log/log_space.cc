@@ -43,12 +43,11 @@ Status LogSpace::CheckRunning() const {
 }
 
 uint64_t LogSpace::free_bytes() const {
-  const bool spares_first = DEUT_OMITTED("D5.room_first");
-  const uint64_t before = spares_first ? segments_.spare_bytes() : 0;
   // In this order: a segment that is opened between the two looks is counted not at all, instead of twice.
-  const uint64_t room = writer_.segment_room();
-  DEUT_POINT("redo_log.space.room_read");
-  return room + (spares_first ? before : segments_.spare_bytes());
+  const bool spares_first = DEUT_OMITTED("D5.room_first");
+  const uint64_t first = spares_first ? segments_.spare_bytes() : writer_.segment_room();
+  DEUT_POINT("redo_log.space.first_look");
+  return first + (spares_first ? writer_.segment_room() : segments_.spare_bytes());
 }
 
 bool LogSpace::Fits(uint64_t claimed, uint64_t bytes, Figures* figures) const {
@@ -130,7 +129,7 @@ uint64_t LogSpace::DemandNow() const {
   const uint64_t consumed = writer_.consumed().value, room = writer_.segment_room();
   const uint64_t waiting = waiting_bytes_.load(std::memory_order_seq_cst), claimed = ring_.claimed();
   // What is in the ring is promised as well as what is not appended yet.
-  const uint64_t promised_from = DEUT_OMITTED("D5.demand_of_ring") ? ring_.tail().value : consumed;
+  const uint64_t promised_from = DEUT_OMITTED("D5.keep_promised") ? ring_.tail().value : consumed;
   const uint64_t pending = claimed > promised_from ? claimed - promised_from : 0;
   if (waiting + pending == 0) return 0;
   const uint64_t wanted = waiting + pending + options_.reserve_bytes;

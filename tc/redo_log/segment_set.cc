@@ -148,7 +148,7 @@ Result<bool> SegmentSet::DropOne() {
   const uint64_t wanted = std::max<uint64_t>(kKeptPerSpare * options_.spares, Target());
   if (spare_count() <= wanted) return false;
   // A commit may claim what is counted now at any moment, also after Target() has answered.
-  const bool claims = demand_ != nullptr && !DEUT_OMITTED("D5.claim_spare");
+  const bool claims = demand_ != nullptr && !DEUT_OMITTED("D5.keep_promised");
   if (claims && !demand_->ClaimSpare()) return false;
   DEUT_POINT("redo_log.segments.before_drop");
   std::shared_ptr<Segment> segment;

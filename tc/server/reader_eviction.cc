@@ -14,7 +14,8 @@ constexpr uint64_t kPartLeft = 16;
 Timestamp ReaderEviction::Next() const {
   const uint64_t budget = engine_.version_budget_bytes;
   const uint64_t pinned = PinnedBytes(engine_);
-  if (pinned <= budget - budget / kPartLeft) return Timestamp{0};
+  // What large transactions are charged for refuses nobody.
+  if (pinned <= budget - budget / kPartLeft + engine_.bulk->held()) return Timestamp{0};
   // Whatever can leaves first; writers that are refused meanwhile try again.
   if (!engine_.collector.stuck()) return Timestamp{0};
   const ActiveTransactions::Oldest oldest = engine_.active.held_back_by();

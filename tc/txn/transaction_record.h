@@ -22,12 +22,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/sync/block_pool.h"
 #include "common/sync/reclamation.h"
+#include "tc/txn/bulk_bytes.h"
 #include "tc/txn/write_set.h"
 
 namespace deut::tc {
@@ -130,6 +132,7 @@ class TransactionRecord : public FromPool {
   // record to the collector, who gives the references back.
   absl::InlinedVector<Range*, 2> posted;
   uint64_t pinned_bytes = 0;  // S9: counted for it: itself, write set, postings, versions, entries; as `posted`
+  std::unique_ptr<BulkBytes::Hold> bulk_hold;  // S9: of a bulk transaction; as `posted`
   // The collector's own.
   TransactionRecord* next_finished = nullptr;
   // Set by the collector, when its keys are in runs or nobody needs them: its postings count as gone (they are unlinked in bulk, later).
