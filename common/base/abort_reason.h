@@ -25,7 +25,8 @@ namespace deut {
   X(kRequested, 11, "requested", "the client asked for it or went away")                                        \
   X(kShutdown, 12, "shutdown", "the transaction component is stopping")                                         \
   X(kFailedOperation, 13, "failed-operation", "an operation of the transaction failed; see the message")        \
-  X(kOverBudget, 14, "over-budget", "S9: what waited for it took more than the budget of versions")
+  X(kOverBudget, 14, "over-budget", "S9: what waited for it took more than the budget of versions")        \
+  X(kPassedBySnapshot, 15, "passed-by-snapshot", "L2, ahead: a snapshot passed it, as it had only read")
 // clang-format on
 
 enum class AbortReason : uint8_t {
@@ -34,7 +35,7 @@ enum class AbortReason : uint8_t {
 #undef DEUT_ABORT_REASON_ENUM
 };
 
-constexpr int kAbortReasonCount = 15;
+constexpr int kAbortReasonCount = 16;
 
 // The table's short name ("range-writer"); "unknown" for a number that is not in the table.
 const char* AbortReasonName(AbortReason reason);

@@ -11,11 +11,12 @@
 
 namespace deut::tc {
 
-// ABORTED: it has lost to a snapshot; no other transaction has seen anything of it. `table` and `key` of the write are for the message.
+// ABORTED: it has lost to a snapshot; no other transaction has seen anything of it. `table` and `key` of the write are for the message: no
+// other transaction has anything to do with them, which is why the reason is one of its own.
 inline Status BecomeWriter(Engine& engine, Transaction& txn, TableId table, std::string_view key) {
   if (txn.writer_) return Status::Ok();
   if (!engine.active.BecomeWriter(txn.slot_, txn.timestamp_)) [[unlikely]] {
-    return Conflict(engine, AbortReason::kRecordReadLater, txn.timestamp_, table, key, engine.active.ahead());
+    return Conflict(engine, AbortReason::kPassedBySnapshot, txn.timestamp_, table, key, engine.active.ahead());
   }
   txn.writer_ = true;
   return Status::Ok();

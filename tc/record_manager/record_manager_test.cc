@@ -268,7 +268,7 @@ TEST(RecordManagerTest, AnOpenReaderHoldsNoSnapshotBack) {
   }
   EXPECT_EQ(reader.Scan(), "a=0 b=0");
   EXPECT_EQ(reader.Commit(), "ok");
-  EXPECT_EQ(reads_then_writes.Put("b", "1"), "record-read-later");
+  EXPECT_EQ(reads_then_writes.Put("b", "1"), "passed-by-snapshot");
   // Declared, the write is there from the begin on, and snapshots wait for it.
   TestTransaction again = f.Begin(EngineFixture::Declaring({"b"}));
   EXPECT_EQ(again.Get("b"), "0");

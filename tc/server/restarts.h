@@ -58,6 +58,7 @@ class Restarts {
       case AbortReason::kRangeReadLater:
       case AbortReason::kReadUncommitted:
       case AbortReason::kRangeWriter:
+      case AbortReason::kPassedBySnapshot:
         return true;
       default:
         return false;

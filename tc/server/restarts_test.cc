@@ -29,7 +29,7 @@ TEST(RestartsTest, OnlyForConflicts) {
   for (const AbortReason reason :
        {AbortReason::kWriteUncommitted, AbortReason::kWriteLater, AbortReason::kRecordReadLater,
         AbortReason::kBucketFloor, AbortReason::kRangeReadLater, AbortReason::kReadUncommitted,
-        AbortReason::kRangeWriter}) {
+        AbortReason::kRangeWriter, AbortReason::kPassedBySnapshot}) {
     EXPECT_TRUE(Restarts::LostConflict(AbortedFor(reason))) << AbortReasonName(reason);
   }
 }

@@ -43,6 +43,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("timestamp.held_back_ms", static_cast<uint64_t>(duration_cast<milliseconds>(held).count()));
   add("timestamp.low_water", engine.active.low_water().value);
   add("timestamp.snapshot", engine.active.proposed().value);
+  add("timestamp.ahead", engine.active.ahead().value);
 
   add("log.tail", engine.log.tail().value);
   add("log.durable", engine.log.durable().value);
@@ -79,6 +80,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("records.entry_bytes", engine.records.entry_bytes());
   add("records.table_bytes", engine.records.table_bytes());
   add("versions.bytes", PinnedBytes(engine));
+  add("versions.bulk_bytes", engine.bulk->held());
   add("versions.folded_bytes", engine.collector.folded_bytes());
   add("versions.gone_unread", engine.collector.unread());
   add("versions.paged_out", engine.collector.paged_out());
