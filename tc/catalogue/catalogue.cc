@@ -78,7 +78,9 @@ Result<TableId> Catalogue::ReserveId(std::string_view name) {
   if (names_.contains(std::string(name)))
     return DEUT_ERROR(kAlreadyExists, "there is a table ", Quoted(name), " already");
   if (names_.size() >= max_tables_) {
-    return DEUT_ERROR(kResourceExhausted, "there are ", names_.size(), " tables, which is the limit (--max_tables)");
+    // Not RESOURCE_EXHAUSTED, which asks for the same call again: live tables stay until somebody drops one.
+    return DEUT_ERROR(kWrongState, "there are ", names_.size(),
+                      " tables, which is the limit: drop one, or start tcd with a larger --max_tables");
   }
   // Bounded, too: a transaction that stays open, or a DC that is away, keeps all of them.
   if (dropped() >= max_tables_) {

@@ -14,9 +14,9 @@
 // Ownership: shared with background threads that got a state from `tables` or FindByName. The answer of Find stays valid while the
 //   asking transaction, which had its timestamp before it asked, is open, and under a guard that was held at the call. So a caller without a
 //   transaction holds a guard before it asks (NameOf): states, and arrays of the index that were replaced, are retired to the domain.
-// Limits: `max_tables` tables, and as many dropped ones that are not freed yet, because an older transaction is open or the DC is away;
-//   RESOURCE_EXHAUSTED for the creation of one more. 2^32 - 1 ids, ever: 49 days at a thousand creations a second; then WRONG_STATE. (Ids are
-//   not reused: the DC tells an update of a dropped table from one of an unknown table by the id alone, rule T1.)
+// Limits: `max_tables` tables (WRONG_STATE for the creation of one more), and as many dropped ones that are not freed yet, because an older
+//   transaction is open or the DC is away (RESOURCE_EXHAUSTED). 2^32 - 1 ids, ever (WRONG_STATE): 49 days at a thousand creations a second. (Ids
+//   are not reused: the DC tells an update of a dropped table from one of an unknown table by the id alone, rule T1.)
 #ifndef TC_CATALOGUE_CATALOGUE_H_
 #define TC_CATALOGUE_CATALOGUE_H_
 

@@ -415,7 +415,7 @@ TEST_F(TransactionComponentTest, AStopDuringTheStartIsFinal) {
   dc_.on_tables = nullptr;
 }
 
-// What makes or drops a table appends to the log, which is not stopped under it.
+// Answers to the question for the tables that no later one can better.
 TEST_F(TransactionComponentTest, TablesRefusedForGoodEndTheStart) {
   dc_.refuse_with = ErrorCode::kInvalidArgument;
   wait_serving_ = false;
@@ -439,6 +439,7 @@ TEST_F(TransactionComponentTest, TablesRefusedForNowAreAskedForWithPauses) {
   ASSERT_OK(PutOne("a", "1"));
 }
 
+// A call that makes or drops a table appends to the log, which is not stopped under it.
 TEST_F(TransactionComponentTest, AStopWaitsForATableThatIsBeingMade) {
   Event appending, go_on;
   std::atomic<bool> committed{false}, stopped_log{false}, committed_first{false};
