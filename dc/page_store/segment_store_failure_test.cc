@@ -7,10 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
+#include "common/observe/recorded_lines.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "dc/page_store/segment_store.h"
@@ -111,6 +113,31 @@ TEST(SegmentStoreReserveTest, TheLastRoomIsForWhatGivesSpaceBack) {
       ASSERT_TRUE(appender->Write().ok());
     }
   }
+}
+
+TEST(SegmentStoreReserveTest, AFullDiskLeavesALineWithItsBytesAndOneWhenItIsOver) {
+  constexpr uint64_t kSegment = 64 << 10, kReserve = 8 * kSegment;
+  SegmentStoreOptions options = SmallSegments();
+  options.reserve_bytes = kReserve;
+  StoreFixture fixture(1, options);
+  const RecordedLines lines;
+  const auto appender = std::move(*fixture.store->NewAppender(SegmentKind::kBase));
+  appender->SetSpaceUse(SpaceUse::kOrdinary);
+  const auto append = [&](uint64_t free_bytes) {
+    fixture.disk.SetFreeBytes(free_bytes);
+    return appender->Append(BaseHeader(PageId(1)), PayloadOf(PageId(1), 1, 1000)).ok();
+  };
+  EXPECT_FALSE(append(kReserve));
+  EXPECT_FALSE(append(kReserve)) << "one line for both";
+  ASSERT_EQ(lines.lines().size(), 1u);
+  EXPECT_TRUE(lines.Have("disk: no room for pages in ",
+                         Concat(kReserve, " bytes are free, of which ", kReserve,
+                                " are kept for giving space back, and a segment takes ", kSegment)))
+      << lines.lines().front();
+  EXPECT_TRUE(append(2 * kReserve));
+  ASSERT_EQ(lines.lines().size(), 2u);
+  EXPECT_TRUE(lines.Have("disk: pages are written again to ", Concat(2 * kReserve, " bytes are free, after ")))
+      << lines.lines().back();
 }
 
 TEST_F(SegmentStoreDiskFullTest, ServiceResumesWhenThereIsSpaceAgain) {

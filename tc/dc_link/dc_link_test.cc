@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/observe/recorded_lines.h"
 #include "common/runtime/runtime.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -574,6 +575,23 @@ TEST_F(DcLinkTest, X7ClaimedCommitsCountBeforeTheyAreAppended) {
     EXPECT_TRUE(h_.link->HasSpace(200 << 10));
   }
   EXPECT_TRUE(Eventually([&] { return h_.link->HasSpace(600 << 10); })) << "it was given back";
+}
+
+TEST_F(DcLinkTest, X7AFullDcLeavesALineWithItsBytesAndOneWhenItIsOver) {
+  const RecordedLines lines;
+  h_.link_options.reserve_bytes = 1 << 20;
+  Begin();
+  h_.dc.set_free_bytes(1000);
+  h_.CommitAndApply({{"a", "1"}});
+  EXPECT_FALSE(h_.link->HasSpace(1));
+  EXPECT_TRUE(Eventually([&] {
+    return lines.Have("disk: puts are refused, ", " has 1000 bytes free, of which 1048576 are kept");
+  })) << ::testing::PrintToString(lines.lines());
+  h_.dc.set_free_bytes(4 << 20);
+  EXPECT_TRUE(Eventually([&] {
+    (void)h_.link->HasSpace(1);  // somebody goes on asking
+    return lines.Have("disk: ", " has 4194304 bytes free again, after ");
+  })) << ::testing::PrintToString(lines.lines());
 }
 
 // Who is refused commits nothing, so there is nothing to send that the DC would answer.
