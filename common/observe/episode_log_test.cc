@@ -64,5 +64,16 @@ TEST(LimitedLogTest, LinesBeyondTheLimitAreLeftOut) {
   EXPECT_EQ(lines.lines().size(), static_cast<size_t>(LimitedLog::kMost));
 }
 
+// Its text may be slow to make, and threads of a network library log by it.
+TEST(LimitedLogTest, ATextIsMadeWhileOthersLog) {
+  RecordedLines lines;
+  LimitedLog log(RealRuntime());
+  log.Warn([&] {
+    log.Warn([] { return "inner"; });
+    return "outer";
+  });
+  EXPECT_THAT(lines.lines(), ElementsAre("inner", "outer"));
+}
+
 }  // namespace
 }  // namespace deut

@@ -5,7 +5,9 @@
 #define COMMON_OBSERVE_LIMITED_LOG_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "common/base/concat.h"
 #include "common/observe/log.h"
@@ -21,9 +23,17 @@ class LimitedLog {
 
   explicit LimitedLog(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
 
-  // `text()` is made only if there is to be a line.
+  // `text()` is made only if there is to be a line. It may take its time: other threads do not wait for it.
   template <typename Text>
   void Warn(const Text& text) {
+    const std::optional<uint64_t> left_out = Event();
+    if (left_out)
+      LogWarning(text(), *left_out != 0 ? Concat(" (", *left_out, " such lines were left out before)") : "");
+  }
+
+ private:
+  // Whether there is to be a line, and how many were left out before it.
+  std::optional<uint64_t> Event() {
     const MutexLock lock(mutex_);
     const MonotonicTime now = runtime_.Now();
     if (now >= period_end_) {
@@ -32,14 +42,12 @@ class LimitedLog {
     }
     if (lines_ == kMost) {
       ++left_out_;
-      return;
+      return std::nullopt;
     }
     ++lines_;
-    LogWarning(text(), left_out_ != 0 ? Concat(" (", left_out_, " such lines were left out before)") : "");
-    left_out_ = 0;
+    return std::exchange(left_out_, 0);
   }
 
- private:
   Runtime& runtime_;
   Mutex mutex_;
   MonotonicTime period_end_ DEUT_GUARDED_BY(mutex_){};
