@@ -51,6 +51,7 @@ std::string_view FlagOf(Role role) {
   return "--tls_rights";
 }
 
+// A comment begins with a word: names, URIs and prefixes may hold the character elsewhere.
 std::vector<std::string> WordsOf(std::string_view line) {
   constexpr std::string_view kSpaces = " \t\r";
   std::vector<std::string> words;
@@ -58,6 +59,7 @@ std::vector<std::string> WordsOf(std::string_view line) {
     const size_t begin = line.find_first_not_of(kSpaces);
     if (begin == std::string_view::npos) return words;
     line.remove_prefix(begin);
+    if (line.front() == '#') return words;
     const std::string_view word = line.substr(0, line.find_first_of(kSpaces));
     words.emplace_back(word);
     line.remove_prefix(word.size());
@@ -117,7 +119,7 @@ Result<std::vector<Grant>> Authorizer::ParseRights(const std::string& path, std:
     ++number;
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
-    const std::vector<std::string> words = WordsOf(line.substr(0, line.find('#')));
+    const std::vector<std::string> words = WordsOf(line);
     if (words.empty()) continue;
     if (words.size() == 1) {
       return DEUT_ERROR(kInvalidArgument, path, ": line ", number, ": \"", words[0],
@@ -136,6 +138,11 @@ Result<std::vector<Grant>> Authorizer::ParseRights(const std::string& path, std:
     grants.push_back({.name = words[0], .role = *role, .prefixes = {words.begin() + 2, words.end()}});
   }
   return grants;
+}
+
+bool Authorizer::GivesAllOf(const Authorizer& other) const {
+  return std::ranges::all_of(other.grants_,
+                             [&](const Grant& grant) { return std::ranges::find(grants_, grant) != grants_.end(); });
 }
 
 Principal Authorizer::Find(const std::vector<std::string>& names) const {

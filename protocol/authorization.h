@@ -1,7 +1,7 @@
 // Authorization: which calls and tables the names of a peer's certificate give a right to.
 //
-// A role is what a peer is to this daemon. A name may have several; its rights are those of all of them. Names are those of the certificate's
-// subject alternative names (DNS, URI, e-mail, IP) and its common name, compared byte by byte.
+// A role is what a peer is to this daemon. A name may have several; its rights are those of all of them. Names are the URIs and DNS names of the
+// certificate, or its common name if it has no alternative name (PeerNames of rpc_server.h), compared byte by byte.
 //   at tcd: reader   reads and scans tables
 //           client   reads and writes tables
 //           admin    makes and drops tables, status, DropCaches
@@ -10,9 +10,9 @@
 // Everybody with a role may ask for health. A reader, client or admin may be limited to tables whose names begin with one of some prefixes.
 //
 // Where roles come from: the flags --tls_clients=A,B and so on, and lines of a rights file (--tls_rights):
-//   NAME ROLE [TABLE_PREFIX...]     # a comment
+//   NAME ROLE [TABLE_PREFIX...]     # a comment, which begins with a word
 // Both may change while the daemon runs (AccessControl::Replace): what begins afterwards goes by the new ones, and so do the next operations of open
-// sessions.
+// sessions. Streams of a transaction component go by those of their begin; dcd closes all connections when a right is taken away (daemon.h).
 // Thread-safety: values; AccessControl from any thread.
 #ifndef PROTOCOL_AUTHORIZATION_H_
 #define PROTOCOL_AUTHORIZATION_H_
@@ -40,6 +40,7 @@ struct Grant {
   std::string name;
   Role role = Role::kReader;
   std::vector<std::string> prefixes = {};  // of table names; none: all tables
+  friend bool operator==(const Grant& a, const Grant& b) = default;
 };
 
 // The rights of one peer.
@@ -70,6 +71,8 @@ class Authorizer {
   explicit Authorizer(std::vector<Grant> grants) : grants_(std::move(grants)) {}
 
   bool empty() const { return grants_.empty(); }
+  // Has each grant of the other. (A grant that a wider one covers counts as missing.)
+  bool GivesAllOf(const Authorizer& other) const;
   Principal Find(const std::vector<std::string>& names) const;
 
   // `path` is that of the call, "/deut.wire.TransactionService/Session". PERMISSION_DENIED, "certificate refused: ..." if no name has a role, or none
@@ -95,8 +98,11 @@ class AccessControl {
   }
   // Changes with each Replace; a principal found before it is to be found again.
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+  // How often a Replace has taken a right away.
+  uint64_t losses() const { return losses_.load(std::memory_order_acquire); }
   void Replace(Authorizer next) {
     const MutexLock lock(mutex_);
+    if (!next.GivesAllOf(*current_)) losses_.fetch_add(1, std::memory_order_release);
     current_ = std::make_shared<const Authorizer>(std::move(next));
     generation_.fetch_add(1, std::memory_order_release);
   }
@@ -105,6 +111,7 @@ class AccessControl {
   mutable Mutex mutex_;
   std::shared_ptr<const Authorizer> current_ DEUT_GUARDED_BY(mutex_);
   std::atomic<uint64_t> generation_{1};
+  std::atomic<uint64_t> losses_{0};
 };
 
 }  // namespace deut

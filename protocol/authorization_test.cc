@@ -56,6 +56,24 @@ TEST(AuthorizationTest, RolesAreSeparate) {
               HasSubstr("DropTable, which takes a name in --tls_admins"));
 }
 
+TEST(AuthorizationTest, ACommentBeginsWithAWord) {
+  const Authorizer rights = Rights("app client orders#eu.   # of the shop\nurn:a#b client\n#app admin\n");
+  EXPECT_TRUE(rights.Find({"app"}).May(TableAccess::kWrite, "orders#eu.x"));
+  EXPECT_FALSE(rights.Find({"app"}).May(TableAccess::kWrite, "orders"));
+  EXPECT_FALSE(rights.Find({"app"}).May(TableAccess::kMake, "orders#eu.x"));
+  EXPECT_TRUE(rights.Find({"urn:a#b"}).Has(Role::kClient));
+}
+
+TEST(AuthorizationTest, ARightThatIsTakenAwayIsALoss) {
+  AccessControl access(RealRuntime(), Rights("app client a. b.\ntcd tc\n"));
+  access.Replace(Rights("tcd tc\napp client a. b.\nnew client\n"));
+  EXPECT_EQ(access.losses(), 0u);
+  access.Replace(Rights("app client a. b.\n"));
+  EXPECT_EQ(access.losses(), 1u);
+  access.Replace(Rights("app client a.\n"));
+  EXPECT_EQ(access.losses(), 2u);
+}
+
 TEST(AuthorizationTest, ANameWithoutARoleMayNotEvenAskForHealth) {
   const Authorizer rights = Rights("spiffe://bank/app client\n");
   EXPECT_TRUE(rights.CheckCall(kHealth, {"spiffe://bank/app"}).ok());

@@ -20,9 +20,15 @@ std::string_view Doing(TableAccess access) {
   return "use";
 }
 
-Status Refuse(const Principal& principal, TableAccess access, std::string_view table) {
+Status Refuse(const Principal& principal, TableAccess access, const std::string& table) {
   return DEUT_ERROR(kPermissionDenied, "certificate refused: \"", principal.name(), "\" may not ", Doing(access),
-                    " the table ", Quoted(table));
+                    " the table ", table);
+}
+
+// The names that ListTables shows.
+bool Sees(const Principal& principal, std::string_view table) {
+  return principal.May(TableAccess::kRead, table) || principal.May(TableAccess::kWrite, table) ||
+         principal.May(TableAccess::kMake, table);
 }
 
 // What an operation needs. A scan that announces updates keeps others from its range, as a write does.
@@ -50,12 +56,14 @@ class TableRights {
     if (access == TableAccess::kRead ? read_everywhere_ : write_everywhere_) return Status::Ok();
     auto found = known_.find(table.value);
     if (found == known_.end()) {
-      DEUT_ASSIGN_OR_RETURN(std::string name, service_.NameOfTable(table));
+      DEUT_ASSIGN_OR_RETURN(const std::string name, service_.NameOfTable(table));
       const bool read = principal_.May(TableAccess::kRead, name), write = principal_.May(TableAccess::kWrite, name);
-      found = known_.emplace(table.value, Known{.name = std::move(name), .read = read, .write = write}).first;
+      // Ids are easily guessed, so a refusal tells the name only to a peer that may see it.
+      std::string shown = Sees(principal_, name) ? Quoted(name) : Concat("with id ", table.value);
+      found = known_.emplace(table.value, Known{.shown = std::move(shown), .read = read, .write = write}).first;
     }
     if (access == TableAccess::kRead ? found->second.read : found->second.write) return Status::Ok();
-    return Refuse(principal_, access, found->second.name);
+    return Refuse(principal_, access, found->second.shown);
   }
 
   Status Check(const Operation& operation) { return Check(operation.table, NeededFor(operation)); }
@@ -71,7 +79,7 @@ class TableRights {
 
  private:
   struct Known {
-    std::string name;
+    std::string shown;
     bool read = false, write = false;
   };
 
@@ -182,28 +190,25 @@ Result<TableId> RightsService::OpenTable(std::string_view name, Deadline deadlin
   for (const TableAccess access : {TableAccess::kRead, TableAccess::kWrite, TableAccess::kMake}) {
     if (principal.May(access, name)) return service_.OpenTable(name, deadline);
   }
-  return Refuse(principal, TableAccess::kRead, name);
+  return Refuse(principal, TableAccess::kRead, Quoted(name));
 }
 
 Result<TableId> RightsService::CreateTable(std::string_view name, Deadline deadline) {
   const Principal principal = Find();
-  if (!principal.May(TableAccess::kMake, name)) return Refuse(principal, TableAccess::kMake, name);
+  if (!principal.May(TableAccess::kMake, name)) return Refuse(principal, TableAccess::kMake, Quoted(name));
   return service_.CreateTable(name, deadline);
 }
 
 Status RightsService::DropTable(std::string_view name, Deadline deadline) {
   const Principal principal = Find();
-  if (!principal.May(TableAccess::kMake, name)) return Refuse(principal, TableAccess::kMake, name);
+  if (!principal.May(TableAccess::kMake, name)) return Refuse(principal, TableAccess::kMake, Quoted(name));
   return service_.DropTable(name, deadline);
 }
 
 Result<std::vector<TableInfo>> RightsService::ListTables(Deadline deadline) {
   DEUT_ASSIGN_OR_RETURN(std::vector<TableInfo> tables, service_.ListTables(deadline));
   const Principal principal = Find();
-  std::erase_if(tables, [&](const TableInfo& table) {
-    return !principal.May(TableAccess::kRead, table.name) && !principal.May(TableAccess::kWrite, table.name) &&
-           !principal.May(TableAccess::kMake, table.name);
-  });
+  std::erase_if(tables, [&](const TableInfo& table) { return !Sees(principal, table.name); });
   return tables;
 }
 

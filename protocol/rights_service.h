@@ -1,6 +1,7 @@
 // RightsService: a transaction service as one peer may use it: another service, behind the rights of the peer's certificate (authorization.h).
 // Every operation is checked before it reaches the service: reads and scans need the right to read its table, all others (a scan that announces
-// updates, a declared key) the right to write it. A refusal is PERMISSION_DENIED and names the table; nothing was changed. A refused
+// updates, a declared key) the right to write it. A refusal is PERMISSION_DENIED and names the table, by its id if the peer has
+// no right to it at all; nothing was changed. A refused
 // operation aborts its transaction. A table that is not there is NOT_FOUND for every peer.
 // Rights that are replaced meanwhile hold from the next call on.
 // Thread-safety: the service from any thread; a session as any. Ownership: borrows the service and the rights; sessions must not outlive them.

@@ -11,8 +11,10 @@
 namespace deut {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr TableId kMine = TableId(1), kOthers = TableId(2), kNone = TableId(3);
 
@@ -137,11 +139,27 @@ TEST_F(RightsServiceTest, ARefusedOperationReachesNothingAndAbortsItsTransaction
                                              Of(OperationKind::kGet, kMine)};
   const Status refused = session->Execute(operations, &results, kNoDeadline);
   EXPECT_EQ(refused.code(), ErrorCode::kPermissionDenied);
-  EXPECT_THAT(refused.ToString(), HasSubstr("\"app\" may not write to the table \"others.b\""));
+  EXPECT_THAT(refused.ToString(), HasSubstr("\"app\" may not write to the table with id 2"));
   EXPECT_THAT(inner_.calls, ElementsAre("abort"));
   ASSERT_EQ(results.size(), 3u);
   EXPECT_EQ(results[0].status.code(), ErrorCode::kWrongState);
   EXPECT_EQ(results[1].status.code(), ErrorCode::kPermissionDenied);
+}
+
+// Ids count from 1: whoever may use one table could otherwise learn the names of all.
+TEST_F(RightsServiceTest, NamesAreToldOnlyToThoseWhoMaySeeThem) {
+  const auto app = Session(app_), report = Session(report_);
+  std::vector<OperationResult> results;
+  for (int kind = 0; kind <= static_cast<int>(OperationKind::kRemoveRange); ++kind) {
+    const Operation operation = Of(static_cast<OperationKind>(kind), kOthers);
+    const Status refused = app->ExecuteOneShot({}, {&operation, 1}, &results, kNoDeadline).status();
+    EXPECT_THAT(refused.ToString(), AllOf(HasSubstr("the table with id 2"), Not(HasSubstr("others"))));
+    EXPECT_THAT(results.at(0).status.ToString(), Not(HasSubstr("others")));
+  }
+  const Operation put = Of(OperationKind::kPut, kOthers);
+  EXPECT_THAT(report->ExecuteOneShot({}, {&put, 1}, &results, kNoDeadline).status().ToString(),
+              HasSubstr("\"report\" may not write to the table \"others.b\""))
+      << "it reads that table";
 }
 
 TEST_F(RightsServiceTest, NothingIsPreparedOrDeclaredWithoutTheRight) {
