@@ -5,7 +5,7 @@
 //   connection, so that its peer learns it and the queue moves on. After any other failure it pauses and tries again.
 // Watching: the acceptor keeps a duplicate of each connection's descriptor, so a connection takes kDescriptorsPerConnection. gRPC shuts a
 //   socket down before it closes it. The duplicate sees that, as it sees a reset by the peer, and the connection is no longer counted.
-// Thread-safety: counts from any thread; the rest from one thread. Ownership: owns sockets, duplicates and threads.
+// Thread-safety: counts and CloseConnections from any thread; the rest from one thread. Ownership: owns sockets, duplicates and threads.
 #ifndef PROTOCOL_CONNECTION_ACCEPTOR_H_
 #define PROTOCOL_CONNECTION_ACCEPTOR_H_
 
@@ -53,6 +53,9 @@ class ConnectionAcceptor {
   void Start(HandOver hand_over);
   // Stops listening. Once it returns, nothing more is handed over. Connections stay, and are watched until the object ends.
   void StopAccepting();
+
+  // Shuts down the connections that are open now.
+  void CloseConnections() { table_.ShutDownAll(); }
 
   ConnectionCounts counts() const;
 

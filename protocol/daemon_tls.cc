@@ -87,7 +87,14 @@ std::string DaemonTls::Signature() const {
 }
 
 Status DaemonTls::Reload() {
-  taken_ = seen_ = Signature();
+  seen_ = Signature();
+  const Status status = TakeUp();
+  // What the files say stays as it is until they change. Everything else passes, a shortage of descriptors for one: the next look tries again.
+  if (status.ok() || status == ErrorCode::kInvalidArgument || status == ErrorCode::kNotFound) taken_ = seen_;
+  return status;
+}
+
+Status DaemonTls::TakeUp() {
   DEUT_ASSIGN_OR_RETURN(std::shared_ptr<const TlsIdentity> identity, LoadTls(options_.files, storage_));
   DEUT_ASSIGN_OR_RETURN(Authorizer rights, LoadRights(options_, storage_));
   DEUT_RETURN_IF_ERROR(keys_->Replace(std::move(identity)));
@@ -99,9 +106,10 @@ Status DaemonTls::LookForChanges(bool* reloaded) {
   *reloaded = false;
   const std::string before = std::exchange(seen_, Signature());
   if (seen_ == taken_ || seen_ != before) return Status::Ok();
-  DEUT_RETURN_IF_ERROR(Reload());
-  *reloaded = true;
-  return Status::Ok();
+  const Status status = Reload();
+  *reloaded = status.ok();
+  const std::string reported = std::exchange(reported_, status.ok() ? std::string() : status.ToString());
+  return reported_ == reported ? Status::Ok() : status;
 }
 
 }  // namespace deut

@@ -43,11 +43,13 @@ class DaemonTls {
   const std::shared_ptr<AccessControl>& access() const { return access_; }
 
   Status Reload();
-  // OK and *reloaded, if the files have changed and were taken up; OK if there was nothing to do.
+  // OK and *reloaded, if the files have changed and were taken up; OK if there was nothing to do. An error is returned once. What is wrong in a file
+  // is looked at again when the file changes. A file that could not be read is tried again at every call.
   Status LookForChanges(bool* reloaded);
 
  private:
   DaemonTls(DaemonTlsOptions options, Storage& storage) : options_(std::move(options)), storage_(storage) {}
+  Status TakeUp();
   // Of all files: changes when one of them does.
   std::string Signature() const;
 
@@ -55,8 +57,9 @@ class DaemonTls {
   Storage& storage_;
   std::shared_ptr<TlsKeys> keys_;
   std::shared_ptr<AccessControl> access_;
-  std::string taken_;  // of what was taken up, or refused, last
+  std::string taken_;  // of what was taken up, or refused for what it says, last
   std::string seen_;
+  std::string reported_;  // the last error of LookForChanges
 };
 
 }  // namespace deut

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/io/read_file.h"
 #include "common/io/storage.h"
 #include "common/observe/recorded_lines.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/few_descriptors.h"
 #include "common/testing/temp_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -98,6 +100,17 @@ TEST_F(DaemonTlsTest, FlagsThatServeNobodyAreRefused) {
   EXPECT_TRUE(Load().ok());
 }
 
+TEST_F(DaemonTlsTest, RightsBeyondAMebibyteAreRefused) {
+  options_.rights_file = dir_.Sub("rights");
+  const std::string right = "ops admin\n", filler(kMaxSmallFileBytes - right.size(), '#');
+  Write("rights", right + filler);
+  EXPECT_TRUE(Load().ok());
+  Write("rights", right + filler + "#");
+  EXPECT_EQ(Load().status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(Load().status().ToString(), HasSubstr("--tls_rights " + options_.rights_file));
+  EXPECT_THAT(Load().status().ToString(), HasSubstr("the limit is 1048576"));
+}
+
 TEST_F(DaemonTlsTest, NewCertificatesAreUsedWithoutARestart) {
   Start();
   EXPECT_TRUE(Call(authority_.Identity("tcd", {}, {"dcd"})).ok());
@@ -165,8 +178,7 @@ TEST_F(DaemonTlsTest, AClientCertificateIsNoTransactionComponent) {
     EXPECT_THAT(refused.ToString(), HasSubstr("certificate refused")) << name;
   }
   EXPECT_TRUE(Call(authority_.Identity("ops", {}, {"dcd"})).ok()) << "it may ask for health";
-  EXPECT_TRUE(
-      lines.Have("a client at ipv4:127.0.0.1:", "was refused: certificate refused: it carries the names [client"))
+  EXPECT_TRUE(lines.Have("a client at 127.0.0.1:", "was refused: certificate refused: it carries the names [client"))
       << ::testing::PrintToString(lines.lines());
 }
 
@@ -193,6 +205,25 @@ TEST_F(DaemonTlsTest, ChangedFilesAreTakenUpOnceTheyStayAsTheyAre) {
   EXPECT_FALSE(tls_->LookForChanges(&reloaded).ok());
   EXPECT_TRUE(tls_->LookForChanges(&reloaded).ok());
   EXPECT_FALSE(reloaded);
+}
+
+// What is wrong is not in the files, so the next look may succeed, and nobody has to send a signal.
+TEST_F(DaemonTlsTest, AChangeThatCouldNotBeReadIsReportedOnceAndTriedAgain) {
+  Start();
+  bool reloaded = false;
+  Certify("dcd2");
+  ASSERT_TRUE(tls_->LookForChanges(&reloaded).ok());
+  {
+    const testing::FewDescriptors none(0);
+    const Status first = tls_->LookForChanges(&reloaded);
+    EXPECT_FALSE(first.ok());
+    EXPECT_NE(first.code(), ErrorCode::kInvalidArgument) << first.ToString();
+    EXPECT_TRUE(tls_->LookForChanges(&reloaded).ok()) << "the same error is one line";
+    EXPECT_FALSE(reloaded);
+  }
+  ASSERT_TRUE(tls_->LookForChanges(&reloaded).ok());
+  EXPECT_TRUE(reloaded);
+  EXPECT_TRUE(testing::Eventually([&] { return Call(authority_.Identity("tcd", {}, {"dcd2"})).ok(); }));
 }
 
 }  // namespace

@@ -1,63 +1,162 @@
 #include "protocol/peer_addresses.h"
 
-#include <cstdlib>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
 #include <vector>
 
-#include "absl/strings/escaping.h"
+#include "absl/container/flat_hash_map.h"
 #include "common/base/concat.h"
-#include "grpc/grpc.h"
-#include "grpc/support/alloc.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
 
 namespace deut {
 namespace {
 
 constexpr size_t kMostTold = 3;
-constexpr intptr_t kPage = 500;
 
-// Takes over what gRPC has allocated.
-std::string Take(char* text) {
-  if (text == nullptr) return std::string();
-  std::string taken(text);
-  gpr_free(text);
-  return taken;
+// Belongs to a TLS object of a server.
+struct Connection {
+  std::string address;
+  std::string certificate;  // its digest; empty until the handshake is done
+};
+
+// The connections whose handshakes are done, by the digests of their peers' certificates.
+struct Table {
+  Mutex mutex{RealRuntime()};
+  absl::flat_hash_map<std::string, std::vector<const Connection*>> connections DEUT_GUARDED_BY(mutex);
+};
+
+// Never destroyed: connections of gRPC end after main.
+Table& TheTable() {
+  static Table& table = *new Table;
+  return table;
 }
 
-// The values of all members of that name whose values are texts without escapes, in order: ids, names and certificates are.
-std::vector<std::string> ValuesOf(std::string_view json, std::string_view name) {
-  const std::string begin = Concat("\"", name, "\":\"");
-  std::vector<std::string> values;
-  for (size_t at = json.find(begin); at != std::string_view::npos; at = json.find(begin, at)) {
-    at += begin.size();
-    values.emplace_back(json.substr(at, json.find('"', at) - at));
+thread_local std::string scope_address;
+thread_local std::string last_handshake;
+
+std::string AddressOf(int socket) {
+  sockaddr_storage name{};
+  socklen_t bytes = sizeof(name);
+  char text[INET6_ADDRSTRLEN] = {};
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&name), &bytes) != 0) return "an unknown address";
+  if (name.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(name);
+    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+    return Concat(text, ":", ntohs(v4.sin_port));
   }
-  return values;
+  if (name.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(name);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+    return Concat("[", text, "]:", ntohs(v6.sin6_port));
+  }
+  return "the Unix socket";
+}
+
+std::string DigestOf(const X509* certificate) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int bytes = 0;
+  if (certificate == nullptr || X509_digest(certificate, EVP_sha256(), digest, &bytes) != 1) return std::string();
+  return std::string(reinterpret_cast<const char*>(digest), bytes);
+}
+
+int Index();
+
+Connection* ConnectionOf(const SSL* ssl) { return static_cast<Connection*>(SSL_get_ex_data(ssl, Index())); }
+
+// The peer's last message of a handshake: its certificate is known by now.
+void OnFinished(SSL* ssl, Connection* connection) {
+  // Nothing of what follows matters here, and records of data need not call back.
+  SSL_set_msg_callback(ssl, nullptr);
+  connection->certificate = DigestOf(SSL_get0_peer_certificate(ssl));
+  if (connection->certificate.empty()) return;
+  Table& table = TheTable();
+  const MutexLock lock(table.mutex);
+  table.connections[connection->certificate].push_back(connection);
+}
+
+// `type` is that of a record, or of what is in one; `bytes` are its first ones.
+void OnMessage(int written, int, int type, const void* bytes, size_t count, SSL* ssl, void*) {
+  Connection* connection = ConnectionOf(ssl);
+  // Of a client's connection only this counts, that gRPC's next line is not about a server's.
+  last_handshake = connection == nullptr ? std::string() : connection->address;
+  if (connection == nullptr) return;
+  if (type == SSL3_RT_ALERT && written != 0) {
+    if (const long result = SSL_get_verify_result(ssl); result != X509_V_OK) {
+      ConcatTo(&last_handshake, " (", X509_verify_cert_error_string(result), ")");
+    }
+  } else if (type == SSL3_RT_HANDSHAKE && written == 0 && count > 0 &&
+             *static_cast<const unsigned char*>(bytes) == SSL3_MT_FINISHED) {
+    OnFinished(ssl, connection);
+  }
+}
+
+void OnMade(void* ssl, void*, CRYPTO_EX_DATA* data, int index, long, void*) {
+  if (!scope_address.empty())
+    CRYPTO_set_ex_data(data, index, new Connection{.address = scope_address, .certificate = {}});
+  SSL_set_msg_callback(static_cast<SSL*>(ssl), OnMessage);
+}
+
+int OnCopied(CRYPTO_EX_DATA*, const CRYPTO_EX_DATA*, void** value, int, long, void*) {
+  *value = nullptr;  // a copy has no connection; gRPC makes none
+  return 1;
+}
+
+void OnFreed(void*, void* value, CRYPTO_EX_DATA*, int, long, void*) {
+  const std::unique_ptr<Connection> connection(static_cast<Connection*>(value));
+  if (connection == nullptr || connection->certificate.empty()) return;
+  Table& table = TheTable();
+  const MutexLock lock(table.mutex);
+  const auto found = table.connections.find(connection->certificate);
+  if (found == table.connections.end()) return;
+  std::erase(found->second, connection.get());
+  if (found->second.empty()) table.connections.erase(found);
+}
+
+int Index() {
+  static const int index = SSL_get_ex_new_index(0, nullptr, OnMade, OnCopied, OnFreed);
+  return index;
 }
 
 }  // namespace
 
+void WatchTlsConnections() { Index(); }
+
+TlsConnectionScope::TlsConnectionScope(int socket) { scope_address = AddressOf(socket); }
+TlsConnectionScope::~TlsConnectionScope() { scope_address.clear(); }
+
+std::string TakeLastHandshake() {
+  std::string taken;
+  taken.swap(last_handshake);
+  return taken;
+}
+
 std::string PeerAddresses(std::string_view certificate_pem) {
-  const std::string certificate = absl::Base64Escape(absl::string_view(certificate_pem.data(), certificate_pem.size()));
+  const std::unique_ptr<BIO, decltype(&BIO_free_all)> pem(
+      BIO_new_mem_buf(certificate_pem.data(), static_cast<int>(certificate_pem.size())), &BIO_free_all);
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+      pem == nullptr ? nullptr : PEM_read_bio_X509(pem.get(), nullptr, nullptr, nullptr), &X509_free);
+  ERR_clear_error();
   std::string told;
-  size_t found = 0, looked = 0;
-  for (const std::string& server : ValuesOf(Take(grpc_channelz_get_servers(0)), "serverId")) {
-    const intptr_t id = std::atol(server.c_str());
-    for (intptr_t from = 0; looked < kMostConnections && found < kMostTold;) {
-      const std::string page = Take(grpc_channelz_get_server_sockets(id, from, kPage));
-      const std::vector<std::string> sockets = ValuesOf(page, "socketId"), names = ValuesOf(page, "name");
-      if (sockets.empty() || sockets.size() != names.size()) break;
-      for (size_t i = 0; i < sockets.size() && found < kMostTold; ++i, ++looked) {
-        const intptr_t socket = std::atol(sockets[i].c_str());
-        from = socket + 1;
-        const std::string about = Take(grpc_channelz_get_socket(socket));
-        const std::vector<std::string> shown = ValuesOf(about, "remote_certificate");
-        if (shown.empty() || shown.front() != certificate) continue;
-        // "TRANSPORT ADDRESS".
-        ConcatTo(&told, told.empty() ? "" : ", ", std::string_view(names[i]).substr(names[i].find(' ') + 1));
-        ++found;
-      }
-    }
-  }
-  return told.empty() ? "an unknown address" : told;
+  Table& table = TheTable();
+  const MutexLock lock(table.mutex);
+  const auto found = table.connections.find(DigestOf(certificate.get()));
+  if (found == table.connections.end()) return "an unknown address";
+  // The newest ones: a peer that is refused has mostly just connected.
+  const std::vector<const Connection*>& all = found->second;
+  for (size_t i = 0; i < std::min(kMostTold, all.size()); ++i)
+    ConcatTo(&told, i == 0 ? "" : ", ", all[all.size() - 1 - i]->address);
+  return told;
 }
 
 }  // namespace deut

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "common/base/concat.h"
@@ -10,6 +11,7 @@
 #include "common/observe/log.h"
 #include "common/observe/log_pace.h"
 #include "common/runtime/runtime.h"
+#include "protocol/peer_addresses.h"
 
 namespace deut {
 namespace {
@@ -35,7 +37,11 @@ void LogFromRpc(gpr_log_func_args* args) {
   if (IsIgnored(message)) return;
   if (message.find("Handshake failed") != std::string_view::npos) {
     static LimitedLog& handshakes = *new LimitedLog(RealRuntime());
-    return handshakes.Warn([&] { return Concat("a TLS handshake was refused: ", message); });
+    const std::string peer = TakeLastHandshake();
+    return handshakes.Warn([&] {
+      return Concat("a TLS handshake was refused", peer.empty() ? "" : ", of a peer at ", peer, ": ",
+                    message.substr(0, kMaxRpcMessageBytes));
+    });
   }
   static LogPace pace(kRpcLogEvery);
   const std::optional<uint64_t> unlogged = pace.Event(RealRuntime().Now());

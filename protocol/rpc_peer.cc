@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,26 +30,49 @@ void AwaitConnection(Runtime& runtime, grpc::Channel& channel, Deadline deadline
   }
 }
 
-// Why the last handshake was refused by us; gRPC reports it only as a connection that failed.
-struct RpcPeer::Refusal {
-  Mutex mutex{RealRuntime()};
-  Status last DEUT_GUARDED_BY(mutex);
+// What is known of the last handshakes; gRPC reports each of these only as a connection that failed.
+class RpcPeer::Handshakes {
+ public:
+  // We have looked at the server's certificate.
+  void Checked(const Status& status) {
+    const MutexLock lock(mutex_);
+    refused_by_us_ = status;
+    if (status.ok()) ++done_;
+  }
+  Status refused_by_us() {
+    const MutexLock lock(mutex_);
+    return refused_by_us_;
+  }
+  // The server closed a connection right after its handshake. True if it has done so with another one before, and with none otherwise since: a server
+  // that stops or dies does it once, one that refuses our certificate every time.
+  bool ClosedByServer() {
+    const MutexLock lock(mutex_);
+    const MonotonicTime now = RealRuntime().Now();
+    if (!closed_) closed_ = Closed{.done = done_, .since = now};
+    return done_ > closed_->done && now - closed_->since >= milliseconds(kInitialBackoffMs);
+  }
+  // The server has answered, or has failed in another way.
+  void Otherwise() {
+    const MutexLock lock(mutex_);
+    closed_.reset();
+  }
 
-  void Set(Status status) {
-    MutexLock lock(mutex);
-    last = std::move(status);
-  }
-  Status Get() {
-    MutexLock lock(mutex);
-    return last;
-  }
+ private:
+  struct Closed {
+    uint64_t done;
+    MonotonicTime since;
+  };
+  Mutex mutex_{RealRuntime()};
+  Status refused_by_us_ DEUT_GUARDED_BY(mutex_);
+  uint64_t done_ DEUT_GUARDED_BY(mutex_) = 0;
+  std::optional<Closed> closed_ DEUT_GUARDED_BY(mutex_);  // the first time
 };
 
 // Compares the names of the server's certificate, whose chain gRPC has verified already, with the allow-list.
 class RpcPeer::NameCheck final : public grpc::experimental::ExternalCertificateVerifier {
  public:
-  NameCheck(std::string peer, std::shared_ptr<const TlsIdentity> tls, std::shared_ptr<Refusal> refusal)
-      : peer_(std::move(peer)), tls_(std::move(tls)), refusal_(std::move(refusal)) {}
+  NameCheck(std::string peer, std::shared_ptr<const TlsIdentity> tls, std::shared_ptr<Handshakes> handshakes)
+      : peer_(std::move(peer)), tls_(std::move(tls)), handshakes_(std::move(handshakes)) {}
 
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
               grpc::Status* sync_status) override {
@@ -57,12 +82,11 @@ class RpcPeer::NameCheck final : public grpc::experimental::ExternalCertificateV
     };
     add(request->dns_names());
     add(request->uri_names());
-    add(request->ip_names());
-    add(request->email_names());
-    add({request->common_name()});
-    Status status = CheckPeerNames(*tls_, peer_, names);
+    // As PeerNames of rpc_server.h.
+    if (names.empty() && request->ip_names().empty() && request->email_names().empty()) add({request->common_name()});
+    const Status status = CheckPeerNames(*tls_, peer_, names);
     *sync_status = ToRpcStatus(status);
-    refusal_->Set(std::move(status));
+    handshakes_->Checked(status);
     return true;
   }
 
@@ -71,10 +95,18 @@ class RpcPeer::NameCheck final : public grpc::experimental::ExternalCertificateV
  private:
   const std::string peer_;
   const std::shared_ptr<const TlsIdentity> tls_;
-  const std::shared_ptr<Refusal> refusal_;
+  const std::shared_ptr<Handshakes> handshakes_;
 };
 
 namespace {
+
+// gRPC's words for an attempt to connect that failed because the connection ended: closed, or reset with bytes of ours unread. (rpc_peer_test has
+// them said by gRPC.)
+bool EndedWhileConnecting(const std::string& message) {
+  constexpr std::string_view kEnds[] = {"Socket closed", "Connection reset", "Broken pipe"};
+  return message.find("failed to connect") != std::string::npos &&
+         std::ranges::any_of(kEnds, [&](std::string_view end) { return message.find(end) != std::string::npos; });
+}
 
 // A server looks for the name that its client asks for among those in its certificate, and gRPC complains in the log of each connection that
 // asks for another. The certificates here name who a server is and not where, so the name to ask for is one that is allowed.
@@ -99,7 +131,7 @@ Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::st
   std::shared_ptr<RpcPeer> peer(new RpcPeer);
   peer->name_ = Concat(what, " at ", address.ToString());
   peer->target_ = address.is_unix() ? address.ToString() : Concat("dns:///", address.ToString());
-  peer->refusal_ = std::make_shared<Refusal>();
+  peer->handshakes_ = std::make_shared<Handshakes>();
   if (tls == nullptr) {
     peer->credentials_ = grpc::InsecureChannelCredentials();
     return std::shared_ptr<const RpcPeer>(std::move(peer));
@@ -113,7 +145,7 @@ Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::st
   options.set_verify_server_certs(true);
   options.set_check_call_host(false);  // the allow-list stands in its place
   options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<NameCheck>(peer->name_, identity, peer->refusal_));
+      grpc::experimental::ExternalCertificateVerifier::Create<NameCheck>(peer->name_, identity, peer->handshakes_));
   peer->credentials_ = grpc::experimental::TlsCredentials(options);
   peer->tls_ = std::move(tls);
   return std::shared_ptr<const RpcPeer>(std::move(peer));
@@ -146,19 +178,24 @@ std::shared_ptr<grpc::Channel> RpcPeer::NewChannel(RpcTraffic traffic) const {
 
 Status RpcPeer::FromRpc(const grpc::Status& status) const {
   Status ours = FromRpcStatus(status, name_);
+  if (tls_ == nullptr || ours == ErrorCode::kDeadlineExceeded) return ours;
   if (ours == ErrorCode::kUnavailable) {
-    Status refused = refusal_->Get();
+    Status refused = handshakes_->refused_by_us();
     if (!refused.ok()) return refused;
-    // In TLS 1.3 a server says that it refuses its client's certificate after the client's handshake; gRPC sees only the end of the connection.
-    const std::string& message = status.error_message();
-    if (tls_ != nullptr && message.find("failed to connect") != std::string::npos &&
-        message.find("Socket closed") != std::string::npos) {
+    // In TLS 1.3 the client's handshake is done before the server looks at its certificate, and gRPC's server says nothing when it refuses it.
+    if (EndedWhileConnecting(status.error_message())) {
+      if (handshakes_->ClosedByServer()) {
+        return DEUT_ERROR(kPermissionDenied, name_,
+                          ": certificate refused: it closes each connection right after the TLS handshake, so it has "
+                          "refused this program's certificate (--tls_cert); its log says why");
+      }
       return Status(ours.code(),
                     Concat(ours.message(),
                            "; it closed the connection right after the TLS handshake: if it is not about to stop, it "
                            "has refused this program's certificate (--tls_cert), and its log says why"));
     }
   }
+  handshakes_->Otherwise();
   return ours;
 }
 

@@ -38,7 +38,8 @@ class RpcPeer {
 
   std::shared_ptr<grpc::Channel> NewChannel(RpcTraffic traffic) const;
 
-  // FromRpcStatus, but tells a peer that we refuse (its certificate's names) from one that is away.
+  // FromRpcStatus, but tells a refused certificate from a peer that is away, which gRPC does not. PERMISSION_DENIED if we refuse the peer's (its
+  // names), or the peer ours: it has closed two connections running right after their handshakes. After the first one it is UNAVAILABLE, and says so.
   Status FromRpc(const grpc::Status& status) const;
 
   // "the data component at 127.0.0.1:7702".
@@ -46,14 +47,14 @@ class RpcPeer {
 
  private:
   class NameCheck;
-  struct Refusal;
+  class Handshakes;
 
   RpcPeer() = default;
   std::string name_;
   std::string target_;
   std::string server_name_;  // what TLS asks for; empty: the host of target_
   std::shared_ptr<grpc::ChannelCredentials> credentials_;
-  std::shared_ptr<Refusal> refusal_;
+  std::shared_ptr<Handshakes> handshakes_;
   std::shared_ptr<TlsKeys> tls_;
 };
 

@@ -38,7 +38,7 @@ class TlsLinkTest : public ::testing::Test {
 
   void Serve(const std::vector<std::string>& allow) {
     loopback_ = std::make_unique<testing::Loopback>(std::vector<grpc::Service*>{service_.service()},
-                                                    authority_.Identity("dc", {"dc.example.com"}, allow));
+                                                    authority_.Identity("server", {"dc", "dc.example.com"}, allow));
   }
 
   Status Call(std::shared_ptr<const TlsIdentity> identity) {
@@ -61,8 +61,18 @@ class TlsLinkTest : public ::testing::Test {
 
 TEST_F(TlsLinkTest, AllowedNamesOnBothSides) {
   EXPECT_EQ(Call(authority_.Identity("tc", {}, {"dc"})).ToString(), "OK");
-  // A subject alternative name does as well as the common name.
+  // A subject alternative name does as well as the common name of a certificate that has none.
   EXPECT_EQ(Call(authority_.Identity("anything", {"x.example.com", "tc"}, {"dc.example.com"})).ToString(), "OK");
+}
+
+// A common name is any text; an authority that checks URIs and DNS names may sign one that spells them.
+TEST_F(TlsLinkTest, ACommonNameBesideAlternativeNamesIsNoName) {
+  const Status by_server = Call(authority_.Identity("tc", {"x.example.com"}, {"dc"}));
+  EXPECT_EQ(by_server.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(by_server.ToString(), HasSubstr("it carries the names [x.example.com]"));
+  const Status by_client = Call(authority_.Identity("tc", {}, {"server"}));
+  EXPECT_EQ(by_client.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(by_client.ToString(), HasSubstr("carries the names [dc, dc.example.com]"));
 }
 
 // What gRPC logs meanwhile, errors only.
@@ -127,6 +137,43 @@ TEST_F(TlsLinkTest, CertificateOfAnotherAuthorityIsUseless) {
   identity = std::make_shared<TlsIdentity>(TlsIdentity{
       .cert_pem = own.cert_pem, .key_pem = own.key_pem, .ca_pem = other_authority_.ca_pem(), .allow = {"dc"}});
   EXPECT_EQ(Call(identity).code(), ErrorCode::kUnavailable);
+}
+
+class RefusedCertificateTest : public TlsLinkTest {
+ protected:
+  RefusedCertificateTest() {
+    const auto foreign = other_authority_.Issue("tc", {});
+    peer_ = loopback_->Peer(std::make_shared<TlsIdentity>(TlsIdentity{
+        .cert_pem = foreign.cert_pem, .key_pem = foreign.key_pem, .ca_pem = authority_.ca_pem(), .allow = {"dc"}}));
+  }
+  // As gRPC words it.
+  Status Fail(const std::string& end) const {
+    return peer_->FromRpc(
+        grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                     "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7701: " + end));
+  }
+
+  std::shared_ptr<const RpcPeer> peer_;
+};
+
+TEST_F(RefusedCertificateTest, AServerThatRefusesIsNotCalledDown) {
+  Status status;
+  ASSERT_TRUE(testing::Eventually([&] {
+    status = testing::Health(*peer_).status();
+    EXPECT_THAT(status.ToString(), HasSubstr("right after the TLS handshake"));
+    return status == ErrorCode::kPermissionDenied;
+  })) << status.ToString();
+  EXPECT_THAT(status.ToString(), HasSubstr("certificate refused"));
+}
+
+TEST_F(RefusedCertificateTest, AServerThatWasDownMeanwhileIsAskedAgain) {
+  ASSERT_TRUE(testing::Eventually([&] { return testing::Health(*peer_).status() == ErrorCode::kPermissionDenied; }));
+  EXPECT_EQ(Fail("Connection refused").code(), ErrorCode::kUnavailable);
+  const Status first = Fail("recvmsg:Connection reset by peer");
+  EXPECT_EQ(first.code(), ErrorCode::kUnavailable) << "a server that stops ends connections, too";
+  EXPECT_THAT(first.ToString(), HasSubstr("if it is not about to stop"));
+  EXPECT_EQ(Fail("recvmsg:Connection reset by peer").code(), ErrorCode::kUnavailable) << "the same connection";
+  EXPECT_TRUE(testing::Eventually([&] { return testing::Health(*peer_).status() == ErrorCode::kPermissionDenied; }));
 }
 
 TEST_F(TlsLinkTest, NoTlsNoCall) { EXPECT_EQ(Call(nullptr).code(), ErrorCode::kUnavailable); }

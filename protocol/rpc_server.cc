@@ -8,6 +8,7 @@
 #include "common/base/concat.h"
 #include "common/base/descriptor.h"
 #include "common/observe/limited_log.h"
+#include "grpc/grpc_security_constants.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/security/server_credentials.h"
@@ -22,10 +23,15 @@ namespace deut {
 
 std::vector<std::string> PeerNames(const grpc::AuthContext& context) {
   std::vector<std::string> names;
-  for (const char* property : {"x509_subject_alternative_name", "x509_common_name"}) {
+  const auto add = [&](const char* property) {
     for (const grpc::string_ref& name : context.FindPropertyValues(property))
       names.emplace_back(name.data(), name.size());
-  }
+  };
+  add(GRPC_PEER_URI_PROPERTY_NAME);
+  add(GRPC_PEER_DNS_PROPERTY_NAME);
+  // An authority checks what it puts into alternative names by their kinds. A common name is any text, and may spell a URI: it counts only in a
+  // certificate without alternative names.
+  if (context.FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME).empty()) add(GRPC_X509_CN_PROPERTY_NAME);
   return names;
 }
 
@@ -71,6 +77,7 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcS
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
   if (options.tls != nullptr) {
     if (options.access == nullptr) return DEUT_ERROR(kInternal, "a server with TLS and without rights of peers");
+    WatchTlsConnections();
     grpc::experimental::TlsServerCredentialsOptions tls(options.tls->provider());
     tls.watch_root_certs();
     tls.watch_identity_key_cert_pairs();
@@ -123,6 +130,7 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcS
     server->executor_->Start();
   }
   server->acceptor_->Start([hand_over = server->hand_over_.get()](Descriptor socket) {
+    const TlsConnectionScope scope(socket.get());
     // gRPC owns the socket from here on. It takes it as long as the server runs, and the acceptor stops before that.
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = -1;

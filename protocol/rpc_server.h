@@ -26,7 +26,8 @@
 
 namespace deut {
 
-// The names of the certificate with which a peer has authenticated itself; none without TLS.
+// The names of the certificate with which a peer has authenticated itself: its URIs and DNS names; the common name if it has no alternative name of
+// any kind. None without TLS.
 std::vector<std::string> PeerNames(const grpc::AuthContext& context);
 
 struct RpcServerOptions {
@@ -73,6 +74,9 @@ class RpcServer {
 
   // How often who waits for new calls has rested (health_service.h).
   uint64_t rests() const { return health_.rests(); }
+
+  // Ends all connections of now, as a failure of the network would. Peers may connect again.
+  void CloseConnections() { acceptor_->CloseConnections(); }
 
   // Takes no new calls, waits for running ones to end until the deadline, then cancels them and waits until their handlers have returned.
   void Shutdown(Deadline deadline);

@@ -34,12 +34,30 @@ Result<std::string> ReadPem(const char* flag, const std::string& path, Storage& 
 
 Bio Open(const std::string& pem) { return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
 
+// A line begins with a dash after the last end of an object: the file was cut off within the first line of the next one.
+bool EndsInABeginning(const std::string& pem) {
+  const size_t end = pem.rfind("\n-----END ");
+  const size_t closing = end == pem.npos ? end : pem.find("-----", end + 6);
+  return closing != pem.npos && pem.find("\n-", closing) != pem.npos;
+}
+
+// The first certificate. All of them are looked at, because gRPC takes those before a damaged one without a word, as after a copy that was cut off.
 Result<Certificate> FirstCertificate(const char* flag, const std::string& path, const std::string& pem) {
-  Certificate certificate(PEM_read_bio_X509(Open(pem).get(), nullptr, nullptr, nullptr));
-  ERR_clear_error();
-  if (certificate == nullptr)
-    return DEUT_ERROR(kInvalidArgument, flag, " ", path, ": holds no certificate in PEM form");
-  return certificate;
+  const Bio bio = Open(pem);
+  Certificate first;
+  for (int number = 1;; ++number) {
+    Certificate next(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+    const bool at_end = next == nullptr && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    ERR_clear_error();
+    if (at_end && first == nullptr)
+      return DEUT_ERROR(kInvalidArgument, flag, " ", path, ": holds no certificate in PEM form");
+    if ((at_end && EndsInABeginning(pem)) || (next == nullptr && !at_end)) {
+      return DEUT_ERROR(kInvalidArgument, flag, " ", path, ": certificate ", number,
+                        " of the file is damaged or cut off; write the whole file anew");
+    }
+    if (at_end) return first;
+    if (first == nullptr) first = std::move(next);
+  }
 }
 
 // Never asks at the terminal; an encrypted key is refused.

@@ -1,5 +1,5 @@
-// TLS of both links. It is always mutual: each side shows a certificate of the same authority. The names of a certificate (subject alternative names,
-// common name) say who it is; what it says about host names does not matter, so addresses may change.
+// TLS of both links. It is always mutual: each side shows a certificate of the same authority. The names of a certificate (URIs and DNS names, or the
+// common name of one that has no alternative names) say who it is; where a host is does not matter, so addresses may change.
 //   --tls_cert FILE   this process's certificate (and intermediate ones), PEM
 //   --tls_key FILE    its private key, PEM
 //   --tls_ca FILE     the authority that peers' certificates must come from, PEM

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 
 namespace deut {
@@ -18,6 +20,9 @@ namespace {
 constexpr unsigned kRefreshSeconds = 1;
 
 Status SystemError(const char* what) {
+  // A descriptor may be free again soon.
+  if (errno == EMFILE || errno == ENFILE)
+    return DEUT_ERROR(kResourceExhausted, "certificates in memory: ", what, ": ", strerror(errno));
   return DEUT_ERROR(kIoError, "certificates in memory: ", what, ": ", strerror(errno));
 }
 
@@ -25,41 +30,39 @@ std::string PathOf(int descriptor) { return Concat("/proc/self/fd/", descriptor)
 
 }  // namespace
 
-Status TlsKeys::Publish(int* descriptor, const std::string& content) {
-  const int file = memfd_create("deuteronomy-tls", MFD_CLOEXEC);
-  if (file < 0) return SystemError("memfd_create");
-  Status status;
-  for (size_t written = 0; written < content.size() && status.ok();) {
-    const ssize_t bytes = write(file, content.data() + written, content.size() - written);
+Result<Descriptor> TlsKeys::Prepare(const std::string& content) const {
+  Descriptor file(memfd_create("deuteronomy-tls", MFD_CLOEXEC));
+  if (!file.valid()) return SystemError("memfd_create");
+  for (size_t written = 0; written < content.size();) {
+    const ssize_t bytes = write(file.get(), content.data() + written, content.size() - written);
     if (bytes > 0) {
       written += static_cast<size_t>(bytes);
     } else if (errno != EINTR) {
-      status = SystemError("write");
+      return SystemError("write");
     }
   }
   // gRPC looks at whole seconds, and takes 0 for a failure.
   const timespec time{.tv_sec = generation_, .tv_nsec = 0};
   const timespec times[2] = {time, time};
-  if (status.ok() && futimens(file, times) != 0) status = SystemError("futimens");
-  if (!status.ok()) {
-    close(file);
-    return status;
+  if (futimens(file.get(), times) != 0) return SystemError("futimens");
+  return file;
+}
+
+void TlsKeys::Publish(Descriptor file, Descriptor* place) {
+  if (!place->valid()) {
+    *place = std::move(file);
+    return;
   }
-  if (*descriptor < 0) {
-    *descriptor = file;
-    return Status::Ok();
-  }
-  // dup3 replaces the descriptor in one step: a thread that opens the path meanwhile gets the old file or the new one.
-  if (dup3(file, *descriptor, O_CLOEXEC) < 0) status = SystemError("dup3");
-  close(file);
-  return status;
+  // dup3 replaces the descriptor in one step: a thread that opens the path meanwhile gets the old file or the new one. It needs no new descriptor,
+  // and its number is below the limit (Replace has looked), so only a signal or a thread that opens something can be in its way, and not for long.
+  while (dup3(file.get(), place->get(), O_CLOEXEC) < 0) DEUT_CHECK(errno == EINTR || errno == EBUSY);
 }
 
 Result<std::shared_ptr<TlsKeys>> TlsKeys::Create(Runtime& runtime, std::shared_ptr<const TlsIdentity> identity) {
   std::shared_ptr<TlsKeys> keys(new TlsKeys(runtime, nullptr));
   DEUT_RETURN_IF_ERROR(keys->Replace(std::move(identity)));
   const MutexLock lock(keys->mutex_);
-  const std::string identity_path = PathOf(keys->identity_file_), roots_path = PathOf(keys->roots_file_);
+  const std::string identity_path = PathOf(keys->identity_file_.get()), roots_path = PathOf(keys->roots_file_.get());
   for (const std::string& path : {identity_path, roots_path}) {
     struct stat about{};
     if (stat(path.c_str(), &about) != 0) return SystemError(path.c_str());
@@ -74,13 +77,8 @@ Result<std::shared_ptr<TlsKeys>> TlsKeys::Load(Runtime& runtime, const TlsOption
   return Create(runtime, std::move(identity));
 }
 
-TlsKeys::~TlsKeys() {
-  provider_.reset();
-  const MutexLock lock(mutex_);
-  for (const int file : {identity_file_, roots_file_}) {
-    if (file >= 0) close(file);
-  }
-}
+// gRPC stops looking at the files before they are closed.
+TlsKeys::~TlsKeys() { provider_.reset(); }
 
 std::shared_ptr<const TlsIdentity> TlsKeys::identity() const {
   const MutexLock lock(mutex_);
@@ -90,9 +88,19 @@ std::shared_ptr<const TlsIdentity> TlsKeys::identity() const {
 Status TlsKeys::Replace(std::shared_ptr<const TlsIdentity> identity) {
   const MutexLock lock(mutex_);
   ++generation_;
+  // Everything that can fail comes before the first exchange: a new authority beside the old certificate would cut peers off.
+  DEUT_ASSIGN_OR_RETURN(Descriptor roots, Prepare(identity->ca_pem));
+  DEUT_ASSIGN_OR_RETURN(Descriptor own, Prepare(Concat(identity->cert_pem, "\n", identity->key_pem)));
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return SystemError("getrlimit");
+  for (const Descriptor* place : {&roots_file_, &identity_file_}) {
+    if (place->valid() && static_cast<rlim_t>(place->get()) >= limit.rlim_cur)
+      return DEUT_ERROR(kResourceExhausted, "certificates in memory: the limit of open files was lowered to ",
+                        limit.rlim_cur, ", below a file that is open");
+  }
   // The authority comes first, because peers with certificates of the new authority may connect as soon as our own certificate is published.
-  DEUT_RETURN_IF_ERROR(Publish(&roots_file_, identity->ca_pem));
-  DEUT_RETURN_IF_ERROR(Publish(&identity_file_, Concat(identity->cert_pem, "\n", identity->key_pem)));
+  Publish(std::move(roots), &roots_file_);
+  Publish(std::move(own), &identity_file_);
   identity_ = std::move(identity);
   return Status::Ok();
 }

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "common/base/descriptor.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
@@ -37,7 +38,7 @@ class TlsKeys {
 
   // What was loaded or replaced last. Its allow-list never changes.
   std::shared_ptr<const TlsIdentity> identity() const;
-  // `identity` has been checked, as by LoadTls. After an error the old one stays.
+  // `identity` has been checked, as by LoadTls. After an error the old one stays as a whole. RESOURCE_EXHAUSTED: no descriptor is free now.
   Status Replace(std::shared_ptr<const TlsIdentity> identity);
 
   const std::shared_ptr<grpc::experimental::CertificateProviderInterface>& provider() const { return provider_; }
@@ -46,14 +47,16 @@ class TlsKeys {
   TlsKeys(Runtime& runtime, std::shared_ptr<const TlsIdentity> identity)
       : mutex_(runtime), identity_(std::move(identity)) {}
 
-  // Puts a new file in memory at *descriptor, or in its place.
-  Status Publish(int* descriptor, const std::string& content) DEUT_REQUIRES(mutex_);
+  // A new file in memory.
+  Result<Descriptor> Prepare(const std::string& content) const DEUT_REQUIRES(mutex_);
+  // Puts it at *place, under the number of the one that is there. Never fails.
+  static void Publish(Descriptor file, Descriptor* place);
 
   mutable Mutex mutex_;
   std::shared_ptr<const TlsIdentity> identity_ DEUT_GUARDED_BY(mutex_);
   int64_t generation_ DEUT_GUARDED_BY(mutex_) = 0;
-  int identity_file_ DEUT_GUARDED_BY(mutex_) = -1;
-  int roots_file_ DEUT_GUARDED_BY(mutex_) = -1;
+  Descriptor identity_file_ DEUT_GUARDED_BY(mutex_);
+  Descriptor roots_file_ DEUT_GUARDED_BY(mutex_);
   std::shared_ptr<grpc::experimental::CertificateProviderInterface> provider_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/few_descriptors.h"
 #include "common/testing/temp_dir.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/test_authority.h"
@@ -19,7 +20,7 @@ namespace {
 class TlsKeysTest : public ::testing::Test {
  protected:
   std::shared_ptr<const TlsIdentity> Server(testing::TestAuthority& authority) {
-    return authority.Identity("server", {"localhost"}, {"client"});
+    return authority.Identity("server", {"server", "localhost"}, {"client"});
   }
   static bool Serves(const testing::Loopback& loopback, const std::shared_ptr<const TlsIdentity>& client) {
     return testing::Health(*loopback.Peer(client)).ok();
@@ -48,6 +49,26 @@ TEST_F(TlsKeysTest, NewHandshakesUseWhatReplacedTheOldOne) {
   ASSERT_TRUE(loopback.keys()->Replace(Server(after_)).ok());
   EXPECT_TRUE(testing::Eventually([&] { return Serves(loopback, client_after_); }));
   EXPECT_FALSE(Serves(loopback, client_before_)) << "the old authority is not trusted any more";
+}
+
+TEST_F(TlsKeysTest, AnExchangeThatFailsHalfwayChangesNothing) {
+  testing::Loopback loopback({}, Server(before_));
+  ASSERT_TRUE(Serves(loopback, client_before_));
+  {
+    // One of the two new files finds a descriptor.
+    const testing::FewDescriptors one(1);
+    EXPECT_EQ(loopback.keys()->Replace(Server(after_)).code(), ErrorCode::kResourceExhausted);
+  }
+  // gRPC may have been without a descriptor, too, and looks again within a second.
+  ASSERT_TRUE(testing::Eventually([&] { return Serves(loopback, client_before_); }));
+  const MonotonicTime until = RealRuntime().Now() + TlsKeys::kTakenUpWithin;
+  while (RealRuntime().Now() < until) {
+    ASSERT_FALSE(Serves(loopback, client_after_));
+    ASSERT_TRUE(Serves(loopback, client_before_)) << "the authority was exchanged without the certificate";
+  }
+  // Nothing is in the way of the next one.
+  ASSERT_TRUE(loopback.keys()->Replace(Server(after_)).ok());
+  EXPECT_TRUE(testing::Eventually([&] { return Serves(loopback, client_after_); }));
 }
 
 TEST_F(TlsKeysTest, LoadReadsTheFilesAndRefusesWhatIsNotThere) {

@@ -84,6 +84,30 @@ TEST_F(TlsTest, NamesFilesThatAreNotWhatTheyShouldBe) {
   EXPECT_THAT(Error(), HasSubstr("is not the key of --tls_cert"));
 }
 
+TEST_F(TlsTest, ABundleThatIsCutOffAnywhereIsRefused) {
+  testing::TestAuthority next("next");
+  const std::string first = authority_.ca_pem(), second = next.ca_pem();
+  Write("ca.pem", first + second);
+  ASSERT_TRUE(LoadTls(options_, *storage_).ok());
+  // Without its last bytes a line of dashes at the end is still one to OpenSSL.
+  for (size_t bytes = 1; bytes + 7 < second.size(); ++bytes) {
+    Write("ca.pem", first + second.substr(0, bytes));
+    ASSERT_FALSE(LoadTls(options_, *storage_).ok()) << bytes << " bytes of the second certificate";
+  }
+  EXPECT_THAT(Error(), HasSubstr("--tls_ca " + options_.ca_file + ": certificate 2 of the file is damaged or cut off"));
+  std::string damaged = second;
+  damaged[damaged.size() / 2] ^= 1;
+  damaged[damaged.size() / 2 + 1] = '*';
+  Write("ca.pem", first + damaged);
+  EXPECT_THAT(Error(), HasSubstr("certificate 2 of the file is damaged"));
+  // A chain is read as far as a bundle.
+  const auto issued = authority_.Issue("node", {});
+  Write("key.pem", issued.key_pem);
+  Write("ca.pem", first);
+  Write("cert.pem", issued.cert_pem + first.substr(0, first.size() / 2));
+  EXPECT_THAT(Error(), HasSubstr("--tls_cert " + options_.cert_file + ": certificate 2"));
+}
+
 TEST_F(TlsTest, OneAllowedNameIsEnough) {
   TlsIdentity identity;
   identity.allow = {"a", "b.example.com"};

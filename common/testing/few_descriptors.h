@@ -1,0 +1,43 @@
+// FewDescriptors: leaves this process a number of free file descriptors while it lives.
+// Thread-safety: none; other threads may take what is left.
+#ifndef COMMON_TESTING_FEW_DESCRIPTORS_H_
+#define COMMON_TESTING_FEW_DESCRIPTORS_H_
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/descriptor.h"
+
+namespace deut::testing {
+
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(size_t left) {
+    DEUT_CHECK(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    Descriptor next = Open();
+    DEUT_CHECK(next.valid());
+    // All that are free below the highest one in use are taken, and as many as needed above it.
+    const rlimit low{.rlim_cur = static_cast<rlim_t>(next.get()) + 64, .rlim_max = before_.rlim_max};
+    DEUT_CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
+    for (; next.valid(); next = Open()) taken_.push_back(std::move(next));
+    DEUT_CHECK(left <= taken_.size());
+    taken_.resize(taken_.size() - left);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  static Descriptor Open() { return Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+  rlimit before_{};
+  std::vector<Descriptor> taken_;
+};
+
+}  // namespace deut::testing
+
+#endif  // COMMON_TESTING_FEW_DESCRIPTORS_H_
