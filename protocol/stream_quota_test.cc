@@ -7,6 +7,7 @@
 #include "common/runtime/runtime.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "protocol/service_options.h"
 
 namespace deut {
 namespace {
@@ -34,6 +35,39 @@ TEST(StreamQuotaTest, OnePeerAtItsLimitLeavesRoomForOthers) {
   places.clear();
   EXPECT_EQ(quota.open(), 0u);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(enter("greedy").ok());
+}
+
+// As tcd has it (--max_streams): streams that hold no thread.
+TEST(StreamQuotaTest, OpenStreamsOfAllClientsAreLimited) {
+  RpcServiceOptions options;
+  options.max_streams = 8;
+  StreamQuota quota(RealRuntime(), options.open_streams());
+  std::vector<std::unique_ptr<StreamQuota::Place>> places;
+  const auto enter = [&](const std::string& peer) {
+    places.push_back(std::make_unique<StreamQuota::Place>());
+    return quota.Enter(peer, places.back().get());
+  };
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(enter("greedy").ok());
+  EXPECT_THAT(enter("greedy").ToString(), HasSubstr("6 streams of greedy")) << "three quarters";
+  EXPECT_TRUE(enter("modest").ok());
+  EXPECT_TRUE(enter("another").ok());
+  const Status full = enter("late");
+  EXPECT_EQ(full.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(full.ToString(), AllOf(HasSubstr("8 streams of all peers"), HasSubstr("(--max_streams)")));
+}
+
+TEST(StreamQuotaTest, SingleCallsOfOnePeerLeaveRoomForOthers) {
+  RpcServiceOptions options;
+  options.threads = 16;
+  StreamQuota quota(RealRuntime(), options.calls());
+  StreamQuota::Place one, two, three, other;
+  EXPECT_TRUE(quota.Enter("greedy", &one).ok());
+  EXPECT_TRUE(quota.Enter("greedy", &two).ok());
+  const Status refused = quota.Enter("greedy", &three);
+  EXPECT_EQ(refused.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(refused.ToString(),
+              AllOf(HasSubstr("2 single calls of greedy"), HasSubstr("an eighth of --max_threads")));
+  EXPECT_TRUE(quota.Enter("modest", &other).ok());
 }
 
 TEST(StreamQuotaTest, WhoHasManyAtWorkWaitsAndKeepsNobodyElseOut) {
