@@ -58,6 +58,14 @@ bool RpcExecutor::Post(std::function<void()> work) {
   return enough || SummonLocked() || ActiveLocked() != 0;
 }
 
+void RpcExecutor::PostSingle(std::function<void()> work) {
+  MutexLock lock(mutex_);
+  singles_.push_back(std::move(work));
+  // Without room all threads that may block are busy; the first one that no longer is comes to it.
+  if (!RoomForSingleLocked()) return;
+  if (ActiveLocked() == 0 || running_ < options_.parallel) SummonLocked();
+}
+
 void RpcExecutor::CallBegins() {
   MutexLock lock(mutex_);
   ++calls_;
@@ -134,8 +142,10 @@ void RpcExecutor::Run(Self* self) {
 }
 
 void RpcExecutor::WorkLocked(Self* self) {
-  const std::function<void()> work = std::move(work_.front());
-  work_.pop_front();
+  // Single calls first: they are few, and the next ones come only when somebody leads, which nobody does before other work.
+  std::deque<std::function<void()>>& queue = SingleWaitsLocked() ? singles_ : work_;
+  const std::function<void()> work = std::move(queue.front());
+  queue.pop_front();
   ++busy_;
   mutex_.Unlock();
   work();

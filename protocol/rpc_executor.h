@@ -13,6 +13,7 @@
 // Invariant: somebody leads, or is running and will lead. Whoever stops running summons another if he was the last (BeforeBlocking).
 // The last thread runs nothing that could block: threads may wait for what only another event brings (a peer that takes what was written, a
 //   watchdog's cut), so one always has to be there to run it. Events that could block, and posted work, wait while all others are at such.
+// Single calls (PostSingle) have `kept` threads more than events and posted work: whatever streams wait for, status and outcomes can be asked for.
 // Who shares. One thread at a time suffices while events are short and few. A thread that has run events for `share_after` without ever having had to
 //   wait for one summons another, up to `parallel`. A thread of its own (rpc-look) looks, often while there is much to do, for two things that keep
 //   everybody else from being served: an event that takes long and does not tell, and a leader that does not wait but computes (gRPC reads, and
@@ -57,6 +58,7 @@ class RpcExecutor {
  public:
   struct Options {
     int threads = 1024;  // at most; the last of them is for what does not block, if there are more than one
+    int kept = 0;        // of these, for single calls alone
     int parallel = 1;    // that run at the same time, apart from those that are blocked
     Duration share_after = microseconds(50);
   };
@@ -77,6 +79,8 @@ class RpcExecutor {
 
   // Runs it soon on one of the threads. False: all threads that may block are blocked, so it runs when one of them no longer is.
   bool Post(std::function<void()> work);
+  // The same for a single call, which has the kept threads, too.
+  void PostSingle(std::function<void()> work);
 
   // Who starts events on the queue says so before the first, and when it will start none any more.
   void CallBegins();
@@ -112,8 +116,10 @@ class RpcExecutor {
   // False: the thread ends.
   bool RestLocked(Self* self) DEUT_REQUIRES(mutex_);
   // Another thread may run what could block.
-  bool RoomLocked() const DEUT_REQUIRES(mutex_) { return busy_ < std::max(1, options_.threads - 1); }
-  bool WorkWaitsLocked() const DEUT_REQUIRES(mutex_) { return !work_.empty() && RoomLocked(); }
+  bool RoomLocked() const DEUT_REQUIRES(mutex_) { return busy_ < std::max(1, options_.threads - 1 - options_.kept); }
+  bool RoomForSingleLocked() const DEUT_REQUIRES(mutex_) { return busy_ < std::max(1, options_.threads - 1); }
+  bool SingleWaitsLocked() const DEUT_REQUIRES(mutex_) { return !singles_.empty() && RoomForSingleLocked(); }
+  bool WorkWaitsLocked() const DEUT_REQUIRES(mutex_) { return SingleWaitsLocked() || (!work_.empty() && RoomLocked()); }
   // The thread's event, or its work, is over.
   void OverLocked(Self* self) DEUT_REQUIRES(mutex_);
   // False: there are no more.
@@ -140,6 +146,7 @@ class RpcExecutor {
   uint64_t events_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t summons_ DEUT_GUARDED_BY(mutex_) = 0;
   std::deque<std::function<void()>> work_ DEUT_GUARDED_BY(mutex_);
+  std::deque<std::function<void()>> singles_ DEUT_GUARDED_BY(mutex_);
   std::vector<Self*> resting_ DEUT_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Self>> selves_ DEUT_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Thread>> gone_ DEUT_GUARDED_BY(mutex_);  // to be joined

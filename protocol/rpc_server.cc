@@ -123,6 +123,7 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcS
     server->health_.ServeAlone(std::move(queue));
   } else {
     const RpcExecutor::Options threads{.threads = options.max_threads,
+                                       .kept = options.max_threads / 16,
                                        .parallel = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
     server->executor_ = std::make_unique<RpcExecutor>(runtime, threads, std::move(queue));
     server->health_.Serve(server->executor_->queue());

@@ -1,0 +1,35 @@
+#include "protocol/rpc_unary_call.h"
+
+#include "protocol/rpc_status.h"
+
+namespace deut {
+
+RpcUnaryCallBase::RpcUnaryCallBase(const UnaryHost& host)
+    : host_(host), watch_(host.writes, [this] { context_.TryCancel(); }) {
+  host_.executor.CallBegins();
+}
+
+void RpcUnaryCallBase::Taken(bool ok) {
+  if (!ok) {
+    // The server has shut down before a call came.
+    delete this;
+    return;
+  }
+  WantNext();
+  if (const Status entered = host_.calls.Enter(context_, &place_); !entered.ok()) return Answer(ToRpcStatus(entered));
+  host_.executor.PostSingle([this] {
+    // Single calls are few, and may wait anywhere, so each hands over before it runs.
+    host_.executor.BeforeBlocking();
+    Answer(Run());
+  });
+}
+
+void RpcUnaryCallBase::Answer(const grpc::Status& status) {
+  // Before the answer is started: it may be out, and the call gone, before StartAnswer returns.
+  watch_.Start();
+  StartAnswer(status, &answered_);
+}
+
+void RpcUnaryCallBase::Answered(bool /*ok*/) { delete this; }
+
+}  // namespace deut

@@ -1,0 +1,121 @@
+// RpcUnaryCall: one single call of a server whose events an executor runs (rpc_executor.h): one request, one answer.
+//
+// Life: wanted (gRPC will fill it in) -> taken -> running -> answering -> gone. A call that is taken is followed by another one that is wanted.
+//   taken      The call enters the quota. If it is refused there, the refusal is its answer.
+//   running    The method runs on a thread of the executor, which may block. Single calls have threads of their own share
+//              (RpcExecutor::PostSingle), so they are answered while streams block all other threads.
+//   answering  gRPC sends the answer; no thread waits for that. The place in the quota is kept until the answer is out, so a peer that takes
+//              no answers cannot have more calls than the quota gives it. If the peer does not take the answer for the watchdog's limit, the
+//              call is cancelled.
+// Exactly one event, or one posted piece of work, refers to the call at any time, so it needs no lock and no count of references.
+// Thread-safety: Want from any thread, before the server shuts down. Ownership: a call owns itself; host and method outlive it.
+#ifndef PROTOCOL_RPC_UNARY_CALL_H_
+#define PROTOCOL_RPC_UNARY_CALL_H_
+
+#include <functional>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/async_unary_call.h"
+#include "protocol/rpc_executor.h"
+#include "protocol/stream_quota.h"
+#include "protocol/stream_watchdog.h"
+
+namespace deut {
+
+// What the single calls of one service share. Ownership: borrows everything.
+struct UnaryHost {
+  RpcExecutor& executor;
+  StreamWatchdog& writes;  // peers that take nothing
+  StreamQuota& calls;
+};
+
+class RpcUnaryCallBase {
+ public:
+  RpcUnaryCallBase(const RpcUnaryCallBase&) = delete;
+  RpcUnaryCallBase& operator=(const RpcUnaryCallBase&) = delete;
+
+ protected:
+  explicit RpcUnaryCallBase(const UnaryHost& host);
+  virtual ~RpcUnaryCallBase() { host_.executor.CallIsGone(); }
+
+  virtual void WantNext() = 0;
+  // May block.
+  virtual grpc::Status Run() = 0;
+  // OK: the answer that Run has made; else the status alone.
+  virtual void StartAnswer(const grpc::Status& status, RpcEvent* event) = 0;
+
+  grpc::ServerContext& context() { return context_; }
+  // For the service's Request method.
+  RpcEvent* taken() { return &taken_; }
+
+  const UnaryHost& host_;
+
+ private:
+  class Event final : public RpcEvent {
+   public:
+    using Handler = void (RpcUnaryCallBase::*)(bool ok);
+    Event(RpcUnaryCallBase& call, Handler handler) : call_(call), handler_(handler) {}
+    void Done(bool ok) override { (call_.*handler_)(ok); }
+    bool MayBlock() const override { return false; }
+
+   private:
+    RpcUnaryCallBase& call_;
+    const Handler handler_;
+  };
+
+  void Taken(bool ok);
+  void Answer(const grpc::Status& status);
+  void Answered(bool ok);
+
+  grpc::ServerContext context_;
+  StreamQuota::Place place_;
+  Event taken_{*this, &RpcUnaryCallBase::Taken};
+  Event answered_{*this, &RpcUnaryCallBase::Answered};
+  StreamWatchdog::Watch watch_;  // last: once it has ended, nothing cancels the call any more
+};
+
+template <typename In, typename Out>
+struct UnaryMethod {
+  // Asks gRPC for the next call: the service's Request method, on the executor's queue.
+  std::function<void(grpc::ServerContext* context, In* request, grpc::ServerAsyncResponseWriter<Out>* writer,
+                     void* tag)>
+      want;
+  // Runs one call. May block. A status that is not OK is sent in place of the answer.
+  std::function<grpc::Status(grpc::ServerContext& context, const In& request, Out* answer)> run;
+};
+
+template <typename In, typename Out>
+class RpcUnaryCall final : public RpcUnaryCallBase {
+ public:
+  // REQUIRES: the server has been built.
+  static void Want(const UnaryHost& host, const UnaryMethod<In, Out>& method) {
+    auto* const call = new RpcUnaryCall(host, method);
+    method.want(&call->context(), &call->request_, &call->writer_, call->taken());
+  }
+
+ private:
+  RpcUnaryCall(const UnaryHost& host, const UnaryMethod<In, Out>& method)
+      : RpcUnaryCallBase(host), method_(method), writer_(&context()) {}
+  ~RpcUnaryCall() override = default;
+
+  void WantNext() override { Want(host_, method_); }
+  grpc::Status Run() override { return method_.run(context(), request_, &answer_); }
+  void StartAnswer(const grpc::Status& status, RpcEvent* event) override {
+    if (status.ok()) {
+      writer_.Finish(answer_, status, event);
+    } else {
+      writer_.FinishWithError(status, event);
+    }
+  }
+
+  const UnaryMethod<In, Out>& method_;
+  In request_;
+  Out answer_;
+  grpc::ServerAsyncResponseWriter<Out> writer_;
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_RPC_UNARY_CALL_H_
