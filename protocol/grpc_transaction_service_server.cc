@@ -11,6 +11,7 @@
 #include "protocol/rpc_executor.h"
 #include "protocol/rpc_server.h"
 #include "protocol/rpc_status.h"
+#include "protocol/rpc_unary_call.h"
 #include "protocol/session_handler.h"
 #include "protocol/stream_host.h"
 #include "protocol/stream_quota.h"
@@ -18,14 +19,9 @@
 #include "protocol/transaction_service.grpc.pb.h"
 
 namespace deut {
-namespace {
 
-using AsyncSession = wire::TransactionService::WithAsyncMethod_Session<wire::TransactionService::Service>;
-using AsyncStreams = wire::TransactionService::WithAsyncMethod_OneShots<AsyncSession>;
-
-}  // namespace
-
-class GrpcTransactionServiceServer::Service final : public AsyncStreams, public ExecutedService {
+class GrpcTransactionServiceServer::Service final : public wire::TransactionService::AsyncService,
+                                                    public ExecutedService {
  public:
   Service(Runtime& runtime, TransactionService& service, const RpcServiceOptions& options,
           std::shared_ptr<const AccessControl> access)
@@ -53,87 +49,90 @@ class GrpcTransactionServiceServer::Service final : public AsyncStreams, public 
     };
     SessionHandler::Want(*host_, request_session_);
     OneShotHandler::Want(*host_, request_one_shots_);
+
+    unary_host_.emplace(UnaryHost{.executor = executor, .writes = watchdog_, .calls = calls_});
+    Want(&ask_outcome_, &Service::RequestAskOutcome, &Service::AnswerOutcome);
+    Want(&open_table_, &Service::RequestOpenTable, &Service::AnswerOpenTable);
+    Want(&create_table_, &Service::RequestCreateTable, &Service::AnswerCreateTable);
+    Want(&drop_table_, &Service::RequestDropTable, &Service::AnswerDropTable);
+    Want(&list_tables_, &Service::RequestListTables, &Service::AnswerListTables);
+    Want(&get_status_, &Service::RequestGetStatus, &Service::AnswerStatus);
+    Want(&drop_caches_, &Service::RequestDropCaches, &Service::AnswerDropCaches);
   }
 
-  grpc::Status AskOutcome(grpc::ServerContext* context, const wire::OutcomeRequest* request,
-                          wire::OutcomeAnswer* answer) override {
-    StreamQuota::Place place;
-    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
+ private:
+  using TableMethod = UnaryMethod<wire::TableRequest, wire::TableAnswer>;
+
+  // `request` is the generated method that asks for the next call; `answer` runs one.
+  template <typename In, typename Out, typename Generated>
+  void Want(UnaryMethod<In, Out>* method,
+            void (Generated::*request)(grpc::ServerContext*, In*, grpc::ServerAsyncResponseWriter<Out>*,
+                                       grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
+            void (Service::*answer)(grpc::ServerContext&, const In&, Out*)) {
+    method->want = [this, request](grpc::ServerContext* context, In* message,
+                                   grpc::ServerAsyncResponseWriter<Out>* writer, void* tag) {
+      grpc::ServerCompletionQueue* const queue = host_->executor.queue();
+      (this->*request)(context, message, writer, queue, queue, tag);
+    };
+    method->run = [this, answer](grpc::ServerContext& context, const In& message, Out* out) {
+      (this->*answer)(context, message, out);
+      return grpc::Status::OK;
+    };
+    RpcUnaryCall<In, Out>::Want(*unary_host_, *method);
+  }
+
+  void AnswerOutcome(grpc::ServerContext& context, const wire::OutcomeRequest& request, wire::OutcomeAnswer* answer) {
     TransactionName name;
-    Status valid = CheckProtocolVersion("the client", request->protocol_version());
-    if (valid.ok()) valid = FromWire(*request, &name);
+    Status valid = CheckProtocolVersion("the client", request.protocol_version());
+    if (valid.ok()) valid = FromWire(request, &name);
     ToWire(valid.ok() ? ForClient(context)->get().AskOutcome(name, DeadlineOf(context)) : Result<OutcomeAnswer>(valid),
            answer);
-    return grpc::Status::OK;
   }
 
-  grpc::Status OpenTable(grpc::ServerContext* context, const wire::TableRequest* request,
-                         wire::TableAnswer* answer) override {
-    StreamQuota::Place place;
-    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
-    Answer(Check(*request), answer, [&]() -> Status {
+  void AnswerOpenTable(grpc::ServerContext& context, const wire::TableRequest& request, wire::TableAnswer* answer) {
+    Answer(Check(request), answer, [&]() -> Status {
       DEUT_ASSIGN_OR_RETURN(const TableId table,
-                            ForClient(context)->get().OpenTable(request->name(), DeadlineOf(context)));
+                            ForClient(context)->get().OpenTable(request.name(), DeadlineOf(context)));
       answer->set_table(table.value);
       return Status::Ok();
     });
-    return grpc::Status::OK;
   }
 
-  grpc::Status CreateTable(grpc::ServerContext* context, const wire::TableRequest* request,
-                           wire::TableAnswer* answer) override {
-    StreamQuota::Place place;
-    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
-    Answer(Check(*request), answer, [&]() -> Status {
+  void AnswerCreateTable(grpc::ServerContext& context, const wire::TableRequest& request, wire::TableAnswer* answer) {
+    Answer(Check(request), answer, [&]() -> Status {
       DEUT_ASSIGN_OR_RETURN(const TableId table,
-                            ForClient(context)->get().CreateTable(request->name(), DeadlineOf(context)));
+                            ForClient(context)->get().CreateTable(request.name(), DeadlineOf(context)));
       answer->set_table(table.value);
       return Status::Ok();
     });
-    return grpc::Status::OK;
   }
 
-  grpc::Status DropTable(grpc::ServerContext* context, const wire::TableRequest* request,
-                         wire::TableAnswer* answer) override {
-    StreamQuota::Place place;
-    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
-    Answer(Check(*request), answer,
-           [&] { return ForClient(context)->get().DropTable(request->name(), DeadlineOf(context)); });
-    return grpc::Status::OK;
+  void AnswerDropTable(grpc::ServerContext& context, const wire::TableRequest& request, wire::TableAnswer* answer) {
+    Answer(Check(request), answer,
+           [&] { return ForClient(context)->get().DropTable(request.name(), DeadlineOf(context)); });
   }
 
-  grpc::Status ListTables(grpc::ServerContext* context, const wire::ServiceRequest* request,
-                          wire::ListTablesAnswer* answer) override {
-    StreamQuota::Place place;
-    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
-    Answer(Check(*request), answer, [&]() -> Status {
+  void AnswerListTables(grpc::ServerContext& context, const wire::ServiceRequest& request,
+                        wire::ListTablesAnswer* answer) {
+    Answer(Check(request), answer, [&]() -> Status {
       DEUT_ASSIGN_OR_RETURN(const std::vector<TableInfo> tables,
                             ForClient(context)->get().ListTables(DeadlineOf(context)));
       ToWire(tables, answer->mutable_tables());
       return Status::Ok();
     });
-    return grpc::Status::OK;
   }
 
-  grpc::Status GetStatus(grpc::ServerContext* context, const wire::ServiceRequest* request,
-                         wire::GetStatusAnswer* answer) override {
-    StreamQuota::Place place;
-    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
-    const Status valid = Check(*request);
+  void AnswerStatus(grpc::ServerContext& context, const wire::ServiceRequest& request, wire::GetStatusAnswer* answer) {
+    const Status valid = Check(request);
     ToWire(valid.ok() ? ForClient(context)->get().GetStatus(DeadlineOf(context)) : Result<ServiceStatus>(valid),
            answer);
-    return grpc::Status::OK;
   }
 
-  grpc::Status DropCaches(grpc::ServerContext* context, const wire::ServiceRequest* request,
-                          wire::DropCachesAnswer* answer) override {
-    StreamQuota::Place place;
-    if (const Status entered = calls_.Enter(*context, &place); !entered.ok()) return ToRpcStatus(entered);
-    Answer(Check(*request), answer, [&] { return ForClient(context)->get().DropCaches(DeadlineOf(context)); });
-    return grpc::Status::OK;
+  void AnswerDropCaches(grpc::ServerContext& context, const wire::ServiceRequest& request,
+                        wire::DropCachesAnswer* answer) {
+    Answer(Check(request), answer, [&] { return ForClient(context)->get().DropCaches(DeadlineOf(context)); });
   }
 
- private:
   static Status Check(const wire::ServiceRequest& request) {
     return CheckProtocolVersion("the client", request.protocol_version());
   }
@@ -149,8 +148,8 @@ class GrpcTransactionServiceServer::Service final : public AsyncStreams, public 
     if (!status.ok()) ToWire(status, answer->mutable_status());
   }
 
-  std::unique_ptr<PeerService> ForClient(const grpc::ServerContextBase* context) { return services_.For(*context); }
-  Deadline DeadlineOf(grpc::ServerContext* context) { return FromRpcTime(runtime_, context->raw_deadline()); }
+  std::unique_ptr<PeerService> ForClient(const grpc::ServerContextBase& context) { return services_.For(context); }
+  Deadline DeadlineOf(grpc::ServerContext& context) { return FromRpcTime(runtime_, context.raw_deadline()); }
 
   Runtime& runtime_;
   PeerServices services_;
@@ -161,6 +160,12 @@ class GrpcTransactionServiceServer::Service final : public AsyncStreams, public 
   std::optional<StreamHost> host_;
   SessionHandler::Request request_session_;
   OneShotHandler::Request request_one_shots_;
+  std::optional<UnaryHost> unary_host_;
+  UnaryMethod<wire::OutcomeRequest, wire::OutcomeAnswer> ask_outcome_;
+  TableMethod open_table_, create_table_, drop_table_;
+  UnaryMethod<wire::ServiceRequest, wire::ListTablesAnswer> list_tables_;
+  UnaryMethod<wire::ServiceRequest, wire::GetStatusAnswer> get_status_;
+  UnaryMethod<wire::ServiceRequest, wire::DropCachesAnswer> drop_caches_;
 };
 
 GrpcTransactionServiceServer::GrpcTransactionServiceServer(Runtime& runtime, TransactionService& service,

@@ -1,9 +1,10 @@
 // GrpcTransactionServiceServer: the server side of transaction_service.proto: checks what comes in and forwards it to a
-// TransactionService. One thread for each session or call in progress; streams and calls are limited by peer (service_options.h).
-// A client that does not take its answers for `stuck_peer` loses its session (stream_watchdog.h). Messages, streams, threads: rpc_server.h.
+// TransactionService. An executor runs all of it (rpc_executor.h), so a session or call holds a thread only while it works; streams and
+// calls are limited by peer (service_options.h).
+// A client that does not take its answers for `stuck_peer` loses its session or call (stream_watchdog.h). Messages, streams, threads: rpc_server.h.
 // One-shot transactions on a stream of theirs hold up each other wherever the service waits on another Runtime than a TellingRuntime
 // (one_shot_workers.h).
-// Thread-safety: gRPC's threads call it. Ownership: the service outlives it; the server that it is registered with ends before it.
+// Thread-safety: the executor's threads call it. Ownership: the service outlives it; the server that it is registered with ends before it.
 #ifndef PROTOCOL_GRPC_TRANSACTION_SERVICE_SERVER_H_
 #define PROTOCOL_GRPC_TRANSACTION_SERVICE_SERVER_H_
 

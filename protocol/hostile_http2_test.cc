@@ -1,19 +1,25 @@
 // Peers that know HTTP/2 and mean harm: what each can do to a server is bounded (docs/security.md). Beside each of them a client is served.
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/base/concat.h"
 #include "common/runtime/runtime.h"
 #include "gtest/gtest.h"
+#include "protocol/data_component.h"
 #include "protocol/grpc_data_component_service.h"
+#include "protocol/grpc_transaction_service_server.h"
 #include "protocol/rpc_server.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/raw_socket.h"
 #include "protocol/testing/scripted_data_component.h"
+#include "protocol/testing/scripted_transaction_service.h"
+#include "protocol/transaction_service.grpc.pb.h"
 
 namespace deut {
 namespace {
@@ -178,6 +184,71 @@ TEST_F(HostileHttp2Test, AFloodOfSettingsWithoutAReaderIsNotKeptInMemory) {
   // Until the server reads no more.
   while (sent < 50'000'000 && testing::SendRaw(hostile_, many, milliseconds(500))) sent += many.size();
   EXPECT_LT(sent, 50'000'000u);
+}
+
+// Peers that open no window: nothing of an answer may be sent to them. Each answer held a thread of the server.
+class ZeroWindowTest : public ::testing::Test {
+ protected:
+  static constexpr RpcServiceOptions kOptions{.stuck_peer = milliseconds(500)};
+
+  class Peer {
+   public:
+    explicit Peer(const Address& address) : socket_(testing::ConnectRaw(address)) {
+      const std::string initial_window_0("\0\4\0\0\0\0", 6);
+      EXPECT_TRUE(testing::SendRaw(
+          socket_, Concat(testing::kHttp2Preface, Http2Frame(FrameType::kSettings, 0, 0, initial_window_0))));
+    }
+    bool Call(std::string_view path, const std::string& request) {
+      std::string message(1, '\0');
+      for (const int shift : {24, 16, 8, 0}) message.push_back(static_cast<char>(request.size() >> shift));
+      const uint32_t stream = next_stream_;
+      next_stream_ += 2;
+      return testing::SendRaw(socket_, Concat(Http2Frame(FrameType::kHeaders, kEndHeaders, stream, CallHeaders(path)),
+                                              Http2Frame(FrameType::kData, kEndStream, stream, message + request)));
+    }
+
+   private:
+    const Descriptor socket_;
+    uint32_t next_stream_ = 1;
+  };
+
+  ZeroWindowTest() {
+    scripted_.before = [this](std::string_view call, Deadline) {
+      if (call == "get_status") ++ran_;
+      return Status::Ok();
+    };
+    wire::ServiceRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    status_request_ = request.SerializeAsString();
+  }
+
+  bool AskStatus(Peer& peer) { return peer.Call("/deut.wire.TransactionService/GetStatus", status_request_); }
+
+  std::atomic<size_t> ran_{0};
+  testing::ScriptedTransactionService scripted_{RealRuntime()};
+  GrpcTransactionServiceServer service_{RealRuntime(), scripted_, kOptions};
+  testing::Loopback loopback_{{service_.service()}};
+  std::string status_request_;
+};
+
+TEST_F(ZeroWindowTest, AnswersThatAreNotTakenHoldNoThreadAndEndAfterAWhile) {
+  constexpr int kCalls = 1000;
+  const size_t most = kOptions.calls().per_peer;
+  Peer one(loopback_.address()), two(loopback_.address());
+  for (int i = 0; i < kCalls; ++i) ASSERT_TRUE(AskStatus(one) && AskStatus(two));
+  ASSERT_TRUE(testing::Eventually([&] { return ran_ >= 2 * most; }));
+  const auto stub = wire::TransactionService::NewStub(loopback_.Peer()->NewChannel(RpcTraffic::kShort));
+  for (int i = 0; i < 20; ++i) {
+    grpc::ClientContext context;
+    wire::ServiceRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    wire::GetStatusAnswer answer;
+    const grpc::Status answered = stub->GetStatus(&context, request, &answer);
+    EXPECT_TRUE(answered.ok()) << answered.error_message();
+  }
+  // After stuck_peer the calls are cancelled, and their places come back.
+  const size_t before = ran_;
+  EXPECT_TRUE(testing::Eventually([&] { return AskStatus(one) && ran_ > before; }));
 }
 
 }  // namespace
