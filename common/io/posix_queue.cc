@@ -34,7 +34,7 @@ void PosixQueue::Work() {
       request = waiting_.front();
       waiting_.pop_front();
     }
-    TransferBlocking(request);
+    TransferBlocking(runtime_, request);
     MutexLock lock(mutex_);
     done_.push_back(request);
     done_changed_.NotifyOne(runtime_);

@@ -18,7 +18,9 @@ constexpr Duration kLogEvery = seconds(1);
 
 std::atomic<uint64_t> shortages{0};
 
-void Tell(Runtime& runtime, std::string_view operation, std::string_view path, int error) {
+}  // namespace
+
+void TellShortage(Runtime& runtime, std::string_view operation, std::string_view path, int error) {
   shortages.fetch_add(1, std::memory_order_relaxed);
   static LogPace pace(kLogEvery);
   const std::optional<uint64_t> unlogged = pace.Event(runtime.Now());
@@ -26,10 +28,8 @@ void Tell(Runtime& runtime, std::string_view operation, std::string_view path, i
   LogWarning(
       operation, " ", path, ": ", std::generic_category().message(error), "; it is tried again (", *unlogged,
       " more such failures since the last such line). Raise the limit of open files (ulimit -n, LimitNOFILE=), or "
-      "lower --max_connections");
+      "lower --max_connections; if it is memory that lacks, give the process more (MemoryMax=)");
 }
-
-}  // namespace
 
 bool IsShortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS || error == EAGAIN;
@@ -43,7 +43,7 @@ int RetryShortage(Runtime& runtime, std::string_view operation, std::string_view
     if (descriptor >= 0) return descriptor;
     const int error = errno;
     if (!IsShortage(error)) return descriptor;
-    Tell(runtime, operation, path, error);
+    TellShortage(runtime, operation, path, error);
     if (runtime.Now() + pause > give_up) {
       errno = error;
       return descriptor;

@@ -1,7 +1,8 @@
 // Waiting out a shortage of the process or the system: no descriptor (EMFILE, ENFILE) or no kernel memory (ENOMEM, ENOBUFS, EAGAIN).
 //
 // A shortage says nothing about the file: nothing was opened, read or changed. So the storage retries, with pauses from 1 ms to 64 ms, for
-// at most kShortagePatience. After that it answers RESOURCE_EXHAUSTED, which callers treat like a full disk: they try again later.
+// at most kShortagePatience; transfers have patience of their own (transfer.h). After that it answers RESOURCE_EXHAUSTED, which callers treat like a
+// full disk: they try again later.
 // Every shortage is counted; one line a second at most is logged.
 // Thread-safety: all functions from any thread.
 #ifndef COMMON_IO_SHORTAGE_H_
@@ -24,6 +25,9 @@ bool IsShortage(int error);
 // patience is over. Returns what the last attempt returned, with its errno. `operation` and `path` are for the log line.
 int RetryShortage(Runtime& runtime, std::string_view operation, std::string_view path,
                   const std::function<int()>& attempt);
+
+// Counts one failed attempt, which is going to be repeated, and logs it if no line was logged for a second.
+void TellShortage(Runtime& runtime, std::string_view operation, std::string_view path, int error);
 
 // The number of failed attempts of this process so far.
 uint64_t ShortageCount();

@@ -2,19 +2,24 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/io/aligned_buffer.h"
 #include "common/io/faulty_disk.h"
+#include "common/io/shortage.h"
 #include "common/io/storage.h"
+#include "common/io/transfer.h"
 #include "common/io/watched_storage.h"
 #include "common/runtime/random.h"
 #include "common/testing/temp_dir.h"
+#include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 
 namespace deut {
@@ -497,6 +502,41 @@ TEST(SystemStorage, UringReapEndsByDeadlineWakeOrCompletion) {
   writer->Join();
   EXPECT_EQ(byte, 'p');
 }
+
+#ifdef DEUT_TEST_POINTS
+// The kernel has no memory for a transfer, for a while. It was retried 10,000 times at once, which takes milliseconds, and then was an error.
+TEST(SystemStorage, TransfersWaitOutAShortageWithPauses) {
+  constexpr uint32_t kFailures = 12;
+  const Duration pauses = milliseconds(1 + 2 + 4 + 8 + 16 + 32) + (kFailures - 6) * kLongestPause;
+  Runtime& runtime = RealRuntime();
+  testing::TempDir folder;
+  for (const IoKind kind : {IoKind::kPosix, IoKind::kUring}) {
+    auto storage = NewSystemStorage(kind, runtime);
+    ASSERT_TRUE(storage.ok()) << storage.status().ToString();
+    auto file = (*storage)->Open(folder.Sub("file"), kCreate);
+    ASSERT_TRUE(file.ok()) << file.status().ToString();
+    auto queue = (*storage)->NewQueue(1);
+    ASSERT_TRUE(queue.ok()) << queue.status().ToString();
+    char byte = 'x';
+    IoRequest request{.kind = IoRequest::Kind::kWrite, .file = file->get(), .data = &byte, .bytes = 1};
+
+    std::atomic<uint32_t> attempts{0};
+    testing::SetCasHandler(
+        [&](std::string_view name) { return name == "transfer.shortage" && attempts.fetch_add(1) < kFailures; });
+    const uint64_t counted = ShortageCount();
+    const MonotonicTime begin = runtime.Now();
+    ASSERT_TRUE((*queue)->Submit(&request).ok());
+    std::vector<IoRequest*> completed;
+    while (completed.empty()) (*queue)->Reap(&completed, kNoDeadline);
+    testing::SetCasHandler({});
+
+    EXPECT_TRUE(request.status.ok()) << request.status.ToString();
+    EXPECT_EQ(attempts, kFailures + 1);
+    EXPECT_GE(runtime.Now() - begin, pauses);
+    EXPECT_EQ(ShortageCount() - counted, kFailures);
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace deut

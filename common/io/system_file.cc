@@ -11,6 +11,7 @@
 #include "common/io/aligned_buffer.h"
 #include "common/io/shortage.h"
 #include "common/io/transfer.h"
+#include "common/testing/test_points.h"
 
 namespace deut {
 namespace {
@@ -46,14 +47,14 @@ bool DirectFits([[maybe_unused]] int descriptor) {
 
 }  // namespace
 
-void TransferBlocking(IoRequest* request) {
+void TransferBlocking(Runtime& runtime, IoRequest* request) {
   const auto* file = static_cast<const SystemFile*>(request->file);
-  uint32_t retries = 0;
-  int64_t result;
-  do {
+  TransferRetries retries;
+  for (;;) {
     char* data = static_cast<char*>(request->data) + request->transferred;
     const size_t rest = std::min(request->bytes - request->transferred, kMaxTransferBytes);
     const auto offset = static_cast<off_t>(request->offset + request->transferred);
+    int64_t result = 0;
     switch (request->kind) {
       case IoRequest::Kind::kRead:
         result = pread(file->descriptor(), data, rest, offset);
@@ -66,7 +67,18 @@ void TransferBlocking(IoRequest* request) {
         break;
     }
     if (result < 0) result = -errno;
-  } while (AdvanceTransfer(request, file->options().direct, result, &retries) == TransferStep::kAgain);
+    if (DEUT_CAS_FAILS("transfer.shortage")) result = -ENOMEM;
+    switch (AdvanceTransfer(request, file->options().direct, result, &retries)) {
+      case TransferStep::kDone:
+        return;
+      case TransferStep::kAgain:
+        break;
+      case TransferStep::kLater:
+        TellShortage(runtime, NameOf(request->kind), file->path(), static_cast<int>(-result));
+        runtime.SleepUntil(runtime.Now() + PauseOf(retries));
+        break;
+    }
+  }
 }
 
 Result<std::unique_ptr<File>> SystemFile::Open(Runtime& runtime, const std::string& path, const OpenOptions& options) {
@@ -84,7 +96,7 @@ SystemFile::~SystemFile() { close(descriptor_); }
 Result<size_t> SystemFile::Read(uint64_t offset, void* data, size_t bytes) {
   IoRequest request{.kind = IoRequest::Kind::kRead, .file = this, .offset = offset, .data = data, .bytes = bytes};
   DEUT_RETURN_IF_ERROR(CheckTransfer(options_, path_, request.kind, offset, data, bytes));
-  TransferBlocking(&request);
+  TransferBlocking(runtime_, &request);
   DEUT_RETURN_IF_ERROR(request.status);
   return request.transferred;
 }
@@ -93,14 +105,14 @@ Status SystemFile::Write(uint64_t offset, const void* data, size_t bytes) {
   IoRequest request{
       .kind = IoRequest::Kind::kWrite, .file = this, .offset = offset, .data = const_cast<void*>(data), .bytes = bytes};
   DEUT_RETURN_IF_ERROR(CheckTransfer(options_, path_, request.kind, offset, data, bytes));
-  TransferBlocking(&request);
+  TransferBlocking(runtime_, &request);
   return std::move(request.status);
 }
 
 Status SystemFile::Sync() {
   IoRequest request{.kind = IoRequest::Kind::kSync, .file = this};
   DEUT_RETURN_IF_ERROR(CheckTransfer(options_, path_, request.kind, 0, nullptr, 0));
-  TransferBlocking(&request);
+  TransferBlocking(runtime_, &request);
   return std::move(request.status);
 }
 

@@ -39,7 +39,7 @@ class SystemFile final : public File {
 };
 
 // Runs `request`, whose file is a SystemFile, to its end on the calling thread.
-void TransferBlocking(IoRequest* request);
+void TransferBlocking(Runtime& runtime, IoRequest* request);
 
 }  // namespace deut
 

@@ -1,5 +1,6 @@
 #include "common/io/transfer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -10,7 +11,15 @@
 namespace deut {
 namespace {
 
-const char* KindName(IoRequest::Kind kind) {
+Status TransferError(const IoRequest& request, int error) {
+  if (request.kind == IoRequest::Kind::kSync) return SyncStatus("sync of", request.file->path(), error);
+  return ErrnoStatus(Concat(NameOf(request.kind), " of ", request.bytes, " bytes at offset ", request.offset, " of"),
+                     request.file->path(), error);
+}
+
+}  // namespace
+
+const char* NameOf(IoRequest::Kind kind) {
   switch (kind) {
     case IoRequest::Kind::kRead:
       return "read";
@@ -22,27 +31,19 @@ const char* KindName(IoRequest::Kind kind) {
   return "transfer";
 }
 
-Status TransferError(const IoRequest& request, int error) {
-  if (request.kind == IoRequest::Kind::kSync) return SyncStatus("sync of", request.file->path(), error);
-  return ErrnoStatus(Concat(KindName(request.kind), " of ", request.bytes, " bytes at offset ", request.offset, " of"),
-                     request.file->path(), error);
-}
-
-}  // namespace
-
 Status CheckTransfer(const OpenOptions& options, std::string_view path, IoRequest::Kind kind, uint64_t offset,
                      const void* data, size_t bytes) {
   if (kind != IoRequest::Kind::kRead && !options.writable) {
-    return DEUT_ERROR(kInvalidArgument, KindName(kind), " of ", path, ", which was opened for reading");
+    return DEUT_ERROR(kInvalidArgument, NameOf(kind), " of ", path, ", which was opened for reading");
   }
   if (kind == IoRequest::Kind::kSync) return Status::Ok();
   if (offset > INT64_MAX || bytes > INT64_MAX - offset) {
-    return DEUT_ERROR(kInvalidArgument, KindName(kind), " of ", bytes, " bytes at offset ", offset, " of ", path,
+    return DEUT_ERROR(kInvalidArgument, NameOf(kind), " of ", bytes, " bytes at offset ", offset, " of ", path,
                       ": beyond the largest file");
   }
   if (options.direct && (offset % kIoAlignment != 0 || bytes % kIoAlignment != 0 ||
                          reinterpret_cast<uintptr_t>(data) % kIoAlignment != 0)) {
-    return DEUT_ERROR(kInvalidArgument, "direct ", KindName(kind), " of ", bytes, " bytes at offset ", offset, " of ",
+    return DEUT_ERROR(kInvalidArgument, "direct ", NameOf(kind), " of ", bytes, " bytes at offset ", offset, " of ",
                       path, ": offset, length and memory must be multiples of ", kIoAlignment);
   }
   return Status::Ok();
@@ -75,15 +76,37 @@ Status ErrnoStatus(std::string_view operation, std::string_view path, int error)
   }
 }
 
-TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, uint32_t* retries) {
+namespace {
+
+uint32_t MostShortages(IoRequest::Kind kind, int error) {
+  switch (kind) {
+    case IoRequest::Kind::kRead:
+      return kMaxReadShortages;
+    case IoRequest::Kind::kWrite:
+      return kMaxWriteShortages;
+    case IoRequest::Kind::kSync:
+      return error == EAGAIN ? kMaxWriteShortages : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Duration PauseOf(const TransferRetries& retries) {
+  // Doubling more often than this passes the longest pause.
+  constexpr uint32_t kMostDoublings = 6;
+  return std::min(Duration(milliseconds(1)) * (1 << std::min(retries.shortages - 1, kMostDoublings)), kLongestPause);
+}
+
+TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, TransferRetries* retries) {
   if (result < 0) {
     const int error = static_cast<int>(-result);
-    // A failed sync is never repeated for a shortage: the kernel may have given up what it could not write (storage.h).
-    const bool passes = IsShortage(error) && (error == EAGAIN || request->kind != IoRequest::Kind::kSync);
-    if ((error == EINTR || passes) && ++*retries <= kMaxRetries) return TransferStep::kAgain;
+    if (IsShortage(error) && ++retries->shortages <= MostShortages(request->kind, error)) return TransferStep::kLater;
+    if (error == EINTR && ++retries->at_once <= kMaxRetries) return TransferStep::kAgain;
     request->status = TransferError(*request, error);
     return TransferStep::kDone;
   }
+  retries->shortages = 0;
   if (request->kind == IoRequest::Kind::kSync) return TransferStep::kDone;
   const bool reads = request->kind == IoRequest::Kind::kRead;
   const size_t before = request->transferred;
@@ -99,8 +122,8 @@ TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, ui
     request->transferred = RoundDownToIo(request->transferred);
   }
   if (request->transferred > before) {
-    *retries = 0;
-  } else if (++*retries > kMaxRetries) {
+    retries->at_once = 0;
+  } else if (++retries->at_once > kMaxRetries) {
     request->status = TransferError(*request, EIO);
     return TransferStep::kDone;
   }

@@ -8,8 +8,12 @@
 
 #include "common/base/status.h"
 #include "common/io/storage.h"
+#include "common/runtime/runtime.h"
 
 namespace deut {
+
+// "read", "write" or "sync".
+const char* NameOf(IoRequest::Kind kind);
 
 // INVALID_ARGUMENT if the file was not opened for this, the offset is beyond what a file may have, or the alignment rule is broken.
 Status CheckTransfer(const OpenOptions& options, std::string_view path, IoRequest::Kind kind, uint64_t offset,
@@ -22,14 +26,37 @@ Status SyncStatus(std::string_view operation, std::string_view path, int error);
 
 // The most that one system call is asked to transfer.
 constexpr size_t kMaxTransferBytes = size_t{1} << 30;
-// EINTR, and the shortages of shortage.h, are retried at most this many times in a row. Then they are errors.
+// EINTR, and writes that make no progress, are retried at once, at most this many times in a row. Then they are errors.
 constexpr uint32_t kMaxRetries = 10000;
 
-enum class TransferStep : uint8_t { kDone, kAgain };
+// Shortages (shortage.h) are retried after a pause: 1 ms, then twice the pause before, at most kLongestPause.
+//   A read gives up after about a second, as an open does. Its caller tries later.
+//   A write goes on for about five minutes, because its caller can only fail-stop. The kernel has not taken the bytes, or has taken some of them and
+//     said how many, and the storage submits the rest anew from the same memory; so a later success means what a first one does, also for
+//     a synchronous write. Components that watch their disk end before that, if the shortage lasts longer than their limit.
+//   A sync is retried for EAGAIN alone, which says that it was not started. After any other failure the kernel may have given up what it
+//     could not write, and a second sync would cover nothing.
+constexpr Duration kLongestPause = milliseconds(64);
+constexpr uint32_t kMaxReadShortages = 21;      // 1 s of pauses
+constexpr uint32_t kMaxWriteShortages = 4'700;  // 300 s of pauses
 
-// Accounts for one result of a system call on `request`: bytes transferred, 0, or minus an errno. kAgain: the rest, from
-// request->transferred on, is to be submitted once more. kDone: status and transferred are final. `retries` starts at 0.
-TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, uint32_t* retries);
+enum class TransferStep : uint8_t {
+  kDone,   // status and transferred are final
+  kAgain,  // the rest, from request->transferred on, is to be submitted once more
+  kLater   // the same, after PauseOf
+};
+
+// What has gone wrong in a row. Both are 0 at the start of a transfer.
+struct TransferRetries {
+  uint32_t at_once = 0;
+  uint32_t shortages = 0;
+};
+
+// Accounts for one result of a system call on `request`: bytes transferred, 0, or minus an errno.
+TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, TransferRetries* retries);
+
+// REQUIRES: the last step was kLater.
+Duration PauseOf(const TransferRetries& retries);
 
 }  // namespace deut
 

@@ -16,7 +16,7 @@ class AdvanceTransferTest : public ::testing::Test {
   }
   std::unique_ptr<Storage> storage_ = NewMemoryStorage(RealRuntime());
   std::unique_ptr<File> file_ = std::move(storage_->Open("the-file", {.create = true, .writable = true})).value();
-  uint32_t retries_ = 0;
+  TransferRetries retries_;
 };
 
 TEST_F(AdvanceTransferTest, ShortTransfersGoOn) {
@@ -24,7 +24,7 @@ TEST_F(AdvanceTransferTest, ShortTransfersGoOn) {
   EXPECT_EQ(AdvanceTransfer(&request, false, 30, &retries_), TransferStep::kAgain);
   EXPECT_EQ(request.transferred, 30u);
   EXPECT_EQ(AdvanceTransfer(&request, false, -EINTR, &retries_), TransferStep::kAgain);
-  EXPECT_EQ(AdvanceTransfer(&request, false, -EAGAIN, &retries_), TransferStep::kAgain);
+  EXPECT_EQ(AdvanceTransfer(&request, false, -EAGAIN, &retries_), TransferStep::kLater);
   EXPECT_EQ(AdvanceTransfer(&request, false, 70, &retries_), TransferStep::kDone);
   EXPECT_TRUE(request.status.ok());
   EXPECT_EQ(request.transferred, 100u);
@@ -75,14 +75,64 @@ TEST_F(AdvanceTransferTest, WithoutProgressItIsAnErrorInTheEnd) {
   IoRequest nothing = Request(IoRequest::Kind::kWrite, 100);
   EXPECT_EQ(AdvanceTransfer(&nothing, false, 0, &retries_), TransferStep::kDone);
   EXPECT_EQ(nothing.status, ErrorCode::kIoError);
-  for (const int64_t result : {int64_t{-EAGAIN}, int64_t{100}}) {
+  for (const int64_t result : {int64_t{-EINTR}, int64_t{100}}) {
     IoRequest request = Request(IoRequest::Kind::kWrite, kIoAlignment);
-    retries_ = 0;
+    retries_ = {};
     uint32_t steps = 0;
     while (AdvanceTransfer(&request, true, result, &retries_) == TransferStep::kAgain) ++steps;
     EXPECT_EQ(steps, kMaxRetries);
-    // A shortage that lasts is not the file's fault.
-    EXPECT_EQ(request.status, result < 0 ? ErrorCode::kResourceExhausted : ErrorCode::kIoError);
+    EXPECT_EQ(request.status, ErrorCode::kIoError);
+  }
+}
+
+// A shortage that lasts is not the file's fault.
+TEST_F(AdvanceTransferTest, ShortagesAreWaitedOutForABoundedTime) {
+  struct Case {
+    IoRequest::Kind kind;
+    Duration least, most;
+  };
+  for (const Case& one : {Case{IoRequest::Kind::kRead, milliseconds(900), milliseconds(1100)},
+                          Case{IoRequest::Kind::kWrite, seconds(299), seconds(302)}}) {
+    for (const int error : {ENOMEM, ENOBUFS, EAGAIN}) {
+      IoRequest request = Request(one.kind, kIoAlignment);
+      retries_ = {};
+      Duration paused(0), last(0);
+      while (AdvanceTransfer(&request, true, -error, &retries_) == TransferStep::kLater) {
+        EXPECT_GE(PauseOf(retries_), last);
+        last = PauseOf(retries_);
+        paused += last;
+      }
+      EXPECT_GE(paused, one.least);
+      EXPECT_LE(paused, one.most);
+      EXPECT_EQ(request.status, ErrorCode::kResourceExhausted);
+    }
+  }
+}
+
+TEST_F(AdvanceTransferTest, AfterAShortageTheTransferGoesOnWhereItWas) {
+  IoRequest request = Request(IoRequest::Kind::kWrite, 100);
+  EXPECT_EQ(AdvanceTransfer(&request, false, 30, &retries_), TransferStep::kAgain);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(AdvanceTransfer(&request, false, -ENOMEM, &retries_), TransferStep::kLater);
+  }
+  EXPECT_EQ(PauseOf(retries_), kLongestPause);
+  EXPECT_EQ(request.transferred, 30u);
+  EXPECT_EQ(AdvanceTransfer(&request, false, 30, &retries_), TransferStep::kAgain);
+  EXPECT_EQ(AdvanceTransfer(&request, false, -ENOMEM, &retries_), TransferStep::kLater);
+  EXPECT_EQ(PauseOf(retries_), milliseconds(1)) << "it starts anew";
+  EXPECT_EQ(AdvanceTransfer(&request, false, 40, &retries_), TransferStep::kDone);
+  EXPECT_TRUE(request.status.ok());
+}
+
+TEST_F(AdvanceTransferTest, ASyncThatMayHaveLostSomethingIsNeverRepeated) {
+  IoRequest not_started = Request(IoRequest::Kind::kSync, 0);
+  EXPECT_EQ(AdvanceTransfer(&not_started, false, -EAGAIN, &retries_), TransferStep::kLater);
+  EXPECT_EQ(AdvanceTransfer(&not_started, false, 0, &retries_), TransferStep::kDone);
+  EXPECT_TRUE(not_started.status.ok());
+  for (const int error : {ENOMEM, ENOBUFS}) {
+    IoRequest lost = Request(IoRequest::Kind::kSync, 0);
+    EXPECT_EQ(AdvanceTransfer(&lost, false, -error, &retries_), TransferStep::kDone);
+    EXPECT_EQ(lost.status, ErrorCode::kIoError);
   }
 }
 

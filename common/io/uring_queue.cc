@@ -8,8 +8,10 @@
 #include <cerrno>
 
 #include "common/base/check.h"
+#include "common/io/shortage.h"
 #include "common/io/system_file.h"
 #include "common/io/transfer.h"
+#include "common/testing/test_points.h"
 
 namespace deut {
 
@@ -94,7 +96,7 @@ Status UringQueue::Submit(IoRequest* request) {
   Operation* operation = free_;
   free_ = operation->next_free;
   operation->request = request;
-  operation->retries = 0;
+  operation->retries = {};
   Prepare(operation);
   ++in_flight_;
   Flush();
@@ -111,15 +113,33 @@ void UringQueue::Complete(void* data, int32_t result, std::vector<IoRequest*>* c
   auto* operation = static_cast<Operation*>(data);
   (void)operation->handed.load(std::memory_order_acquire);
   const bool direct = static_cast<const SystemFile*>(operation->request->file)->options().direct;
-  if (AdvanceTransfer(operation->request, direct, result, &operation->retries) == TransferStep::kAgain) {
-    Prepare(operation);
-    Flush();
-    return;
+  if (DEUT_CAS_FAILS("transfer.shortage")) result = -ENOMEM;
+  switch (AdvanceTransfer(operation->request, direct, result, &operation->retries)) {
+    case TransferStep::kDone:
+      break;
+    case TransferStep::kAgain:
+      Prepare(operation);
+      Flush();
+      return;
+    case TransferStep::kLater:
+      TellShortage(runtime_, NameOf(operation->request->kind), operation->request->file->path(), -result);
+      paused_.push_back({.operation = operation, .until = runtime_.Now() + PauseOf(operation->retries)});
+      return;
   }
   completed->push_back(operation->request);
   operation->next_free = free_;
   free_ = operation;
   --in_flight_;
+}
+
+void UringQueue::Resume() {
+  if (paused_.empty()) return;
+  const MonotonicTime now = runtime_.Now();
+  std::erase_if(paused_, [&](const Paused& paused) {
+    if (paused.until > now) return false;
+    Prepare(paused.operation);
+    return true;
+  });
 }
 
 void UringQueue::Drain(std::vector<IoRequest*>* completed) {
@@ -146,6 +166,7 @@ bool UringQueue::WaitForCompletion(Deadline deadline) {
   Flush();
   // What the kernel could not take yet must not wait for a completion that may never come.
   if (io_uring_sq_ready(&ring_) > 0) deadline = std::min(deadline, runtime_.Now() + milliseconds(1));
+  for (const Paused& paused : paused_) deadline = std::min(deadline, paused.until);
   waiting_.store(true, std::memory_order_seq_cst);
   int result = -ECANCELED;
   if (!woken_.exchange(false, std::memory_order_seq_cst)) {
@@ -170,7 +191,7 @@ bool UringQueue::WaitForCompletion(Deadline deadline) {
     case -EAGAIN:
       return true;
     case -ETIME:
-      return io_uring_sq_ready(&ring_) > 0;
+      return io_uring_sq_ready(&ring_) > 0 || !paused_.empty();
     default:
       FailStop(ErrnoStatus("waiting for", "an io_uring", -result).ToString());
   }
@@ -179,6 +200,7 @@ bool UringQueue::WaitForCompletion(Deadline deadline) {
 void UringQueue::Reap(std::vector<IoRequest*>* completed, Deadline deadline) {
   const size_t before = completed->size();
   for (bool wait = true;;) {
+    Resume();
     Flush();
     Drain(completed);
     if (!wait || completed->size() > before || in_flight_ == 0) return;

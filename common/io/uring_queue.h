@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/io/storage.h"
+#include "common/io/transfer.h"
 
 namespace deut {
 
@@ -29,15 +30,22 @@ class UringQueue final : public IoQueue {
   // is released before submission and acquired after completion, which tells it (and nobody else needs) the order.
   struct Operation {
     IoRequest* request = nullptr;
-    uint32_t retries = 0;
+    TransferRetries retries;
     std::atomic<uint32_t> handed{0};
     Operation* next_free = nullptr;
+  };
+  // An operation that waits for a shortage to pass.
+  struct Paused {
+    Operation* operation;
+    MonotonicTime until;
   };
 
   UringQueue(size_t depth, int event_descriptor, Runtime& runtime);
 
   // Puts the rest of the operation's transfer into the submission ring.
   void Prepare(Operation* operation);
+  // Prepares the paused operations whose pause is over.
+  void Resume();
   // Hands what is in the submission ring to the kernel; what it cannot take now stays for the next call. A ring that fails
   // otherwise ends the process: nobody can tell what became of the requests in it.
   void Flush();
@@ -54,6 +62,7 @@ class UringQueue final : public IoQueue {
   io_uring ring_{};
   std::unique_ptr<Operation[]> operations_;
   Operation* free_ = nullptr;
+  std::vector<Paused> paused_;
   size_t in_flight_ = 0;
   bool wake_armed_ = false;
   // Dekker: Wake sets woken, then looks at waiting; Reap sets waiting, then looks at woken (both sequentially consistent).
