@@ -3,9 +3,12 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <optional>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/observe/log.h"
+#include "grpc/support/time.h"
 
 namespace deut {
 
@@ -88,7 +91,12 @@ void RpcExecutor::BeforeBlocking() {
 
 RpcExecutor::Counts RpcExecutor::counts() {
   MutexLock lock(mutex_);
-  return {.events = events_, .summons = summons_, .threads = threads_, .blocked = blocked_, .replaced = replaced_};
+  return {.events = events_,
+          .summons = summons_,
+          .threads = threads_,
+          .blocked = blocked_,
+          .replaced = replaced_,
+          .failures = failures_};
 }
 
 // The one that came to rest last: its stack is the likeliest to be in a cache.
@@ -154,6 +162,21 @@ void RpcExecutor::WorkLocked(Self* self) {
   OverLocked(self);
 }
 
+// The deadline never comes, so TIMEOUT can only be gRPC's answer to a failure of its poller. (CompletionQueue::Next hides the difference.)
+grpc::CompletionQueue::NextStatus RpcExecutor::AwaitEvent(void** tag, bool* ok) {
+  return queue_->AsyncNext(tag, ok, gpr_inf_future(GPR_CLOCK_MONOTONIC));
+}
+
+// The thread stays the leader meanwhile: another one would only fail as well.
+void RpcExecutor::PauseAfterFailure() {
+  const MonotonicTime now = runtime_.Now();
+  if (const std::optional<uint64_t> unlogged = failure_pace_.Event(now)) {
+    LogWarning("gRPC cannot wait for events of its connections (its own line says why); it is tried again (", *unlogged,
+               " more such failures since the last such line)");
+  }
+  runtime_.SleepUntil(now + kPauseAfterFailure);
+}
+
 bool RpcExecutor::LeadLocked(Self* self) {
   leader_ = self;
   ++self->turns;
@@ -162,12 +185,17 @@ bool RpcExecutor::LeadLocked(Self* self) {
   const MonotonicTime begin = runtime_.Now();
   void* tag = nullptr;
   bool ok = false;
-  const bool got = queue_->Next(&tag, &ok);
+  const grpc::CompletionQueue::NextStatus next = AwaitEvent(&tag, &ok);
+  if (next == grpc::CompletionQueue::TIMEOUT) PauseAfterFailure();
   const MonotonicTime end = runtime_.Now();
   mutex_.Lock();
   --waiting_;
   if (leader_ == self) leader_ = nullptr;
-  if (!got) return false;
+  if (next == grpc::CompletionQueue::SHUTDOWN) return false;
+  if (next == grpc::CompletionQueue::TIMEOUT) {
+    ++failures_;
+    return true;
+  }
   ++events_;
   if (end - begin > kAtOnce) {
     self->alone_since = end;

@@ -18,6 +18,8 @@
 //   wait for one summons another, up to `parallel`. A thread of its own (rpc-look) looks, often while there is much to do, for two things that keep
 //   everybody else from being served: an event that takes long and does not tell, and a leader that does not wait but computes (gRPC reads, and
 //   does handshakes, inside its waiting for events; one peer can send enough to keep it at that). It summons another, who leads in its place.
+// Failures. gRPC can fail to wait: its engine `poll` needs an eventfd for each thread that waits, and there may be none. That is not the queue's end.
+//   The leader pauses and waits again; only Stop, which shuts the queue down, ends the threads.
 // Source: leader and followers, as Schmidt and others call it (Pattern-Oriented Software Architecture 2, 2000).
 // Thread-safety: Post from any thread, BeforeBlocking from the event's own. Lifetime: Start once; Stop when the server has shut down, which does not
 //   wait for calls that are in work: Stop waits until all that were begun (CallBegins) are gone, because nothing may be started on a queue that has
@@ -37,6 +39,7 @@
 #include <string>
 #include <vector>
 
+#include "common/observe/log_pace.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "grpcpp/completion_queue.h"
@@ -66,9 +69,11 @@ class RpcExecutor {
   // Between two looks: while events come, and while none do.
   static constexpr Duration kLook = milliseconds(2);
   static constexpr Duration kLookAtRest = milliseconds(50);
+  // After a failure to wait.
+  static constexpr Duration kPauseAfterFailure = milliseconds(10);
 
   RpcExecutor(Runtime& runtime, const Options& options, std::unique_ptr<grpc::ServerCompletionQueue> queue);
-  ~RpcExecutor();
+  virtual ~RpcExecutor();
   RpcExecutor(const RpcExecutor&) = delete;
   RpcExecutor& operator=(const RpcExecutor&) = delete;
 
@@ -95,8 +100,13 @@ class RpcExecutor {
     int threads = 0;
     int blocked = 0;
     uint64_t replaced = 0;  // leaders that were found computing
+    uint64_t failures = 0;  // to wait for an event
   };
   Counts counts();
+
+ protected:
+  // Waits for the next event for as long as it takes: TIMEOUT says that gRPC could not wait. Tests replace it.
+  virtual grpc::CompletionQueue::NextStatus AwaitEvent(void** tag, bool* ok);
 
  private:
   struct Self {
@@ -110,8 +120,9 @@ class RpcExecutor {
   };
 
   void Run(Self* self);
-  // Waits for an event and runs it; false: there will be none any more.
+  // Waits for an event and runs it. False: the queue has ended.
   bool LeadLocked(Self* self) DEUT_REQUIRES(mutex_);
+  void PauseAfterFailure();
   void WorkLocked(Self* self) DEUT_REQUIRES(mutex_);
   // False: the thread ends.
   bool RestLocked(Self* self) DEUT_REQUIRES(mutex_);
@@ -135,7 +146,7 @@ class RpcExecutor {
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   Mutex mutex_;
   Self* leader_ DEUT_GUARDED_BY(mutex_) = nullptr;
-  bool ended_ DEUT_GUARDED_BY(mutex_) = false;  // the queue is
+  bool ended_ DEUT_GUARDED_BY(mutex_) = false;  // the queue was shut down and is empty
   int running_ DEUT_GUARDED_BY(mutex_) = 0;     // leading included
   int waiting_ DEUT_GUARDED_BY(mutex_) =
       0;  // of these, for an event: the leader, and those in whose place another leads
@@ -152,6 +163,8 @@ class RpcExecutor {
   std::vector<std::unique_ptr<Thread>> gone_ DEUT_GUARDED_BY(mutex_);  // to be joined
   CondVar changed_;                                                    // threads_, calls_
   uint64_t replaced_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t failures_ DEUT_GUARDED_BY(mutex_) = 0;
+  LogPace failure_pace_{seconds(1)};
   // Of the look before.
   Self* looked_at_ DEUT_GUARDED_BY(mutex_) = nullptr;
   uint64_t looked_turns_ DEUT_GUARDED_BY(mutex_) = 0;

@@ -40,6 +40,22 @@ class NoLookRuntime final : public Runtime {
   void Yield() override { RealRuntime().Yield(); }
 };
 
+// Its poller fails when a test says so, as gRPC's does when there is no descriptor for a thread that waits.
+class FailingExecutor final : public RpcExecutor {
+ public:
+  using RpcExecutor::RpcExecutor;
+  ~FailingExecutor() override { Stop(); }
+  std::atomic<int> failures_left{0};
+
+ private:
+  grpc::CompletionQueue::NextStatus AwaitEvent(void** tag, bool* ok) override {
+    int left = failures_left.load();
+    while (left > 0 && !failures_left.compare_exchange_weak(left, left - 1)) {
+    }
+    return left > 0 ? grpc::CompletionQueue::TIMEOUT : RpcExecutor::AwaitEvent(tag, ok);
+  }
+};
+
 class RpcExecutorTest : public ::testing::Test {
  protected:
   ~RpcExecutorTest() override { Stop(); }
@@ -49,7 +65,7 @@ class RpcExecutorTest : public ::testing::Test {
     std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    executor_ = std::make_unique<RpcExecutor>(runtime, options, std::move(queue));
+    executor_ = std::make_unique<FailingExecutor>(runtime, options, std::move(queue));
     executor_->Start();
   }
   void Stop() {
@@ -80,7 +96,7 @@ class RpcExecutorTest : public ::testing::Test {
 
   NoLookRuntime no_look_;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<RpcExecutor> executor_;
+  std::unique_ptr<FailingExecutor> executor_;
 
  private:
   class Fired final : public RpcEvent {
@@ -297,6 +313,28 @@ TEST_F(RpcExecutorTest, StopWaitsUntilCallsThatHaveBegunAreGone) {
   Stop();
   opener.join();
   EXPECT_TRUE(gone);
+}
+
+// It was taken for the end of the queue: all threads left, nothing was served any more, and Stop waited for ever for calls that had begun.
+TEST_F(RpcExecutorTest, AFailureToWaitIsNotTheEnd) {
+  Start(RealRuntime(), {.parallel = 2});
+  executor_->CallBegins();
+  Event first;
+  Fire([&] { Open(first); });
+  ASSERT_TRUE(Wait(first));
+  for (int round = 0; round < 3; ++round) {
+    const uint64_t before = executor_->counts().failures;
+    executor_->failures_left = 3;
+    // The thread that waits now comes back with this; the next wait fails.
+    Event over, later;
+    Fire([&] { Open(over); });
+    ASSERT_TRUE(Wait(over));
+    Fire([&] { Open(later); });
+    EXPECT_TRUE(Wait(later));
+    EXPECT_TRUE(Eventually([&] { return executor_->counts().failures == before + 3; }));
+  }
+  Fire([&] { executor_->CallIsGone(); });
+  Stop();  // before what the events use is gone
 }
 
 // Events that block, that do not, and posted work, on few threads: none is lost, however they fall.
