@@ -5,6 +5,7 @@
 
 #include "absl/types/span.h"
 #include "common/runtime/before_wait.h"
+#include "common/testing/test_points.h"
 #include "protocol/convert_transaction_service.h"
 #include "protocol/limits.h"
 #include "protocol/rpc_status.h"
@@ -30,15 +31,17 @@ SessionHandler::SessionHandler(const StreamHost& host, const Request& request)
     : RpcCall(host.runtime, host.executor, host.writes),
       host_(host),
       request_(request),
-      idle_watch_(host.idle, [this] { EndIdle(); }) {}
+      idle_watch_(host.idle, [this] { return EndIdle(); }) {}
 
-void SessionHandler::EndIdle() {
+bool SessionHandler::EndIdle() {
   State waiting = kWaiting;
-  if (!state_.compare_exchange_strong(waiting, kIdleEnded, std::memory_order_acq_rel)) return;
+  if (!state_.compare_exchange_strong(waiting, kIdleEnded, std::memory_order_acq_rel)) return false;
+  DEUT_POINT("session_handler.idle");
   context().AddTrailingMetadata(kNothingRunKey, "idle");
   End(ToRpcStatus(DEUT_ERROR(kUnavailable, "the session has asked for nothing for ",
                              duration_cast<seconds>(host_.idle.limit()).count(),
                              " s (--idle_session_timeout) and was ended; a new one can be opened")));
+  return true;
 }
 
 void SessionHandler::OnTaken() {
@@ -57,12 +60,16 @@ void SessionHandler::AwaitMessage() {
 void SessionHandler::OnRead(bool ok) {
   idle_watch_.Stop();
   State waiting = kWaiting;
-  if (!ok || !state_.compare_exchange_strong(waiting, kAtWork, std::memory_order_acq_rel)) {
+  // The exchange comes before the look at `ok`. Either this thread or EndIdle wins the session, and only the winner may end it: EndIdle adds
+  // trailing metadata, which End reads.
+  const bool mine = state_.compare_exchange_strong(waiting, kAtWork, std::memory_order_acq_rel);
+  if (!ok || !mine) {
     const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
     const BeforeWait before_wait(tell);
     // Before the peer is told, so that who hears of the end finds its transaction aborted.
     session_.reset();
-    return End(grpc::Status::OK);
+    if (mine) End(grpc::Status::OK);
+    return;
   }
   Retain();
   const bool at_work = place_.BeginWork([this] {

@@ -50,7 +50,8 @@ class SessionHandler final : public RpcCall<wire::SessionAnswers, wire::SessionR
   void OnRead(bool ok) override;
   // The thread's; the session is at work.
   void Work();
-  void EndIdle();
+  // False: it is at work.
+  bool EndIdle();
   // Runs what was read; not OK: the stream is to end so. `over`: the stream is over.
   Status HandleMessage(bool* over);
   // Runs one request and adds its answer. False: the stream is over.

@@ -4,12 +4,15 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "common/base/status.h"
 #include "common/runtime/before_wait.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
+#include "common/testing/test_points.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
@@ -308,6 +311,47 @@ TEST(IdleSessionsTest, ASessionThatAsksForNothingIsEndedAndSaysSo) {
   EXPECT_TRUE(testing::Eventually([&] { return scripted.sessions() == 0; }));
   EXPECT_EQ(scripted.aborts(), 1u);
 }
+
+#ifdef DEUT_TEST_POINTS
+// The peer hangs up when its session was found to be idle and is not ended yet. Both ended it: one read the trailing metadata while the other changed
+// it.
+TEST(IdleSessionsTest, AnIdleSessionWhosePeerHangsUpIsEndedByOne) {
+  Runtime& runtime = RealRuntime();
+  testing::ScriptedTransactionService scripted(runtime);
+  GrpcTransactionServiceServer service(runtime, scripted, {.idle_session = milliseconds(200)});
+  testing::Loopback loopback({service.service()});
+  const auto stub = wire::TransactionService::NewStub(loopback.Peer()->NewChannel(RpcTraffic::kShort));
+  Event found, go, finished;
+  std::atomic<bool> first{true};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "session_handler.idle" || !first.exchange(false)) return;
+    found.Signal(runtime);
+    go.Wait(runtime, kNoDeadline);
+  });
+  grpc::ClientContext context;
+  const auto stream = stub->Session(&context);
+  wire::SessionRequests message;
+  message.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
+  ASSERT_TRUE(stream->Write(message));
+  wire::SessionAnswers answers;
+  ASSERT_TRUE(stream->Read(&answers));
+  ASSERT_TRUE(found.Wait(runtime, runtime.Now() + seconds(20)));
+  stream->WritesDone();
+  EXPECT_TRUE(testing::Eventually([&] { return scripted.sessions() == 0; })) << "the server has heard of it";
+  grpc::Status end;
+  std::thread finish([&] {
+    end = stream->Finish();
+    finished.Signal(runtime);
+  });
+  // Nobody may have ended it by now.
+  EXPECT_FALSE(finished.Wait(runtime, runtime.Now() + milliseconds(300)));
+  go.Signal(runtime);
+  finish.join();
+  testing::SetPointHandler({});
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(context.GetServerTrailingMetadata().count(kNothingRunKey), 1u);
+}
+#endif
 
 // A session at work is not idle, however long that takes.
 TEST(IdleSessionsTest, ASessionAtWorkIsNotIdle) {

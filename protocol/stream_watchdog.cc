@@ -1,7 +1,5 @@
 #include "protocol/stream_watchdog.h"
 
-#include <utility>
-
 namespace deut {
 
 StreamWatchdog::StreamWatchdog(Runtime& runtime, Duration limit) : runtime_(runtime), limit_(limit), mutex_(runtime) {
@@ -21,14 +19,12 @@ void StreamWatchdog::Run() {
     MutexLock lock(mutex_);
     for (Watch* watch : watches_) {
       if (watch->cancelled_ || watch->since_.load(std::memory_order_relaxed) > too_early) continue;
-      watch->cancelled_ = true;
-      watch->cancel_();
+      watch->cancelled_ = watch->cancel_();
     }
   }
 }
 
-StreamWatchdog::Watch::Watch(StreamWatchdog& watchdog, std::function<void()> cancel)
-    : watchdog_(watchdog), cancel_(std::move(cancel)) {
+void StreamWatchdog::Watch::Enter() {
   MutexLock lock(watchdog_.mutex_);
   watchdog_.watches_.insert(this);
 }

@@ -3,8 +3,9 @@
 // A handler says when it starts to wait for its peer and when the wait is over; both cost an atomic store. A thread looks
 // every quarter of the limit, so a stream is cancelled after 1 to 1.25 times the limit.
 // Thread-safety: all methods from any thread; a Watch is used by one thread at a time.
-// Ownership: a Watch must not outlive the watchdog; its cancel function is called at most once, on the watchdog's thread, only
-// while the Watch exists, and must not block.
+// Ownership: a Watch must not outlive the watchdog. Its cancel function is called on the watchdog's thread, only while the Watch exists, and must not
+// block. It is called at most once, unless it returns false: then nothing was cancelled, because the handler had just gone on, and a later
+// wait that is too long calls it again.
 #ifndef PROTOCOL_STREAM_WATCHDOG_H_
 #define PROTOCOL_STREAM_WATCHDOG_H_
 
@@ -13,6 +14,8 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <type_traits>
+#include <utility>
 
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
@@ -31,7 +34,11 @@ class StreamWatchdog {
 
   class Watch {
    public:
-    Watch(StreamWatchdog& watchdog, std::function<void()> cancel);
+    // `cancel` returns whether it has cancelled; one that returns nothing has.
+    template <typename Cancel>
+    Watch(StreamWatchdog& watchdog, Cancel cancel) : watchdog_(watchdog), cancel_(Telling(std::move(cancel))) {
+      Enter();
+    }
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
@@ -42,10 +49,23 @@ class StreamWatchdog {
 
    private:
     friend class StreamWatchdog;
+    template <typename Cancel>
+    static std::function<bool()> Telling(Cancel cancel) {
+      if constexpr (std::is_void_v<std::invoke_result_t<Cancel&>>) {
+        return [cancel = std::move(cancel)]() mutable {
+          cancel();
+          return true;
+        };
+      } else {
+        return cancel;
+      }
+    }
+    void Enter();
+
     static constexpr int64_t kIdle = INT64_MAX;
 
     StreamWatchdog& watchdog_;
-    const std::function<void()> cancel_;
+    const std::function<bool()> cancel_;
     std::atomic<int64_t> since_{kIdle};
     bool cancelled_ = false;  // the watchdog's thread only
   };

@@ -37,6 +37,27 @@ TEST(StreamWatchdogTest, CancelsOnceWhoWaitsTooLong) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
+// The handler had just gone on when the watchdog looked. It was never looked at again.
+TEST(StreamWatchdogTest, AWatchThatWasNotCancelledIsLookedAtAgain) {
+  Runtime& runtime = RealRuntime();
+  StreamWatchdog watchdog(runtime, milliseconds(20));
+  std::atomic<int> times{0};
+  Event third;
+  StreamWatchdog::Watch watch(watchdog, [&] {
+    const bool cancelled = times.fetch_add(1) == 2;
+    if (cancelled) third.Signal(runtime);
+    return cancelled;
+  });
+  watch.Start();
+  ASSERT_TRUE(third.Wait(runtime, runtime.Now() + seconds(20)));
+  // Several rounds later nothing has come after the one that was cancelled.
+  Event next;
+  StreamWatchdog::Watch another(watchdog, [&] { next.Signal(runtime); });
+  another.Start();
+  ASSERT_TRUE(next.Wait(runtime, runtime.Now() + seconds(20)));
+  EXPECT_EQ(times.load(), 3);
+}
+
 // Streams come and go while the watchdog looks; a cancel function is never called after its watch is gone.
 TEST(StreamWatchdogTest, WatchesComeAndGo) {
   Runtime& runtime = RealRuntime();
