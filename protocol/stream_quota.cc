@@ -1,5 +1,6 @@
 #include "protocol/stream_quota.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -51,11 +52,22 @@ Status StreamQuota::Enter(std::string peer, Place* place) {
                       " are open, the most that one peer may have", By(options_.per_peer_flag),
                       "; close some, or try again later");
   }
+  if (const size_t share = ShareLocked(); of_peer->open >= share) {
+    return DEUT_ERROR(kResourceExhausted, of_peer->open, " ", options_.what, " of ", peer, " are open, and ", open_,
+                      " of all peers; while only ", options_.in_all - open_, " of ", options_.in_all, " are free",
+                      By(options_.in_all_flag), ", one peer may have ", share, "; close some, or try again later");
+  }
   ++of_peer->open;
   ++open_;
   place->quota_ = this;
   place->peer_ = of_peer.get();
   return Status::Ok();
+}
+
+size_t StreamQuota::ShareLocked() const {
+  const size_t free = options_.in_all - open_;
+  if (free <= options_.in_all / kKeptPart) return kFew;
+  return std::max(kFew, kShareOfFree * free);
 }
 
 void StreamQuota::Leave(Peer* peer) {

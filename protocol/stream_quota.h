@@ -1,6 +1,11 @@
 // StreamQuota: how many streams (or single calls) of a server may be open, in all and by one peer, so that no peer keeps the others out; and how many
 // streams of one peer may be at work, each with a thread, at the same time. One more stream is refused; one more that has something to do waits.
 // A peer is the name in its certificate, whatever its connections; without TLS it is a connection. All clients of a Unix socket are one peer.
+// Peers share the whole so that a new one always finds room (Enter):
+//   A peer may open one more while it has fewer than kShareOfFree times what is free, so the first may have three quarters, and each later one
+//     leaves a quarter of what it has found.
+//   The last sixteenth of all is for peers that have fewer than kFew. So as many peers as a sixteenth holds kFew times over find room, whatever the
+//     others have opened before.
 // Thread-safety: all methods from any thread. Ownership: outlives its places.
 #ifndef PROTOCOL_STREAM_QUOTA_H_
 #define PROTOCOL_STREAM_QUOTA_H_
@@ -23,6 +28,10 @@ namespace deut {
 
 class StreamQuota {
  public:
+  static constexpr size_t kShareOfFree = 3;
+  static constexpr size_t kFew = 4;
+  static constexpr size_t kKeptPart = 16;
+
   struct Options {
     size_t in_all = 0;
     size_t per_peer = 0;
@@ -78,6 +87,8 @@ class StreamQuota {
 
  private:
   void Leave(Peer* peer);
+  // How many a peer may have at the moment, as far as the others leave it room.
+  size_t ShareLocked() const DEUT_REQUIRES(mutex_);
 
   const Options options_;
   Runtime& runtime_;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/runtime/runtime.h"
@@ -68,6 +69,29 @@ TEST(StreamQuotaTest, SingleCallsOfOnePeerLeaveRoomForOthers) {
   EXPECT_THAT(refused.ToString(),
               AllOf(HasSubstr("2 single calls of greedy"), HasSubstr("an eighth of --max_threads")));
   EXPECT_TRUE(quota.Enter("modest", &other).ok());
+}
+
+// Greedy peers come one after the other, and each takes what it is given. Without TLS each connection is a peer, so they are cheap.
+TEST(StreamQuotaTest, AnyNumberOfGreedyPeersLeavesAFewForTheNextOne) {
+  constexpr size_t kInAll = 16384;
+  StreamQuota quota(RealRuntime(), {.in_all = kInAll, .per_peer = kInAll * 3 / 4});
+  std::vector<std::unique_ptr<StreamQuota::Place>> places;
+  const auto take = [&](const std::string& peer, size_t most) {
+    for (size_t taken = 0;; ++taken) {
+      auto place = std::make_unique<StreamQuota::Place>();
+      if (taken == most || !quota.Enter(peer, place.get()).ok()) return taken;
+      places.push_back(std::move(place));
+    }
+  };
+  EXPECT_EQ(take("first", kInAll), kInAll * 3 / 4) << "all that --max_streams_per_peer gives";
+  EXPECT_GE(take("second", kInAll), kInAll / 8);
+  // As many as a connection has streams.
+  for (int i = 0; i < 200; ++i) EXPECT_GE(take("greedy " + std::to_string(i), 1024), StreamQuota::kFew);
+  EXPECT_GE(take("late", kInAll), StreamQuota::kFew);
+  auto place = std::make_unique<StreamQuota::Place>();
+  const Status refused = quota.Enter("late", place.get());
+  EXPECT_EQ(refused.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(refused.ToString(), AllOf(HasSubstr("4 streams of late are open"), HasSubstr("one peer may have 4")));
 }
 
 TEST(StreamQuotaTest, WhoHasManyAtWorkWaitsAndKeepsNobodyElseOut) {
