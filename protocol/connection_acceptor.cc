@@ -138,7 +138,7 @@ void ConnectionAcceptor::AcceptAll(int listener) {
 }
 
 void ConnectionAcceptor::Admit(Descriptor socket, const PeerKey& peer) {
-  silent_.fetch_add(table_.ShutDownSilent(), std::memory_order_relaxed);
+  silent_.fetch_add(table_.ShutDownSilent(peer), std::memory_order_relaxed);
   const ConnectionTable::Answer answer = table_.Admit(peer);
   if (answer != ConnectionTable::Answer::kAdmitted) {
     const bool of_peer = answer == ConnectionTable::Answer::kTooManyOfPeer;

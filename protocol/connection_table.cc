@@ -59,7 +59,7 @@ ConnectionTable::Answer ConnectionTable::Admit(const PeerKey& peer) {
   const MutexLock lock(mutex_);
   if (open_ >= limits_.max_connections) return Answer::kTooMany;
   if (peer.counted) {
-    size_t& of_peer = peers_[peer];
+    size_t& of_peer = peers_[peer].open;
     if (of_peer >= limits_.max_connections_per_peer) return Answer::kTooManyOfPeer;
     ++of_peer;
   }
@@ -73,7 +73,7 @@ void ConnectionTable::WithdrawLocked(const PeerKey& peer) {
   if (!peer.counted) return;
   const auto found = peers_.find(peer);
   DEUT_CHECK(found != peers_.end());
-  if (--found->second == 0) peers_.erase(found);
+  if (--found->second.open == 0) peers_.erase(found);
 }
 
 void ConnectionTable::Withdraw(const PeerKey& peer) {
@@ -86,16 +86,21 @@ int ConnectionTable::Add(const PeerKey& peer, Descriptor watched) {
   const MutexLock lock(mutex_);
   const uint64_t unique = ++last_number_;
   if (peer.counted) {
-    // Two leave for one that comes, so the list stays short. Only a silent connection stops that, until its handshake times out.
-    const MonotonicTime now = runtime_.Now();
-    for (int i = 0; i < 2 && !young_.empty() && young_.front().since <= now - kSilentGrace; ++i) {
-      if (IsSilentLocked(young_.front())) break;
-      young_.pop_front();
-    }
-    young_.push_back({.watched = number, .number = unique, .since = now});
+    const Young newest{.watched = number, .number = unique, .since = runtime_.Now()};
+    AddYoungLocked(&young_, newest);
+    AddYoungLocked(&peers_[peer].young, newest);
   }
   connections_[number] = Connection{.peer = peer, .number = unique, .watched = std::move(watched)};
   return number;
+}
+
+// Two leave for one that comes, so the list stays short. Only a silent connection stops that, until its handshake times out.
+void ConnectionTable::AddYoungLocked(YoungList* list, const Young& newest) {
+  for (int i = 0; i < 2 && !list->empty() && list->front().since <= newest.since - kSilentGrace; ++i) {
+    if (IsSilentLocked(list->front())) break;
+    list->pop_front();
+  }
+  list->push_back(newest);
 }
 
 bool ConnectionTable::IsSilentLocked(const Young& young) const {
@@ -114,32 +119,28 @@ bool ConnectionTable::Remove(int watched) {
   return true;
 }
 
-size_t ConnectionTable::ShutDownSilent() {
+size_t ConnectionTable::ShutDownSilent(const PeerKey& arriving) {
   const MutexLock lock(mutex_);
   const auto is_almost_full = [](size_t count, size_t limit) { return count + limit / kFreePart >= limit; };
-  bool wanted = is_almost_full(open_, limits_.max_connections);
-  for (auto peer = peers_.begin(); !wanted && peer != peers_.end(); ++peer) {
-    wanted = is_almost_full(peer->second, limits_.max_connections_per_peer);
-    if (peers_.size() > kMostLooks) break;
-  }
-  if (!wanted) return 0;
+  if (is_almost_full(open_, limits_.max_connections)) return ShutDownSilentLocked(&young_);
+  const auto peer = peers_.find(arriving);
+  if (peer == peers_.end() || !is_almost_full(peer->second.open, limits_.max_connections_per_peer)) return 0;
+  return ShutDownSilentLocked(&peer->second.young);
+}
+
+size_t ConnectionTable::ShutDownSilentLocked(YoungList* list) {
   const MonotonicTime before = runtime_.Now() - kSilentGrace;
   size_t shut_down = 0;
-  for (size_t looks = 0; looks < kMostLooks && shut_down < kMostShutDown && !young_.empty(); ++looks) {
-    const Young& oldest = young_.front();
+  for (size_t looks = 0; looks < kMostLooks && shut_down < kMostShutDown && !list->empty(); ++looks) {
+    const Young& oldest = list->front();
     if (oldest.since > before) break;
     if (IsSilentLocked(oldest)) {
       shutdown(oldest.watched, SHUT_RDWR);
       ++shut_down;
     }
-    young_.pop_front();
+    list->pop_front();
   }
   return shut_down;
-}
-
-void ConnectionTable::ShutDownAll() {
-  const MutexLock lock(mutex_);
-  for (const auto& [watched, connection] : connections_) shutdown(watched, SHUT_RDWR);
 }
 
 size_t ConnectionTable::open() const {

@@ -2,8 +2,9 @@
 //
 // A peer is an IPv4 address, or the first 64 bits of an IPv6 address, because a host is usually given 2^64 of those. A connection of a Unix
 // socket has no peer address: only the cap on all holds.
-// A peer that connects and never sends costs as much as a client. So, when the table is almost full, the oldest connections that have sent no
-// byte are named to the caller, who shuts them down (ToShutDown). A client sends its first bytes at once.
+// A peer that connects and never sends costs as much as a client. A client sends its first bytes at once. So silent connections, those without a byte
+// from their peers, make way for new ones: when the table is almost full the oldest silent ones of all peers are shut down, and when the
+// arriving peer has almost as many as one may have, the oldest silent ones of that peer. Nobody loses a connection because another peer has many.
 // Thread-safety: all methods from any thread. Ownership: owns the watched descriptors, which are duplicates of the connections' own.
 #ifndef PROTOCOL_CONNECTION_TABLE_H_
 #define PROTOCOL_CONNECTION_TABLE_H_
@@ -59,10 +60,8 @@ class ConnectionTable {
   // The connection has ended. Closes the duplicate. False if the number is unknown.
   bool Remove(int watched);
 
-  // Shuts down up to kMostShutDown of the oldest connections without a byte from their peers, if the table is almost full. Returns how many.
-  size_t ShutDownSilent();
-  // Shuts down all connections.
-  void ShutDownAll();
+  // Makes room for a connection of `arriving`: shuts down up to kMostShutDown of the oldest silent connections, as said above. Returns how many.
+  size_t ShutDownSilent(const PeerKey& arriving);
 
   size_t open() const;
   const ConnectionLimits& limits() const { return limits_; }
@@ -82,7 +81,16 @@ class ConnectionTable {
     uint64_t number;
     MonotonicTime since;
   };
+  // Connections that are not known to have sent anything, oldest first. Some have ended.
+  using YoungList = std::deque<Young>;
+  struct OfPeer {
+    size_t open = 0;
+    YoungList young;
+  };
   bool IsSilentLocked(const Young& young) const DEUT_REQUIRES(mutex_);
+  // Appends the newest, and removes from the front what need not be in the list.
+  void AddYoungLocked(YoungList* list, const Young& newest) DEUT_REQUIRES(mutex_);
+  size_t ShutDownSilentLocked(YoungList* list) DEUT_REQUIRES(mutex_);
   void WithdrawLocked(const PeerKey& peer) DEUT_REQUIRES(mutex_);
 
   Runtime& runtime_;
@@ -90,10 +98,9 @@ class ConnectionTable {
   mutable Mutex mutex_;
   size_t open_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t last_number_ DEUT_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<PeerKey, size_t> peers_ DEUT_GUARDED_BY(mutex_);
+  absl::flat_hash_map<PeerKey, OfPeer> peers_ DEUT_GUARDED_BY(mutex_);
   absl::flat_hash_map<int, Connection> connections_ DEUT_GUARDED_BY(mutex_);
-  // Those not known to have sent anything, oldest first. Some have ended.
-  std::deque<Young> young_ DEUT_GUARDED_BY(mutex_);
+  YoungList young_ DEUT_GUARDED_BY(mutex_);  // of all peers
 };
 
 }  // namespace deut
