@@ -30,6 +30,17 @@ constexpr Duration kLooksApart = milliseconds(10);
 // After a glance, so many times as long as it took is none.
 constexpr int kGlancesApart = 20;
 
+// All peers together have this many times what one may have.
+constexpr size_t kPeers = 16;
+
+StreamQuota::Options Bound(const char* what, size_t per_peer) {
+  return {.in_all = kPeers * per_peer,
+          .per_peer = per_peer,
+          .what = what,
+          .in_all_flag = "fixed",
+          .per_peer_flag = "fixed"};
+}
+
 grpc::Status UnknownName() { return {grpc::StatusCode::NOT_FOUND, "service: only the whole server is known here"}; }
 
 }  // namespace
@@ -56,11 +67,16 @@ class HealthService::Call {
   virtual bool Done(int what, bool ok) = 0;
 
  protected:
-  explicit Call(HealthService& owner) __attribute__((no_thread_safety_analysis)) : owner_(owner) { ++owner_.calls_; }
+  explicit Call(HealthService& owner) __attribute__((no_thread_safety_analysis))
+      : owner_(owner), write_watch_(owner.watchdog_, [this] { context_.TryCancel(); }) {
+    ++owner_.calls_;
+  }
 
   HealthService& owner_;  // its lock is held
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
+  StreamQuota::Place place_;
+  StreamWatchdog::Watch write_watch_;
 };
 
 class HealthService::Check final : public Call {
@@ -74,7 +90,11 @@ class HealthService::Check final : public Call {
     new Check(owner_);  // the next one
     const bool for_all = AsksForAll(request_);
     request_.Clear();
-    if (for_all) {
+    const Status entered = owner_.checks_.Enter(context_, &place_);
+    write_watch_.Start();
+    if (!entered.ok()) {
+      writer_.FinishWithError(ToRpcStatus(entered), finished_.tag());
+    } else if (for_all) {
       writer_.Finish(Answer(owner_.serving() ? kServing : kNotServing), grpc::Status::OK, finished_.tag());
     } else {
       writer_.FinishWithError(UnknownName(), finished_.tag());
@@ -102,8 +122,8 @@ class HealthService::Watch final : public Call {
       case kTaken:
         if (!ok) return true;  // the server has ended; nothing else will come
         new Watch(owner_);
-        if (++owner_.watches_ > kMostWatches) {
-          Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watch already"});
+        if (const Status entered = owner_.watches_.Enter(context_, &place_); !entered.ok()) {
+          Finish(ToRpcStatus(entered));
         } else {
           known_ = AsksForAll(request_);
           Say();
@@ -113,6 +133,7 @@ class HealthService::Watch final : public Call {
       case kWritten:
       case kLooked:
         under_way_ = false;
+        if (what == kWritten) write_watch_.Stop();
         if (ended_ || (what == kWritten && !ok)) {
           if (!finishing_) Finish(grpc::Status::CANCELLED);
         } else if (owner_.stopping()) {
@@ -135,9 +156,7 @@ class HealthService::Watch final : public Call {
         finished_ = true;
         break;
     }
-    if (!finished_ || !ended_) return false;
-    --owner_.watches_;
-    return true;
+    return finished_ && ended_;
   }
 
  private:
@@ -147,6 +166,7 @@ class HealthService::Watch final : public Call {
   void Say() {
     said_ = Now();
     under_way_ = true;
+    write_watch_.Start();
     writer_.Write(Answer(said_), written_.tag());
   }
   void Rest() {
@@ -155,6 +175,7 @@ class HealthService::Watch final : public Call {
   }
   void Finish(const grpc::Status& status) {
     finishing_ = true;
+    write_watch_.Start();
     writer_.Finish(status, finished_tag_.tag());
   }
 
@@ -173,7 +194,12 @@ class HealthService::Watch final : public Call {
   Tag finished_tag_{this, kFinished};
 };
 
-HealthService::HealthService(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {
+HealthService::HealthService(Runtime& runtime, Duration stuck_peer)
+    : runtime_(runtime),
+      mutex_(runtime),
+      watches_(runtime, Bound("health watches", kMostWatches)),
+      checks_(runtime, Bound("health checks", kMostChecks)),
+      watchdog_(runtime, stuck_peer) {
   using grpc::internal::RpcMethod;
   using grpc::internal::RpcServiceMethod;
   AddMethod(new RpcServiceMethod("/grpc.health.v1.Health/Check", RpcMethod::NORMAL_RPC, nullptr));

@@ -6,8 +6,10 @@
 // Where each stream's thread waits for its own connection (rpc_polling.h) the same is true of this thread while it waits: it would take each message
 // first. So it rests while streams are busy, and only glances at its queue in between; meanwhile a new call waits for kRest, or a new connection
 // for some of them, or longer where there are so many connections that a glance takes long.
-// Check answers at once. Watch answers at once and whenever that has changed, at the latest kLook afterwards; at most kMostWatches at a time.
+// Check answers at once. Watch answers at once and whenever that has changed, at the latest kLook afterwards.
 // A name that is not known is NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch, whose stream stays.
+// Bounds: a peer has at most kMostChecks checks without an answer and kMostWatches watches; all peers together have sixteen times as much
+//   (stream_quota.h). A peer that does not take what is sent to it for `stuck_peer` loses its call.
 // States of a call: wanted (gRPC will fill it in) -> in work -> gone. A call that is taken is followed by another that is wanted.
 //   Check:  taken -> Finish -> gone.
 //   Watch:  taken -> writing -> resting (an alarm is set) -> writing, where what there is to say has changed; else resting again. When its peer or
@@ -32,6 +34,8 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "protocol/stream_quota.h"
+#include "protocol/stream_watchdog.h"
 
 namespace deut {
 
@@ -39,9 +43,10 @@ class HealthService final : public grpc::Service {
  public:
   static constexpr Duration kLook = milliseconds(200);
   static constexpr size_t kMostWatches = 64;
+  static constexpr size_t kMostChecks = 64;
   static constexpr Duration kRest = milliseconds(1);
 
-  explicit HealthService(Runtime& runtime);
+  explicit HealthService(Runtime& runtime, Duration stuck_peer = seconds(30));
   ~HealthService();  // REQUIRES: Stop was called, if Serve was
 
   // Before BuildAndStart.
@@ -82,10 +87,11 @@ class HealthService final : public grpc::Service {
   Mutex mutex_;  // calls are told one at a time
   std::atomic<bool> serving_{false};
   std::atomic<bool> stopping_{false};
-  size_t calls_ DEUT_GUARDED_BY(mutex_) = 0;    // there are
-  CondVar none_;                                // calls_ is 0
-  size_t watches_ DEUT_GUARDED_BY(mutex_) = 0;  // of them, in work
-  bool rests_ = false;                          // streams are busy: as of looked_, when they had read so much
+  size_t calls_ DEUT_GUARDED_BY(mutex_) = 0;  // there are
+  CondVar none_;                              // calls_ is 0
+  StreamQuota watches_, checks_;
+  StreamWatchdog watchdog_;
+  bool rests_ = false;  // streams are busy: as of looked_, when they had read so much
   MonotonicTime looked_;
   uint64_t stream_reads_ = 0;
   std::atomic<uint64_t> rests_taken_{0};

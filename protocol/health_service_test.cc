@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/runtime/runtime.h"
@@ -25,7 +26,10 @@ grpc::ByteBuffer Bytes(const std::string& bytes) {
 class Watcher {
  public:
   explicit Watcher(const RpcPeer& peer, const std::string& request = {})
-      : channel_(peer.NewChannel(RpcTraffic::kShort)), stub_(channel_) {
+      : Watcher(peer.NewChannel(RpcTraffic::kShort), request) {}
+  // On a connection that others use, too.
+  explicit Watcher(std::shared_ptr<grpc::Channel> channel, const std::string& request = {})
+      : channel_(std::move(channel)), stub_(channel_) {
     context_.set_wait_for_ready(true);
     call_ = stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_);
     call_->StartCall(nullptr);
@@ -108,20 +112,22 @@ TEST(HealthServiceTest, WatchesEndWithTheirServer) {
 TEST(HealthServiceTest, WatchesAreLimitedAndTheirPlacesComeBack) {
   testing::Loopback loopback({});
   const auto peer = loopback.Peer();
+  const std::shared_ptr<grpc::Channel> channel = peer->NewChannel(RpcTraffic::kShort);
   for (int round = 0; round < 2; ++round) {
     std::vector<std::unique_ptr<Watcher>> watchers;
     for (size_t i = 0; i < HealthService::kMostWatches; ++i) {
-      watchers.push_back(std::make_unique<Watcher>(*peer));
+      watchers.push_back(std::make_unique<Watcher>(channel));
       // In the second round those of the first may just be going.
       while (watchers.back()->Read() == -1) {
         ASSERT_EQ(round, 1);
         watchers.back()->End();
-        watchers.back() = std::make_unique<Watcher>(*peer);
+        watchers.back() = std::make_unique<Watcher>(channel);
       }
     }
-    Watcher one_more(*peer);
+    Watcher one_more(channel);
     EXPECT_EQ(one_more.Read(), -1);
     EXPECT_EQ(one_more.End(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(Watcher(*peer).Read(), 2) << "another peer watches";
     EXPECT_EQ(*testing::Health(*peer), 2);
   }
 }

@@ -14,6 +14,7 @@
 #include "protocol/data_component.h"
 #include "protocol/grpc_data_component_service.h"
 #include "protocol/grpc_transaction_service_server.h"
+#include "protocol/health_service.h"
 #include "protocol/rpc_server.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/raw_socket.h"
@@ -186,31 +187,49 @@ TEST_F(HostileHttp2Test, AFloodOfSettingsWithoutAReaderIsNotKeptInMemory) {
   EXPECT_LT(sent, 50'000'000u);
 }
 
-// Peers that open no window: nothing of an answer may be sent to them. Each answer held a thread of the server.
+// A peer that opens no window: nothing of an answer may be sent to it.
+class ZeroWindowPeer {
+ public:
+  explicit ZeroWindowPeer(const Address& address) : socket_(testing::ConnectRaw(address)) {
+    const std::string initial_window_0("\0\4\0\0\0\0", 6);
+    EXPECT_TRUE(testing::SendRaw(
+        socket_, Concat(testing::kHttp2Preface, Http2Frame(FrameType::kSettings, 0, 0, initial_window_0))));
+  }
+  bool Call(std::string_view path, const std::string& request) {
+    std::string message(1, '\0');
+    for (const int shift : {24, 16, 8, 0}) message.push_back(static_cast<char>(request.size() >> shift));
+    const uint32_t stream = next_stream_;
+    next_stream_ += 2;
+    return testing::SendRaw(socket_, Concat(Http2Frame(FrameType::kHeaders, kEndHeaders, stream, CallHeaders(path)),
+                                            Http2Frame(FrameType::kData, kEndStream, stream, message + request)));
+  }
+  // Reads what has come, and waits for more, until a call was answered with this status of gRPC.
+  bool HearsStatus(std::string_view status) {
+    const std::string field = Concat("grpc-status", std::string(1, static_cast<char>(status.size())), status);
+    while (received_.find(field) == std::string::npos) {
+      if (!testing::ReceiveRaw(socket_, received_.size() + 1, &received_)) return false;
+    }
+    return true;
+  }
+  // The server has reset a call.
+  bool HearsReset() {
+    const std::string reset = Http2Frame(FrameType::kResetStream, 0, 1, std::string(4, '\0')).substr(0, 5);
+    while (received_.find(reset) == std::string::npos) {
+      if (!testing::ReceiveRaw(socket_, received_.size() + 1, &received_)) return false;
+    }
+    return true;
+  }
+
+ private:
+  const Descriptor socket_;
+  uint32_t next_stream_ = 1;
+  std::string received_;
+};
+
+// Each answer that was not taken held a thread of the server.
 class ZeroWindowTest : public ::testing::Test {
  protected:
   static constexpr RpcServiceOptions kOptions{.stuck_peer = milliseconds(500)};
-
-  class Peer {
-   public:
-    explicit Peer(const Address& address) : socket_(testing::ConnectRaw(address)) {
-      const std::string initial_window_0("\0\4\0\0\0\0", 6);
-      EXPECT_TRUE(testing::SendRaw(
-          socket_, Concat(testing::kHttp2Preface, Http2Frame(FrameType::kSettings, 0, 0, initial_window_0))));
-    }
-    bool Call(std::string_view path, const std::string& request) {
-      std::string message(1, '\0');
-      for (const int shift : {24, 16, 8, 0}) message.push_back(static_cast<char>(request.size() >> shift));
-      const uint32_t stream = next_stream_;
-      next_stream_ += 2;
-      return testing::SendRaw(socket_, Concat(Http2Frame(FrameType::kHeaders, kEndHeaders, stream, CallHeaders(path)),
-                                              Http2Frame(FrameType::kData, kEndStream, stream, message + request)));
-    }
-
-   private:
-    const Descriptor socket_;
-    uint32_t next_stream_ = 1;
-  };
 
   ZeroWindowTest() {
     scripted_.before = [this](std::string_view call, Deadline) {
@@ -222,7 +241,7 @@ class ZeroWindowTest : public ::testing::Test {
     status_request_ = request.SerializeAsString();
   }
 
-  bool AskStatus(Peer& peer) { return peer.Call("/deut.wire.TransactionService/GetStatus", status_request_); }
+  bool AskStatus(ZeroWindowPeer& peer) { return peer.Call("/deut.wire.TransactionService/GetStatus", status_request_); }
 
   std::atomic<size_t> ran_{0};
   testing::ScriptedTransactionService scripted_{RealRuntime()};
@@ -234,7 +253,7 @@ class ZeroWindowTest : public ::testing::Test {
 TEST_F(ZeroWindowTest, AnswersThatAreNotTakenHoldNoThreadAndEndAfterAWhile) {
   constexpr int kCalls = 1000;
   const size_t most = kOptions.calls().per_peer;
-  Peer one(loopback_.address()), two(loopback_.address());
+  ZeroWindowPeer one(loopback_.address()), two(loopback_.address());
   for (int i = 0; i < kCalls; ++i) ASSERT_TRUE(AskStatus(one) && AskStatus(two));
   ASSERT_TRUE(testing::Eventually([&] { return ran_ >= 2 * most; }));
   const auto stub = wire::TransactionService::NewStub(loopback_.Peer()->NewChannel(RpcTraffic::kShort));
@@ -249,6 +268,22 @@ TEST_F(ZeroWindowTest, AnswersThatAreNotTakenHoldNoThreadAndEndAfterAWhile) {
   // After stuck_peer the calls are cancelled, and their places come back.
   const size_t before = ran_;
   EXPECT_TRUE(testing::Eventually([&] { return AskStatus(one) && ran_ > before; }));
+}
+
+// Checks without an answer were kept, as many as the connection had streams, for as long as it stayed.
+TEST(ZeroWindowHealthTest, ChecksAreLimitedByPeerAndEndAfterAWhile) {
+  RpcServerOptions options;
+  options.listen = Address();
+  options.stuck_peer = milliseconds(500);
+  auto server = RpcServer::Start(RealRuntime(), options, {});
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  (*server)->SetServing(true);
+  ZeroWindowPeer hostile((*server)->address());
+  for (size_t i = 0; i < HealthService::kMostChecks + 1; ++i) ASSERT_TRUE(hostile.Call(kHealthCheck, ""));
+  EXPECT_TRUE(hostile.HearsStatus("8")) << "one was more than the peer may have";
+  const auto peer = *RpcPeer::Create("the server", "--server", (*server)->address(), nullptr, /*insecure=*/false);
+  EXPECT_EQ(*testing::Health(*peer), 1);
+  EXPECT_TRUE(hostile.HearsReset()) << "the others are ended";
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ class RpcServer::NameCheck final : public grpc::AuthMetadataProcessor {
 Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcServerOptions& options,
                                                     const std::vector<grpc::Service*>& services) {
   DEUT_RETURN_IF_ERROR(CheckTransport("--listen", options.listen, options.tls != nullptr, options.insecure));
-  std::unique_ptr<RpcServer> server(new RpcServer(runtime));
+  std::unique_ptr<RpcServer> server(new RpcServer(runtime, options.stuck_peer));
   server->tls_ = options.tls;
   DEUT_ASSIGN_OR_RETURN(server->acceptor_, ConnectionAcceptor::Create(runtime, options.listen, options.connections));
   server->address_ = server->acceptor_->address();

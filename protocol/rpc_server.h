@@ -42,6 +42,8 @@ struct RpcServerOptions {
   ConnectionLimits connections = {};
   // A connection whose TLS handshake and HTTP/2 settings are not complete by then is closed.
   Duration handshake_timeout = seconds(10);
+  // A peer that does not take health's answer for this long loses its call.
+  Duration stuck_peer = seconds(30);
 };
 
 // A service whose streams, or some of them, are run by an executor.
@@ -84,7 +86,7 @@ class RpcServer {
  private:
   class NameCheck;
 
-  explicit RpcServer(Runtime& runtime) : runtime_(runtime), health_(runtime) {}
+  RpcServer(Runtime& runtime, Duration stuck_peer) : runtime_(runtime), health_(runtime, stuck_peer) {}
 
   Runtime& runtime_;
   Address address_;
