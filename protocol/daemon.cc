@@ -103,7 +103,7 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
   flags->Add(
       "max_threads", &options->max_threads,
       "threads for the peers' requests: of tcd, requests in work at once, of which one client may have three quarters; "
-      "of dcd, streams and calls, of which one in sixteen is kept for single calls",
+      "of dcd, streams and calls; of both, one in sixteen is kept for single calls",
       16, 65536);
   flags->Add("max_streams_per_peer", &options->max_streams_per_peer,
              "open streams of one peer: of a name in certificates, or without TLS of a connection; 0 = three quarters "

@@ -38,10 +38,13 @@ class Loopback {
   // Ends the server as a crash of its process would: at once, with all connections.
   void Stop() { server_.reset(); }
   // At the same port as before. A service that an executor runs (rpc_server.h) belongs to one server for good, so a restart needs new ones.
-  void Restart() { Start(server_address_); }
+  void Restart() {
+    for (grpc::Service* service : services_) DEUT_CHECK(dynamic_cast<ExecutedService*>(service) == nullptr);
+    Start(server_address_);
+  }
   void Restart(std::vector<grpc::Service*> services) {
     services_ = std::move(services);
-    Restart();
+    Start(server_address_);
   }
 
   const Address& address() const { return server_address_; }
