@@ -3,22 +3,20 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <memory>
-#include <string_view>
+#include <regex>
 #include <thread>
 #include <utility>
 
 #include "common/base/concat.h"
-#include "common/coding/crc32c.h"
-#include "common/coding/fixed.h"
 
 namespace deut::stale {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint16_t kLaterVersion = 40;
+// More than two segments of the redo log.
+constexpr int kLogMebibytes = 36;
 
 struct ReplacementName {
   Replacement replacement;
@@ -28,119 +26,70 @@ struct ReplacementName {
 
 constexpr ReplacementName kReplacements[] = {
     {Replacement::kOlder, "Older", true, true},
+    {Replacement::kOlderLaidOver, "OlderLaidOver", true, true},
     {Replacement::kOlderWhileItRan, "OlderWhileItRan", true, true},
     {Replacement::kForeign, "Foreign", true, true},
+    {Replacement::kFork, "Fork", true, true},
     {Replacement::kEmpty, "Empty", true, true},
-    {Replacement::kWithoutState, "WithoutState", true, false},
     {Replacement::kWithoutCheckpoints, "WithoutCheckpoints", true, false},
-    {Replacement::kWithoutASegment, "WithoutASegment", true, false},
-    {Replacement::kStateOfOtherVersion, "StateOfOtherVersion", true, false},
-    {Replacement::kCheckpointOfOtherVersion, "CheckpointOfOtherVersion", true, false},
-    {Replacement::kSegmentOfOtherVersion, "SegmentOfOtherVersion", true, true},
-    {Replacement::kOldestSegmentOfOtherVersion, "OldestSegmentOfOtherVersion", false, true},
-    {Replacement::kSpareOfOtherVersion, "SpareOfOtherVersion", false, true},
+    {Replacement::kWithoutPages, "WithoutPages", true, false},
     {Replacement::kSpilledRunOfOtherVersion, "SpilledRunOfOtherVersion", false, true},
-    {Replacement::kOwnerOfOtherVersion, "OwnerOfOtherVersion", true, true},
 };
 
-// The files of a folder whose names begin like this, in order.
-std::vector<fs::path> FilesIn(const fs::path& folder, std::string_view prefix) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename().string().starts_with(prefix)) files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  return files;
+constexpr FileChange kFileChanges[] = {FileChange::kMissing,      FileChange::kTruncated, FileChange::kZeroed,
+                                       FileChange::kOtherVersion, FileChange::kOlder,     FileChange::kForeign};
+
+Component PeerOf(Component component) { return component == Component::kDc ? Component::kTc : Component::kDc; }
+
+bool Is(const StaleCase& stale, Replacement replacement) { return !stale.file && stale.replacement == replacement; }
+
+bool NeedsOther(const StaleCase& stale) {
+  return stale.file ? stale.change == FileChange::kForeign : stale.replacement == Replacement::kForeign;
 }
 
-std::vector<fs::path> PagesFiles(const std::string& folder, std::string_view prefix) {
-  return FilesIn(fs::path(folder) / "pages", prefix);
+bool NeedsOlder(const StaleCase& stale) {
+  if (stale.file) return stale.change == FileChange::kOlder;
+  return stale.replacement == Replacement::kOlder || stale.replacement == Replacement::kOlderLaidOver;
 }
 
-std::string BytesOfFile(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(in)), {});
-}
-
-void WriteFile(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
-
-// Where each format has version and checksum, in every version (protocol/docs/versions.md).
-void ChangeVersion(const fs::path& path) {
-  std::string bytes = BytesOfFile(path);
-  StoreU16(bytes.data() + 8, kLaterVersion);
-  constexpr size_t kFirstBlock = 4096;
-  const std::string name = path.filename().string();
-  if (name.starts_with("checkpoint-")) {
-    constexpr size_t kBlock = 64 << 10;
-    StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8, kBlock - 8)));
-  } else if (name.starts_with("log-")) {
-    StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8, kFirstBlock - 8)));
-  } else if (name.ends_with(".seg")) {
-    StoreU32(bytes.data() + 12, 0);
-    StoreU32(bytes.data() + 12, Crc32c(std::string_view(bytes).substr(0, kFirstBlock)));
-  } else {  // OWNER and dc_state: at the end
-    bytes.resize(bytes.size() - 4);
-    AppendU32(&bytes, Crc32c(bytes));
-  }
-  WriteFile(path, bytes);
-}
-
-// A TC's segments with something in them; behind them are spares.
-std::vector<fs::path> UsedSegments(const std::string& folder) {
-  std::vector<fs::path> files = FilesIn(folder, "log-");
-  std::erase_if(files, [](const fs::path& file) { return LoadU32(BytesOfFile(file).data()) == 0; });
-  return files;
-}
-
-void MakeSpareOfOtherVersion(const std::string& folder) {
-  constexpr size_t kFirstBlock = 4096;
-  const fs::path spare = FilesIn(folder, "log-").back();
-  WriteFile(spare,
-            BytesOfFile(UsedSegments(folder).front()).substr(0, kFirstBlock) + BytesOfFile(spare).substr(kFirstBlock));
-  ChangeVersion(spare);
-}
-
-// REQUIRES: the component does not run.
-void Change(StaleWorld& world, const StaleCase& stale, StaleWorld* other) {
+// False: the folder has no such file.
+bool Change(StaleWorld& world, const StaleCase& stale, StaleWorld* other) {
   const std::string folder = world.FolderOf(stale.component);
+  const std::string foreign = other == nullptr ? "" : other->FolderOf(stale.component);
+  if (stale.file) {
+    const bool from_old = stale.change == FileChange::kOlder;
+    return ChangeFile(folder, *stale.file, stale.change, from_old ? world.CopyAt(stale.component, "old") : foreign);
+  }
   switch (stale.replacement) {
     case Replacement::kOlder:
     case Replacement::kOlderWhileItRan:
-      return world.Replace(stale.component, "old");
+      world.Replace(stale.component, "old");
+      return true;
+    case Replacement::kOlderLaidOver:
+      fs::copy(world.CopyAt(stale.component, "old"), folder,
+               fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+      return true;
     case Replacement::kForeign:
-      return CopyFolder(other->FolderOf(stale.component), folder);
+      CopyFolder(foreign, folder);
+      return true;
+    case Replacement::kFork:
+      world.Replace(stale.component, "fork");
+      return true;
     case Replacement::kEmpty:
       fs::remove_all(folder);
       fs::create_directories(folder);
-      return;
-    case Replacement::kWithoutState:
-      fs::remove(fs::path(folder) / "dc_state");
-      return;
+      return true;
     case Replacement::kWithoutCheckpoints:
-      for (const fs::path& file : PagesFiles(folder, "checkpoint-")) fs::remove(file);
-      return;
-    case Replacement::kWithoutASegment:
-      fs::remove(PagesFiles(folder, "base-").front());
-      return;
-    case Replacement::kStateOfOtherVersion:
-      return ChangeVersion(fs::path(folder) / "dc_state");
-    case Replacement::kCheckpointOfOtherVersion:
-      return ChangeVersion(PagesFiles(folder, "checkpoint-").back());
-    case Replacement::kSegmentOfOtherVersion:
-      return ChangeVersion(stale.component == Component::kDc ? PagesFiles(folder, "base-").back()
-                                                             : UsedSegments(folder).back());
-    case Replacement::kOldestSegmentOfOtherVersion:
-      return ChangeVersion(UsedSegments(folder).front());
-    case Replacement::kSpareOfOtherVersion:
-      return MakeSpareOfOtherVersion(folder);
+      while (const auto file = FindFile(folder, FileKind::kNewestCheckpoint)) fs::remove(*file);
+      return true;
+    case Replacement::kWithoutPages:
+      return fs::remove_all(fs::path(folder) / "pages") > 0;
     case Replacement::kSpilledRunOfOtherVersion:
       fs::create_directories(fs::path(folder) / "spill");
-      return WriteFile(fs::path(folder) / "spill" / "spill-1", "SPB2" + std::string(100, 'x'));
-    case Replacement::kOwnerOfOtherVersion:
-      return ChangeVersion(fs::path(folder) / "OWNER");
+      std::ofstream(fs::path(folder) / "spill" / "spill-1", std::ios::binary) << "SPB2" + std::string(100, 'x');
+      return true;
   }
+  return false;
 }
 
 Status Prepare(StaleWorld& world) {
@@ -149,31 +98,58 @@ Status Prepare(StaleWorld& world) {
   return world.AwaitCheckpoint();
 }
 
+Status Restart(StaleWorld& world, Component component) {
+  world.Start(component);
+  return world.cluster().AwaitServing();
+}
+
+// From copies of both folders a cluster goes its own way, which nobody remembers; then the copies are put back, and the store goes on from there.
+Status MakeFork(StaleWorld& world, Component component) {
+  const Journal journal = world.journal();
+  for (const Component each : {Component::kTc, Component::kDc}) world.Kill(each);
+  for (const Component each : {Component::kTc, Component::kDc}) world.Copy(each, "base");
+  for (const Component each : {Component::kDc, Component::kTc}) world.Start(each);
+  DEUT_RETURN_IF_ERROR(world.cluster().AwaitServing());
+  DEUT_RETURN_IF_ERROR(world.Write("fork", 30));
+  DEUT_RETURN_IF_ERROR(world.AwaitCheckpoint());
+  for (const Component each : {Component::kTc, Component::kDc}) world.Kill(each);
+  world.Copy(component, "fork");
+  for (const Component each : {Component::kDc, Component::kTc}) {
+    world.Replace(each, "base");
+    world.Start(each);
+  }
+  world.SetJournal(journal);
+  return world.cluster().AwaitServing();
+}
+
 Status WriteAndCopy(StaleWorld& world, const StaleCase& stale) {
   DEUT_RETURN_IF_ERROR(Prepare(world));
-  if (stale.replacement == Replacement::kOlder) {
+  if (NeedsOlder(stale)) {
     world.Kill(stale.component);
     world.Copy(stale.component, "old");
-    world.Start(stale.component);
-    DEUT_RETURN_IF_ERROR(world.cluster().AwaitServing());
-  } else if (stale.replacement == Replacement::kOlderWhileItRan) {
+    DEUT_RETURN_IF_ERROR(Restart(world, stale.component));
+  } else if (Is(stale, Replacement::kOlderWhileItRan)) {
     std::thread copier([&] { world.Copy(stale.component, "old"); });
     const Status written = world.Write("meanwhile", 40);
     copier.join();
     DEUT_RETURN_IF_ERROR(written);
+  } else if (Is(stale, Replacement::kFork)) {
+    DEUT_RETURN_IF_ERROR(MakeFork(world, stale.component));
+  }
+  if (stale.component == Component::kTc && stale.file) DEUT_RETURN_IF_ERROR(world.WriteLarge(kLogMebibytes));
+  if (stale.held_back) {
+    DEUT_RETURN_IF_ERROR(world.HoldBack());
+    return world.Write("new", 60);
   }
   DEUT_RETURN_IF_ERROR(world.Write("new", 60));
   return world.cluster().client().DropCaches({.timeout = seconds(60)});
 }
 
-// What a refusal must leave alone in a folder.
-FolderBytes Evidence(const std::string& folder, bool with_state) {
-  FolderBytes bytes = BytesOf(folder);
-  std::erase_if(bytes, [&](const auto& file) { return !with_state && file.first == "dc_state"; });
-  return bytes;
-}
-
-std::string Differing(const FolderBytes& before, const FolderBytes& after) {
+std::string Differing(FolderBytes before, FolderBytes after, bool with_state) {
+  if (!with_state) {
+    before.erase("dc_state");
+    after.erase("dc_state");
+  }
   for (const auto& [name, bytes] : before) {
     if (!after.contains(name)) return Concat(name, " is gone");
     if (after.at(name) != bytes) return Concat(name, " has changed");
@@ -184,61 +160,111 @@ std::string Differing(const FolderBytes& before, const FolderBytes& after) {
   return "";
 }
 
+// A refusal without what differs from start to start: times, positions, numbers of processes and incarnations, and which way it was heard, from
+// a client's call or a daemon's last line.
+std::string Form(const std::string& sentence) {
+  const std::string heard = std::regex_replace(sentence, std::regex("^(tcd|dcd): "), "");
+  return std::regex_replace(heard, std::regex("[0-9]+"), "#");
+}
+
+// After a first refusal. Empty: it was repeated at each start.
+std::string RefuseAgain(StaleWorld& world, int restarts) {
+  std::string form;
+  for (int again = 1; again <= restarts; ++again) {
+    const Verdict next = world.JudgeAgain();
+    if (next.kind != Verdict::Kind::kRefused)
+      return Concat("start ", again, " after the refusal was not refused any more: ",
+                    next.why.empty() ? "everything is right" : next.why);
+    if (again > 1 && Form(next.why) != form) return Concat("start ", again, " says something else: ", next.why);
+    form = Form(next.why);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string StaleCase::name() const {
   const auto* const found = std::ranges::find(kReplacements, replacement, &ReplacementName::replacement);
-  return Concat(component == Component::kDc ? "Dc" : "Tc", found->name,
-                peer_lives ? "UnderALivingPeer" : "AndAPeerThatStarts");
+  return Concat(component == Component::kDc ? "Dc" : "Tc", file ? Concat(NameOf(*file), NameOf(change)) : found->name,
+                peer_lives ? "UnderALivingPeer" : "AndAPeerThatStarts", held_back ? "HeldBack" : "");
 }
 
 std::vector<StaleCase> AllCases() {
   std::vector<StaleCase> cases;
   for (const Component component : {Component::kDc, Component::kTc}) {
-    for (const ReplacementName& each : kReplacements) {
-      if (component == Component::kTc ? !each.of_tc : !each.of_dc) continue;
-      for (const bool peer_lives : {true, false}) cases.push_back({component, each.replacement, peer_lives});
+    for (const bool peer_lives : {true, false}) {
+      for (const ReplacementName& each : kReplacements) {
+        if (component == Component::kTc ? !each.of_tc : !each.of_dc) continue;
+        for (const bool held_back : {false, true})
+          cases.push_back({component, each.replacement, std::nullopt, {}, peer_lives, held_back});
+      }
+      for (const FileKind file : FileKindsOf(component)) {
+        for (const FileChange change : kFileChanges) cases.push_back({component, {}, file, change, peer_lives});
+      }
     }
   }
   return cases;
 }
 
-CaseResult RunCase(const StaleCase& stale) {
+std::vector<StaleCase> CoreCases() {
+  std::vector<StaleCase> cases = AllCases();
+  std::erase_if(cases, [](const StaleCase& each) {
+    if (!each.file) return each.held_back && each.replacement != Replacement::kOlder;
+    // Whether there are delta segments depends on when the DC last consolidated its pages.
+    const bool always_there = each.file != FileKind::kFirstDeltaSegment && each.file != FileKind::kLastDeltaSegment;
+    return each.peer_lives || !always_there ||
+           (each.change != FileChange::kMissing && each.change != FileChange::kOtherVersion);
+  });
+  return cases;
+}
+
+CaseResult RunCase(const StaleCase& stale, int restarts) {
   StaleWorld world;
   if (const Status status = WriteAndCopy(world, stale); !status.ok())
     return {{}, Concat("before: ", status.ToString())};
   std::unique_ptr<StaleWorld> other;
-  if (stale.replacement == Replacement::kForeign) {
+  if (NeedsOther(stale)) {
     other = std::make_unique<StaleWorld>();
     if (const Status status = Prepare(*other); !status.ok()) return {{}, Concat("the other: ", status.ToString())};
+    if (stale.file && stale.component == Component::kTc) {
+      if (const Status status = other->WriteLarge(kLogMebibytes); !status.ok())
+        return {{}, Concat("the other: ", status.ToString())};
+    }
     other->Kill(Component::kTc);
     other->Kill(Component::kDc);
   }
-  const Component peer = stale.component == Component::kDc ? Component::kTc : Component::kDc;
+  const Component peer = PeerOf(stale.component);
   world.Kill(stale.component);
   if (!stale.peer_lives) world.Kill(peer);
-  Change(world, stale, other.get());
-  const std::string folder = world.FolderOf(stale.component);
-  const FolderBytes before = Evidence(folder, true);
+  world.LetGo();
+  if (!Change(world, stale, other.get())) return {{Verdict::Kind::kRight, ""}, "", /*played=*/false};
+  const std::string folder = world.FolderOf(stale.component), peer_folder = world.FolderOf(peer);
+  const FolderBytes before = BytesOf(folder);
+  const FolderBytes peer_before = stale.peer_lives ? FolderBytes() : BytesOf(peer_folder);
   world.Start(stale.component);
   if (!stale.peer_lives) world.Start(peer);
 
   CaseResult result{world.Judge(), ""};
   if (result.verdict.kind == Verdict::Kind::kWrong) result.broken = result.verdict.why;
   if (result.verdict.kind != Verdict::Kind::kRefused) return result;
-  for (int again = 0; again < 2 && result.broken.empty(); ++again) {
-    const Verdict next = world.JudgeAgain();
-    if (next.kind != Verdict::Kind::kRefused)
-      result.broken = Concat("refused at first (", result.verdict.why, "), then not: ", next.why);
+  result.broken = RefuseAgain(world, restarts);
+  if (!result.broken.empty()) {
+    result.broken = Concat("refused at first (", result.verdict.why, "), then: ", result.broken);
+    return result;
   }
   // A DC that starts writes its new incarnation; one that refuses writes nothing.
-  const bool started = stale.component == Component::kDc && world.cluster().dc()->Running();
+  const bool dc_started = world.cluster().dc() != nullptr && world.cluster().dc()->Running();
   world.Kill(Component::kTc);
   world.Kill(Component::kDc);
-  if (result.broken.empty() && stale.replacement != Replacement::kEmpty) {
-    FolderBytes expected = before;
-    if (started) expected.erase("dc_state");
-    result.broken = Differing(expected, Evidence(folder, !started));
+  // Where everything is gone a component begins a new folder before its peer can refuse it.
+  if (!Is(stale, Replacement::kEmpty)) {
+    result.broken = Differing(before, BytesOf(folder), stale.component != Component::kDc || !dc_started);
+    if (!result.broken.empty()) result.broken = Concat("of the replaced folder, ", result.broken);
+  }
+  // A DC that waits for its TC may clean and take checkpoints: only a TC's folder stands still while it refuses.
+  if (result.broken.empty() && !stale.peer_lives && peer == Component::kTc) {
+    result.broken = Differing(peer_before, BytesOf(peer_folder), /*with_state=*/true);
+    if (!result.broken.empty()) result.broken = Concat("of the TC's folder, ", result.broken);
   }
   return result;
 }

@@ -81,17 +81,17 @@ Status StaleWorld::Create() {
 
 Status StaleWorld::Write(const std::string& label, int transactions) {
   for (int i = 0; i < transactions; ++i) {
-    const std::string key = Concat("key", written_ % kKeys), value = Pad(Concat(label, " ", written_));
-    ++written_;
+    const std::string key = Concat("key", journal_.written % kKeys), value = Pad(Concat(label, " ", journal_.written));
+    ++journal_.written;
     Result<int64_t> sum = int64_t{0};
     DEUT_RETURN_IF_ERROR(RunTransaction(cluster_.client(), {}, [&](Transaction& t) -> Status {
       DEUT_RETURN_IF_ERROR(t.Put(table_, key, value));
       sum = t.Add(table_, kCounter, 1);
       return sum.status();
     }));
-    journal_[key] = value;
-    ++counted_;
-    if (*sum != counted_) return DEUT_ERROR(kInternal, "add answered ", *sum, ", not ", counted_);
+    journal_.values[key] = value;
+    ++journal_.counted;
+    if (*sum != journal_.counted) return DEUT_ERROR(kInternal, "add answered ", *sum, ", not ", journal_.counted);
   }
   return Status::Ok();
 }
@@ -112,13 +112,33 @@ Status StaleWorld::WriteFiller(int mebibytes) {
   return Status::Ok();
 }
 
+Status StaleWorld::WriteLarge(int mebibytes) {
+  constexpr int kTogether = 32, kValueBytes = 32 << 10;
+  const std::string value(kValueBytes, 'l');
+  for (int at = 0; at < mebibytes; ++at) {
+    std::vector<std::string> keys;
+    for (int i = 0; i < kTogether; ++i) keys.push_back(Concat("large", i));
+    std::vector<Operation> operations;
+    for (const std::string& key : keys)
+      operations.push_back({.kind = OperationKind::kPut, .table = table_, .key = key, .value = value});
+    std::vector<OperationResult> results;
+    DEUT_RETURN_IF_ERROR(RunOneShot(cluster_.client(), {}, operations, &results).status());
+  }
+  return Status::Ok();
+}
+
+Status StaleWorld::HoldBack() {
+  DEUT_ASSIGN_OR_RETURN(held_, cluster_.client().Begin());
+  return held_->Put(table_, "held", "");
+}
+
 std::string StaleWorld::StartDcUnderReaders() {
   std::atomic<bool> over{false};
   std::string wrong;
   std::thread reader([&] {
     const std::unique_ptr<Client> client = cluster_.NewClient();
     while (!over && wrong.empty()) {
-      for (const auto& [key, value] : journal_) {
+      for (const auto& [key, value] : journal_.values) {
         std::optional<std::string> found;
         int64_t sum = 0;
         const RetryOptions often{
@@ -130,12 +150,12 @@ std::string StaleWorld::StartDcUnderReaders() {
         });
         if (status.code() == ErrorCode::kOutcomeUnknown) continue;
         if (!status.ok()) break;
-        ++counted_;
+        ++journal_.counted;
         // Commits whose outcome this thread did not hear of have counted, too.
         if (found != value)
           wrong = Concat(key, " is \"", found.value_or("(absent)").substr(0, 40), "\" of a committed read");
-        if (sum < counted_) wrong = Concat("an acknowledged add answered ", sum, ", not ", counted_);
-        counted_ = sum;
+        if (sum < journal_.counted) wrong = Concat("an acknowledged add answered ", sum, ", not ", journal_.counted);
+        journal_.counted = sum;
         if (!wrong.empty() || over) break;
       }
     }
@@ -212,7 +232,7 @@ std::string StaleWorld::FindWrong() {
     std::optional<std::string> counter;
     const Status status = RunTransaction(cluster_.client(), {}, [&](Transaction& t) -> Status {
       read.clear();
-      for (const auto& [key, value] : journal_) {
+      for (const auto& [key, value] : journal_.values) {
         DEUT_ASSIGN_OR_RETURN(const std::optional<std::string> found, t.Get(table_, key));
         read[key] = found.value_or("(absent)");
       }
@@ -220,7 +240,7 @@ std::string StaleWorld::FindWrong() {
       return Status::Ok();
     });
     if (!status.ok()) return Concat("reads fail: ", status.ToString());
-    for (const auto& [key, value] : journal_) {
+    for (const auto& [key, value] : journal_.values) {
       if (read[key] == value) continue;
       return Concat(key, " is \"", read[key].substr(0, 40), "\", acknowledged was \"", value.substr(0, 40), "\"");
     }

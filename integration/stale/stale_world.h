@@ -10,12 +10,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "integration/harness/cluster.h"
 #include "integration/harness/process.h"
+#include "tc/client/transaction.h"
 
 namespace deut::stale {
 
@@ -28,6 +30,13 @@ FolderBytes BytesOf(const std::string& folder);
 // Copies a folder file by file, also while a process writes there: then files of different moments lie side by side. Files that vanish meanwhile
 // are left out.
 void CopyFolder(const std::string& from, const std::string& to);
+
+// What was acknowledged.
+struct Journal {
+  std::map<std::string, std::string> values;
+  int64_t counted = 0;
+  uint64_t written = 0;
+};
 
 struct Verdict {
   enum class Kind { kRight, kRefused, kWrong } kind = Kind::kWrong;
@@ -44,6 +53,11 @@ class StaleWorld {
   Status Write(const std::string& label, int transactions);
   // About so much log that is not in the journal, so that there is something to catch up with.
   Status WriteFiller(int mebibytes);
+  // The same in large values, which take little time: for segments of the log.
+  Status WriteLarge(int mebibytes);
+  // From now on an open transaction that has written keeps later commits from the DC, until LetGo.
+  Status HoldBack();
+  void LetGo() { held_.reset(); }
   // Starts the DC, and reads and adds all the time until it serves, as clients do that live on. The first stale answer, or nothing.
   std::string StartDcUnderReaders();
   // The DC has a checkpoint that contains everything written until now.
@@ -70,6 +84,9 @@ class StaleWorld {
 
   testing::Cluster& cluster() { return cluster_; }
 
+  Journal journal() const { return journal_; }
+  void SetJournal(Journal journal) { journal_ = std::move(journal); }
+
  private:
   // Empty: every acknowledged value is read, from the DC as well as from the TC's memory.
   std::string FindWrong();
@@ -79,10 +96,9 @@ class StaleWorld {
   std::unique_ptr<testing::Process> twin_;
   uint16_t twin_port_ = 0;
   TableId table_;
-  std::map<std::string, std::string> journal_;
-  int64_t counted_ = 0;
-  uint64_t written_ = 0;
+  Journal journal_;
   std::map<Component, uint64_t> said_before_;  // bytes of the log when it was started last
+  std::optional<Transaction> held_;            // ends before the cluster's client
 };
 
 }  // namespace deut::stale
