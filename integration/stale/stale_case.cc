@@ -142,6 +142,8 @@ Status WriteAndCopy(StaleWorld& world, const StaleCase& stale) {
     return world.Write("new", 60);
   }
   DEUT_RETURN_IF_ERROR(world.Write("new", 60));
+  // What only the newest log file knows, and the DC not on its disk, nobody knows once that file is gone.
+  if (stale.component == Component::kTc && stale.file) DEUT_RETURN_IF_ERROR(world.AwaitCheckpoint());
   return world.cluster().client().DropCaches({.timeout = seconds(60)});
 }
 
