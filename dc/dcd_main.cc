@@ -8,6 +8,7 @@
 #include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/config/flags.h"
+#include "common/runtime/before_wait.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/server/data_component_server.h"
 #include "dc/server/dc_flags.h"
@@ -46,7 +47,9 @@ Status Serve(Options& options, DaemonContext& context) {
                         DataComponentServer::Claim(options.component, context.storage(), context.runtime()));
   const std::string details =
       Concat("data component ", claimed.state.dc.value, ", incarnation ", claimed.state.number.value);
-  StartingDataComponent component(options.component, context.runtime(), std::move(claimed),
+  // What waits in the component tells the threads that serve its streams.
+  TellingRuntime runtime(context.runtime());
+  StartingDataComponent component(options.component, runtime, std::move(claimed),
                                   /*on_failed=*/[] { kill(getpid(), SIGTERM); });
   GrpcDataComponentService service(context.runtime(), component, ServiceOptionsOf(options.daemon));
   DEUT_RETURN_IF_ERROR(context.Serve(

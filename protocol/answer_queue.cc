@@ -1,39 +1,25 @@
 #include "protocol/answer_queue.h"
 
+#include <utility>
+
 #include "common/base/check.h"
 
 namespace deut {
 
-// Wakes whoever waits; costs nothing while nobody does.
-void AnswerQueue::NotifyLocked() {
-  if (waiters_ == 0) return;
-  changes_.fetch_add(1, std::memory_order_seq_cst);
-  runtime_.WakeAll(changes_);
-}
-
-AnswerQueue::Entered AnswerQueue::Enter(size_t n, Deadline deadline) {
-  DEUT_CHECK(n <= max_requests_);
-  for (;;) {
-    uint32_t changes = 0;
-    {
-      MutexLock lock(mutex_);
-      if (closed_) return Entered::kClosed;
-      if (in_ + n <= max_requests_) {
-        in_ += n;
-        submitting_ = true;
-        return Entered::kYes;
-      }
-      if (!ready_.empty() && !writing_) return Entered::kWriteFirst;
-      ++waiters_;
-      entering_ = true;
-      changes = changes_.load(std::memory_order_seq_cst);
-    }
-    const bool in_time = runtime_.Wait(changes_, changes, deadline);
-    MutexLock lock(mutex_);
-    --waiters_;
-    entering_ = false;
-    if (!in_time) return Entered::kTimeout;
+AnswerQueue::Entered AnswerQueue::Enter(size_t n) {
+  DEUT_CHECK(n != 0 && n <= max_requests_);
+  MutexLock lock(mutex_);
+  if (closed_) return Entered::kClosed;
+  if (in_ + n <= max_requests_) {
+    in_ += n;
+    submitting_ = true;
+    return Entered::kYes;
   }
+  if (!ready_.empty() && !writing_) return Entered::kWriteFirst;
+  // Somebody writes, or the component has all that is in and Answered will write: FinishWriting comes in either case.
+  parked_ = true;
+  wanted_ = n;
+  return Entered::kParked;
 }
 
 void AnswerQueue::Submitted() {
@@ -46,52 +32,45 @@ size_t AnswerQueue::ready_bytes() {
   return ready_bytes_;
 }
 
-bool AnswerQueue::StartWriting(std::vector<DataRequest*>* answered) {
+bool AnswerQueue::Drained() {
   MutexLock lock(mutex_);
-  if (writing_ || ready_.empty()) return false;
+  if (closed_ || (!writing_ && ready_.empty())) return true;
+  parked_ = true;
+  wanted_ = 0;
+  return false;
+}
+
+void AnswerQueue::TakeLocked(std::vector<DataRequest*>* answered) {
   writing_ = true;
   answered->clear();
   answered->swap(ready_);
   ready_bytes_ = 0;
+}
+
+bool AnswerQueue::StartWriting(std::vector<DataRequest*>* answered) {
+  MutexLock lock(mutex_);
+  if (closed_ || writing_ || ready_.empty()) return false;
+  TakeLocked(answered);
   return true;
 }
 
-void AnswerQueue::FinishWriting(size_t written) {
+bool AnswerQueue::FinishWriting(size_t written) {
   MutexLock lock(mutex_);
   DEUT_CHECK(writing_ && written <= in_);
   writing_ = false;
   in_ -= written;
-  // Whoever had the role looks again by himself; so there is news for him only who waits for room.
-  if (entering_) NotifyLocked();
+  return UnparkLocked();
 }
 
-bool AnswerQueue::WaitForWork() {
-  for (;;) {
-    uint32_t changes = 0;
-    {
-      MutexLock lock(mutex_);
-      if (closed_) return false;
-      if (!ready_.empty() && !writing_ && !submitting_) return true;
-      ++waiters_;
-      changes = changes_.load(std::memory_order_seq_cst);
-    }
-    runtime_.Wait(changes_, changes, kNoDeadline);
-    MutexLock lock(mutex_);
-    --waiters_;
-  }
+bool AnswerQueue::UnparkLocked() {
+  const bool there = closed_ || (wanted_ == 0 ? ready_.empty() : in_ + wanted_ <= max_requests_);
+  return there && std::exchange(parked_, false);
 }
 
-void AnswerQueue::Close() {
+bool AnswerQueue::Close() {
   MutexLock lock(mutex_);
   closed_ = true;
-  NotifyLocked();
-}
-
-void AnswerQueue::OnAnswered(DataRequest* request) {
-  MutexLock lock(mutex_);
-  ready_.push_back(request);
-  ready_bytes_ += request->answer.bytes().size();
-  if (!writing_ && !submitting_) NotifyLocked();
+  return UnparkLocked();
 }
 
 }  // namespace deut

@@ -1,17 +1,18 @@
 // AnswerQueue: the bookkeeping of one server-side Data stream, without the stream: which requests are with the data component, which are
-// answered and wait to be written, and who writes.
+// answered and wait to be written, which thread writes, and whether the stream's handler is parked. No method blocks.
 //
-// The stream's handler thread reads, submits, and then writes what is answered by then (a component that answers inside Submit needs
-// no other thread). What is answered later is written by the stream's writer thread, which is woken only for that.
-// States of the writer's role: free or taken; taken under the lock by StartWriting, given up by FinishWriting. Whoever has it looks again
-//   after each message, so nothing that is answered meanwhile stays behind.
-// Bound: at most `max_requests` are in (submitted, or answered and not written); the handler waits in Enter until there is room,
-//   so a peer that does not read its answers stops being read.
-// Thread-safety: OnAnswered from any thread; Enter, Submitted and Close by the handler; WaitForWork by the writer; the rest by both.
+// States of the writer's role: free or taken, changed under the lock. StartWriting or Answered takes it, with all that is answered; the
+//   holder writes this, message by message, and gives the role back with FinishWriting. Then it calls StartWriting again, so nothing that
+//   was answered meanwhile is left behind.
+// Answered leaves the role alone while the handler is inside Submit: the handler takes the role afterwards, and writes all of the group's
+//   answers in one message.
+// Bound: at most `max_requests` are in (submitted, or answered and not written). If there is no room, Enter parks the handler, so a peer
+//   that does not read its answers is not read either. FinishWriting or Close ends the parking, and tells its caller, who sends the
+//   handler on. Exactly one caller is told.
+// Thread-safety: Answered, FinishWriting, StartWriting and Close from any thread; the rest by the handler.
 #ifndef PROTOCOL_ANSWER_QUEUE_H_
 #define PROTOCOL_ANSWER_QUEUE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -22,38 +23,50 @@
 
 namespace deut {
 
-class AnswerQueue final : public DataRequestListener {
+class AnswerQueue {
  public:
-  AnswerQueue(Runtime& runtime, size_t max_requests)
-      : runtime_(runtime), max_requests_(max_requests), mutex_(runtime) {}
+  AnswerQueue(Runtime& runtime, size_t max_requests) : max_requests_(max_requests), mutex_(runtime) {}
 
-  enum class Entered : uint8_t { kYes, kWriteFirst, kTimeout, kClosed };
+  enum class Entered : uint8_t { kYes, kWriteFirst, kParked, kClosed };
 
-  // The handler is about to submit `n` requests whose listener this is: waits for room, to the deadline. kWriteFirst: there is no room,
-  // but something to write.
-  Entered Enter(size_t n, Deadline deadline);
+  // The handler is about to submit `n` requests. kWriteFirst: there is no room, but something to write. kParked: there is no room.
+  // REQUIRES: 0 < n <= max_requests.
+  Entered Enter(size_t n);
   // The Submit that followed has returned.
   void Submitted();
   // Bytes of the answers that wait to be written.
   size_t ready_bytes();
+  // Everything that is answered is written, or the queue is closed. False: the handler is parked until then.
+  bool Drained();
 
-  // Takes the role and what is answered. False: nothing to write, or somebody else writes; then `answered`, which all who may have the role
-  // share, is not touched.
+  // Takes the role and what is answered. False: there is nothing to write, or another thread writes, or the queue is closed; then
+  // `answered`, which all who may have the role share, is not touched.
   bool StartWriting(std::vector<DataRequest*>* answered);
-  // What StartWriting gave is written (or given up).
-  void FinishWriting(size_t written);
+  // What was taken is written (or given up). True: the handler is no longer parked, and the caller sends it on.
+  bool FinishWriting(size_t written);
 
-  // Returns true when there is something to write and nobody on its way to write it; false when closed.
-  bool WaitForWork();
-  // Ends the waits; what is answered from now on is only counted.
-  void Close();
+  // From now on nothing is written, and what is answered is forgotten. True: as for FinishWriting.
+  bool Close();
 
-  void OnAnswered(DataRequest* request) override;
+  // The component has answered. True: the caller has the role, as from StartWriting. `taken` is called under the lock before that: the
+  // request's stream is certainly still there, as another thread needs the lock to write the request.
+  template <typename Taken>
+  bool Answered(DataRequest* request, std::vector<DataRequest*>* answered, const Taken& taken) {
+    MutexLock lock(mutex_);
+    if (closed_) return false;
+    ready_.push_back(request);
+    ready_bytes_ += request->answer.bytes().size();
+    if (writing_ || submitting_) return false;
+    TakeLocked(answered);
+    taken();
+    return true;
+  }
 
  private:
-  void NotifyLocked() DEUT_REQUIRES(mutex_);
+  void TakeLocked(std::vector<DataRequest*>* answered) DEUT_REQUIRES(mutex_);
+  // Ends the parking if what the handler waits for is there.
+  bool UnparkLocked() DEUT_REQUIRES(mutex_);
 
-  Runtime& runtime_;
   const size_t max_requests_;
   Mutex mutex_;
   bool closed_ DEUT_GUARDED_BY(mutex_) = false;
@@ -62,9 +75,8 @@ class AnswerQueue final : public DataRequestListener {
   size_t in_ DEUT_GUARDED_BY(mutex_) = 0;
   size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   std::vector<DataRequest*> ready_ DEUT_GUARDED_BY(mutex_);
-  int waiters_ DEUT_GUARDED_BY(mutex_) = 0;
-  bool entering_ DEUT_GUARDED_BY(mutex_) = false;  // the handler waits for room
-  std::atomic<uint32_t> changes_{0};               // changed under the lock; what waits, waits on it
+  bool parked_ DEUT_GUARDED_BY(mutex_) = false;
+  size_t wanted_ DEUT_GUARDED_BY(mutex_) = 0;  // room that the parked handler waits for; 0: that nothing is left to write
 };
 
 }  // namespace deut

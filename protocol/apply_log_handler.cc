@@ -1,111 +1,136 @@
 #include "protocol/apply_log_handler.h"
 
-#include <memory>
 #include <utility>
 
+#include "common/runtime/before_wait.h"
 #include "protocol/convert_data_component.h"
-#include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 
 namespace deut {
 
-ApplyLogHandler::ApplyLogHandler(Runtime& runtime, DataComponent& component, StreamWatchdog& watchdog,
-                                 grpc::ServerContext* context, Stream* stream)
-    : runtime_(runtime),
-      component_(component),
-      context_(context),
-      stream_(stream),
-      patience_(watchdog.limit()),
-      write_watch_(watchdog, [context] { context->TryCancel(); }),
-      mutex_(runtime) {}
+void ApplyLogHandler::Want(const DataComponentHost& host, const Request& request) {
+  auto* const call = new ApplyLogHandler(host, request);
+  request(&call->context(), call->stream(), call->taken());
+}
 
-grpc::Status ApplyLogHandler::Run() {
-  wire::ApplyLogRequest request;
-  if (!stream_->Read(&request)) return grpc::Status::OK;
-  if (!request.has_open()) {
-    return ToRpcStatus(DEUT_ERROR(kInvalidArgument, "request: the first message of a log stream has to be `open`"));
+ApplyLogHandler::ApplyLogHandler(const DataComponentHost& host, const Request& request)
+    : RpcCall(host.runtime, host.executor, host.writes),
+      host_(host),
+      request_(request),
+      patience_(host.writes.limit()),
+      mutex_(host.runtime),
+      hang_up_watch_(host.writes, [this] { context().TryCancel(); }) {}
+
+void ApplyLogHandler::OnTaken() {
+  Want(host_, request_);
+  if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
+  StartRead();
+}
+
+void ApplyLogHandler::OnRead(bool ok) {
+  const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
+  const BeforeWait before_wait(tell);
+  if (log_ == nullptr) {
+    Status status;
+    if (ok && Open(&status)) return StartRead();
+    return End(ToRpcStatus(status));
   }
-  auto log =
-      component_.OpenApplyLog(FromWire(request.open().sender()), this, FromRpcTime(runtime_, context_->raw_deadline()));
+  const Status sent = ok ? Forward() : Status::Ok();
+  if (ok && sent.ok()) return StartRead();
+  Finish(sent);
+}
+
+bool ApplyLogHandler::Open(Status* status) {
+  const wire::ApplyLogRequest& request = incoming();
+  if (!request.has_open()) {
+    *status = DEUT_ERROR(kInvalidArgument, "request: the first message of a log stream has to be `open`");
+    return false;
+  }
+  // It waits until the stream before has been closed, and has applied what it was at.
+  executor().BeforeBlocking();
+  auto log = host_.component.OpenApplyLog(FromWire(request.open().sender()), this,
+                                          FromRpcTime(runtime_, context().raw_deadline()));
   wire::ApplyLogAnswer answer;
   ToWire(log.status(), answer.mutable_opened());
-  if (!Write(answer) || !log.ok()) {
-    if (log.ok()) log->reset();
-    return grpc::Status::OK;
-  }
-  const std::unique_ptr<Thread> writer = runtime_.StartThread("dc-acks", [this] { WriteAnswers(); });
-  const Status end = Forward(**log);
-  if (!end.ok()) SetClosed(end);
-  log->reset();
   {
     MutexLock lock(mutex_);
-    finished_ = true;
+    writing_ = true;
   }
-  Notify();
-  writer->Join();
-  return grpc::Status::OK;
+  if (!Write(answer) || !log.ok()) return false;
+  log_ = std::move(log).value();
+  {
+    MutexLock lock(mutex_);
+    state_ = State::kOpen;
+  }
+  WriteNext();
+  return true;
 }
 
-Status ApplyLogHandler::Forward(ApplyLogStream& log) {
-  wire::ApplyLogRequest request;
-  LogBatch batch;
-  while (stream_->Read(&request)) {
-    CountStreamRead();
-    if (!request.has_batch())
-      return DEUT_ERROR(kInvalidArgument, "request: a log stream that is open takes batches only");
-    DEUT_RETURN_IF_ERROR(FromWire(request.mutable_batch(), &batch));
-    DEUT_RETURN_IF_ERROR(log.Send(batch, runtime_.Now() + patience_));
-  }
-  return Status::Ok();
+Status ApplyLogHandler::Forward() {
+  if (!incoming().has_batch())
+    return DEUT_ERROR(kInvalidArgument, "request: a log stream that is open takes batches only");
+  DEUT_RETURN_IF_ERROR(FromWire(incoming().mutable_batch(), &batch_));
+  if (batch_.entries.size() >= kLargeBatch) executor().BeforeBlocking();
+  return log_->Send(batch_, runtime_.Now() + patience_);
 }
 
-// The writer thread.
-void ApplyLogHandler::WriteAnswers() {
-  for (;;) {
-    const uint32_t changes = changes_.load(std::memory_order_seq_cst);
-    std::optional<ApplyAck> ack;
-    std::optional<Status> closed;
-    bool finished = false;
+void ApplyLogHandler::Finish(const Status& reason) {
+  {
+    MutexLock lock(mutex_);
+    if (!reason.ok()) SetClosedLocked(reason);
+    state_ = State::kFinished;
+    // The message that is being written may be the reason: if this thread wrote another one meanwhile, that one would be dropped.
+    while (writing_) {
+      executor().BeforeBlocking();
+      written_.Wait(mutex_);
+    }
+  }
+  log_.reset();
+  // Only this thread writes from here on.
+  wire::ApplyLogAnswer answer;
+  for (bool more = true; more;) {
     {
       MutexLock lock(mutex_);
-      ack.swap(ack_);
-      closed = closed_;
-      finished = finished_;
+      more = NextLocked(&answer);
     }
-    if (ack) {
-      wire::ApplyLogAnswer answer;
-      ToWire(*ack, answer.mutable_ack());
-      if (!Write(answer)) return;
-    }
-    if (closed) {
-      wire::ApplyLogAnswer answer;
-      ToWire(*closed, answer.mutable_closed());
-      Write(answer);
-      // From now on it is the peer's to hang up, and Read's to see it.
-      write_watch_.Start();
-      return;
-    }
-    if (finished) return;
-    if (!ack) runtime_.Wait(changes_, changes, kNoDeadline);
+    if (more && !Write(answer)) break;
   }
+  End(grpc::Status::OK);
 }
 
-bool ApplyLogHandler::Write(const wire::ApplyLogAnswer& answer) {
-  write_watch_.Start();
-  const bool written = stream_->Write(answer);
-  write_watch_.Stop();
-  return written;
+bool ApplyLogHandler::NextLocked(wire::ApplyLogAnswer* answer) {
+  answer->Clear();
+  if (ack_) {
+    ToWire(*ack_, answer->mutable_ack());
+    ack_.reset();
+    return true;
+  }
+  if (!closed_ || std::exchange(told_closed_, true)) return false;
+  ToWire(*closed_, answer->mutable_closed());
+  return true;
 }
 
-void ApplyLogHandler::Notify() {
-  changes_.fetch_add(1, std::memory_order_seq_cst);
-  runtime_.WakeAll(changes_);
+void ApplyLogHandler::WriteNext() {
+  wire::ApplyLogAnswer answer;
+  {
+    MutexLock lock(mutex_);
+    if (state_ != State::kOpen || writing_ || !NextLocked(&answer)) return;
+    writing_ = true;
+  }
+  if (!Write(answer, /*wait=*/false)) WriteOver();
 }
 
-void ApplyLogHandler::SetClosed(const Status& status) {
+void ApplyLogHandler::WriteOver() {
   MutexLock lock(mutex_);
-  if (!closed_)
-    closed_ = status.ok() ? DEUT_ERROR(kUnavailable, "the data component has ended the log stream") : status;
+  writing_ = false;
+  // Once the reason is written it is the peer's to hang up, and the read's to see it.
+  if (told_closed_) hang_up_watch_.Start();
+  written_.NotifyAll(runtime_);
+}
+
+void ApplyLogHandler::OnWritten(bool ok) {
+  WriteOver();
+  if (ok) WriteNext();
 }
 
 void ApplyLogHandler::OnAck(const ApplyAck& ack) {
@@ -113,12 +138,20 @@ void ApplyLogHandler::OnAck(const ApplyAck& ack) {
     MutexLock lock(mutex_);
     ack_ = ack;
   }
-  Notify();
+  WriteNext();
 }
 
 void ApplyLogHandler::OnClosed(const Status& status) {
-  SetClosed(status);
-  Notify();
+  {
+    MutexLock lock(mutex_);
+    SetClosedLocked(status);
+  }
+  WriteNext();
+}
+
+void ApplyLogHandler::SetClosedLocked(const Status& status) {
+  if (closed_) return;
+  closed_ = status.ok() ? DEUT_ERROR(kUnavailable, "the data component has ended the log stream") : status;
 }
 
 }  // namespace deut

@@ -4,79 +4,101 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/runtime/before_wait.h"
 #include "protocol/convert_data_component.h"
 #include "protocol/limits.h"
-#include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 
 namespace deut {
 
-DataStreamHandler::DataStreamHandler(Runtime& runtime, DataComponent& component, StreamWatchdog& watchdog,
-                                     size_t max_requests, grpc::ServerContext* context, Stream* stream)
-    : runtime_(runtime),
-      component_(component),
-      context_(context),
-      stream_(stream),
-      write_watch_(watchdog, [context] { context->TryCancel(); }),
-      queue_(runtime, std::max(max_requests, kGroup)),
-      mutex_(runtime) {}
-
-DataStreamHandler::~DataStreamHandler() = default;
-
-grpc::Status DataStreamHandler::Run() {
-  const std::unique_ptr<Thread> writer = runtime_.StartThread("dc-answers", [this] {
-    while (queue_.WaitForWork()) WriteReady();
-  });
-  Status status;
-  for (;;) {
-    std::unique_ptr<Batch> batch = TakeBatch();
-    if (!stream_->Read(&batch->message)) break;
-    CountStreamRead();
-    status = CheckFigure("items", batch->message.items_size(), 1, kMaxRequestsPerMessage);
-    if (!status.ok() || !Handle(std::move(batch))) break;
-  }
-  queue_.Close();
-  writer->Join();
-  AbandonAll();
-  return ToRpcStatus(status);
+void DataStreamHandler::Want(const DataComponentHost& host, const Request& request) {
+  auto* const call = new DataStreamHandler(host, request);
+  request(&call->context(), call->stream(), call->taken());
 }
 
-std::unique_ptr<DataStreamHandler::Batch> DataStreamHandler::TakeBatch() {
-  MutexLock lock(mutex_);
-  if (free_.empty()) return std::make_unique<Batch>();
-  std::unique_ptr<Batch> batch = std::move(free_.back());
+DataStreamHandler::DataStreamHandler(const DataComponentHost& host, const Request& request)
+    : RpcCall(host.runtime, host.executor, host.writes),
+      host_(host),
+      request_(request),
+      queue_(host.runtime, std::max(host.data_requests, kGroup)),
+      batches_mutex_(host.runtime) {}
+
+void DataStreamHandler::OnTaken() {
+  Want(host_, request_);
+  if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
+  Retain();
+  StartRead();
+}
+
+void DataStreamHandler::OnRead(bool ok) {
+  if (!ok) return Over(Status::Ok());
+  const Status valid = CheckFigure("items", incoming().items_size(), 1, kMaxRequestsPerMessage);
+  if (!valid.ok()) return Over(valid);
+  TakeMessage();
+  Work();
+}
+
+void DataStreamHandler::TakeMessage() {
+  MutexLock lock(batches_mutex_);
+  if (free_.empty()) free_.push_back(std::make_unique<Batch>());
+  used_.push_back(std::move(free_.back()));
   free_.pop_back();
-  return batch;
+  batch_ = used_.back().get();
+  batch_->message.Swap(&incoming());
+  const size_t n = batch_->message.items_size();
+  while (batch_->items.size() < n) batch_->items.emplace_back();
+  batch_->unwritten = n;
+  next_item_ = 0;
 }
 
-bool DataStreamHandler::Handle(std::unique_ptr<Batch> owned) {
-  Batch* batch = owned.get();
-  const size_t n = batch->message.items_size();
-  while (batch->items.size() < n) batch->items.emplace_back();
-  batch->unwritten = n;
+void DataStreamHandler::Work() {
+  Submitted submitted = Submitted::kAll;
   {
-    MutexLock lock(mutex_);
-    used_.push_back(std::move(owned));
+    const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
+    const BeforeWait before_wait(tell);
+    submitted = SubmitAll();
   }
-  // The batch may be written, released and reused as soon as the last group is submitted.
-  for (size_t first = 0; first < n; first += kGroup) {
-    if (!SubmitGroup(batch, first, std::min(kGroup, n - first))) return false;
-    if (queue_.ready_bytes() >= kAnswerMessageBytes) WriteReady();
-  }
-  WriteReady();
-  return true;
+  // Another thread may be at work for a handler that is parked.
+  if (submitted == Submitted::kParked) return;
+  if (submitted == Submitted::kClosed) return Over(Status::Ok());
+  if (queue_.StartWriting(&answered_)) StartMessages();
+  StartRead();
 }
 
-bool DataStreamHandler::SubmitGroup(Batch* batch, size_t first, size_t n) {
-  const Sender sender = FromWire(batch->message.sender());
+DataStreamHandler::Submitted DataStreamHandler::SubmitAll() {
+  // Kept here: the batch may be written and given back as soon as its last group is submitted.
+  const size_t n = batch_->message.items_size();
+  const MonotonicTime begin = runtime_.Now();
+  while (next_item_ < n) {
+    const size_t group = std::min(kGroup, n - next_item_);
+    switch (queue_.Enter(group)) {
+      case AnswerQueue::Entered::kYes:
+        SubmitGroup(group);
+        if (queue_.ready_bytes() >= kAnswerMessageBytes && queue_.StartWriting(&answered_)) StartMessages();
+        break;
+      case AnswerQueue::Entered::kWriteFirst:
+        if (queue_.StartWriting(&answered_)) StartMessages();
+        break;
+      case AnswerQueue::Entered::kParked:
+        return Submitted::kParked;
+      case AnswerQueue::Entered::kClosed:
+        return Submitted::kClosed;
+    }
+    if (next_item_ < n && runtime_.Now() - begin > kLong) executor().BeforeBlocking();
+  }
+  return Submitted::kAll;
+}
+
+void DataStreamHandler::SubmitGroup(size_t n) {
+  const Sender sender = FromWire(batch_->message.sender());
   group_.clear();
   refused_.clear();
-  for (size_t i = first; i < first + n; ++i) {
-    const wire::DataItem& message = batch->message.items(static_cast<int>(i));
-    Item& item = batch->items[i];
+  for (const size_t end = next_item_ + n; next_item_ < end; ++next_item_) {
+    const wire::DataItem& message = batch_->message.items(static_cast<int>(next_item_));
+    Item& item = batch_->items[next_item_];
     item.id = message.id();
-    item.batch = batch;
-    item.listener = &queue_;
+    item.batch = batch_;
+    item.listener = this;
     item.answer.Clear();
     item.answered_by = DcIncarnation();
     item.complete = false;
@@ -84,69 +106,110 @@ bool DataStreamHandler::SubmitGroup(Batch* batch, size_t first, size_t n) {
     item.status = FromWire(message, sender, &item);
     (item.status.ok() ? group_ : refused_).push_back(&item);
   }
-  for (;;) {
-    // While it waits for room it does not read, and would not notice that the peer has gone.
-    const AnswerQueue::Entered entered = queue_.Enter(n, runtime_.Now() + kLookForPeer);
-    if (entered == AnswerQueue::Entered::kYes) break;
-    if (entered == AnswerQueue::Entered::kClosed || context_->IsCancelled()) return false;
-    if (entered == AnswerQueue::Entered::kWriteFirst) WriteReady();
-  }
-  for (DataRequest* request : refused_) queue_.OnAnswered(request);
-  if (!group_.empty()) component_.Submit(group_);
+  for (DataRequest* request : refused_) OnAnswered(request);
+  if (!group_.empty()) host_.component.Submit(group_);
   queue_.Submitted();
-  return true;
 }
 
-void DataStreamHandler::WriteReady() {
-  while (queue_.StartWriting(&answered_)) {
-    size_t bytes = 0;
-    for (DataRequest* request : answered_) {
-      Item* item = static_cast<Item*>(request);
-      const size_t more = item->answer.bytes().size() + item->status.message().size();
-      const bool fits = outgoing_.incarnation() == item->answered_by.value && bytes + more <= kAnswerMessageBytes &&
-                        outgoing_.items_size() < kMaxRequestsPerMessage;
-      if (outgoing_.items_size() != 0 && !fits) {
-        WriteMessage();
-        bytes = 0;
-      }
-      outgoing_.set_incarnation(item->answered_by.value);
-      ToWire(*item, item->id, outgoing_.add_items());
-      bytes += more;
-      Release(item);
-    }
-    WriteMessage();
-    queue_.FinishWriting(answered_.size());
+void DataStreamHandler::Over(const Status& status) {
+  over_ = true;
+  status_ = status;
+  if (queue_.Drained()) Finish();
+}
+
+void DataStreamHandler::Finish() {
+  {
+    const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
+    const BeforeWait before_wait(tell);
+    queue_.Close();
+    AbandonAll();
   }
+  End(ToRpcStatus(status_));
+  Release();
+}
+
+// Requests that are answered already are unknown to the component, which does not mind. No lock is held meanwhile: Abandon waits for threads of
+// the component, and one of them may be writing answers here, and give back their batch.
+void DataStreamHandler::AbandonAll() {
+  std::vector<Batch*> left;
+  {
+    MutexLock lock(batches_mutex_);
+    kept_ = true;
+    for (const std::unique_ptr<Batch>& batch : used_) left.push_back(batch.get());
+  }
+  for (Batch* batch : left) {
+    for (int i = 0; i < batch->message.items_size(); ++i) host_.component.Abandon(&batch->items[i]);
+  }
+}
+
+// With a reference of its own: the handler's is gone when the next message ends the stream, on another thread, before Work returns.
+void DataStreamHandler::SendOn() {
+  Retain();
+  executor().Post([this] {
+    if (over_) {
+      Finish();
+    } else {
+      Work();
+    }
+    Release();
+  });
+}
+
+// While it is parked the handler reads nothing, and learns nowhere else that the peer has hung up.
+void DataStreamHandler::OnPeerGone() {
+  if (queue_.Close()) SendOn();
+}
+
+void DataStreamHandler::OnAnswered(DataRequest* request) {
+  if (!queue_.Answered(request, &answered_, [this] { Retain(); })) return;
+  StartMessages();
+  Release();
+}
+
+void DataStreamHandler::StartMessages() {
+  next_answer_ = 0;
+  WriteMessage();
 }
 
 void DataStreamHandler::WriteMessage() {
-  write_watch_.Start();
-  const bool written = stream_->Write(outgoing_);
-  write_watch_.Stop();
   outgoing_.Clear();
-  if (!written) queue_.Close();
+  size_t bytes = 0;
+  for (; next_answer_ < answered_.size(); ++next_answer_) {
+    Item* const item = static_cast<Item*>(answered_[next_answer_]);
+    const size_t more = item->answer.bytes().size() + item->status.message().size();
+    const bool fits = outgoing_.incarnation() == item->answered_by.value && bytes + more <= kAnswerMessageBytes &&
+                      outgoing_.items_size() < kMaxRequestsPerMessage;
+    if (outgoing_.items_size() != 0 && !fits) break;
+    outgoing_.set_incarnation(item->answered_by.value);
+    ToWire(*item, item->id, outgoing_.add_items());
+    bytes += more;
+    Return(item);
+  }
+  if (!Write(outgoing_, /*wait=*/false)) MessageOver(false);
+}
+
+void DataStreamHandler::OnWritten(bool ok) { MessageOver(ok); }
+
+void DataStreamHandler::MessageOver(bool ok) {
+  if (ok && next_answer_ < answered_.size()) return WriteMessage();
+  const bool closed = !ok && queue_.Close();
+  const bool room = queue_.FinishWriting(answered_.size());
+  if (closed || room) SendOn();
+  if (queue_.StartWriting(&answered_)) StartMessages();
 }
 
 // The item is written: the last one of its batch gives the batch back.
-void DataStreamHandler::Release(Item* item) {
-  Batch* batch = item->batch;
-  MutexLock lock(mutex_);
+void DataStreamHandler::Return(Item* item) {
+  Batch* const batch = item->batch;
+  MutexLock lock(batches_mutex_);
   DEUT_CHECK(batch->unwritten != 0);
-  if (--batch->unwritten != 0) return;
+  if (--batch->unwritten != 0 || kept_) return;
   const auto found =
       std::find_if(used_.begin(), used_.end(), [batch](const auto& used) { return used.get() == batch; });
   DEUT_CHECK(found != used_.end());
   constexpr size_t kKept = 4;
   if (free_.size() < kKept) free_.push_back(std::move(*found));
   used_.erase(found);
-}
-
-// Nobody submits or writes any more. Requests that are answered already are unknown to the component, which does not mind.
-void DataStreamHandler::AbandonAll() {
-  MutexLock lock(mutex_);
-  for (const std::unique_ptr<Batch>& batch : used_) {
-    for (int i = 0; i < batch->message.items_size(); ++i) component_.Abandon(&batch->items[i]);
-  }
 }
 
 }  // namespace deut

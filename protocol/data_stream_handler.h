@@ -1,44 +1,49 @@
-// DataStreamHandler: one Data stream on the server. Its handler thread reads messages, submits their requests in small groups and writes
-// what is answered by then; what the component answers later is written by a second thread (answer_queue.h).
+// DataStreamHandler: one Data stream on the server. Its handler reads a message, submits the requests in small groups, writes what is
+// answered by then, and reads the next. What the component answers later is written by the thread that answers it, or, if a message is
+// being written, by the event of that write (answer_queue.h). So a request that waits for the disk holds up no other, and an answer costs
+// no wake-up of a thread.
+//
+// States of the handler: reading (no thread) -> at work -> reading. At work -> parked (no thread) while there is no room for a group; the
+//   thread that makes room posts the handler to the executor. Over, once the peer has ended the stream or sent what is no message: the
+//   handler is parked until all that is answered is written, then takes its requests back from the component and ends the call.
+// A message that takes long hands the waiting for events over to another thread (kLong), or one peer's scans would hold up all streams.
 // Requests live in their message's Batch until all of them are written; batches are reused, so a stream in steady use allocates little.
-// Thread-safety: Run by one thread. Ownership: borrows everything.
+// References: the handler has one from OnTaken until it has ended the call; a thread that answers and writes has one meanwhile.
+// Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
 #ifndef PROTOCOL_DATA_STREAM_HANDLER_H_
 #define PROTOCOL_DATA_STREAM_HANDLER_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
-#include "grpcpp/server_context.h"
-#include "grpcpp/support/sync_stream.h"
 #include "protocol/answer_queue.h"
 #include "protocol/data_component.grpc.pb.h"
 #include "protocol/data_component.h"
-#include "protocol/stream_watchdog.h"
+#include "protocol/data_component_host.h"
+#include "protocol/rpc_call.h"
+#include "protocol/stream_quota.h"
 
 namespace deut {
 
-class DataStreamHandler {
+class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequests>, private DataRequestListener {
  public:
-  using Stream = grpc::ServerReaderWriter<wire::DataAnswers, wire::DataRequests>;
-
-  // `max_requests`: see RpcServiceOptions::data_requests; at least one group.
-  DataStreamHandler(Runtime& runtime, DataComponent& component, StreamWatchdog& watchdog, size_t max_requests,
-                    grpc::ServerContext* context, Stream* stream);
-  ~DataStreamHandler();
-
-  // Until the peer or the server ends the stream. Afterwards the component has none of its requests.
-  grpc::Status Run();
+  // Asks gRPC for the next such call: `request(context, stream, tag)`.
+  using Request = std::function<void(grpc::ServerContext* context,
+                                     grpc::ServerAsyncReaderWriter<wire::DataAnswers, wire::DataRequests>* stream,
+                                     void* tag)>;
+  static void Want(const DataComponentHost& host, const Request& request);
 
  private:
   // Submitted together: few, so that what their answers may hold together stays small.
   static constexpr size_t kGroup = 16;
-
-  static constexpr Duration kLookForPeer = milliseconds(100);
+  static constexpr Duration kLong = microseconds(100);
 
   struct Batch;
   struct Item : DataRequest {
@@ -51,31 +56,53 @@ class DataStreamHandler {
     size_t unwritten = 0;
   };
 
-  std::unique_ptr<Batch> TakeBatch();
-  // False: the stream is over.
-  bool Handle(std::unique_ptr<Batch> batch);
-  bool SubmitGroup(Batch* batch, size_t first, size_t n);
-  // Writes until nothing is ready, unless another thread is at it.
-  void WriteReady();
-  void WriteMessage();
-  void Release(Item* item);
-  void AbandonAll();
+  DataStreamHandler(const DataComponentHost& host, const Request& request);
+  ~DataStreamHandler() override = default;
 
-  Runtime& runtime_;
-  DataComponent& component_;
-  grpc::ServerContext* const context_;
-  Stream* const stream_;
-  StreamWatchdog::Watch write_watch_;
+  void OnTaken() override;
+  void OnRead(bool ok) override;
+  void OnWritten(bool ok) override;
+  void OnPeerGone() override;
+  void OnAnswered(DataRequest* request) override;
+
+  // Of the handler.
+  void TakeMessage();
+  void Work();
+  enum class Submitted : uint8_t { kAll, kParked, kClosed };
+  // Submits what is left of the message.
+  Submitted SubmitAll();
+  void SubmitGroup(size_t n);
+  void Over(const Status& status);
+  void Finish();
+  void AbandonAll();
+  // Posts the handler that was parked.
+  void SendOn();
+
+  // Of the holder of the writer's role.
+  void StartMessages();
+  void WriteMessage();
+  void MessageOver(bool ok);
+  void Return(Item* item);
+
+  const DataComponentHost& host_;
+  const Request& request_;
+  StreamQuota::Place place_;
   AnswerQueue queue_;
   // Of the holder of the writer's role.
   std::vector<DataRequest*> answered_;
+  size_t next_answer_ = 0;  // of answered_
   wire::DataAnswers outgoing_;
-  // Of the handler thread.
+  // Of the handler.
+  Batch* batch_ = nullptr;  // at work on
+  size_t next_item_ = 0;    // of its batch
+  bool over_ = false;
+  Status status_;
   std::vector<DataRequest*> group_;
   std::vector<DataRequest*> refused_;
-  Mutex mutex_;
-  std::vector<std::unique_ptr<Batch>> used_ DEUT_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Batch>> free_ DEUT_GUARDED_BY(mutex_);
+  Mutex batches_mutex_;
+  bool kept_ DEUT_GUARDED_BY(batches_mutex_) = false;  // no batch is given back any more
+  std::vector<std::unique_ptr<Batch>> used_ DEUT_GUARDED_BY(batches_mutex_);
+  std::vector<std::unique_ptr<Batch>> free_ DEUT_GUARDED_BY(batches_mutex_);
 };
 
 }  // namespace deut

@@ -27,8 +27,8 @@ constexpr TableId kTable{5};
 class DataStreamHandlerTest : public ::testing::Test {
  protected:
   // Peers that read have all the time that a busy machine may need.
-  explicit DataStreamHandlerTest(Duration stuck_peer = seconds(60))
-      : service_(runtime_, component_, RpcServiceOptions{.stuck_peer = stuck_peer}) {
+  explicit DataStreamHandlerTest(Duration stuck_peer = seconds(60), size_t data_requests = 256)
+      : service_(runtime_, component_, RpcServiceOptions{.stuck_peer = stuck_peer, .data_requests = data_requests}) {
     component_.hold = [](const DataRequest& request) { return request.key.substr(0, 4) == "held"; };
     for (int i = 0; i < 100; ++i) component_.Put(kTable, "k" + std::to_string(i), "v" + std::to_string(i));
     stub_ = wire::DataComponent::NewStub(loopback_.Peer()->NewChannel(RpcTraffic::kShort));
@@ -178,6 +178,50 @@ TEST_F(DataStreamHandlerTest, HalfClosedStreamIsDone) {
   EXPECT_FALSE(stream_->Read(&answers));
   EXPECT_TRUE(stream_->Finish().ok());
   Open();
+}
+
+// A peer that asks, says that it asks for nothing more, and reads afterwards: what was answered when it said so arrives.
+TEST_F(DataStreamHandlerTest, AnswersBeforeTheHalfCloseAreWritten) {
+  component_.Put(kTable, "large", std::string(kMaxValueBytes, 'x'));
+  constexpr int kReads = 16;
+  wire::DataRequests message = NewMessage();
+  for (int i = 0; i < kReads; ++i) AddRead(&message, i, "large");
+  ASSERT_TRUE(stream_->Write(message));
+  stream_->WritesDone();
+  EXPECT_EQ(Read(kReads).size(), size_t{kReads});
+  wire::DataAnswers answers;
+  EXPECT_FALSE(stream_->Read(&answers));
+  EXPECT_TRUE(stream_->Finish().ok());
+  Open();
+}
+
+// Room for one group of requests.
+class SmallDataStreamTest : public DataStreamHandlerTest {
+ protected:
+  SmallDataStreamTest() : DataStreamHandlerTest(seconds(60), 16) {}
+  // Requests that the component holds, as many as there may be, and one more.
+  void Overfill() {
+    for (const uint64_t first : {0, 100}) {
+      wire::DataRequests message = NewMessage();
+      for (int i = 0; i < (first == 0 ? 16 : 1); ++i) AddRead(&message, first + i, first == 0 ? "held" : "k1");
+      ASSERT_TRUE(stream_->Write(message));
+    }
+    ASSERT_TRUE(testing::Eventually([&] { return component_.held() == 16; }));
+  }
+};
+
+TEST_F(SmallDataStreamTest, StreamWithoutRoomGoesOnWhenThereIsSome) {
+  Overfill();
+  EXPECT_EQ(component_.Release(), 16u);
+  EXPECT_EQ(Read(17).size(), 17u);
+  EXPECT_EQ(order_.back(), 100u);
+}
+
+TEST_F(SmallDataStreamTest, ClientThatGoesAwayWhileThereIsNoRoomLeavesNothingBehind) {
+  Overfill();
+  context_->TryCancel();
+  EXPECT_TRUE(testing::Eventually([&] { return component_.abandoned() == 16; }));
+  EXPECT_EQ(component_.Release(), 0u);
 }
 
 class StuckPeerTest : public DataStreamHandlerTest {

@@ -1,10 +1,6 @@
 #include "protocol/health_service.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "grpc/support/time.h"
 #include "grpcpp/alarm.h"
@@ -13,7 +9,6 @@
 #include "grpcpp/support/async_unary_call.h"
 #include "grpcpp/support/slice.h"
 #include "protocol/rpc_executor.h"
-#include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 
 namespace deut {
@@ -23,12 +18,6 @@ namespace {
 enum Serving : int { kServing = 1, kNotServing = 2, kUnknown = 3 };
 
 enum Method : int { kCheck = 0, kWatch = 1 };
-
-// Messages a second of all streams from which on it rests; fewer change hands at less than a thousand rests a second cost.
-constexpr double kBusy = 2000;
-constexpr Duration kLooksApart = milliseconds(10);
-// After a glance, so many times as long as it took is none.
-constexpr int kGlancesApart = 20;
 
 // All peers together have this many times what one may have.
 constexpr size_t kPeers = 16;
@@ -217,65 +206,9 @@ void HealthService::Serve(grpc::ServerCompletionQueue* queue) {
   new Watch(*this);
 }
 
-void HealthService::ServeAlone(std::unique_ptr<grpc::ServerCompletionQueue> queue) {
-  own_ = std::move(queue);
-  Serve(own_.get());
-  thread_ = runtime_.StartThread("health", [this] { Run(); });
-}
-
 void HealthService::Stop() {
-  if (own_ == nullptr) {
-    // Whose queue it is shuts it down next.
-    MutexLock lock(mutex_);
-    while (calls_ != 0) none_.Wait(mutex_);
-    return;
-  }
-  if (thread_ != nullptr) thread_->Join();
-  thread_.reset();
-  // Only now: nothing may be begun on a queue that is shut down.
-  own_->Shutdown();
-  void* tag = nullptr;
-  bool ok = false;
-  while (own_->Next(&tag, &ok)) {
-  }
-  own_.reset();
-}
-
-size_t HealthService::calls() {
   MutexLock lock(mutex_);
-  return calls_;
-}
-
-// There are always calls that are wanted, until the server has shut down and gives them back.
-void HealthService::Run() {
-  void* tag = nullptr;
-  bool ok = false;
-  looked_ = runtime_.Now();
-  stream_reads_ = StreamReads();
-  while (calls() != 0 && Next(&tag, &ok)) static_cast<RpcEvent*>(tag)->Done(ok);
-}
-
-bool HealthService::Next(void** tag, bool* ok) {
-  for (;;) {
-    const MonotonicTime begin = runtime_.Now();
-    LookAtStreams(begin);
-    const grpc::CompletionQueue::NextStatus next =
-        own_->AsyncNext(tag, ok, ToRpcTime(runtime_, rests_ ? begin : begin + kLook));
-    if (next != grpc::CompletionQueue::TIMEOUT) return next == grpc::CompletionQueue::GOT_EVENT;
-    if (!rests_) continue;
-    rests_taken_.fetch_add(1, std::memory_order_relaxed);
-    const MonotonicTime end = runtime_.Now();
-    runtime_.SleepUntil(end + std::max(kRest, kGlancesApart * (end - begin)));
-  }
-}
-
-void HealthService::LookAtStreams(MonotonicTime now) {
-  const Duration passed = now - looked_;
-  if (passed < kLooksApart) return;
-  looked_ = now;
-  const uint64_t before = std::exchange(stream_reads_, StreamReads());
-  const double a_second = static_cast<double>(stream_reads_ - before) / std::chrono::duration<double>(passed).count();
-  rests_ = PollsByStream() && a_second > kBusy;
+  while (calls_ != 0) none_.Wait(mutex_);
 }
 
 grpc::ByteBuffer HealthService::Answer(int status) {

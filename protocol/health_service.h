@@ -1,11 +1,8 @@
 // HealthService: grpc.health.v1, as every server answers it: whether the whole server serves (there is no other name to ask for).
 //
-// gRPC has one, too, whose threads poll for all connections: whatever comes for a stream then comes to them first, and the stream's own thread has
-// to be woken for it. This one needs one completion queue, which is the server's only one that polls for new calls, and one thread. It takes no
-// thread of those that calls are counted by, so it answers also when none is left.
-// Where each stream's thread waits for its own connection (rpc_polling.h) the same is true of this thread while it waits: it would take each message
-// first. So it rests while streams are busy, and only glances at its queue in between; meanwhile a new call waits for kRest, or a new connection
-// for some of them, or longer where there are so many connections that a glance takes long.
+// gRPC has one, too, with threads that poll for all connections: they would take each message of a stream first, and wake another thread for it.
+// This one answers on the completion queue of the server's executor. None of its events blocks, so it answers also when all threads that may block
+// do (rpc_executor.h).
 // Check answers at once. Watch answers at once and whenever that has changed, at the latest kLook afterwards.
 // A name that is not known is NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch, whose stream stays.
 // Bounds: a peer has at most kMostChecks checks without an answer and kMostWatches watches; all peers together have sixteen times as much
@@ -14,8 +11,8 @@
 //   Check:  taken -> Finish -> gone.
 //   Watch:  taken -> writing -> resting (an alarm is set) -> writing, where what there is to say has changed; else resting again. When its peer or
 //           the server has ended it (told by `ended`) what is under way comes back, and then Finish.
-// Lifetime: made before the server, which is built with its queue; Serve once the server is built; Stop once that has shut
-//   down, which waits for the calls to go; then destroyed.
+// Lifetime: made before the server; Serve once the server is built; Stop once that has shut down, which waits for the calls to go, before the queue
+//   is shut down; then destroyed.
 // Thread-safety: SetServing from any thread; the calls are under one lock.
 #ifndef PROTOCOL_HEALTH_SERVICE_H_
 #define PROTOCOL_HEALTH_SERVICE_H_
@@ -23,8 +20,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
 
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
@@ -44,22 +39,17 @@ class HealthService final : public grpc::Service {
   static constexpr Duration kLook = milliseconds(200);
   static constexpr size_t kMostWatches = 64;
   static constexpr size_t kMostChecks = 64;
-  static constexpr Duration kRest = milliseconds(1);
 
   explicit HealthService(Runtime& runtime, Duration stuck_peer = seconds(30));
   ~HealthService();  // REQUIRES: Stop was called, if Serve was
 
   // Before BuildAndStart.
   void AddTo(grpc::ServerBuilder& builder) { builder.RegisterService(this); }
-  // Once the server is built, one of the two: on the queue of an executor, which runs RpcEvents, or on a thread of its own.
+  // Once the server is built: on the queue of an executor, which runs RpcEvents.
   void Serve(grpc::ServerCompletionQueue* queue);
-  void ServeAlone(std::unique_ptr<grpc::ServerCompletionQueue> queue);
   // Watches end by themselves from now on, at the latest after kLook; a server that shuts down waits for them.
   void BeginStop() { stopping_.store(true, std::memory_order_seq_cst); }
   void Stop();
-
-  // How often it has rested.
-  uint64_t rests() const { return rests_taken_.load(std::memory_order_relaxed); }
 
   void SetServing(bool serving) { serving_.store(serving, std::memory_order_seq_cst); }
 
@@ -72,17 +62,10 @@ class HealthService final : public grpc::Service {
   static grpc::ByteBuffer Answer(int status);
   // Whether the request asks for the whole server.
   static bool AsksForAll(const grpc::ByteBuffer& request);
-  void Run();
-  size_t calls();
-  // False: the queue has ended.
-  bool Next(void** tag, bool* ok);
-  // Looks whether streams are busy.
-  void LookAtStreams(MonotonicTime now);
   bool stopping() const { return stopping_.load(std::memory_order_seq_cst); }
   bool serving() const { return serving_.load(std::memory_order_seq_cst); }
 
   Runtime& runtime_;
-  std::unique_ptr<grpc::ServerCompletionQueue> own_;  // of ServeAlone
   grpc::ServerCompletionQueue* queue_ = nullptr;
   Mutex mutex_;  // calls are told one at a time
   std::atomic<bool> serving_{false};
@@ -91,11 +74,6 @@ class HealthService final : public grpc::Service {
   CondVar none_;                              // calls_ is 0
   StreamQuota watches_, checks_;
   StreamWatchdog watchdog_;
-  bool rests_ = false;  // streams are busy: as of looked_, when they had read so much
-  MonotonicTime looked_;
-  uint64_t stream_reads_ = 0;
-  std::atomic<uint64_t> rests_taken_{0};
-  std::unique_ptr<Thread> thread_;
 };
 
 }  // namespace deut

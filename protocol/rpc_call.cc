@@ -23,6 +23,11 @@ void RpcCallBase::Taken(bool ok) {
   OnTaken();
 }
 
+void RpcCallBase::Ended(bool /*ok*/) {
+  DEUT_POINT("rpc_call.told");
+  OnPeerGone();
+}
+
 void RpcCallBase::Told(bool /*ok*/) { DEUT_POINT("rpc_call.told"); }
 
 void RpcCallBase::StartRead() {

@@ -44,6 +44,9 @@ class RpcCallBase {
   virtual void OnRead(bool ok) = 0;
   // A write is over and no other has begun.
   virtual void OnWritten(bool /*ok*/) {}
+  // The peer has hung up, or has been told how the call ends. Beside the others, on any thread, perhaps before OnTaken. Must not block.
+  // A call that reads learns of it by OnRead(false), too.
+  virtual void OnPeerGone() {}
   virtual void StartReading(RpcEvent* event) = 0;
   virtual void StartFinish(const grpc::Status& status, RpcEvent* event) = 0;
 
@@ -86,6 +89,7 @@ class RpcCallBase {
 
   void Taken(bool ok);
   void Written(bool ok);
+  void Ended(bool /*ok*/);
   void Told(bool /*ok*/);
   void FinishLocked() DEUT_REQUIRES(mutex_);
 
@@ -94,7 +98,7 @@ class RpcCallBase {
   // Of `taken`, of `ended`, and until it has finished: `ended` may come, and be run, before `taken` is.
   std::atomic<int> references_{3};
   Event taken_{*this, &RpcCallBase::Taken};
-  Event ended_{*this, &RpcCallBase::Told};
+  Event ended_{*this, &RpcCallBase::Ended};
   Event read_{*this, &RpcCallBase::OnRead};
   Event written_{*this, &RpcCallBase::Written};
   Event finished_{*this, &RpcCallBase::Told};

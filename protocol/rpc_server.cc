@@ -119,17 +119,13 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcS
     return DEUT_ERROR(kInvalidArgument, "cannot serve at ", options.listen.ToString(),
                       options.tls == nullptr ? ": gRPC does not start" : ": gRPC refuses the TLS files");
   }
-  if (executed.empty()) {
-    server->health_.ServeAlone(std::move(queue));
-  } else {
-    const RpcExecutor::Options threads{.threads = options.max_threads,
-                                       .kept = options.max_threads / 16,
-                                       .parallel = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
-    server->executor_ = std::make_unique<RpcExecutor>(runtime, threads, std::move(queue));
-    server->health_.Serve(server->executor_->queue());
-    for (ExecutedService* service : executed) service->Serve(*server->executor_);
-    server->executor_->Start();
-  }
+  const RpcExecutor::Options threads{.threads = options.max_threads,
+                                     .kept = options.max_threads / 16,
+                                     .parallel = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+  server->executor_ = std::make_unique<RpcExecutor>(runtime, threads, std::move(queue));
+  server->health_.Serve(server->executor_->queue());
+  for (ExecutedService* service : executed) service->Serve(*server->executor_);
+  server->executor_->Start();
   server->acceptor_->Start([hand_over = server->hand_over_.get()](Descriptor socket) {
     const TlsConnectionScope scope(socket.get());
     // gRPC owns the socket from here on. It takes it as long as the server runs, and the acceptor stops before that.
@@ -152,7 +148,7 @@ void RpcServer::Shutdown(Deadline deadline) {
   server_->Shutdown(ToRpcTime(runtime_, deadline));
   server_->Wait();
   health_.Stop();
-  if (executor_ != nullptr) executor_->Stop();
+  executor_->Stop();
   server_.reset();
 }
 

@@ -35,7 +35,7 @@ struct RpcServerOptions {
   std::shared_ptr<TlsKeys> tls = nullptr;                 // null: without TLS
   std::shared_ptr<const AccessControl> access = nullptr;  // with TLS: what peers may do
   bool insecure = false;
-  // A stream or call in progress holds a thread; more are refused with RESOURCE_EXHAUSTED.
+  // Of the executor; and of gRPC, if a service has synchronous methods: calls of those beyond them are refused with RESOURCE_EXHAUSTED.
   int max_threads = 1024;
   // Of messages and connections in flight.
   size_t memory_bytes = 256 << 20;
@@ -71,11 +71,7 @@ class RpcServer {
 
   ConnectionCounts connections() const { return acceptor_->counts(); }
 
-  // Null if it runs no service.
   RpcExecutor* executor() { return executor_.get(); }
-
-  // How often who waits for new calls has rested (health_service.h).
-  uint64_t rests() const { return health_.rests(); }
 
   // Ends all connections of now, as a failure of the network would. Peers may connect again.
   void CloseConnections() { acceptor_->CloseConnections(); }
@@ -93,7 +89,7 @@ class RpcServer {
   // gRPC reads its files in memory again and again: they must not be closed, and their numbers given to others, while the server lives.
   std::shared_ptr<TlsKeys> tls_;
   HealthService health_;
-  std::unique_ptr<RpcExecutor> executor_;  // null: no service has need of it
+  std::unique_ptr<RpcExecutor> executor_;
   // Declared before the server: its watch sees the server close the connections.
   std::unique_ptr<ConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> hand_over_;

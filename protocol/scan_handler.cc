@@ -2,70 +2,86 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <utility>
 
 #include "protocol/convert_data_component.h"
-#include "protocol/rpc_polling.h"
 #include "protocol/rpc_status.h"
 
 namespace deut {
 
-ScanHandler::ScanHandler(Runtime& runtime, DataComponent& component, StreamWatchdog& watchdog,
-                         grpc::ServerContext* context, Stream* stream)
-    : runtime_(runtime),
-      component_(component),
-      context_(context),
-      stream_(stream),
-      patience_(watchdog.limit()),
-      write_watch_(watchdog, [context] { context->TryCancel(); }) {}
+void ScanHandler::Want(const DataComponentHost& host, const Request& request) {
+  auto* const call = new ScanHandler(host, request);
+  request(&call->context(), call->stream(), call->taken());
+}
 
-grpc::Status ScanHandler::Run() {
-  wire::ScanRequest request;
-  if (!stream_->Read(&request)) return grpc::Status::OK;
+ScanHandler::ScanHandler(const DataComponentHost& host, const Request& request)
+    : RpcCall(host.runtime, host.executor, host.writes),
+      host_(host),
+      request_(request),
+      patience_(host.writes.limit()) {}
+
+void ScanHandler::OnTaken() {
+  Want(host_, request_);
+  if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
+  StartRead();
+}
+
+void ScanHandler::OnRead(bool ok) {
+  // It is long, and may wait for the disk and for the peer.
+  executor().BeforeBlocking();
+  Status status;
+  if (ok && (scan_ == nullptr ? Open(&status) : TakeGrant())) return StartRead();
+  // Before the peer is told, so that nothing of a scan is left once its end is known.
+  scan_.reset();
+  End(ToRpcStatus(status));
+}
+
+bool ScanHandler::Open(Status* status) {
+  const wire::ScanRequest& request = incoming();
   if (!request.has_open()) {
-    return ToRpcStatus(DEUT_ERROR(kInvalidArgument, "request: the first message of a scan has to be `open`"));
+    *status = DEUT_ERROR(kInvalidArgument, "request: the first message of a scan has to be `open`");
+    return false;
   }
   Sender sender;
   Status valid = FromWire(request.open(), &sender, &spec_);
-  auto scan = valid.ok() ? component_.OpenScan(sender, spec_, FromRpcTime(runtime_, context_->raw_deadline()))
+  auto scan = valid.ok() ? host_.component.OpenScan(sender, spec_, FromRpcTime(runtime_, context().raw_deadline()))
                          : Result<std::unique_ptr<ScanStream>>(valid);
   WriteStatus(scan.status());
-  if (!scan.ok()) return grpc::Status::OK;
-  while (stream_->Read(&request)) {
-    CountStreamRead();
-    Status granted = CheckBound("bound", request.grant().bound());
-    if (!request.has_grant()) granted = DEUT_ERROR(kInvalidArgument, "request: a scan that is open takes grants only");
-    if (granted.ok()) granted = (*scan)->Grant(request.grant().bound(), request.grant().bytes());
-    if (!granted.ok()) {
-      WriteStatus(granted);
-      break;
-    }
-    bound_ = request.grant().bound();
-    const uint64_t room = std::numeric_limits<uint64_t>::max() - credit_;
-    credit_ += std::min(request.grant().bytes(), room);
-    if (!UseGrant(**scan)) break;
-  }
-  return grpc::Status::OK;
+  if (!scan.ok()) return false;
+  scan_ = std::move(scan).value();
+  return true;
 }
 
-bool ScanHandler::UseGrant(ScanStream& scan) {
-  ScanBatch batch;
-  wire::ScanAnswer answer;
+bool ScanHandler::TakeGrant() {
+  const wire::ScanRequest& request = incoming();
+  Status granted = CheckBound("bound", request.grant().bound());
+  if (!request.has_grant()) granted = DEUT_ERROR(kInvalidArgument, "request: a scan that is open takes grants only");
+  if (granted.ok()) granted = scan_->Grant(request.grant().bound(), request.grant().bytes());
+  if (!granted.ok()) {
+    WriteStatus(granted);
+    return false;
+  }
+  bound_ = request.grant().bound();
+  const uint64_t room = std::numeric_limits<uint64_t>::max() - credit_;
+  credit_ += std::min(request.grant().bytes(), room);
+  return UseGrant();
+}
+
+bool ScanHandler::UseGrant() {
   // More bytes may be granted when everything up to the bound has been read already.
   while (credit_ != 0 && !GrantReached()) {
-    const Status status = scan.Next(&batch, runtime_.Now() + patience_);
+    const Status status = scan_->Next(&batch_, runtime_.Now() + patience_);
     if (!status.ok()) {
       WriteStatus(status);
       return false;
     }
-    answer.Clear();
-    ToWire(batch, &answer);
-    if (!Write(answer) || batch.complete) return false;
-    credit_ -= std::min<uint64_t>(credit_, batch.records.bytes().size());
+    answer_.Clear();
+    ToWire(batch_, &answer_);
+    if (!Write(answer_) || batch_.complete) return false;
+    credit_ -= std::min<uint64_t>(credit_, batch_.records.bytes().size());
     // A batch that brings nothing new says that the component can go no further under this grant.
-    const bool nothing_new = batch.records.empty() && batch.covered == covered_;
-    covered_ = std::move(batch.covered);
+    const bool nothing_new = batch_.records.empty() && batch_.covered == covered_;
+    covered_ = std::move(batch_.covered);
     if (nothing_new) break;
   }
   return true;
@@ -76,17 +92,10 @@ bool ScanHandler::GrantReached() const {
   return spec_.direction == Direction::kAscending ? covered_ >= bound_ : covered_ <= bound_;
 }
 
-bool ScanHandler::Write(const wire::ScanAnswer& answer) {
-  write_watch_.Start();
-  const bool written = stream_->Write(answer);
-  write_watch_.Stop();
-  return written;
-}
-
 void ScanHandler::WriteStatus(const Status& status) {
-  wire::ScanAnswer answer;
-  ToWire(status, answer.mutable_status());
-  Write(answer);
+  answer_.Clear();
+  ToWire(status, answer_.mutable_status());
+  Write(answer_);
 }
 
 }  // namespace deut

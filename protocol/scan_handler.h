@@ -1,50 +1,59 @@
 // ScanHandler: one bulk scan on the server (rule S4). It reads a grant, then batches from the component until the grant is used up, then
-// the next grant; grants that the client sends ahead wait in the connection. So no batch is read that was not granted, and
-// no more than one is held here.
-// Thread-safety: Run by one thread. Ownership: borrows everything.
+// the next grant; grants that the client sends ahead wait in the connection. So no batch is read that was not granted, and at most one is
+// read while the one before is being written.
+// A scan holds a thread of the executor while it uses a grant, and none while it waits for the next one.
+// Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
 #ifndef PROTOCOL_SCAN_HANDLER_H_
 #define PROTOCOL_SCAN_HANDLER_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "common/base/status.h"
-#include "common/runtime/runtime.h"
-#include "grpcpp/server_context.h"
-#include "grpcpp/support/sync_stream.h"
 #include "protocol/data_component.grpc.pb.h"
 #include "protocol/data_component.h"
-#include "protocol/stream_watchdog.h"
+#include "protocol/data_component_host.h"
+#include "protocol/rpc_call.h"
+#include "protocol/stream_quota.h"
 
 namespace deut {
 
-class ScanHandler {
+class ScanHandler final : public RpcCall<wire::ScanAnswer, wire::ScanRequest> {
  public:
-  using Stream = grpc::ServerReaderWriter<wire::ScanAnswer, wire::ScanRequest>;
-
-  ScanHandler(Runtime& runtime, DataComponent& component, StreamWatchdog& watchdog, grpc::ServerContext* context,
-              Stream* stream);
-
-  // Until the scan is complete, has failed (the last message says so), or the peer is gone.
-  grpc::Status Run();
+  // Asks gRPC for the next such call: `request(context, stream, tag)`.
+  using Request =
+      std::function<void(grpc::ServerContext* context,
+                         grpc::ServerAsyncReaderWriter<wire::ScanAnswer, wire::ScanRequest>* stream, void* tag)>;
+  static void Want(const DataComponentHost& host, const Request& request);
 
  private:
-  // Writes batches until the grant is used up. False: the scan has ended.
-  bool UseGrant(ScanStream& scan);
+  ScanHandler(const DataComponentHost& host, const Request& request);
+  ~ScanHandler() override = default;
+
+  void OnTaken() override;
+  // The scan goes on until it is complete, has failed (the last message says so), or the peer is gone.
+  void OnRead(bool ok) override;
+  // Whether the scan goes on; `status` is how the call ends if it does not.
+  bool Open(Status* status);
+  bool TakeGrant();
+  // Writes batches until the grant is used up.
+  bool UseGrant();
   bool GrantReached() const;
-  bool Write(const wire::ScanAnswer& answer);
   void WriteStatus(const Status& status);
 
-  Runtime& runtime_;
-  DataComponent& component_;
-  grpc::ServerContext* const context_;
-  Stream* const stream_;
+  const DataComponentHost& host_;
+  const Request& request_;
+  StreamQuota::Place place_;
   const Duration patience_;  // with the component, for one batch
-  StreamWatchdog::Watch write_watch_;
+  std::unique_ptr<ScanStream> scan_;
   ScanSpec spec_;
+  ScanBatch batch_;
   std::string bound_;    // the furthest granted
   std::string covered_;  // by the batches so far; empty before the first
   uint64_t credit_ = 0;  // bytes granted and not yet used
+  wire::ScanAnswer answer_;
 };
 
 }  // namespace deut

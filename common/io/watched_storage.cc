@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/observe/log.h"
+#include "common/runtime/before_wait.h"
 #include "common/sync/mutex.h"
 
 namespace deut {
@@ -49,11 +50,13 @@ class WatchedStorage::Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Runs `body`, which is watched meanwhile.
+  // Runs `body`, which is watched meanwhile. `waits`: for the disk; a thread that serves others then hands its place over first.
   template <typename Body>
-  auto During(std::string_view what, const std::string& path, uint64_t offset, uint64_t bytes, const Body& body) {
+  auto During(std::string_view what, const std::string& path, uint64_t offset, uint64_t bytes, const Body& body,
+              bool waits = true) {
     Operation operation{.what = what, .path = path, .offset = offset, .bytes = bytes, .begin = runtime_.Now()};
     Operations link{&operation};  // allocated outside the mutex
+    if (waits) BeforeWait::Tell();
     const Operations::iterator at = link.begin();
     {
       const MutexLock lock(mutex_);
@@ -244,7 +247,9 @@ Result<bool> WatchedStorage::Exists(const std::string& path) {
   return watch_->During("the look at", path, 0, 0, [&] { return storage_.Exists(path); });
 }
 Result<uint64_t> WatchedStorage::FreeBytes(const std::string& path) {
-  return watch_->During("the look at the free space of", path, 0, 0, [&] { return storage_.FreeBytes(path); });
+  // The kernel has it in memory, and each batch of the log asks for it.
+  return watch_->During(
+      "the look at the free space of", path, 0, 0, [&] { return storage_.FreeBytes(path); }, /*waits=*/false);
 }
 Result<std::unique_ptr<FileLock>> WatchedStorage::Lock(const std::string& path) {
   return watch_->During("the locking of", path, 0, 0, [&] { return storage_.Lock(path); });

@@ -1,6 +1,7 @@
 #include "common/io/watched_storage.h"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "common/io/disk_fault.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/faulty_disk_fixture.h"
+#include "common/runtime/before_wait.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/recorded_log.h"
@@ -45,6 +47,24 @@ class WatchedStorageTest : public ::testing::Test {
   std::unique_ptr<WatchedStorage> storage_;
   std::unique_ptr<File> file_;
 };
+
+TEST_F(WatchedStorageTest, OperationsThatWaitForTheDiskTellTheirThreadBefore) {
+  Start(seconds(60), Duration());
+  int told = 0;
+  const auto tells = [&](const std::function<bool()>& operation) {
+    told = 0;
+    const std::function<void()> tell = [&] { ++told; };
+    const BeforeWait before_wait(tell);
+    EXPECT_TRUE(operation());
+    return told == 1;
+  };
+  std::string bytes(512, 'x');
+  EXPECT_TRUE(tells([&] { return file_->Write(0, bytes.data(), bytes.size()).ok(); }));
+  EXPECT_TRUE(tells([&] { return file_->Sync().ok(); }));
+  EXPECT_TRUE(tells([&] { return file_->Read(0, bytes.data(), bytes.size()).ok(); }));
+  // The kernel has it in memory, and it is asked for often.
+  EXPECT_FALSE(tells([&] { return storage_->FreeBytes("").ok(); }));
+}
 
 TEST_F(WatchedStorageTest, WhatTheDiskDoesNotAnswerIsToldAndCounted) {
   Start(milliseconds(20), Duration());

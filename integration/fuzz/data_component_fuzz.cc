@@ -18,17 +18,18 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
+#include "common/runtime/before_wait.h"
 #include "common/runtime/runtime.h"
 #include "dc/server/data_component_server.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "integration/fuzz/input.h"
 #include "protocol/data_component.grpc.pb.h"
 #include "protocol/data_component.h"
 #include "protocol/grpc_data_component_service.h"
 #include "protocol/in_process_data_component.h"
 #include "protocol/log_batch.h"
+#include "protocol/rpc_peer.h"
+#include "protocol/rpc_server.h"
 
 namespace deut::fuzz {
 namespace {
@@ -103,14 +104,13 @@ class Target {
               dc::DataComponentOptions options;
               options.directory = "/dc";
               DEUT_ASSIGN_OR_RETURN(std::unique_ptr<DataComponent> dc,
-                                    dc::DataComponentServer::Open(options, *storage_, RealRuntime()));
+                                    dc::DataComponentServer::Open(options, *storage_, runtime_));
               return dc;
             }),
         service_(RealRuntime(), dc_, {}) {
-    grpc::ServerBuilder builder;
-    builder.RegisterService(service_.service());
-    server_ = builder.BuildAndStart();
-    stub_ = wire::DataComponent::NewStub(server_->InProcessChannel({}));
+    server_ = RpcServer::Start(RealRuntime(), RpcServerOptions(), {service_.service()}).value();
+    const auto peer = RpcPeer::Create("the server", "--dc", server_->address(), nullptr, /*insecure=*/false);
+    stub_ = wire::DataComponent::NewStub(peer.value()->NewChannel(RpcTraffic::kShort));
   }
 
   // A new DC.
@@ -129,10 +129,11 @@ class Target {
   void CheckServed();
 
  private:
+  TellingRuntime runtime_{RealRuntime()};
   std::unique_ptr<Storage> storage_;
   InProcessDataComponent dc_;
   GrpcDataComponentService service_;
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<RpcServer> server_;
   std::unique_ptr<wire::DataComponent::Stub> stub_;
 };
 

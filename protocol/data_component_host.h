@@ -1,0 +1,26 @@
+// DataComponentHost: what the streams of a data component's server share. Ownership: borrows everything.
+#ifndef PROTOCOL_DATA_COMPONENT_HOST_H_
+#define PROTOCOL_DATA_COMPONENT_HOST_H_
+
+#include <cstddef>
+
+#include "common/runtime/runtime.h"
+#include "protocol/data_component.h"
+#include "protocol/rpc_executor.h"
+#include "protocol/stream_quota.h"
+#include "protocol/stream_watchdog.h"
+
+namespace deut {
+
+struct DataComponentHost {
+  Runtime& runtime;
+  RpcExecutor& executor;
+  DataComponent& component;
+  StreamWatchdog& writes;  // peers that take nothing
+  StreamQuota& streams;
+  size_t data_requests;  // RpcServiceOptions::data_requests
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_DATA_COMPONENT_HOST_H_
