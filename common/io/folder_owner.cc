@@ -81,17 +81,21 @@ std::string EncodeFolderOwner(FolderKind kind) {
 }
 
 Result<FolderKind> DecodeFolderOwner(std::string_view bytes, const std::string& path) {
-  if (bytes.size() < kKindAt || bytes.substr(0, kMagic.size()) != kMagic) {
-    return DEUT_ERROR(kCorruption, path, ": offset 0: does not name the owner of a folder; nothing was changed");
+  if (bytes.size() < kBytes || bytes.substr(0, kMagic.size()) != kMagic) {
+    return DEUT_ERROR(kCorruption, path, ": offset 0: does not name the owner of a folder (", bytes.size(),
+                      " bytes); nothing was changed");
   }
-  // Before anything else is compared: another version may have another length and another place for its checksum.
+  // The checksum comes first, since damage may look like another version. It stands in the same place in every version.
+  if (Crc32c(bytes.substr(0, kChecksumAt)) != LoadU32(bytes.data() + kChecksumAt)) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", kChecksumAt, ": the checksum does not fit; nothing was changed");
+  }
   const uint32_t version = LoadU32(bytes.data() + kVersionAt);
   if (version != kVersion) {
     return DEUT_ERROR(kVersionMismatch, path, ": format version ", version, ", this program knows ", kVersion,
                       "; nothing was changed");
   }
-  if (bytes.size() != kBytes || Crc32c(bytes.substr(0, kChecksumAt)) != LoadU32(bytes.data() + kChecksumAt)) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", kChecksumAt, ": the checksum does not fit; nothing was changed");
+  if (bytes.size() != kBytes) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", kBytes, ": the file goes on; nothing was changed");
   }
   const uint32_t kind = LoadU32(bytes.data() + kKindAt);
   if (kind < 1 || kind > 3) {

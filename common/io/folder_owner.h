@@ -7,6 +7,7 @@
 //  12  4  kind (FolderKind)
 //  16  4  0
 //  20  4  CRC-32C of bytes 0 to 19
+// In every version magic, version and checksum stand in these places; a later version may go on behind them.
 // A folder without OWNER is claimed if it is empty, or holds nothing but files of its component (one that was made before there was this file, or
 // whose first start crashed). The folder lost+found of a file system counts as nothing.
 // Use: CheckFolder before the folder is created or locked, ClaimFolder once it is locked.
