@@ -75,8 +75,8 @@ class CheckpointWorld {
   // Records [first, last) with values that tell the round.
   void Fill(uint64_t first, uint64_t last, int round = 0, TableId table = kTable);
 
-  Status Take() {
-    return life_->checkpointer->Take([this] { return applied(); });
+  Status Take(const Checkpointer::RecordKept& record_kept = nullptr) {
+    return life_->checkpointer->Take([this] { return applied(); }, record_kept);
   }
   // Swaps out all leaves that are written.
   void Evict(TableId table = kTable);

@@ -66,6 +66,8 @@ struct CheckpointsFound {
   Position position;  // of that one
   // What the one before it holds, too, if it is there: a later start may have to fall back to it.
   Position stable;
+  // The oldest that a later start may fall back to (RecoveryOptions::at_least).
+  CheckpointNumber oldest_kept = {};
 };
 
 class Checkpointer {
@@ -73,8 +75,11 @@ class Checkpointer {
   static Result<std::unique_ptr<Checkpointer>> Create(const CheckpointEnvironment& environment,
                                                       const CheckpointsFound& found);
 
-  // Takes one now. `applied`: asks for the position up to which everything is in the trees. One thread at a time; the others wait.
-  Status Take(const std::function<Position()>& applied);
+  // Makes durable that of this number, or a later one, a checkpoint was completed (RecoveryOptions::at_least).
+  using RecordKept = std::function<Status(CheckpointNumber oldest_kept)>;
+  // Takes one now. `applied`: asks for the position up to which everything is in the trees. `record_kept`: called once it is completed, before
+  // its positions are told; if that fails the stable position stays what it was. May be null. One thread at a time; the others wait.
+  Status Take(const std::function<Position()>& applied, const RecordKept& record_kept = nullptr);
 
   // Survives whatever happens, also if the newest checkpoint cannot be read (S2).
   Position stable() const;

@@ -70,6 +70,39 @@ TEST(Checkpointer, TwoGenerationsOfFilesAreKeptAndNothingElse) {
   }
 }
 
+// Else a TC could rely on a checkpoint whose loss nobody would notice.
+TEST(Checkpointer, S2ThePositionIsToldOnceTheCheckpointIsRecorded) {
+  CheckpointWorld world;
+  world.Create(kTable);
+  std::vector<uint64_t> recorded;
+  Position told;
+  const auto record = [&](CheckpointNumber oldest_kept) {
+    recorded.push_back(oldest_kept.value);
+    told = world.stable();
+    return Status::Ok();
+  };
+  world.Fill(0, 200, 1);
+  ASSERT_TRUE(world.Take(record).ok());
+  EXPECT_EQ(recorded, (std::vector<uint64_t>{1}));
+  EXPECT_EQ(told, Position());
+  const Position first = world.applied();
+  EXPECT_EQ(world.stable(), first);
+  world.Fill(0, 200, 2);
+  ASSERT_TRUE(world.Take(record).ok());
+  const Position second = world.applied();
+  world.Fill(0, 200, 3);
+  const auto full = [](CheckpointNumber) { return Status(ErrorCode::kResourceExhausted, "no room for the number"); };
+  EXPECT_EQ(world.Take(full), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(world.Checkpoints(), (std::vector<uint64_t>{3, 2}));
+  EXPECT_EQ(world.stable(), first) << "checkpoint 2 is not recorded as the one that has to be there";
+  const Position third = world.applied();
+  ASSERT_TRUE(world.Take(record).ok());
+  EXPECT_EQ(told, first);
+  EXPECT_EQ(recorded, (std::vector<uint64_t>{1, 1, 3}));
+  EXPECT_LT(second, third);
+  EXPECT_EQ(world.stable(), third);
+}
+
 TEST(Checkpointer, SegmentsThatNeitherGenerationNamesAreRemoved) {
   CheckpointWorld world;
   world.Create(kTable);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/concat.h"
 #include "common/observe/log.h"
 #include "common/sync/mutex.h"
 #include "common/sync/parallel.h"
+#include "common/testing/test_points.h"
 #include "dc/bwtree/named_page.h"
 #include "dc/bwtree/page_load.h"
 #include "dc/page_store/checkpoint_file.h"
@@ -189,12 +191,34 @@ Status Refusal(const std::string& directory, std::string_view why) {
                     directory, " with its redo log; `deut dc verify` lists all that is damaged there");
 }
 
+// The checkpoints from number `at_least` on, newest first. A folder that has lost them would be taken for a new one, and what its segments hold
+// would be removed as left over.
+Result<std::vector<CheckpointNumber>> FindFrom(Storage& storage, const std::string& directory,
+                                               CheckpointNumber at_least) {
+  DEUT_ASSIGN_OR_RETURN(const bool exists, storage.Exists(directory));
+  std::vector<CheckpointNumber> numbers;
+  if (exists) {
+    DEUT_ASSIGN_OR_RETURN(numbers, FindCheckpoints(storage, directory));
+  }
+  std::string older;
+  for (const CheckpointNumber number : numbers) {
+    if (number < at_least) ConcatTo(&older, older.empty() ? ", only the older " : ", ", CheckpointName(number));
+  }
+  std::erase_if(numbers, [&](CheckpointNumber number) { return number < at_least; });
+  if (!numbers.empty() || at_least.value == 0) return numbers;
+  return Refusal(directory, Concat(directory, "/", CheckpointName(at_least),
+                                   " or a later checkpoint is missing: dc_state says that it was completed",
+                                   exists ? "" : ", and the folder itself is not there", older));
+}
+
 }  // namespace
 
 Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const std::string& directory, DcId dc,
                                     const RecoveryOptions& options) {
+  DEUT_ASSIGN_OR_RETURN(
+      const std::vector<CheckpointNumber> numbers,
+      FindFrom(storage, directory, DEUT_OMITTED("S2.kept_checkpoint") ? CheckpointNumber() : options.at_least));
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(directory));
-  DEUT_ASSIGN_OR_RETURN(const std::vector<CheckpointNumber> numbers, FindCheckpoints(storage, directory));
   std::string damage;
   // The one before the newest is as far back as the stable positions that were reported allow for. Older files are left of a crash
   // between completing a checkpoint and removing the one before the previous one.
@@ -206,6 +230,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
       DEUT_RETURN_IF_ERROR(recovered->store->CheckLeftOver());
       // None is left to fall back to.
       if (i + 1 == candidates) recovered->found.stable = recovered->found.position;
+      recovered->found.oldest_kept = numbers[candidates - 1];
       LogInfo("checkpoint ", number.value, ": ", recovered->tables.size(), " tables, page ids to ",
               recovered->last_page.value, ", position ", recovered->found.position.commit.value, "/",
               recovered->found.position.sequence, ", stable ", recovered->found.stable.commit.value, "/",

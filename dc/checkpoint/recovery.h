@@ -2,8 +2,9 @@
 // [LLAMA, PVLDB 6(10), 2013, section 4.4] After it the transaction component's redo goes on from the checkpoint's position (X6).
 //
 // Steps: the newest checkpoint is read whole; if it is damaged the one before it, with a message (stable positions allow for that: S2);
-//   if neither can be read: CORRUPTION, nothing is changed. Every segment that it names is looked at, several at once. Then all inner pages are
-//   loaded, a level of all tables at a time, and with them it is known which pages there are: ids that no inner page names are free.
+//   if neither can be read, or they are missing (RecoveryOptions::at_least): CORRUPTION, nothing is changed. Every segment that it names is looked
+//   at, several at once. Then all inner pages are loaded, a level of all tables at a time, and with them it is known which pages there are: ids
+//   that no inner page names are free.
 // CORRUPTION naming page, file and offset whenever something that the checkpoint promises is not there exactly so, and what can be done.
 // CANCELLED when it was given up (RecoveryProgress).
 // Deletes nothing: segments that the checkpoint does not name go when the first checkpoint of this life is complete.
@@ -22,6 +23,7 @@
 #include "dc/bwtree/mapping_table.h"
 #include "dc/checkpoint/checkpointer.h"
 #include "dc/checkpoint/recovery_progress.h"
+#include "dc/page_store/checkpoint_number.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/record_ops/table_registry.h"
 
@@ -30,6 +32,8 @@ namespace deut::dc {
 struct RecoveryOptions {
   uint32_t max_pages = 1;
   SegmentStoreOptions store;
+  // Of this number or a later one a checkpoint is there, or what was told stable is lost (S2). 0: nothing was.
+  CheckpointNumber at_least = {};
   int threads = 16;                      // that look at segments and load inner pages
   RecoveryProgress* progress = nullptr;  // may be null; outlives the recovery
 };

@@ -58,6 +58,7 @@ class RecoveryTest : public ::testing::Test {
     EXPECT_EQ(world_.life().found.opened.value, number);
     EXPECT_EQ(world_.life().found.position, number == 2 ? newer_ : older_);
     EXPECT_EQ(world_.life().found.stable, older_);
+    EXPECT_EQ(world_.life().found.oldest_kept.value, 1u);
     world_.ExpectRight();
     world_.End();
   }
@@ -235,6 +236,48 @@ TEST_F(RecoveryTest, WhatIsOlderThanTheTwoGenerationsIsNoStart) {
   WriteCheckpoint(Content(2));
   WithFlippedBit(NameOf(3), 50,
                  [&] { WithFlippedBit(NameOf(2), 50, [&] { ExpectRefused(ErrorCode::kCorruption, NameOf(3)); }); });
+}
+
+// A folder without them would be taken for a new one, or an older one for the newest.
+TEST_F(RecoveryTest, S2CheckpointsThatWereToldAndAreMissingAreRefused) {
+  RecoveryOptions told = CheckpointWorld::Options();
+  told.at_least = CheckpointNumber(1);
+  const CheckpointWorld::Files both = world_.ReadFiles();
+  world_.Remove(NameOf(2));
+  ASSERT_TRUE(world_.Begin(told).ok());
+  EXPECT_EQ(world_.life().found.opened.value, 1u);
+  world_.End();
+  told.at_least = CheckpointNumber(2);
+  ExpectRefused(ErrorCode::kCorruption,
+                Concat(NameOf(2),
+                       " or a later checkpoint is missing: dc_state says that it was "
+                       "completed, only the older ",
+                       NameOf(1), ". Nothing was deleted"),
+                told);
+  world_.Remove(NameOf(1));
+  told.at_least = CheckpointNumber(1);
+  ExpectRefused(ErrorCode::kCorruption, Concat(NameOf(1), " or a later checkpoint is missing"), told);
+  told.at_least = CheckpointNumber();
+  ASSERT_TRUE(world_.Begin(told).ok());
+  EXPECT_EQ(world_.life().found.opened.value, 0u);
+  world_.End();
+  // The older one is no start either where the newer one cannot be read.
+  world_.Write(NameOf(1), both.at(NameOf(1)));
+  world_.Write(NameOf(2), both.at(NameOf(2)));
+  told.at_least = CheckpointNumber(2);
+  WithFlippedBit(NameOf(2), 100, [&] { ExpectRefused(ErrorCode::kCorruption, NameOf(2), told); });
+  ASSERT_TRUE(world_.Begin(told).ok());
+  EXPECT_EQ(world_.stable(), newer_);
+}
+
+// The whole folder of the pages may be what is missing. A refused start does not make it.
+TEST_F(RecoveryTest, AMissingFolderOfCheckpointsThatWereToldIsNotMade) {
+  RecoveryOptions told = CheckpointWorld::Options();
+  told.at_least = CheckpointNumber(1);
+  const auto refused = RecoverPages(world_.storage(), RealRuntime(), "/elsewhere", CheckpointWorld::kDc, told);
+  EXPECT_EQ(refused.status(), ErrorCode::kCorruption);
+  EXPECT_NE(refused.status().message().find("the folder itself is not there"), std::string::npos);
+  EXPECT_FALSE(*world_.storage().Exists("/elsewhere"));
 }
 
 TEST_F(RecoveryTest, ACheckpointOfALaterVersionIsRefusedNotSkipped) {

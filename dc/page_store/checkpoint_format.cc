@@ -92,6 +92,11 @@ Result<CheckpointStart> JudgeCheckpointStart(std::string_view bytes, std::string
   return known ? CheckpointStart::kTorn : CheckpointStart::kStrange;
 }
 
+CheckpointOwner OwnerOfCheckpointBlock(std::string_view bytes) {
+  return {.dc = DcId(LoadU64(bytes.data() + kDcAt)),
+          .checkpoint = CheckpointNumber(LoadU64(bytes.data() + kCheckpointAt))};
+}
+
 std::string_view RecordCursor::Bytes(size_t count) {
   if (failed_ || rest_.size() < count) {
     failed_ = true;

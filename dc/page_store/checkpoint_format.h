@@ -44,6 +44,13 @@ enum class CheckpointStart {
 // VERSION_MISMATCH, naming both, for an undamaged block of another version.
 Result<CheckpointStart> JudgeCheckpointStart(std::string_view bytes, std::string_view path);
 
+struct CheckpointOwner {
+  DcId dc = {};
+  CheckpointNumber checkpoint = {};
+};
+// Whose checkpoint a block is of. REQUIRES: JudgeCheckpointStart has called it whole.
+CheckpointOwner OwnerOfCheckpointBlock(std::string_view bytes);
+
 enum class CheckpointRecordType : uint8_t { kHead = 1, kTable = 2, kSegment = 3, kPage = 4, kFooter = 5, kDropped = 6 };
 
 // Takes numbers off the front of a block's payload; remembers if there was too little.

@@ -25,11 +25,18 @@ bool ParseAny(std::string_view name, CheckpointNumber* number, bool* temporary) 
 // Where a damaged file goes whose name would be taken for the checkpoint to fall back to.
 constexpr std::string_view kDamagedSuffix = ".damaged";
 
-Result<CheckpointStart> LookAt(Storage& storage, const std::string& path) {
+Result<CheckpointStart> LookAt(Storage& storage, const std::string& path, DcId dc, CheckpointNumber number) {
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage.Open(path, {.direct = true}));
   AlignedBuffer bytes(kCheckpointBlockBytes);
   DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes.data(), kCheckpointBlockBytes));
-  return JudgeCheckpointStart(std::string_view(bytes.data(), read), path);
+  const std::string_view first(bytes.data(), read);
+  DEUT_ASSIGN_OR_RETURN(const CheckpointStart start, JudgeCheckpointStart(first, path));
+  if (start != CheckpointStart::kWhole) return start;
+  const CheckpointOwner owner = OwnerOfCheckpointBlock(first);
+  if ((owner.dc == dc && owner.checkpoint == number) || DEUT_OMITTED("V.refuse_foreign_checkpoint")) return start;
+  return DEUT_ERROR(kCorruption, path, ": offset 0: a block of checkpoint ", owner.checkpoint.value,
+                    " of data component ", owner.dc.value, ", not of ", number.value, " of ", dc.value,
+                    "; files of two folders are mixed; nothing was changed");
 }
 
 }  // namespace
@@ -48,7 +55,7 @@ Result<std::vector<CheckpointNumber>> FindCheckpoints(Storage& storage, const st
 CheckpointSet::CheckpointSet(Storage& storage, std::string directory)
     : storage_(storage), directory_(std::move(directory)) {}
 
-Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std::string directory,
+Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std::string directory, DcId dc,
                                                            CheckpointNumber opened) {
   std::unique_ptr<CheckpointSet> set(new CheckpointSet(storage, std::move(directory)));
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(set->directory_));
@@ -65,7 +72,7 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
     }
     found_opened |= !temporary && number == opened;
     const std::string path = Concat(set->directory_, "/", name);
-    DEUT_ASSIGN_OR_RETURN(const CheckpointStart start, LookAt(storage, path));
+    DEUT_ASSIGN_OR_RETURN(const CheckpointStart start, LookAt(storage, path, dc, number));
     if (start == CheckpointStart::kStrange || (start == CheckpointStart::kTorn && !temporary)) {
       LogError(path, ": its first block is not understood; the file is left alone");
       set->not_understood_.insert(name);

@@ -6,7 +6,8 @@
 // A checkpoint that is newer than the one that a life began with could not be read. It stays until the next one is completed, because it may be
 //   readable after all; then its name goes, durably, before anything that it names may go: else it would be taken for the one to fall back to.
 // A file is removed only if its first block was understood: it is whole and of this version, or it is unfinished (.tmp) and torn.
-//   A damaged one stays, or gets the suffix `.damaged` where its name must go. An undamaged block of another version makes Open refuse.
+//   A damaged one stays, or gets the suffix `.damaged` where its name must go. An undamaged block of another version, DC or checkpoint makes Open
+//   refuse.
 // Crash: at every moment one completed checkpoint at least is there, once the first was; and all the files kept are complete.
 // Thread-safety: one thread at a time. Ownership: borrows the storage. Errors: see checkpoint_file.h.
 #ifndef DC_PAGE_STORE_CHECKPOINT_SET_H_
@@ -32,8 +33,9 @@ class CheckpointSet {
  public:
   // `opened`: the checkpoint that this life began with, 0 if there was none; it is kept until two newer ones are completed. Makes its name
   // durable (before this, nothing of it may be said to be stable), and changes nothing else. VERSION_MISMATCH if any checkpoint file there is of
-  // another version.
-  static Result<std::unique_ptr<CheckpointSet>> Open(Storage& storage, std::string directory, CheckpointNumber opened);
+  // another version; CORRUPTION if one is another DC's, or has another one's name: it is whole, and would be removed as one that cannot be read.
+  static Result<std::unique_ptr<CheckpointSet>> Open(Storage& storage, std::string directory, DcId dc,
+                                                     CheckpointNumber opened);
 
   // The number for the next one; above all that are or were being written here.
   CheckpointNumber next() const { return next_; }

@@ -25,7 +25,7 @@ class CheckpointSetTest : public ::testing::Test {
   }
 
   std::unique_ptr<CheckpointSet> Open(uint64_t opened) {
-    auto set = CheckpointSet::Open(*storage_, "/dc", CheckpointNumber(opened));
+    auto set = CheckpointSet::Open(*storage_, "/dc", DcId(0xDC), CheckpointNumber(opened));
     EXPECT_TRUE(set.ok()) << set.status().ToString();
     return std::move(*set);
   }
@@ -131,6 +131,36 @@ TEST_F(CheckpointSetTest, WhatIsNotUnderstoodIsNotRemoved) {
   EXPECT_TRUE(*storage_->Exists("/dc/checkpoint-000000000008.tmp"));
 }
 
+// They cannot be read as this folder's, so a start passes them over; but they are whole, and somebody's.
+TEST_F(CheckpointSetTest, AWholeCheckpointOfAnotherDcOrNumberMakesOpenRefuse) {
+  auto set = Open(0);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
+  const auto refused = [&](const std::string& name) {
+    const Status status = CheckpointSet::Open(*storage_, "/dc", DcId(0xDC), CheckpointNumber(2)).status();
+    EXPECT_EQ(status.code(), ErrorCode::kCorruption) << name;
+    for (const std::string& part : {name, std::string("files of two folders are mixed; nothing was changed")})
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.ToString();
+  };
+  const auto write = [&](DcId dc, uint64_t number) {
+    CheckpointContent content = ContentWith(number, 3);
+    content.head.dc = dc;
+    auto writer = CheckpointWriter::Create(*storage_, "/dc", content.head);
+    EXPECT_TRUE(AddAll(**writer, content).ok());
+    EXPECT_TRUE((*writer)->Finish().ok());
+  };
+  const std::string name(CheckpointName(CheckpointNumber(4)));
+  write(DcId(0xDD), 4);
+  refused(name);
+  ASSERT_TRUE(storage_->Rename("/dc/" + name, "/dc/" + name + ".tmp").ok());
+  refused(name + ".tmp");
+  // Of this DC, under the name of another number.
+  write(DcId(0xDC), 5);
+  ASSERT_TRUE(storage_->Rename("/dc/" + std::string(CheckpointName(CheckpointNumber(5))), "/dc/" + name + ".tmp").ok());
+  refused(name + ".tmp");
+  ASSERT_TRUE(storage_->Remove("/dc/" + name + ".tmp").ok());
+  EXPECT_EQ(Open(2)->next(), CheckpointNumber(4));
+}
+
 TEST_F(CheckpointSetTest, AnUnfinishedOneUsesItsNumberUp) {
   Touch("checkpoint-000000000009.tmp");
   EXPECT_EQ(Open(0)->next(), CheckpointNumber(10));
@@ -139,8 +169,10 @@ TEST_F(CheckpointSetTest, AnUnfinishedOneUsesItsNumberUp) {
 TEST_F(CheckpointSetTest, NothingIsRemovedWhileNoneWasRead) {
   auto set = Open(0);
   ASSERT_TRUE(Checkpoint(*set).ok());
-  EXPECT_EQ(CheckpointSet::Open(*storage_, "/dc", CheckpointNumber(0)).status().code(), ErrorCode::kCorruption);
-  EXPECT_EQ(CheckpointSet::Open(*storage_, "/dc", CheckpointNumber(2)).status().code(), ErrorCode::kCorruption);
+  EXPECT_EQ(CheckpointSet::Open(*storage_, "/dc", DcId(0xDC), CheckpointNumber(0)).status().code(),
+            ErrorCode::kCorruption);
+  EXPECT_EQ(CheckpointSet::Open(*storage_, "/dc", DcId(0xDC), CheckpointNumber(2)).status().code(),
+            ErrorCode::kCorruption);
   EXPECT_EQ(Found(), (std::vector<uint64_t>{1}));
 }
 
@@ -185,7 +217,7 @@ TEST(CheckpointSetCrashTest, WhatWasOpenedIsDurable) {
     {
       const auto storage = disk.Mount();
       ASSERT_TRUE(storage->CreateDirectory("/dc").ok());
-      const auto set = std::move(*CheckpointSet::Open(*storage, "/dc", CheckpointNumber(0)));
+      const auto set = std::move(*CheckpointSet::Open(*storage, "/dc", DcId(0xDC), CheckpointNumber(0)));
       ASSERT_TRUE(complete(*storage, *set, first).ok());
       disk.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskSyncDirectory, .count = 1});
       EXPECT_EQ(complete(*storage, *set, second).code(), ErrorCode::kIoError);
@@ -193,7 +225,7 @@ TEST(CheckpointSetCrashTest, WhatWasOpenedIsDurable) {
     {
       const auto storage = disk.Mount();
       ASSERT_EQ(FindCheckpoints(*storage, "/dc")->front(), CheckpointNumber(2));
-      ASSERT_TRUE(CheckpointSet::Open(*storage, "/dc", CheckpointNumber(2)).ok());
+      ASSERT_TRUE(CheckpointSet::Open(*storage, "/dc", DcId(0xDC), CheckpointNumber(2)).ok());
     }
     disk.Crash(seed);
     const auto storage = disk.Mount();
@@ -216,7 +248,7 @@ TEST(CheckpointSetCrashTest, AtEveryOperation) {
         const auto storage = disk.Mount();
         ASSERT_TRUE(storage->CreateDirectory("/dc").ok());
         disk.CrashAfter(crash_at);
-        auto set = std::move(*CheckpointSet::Open(*storage, "/dc", CheckpointNumber(0)));
+        auto set = std::move(*CheckpointSet::Open(*storage, "/dc", DcId(0xDC), CheckpointNumber(0)));
         for (const CheckpointContent& content : contents) {
           auto writer = CheckpointWriter::Create(*storage, "/dc", content.head);
           if (!writer.ok() || !AddAll(**writer, content).ok() || !set->Complete(std::move(*writer)).ok()) break;

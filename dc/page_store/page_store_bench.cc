@@ -88,7 +88,7 @@ BENCHMARK(BM_Read)->Arg(1000)->Arg(16'000)->UseRealTime();
 // A checkpoint of range(0) pages with two parts each: written, synced, verified, renamed; and read.
 void BM_Checkpoint(benchmark::State& state) {
   Bench bench;
-  const auto set = std::move(*CheckpointSet::Open(*bench.storage, bench.path, CheckpointNumber(0)));
+  const auto set = std::move(*CheckpointSet::Open(*bench.storage, bench.path, kDc, CheckpointNumber(0)));
   const auto pages = static_cast<uint32_t>(state.range(0));
   for (auto _ : state) {
     auto writer = std::move(*CheckpointWriter::Create(*bench.storage, bench.path,

@@ -168,7 +168,7 @@ class StoreRun {
       return Concat("checkpoint ", completed_.value, " was completed, ", opened.value, " is there");
     }
     completed_ = opened;  // what is there now is there for good
-    auto set = CheckpointSet::Open(*storage_, kTestPages, opened);
+    auto set = CheckpointSet::Open(*storage_, kTestPages, kTestDc, opened);
     if (!set.ok()) return set.status().ToString();
     set_ = std::move(*set);
     auto base = store_->NewAppender(SegmentKind::kBase), delta = store_->NewAppender(SegmentKind::kDelta);

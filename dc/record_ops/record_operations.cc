@@ -45,6 +45,7 @@ Result<std::unique_ptr<RecordOperations>> RecordOperations::Open(Runtime& runtim
   recovery.max_pages = options.max_pages;
   recovery.store = options.store;
   recovery.progress = &progress;
+  recovery.at_least = home.at_least;
   DEUT_ASSIGN_OR_RETURN(RecoveredPages recovered,
                         RecoverPages(home.storage, runtime, home.directory, home.dc, recovery));
   const CheckpointsFound found = recovered.found;
@@ -79,6 +80,7 @@ RecordOperations::RecordOperations(Runtime& runtime, const RecordOperationsOptio
       leaf_page_bytes_(options.tree.leaf_page_bytes),
       inner_page_bytes_(options.tree.inner_page_bytes),
       recovered_(recovered.found.position),
+      oldest_kept_(recovered.found.oldest_kept),
       store_(std::move(recovered.store)),
       pages_(std::move(recovered.pages)),
       reaper_(runtime),
@@ -125,9 +127,10 @@ RecordOperations::~RecordOperations() {
   reaper_.Stop();  // while there is a domain, which freeing needs
 }
 
-Status RecordOperations::Checkpoint(const std::function<Position()>& applied) {
+Status RecordOperations::Checkpoint(const std::function<Position()>& applied,
+                                    const Checkpointer::RecordKept& record_kept) {
   const UnflushedUpdates::Count begun = unflushed_.BeginCheckpoint();
-  const Status status = checkpointer_->Take(applied);
+  const Status status = checkpointer_->Take(applied, record_kept);
   if (status.ok()) unflushed_.EndCheckpoint(begun);  // not if it had no room for all of them
   Judge(status);
   return status;

@@ -77,6 +77,7 @@ class RecordOperations {
     DcId dc;
     DcIncarnation incarnation;
     RecoveryProgress* progress = nullptr;  // of Open; may be null
+    CheckpointNumber at_least = {};        // RecoveryOptions::at_least
   };
   // What the newest checkpoint in `home` holds, or nothing. CORRUPTION: there are checkpoints, but none that can be proven complete;
   // nothing is changed.
@@ -87,9 +88,12 @@ class RecordOperations {
 
   // Everything up to here was in the pages when Open returned.
   Position recovered() const { return recovered_; }
+  // CheckpointsFound::oldest_kept.
+  CheckpointNumber oldest_kept() const { return oldest_kept_; }
   // Takes a checkpoint. `applied`: the position up to which everything is applied, read when the checkpoint begins (rule X6).
   // RESOURCE_EXHAUSTED: no room on the disk; UNAVAILABLE: a page cannot be read. It may be tried again. Blocks; one at a time.
-  Status Checkpoint(const std::function<Position()>& applied);
+  // `record_kept`: see Checkpointer::Take.
+  Status Checkpoint(const std::function<Position()>& applied, const Checkpointer::RecordKept& record_kept = nullptr);
   // A checkpoint, or two, would remove more from the disk than they write, though nothing has changed.
   bool CheckpointGivesSpace() const;
   // Gives back space of segments that are mostly dead, now; their files go after two checkpoints. It is done in the background, too.
@@ -207,6 +211,7 @@ class RecordOperations {
   const uint32_t leaf_page_bytes_;
   const uint32_t inner_page_bytes_;
   const Position recovered_;
+  const CheckpointNumber oldest_kept_;
   RecoveryFigures recovery_;
   StructureGate gate_;
   std::atomic<uint64_t> consolidation_timestamp_{0};

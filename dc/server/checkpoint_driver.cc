@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/observe/log.h"
+#include "common/testing/test_points.h"
 
 namespace deut::dc {
 namespace {
@@ -14,11 +15,12 @@ constexpr Duration kRetryAfter = std::chrono::seconds(1);
 }  // namespace
 
 CheckpointDriver::CheckpointDriver(Runtime& runtime, RecordOperations& operations, const CheckpointPolicy& policy,
-                                   std::function<Position()> applied)
+                                   std::function<Position()> applied, Checkpointer::RecordKept record_kept)
     : runtime_(runtime),
       operations_(operations),
       policy_(policy),
       applied_(std::move(applied)),
+      record_kept_(std::move(record_kept)),
       due_(policy.interval == Duration() ? UINT64_MAX : DueAfter(applied_())),
       mutex_(runtime) {
   if (policy.interval != Duration()) thread_ = runtime.StartThread("dc-checkpoint", [this] { Run(); });
@@ -45,11 +47,18 @@ Status CheckpointDriver::last_status() const {
 }
 
 Status CheckpointDriver::Take() {
-  const Status status = operations_.Checkpoint(applied_);
+  const Status status = operations_.Checkpoint(applied_, record_kept_);
   const MutexLock lock(mutex_);
   if (!status.ok() && last_status_.ok()) LogError("no checkpoint: ", status.message());
   last_status_ = status;
   return status;
+}
+
+bool CheckpointDriver::MayGiveSpace(Position applied) const {
+  // A life that has found no checkpoint and applied nothing does not know whether the folder is new or has lost its checkpoints. One of nothing
+  // would have all segments removed, while the TC that could tell is refused or not there.
+  const bool proven = applied != Position() || DEUT_OMITTED("S2.prove_before_removal");
+  return proven && operations_.CheckpointGivesSpace();
 }
 
 void CheckpointDriver::Run() {
@@ -60,7 +69,7 @@ void CheckpointDriver::Run() {
     const MonotonicTime begin = runtime_.Now();
     if (applied.commit.value < due_.load(std::memory_order_relaxed)) {
       if (runtime_.Wait(wakes_, wakes, begin + policy_.interval)) continue;
-      if (applied_() == last && !operations_.CheckpointGivesSpace()) continue;
+      if (applied_() == last && !MayGiveSpace(last)) continue;
     }
     // While one is taken nobody need wake the thread for the next.
     due_.store(UINT64_MAX, std::memory_order_relaxed);

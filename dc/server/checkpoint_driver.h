@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
+#include "dc/checkpoint/checkpointer.h"
 #include "dc/record_ops/record_operations.h"
 
 namespace deut::dc {
@@ -27,7 +28,7 @@ struct CheckpointPolicy {
 class CheckpointDriver {
  public:
   CheckpointDriver(Runtime& runtime, RecordOperations& operations, const CheckpointPolicy& policy,
-                   std::function<Position()> applied);
+                   std::function<Position()> applied, Checkpointer::RecordKept record_kept = nullptr);
   // Waits for the checkpoint that is being taken.
   ~CheckpointDriver();
   CheckpointDriver(const CheckpointDriver&) = delete;
@@ -57,11 +58,14 @@ class CheckpointDriver {
   // The LSN at which one is due if the last one has this position.
   uint64_t DueAfter(Position position) const;
   Status Take();
+  // Whether one may be taken for the space alone that it gives back.
+  bool MayGiveSpace(Position applied) const;
 
   Runtime& runtime_;
   RecordOperations& operations_;
   const CheckpointPolicy policy_;
   const std::function<Position()> applied_;
+  const Checkpointer::RecordKept record_kept_;
   std::atomic<uint64_t> due_;  // the LSN at which the next one is taken
   std::atomic<uint32_t> wakes_{0};
   std::atomic<bool> stop_{false};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
@@ -40,7 +41,10 @@ class WatchedRuntime final : public Runtime {
     });
   }
   bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
-    if (is_driver_ && deadline > Now() + kNeverByTime / 2 && word.load() == expected) rests.fetch_add(1);
+    if (is_driver_ && deadline > Now() + kNeverByTime / 2 && word.load() == expected) {
+      rests.fetch_add(1);
+      if (intervals.load() > 0) return intervals.fetch_sub(1) == 0;  // one has gone by
+    }
     return RealRuntime().Wait(word, expected, deadline);
   }
   void Wake(const std::atomic<uint32_t>& word, int waiters) override { RealRuntime().Wake(word, waiters); }
@@ -52,6 +56,7 @@ class WatchedRuntime final : public Runtime {
 
   std::atomic<bool> begin{true};
   std::atomic<uint64_t> rests{0};
+  std::atomic<int> intervals{0};  // that go by at once
 
  private:
   static thread_local bool is_driver_;
@@ -125,6 +130,44 @@ TEST_F(CheckpointDriverTest, OneIsTakenAfterSoMuchLog) {
   Apply(&log);
   UntilRest(rests);
   EXPECT_EQ(Taken(), 1u);
+}
+
+// Of a folder of which nothing says whether it is new or has lost its checkpoints: as a program of version 2 has left it.
+TEST_F(CheckpointDriverTest, S2ALifeThatHasProvenNothingRemovesNothing) {
+  TestLog log;
+  Start(1 << 20);
+  log.Create();
+  for (int i = 0; i < 100; ++i) log.Put(Concat("key", i), "value");
+  Apply(&log);
+  ASSERT_TRUE(server_->Checkpoint(sender_, log.end(), kNoDeadline).ok());
+  server_.reset();
+  StateFile file(*storage_, "/data/dc");
+  DcState state = **file.Load();
+  EXPECT_EQ(state.kept, CheckpointNumber(1));
+  state.kept = CheckpointNumber();
+  ASSERT_TRUE(file.Save(state).ok());
+  const std::vector<std::string> all = *storage_->List("/data/dc/pages");
+  std::vector<std::string> segments;
+  for (const std::string& name : all) {
+    if (name.ends_with(".seg")) segments.push_back(name);
+    if (name.starts_with("checkpoint-")) {
+      ASSERT_TRUE(storage_->Remove(Concat("/data/dc/pages/", name)).ok());
+    }
+  }
+  ASSERT_FALSE(segments.empty());
+  const uint64_t rests = runtime_.rests.load();
+  runtime_.intervals.store(3);
+  Start(1 << 20);
+  UntilRest(rests + 3);
+  EXPECT_EQ(Taken(), 0u);
+  EXPECT_EQ(*storage_->List("/data/dc/pages"), segments);
+  // Once a TC has brought it everything, what is left over may go.
+  TestLog again;
+  again.Create();
+  for (int i = 0; i < 100; ++i) again.Put(Concat("key", i), "value");
+  Apply(&again);
+  ASSERT_TRUE(server_->Checkpoint(sender_, again.end(), kNoDeadline).ok());
+  for (const std::string& name : segments) EXPECT_FALSE(*storage_->Exists(Concat("/data/dc/pages/", name))) << name;
 }
 
 // No log at all between two is none that has come.

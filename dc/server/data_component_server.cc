@@ -134,16 +134,19 @@ Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Recover(const 
   const uint32_t processors =
       std::clamp(std::thread::hardware_concurrency(), 1U, DataComponentOptions::kMostApplyThreads);
   records.apply_helpers = (options.apply_threads == 0 ? processors : options.apply_threads) - 1;
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RecordOperations> operations,
-                        RecordOperations::Open(
-                            runtime,
-                            RecordOperations::Home{*claimed.disk, Concat(options.directory, "/pages"), claimed.state.dc,
-                                                   // Checkpoint files name the one that wrote them by its number.
-                                                   DcIncarnation(claimed.state.number.value), progress},
-                            records));
+  DEUT_ASSIGN_OR_RETURN(
+      std::unique_ptr<RecordOperations> operations,
+      RecordOperations::Open(
+          runtime,
+          RecordOperations::Home{*claimed.disk, Concat(options.directory, "/pages"), claimed.state.dc,
+                                 // Checkpoint files name the one that wrote them by its number.
+                                 DcIncarnation(claimed.state.number.value), progress, claimed.state.kept},
+          records));
   // No TC knows of this incarnation yet, because only the server, which begins here, answers requests and Hello.
   if (!claimed.saved) {
     DEUT_RETURN_IF_ERROR(ClaimFolder(*claimed.disk, options.directory, kDcFolder));
+    // What was found is told to be stable from now on. Its number may not be there yet: of a crash behind a checkpoint, or of an earlier version.
+    claimed.state.kept = std::max(claimed.state.kept, operations->oldest_kept());
     DEUT_RETURN_IF_ERROR(StateFile(*claimed.disk, options.directory).Save(claimed.state));
     claimed.saved = true;
   }
@@ -174,9 +177,11 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, Ru
                          [this] { return FreeBytes(); },
                          [this](Position applied) { checkpoints_.Look(applied); }},
       submits_(runtime),
-      checkpoints_(runtime, *operations_, options.checkpoints, [this] { return applied_.load(); }),
       mutex_(runtime),
       state_(claimed.state),
+      checkpoints_(
+          runtime, *operations_, options.checkpoints, [this] { return applied_.load(); },
+          [this](CheckpointNumber oldest_kept) { return RecordKept(oldest_kept); }),
       misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {}
 
 DataComponentServer::~DataComponentServer() {
@@ -273,6 +278,16 @@ Status DataComponentServer::Obey(const FenceState& wanted) {
   state_ = next;
   fencing_.Replace(wanted);
   CloseLogStream(DEUT_ERROR(kFenced, "TC epoch ", wanted.epoch.value, " has taken over"));
+  return Status::Ok();
+}
+
+Status DataComponentServer::RecordKept(CheckpointNumber oldest_kept) {
+  const MutexLock lock(mutex_);
+  if (oldest_kept <= state_.kept) return Status::Ok();
+  DcState next = state_;
+  next.kept = oldest_kept;
+  DEUT_RETURN_IF_ERROR(state_file_.Save(next));
+  state_.kept = oldest_kept;
   return Status::Ok();
 }
 

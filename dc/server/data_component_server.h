@@ -114,6 +114,8 @@ class DataComponentServer final : public DataComponent {
   Status ExecuteScan(DataRequest* request, bool* missing);
   void AnswerMissed(DataRequest* request);
   uint64_t FreeBytes();
+  // Checkpointer::RecordKept.
+  Status RecordKept(CheckpointNumber oldest_kept);
 
   Runtime& runtime_;
   const std::unique_ptr<WatchedStorage> disk_;
@@ -126,10 +128,10 @@ class DataComponentServer final : public DataComponent {
   AppliedPosition applied_;
   const ApplyEnvironment apply_environment_;
   CallPhases submits_;
-  CheckpointDriver checkpoints_;
 
-  Mutex mutex_;    // Hello and opening log streams
-  DcState state_;  // as durable; `fence` under mutex_, the rest never changes
+  Mutex mutex_;                   // Hello, opening log streams, and the end of a checkpoint
+  DcState state_;                 // as durable; `fence` and `kept` under mutex_, the rest never changes
+  CheckpointDriver checkpoints_;  // its thread uses those above
   std::shared_ptr<ApplyStream> log_stream_ DEUT_GUARDED_BY(mutex_);
   MissPool misses_;  // the last member: its threads use the others
 };

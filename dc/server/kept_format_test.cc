@@ -1,6 +1,7 @@
-// A data folder as a program of this version has left it is kept in dc/server/format_sample. It is read here, today and in later versions; and with
-// the version of any of its files changed it is refused by name, with nothing changed on disk (protocol/docs/versions.md).
-// DEUT_WRITE_SAMPLE=FOLDER writes a sample anew: only for a new version, beside the ones before it.
+// Data folders as programs have left them are kept in dc/server/format_samples, by number: a new one for each change of a format's version. They are
+// read here, today and in later versions; and with the version of any of its files changed each is refused by name, with nothing changed on disk
+// (protocol/docs/versions.md). The newest one is of the versions that are written today.
+// DEUT_WRITE_SAMPLE=FOLDER writes a sample: only for a new version, beside the ones before it.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "dc/server/data_component_server.h"
+#include "dc/server/folder_fixture.h"
 #include "dc/server/server_fixture.h"
 #include "gtest/gtest.h"
 
@@ -25,48 +27,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kSample[] = "dc/server/format_sample";
-constexpr char kFolder[] = "/data/dc";
+constexpr char kSamples[] = "dc/server/format_samples";
 
-using Files = std::map<std::string, std::string>;  // by path in the folder
+using Files = FolderFiles;
 
-Files ReadSample() {
+// By number, the oldest first.
+std::map<int, fs::path> Samples() {
+  std::map<int, fs::path> samples;
+  for (const auto& entry : fs::directory_iterator(kSamples)) {
+    samples[std::stoi(entry.path().filename().string())] = entry.path();
+  }
+  EXPECT_GE(samples.size(), 2u);
+  return samples;
+}
+
+Files ReadSample(const fs::path& sample) {
   Files files;
-  for (const auto& entry : fs::recursive_directory_iterator(kSample)) {
+  for (const auto& entry : fs::recursive_directory_iterator(sample)) {
     if (!entry.is_regular_file()) continue;
     std::ifstream in(entry.path(), std::ios::binary);
     std::stringstream bytes;
     bytes << in.rdbuf();
-    files[entry.path().lexically_relative(kSample).string()] = bytes.str();
+    files[entry.path().lexically_relative(sample).string()] = bytes.str();
   }
   return files;
-}
-
-// The files of the folder as it is now, without the lock file, which holds nothing but the number of a process.
-Files ReadFolder(Storage& storage) {
-  Files files;
-  for (const std::string& folder : {std::string(), std::string("pages/")}) {
-    const auto names = storage.List(Concat(kFolder, "/", folder));
-    EXPECT_TRUE(names.ok());
-    for (const std::string& name : *names) {
-      if (name == StateFile::kLockName || name == "pages") continue;
-      const auto file = storage.Open(Concat(kFolder, "/", folder, name), {});
-      std::string bytes(*(*file)->Size(), '\0');
-      EXPECT_EQ(*(*file)->Read(0, bytes.data(), bytes.size()), bytes.size());
-      files[folder + name] = std::move(bytes);
-    }
-  }
-  return files;
-}
-
-std::unique_ptr<Storage> StorageWith(const Files& files) {
-  std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
-  for (const char* folder : {"/data", kFolder, "/data/dc/pages"}) EXPECT_TRUE(storage->CreateDirectory(folder).ok());
-  for (const auto& [name, bytes] : files) {
-    const auto file = storage->Open(Concat(kFolder, "/", name), {.create = true, .writable = true});
-    EXPECT_TRUE((*file)->Write(0, bytes.data(), bytes.size()).ok());
-  }
-  return storage;
 }
 
 // Every version has in common where the version stands and what the checksum covers.
@@ -88,31 +72,54 @@ std::string OfVersion(const std::string& name, std::string bytes, uint16_t versi
   return bytes;
 }
 
-void WriteSample(const std::string& folder) {
+// A folder as this program leaves it.
+Files MakeFolder() {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
-  {
-    const std::unique_ptr<DataComponentServer> server = StartServer(*storage);
-    const Sender tc = SayHello(*server, 3, 4);
-    CountingListener listener;
-    auto stream = server->OpenApplyLog(tc, &listener, kNoDeadline);
-    TestLog log;
-    log.Create();
-    for (int i = 0; i < 30; ++i) log.Put(Concat("key", 10 + i), Concat("value ", i));
-    ASSERT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
-    ASSERT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
-    // Few updates of one page: a delta part.
-    ASSERT_TRUE((*stream)->Send(log.Delete("key11").Put("key12", "changed").Take(), kNoDeadline).ok());
-    ASSERT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
-  }
-  for (const auto& [name, bytes] : ReadFolder(*storage)) {
+  const std::unique_ptr<DataComponentServer> server = StartServer(*storage);
+  const Sender tc = SayHello(*server, 3, 4);
+  CountingListener listener;
+  auto stream = server->OpenApplyLog(tc, &listener, kNoDeadline);
+  TestLog log;
+  log.Create();
+  constexpr TableId kDropped{8};
+  log.Entry(LogEntryKind::kCreateTable, 1, "dropped", {}, kDropped);
+  for (int i = 0; i < 30; ++i) log.Put(Concat("key", 10 + i), Concat("value ", i));
+  log.Entry(LogEntryKind::kDropTable, 1000, "dropped", {}, kDropped);
+  EXPECT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
+  EXPECT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
+  // Few updates of one page: a delta part.
+  EXPECT_TRUE((*stream)->Send(log.Delete("key11").Put("key12", "changed").Take(), kNoDeadline).ok());
+  EXPECT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
+  return ReadFolder(*storage);
+}
+
+void WriteSample(const std::string& folder) {
+  for (const auto& [name, bytes] : MakeFolder()) {
     fs::create_directories((fs::path(folder) / name).parent_path());
     std::ofstream(fs::path(folder) / name, std::ios::binary) << bytes;
   }
 }
 
-TEST(KeptFormatTest, TheSampleIsRead) {
-  if (const char* folder = std::getenv("DEUT_WRITE_SAMPLE")) return WriteSample(folder);
-  const Files sample = ReadSample();
+// Of each kind of file, and of the parts in segments.
+std::map<std::string, uint32_t> VersionsOf(const Files& files) {
+  std::map<std::string, uint32_t> versions;
+  for (const auto& [name, bytes] : files) {
+    const std::string kind = name.substr(0, name.find('-'));
+    versions[kind] = name.starts_with("pages/") ? LoadU16(bytes.data() + 8) : LoadU32(bytes.data() + 8);
+    constexpr size_t kFirstPart = 4096;
+    if (name.ends_with(".seg")) versions[kind + " part"] = LoadU16(bytes.data() + kFirstPart + 8);
+  }
+  return versions;
+}
+
+// A version that is raised without a sample of its own is noticed here.
+TEST(KeptFormatTest, TheNewestSampleIsOfTodaysVersions) {
+  const auto today = VersionsOf(MakeFolder());
+  EXPECT_EQ(today.size(), 7u);
+  EXPECT_EQ(VersionsOf(ReadSample(Samples().rbegin()->second)), today);
+}
+
+void ExpectIsRead(const Files& sample) {
   for (const char* kind : {"dc_state", "pages/checkpoint-", "pages/base-", "pages/delta-"}) {
     const auto found = sample.lower_bound(kind);
     EXPECT_TRUE(found != sample.end() && found->first.starts_with(kind)) << kind;
@@ -131,8 +138,15 @@ TEST(KeptFormatTest, TheSampleIsRead) {
   }
 }
 
-TEST(KeptFormatTest, EachFileOfAnotherVersionIsRefusedByNameAndNothingIsChanged) {
-  const Files sample = ReadSample();
+TEST(KeptFormatTest, TheSamplesAreRead) {
+  if (const char* folder = std::getenv("DEUT_WRITE_SAMPLE")) return WriteSample(folder);
+  for (const auto& [number, folder] : Samples()) {
+    SCOPED_TRACE(number);
+    ExpectIsRead(ReadSample(folder));
+  }
+}
+
+void ExpectOtherVersionsAreRefused(const Files& sample) {
   ASSERT_FALSE(sample.empty());
   for (const auto& [name, bytes] : sample) {
     SCOPED_TRACE(name);
@@ -150,9 +164,16 @@ TEST(KeptFormatTest, EachFileOfAnotherVersionIsRefusedByNameAndNothingIsChanged)
   }
 }
 
+TEST(KeptFormatTest, EachFileOfAnotherVersionIsRefusedByNameAndNothingIsChanged) {
+  for (const auto& [number, folder] : Samples()) {
+    SCOPED_TRACE(number);
+    ExpectOtherVersionsAreRefused(ReadSample(folder));
+  }
+}
+
 // Also those that no checkpoint names, which a later program may have left: they would be removed after the next checkpoint.
 TEST(KeptFormatTest, FilesOfAnotherVersionThatNobodyNamesAreRefusedToo) {
-  const Files sample = ReadSample();
+  const Files sample = ReadSample(Samples().rbegin()->second);
   for (const auto& [name, bytes] : sample) {
     if (!name.starts_with("pages/")) continue;
     const std::string stray =
@@ -171,7 +192,7 @@ TEST(KeptFormatTest, FilesOfAnotherVersionThatNobodyNamesAreRefusedToo) {
 
 // No version that this program knows, and not damaged in a way that it knows: it stays, whatever else is removed.
 TEST(KeptFormatTest, FilesThatAreNotUnderstoodAreNeverRemoved) {
-  Files files = ReadSample();
+  Files files = ReadSample(Samples().rbegin()->second);
   const std::vector<std::string> strays = {"pages/base-0000000000ff.seg", "pages/delta-0000000000fe.seg",
                                            "pages/checkpoint-0000000000fd.tmp", "pages/checkpoint-000000000000"};
   for (const std::string& stray : strays) files[stray] = std::string(9000, 'x');

@@ -14,7 +14,8 @@ namespace {
 constexpr std::string_view kName = "dc_state";
 constexpr std::string_view kNewName = "dc_state.new";
 constexpr std::string_view kMagic = "DEUTDCST";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersionWithoutKept = 2;
 constexpr uint32_t kVersionWithoutIncarnation = 1;
 
 // In every version.
@@ -30,7 +31,9 @@ constexpr size_t kTcAt = 32;
 constexpr size_t kEpochAt = 40;
 constexpr size_t kNonceAt = 48;
 constexpr size_t kIncarnationAt = 56;
-constexpr size_t kBytes = 68;
+constexpr size_t kKeptAt = 64;
+constexpr size_t kBytes = 76;
+constexpr size_t kBytesWithoutKept = 68;
 constexpr size_t kBytesWithoutIncarnation = 60;
 
 // What holds in every version: magic, length, checksum. Answers the version.
@@ -56,7 +59,12 @@ Status OtherVersion(uint32_t version, std::string_view path) {
                     ", this program knows ", kVersionWithoutIncarnation, " to ", kVersion, "; nothing was changed");
 }
 
-bool IsKnown(uint32_t version) { return version == kVersion || version == kVersionWithoutIncarnation; }
+bool IsKnown(uint32_t version) { return version >= kVersionWithoutIncarnation && version <= kVersion; }
+
+size_t BytesOf(uint32_t version) {
+  if (version == kVersion) return kBytes;
+  return version == kVersionWithoutKept ? kBytesWithoutKept : kBytesWithoutIncarnation;
+}
 
 }  // namespace
 
@@ -70,6 +78,7 @@ std::string EncodeDcState(const DcState& state) {
   AppendU64(&bytes, state.fence.epoch.value);
   AppendU64(&bytes, state.fence.nonce);
   AppendU64(&bytes, state.incarnation.value);
+  AppendU64(&bytes, state.kept.value);
   AppendU32(&bytes, Crc32c(bytes));
   return bytes;
 }
@@ -77,7 +86,7 @@ std::string EncodeDcState(const DcState& state) {
 Result<DcState> DecodeDcState(std::string_view bytes, std::string_view path) {
   DEUT_ASSIGN_OR_RETURN(const uint32_t version, CheckFrame(bytes, path));
   if (!IsKnown(version)) return OtherVersion(version, path);
-  const size_t expected = version == kVersion ? kBytes : kBytesWithoutIncarnation;
+  const size_t expected = BytesOf(version);
   if (bytes.size() != expected) {
     return DEUT_ERROR(kCorruption, path, ": offset ", kBytesAt, ": ", bytes.size(), " bytes, version ", version,
                       " has ", expected);
@@ -88,7 +97,8 @@ Result<DcState> DecodeDcState(std::string_view bytes, std::string_view path) {
   state.fence.tc = TcId(LoadU64(bytes.data() + kTcAt));
   state.fence.epoch = TcEpoch(LoadU64(bytes.data() + kEpochAt));
   state.fence.nonce = LoadU64(bytes.data() + kNonceAt);
-  if (version == kVersion) state.incarnation = DcIncarnation(LoadU64(bytes.data() + kIncarnationAt));
+  if (version >= kVersionWithoutKept) state.incarnation = DcIncarnation(LoadU64(bytes.data() + kIncarnationAt));
+  if (version == kVersion) state.kept = CheckpointNumber(LoadU64(bytes.data() + kKeptAt));
   return state;
 }
 

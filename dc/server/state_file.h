@@ -1,4 +1,5 @@
-// StateFile: what a DC has to know about itself before anything else: who it is, which life this is, and which TC it obeys.
+// StateFile: what a DC has to know about itself before anything else: who it is, which life this is, which TC it obeys, and which checkpoints
+// its folder has to hold.
 // One small file `dc_state` in the data directory, replaced as a whole. Format: dc/docs/state_file.md.
 //
 // Every version of the file begins and ends alike, so a program can tell a state of another version from damage: magic, version and length at
@@ -18,6 +19,7 @@
 #include "common/base/incarnation_number.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
+#include "dc/page_store/checkpoint_number.h"
 
 namespace deut::dc {
 
@@ -34,11 +36,14 @@ struct DcState {
   IncarnationNumber number;        // of the latest incarnation
   DcIncarnation incarnation = {};  // the latest one; 0 in a file of version 1, which had none
   FenceState fence;
+  // A checkpoint of this number, or a later one, was completed and its position was told; a folder without one has lost it. 0: none was, or a
+  // program of version 1 or 2 has written the file.
+  CheckpointNumber kept = {};
   friend bool operator==(const DcState&, const DcState&) = default;
 };
 
 std::string EncodeDcState(const DcState& state);
-// Reads versions 1 and 2. CORRUPTION naming the offset; VERSION_MISMATCH, naming both, for an undamaged file of another version. `path` is for
+// Reads versions 1 to 3. CORRUPTION naming the offset; VERSION_MISMATCH, naming both, for an undamaged file of another version. `path` is for
 // the message.
 Result<DcState> DecodeDcState(std::string_view bytes, std::string_view path);
 

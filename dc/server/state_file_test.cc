@@ -35,18 +35,19 @@ void WriteFile(Storage& storage, const std::string& path, std::string_view bytes
 
 TEST(StateFileTest, GoldenBytes) {
   const DcState state{DcId(0x0102030405060708), IncarnationNumber(3), DcIncarnation(0x4455),
-                      FenceState{TcId(0x11), TcEpoch(0x22), 0x33}};
+                      FenceState{TcId(0x11), TcEpoch(0x22), 0x33}, CheckpointNumber(0x66)};
   std::string expected(
       "DEUTDCST"
-      "\x02\x00\x00\x00"
-      "\x44\x00\x00\x00"
+      "\x03\x00\x00\x00"
+      "\x4c\x00\x00\x00"
       "\x08\x07\x06\x05\x04\x03\x02\x01"
       "\x03\x00\x00\x00\x00\x00\x00\x00"
       "\x11\x00\x00\x00\x00\x00\x00\x00"
       "\x22\x00\x00\x00\x00\x00\x00\x00"
       "\x33\x00\x00\x00\x00\x00\x00\x00"
-      "\x55\x44\x00\x00\x00\x00\x00\x00",
-      64);
+      "\x55\x44\x00\x00\x00\x00\x00\x00"
+      "\x66\x00\x00\x00\x00\x00\x00\x00",
+      72);
   AppendU32(&expected, Crc32c(expected));
   EXPECT_EQ(EncodeDcState(state), expected);
   const auto decoded = DecodeDcState(expected, "dc_state");
@@ -108,6 +109,20 @@ TEST(StateFileTest, ReadsVersion1) {
                                FenceState{TcId(0x11), TcEpoch(0x22), 0x33}}));
 }
 
+// They do not say which checkpoints there were.
+TEST(StateFileTest, ReadsVersion2) {
+  const DcState state{DcId(0x0102030405060708), IncarnationNumber(3), DcIncarnation(0x4455),
+                      FenceState{TcId(0x11), TcEpoch(0x22), 0x33}};
+  std::string bytes = EncodeDcState(state);
+  bytes.resize(64);
+  StoreU32(bytes.data() + 8, 2);
+  StoreU32(bytes.data() + 12, 68);
+  AppendU32(&bytes, Crc32c(bytes));
+  const auto decoded = DecodeDcState(bytes, "dc_state");
+  ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+  EXPECT_EQ(*decoded, state);
+}
+
 // As a later program would write it: another version, other contents, another length, and whole.
 std::string OfAnotherVersion(uint32_t version, size_t bytes) {
   std::string other = EncodeDcState(StateOf(4, 2));
@@ -127,7 +142,7 @@ TEST(StateFileTest, AnotherVersionIsRefusedByNameAndNothingIsChanged) {
       WriteFile(*storage, path, other);
       const auto refused = StateFile(*storage, kDirectory).Load();
       EXPECT_EQ(refused.status(), ErrorCode::kVersionMismatch) << refused.status().ToString();
-      const std::string expected = Concat(path, ": offset 8: format version 7, this program knows 1 to 2");
+      const std::string expected = Concat(path, ": offset 8: format version 7, this program knows 1 to 3");
       EXPECT_NE(refused.status().message().find(expected), std::string::npos) << refused.status().ToString();
       const auto file = storage->Open(path, OpenOptions{});
       std::string now(bytes + 1, '\0');

@@ -122,6 +122,13 @@ Status Verification::ReadCheckpoints() {
 }
 
 void Verification::JudgeGenerations() {
+  const CheckpointNumber newest = report_.checkpoints.empty() ? CheckpointNumber() : report_.checkpoints[0].head.number;
+  if (report_.state.has_value() && newest < report_.state->kept) {
+    Find(Damaged::kCheckpoint,
+         Concat(directory_.pages(), "/", CheckpointName(report_.state->kept),
+                " or a later checkpoint is missing: dc_state says that it was completed"),
+         kFromBackup);
+  }
   for (CheckpointReport& checkpoint : report_.checkpoints) {
     if (!checkpoint.readable || !report_.state.has_value()) continue;
     if (checkpoint.head.incarnation.value <= report_.state->number.value) continue;

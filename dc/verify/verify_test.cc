@@ -349,6 +349,13 @@ TEST(VerifyTest, DamagedState) {
   store.Replace(path, EncodeDcState(old));
   report = Verified(store);
   EXPECT_TRUE(Found(report, Damaged::kState, {"incarnation 0", "of 1"})) << ReportText(report);
+  // One that names checkpoints which are not there any more.
+  old.number = IncarnationNumber(1);
+  old.kept = CheckpointNumber(1000);
+  store.Replace(path, EncodeDcState(old));
+  report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kCheckpoint, {CheckpointName(CheckpointNumber(1000)), "missing"}))
+      << ReportText(report);
 }
 
 // --- Parts that are right by themselves, and wrong in their place: only what the tree says of them tells.
