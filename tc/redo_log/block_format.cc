@@ -140,6 +140,7 @@ void LogState::Apply(const LogRecord& record) {
     case RecordType::kChunk:
     case RecordType::kEndOfEpoch:
     case RecordType::kOutcomeHorizon:
+    case RecordType::kTrimmed:
       return;
     case RecordType::kLowWater:
       low_water = std::max(low_water, record.timestamp);

@@ -99,6 +99,9 @@ uint32_t EncodeSegmentHeader(BlockHeader header, const LogState& state, uint64_t
 // REQUIRES: a verified block of kind kSegmentHeader.
 Status DecodeSegmentHeader(const char* block, const BlockHeader& header, LogState* state, uint64_t* segment_bytes);
 
+// Behind the name of a segment that is kept, though it is none of the log, because its first block is damaged. Another number may follow.
+constexpr std::string_view kDamagedSuffix = ".damaged";
+
 // "log-" and the segment's number in 20 digits.
 std::string SegmentName(uint64_t number);
 // False if `name` is no segment's.

@@ -1,5 +1,6 @@
 #include "tc/redo_log/block_window.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -19,6 +20,11 @@ Result<const char*> BlockWindow::Load(File& file, uint64_t offset, size_t bytes,
     end_ = offset + wanted;
   }
   return buffer_.data() + (offset - begin_);
+}
+
+Result<bool> BlockWindow::IsZero(File& file, uint64_t file_bytes, uint64_t offset) {
+  DEUT_ASSIGN_OR_RETURN(const char* const bytes, Load(file, offset, kBlockAlignment, file_bytes));
+  return std::all_of(bytes, bytes + kBlockAlignment, [](char byte) { return byte == 0; });
 }
 
 Result<BlockWindow::Block> BlockWindow::Read(File& file, uint64_t number, uint64_t segment_bytes, uint64_t offset,

@@ -44,6 +44,9 @@ class BlockWindow {
   Result<Block> Read(File& file, uint64_t number, uint64_t segment_bytes, uint64_t offset,
                      const SipHashKey* key = nullptr);
 
+  // Whether the 4 KiB at `offset` of a file of `file_bytes` are zeros. Ends the last Block.
+  Result<bool> IsZero(File& file, uint64_t file_bytes, uint64_t offset);
+
   // Forgets what was read: the file may have changed.
   void Clear() {
     file_ = nullptr;

@@ -103,6 +103,11 @@ class FormatSamplesTest : public ::testing::Test {
   Files sample_;
 };
 
+// A version that is raised without a sample of its own is noticed here.
+TEST_F(FormatSamplesTest, TheNewestSampleIsOfTodaysVersion) {
+  for (const auto& [name, bytes] : sample_) EXPECT_EQ(LoadU16(bytes.data() + 8), kLogFormatVersion) << name;
+}
+
 TEST_F(FormatSamplesTest, TheSampleOfTheFormatIsRead) {
   const std::unique_ptr<Storage> storage = DiskWith(sample_);
   RecoveredLog recovered;

@@ -30,6 +30,7 @@ enum class RecordType : uint8_t {
   kKnownDc = 8,            // X4
   kNamedCommit = 9,        // a commit that its client has given an id
   kOutcomeHorizon = 10,    // ids of commits with earlier timestamps may have been let go
+  kTrimmed = 11,           // S2: the files of the log before an LSN may have been removed
 };
 
 // What is remembered of a commit with an id, to answer for it when its own answer was lost.
@@ -142,6 +143,7 @@ struct LogRecord {
   Timestamp
       timestamp;  // kCommit, kChunk: of the transaction. kLowWater: L. kReserveTimestamps: all below it may be drawn.
                   // kOutcomeHorizon: ids of commits with earlier timestamps may be gone
+  Lsn trimmed;    // kTrimmed
   TransactionId id;      // kCommit
   UpdateList updates;    // kCommit: those not in chunks; kChunk
   ChunkList chunks;      // kCommit

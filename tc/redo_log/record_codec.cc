@@ -122,6 +122,10 @@ Status DecodeBody(std::string_view body, LogRecord* record) {
       DEUT_RETURN_IF_ERROR(sized(8));
       record->timestamp = Timestamp(LoadU64(body.data()));
       return Status::Ok();
+    case RecordType::kTrimmed:
+      DEUT_RETURN_IF_ERROR(sized(8));
+      record->trimmed = Lsn(LoadU64(body.data()));
+      return Status::Ok();
     case RecordType::kEpochStart:
       DEUT_RETURN_IF_ERROR(sized(24));
       record->tc = TcId(LoadU64(body.data()));
@@ -161,8 +165,8 @@ bool DecodeRecordWord(Lsn lsn, uint64_t encoded, RecordWord* word) {
   word->type = static_cast<RecordType>(encoded >> 32);
   word->padding = static_cast<uint8_t>(encoded >> 40);
   return word->bytes >= kRecordWordBytes + word->padding && word->bytes % kRecordAlignment == 0 &&
-         word->padding < kRecordAlignment && word->type >= RecordType::kCommit &&
-         word->type <= RecordType::kOutcomeHorizon && CheckBits(lsn, encoded & 0xFFFF'FFFF'FFFFu) == encoded >> 48;
+         word->padding < kRecordAlignment && word->type >= RecordType::kCommit && word->type <= RecordType::kTrimmed &&
+         CheckBits(lsn, encoded & 0xFFFF'FFFF'FFFFu) == encoded >> 48;
 }
 
 RecordWord MakeRecordWord(RecordType type, size_t body_bytes) {
@@ -218,6 +222,12 @@ std::string EncodeRedoStartBody(const RedoStart& redo_start) {
 std::string EncodeKnownDcBody(DcId dc) {
   std::string body;
   AppendU64(&body, dc.value);
+  return body;
+}
+
+std::string EncodeTrimmedBody(Lsn lsn) {
+  std::string body;
+  AppendU64(&body, lsn.value);
   return body;
 }
 

@@ -107,6 +107,7 @@ std::string EncodeEpochStartBody(TcId tc, TcEpoch epoch, uint64_t nonce);
 std::string EncodeCutBody(const Cut& cut);
 std::string EncodeRedoStartBody(const RedoStart& redo_start);
 std::string EncodeKnownDcBody(DcId dc);
+std::string EncodeTrimmedBody(Lsn lsn);
 
 // The value of the put at bytes[0], which is to be the one that `put` describes. CORRUPTION, naming its place, if it is another, or not whole.
 Status DecodePut(const LoggedPut& put, std::string_view bytes, std::string_view* value);

@@ -116,6 +116,7 @@ TEST(RecordCodec, SmallKindsRoundTrip) {
   EXPECT_EQ(
       Decode(lsn, Encode(lsn, RecordType::kOutcomeHorizon, BytesBody{EncodeTimestampBody(Timestamp(7))})).timestamp,
       Timestamp(7));
+  EXPECT_EQ(Decode(lsn, Encode(lsn, RecordType::kTrimmed, BytesBody{EncodeTrimmedBody(Lsn(8))})).trimmed, Lsn(8));
   const LogRecord start =
       Decode(lsn, Encode(lsn, RecordType::kEpochStart, BytesBody{EncodeEpochStartBody(TcId(1), TcEpoch(2), 3)}));
   EXPECT_EQ(start.tc, TcId(1));
@@ -149,6 +150,8 @@ TEST(RecordCodec, GoldenBytes) {
             "6b657976616c7565020001000000000008000000020000007800000000000000");
   EXPECT_EQ(Hex(Encode(Lsn(8), RecordType::kOutcomeHorizon, BytesBody{EncodeTimestampBody(Timestamp(258))})),
             "100000000a0003c70201000000000000");
+  EXPECT_EQ(Hex(Encode(Lsn(8), RecordType::kTrimmed, BytesBody{EncodeTrimmedBody(Lsn(258))})),
+            "100000000b008db60201000000000000");
   EXPECT_EQ(Hex(Encode(Lsn(8), RecordType::kLowWater, BytesBody{EncodeTimestampBody(Timestamp(258))})),
             "10000000030081080201000000000000");
   EXPECT_EQ(Hex(Encode(Lsn(8), RecordType::kEpochStart, BytesBody{EncodeEpochStartBody(TcId(1), TcEpoch(2), 3)})),

@@ -1,4 +1,8 @@
 // RecoveredOutcomes: the commits with ids that recovery finds in the log: the last `limit` of them.
+//
+// Files below the redo start hold nothing that redo wants, so a log without its oldest ones opens. But they hold ids, and no horizon was logged
+// for these: whoever asked for one would hear that it was not committed, and might do it again. So the horizon is raised to all that the missing
+// files may have held: the first header that is there says which timestamps may have been drawn before it.
 // Thread-safety: as ChainVisitor.
 #ifndef TC_REDO_LOG_RECOVERED_OUTCOMES_H_
 #define TC_REDO_LOG_RECOVERED_OUTCOMES_H_
@@ -6,9 +10,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <optional>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
 #include "tc/redo_log/chain_visitor.h"
 #include "tc/redo_log/log_record.h"
@@ -19,12 +25,17 @@ class RecoveredOutcomes final : public ChainVisitor {
  public:
   explicit RecoveredOutcomes(size_t limit) : limit_(limit) {}
 
-  void OnSegment(const BlockHeader&, const LogState&) override {}
+  void OnSegment(const BlockHeader& header, const LogState& state) override {
+    if (!oldest_) oldest_ = Oldest{header.first_lsn, state.reserved};
+  }
   void OnBlock(const BlockHeader&) override {}
-  void OnEnd(const Cut&, const Status&) override {}
+  void OnEnd(const Cut&, const Status&) override {
+    if (files_missing() && !DEUT_OMITTED("outcome.missing_files")) horizon = std::max(horizon, oldest_->drawn);
+  }
   void OnBehind(const BlockHeader&) override {}
   void OnRecord(const LogRecord& record) override {
     if (record.type == RecordType::kOutcomeHorizon) horizon = std::max(horizon, record.timestamp);
+    if (record.type == RecordType::kTrimmed) trimmed_ = std::max(trimmed_, record.trimmed);
     if (record.type != RecordType::kCommit || !record.id.given()) return;
     commits.push_back({.id = record.id, .timestamp = record.timestamp, .commit_lsn = record.lsn});
     if (commits.size() <= limit_) return;
@@ -35,8 +46,20 @@ class RecoveredOutcomes final : public ChainVisitor {
   std::deque<CommitOutcome> commits;  // oldest first
   Timestamp horizon;                  // ids of commits with earlier timestamps may be missing
 
+  // Once all was seen: the log begins above everything that it was trimmed to (or is one from before trims were logged).
+  bool files_missing() const { return oldest_ && oldest_->first_lsn > trimmed_; }
+  // The highest LSN that it was trimmed to.
+  Lsn trimmed() const { return trimmed_; }
+
  private:
+  struct Oldest {
+    Lsn first_lsn;
+    Timestamp drawn;  // all below it may have been, before first_lsn
+  };
+
   const size_t limit_;
+  std::optional<Oldest> oldest_;
+  Lsn trimmed_ = kFirstLsn;
 };
 
 }  // namespace deut::tc

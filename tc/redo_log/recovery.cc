@@ -27,7 +27,8 @@ struct SegmentFile {
   uint64_t segment_bytes = 0;  // what the header says, at most `bytes`
   std::optional<Lsn> cut;      // the first record is END_OF_EPOCH
   std::optional<SipHashKey>
-      key;  // of the log that wrote the first block, also where that is left from an earlier use of the file
+      key;             // of the log that wrote the first block, also where that is left from an earlier use of the file
+  bool whole = false;  // the first block is, whatever segment it is of
   Status not_understood;      // why the first block cannot be told from what another program has written
   uint64_t behind_bytes = 0;  // of whole blocks of this segment behind the break
 };
@@ -143,6 +144,7 @@ Status Recovery::ReadHeader(SegmentFile* file) {
     return refused;
   }
   if (*understood != FirstBlock::kWhole) return Status::Ok();
+  file->whole = true;
   const Status decoded = DecodeSegmentHeader(first.data(), header, &file->state, &file->segment_bytes);
   if (!decoded.ok()) return DEUT_ERROR(kCorruption, file->file->path(), " at offset 0: ", decoded.message());
   file->key = file->state.key;
@@ -333,13 +335,18 @@ Status Recovery::ScanPastBreak() {
     File& file = in_chain ? chain_.segments.back()->file() : *files_[i].file;
     const uint64_t bytes = RoundDownToIo(files_[i].bytes);
     uint64_t offset = in_chain ? break_offset_ : 0;
+    bool empty = files_[i].bytes == bytes;  // but for what was seen
     while (offset < bytes) {
       const Result<BlockWindow::Block> block = window_.Read(file, files_[i].number, bytes, offset, key);
       if (!block.ok()) {
         if (block.status() != ErrorCode::kCorruption) return block.status();
+        if (empty && !files_[i].whole) {
+          DEUT_ASSIGN_OR_RETURN(empty, window_.IsZero(file, bytes, offset));
+        }
         offset += kBlockAlignment;
         continue;
       }
+      empty = false;
       files_[i].behind_bytes += block->header.block_bytes;
       if (block->header.epoch >= chain_epoch_) {
         if (visitor_ != nullptr) visitor_->OnBehind(block->header);
@@ -358,7 +365,10 @@ Status Recovery::ScanPastBreak() {
       }
       offset += block->header.block_bytes;
     }
-    if (!in_chain) chain_.stale.push_back(files_[i].number);
+    if (in_chain) continue;
+    chain_.stale.push_back(files_[i].number);
+    // A torn write may leave this, or damage to a segment of whose blocks no later one says that they were durable. What it holds may be wanted.
+    if (!files_[i].whole && !empty) chain_.damaged.push_back(files_[i].number);
   }
   chain_.next_number = chain_.empty ? 1 : LastFile().number + 1;
   return Status::Ok();

@@ -10,6 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/observe/log.h"
 #include "common/runtime/before_wait.h"
 #include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
@@ -107,6 +108,7 @@ struct RedoLog::Parts {
                .cut = chain.end,
                .unproven = std::move(chain.unproven),
                .stale = std::move(chain.stale),
+               .damaged = std::move(chain.damaged),
                .first_timestamp = state.reserved},
         base(chain.end.lsn),
         tc(state.tc),
@@ -176,6 +178,7 @@ struct RedoLog::Parts {
     Cut cut;
     std::vector<UnprovenBlock> unproven;
     std::vector<uint64_t> stale;
+    std::vector<uint64_t> damaged;
     Timestamp first_timestamp;
   };
 
@@ -221,11 +224,29 @@ struct RedoLog::Parts {
 
 namespace {
 
-// Removes what lies behind the chain, newest first, so that a crash leaves no gap in the numbers.
-Status RemoveStale(Storage& storage, const std::string& directory, const std::vector<uint64_t>& stale) {
+// Gives a file of which nobody understands what it holds a name of its own: that of its segment is wanted.
+Status KeepDamaged(Storage& storage, const std::string& path) {
+  for (int copy = 1;; ++copy) {
+    const std::string kept = copy == 1 ? Concat(path, kDamagedSuffix) : Concat(path, kDamagedSuffix, ".", copy);
+    DEUT_ASSIGN_OR_RETURN(const bool taken, storage.Exists(kept));
+    if (taken) continue;
+    LogWarning(
+        path,
+        ": it lies behind the end of the redo log, its first block is damaged, and it is not empty; it is kept as ",
+        kept);
+    return storage.Rename(path, kept);
+  }
+}
+
+// Removes what lies behind the chain, newest first, so that a crash leaves no gap in the numbers. Those of it that are `damaged` are renamed.
+Status RemoveStale(Storage& storage, const std::string& directory, const std::vector<uint64_t>& stale,
+                   const std::vector<uint64_t>& damaged) {
   for (auto number = stale.rbegin(); number != stale.rend(); ++number) {
-    const Status removed = storage.Remove(Concat(directory, "/", SegmentName(*number)));
-    if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
+    const std::string path = Concat(directory, "/", SegmentName(*number));
+    DEUT_ASSIGN_OR_RETURN(const bool exists, storage.Exists(path));
+    if (!exists) continue;
+    const bool keep = std::ranges::binary_search(damaged, *number) && !DEUT_OMITTED("V.keep_damaged_segments");
+    DEUT_RETURN_IF_ERROR(keep ? KeepDamaged(storage, path) : storage.Remove(path));
     DEUT_RETURN_IF_ERROR(storage.SyncDirectory(directory));
   }
   return Status::Ok();
@@ -277,22 +298,30 @@ Result<LogState> NewLife(const RecoveredChain& chain, TcId wanted, const std::st
 }  // namespace
 
 Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
-                                               RecoveredLog* recovered, const std::function<Status()>& locked) {
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, Recover(options, runtime, storage, recovered, locked));
+                                               RecoveredLog* recovered, const std::function<Status()>& claim) {
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, Recover(options, runtime, storage, recovered, claim));
   DEUT_RETURN_IF_ERROR(log->Begin());
   return log;
 }
 
 Result<std::unique_ptr<RedoLog>> RedoLog::Recover(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
-                                                  RecoveredLog* recovered, const std::function<Status()>& locked) {
+                                                  RecoveredLog* recovered, const std::function<Status()>& claim) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(options.directory));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(options.directory, "/LOCK")));
-  if (locked) DEUT_RETURN_IF_ERROR(locked());
   RecoveredOutcomes outcomes(options.max_outcomes);
   DEUT_ASSIGN_OR_RETURN(RecoveredChain chain, RecoverChain(storage, options.directory, &outcomes));
   DEUT_ASSIGN_OR_RETURN(const LogState state, NewLife(chain, options.tc, options.directory, runtime));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage.NewQueue(options.max_in_flight + 1));
+  // The log is found good: a refusal above has left the folder as it was.
+  if (claim) DEUT_RETURN_IF_ERROR(claim());
+  if (outcomes.files_missing()) {
+    LogWarning(options.directory, ": the redo log begins at LSN ", chain.first_lsn.value,
+               ", but was trimmed only up to LSN ", outcomes.trimmed().value,
+               ": its oldest files are missing. No update is lost, because redo starts at LSN ",
+               chain.state.redo_start.lsn.value, "; transactions before timestamp ", outcomes.horizon.value,
+               " that are not in the log are answered as too old to know");
+  }
 
   *recovered = RecoveredLog{.created = chain.empty,
                             .tc = state.tc,
@@ -320,7 +349,7 @@ Status RedoLog::Begin() {
   const std::string& directory = p.options.directory;
   // Each step may be done again, after one that found no space.
   DEUT_RETURN_IF_ERROR(WriteAgain(p.storage, directory, p.begins.unproven));
-  DEUT_RETURN_IF_ERROR(RemoveStale(p.storage, directory, p.begins.stale));
+  DEUT_RETURN_IF_ERROR(RemoveStale(p.storage, directory, p.begins.stale, p.begins.damaged));
   DEUT_RETURN_IF_ERROR(CreateFirstSegment(p.segments, p.storage, directory, p.begins.empty, p.begins.cut));
   return StartLife();
 }
@@ -521,8 +550,12 @@ Status RedoLog::LetGoOfKept(Deadline deadline) {
   const Lsn cut = parts_->segments.Boundary(parts_->CutNow());
   if (cut <= first_lsn()) return Status::Ok();
   const Timestamp horizon = parts_->forget ? parts_->forget(cut) : Timestamp{0};
-  if (horizon > Timestamp{0} && !DEUT_OMITTED("outcome.log_horizon")) {
-    const AppendResult appended = parts_->Append(RecordType::kOutcomeHorizon, EncodeTimestampBody(horizon));
+  if (horizon > Timestamp{0} && !DEUT_OMITTED("outcome.log_horizon"))
+    parts_->Append(RecordType::kOutcomeHorizon, EncodeTimestampBody(horizon));
+  // It stands above the cut, so whatever log there is holds the last one, and a later start can tell files that were trimmed from files that
+  // are missing. Both records are durable before the first file goes.
+  if (!DEUT_OMITTED("outcome.log_trimmed")) {
+    const AppendResult appended = parts_->Append(RecordType::kTrimmed, EncodeTrimmedBody(cut));
     DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
   }
   parts_->segments.TrimTo(cut, durable());

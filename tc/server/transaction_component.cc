@@ -61,7 +61,8 @@ constexpr uint64_t kMostReadBackBytes = uint64_t{64} << 20;
 
 constexpr FolderOwner kTcFolder = {FolderKind::kTransactionComponent, [](std::string_view name) {
                                      uint64_t number = 0;
-                                     return name == "LOCK" || name == "spill" || ParseSegmentName(name, &number);
+                                     return name == "LOCK" || name == "spill" ||
+                                            ParseSegmentName(name.substr(0, name.find(kDamagedSuffix)), &number);
                                    }};
 
 // A version of a small record takes about so much with its entry, so the chains of the record table stay short when the budget is full of them.
@@ -336,9 +337,8 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
       std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
   if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
-  // Nothing at all is written to a folder that is another component's. In its own nothing is written or removed but locks and owners
-  // before the DC was
-  // asked (Parts::BeginLog): a refusal leaves all that it was founded on.
+  // Nothing at all is written to a folder that is another component's. In its own nothing is written or removed but locks, and, once the log is
+  // found good, owners, before the DC was asked (Parts::BeginLog): a refusal leaves all that it was founded on.
   DEUT_RETURN_IF_ERROR(CheckFolder(storage, options.log.directory, kTcFolder));
   DEUT_RETURN_IF_ERROR(SpilledRuns::CheckFolder(storage, options.spill_directory));
   std::unique_ptr<FileLock> spill_lock;

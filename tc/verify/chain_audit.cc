@@ -105,6 +105,12 @@ void ChainAudit::OnRecord(const LogRecord& record) {
              " may be gone, only timestamps below ", state_.reserved.value, " are reserved");
       }
       break;
+    case RecordType::kTrimmed:
+      if (record.trimmed > state_.redo_start.lsn) {
+        Find("S2", "the record at LSN ", lsn_.value, " says that the log before LSN ", record.trimmed.value,
+             " may be gone, redo starts at LSN ", state_.redo_start.lsn.value);
+      }
+      break;
     case RecordType::kReserveTimestamps:
       if (record.timestamp <= state_.reserved) {
         Find("D3", "the record at LSN ", lsn_.value, " reserves timestamps below ", record.timestamp.value,

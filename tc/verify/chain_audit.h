@@ -35,7 +35,7 @@ struct ChainCounts {
   struct Records {
     uint64_t count = 0, bytes = 0;
   };
-  std::array<Records, 11> records;  // by type
+  std::array<Records, static_cast<size_t>(RecordType::kTrimmed) + 1> records;  // by type
   uint64_t segments = 0, blocks = 0, block_bytes = 0;
   uint64_t lives = 0;  // of which there is a segment
   uint64_t updates = 0;

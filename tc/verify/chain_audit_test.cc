@@ -205,6 +205,16 @@ TEST_F(ChainAuditTest, S2NoPositionLiesBeyondTheRecord) {
   ExpectFinding("S2", "has data component 9 at 1000000/1, which lies beyond it");
 }
 
+TEST_F(ChainAuditTest, S2NothingIsTrimmedThatRedoWants) {
+  const Lsn first = Commit(50);
+  Redo(first, {});
+  forge_.Record(RecordType::kTrimmed, BytesBody{EncodeTrimmedBody(first)});
+  ExpectClean();
+  forge_.Record(RecordType::kTrimmed, BytesBody{EncodeTrimmedBody(Lsn(first.value + 8))});
+  ExpectFinding(
+      "S2", Concat("says that the log before LSN ", first.value + 8, " may be gone, redo starts at LSN ", first.value));
+}
+
 TEST_F(ChainAuditTest, D3AnOutcomeHorizonIsReserved) {
   forge_.Record(RecordType::kOutcomeHorizon, BytesBody{EncodeTimestampBody(Timestamp(100))});
   ExpectClean();

@@ -121,6 +121,8 @@ void Dump::Say(const LogRecord& record) {
       return SayRedoStart(record);
     case RecordType::kOutcomeHorizon:
       return ConcatTo(&text_, "ids of commits below timestamp ", record.timestamp.value, " may be gone\n");
+    case RecordType::kTrimmed:
+      return ConcatTo(&text_, "files of the log before LSN ", record.trimmed.value, " may be gone\n");
     case RecordType::kKnownDc:
       return ConcatTo(&text_, "data component ", record.dc.value, " belongs to this log\n");
   }

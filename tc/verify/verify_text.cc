@@ -21,6 +21,7 @@ void AddRecords(const ChainCounts& counts, std::string* text) {
   add(RecordType::kRedoStart, "redo starts");
   add(RecordType::kKnownDc, "known data components");
   add(RecordType::kOutcomeHorizon, "outcome horizons");
+  add(RecordType::kTrimmed, "trims");
 }
 
 void AddState(const LogState& state, std::string* text) {
