@@ -83,7 +83,7 @@ struct GrpcDataComponent::Impl {
   template <typename Call>
   Status Control(Deadline deadline, Call call) {
     AwaitConnection(runtime, *bulk_channel, deadline);
-    return CallRpc(runtime, *peer, deadline, call);
+    return CallRpc(runtime, *peer, *bulk_channel, deadline, call);
   }
 
   Runtime& runtime;

@@ -33,7 +33,7 @@ struct GrpcTransactionService::Impl {
   template <typename Call>
   Status Control(Deadline deadline, Call call) {
     AwaitConnection(runtime, *channel, deadline);
-    return CallRpc(runtime, *peer, deadline, call);
+    return CallRpc(runtime, *peer, *channel, deadline, call);
   }
 
   // Waits for the connection as long as it is being made. False if it cannot be made now.
@@ -61,11 +61,11 @@ struct GrpcTransactionService::Impl {
     if (!Connected(deadline) && commits) {
       // gRPC says why only to a call, so one that changes nothing asks. If it is answered, there is a connection after all.
       wire::TableAnswer unused;
-      DEUT_RETURN_IF_ERROR(CallRpc(runtime, *peer, deadline, [&](grpc::ClientContext* context) {
+      DEUT_RETURN_IF_ERROR(CallRpc(runtime, *peer, *channel, deadline, [&](grpc::ClientContext* context) {
         return control->OpenTable(context, message, &unused);
       }));
     }
-    const Status called = CallRpc(runtime, *peer, deadline, [&](grpc::ClientContext* context) {
+    const Status called = CallRpc(runtime, *peer, *channel, deadline, [&](grpc::ClientContext* context) {
       return (control.get()->*method)(context, message, &answer);
     });
     if (commits && (called == ErrorCode::kUnavailable || called == ErrorCode::kDeadlineExceeded)) {

@@ -101,10 +101,10 @@ class RpcPeer::NameCheck final : public grpc::experimental::ExternalCertificateV
 namespace {
 
 // gRPC's words for an attempt to connect that failed because the connection ended: closed, or reset with bytes of ours unread. (rpc_peer_test has
-// them said by gRPC.)
+// them said by gRPC.) An error that the server sends may quote such words, of a connection of its own, but does not begin with them.
 bool EndedWhileConnecting(const std::string& message) {
   constexpr std::string_view kEnds[] = {"Socket closed", "Connection reset", "Broken pipe"};
-  return message.find("failed to connect") != std::string::npos &&
+  return message.starts_with("failed to connect") &&
          std::ranges::any_of(kEnds, [&](std::string_view end) { return message.find(end) != std::string::npos; });
 }
 
@@ -174,6 +174,11 @@ std::shared_ptr<grpc::Channel> RpcPeer::NewChannel(RpcTraffic traffic) const {
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, bulk ? kBulkFrameBytes : kShortFrameBytes);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   return grpc::CreateCustomChannel(target_, credentials_, arguments);
+}
+
+bool RpcPeer::MayHaveRefused(const grpc::Status& status) const {
+  return tls_ != nullptr && status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         EndedWhileConnecting(status.error_message());
 }
 
 Status RpcPeer::FromRpc(const grpc::Status& status) const {

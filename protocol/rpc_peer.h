@@ -42,6 +42,9 @@ class RpcPeer {
   // names), or the peer ours: it has closed two connections running right after their handshakes. After the first one it is UNAVAILABLE, and says so.
   Status FromRpc(const grpc::Status& status) const;
 
+  // No connection came about, so nothing was sent; and the reason may be that the peer refuses our certificate. The next tries show it.
+  bool MayHaveRefused(const grpc::Status& status) const;
+
   // "the data component at 127.0.0.1:7702".
   const std::string& name() const { return name_; }
 

@@ -21,6 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(RpcPeerTest, SameRuleAsTheServer) {
   const auto far = Address::Parse("--dc", "10.0.0.1:7702");
@@ -43,11 +44,12 @@ class TlsLinkTest : public ::testing::Test {
 
   Status Call(std::shared_ptr<const TlsIdentity> identity) {
     const auto peer = loopback_->Peer(std::move(identity));
-    const auto stub = wire::DataComponent::NewStub(peer->NewChannel(RpcTraffic::kShort));
+    const auto channel = peer->NewChannel(RpcTraffic::kShort);
+    const auto stub = wire::DataComponent::NewStub(channel);
     wire::CountersAnswer answer;
-    Status status = CallRpc(RealRuntime(), *peer, RealRuntime().Now() + seconds(20), [&](grpc::ClientContext* context) {
-      return stub->Counters(context, wire::CountersRequest(), &answer);
-    });
+    Status status = CallRpc(
+        RealRuntime(), *peer, *channel, RealRuntime().Now() + seconds(20),
+        [&](grpc::ClientContext* context) { return stub->Counters(context, wire::CountersRequest(), &answer); });
     if (status.ok()) EXPECT_EQ(answer.counters_size(), 1);
     return status;
   }
@@ -131,7 +133,9 @@ TEST_F(TlsLinkTest, CertificateOfAnotherAuthorityIsUseless) {
   const auto foreign = other_authority_.Issue("tc", {});
   auto identity = std::make_shared<TlsIdentity>(TlsIdentity{
       .cert_pem = foreign.cert_pem, .key_pem = foreign.key_pem, .ca_pem = authority_.ca_pem(), .allow = {"dc"}});
-  EXPECT_EQ(Call(identity).code(), ErrorCode::kUnavailable);
+  const Status refused = Call(identity);
+  EXPECT_EQ(refused.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(refused.ToString(), HasSubstr("certificate refused"));
   // And the other way round: the client does not believe the server.
   const auto own = authority_.Issue("tc", {});
   identity = std::make_shared<TlsIdentity>(TlsIdentity{
@@ -173,6 +177,9 @@ TEST_F(RefusedCertificateTest, AServerThatWasDownMeanwhileIsAskedAgain) {
   EXPECT_EQ(first.code(), ErrorCode::kUnavailable) << "a server that stops ends connections, too";
   EXPECT_THAT(first.ToString(), HasSubstr("if it is not about to stop"));
   EXPECT_EQ(Fail("recvmsg:Connection reset by peer").code(), ErrorCode::kUnavailable) << "the same connection";
+  const Status quoted = peer_->FromRpc(
+      grpc::Status(grpc::StatusCode::UNAVAILABLE, "the data component: failed to connect: Socket closed"));
+  EXPECT_THAT(quoted.ToString(), Not(HasSubstr("TLS handshake"))) << "the server quotes an error of its own";
   EXPECT_TRUE(testing::Eventually([&] { return testing::Health(*peer_).status() == ErrorCode::kPermissionDenied; }));
 }
 
@@ -181,10 +188,11 @@ TEST_F(TlsLinkTest, NoTlsNoCall) { EXPECT_EQ(Call(nullptr).code(), ErrorCode::kU
 TEST_F(TlsLinkTest, PlainServerIsNoTlsServer) {
   testing::Loopback plain({service_.service()});
   const auto peer = plain.Peer(authority_.Identity("tc", {}, {"dc"}));
-  const auto stub = wire::DataComponent::NewStub(peer->NewChannel(RpcTraffic::kShort));
+  const auto channel = peer->NewChannel(RpcTraffic::kShort);
+  const auto stub = wire::DataComponent::NewStub(channel);
   wire::CountersAnswer answer;
   EXPECT_EQ(
-      CallRpc(RealRuntime(), *peer, RealRuntime().Now() + seconds(20),
+      CallRpc(RealRuntime(), *peer, *channel, RealRuntime().Now() + seconds(20),
               [&](grpc::ClientContext* context) { return stub->Counters(context, wire::CountersRequest(), &answer); })
           .code(),
       ErrorCode::kUnavailable);

@@ -15,9 +15,11 @@
 
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_stream.h"
+#include "protocol/rpc_limits.h"
 #include "protocol/rpc_peer.h"
 #include "protocol/rpc_status.h"
 
@@ -154,12 +156,22 @@ class RpcStream final : public RpcStreamBase {
   In incoming_;
 };
 
-// A call with one message each way: `call(context)` is a stub's method with its messages.
+// A call with one message each way: `call(context)` is a method of a stub of `channel`, with its messages. It is called again for about a second
+// while the peer closes connections before they are up. Then nothing was sent, and it shows whether the peer refuses our certificate or stops.
 template <typename Call>
-Status CallRpc(Runtime& runtime, const RpcPeer& peer, Deadline deadline, Call call) {
-  grpc::ClientContext context;
-  if (deadline != kNoDeadline) context.set_deadline(ToRpcTime(runtime, deadline));
-  return peer.FromRpc(call(&context));
+Status CallRpc(Runtime& runtime, const RpcPeer& peer, grpc::Channel& channel, Deadline deadline, Call call) {
+  for (int tries = 1;; ++tries) {
+    grpc::ClientContext context;
+    if (deadline != kNoDeadline) context.set_deadline(ToRpcTime(runtime, deadline));
+    const grpc::Status end = call(&context);
+    Status status = peer.FromRpc(end);
+    constexpr Duration kPause = milliseconds(kInitialBackoffMs);
+    constexpr int kMostTries = 12;
+    const bool again = status == ErrorCode::kUnavailable && peer.MayHaveRefused(end);
+    if (!again || tries == kMostTries || runtime.Now() + kPause >= deadline) return status;
+    // Polls: without it the next attempt to connect would not be noticed.
+    AwaitConnection(runtime, channel, runtime.Now() + kPause);
+  }
 }
 
 }  // namespace deut

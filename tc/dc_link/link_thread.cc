@@ -69,14 +69,19 @@ void LinkThread::Join() { thread_.reset(); }
 void LinkThread::Main() {
   Duration pause = options_.reconnect_min;
   bool told = false;  // people know that it is away
+  bool told_refused = false;
   while (!gate_.finished()) {
     const MonotonicTime begin = runtime_.Now();
     bool established = false;
     const Status status = Session(&established);
     if (gate_.finished()) return;  // why is told by whoever finished it
     gate_.NoteError(status);
-    if (established || !told) LogWarning("no connection to ", options_.dc_name, ", trying again: ", status.ToString());
+    // A DC that was only away may come back and refuse this TC's certificate, which people have to mend.
+    const bool refused = status == ErrorCode::kPermissionDenied;
+    if (established || !told || (refused && !told_refused))
+      LogWarning("no connection to ", options_.dc_name, ", trying again: ", status.ToString());
     told = true;
+    told_refused = refused;
     if (established && runtime_.Now() - begin >= options_.reconnect_max) pause = options_.reconnect_min;
     Pause(pause);
     pause = std::min(pause * 2, options_.reconnect_max);
