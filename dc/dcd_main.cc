@@ -31,6 +31,7 @@ DaemonOptions Defaults() {
   options.descriptors.most_files = store.max_unsynced_segments + store.max_open_files;
   options.tls.roles = {Role::kTc, Role::kAdmin};
   options.tls.files.allow_flag = "";  // it connects to nobody
+  options.streams_keep_rights = true;
   return options;
 }
 

@@ -40,7 +40,14 @@ void PrepareSignals() {
 }
 
 // How often certificates and rights are looked at; a change is taken up at the second look that finds it.
-constexpr timespec kLookForChanges = {.tv_sec = 2, .tv_nsec = 0};
+constexpr Duration kLookForChanges = seconds(2);
+
+// The signal that came, or -1 once it is `until`, or a debugger came.
+int AwaitSignal(Runtime& runtime, const sigset_t& signals, MonotonicTime until) {
+  const int64_t left = std::max<int64_t>(0, nanoseconds(until - runtime.Now()).count());
+  const timespec wait{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
+  return sigtimedwait(&signals, nullptr, &wait);
+}
 
 // `terminal`: standard error as the process found it, or -1 where that is the log.
 int Fail(const std::string& name, const Status& status, DaemonExit exit = DaemonExit::kStartRefused,
@@ -145,14 +152,13 @@ Status DaemonContext::ended() const {
 }
 
 void DaemonContext::Hangup() {
-  if (!options_.log_file.empty()) {
-    if (const Status reopened = RedirectLogTo(options_.log_file); !reopened.ok()) {
-      LogError(name_, ": SIGHUP: the log goes on where it was: ", reopened.ToString());
-      return;
-    }
-  }
+  const Status reopened = options_.log_file.empty() ? Status::Ok() : RedirectLogTo(options_.log_file);
+  if (!reopened.ok()) LogError(name_, ": SIGHUP: the log goes on where it was: ", reopened.ToString());
   const Status reloaded = tls_ == nullptr ? Status::Ok() : tls_->Reload();
-  LogInfo(name_, ": SIGHUP: ", options_.log_file.empty() ? "the log is standard error, " : "the log was opened anew, ",
+  LogInfo(name_, ": SIGHUP: ",
+          options_.log_file.empty() ? "the log is standard error, "
+          : reopened.ok()           ? "the log was opened anew, "
+                                    : "the log stays as it is, ",
           tls_ == nullptr ? "there are no certificates"
           : reloaded.ok() ? "certificates and rights were read again"
                           : "certificates and rights stay as they were");
@@ -191,17 +197,26 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
                                               [&server](bool serving) { server->SetServing(serving); });
   const sigset_t signals = AwaitedSignals();
   int signal = 0;
+  MonotonicTime next_look = runtime_.Now() + kLookForChanges;
+  uint64_t losses = 0;
   for (;;) {
-    signal = tls_ == nullptr ? sigwaitinfo(&signals, nullptr) : sigtimedwait(&signals, nullptr, &kLookForChanges);
-    if (signal < 0) {  // the time is up, or a debugger came
-      if (tls_ != nullptr) LookForChanges();
-      continue;
-    }
+    signal = tls_ == nullptr ? sigwaitinfo(&signals, nullptr) : AwaitSignal(runtime_, signals, next_look);
     if (signal == SIGTERM || signal == SIGINT) break;
+    // By the time, because signals may come more often than that.
+    if (tls_ != nullptr && runtime_.Now() >= next_look) {
+      LookForChanges();
+      next_look = runtime_.Now() + kLookForChanges;
+    }
     if (signal == SIGHUP) {
       Hangup();
-    } else {
+    } else if (signal > 0) {
       LogInfo(name_, " takes no notice of signal ", signal, signal == SIGUSR1 ? " (SIGUSR1)" : " (SIGUSR2)");
+    }
+    if (options_.streams_keep_rights && tls_ != nullptr && access()->losses() != losses) {
+      losses = access()->losses();
+      LogInfo(name_,
+              ": rights were taken away, so all connections are closed; those who still have some connect again");
+      server->CloseConnections();
     }
   }
   if (const Status why = ended(); !why.ok()) {

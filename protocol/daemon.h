@@ -49,6 +49,8 @@ struct DaemonOptions {
   // Of these from one address (connection_table.h); 0: half.
   int max_connections_per_peer = 0;
   Duration handshake_timeout = seconds(10);
+  // Streams are checked against rights when they begin, and not again: when a right is taken away, all connections are closed. A flag it is not.
+  bool streams_keep_rights = false;
   // What a program keeps open of its data; a flag it is not.
   DescriptorNeeds descriptors = {};
   bool huge_pages = true;

@@ -91,9 +91,12 @@ TEST_F(SupervisionTest, HangupOpensTheLogFileAnew) {
   ASSERT_NO_FATAL_FAILURE(Await(*dcd, log, "the log was opened anew"));
   EXPECT_THAT(ReadWholeFile(old), Not(HasSubstr("SIGHUP")));
   // A log file that cannot be opened leaves the log where it was.
-  std::filesystem::remove(log);
+  const std::string newer = directory_.Sub("dcd.log.2");
+  std::filesystem::rename(log, newer);
   std::filesystem::create_directory(log);
   dcd->Signal(SIGHUP);
+  ASSERT_NO_FATAL_FAILURE(Await(*dcd, newer, "SIGHUP: the log goes on where it was: "));
+  ASSERT_NO_FATAL_FAILURE(Await(*dcd, newer, "SIGHUP: the log stays as it is"));
   dcd->Terminate();
   EXPECT_EQ(dcd->Wait(Soon()), 0);
 }
