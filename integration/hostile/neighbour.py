@@ -1,66 +1,100 @@
-"""The well-behaved client beside an attack: a process of its own, so that the attack does not slow its clock.
+"""A process in which a well-behaved client (neighbours.py) works beside an attack, so that the attack does not slow its clock.
 
-It calls the health service on one connection all the time, and on a new connection ten times a second.
+The schedule is open: each call has a time at which it is meant to begin, and its latency counts from there. A daemon that stalls for a second
+delays all calls of that second, and all of them show it. A closed loop would show one.
 """
 
+import collections
 import multiprocessing
 import time
 
-from http2 import Connection
+from processes import die_with_parent
 
-SOURCE = "127.0.0.1"
-NEW_EVERY = 0.1
-PAUSE = 0.001
+# `begin` is when the call was meant to begin, `latency` counts from there. Both are in seconds, on the clock of time.monotonic.
+Call = collections.namedtuple("Call", "begin latency")
+MOST_ERRORS = 20
 
 
-def _run(target, stop, pipe):
-    calls, fresh, errors = [], [], []
-    connection, next_fresh = Connection(target, SOURCE), 0.0
-    pipe.send("ready")
-    while not stop.is_set():
-        begin = time.monotonic()
+def _work(make, target, patience, shared):
+    """Calls until told to stop. Returns (calls, errors)."""
+    calls, errors = [], []
+    client = make(target, patience)
+    shared.pipe.send("ready")
+    planned = time.monotonic()
+    while not shared.stop.is_set():
+        planned += 1.0 / make.PER_SECOND
+        time.sleep(max(0.0, planned - time.monotonic()))
         try:
-            if begin >= next_fresh:
-                next_fresh = begin + NEW_EVERY
-                other = Connection(target, SOURCE)
-                try:
-                    if not other.health():
-                        errors.append("a new connection: no answer")
-                finally:
-                    other.close()
-                fresh.append(time.monotonic() - begin)
-            begin = time.monotonic()
-            if not connection.health():
-                errors.append("no answer")
-            calls.append(time.monotonic() - begin)
-        except OSError as error:
-            errors.append(repr(error))
-            if len(errors) > 20:
+            client = client or make(target, patience)
+            client.once()
+            calls.append(Call(planned, time.monotonic() - planned))
+            with shared.done.get_lock():
+                shared.done.value += 1
+        except (OSError, ValueError, LookupError) as error:
+            errors.append(f"{make.NAME}: {error!r}")
+            if client:
+                client.close()
+            client = None
+            if len(errors) >= MOST_ERRORS:
                 break
-            try:
-                connection = Connection(target, SOURCE)
-            except OSError as again:
-                errors.append(repr(again))
-        time.sleep(PAUSE)
-    pipe.send((calls, fresh, errors))
+    if client:
+        client.close()
+    return calls, errors
+
+
+def _run(make, target, patience, shared):
+    die_with_parent()
+    try:
+        shared.pipe.send(_work(make, target, patience, shared))
+    except (OSError, ValueError, LookupError) as error:
+        shared.pipe.send(([], [f"{make.NAME} cannot begin: {error!r}"]))
+
+
+Shared = collections.namedtuple("Shared", "stop done pipe")
+
+
+class Neighbour:
+    """`make` is a class of neighbours.py."""
+
+    def __init__(self, make, target, patience):
+        self.name, self.patience, self.failed = make.NAME, patience, None
+        self.pipe, theirs = multiprocessing.Pipe()
+        self.shared = Shared(multiprocessing.Event(), multiprocessing.Value("Q"), theirs)
+        self.process = multiprocessing.Process(target=_run, args=(make, target, patience, self.shared), daemon=True)
+        self.process.start()
+        theirs.close()
+        first = self._receive()
+        if first != "ready":
+            self.failed = first
+
+    def _receive(self):
+        if not self.pipe.poll(self.patience * 4):
+            return [], [f"{self.name}: hangs"]
+        try:
+            return self.pipe.recv()
+        except EOFError:
+            return [], [f"{self.name}: its process has died"]
+
+    def await_calls(self, more):
+        """Waits for that many successful calls from now on. False if they do not come, because of errors or a hang."""
+        goal, end = self.shared.done.value + more, time.monotonic() + self.patience
+        while self.shared.done.value < goal:
+            if self.failed or time.monotonic() > end or not self.process.is_alive():
+                return False
+            time.sleep(0.005)
+        return True
+
+    def end(self):
+        """(calls, errors)"""
+        self.shared.stop.set()
+        answer = self.failed or self._receive()
+        self.process.join(1)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        return answer
 
 
 def percentile(values, part):
     values = sorted(values)
     return values[min(len(values) - 1, int(len(values) * part))] if values else float("nan")
-
-
-class Neighbour:
-    def __init__(self, target):
-        self.stop = multiprocessing.Event()
-        self.pipe, theirs = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=_run, args=(target, self.stop, theirs), daemon=True)
-        self.process.start()
-        assert self.pipe.recv() == "ready"
-
-    def end(self):
-        """(latencies of calls, latencies of new connections, errors)"""
-        self.stop.set()
-        answer = self.pipe.recv()
-        self.process.join()
-        return answer

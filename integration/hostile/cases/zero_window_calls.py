@@ -1,0 +1,12 @@
+"""1,024 status reports for which the connection gives no window: the daemon holds their answers, and serves others meanwhile."""
+
+from cases import streams_never_read
+
+SLICE = False
+PATHS = {"tcd": "/deut.wire.TransactionService/GetStatus", "dcd": "/deut.wire.DataComponent/Counters"}
+CALLS = 1024
+LEAST = {"calls": CALLS * streams_never_read.CONNECTIONS}
+
+
+def attack(target, until):
+    return streams_never_read.attack(target, until, (PATHS[target.name],), CALLS)

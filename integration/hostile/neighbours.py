@@ -1,0 +1,75 @@
+"""The well-behaved clients beside an attack: what each does again and again. neighbour.py says when.
+
+A class has PER_SECOND, how often its `once` is called, and `close`. A new object is made after an error.
+"""
+
+import itertools
+import os
+
+from client import CallError, Connection
+import store
+
+SOURCE = "127.0.0.1"
+
+
+class Health:
+    """Asks for health on one connection."""
+
+    NAME, PER_SECOND = "health", 50
+
+    def __init__(self, target, patience):
+        self.connection = Connection(target, SOURCE, patience)
+
+    def once(self):
+        self.connection.health()
+
+    def close(self):
+        self.connection.close()
+
+
+class NewConnection:
+    """Connects, asks for health, and closes the connection."""
+
+    NAME, PER_SECOND = "connect", 10
+
+    def __init__(self, target, patience):
+        self.target, self.patience = target, patience
+
+    def once(self):
+        connection = Connection(self.target, SOURCE, self.patience)
+        try:
+            connection.health()
+        finally:
+            connection.close()
+
+    def close(self):
+        pass
+
+
+class Data:
+    """Transactions of a write, two reads and a scan, in turns of a session, step by step, and in one message.
+
+    One of the reads is of a key that nobody has asked for, and the scan ends at no cached record: both need the data component.
+    """
+
+    NAME, PER_SECOND = "data", 20
+    KEYS = 100
+    counter = itertools.count()  # over all objects of a process, so that no unknown key is read twice
+
+    def __init__(self, target, patience):
+        self.connection = Connection(target, SOURCE, patience)
+        self.unknown = os.urandom(8).hex().encode()
+        self.table = store.table(self.connection, b"neighbour")
+        self.session = store.Session(self.connection)
+
+    def once(self):
+        number = next(self.counter)
+        key, value = b"key %d" % (number % self.KEYS), b"value %d." % number
+        operations = [store.put(self.table, key, value), store.get(self.table, key), store.get(self.table, b"%s %d" % (self.unknown, number)),
+                      store.scan(self.table, key, 10)]
+        records = (self.session.transaction if number % 2 else self.session.one_shot)(operations)
+        if len(records) != 4 or value not in records[1] or value not in records[3] or records[2]:
+            raise CallError(f"the transaction that wrote {value!r} to {key!r} has read {records!r}")
+
+    def close(self):
+        self.connection.close()
