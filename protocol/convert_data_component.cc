@@ -67,6 +67,24 @@ Status FillAnswer(wire::DataAnswer* answer, DataRequest* request) {
   return Status::Ok();
 }
 
+void BasisToWire(const HelloBasis& basis, wire::HelloBasis* out) {
+  out->set_incarnation(basis.incarnation.value);
+  out->set_obeyed_tc(basis.obeyed.tc.value);
+  out->set_obeyed_epoch(basis.obeyed.epoch.value);
+  out->set_obeyed_nonce(basis.obeyed.nonce);
+  ToWire(basis.applied, out->mutable_applied());
+  out->set_log_durable(basis.log_durable.value);
+}
+
+HelloBasis BasisFromWire(const wire::HelloBasis& basis) {
+  return HelloBasis{.incarnation = DcIncarnation(basis.incarnation()),
+                    .obeyed = ObeyedTc{.tc = TcId(basis.obeyed_tc()),
+                                       .epoch = TcEpoch(basis.obeyed_epoch()),
+                                       .nonce = basis.obeyed_nonce()},
+                    .applied = FromWire(basis.applied()),
+                    .log_durable = Lsn(basis.log_durable())};
+}
+
 }  // namespace
 
 void ToWire(const Sender& sender, wire::Sender* out) {
@@ -90,6 +108,8 @@ void ToWire(const HelloRequest& request, wire::HelloRequest* out) {
   out->set_nonce(request.nonce);
   out->set_expected_dc(request.expected_dc.value);
   out->set_inquiry(request.inquiry);
+  out->set_log_durable(request.log_durable.value);
+  if (request.decided_on) BasisToWire(*request.decided_on, out->mutable_decided_on());
 }
 
 Status FromWire(const wire::HelloRequest& request, HelloRequest* out) {
@@ -99,7 +119,9 @@ Status FromWire(const wire::HelloRequest& request, HelloRequest* out) {
                       .epoch = TcEpoch(request.epoch()),
                       .nonce = request.nonce(),
                       .expected_dc = DcId(request.expected_dc()),
-                      .inquiry = request.inquiry()};
+                      .inquiry = request.inquiry(),
+                      .log_durable = Lsn(request.log_durable())};
+  if (request.has_decided_on()) out->decided_on = BasisFromWire(request.decided_on());
   return Status::Ok();
 }
 
@@ -115,6 +137,7 @@ void ToWire(const Result<HelloAnswer>& answer, wire::HelloAnswer* out) {
   out->set_obeyed_tc(answer->obeyed.tc.value);
   out->set_obeyed_epoch(answer->obeyed.epoch.value);
   out->set_obeyed_nonce(answer->obeyed.nonce);
+  out->set_log_durable(answer->log_durable.value);
   ToWire(answer->applied, out->mutable_applied());
   ToWire(answer->stable, out->mutable_stable());
   out->set_free_bytes(answer->free_bytes);
@@ -130,6 +153,7 @@ Result<HelloAnswer> FromWire(const wire::HelloAnswer& answer) {
                   .obeyed = ObeyedTc{.tc = TcId(answer.obeyed_tc()),
                                      .epoch = TcEpoch(answer.obeyed_epoch()),
                                      .nonce = answer.obeyed_nonce()},
+                  .log_durable = Lsn(answer.log_durable()),
                   .applied = FromWire(answer.applied()),
                   .stable = FromWire(answer.stable()),
                   .free_bytes = answer.free_bytes(),
@@ -254,6 +278,7 @@ void ToWire(const LogBatch& batch, wire::ApplyLogBatch* out) {
   ToWire(batch.from, out->mutable_from());
   ToWire(batch.to, out->mutable_to());
   out->set_entries(batch.entries);
+  out->set_durable(batch.durable.value);
   out->set_crc32c(batch.Checksum());
 }
 
@@ -261,6 +286,7 @@ Status FromWire(wire::ApplyLogBatch* batch, LogBatch* out) {
   out->from = FromWire(batch->from());
   out->to = FromWire(batch->to());
   out->entries.swap(*batch->mutable_entries());
+  out->durable = Lsn(batch->durable());
   DEUT_RETURN_IF_ERROR(CheckSendable(*out));
   const uint32_t checksum = out->Checksum();
   if (checksum != batch->crc32c() && !DEUT_OMITTED("wire.checksum")) {

@@ -40,7 +40,8 @@ TEST(ConvertDataComponentTest, Hello) {
                       .epoch = TcEpoch(9),
                       .nonce = 10,
                       .expected_dc = DcId(11),
-                      .inquiry = true},
+                      .inquiry = true,
+                      .log_durable = Lsn(uint64_t{12} << 40)},
          &message);
   HelloRequest back;
   ASSERT_TRUE(FromWire(Travel(message), &back).ok());
@@ -49,6 +50,15 @@ TEST(ConvertDataComponentTest, Hello) {
   EXPECT_EQ(back.nonce, 10u);
   EXPECT_EQ(back.expected_dc, DcId(11));
   EXPECT_TRUE(back.inquiry);
+  EXPECT_EQ(back.log_durable, Lsn(uint64_t{12} << 40));
+  EXPECT_FALSE(back.decided_on);
+  const HelloBasis basis{.incarnation = DcIncarnation(UINT64_MAX),
+                         .obeyed = ObeyedTc{TcId(21), TcEpoch(22), UINT64_MAX - 1},
+                         .applied = Position{Lsn(23), UINT32_MAX},
+                         .log_durable = Lsn(24)};
+  ToWire(HelloRequest{.tc = TcId(8), .epoch = TcEpoch(9), .decided_on = basis}, &message);
+  ASSERT_TRUE(FromWire(Travel(message), &back).ok());
+  EXPECT_EQ(back.decided_on, basis);
   message.set_protocol_version(kProtocolVersion + 1);
   EXPECT_EQ(FromWire(message, &back).code(), ErrorCode::kVersionMismatch);
 
@@ -57,6 +67,7 @@ TEST(ConvertDataComponentTest, Hello) {
                                          .incarnation = DcIncarnation(2),
                                          .number = IncarnationNumber(12),
                                          .obeyed = ObeyedTc{.tc = TcId(13), .epoch = TcEpoch(14), .nonce = 15},
+                                         .log_durable = Lsn(16),
                                          .applied = Position{Lsn(3), 4},
                                          .stable = Position{Lsn(5), 6},
                                          .free_bytes = 7,
@@ -68,6 +79,7 @@ TEST(ConvertDataComponentTest, Hello) {
   EXPECT_EQ(answered->incarnation, DcIncarnation(2));
   EXPECT_EQ(answered->number, IncarnationNumber(12));
   EXPECT_EQ(answered->obeyed, (ObeyedTc{TcId(13), TcEpoch(14), 15}));
+  EXPECT_EQ(answered->log_durable, Lsn(16));
   EXPECT_EQ(answered->applied, (Position{Lsn(3), 4}));
   EXPECT_EQ(answered->stable, (Position{Lsn(5), 6}));
   EXPECT_EQ(answered->free_bytes, 7u);

@@ -55,7 +55,8 @@ void StreamMessages(const std::string& bytes) {
     if (again.ParseFromString(bytes)) {
       LogBatch unchecked{.from = FromWire(again.batch().from()),
                          .to = FromWire(again.batch().to()),
-                         .entries = again.batch().entries()};
+                         .entries = again.batch().entries(),
+                         .durable = Lsn(again.batch().durable())};
       again.mutable_batch()->set_crc32c(unchecked.Checksum());
       (void)FromWire(again.mutable_batch(), &batch).ok();
     }

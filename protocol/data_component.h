@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,9 @@ namespace deut {
 // Raised when messages change meaning. Peers with different numbers refuse each other with VERSION_MISMATCH.
 constexpr uint32_t kProtocolVersion = 2;
 
+// No TC comes to more starts. A DC that obeyed an epoch near overflow could never obey another TC, so Hello refuses larger ones.
+constexpr TcEpoch kMaxTcEpoch{uint64_t{1} << 62};
+
 // Who sends, and to which life of the DC.
 struct Sender {
   TcId tc;
@@ -49,6 +53,23 @@ struct TableInfo {
   uint64_t bytes = 0;    // approximate
 };
 
+// The TC instance that a DC obeys (X5). Epoch 0: none has said Hello yet.
+struct ObeyedTc {
+  TcId tc;
+  TcEpoch epoch;
+  uint64_t nonce = 0;
+  friend bool operator==(const ObeyedTc&, const ObeyedTc&) = default;
+};
+
+// The part of a DC's answer to an inquiry that the TC has compared with its redo log (X4).
+struct HelloBasis {
+  DcIncarnation incarnation;
+  ObeyedTc obeyed;
+  Position applied;
+  Lsn log_durable;
+  friend bool operator==(const HelloBasis&, const HelloBasis&) = default;
+};
+
 struct HelloRequest {
   uint32_t protocol_version = kProtocolVersion;
   TcId tc;
@@ -59,14 +80,12 @@ struct HelloRequest {
   // The DC only answers: it makes nothing durable, drains nothing, and does not compare the epoch. Positions may still rise afterwards. A TC
   // asks like this while it has not decided to start.
   bool inquiry = false;
-};
-
-// The TC instance that a DC obeys (X5). Epoch 0: none has said Hello yet.
-struct ObeyedTc {
-  TcId tc;
-  TcEpoch epoch;
-  uint64_t nonce = 0;
-  friend bool operator==(const ObeyedTc&, const ObeyedTc&) = default;
+  // How far the sender's log is durable, as in LogBatch::durable.
+  Lsn log_durable = {};
+  // The inquiry's answer that the TC has accepted. The DC refuses with UNAVAILABLE, before it makes anything durable, if it differs from that by
+  // now: the TC asks again and decides anew. Of a TC that the DC obeys already only incarnation and `obeyed` are compared, as its own batches may
+  // have been under way. None: nothing is compared.
+  std::optional<HelloBasis> decided_on = {};
 };
 
 // Positions are of the incarnation that answers. They say nothing about another one, however alike its number is (X3).
@@ -75,6 +94,8 @@ struct HelloAnswer {
   DcIncarnation incarnation;
   IncarnationNumber number = {};  // for people
   ObeyedTc obeyed = {};           // the sender itself, unless it was an inquiry
+  // X4. The log of `obeyed` was durable up to here, at the least: as that TC has last said, and the DC remembers. 0: it has said nothing.
+  Lsn log_durable = {};
   Position applied;
   Position stable;
   uint64_t free_bytes = 0;

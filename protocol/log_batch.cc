@@ -85,11 +85,12 @@ void LogBatch::Append(const LogEntryView& entry) {
 }
 
 uint32_t LogBatch::Checksum() const {
-  char bounds[24];
+  char bounds[32];
   StoreU64(bounds, from.commit.value);
   StoreU32(bounds + 8, from.sequence);
   StoreU64(bounds + 12, to.commit.value);
   StoreU32(bounds + 20, to.sequence);
+  StoreU64(bounds + 24, durable.value);
   return ExtendCrc32c(Crc32c(bounds, sizeof(bounds)), entries.data(), entries.size());
 }
 

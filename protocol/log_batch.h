@@ -9,7 +9,7 @@
 //   low_water  := timestamp:u64                                                        kind 5
 // For create and drop the key is the table's name and the value is empty. Sequence is both the place in the commit (rule S1) and
 // the record's sequence (rule X2). Positions never go down; those of updates strictly rise. On the wire a CRC-32C of
-// from, to and entries goes with the batch.
+// from, to, durable and entries goes with the batch.
 #ifndef PROTOCOL_LOG_BATCH_H_
 #define PROTOCOL_LOG_BATCH_H_
 
@@ -38,6 +38,9 @@ struct LogBatch {
   Position from;  // exclusive
   Position to;    // inclusive
   std::string entries;
+  // X4: every byte of the sender's log before this LSN is stable, entries or not. The DC remembers it, so that a log that ends before it is known to
+  // have lost its end. 0: not told.
+  Lsn durable = {};
 
   void Append(const LogEntryView& entry);
   uint32_t Checksum() const;

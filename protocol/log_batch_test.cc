@@ -57,7 +57,7 @@ TEST(LogBatchTest, GoldenBytes) {
       "\x09\x00\x00\x00\x00\x00\x00\x00",
       34 + 21);
   EXPECT_EQ(batch.entries, expected);
-  EXPECT_EQ(batch.Checksum(), 0xab78a531u);
+  EXPECT_EQ(batch.Checksum(), 2858424455u);
 }
 
 TEST(LogBatchTest, ChecksumCoversBoundsAndEntries) {
@@ -74,6 +74,9 @@ TEST(LogBatchTest, ChecksumCoversBoundsAndEntries) {
   EXPECT_NE(other.Checksum(), checksum);
   other = batch;
   other.to.sequence ^= 1;
+  EXPECT_NE(other.Checksum(), checksum);
+  other = batch;
+  other.durable.value ^= 1;
   EXPECT_NE(other.Checksum(), checksum);
   for (size_t i = 0; i < batch.entries.size(); ++i) {
     other = batch;

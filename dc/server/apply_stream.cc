@@ -33,6 +33,7 @@ Status ApplyStream::Apply(const LogBatch& batch) {
   const Fencing::Admission admission(environment_.fencing, sender_);
   DEUT_RETURN_IF_ERROR(admission.status());
   DEUT_RETURN_IF_ERROR(batch.Validate());
+  environment_.on_log_durable(batch.durable);
   const Position applied = environment_.applied.load();
   if (batch.from > applied && !DEUT_OMITTED("X5.no_gap")) {
     return DEUT_ERROR(kPositionGap, "the batch starts at (", batch.from.commit.value, ", ", batch.from.sequence,

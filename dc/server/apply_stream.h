@@ -33,6 +33,8 @@ struct ApplyEnvironment {
   std::function<uint64_t()> free_bytes;
   // After each batch.
   std::function<void(Position)> on_applied;
+  // X4: how far the sender's log is durable, of each batch that was admitted.
+  std::function<void(Lsn)> on_log_durable;
 };
 
 class ApplyStream {
@@ -42,6 +44,8 @@ class ApplyStream {
   ApplyStream& operator=(const ApplyStream&) = delete;
 
   Status Send(const LogBatch& batch);
+  // When it returns no Send is inside, and none gets in any more. Close is still to be called.
+  void Pause() { gate_.Close(); }
   // When it returns no Send is inside and the listener is no longer called. REQUIRES: not called by the listener or inside Send.
   void Close(const Status& reason);
 

@@ -166,7 +166,9 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, Ru
       disk_(std::move(claimed.disk)),
       options_(options),
       lock_(std::move(claimed.lock)),
-      state_file_(*disk_, options.directory),
+      id_(claimed.state.dc),
+      number_(claimed.state.number),
+      state_(runtime, *disk_, options.directory, claimed.state),
       operations_(std::move(operations)),
       fencing_(runtime, claimed.state.incarnation, claimed.state.fence),
       applied_(operations_->recovered()),
@@ -175,13 +177,13 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, Ru
                          *operations_,
                          applied_,
                          [this] { return FreeBytes(); },
-                         [this](Position applied) { checkpoints_.Look(applied); }},
+                         [this](Position applied) { checkpoints_.Look(applied); },
+                         [this](Lsn durable) { state_.NoteLogDurable(durable); }},
       submits_(runtime),
       mutex_(runtime),
-      state_(claimed.state),
       checkpoints_(
           runtime, *operations_, options.checkpoints, [this] { return applied_.load(); },
-          [this](CheckpointNumber oldest_kept) { return RecordKept(oldest_kept); }),
+          [this](CheckpointNumber oldest_kept) { return state_.RecordKept(oldest_kept); }),
       misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {}
 
 DataComponentServer::~DataComponentServer() {
@@ -247,21 +249,22 @@ Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Dead
     return DEUT_ERROR(kVersionMismatch, "the TC speaks protocol version ", request.protocol_version, ", this DC ",
                       kProtocolVersion);
   }
-  if (request.expected_dc.value != 0 && request.expected_dc != state_.dc && !DEUT_OMITTED("X4.check_expected_dc")) {
-    return DEUT_ERROR(kWrongState, "this is data component ", state_.dc.value, ", but the redo log of TC ",
-                      request.tc.value, " knows data component ", request.expected_dc.value,
+  if (request.expected_dc.value != 0 && request.expected_dc != id_ && !DEUT_OMITTED("X4.check_expected_dc")) {
+    return DEUT_ERROR(kWrongState, "this is data component ", id_.value, ", but the redo log of TC ", request.tc.value,
+                      " knows data component ", request.expected_dc.value,
                       "; wrong address, or a folder of another cluster; nothing was changed");
   }
   // It would wait for what the older TC has asked of the disk, and then for the disk itself; and so would all who come after it.
   DEUT_RETURN_IF_ERROR(CheckDisk());
   const MutexLock lock(mutex_);
-  const FenceState wanted{request.tc, request.epoch, request.nonce};
-  DEUT_RETURN_IF_ERROR(request.inquiry ? Fencing::CheckTc(state_.fence, wanted.tc) : Obey(wanted));
+  DEUT_RETURN_IF_ERROR(request.inquiry ? Fencing::CheckTc(state_.fence(), request.tc) : Obey(request));
   HelloAnswer answer;
-  answer.dc = state_.dc;
+  answer.dc = id_;
   answer.incarnation = incarnation();
-  answer.number = state_.number;
-  answer.obeyed = ObeyedTc{state_.fence.tc, state_.fence.epoch, state_.fence.nonce};
+  answer.number = number_;
+  const FenceState fence = state_.fence();
+  answer.obeyed = ObeyedTc{fence.tc, fence.epoch, fence.nonce};
+  answer.log_durable = state_.log_durable();
   answer.applied = applied_.load();
   answer.stable = operations_->stable();
   answer.free_bytes = FreeBytes();
@@ -269,25 +272,39 @@ Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Dead
   return answer;
 }
 
-Status DataComponentServer::Obey(const FenceState& wanted) {
-  DEUT_RETURN_IF_ERROR(Fencing::CheckHello(state_.fence, wanted));
-  if (wanted == state_.fence) return Status::Ok();
-  DcState next = state_;
-  next.fence = wanted;
-  if (!DEUT_OMITTED("X5.durable_before_answer")) DEUT_RETURN_IF_ERROR(state_file_.Save(next));
-  state_ = next;
-  fencing_.Replace(wanted);
-  CloseLogStream(DEUT_ERROR(kFenced, "TC epoch ", wanted.epoch.value, " has taken over"));
-  return Status::Ok();
+Status DataComponentServer::CheckBasis(const HelloRequest& request) {
+  if (!request.decided_on) return Status::Ok();
+  const FenceState fence = state_.fence();
+  HelloBasis found{incarnation(), ObeyedTc{fence.tc, fence.epoch, fence.nonce}, applied_.load(), state_.log_durable()};
+  if (fence == FenceState{request.tc, request.epoch, request.nonce}) {
+    // Of the sender itself: its own batches may have been under way.
+    found.applied = request.decided_on->applied;
+    found.log_durable = request.decided_on->log_durable;
+  }
+  return Fencing::CheckBasis(*request.decided_on, found);
 }
 
-Status DataComponentServer::RecordKept(CheckpointNumber oldest_kept) {
-  const MutexLock lock(mutex_);
-  if (oldest_kept <= state_.kept) return Status::Ok();
-  DcState next = state_;
-  next.kept = oldest_kept;
-  DEUT_RETURN_IF_ERROR(state_file_.Save(next));
-  state_.kept = oldest_kept;
+Status DataComponentServer::Obey(const HelloRequest& request) {
+  const FenceState wanted{request.tc, request.epoch, request.nonce};
+  const FenceState current = state_.fence();
+  DEUT_RETURN_IF_ERROR(Fencing::CheckHello(current, wanted));
+  DEUT_RETURN_IF_ERROR(CheckBasis(request));
+  if (wanted == current) {
+    state_.NoteLogDurable(request.log_durable);
+    return Status::Ok();
+  }
+  // X4: `applied` moves by the log stream alone, and no other can be opened meanwhile. Were it to move after it was compared, the DC would obey a
+  // TC whose log lacks what it holds, and the next comparison would be with that TC's life: the evidence would be gone.
+  if (log_stream_ != nullptr && !DEUT_OMITTED("X4.freeze_first")) log_stream_->Pause();
+  Status status = CheckBasis(request);
+  if (status.ok()) status = state_.Obey(wanted, request.log_durable);
+  if (!status.ok()) {
+    CloseLogStream(DEUT_ERROR(kCancelled, "the log stream was stopped for a Hello of TC epoch ", wanted.epoch.value,
+                              ", which was refused"));
+    return status;
+  }
+  fencing_.Replace(wanted);
+  CloseLogStream(DEUT_ERROR(kFenced, "TC epoch ", wanted.epoch.value, " has taken over"));
   return Status::Ok();
 }
 
@@ -458,7 +475,7 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
     counters.push_back(CounterValue{std::move(name), value});
   };
   const Position applied = applied_.load();
-  add("incarnation", state_.number.value);
+  add("incarnation", number_.value);
   add("incarnation_id", incarnation().value);
   add("applied_commit_lsn", applied.commit.value);
   add("applied_sequence", applied.sequence);

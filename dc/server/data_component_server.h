@@ -34,6 +34,7 @@
 #include "dc/server/fencing.h"
 #include "dc/server/miss_pool.h"
 #include "dc/server/state_file.h"
+#include "dc/server/state_keeper.h"
 #include "protocol/data_component.h"
 
 namespace deut::dc {
@@ -75,7 +76,7 @@ class DataComponentServer final : public DataComponent {
                                                            Runtime& runtime);
   ~DataComponentServer() override;
 
-  DcId id() const { return state_.dc; }
+  DcId id() const { return id_; }
   DcIncarnation incarnation() const { return fencing_.incarnation(); }
   // UNAVAILABLE while operations of the disk do not come back (disk_slow_after), with how many, and since when.
   Status CheckDisk() const;
@@ -101,7 +102,9 @@ class DataComponentServer final : public DataComponent {
   DataComponentServer(const DataComponentOptions& options, Runtime& runtime, ClaimedDirectory claimed,
                       std::unique_ptr<RecordOperations> operations);
 
-  Status Obey(const FenceState& wanted) DEUT_REQUIRES(mutex_);
+  Status Obey(const HelloRequest& request) DEUT_REQUIRES(mutex_);
+  // X4: that this is what the sender was told, and has decided on.
+  Status CheckBasis(const HelloRequest& request) DEUT_REQUIRES(mutex_);
   void CloseLogStream(const Status& reason) DEUT_REQUIRES(mutex_);
   // Point reads of one sender, which was admitted; at most kReadsTogether.
   void SubmitReads(absl::Span<DataRequest* const> requests);
@@ -114,24 +117,23 @@ class DataComponentServer final : public DataComponent {
   Status ExecuteScan(DataRequest* request, bool* missing);
   void AnswerMissed(DataRequest* request);
   uint64_t FreeBytes();
-  // Checkpointer::RecordKept.
-  Status RecordKept(CheckpointNumber oldest_kept);
 
   Runtime& runtime_;
   const std::unique_ptr<WatchedStorage> disk_;
   std::atomic<uint64_t> free_bytes_{0};  // as it was last seen
   const DataComponentOptions options_;
   const std::unique_ptr<FileLock> lock_;
-  StateFile state_file_;
+  const DcId id_;
+  const IncarnationNumber number_;
+  StateKeeper state_;
   const std::unique_ptr<RecordOperations> operations_;
   Fencing fencing_;
   AppliedPosition applied_;
   const ApplyEnvironment apply_environment_;
   CallPhases submits_;
 
-  Mutex mutex_;                   // Hello, opening log streams, and the end of a checkpoint
-  DcState state_;                 // as durable; `fence` and `kept` under mutex_, the rest never changes
   CheckpointDriver checkpoints_;  // its thread uses those above
+  Mutex mutex_;                   // Hello and opening log streams
   std::shared_ptr<ApplyStream> log_stream_ DEUT_GUARDED_BY(mutex_);
   MissPool misses_;  // the last member: its threads use the others
 };

@@ -1,5 +1,8 @@
 #include "dc/server/fencing.h"
 
+#include <string>
+
+#include "common/base/concat.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -18,6 +21,12 @@ Status OtherNonce(TcEpoch epoch) {
                     " (running from a copy of the log?)");
 }
 
+std::string Text(const HelloBasis& basis) {
+  return Concat("incarnation ", basis.incarnation.value, " that obeys epoch ", basis.obeyed.epoch.value,
+                " with applied (", basis.applied.commit.value, ", ", basis.applied.sequence, ") and a log durable to ",
+                basis.log_durable.value);
+}
+
 }  // namespace
 
 Fencing::Fencing(Runtime& runtime, DcIncarnation incarnation, const FenceState& state)
@@ -34,6 +43,10 @@ Status Fencing::CheckTc(const FenceState& current, TcId wanted) {
 
 Status Fencing::CheckHello(const FenceState& current, const FenceState& wanted) {
   if (wanted.epoch.value == 0) return DEUT_ERROR(kInvalidArgument, "Hello: TC epochs start at 1");
+  if (wanted.epoch > kMaxTcEpoch) {
+    return DEUT_ERROR(kInvalidArgument, "Hello: TC epoch ", wanted.epoch.value, " is above ", kMaxTcEpoch.value,
+                      ", which no TC comes to; nothing was changed");
+  }
   DEUT_RETURN_IF_ERROR(CheckTc(current, wanted.tc));
   if (current.epoch.value == 0) return Status::Ok();
   if (wanted.epoch < current.epoch && !DEUT_OMITTED("X5.refuse_lower_epoch"))
@@ -42,6 +55,12 @@ Status Fencing::CheckHello(const FenceState& current, const FenceState& wanted) 
     return OtherNonce(current.epoch);
   }
   return Status::Ok();
+}
+
+Status Fencing::CheckBasis(const HelloBasis& decided_on, const HelloBasis& found) {
+  if (decided_on == found || DEUT_OMITTED("X4.decided_on")) return Status::Ok();
+  return DEUT_ERROR(kUnavailable, "Hello: the TC has decided on ", Text(decided_on), "; by now there is ", Text(found),
+                    ". Nothing was changed; ask again");
 }
 
 void Fencing::Replace(const FenceState& state) {

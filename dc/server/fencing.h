@@ -38,8 +38,10 @@ class Fencing {
   // WRONG_STATE, naming both, if a DC that obeys `current` belongs to another TC than `wanted`.
   static Status CheckTc(const FenceState& current, TcId wanted);
   // Whether a Hello of `wanted` is to be refused by a DC that obeys `current`: FENCED if its epoch is lower, or equal with another
-  // nonce; WRONG_STATE if it is another TC.
+  // nonce; WRONG_STATE if it is another TC; INVALID_ARGUMENT if its epoch is 0 or near overflow, as no TC could follow that one.
   static Status CheckHello(const FenceState& current, const FenceState& wanted);
+  // UNAVAILABLE, with both, if what a Hello was decided on is not what is found when it arrives.
+  static Status CheckBasis(const HelloBasis& decided_on, const HelloBasis& found);
 
   // Steps 2 and 3. REQUIRES: `state` is durable.
   void Replace(const FenceState& state);

@@ -12,6 +12,7 @@
 #include "common/testing/test_points.h"
 #include "dc/server/data_component_server.h"
 #include "dc/server/server_fixture.h"
+#include "dc/server/state_file.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -103,6 +104,216 @@ TEST_F(FencingTest, AnInquiryChangesNothing) {
   EXPECT_EQ(answer->number.value, 1u);
   EXPECT_EQ(listener.closings, 0) << "the TC that is obeyed goes on";
   EXPECT_TRUE((*stream)->Send(TestLog().Create().Take(), kNoDeadline).ok());
+}
+
+HelloRequest InquiryOf(uint64_t epoch) {
+  HelloRequest inquiry = HelloOf(epoch);
+  inquiry.inquiry = true;
+  return inquiry;
+}
+
+// What a TC that asks now decides on.
+HelloBasis Ask(DataComponentServer& server, uint64_t epoch) {
+  const auto told = server.Hello(InquiryOf(epoch), kNoDeadline);
+  EXPECT_TRUE(told.ok()) << told.status().ToString();
+  return HelloBasis{told->incarnation, told->obeyed, told->applied, told->log_durable};
+}
+
+// Each refusal is repeated, as by a supervisor that starts the TC again: the same sentence, and the same bytes on disk.
+TEST_F(FencingTest, RefusedHellosChangeNothingHoweverOften) {
+  const Sender sender = SayHello(*server_, 5, 3);
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(sender, &listener, kNoDeadline);
+  TestLog log;
+  ASSERT_TRUE((*stream)->Send(log.Create().Take(), kNoDeadline).ok());
+  HelloRequest version = HelloOf(6);
+  version.protocol_version = kProtocolVersion + 1;
+  HelloRequest other_dc = HelloOf(6);
+  other_dc.expected_dc = DcId(server_->id().value + 1);
+  HelloRequest other_basis = HelloOf(6);
+  other_basis.decided_on = HelloBasis();
+  struct {
+    HelloRequest request;
+    ErrorCode code;
+    std::string text;
+  } const refused[] = {
+      {version, ErrorCode::kVersionMismatch, Concat("protocol version ", kProtocolVersion + 1)},
+      {other_dc, ErrorCode::kWrongState, Concat("this is data component ", server_->id().value)},
+      {HelloOf(6, 1, 8), ErrorCode::kWrongState, "belongs to TC 5, not to TC 8"},
+      {HelloOf(6, 1, 0), ErrorCode::kInvalidArgument, "TC ids start at 1"},
+      {HelloOf(0), ErrorCode::kInvalidArgument, "TC epochs start at 1"},
+      {HelloOf(4), ErrorCode::kFenced, "has been replaced by epoch 5"},
+      {HelloOf(5, 4), ErrorCode::kFenced, "another TC instance has said Hello with epoch 5"},
+      {HelloOf(kMaxTcEpoch.value + 1), ErrorCode::kInvalidArgument, "which no TC comes to"},
+      {HelloOf(UINT64_MAX), ErrorCode::kInvalidArgument, "which no TC comes to"},
+      {other_basis, ErrorCode::kUnavailable, "ask again"},
+  };
+  const std::string before = Bytes(*storage_, kStatePath);
+  for (const auto& each : refused) {
+    SCOPED_TRACE(each.text);
+    for (int again = 0; again < 12; ++again) {
+      const Status status = server_->Hello(each.request, kNoDeadline).status();
+      ASSERT_EQ(status, each.code) << status.ToString();
+      EXPECT_NE(status.message().find(each.text), std::string::npos) << status.message();
+      ASSERT_TRUE(Bytes(*storage_, kStatePath) == before);
+    }
+  }
+  // The TC that it obeys has not noticed.
+  EXPECT_EQ(listener.closings.load(), 0);
+  EXPECT_TRUE((*stream)->Send(log.Put("k", "v").Take(), kNoDeadline).ok());
+  stream->reset();
+  Restart();
+  EXPECT_EQ(Ask(*server_, 6).obeyed, (ObeyedTc{TcId(5), TcEpoch(5), 3}));
+}
+
+// The highest epoch that a log may have is taken; nothing above it, as no TC could ever take over.
+TEST_F(FencingTest, X5EpochsUpToTheHighestOfALogAreTaken) {
+  SayHello(*server_, kMaxTcEpoch.value - 1);
+  SayHello(*server_, kMaxTcEpoch.value);
+}
+
+// X4: a Hello is obeyed only while that is true which its TC has compared with its log.
+TEST_F(FencingTest, X4AHelloThatWasDecidedOnSomethingElseIsRefusedAndNothingIsChanged) {
+  const Sender older = SayHello(*server_, 5, 3);
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(older, &listener, kNoDeadline);
+  TestLog log;
+  ASSERT_TRUE((*stream)->Send(log.Create().Take(), kNoDeadline).ok());
+  const HelloBasis told = Ask(*server_, 6);
+  HelloRequest hello = HelloOf(6);
+  for (int part = 0; part < 4; ++part) {
+    SCOPED_TRACE(part);
+    hello.decided_on = told;
+    if (part == 0) ++hello.decided_on->incarnation.value;
+    if (part == 1) ++hello.decided_on->obeyed.nonce;
+    if (part == 2) ++hello.decided_on->applied.sequence;
+    if (part == 3) ++hello.decided_on->log_durable.value;
+    EXPECT_EQ(server_->Hello(hello, kNoDeadline).status(), ErrorCode::kUnavailable);
+  }
+  EXPECT_EQ(Ask(*server_, 6), told);
+  // What the older TC ships meanwhile makes the decision void; asked again, it is taken.
+  ASSERT_TRUE((*stream)->Send(log.Put("k", "v").Take(), kNoDeadline).ok());
+  hello.decided_on = told;
+  EXPECT_EQ(server_->Hello(hello, kNoDeadline).status(), ErrorCode::kUnavailable);
+  EXPECT_EQ(listener.closings.load(), 0);
+  hello.decided_on = Ask(*server_, 6);
+  EXPECT_TRUE(server_->Hello(hello, kNoDeadline).ok());
+  EXPECT_EQ(listener.reason, ErrorCode::kFenced);
+}
+
+// The TC that is obeyed says Hello again while its own batches arrive: their position is its own.
+TEST_F(FencingTest, X4TheOwnBatchesOfATcDoNotMakeItsDecisionVoid) {
+  const Sender sender = SayHello(*server_, 5);
+  HelloRequest hello = HelloOf(5);
+  hello.decided_on = Ask(*server_, 5);
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(sender, &listener, kNoDeadline);
+  LogBatch batch = TestLog().Create().Take();
+  batch.durable = Lsn(500);
+  ASSERT_TRUE((*stream)->Send(batch, kNoDeadline).ok());
+  EXPECT_TRUE(server_->Hello(hello, kNoDeadline).ok());
+  ++hello.decided_on->incarnation.value;
+  EXPECT_EQ(server_->Hello(hello, kNoDeadline).status(), ErrorCode::kUnavailable);
+}
+
+// A batch of the older TC is being applied when the Hello is compared. It is waited for first, so that nothing moves between the comparison and the
+// moment from which the DC obeys.
+TEST_F(FencingTest, X4ABatchInFlightIsSeenByTheComparison) {
+  const Sender older = SayHello(*server_, 1);
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(older, &listener, kNoDeadline);
+  TestLog log;
+  ASSERT_TRUE((*stream)->Send(log.Create().Take(), kNoDeadline).ok());
+  HelloRequest hello = HelloOf(2);
+  hello.decided_on = Ask(*server_, 2);
+  const std::string before = Bytes(*storage_, kStatePath);
+  Event inside, go_on;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "dc.apply.before_batch") return;
+    inside.Signal(RealRuntime());
+    go_on.Wait(RealRuntime(), kNoDeadline);
+  });
+  const auto sender = RealRuntime().StartThread(
+      "old TC", [&] { EXPECT_TRUE((*stream)->Send(log.Put("k", "late").Take(), kNoDeadline).ok()); });
+  inside.Wait(RealRuntime(), kNoDeadline);
+  Event answered;
+  Status status;
+  const auto newer = RealRuntime().StartThread("new TC", [&] {
+    status = server_->Hello(hello, kNoDeadline).status();
+    answered.Signal(RealRuntime());
+  });
+  EXPECT_FALSE(answered.Wait(RealRuntime(), RealRuntime().Now() + milliseconds(50)));
+  go_on.Signal(RealRuntime());
+  answered.Wait(RealRuntime(), kNoDeadline);
+  sender->Join();
+  newer->Join();
+  testing::SetPointHandler(nullptr);
+  EXPECT_EQ(status, ErrorCode::kUnavailable) << status.ToString();
+  EXPECT_EQ(Bytes(*storage_, kStatePath), before);
+  // The older TC is still obeyed; its stream was closed, as if the connection had broken.
+  listener.closed.Wait(RealRuntime(), kNoDeadline);
+  EXPECT_EQ(listener.reason, ErrorCode::kCancelled);
+  EXPECT_EQ(Read(*server_, older, "k").value, "late");
+  EXPECT_TRUE(server_->OpenApplyLog(older, &listener, kNoDeadline).ok());
+}
+
+// X4: what a TC says of its log's durability is told to whoever asks, and outlives the DC; a new life's own figure takes its place.
+TEST_F(FencingTest, X4HowFarTheLogIsDurableIsRemembered) {
+  HelloRequest hello = HelloOf(5);
+  hello.log_durable = Lsn(100);
+  ASSERT_TRUE(server_->Hello(hello, kNoDeadline).ok());
+  EXPECT_EQ(Ask(*server_, 6).log_durable, Lsn(100));
+  const Sender sender = SayHello(*server_, 5);
+  EXPECT_EQ(Ask(*server_, 6).log_durable, Lsn(100)) << "the same life has said more before";
+  CountingListener listener;
+  auto stream = server_->OpenApplyLog(sender, &listener, kNoDeadline);
+  LogBatch batch = TestLog().Create().Take();
+  batch.durable = Lsn(5000);
+  ASSERT_TRUE((*stream)->Send(batch, kNoDeadline).ok());
+  LogBatch empty;
+  empty.from = empty.to = batch.to;
+  empty.durable = Lsn(4000);
+  ASSERT_TRUE((*stream)->Send(empty, kNoDeadline).ok());
+  EXPECT_EQ(Ask(*server_, 6).log_durable, Lsn(5000));
+  // Soon it is on disk: a DC that is killed knows it afterwards.
+  const auto on_disk = [&] { return DecodeDcState(Bytes(*storage_, kStatePath), kStatePath)->log_durable; };
+  const Deadline limit = RealRuntime().Now() + seconds(30);
+  while (on_disk() != Lsn(5000) && RealRuntime().Now() < limit)
+    RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(1));
+  EXPECT_EQ(on_disk(), Lsn(5000));
+  // What comes in the pause behind that is written when it ends.
+  empty.durable = Lsn(6000);
+  ASSERT_TRUE((*stream)->Send(empty, kNoDeadline).ok());
+  stream->reset();
+  Restart();
+  EXPECT_EQ(Ask(*server_, 6).log_durable, Lsn(6000));
+  hello = HelloOf(6);
+  hello.log_durable = Lsn(300);
+  ASSERT_TRUE(server_->Hello(hello, kNoDeadline).ok());
+  EXPECT_EQ(Ask(*server_, 7).log_durable, Lsn(300));
+  Restart();
+  EXPECT_EQ(Ask(*server_, 7).log_durable, Lsn(300));
+}
+
+// Who the DC is never changes, while whom it obeys does: Hellos of other TCs and counters read the one beside the other (under TSan).
+TEST_F(FencingTest, HellosOfNewLivesBesideThoseThatReadWhoItIs) {
+  std::atomic<bool> stop{false};
+  std::atomic<int> looks{0};
+  const DcId id = server_->id();
+  const auto reader = RealRuntime().StartThread("reader", [&] {
+    HelloRequest stranger = HelloOf(1);
+    stranger.expected_dc = DcId(id.value + 1);
+    while (!stop.load()) {
+      EXPECT_EQ(server_->Hello(stranger, kNoDeadline).status(), ErrorCode::kWrongState);
+      EXPECT_EQ(Counter(*server_, "incarnation"), 1u);
+      looks.fetch_add(1);
+    }
+  });
+  uint64_t epoch = 0;
+  while (looks.load() < 50 || epoch < 50) SayHello(*server_, ++epoch);
+  stop.store(true);
+  reader->Join();
+  EXPECT_EQ(server_->id(), id);
 }
 
 // Starts from copies of one folder have the same number. Were that all, a TC would take what it was told by one for true of the other.

@@ -153,7 +153,7 @@ void ExpectOtherVersionsAreRefused(const Files& sample) {
     Files changed = sample;
     changed[name] = OfVersion(name, bytes, 40);
     const std::unique_ptr<Storage> storage = StorageWith(changed);
-    for (int start = 0; start < 3; ++start) {
+    for (int start = 0; start < 12; ++start) {
       const auto refused = OpenServer(*storage);
       ASSERT_FALSE(refused.ok()) << "start " << start;
       EXPECT_EQ(refused.status(), ErrorCode::kVersionMismatch) << refused.status().ToString();
@@ -187,6 +187,39 @@ TEST(KeptFormatTest, FilesOfAnotherVersionThatNobodyNamesAreRefusedToo) {
     EXPECT_EQ(refused.status(), ErrorCode::kVersionMismatch) << refused.status().ToString();
     EXPECT_NE(refused.status().message().find(stray), std::string::npos) << refused.status().ToString();
     EXPECT_TRUE(ReadFolder(*storage) == changed);
+  }
+}
+
+// Damage, and files that are missing, are refused as often as the DC is started, with the same sentence and the same bytes.
+TEST(KeptFormatTest, WhatIsDamagedOrMissingIsRefusedForEverAndNothingIsChanged) {
+  const Files sample = ReadSample(Samples().rbegin()->second);
+  struct Case {
+    const char* prefix;  // of the files that are changed
+    bool damaged;        // else missing
+  };
+  for (const Case& each : {Case{"dc_state", true}, Case{"dc_state", false}, Case{"pages/checkpoint-", true},
+                           Case{"pages/base-", false}, Case{"OWNER", true}}) {
+    SCOPED_TRACE(Concat(each.prefix, each.damaged ? " damaged" : " missing"));
+    Files changed = sample;
+    for (const auto& [name, bytes] : sample) {
+      if (!name.starts_with(each.prefix)) continue;
+      if (each.damaged) {
+        changed[name][17] = static_cast<char>(bytes[17] ^ 0x40);
+      } else {
+        changed.erase(name);
+      }
+    }
+    ASSERT_FALSE(changed == sample);
+    const std::unique_ptr<Storage> storage = StorageWith(changed);
+    std::string sentence;
+    for (int start = 0; start < 12; ++start) {
+      const auto refused = OpenServer(*storage);
+      ASSERT_FALSE(refused.ok()) << "start " << start;
+      EXPECT_EQ(refused.status(), ErrorCode::kCorruption) << refused.status().ToString();
+      if (start == 0) sentence = refused.status().message();
+      EXPECT_EQ(refused.status().message(), sentence);
+      ASSERT_TRUE(ReadFolder(*storage) == changed) << "start " << start;
+    }
   }
 }
 

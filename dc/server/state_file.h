@@ -39,6 +39,8 @@ struct DcState {
   // A checkpoint of this number, or a later one, was completed and its position was told; a folder without one has lost it. 0: none was, or a
   // program of version 1 or 2 has written the file.
   CheckpointNumber kept = {};
+  // X4. The log of the TC in `fence` was durable up to here, as that TC has said; 0: it has not.
+  Lsn log_durable = {};
   friend bool operator==(const DcState&, const DcState&) = default;
 };
 

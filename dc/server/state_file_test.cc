@@ -20,7 +20,7 @@ constexpr char kDirectory[] = "/data";
 DcState StateOf(uint64_t incarnation, uint64_t epoch = 0) {
   return DcState{DcId(0x1122334455667788), IncarnationNumber(incarnation),
                  DcIncarnation(incarnation * 0x9e3779b97f4a7c15),
-                 FenceState{TcId(epoch == 0 ? 0 : 9), TcEpoch(epoch), epoch * 3}};
+                 FenceState{TcId(epoch == 0 ? 0 : 9), TcEpoch(epoch), epoch * 3}, Lsn(epoch * 1000)};
 }
 
 void WriteFile(Storage& storage, const std::string& path, std::string_view bytes) {
@@ -35,19 +35,20 @@ void WriteFile(Storage& storage, const std::string& path, std::string_view bytes
 
 TEST(StateFileTest, GoldenBytes) {
   const DcState state{DcId(0x0102030405060708), IncarnationNumber(3), DcIncarnation(0x4455),
-                      FenceState{TcId(0x11), TcEpoch(0x22), 0x33}, CheckpointNumber(0x66)};
+                      FenceState{TcId(0x11), TcEpoch(0x22), 0x33}, CheckpointNumber(0x66), Lsn(0x667788)};
   std::string expected(
       "DEUTDCST"
       "\x03\x00\x00\x00"
-      "\x4c\x00\x00\x00"
+      "\x54\x00\x00\x00"
       "\x08\x07\x06\x05\x04\x03\x02\x01"
       "\x03\x00\x00\x00\x00\x00\x00\x00"
       "\x11\x00\x00\x00\x00\x00\x00\x00"
       "\x22\x00\x00\x00\x00\x00\x00\x00"
       "\x33\x00\x00\x00\x00\x00\x00\x00"
       "\x55\x44\x00\x00\x00\x00\x00\x00"
-      "\x66\x00\x00\x00\x00\x00\x00\x00",
-      72);
+      "\x66\x00\x00\x00\x00\x00\x00\x00"
+      "\x88\x77\x66\x00\x00\x00\x00\x00",
+      80);
   AppendU32(&expected, Crc32c(expected));
   EXPECT_EQ(EncodeDcState(state), expected);
   const auto decoded = DecodeDcState(expected, "dc_state");

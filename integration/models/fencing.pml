@@ -43,6 +43,17 @@ bit applying;
 byte newest = NOBODY;  // whose Hello was answered last
 byte known_life[3];
 
+// X4: what was compared does not move any more.
+inline pause_log_stream() {
+  if
+  :: log_stream != NO_STREAM ->
+     // code: dc/server/data_component_server.cc DataComponentServer::Obey; dc/server/apply_stream.cc ApplyStream::Send; protocol/call_gate.h CallGate::Close
+     atomic { stream_closed[log_stream] = 1 };
+     atomic { !stream_inside[log_stream] }  // code: protocol/call_gate.h CallGate::Close
+  :: else
+  fi
+}
+
 inline close_log_stream() {
   if
   :: log_stream != NO_STREAM ->
@@ -65,7 +76,7 @@ inline admission(incarnation) {
     gate = current;
 #if !defined(OMIT_X5_check_every_request)
     if
-    :: gate != me -> admitted = (gate == NOBODY || LOWER(gate, me) -> 0 : 2)
+    :: gate != me -> admitted = (gate == NOBODY || LOWER(gate, me) -> 0 : 2)  // unreached: in a stream, which is stopped before the fence moves
     :: else
     fi;
 #endif
@@ -119,10 +130,11 @@ again:
     :: else ->
        if
        :: fence != me ->
+          pause_log_stream();
 #if !defined(OMIT_X5_durable_before_answer)
-          atomic { disk_fence = me };  // code: dc/server/state_file.cc StateFile::Save; dc/server/data_component_server.cc DataComponentServer::Obey
+          atomic { disk_fence = me };  // code: dc/server/state_file.cc StateFile::Save; dc/server/state_keeper.cc StateKeeper::Obey
 #endif
-          atomic { fence = me };  // code: dc/server/data_component_server.cc DataComponentServer::Obey
+          atomic { fence = me };  // code: dc/server/state_keeper.cc StateKeeper::Obey
           if
           :: current != NOBODY ->
 #if !defined(OMIT_X5_drain)
@@ -171,7 +183,7 @@ again:
        if
        :: admitted != 1 ->
           // code: dc/server/apply_stream.cc ApplyStream::Send
-          atomic { stream_inside[stream] = 0; stream_closed[stream] = 1; goto refused }
+          atomic { stream_inside[stream] = 0; stream_closed[stream] = 1; goto refused }  // unreached: as its life and its fence are looked at, and end with the stream
        :: else
        fi;
        if

@@ -7,7 +7,7 @@
 // (its answer names its life) or by batches of a scan (they name none: the stream is opened with one life).
 // With COPIES, somebody copies the DC's folder and later puts the copy back: the DC that starts from it counts its starts as another one did.
 // An incarnation is named by a number drawn at random at its start; messages carry that name.
-// Left out: keys, idempotence (X1), the TC's restart (start.pml), who is fenced (fencing.pml). What the gate does under its mutex is one step:
+// Left out: keys, idempotence (X1), the TC's restart (start.pml), who is fenced (fencing.pml), copies that another TC has gone on with (fork.pml). What the gate does under its mutex is one step:
 // without it the collector looks at `applied` alone, readers at the pass alone. Memory is sequentially consistent.
 // Properties: an answer that counts, together with what was gathered, lacks nothing; it comes from a life that holds all that was ever handed over
 // to earlier ones; a sound DC is never taken for a corrupt one; every reader gets its answers.

@@ -4,6 +4,8 @@
 // makes durable, and serves: commits, and ships them in order. It dies at any step. Once, at a death, the log loses any number of records at its end;
 // and once somebody appends to that log with another program, or another DC, so that it grows again. A record's value is the life that wrote it, and
 // lives have numbers (epoch and nonce) that are never used twice; LSNs are the places of records.
+// A DC of this log has applied no more than the last commit in it: what starts that serve nobody have appended behind that counts for nothing.
+// Copies that go on beside the original, and what comes between inquiry and Hello: fork.pml.
 // Left out: trimming (the check of lives whose records are gone), the DC's death (what is stable does not go; start.pml), fences (fencing.pml).
 // Properties: a TC that serves has all that the DC has applied, and the same; a log that has not lost anything is not refused.
 // Bounds: RECORDS, LIVES.
@@ -14,7 +16,8 @@
 #define LIVES 4
 #endif
 
-byte log[RECORDS];  // by place: the life that wrote it
+byte log[RECORDS];    // by place: the life that wrote it
+bit shipped[RECORDS];  // it is a commit, which is sent to the DC; else the beginning of a life
 byte end;
 byte data[RECORDS];  // the DC's, as applied
 byte applied;
@@ -43,17 +46,24 @@ inline compare_lives(found, i) {
 inline begin_life() {
   // code: tc/redo_log/redo_log.cc RedoLog::Begin
   log[end] = life;
+  shipped[end] = 0;
   end++
 }
 
 active proctype Tc() {
-  byte recovered, last, i;
+  byte recovered, last_shipped, last, i;
   bit right;
   do
   :: life < LIVES ->
      atomic {  // code: tc/redo_log/redo_log.cc RedoLog::Recover
        life++;
-       recovered = end
+       recovered = end;
+       last_shipped = 0;
+       do
+       :: i < end -> last_shipped = (shipped[i] -> i + 1 : last_shipped); i++
+       :: else -> break
+       od;
+       i = 0
      };
 #if defined(OMIT_X4_look_first)
      if
@@ -61,8 +71,12 @@ active proctype Tc() {
      :: else -> break
      fi;
 #endif
-     atomic {  // code: tc/dc_link/link_thread.cc LinkThread::LookAndBegin; tc/dc_link/peer_check.cc CheckPeer
+     atomic {  // code: tc/dc_link/link_thread.cc LinkThread::LookAndBegin, LinkThread::Compare, LastPossible; tc/dc_link/peer_check.cc CheckPeer
+#if defined(OMIT_X4_look_first)
        right = (applied <= recovered);
+#else
+       right = (applied <= last_shipped);
+#endif
 #if !defined(OMIT_X4_compare_lives) && !defined(OMIT_X4_look_first)
        if
        :: right -> compare_lives(right, i)
@@ -80,10 +94,26 @@ active proctype Tc() {
         do
         :: applied < end ->
            atomic {  // code: tc/dc_link/shipper.cc Shipper::Send
-             data[applied] = log[applied];
-             applied++
+             i = applied;
+             do
+             :: i < end && !shipped[i] -> i++
+             :: else -> break
+             od;
+             if
+             :: i < end ->
+                last = i + 1;
+                i = applied;
+                do
+                :: i < last -> data[i] = log[i]; i++
+                :: else -> break
+                od;
+                applied = last;
+                last = 0
+             :: else
+             fi;
+             i = 0
            }
-        :: applied == end && end < RECORDS ->
+        :: applied >= last_shipped && end < RECORDS ->
            atomic {  // model: it serves, and commits
              do
              :: i < applied -> assert(data[i] == log[i]); i++
@@ -91,6 +121,7 @@ active proctype Tc() {
              od;
              i = 0;
              log[end] = life;
+             shipped[end] = 1;
              end++
            }
         :: break
@@ -104,7 +135,7 @@ active proctype Tc() {
        :: !lost && end > 0 ->
           lost = 1;
           do
-          :: end > 0 -> end--; log[end] = 0
+          :: end > 0 -> end--; log[end] = 0; shipped[end] = 0
           :: break
           od
        :: skip
@@ -114,7 +145,7 @@ active proctype Tc() {
           grown = 1;
           life++;
           do
-          :: end < RECORDS -> log[end] = life; end++
+          :: end < RECORDS -> log[end] = life; shipped[end] = (end % 2); end++
           :: break
           od
        :: skip

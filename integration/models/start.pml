@@ -4,7 +4,7 @@
 // the gate has been open. Both daemons crash at any step: the TC loses all but its log, the DC comes back with what is stable and any part of
 // the rest. The DC may checkpoint, after which the log is trimmed. With SWAPS another DC stands there, empty or with data of another log; with LOSES
 // the TC's crash takes a durable record away (a log restored from a copy). The connection breaks, up to BREAKS times.
-// Left out: what is held back by low-water, timestamps, how the redo start is found (redo_start.pml), late acknowledgements (incarnation.pml),
+// Left out: the inquiry before each Hello (lost_end.pml, fork.pml), what is held back by low-water, timestamps, how the redo start is found (redo_start.pml), late acknowledgements (incarnation.pml),
 // fences but for the drain (fencing.pml), a DC's own refusal of another TC. Gate and memory as in incarnation.pml; the TC has dropped from its
 // memory what it was ever told is applied. A position is one update; its value is the life of the TC that wrote it.
 // Properties: an answer that counts has everything that the TC does not have, and nothing that its log did not say; a DC that is neither another

@@ -46,7 +46,7 @@ struct DcLinkStatus {
   uint64_t in_flight_bytes = 0;  // sent but not yet acknowledged
   uint64_t free_bytes = 0;
   // Since the start:
-  uint64_t hellos = 0;
+  uint64_t hellos = 0;  // begun: each is an inquiry, then the Hello itself
   uint64_t sessions = 0;
   uint64_t incarnations = 0;
   uint64_t batches = 0;

@@ -30,6 +30,9 @@ struct DcLinkOptions {
   Duration redo_start_period = seconds(1);
   uint64_t redo_start_bytes = 4 << 20;
 
+  // X4. How far the log is durable goes with every batch; while there is nothing to send, or only what S1 holds back, alone, at most this often.
+  Duration tell_durable_period = seconds(1);
+
   // Reconnecting: pauses grow from min to max, each drawn between half and all of its length.
   Duration reconnect_min = milliseconds(50);
   Duration reconnect_max = seconds(1);

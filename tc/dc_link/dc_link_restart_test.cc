@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -319,7 +320,7 @@ TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcThatTheLogCannotBringUpToDateIsRefused
   const RedoStart logged = h_.log->redo_start();
   const std::string told = absl::StrCat("had reported ", logged.stable.front().stable.commit.value);
   EXPECT_THAT(h_.fatal().front().ToString(), HasSubstr(told));
-  for (int start = 0; start < 3; ++start) {
+  for (int start = 0; start < 12; ++start) {
     h_.StopTc();
     h_.StartTc();
     const Status again = h_.WaitCaughtUp();
@@ -454,11 +455,13 @@ TEST_F(RefusedStartTest, X4AnOlderCopyThatHasGrownAgainIsRefusedForEver) {
 }
 
 // A copy of a log is started while the original goes on. The original ships one more commit after the copy's TC has asked the DC and before it says
-// Hello; the DC obeys the copy's TC then. The copy has grown beyond the place of that commit, and has the life that the DC obeys.
+// Hello. If the DC does not compare, it obeys the copy's TC then. The copy has grown beyond the place of that commit, and has the life that the DC
+// obeys.
 TEST_F(RefusedStartTest, X4WhatWasShippedBetweenTheInquiryAndTheHelloIsRefusedForEver) {
   Begin();
   CommitSome(5);
   h_.StopTc();
+  h_.dc.TakeAnyHello(true);
   h_.before_begin = [&] { h_.dc.set_extra_applied(Position{h_.recovered.end_lsn, UINT32_MAX}); };
   h_.StartTc();
   const Status refused = h_.WaitCaughtUp();
@@ -468,6 +471,144 @@ TEST_F(RefusedStartTest, X4WhatWasShippedBetweenTheInquiryAndTheHelloIsRefusedFo
   ExpectRefusedForEver("the log has lost its end");
 }
 
+// As above, at a DC that compares: it does not obey the copy's TC, and still says whose data it holds.
+TEST_F(RefusedStartTest, X4AHelloThatWasDecidedOnSomethingElseLeavesTheDcAsItWas) {
+  Begin();
+  CommitSome(5);
+  const ObeyedTc original = h_.dc.obeyed();
+  h_.StopTc();
+  h_.before_begin = [&] { h_.dc.set_extra_applied(Position{h_.recovered.end_lsn, UINT32_MAX}); };
+  h_.StartTc();
+  EXPECT_EQ(h_.WaitCaughtUp().code(), ErrorCode::kCorruption);
+  h_.StopTc();
+  h_.before_begin = nullptr;
+  EXPECT_EQ(h_.dc.obeyed(), original);
+  ExpectRefusedForEver("the log has lost its end");
+  EXPECT_EQ(h_.dc.obeyed(), original);
+}
+
+// S2: the DC has fallen behind what the log was trimmed for.
+TEST_F(RefusedStartTest, S2ADcThatHasLostWhatWasStableIsRefusedForEver) {
+  h_.link_options.redo_start_bytes = 1024;
+  Begin();
+  for (int i = 0; i < 20; ++i) h_.CommitAndApply({{absl::StrCat("k", i), std::string(400, 'v')}});
+  h_.dc.MakeStable();
+  ASSERT_TRUE(Eventually([&] { return !h_.log->redo_start().stable.empty(); }));
+  h_.StopTc();
+  h_.dc.LoseStable(Position{});
+  h_.dc.Restart();
+  const ObeyedTc obeyed = h_.dc.obeyed();
+  ExpectRefusedForEver("had reported");
+  EXPECT_EQ(h_.dc.obeyed(), obeyed);
+}
+
+// A copy of both folders was started elsewhere and has gone on by itself, and its DC's folder is put under the original, which has been restarted
+// since and has the higher epoch.
+class ForkTest : public RefusedStartTest {
+ protected:
+  void BeginThirdLife() {
+    Begin();
+    CommitSome(5);
+    for (int start = 0; start < 2; ++start) {
+      h_.StopTc();
+      h_.StartTc();
+      ASSERT_TRUE(h_.WaitCaughtUp().ok());
+    }
+    CommitSome(3);
+    h_.dc.MakeStable();
+    fork_ = ObeyedTc{h_.log->tc(), TcEpoch{h_.log->epoch().value - 1}, 77};
+    ASSERT_NE(fork_.nonce, h_.log->nonce());
+  }
+  void PutForkUnderIt(Position applied) {
+    h_.dc.BecomeFork(fork_, applied);
+    h_.dc.Start();
+  }
+  // The DC is not told to obey anybody: what it says stays what the refusal is founded on.
+  void ExpectRefusedNowAndForEver() {
+    ExpectRefused(ErrorCode::kCorruption, "has no such life");
+    EXPECT_EQ(h_.dc.obeyed(), fork_);
+    h_.StopTc();
+    ExpectRefusedForEver("has no such life");
+    EXPECT_EQ(h_.dc.obeyed(), fork_);
+  }
+
+  ObeyedTc fork_;
+};
+
+// Its positions are all right: within what this TC has sent, and not below what was stable.
+TEST_F(ForkTest, X4UnderALivingTcItIsRefusedForEver) {
+  BeginThirdLife();
+  const Position applied = h_.dc.applied();
+  h_.dc.Kill();
+  PutForkUnderIt(applied);
+  ExpectRefusedNowAndForEver();
+}
+
+// It is ahead of what this TC has sent, but not of what it has committed meanwhile, which is what the next start would compare with.
+TEST_F(ForkTest, X4ThatIsAheadOfWhatWasSentIsRefusedForEver) {
+  BeginThirdLife();
+  h_.dc.Kill();
+  Position last;
+  for (int i = 0; i < 20; ++i) last = h_.Commit({{absl::StrCat("away", i), "v"}});
+  ASSERT_TRUE(h_.log->WaitDurable(last.commit, LinkHarness::Soon()).ok());
+  const Position sent = h_.link->status().ever_sent;
+  ASSERT_LT(sent.commit.value + 8, last.commit.value);
+  PutForkUnderIt(Position{Lsn{sent.commit.value + 8}, UINT32_MAX});
+  ASSERT_TRUE(h_.WaitFatal());
+  EXPECT_EQ(h_.fatal().front().code(), ErrorCode::kCorruption);
+  EXPECT_EQ(h_.dc.obeyed(), fork_);
+  h_.StopTc();
+  ExpectRefusedForEver("has no such life");
+  EXPECT_EQ(h_.dc.obeyed(), fork_);
+}
+
+// The folders are exchanged between the inquiry and the Hello, under a TC that lives on.
+TEST_F(ForkTest, X4ThatComesBetweenInquiryAndHelloIsRefusedForEver) {
+  BeginThirdLife();
+  const Position applied = h_.dc.applied();
+  bool exchanged = false;
+  h_.dc.Kill();
+  h_.dc.OnInquiry([&] {
+    if (std::exchange(exchanged, true)) return;
+    h_.dc.Kill();
+    PutForkUnderIt(applied);
+  });
+  h_.dc.Start();
+  ASSERT_TRUE(Eventually([&] { return h_.dc.obeyed() == fork_; }));
+  ExpectRefusedNowAndForEver();
+}
+
+// The log was copied while an older transaction was open. It holds back what is committed after the copy (S1), so that the DC gets none of it; by its
+// position the copy is good.
+TEST_F(RefusedStartTest, X4AnOlderCopyOfTheLogIsRefusedThoughTheDcHasNothingOfWhatItLacks) {
+  h_.link_options.tell_durable_period = milliseconds(2);
+  Begin();
+  CommitSome(5);
+  h_.transactions.HoldBackAt(h_.transactions.Draw().value);
+  const auto commit_held_back = [&](int count) {
+    Position last;
+    for (int i = 0; i < count; ++i) last = h_.Commit({{absl::StrCat("held", i), "v"}});
+    ASSERT_TRUE(h_.log->WaitDurable(last.commit, LinkHarness::Soon()).ok());
+  };
+  commit_held_back(3);
+  const Files copy = Folder();
+  commit_held_back(25);
+  const Lsn durable = h_.log->durable();
+  ASSERT_TRUE(Eventually([&] { return h_.dc.log_durable() >= durable; }));
+  const Position applied = h_.dc.applied();
+  h_.CrashTc();
+  EXPECT_EQ(h_.dc.applied(), applied);
+  h_.transactions.Release();
+  const Files whole = Folder();
+  PutBack(copy);
+  ExpectRefusedForEver(absl::StrCat("durable up to LSN ", h_.dc.log_durable().value));
+  // With all of the log the start is right.
+  PutBack(whole);
+  h_.StartTc();
+  ASSERT_TRUE(h_.WaitCaughtUp().ok());
+  EXPECT_EQ(Text(h_.Read("held24")), "v");
+}
+
 TEST_F(RefusedStartTest, X4AStrangersLogIsRefusedForEver) {
   Begin();
   CommitSome(3);
@@ -475,7 +616,7 @@ TEST_F(RefusedStartTest, X4AStrangersLogIsRefusedForEver) {
   FakeDataComponent stranger(RealRuntime(), DcId{4});
   stranger.Start();
   const Files before = Folder();
-  for (int start = 0; start < 3; ++start) {
+  for (int start = 0; start < 12; ++start) {
     const std::unique_ptr<Storage> storage = h_.disk.Mount();
     const auto log = RedoLog::Recover(h_.log_options, RealRuntime(), *storage, &h_.recovered);
     ASSERT_TRUE(log.ok());

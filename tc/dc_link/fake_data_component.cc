@@ -25,6 +25,7 @@ class FakeDataComponent::Stream final : public ApplyLogStream {
     if (dc_.stream_ != this) return DEUT_ERROR(kUnavailable, "the stream is closed");
     if (dc_.on_send_) dc_.on_send_(batch);
     ++dc_.counts_.batches;
+    dc_.log_durable_ = std::max(dc_.log_durable_, batch.durable);
     dc_.queue_.push_back(batch);
     dc_.changes_.Bump();
     return Status::Ok();
@@ -159,6 +160,36 @@ void FakeDataComponent::PutBackCopy() {
   DEUT_CHECK(!alive_);
   stable_ = copy_;
   number_ = copy_number_;
+}
+
+void FakeDataComponent::BecomeFork(const ObeyedTc& obeyed, Position applied) {
+  MutexLock lock(mutex_);
+  DEUT_CHECK(!alive_);
+  tc_ = obeyed.tc;
+  epoch_ = obeyed.epoch;
+  nonce_ = obeyed.nonce;
+  log_durable_ = Lsn{applied.commit.value + 1};
+  stable_.applied = applied;
+}
+
+void FakeDataComponent::TakeAnyHello(bool any) {
+  MutexLock lock(mutex_);
+  take_any_hello_ = any;
+}
+
+void FakeDataComponent::OnInquiry(std::function<void()> observer) {
+  MutexLock lock(mutex_);
+  on_inquiry_ = std::move(observer);
+}
+
+ObeyedTc FakeDataComponent::obeyed() {
+  MutexLock lock(mutex_);
+  return ObeyedLocked();
+}
+
+Lsn FakeDataComponent::log_durable() {
+  MutexLock lock(mutex_);
+  return log_durable_;
 }
 
 void FakeDataComponent::LoseStable(Position left) {
@@ -339,7 +370,29 @@ Status FakeDataComponent::CheckSenderLocked(const Sender& sender) {
   return Status::Ok();
 }
 
+Status FakeDataComponent::CheckBasisLocked(const HelloRequest& request) {
+  if (!request.decided_on || take_any_hello_) return Status::Ok();
+  const HelloAnswer now = AnswerHelloLocked();
+  HelloBasis found{now.incarnation, now.obeyed, now.applied, now.log_durable};
+  if (found.obeyed == ObeyedTc{request.tc, request.epoch, request.nonce}) {
+    found.applied = request.decided_on->applied;
+    found.log_durable = request.decided_on->log_durable;
+  }
+  return found == *request.decided_on ? Status::Ok() : DEUT_ERROR(kUnavailable, "decided on something else");
+}
+
 Result<HelloAnswer> FakeDataComponent::Hello(const HelloRequest& request, Deadline) {
+  Result<HelloAnswer> answer = AnswerHello(request);
+  std::function<void()> asked;
+  {
+    MutexLock lock(mutex_);
+    if (request.inquiry && answer.ok()) asked = on_inquiry_;
+  }
+  if (asked) asked();
+  return answer;
+}
+
+Result<HelloAnswer> FakeDataComponent::AnswerHello(const HelloRequest& request) {
   MutexLock lock(mutex_);
   changes_.Bump();
   last_hello_ = request;
@@ -350,14 +403,20 @@ Result<HelloAnswer> FakeDataComponent::Hello(const HelloRequest& request, Deadli
     ++counts_.refused;
     return DEUT_ERROR(kFenced, "epoch ", request.epoch.value, " was fenced by ", epoch_.value);
   }
+  if (const Status same = CheckBasisLocked(request); !same.ok()) {
+    ++counts_.refused;
+    return same;
+  }
   if (request.epoch > epoch_) {  // X5: drains what lower epochs have in flight
     for (const LogBatch& batch : queue_) ApplyLocked(batch);
     queue_.clear();
     CloseStreamLocked(DEUT_ERROR(kFenced, "epoch ", request.epoch.value, " has taken over"));
+    log_durable_ = Lsn();
   }
   epoch_ = request.epoch;
   nonce_ = request.nonce;
   tc_ = request.tc;
+  log_durable_ = std::max(log_durable_, request.log_durable);
   return AnswerHelloLocked();
 }
 
@@ -366,7 +425,8 @@ HelloAnswer FakeDataComponent::AnswerHelloLocked() {
   answer.dc = id_;
   answer.incarnation = DcIncarnation{lives_ + kLifeOffset};
   answer.number = IncarnationNumber{number_};
-  answer.obeyed = ObeyedTc{tc_, epoch_, nonce_};
+  answer.obeyed = ObeyedLocked();
+  answer.log_durable = log_durable_;
   answer.applied = std::max(memory_.applied, extra_applied_);
   answer.stable = stable_.applied;
   answer.free_bytes = free_bytes_;

@@ -56,6 +56,11 @@ class FakeDataComponent : public DataComponent {
   // Of its folder: what is stable, and how often it was started. REQUIRES for PutBackCopy: killed.
   void TakeCopy();
   void PutBackCopy();
+  // Another TC life has run on this DC's folder: it obeys that, and has what it has sent. REQUIRES: killed.
+  void BecomeFork(const ObeyedTc& obeyed, Position applied);
+  // Hellos are taken whatever they were decided on, as by a program that does not compare.
+  void TakeAnyHello(bool any);
+  void OnInquiry(std::function<void()> observer);  // called on the asker's thread, when the answer is made
   void LoseStable(Position left);  // a disk that lied: only this much is stable (takes effect at the next life)
   void HoldApply(bool hold);       // batches queue up unapplied
   void HoldAcks(bool hold);        // batches are applied; acknowledgements queue up, also across lives
@@ -77,6 +82,8 @@ class FakeDataComponent : public DataComponent {
   // --- What tests ask it.
   Counts counts();
   HelloRequest last_hello();
+  ObeyedTc obeyed();
+  Lsn log_durable();
   std::vector<Seen> seen();
   Position applied();
   DcIncarnation incarnation();
@@ -115,6 +122,9 @@ class FakeDataComponent : public DataComponent {
     Position applied;
   };
 
+  ObeyedTc ObeyedLocked() const DEUT_REQUIRES(mutex_) { return ObeyedTc{tc_, epoch_, nonce_}; }
+  Status CheckBasisLocked(const HelloRequest& request) DEUT_REQUIRES(mutex_);
+  Result<HelloAnswer> AnswerHello(const HelloRequest& request);
   HelloAnswer AnswerHelloLocked() DEUT_REQUIRES(mutex_);
   Status CheckSenderLocked(const Sender& sender) DEUT_REQUIRES(mutex_);
   void AnswerLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
@@ -141,6 +151,9 @@ class FakeDataComponent : public DataComponent {
   TcId tc_ DEUT_GUARDED_BY(mutex_);
   TcEpoch epoch_ DEUT_GUARDED_BY(mutex_);
   uint64_t nonce_ DEUT_GUARDED_BY(mutex_) = 0;
+  Lsn log_durable_ DEUT_GUARDED_BY(mutex_);
+  bool take_any_hello_ DEUT_GUARDED_BY(mutex_) = false;
+  std::function<void()> on_inquiry_ DEUT_GUARDED_BY(mutex_);
   Image memory_ DEUT_GUARDED_BY(mutex_);
   Image stable_ DEUT_GUARDED_BY(mutex_);
   Image copy_ DEUT_GUARDED_BY(mutex_);

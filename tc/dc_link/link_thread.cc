@@ -7,13 +7,16 @@
 #include "common/observe/log.h"
 #include "common/testing/test_points.h"
 #include "tc/dc_link/position_text.h"
+#include "tc/redo_log/block_format.h"
 
 namespace deut::tc {
 namespace {
 
+static_assert(kMaxTcEpoch.value == kMaxLogNumber, "a log that can be opened has an epoch that a DC takes");
+
 // A DC of the recovered log has applied nothing behind this. The log's end would not do: a start that says Hello and is refused then has made the
-// log longer, and has replaced the life that the DC obeyed before. If another TC, which runs on a copy of the log, had shipped a commit between this
-// one's inquiry and its Hello, the next start would take that commit for one of its own log.
+// log longer, and has replaced the life that the DC obeyed before. The DC refuses a Hello that was decided on other positions than it has. Were one
+// to let a commit of another TC, which runs on a copy of the log, slip in between, the next start would take it for one of its own log.
 Position LastPossible(const RecoveredLog& recovered) {
   if (DEUT_OMITTED("X4.last_shipped")) return Position{Lsn{recovered.end_lsn.value - 1}, UINT32_MAX};
   return Position{recovered.last_shipped, UINT32_MAX};
@@ -115,8 +118,22 @@ void LinkThread::FailIfFinal(const Status& status) {
     gate_.Fail(Status(code, Concat(options_.dc_name, " refuses this TC: ", status.message())));
 }
 
-Status LinkThread::LookAndBegin() {
-  if (!DEUT_OMITTED("X4.look_first")) {
+Status LinkThread::Compare(const HelloAnswer& answer) {
+  expected_.limit = met_ ? gate_.ever_sent() : recovered_limit_;
+  expected_.redo_start = log_.redo_start();
+  DEUT_RETURN_IF_ERROR(CheckPeer(answer, expected_, options_.dc_name));
+  const ObeyedTc& obeyed = answer.obeyed;
+  if (met_ && obeyed.epoch > log_.epoch()) {
+    return DEUT_ERROR(kFenced, options_.dc_name, " refuses this TC: TC epoch ", log_.epoch().value,
+                      " has been replaced by epoch ", obeyed.epoch.value);
+  }
+  return CheckHistory(answer, history_, options_.dc_name);
+}
+
+Result<std::optional<HelloBasis>> LinkThread::LookAndBegin() {
+  std::optional<HelloBasis> basis;
+  const bool look = met_ ? !DEUT_OMITTED("X4.look_always") : !DEUT_OMITTED("X4.look_first");
+  if (look) {
     HelloRequest request = Request();
     request.inquiry = true;
     const Result<HelloAnswer> answer = dc_.Hello(request, runtime_.Now() + options_.connect_timeout);
@@ -124,29 +141,29 @@ Status LinkThread::LookAndBegin() {
       FailIfFinal(answer.status());
       return answer.status();
     }
-    expected_.limit = recovered_limit_;
-    Status accepted = CheckPeer(*answer, expected_, options_.dc_name);
-    if (accepted.ok()) accepted = CheckHistory(*answer, history_, options_.dc_name);
-    if (!accepted.ok()) {
+    if (const Status accepted = Compare(*answer); !accepted.ok()) {
       gate_.Fail(accepted);
       return accepted;
     }
+    basis = HelloBasis{answer->incarnation, answer->obeyed, answer->applied, answer->log_durable};
   }
-  if (!options_.begin_log || log_.begun()) return Status::Ok();
+  if (!options_.begin_log || log_.begun()) return basis;
   const Status begun = options_.begin_log();
   if (!begun.ok() && begun != ErrorCode::kResourceExhausted) gate_.Fail(begun);
-  return begun;
+  DEUT_RETURN_IF_ERROR(begun);
+  return basis;
 }
 
-Result<HelloAnswer> LinkThread::SayHello() {
-  hellos_.fetch_add(1, std::memory_order_relaxed);
-  Result<HelloAnswer> answer = dc_.Hello(Request(), runtime_.Now() + options_.connect_timeout);
+Result<HelloAnswer> LinkThread::SayHello(const std::optional<HelloBasis>& decided_on) {
+  HelloRequest request = Request();
+  request.log_durable = log_.durable();
+  if (!DEUT_OMITTED("X4.name_basis")) request.decided_on = decided_on;
+  Result<HelloAnswer> answer = dc_.Hello(request, runtime_.Now() + options_.connect_timeout);
   if (!answer.ok()) {
     FailIfFinal(answer.status());
     return answer;
   }
   expected_.limit = met_ ? gate_.ever_sent() : recovered_limit_;
-  expected_.redo_start = log_.redo_start();
   Status accepted = CheckPeer(*answer, expected_, options_.dc_name);
   if (!accepted.ok()) {
     gate_.Fail(accepted);
@@ -167,8 +184,9 @@ Status LinkThread::RecordKnown(DcId dc) {
 }
 
 Status LinkThread::Session(bool* established) {
-  if (!met_) DEUT_RETURN_IF_ERROR(LookAndBegin());
-  DEUT_ASSIGN_OR_RETURN(const HelloAnswer hello, SayHello());
+  hellos_.fetch_add(1, std::memory_order_relaxed);
+  DEUT_ASSIGN_OR_RETURN(const std::optional<HelloBasis> decided_on, LookAndBegin());
+  DEUT_ASSIGN_OR_RETURN(const HelloAnswer hello, SayHello(decided_on));
   DEUT_RETURN_IF_ERROR(RecordKnown(hello.dc));
   *established = true;
   met_ = true;
@@ -181,7 +199,7 @@ Status LinkThread::Session(bool* established) {
       dc_.OpenApplyLog(sender, &listener, runtime_.Now() + options_.connect_timeout);
   Status status = stream.status();
   if (stream.ok()) {
-    status = shipper_.Run(**stream, session, hello.dc, hello.applied);
+    status = shipper_.Run(**stream, session, hello);
     stream->reset();
   }
   EndStream(gate_, session, status);

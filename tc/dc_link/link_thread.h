@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
@@ -40,11 +41,14 @@ class LinkThread {
   void Main();
   // One connection, from Hello until it is lost. Sets *established when the DC was accepted.
   Status Session(bool* established);
-  Result<HelloAnswer> SayHello();
-  // X4: asks the DC without changing it, compares, and begins the log's life only then. A refusal leaves the log as it was, so that the
-  // next start finds
-  // the same: were it written to, it would grow past what the DC has, and the next start would see nothing wrong.
-  Status LookAndBegin();
+  // X4: asks the DC without changing it, compares, and begins the log's life only then. A refusal leaves the log and the DC as they were, so that
+  // the next start finds the same: were the log written to, it would grow past what the DC has; did the DC obey this TC, it would no longer say
+  // whose data it holds. So also a TC that has served for long asks before each Hello: another folder may have been put under the DC.
+  // Answers what the DC has said; nothing with that step left out.
+  Result<std::optional<HelloBasis>> LookAndBegin();
+  Result<HelloAnswer> SayHello(const std::optional<HelloBasis>& decided_on);
+  // The comparison of an inquiry's answer.
+  Status Compare(const HelloAnswer& answer);
   HelloRequest Request() const;
   // These answers of a DC do not change by asking again.
   void FailIfFinal(const Status& status);

@@ -44,6 +44,15 @@ Status CheckPeer(const HelloAnswer& hello, const PeerExpectation& expected, cons
   return Status::Ok();
 }
 
+namespace {
+
+// Commits may have been acknowledged up to there, though the DC has not got them: it was behind when that log was lost or copied.
+bool DurableBeyond(const HelloAnswer& answer, Lsn end) {
+  return answer.log_durable > end && !DEUT_OMITTED("X4.compare_durable");
+}
+
+}  // namespace
+
 Status CheckHistory(const HelloAnswer& answer, const LogHistory& log, const std::string& dc_name) {
   const ObeyedTc& obeyed = answer.obeyed;
   // An earlier Hello of this life, of which the answer was lost.
@@ -53,14 +62,15 @@ Status CheckHistory(const HelloAnswer& answer, const LogHistory& log, const std:
   if (DEUT_OMITTED("X4.compare_lives") || DEUT_OMITTED("X4.refuse_ahead")) return Status::Ok();
   const auto lost = [&](const std::string& why) {
     return DEUT_ERROR(kCorruption, dc_name, " (id ", answer.dc.value, ") obeyed epoch ", obeyed.epoch.value,
-                      " of this TC and has applied ", ToString(answer.applied), ", but ", why,
+                      " of this TC, has applied ", ToString(answer.applied),
+                      " and knows its log to have been durable up to LSN ", answer.log_durable.value, ", but ", why,
                       ": the log has lost its end, or is an older copy; refusing to serve, nothing was changed");
   };
   if (log.lives.empty()) return lost("the redo log is empty");
   const auto life = std::ranges::find(log.lives, obeyed.epoch, &LogLife::epoch);
   if (life == log.lives.end() && obeyed.epoch < log.lives.front().epoch) {
     // Its records are gone, all of them stable at the DC, and every later life has begun behind them.
-    if (answer.applied.commit < log.first_lsn) return Status::Ok();
+    if (answer.applied.commit < log.first_lsn && !DurableBeyond(answer, log.first_lsn)) return Status::Ok();
     return lost(absl::StrCat("in the redo log that epoch ended before LSN ", log.first_lsn.value));
   }
   if (life == log.lives.end() || life->nonce != obeyed.nonce) {
@@ -68,7 +78,7 @@ Status CheckHistory(const HelloAnswer& answer, const LogHistory& log, const std:
                              log.lives.back().epoch.value, ", has no such life"));
   }
   const Lsn end = std::next(life) == log.lives.end() ? log.end_lsn : std::next(life)->begin;
-  if (answer.applied.commit < end) return Status::Ok();
+  if (answer.applied.commit < end && !DurableBeyond(answer, end)) return Status::Ok();
   return lost(absl::StrCat("in the redo log that epoch ends before LSN ", end.value));
 }
 

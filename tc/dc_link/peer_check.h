@@ -38,8 +38,9 @@ Status CheckPeer(const HelloAnswer& hello, const PeerExpectation& expected, cons
 
 // What the DC obeyed last, and how far it has come under it, against the lives of the recovered log (X4). LSNs alone do not tell a log
 // that has lost its
-// end from one that has grown again since: a position counts only together with the life of the TC that sent it. REQUIRES: this TC has not shipped.
-// CORRUPTION: the log has no such life, or had ended in it before the position that the DC has.
+// end from one that has grown again since: a position counts only together with the life of the TC that sent it. What this life itself has sent is
+// CheckPeer's to compare.
+// CORRUPTION: the log has no such life, or had ended in it before the position that the DC has, or before the LSN up to which it was durable once.
 Status CheckHistory(const HelloAnswer& answer, const LogHistory& log, const std::string& dc_name);
 
 }  // namespace deut::tc

@@ -1,5 +1,6 @@
 #include "tc/dc_link/peer_check.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -91,8 +92,9 @@ LogHistory ThreeLives() {
           .end_lsn = Lsn{400}};
 }
 
-Status History(uint64_t epoch, uint64_t nonce, uint64_t applied) {
+Status History(uint64_t epoch, uint64_t nonce, uint64_t applied, uint64_t log_durable = 0) {
   HelloAnswer answer = Answer(3, EndOf(applied), {});
+  answer.log_durable = Lsn{log_durable};
   answer.obeyed = {.tc = TcId{1}, .epoch = TcEpoch(epoch), .nonce = nonce};
   return CheckHistory(answer, ThreeLives(), "dc");
 }
@@ -119,6 +121,23 @@ TEST(PeerCheckTest, X4APositionCountsWithTheLifeThatSentIt) {
     EXPECT_EQ(status.code(), ErrorCode::kCorruption);
     EXPECT_THAT(status.ToString(), HasSubstr(each.text));
     EXPECT_THAT(status.ToString(), HasSubstr("the log has lost its end"));
+  }
+}
+
+// The DC lags behind the log that is gone, so its position tells nothing. How far that log was durable does.
+TEST(PeerCheckTest, X4ALogThatWasDurableFurtherHasLostItsEnd) {
+  EXPECT_TRUE(History(7, 70, 50, 400).ok());
+  EXPECT_TRUE(History(6, 60, 50, 300).ok());
+  EXPECT_TRUE(History(3, 30, 50, 100).ok()) << "its records are gone";
+  EXPECT_TRUE(History(8, 80, 50, 4000).ok()) << "this life's own";
+  struct {
+    uint64_t epoch, nonce, log_durable;
+  } const refused[] = {{7, 70, 401}, {6, 60, 301}, {3, 30, 101}};
+  for (const auto& each : refused) {
+    const Status status = History(each.epoch, each.nonce, 50, each.log_durable);
+    EXPECT_EQ(status.code(), ErrorCode::kCorruption);
+    EXPECT_THAT(status.ToString(), HasSubstr(absl::StrCat("durable up to LSN ", each.log_durable, ",")));
+    EXPECT_THAT(status.ToString(), HasSubstr(absl::StrCat("before LSN ", each.log_durable - 1)));
   }
 }
 

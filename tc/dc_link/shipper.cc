@@ -35,7 +35,8 @@ Shipper::Shipper(Runtime& runtime, RedoLog& log, Lsn recovered_end, LowWaterSour
       round_pause_(options.round_min),
       space_log_(runtime) {}
 
-void Shipper::Begin(Position applied) {
+void Shipper::Begin(const HelloAnswer& hello) {
+  const Position applied = hello.applied;
   feed_.Restart(applied);
   tracker_.ReportsFrom(applied);
   stream_starts_ = true;
@@ -43,19 +44,20 @@ void Shipper::Begin(Position applied) {
   in_flight_bytes_ = 0;
   batch_.from = batch_.to = applied;
   batch_.entries.clear();
+  told_durable_ = hello.log_durable;
   resent_until_ = gate_.ever_sent();
   last_send_ = MonotonicTime{};
   last_progress_ = runtime_.Now();
 }
 
-Status Shipper::Run(ApplyLogStream& stream, uint64_t session, DcId dc, Position applied) {
-  Begin(applied);
+Status Shipper::Run(ApplyLogStream& stream, uint64_t session, const HelloAnswer& hello) {
+  Begin(hello);
   for (;;) {
     const uint32_t seen = changes_->seen();
     if (gate_.finished()) return gate_.final_status();
     if (!gate_.Live(session)) return gate_.last_error();
     bool worked;
-    DEUT_RETURN_IF_ERROR(Round(stream, dc, &worked));
+    DEUT_RETURN_IF_ERROR(Round(stream, hello.dc, &worked));
     if (!worked) WaitForWork(seen);
   }
 }
@@ -82,6 +84,7 @@ Status Shipper::Round(ApplyLogStream& stream, DcId dc, bool* worked) {
     *worked = true;
   }
   DEUT_RETURN_IF_ERROR(AskForSpace(stream, now));
+  DEUT_RETURN_IF_ERROR(TellDurable(stream, now));
   if (AdvanceLowWater(now)) *worked = true;
   AppendLowWater(now);
   return MoveRedoStart(dc, now);
@@ -112,6 +115,7 @@ Status Shipper::Send(ApplyLogStream& stream, MonotonicTime now) {
   // X5: nothing is sent by a TC that knows it is fenced.
   if (gate_.finished()) return gate_.final_status();
   if (batch_.from < resent_until_) Add(counters_.resent_batches, 1);
+  NoteTold(now);
   DEUT_RETURN_IF_ERROR(stream.Send(batch_, now + options_.stall_timeout));
   gate_.RaiseEverSent(batch_.to);
   Add(counters_.batches, 1);
@@ -142,8 +146,25 @@ Status Shipper::AskForSpace(ApplyLogStream& stream, MonotonicTime now) {
   if (!in_flight_.empty() || batch_.to > batch_.from) return Status::Ok();
   next_question_ = now + kSpacePeriod;
   gate_.TakeSpaceWanted();  // before the answer is under way: who is refused after it asks again
+  return SendEmpty(stream, now);
+}
+
+void Shipper::NoteTold(MonotonicTime now) {
+  batch_.durable = told_durable_ = log_.durable();
+  next_tell_ = now + options_.tell_durable_period;
+}
+
+Status Shipper::SendEmpty(ApplyLogStream& stream, MonotonicTime now) {
   if (gate_.finished()) return gate_.final_status();
+  NoteTold(now);
   return stream.Send(batch_, now + options_.stall_timeout);
+}
+
+Status Shipper::TellDurable(ApplyLogStream& stream, MonotonicTime now) {
+  if (now < next_tell_ || log_.durable() <= told_durable_ || DEUT_OMITTED("X4.tell_durable")) return Status::Ok();
+  // A batch that is about to leave tells it.
+  if (batch_.to > batch_.from) return Status::Ok();
+  return SendEmpty(stream, now);
 }
 
 bool Shipper::AdvanceLowWater(MonotonicTime now) {
@@ -206,6 +227,7 @@ void Shipper::WaitForWork(uint32_t seen) {
   if (pending && WindowHasRoom()) deadline = std::min(deadline, last_send_ + options_.linger);
   if (limit_ == CommitFeed::Limit::kHeldBack) deadline = std::min(deadline, next_round_);
   if (gate_.space_wanted() && !pending && in_flight_.empty()) deadline = std::min(deadline, next_question_);
+  if (!pending && log_.durable() > told_durable_) deadline = std::min(deadline, next_tell_);
   if (low_water_records_.Pending()) deadline = std::min(deadline, now + LowWaterRecords::kInterval);
   if (!in_flight_.empty()) deadline = std::min(deadline, last_progress_ + options_.stall_timeout);
   // A batch that waits for its linger or for the window is not made larger record by record.

@@ -45,13 +45,13 @@ class Shipper {
           const ActiveFloorSource& active_floor, DcGate& gate, std::shared_ptr<ChangeWord> changes,
           const DcLinkOptions& options);
 
-  // Ships everything behind `applied` until the session is lost or the link is finished; says why it ended.
-  Status Run(ApplyLogStream& stream, uint64_t session, DcId dc, Position applied);
+  // Ships everything behind `hello.applied` until the session is lost or the link is finished; says why it ended.
+  Status Run(ApplyLogStream& stream, uint64_t session, const HelloAnswer& hello);
 
   const Counters& counters() const { return counters_; }
 
  private:
-  void Begin(Position applied);
+  void Begin(const HelloAnswer& hello);
   Status Round(ApplyLogStream& stream, DcId dc, bool* worked);
   void TakeAcknowledged(MonotonicTime now);
   bool ReadyToSend(MonotonicTime now) const;
@@ -60,6 +60,13 @@ class Shipper {
   // X7: puts are refused as long as the DC's last word is that it is short of space, and while they are nothing may be left to send, to which it
   // would answer. Then an empty batch makes it speak.
   Status AskForSpace(ApplyLogStream& stream, MonotonicTime now);
+  // X4: while nothing is sent, for example as one open transaction holds all commits back (S1), acknowledged commits pile up that the DC does not
+  // have. An empty batch tells it that they are there, so that an older copy of the log will not do.
+  Status TellDurable(ApplyLogStream& stream, MonotonicTime now);
+  // A batch without entries, which the DC answers.
+  Status SendEmpty(ApplyLogStream& stream, MonotonicTime now);
+  // The batch that leaves says how far the log is durable.
+  void NoteTold(MonotonicTime now);
   // X1: one per stream start, and when one is due.
   void AppendLowWater(MonotonicTime now);
   // Asks for a low-water round if a commit is held back and it is time; true if low-water moved.
@@ -98,6 +105,8 @@ class Shipper {
   MonotonicTime last_progress_{};
   MonotonicTime next_round_{};
   MonotonicTime next_question_{};
+  Lsn told_durable_;  // in this stream
+  MonotonicTime next_tell_{};
   Duration round_pause_{};
   MonotonicTime next_redo_start_{};
   EpisodeLog space_log_;

@@ -530,16 +530,28 @@ TEST_F(TransactionComponentTest, AFolderOfAnotherComponentIsRefusedAndNotTouched
   make("/old_dc", "dc_state", "bytes");
   TransactionComponentOptions options = Options();
   for (const std::string directory : {"/dc", "/old_dc"}) {
-    const std::vector<std::string> before = *storage_->List(directory);
-    options.log.directory = directory;
-    options.spill_directory = "/spill_of_mine";
-    EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kWrongState);
-    options.log.directory = "/log_of_mine";
-    options.spill_directory = directory;
-    EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kWrongState);
-    EXPECT_EQ(*storage_->List(directory), before);
-    EXPECT_FALSE(*storage_->Exists("/log_of_mine")) << "nothing is made before all folders are known to be its own";
-    EXPECT_FALSE(*storage_->Exists("/spill_of_mine"));
+    const auto contents = [&] {
+      std::map<std::string, std::string> files;
+      for (const std::string& name : *storage_->List(directory)) {
+        const auto file = storage_->Open(directory + "/" + name, {});
+        std::string bytes(*(*file)->Size(), '\0');
+        EXPECT_EQ(*(*file)->Read(0, bytes.data(), bytes.size()), bytes.size());
+        files[name] = bytes;
+      }
+      return files;
+    };
+    const auto before = contents();
+    for (int start = 0; start < 12; ++start) {
+      options.log.directory = directory;
+      options.spill_directory = "/spill_of_mine";
+      EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kWrongState);
+      options.log.directory = "/log_of_mine";
+      options.spill_directory = directory;
+      EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kWrongState);
+      EXPECT_TRUE(contents() == before);
+      EXPECT_FALSE(*storage_->Exists("/log_of_mine")) << "nothing is made before all folders are known to be its own";
+      EXPECT_FALSE(*storage_->Exists("/spill_of_mine"));
+    }
   }
 }
 

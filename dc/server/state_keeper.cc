@@ -1,0 +1,98 @@
+#include "dc/server/state_keeper.h"
+
+#include "common/observe/log.h"
+#include "common/testing/test_points.h"
+
+namespace deut::dc {
+
+StateKeeper::StateKeeper(Runtime& runtime, Storage& storage, const std::string& directory, const DcState& state)
+    : runtime_(runtime), log_durable_(state.log_durable), mutex_(runtime), file_(storage, directory), state_(state) {
+  thread_ = runtime.StartThread("dc-state", [this] { Run(); });
+}
+
+StateKeeper::~StateKeeper() {
+  stop_.store(true, std::memory_order_seq_cst);
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(wakes_);
+  thread_.reset();
+}
+
+FenceState StateKeeper::fence() const {
+  const MutexLock lock(mutex_);
+  return state_.fence;
+}
+
+Status StateKeeper::Save(const DcState& next) {
+  DEUT_RETURN_IF_ERROR(file_.Save(next));
+  state_ = next;
+  return Status::Ok();
+}
+
+Status StateKeeper::Obey(const FenceState& fence, Lsn log_durable) {
+  const MutexLock lock(mutex_);
+  DcState next = state_;
+  next.fence = fence;
+  next.log_durable = log_durable;
+  if (DEUT_OMITTED("X5.durable_before_answer")) {
+    state_ = next;
+  } else {
+    DEUT_RETURN_IF_ERROR(Save(next));
+  }
+  // LSNs of another TC life may be larger, or mean something else: no maximum is taken over two lives. The thread cannot write the older one's any
+  // more, as it reads this under the mutex.
+  log_durable_.store(log_durable, std::memory_order_seq_cst);
+  return Status::Ok();
+}
+
+Status StateKeeper::RecordKept(CheckpointNumber oldest_kept) {
+  const MutexLock lock(mutex_);
+  if (oldest_kept <= state_.kept) return Status::Ok();
+  DcState next = state_;
+  next.kept = oldest_kept;
+  return Save(next);
+}
+
+void StateKeeper::NoteLogDurable(Lsn durable) {
+  Lsn known = log_durable_.load(std::memory_order_relaxed);
+  do {
+    if (durable <= known) return;
+  } while (!log_durable_.compare_exchange_weak(known, durable, std::memory_order_seq_cst));
+  // Either the thread, which has said that it sleeps and looks then, sees what was stored before; or it is seen to sleep, and woken.
+  if (!asleep_.load(std::memory_order_seq_cst)) return;
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(wakes_);
+}
+
+Status StateKeeper::SaveLogDurable(bool* wrote) {
+  const MutexLock lock(mutex_);
+  DcState next = state_;
+  next.log_durable = log_durable();
+  *wrote = next != state_;
+  return *wrote ? Save(next) : Status::Ok();
+}
+
+void StateKeeper::Run() {
+  bool told = false;
+  for (;;) {
+    const bool last = stop_.load(std::memory_order_seq_cst);
+    const Lsn written = log_durable();
+    bool wrote = false;
+    const Status saved = SaveLogDurable(&wrote);
+    if (!saved.ok() && !told) LogWarning("how far the TC's log is durable cannot be written: ", saved.ToString());
+    told = !saved.ok();
+    if (last) return;
+    // A pause, then sleep until there is something new.
+    const Deadline pause = runtime_.Now() + (wrote ? kPause : Duration());
+    for (;;) {
+      const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);
+      if (stop_.load(std::memory_order_seq_cst)) break;
+      const bool resting = runtime_.Now() < pause;
+      asleep_.store(!resting, std::memory_order_seq_cst);
+      if (!resting && (told || log_durable_.load(std::memory_order_seq_cst) != written)) break;
+      runtime_.Wait(wakes_, wakes, resting ? pause : kNoDeadline);
+    }
+    asleep_.store(false, std::memory_order_seq_cst);
+  }
+}
+
+}  // namespace deut::dc
