@@ -64,7 +64,8 @@ Status CheckHistory(const HelloAnswer& answer, const LogHistory& log, const std:
     return DEUT_ERROR(kCorruption, dc_name, " (id ", answer.dc.value, ") obeyed epoch ", obeyed.epoch.value,
                       " of this TC, has applied ", ToString(answer.applied),
                       " and knows its log to have been durable up to LSN ", answer.log_durable.value, ", but ", why,
-                      ": the log has lost its end, or is an older copy; refusing to serve, nothing was changed");
+                      ": the log has lost its end, or is an older copy, or the DC's folder is a copy that has gone on "
+                      "elsewhere; refusing to serve, nothing was changed");
   };
   if (log.lives.empty()) return lost("the redo log is empty");
   const auto life = std::ranges::find(log.lives, obeyed.epoch, &LogLife::epoch);
