@@ -23,6 +23,13 @@ void RunSlice(const std::string& tls) {
   EXPECT_EQ(ended.status, 0) << ended.output;
 }
 
+TEST(HostileTest, TheJudgesFindStallsErrorsIdleAttacksAndBadEnds) {
+  const testing::TempDir directory;
+  const testing::Ended ended = testing::RunProgram({"python3", "-B", "integration/hostile/judge_test.py"},
+                                                   directory.Sub("judges.log"), seconds(120));
+  EXPECT_EQ(ended.status, 0) << ended.output;
+}
+
 TEST(HostileTest, BothDaemonsWithoutTlsBearEveryAttackOfTheSlice) { RunSlice("off"); }
 
 TEST(HostileTest, BothDaemonsWithTlsBearEveryAttackOfTheSlice) { RunSlice("on"); }
