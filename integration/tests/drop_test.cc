@@ -1,17 +1,27 @@
 // Dropping a table beside an open writer of it, over sockets: the second of the two loses at once, with an error that names the other.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/temp_dir.h"
 #include "integration/harness/cluster.h"
+#include "integration/harness/process.h"
 #include "tc/client/client.h"
 
 namespace deut {
 namespace {
 
+using ::testing::AllOf;
 using testing::Cluster;
+using testing::Ended;
+using ::testing::HasSubstr;
+using testing::ProgramAt;
+using testing::RunProgram;
+using testing::TempDir;
 
 constexpr Duration kPatience = seconds(60);
 constexpr Duration kAtOnce = seconds(10);
@@ -35,6 +45,7 @@ class DropTest : public ::testing::Test {
     return AtOnce([&] { return cluster_.client().DropTable("t", {.timeout = kPatience}); });
   }
 
+  TempDir directory_;
   Cluster cluster_{{}};
 };
 
@@ -50,6 +61,28 @@ TEST_F(DropTest, ADropBesideAnOpenWriterFailsAtOnce) {
   EXPECT_EQ(dropped.abort()->other_timestamp, writer.timestamp().value);
   EXPECT_TRUE(writer.Commit().ok());
   EXPECT_TRUE(Drop().ok());
+}
+
+// Neither the client library nor the program tries again: only the end of the writer, which they cannot wait for, lets a drop succeed.
+TEST_F(DropTest, TheCommandFailsAtOnceAndNamesTheWriter) {
+  const TableId table = *cluster_.client().CreateTable("t");
+  Transaction writer = *cluster_.client().Begin();
+  ASSERT_TRUE(writer.Put(table, "k", "v").ok());
+  ASSERT_TRUE(writer.Get(table, "other").ok());
+  const auto drop = [&] {
+    return RunProgram(
+        {ProgramAt("DEUT"), Concat("--target=", cluster_.tc_address()), "--deadline=60s", "tables", "drop", "t"},
+        directory_.Sub("deut.log"));
+  };
+  const MonotonicTime begin = RealRuntime().Now();
+  const Ended refused = drop();
+  EXPECT_LT(RealRuntime().Now() - begin, kAtOnce);
+  EXPECT_EQ(refused.status, 1) << refused.output;
+  EXPECT_THAT(refused.output, AllOf(HasSubstr("ABORTED"), HasSubstr("table-writer"),
+                                    HasSubstr(Concat("against transaction ", writer.timestamp().value))));
+  EXPECT_TRUE(writer.Commit().ok());
+  const Ended dropped = drop();
+  EXPECT_EQ(dropped.status, 0) << dropped.output;
 }
 
 TEST_F(DropTest, AWriterThatIsEarlierThanADropFailsAtOnce) {
