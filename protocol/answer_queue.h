@@ -76,7 +76,8 @@ class AnswerQueue {
   size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   std::vector<DataRequest*> ready_ DEUT_GUARDED_BY(mutex_);
   bool parked_ DEUT_GUARDED_BY(mutex_) = false;
-  size_t wanted_ DEUT_GUARDED_BY(mutex_) = 0;  // room that the parked handler waits for; 0: that nothing is left to write
+  size_t wanted_ DEUT_GUARDED_BY(mutex_) =
+      0;  // room that the parked handler waits for; 0: that nothing is left to write
 };
 
 }  // namespace deut

@@ -143,6 +143,11 @@ size_t ConnectionTable::ShutDownSilentLocked(YoungList* list) {
   return shut_down;
 }
 
+void ConnectionTable::ShutDownAll() {
+  const MutexLock lock(mutex_);
+  for (const auto& [watched, connection] : connections_) shutdown(watched, SHUT_RDWR);
+}
+
 size_t ConnectionTable::open() const {
   const MutexLock lock(mutex_);
   return open_;

@@ -63,6 +63,9 @@ class ConnectionTable {
   // Makes room for a connection of `arriving`: shuts down up to kMostShutDown of the oldest silent connections, as said above. Returns how many.
   size_t ShutDownSilent(const PeerKey& arriving);
 
+  // Shuts down all connections.
+  void ShutDownAll();
+
   size_t open() const;
   const ConnectionLimits& limits() const { return limits_; }
 

@@ -1,6 +1,4 @@
 // The server side of data_component.proto as a whole: what its streams cost while they wait, and that none keeps the others out.
-#include "protocol/grpc_data_component_service.h"
-
 #include <atomic>
 #include <cstddef>
 #include <filesystem>
@@ -17,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "protocol/convert_data_component.h"
 #include "protocol/data_component.grpc.pb.h"
+#include "protocol/grpc_data_component_service.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_data_component.h"
 

@@ -52,23 +52,26 @@ void DataStreamHandler::TakeMessage() {
 }
 
 void DataStreamHandler::Work() {
+  const MonotonicTime begin = runtime_.Now();
+  const auto left = static_cast<int64_t>(batch_->message.items_size() - next_item_);
+  if (each_ * left > kSomeTime) executor().BeforeLong();
   Submitted submitted = Submitted::kAll;
   {
     const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
     const BeforeWait before_wait(tell);
-    submitted = SubmitAll();
+    submitted = SubmitAll(begin);
   }
   // Another thread may be at work for a handler that is parked.
   if (submitted == Submitted::kParked) return;
   if (submitted == Submitted::kClosed) return Over(Status::Ok());
   if (queue_.StartWriting(&answered_)) StartMessages();
+  each_ = (3 * each_ + (runtime_.Now() - begin) / left) / 4;
   StartRead();
 }
 
-DataStreamHandler::Submitted DataStreamHandler::SubmitAll() {
+DataStreamHandler::Submitted DataStreamHandler::SubmitAll(MonotonicTime begin) {
   // Kept here: the batch may be written and given back as soon as its last group is submitted.
   const size_t n = batch_->message.items_size();
-  const MonotonicTime begin = runtime_.Now();
   while (next_item_ < n) {
     const size_t group = std::min(kGroup, n - next_item_);
     switch (queue_.Enter(group)) {

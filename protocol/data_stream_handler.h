@@ -6,7 +6,8 @@
 // States of the handler: reading (no thread) -> at work -> reading. At work -> parked (no thread) while there is no room for a group; the
 //   thread that makes room posts the handler to the executor. Over, once the peer has ended the stream or sent what is no message: the
 //   handler is parked until all that is answered is written, then takes its requests back from the component and ends the call.
-// A message that takes long hands the waiting for events over to another thread (kLong), or one peer's scans would hold up all streams.
+// A message that will take some time, at what the requests before took each, has another thread wait for events meanwhile (kSomeTime), so
+//   the scans of two streams run side by side. One that has taken long hands over for good (kLong), or one peer would hold up all streams.
 // Requests live in their message's Batch until all of them are written; batches are reused, so a stream in steady use allocates little.
 // References: the handler has one from OnTaken until it has ended the call; a thread that answers and writes has one meanwhile.
 // Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
@@ -35,15 +36,16 @@ namespace deut {
 class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequests>, private DataRequestListener {
  public:
   // Asks gRPC for the next such call: `request(context, stream, tag)`.
-  using Request = std::function<void(grpc::ServerContext* context,
-                                     grpc::ServerAsyncReaderWriter<wire::DataAnswers, wire::DataRequests>* stream,
-                                     void* tag)>;
+  using Request =
+      std::function<void(grpc::ServerContext* context,
+                         grpc::ServerAsyncReaderWriter<wire::DataAnswers, wire::DataRequests>* stream, void* tag)>;
   static void Want(const DataComponentHost& host, const Request& request);
 
  private:
   // Submitted together: few, so that what their answers may hold together stays small.
   static constexpr size_t kGroup = 16;
-  static constexpr Duration kLong = microseconds(100);
+  static constexpr Duration kSomeTime = microseconds(50);
+  static constexpr Duration kLong = microseconds(500);
 
   struct Batch;
   struct Item : DataRequest {
@@ -70,7 +72,7 @@ class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequ
   void Work();
   enum class Submitted : uint8_t { kAll, kParked, kClosed };
   // Submits what is left of the message.
-  Submitted SubmitAll();
+  Submitted SubmitAll(MonotonicTime begin);
   void SubmitGroup(size_t n);
   void Over(const Status& status);
   void Finish();
@@ -95,6 +97,7 @@ class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequ
   // Of the handler.
   Batch* batch_ = nullptr;  // at work on
   size_t next_item_ = 0;    // of its batch
+  Duration each_{0};        // what a request takes, its answer's writing with it: a moving average
   bool over_ = false;
   Status status_;
   std::vector<DataRequest*> group_;

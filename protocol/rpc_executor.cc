@@ -89,6 +89,11 @@ void RpcExecutor::BeforeBlocking() {
   if (ActiveLocked() == 0 && ((leader_ == nullptr && !ended_) || WorkWaitsLocked())) SummonLocked();
 }
 
+void RpcExecutor::BeforeLong() {
+  MutexLock lock(mutex_);
+  if (leader_ == nullptr && !ended_ && running_ < options_.parallel) SummonLocked();
+}
+
 RpcExecutor::Counts RpcExecutor::counts() {
   MutexLock lock(mutex_);
   return {.events = events_,

@@ -93,6 +93,8 @@ class RpcExecutor {
 
   // The event, or the work, of this thread is about to block. At most the first call of an event does anything. REQUIRES: a thread of the executor.
   void BeforeBlocking();
+  // The event will take some time without blocking: another thread leads meanwhile, unless `parallel` threads run already. REQUIRES: as above.
+  void BeforeLong();
 
   struct Counts {
     uint64_t events = 0;

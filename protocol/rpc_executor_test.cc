@@ -168,6 +168,27 @@ TEST_F(RpcExecutorTest, ToTellTwiceIsToTellOnce) {
   Stop();  // before what the events use is gone
 }
 
+TEST_F(RpcExecutorTest, DuringALongEventAnotherThreadLeadsWhileFewerThanTheParallelOnesRun) {
+  Start(no_look_, {.parallel = 2});
+  Event gate, second, third;
+  Fire([&] {
+    executor_->BeforeLong();
+    Fire([&] {
+      executor_->BeforeLong();
+      Open(second);
+      gate.Wait(RealRuntime(), kNoDeadline);
+    });
+    gate.Wait(RealRuntime(), kNoDeadline);
+  });
+  ASSERT_TRUE(Wait(second));
+  // Both run, so nobody was summoned by the second.
+  EXPECT_EQ(executor_->counts().summons, 2u);
+  Fire([&] { Open(third); });
+  Open(gate);
+  EXPECT_TRUE(Wait(third));
+  Stop();  // before what the events use is gone
+}
+
 TEST_F(RpcExecutorTest, WhoHasRunForLongSharesWhatIsThere) {
   Start(no_look_, {.parallel = 2, .share_after = Duration(0)});
   std::atomic<bool> stop{false};

@@ -38,7 +38,9 @@ class TlsLinkTest : public ::testing::Test {
   TlsLinkTest() { Serve({"tc"}); }
 
   void Serve(const std::vector<std::string>& allow) {
-    loopback_ = std::make_unique<testing::Loopback>(std::vector<grpc::Service*>{service_.service()},
+    loopback_.reset();
+    service_ = std::make_unique<GrpcDataComponentService>(RealRuntime(), component_, RpcServiceOptions());
+    loopback_ = std::make_unique<testing::Loopback>(std::vector<grpc::Service*>{service_->service()},
                                                     authority_.Identity("server", {"dc", "dc.example.com"}, allow));
   }
 
@@ -57,7 +59,7 @@ class TlsLinkTest : public ::testing::Test {
   testing::TestAuthority authority_{"ca"};
   testing::TestAuthority other_authority_{"ca"};
   testing::ScriptedDataComponent component_{RealRuntime()};
-  GrpcDataComponentService service_{RealRuntime(), component_, RpcServiceOptions()};
+  std::unique_ptr<GrpcDataComponentService> service_;
   std::unique_ptr<testing::Loopback> loopback_;
 };
 
@@ -186,7 +188,8 @@ TEST_F(RefusedCertificateTest, AServerThatWasDownMeanwhileIsAskedAgain) {
 TEST_F(TlsLinkTest, NoTlsNoCall) { EXPECT_EQ(Call(nullptr).code(), ErrorCode::kUnavailable); }
 
 TEST_F(TlsLinkTest, PlainServerIsNoTlsServer) {
-  testing::Loopback plain({service_.service()});
+  GrpcDataComponentService service(RealRuntime(), component_, RpcServiceOptions());
+  testing::Loopback plain({service.service()});
   const auto peer = plain.Peer(authority_.Identity("tc", {}, {"dc"}));
   const auto channel = peer->NewChannel(RpcTraffic::kShort);
   const auto stub = wire::DataComponent::NewStub(channel);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,11 +32,13 @@ testing::ScriptedDataComponent& Component() {
 }
 
 Result<std::unique_ptr<RpcServer>> Start(const std::string& listen, bool insecure = false) {
-  static GrpcDataComponentService service(RealRuntime(), Component(), RpcServiceOptions());
+  // A service belongs to one server for good.
+  static std::deque<GrpcDataComponentService> services;
+  services.emplace_back(RealRuntime(), Component(), RpcServiceOptions());
   RpcServerOptions options;
   options.listen = *Address::Parse("--listen", listen);
   options.insecure = insecure;
-  return RpcServer::Start(RealRuntime(), options, {service.service()});
+  return RpcServer::Start(RealRuntime(), options, {services.back().service()});
 }
 
 TEST(RpcServerTest, ChoosesAPortAndSaysWhich) {

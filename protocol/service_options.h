@@ -19,7 +19,7 @@ struct RpcServiceOptions {
   int threads = 1024;
   // Open streams of clients, which hold no thread while they wait.
   size_t max_streams = 16384;
-  // Open streams of one peer; 0: three quarters of those of all (of streams that hold threads: of the threads).
+  // Open streams of one peer; 0: three quarters of those of all (of a DC: of the threads).
   size_t streams_per_peer = 0;
   // A session that asks for nothing for so long is ended.
   Duration idle_session = std::chrono::hours(1);
@@ -32,7 +32,7 @@ struct RpcServiceOptions {
             .in_all_flag = "--max_streams"};
   }
 
-  // Every open stream holds a thread, so one thread in sixteen, and at least four, are kept for single calls: tables, status, outcomes, Hello.
+  // Of a DC: each of them may block a thread, so one thread in sixteen, and at least four, are kept for single calls: tables, counters, Hello.
   StreamQuota::Options streams() const {
     const auto all = static_cast<size_t>(threads);
     const size_t kept = std::max<size_t>(4, all / 16);

@@ -180,10 +180,10 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, Ru
                          [this](Position applied) { checkpoints_.Look(applied); },
                          [this](Lsn durable) { state_.NoteLogDurable(durable); }},
       submits_(runtime),
-      mutex_(runtime),
       checkpoints_(
           runtime, *operations_, options.checkpoints, [this] { return applied_.load(); },
           [this](CheckpointNumber oldest_kept) { return state_.RecordKept(oldest_kept); }),
+      mutex_(runtime),
       misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {}
 
 DataComponentServer::~DataComponentServer() {

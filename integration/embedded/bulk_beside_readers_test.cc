@@ -14,7 +14,6 @@
 
 #include "common/base/concat.h"
 #include "common/base/status.h"
-#include "common/io/memory_storage.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "gtest/gtest.h"
