@@ -111,8 +111,9 @@ class Client:
 
 def _beside(case, target, bounds, seconds):
     """The attack with clients beside it: (clients, what the attack did, what is wrong)"""
-    kinds = [(Health, target), (NewConnection, target)]
-    if case.transactions:
+    # A comparison with daemons that nobody attacks would measure the clients, too.
+    kinds = [] if case.twin else [(Health, target), (NewConnection, target)]
+    if case.transactions and not case.twin:
         kinds.append((Data, target if target.name == "tcd" else target.other))
     neighbours = [Neighbour(kind, at.for_client(), bounds.patience) for kind, at in kinds]
     failures = []

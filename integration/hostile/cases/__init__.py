@@ -11,7 +11,7 @@
   TRANSACTIONS           optional: False where no transaction can succeed meanwhile; the clients beside it then ask for health alone
   LIMITS                 optional: limits of the daemons' processes, a Limits of daemons.py
   FRESH                  optional: True for daemons that no other case has used
-  TWIN                   optional: True for a second pair of daemons that nobody attacks, `target.twin`
+  TWIN                   optional: True for a second pair of daemons that nobody attacks, `target.twin`. No clients work beside such a case
 """
 
 import select
