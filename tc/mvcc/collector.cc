@@ -344,10 +344,10 @@ uint64_t Collector::Spill() {
     records_.FreeFloorsBelow(low_water);
     freed = spiller_.Spill(&taken, [&](RecordEntry* entry) {
       // R6: floor first. Where that is of another key the entry waits for low-water, like one that a reader has made: a floor of all keys would abort
-      // writers of other tables.
+      // writers of other tables. Half of the room is left to readers, so that one spill does not make their floors those of all keys.
       const Timestamp read = entry->word.Load().last_read();
-      if (!records_.TryRaiseFloor(entry->hash, read) && (!MayDefer() || DEUT_OMITTED("R6.spill_defers")))
-        ShareFloor(entry->hash, read);
+      const bool may_wait = deferred_.size() < options_.max_deferred_entries / 2 && !DEUT_OMITTED("R6.spill_defers");
+      if (!records_.TryRaiseFloor(entry->hash, read) && !may_wait) ShareFloor(entry->hash, read);
       RemoveEntry(entry, low_water);
     });
     folded_bytes_.fetch_sub(freed, std::memory_order_relaxed);
