@@ -53,8 +53,8 @@ void DataStreamHandler::TakeMessage() {
 
 void DataStreamHandler::Work() {
   const MonotonicTime begin = runtime_.Now();
-  const auto left = static_cast<int64_t>(batch_->message.items_size() - next_item_);
-  if (each_ * left > kSomeTime) executor().BeforeLong();
+  const int64_t scans = ScansLeft();
+  if (scan_takes_ * scans > kSomeTime) executor().BeforeLong();
   Submitted submitted = Submitted::kAll;
   {
     const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
@@ -65,8 +65,14 @@ void DataStreamHandler::Work() {
   if (submitted == Submitted::kParked) return;
   if (submitted == Submitted::kClosed) return Over(Status::Ok());
   if (queue_.StartWriting(&answered_)) StartMessages();
-  each_ = (3 * each_ + (runtime_.Now() - begin) / left) / 4;
+  if (scans != 0) scan_takes_ = (3 * scan_takes_ + (runtime_.Now() - begin) / scans) / 4;
   StartRead();
+}
+
+int64_t DataStreamHandler::ScansLeft() const {
+  const auto& items = batch_->message.items();
+  return std::count_if(items.begin() + static_cast<ptrdiff_t>(next_item_), items.end(),
+                       [](const wire::DataItem& item) { return item.kind() == wire::DATA_SCAN; });
 }
 
 DataStreamHandler::Submitted DataStreamHandler::SubmitAll(MonotonicTime begin) {

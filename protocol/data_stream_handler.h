@@ -6,8 +6,9 @@
 // States of the handler: reading (no thread) -> at work -> reading. At work -> parked (no thread) while there is no room for a group; the
 //   thread that makes room posts the handler to the executor. Over, once the peer has ended the stream or sent what is no message: the
 //   handler is parked until all that is answered is written, then takes its requests back from the component and ends the call.
-// A message that will take some time, at what the requests before took each, has another thread wait for events meanwhile (kSomeTime), so
-//   the scans of two streams run side by side. One that has taken long hands over for good (kLong), or one peer would hold up all streams.
+// A message of scans that will take some time, at what scans before took each, has another thread wait for events meanwhile (kSomeTime), so the
+//   scans of two streams run side by side. Point reads are too short for it. A message that has
+//   taken long hands over for good (kLong), or one peer would hold up all streams.
 // Requests live in their message's Batch until all of them are written; batches are reused, so a stream in steady use allocates little.
 // References: the handler has one from OnTaken until it has ended the call; a thread that answers and writes has one meanwhile.
 // Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
@@ -70,6 +71,8 @@ class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequ
   // Of the handler.
   void TakeMessage();
   void Work();
+  // Of the message at work.
+  int64_t ScansLeft() const;
   enum class Submitted : uint8_t { kAll, kParked, kClosed };
   // Submits what is left of the message.
   Submitted SubmitAll(MonotonicTime begin);
@@ -97,7 +100,7 @@ class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequ
   // Of the handler.
   Batch* batch_ = nullptr;  // at work on
   size_t next_item_ = 0;    // of its batch
-  Duration each_{0};        // what a request takes, its answer's writing with it: a moving average
+  Duration scan_takes_{0};  // with the writing of its answer: a moving average
   bool over_ = false;
   Status status_;
   std::vector<DataRequest*> group_;

@@ -18,9 +18,12 @@ namespace {
 constexpr char kDirectory[] = "/data";
 
 DcState StateOf(uint64_t incarnation, uint64_t epoch = 0) {
-  return DcState{DcId(0x1122334455667788), IncarnationNumber(incarnation),
+  return DcState{DcId(0x1122334455667788),
+                 IncarnationNumber(incarnation),
                  DcIncarnation(incarnation * 0x9e3779b97f4a7c15),
-                 FenceState{TcId(epoch == 0 ? 0 : 9), TcEpoch(epoch), epoch * 3}, Lsn(epoch * 1000)};
+                 FenceState{TcId(epoch == 0 ? 0 : 9), TcEpoch(epoch), epoch * 3},
+                 CheckpointNumber(epoch),
+                 Lsn(epoch * 1000)};
 }
 
 void WriteFile(Storage& storage, const std::string& path, std::string_view bytes) {
@@ -34,8 +37,9 @@ void WriteFile(Storage& storage, const std::string& path, std::string_view bytes
 }
 
 TEST(StateFileTest, GoldenBytes) {
-  const DcState state{DcId(0x0102030405060708), IncarnationNumber(3), DcIncarnation(0x4455),
-                      FenceState{TcId(0x11), TcEpoch(0x22), 0x33}, CheckpointNumber(0x66), Lsn(0x667788)};
+  const DcState state{DcId(0x0102030405060708), IncarnationNumber(3),
+                      DcIncarnation(0x4455),    FenceState{TcId(0x11), TcEpoch(0x22), 0x33},
+                      CheckpointNumber(0x66),   Lsn(0x667788)};
   std::string expected(
       "DEUTDCST"
       "\x03\x00\x00\x00"

@@ -1,5 +1,5 @@
-// The files of a component's folder by what they are, and what can happen to one of them: it is missing, cut short, overwritten, of another version, or
-// comes from another copy or another cluster.
+// The files of a component's folder by what they are, and what can happen to one of them: it is missing, cut short, overwritten, of another
+// version, or comes from another copy or another cluster.
 // Thread-safety: functions. REQUIRES of all that change: the component does not run.
 #ifndef INTEGRATION_STALE_STALE_FILES_H_
 #define INTEGRATION_STALE_STALE_FILES_H_
