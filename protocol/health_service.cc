@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "common/testing/test_points.h"
 #include "grpc/support/time.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/impl/rpc_service_method.h"
@@ -41,6 +42,7 @@ class HealthService::Call {
     Tag(Call* its_call, int its_what) : call(its_call), what(its_what) {}
     void Done(bool ok) override {
       HealthService& owner = call->owner_;
+      if (what == 0) DEUT_POINT("health.taken");
       MutexLock lock(owner.mutex_);
       if (!call->Done(what, ok)) return;
       delete call;
@@ -110,8 +112,11 @@ class HealthService::Watch final : public Call {
     switch (what) {
       case kTaken:
         if (!ok) return true;  // the server has ended; nothing else will come
+        taken_now_ = true;
         new Watch(owner_);
-        if (const Status entered = owner_.watches_.Enter(context_, &place_); !entered.ok()) {
+        if (ended_) {
+          Finish(grpc::Status::CANCELLED);
+        } else if (const Status entered = owner_.watches_.Enter(context_, &place_); !entered.ok()) {
           Finish(ToRpcStatus(entered));
         } else {
           known_ = AsksForAll(request_);
@@ -135,6 +140,9 @@ class HealthService::Watch final : public Call {
         break;
       case kEnded:
         ended_ = true;
+        DEUT_POINT("health.ended");
+        // Another thread may hear of the end of a call before that of its begin is here: then it is that one that finishes.
+        if (!taken_now_) break;
         if (under_way_) {
           alarm_.Cancel();
         } else if (!finishing_) {
@@ -170,6 +178,7 @@ class HealthService::Watch final : public Call {
 
   grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_;
   grpc::Alarm alarm_;
+  bool taken_now_ = false;
   bool known_ = false;  // what it asks for
   int said_ = 0;
   bool under_way_ = false;  // a write or the alarm

@@ -3,10 +3,13 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -130,6 +133,28 @@ TEST(HealthServiceTest, WatchesAreLimitedAndTheirPlacesComeBack) {
     EXPECT_EQ(Watcher(*peer).Read(), 2) << "another peer watches";
     EXPECT_EQ(*testing::Health(*peer), 2);
   }
+}
+
+// Two threads take events of the queue, so the end of a call can overtake its begin.
+TEST(HealthServiceTest, AWatchWhoseEndIsHeardOfFirstIsFinishedOnce) {
+  testing::Loopback loopback({});
+  const auto peer = loopback.Peer();
+  EXPECT_EQ(*testing::Health(*peer), 2);
+  Event taken, ended;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name == "health.ended") ended.Signal(RealRuntime());
+    if (name != "health.taken" || taken.IsSet()) return;
+    taken.Signal(RealRuntime());
+    ended.Wait(RealRuntime(), kNoDeadline);
+  });
+  {
+    Watcher watcher(*peer);
+    taken.Wait(RealRuntime(), kNoDeadline);
+  }  // it cancels
+  ended.Wait(RealRuntime(), kNoDeadline);
+  testing::SetPointHandler({});
+  EXPECT_EQ(Watcher(*peer).Read(), 2);
+  EXPECT_EQ(*testing::Health(*peer), 2);
 }
 
 TEST(HealthServiceTest, AServerWithWatchesEnds) {

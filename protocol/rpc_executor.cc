@@ -101,7 +101,8 @@ RpcExecutor::Counts RpcExecutor::counts() {
           .threads = threads_,
           .blocked = blocked_,
           .replaced = replaced_,
-          .failures = failures_};
+          .failures = failures_,
+          .shortages = shortages_};
 }
 
 // The one that came to rest last: its stack is the likeliest to be in a cache.
@@ -122,8 +123,19 @@ bool RpcExecutor::SummonLocked() {
   auto owned = std::make_unique<Self>();
   Self* const self = owned.get();
   selves_.push_back(std::move(owned));
-  self->thread = runtime_.StartThread("rpc", [this, self] { Run(self); });
-  return true;
+  self->thread = runtime_.TryStartThread("rpc", [this, self] { Run(self); });
+  if (self->thread != nullptr) return true;
+  // As if `threads` were all there are. The thread that looks asks again as long as something waits.
+  selves_.pop_back();
+  --threads_;
+  --running_;
+  --summons_;
+  ++shortages_;
+  if (const std::optional<uint64_t> unlogged = shortage_pace_.Event(runtime_.Now())) {
+    LogWarning("the system has no thread to spare for calls of peers; ", threads_, " are at work or at rest (",
+               *unlogged, " more such failures since the last such line)");
+  }
+  return false;
 }
 
 void RpcExecutor::Run(Self* self) {

@@ -101,8 +101,9 @@ class RpcExecutor {
     uint64_t summons = 0;  // threads that were woken or started
     int threads = 0;
     int blocked = 0;
-    uint64_t replaced = 0;  // leaders that were found computing
-    uint64_t failures = 0;  // to wait for an event
+    uint64_t replaced = 0;   // leaders that were found computing
+    uint64_t failures = 0;   // to wait for an event
+    uint64_t shortages = 0;  // threads that the system did not give
   };
   Counts counts();
 
@@ -167,6 +168,8 @@ class RpcExecutor {
   uint64_t replaced_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t failures_ DEUT_GUARDED_BY(mutex_) = 0;
   LogPace failure_pace_{seconds(1)};
+  uint64_t shortages_ DEUT_GUARDED_BY(mutex_) = 0;
+  LogPace shortage_pace_{seconds(1)};
   // Of the look before.
   Self* looked_at_ DEUT_GUARDED_BY(mutex_) = nullptr;
   uint64_t looked_turns_ DEUT_GUARDED_BY(mutex_) = 0;

@@ -40,6 +40,26 @@ class NoLookRuntime final : public Runtime {
   void Yield() override { RealRuntime().Yield(); }
 };
 
+// The system has no thread to spare as long as a test says so.
+class ThreadlessRuntime final : public Runtime {
+ public:
+  MonotonicTime Now() override { return RealRuntime().Now(); }
+  int64_t WallMicros() override { return RealRuntime().WallMicros(); }
+  uint64_t RandomSeed() override { return RealRuntime().RandomSeed(); }
+  std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
+    return RealRuntime().StartThread(std::move(name), std::move(body));
+  }
+  std::unique_ptr<Thread> TryStartThread(std::string name, std::function<void()> body) override {
+    return none_left ? nullptr : RealRuntime().TryStartThread(std::move(name), std::move(body));
+  }
+  bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
+    return RealRuntime().Wait(word, expected, deadline);
+  }
+  void Wake(const std::atomic<uint32_t>& word, int waiters) override { RealRuntime().Wake(word, waiters); }
+  void Yield() override { RealRuntime().Yield(); }
+  std::atomic<bool> none_left{false};
+};
+
 // Its poller fails when a test says so, as gRPC's does when there is no descriptor for a thread that waits.
 class FailingExecutor final : public RpcExecutor {
  public:
@@ -211,6 +231,25 @@ TEST_F(RpcExecutorTest, AnEventThatDoesNotTellKeepsTheOthersWaitingForAMomentOnl
   Fire([&] { gate.Wait(RealRuntime(), kNoDeadline); });
   EXPECT_TRUE(Eventually([&] { return executor_->counts().events == 1; }));
   Fire([&] { Open(other); });
+  EXPECT_TRUE(Wait(other));
+  Open(gate);
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, AShortageOfThreadsDelaysAndEndsNothing) {
+  ThreadlessRuntime runtime;
+  Start(runtime, {.parallel = 1});
+  Event gate, other;
+  ASSERT_TRUE(Eventually([&] { return executor_->counts().threads == 1; }));
+  runtime.none_left = true;
+  Fire([&] { Block(gate); });
+  ASSERT_TRUE(Eventually([&] { return executor_->counts().blocked == 1; }));
+  Fire([&] { Open(other); });
+  // Nobody waits for events, and the thread that looks asks again and again.
+  EXPECT_TRUE(Eventually([&] { return executor_->counts().shortages >= 3; }));
+  EXPECT_FALSE(other.IsSet());
+  EXPECT_EQ(executor_->counts().threads, 1);
+  runtime.none_left = false;
   EXPECT_TRUE(Wait(other));
   Open(gate);
   Stop();  // before what the events use is gone

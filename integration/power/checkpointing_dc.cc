@@ -118,6 +118,7 @@ Status CheckpointingDc::Replay() {
     hello = pages_.last_hello_;
   }
   if (hello.epoch.value == 0) return Status::Ok();
+  hello.decided_on.reset();  // it was compared with the state of then
   DEUT_RETURN_IF_ERROR(server_->Hello(hello, kNoDeadline).status());
   NoListener listener;
   const Sender sender{hello.tc, hello.epoch, hello.nonce, server_->incarnation()};
