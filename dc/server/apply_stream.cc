@@ -20,8 +20,10 @@ Status ApplyStream::Send(const LogBatch& batch) {
   {
     const CallGate::Call call(gate_);
     if (!call.entered()) {
+      // After a Pause the reason comes with Close, which always follows: a TC that is fenced is to hear that, and nothing else.
       const MutexLock lock(mutex_);
-      return closed_ ? reason_ : DEUT_ERROR(kCancelled, "the log stream is being closed");
+      while (!closed_) closed_now_.Wait(mutex_);
+      return reason_;
     }
     status = Apply(batch);
   }
@@ -58,6 +60,7 @@ void ApplyStream::Close(const Status& reason) {
   gate_.Close();
   closed_ = true;
   reason_ = reason;
+  closed_now_.NotifyAll(environment_.runtime);
   listener_->OnClosed(reason);
 }
 

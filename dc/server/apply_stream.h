@@ -44,7 +44,7 @@ class ApplyStream {
   ApplyStream& operator=(const ApplyStream&) = delete;
 
   Status Send(const LogBatch& batch);
-  // When it returns no Send is inside, and none gets in any more. Close is still to be called.
+  // When it returns no Send is inside, and none gets in any more: they wait for Close, which is still to be called.
   void Pause() { gate_.Close(); }
   // When it returns no Send is inside and the listener is no longer called. REQUIRES: not called by the listener or inside Send.
   void Close(const Status& reason);
@@ -59,6 +59,7 @@ class ApplyStream {
   Mutex mutex_;
   bool closed_ DEUT_GUARDED_BY(mutex_) = false;
   Status reason_ DEUT_GUARDED_BY(mutex_);
+  CondVar closed_now_;
 };
 
 // The handle that the TC holds.

@@ -295,7 +295,8 @@ Status DataComponentServer::Obey(const HelloRequest& request) {
   }
   // X4: `applied` moves by the log stream alone, and no other can be opened meanwhile. Were it to move after it was compared, the DC would obey a
   // TC whose log lacks what it holds, and the next comparison would be with that TC's life: the evidence would be gone.
-  if (log_stream_ != nullptr && !DEUT_OMITTED("X4.freeze_first")) log_stream_->Pause();
+  if (log_stream_ != nullptr && !DEUT_OMITTED("X4.freeze_first") && !DEUT_OMITTED("X5.close_old_stream"))
+    log_stream_->Pause();
   Status status = CheckBasis(request);
   if (status.ok()) status = state_.Obey(wanted, request.log_durable);
   if (!status.ok()) {

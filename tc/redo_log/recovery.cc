@@ -380,7 +380,7 @@ Status Recovery::CheckState() const {
   if (redo_start < chain_.first_lsn || redo_start > chain_.end.lsn) {
     return DEUT_ERROR(kCorruption, PathOf(files_.front().number), " at offset 0: the redo log holds LSNs ",
                       chain_.first_lsn.value, " to ", chain_.end.lsn.value, ", but redo starts at LSN ",
-                      redo_start.value);
+                      redo_start.value, ": segments are missing; nothing was changed");
   }
   if (chain_.state.known_dcs.size() > kMaxKnownDcs) {
     return DEUT_ERROR(kCorruption, directory_, ": the redo log names ", chain_.state.known_dcs.size(),
