@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "common/base/check.h"
@@ -123,8 +124,13 @@ bool RpcExecutor::SummonLocked() {
   auto owned = std::make_unique<Self>();
   Self* const self = owned.get();
   selves_.push_back(std::move(owned));
-  self->thread = runtime_.TryStartThread("rpc", [this, self] { Run(self); });
-  if (self->thread != nullptr) return true;
+  try {
+    self->thread = runtime_.StartThread("rpc", [this, self] { Run(self); });
+    return true;
+  } catch (const std::system_error&) {
+    // The standard library has no other way to say that the system has no thread to spare. Elsewhere that ends the process; here peers decide how many
+    // threads there are.
+  }
   // As if `threads` were all there are. The thread that looks asks again as long as something waits.
   selves_.pop_back();
   --threads_;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -47,10 +48,8 @@ class ThreadlessRuntime final : public Runtime {
   int64_t WallMicros() override { return RealRuntime().WallMicros(); }
   uint64_t RandomSeed() override { return RealRuntime().RandomSeed(); }
   std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
+    if (none_left) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
     return RealRuntime().StartThread(std::move(name), std::move(body));
-  }
-  std::unique_ptr<Thread> TryStartThread(std::string name, std::function<void()> body) override {
-    return none_left ? nullptr : RealRuntime().TryStartThread(std::move(name), std::move(body));
   }
   bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
     return RealRuntime().Wait(word, expected, deadline);

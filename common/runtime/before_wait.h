@@ -59,9 +59,6 @@ class TellingRuntime final : public Runtime {
   std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
     return behind_.StartThread(std::move(name), std::move(body));
   }
-  std::unique_ptr<Thread> TryStartThread(std::string name, std::function<void()> body) override {
-    return behind_.TryStartThread(std::move(name), std::move(body));
-  }
   bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
     if (word.load(std::memory_order_seq_cst) != expected) return true;
     if (BeforeWait::tell_ != nullptr && BeforeWait::patience_ > Duration(0)) {

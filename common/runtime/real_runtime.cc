@@ -8,10 +8,8 @@
 #include <cerrno>
 #include <chrono>
 #include <random>
-#include <system_error>
 #include <thread>
 
-#include "common/base/check.h"
 #include "common/runtime/runtime.h"
 
 namespace deut {
@@ -45,16 +43,7 @@ class RealRuntimeImpl final : public Runtime {
     return (uint64_t{device()} << 32) | device();
   }
   std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
-    std::unique_ptr<Thread> thread = TryStartThread(name, std::move(body));
-    if (thread == nullptr) FailStop("cannot start the thread " + name + ": the system's limit of threads is reached");
-    return thread;
-  }
-  std::unique_ptr<Thread> TryStartThread(std::string name, std::function<void()> body) override {
-    try {
-      return std::make_unique<RealThread>(name, std::move(body));
-    } catch (const std::system_error&) {  // the standard library has no other way to say it
-      return nullptr;
-    }
+    return std::make_unique<RealThread>(name, std::move(body));
   }
   bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
     timespec limit{};

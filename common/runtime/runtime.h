@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "common/runtime/time.h"
 
@@ -35,11 +34,6 @@ class Runtime {
 
   // `name` is at most 15 bytes (what the kernel shows).
   virtual std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) = 0;
-  // The same, but null where the system has no thread to spare now. For threads whose number depends on what peers do: StartThread ends the
-  // process then.
-  virtual std::unique_ptr<Thread> TryStartThread(std::string name, std::function<void()> body) {
-    return StartThread(std::move(name), std::move(body));
-  }
 
   // The one primitive under every wait: blocks while `word` equals `expected`, until Wake on the same word or the
   // deadline. May return early for no reason: the caller looks again. Returns false only when the deadline has passed.
