@@ -556,7 +556,7 @@ Status RedoLog::LetGoOfKept(Deadline deadline) {
   // are missing. Both records are durable before the first file goes.
   if (!DEUT_OMITTED("outcome.log_trimmed")) {
     const AppendResult appended = parts_->Append(RecordType::kTrimmed, EncodeTrimmedBody(cut));
-    DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
+    if (!DEUT_OMITTED("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
   }
   parts_->segments.TrimTo(cut, durable());
   return Status::Ok();

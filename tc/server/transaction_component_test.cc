@@ -532,7 +532,8 @@ TEST_F(TransactionComponentTest, AFolderOfAnotherComponentIsRefusedAndNotTouched
   for (const std::string directory : {"/dc", "/old_dc"}) {
     const auto contents = [&] {
       std::map<std::string, std::string> files;
-      for (const std::string& name : *storage_->List(directory)) {
+      const std::vector<std::string> names = *storage_->List(directory);
+      for (const std::string& name : names) {
         const auto file = storage_->Open(directory + "/" + name, {});
         std::string bytes(*(*file)->Size(), '\0');
         EXPECT_EQ(*(*file)->Read(0, bytes.data(), bytes.size()), bytes.size());
