@@ -52,7 +52,8 @@ class RedoLogRefusalsTest : public ::testing::Test {
 
   Files Folder() {
     Files files;
-    for (const std::string& name : *storage_->List("/log")) {
+    const std::vector<std::string> names = *storage_->List("/log");
+    for (const std::string& name : names) {
       if (name == "LOCK") continue;
       const auto file = storage_->Open("/log/" + name, {});
       std::string bytes(*(*file)->Size(), '\0');
