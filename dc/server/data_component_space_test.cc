@@ -132,7 +132,7 @@ TEST_F(NearlyFullDiskTest, X7WhatACheckpointWillTakeIsNotPromised) {
 TEST_F(NearlyFullDiskTest, X7EverythingThatIsLetInFits) {
   Start(std::chrono::hours(1));
   disk_.SetFreeBytes(kReserveBytes + (6 << 20));
-  const MonotonicTime limit = RealRuntime().Now() + std::chrono::seconds(60);
+  const MonotonicTime limit = RealRuntime().Now() + std::chrono::seconds(20);
   int refused = 0;
   while (refused < 3) {
     ASSERT_LT(RealRuntime().Now(), limit);
