@@ -128,8 +128,8 @@ bool RpcExecutor::SummonLocked() {
     self->thread = runtime_.StartThread("rpc", [this, self] { Run(self); });
     return true;
   } catch (const std::system_error&) {
-    // The standard library has no other way to say that the system has no thread to spare. Elsewhere that ends the process; here peers decide how many
-    // threads there are.
+    // The standard library has no other way to say that the system has no thread to spare. Elsewhere that ends the process; here peers decide how
+    // many threads there are.
   }
   // As if `threads` were all there are. The thread that looks asks again as long as something waits.
   selves_.pop_back();
