@@ -335,18 +335,21 @@ Status Recovery::ScanPastBreak() {
     File& file = in_chain ? chain_.segments.back()->file() : *files_[i].file;
     const uint64_t bytes = RoundDownToIo(files_[i].bytes);
     uint64_t offset = in_chain ? break_offset_ : 0;
-    bool empty = files_[i].bytes == bytes;  // but for what was seen
+    // Behind this it holds only zeros; what is no multiple of 4 KiB is not looked at, and may hold anything.
+    uint64_t written = files_[i].bytes == bytes ? 0 : files_[i].bytes;
     while (offset < bytes) {
       const Result<BlockWindow::Block> block = window_.Read(file, files_[i].number, bytes, offset, key);
       if (!block.ok()) {
         if (block.status() != ErrorCode::kCorruption) return block.status();
-        if (empty && !files_[i].whole) {
-          DEUT_ASSIGN_OR_RETURN(empty, window_.IsZero(file, bytes, offset));
+        bool zero = false;
+        if (!files_[i].whole) {
+          DEUT_ASSIGN_OR_RETURN(zero, window_.IsZero(file, bytes, offset));
         }
         offset += kBlockAlignment;
+        if (!zero) written = std::max(written, offset);
         continue;
       }
-      empty = false;
+      written = std::max(written, offset + block->header.block_bytes);
       files_[i].behind_bytes += block->header.block_bytes;
       if (block->header.epoch >= chain_epoch_) {
         if (visitor_ != nullptr) visitor_->OnBehind(block->header);
@@ -368,7 +371,7 @@ Status Recovery::ScanPastBreak() {
     if (in_chain) continue;
     chain_.stale.push_back(files_[i].number);
     // A torn write may leave this, or damage to a segment of whose blocks no later one says that they were durable. What it holds may be wanted.
-    if (!files_[i].whole && !empty) chain_.damaged.push_back(files_[i].number);
+    if (!files_[i].whole && written != 0) chain_.damaged.push_back({.number = files_[i].number, .bytes = written});
   }
   chain_.next_number = chain_.empty ? 1 : LastFile().number + 1;
   return Status::Ok();

@@ -51,6 +51,12 @@ struct LogLife {
   friend bool operator==(const LogLife&, const LogLife&) = default;
 };
 
+// A file behind the chain of which nobody can tell what it holds.
+struct DamagedSegment {
+  uint64_t number = 0;
+  uint64_t bytes = 0;  // behind these are zeros up to its end
+};
+
 struct RecoveredChain {
   bool empty = false;          // there is no log: nothing was ever durable
   LogState state;              // as of the end. state.epoch is the highest epoch seen anywhere, also behind the break
@@ -61,8 +67,8 @@ struct RecoveredChain {
   uint32_t checksum = 0;                           // of the last block of the chain
   std::vector<std::shared_ptr<Segment>> segments;  // of the chain, oldest first, with indexes; the last one not ended
   std::vector<uint64_t> stale;                     // numbers of the files behind the chain, ascending: to be removed
-  std::vector<uint64_t> damaged;  // those of `stale` whose first block is damaged, and which are not empty: to be kept
-  uint64_t next_number = 1;       // of the next segment, once the stale ones are gone
+  std::vector<DamagedSegment> damaged;  // those of `stale` whose first block is damaged, and which are not empty: to be kept
+  uint64_t next_number = 1;             // of the next segment, once the stale ones are gone
   uint64_t dropped_bytes = 0;     // of whole blocks behind the break
   std::vector<UnprovenBlock> unproven;  // at the end of the chain, in its order
 };

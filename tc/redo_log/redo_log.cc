@@ -178,7 +178,7 @@ struct RedoLog::Parts {
     Cut cut;
     std::vector<UnprovenBlock> unproven;
     std::vector<uint64_t> stale;
-    std::vector<uint64_t> damaged;
+    std::vector<DamagedSegment> damaged;
     Timestamp first_timestamp;
   };
 
@@ -224,8 +224,17 @@ struct RedoLog::Parts {
 
 namespace {
 
-// Gives a file of which nobody understands what it holds a name of its own: that of its segment is wanted.
-Status KeepDamaged(Storage& storage, const std::string& path) {
+// Cuts a file down to its first `bytes`, so that the disk has the rest again.
+Status GiveBack(Storage& storage, const std::string& path, uint64_t bytes) {
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage.Open(path, OpenOptions{.writable = true}));
+  DEUT_RETURN_IF_ERROR(file->Truncate(bytes));
+  return file->Sync();
+}
+
+// Gives a file of which nobody understands what it holds a name of its own: that of its segment is wanted. Before that the zeros behind
+// its last `bytes` go: power that is lost in a start tears the header of the new segment, and on a full disk the next start wants its space.
+Status KeepDamaged(Storage& storage, const std::string& path, uint64_t bytes) {
+  if (!DEUT_OMITTED("X7.give_back_zeros")) DEUT_RETURN_IF_ERROR(GiveBack(storage, path, bytes));
   for (int copy = 1;; ++copy) {
     const std::string kept = copy == 1 ? Concat(path, kDamagedSuffix) : Concat(path, kDamagedSuffix, ".", copy);
     DEUT_ASSIGN_OR_RETURN(const bool taken, storage.Exists(kept));
@@ -240,24 +249,17 @@ Status KeepDamaged(Storage& storage, const std::string& path) {
 
 // Removes what lies behind the chain, newest first, so that a crash leaves no gap in the numbers. Those of it that are `damaged` are renamed.
 Status RemoveStale(Storage& storage, const std::string& directory, const std::vector<uint64_t>& stale,
-                   const std::vector<uint64_t>& damaged) {
+                   const std::vector<DamagedSegment>& damaged) {
   for (auto number = stale.rbegin(); number != stale.rend(); ++number) {
     const std::string path = Concat(directory, "/", SegmentName(*number));
     DEUT_ASSIGN_OR_RETURN(const bool exists, storage.Exists(path));
     if (!exists) continue;
-    const bool keep = std::ranges::binary_search(damaged, *number) && !DEUT_OMITTED("V.keep_damaged_segments");
-    DEUT_RETURN_IF_ERROR(keep ? KeepDamaged(storage, path) : storage.Remove(path));
+    const auto kept = std::ranges::find(damaged, *number, &DamagedSegment::number);
+    const bool keep = kept != damaged.end() && !DEUT_OMITTED("V.keep_damaged_segments");
+    DEUT_RETURN_IF_ERROR(keep ? KeepDamaged(storage, path, kept->bytes) : storage.Remove(path));
     DEUT_RETURN_IF_ERROR(storage.SyncDirectory(directory));
   }
   return Status::Ok();
-}
-
-// Gives back the space behind the chain in its last segment, which nobody will use: on a full disk that is what was kept in reserve.
-Status GiveBackTail(Storage& storage, const std::string& directory, const Cut& end) {
-  const std::string path = Concat(directory, "/", SegmentName(end.segment));
-  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage.Open(path, OpenOptions{.writable = true}));
-  DEUT_RETURN_IF_ERROR(file->Truncate(end.offset));
-  return file->Sync();
 }
 
 // The new life's first segment. The full disk that ended the one before must not keep this one from starting, for it is what lets segments
@@ -266,7 +268,10 @@ Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::str
                           const Cut& cut) {
   const Status created = segments.CreateSpare();
   if (created != ErrorCode::kResourceExhausted || new_log) return created;
-  if (!DEUT_OMITTED("X7.start_in_reserve")) DEUT_RETURN_IF_ERROR(GiveBackTail(storage, directory, cut));
+  if (!DEUT_OMITTED("X7.start_in_reserve")) {
+    // Nobody will use the space behind the chain in its last segment: on a full disk that is what was kept in reserve.
+    DEUT_RETURN_IF_ERROR(GiveBack(storage, Concat(directory, "/", SegmentName(cut.segment)), cut.offset));
+  }
   if (segments.CreateShortSpare().ok()) return Status::Ok();
   return DEUT_ERROR(kResourceExhausted, created.message(),
                     "; the transaction component starts when there is space for a segment of its log");
