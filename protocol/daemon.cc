@@ -18,7 +18,6 @@
 #include "protocol/endpoint.h"
 #include "protocol/health_watch.h"
 #include "protocol/rpc_log.h"
-#include "protocol/rpc_polling.h"
 
 namespace deut {
 namespace {
@@ -59,6 +58,12 @@ int Fail(const std::string& name, const Status& status, DaemonExit exit = Daemon
   return static_cast<int>(exit);
 }
 
+ConnectionLimits ConnectionsOf(const DaemonOptions& options, const DescriptorBudget& descriptors) {
+  const auto per_peer = static_cast<uint64_t>(options.max_connections_per_peer);
+  return {.max_connections = descriptors.connections,
+          .max_connections_per_peer = per_peer != 0 ? per_peer : std::max<uint64_t>(descriptors.connections / 2, 1)};
+}
+
 Status Start(const std::string& name, const DaemonOptions& options, const std::function<Status(DaemonContext&)>& body,
              DaemonExit* exit) {
   Runtime& runtime = RealRuntime();
@@ -72,7 +77,7 @@ Status Start(const std::string& name, const DaemonOptions& options, const std::f
     DEUT_ASSIGN_OR_RETURN(tls, DaemonTls::Load(runtime, options.tls, *storage));
   }
   DEUT_RETURN_IF_ERROR(CheckTransport("--listen", listen, tls != nullptr, options.insecure));
-  DaemonContext context(name, options, runtime, std::move(storage), std::move(tls), descriptors);
+  DaemonContext context(name, options, listen, runtime, std::move(storage), std::move(tls), descriptors);
   Status status = body(context);
   const Status ended = context.ended();
   if (ended.ok()) return status;
@@ -125,7 +130,7 @@ RpcServiceOptions ServiceOptionsOf(const DaemonOptions& options) {
   return {.threads = options.max_threads, .streams_per_peer = static_cast<size_t>(options.max_streams_per_peer)};
 }
 
-DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, Runtime& runtime,
+DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, const Address& listen, Runtime& runtime,
                              std::unique_ptr<Storage> storage, std::unique_ptr<DaemonTls> tls,
                              const DescriptorBudget& descriptors)
     : name_(std::move(name)),
@@ -134,6 +139,13 @@ DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, Run
       storage_(std::move(storage)),
       tls_(std::move(tls)),
       descriptors_(descriptors),
+      server_(std::make_unique<RpcServer>(runtime, RpcServerOptions{.listen = listen,
+                                                                    .tls = this->tls(),
+                                                                    .access = access(),
+                                                                    .insecure = options.insecure,
+                                                                    .max_threads = options.max_threads,
+                                                                    .connections = ConnectionsOf(options, descriptors),
+                                                                    .handshake_timeout = options.handshake_timeout})),
       mutex_(runtime) {}
 
 void DaemonContext::End(const Status& why) {
@@ -176,25 +188,15 @@ void DaemonContext::LookForChanges() {
 
 Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::function<Status(Deadline)> ready,
                             const std::string& details, const std::function<void()>& stop) {
-  DEUT_ASSIGN_OR_RETURN(const Address listen, Address::Parse("--listen", options_.listen));
-  const auto per_peer = static_cast<uint64_t>(options_.max_connections_per_peer);
-  const ConnectionLimits connections{
-      .max_connections = descriptors_.connections,
-      .max_connections_per_peer = per_peer != 0 ? per_peer : std::max<uint64_t>(descriptors_.connections / 2, 1)};
-  const RpcServerOptions server_options{.listen = listen,
-                                        .tls = tls(),
-                                        .access = access(),
-                                        .insecure = options_.insecure,
-                                        .max_threads = options_.max_threads,
-                                        .connections = connections,
-                                        .handshake_timeout = options_.handshake_timeout};
-  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server, RpcServer::Start(runtime_, server_options, services));
-  LogInfo(name_, " listens on ", server->address().ToString(), tls_ != nullptr ? " with mutual TLS" : " without TLS",
+  RpcServer& server = *server_;
+  DEUT_RETURN_IF_ERROR(server.Start(services));
+  const ConnectionLimits connections = ConnectionsOf(options_, descriptors_);
+  LogInfo(name_, " listens on ", server.address().ToString(), tls_ != nullptr ? " with mutual TLS" : " without TLS",
           ", at most ", connections.max_connections, " connections, ", connections.max_connections_per_peer,
           " from one address (limit of open files: ", descriptors_.limit, "), data in ", options_.data_dir, ", io ",
           storage_->name(), details.empty() ? "" : ", ", details);
   auto health = std::make_unique<HealthWatch>(runtime_, name_, std::move(ready),
-                                              [&server](bool serving) { server->SetServing(serving); });
+                                              [&server](bool serving) { server.SetServing(serving); });
   const sigset_t signals = AwaitedSignals();
   int signal = 0;
   MonotonicTime next_look = runtime_.Now() + kLookForChanges;
@@ -216,7 +218,7 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
       losses = access()->losses();
       LogInfo(name_,
               ": rights were taken away, so all connections are closed; those who still have some connect again");
-      server->CloseConnections();
+      server.CloseConnections();
     }
   }
   if (const Status why = ended(); !why.ok()) {
@@ -225,15 +227,14 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
     LogInfo(name_, " stops (signal ", signal, ")");
   }
   health.reset();
-  server->SetServing(false);
+  server.SetServing(false);
   if (stop) stop();
-  server->Shutdown(runtime_.Now() + seconds(2));
+  server.Shutdown(runtime_.Now() + seconds(2));
   return ended();
 }
 
 int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, const DaemonOptions& options,
               const std::function<Status(DaemonContext&)>& body) {
-  PollByStream();
   gpr_set_log_function(LogFromRpc);
   PrepareSignals();
   const Result<std::unique_ptr<Storage>> files = NewSystemStorage(IoKind::kPosix, RealRuntime());

@@ -65,8 +65,8 @@ RpcServiceOptions ServiceOptionsOf(const DaemonOptions& options);
 // A started process: its storage and certificate.
 class DaemonContext {
  public:
-  DaemonContext(std::string name, const DaemonOptions& options, Runtime& runtime, std::unique_ptr<Storage> storage,
-                std::unique_ptr<DaemonTls> tls, const DescriptorBudget& descriptors);
+  DaemonContext(std::string name, const DaemonOptions& options, const Address& listen, Runtime& runtime,
+                std::unique_ptr<Storage> storage, std::unique_ptr<DaemonTls> tls, const DescriptorBudget& descriptors);
 
   Runtime& runtime() { return runtime_; }
   Storage& storage() { return *storage_; }
@@ -75,6 +75,8 @@ class DaemonContext {
   std::shared_ptr<const AccessControl> access() const { return tls_ == nullptr ? nullptr : tls_->access(); }
   // How many files of data this process may keep open.
   uint64_t files() const { return descriptors_.files; }
+  // Runs the events of this process's streams to others.
+  RpcEventLoop& events() { return *server_->executor(); }
 
   // Ends Serve with this error, now or as soon as it is called; the first one counts. The process then exits with kFenced or kRefused.
   // Any thread; never blocks.
@@ -98,6 +100,7 @@ class DaemonContext {
   const std::unique_ptr<Storage> storage_;
   const std::unique_ptr<DaemonTls> tls_;
   const DescriptorBudget descriptors_;
+  const std::unique_ptr<RpcServer> server_;  // started by Serve
   mutable Mutex mutex_;
   Status ended_ DEUT_GUARDED_BY(mutex_);
 };

@@ -6,20 +6,13 @@
 #include "protocol/convert_data_component.h"
 
 namespace deut {
-namespace {
-
-enum Completed : uintptr_t { kStarted = 1, kRead, kWritten, kFinished };
-
-void* Tag(Completed what) { return reinterpret_cast<void*>(uintptr_t{what}); }
-
-}  // namespace
-
 Result<std::unique_ptr<ApplyLogStream>> GrpcApplyLog::Open(Runtime& runtime, std::shared_ptr<const RpcPeer> peer,
-                                                           wire::DataComponent::Stub& stub, const Sender& sender,
-                                                           ApplyLogListener* listener, Deadline deadline) {
+                                                           RpcEventLoop& loop, wire::DataComponent::Stub& stub,
+                                                           const Sender& sender, ApplyLogListener* listener,
+                                                           Deadline deadline) {
   std::unique_ptr<GrpcApplyLog> log(new GrpcApplyLog(runtime, std::move(peer), listener));
   ToWire(sender, log->outgoing_.mutable_open()->mutable_sender());
-  log->stream_ = stub.PrepareAsyncApplyLog(&log->context_, &log->events_);
+  log->stream_ = stub.PrepareAsyncApplyLog(&log->context_, loop.queue());
   log->thread_ = runtime.StartThread("dc-apply", [&log = *log] { log.Run(); });
   if (!log->settled_.Wait(runtime, deadline)) {
     log->SetReason(
@@ -35,11 +28,6 @@ GrpcApplyLog::~GrpcApplyLog() {
   SetReason(DEUT_ERROR(kCancelled, "the log stream was closed by its sender"));
   context_.TryCancel();
   thread_->Join();
-  events_.Shutdown();
-  void* tag = nullptr;
-  bool ok = false;
-  while (events_.Next(&tag, &ok)) {
-  }
 }
 
 Status GrpcApplyLog::Send(const LogBatch& batch, Deadline deadline) {
@@ -60,7 +48,7 @@ Status GrpcApplyLog::Send(const LogBatch& batch, Deadline deadline) {
   }
   outgoing_.Clear();
   ToWire(batch, outgoing_.mutable_batch());
-  stream_->Write(outgoing_, Tag(kWritten));
+  stream_->Write(outgoing_, static_cast<RpcEvent*>(&written_));
   return Status::Ok();
 }
 
@@ -101,57 +89,58 @@ void GrpcApplyLog::HandleAnswer() {
   }
 }
 
-void GrpcApplyLog::Run() {
-  stream_->StartCall(Tag(kStarted));
-  bool reading = false;
-  bool writing = false;  // known only once the write side is closed
-  bool ended = false;
-  void* tag = nullptr;
-  bool ok = false;
-  while (!ended || reading || writing) {
-    DEUT_CHECK(events_.Next(&tag, &ok));
-    switch (static_cast<Completed>(reinterpret_cast<uintptr_t>(tag))) {
-      case kStarted:
-        if (!ok) {
-          ended = true;
-          EndWriting();  // nothing has been written
-          break;
-        }
-        reading = true;
-        stream_->Write(outgoing_, Tag(kWritten));
-        stream_->Read(&incoming_, Tag(kRead));
-        break;
-      case kRead:
-        if (ok) {
-          HandleAnswer();
-          stream_->Read(&incoming_, Tag(kRead));
-          break;
-        }
-        reading = false;
-        if (!ended) writing = EndWriting();
-        ended = true;
-        break;
-      case kWritten:
-        if (ended) {
-          writing = false;
-          break;
-        }
-        if (ok) {
-          write_state_.store(kIdle, std::memory_order_seq_cst);
-          runtime_.WakeAll(write_state_);
-          break;
-        }
-        // The stream has ended, perhaps with a reason that is still to be read: cancelling it would drop the reason.
-        ended = true;
-        EndWriting();
-        break;
-      case kFinished:
-        break;
-    }
+void GrpcApplyLog::TellIfOverLocked() {
+  if (ended_ && !reading_ && !writing_) over_.Signal(runtime_);
+}
+
+void GrpcApplyLog::Started(bool ok) {
+  MutexLock lock(mutex_);
+  if (!ok) {
+    ended_ = true;
+    EndWriting();  // nothing has been written
+    TellIfOverLocked();
+    return;
   }
+  reading_ = true;
+  stream_->Write(outgoing_, static_cast<RpcEvent*>(&written_));
+  stream_->Read(&incoming_, static_cast<RpcEvent*>(&read_));
+}
+
+void GrpcApplyLog::Read(bool ok) {
+  if (ok) {
+    HandleAnswer();
+    stream_->Read(&incoming_, static_cast<RpcEvent*>(&read_));
+    return;
+  }
+  MutexLock lock(mutex_);
+  reading_ = false;
+  if (!ended_) writing_ = EndWriting();
+  ended_ = true;
+  TellIfOverLocked();
+}
+
+void GrpcApplyLog::Written(bool ok) {
+  MutexLock lock(mutex_);
+  if (ended_) {
+    writing_ = false;
+  } else if (ok) {
+    write_state_.store(kIdle, std::memory_order_seq_cst);
+    runtime_.WakeAll(write_state_);
+  } else {
+    // The stream has ended, perhaps with a reason that is still to be read: cancelling it would drop the reason.
+    ended_ = true;
+    EndWriting();
+  }
+  TellIfOverLocked();
+}
+
+void GrpcApplyLog::Run() {
+  stream_->StartCall(static_cast<RpcEvent*>(&started_));
+  over_.Wait(runtime_, kNoDeadline);
   grpc::Status end;
-  stream_->Finish(&end, Tag(kFinished));
-  DEUT_CHECK(events_.Next(&tag, &ok) && tag == Tag(kFinished));
+  over_.Reset();
+  stream_->Finish(&end, static_cast<RpcEvent*>(&finished_));
+  over_.Wait(runtime_, kNoDeadline);
   SetReason(peer_->FromRpc(end));
   // Only now: a Send that fails says the reason, so it waits until there is one.
   write_state_.store(kClosed, std::memory_order_seq_cst);

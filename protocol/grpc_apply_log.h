@@ -1,10 +1,11 @@
 // GrpcApplyLog: the client side of one ApplyLog stream.
-// A thread of the stream's own opens it, takes acknowledgements and the ends of writes, and calls the listener. Send waits until the batch
-// before has left this process, starts the next write and returns, so one batch is being sent while the next is built, and no more than
-// one (plus the connection's window) is held here.
-// States of the write side: writing (from the start: the opening message) <-> idle; closed, final. Idle -> writing by Send, writing -> idle
-//   by the thread when the write has ended, both by compare-and-swap; -> closed by the thread's exchange, which tells it whether the
-//   end of a write is still to come.
+// An event loop runs acknowledgements and the ends of writes, and calls the listener; a thread of the stream's own starts it, ends it, and says why it
+// was closed. Send waits until the batch before has left this process, starts the next write and returns, so one batch is being sent while the next is
+// built, and no more than one (plus the connection's window) is held here.
+// States of the write side: writing (from the start: the opening message) <-> idle; ending; closed, final. Idle -> writing by Send's compare-and-swap,
+//   writing -> idle by the end of the write; -> ending by the exchange of whoever finds that the stream has ended, which tells him whether the end
+//   of a write is still to come; -> closed by the thread.
+// Events: as in grpc_data_stream.h, a read and a write may end at once, and do what concerns the stream's end under the lock.
 // Thread-safety: Send by one thread at a time. Ownership: borrows the listener, which outlives it.
 #ifndef PROTOCOL_GRPC_APPLY_LOG_H_
 #define PROTOCOL_GRPC_APPLY_LOG_H_
@@ -18,20 +19,21 @@
 #include "common/sync/event.h"
 #include "common/sync/mutex.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_stream.h"
 #include "protocol/data_component.grpc.pb.h"
 #include "protocol/data_component.h"
+#include "protocol/rpc_event.h"
 #include "protocol/rpc_peer.h"
 
 namespace deut {
 
 class GrpcApplyLog final : public ApplyLogStream {
  public:
-  // The data component's refusal (FENCED, WRONG_INCARNATION, ...), UNAVAILABLE, or DEADLINE_EXCEEDED; then the listener is not called.
+  // Borrows the loop, too. The data component's refusal (FENCED, WRONG_INCARNATION, ...), UNAVAILABLE, or DEADLINE_EXCEEDED; then the listener is not called.
   static Result<std::unique_ptr<ApplyLogStream>> Open(Runtime& runtime, std::shared_ptr<const RpcPeer> peer,
-                                                      wire::DataComponent::Stub& stub, const Sender& sender,
-                                                      ApplyLogListener* listener, Deadline deadline);
+                                                      RpcEventLoop& loop, wire::DataComponent::Stub& stub,
+                                                      const Sender& sender, ApplyLogListener* listener,
+                                                      Deadline deadline);
   ~GrpcApplyLog() override;
 
   Status Send(const LogBatch& batch, Deadline deadline) override;
@@ -41,8 +43,27 @@ class GrpcApplyLog final : public ApplyLogStream {
   // kEnding: no write may start any more; kClosed: the reason is known as well.
   enum WriteState : uint32_t { kIdle, kWriting, kEnding, kClosed };
 
+  class Event final : public RpcEvent {
+   public:
+    using Handler = void (GrpcApplyLog::*)(bool ok);
+    Event(GrpcApplyLog& log, Handler handler) : log_(log), handler_(handler) {}
+    void Done(bool ok) override { (log_.*handler_)(ok); }
+    bool MayBlock() const override { return false; }
+
+   private:
+    GrpcApplyLog& log_;
+    const Handler handler_;
+  };
+
   GrpcApplyLog(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, ApplyLogListener* listener)
       : runtime_(runtime), peer_(std::move(peer)), listener_(listener), mutex_(runtime) {}
+
+  void Started(bool ok);
+  void Read(bool ok);
+  void Written(bool ok);
+  void Finished(bool /*ok*/) { over_.Signal(runtime_); }
+  // Nothing is under way any more, nor will be.
+  void TellIfOverLocked() DEUT_REQUIRES(mutex_);
 
   void Run();
   void HandleAnswer();
@@ -55,15 +76,22 @@ class GrpcApplyLog final : public ApplyLogStream {
   Runtime& runtime_;
   const std::shared_ptr<const RpcPeer> peer_;
   ApplyLogListener* const listener_;
-  grpc::CompletionQueue events_;
   grpc::ClientContext context_;
   std::unique_ptr<Stream> stream_;
   wire::ApplyLogRequest outgoing_;  // of whoever made the write side `writing`
-  wire::ApplyLogAnswer incoming_;   // the thread's
+  wire::ApplyLogAnswer incoming_;   // of the read that is under way, or of who runs its end
+  Event started_{*this, &GrpcApplyLog::Started};
+  Event read_{*this, &GrpcApplyLog::Read};
+  Event written_{*this, &GrpcApplyLog::Written};
+  Event finished_{*this, &GrpcApplyLog::Finished};
+  deut::Event over_;  // nothing of the stream, or of its Finish, is under way
   bool accepted_ = false;           // the data component has opened the stream; set before settled_
-  Event settled_;                   // opening has ended, one way or the other
+  deut::Event settled_;             // opening has ended, one way or the other
   std::atomic<uint32_t> write_state_{kWriting};
   Mutex mutex_;
+  bool reading_ DEUT_GUARDED_BY(mutex_) = false;
+  bool writing_ DEUT_GUARDED_BY(mutex_) = false;  // known only once the write side is ending
+  bool ended_ DEUT_GUARDED_BY(mutex_) = false;
   Status reason_ DEUT_GUARDED_BY(mutex_);
   std::unique_ptr<Thread> thread_;
 };

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "protocol/grpc_data_component_service.h"
 #include "protocol/limits.h"
+#include "protocol/rpc_event_thread.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_data_component.h"
 
@@ -39,7 +40,7 @@ class Listener final : public ApplyLogListener {
 class GrpcApplyLogTest : public ::testing::Test {
  protected:
   Result<std::unique_ptr<ApplyLogStream>> Open(Listener* listener, Duration patience = seconds(20)) {
-    return GrpcApplyLog::Open(runtime_, peer_, *stub_, kSender, listener, runtime_.Now() + patience);
+    return GrpcApplyLog::Open(runtime_, peer_, events_, *stub_, kSender, listener, runtime_.Now() + patience);
   }
   static LogBatch Batch(uint64_t from, uint64_t to, size_t value_bytes = 10) {
     LogBatch batch{.from = Position{Lsn(from), 1}, .to = Position{Lsn(to), 1}, .entries = {}};
@@ -59,6 +60,7 @@ class GrpcApplyLogTest : public ::testing::Test {
   GrpcDataComponentService service_{runtime_, component_, RpcServiceOptions()};
   testing::Loopback loopback_{{service_.service()}};
   std::shared_ptr<const RpcPeer> peer_ = loopback_.Peer();
+  RpcEventThread events_{runtime_};
   std::unique_ptr<wire::DataComponent::Stub> stub_ = wire::DataComponent::NewStub(peer_->NewChannel(RpcTraffic::kBulk));
 };
 

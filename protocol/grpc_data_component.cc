@@ -10,6 +10,7 @@
 #include "protocol/grpc_apply_log.h"
 #include "protocol/grpc_data_stream.h"
 #include "protocol/limits.h"
+#include "protocol/rpc_event_thread.h"
 #include "protocol/rpc_stream.h"
 
 namespace deut {
@@ -63,13 +64,15 @@ class GrpcScan final : public ScanStream {
 struct GrpcDataComponent::Impl {
   Impl(Runtime& own_runtime, std::shared_ptr<const RpcPeer> own_peer, const GrpcDataComponentOptions& options)
       : runtime(own_runtime),
+        own_events(options.events == nullptr ? std::make_unique<RpcEventThread>(runtime) : nullptr),
+        events(options.events == nullptr ? *own_events : *options.events),
         peer(std::move(own_peer)),
         bulk_channel(peer->NewChannel(RpcTraffic::kBulk)),
         bulk(wire::DataComponent::NewStub(bulk_channel)),
         log_channel(peer->NewChannel(RpcTraffic::kBulk)),
         log(wire::DataComponent::NewStub(log_channel)) {
     for (int i = 0; i < std::max(1, options.data_streams); ++i) {
-      data.push_back(std::make_unique<GrpcDataStream>(runtime, peer));
+      data.push_back(std::make_unique<GrpcDataStream>(runtime, peer, events));
     }
   }
 
@@ -87,6 +90,8 @@ struct GrpcDataComponent::Impl {
   }
 
   Runtime& runtime;
+  const std::unique_ptr<RpcEventThread> own_events;
+  RpcEventLoop& events;
   const std::shared_ptr<const RpcPeer> peer;
   const std::shared_ptr<grpc::Channel> bulk_channel;
   const std::unique_ptr<wire::DataComponent::Stub> bulk;
@@ -128,7 +133,7 @@ Result<std::unique_ptr<ScanStream>> GrpcDataComponent::OpenScan(const Sender& se
 Result<std::unique_ptr<ApplyLogStream>> GrpcDataComponent::OpenApplyLog(const Sender& sender,
                                                                         ApplyLogListener* listener, Deadline deadline) {
   AwaitConnection(impl_->runtime, *impl_->log_channel, deadline);
-  return GrpcApplyLog::Open(impl_->runtime, impl_->peer, *impl_->log, sender, listener, deadline);
+  return GrpcApplyLog::Open(impl_->runtime, impl_->peer, impl_->events, *impl_->log, sender, listener, deadline);
 }
 
 Result<std::vector<std::string>> GrpcDataComponent::Partition(const Sender& sender, TableId table, uint32_t n,

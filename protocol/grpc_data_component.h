@@ -17,6 +17,7 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "protocol/data_component.h"
+#include "protocol/rpc_event.h"
 #include "protocol/rpc_peer.h"
 
 namespace deut {
@@ -24,6 +25,8 @@ namespace deut {
 struct GrpcDataComponentOptions {
   // A thread submits to one of them, always the same. More than one pays when several cores serve reads on both sides.
   int data_streams = 1;
+  // What runs the streams' events; outlives the component. Null: a thread of its own.
+  RpcEventLoop* events = nullptr;
 };
 
 class GrpcDataComponent final : public DataComponent {

@@ -5,38 +5,26 @@
 #include "common/base/check.h"
 
 namespace deut {
-namespace {
-
-enum Completed : uintptr_t { kStarted = 1, kRead, kWritten, kFinished };
-
-void* Tag(Completed what) { return reinterpret_cast<void*>(uintptr_t{what}); }
-
-}  // namespace
-
-GrpcDataStream::GrpcDataStream(Runtime& runtime, std::shared_ptr<const RpcPeer> peer)
+GrpcDataStream::GrpcDataStream(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop)
     : runtime_(runtime),
       peer_(std::move(peer)),
       channel_(peer_->NewChannel(RpcTraffic::kShort)),
       stub_(wire::DataComponent::NewStub(channel_)),
       multiplexer_(runtime, RequestMultiplexer::Limits()),
-      context_mutex_(runtime) {
+      loop_(loop),
+      mutex_(runtime) {
   thread_ = runtime.StartThread("dc-data", [this] { Run(); });
 }
 
 GrpcDataStream::~GrpcDataStream() {
   stop_.store(true, std::memory_order_seq_cst);
   {
-    MutexLock lock(context_mutex_);
+    MutexLock lock(mutex_);
     if (context_ != nullptr) context_->TryCancel();
   }
   wake_.fetch_add(1, std::memory_order_seq_cst);
   runtime_.WakeAll(wake_);
   thread_->Join();
-  events_.Shutdown();
-  void* tag = nullptr;
-  bool ok = false;
-  while (events_.Next(&tag, &ok)) {
-  }
 }
 
 void GrpcDataStream::Submit(absl::Span<DataRequest* const> requests) {
@@ -54,7 +42,7 @@ void GrpcDataStream::Submit(absl::Span<DataRequest* const> requests) {
 }
 
 void GrpcDataStream::SendNext() {
-  if (multiplexer_.TakeMessage(&outgoing_)) stream_->Write(outgoing_, Tag(kWritten));
+  if (multiplexer_.TakeMessage(&outgoing_)) stream_->Write(outgoing_, static_cast<RpcEvent*>(&written_));
 }
 
 void GrpcDataStream::Run() {
@@ -75,64 +63,70 @@ void GrpcDataStream::Run() {
 Status GrpcDataStream::RunStream() {
   grpc::ClientContext context;
   {
-    MutexLock lock(context_mutex_);
+    MutexLock lock(mutex_);
     context_ = &context;
+    reading_ = writing_ = ended_ = false;
   }
   if (stopping()) context.TryCancel();  // else the destructor sees the context
   AwaitConnection(runtime_, *channel_, kNoDeadline);
-  stream_ = stub_->PrepareAsyncData(&context, &events_);
-  stream_->StartCall(Tag(kStarted));
-
-  bool reading = false;
-  bool writing = false;  // known only once sending has stopped
-  bool ended = false;
-  void* tag = nullptr;
-  bool ok = false;
-  while (!ended || reading || writing) {
-    DEUT_CHECK(events_.Next(&tag, &ok));
-    switch (static_cast<Completed>(reinterpret_cast<uintptr_t>(tag))) {
-      case kStarted:
-        ended = !ok;
-        if (!ok) break;
-        reading = true;
-        stream_->Read(&incoming_, Tag(kRead));
-        if (multiplexer_.Up() == RequestMultiplexer::Next::kSend) SendNext();
-        break;
-      case kRead:
-        if (ok) {
-          multiplexer_.Answered(&incoming_);
-          stream_->Read(&incoming_, Tag(kRead));
-          break;
-        }
-        reading = false;
-        if (!ended) writing = multiplexer_.StopSending();
-        ended = true;
-        break;
-      case kWritten:
-        if (ok && !ended) {
-          SendNext();
-          break;
-        }
-        // The role comes back with its write. If that is the first sign of the end, the pending read is the next.
-        if (!ended) DEUT_CHECK(multiplexer_.StopSending());
-        ended = true;
-        writing = false;
-        multiplexer_.GiveUpRole();
-        context.TryCancel();
-        break;
-      case kFinished:
-        break;
-    }
-  }
+  stream_ = stub_->PrepareAsyncData(&context, loop_.queue());
+  over_.Reset();
+  stream_->StartCall(static_cast<RpcEvent*>(&started_));
+  over_.Wait(runtime_, kNoDeadline);
   grpc::Status end;
-  stream_->Finish(&end, Tag(kFinished));
-  DEUT_CHECK(events_.Next(&tag, &ok) && tag == Tag(kFinished));
+  over_.Reset();
+  stream_->Finish(&end, static_cast<RpcEvent*>(&finished_));
+  over_.Wait(runtime_, kNoDeadline);
   {
-    MutexLock lock(context_mutex_);
+    MutexLock lock(mutex_);
     context_ = nullptr;
   }
   stream_.reset();
   return peer_->FromRpc(end);
+}
+
+void GrpcDataStream::TellIfOverLocked() {
+  if (ended_ && !reading_ && !writing_) over_.Signal(runtime_);
+}
+
+void GrpcDataStream::Started(bool ok) {
+  MutexLock lock(mutex_);
+  if (!ok) {
+    ended_ = true;
+    TellIfOverLocked();
+    return;
+  }
+  reading_ = true;
+  stream_->Read(&incoming_, static_cast<RpcEvent*>(&read_));
+  if (multiplexer_.Up() == RequestMultiplexer::Next::kSend) SendNext();
+}
+
+void GrpcDataStream::Read(bool ok) {
+  if (ok) {
+    multiplexer_.Answered(&incoming_);
+    stream_->Read(&incoming_, static_cast<RpcEvent*>(&read_));
+    return;
+  }
+  MutexLock lock(mutex_);
+  reading_ = false;
+  if (!ended_) writing_ = multiplexer_.StopSending();
+  ended_ = true;
+  TellIfOverLocked();
+}
+
+void GrpcDataStream::Written(bool ok) {
+  MutexLock lock(mutex_);
+  if (ok && !ended_) {
+    SendNext();
+    return;
+  }
+  // The role comes back with its write. If that is the first sign of the end, the pending read is the next.
+  if (!ended_) DEUT_CHECK(multiplexer_.StopSending());
+  ended_ = true;
+  writing_ = false;
+  multiplexer_.GiveUpRole();
+  context_->TryCancel();
+  TellIfOverLocked();
 }
 
 }  // namespace deut

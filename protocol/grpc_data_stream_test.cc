@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/grpc_data_component_service.h"
+#include "protocol/rpc_event_thread.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_data_component.h"
 
@@ -63,7 +64,8 @@ class GrpcDataStreamTest : public ::testing::Test {
   testing::ScriptedDataComponent component_{runtime_};
   std::unique_ptr<GrpcDataComponentService> service_ = NewService();
   testing::Loopback loopback_{{service_->service()}};
-  GrpcDataStream stream_{runtime_, loopback_.Peer()};
+  RpcEventThread events_{runtime_};
+  GrpcDataStream stream_{runtime_, loopback_.Peer(), events_};
 };
 
 TEST_F(GrpcDataStreamTest, FillsInAnswers) {
@@ -202,7 +204,8 @@ TEST(GrpcDataStreamLifeTest, DestructorFinishesWhatIsOut) {
   request.sender = kSender;
   request.key = "k";
   {
-    GrpcDataStream stream(runtime, loopback.Peer());
+    RpcEventThread events(runtime);
+    GrpcDataStream stream(runtime, loopback.Peer(), events);
     stream.Submit({&request});
     ASSERT_TRUE(testing::Eventually([&] { return component.held() == 1; }));
   }

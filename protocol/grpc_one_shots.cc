@@ -56,6 +56,7 @@ GrpcOneShots::GrpcOneShots(Runtime& runtime, std::shared_ptr<const RpcPeer> peer
       channel_(peer_->NewChannel(RpcTraffic::kShort)),
       stub_(wire::TransactionService::NewStub(channel_)),
       multiplexer_(runtime, OneShotMultiplexer::Limits()),
+      wait_(runtime),
       context_mutex_(runtime) {
   thread_ = runtime.StartThread("tc-one-shots", [this] { Run(); });
 }
@@ -206,8 +207,7 @@ void GrpcOneShots::EndRest() {
 void GrpcOneShots::AwaitEvent(void** tag, bool* ok) {
   Duration patience = kLinger;
   for (;;) {
-    const grpc::CompletionQueue::NextStatus next =
-        events_.AsyncNext(tag, ok, ToRpcTime(runtime_, runtime_.Now() + patience));
+    const grpc::CompletionQueue::NextStatus next = wait_.Next(events_, tag, ok, runtime_.Now() + patience);
     if (next == grpc::CompletionQueue::GOT_EVENT) return;
     DEUT_CHECK(next == grpc::CompletionQueue::TIMEOUT);
     const auto may_rest = [this] {

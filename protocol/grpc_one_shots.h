@@ -29,6 +29,7 @@
 #include "grpcpp/support/async_stream.h"
 #include "protocol/one_shot_channel.h"
 #include "protocol/one_shot_multiplexer.h"
+#include "protocol/rpc_event_wait.h"
 #include "protocol/rpc_peer.h"
 #include "protocol/transaction_service.grpc.pb.h"
 
@@ -74,6 +75,7 @@ class GrpcOneShots final : public OneShotChannel {
   std::atomic<bool> up_{false};  // what the multiplexer says, to look at without its lock
   std::atomic<bool> unknown_{false};
   std::atomic<uint64_t> not_before_{0};
+  RpcEventWait wait_;
   grpc::CompletionQueue events_;
   std::unique_ptr<Stream> stream_;  // see above
   wire::OneShotCalls outgoing_;     // the role holder's

@@ -5,11 +5,11 @@
 namespace deut {
 
 RpcCallBase::RpcCallBase(Runtime& runtime, RpcExecutor& executor, StreamWatchdog& watchdog)
-    : runtime_(runtime),
+    : presence_(executor),
+      runtime_(runtime),
       executor_(executor),
       mutex_(runtime),
       write_watch_(watchdog, [this] { context_.TryCancel(); }) {
-  executor_.CallBegins();
   context_.AsyncNotifyWhenDone(static_cast<RpcEvent*>(&ended_));
 }
 

@@ -27,6 +27,9 @@
 namespace deut {
 
 class RpcCallBase {
+ private:
+  const RpcCallPresence presence_;  // first, see there
+
  public:
   RpcCallBase(const RpcCallBase&) = delete;
   RpcCallBase& operator=(const RpcCallBase&) = delete;
@@ -36,7 +39,7 @@ class RpcCallBase {
 
  protected:
   RpcCallBase(Runtime& runtime, RpcExecutor& executor, StreamWatchdog& watchdog);
-  virtual ~RpcCallBase() { executor_.CallIsGone(); }
+  virtual ~RpcCallBase() = default;
 
   // The call is there; another one can be wanted in its place. Must not block; nor must OnWritten.
   virtual void OnTaken() = 0;

@@ -23,7 +23,7 @@ constexpr Duration kAtOnce = microseconds(5);
 }  // namespace
 
 RpcExecutor::RpcExecutor(Runtime& runtime, const Options& options, std::unique_ptr<grpc::ServerCompletionQueue> queue)
-    : runtime_(runtime), options_(options), queue_(std::move(queue)), mutex_(runtime) {}
+    : runtime_(runtime), options_(options), queue_(std::move(queue)), wait_(runtime), mutex_(runtime) {}
 
 RpcExecutor::~RpcExecutor() { Stop(); }
 
@@ -35,12 +35,14 @@ void RpcExecutor::Start() {
   look_ = runtime_.StartThread("rpc-look", [this] { Look(); });
 }
 
+void RpcExecutor::AwaitNoCalls() {
+  MutexLock lock(mutex_);
+  while (calls_ != 0) changed_.Wait(mutex_);
+}
+
 void RpcExecutor::Stop() {
   if (look_ == nullptr) return;
-  {
-    MutexLock lock(mutex_);
-    while (calls_ != 0) changed_.Wait(mutex_);
-  }
+  AwaitNoCalls();
   stop_look_.store(1, std::memory_order_seq_cst);
   runtime_.WakeAll(stop_look_);
   look_.reset();
@@ -69,6 +71,10 @@ void RpcExecutor::PostSingle(std::function<void()> work) {
   if (!RoomForSingleLocked()) return;
   if (ActiveLocked() == 0 || running_ < options_.parallel) SummonLocked();
 }
+
+RpcCallPresence::RpcCallPresence(RpcExecutor& executor) : executor_(executor) { executor_.CallBegins(); }
+
+RpcCallPresence::~RpcCallPresence() { executor_.CallIsGone(); }
 
 void RpcExecutor::CallBegins() {
   MutexLock lock(mutex_);
@@ -187,7 +193,7 @@ void RpcExecutor::WorkLocked(Self* self) {
 
 // The deadline never comes, so TIMEOUT can only be gRPC's answer to a failure of its poller. (CompletionQueue::Next hides the difference.)
 grpc::CompletionQueue::NextStatus RpcExecutor::AwaitEvent(void** tag, bool* ok) {
-  return queue_->AsyncNext(tag, ok, gpr_inf_future(GPR_CLOCK_MONOTONIC));
+  return wait_.Next(*queue_, tag, ok, kNoDeadline);
 }
 
 // The thread stays the leader meanwhile: another one would only fail as well.

@@ -22,8 +22,8 @@
 //   The leader pauses and waits again; only Stop, which shuts the queue down, ends the threads.
 // Source: leader and followers, as Schmidt and others call it (Pattern-Oriented Software Architecture 2, 2000).
 // Thread-safety: Post from any thread, BeforeBlocking from the event's own. Lifetime: Start once; Stop when the server has shut down, which does not
-//   wait for calls that are in work: Stop waits until all that were begun (CallBegins) are gone, because nothing may be started on a queue that has
-//   shut down.
+//   wait for calls that are in work: AwaitNoCalls does, until all that were begun (CallBegins) are gone, because nothing may be started on a queue
+//   that has shut down. Nor may other operations be under way when it stops.
 #ifndef PROTOCOL_RPC_EXECUTOR_H_
 #define PROTOCOL_RPC_EXECUTOR_H_
 
@@ -43,21 +43,27 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "grpcpp/completion_queue.h"
+#include "protocol/rpc_event.h"
+#include "protocol/rpc_event_wait.h"
 
 namespace deut {
 
-// What a tag of the completion queue points to. It may be gone when Done returns.
-class RpcEvent {
- public:
-  virtual void Done(bool ok) = 0;
-  // Whether Done may block, for other than a lock.
-  virtual bool MayBlock() const { return true; }
+class RpcExecutor;
 
- protected:
-  ~RpcEvent() = default;
+// A call that starts events on an executor's queue. It is the call's first member, so that nothing of the call is left when the executor hears that it
+// is gone: from then on what the call has borrowed may be gone, too.
+class RpcCallPresence {
+ public:
+  explicit RpcCallPresence(RpcExecutor& executor);
+  ~RpcCallPresence();
+  RpcCallPresence(const RpcCallPresence&) = delete;
+  RpcCallPresence& operator=(const RpcCallPresence&) = delete;
+
+ private:
+  RpcExecutor& executor_;
 };
 
-class RpcExecutor {
+class RpcExecutor : public RpcEventLoop {
  public:
   struct Options {
     int threads = 1024;  // at most; the last of them is for what does not block, if there are more than one
@@ -73,23 +79,21 @@ class RpcExecutor {
   static constexpr Duration kPauseAfterFailure = milliseconds(10);
 
   RpcExecutor(Runtime& runtime, const Options& options, std::unique_ptr<grpc::ServerCompletionQueue> queue);
-  virtual ~RpcExecutor();
+  ~RpcExecutor() override;
   RpcExecutor(const RpcExecutor&) = delete;
   RpcExecutor& operator=(const RpcExecutor&) = delete;
 
-  grpc::ServerCompletionQueue* queue() { return queue_.get(); }
+  grpc::ServerCompletionQueue* queue() override { return queue_.get(); }
 
   void Start();
   void Stop();
+  // Waits until there are no calls of a server. REQUIRES: it has shut down.
+  void AwaitNoCalls();
 
   // Runs it soon on one of the threads. False: all threads that may block are blocked, so it runs when one of them no longer is.
   bool Post(std::function<void()> work);
   // The same for a single call, which has the kept threads, too.
   void PostSingle(std::function<void()> work);
-
-  // Who starts events on the queue says so before the first, and when it will start none any more.
-  void CallBegins();
-  void CallIsGone();
 
   // The event, or the work, of this thread is about to block. At most the first call of an event does anything. REQUIRES: a thread of the executor.
   void BeforeBlocking();
@@ -112,6 +116,10 @@ class RpcExecutor {
   virtual grpc::CompletionQueue::NextStatus AwaitEvent(void** tag, bool* ok);
 
  private:
+  friend class RpcCallPresence;
+  void CallBegins();
+  void CallIsGone();
+
   struct Self {
     bool blocked = false;   // the event has told
     bool summoned = false;  // out of its rest
@@ -147,6 +155,7 @@ class RpcExecutor {
   Runtime& runtime_;
   const Options options_;
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  RpcEventWait wait_;
   Mutex mutex_;
   Self* leader_ DEUT_GUARDED_BY(mutex_) = nullptr;
   bool ended_ DEUT_GUARDED_BY(mutex_) = false;  // the queue was shut down and is empty

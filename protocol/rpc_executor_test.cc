@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -354,7 +355,7 @@ TEST_F(RpcExecutorTest, StopWaitsForWhatIsUnderWayAndRunsWhatItPosts) {
 
 TEST_F(RpcExecutorTest, StopWaitsUntilCallsThatHaveBegunAreGone) {
   Start(RealRuntime(), {.parallel = 1});
-  executor_->CallBegins();
+  std::optional<RpcCallPresence> call(*executor_);
   Event gate;
   std::atomic<bool> gone{false};
   Fire([&] {
@@ -362,7 +363,7 @@ TEST_F(RpcExecutorTest, StopWaitsUntilCallsThatHaveBegunAreGone) {
     // The server has shut down, and yet it starts another, which may be on a queue that has not.
     Fire([&] {
       gone = true;
-      executor_->CallIsGone();
+      call.reset();
     });
   });
   EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == 1; }));
@@ -377,7 +378,7 @@ TEST_F(RpcExecutorTest, StopWaitsUntilCallsThatHaveBegunAreGone) {
 // It was taken for the end of the queue: all threads left, nothing was served any more, and Stop waited for ever for calls that had begun.
 TEST_F(RpcExecutorTest, AFailureToWaitIsNotTheEnd) {
   Start(RealRuntime(), {.parallel = 2});
-  executor_->CallBegins();
+  std::optional<RpcCallPresence> call(*executor_);
   Event first;
   Fire([&] { Open(first); });
   ASSERT_TRUE(Wait(first));
@@ -392,7 +393,7 @@ TEST_F(RpcExecutorTest, AFailureToWaitIsNotTheEnd) {
     EXPECT_TRUE(Wait(later));
     EXPECT_TRUE(Eventually([&] { return executor_->counts().failures == before + 3; }));
   }
-  Fire([&] { executor_->CallIsGone(); });
+  Fire([&] { call.reset(); });
   Stop();  // before what the events use is gone
 }
 

@@ -66,41 +66,60 @@ class RpcServer::NameCheck final : public grpc::AuthMetadataProcessor {
   LimitedLog refusals_;
 };
 
+// One queue alone asks for new calls: each connection is watched by one of those that do.
+RpcServer::RpcServer(Runtime& runtime, const RpcServerOptions& options)
+    : runtime_(runtime),
+      options_(options),
+      builder_(std::make_unique<grpc::ServerBuilder>()),
+      tls_(options.tls),
+      health_(runtime, options.stuck_peer),
+      executor_(std::make_unique<RpcExecutor>(
+          runtime,
+          RpcExecutor::Options{.threads = options.max_threads,
+                               .kept = options.max_threads / 16,
+                               .parallel = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))},
+          builder_->AddCompletionQueue())) {
+  executor_->Start();
+}
+
 Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcServerOptions& options,
                                                     const std::vector<grpc::Service*>& services) {
-  DEUT_RETURN_IF_ERROR(CheckTransport("--listen", options.listen, options.tls != nullptr, options.insecure));
-  std::unique_ptr<RpcServer> server(new RpcServer(runtime, options.stuck_peer));
-  server->tls_ = options.tls;
-  DEUT_ASSIGN_OR_RETURN(server->acceptor_, ConnectionAcceptor::Create(runtime, options.listen, options.connections));
-  server->address_ = server->acceptor_->address();
+  auto server = std::make_unique<RpcServer>(runtime, options);
+  DEUT_RETURN_IF_ERROR(server->Start(services));
+  return server;
+}
+
+Status RpcServer::Start(const std::vector<grpc::Service*>& services) {
+  DEUT_RETURN_IF_ERROR(CheckTransport("--listen", options_.listen, options_.tls != nullptr, options_.insecure));
+  DEUT_ASSIGN_OR_RETURN(acceptor_, ConnectionAcceptor::Create(runtime_, options_.listen, options_.connections));
+  address_ = acceptor_->address();
 
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
-  if (options.tls != nullptr) {
-    if (options.access == nullptr) return DEUT_ERROR(kInternal, "a server with TLS and without rights of peers");
+  if (options_.tls != nullptr) {
+    if (options_.access == nullptr) return DEUT_ERROR(kInternal, "a server with TLS and without rights of peers");
     WatchTlsConnections();
-    grpc::experimental::TlsServerCredentialsOptions tls(options.tls->provider());
+    grpc::experimental::TlsServerCredentialsOptions tls(options_.tls->provider());
     tls.watch_root_certs();
     tls.watch_identity_key_cert_pairs();
     tls.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
     credentials = grpc::experimental::TlsServerCredentials(tls);
-    credentials->SetAuthMetadataProcessor(std::make_shared<NameCheck>(runtime, options.access));
+    credentials->SetAuthMetadataProcessor(std::make_shared<NameCheck>(runtime_, options_.access));
   }
 
-  grpc::ServerBuilder builder;
-  server->hand_over_ = builder.experimental().AddExternalConnectionAcceptor(
+  const std::unique_ptr<grpc::ServerBuilder> own_builder = std::move(builder_);
+  grpc::ServerBuilder& builder = *own_builder;
+  hand_over_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   std::vector<ExecutedService*> executed;
   for (grpc::Service* service : services) {
     builder.RegisterService(service);
     if (auto* const one = dynamic_cast<ExecutedService*>(service)) executed.push_back(one);
   }
-  server->health_.AddTo(builder);
-  // One queue alone asks for new calls: each connection is watched by one of those that do.
-  std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
+  health_.AddTo(builder);
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
   builder.SetMaxSendMessageSize(static_cast<int>(kMaxControlAnswerBytes));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             static_cast<int>(duration_cast<milliseconds>(options.handshake_timeout).count()));
+                             static_cast<int>(duration_cast<milliseconds>(options_.handshake_timeout).count()));
   // A compressed message could grow to any size after its size was checked.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
@@ -111,22 +130,17 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcS
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kBulkFrameBytes);
   grpc::ResourceQuota quota("deuteronomy");
-  quota.Resize(options.memory_bytes).SetMaxThreads(options.max_threads);
+  quota.Resize(options_.memory_bytes).SetMaxThreads(options_.max_threads);
   builder.SetResourceQuota(quota);
 
-  server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr) {
-    return DEUT_ERROR(kInvalidArgument, "cannot serve at ", options.listen.ToString(),
-                      options.tls == nullptr ? ": gRPC does not start" : ": gRPC refuses the TLS files");
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) {
+    return DEUT_ERROR(kInvalidArgument, "cannot serve at ", options_.listen.ToString(),
+                      options_.tls == nullptr ? ": gRPC does not start" : ": gRPC refuses the TLS files");
   }
-  const RpcExecutor::Options threads{.threads = options.max_threads,
-                                     .kept = options.max_threads / 16,
-                                     .parallel = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
-  server->executor_ = std::make_unique<RpcExecutor>(runtime, threads, std::move(queue));
-  server->health_.Serve(server->executor_->queue());
-  for (ExecutedService* service : executed) service->Serve(*server->executor_);
-  server->executor_->Start();
-  server->acceptor_->Start([hand_over = server->hand_over_.get()](Descriptor socket) {
+  health_.Serve(executor_->queue());
+  for (ExecutedService* service : executed) service->Serve(*executor_);
+  acceptor_->Start([hand_over = hand_over_.get()](Descriptor socket) {
     const TlsConnectionScope scope(socket.get());
     // gRPC owns the socket from here on. It takes it as long as the server runs, and the acceptor stops before that.
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -134,10 +148,13 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(Runtime& runtime, const RpcS
     connection.fd = socket.Release();
     hand_over->HandleNewConnection(&connection);
   });
-  return server;
+  return Status::Ok();
 }
 
-RpcServer::~RpcServer() { Shutdown(runtime_.Now()); }
+RpcServer::~RpcServer() {
+  Shutdown(runtime_.Now());
+  executor_->Stop();
+}
 
 void RpcServer::SetServing(bool serving) { health_.SetServing(serving); }
 
@@ -148,7 +165,7 @@ void RpcServer::Shutdown(Deadline deadline) {
   server_->Shutdown(ToRpcTime(runtime_, deadline));
   server_->Wait();
   health_.Stop();
-  executor_->Stop();
+  executor_->AwaitNoCalls();
   server_.reset();
 }
 

@@ -17,6 +17,7 @@
 #include "grpcpp/impl/service_type.h"
 #include "grpcpp/security/auth_context.h"
 #include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
 #include "protocol/authorization.h"
 #include "protocol/connection_acceptor.h"
 #include "protocol/endpoint.h"
@@ -56,15 +57,20 @@ class ExecutedService {
 
 class RpcServer {
  public:
-  // A service that is an ExecutedService, too, is served as such.
-  // INVALID_ARGUMENT by the rule of endpoint.h; otherwise why the address cannot be had, naming it.
+  // Its executor runs from now on, and ends with it; there is no address yet. Events of other streams of this process can go there, too.
+  RpcServer(Runtime& runtime, const RpcServerOptions& options);
+  // Created and started.
   static Result<std::unique_ptr<RpcServer>> Start(Runtime& runtime, const RpcServerOptions& options,
                                                   const std::vector<grpc::Service*>& services);
   ~RpcServer();  // Shutdown without patience
   RpcServer(const RpcServer&) = delete;
   RpcServer& operator=(const RpcServer&) = delete;
 
-  // With the port that the system chose if 0 was asked for.
+  // Once. A service that is an ExecutedService, too, is served as such.
+  // INVALID_ARGUMENT by the rule of endpoint.h; otherwise why the address cannot be had, naming it.
+  Status Start(const std::vector<grpc::Service*>& services);
+
+  // With the port that the system chose if 0 was asked for. REQUIRES, also of what follows: Start was OK.
   const Address& address() const { return address_; }
 
   void SetServing(bool serving);
@@ -82,14 +88,14 @@ class RpcServer {
  private:
   class NameCheck;
 
-  RpcServer(Runtime& runtime, Duration stuck_peer) : runtime_(runtime), health_(runtime, stuck_peer) {}
-
   Runtime& runtime_;
+  const RpcServerOptions options_;
+  std::unique_ptr<grpc::ServerBuilder> builder_;  // until Start
   Address address_;
   // gRPC reads its files in memory again and again: they must not be closed, and their numbers given to others, while the server lives.
   std::shared_ptr<TlsKeys> tls_;
   HealthService health_;
-  std::unique_ptr<RpcExecutor> executor_;
+  const std::unique_ptr<RpcExecutor> executor_;
   // Declared before the server: its watch sees the server close the connections.
   std::unique_ptr<ConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> hand_over_;

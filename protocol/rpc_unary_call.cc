@@ -5,9 +5,7 @@
 namespace deut {
 
 RpcUnaryCallBase::RpcUnaryCallBase(const UnaryHost& host)
-    : host_(host), watch_(host.writes, [this] { context_.TryCancel(); }) {
-  host_.executor.CallBegins();
-}
+    : presence_(host.executor), host_(host), watch_(host.writes, [this] { context_.TryCancel(); }) {}
 
 void RpcUnaryCallBase::Taken(bool ok) {
   if (!ok) {

@@ -32,13 +32,16 @@ struct UnaryHost {
 };
 
 class RpcUnaryCallBase {
+ private:
+  const RpcCallPresence presence_;  // first, see there
+
  public:
   RpcUnaryCallBase(const RpcUnaryCallBase&) = delete;
   RpcUnaryCallBase& operator=(const RpcUnaryCallBase&) = delete;
 
  protected:
   explicit RpcUnaryCallBase(const UnaryHost& host);
-  virtual ~RpcUnaryCallBase() { host_.executor.CallIsGone(); }
+  virtual ~RpcUnaryCallBase() = default;
 
   virtual void WantNext() = 0;
   // May block.
