@@ -19,8 +19,8 @@ namespace {
 // The client side of a bulk scan.
 class GrpcScan final : public ScanStream {
  public:
-  GrpcScan(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, const ScanSpec& spec)
-      : runtime_(runtime), spec_(spec), stream_(runtime, std::move(peer)) {}
+  GrpcScan(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop, const ScanSpec& spec)
+      : runtime_(runtime), spec_(spec), stream_(runtime, std::move(peer), loop) {}
 
   Status Open(wire::DataComponent::Stub& stub, const Sender& sender, Deadline deadline) {
     DEUT_RETURN_IF_ERROR(
@@ -125,7 +125,7 @@ Result<std::unique_ptr<ScanStream>> GrpcDataComponent::OpenScan(const Sender& se
                                                                 Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckFigure("batch_bytes", spec.batch_bytes, 1, kMaxScanBytes));
   AwaitConnection(impl_->runtime, *impl_->bulk_channel, deadline);
-  auto scan = std::make_unique<GrpcScan>(impl_->runtime, impl_->peer, spec);
+  auto scan = std::make_unique<GrpcScan>(impl_->runtime, impl_->peer, impl_->events, spec);
   DEUT_RETURN_IF_ERROR(scan->Open(*impl_->bulk, sender, deadline));
   return std::unique_ptr<ScanStream>(std::move(scan));
 }

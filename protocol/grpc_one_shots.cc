@@ -15,18 +15,11 @@
 namespace deut {
 namespace {
 
-// How long the stream's thread waits for gRPC although no call is under way.
-constexpr Duration kLinger = milliseconds(20);
-
 // What a thread keeps for its next calls: calls, the size of one, parts of an answer, results in it.
 constexpr size_t kKeptCalls = 256;
 constexpr size_t kKeptCallBytes = 4 << 10;
 constexpr size_t kKeptParts = 4;
 constexpr int kKeptResults = 64;
-
-enum Completed : uintptr_t { kStarted = 1, kRead, kWritten, kFinished };
-
-void* Tag(Completed what) { return reinterpret_cast<void*>(uintptr_t{what}); }
 
 bool WritesAnything(const OneShotTransaction& transaction) {
   return std::ranges::any_of(transaction.operations, [](const Operation& operation) { return Writes(operation.kind); });
@@ -49,33 +42,26 @@ Status MakeCall(Runtime& runtime, const OneShotTransaction& transaction, Deadlin
 
 }  // namespace
 
-GrpcOneShots::GrpcOneShots(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, Duration look)
+GrpcOneShots::GrpcOneShots(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop)
     : runtime_(runtime),
-      look_(look),
       peer_(std::move(peer)),
       channel_(peer_->NewChannel(RpcTraffic::kShort)),
       stub_(wire::TransactionService::NewStub(channel_)),
       multiplexer_(runtime, OneShotMultiplexer::Limits()),
-      wait_(runtime),
-      context_mutex_(runtime) {
+      loop_(loop),
+      mutex_(runtime) {
   thread_ = runtime.StartThread("tc-one-shots", [this] { Run(); });
 }
 
 GrpcOneShots::~GrpcOneShots() {
   stop_.store(true, std::memory_order_seq_cst);
   {
-    MutexLock lock(context_mutex_);
+    MutexLock lock(mutex_);
     if (context_ != nullptr) context_->TryCancel();
   }
   wanted_.fetch_add(2, std::memory_order_seq_cst);
   runtime_.WakeAll(wanted_);
-  EndRest();
   thread_->Join();
-  events_.Shutdown();
-  void* tag = nullptr;
-  bool ok = false;
-  while (events_.Next(&tag, &ok)) {
-  }
 }
 
 bool GrpcOneShots::Ready() {
@@ -130,11 +116,11 @@ bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline
     case OneShotMultiplexer::Next::kNothing:
       break;
   }
-  EndRest();
   const Deadline wait = deadline > kNoDeadline - kAnswerGrace ? kNoDeadline : deadline + kAnswerGrace;
   const MonotonicTime now = runtime_.Now();
   const Duration hold = std::min(kHoldBack, (deadline - now) / 4);
-  bool done = group.all_done.Wait(runtime_, now + hold);
+  const auto all_done = [&] { return group.all_done.IsSet(); };
+  bool done = all_done() || spin_.Find(runtime_, now + hold, all_done) || group.all_done.Wait(runtime_, now + hold);
   if (!done) {
     if (multiplexer_.Hurry(submitted) == OneShotMultiplexer::Next::kSend) SendNext();
     done = group.all_done.Wait(runtime_, wait);
@@ -190,32 +176,7 @@ Result<CommitAnswer> GrpcOneShots::Take(OneShotCall& call, const OneShotTransact
 }
 
 void GrpcOneShots::SendNext() {
-  if (multiplexer_.TakeMessage(&outgoing_)) stream_->Write(outgoing_, Tag(kWritten));
-}
-
-void GrpcOneShots::Rest() {
-  resting_.store(1, std::memory_order_seq_cst);
-  if (multiplexer_.outstanding() == 0 && !stopping()) runtime_.Wait(resting_, 1, runtime_.Now() + look_);
-  resting_.store(0, std::memory_order_seq_cst);
-}
-
-void GrpcOneShots::EndRest() {
-  if (resting_.load(std::memory_order_seq_cst) == 0 || resting_.exchange(0, std::memory_order_seq_cst) == 0) return;
-  runtime_.WakeAll(resting_);
-}
-
-void GrpcOneShots::AwaitEvent(void** tag, bool* ok) {
-  Duration patience = kLinger;
-  for (;;) {
-    const grpc::CompletionQueue::NextStatus next = wait_.Next(events_, tag, ok, runtime_.Now() + patience);
-    if (next == grpc::CompletionQueue::GOT_EVENT) return;
-    DEUT_CHECK(next == grpc::CompletionQueue::TIMEOUT);
-    const auto may_rest = [this] {
-      return up_.load(std::memory_order_relaxed) && multiplexer_.outstanding() == 0 && !stopping();
-    };
-    if (may_rest()) Rest();
-    patience = may_rest() ? Duration(0) : kLinger;
-  }
+  if (multiplexer_.TakeMessage(&outgoing_)) stream_->Write(outgoing_, static_cast<RpcEvent*>(&written_));
 }
 
 void GrpcOneShots::Run() {
@@ -243,109 +204,116 @@ Status GrpcOneShots::TakeOpened() {
 Status GrpcOneShots::RunStream() {
   grpc::ClientContext context;
   {
-    MutexLock lock(context_mutex_);
+    MutexLock lock(mutex_);
     context_ = &context;
+    refused_ = Status();
+    opened_ = sent_ = reading_ = writing_ = ended_ = false;
   }
   if (stopping()) context.TryCancel();  // else the destructor sees the context
   AwaitConnection(runtime_, *channel_, kNoDeadline);
-  stream_ = stub_->PrepareAsyncOneShots(&context, &events_);
-  stream_->StartCall(Tag(kStarted));
-
-  Status refused;       // what `open` was answered with
-  bool opened = false;  // the answer to it has come
-  bool sent = false;    // it has been sent
-  bool reading = false;
-  bool writing = false;  // before it is up, and once sending has stopped; in between the multiplexer knows
-  bool ended = false;
-  const auto stop_sending = [&] {
-    if (ended) return;
-    ended = true;
-    if (!opened || !sent) return;  // never was up
-    up_.store(false, std::memory_order_release);
-    writing = multiplexer_.StopSending();
-  };
-  void* tag = nullptr;
-  bool ok = false;
-  do {
-    AwaitEvent(&tag, &ok);
-    switch (static_cast<Completed>(reinterpret_cast<uintptr_t>(tag))) {
-      case kStarted:
-        ended = !ok;
-        if (!ok) break;
-        outgoing_.Clear();
-        outgoing_.mutable_open()->set_protocol_version(kProtocolVersion);
-        writing = true;
-        stream_->Write(outgoing_, Tag(kWritten));
-        reading = true;
-        stream_->Read(&incoming_, Tag(kRead));
-        break;
-      case kRead:
-        reading = false;
-        if (!ok) {
-          stop_sending();
-          break;
-        }
-        if (!opened) {
-          refused = TakeOpened();
-          if (!refused.ok()) {
-            ended = true;
-            context.TryCancel();
-            break;
-          }
-          opened = true;
-          if (sent && !ended) {
-            multiplexer_.Up();
-            up_.store(true, std::memory_order_release);
-          }
-        } else {
-          if (multiplexer_.Answered(&incoming_) == OneShotMultiplexer::Next::kSend) SendNext();
-        }
-        reading = true;
-        stream_->Read(&incoming_, Tag(kRead));
-        break;
-      case kWritten:
-        if (!sent) {
-          sent = true;
-          writing = false;
-          if (!ok) {
-            ended = true;
-            context.TryCancel();
-          } else if (opened && !ended) {
-            multiplexer_.Up();
-            up_.store(true, std::memory_order_release);
-          }
-          break;
-        }
-        if (ok && !ended) {
-          SendNext();
-          break;
-        }
-        // The role comes back with its write. If that is the first sign of the end, the pending read is the next.
-        stop_sending();
-        writing = false;
-        multiplexer_.GiveUpRole();
-        context.TryCancel();
-        break;
-      case kFinished:
-        break;
-    }
-  } while (!ended || reading || writing);
+  stream_ = stub_->PrepareAsyncOneShots(&context, loop_.queue());
+  over_.Reset();
+  stream_->StartCall(static_cast<RpcEvent*>(&started_));
+  over_.Wait(runtime_, kNoDeadline);
   grpc::Status end;
-  stream_->Finish(&end, Tag(kFinished));
-  DEUT_CHECK(events_.Next(&tag, &ok) && tag == Tag(kFinished));
+  over_.Reset();
+  stream_->Finish(&end, static_cast<RpcEvent*>(&finished_));
+  over_.Wait(runtime_, kNoDeadline);
+  Status why;
+  bool was_up = false;
   {
-    MutexLock lock(context_mutex_);
+    MutexLock lock(mutex_);
     context_ = nullptr;
+    why = refused_;
+    was_up = opened_ && sent_;
   }
   stream_.reset();
-  Status why = refused.ok() ? peer_->FromRpc(end) : refused;
+  if (why.ok()) why = peer_->FromRpc(end);
   if (why.ok()) why = DEUT_ERROR(kUnavailable, peer_->name(), " has ended the stream");
   // A stream that was there has not been refused for good; and what its peer says against one message is not what each call is to hear.
-  const bool was_up = opened && sent;
   const bool passing = why == ErrorCode::kUnavailable || why == ErrorCode::kDeadlineExceeded;
   if (was_up && !passing) why = DEUT_ERROR(kUnavailable, "the stream has ended: ", why.ToString());
   multiplexer_.Down(why);
   return why;
+}
+
+void GrpcOneShots::TellIfOverLocked() {
+  if (ended_ && !reading_ && !writing_) over_.Signal(runtime_);
+}
+
+void GrpcOneShots::UpLocked() {
+  multiplexer_.Up();
+  up_.store(true, std::memory_order_release);
+}
+
+void GrpcOneShots::StopSendingLocked() {
+  if (ended_) return;
+  ended_ = true;
+  if (!opened_ || !sent_) return;  // never was up
+  up_.store(false, std::memory_order_release);
+  writing_ = multiplexer_.StopSending();
+}
+
+bool GrpcOneShots::OpenedLocked() {
+  refused_ = TakeOpened();
+  if (!refused_.ok()) {
+    ended_ = true;
+    context_->TryCancel();
+    return false;
+  }
+  opened_ = true;
+  if (sent_ && !ended_) UpLocked();
+  return true;
+}
+
+void GrpcOneShots::Started(bool ok) {
+  MutexLock lock(mutex_);
+  ended_ = !ok;
+  if (!ok) return TellIfOverLocked();
+  outgoing_.Clear();
+  outgoing_.mutable_open()->set_protocol_version(kProtocolVersion);
+  writing_ = true;
+  stream_->Write(outgoing_, static_cast<RpcEvent*>(&written_));
+  reading_ = true;
+  stream_->Read(&incoming_, static_cast<RpcEvent*>(&read_));
+}
+
+void GrpcOneShots::Read(bool ok) {
+  bool opened = true;
+  {
+    MutexLock lock(mutex_);
+    opened = opened_;
+    if (!ok) StopSendingLocked();
+    if (!ok || (!opened && !OpenedLocked())) {
+      reading_ = false;
+      return TellIfOverLocked();
+    }
+  }
+  // Outside of the lock: it wakes the callers. A role that it gets it has until the end of its write.
+  if (opened && multiplexer_.Answered(&incoming_) == OneShotMultiplexer::Next::kSend) SendNext();
+  stream_->Read(&incoming_, static_cast<RpcEvent*>(&read_));
+}
+
+void GrpcOneShots::Written(bool ok) {
+  MutexLock lock(mutex_);
+  if (!sent_) {
+    sent_ = true;
+    writing_ = false;
+    if (!ok) {
+      ended_ = true;
+      context_->TryCancel();
+    } else if (opened_ && !ended_) {
+      UpLocked();
+    }
+    return TellIfOverLocked();
+  }
+  if (ok && !ended_) return SendNext();
+  // The role comes back with its write. If that is the first sign of the end, the pending read is the next.
+  StopSendingLocked();
+  writing_ = false;
+  multiplexer_.GiveUpRole();
+  context_->TryCancel();
+  TellIfOverLocked();
 }
 
 }  // namespace deut

@@ -14,6 +14,7 @@
 #include "protocol/grpc_data_component_service.h"
 #include "protocol/grpc_transaction_service_server.h"
 #include "protocol/one_shot_limits.h"
+#include "protocol/rpc_event_thread.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_data_component.h"
 #include "protocol/testing/scripted_transaction_service.h"
@@ -50,7 +51,8 @@ class GrpcOneShotsTest : public ::testing::Test {
   std::unique_ptr<GrpcTransactionServiceServer> service_ =
       std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_);
   testing::Loopback loopback_{{service_->service()}};
-  GrpcOneShots channel_{runtime_, loopback_.Peer()};
+  RpcEventThread events_{runtime_};
+  GrpcOneShots channel_{runtime_, loopback_.Peer(), events_};
 };
 
 TEST_F(GrpcOneShotsTest, ManyThreadsShareOneStream) {
@@ -156,25 +158,8 @@ TEST_F(GrpcOneShotsTest, LateAnswersAreNotWaitedFor) {
   EXPECT_TRUE(next.ok()) << next.status().ToString();
 }
 
-// Who submits wakes it, and so does who ends it: it does not look by itself here.
-TEST_F(GrpcOneShotsTest, TheThreadRestsWhereNothingIsUnderWay) {
-  GrpcOneShots channel(runtime_, loopback_.Peer(), seconds(100'000));
-  ASSERT_TRUE(testing::Eventually([&] { return channel.Ready(); }));
-  const TransactionOptions options;
-  for (int i = 0; i < 10; ++i) {
-    runtime_.SleepUntil(runtime_.Now() + milliseconds(5 * i));  // it rests before some of them
-    const Operation operation = Put("k", "v");
-    std::vector<OperationResult> results;
-    OneShotTransaction transaction{.options = &options, .operations = {&operation, 1}, .results = &results};
-    ASSERT_TRUE(channel.Execute(absl::MakeSpan(&transaction, 1), Soon()));
-    EXPECT_TRUE(transaction.answer.ok()) << transaction.answer.status().ToString();
-  }
-  runtime_.SleepUntil(runtime_.Now() + milliseconds(60));
-}
-
-TEST_F(GrpcOneShotsTest, AStreamThatEndsWhileItsThreadRestsIsNoticed) {
+TEST_F(GrpcOneShotsTest, AStreamThatEndsWhileNothingIsUnderWayIsNoticed) {
   ASSERT_TRUE(Up());
-  runtime_.SleepUntil(runtime_.Now() + milliseconds(60));  // it rests
   loopback_.Stop();
   EXPECT_TRUE(testing::Eventually([this] { return !channel_.Ready(); }));
   Restart();
@@ -188,7 +173,7 @@ TEST_F(GrpcOneShotsTest, AServerThatDoesNotKnowItIsNotAskedAgain) {
   testing::ScriptedDataComponent component(runtime_);
   GrpcDataComponentService other(runtime_, component, {});
   testing::Loopback old({other.service()});
-  GrpcOneShots channel(runtime_, old.Peer());
+  GrpcOneShots channel(runtime_, old.Peer(), events_);
   const Deadline end = runtime_.Now() + milliseconds(300);
   while (runtime_.Now() < end) {
     EXPECT_FALSE(channel.Ready());

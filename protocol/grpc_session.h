@@ -24,8 +24,9 @@ constexpr Duration kAbortWait = milliseconds(250);
 
 class GrpcSession final : public TransactionSession {
  public:
-  GrpcSession(Runtime& runtime, std::shared_ptr<const RpcPeer> peer)
-      : runtime_(runtime), peer_(peer), stream_(runtime, std::move(peer)) {}
+  // Borrows the loop.
+  GrpcSession(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop)
+      : runtime_(runtime), peer_(peer), stream_(runtime, std::move(peer), loop) {}
 
   // Opens the stream and exchanges versions. Nothing else may be called unless it returned OK.
   Status Open(wire::TransactionService::Stub& stub, Deadline deadline);

@@ -10,6 +10,7 @@
 #include "protocol/convert_transaction_service.h"
 #include "protocol/grpc_one_shots.h"
 #include "protocol/grpc_session.h"
+#include "protocol/rpc_event_thread.h"
 #include "protocol/rpc_stream.h"
 #include "protocol/transaction_service.grpc.pb.h"
 
@@ -23,7 +24,8 @@ struct GrpcTransactionService::Impl {
         peer(std::move(own_peer)),
         channel(peer->NewChannel(RpcTraffic::kBulk)),
         control(wire::TransactionService::NewStub(channel)),
-        one_shots(own_runtime, peer) {
+        events(own_runtime),
+        one_shots(own_runtime, peer, events) {
     for (int i = 0; i < std::max(1, options.connections); ++i) {
       session_channels.push_back(peer->NewChannel(RpcTraffic::kShort));
       sessions.push_back(wire::TransactionService::NewStub(session_channels.back()));
@@ -80,6 +82,7 @@ struct GrpcTransactionService::Impl {
   const std::shared_ptr<const RpcPeer> peer;
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<Stub> control;
+  RpcEventThread events;
   GrpcOneShots one_shots;
   std::vector<std::shared_ptr<grpc::Channel>> session_channels;
   std::vector<std::unique_ptr<Stub>> sessions;  // one to one
@@ -106,7 +109,7 @@ OneShotChannel* GrpcTransactionService::one_shots() { return &impl_->one_shots; 
 
 Result<std::unique_ptr<TransactionSession>> GrpcTransactionService::NewSession(Deadline deadline) {
   const size_t number = impl_->next_session.fetch_add(1, std::memory_order_relaxed) % impl_->sessions.size();
-  auto session = std::make_unique<GrpcSession>(impl_->runtime, impl_->peer);
+  auto session = std::make_unique<GrpcSession>(impl_->runtime, impl_->peer, impl_->events);
   AwaitConnection(impl_->runtime, *impl_->session_channels[number], deadline);
   DEUT_RETURN_IF_ERROR(session->Open(*impl_->sessions[number], deadline));
   return std::unique_ptr<TransactionSession>(std::move(session));

@@ -1,7 +1,5 @@
-// When a wait for events stays awake, and when it sleeps.
 #include "protocol/rpc_event_wait.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -50,12 +48,11 @@ class RpcEventWaitTest : public ::testing::Test {
   }
 
   void Fire() { alarm_.Set(&queue_, gpr_now(GPR_CLOCK_MONOTONIC), this); }
-  // A wait whose deadline has passed: it looks twice and gives up.
-  void InVain() {
-    ASSERT_EQ(wait_.Next(queue_, &tag_, &ok_, runtime_.Now()), grpc::CompletionQueue::TIMEOUT);
-  }
+  grpc::CompletionQueue::NextStatus Next(Deadline deadline) { return wait_.Next(queue_, &tag_, &ok_, deadline); }
+  // A wait whose deadline has passed.
+  void InVain() { ASSERT_EQ(Next(runtime_.Now()), grpc::CompletionQueue::TIMEOUT); }
   void GetEvent() {
-    ASSERT_EQ(wait_.Next(queue_, &tag_, &ok_, kNoDeadline), grpc::CompletionQueue::GOT_EVENT);
+    ASSERT_EQ(Next(kNoDeadline), grpc::CompletionQueue::GOT_EVENT);
     EXPECT_EQ(tag_, this);
   }
 
@@ -67,49 +64,27 @@ class RpcEventWaitTest : public ::testing::Test {
   bool ok_ = false;
 };
 
-TEST_F(RpcEventWaitTest, AWaitInVainMakesTheNextOnesSleepTwiceAsManyEachTime) {
-  uint64_t asleep = 1;
-  for (uint64_t round = 1; round <= 8; ++round) {
-    InVain();
-    EXPECT_EQ(wait_.awake(), round);
-    EXPECT_EQ(wait_.in_vain(), round);
-    for (uint64_t i = 0; i < asleep; ++i) InVain();
-    EXPECT_EQ(wait_.awake(), round) << "these slept at once";
-    asleep = std::min<uint64_t>(2 * asleep + 1, RpcEventWait::kMostAsleep);
-  }
-}
-
-TEST_F(RpcEventWaitTest, AnEventThatComesMeanwhileEndsThat) {
-  InVain();
-  InVain();
-  InVain();  // 3 would sleep after this
-  for (int i = 0; i < 3; ++i) InVain();
-  ASSERT_EQ(wait_.in_vain(), 2u);
+TEST_F(RpcEventWaitTest, AnEventThatComesWhileItIsAwake) {
   runtime_.yielding = [&, fired = false]() mutable {
     if (!std::exchange(fired, true)) Fire();
   };
   GetEvent();
-  EXPECT_EQ(wait_.awake(), 3u);
-  EXPECT_EQ(wait_.in_vain(), 2u);
-  InVain();
-  InVain();
-  EXPECT_EQ(wait_.awake(), 4u);
-  InVain();
-  EXPECT_EQ(wait_.awake(), 5u) << "one slept, as after the first in vain";
+  EXPECT_EQ(wait_.spin().awake(), 1u);
+  EXPECT_EQ(wait_.spin().in_vain(), 0u);
 }
 
-TEST_F(RpcEventWaitTest, WithoutADeadlineItSleepsUntilTheEventComes) {
+TEST_F(RpcEventWaitTest, AnEventThatComesWhileItSleeps) {
   InVain();
+  EXPECT_EQ(wait_.spin().in_vain(), 1u);
   Fire();
   GetEvent();
-  EXPECT_EQ(wait_.awake(), 1u);
+  EXPECT_EQ(wait_.spin().awake(), 1u);
 }
 
-TEST_F(RpcEventWaitTest, TheQueueEndsWhileItSleepsAndWhileItLooks) {
-  InVain();
+TEST_F(RpcEventWaitTest, TheEndOfTheQueue) {
   queue_.Shutdown();
-  EXPECT_EQ(wait_.Next(queue_, &tag_, &ok_, kNoDeadline), grpc::CompletionQueue::SHUTDOWN);
-  EXPECT_EQ(wait_.Next(queue_, &tag_, &ok_, kNoDeadline), grpc::CompletionQueue::SHUTDOWN);
+  EXPECT_EQ(Next(kNoDeadline), grpc::CompletionQueue::SHUTDOWN);
+  EXPECT_EQ(wait_.spin().awake(), 0u);
 }
 
 }  // namespace

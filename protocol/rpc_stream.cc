@@ -5,33 +5,37 @@
 
 namespace deut {
 
-RpcStreamBase::~RpcStreamBase() {
-  queue_.Shutdown();
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_.Next(&tag, &ok)) {
-  }
+RpcStreamBase::~RpcStreamBase() { DEUT_CHECK(!open_); }
+
+void* RpcStreamBase::Begin(Operation operation) {
+  state_.fetch_or(operation, std::memory_order_relaxed);
+  Event* event = &start_;
+  if (operation == kRead) event = &read_;
+  if (operation == kWrite) event = &write_;
+  if (operation == kFinish) event = &finish_;
+  return static_cast<RpcEvent*>(event);
+}
+
+void RpcStreamBase::Ended(Operation operation, bool ok) {
+  Runtime& runtime = runtime_;
+  if (!ok) state_.fetch_or(operation << kFailedShift, std::memory_order_relaxed);
+  const uint32_t before = state_.fetch_and(~(operation | kSleeps), std::memory_order_acq_rel);
+  if ((before & kSleeps) != 0) runtime.WakeAll(state_);
 }
 
 RpcStreamBase::Outcome RpcStreamBase::Await(Operation operation, Deadline deadline) {
-  while (outstanding(operation)) {
-    void* tag = nullptr;
-    bool ok = false;
-    switch (queue_.AsyncNext(&tag, &ok, ToRpcTime(runtime_, deadline))) {
-      case grpc::CompletionQueue::TIMEOUT:
-        return Outcome::kTimeout;
-      case grpc::CompletionQueue::SHUTDOWN:
-        DEUT_CHECK(false);  // only the destructor shuts the queue down
-        break;
-      case grpc::CompletionQueue::GOT_EVENT: {
-        const auto done = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(tag));
-        outstanding_ &= ~done;
-        if (!ok) failed_ |= done;
-        break;
-      }
+  if (outstanding(operation)) spin_.Find(runtime_, deadline, [&] { return !outstanding(operation); });
+  uint32_t state = state_.load(std::memory_order_acquire);
+  while ((state & operation) != 0) {
+    if ((state & kSleeps) == 0) {
+      if (!state_.compare_exchange_weak(state, state | kSleeps, std::memory_order_acquire)) continue;
+      state |= kSleeps;
     }
+    const bool in_time = runtime_.Wait(state_, state, deadline);
+    state = state_.load(std::memory_order_acquire);
+    if (!in_time && (state & operation) != 0) return Outcome::kTimeout;
   }
-  return (failed_ & operation) != 0 ? Outcome::kFailed : Outcome::kDone;
+  return (state & (operation << kFailedShift)) != 0 ? Outcome::kFailed : Outcome::kDone;
 }
 
 // A call of which one operation has failed is over, so the others end at once; should one not, the call is cancelled.
@@ -46,7 +50,6 @@ void RpcStreamBase::Break(Status reason) {
   open_ = false;
   for (const Operation operation : {kStart, kRead, kWrite}) Settle(operation);
   grpc::Status end;
-  Begin(kFinish);
   StartFinish(&end);
   Settle(kFinish);
   nothing_run_ = context_.GetServerTrailingMetadata().count(kNothingRunKey) != 0;

@@ -1,6 +1,9 @@
-// RpcStream: a bidirectional stream as its client sees it, for one thread at a time, with deadlines on every wait. The calling thread polls
-// for its own events, so an answer costs no wake-up of another thread.
+// RpcStream: a bidirectional stream as its client sees it, for one thread at a time, with deadlines on every wait. An event loop runs the ends of its
+// operations; the calling thread waits for them.
 //
+// The word that it waits on: a bit for each operation under way, one for each that has failed, and one that says that a thread sleeps. The thread sets
+// the first before it starts an operation; the loop sets the second if it failed, and then clears the first, and the last, in one step. After that
+// step nothing of the stream is touched but, for the wake, its address.
 // States: new -> Start -> open -> broken (the peer ended it, the connection is lost, or Cancel). Broken is final; status() says why.
 // Write starts sending and returns; it waits only for the write before it. Read waits for the next message; if the deadline passes
 // first it returns DEADLINE_EXCEEDED, the stream stays open, and a later Read goes on waiting for the same message.
@@ -9,16 +12,18 @@
 #ifndef PROTOCOL_RPC_STREAM_H_
 #define PROTOCOL_RPC_STREAM_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/adaptive_spin.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_stream.h"
+#include "protocol/rpc_event.h"
 #include "protocol/rpc_limits.h"
 #include "protocol/rpc_peer.h"
 #include "protocol/rpc_status.h"
@@ -45,12 +50,13 @@ class RpcStreamBase {
   enum Operation : uint32_t { kStart = 1, kRead = 2, kWrite = 4, kFinish = 8 };
   enum class Outcome : uint8_t { kDone, kFailed, kTimeout };
 
-  RpcStreamBase(Runtime& runtime, std::shared_ptr<const RpcPeer> peer) : runtime_(runtime), peer_(std::move(peer)) {}
+  RpcStreamBase(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop)
+      : runtime_(runtime), peer_(std::move(peer)), loop_(loop) {}
   ~RpcStreamBase();
 
-  static void* Tag(Operation operation) { return reinterpret_cast<void*>(uintptr_t{operation}); }
-  void Begin(Operation operation) { outstanding_ |= operation; }
-  bool outstanding(Operation operation) const { return (outstanding_ & operation) != 0; }
+  // The operation is under way from now on; what it is started with.
+  void* Begin(Operation operation);
+  bool outstanding(Operation operation) const { return (state_.load(std::memory_order_acquire) & operation) != 0; }
   // Waits until the operation is no longer outstanding.
   Outcome Await(Operation operation, Deadline deadline);
   // After an operation failed: learns the reason. `reason`, if not OK, is ours and stands in place of gRPC's.
@@ -64,7 +70,7 @@ class RpcStreamBase {
 
   Runtime& runtime_;
   const std::shared_ptr<const RpcPeer> peer_;
-  grpc::CompletionQueue queue_;
+  RpcEventLoop& loop_;
   grpc::ClientContext context_;
   bool open_ = false;
 
@@ -72,8 +78,28 @@ class RpcStreamBase {
   bool nothing_run_ = false;
 
  private:
-  uint32_t outstanding_ = 0;
-  uint32_t failed_ = 0;
+  static constexpr uint32_t kFailedShift = 4;
+  static constexpr uint32_t kSleeps = 1u << 8;
+
+  class Event final : public RpcEvent {
+   public:
+    Event(RpcStreamBase& stream, Operation operation) : stream_(stream), operation_(operation) {}
+    void Done(bool ok) override { stream_.Ended(operation_, ok); }
+    bool MayBlock() const override { return false; }
+
+   private:
+    RpcStreamBase& stream_;
+    const Operation operation_;
+  };
+
+  void Ended(Operation operation, bool ok);
+
+  std::atomic<uint32_t> state_{0};
+  AdaptiveSpin spin_;
+  Event start_{*this, kStart};
+  Event read_{*this, kRead};
+  Event write_{*this, kWrite};
+  Event finish_{*this, kFinish};
 };
 
 template <typename Out, typename In>
@@ -81,16 +107,17 @@ class RpcStream final : public RpcStreamBase {
  public:
   using Stream = grpc::ClientAsyncReaderWriter<Out, In>;
 
-  RpcStream(Runtime& runtime, std::shared_ptr<const RpcPeer> peer) : RpcStreamBase(runtime, std::move(peer)) {}
+  // Borrows the loop.
+  RpcStream(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop)
+      : RpcStreamBase(runtime, std::move(peer), loop) {}
   ~RpcStream() { Close(); }
 
   // `prepare(context, queue)` is a stub's PrepareAsync method. UNAVAILABLE quickly if there is no connection.
   template <typename Prepare>
   Status Start(Prepare prepare, Deadline deadline) {
-    stream_ = prepare(&context_, &queue_);
+    stream_ = prepare(&context_, loop_.queue());
     open_ = true;
-    Begin(kStart);
-    stream_->StartCall(Tag(kStart));
+    stream_->StartCall(Begin(kStart));
     return Judge(Await(kStart, deadline), "connecting");
   }
 
@@ -99,8 +126,7 @@ class RpcStream final : public RpcStreamBase {
     if (!open_) return status_;
     const Outcome before = Await(kWrite, deadline);
     if (before != Outcome::kDone) return Judge(before, "sending");
-    Begin(kWrite);
-    stream_->Write(message, Tag(kWrite));
+    stream_->Write(message, Begin(kWrite));
     return Status::Ok();
   }
 
@@ -111,20 +137,18 @@ class RpcStream final : public RpcStreamBase {
     const Outcome before = Await(kWrite, deadline);
     if (before == Outcome::kTimeout) return Judge(before, "sending");
     if (before == Outcome::kFailed) return Status::Ok();
-    Begin(kWrite);
-    stream_->Write(message, Tag(kWrite));
+    stream_->Write(message, Begin(kWrite));
     return Status::Ok();
   }
 
   // Swaps the message out. DEADLINE_EXCEEDED leaves the stream open.
   Status Read(In* message, Deadline deadline) {
     if (!open_) return status_;
-    if (!outstanding(kRead)) {
-      Begin(kRead);
-      stream_->Read(&incoming_, Tag(kRead));
-    }
+    // One that timed out may have ended since: its message is still to be taken.
+    if (!std::exchange(reading_, true)) stream_->Read(&incoming_, Begin(kRead));
     const Outcome outcome = Await(kRead, deadline);
     if (outcome == Outcome::kTimeout) return TimedOut("waiting for an answer");
+    reading_ = false;
     if (outcome == Outcome::kFailed) {
       Break(Status::Ok());
       return status_;
@@ -150,9 +174,10 @@ class RpcStream final : public RpcStreamBase {
     return status_;
   }
 
-  void StartFinish(grpc::Status* status) override { stream_->Finish(status, Tag(kFinish)); }
+  void StartFinish(grpc::Status* status) override { stream_->Finish(status, Begin(kFinish)); }
 
   std::unique_ptr<Stream> stream_;
+  bool reading_ = false;  // a read was started, and its end not seen
   In incoming_;
 };
 

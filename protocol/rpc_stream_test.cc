@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "protocol/data_component.grpc.pb.h"
 #include "protocol/grpc_data_component_service.h"
+#include "protocol/rpc_event_thread.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_data_component.h"
 
@@ -44,10 +45,11 @@ class RpcStreamTest : public ::testing::Test {
   testing::Loopback loopback_{{service_.service()}};
   std::shared_ptr<const RpcPeer> peer_ = loopback_.Peer();
   std::unique_ptr<wire::DataComponent::Stub> stub_;
+  RpcEventThread events_{runtime_};
 };
 
 TEST_F(RpcStreamTest, MessagesThereAndBack) {
-  Stream stream(runtime_, peer_);
+  Stream stream(runtime_, peer_, events_);
   ASSERT_TRUE(Start(&stream, In(seconds(20))).ok());
   wire::DataAnswers answers;
   for (int i = 0; i < 100; ++i) {
@@ -58,7 +60,7 @@ TEST_F(RpcStreamTest, MessagesThereAndBack) {
 }
 
 TEST_F(RpcStreamTest, ReadThatTimesOutGoesOnLater) {
-  Stream stream(runtime_, peer_);
+  Stream stream(runtime_, peer_, events_);
   ASSERT_TRUE(Start(&stream, In(seconds(20))).ok());
   ASSERT_TRUE(stream.Write(Read("held"), In(seconds(20))).ok());
   wire::DataAnswers answers;
@@ -72,9 +74,28 @@ TEST_F(RpcStreamTest, ReadThatTimesOutGoesOnLater) {
   EXPECT_EQ(answers.items_size(), 1);
 }
 
+// A message that comes between two waits for it is there at the second. It was lost: that one began another read.
+TEST_F(RpcStreamTest, AMessageThatComesBetweenTwoWaits) {
+  Stream stream(runtime_, peer_, events_);
+  ASSERT_TRUE(Start(&stream, In(seconds(20))).ok());
+  wire::DataAnswers answers;
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(stream.Write(Read("k"), In(seconds(20))).ok());
+    const Deadline limit = In(seconds(20));
+    Status read;
+    do {
+      ASSERT_LT(runtime_.Now(), limit) << "message " << i;
+      read = stream.Read(&answers, runtime_.Now());
+      runtime_.Yield();
+    } while (read == ErrorCode::kDeadlineExceeded);
+    ASSERT_TRUE(read.ok()) << read.ToString();
+    ASSERT_EQ(answers.items_size(), 1);
+  }
+}
+
 TEST_F(RpcStreamTest, NobodyThere) {
   loopback_.Stop();
-  Stream stream(runtime_, peer_);
+  Stream stream(runtime_, peer_, events_);
   EXPECT_EQ(Start(&stream, In(seconds(20))).code(), ErrorCode::kUnavailable);
   EXPECT_FALSE(stream.open());
   EXPECT_EQ(stream.status().code(), ErrorCode::kUnavailable);
@@ -84,7 +105,7 @@ TEST_F(RpcStreamTest, NobodyThere) {
 }
 
 TEST_F(RpcStreamTest, ServerThatDiesBreaksTheStream) {
-  Stream stream(runtime_, peer_);
+  Stream stream(runtime_, peer_, events_);
   ASSERT_TRUE(Start(&stream, In(seconds(20))).ok());
   ASSERT_TRUE(stream.Write(Read("held"), In(seconds(20))).ok());
   ASSERT_TRUE(testing::Eventually([&] { return component_.held() == 1; }));
@@ -95,7 +116,7 @@ TEST_F(RpcStreamTest, ServerThatDiesBreaksTheStream) {
 }
 
 TEST_F(RpcStreamTest, AbandonGivesItsReason) {
-  Stream stream(runtime_, peer_);
+  Stream stream(runtime_, peer_, events_);
   ASSERT_TRUE(Start(&stream, In(seconds(20))).ok());
   ASSERT_TRUE(stream.Write(Read("held"), In(seconds(20))).ok());
   stream.Abandon(Status(ErrorCode::kCorruption, "mine"));
@@ -106,7 +127,7 @@ TEST_F(RpcStreamTest, AbandonGivesItsReason) {
 }
 
 TEST_F(RpcStreamTest, CancelFromAnotherThreadEndsTheWait) {
-  Stream stream(runtime_, peer_);
+  Stream stream(runtime_, peer_, events_);
   ASSERT_TRUE(Start(&stream, In(seconds(20))).ok());
   ASSERT_TRUE(stream.Write(Read("held"), In(seconds(20))).ok());
   const auto canceller = runtime_.StartThread("canceller", [&] {
@@ -120,7 +141,7 @@ TEST_F(RpcStreamTest, CancelFromAnotherThreadEndsTheWait) {
 
 TEST_F(RpcStreamTest, WriteIsBoundedByItsDeadlineWhenThePeerDoesNotRead) {
   // The server stops reading when its room for answers is used up; then the windows fill, and a write has to wait.
-  Stream stream(runtime_, peer_);
+  Stream stream(runtime_, peer_, events_);
   ASSERT_TRUE(Start(&stream, In(seconds(20))).ok());
   wire::DataRequests requests = Read("held");
   for (int i = 0; i < 200; ++i) *requests.add_items() = requests.items(0);

@@ -1,0 +1,69 @@
+// AdaptiveSpin: whether and how long a thread stays awake before it sleeps for something that may be about to come.
+//
+// A thread that sleeps is woken late: the system has to choose it, and the processor that is to run it may be at rest, from which a hypervisor takes
+// some ten microseconds to bring it back. What comes sooner than that is had sooner by looking for it; between two looks the thread yields, so it takes
+// nothing that another thread could use.
+// Where nothing comes soon, looking is in vain, and worse than that where others want the processor and the system lets one that yields go on. So it is
+// done only where two looks of three find what they wait for: one that does counts 1, up to kMostCredit, one in vain takes 2 away. Where nothing is
+// left to take, the next kAsleep waits sleep at once, and then one looks again.
+// Thread-safety: all methods from any thread; the threads share what is known.
+#ifndef COMMON_SYNC_ADAPTIVE_SPIN_H_
+#define COMMON_SYNC_ADAPTIVE_SPIN_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "common/runtime/runtime.h"
+
+namespace deut {
+
+class AdaptiveSpin {
+ public:
+  static constexpr Duration kAwake = microseconds(50);
+  static constexpr int kMostCredit = 8;
+  static constexpr uint32_t kAsleep = 63;
+
+  // `look` answers whether it is there. True: it was found; false: the caller may sleep now. REQUIRES: the caller has looked once.
+  template <typename Look>
+  bool Find(Runtime& runtime, Deadline deadline, Look look) {
+    if (!StayAwake()) return false;
+    const MonotonicTime until = std::min<MonotonicTime>(runtime.Now() + kAwake, deadline);
+    do {
+      runtime.Yield();
+      if (!look()) continue;
+      const int credit = credit_.load(std::memory_order_relaxed);
+      if (credit < kMostCredit) credit_.store(credit + 1, std::memory_order_relaxed);
+      return true;
+    } while (runtime.Now() < until);
+    in_vain_.fetch_add(1, std::memory_order_relaxed);
+    const int credit = credit_.load(std::memory_order_relaxed) - 2;
+    credit_.store(std::max(credit, 0), std::memory_order_relaxed);
+    if (credit < 0) asleep_.store(kAsleep, std::memory_order_relaxed);
+    return false;
+  }
+
+  // Waits that stayed awake, and of these the ones in vain.
+  uint64_t awake() const { return awake_.load(std::memory_order_relaxed); }
+  uint64_t in_vain() const { return in_vain_.load(std::memory_order_relaxed); }
+
+ private:
+  bool StayAwake() {
+    const uint32_t asleep = asleep_.load(std::memory_order_relaxed);
+    if (asleep != 0) {
+      asleep_.store(asleep - 1, std::memory_order_relaxed);
+      return false;
+    }
+    awake_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+
+  std::atomic<uint32_t> asleep_{0};  // waits that are still to sleep at once
+  std::atomic<int> credit_{0};
+  std::atomic<uint64_t> awake_{0};
+  std::atomic<uint64_t> in_vain_{0};
+};
+
+}  // namespace deut
+
+#endif  // COMMON_SYNC_ADAPTIVE_SPIN_H_

@@ -1,0 +1,93 @@
+#include "common/sync/adaptive_spin.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/runtime/runtime.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+// Its time stands still, and each Yield moves it on.
+class SteppedRuntime final : public Runtime {
+ public:
+  MonotonicTime Now() override { return now_; }
+  int64_t WallMicros() override { return RealRuntime().WallMicros(); }
+  uint64_t RandomSeed() override { return RealRuntime().RandomSeed(); }
+  std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
+    return RealRuntime().StartThread(std::move(name), std::move(body));
+  }
+  bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
+    return RealRuntime().Wait(word, expected, deadline);
+  }
+  void Wake(const std::atomic<uint32_t>& word, int waiters) override { RealRuntime().Wake(word, waiters); }
+  void Yield() override { now_ += microseconds(1); }
+
+ private:
+  MonotonicTime now_ = RealRuntime().Now();
+};
+
+class AdaptiveSpinTest : public ::testing::Test {
+ protected:
+  // Something that is found at this look; 0: never.
+  bool Find(int at, Deadline deadline = kNoDeadline) {
+    looks_ = 0;
+    return spin_.Find(runtime_, deadline, [&] { return ++looks_ == at; });
+  }
+
+  SteppedRuntime runtime_;
+  AdaptiveSpin spin_;
+  int looks_ = 0;
+};
+
+TEST_F(AdaptiveSpinTest, LooksForAsLongAsItSaysAndNotBeyondTheDeadline) {
+  const MonotonicTime begin = runtime_.Now();
+  EXPECT_TRUE(Find(7));
+  EXPECT_EQ(looks_, 7);
+  EXPECT_FALSE(Find(0));
+  EXPECT_EQ(runtime_.Now() - begin, AdaptiveSpin::kAwake + microseconds(7));
+  // Once more from the beginning, up to a deadline that has passed: one look.
+  AdaptiveSpin other;
+  looks_ = 0;
+  EXPECT_FALSE(other.Find(runtime_, runtime_.Now(), [&] { return ++looks_ == 2; }));
+  EXPECT_EQ(looks_, 1);
+}
+
+TEST_F(AdaptiveSpinTest, AfterLooksInVainTheNextWaitsSleep) {
+  for (uint64_t round = 1; round <= 3; ++round) {
+    EXPECT_FALSE(Find(0));
+    EXPECT_EQ(spin_.awake(), round);
+    EXPECT_EQ(spin_.in_vain(), round);
+    for (uint32_t i = 0; i < AdaptiveSpin::kAsleep; ++i) {
+      EXPECT_FALSE(Find(1));
+      EXPECT_EQ(looks_, 0) << "it sleeps without a look";
+    }
+  }
+}
+
+// Each that finds it makes up for half of one in vain, and a long run of them for a few.
+TEST_F(AdaptiveSpinTest, StaysAwakeWhereTwoOfThreeFindIt) {
+  EXPECT_TRUE(Find(1));
+  EXPECT_TRUE(Find(1));
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_FALSE(Find(0));
+    EXPECT_TRUE(Find(1));
+    EXPECT_TRUE(Find(1));
+  }
+  EXPECT_EQ(spin_.awake(), 3002u);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Find(1));
+  const uint64_t before = spin_.in_vain();
+  while (true) {
+    Find(0);
+    if (looks_ == 0) break;
+  }
+  EXPECT_EQ(spin_.in_vain() - before, AdaptiveSpin::kMostCredit / 2 + 1);
+}
+
+}  // namespace
+}  // namespace deut
