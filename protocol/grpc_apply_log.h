@@ -1,10 +1,10 @@
 // GrpcApplyLog: the client side of one ApplyLog stream.
-// An event loop runs acknowledgements and the ends of writes, and calls the listener; a thread of the stream's own starts it, ends it, and says why it
-// was closed. Send waits until the batch before has left this process, starts the next write and returns, so one batch is being sent while the next is
-// built, and no more than one (plus the connection's window) is held here.
-// States of the write side: writing (from the start: the opening message) <-> idle; ending; closed, final. Idle -> writing by Send's compare-and-swap,
-//   writing -> idle by the end of the write; -> ending by the exchange of whoever finds that the stream has ended, which tells him whether the end
-//   of a write is still to come; -> closed by the thread.
+// An event loop runs acknowledgements and the ends of writes, and calls the listener; a thread of the stream's own starts it, ends it, and says why
+// it was closed. Send waits until the batch before has left this process, starts the next write and returns, so one batch is being sent while the
+// next is built, and no more than one (plus the connection's window) is held here.
+// States of the write side: writing (from the start: the opening message) <-> idle; ending; closed, final. Idle -> writing by Send's
+//   compare-and-swap, writing -> idle by the end of the write; -> ending by the exchange of whoever finds that the stream has ended, which tells him
+//   whether the end of a write is still to come; -> closed by the thread.
 // Events: as in grpc_data_stream.h, a read and a write may end at once, and do what concerns the stream's end under the lock.
 // Thread-safety: Send by one thread at a time. Ownership: borrows the listener, which outlives it.
 #ifndef PROTOCOL_GRPC_APPLY_LOG_H_
@@ -29,7 +29,8 @@ namespace deut {
 
 class GrpcApplyLog final : public ApplyLogStream {
  public:
-  // Borrows the loop, too. The data component's refusal (FENCED, WRONG_INCARNATION, ...), UNAVAILABLE, or DEADLINE_EXCEEDED; then the listener is not called.
+  // Borrows the loop, too. The data component's refusal (FENCED, WRONG_INCARNATION, ...), UNAVAILABLE, or DEADLINE_EXCEEDED; then the listener is
+  // not called.
   static Result<std::unique_ptr<ApplyLogStream>> Open(Runtime& runtime, std::shared_ptr<const RpcPeer> peer,
                                                       RpcEventLoop& loop, wire::DataComponent::Stub& stub,
                                                       const Sender& sender, ApplyLogListener* listener,
@@ -84,9 +85,9 @@ class GrpcApplyLog final : public ApplyLogStream {
   Event read_{*this, &GrpcApplyLog::Read};
   Event written_{*this, &GrpcApplyLog::Written};
   Event finished_{*this, &GrpcApplyLog::Finished};
-  deut::Event over_;  // nothing of the stream, or of its Finish, is under way
-  bool accepted_ = false;           // the data component has opened the stream; set before settled_
-  deut::Event settled_;             // opening has ended, one way or the other
+  deut::Event over_;       // nothing of the stream, or of its Finish, is under way
+  bool accepted_ = false;  // the data component has opened the stream; set before settled_
+  deut::Event settled_;    // opening has ended, one way or the other
   std::atomic<uint32_t> write_state_{kWriting};
   Mutex mutex_;
   bool reading_ DEUT_GUARDED_BY(mutex_) = false;

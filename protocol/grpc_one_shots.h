@@ -92,7 +92,7 @@ class GrpcOneShots final : public OneShotChannel {
   std::atomic<bool> up_{false};  // what the multiplexer says, to look at without its lock
   std::atomic<bool> unknown_{false};
   std::atomic<uint64_t> not_before_{0};
-  AdaptiveSpin spin_;               // of those who wait for answers
+  AdaptiveSpin spin_;  // of those who wait for answers
   RpcEventLoop& loop_;
   std::unique_ptr<Stream> stream_;  // see above
   wire::OneShotCalls outgoing_;     // the role holder's

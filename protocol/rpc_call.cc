@@ -5,11 +5,9 @@
 namespace deut {
 
 RpcCallBase::RpcCallBase(Runtime& runtime, RpcExecutor& executor, StreamWatchdog& watchdog)
-    : presence_(executor),
-      runtime_(runtime),
-      executor_(executor),
-      mutex_(runtime),
-      write_watch_(watchdog, [this] { context_.TryCancel(); }) {
+    : presence_(executor), runtime_(runtime), executor_(executor), mutex_(runtime), write_watch_(watchdog, [this] {
+        context_.TryCancel();
+      }) {
   context_.AsyncNotifyWhenDone(static_cast<RpcEvent*>(&ended_));
 }
 

@@ -18,8 +18,8 @@
 //   wait for one summons another, up to `parallel`. A thread of its own (rpc-look) looks, often while there is much to do, for two things that keep
 //   everybody else from being served: an event that takes long and does not tell, and a leader that does not wait but computes (gRPC reads, and
 //   does handshakes, inside its waiting for events; one peer can send enough to keep it at that). It summons another, who leads in its place.
-// Failures. gRPC can fail to wait: its engine `poll`, if the environment asks for that, needs an eventfd for each thread that waits, and there may be none. That is not the queue's end.
-//   The leader pauses and waits again; only Stop, which shuts the queue down, ends the threads.
+// Failures. gRPC can fail to wait: its engine `poll`, if the environment asks for that, needs an eventfd for each thread that waits, and there may
+//   be none. That is not the queue's end. The leader pauses and waits again; only Stop, which shuts the queue down, ends the threads.
 // Source: leader and followers, as Schmidt and others call it (Pattern-Oriented Software Architecture 2, 2000).
 // Thread-safety: Post from any thread, BeforeBlocking from the event's own. Lifetime: Start once; Stop when the server has shut down, which does not
 //   wait for calls that are in work: AwaitNoCalls does, until all that were begun (CallBegins) are gone, because nothing may be started on a queue
@@ -50,8 +50,8 @@ namespace deut {
 
 class RpcExecutor;
 
-// A call that starts events on an executor's queue. It is the call's first member, so that nothing of the call is left when the executor hears that it
-// is gone: from then on what the call has borrowed may be gone, too.
+// A call that starts events on an executor's queue. It is the call's first member, so that nothing of the call is left when the executor hears that
+// it is gone: from then on what the call has borrowed may be gone, too.
 class RpcCallPresence {
  public:
   explicit RpcCallPresence(RpcExecutor& executor);

@@ -1,9 +1,9 @@
 // RpcStream: a bidirectional stream as its client sees it, for one thread at a time, with deadlines on every wait. An event loop runs the ends of its
 // operations; the calling thread waits for them.
 //
-// The word that it waits on: a bit for each operation under way, one for each that has failed, and one that says that a thread sleeps. The thread sets
-// the first before it starts an operation; the loop sets the second if it failed, and then clears the first, and the last, in one step. After that
-// step nothing of the stream is touched but, for the wake, its address.
+// The word that it waits on: a bit for each operation under way, one for each that has failed, and one that says that a thread sleeps. The thread
+// sets the first before it starts an operation; the loop sets the second if it failed, and then clears the first, and the last, in one step. After
+// that step nothing of the stream is touched but, for the wake, its address.
 // States: new -> Start -> open -> broken (the peer ended it, the connection is lost, or Cancel). Broken is final; status() says why.
 // Write starts sending and returns; it waits only for the write before it. Read waits for the next message; if the deadline passes
 // first it returns DEADLINE_EXCEEDED, the stream stays open, and a later Read goes on waiting for the same message.

@@ -55,7 +55,8 @@ Status Serve(Options& options, DaemonContext& context) {
                         RpcPeer::Create("the data component", "--dc", address, context.tls(), options.daemon.insecure));
   // What waits in the component, or for the DC, tells those who run transactions: they run what it waits for.
   TellingRuntime runtime(context.runtime());
-  GrpcDataComponent dc(runtime, peer, GrpcDataComponentOptions{.data_streams = options.dc_streams, .events = &context.events()});
+  GrpcDataComponent dc(runtime, peer,
+                       GrpcDataComponentOptions{.data_streams = options.dc_streams, .events = &context.events()});
   options.component.log.directory = options.daemon.data_dir;
   options.component.dc_link.dc_name = peer->name();
   // A TC that is fenced or refused for good ends: a supervisor and its clients then look for the one that serves.

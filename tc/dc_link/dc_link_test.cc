@@ -608,9 +608,8 @@ TEST_F(DcLinkTest, X7ServiceResumesThoughNothingIsWritten) {
   h_.dc.set_free_bytes(1000);
   h_.CommitAndApply({{"a", "1"}});
   // What is durable is told by an empty batch, too.
-  ASSERT_TRUE(Eventually([&] {
-    return Covered(h_.transactions.next().value - 1) && told == static_cast<int>(h_.log->durable().value);
-  }));
+  ASSERT_TRUE(Eventually(
+      [&] { return Covered(h_.transactions.next().value - 1) && told == static_cast<int>(h_.log->durable().value); }));
   questions = 0;
   EXPECT_FALSE(Within(milliseconds(20), [&] { return questions != 0; })) << "nobody was refused";
   EXPECT_FALSE(h_.link->HasSpace(1));

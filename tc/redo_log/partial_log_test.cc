@@ -156,7 +156,8 @@ TEST_F(PartialLogTest, WhatIsDamagedBehindTheEndIsKept) {
   EXPECT_TRUE(Files().at(added[1] + ".damaged") == torn);
 }
 
-// X7: power is lost while the header of a new segment and the blocks behind it are written. What is kept of that takes no more space than was written.
+// X7: power is lost while the header of a new segment and the blocks behind it are written. What is kept of that takes no more space than was
+// written.
 TEST_F(PartialLogTest, ATornHeaderKeepsNoSpace) {
   auto log = Open();
   Fill(*log, 1, 600);

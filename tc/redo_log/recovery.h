@@ -67,9 +67,10 @@ struct RecoveredChain {
   uint32_t checksum = 0;                           // of the last block of the chain
   std::vector<std::shared_ptr<Segment>> segments;  // of the chain, oldest first, with indexes; the last one not ended
   std::vector<uint64_t> stale;                     // numbers of the files behind the chain, ascending: to be removed
-  std::vector<DamagedSegment> damaged;  // those of `stale` whose first block is damaged, and which are not empty: to be kept
-  uint64_t next_number = 1;             // of the next segment, once the stale ones are gone
-  uint64_t dropped_bytes = 0;     // of whole blocks behind the break
+  std::vector<DamagedSegment>
+      damaged;                 // those of `stale` whose first block is damaged, and which are not empty: to be kept
+  uint64_t next_number = 1;    // of the next segment, once the stale ones are gone
+  uint64_t dropped_bytes = 0;  // of whole blocks behind the break
   std::vector<UnprovenBlock> unproven;  // at the end of the chain, in its order
 };
 
