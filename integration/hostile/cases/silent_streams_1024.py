@@ -5,7 +5,7 @@ from cases.streams_never_send import hold
 from daemons import Limits
 from store import DATA_SERVICE
 
-SLICE = False
+SLICE = True
 TARGETS = ("dcd",)
 LIMITS = Limits(descriptors=1024)
 STREAMS, CONNECTIONS = 480, 2

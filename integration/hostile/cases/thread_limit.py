@@ -7,16 +7,18 @@ from daemons import Limits
 SLICE = False
 LIMITS = Limits(threads=150)
 SESSIONS, STREAMS, CONNECTIONS = 700, 800, 2
-LEAST = {"threads": 100}
+# Waiting sessions take all threads that tcd gets. Silent streams hold none.
+LEAST = {"held": SESSIONS}
 
 
 def attack(target, until):
     if target.name == "tcd":
-        return waiting_sessions.attack(target, until, 1, SESSIONS)
-    counts = {"streams": 0, "threads": 0}
+        counts = waiting_sessions.attack(target, until, 1, SESSIONS)
+        return dict(counts, held=counts["sessions"])
+    counts = {"held": 0, "threads": 0}
     for _ in rounds(until):
         held = [hold(target, PATHS[target.name], STREAMS) for _ in range(CONNECTIONS)]
-        counts["streams"] += STREAMS * CONNECTIONS
+        counts["held"] += STREAMS * CONNECTIONS
         others_are_served(target)
         counts["threads"] = max(counts["threads"], target.threads())
         close_hard(held)

@@ -2,7 +2,7 @@
 
 from cases import streams_never_read
 
-SLICE = False
+SLICE = True
 PATHS = {"tcd": "/deut.wire.TransactionService/GetStatus", "dcd": "/deut.wire.DataComponent/Counters"}
 CALLS = 1024
 LEAST = {"calls": CALLS * streams_never_read.CONNECTIONS}
