@@ -22,7 +22,7 @@
 namespace deut {
 namespace {
 
-// One thread closes what is refused while another one hands over.
+// One thread closes what is refused while another one admits.
 constexpr size_t kAcceptingThreads = 2;
 // After this many, the next listening socket has its turn.
 constexpr int kMostInARow = 64;
@@ -59,7 +59,11 @@ void SetOptions(int socket, int family) {
 }  // namespace
 
 ConnectionAcceptor::ConnectionAcceptor(Runtime& runtime, ListeningSockets sockets, const ConnectionLimits& limits)
-    : runtime_(runtime), sockets_(std::move(sockets)), table_(runtime, limits), reserve_mutex_(runtime) {}
+    : runtime_(runtime),
+      sockets_(std::move(sockets)),
+      table_(runtime, limits),
+      pace_(HandshakePace::Create(runtime)),
+      reserve_mutex_(runtime) {}
 
 Result<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Create(Runtime& runtime, const Address& address,
                                                                        const ConnectionLimits& limits) {
@@ -92,6 +96,7 @@ Status ConnectionAcceptor::Prepare() {
 void ConnectionAcceptor::Start(HandOver hand_over) {
   hand_over_ = std::move(hand_over);
   watching_ = runtime_.StartThread("rpc-watch", [this] { Watch(); });
+  handing_over_ = runtime_.StartThread("rpc-hand-over", [this] { HandOverAll(); });
   for (const Descriptor& poll : polls_) {
     accepting_.push_back(runtime_.StartThread("rpc-accept", [this, fd = poll.get()] { Accept(fd); }));
   }
@@ -102,6 +107,8 @@ void ConnectionAcceptor::StopAccepting() {
   runtime_.WakeAll(stopping_);
   Signal(stop_accepting_);
   accepting_.clear();  // joins
+  pace_->Stop();
+  handing_over_.reset();  // joins
   sockets_.Close();
 }
 
@@ -160,15 +167,25 @@ void ConnectionAcceptor::Admit(Descriptor socket, const PeerKey& peer) {
     return;
   }
   const int number = table_.Add(peer, std::move(watched));
+  // Before it is watched: the watcher withdraws a connection that has ended, and must find it.
+  pace_->Arrive(peer, number, std::move(socket));
   // EPOLLHUP and EPOLLERR are always reported. Edge-triggered, because an error alone does not end the connection and stays.
   if (!Add(watch_poll_, number, EPOLLET)) {
+    const int error = errno;
+    // It may have been handed over meanwhile; then gRPC sees its end.
+    shutdown(number, SHUT_RDWR);
+    pace_->Withdraw(number);
     table_.Remove(number);
     refused_for_want_.fetch_add(1, std::memory_order_relaxed);
-    OnFailure(-1, errno);
-    return;
+    OnFailure(-1, error);
   }
-  accepted_.fetch_add(1, std::memory_order_relaxed);
-  hand_over_(std::move(socket));
+}
+
+void ConnectionAcceptor::HandOverAll() {
+  while (std::optional<HandshakePace::Next> next = pace_->Take()) {
+    accepted_.fetch_add(1, std::memory_order_relaxed);
+    hand_over_(std::move(next->socket), std::move(next->turn));
+  }
 }
 
 // `listener` is that of a failed accept; negative: there is no connection to refuse.
@@ -212,6 +229,8 @@ void ConnectionAcceptor::Watch() {
       if ((events[i].events & EPOLLHUP) == 0) continue;
       // First out of the set: the set holds the open file, which lives on as long as gRPC's own descriptor.
       epoll_ctl(watch_poll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+      // Its number may name another connection as soon as the table has closed it.
+      pace_->Withdraw(descriptor);
       table_.Remove(descriptor);
     }
   }
@@ -220,6 +239,7 @@ void ConnectionAcceptor::Watch() {
 ConnectionCounts ConnectionAcceptor::counts() const {
   return {.accepted = accepted_.load(std::memory_order_relaxed),
           .open = table_.open(),
+          .waiting = pace_->waiting(),
           .refused = refused_.load(std::memory_order_relaxed),
           .refused_of_peer = refused_of_peer_.load(std::memory_order_relaxed),
           .refused_for_want = refused_for_want_.load(std::memory_order_relaxed),

@@ -1,4 +1,5 @@
-// ConnectionAcceptor: accepts the connections of a server on threads of its own and hands them to gRPC, within caps (connection_table.h).
+// ConnectionAcceptor: accepts the connections of a server on threads of its own and hands them to gRPC, within caps (connection_table.h) and at
+//   the pace of their handshakes (handshake_pace.h).
 //
 // A connection beyond a cap is closed at once, counted, and logged at most once a second.
 // A shortage never ends the acceptor. When accept fails for want of a descriptor, it gives up a reserved one, accepts, and closes that
@@ -21,6 +22,7 @@
 #include "common/runtime/runtime.h"
 #include "protocol/connection_table.h"
 #include "protocol/endpoint.h"
+#include "protocol/handshake_pace.h"
 #include "protocol/listening_sockets.h"
 
 namespace deut {
@@ -29,7 +31,8 @@ constexpr size_t kDescriptorsPerConnection = 2;
 
 struct ConnectionCounts {
   uint64_t accepted = 0;          // handed over so far
-  uint64_t open = 0;              // of these, now
+  uint64_t open = 0;              // now, those that wait included
+  uint64_t waiting = 0;           // to be handed over
   uint64_t refused = 0;           // closed at once: --max_connections
   uint64_t refused_of_peer = 0;   // closed at once: --max_connections_per_peer
   uint64_t refused_for_want = 0;  // closed at once: no descriptor
@@ -39,8 +42,8 @@ struct ConnectionCounts {
 
 class ConnectionAcceptor {
  public:
-  // Takes over a connected, non-blocking socket. Called from several threads.
-  using HandOver = std::function<void(Descriptor socket)>;
+  // Takes over a connected, non-blocking socket. The handshake is under way while `turn` lives. Called from one thread.
+  using HandOver = std::function<void(Descriptor socket, std::shared_ptr<HandshakePace::Turn> turn)>;
 
   // Listens; nothing is accepted before Start. The errors are those of ListeningSockets.
   static Result<std::unique_ptr<ConnectionAcceptor>> Create(Runtime& runtime, const Address& address,
@@ -51,7 +54,8 @@ class ConnectionAcceptor {
 
   const Address& address() const { return sockets_.address(); }
   void Start(HandOver hand_over);
-  // Stops listening. Once it returns, nothing more is handed over. Connections stay, and are watched until the object ends.
+  // Stops listening. Once it returns, nothing more is handed over: connections that wait are closed. The others stay, and are watched until the
+  // object ends.
   void StopAccepting();
 
   // Shuts down the connections that are open now.
@@ -68,12 +72,14 @@ class ConnectionAcceptor {
   void OnFailure(int listener, int error);
   bool RefuseOne(int listener);
   void Pause(Duration pause);
+  void HandOverAll();
   void Watch();
   bool stopping() const { return stopping_.load(std::memory_order_seq_cst) != 0; }
 
   Runtime& runtime_;
   ListeningSockets sockets_;
   ConnectionTable table_;
+  const std::shared_ptr<HandshakePace> pace_;
   HandOver hand_over_;
   std::vector<Descriptor> polls_;  // of the accepting threads, one each
   Descriptor watch_poll_;
@@ -84,6 +90,7 @@ class ConnectionAcceptor {
   std::atomic<uint64_t> accepted_{0}, refused_{0}, refused_of_peer_{0}, refused_for_want_{0}, silent_{0}, errors_{0};
   LogPace refusal_pace_{seconds(1)}, error_pace_{seconds(1)};
   std::vector<std::unique_ptr<Thread>> accepting_;
+  std::unique_ptr<Thread> handing_over_;
   std::unique_ptr<Thread> watching_;
 };
 

@@ -29,7 +29,7 @@ class ConnectionAcceptorTest : public ::testing::Test {
     auto acceptor = ConnectionAcceptor::Create(RealRuntime(), *Address::Parse("--listen", "127.0.0.1:0"), limits);
     ASSERT_TRUE(acceptor.ok()) << acceptor.status().ToString();
     acceptor_ = std::move(*acceptor);
-    acceptor_->Start([this](Descriptor socket) {
+    acceptor_->Start([this](Descriptor socket, std::shared_ptr<HandshakePace::Turn>) {
       const MutexLock lock(mutex_);
       sockets_.push_back(std::move(socket));
     });
@@ -49,8 +49,12 @@ class ConnectionAcceptorTest : public ::testing::Test {
     }
     return true;
   }
+  // That many are open, and have been handed over.
   bool OpenAre(uint64_t count) {
-    return Eventually([&] { return acceptor_->counts().open == count; });
+    return Eventually([&] {
+      const MutexLock lock(mutex_);
+      return acceptor_->counts().open == count && sockets_.size() >= count;
+    });
   }
 
   ::deut::testing::RecordedLog log_;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -27,7 +28,8 @@ constexpr size_t kMostTold = 3;
 // Belongs to a TLS object of a server.
 struct Connection {
   std::string address;
-  std::string certificate;  // its digest; empty until the handshake is done
+  std::string certificate;                    // its digest; empty until the handshake is done
+  std::shared_ptr<HandshakePace::Turn> turn;  // until the handshake is done
 };
 
 // The connections whose handshakes are done, by the digests of their peers' certificates.
@@ -43,6 +45,7 @@ Table& TheTable() {
 }
 
 thread_local std::string scope_address;
+thread_local std::shared_ptr<HandshakePace::Turn> scope_turn;
 thread_local std::string last_handshake;
 
 std::string AddressOf(int socket) {
@@ -78,6 +81,7 @@ Connection* ConnectionOf(const SSL* ssl) { return static_cast<Connection*>(SSL_g
 void OnFinished(SSL* ssl, Connection* connection) {
   // Nothing of what follows matters here, and records of data need not call back.
   SSL_set_msg_callback(ssl, nullptr);
+  connection->turn.reset();
   connection->certificate = DigestOf(SSL_get0_peer_certificate(ssl));
   if (connection->certificate.empty()) return;
   Table& table = TheTable();
@@ -95,15 +99,20 @@ void OnMessage(int written, int, int type, const void* bytes, size_t count, SSL*
     if (const long result = SSL_get_verify_result(ssl); result != X509_V_OK) {
       ConcatTo(&last_handshake, " (", X509_verify_cert_error_string(result), ")");
     }
-  } else if (type == SSL3_RT_HANDSHAKE && written == 0 && count > 0 &&
-             *static_cast<const unsigned char*>(bytes) == SSL3_MT_FINISHED) {
-    OnFinished(ssl, connection);
+  } else if (type == SSL3_RT_HANDSHAKE && count > 0 && *static_cast<const unsigned char*>(bytes) == SSL3_MT_FINISHED) {
+    // TLS 1.3 writes its own first, and TLS 1.2 reads the peer's first: then nothing is left to compute.
+    if (written == 0) {
+      OnFinished(ssl, connection);
+    } else if (connection->turn != nullptr) {
+      connection->turn->PeerIsNext();
+    }
   }
 }
 
 void OnMade(void* ssl, void*, CRYPTO_EX_DATA* data, int index, long, void*) {
   if (!scope_address.empty())
-    CRYPTO_set_ex_data(data, index, new Connection{.address = scope_address, .certificate = {}});
+    CRYPTO_set_ex_data(data, index,
+                       new Connection{.address = scope_address, .certificate = {}, .turn = std::move(scope_turn)});
   SSL_set_msg_callback(static_cast<SSL*>(ssl), OnMessage);
 }
 
@@ -132,8 +141,14 @@ int Index() {
 
 void WatchTlsConnections() { Index(); }
 
-TlsConnectionScope::TlsConnectionScope(int socket) { scope_address = AddressOf(socket); }
-TlsConnectionScope::~TlsConnectionScope() { scope_address.clear(); }
+TlsConnectionScope::TlsConnectionScope(int socket, std::shared_ptr<HandshakePace::Turn> turn) {
+  scope_address = AddressOf(socket);
+  scope_turn = std::move(turn);
+}
+TlsConnectionScope::~TlsConnectionScope() {
+  scope_address.clear();
+  scope_turn.reset();
+}
 
 std::string TakeLastHandshake() {
   std::string taken;

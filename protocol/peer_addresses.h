@@ -4,20 +4,25 @@
 // How: gRPC makes the TLS object of a connection on the thread that hands the socket over, so a scope on that thread names the connection
 //   (TlsConnectionScope). OpenSSL calls back when a TLS object is made, for each message of its handshake, and when it is freed. The messages of a
 //   handshake, and gRPC's line about its failure, are of one thread, one after the other.
+// The same callbacks say how far a handshake is, for which the acceptor waits (handshake_pace.h).
 // A connection costs some hundred bytes and, once its handshake is done, nothing more.
 // Thread-safety: any thread, also those of gRPC.
 #ifndef PROTOCOL_PEER_ADDRESSES_H_
 #define PROTOCOL_PEER_ADDRESSES_H_
 
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "protocol/handshake_pace.h"
+
 namespace deut {
 
-// TLS objects that this thread makes while the scope lives are of the peer of `socket`.
+// TLS objects that this thread makes while the scope lives are of the peer of `socket`. The first of them holds `turn` until its handshake
+// is done, or it is freed. Without a TLS object the scope holds it.
 class TlsConnectionScope {
  public:
-  explicit TlsConnectionScope(int socket);
+  TlsConnectionScope(int socket, std::shared_ptr<HandshakePace::Turn> turn);
   ~TlsConnectionScope();
   TlsConnectionScope(const TlsConnectionScope&) = delete;
   TlsConnectionScope& operator=(const TlsConnectionScope&) = delete;

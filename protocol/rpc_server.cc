@@ -140,8 +140,9 @@ Status RpcServer::Start(const std::vector<grpc::Service*>& services) {
   }
   health_.Serve(executor_->queue());
   for (ExecutedService* service : executed) service->Serve(*executor_);
-  acceptor_->Start([hand_over = hand_over_.get()](Descriptor socket) {
-    const TlsConnectionScope scope(socket.get());
+  acceptor_->Start([hand_over = hand_over_.get()](Descriptor socket, std::shared_ptr<HandshakePace::Turn> turn) {
+    // Without TLS nothing takes the turn: it ends here, because there is nothing to compute.
+    const TlsConnectionScope scope(socket.get(), std::move(turn));
     // gRPC owns the socket from here on. It takes it as long as the server runs, and the acceptor stops before that.
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = -1;

@@ -1,0 +1,138 @@
+#include "protocol/handshake_pace.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace deut {
+namespace {
+
+bool PeerHasClosed(const Descriptor& socket) {
+  pollfd about{.fd = socket.get(), .events = POLLRDHUP, .revents = 0};
+  return poll(&about, 1, 0) == 1;
+}
+
+// Whether the first record of TLS is there: a byte of type, two of version, two of length, then as many bytes.
+bool HasFirstRecord(const Descriptor& socket) {
+  unsigned char head[5];
+  if (recv(socket.get(), head, sizeof(head), MSG_PEEK | MSG_DONTWAIT) != sizeof(head)) return false;
+  int bytes = 0;
+  if (ioctl(socket.get(), FIONREAD, &bytes) != 0) return false;
+  return static_cast<size_t>(bytes) >= sizeof(head) + (size_t{head[3]} << 8 | head[4]);
+}
+
+// The socket has a duplicate, whose watcher sees only a shutdown.
+void EndConnection(Descriptor socket) { shutdown(socket.get(), SHUT_RDWR); }
+
+}  // namespace
+
+std::shared_ptr<HandshakePace> HandshakePace::Create(Runtime& runtime, Duration patience_with_peer) {
+  return std::shared_ptr<HandshakePace>(new HandshakePace(runtime, patience_with_peer));
+}
+
+void HandshakePace::Arrive(const PeerKey& peer, int number, Descriptor socket) {
+  const MutexLock lock(mutex_);
+  const uint64_t ticket = ++last_ticket_;
+  const auto [found, is_new] = by_peer_.try_emplace(peer);
+  if (is_new) found->second = peers_.insert(peers_.end(), OfPeer{.peer = peer, .waiting = {}});
+  found->second->waiting.emplace(ticket, Waiting{.number = number, .socket = std::move(socket)});
+  by_number_[number] = Place{.of_peer = found->second, .ticket = ticket};
+  changed_.NotifyOne(runtime_);
+}
+
+HandshakePace::Waiting HandshakePace::EraseLocked(Peers::iterator of_peer, std::map<uint64_t, Waiting>::iterator at) {
+  Waiting taken = std::move(at->second);
+  by_number_.erase(taken.number);
+  of_peer->waiting.erase(at);
+  if (of_peer->waiting.empty()) {
+    by_peer_.erase(of_peer->peer);
+    peers_.erase(of_peer);
+  }
+  return taken;
+}
+
+bool HandshakePace::Withdraw(int number) {
+  Waiting withdrawn;  // closed outside the mutex
+  const MutexLock lock(mutex_);
+  const auto found = by_number_.find(number);
+  if (found == by_number_.end()) return false;
+  const Place place = found->second;
+  withdrawn = EraseLocked(place.of_peer, place.of_peer->waiting.find(place.ticket));
+  return true;
+}
+
+std::pair<uint64_t, HandshakePace::Waiting> HandshakePace::PopLocked() {
+  // The address goes to the end before its connection is taken, which may take the address away.
+  peers_.splice(peers_.end(), peers_, peers_.begin());
+  const auto of_peer = std::prev(peers_.end());
+  const uint64_t ticket = of_peer->waiting.begin()->first;
+  return {ticket, EraseLocked(of_peer, of_peer->waiting.begin())};
+}
+
+Deadline HandshakePace::ExpireLocked() {
+  const MonotonicTime now = runtime_.Now();
+  Deadline first = kNoDeadline;
+  std::erase_if(under_way_, [&](const auto& turn) { return turn.second <= now; });
+  for (const auto& [ticket, until] : under_way_) first = std::min(first, until);
+  return first;
+}
+
+std::optional<HandshakePace::Next> HandshakePace::Take() {
+  const MutexLock lock(mutex_);
+  for (;;) {
+    if (stopped_) return std::nullopt;
+    const Deadline expiry = ExpireLocked();
+    if (peers_.empty() || under_way_.size() >= kMostUnderWay) {
+      changed_.WaitUntil(mutex_, peers_.empty() ? kNoDeadline : expiry);
+      continue;
+    }
+    auto [ticket, next] = PopLocked();
+    if (PeerHasClosed(next.socket)) {
+      // Its client has given up, and would cost a handshake for nothing.
+      EndConnection(std::move(next.socket));
+      continue;
+    }
+    const Duration patience = HasFirstRecord(next.socket) ? kPatienceWithServer : patience_with_peer_;
+    under_way_.emplace(ticket, runtime_.Now() + patience);
+    return Next{.socket = std::move(next.socket), .turn = std::make_shared<Turn>(shared_from_this(), ticket)};
+  }
+}
+
+void HandshakePace::End(uint64_t ticket) {
+  const MutexLock lock(mutex_);
+  if (under_way_.erase(ticket) != 0 && !peers_.empty()) changed_.NotifyOne(runtime_);
+}
+
+void HandshakePace::PeerIsNext(uint64_t ticket) {
+  const MutexLock lock(mutex_);
+  const auto turn = under_way_.find(ticket);
+  if (turn == under_way_.end()) return;
+  turn->second = runtime_.Now() + patience_with_peer_;
+  if (!peers_.empty()) changed_.NotifyOne(runtime_);
+}
+
+void HandshakePace::Stop() {
+  Peers ended;
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+    ended.swap(peers_);
+    by_peer_.clear();
+    by_number_.clear();
+    changed_.NotifyAll(runtime_);
+  }
+  for (OfPeer& of_peer : ended) {
+    for (auto& [ticket, one] : of_peer.waiting) EndConnection(std::move(one.socket));
+  }
+}
+
+size_t HandshakePace::waiting() const {
+  const MutexLock lock(mutex_);
+  return by_number_.size();
+}
+
+}  // namespace deut

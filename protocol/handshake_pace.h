@@ -1,0 +1,117 @@
+// HandshakePace: the accepted connections that wait to be handed to gRPC, so that only a few handshakes are under way at once.
+//
+// Why: gRPC does a handshake's private-key operation inside its wait for events, all that have come in one go. Without a bound, one thread
+//   runs thousands of them in a row, and a health check that has come meanwhile waits for all of them.
+// A turn is the right to be under way. A connection gets it when it is handed over, and keeps it until its handshake is done, or the connection is
+//   gone, or the turn expires. At most kMostUnderWay connections have one.
+// A turn whose peer waits for the server costs processor time, and lasts for kPatienceWithServer. One whose server waits for the peer costs nothing
+//   and must not hold back the others: it expires kPatienceWithPeer after that began. The peer is waited for at the beginning, unless its first
+//   message (a whole ClientHello) is there, and again from PeerIsNext on.
+// Order: first come, first served among the connections of one address; addresses take turns (PeerKey). So a flood from one address delays itself.
+// States of a connection: waiting -> under way (Take) -> passed (its turn is destroyed, or expires); waiting -> gone (Withdraw, Stop, or Take, where
+//   its peer has closed it while it waited).
+// Races. A turn may end after it has expired, and after the object is stopped: each has a ticket of its own that is never reused, so the
+//   second end finds nothing. gRPC may keep turns for longer than the server lives, so turns share the object. A turn ends on a thread of gRPC
+//   within a callback of OpenSSL: it only wakes the thread in Take, because to hand over there would enter gRPC from within its handshake.
+// Thread-safety: all methods from any thread; Take from one. Ownership: owns the sockets that wait.
+#ifndef PROTOCOL_HANDSHAKE_PACE_H_
+#define PROTOCOL_HANDSHAKE_PACE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/descriptor.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/mutex.h"
+#include "protocol/connection_table.h"
+
+namespace deut {
+
+class HandshakePace : public std::enable_shared_from_this<HandshakePace> {
+ public:
+  static constexpr size_t kMostUnderWay = 8;
+  static constexpr Duration kPatienceWithPeer = milliseconds(200);
+  static constexpr Duration kPatienceWithServer = seconds(5);
+
+  // Its destructor ends it.
+  class Turn {
+   public:
+    Turn(std::shared_ptr<HandshakePace> pace, uint64_t ticket) : pace_(std::move(pace)), ticket_(ticket) {}
+    ~Turn() { pace_->End(ticket_); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    // The server has written its part of the handshake. Nothing if the turn has ended.
+    void PeerIsNext() { pace_->PeerIsNext(ticket_); }
+
+   private:
+    const std::shared_ptr<HandshakePace> pace_;
+    const uint64_t ticket_;
+  };
+
+  struct Next {
+    Descriptor socket;
+    std::shared_ptr<Turn> turn;
+  };
+
+  // `runtime` outlives the object and its turns. `patience_with_peer` differs in tests only.
+  static std::shared_ptr<HandshakePace> Create(Runtime& runtime, Duration patience_with_peer = kPatienceWithPeer);
+
+  // `number` names the connection to Withdraw; no other connection that waits has it.
+  void Arrive(const PeerKey& peer, int number, Descriptor socket);
+  // The connection has ended. Closes its socket if it waits; false if it does not.
+  bool Withdraw(int number);
+  // Waits for the next connection that may be handed over. None once Stop was called.
+  std::optional<Next> Take();
+  // Ends the connections that wait.
+  void Stop();
+
+  size_t waiting() const;
+
+ private:
+  struct Waiting {
+    int number = 0;
+    Descriptor socket;
+  };
+  struct OfPeer {
+    PeerKey peer;
+    std::map<uint64_t, Waiting> waiting;  // by ticket, never empty
+  };
+  using Peers = std::list<OfPeer>;
+  struct Place {
+    Peers::iterator of_peer;
+    uint64_t ticket;
+  };
+
+  HandshakePace(Runtime& runtime, Duration patience_with_peer)
+      : runtime_(runtime), patience_with_peer_(patience_with_peer), mutex_(runtime) {}
+  void End(uint64_t ticket);
+  void PeerIsNext(uint64_t ticket);
+  // Ends the turns that have expired. Returns when the next one does.
+  Deadline ExpireLocked() DEUT_REQUIRES(mutex_);
+  // The first connection of the address whose turn it is.
+  std::pair<uint64_t, Waiting> PopLocked() DEUT_REQUIRES(mutex_);
+  Waiting EraseLocked(Peers::iterator of_peer, std::map<uint64_t, Waiting>::iterator at) DEUT_REQUIRES(mutex_);
+
+  Runtime& runtime_;
+  const Duration patience_with_peer_;
+  mutable Mutex mutex_;
+  bool stopped_ DEUT_GUARDED_BY(mutex_) = false;
+  uint64_t last_ticket_ DEUT_GUARDED_BY(mutex_) = 0;
+  Peers peers_ DEUT_GUARDED_BY(mutex_);  // the front one is next
+  absl::flat_hash_map<PeerKey, Peers::iterator> by_peer_ DEUT_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int, Place> by_number_ DEUT_GUARDED_BY(mutex_);
+  // Turns by ticket, with the time at which each expires. At most kMostUnderWay.
+  std::map<uint64_t, MonotonicTime> under_way_ DEUT_GUARDED_BY(mutex_);
+  CondVar changed_;
+};
+
+}  // namespace deut
+
+#endif  // PROTOCOL_HANDSHAKE_PACE_H_

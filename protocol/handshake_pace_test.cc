@@ -1,0 +1,129 @@
+#include "protocol/handshake_pace.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/runtime/runtime.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+constexpr size_t kMost = HandshakePace::kMostUnderWay;
+
+PeerKey Address(uint32_t number) {
+  sockaddr_storage name{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(name);
+  v4.sin_family = AF_INET;
+  v4.sin_addr.s_addr = htonl(number);
+  return PeerKey::Of(name);
+}
+
+class HandshakePaceTest : public ::testing::Test {
+ protected:
+  // Another connection, whose number is returned: the next one has the next number.
+  int Arrive(uint32_t address) {
+    int ends[2] = {};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    clients_.emplace_back(ends[0]);
+    const int number = static_cast<int>(sockets_.size());
+    sockets_.push_back(ends[1]);
+    pace_->Arrive(Address(address), number, Descriptor(ends[1]));
+    return number;
+  }
+  // The number of the connection that is next, which keeps its turn.
+  int Take() {
+    std::optional<HandshakePace::Next> next = pace_->Take();
+    if (!next.has_value()) return -1;
+    // The newest one: the system gives numbers of closed sockets to new ones.
+    for (size_t i = sockets_.size(); i > 0; --i) {
+      if (sockets_[i - 1] != next->socket.get()) continue;
+      taken_.push_back(std::move(*next));
+      return static_cast<int>(i - 1);
+    }
+    return -2;
+  }
+
+  std::shared_ptr<HandshakePace> pace_ = HandshakePace::Create(RealRuntime(), seconds(3600));
+  std::vector<Descriptor> clients_;
+  std::vector<int> sockets_;
+  std::vector<HandshakePace::Next> taken_;
+};
+
+TEST_F(HandshakePaceTest, BeyondTheMostUnderWayTheNextOneWaitsForTheEndOfATurn) {
+  for (size_t i = 0; i < kMost + 2; ++i) Arrive(1);
+  for (size_t i = 0; i < kMost; ++i) EXPECT_EQ(Take(), static_cast<int>(i)) << "first come, first served";
+  EXPECT_EQ(pace_->waiting(), 2u);
+  std::shared_ptr<HandshakePace::Turn> turn = std::move(taken_.front().turn);
+  std::atomic<bool> ended{false};
+  int next = -1;
+  bool ended_before = false;
+  auto thread = RealRuntime().StartThread("taker", [&] {
+    next = Take();
+    ended_before = ended.load();
+  });
+  ended.store(true);
+  turn.reset();
+  thread.reset();  // joins
+  EXPECT_EQ(next, static_cast<int>(kMost));
+  EXPECT_TRUE(ended_before);
+  EXPECT_EQ(pace_->waiting(), 1u);
+}
+
+TEST_F(HandshakePaceTest, AddressesTakeTurns) {
+  for (int i = 0; i < 4; ++i) Arrive(1);
+  const int second = Arrive(2), third = Arrive(3);
+  EXPECT_EQ(Take(), 0);
+  EXPECT_EQ(Take(), second);
+  EXPECT_EQ(Take(), third);
+  EXPECT_EQ(Take(), 1);
+  const int again = Arrive(2);
+  EXPECT_EQ(Take(), 2);
+  EXPECT_EQ(Take(), again);
+  EXPECT_EQ(Take(), 3);
+}
+
+TEST_F(HandshakePaceTest, TurnsOfPeersThatDoNotGoOnExpire) {
+  pace_ = HandshakePace::Create(RealRuntime(), milliseconds(1));
+  for (size_t i = 0; i < 3 * kMost; ++i) Arrive(1);
+  for (size_t i = 0; i < 3 * kMost; ++i) EXPECT_EQ(Take(), static_cast<int>(i));
+  // Each turn ends for the second time.
+  taken_.clear();
+  Arrive(1);
+  EXPECT_EQ(Take(), static_cast<int>(3 * kMost));
+}
+
+TEST_F(HandshakePaceTest, ClientsThatHaveGivenUpAreClosedAndCostNoTurn) {
+  for (size_t i = 0; i < 2 * kMost; ++i) Arrive(1);
+  const int last = Arrive(1);
+  for (size_t i = 0; i < 2 * kMost; ++i) clients_[i].Reset();
+  EXPECT_EQ(Take(), last);
+  EXPECT_EQ(pace_->waiting(), 0u);
+}
+
+TEST_F(HandshakePaceTest, AWithdrawnConnectionIsClosedAndNotTaken) {
+  const int first = Arrive(1), second = Arrive(2);
+  EXPECT_TRUE(pace_->Withdraw(first));
+  EXPECT_FALSE(pace_->Withdraw(first));
+  EXPECT_EQ(fcntl(sockets_[static_cast<size_t>(first)], F_GETFD), -1);
+  EXPECT_EQ(Take(), second);
+  EXPECT_FALSE(pace_->Withdraw(second)) << "it is not the pace's any more";
+}
+
+TEST_F(HandshakePaceTest, StopEndsTheConnectionsThatWait) {
+  Arrive(1);
+  pace_->Stop();
+  EXPECT_EQ(Take(), -1);
+  char byte = 0;
+  EXPECT_EQ(recv(clients_.front().get(), &byte, 1, 0), 0);
+}
+
+}  // namespace
+}  // namespace deut
