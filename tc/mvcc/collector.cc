@@ -182,6 +182,7 @@ void Collector::Round() {
   CountFruitless(pressed, freed);
   SayWhatWaits();
   TakeDeferred();
+  DEUT_POINT("collector.deferred_taken");
   if (!deferred_.empty()) {
     const Timestamp low_water = options_.low_water();
     records_.FreeFloorsBelow(low_water);

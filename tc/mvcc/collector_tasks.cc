@@ -27,7 +27,9 @@ void Collector::RunTasks() {
   // After the end several threads may be here at once; then nothing is left to be collected, and they only look.
   const bool alone = !stopped_.load(std::memory_order_seq_cst);
   if (alone) {
+    // What was handed over before the tasks were, perhaps after the round has looked.
     TakeFinished();
+    TakeDeferred();
     CollectAborted();
     if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);  // those of folded ones, too
   }

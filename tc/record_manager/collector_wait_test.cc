@@ -1,10 +1,14 @@
 // Who waits for what has finished waits for that: not for what comes later, be it folded, spilled, or read.
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string_view>
 
+#include "common/testing/test_points.h"
 #include "gtest/gtest.h"
 #include "tc/mvcc/collector.h"
+#include "tc/mvcc/record_hash.h"
+#include "tc/mvcc/record_table.h"
 #include "tc/record_manager/engine_fixture.h"
 
 namespace deut::tc {
@@ -94,6 +98,30 @@ TEST_F(CollectorWaitTest, ForKeysThatWereReadAfterSomebodyOpenBegan) {
   EXPECT_TRUE(f.collector->WaitCollected(&mark, EngineFixture::Soon()));
   EXPECT_EQ(f.collector->deferred_entries(), 1u);
   later->Abort();
+  EXPECT_TRUE(f.Settle());
+  EXPECT_EQ(f.records->entries(), 0u);
+}
+
+// R6. Whoever asks comes after the reader, but may be answered by a round that looked before the reader handed its entry over.
+TEST_F(CollectorWaitTest, ForAnEntryThatIsHandedOverDuringARound) {
+  EXPECT_TRUE(f.Settle());
+  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  const std::unique_ptr<TestTransaction> reader = f.BeginPointer();
+  Collector::Mark mark = f.collector->MarkFinished();
+  std::atomic<bool> made{false};
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "collector.deferred_taken" || made.exchange(true)) return;
+    const ReclamationDomain::Guard guard(f.domain);
+    bool is_new = false;
+    RecordEntry* const entry = f.records->FindOrCreateDeferred(HashRecord(f.kTable, "z"), f.kTable, "z", &is_new);
+    RecordTable::RaiseLastRead(*entry, Timestamp(reader->timestamp()));
+    f.collector->Defer(entry);
+  });
+  EXPECT_FALSE(Collected(&mark));
+  testing::SetPointHandler(nullptr);
+  EXPECT_TRUE(made);
+  reader->Abort();
+  old->Abort();
   EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.records->entries(), 0u);
 }

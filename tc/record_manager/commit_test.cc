@@ -203,8 +203,7 @@ TEST_F(CommitTest, ARestartedDc) {
   write("y1");
   f.dc->Restart();
   EXPECT_EQ(contents(), "y1=1 1");  // the DC knows nothing of the table: all of it is here
-  f.PumpAndCollect();
-  f.Collect();
+  EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.records->entries(), 0u);
   write("y2");
   f.dc->Restart();

@@ -29,6 +29,7 @@ TEST(RecordManagerTest, PutGetRemoveAcrossTransactions) {
     EXPECT_EQ(t.Get("b"), "-");
     EXPECT_EQ(t.Commit(), "ok");
   }
+  EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.records->entries(), 0u);
   {
     TestTransaction t = f.Begin();
@@ -71,7 +72,7 @@ TEST(RecordManagerTest, InsertAndUpdateJudgeWhatIsThere) {
     EXPECT_EQ(t.Commit(), "ok");
   }
   EXPECT_EQ(f.Contents(), "dc=2 new=5 tc=2");
-  f.PumpAndCollect();
+  EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.Contents(), "dc=2 new=5 tc=2");
   EXPECT_EQ(f.records->entries(), 0u);
 }
@@ -90,7 +91,7 @@ TEST(RecordManagerTest, AFailedPreconditionLeavesNothing) {
   EXPECT_EQ(t.Scan(), "a=3 b=2");
   EXPECT_EQ(t.Commit(), "ok");
   EXPECT_EQ(f.Contents(), "a=3 b=2");
-  f.PumpAndCollect();
+  EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.Contents(), "a=3 b=2");
   EXPECT_EQ(f.records->entries(), 0u);
 }

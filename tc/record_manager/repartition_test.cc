@@ -47,8 +47,7 @@ TEST_F(RepartitionTest, NewRangesRememberReadsAndWrites) {
     EXPECT_EQ(f.Contents(), all);
   }
   f.SetRanges({"c", "m"});
-  f.PumpAndCollect();
-  f.Collect();
+  EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.Contents(), all);
   for (const char* key : {"a", "d", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
   EXPECT_EQ(f.records->entries(), 0u);
