@@ -25,7 +25,7 @@ namespace deut {
 struct GrpcDataComponentOptions {
   // A thread submits to one of them, always the same. More than one pays when several cores serve reads on both sides.
   int data_streams = 1;
-  // What runs the streams' events; outlives the component. Null: a thread of its own.
+  // Runs the events of the streams, and must outlive the component. If it is null, the component starts a thread for them.
   RpcEventLoop* events = nullptr;
 };
 

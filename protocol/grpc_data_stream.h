@@ -6,9 +6,9 @@
 // makes the stream's thread, which only opens and ends, open it again. Nothing is repeated here.
 // Lifetime of the gRPC stream object: made by the thread before Up; used by the holder of the sender's role; deleted by the thread after
 //   StopSending and, if the role was held, after the end of its write. A holder always starts a write that ends in one event, or gives up.
-// Events. One read is under way from the start to the end of the stream, and at most one write, so a read and a write may end at once, on two
-//   threads. What they change together (reading_, writing_, ended_) and what they do to the role they do under the lock: else the end of a read
-//   could find the role held, and wait for the end of a write, while the end of a write gives it up. Answers are filled in outside of it.
+// Events: one read is under way for as long as the stream is open, and at most one write. Both may end at the same time, on two threads. They change
+//   reading_, writing_, ended_ and the sender's role under the lock. Without it this could happen: the end of the read finds the role taken and
+//   waits for the end of a write, while the end of a write gives the role up, and no write is started any more. Answers are filled in without it.
 // Thread-safety: Submit and Abandon from any thread.
 #ifndef PROTOCOL_GRPC_DATA_STREAM_H_
 #define PROTOCOL_GRPC_DATA_STREAM_H_

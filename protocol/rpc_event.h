@@ -1,6 +1,6 @@
 // RpcEvent: an operation of gRPC that has ended. RpcEventLoop: who runs such events.
-// A daemon has one loop, its executor (rpc_executor.h), for its server's calls and its own calls to others alike: so one thread alone waits for
-// the network. Of several that wait, gRPC lets one poll for all, and each event of another's has to be handed over.
+// A daemon has one loop, its executor (rpc_executor.h), for the calls that it serves and for those that it makes. So only one thread waits for the
+// network. If several did, gRPC would let one of them poll for all, and that one would have to hand over the events of the others.
 // Other programs have a thread that is a loop (rpc_event_thread.h).
 // Thread-safety: `queue` may be used by any thread. Ownership: who starts an operation keeps its event alive until Done was called, and the loop
 // until all operations on its queue have ended.
@@ -11,7 +11,7 @@
 
 namespace deut {
 
-// What a tag of the completion queue points to. It may be gone when Done returns.
+// The tag of an operation on a completion queue points to an RpcEvent. The event may be destroyed before Done returns.
 class RpcEvent {
  public:
   virtual void Done(bool ok) = 0;

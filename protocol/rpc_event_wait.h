@@ -1,5 +1,5 @@
-// RpcEventWait: waits for the next event of a completion queue, awake at first where that pays (adaptive_spin.h).
-// What is there at once says nothing of how far apart events are, and is not counted.
+// RpcEventWait: waits for the next event of a completion queue. It stays awake at first where that pays (adaptive_spin.h).
+// An event that is there already tells nothing about the time between events, so it changes no credit.
 // Thread-safety: Next from any thread.
 #ifndef PROTOCOL_RPC_EVENT_WAIT_H_
 #define PROTOCOL_RPC_EVENT_WAIT_H_

@@ -1,13 +1,10 @@
 #include "protocol/rpc_event_wait.h"
 
-#include <atomic>
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <string>
 #include <utility>
 
 #include "common/runtime/runtime.h"
+#include "common/testing/forwarding_runtime.h"
 #include "grpc/support/time.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
@@ -17,18 +14,9 @@ namespace deut {
 namespace {
 
 // Its time stands still, so a wait that is awake stays so until an event comes. `yielding` is called between two looks.
-class StandingRuntime final : public Runtime {
+class StandingRuntime final : public testing::ForwardingRuntime {
  public:
   MonotonicTime Now() override { return now_; }
-  int64_t WallMicros() override { return RealRuntime().WallMicros(); }
-  uint64_t RandomSeed() override { return RealRuntime().RandomSeed(); }
-  std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
-    return RealRuntime().StartThread(std::move(name), std::move(body));
-  }
-  bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
-    return RealRuntime().Wait(word, expected, deadline);
-  }
-  void Wake(const std::atomic<uint32_t>& word, int waiters) override { RealRuntime().Wake(word, waiters); }
   void Yield() override {
     if (yielding) yielding();
     RealRuntime().Yield();

@@ -1,11 +1,10 @@
 // AdaptiveSpin: whether and how long a thread stays awake before it sleeps for something that may be about to come.
 //
-// A thread that sleeps is woken late: the system has to choose it, and the processor that is to run it may be at rest, from which a hypervisor takes
-// some ten microseconds to bring it back. What comes sooner than that is had sooner by looking for it; between two looks the thread yields, so it
-// takes nothing that another thread could use.
-// Where nothing comes soon, looking is in vain, and worse than that where others want the processor and the system lets one that yields go on. So it
-// is done only where two looks of three find what they wait for: one that does counts 1, up to kMostCredit, one in vain takes 2 away. Where nothing
-// is left to take, the next kAsleep waits sleep at once, and then one looks again.
+// A sleeping thread is woken late: the scheduler has to choose it, and an idle processor has to leave its sleep state, which takes longer under a
+// hypervisor. A thread that stays awake finds sooner what arrives within kAwake. Between two looks it yields, so that other threads can run.
+// A look in vain costs processor time, also that of other threads, because the scheduler need not take the yielding thread off its processor. So a
+// thread looks only where at least two of three looks succeed. A success adds 1 to the credit, up to kMostCredit; a look in vain takes 2 off. When
+// the credit would fall below 0, the next kAsleep waits sleep at once, and the wait after them looks again.
 // Thread-safety: all methods from any thread; the threads share what is known.
 #ifndef COMMON_SYNC_ADAPTIVE_SPIN_H_
 #define COMMON_SYNC_ADAPTIVE_SPIN_H_

@@ -1,31 +1,18 @@
 #include "common/sync/adaptive_spin.h"
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <utility>
 
 #include "common/runtime/runtime.h"
+#include "common/testing/forwarding_runtime.h"
 #include "gtest/gtest.h"
 
 namespace deut {
 namespace {
 
 // Its time stands still, and each Yield moves it on.
-class SteppedRuntime final : public Runtime {
+class SteppedRuntime final : public testing::ForwardingRuntime {
  public:
   MonotonicTime Now() override { return now_; }
-  int64_t WallMicros() override { return RealRuntime().WallMicros(); }
-  uint64_t RandomSeed() override { return RealRuntime().RandomSeed(); }
-  std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
-    return RealRuntime().StartThread(std::move(name), std::move(body));
-  }
-  bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
-    return RealRuntime().Wait(word, expected, deadline);
-  }
-  void Wake(const std::atomic<uint32_t>& word, int waiters) override { RealRuntime().Wake(word, waiters); }
   void Yield() override { now_ += microseconds(1); }
 
  private:

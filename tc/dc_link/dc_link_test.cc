@@ -607,7 +607,7 @@ TEST_F(DcLinkTest, X7ServiceResumesThoughNothingIsWritten) {
   });
   h_.dc.set_free_bytes(1000);
   h_.CommitAndApply({{"a", "1"}});
-  // What is durable is told by an empty batch, too.
+  // An empty batch also tells the DC what is durable, so the test waits until nothing of that is left to be told.
   ASSERT_TRUE(Eventually(
       [&] { return Covered(h_.transactions.next().value - 1) && told == static_cast<int>(h_.log->durable().value); }));
   questions = 0;

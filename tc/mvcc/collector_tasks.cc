@@ -27,7 +27,7 @@ void Collector::RunTasks() {
   // After the end several threads may be here at once; then nothing is left to be collected, and they only look.
   const bool alone = !stopped_.load(std::memory_order_seq_cst);
   if (alone) {
-    // What was handed over before the tasks were, perhaps after the round has looked.
+    // A transaction or an entry may have been handed over after this round took what had arrived, and before the task was.
     TakeFinished();
     TakeDeferred();
     CollectAborted();

@@ -102,7 +102,7 @@ TEST_F(CollectorWaitTest, ForKeysThatWereReadAfterSomebodyOpenBegan) {
   EXPECT_EQ(f.records->entries(), 0u);
 }
 
-// R6. Whoever asks comes after the reader, but may be answered by a round that looked before the reader handed its entry over.
+// R6. A reader hands its entry over, and then somebody waits for it. The round that answers may have taken the arrivals before that.
 TEST_F(CollectorWaitTest, ForAnEntryThatIsHandedOverDuringARound) {
   EXPECT_TRUE(f.Settle());
   const std::unique_ptr<TestTransaction> old = f.BeginPointer();

@@ -156,8 +156,8 @@ TEST_F(PartialLogTest, WhatIsDamagedBehindTheEndIsKept) {
   EXPECT_TRUE(Files().at(added[1] + ".damaged") == torn);
 }
 
-// X7: power is lost while the header of a new segment and the blocks behind it are written. What is kept of that takes no more space than was
-// written.
+// X7: power is lost while the header of a new segment and the blocks behind it are written. The next start keeps that file as damaged, but gives
+// the disk back what was never written in it.
 TEST_F(PartialLogTest, ATornHeaderKeepsNoSpace) {
   auto log = Open();
   Fill(*log, 1, 600);
