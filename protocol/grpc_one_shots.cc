@@ -119,16 +119,16 @@ bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline
   const Deadline wait = deadline > kNoDeadline - kAnswerGrace ? kNoDeadline : deadline + kAnswerGrace;
   const MonotonicTime now = runtime_.Now();
   const Duration hold = std::min(kHoldBack, (deadline - now) / 4);
-  const auto all_done = [&] { return group.all_done.IsSet(); };
-  bool done = all_done() || spin_.Find(runtime_, now + hold, all_done) || group.all_done.Wait(runtime_, now + hold);
+  const auto is_done = [&] { return group.IsDone(); };
+  bool done = is_done() || spin_.Find(runtime_, now + hold, is_done) || group.Wait(runtime_, now + hold);
   if (!done) {
     if (multiplexer_.Hurry(submitted) == OneShotMultiplexer::Next::kSend) SendNext();
-    done = group.all_done.Wait(runtime_, wait);
+    done = group.Wait(runtime_, wait);
   }
   if (!done) {
     const Status late =
         DEUT_ERROR(kDeadlineExceeded, "the deadline passed while waiting for an answer (", peer_->name(), ")");
-    if (!multiplexer_.Abandon(submitted, late)) group.all_done.Wait(runtime_, kNoDeadline);
+    if (!multiplexer_.Abandon(submitted, late)) group.Wait(runtime_, kNoDeadline);
   }
   for (size_t i = 0; i < sent.size(); ++i) transactions[sent[i]].answer = Take(submitted[i], transactions[sent[i]]);
   return true;

@@ -37,7 +37,7 @@ OneShotMultiplexer::Next OneShotMultiplexer::Submit(absl::Span<OneShotCall> call
     }
     next = TakeRoleLocked();
   }
-  if (done != nullptr) done->all_done.Signal(runtime_);
+  if (done != nullptr) done->all_done.Set();  // The caller is its only waiter, so nobody sleeps.
   return next;
 }
 
@@ -73,11 +73,13 @@ void OneShotMultiplexer::QueueLocked(OneShotCall* call) {
   if (queue_.empty() || queue_.back().calls.calls_size() >= limits_.message_calls ||
       queue_.back().bytes + call->bytes > limits_.message_bytes) {
     queue_.emplace_back();
+    ++messages_;
     if (!spare_.empty()) {
       queue_.back().calls.Swap(&spare_.back());
       spare_.pop_back();
     }
   }
+  call->group->word = &words_[messages_ % kWords];
   Message& message = queue_.back();
   message.bytes += call->bytes;
   message.largest = std::max(message.largest, call->bytes);
@@ -149,7 +151,7 @@ void OneShotMultiplexer::Down(const Status& status) {
     queued_ = 0;
     unanswered_.clear();
   }
-  for (OneShotGroup* group : finished_) group->all_done.Signal(runtime_);
+  TellFinished();
 }
 
 OneShotMultiplexer::Next OneShotMultiplexer::Answered(wire::OneShotAnswers* answers) {
@@ -168,7 +170,7 @@ OneShotMultiplexer::Next OneShotMultiplexer::Answered(wire::OneShotAnswers* answ
       if (DoneLocked(call)) finished_.push_back(call->group);
     }
   }
-  for (OneShotGroup* group : finished_) group->all_done.Signal(runtime_);
+  TellFinished();
   // Only now: who was answered and goes on has his next call in the message that goes now.
   MutexLock lock(mutex_);
   for (const wire::OneShotAnswer& answer : answers->answers()) {
@@ -177,6 +179,17 @@ OneShotMultiplexer::Next OneShotMultiplexer::Answered(wire::OneShotAnswers* answ
     if (found != unanswered_.end() && found->first <= answer.id()) unanswered_.erase(found);
   }
   return TakeRoleLocked();
+}
+
+void OneShotMultiplexer::TellFinished() {
+  BatchedEvent::Word* to_wake = nullptr;
+  for (OneShotGroup* group : finished_) {
+    BatchedEvent::Word* const word = group->word;  // Once it is set the group may be gone.
+    if (to_wake != nullptr && word != to_wake) to_wake->Wake(runtime_);
+    to_wake = word;
+    group->all_done.Set();
+  }
+  if (to_wake != nullptr) to_wake->Wake(runtime_);
 }
 
 bool OneShotMultiplexer::Abandon(absl::Span<OneShotCall> calls, const Status& lost) {

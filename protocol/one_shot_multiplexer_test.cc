@@ -60,7 +60,7 @@ class OneShotMultiplexerTest : public ::testing::Test {
     if (multiplexer_.StopSending()) multiplexer_.GiveUpRole();
     multiplexer_.Down(status);
   }
-  bool Done(Calls& calls) { return calls.group.all_done.IsSet(); }
+  bool Done(Calls& calls) { return calls.group.IsDone(); }
 
   Runtime& runtime_ = RealRuntime();
   OneShotMultiplexer multiplexer_{runtime_, {.message_calls = 3, .message_bytes = 100, .outstanding_calls = 5}};
@@ -204,7 +204,7 @@ TEST_F(OneShotMultiplexerTest, GivenUpTooLateIsAnswered) {
   Take();
   Answer(1, 10);
   EXPECT_FALSE(multiplexer_.Abandon(absl::MakeSpan(one.calls), broken_));
-  EXPECT_TRUE(one.group.all_done.Wait(runtime_, kNoDeadline));
+  EXPECT_TRUE(one.group.Wait(runtime_, kNoDeadline));
   EXPECT_TRUE(one.calls[0].lost.ok());
   End(broken_);
 }
@@ -362,9 +362,9 @@ TEST_F(OneShotMultiplexerTest, CallersGiveUpWhileAnswersComeAndTheStreamEnds) {
         if (next == Next::kSend) send();
         const Deadline wait = runtime_.Now() + microseconds((round * 7 + caller) % 50);
         if (round % 2 == 0 && multiplexer.Hurry(calls.calls) == Next::kSend) send();
-        if (!calls.group.all_done.Wait(runtime_, wait) &&
+        if (!calls.group.Wait(runtime_, wait) &&
             !multiplexer.Abandon(absl::MakeSpan(calls.calls), Status(ErrorCode::kDeadlineExceeded, "late"))) {
-          calls.group.all_done.Wait(runtime_, kNoDeadline);
+          calls.group.Wait(runtime_, kNoDeadline);
         }
         for (const OneShotCall& call : calls.calls) ended += call.done && call.lost.ok() == (call.answered == 1);
         ended -= static_cast<int>(calls.calls.size());

@@ -12,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/testing/test_points.h"
 
 namespace deut {
 namespace {
@@ -90,6 +91,7 @@ Status TlsKeys::Replace(std::shared_ptr<const TlsIdentity> identity) {
   ++generation_;
   // Everything that can fail comes before the first exchange: a new authority beside the old certificate would cut peers off.
   DEUT_ASSIGN_OR_RETURN(Descriptor roots, Prepare(identity->ca_pem));
+  DEUT_POINT("tls_keys.one_prepared");
   DEUT_ASSIGN_OR_RETURN(Descriptor own, Prepare(Concat(identity->cert_pem, "\n", identity->key_pem)));
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return SystemError("getrlimit");

@@ -1,15 +1,17 @@
 #include "protocol/tls_keys.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
-#include "common/testing/few_descriptors.h"
 #include "common/testing/temp_dir.h"
+#include "common/testing/test_points.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/test_authority.h"
 #include "protocol/tls.h"
@@ -55,9 +57,19 @@ TEST_F(TlsKeysTest, AnExchangeThatFailsHalfwayChangesNothing) {
   testing::Loopback loopback({}, Server(before_));
   ASSERT_TRUE(Serves(loopback, client_before_));
   {
-    // One of the two new files finds a descriptor.
-    const testing::FewDescriptors one(1);
+    // One of the two new files finds a descriptor. A limit of 0 refuses the other one whatever descriptors are free or become free.
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const auto limit_to = [&](rlim_t most) {
+      const rlimit limit{.rlim_cur = most, .rlim_max = before.rlim_max};
+      EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    };
+    testing::SetPointHandler([&](std::string_view name) {
+      if (name == "tls_keys.one_prepared") limit_to(0);
+    });
     EXPECT_EQ(loopback.keys()->Replace(Server(after_)).code(), ErrorCode::kResourceExhausted);
+    testing::SetPointHandler(nullptr);
+    limit_to(before.rlim_cur);
   }
   // gRPC may have been without a descriptor, too, and looks again within a second.
   ASSERT_TRUE(testing::Eventually([&] { return Serves(loopback, client_before_); }));
