@@ -21,7 +21,7 @@ size_t CommonPrefix(std::string_view a, std::string_view b) {
   return common;
 }
 
-// The first of `count` ascending numbers that is >= number. Without branches that depend on the numbers.
+// Returns the first of `count` ascending numbers that is >= number. It has no branch that depends on the numbers.
 size_t LowerBoundOf(const uint64_t* numbers, size_t count, uint64_t number) {
   size_t begin = 0;
   while (count > 1) {
@@ -88,7 +88,7 @@ BasePage::Sizes BasePage::SizesOf(uint8_t level, const Bounds& bounds, const Con
   sizes.up_to_bounds =
       sizeof(BasePage) + groups * sizeof(uint64_t) + bounds.low.size() + bounds.high.size() + sizes.prefix;
   sizes.heads = groups * kGroup * sizeof(uint64_t);
-  // Up to a line is spent on the heads' alignment.
+  // The alignment of the heads takes at most one line.
   sizes.total = sizes.up_to_bounds + kLineBytes + sizes.heads + (count + 1) * sizeof(uint32_t) + sizes.entries;
   return sizes;
 }
@@ -181,7 +181,7 @@ void BasePage::FillHeads(const Content& content) {
       heads[i++] = KeyHead(piece.entry.key(), prefix_bytes_);
     } else if (piece.run->prefix_bytes_ == prefix_bytes_) {
       std::memcpy(heads + i, piece.run->heads() + piece.begin, piece.count() * sizeof(uint64_t));
-      // The first of an inner page had none.
+      // The first entry of an inner page has no head there.
       if (!is_leaf() && piece.begin == 0) heads[i] = KeyHead(piece.run->key(0), prefix_bytes_);
       i += piece.count();
     } else {
@@ -252,7 +252,7 @@ void BasePage::PrefetchEntry(std::string_view key) const {
   place = FirstAtLeast(head, GroupOf(head));
   if (place >= count_) return;
   const char* const entry = entry_at(place);
-  // Most records have as many lines.
+  // Most records fit into three lines.
   for (size_t line = 0; line < 3; ++line) __builtin_prefetch(entry + line * kLineBytes);
 }
 
@@ -265,7 +265,7 @@ size_t BasePage::Bound(std::string_view key) const {
   begin = FirstAtLeast(head, GroupOf(head));
   if (begin >= count_) return count_;
   if (heads[begin] != head) return begin;
-  // Heads that are equal do not decide: compare whole keys among them.
+  // Equal heads do not decide: compare whole keys among them.
   size_t end = begin + 1;
   while (end < count_ && heads[end] == head) ++end;
   while (begin < end) {

@@ -1,21 +1,26 @@
-// BasePage: the consolidated part of a page: one contiguous allocation, immutable, keys sorted and searched in place.
+// BasePage: the consolidated part of a page. It is one contiguous, immutable allocation; its keys are sorted and
+// searched in place.
 //
-// Layout (in memory only; native byte order except where said):
+// Layout (in memory only; native byte order except where stated):
 //   page   := header sample:u64{groups} low high prefix pad64 head:u64{groups * 8} offset:u32{count + 1} entry{count}
 //   entry  := record     in a leaf: exactly as protocol/record_batch.h has it, so that a scan copies runs of entries at once
 //           | child      in an inner page
 //   child  := key_bytes:u16 child:u32 key
-// low, high: the page's bounds. prefix: what all compared keys have in common. head: KeyHead behind the prefix; 8 of them, a
-// group, fill one cache line; the last group is filled up with all ones. sample: the first head of each group. offset: from the start
-// of the entries; its top bit says tombstone; the last one is the end.
-// A search takes few cache misses: header and samples lie together; they name the one line of heads to look at, and the offset
-// and the entry behind it. Keys are compared whole only where heads are equal.
-// The key of an inner page's first entry is the page's low key and is never compared (every key sent here is at or above it).
+// - low, high: the page's bounds.
+// - prefix: the common prefix of all compared keys.
+// - head: KeyHead of the key behind the prefix. A group of 8 heads fills one cache line; the last group is padded
+//   with all ones.
+// - sample: the first head of each group.
+// - offset: from the start of the entries; its top bit marks a tombstone. The last one is the end.
+// A search takes few cache misses. Header and samples lie together; the samples select the one line of heads to read,
+// and the heads select the offset and its entry. Whole keys are compared only where heads are equal.
+// The key of an inner page's first entry is the page's low key and is never compared (every key sought here is at or
+// above it).
 //
-// Versions: a record carries its own version in its entry. Rule X1 would allow to give it up below the consolidation
-// timestamp; nothing would be gained in memory, since an entry is in the format of the answer. Tombstones are what is
-// given up; `flat` is the highest timestamp ever given up in this page.
-// Thread-safety: immutable after Build. Ownership: one allocation; views into it live as long as it does.
+// Versions: a record carries its own version in its entry. Rule X1 would allow the page to drop it below the
+// consolidation timestamp. That would save no memory, since an entry has the format of the answer. The page drops
+// tombstones only; `flat` is the highest timestamp ever dropped in this page.
+// Thread-safety: immutable after Build. Ownership: one allocation; views into it live as long as the page.
 #ifndef DC_BWTREE_BASE_PAGE_H_
 #define DC_BWTREE_BASE_PAGE_H_
 
@@ -30,7 +35,7 @@
 
 namespace deut::dc {
 
-// One entry by itself. `data`: the key, and in a leaf the value behind it without a gap.
+// A single entry. `data`: the key, followed in a leaf by the value, without a gap.
 struct PageEntry {
   const char* data = nullptr;
   uint16_t key_bytes = 0;
@@ -45,7 +50,8 @@ struct PageEntry {
 
 class BasePage : public Node {
  public:
-  // What a page is built from, in ascending order of keys: entries of older pages, in runs, and single ones.
+  // The content from which a page is built, in ascending order of keys: runs of entries of older pages, and single
+  // entries.
   class Content {
    public:
     void AddRun(const BasePage& page, size_t begin, size_t end);
@@ -55,7 +61,7 @@ class BasePage : public Node {
    private:
     friend class BasePage;
     struct Piece {
-      const BasePage* run = nullptr;  // null: `entry`
+      const BasePage* run = nullptr;  // null: the piece is `entry`
       uint32_t begin = 0;
       uint32_t end = 0;
       PageEntry entry;
@@ -74,12 +80,12 @@ class BasePage : public Node {
     PageId sibling;
   };
 
-  // A stub: the bounds of a leaf whose content is on storage. `sibling` may be kUnknownPage.
+  // Builds a stub: the bounds of a leaf whose content is on storage. `sibling` may be kUnknownPage.
   static Owned<BasePage> BuildStub(const Bounds& bounds);
   bool stub() const { return stub_ != 0; }
 
   const StoredState& stored() const { return stored_; }
-  // True if the page's bounds or children were changed by a split or merge since its image was written.
+  // True if a split or merge has changed the page's bounds or children since its image was written.
   bool restructured() const { return restructured_ != 0; }
   // REQUIRES: the page is owned.
   void SetStored(uint64_t serial, bool written) {
@@ -88,14 +94,15 @@ class BasePage : public Node {
   }
   void SetRestructured(bool restructured) { restructured_ = restructured ? 1 : 0; }
 
-  // REQUIRES: strictly ascending keys in [low, high).
+  // Builds a page. REQUIRES: strictly ascending keys in [low, high).
   static Owned<BasePage> Build(uint8_t level, const Bounds& bounds, Timestamp flat, const Content& content);
 
   uint32_t count() const { return count_; }
   size_t bytes() const { return base_bytes; }
   std::string_view low() const { return {bounds(), low_bytes_}; }
   Timestamp flat() const { return flat_; }
-  // Leaf: no entry's timestamp is above this; there may be none that has it (any more).
+  // Leaf: an upper bound of the entries' timestamps. An entry with exactly this timestamp may be gone, or may never
+  // have existed.
   Timestamp newest() const { return newest_; }
   uint32_t tombstones() const { return tombstones_; }
   uint32_t live_records() const { return count_ - tombstones_; }
@@ -107,7 +114,7 @@ class BasePage : public Node {
   // Leaf.
   PageEntry record(size_t i) const;
   bool tombstone(size_t i) const { return (offsets()[i] & kTombstoneBit) != 0; }
-  // Leaf: the entries [begin, end) as they lie, which are records of a RecordBatch.
+  // Leaf: the bytes of the entries [begin, end), which are records of a RecordBatch.
   std::string_view run(size_t begin, size_t end) const { return {entries() + offset(begin), run_bytes(begin, end)}; }
   // Bytes of the entries [begin, end).
   size_t run_bytes(size_t begin, size_t end) const { return offset(end) - offset(begin); }
@@ -118,23 +125,24 @@ class BasePage : public Node {
     return PageId(id);
   }
 
-  // The first entry whose key is >= key (> key for UpperBound); count() if there is none. In an inner page the first entry
-  // counts as below every key.
+  // LowerBound returns the first entry whose key is >= `key`, UpperBound the first whose key is > `key`; count() if
+  // there is none. In an inner page the first entry counts as below every key.
   size_t LowerBound(std::string_view key) const { return Bound<false>(key); }
   size_t UpperBound(std::string_view key) const { return Bound<true>(key); }
-  // The entry with this key; count() if there is none. Leaf.
+  // Leaf: returns the entry with this key; count() if there is none.
   size_t Find(std::string_view key) const;
 
-  // Starts loading what a search of the page looks at first, without looking at it. Any address, also null.
+  // Prefetches the lines that a search of the page reads first, without reading the page. Accepts any address, also
+  // null.
   static void Prefetch(const void* page) {
     for (uintptr_t line = 0; line < 5; ++line)
       __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(page) + line * 64));
   }
-  // The next two steps of a search for `key` in a leaf, each of which looks at what the one before it has begun to load: the line of heads, the
-  // entry.
+  // The next two steps of a search for `key`: prefetch the line of heads, then the entry. Each reads the lines that
+  // the step before has prefetched.
   void PrefetchHeads(std::string_view key) const;
   void PrefetchEntry(std::string_view key) const;
-  // Starts loading the first entries; looks at the header.
+  // Prefetches the first entries. It reads the header.
   void PrefetchEntries() const {
     for (size_t line = 0; line < 4; ++line) __builtin_prefetch(entries() + line * 64);
   }
@@ -154,11 +162,13 @@ class BasePage : public Node {
 
   template <bool kAbove>
   size_t Bound(std::string_view key) const;
-  // The head by which to search for the key; false: keys need not be compared with it, it stands at *place.
+  // Computes the head by which to search for the key. False: no key need be compared, and the key's position is
+  // *place.
   bool HeadOf(std::string_view key, uint64_t* head, size_t* place) const;
-  // The first group that starts at or above `head`. So the first entry at or above it is in the group before, or is the group's first.
+  // The first group that starts at or above `head`. So the first entry at or above `head` is in the group before, or
+  // is the group's first.
   size_t GroupOf(uint64_t head) const;
-  // That entry, or the first that is compared; perhaps count().
+  // That entry, or the first entry that is compared if that is larger; perhaps count().
   size_t FirstAtLeast(uint64_t head, size_t group) const;
   size_t first_compared() const { return is_leaf() ? 0 : 1; }
   size_t groups() const { return (count_ + kGroup - 1) / kGroup; }
@@ -184,10 +194,11 @@ class BasePage : public Node {
   }
 
   uint32_t count_ = 0;
-  uint16_t prefix_bytes_ = 0;  // of keys, or a bound, both of which have some thousand bytes at most
+  uint16_t prefix_bytes_ = 0;  // lengths of keys, which have at most a few thousand bytes
   uint16_t low_bytes_ = 0;
-  uint32_t heads_at_ = 0;  // from the start of the page
-  // No more than entries, each of which has its header, in less than 2^31 bytes of them.
+  uint32_t heads_at_ = 0;  // offset from the start of the page
+  // At most the number of entries. Each entry has a header, and all of them have less than 2^31 bytes, so 30 bits
+  // suffice.
   uint32_t tombstones_ : 30 = 0;
   uint32_t stub_ : 1 = 0;
   uint32_t restructured_ : 1 = 0;

@@ -12,7 +12,7 @@
 namespace deut::dc {
 namespace {
 
-// Keys that share long beginnings, are beginnings of each other, and contain zero bytes.
+// Returns keys that share long prefixes, are prefixes of each other, and contain zero bytes.
 std::set<std::string> AwkwardKeys(uint64_t seed, size_t count) {
   Random random(seed);
   std::set<std::string> keys;
@@ -53,7 +53,7 @@ TEST(BasePageTest, FindsEveryKeyAndEveryGap) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const std::set<std::string> keys = AwkwardKeys(seed, seed < 3 ? seed : 5 + seed);
     const std::vector<std::string> sorted(keys.begin(), keys.end());
-    // Every third key by itself, the others in runs of another page.
+    // Every third key is a single entry; the others come in runs of another page.
     BasePage::Content some;
     for (size_t i = 0; i < sorted.size(); ++i) {
       if (i % 3 != 1) some.Add(EntryOf(sorted[i]));
@@ -142,7 +142,7 @@ TEST(BasePageTest, TheFirstChildOfAnInnerPageIsBelowEveryKey) {
   EXPECT_EQ(page->child(2), PageId(12));
 }
 
-// The first entry of an inner page is not compared; where two pages become one, that of the right one is.
+// The first entry of an inner page is not compared. Where two pages are merged, the right page's first entry is.
 TEST(BasePageTest, InnerPagesThatBecomeOneFindEveryChild) {
   for (const uint32_t cut : {1u, 3u, 8u, 9u, 20u}) {
     std::vector<std::string> keys;

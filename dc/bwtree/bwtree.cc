@@ -50,10 +50,11 @@ bool BwTree::FreePages(size_t most, size_t* freed) {
 void BwTree::FreePage(PageId id) {
   const Node* const head = pages_.Load(id);
   if (head != nullptr && !head->is_leaf()) {
-    // All terms are there: every splitter has come to its end.
+    // All terms are there: every splitter has finished.
     const Owned<BasePage> page = BuildConsolidated(head);
     for (size_t i = 0; i < page->count(); ++i) to_free_.push_back(page->child(i));
   }
+  // If a flusher holds the claim, TakeImage dooms the image and the flusher frees the id when it releases the claim.
   ImageParts parts;
   const bool free = pages_.TakeImage(id, &parts, domain_);
   if (images_ != nullptr) {
@@ -79,6 +80,7 @@ void BwTree::CountRecords(PageId id, uint32_t live) {
 
 BwTreeStatistics BwTree::statistics() const {
   BwTreeStatistics statistics;
+  // The counters are relaxed and may be read in the middle of a change, so a sum can be negative for a moment.
   statistics.records = static_cast<uint64_t>(std::max<int64_t>(records_.load(std::memory_order_relaxed), 0));
   statistics.bytes = static_cast<uint64_t>(std::max<int64_t>(bytes_.load(std::memory_order_relaxed), 0));
   statistics.consolidations = consolidations_.load(std::memory_order_relaxed);

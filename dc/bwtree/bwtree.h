@@ -1,32 +1,42 @@
-// BwTree: one table's records in key order; latch-free. One version of each record, idempotent updates.
-// [Levandoski, Lomet, Sengupta: "The Bw-Tree", ICDE 2013; Wang et al.: "Building a Bw-Tree Takes More Than Buzz Words",
-// SIGMOD 2018]. What is taken from where, and what differs: dc/docs/bwtree.md.
+// BwTree: one table's records in key order; latch-free. It holds one version of each record, and its updates are
+// idempotent.
+// [Levandoski, Lomet, Sengupta: "The Bw-Tree", ICDE 2013; Wang et al.: "Building a Bw-Tree Takes More Than Buzz
+// Words", SIGMOD 2018]. dc/docs/bwtree.md lists which parts of the design come from which paper, and the differences.
 //
-// Atomic steps, each one compare-and-swap of the word of one page (mapping_table.h); "head" is the head the thread looked at:
-//   update       head -> delta on head. Loser: links the same delta to the new head and tries again, or descends again when the
-//                page no longer covers the key (it was split, or the root became an inner page).
-//   consolidate  head -> new base page. Tried once; the loser frees what it built.
-//   split, 1     the right half gets an id (nobody knows it yet), then head -> split delta that names it. The loser frees
-//                page and id. From the winner's step on, everybody who needs the right half goes through the left page.
-//   split, 2     parent's head -> index term on head. Done by the splitter, and by whoever was led by a parent to the left page
-//                and had to step right (help-along); who finds the term there is done. Thus a thread that stops between
-//                the steps delays nobody, and a page may split again before the term is there.
-//   split root   head -> new base page with two children, which get ids first. One step: the root's id never changes.
-//   forced       When a leaf's chain or base has grown to kForced times its limit, because others kept winning, every update of it
-//                is a consolidation that contains the update, and a split if that is what the page needs (the base then
-//                simply ends at the separator): one compare-and-swap, repeated until it wins. Since all do the same amount of
-//                work, somebody gets through, and chains and pages are bounded however badly the tries above lose.
-//   merge        right page, its term in the parent, left page: three steps, in merge.cc. Whoever meets the right page between them
-//                takes the steps that are left.
-// Winner of a step: retires the chain it replaced (N2), and owns nothing of it any more.
-// Every retry is caused by somebody's success on the same page: lock-free. Reads and scans change nothing, except that they help,
-// and that now and then one of them consolidates a page whose deltas it had to step through (see ConsolidateForReaders).
+// Atomic steps. Each step is one compare-and-swap of the word of one page (mapping_table.h). "head" is the head that
+// the thread has read:
+//   update       head -> delta on head. The loser links the same delta to the new head and retries. It descends again
+//                if the page no longer covers the key (the page was split, or the root became an inner page).
+//   consolidate  head -> new base page. Tried once; the loser frees the page that it built.
+//   split, 1     The right half gets an id that no other thread knows yet. Then head -> split delta that names this
+//                id. The loser frees page and id. After this step, every thread that needs the right half reaches it
+//                through the left page.
+//   split, 2     parent's head -> index term on head. The splitter posts the term. So does every thread that a parent
+//                led to the left page and that had to step right (help-along). A thread that finds the term already
+//                there is done. So a thread that stops between the two steps delays no other thread, and a page may
+//                split again before its term is there.
+//   split root   head -> new base page with two children, which get their ids first. This is one step: the root's id
+//                never changes.
+//   forced       If an update keeps losing, a leaf's chain or base can grow to kForced times its limit. From then on
+//                every update of the leaf is a consolidation that contains the update. It is also a split if the page
+//                is too large (the base then simply ends at the separator). The thread repeats this one
+//                compare-and-swap until it wins. All threads then do the same amount of work, so one of them gets
+//                through. Chains and pages are therefore bounded, however often the single tries above lose.
+//   merge        The right page, its term in the parent, the left page: three steps, in merge.cc. Every thread that
+//                meets the right page between them takes the steps that are left.
+// The winner of a step retires the chain that it replaced (N2) and no longer owns any of it.
+// Every retry is caused by the success of another thread on the same page: the tree is lock-free. Reads and scans
+// change nothing, with two exceptions: they help with splits and merges, and now and then a reader consolidates a
+// page whose deltas it had to step through (see ConsolidateForReaders).
 //
-// Idempotence: rules X1 and X2 as in leaf_view.h. An update is blind: it does not look whether the record is there.
-// Thread-safety: all methods from any thread. Guards are taken inside; none is held when a method returns.
-// Limits: pages as MappingTable says; RESOURCE_EXHAUSTED then comes with the update that needed one, which may be applied or
-//   not: the caller stops, and repeats it when it goes on (rule X2).
-// A tree does not lose levels: one that was emptied keeps one page a level.
+// Idempotence: rules X1 and X2 as in leaf_view.h. An update is blind: it does not check whether the record exists.
+// Thread-safety: all methods may be called from any thread. The methods take their guards themselves and hold none
+// when they return.
+// Ownership: the tree owns its pages' nodes. It borrows everything in BwTreeEnvironment.
+// Errors: the number of pages is limited by the MappingTable. An update that needs a page beyond this limit returns
+// RESOURCE_EXHAUSTED. That update may or may not have been applied: the caller stops, and repeats the update when it
+// resumes (rule X2).
+// A tree never loses levels: an emptied tree keeps one page for each level.
 #ifndef DC_BWTREE_BWTREE_H_
 #define DC_BWTREE_BWTREE_H_
 
@@ -56,15 +66,15 @@
 
 namespace deut::dc {
 
-// What trees share. All of it outlives them.
+// The objects that all trees share. They outlive the trees.
 struct BwTreeEnvironment {
   MappingTable& pages;
   ReclamationDomain& domain;
   // The consolidation timestamp C of rule X1.
   const std::atomic<uint64_t>& consolidation_timestamp;
-  // Null: never closed.
+  // Null: no gate; it counts as always open.
   const StructureGate* gate = nullptr;
-  // Where images lie; null: there are none.
+  // The store that holds the images; null: the tree has no images.
   SegmentStore* images = nullptr;
 };
 
@@ -72,14 +82,14 @@ class BwTree {
  public:
   static Result<std::unique_ptr<BwTree>> Create(const BwTreeEnvironment& environment, const BwTreeOptions& options,
                                                 TableId table = TableId());
-  // The tree below `root`, whose pages are all on storage (MappingTable::Restore). Nothing may be done with it before RestorePage has
-  // brought in its root and all other inner pages.
+  // Returns the tree below `root`, all of whose pages are on storage (MappingTable::Restore). The caller must not use
+  // it before RestorePage has loaded its root and all other inner pages.
   static std::unique_ptr<BwTree> Restore(const BwTreeEnvironment& environment, const BwTreeOptions& options,
                                          TableId table, PageId root);
   // REQUIRES: no other thread uses the tree or can see its pages (in a deleter of the domain, or when the owner ends).
   ~BwTree();
-  // Frees `most` pages, or those that are left; *freed tells how many. True: none is left. REQUIRES: as the destructor, which frees what
-  // is left; after the first call nothing else is called but this and statistics().
+  // Frees at most `most` pages; *freed is the number. Returns true if no page is left. REQUIRES: as the destructor,
+  // which frees the remaining pages. After the first call, only this method and statistics() may be called.
   bool FreePages(size_t most, size_t* freed);
   BwTree(const BwTree&) = delete;
   BwTree& operator=(const BwTree&) = delete;
@@ -88,49 +98,53 @@ class BwTree {
     std::vector<NamedPage> inner;
     std::vector<PageId> leaves;
   };
-  // Recovery (restore.cc): reads an inner page, or the root, into memory. *below: what it names. CORRUPTION naming page, segment and offset if it
-  // is not as it is named, or names what is not there. Several threads may restore different pages.
+  // Recovery (restore.cc): reads an inner page, or the root, into memory. *below: the pages that it names. Returns
+  // CORRUPTION with page, segment and offset if the page differs from the description in `named`, or names a page
+  // that does not exist. Several threads may restore different pages.
   Status RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below);
-  // Recovery: how many records a leaf holds that is on storage; reads it.
+  // Recovery: reads a leaf that is on storage and returns its number of records.
   Result<uint32_t> RecordsOfStored(PageId id, SegmentStore& store);
-  // The leaf holds so many, as far as is known; for the statistics.
+  // Sets the number of records that the leaf counts for in the statistics.
   void CountRecords(PageId id, uint32_t live);
 
-  // Where an update of a key belongs, as of some moment. Finding the places of several updates before the first of them is made lets what they
-  // will touch come into the cache for all of them at once.
+  // The page to which an update of a key belongs, as of some moment. A caller with several updates finds all their
+  // places before it makes the first update. The cache lines that they touch are then prefetched together.
   class Place;
-  // Those of several keys, at most kPlacesAtOnce: what the searches look at comes into the cache for all of them at once, too. They look at inner
-  // pages only. REQUIRES: a guard, which is held until the places were used.
+  // Finds the places of several keys, at most kPlacesAtOnce. The searches run side by side, so that their cache
+  // misses overlap. They read inner pages only. REQUIRES: a guard, which the caller holds until it has used the
+  // places.
   static constexpr size_t kPlacesAtOnce = 8;
   void FindPlaces(std::span<const std::string_view> keys, Place* places);
-  // So does what an update there will write to. A hint; some time after the place was found.
+  // Prefetches the memory that an update at this place will write to. A hint. The caller calls it some time after
+  // FindPlaces.
   void FetchRoom(const Place& place) const;
 
-  // kHeld: nothing happened, the page has grown as far as it may while the gate is closed.
+  // kHeld: nothing happened. The page has reached the largest size that it may have while the gate is closed.
   enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded, kHeld };
-  // `place`: if it was found before (nothing depends on what has happened there meanwhile).
-  // REQUIRES: key of 1 to kMaxKeyBytes bytes, value of at most kMaxValueBytes.
+  // `place`: the result of an earlier search. The update is correct regardless of later changes to the page.
   Result<Outcome> Put(std::string_view key, std::string_view value, Version version, const Place& place);
   Result<Outcome> Put(std::string_view key, std::string_view value, Version version);
   Result<Outcome> Delete(std::string_view key, Version version, const Place& place);
   Result<Outcome> Delete(std::string_view key, Version version);
 
-  // Appends the record to `answer` if there is one. kNotLoaded: first its page has to be loaded.
+  // Appends the record to `answer` if there is one. kNotLoaded: the caller must load the page first.
   enum class Found : uint8_t { kNo, kYes, kNotLoaded };
   Found Read(std::string_view key, RecordBatch* answer);
-  // The same in steps, for who has several keys to read: what each step of one read touches comes into the cache while the same step of the
-  // others is done. REQUIRES: a guard, the same for all steps of a read; the key stays.
+  // The same in steps, for a caller that reads several keys. Each step prefetches the memory that the next step of
+  // the same read needs, while the caller takes the same step of the other reads. REQUIRES: one guard for all steps
+  // of a read; the key outlives them.
   class Lookup;
   static constexpr int kContinueReads = 2;
   Lookup BeginRead(std::string_view key);
-  // So many times.
+  // The caller calls ContinueRead exactly kContinueReads times between BeginRead and EndRead.
   void ContinueRead(Lookup* lookup);
   Found EndRead(const Lookup& lookup, RecordBatch* answer);
 
-  // Appends records of one page, in ascending (or descending) order, up to the page's border or the budget, and moves
-  // the cursor: what was returned, and the empty space behind it, is no longer in [low, high). False: nothing happened, first the
-  // page at cursor->low (or below cursor->high) has to be loaded.
-  // `place`: of the last call for this scan, inside the same guard; then the page need not be found again.
+  // Appends records of one page, in ascending (or descending) order, up to the page's border or the budget. Then it
+  // moves the cursor: the returned records, and the empty key range behind them, are no longer in [low, high). False:
+  // nothing happened. The caller must first load the page at cursor->low (or the page below cursor->high).
+  // `place`: the place that the last call for this scan returned, inside the same guard. With it, the scan need not
+  // search for the page again.
   [[nodiscard]] bool ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer, ScanPlace* place);
   [[nodiscard]] bool ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer) {
     ScanPlace place;
@@ -138,73 +152,83 @@ class BwTree {
   }
   [[nodiscard]] bool ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer);
 
-  // Loading a page, in three steps: BeginLoad, PageLoad::ReadImage without a guard, FinishLoad (page_load.h). False: it is there.
+  // A page is loaded in three steps: BeginLoad, PageLoad::ReadImage without a guard, FinishLoad (page_load.h).
+  // BeginLoad returns false if the page is already loaded.
   bool BeginLoad(const Target& target, PageLoad* load);
-  // False: the page has another image by now, or is another page. REQUIRES: a guard.
+  // False: the page has a different image by now, or the id names a different page. REQUIRES: a guard.
   bool StillImage(const PageLoad& load) const { return pages_.Image(load.id).newest() == load.parts.newest(); }
-  // CORRUPTION: what was read contradicts what is known of the page. OK: it was put in, or there is nothing to do any more.
+  // CORRUPTION: the image contradicts the bounds that the tree knows for the page. OK: the page was installed, or
+  // there is no longer anything to do.
   Status FinishLoad(const Target& target, PageLoad* load);
 
-  // At most n - 1 ascending keys that cut the tree into pieces of about equal size; looks at inner pages only.
+  // Returns at most n - 1 ascending keys that cut the tree into pieces of about equal size. It reads inner pages
+  // only.
   std::vector<std::string> Partition(uint32_t n);
 
-  // neighbours.cc: low keys of the leaf that `target` names and of the next `count` beside it, those not in memory; of one parent (advice).
+  // neighbours.cc: returns the low keys of the leaves that are not in memory, among the leaf that `target` names and
+  // its next `count` neighbours. It looks below one parent only (the result is advice).
   std::vector<std::string> NotLoaded(const Target& target, bool ascending, size_t count);
-  // walk.cc: one inner page's children at a time, from the right to the left.
-  // What a walk has still to visit of a level: pages below `high`; an empty high is above every key.
+  // walk.cc: a walk visits the children of one inner page at a time, from right to left.
+  // The part of a level that a walk has still to visit: the pages below `high`. An empty high is above every key.
   struct Walk {
     std::string high;
     bool complete = false;
   };
-  // Visits pages of `level` that have one parent, and moves the walk. The root has no parent, nor has a page whose split's term is not posted yet.
+  // Visits the pages of `level` that have one common parent, and moves the walk. VisitedPage::parent is kNoPage for
+  // the root, and for a page whose split has no index term yet.
   void VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor);
   uint8_t root_level();
 
-  // evict.cc: swaps the page out if it is a leaf, clean, and its parent has the terms of all its splits.
-  // REQUIRES: a guard; only by the thread that merges pages.
+  // evict.cc: evicts the page if it is a leaf, is clean, and its parent has the terms of all its splits. Only the
+  // thread that merges pages may call this. REQUIRES: a guard.
   bool Evict(const VisitedPage& page);
 
-  // merge.cc: what a step over one parent's pages found.
+  // merge.cc: the result of one step, which covers the pages of one parent.
   struct MergeReport {
     uint64_t merged = 0;
-    bool postponed = false;            // something may be merged later
+    bool postponed = false;            // some pages may be merged later
     std::vector<std::string> to_load;  // keys in pages that have to be loaded first
   };
-  // Merges neighbouring small pages of `level` that have one parent, and moves the walk. One thread at a time.
+  // Merges neighbouring small pages of `level` that have one common parent, and moves the walk. One thread at a time.
   void MergePages(uint8_t level, Walk* walk, MergeReport* report);
-  // Takes the steps of a merge that are left to take, or undoes it if it cannot be completed. For who meets a removed page. REQUIRES: a guard.
+  // Takes the remaining steps of a merge, or undoes the merge if it cannot be completed. A thread that meets a
+  // removed page calls this. REQUIRES: a guard.
   void FinishMerge(PageId id, const Node* removed);
-  // Most of the page was deleted, but it cannot be made smaller now: it is not loaded, or the deletions are too young.
+  // Notes that most of the page was deleted, but that it cannot be made smaller now: the page is not loaded, or the
+  // deletions are too recent.
   void NoteSparse(PageId id) {
     pages_.SetSparse(id);
     small_pages_.fetch_add(1, std::memory_order_relaxed);
   }
-  // Counts pages that have become small: if it has not moved there is nothing new to merge.
+  // Counts the pages that have become small. While this number has not changed, there is nothing new to merge.
   uint64_t small_pages() const { return small_pages_.load(std::memory_order_relaxed); }
 
   TableId table() const { return table_; }
   PageId root() const { return root_; }
-  // A node that is part of a page from now on. For those who put nodes on pages (page_flusher.h).
+  // Counts the bytes of a node that has become part of a page. For the classes that put nodes on pages
+  // (page_flusher.h).
   void CountPublished(size_t bytes) { bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed); }
 
   BwTreeStatistics statistics() const;
-  // Records by looking at the page if the tree is a single one, else statistics().records.
+  // Returns the number of records. If the tree is a single page it counts them there, else it returns
+  // statistics().records.
   uint64_t ApproximateRecords();
 
  private:
-  // A page, what its word was, and the inner page that led to it, if it was not reached from its left neighbour.
+  // A page, the word that was read for it, and the inner page that led to it. There is no parent if the page was
+  // reached from its left neighbour.
   struct PageView {
     PageId id;
     PageWord word;
     PageId parent = kNoPage;
     const Node* parent_head = nullptr;
 
-    // Null: on storage.
+    // Null: the page is on storage.
     const Node* head() const { return word.head(); }
     // Its records are in memory.
     bool loaded() const { return head() != nullptr && !head()->base->stub(); }
   };
-  // A page that has an id but that nobody else knows; gives both back unless published.
+  // A page that has an id but that no other thread knows. Its destructor gives both back unless it was published.
   class UnpublishedPage;
 
   static constexpr uint32_t kForced = 4;
@@ -223,7 +247,8 @@ class BwTree {
 
   // descend.cc
   PageView Descend(uint8_t level, const Target& target);
-  // The leaf on the way to which there is nothing but inner pages as they should be; else kNoPage. Does not look at the leaf. REQUIRES: a guard.
+  // Returns the leaf for the target, without reading the leaf. Returns kNoPage if the way there leads through a page
+  // that is removed, lies left of the target or is not loaded, or if the root is a leaf. REQUIRES: a guard.
   PageView FindLeaf(const Target& target);
   // read.cc
   Found ReadPage(const PageView& page, std::string_view key, RecordBatch* answer);
@@ -234,9 +259,10 @@ class BwTree {
   // update.cc
   Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version,
                          const Place& place);
-  // Puts the delta on a page of which nothing is in memory. REQUIRES: a guard. False: nothing happened.
+  // Puts the delta on a page that is entirely on storage. REQUIRES: a guard. False: nothing happened.
   bool PutOnStored(const PageView& page, Owned<RecordDelta>* delta);
-  // walk.cc: visits pages that were split off `left`, up to `high`, and are not posted yet, from the right to the left; they have no parent.
+  // walk.cc: visits the pages that were split off `left`, up to `high`, and whose terms are not posted yet, from
+  // right to left. These pages have no parent.
   bool VisitUnposted(PageId left, const Node* head, bool bounded, std::string_view high, PageVisitor* visitor);
   // consolidate.cc. All REQUIRE a guard.
   bool NeedsConsolidation(const Node* head) const;
@@ -244,11 +270,12 @@ class BwTree {
   Owned<BasePage> BuildConsolidated(const Node* head) const;
   bool ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page);
   Status Consolidate(PageId id, const Node* head);
-  // A reader stepped through the page's deltas, which took it about `work` cache misses. Consolidates the page once the thread's readers
-  // have spent about as much on deltas as a consolidation costs: whatever is read, that at most doubles the cost.
+  // A reader stepped through the page's deltas, which cost it about `work` cache misses. The method consolidates the
+  // page once the readers of this thread have spent about as much on deltas as a consolidation costs. For any
+  // sequence of reads, this at most doubles the cost.
   void ConsolidateForReaders(const PageView& page, size_t work);
-  // A scan met `dead` tombstones, the latest of `newest`, and `live` records in the page: consolidates it if most of it is
-  // tombstones that rule X1 no longer needs.
+  // A scan met `dead` tombstones, the latest of them with timestamp `newest`, and `live` records in the page. The
+  // method consolidates the page if most of it is tombstones that rule X1 no longer needs.
   void DropTombstones(const PageView& page, size_t dead, Timestamp newest, size_t live);
   // partition.cc
   std::vector<std::string> Separators(uint8_t level);
@@ -256,34 +283,35 @@ class BwTree {
   bool IsLarge(const BasePage& page) const;
   Status NoPageId() const;
   Status SplitIfLarge(PageId id, const BasePage* page);
-  // Replaces `expected` by `page` in one step, split in two if it is large. *won tells whether it happened.
+  // Replaces `expected` by `page` in one step, split in two if `page` is large. *won: whether this thread won the
+  // compare-and-swap.
   Status ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> page, bool* won);
   Status SplitRoot(const Node* expected, const BasePage& page, bool* won);
   enum class Insistence : uint8_t { kOnce, kUntilThere };
   Status PostIndexTerm(uint8_t level, std::string_view separator, PageId child, Insistence insistence);
   // merge.cc. All REQUIRE a guard.
   size_t PageLimit(uint8_t level) const;
-  // `page` has replaced one of so many bytes.
+  // `page` has replaced a base of `before` bytes.
   void NoteShrunk(size_t before, const BasePage& page);
   size_t SizeOf(PageId id, PageWord word) const;
-  // About what the page takes on storage.
+  // Upper bound of the bytes that the page's image takes on storage.
   size_t ImageBytes(PageId id) const {
     size_t bytes = 0;
     const ImageParts image = pages_.Image(id);
     for (const PageAddress part : image.all()) bytes += part.length_bound();
     return bytes;
   }
-  // Gives up the leaf's tombstones if they are most of it.
+  // Drops the leaf's tombstones if they are most of it.
   void Thin(PageId id, std::string_view key, MergeReport* report);
   bool Merge(PageId left, PageId right, std::string_view left_key, std::string_view right_key, MergeReport* report);
-  // False: undone.
+  // False: the merge was undone.
   bool Unlink(PageId id, const Node* removed);
   void Absorb(PageId id, const Node* removed);
   void TouchParent(uint8_t level, std::string_view key);
   // bwtree.cc
-  // `head` was replaced by this thread.
+  // This thread has replaced `head`.
   void Retire(const Node* head);
-  // The page is gone; notes the pages below it. REQUIRES: nobody can see them.
+  // Frees the page and appends the pages below it to to_free_. REQUIRES: no other thread can see them.
   void FreePage(PageId id);
 
   MappingTable& pages_;
@@ -294,7 +322,7 @@ class BwTree {
   const BwTreeOptions options_;
   const TableId table_;
   const PageId root_;
-  // Of who frees the tree: pages that are still to be freed, with all that is below them.
+  // Used only by the thread that frees the tree: the pages that it has still to free, each with everything below it.
   bool freeing_ = false;
   std::vector<PageId> to_free_;
 
@@ -305,13 +333,13 @@ class BwTree {
   std::atomic<uint64_t> splits_{0};
   std::atomic<uint64_t> helped_splits_{0};
   std::atomic<uint64_t> merges_{0};
-  std::atomic<uint64_t> small_pages_{1};  // one: what a start finds was never looked at
+  std::atomic<uint64_t> small_pages_{1};  // starts at one, so that the first merge pass after a start looks at all pages
 };
 
 class BwTree::Place {
  public:
   Place() = default;  // not known
-  // A page that cannot be read takes as many updates, blindly, as one part of an image holds.
+  // For a page that cannot be read: it accepts blind updates up to the size that one part of an image can hold.
   static Place Unreadable() {
     Place place;
     place.unreadable_ = true;

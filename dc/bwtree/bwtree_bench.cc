@@ -1,5 +1,6 @@
-// Speed of the tree by itself: insert, update, lookup, short scans (1 to 100 records), long scans (10,000 records), at 1 and 2 threads. What stands
-// above it is in //dc/bench. DEUT_BENCH_RECORDS sets the number of records (default 1,000,000).
+// Speed of the tree alone: insert, update, lookup, short scans (1 to 100 records), long scans (10,000 records), at 1
+// and 2 threads. //dc/bench measures the layers above it. DEUT_BENCH_RECORDS sets the number of records (default
+// 1,000,000).
 //   bazel build -c opt //dc/bwtree:bwtree_bench && DEUT_BENCH_RECORDS=10000000 bazel-bin/dc/bwtree/bwtree_bench
 #include <atomic>
 #include <cstdint>
@@ -47,13 +48,13 @@ void Put(Store& store, uint64_t number, uint64_t timestamp) {
   DEUT_CHECK(store.tree->Put(BenchKey(number), value, Version{Timestamp(timestamp), 1}).ok());
 }
 
-// Numbers that follow each other are far apart.
+// Consecutive numbers of this order are far apart.
 const std::vector<uint32_t>& Order() {
   static const std::vector<uint32_t> order = bench::ShuffledRecords(Records(), 1);
   return order;
 }
 
-// Loaded once for all benchmarks that do not insert.
+// Loaded once, for all benchmarks that do not insert.
 Store& Loaded() {
   static Store* const store = [] {
     auto* loaded = new Store;

@@ -1,4 +1,4 @@
-// Many threads on one tree (run under TSan and ASan too).
+// Many threads use one tree (run under TSan and ASan too).
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -63,7 +63,7 @@ struct Shape {
 
 class BwTreeConcurrencyTest : public ::testing::TestWithParam<Shape> {};
 
-// Versions come from one counter but are applied in whatever order the threads come through: the largest must win.
+// Versions come from one counter, but the threads apply them in any order: the largest must win.
 TEST_P(BwTreeConcurrencyTest, TheLargestVersionOfEachKeyWins) {
   const Shape& shape = GetParam();
   TestTree t;
@@ -83,7 +83,7 @@ TEST_P(BwTreeConcurrencyTest, TheLargestVersionOfEachKeyWins) {
       latest.Record(key, version, put);
       if (random.OneIn(4)) {
         const auto found = t.Read(KeyOf(key));
-        // Nothing older than what this thread has put itself.
+        // The record is never older than the version that this thread has put.
         if (found != nullptr) {
           ASSERT_GE(found->version, V(version));
           ASSERT_EQ(found->value, ValueOf(found->version.timestamp.value));
@@ -99,8 +99,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, BwTreeConcurrencyTest,
                                            Shape{"many_pages", 5000, 20000}),
                          [](const auto& info) { return info.param.name; });
 
-// Even keys are there from the start and only change their values; odd keys come and go, so that pages split and empty under
-// the scans. Every scan sees every even key once, in order, never with an older value than before.
+// Even keys exist from the start and only change their values. Odd keys come and go, so that pages split and empty
+// under the scans. Every scan sees every even key once, in order, and never with an older value than before.
 TEST(BwTreeScanTest, ScansDuringSplitsNeitherLoseNorRepeat) {
   constexpr uint64_t kKeys = 4000;
   TestTree t;
@@ -144,7 +144,7 @@ TEST(BwTreeScanTest, ScansDuringSplitsNeitherLoseNorRepeat) {
   EXPECT_GT(t.tree->statistics().splits, 20u);
 }
 
-// Keys in order, from several threads: the rightmost page is everybody's.
+// Several threads insert keys in order, so all of them use the rightmost page.
 TEST(BwTreeInsertTest, OrderedInsertsByManyThreads) {
   constexpr int kThreads = 4;
   constexpr uint64_t kPerThread = 8000;
@@ -161,7 +161,8 @@ TEST(BwTreeInsertTest, OrderedInsertsByManyThreads) {
   for (uint64_t key = 0; key < records.size(); ++key) ASSERT_EQ(records[key].key, KeyOf(key));
 }
 
-// Tombstones are given up while threads write. The consolidation timestamp follows the slowest thread, as low-water does.
+// Pages drop tombstones while threads write. The consolidation timestamp follows the slowest thread, as low-water
+// does.
 TEST(BwTreeTombstoneTest, ConsolidationFollowsLowWater) {
   constexpr int kThreads = 3;
   constexpr uint64_t kKeys = 600;
@@ -204,7 +205,7 @@ TEST(BwTreeTombstoneTest, ConsolidationFollowsLowWater) {
   latest.ExpectIn(t);
 }
 
-// Stretches of keys fill and empty under threads that read and write, and one that merges.
+// Ranges of keys fill and empty while threads read and write, and one thread merges.
 TEST(BwTreeMergeTest, MergesWhileThreadsWriteAndScan) {
   constexpr int kWriters = 2;
   constexpr uint64_t kKeys = 3000;

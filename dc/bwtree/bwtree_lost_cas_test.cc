@@ -1,5 +1,5 @@
-// Every compare-and-swap of the tree loses when it is first tried, and often afterwards: whoever loses still owns what it built, frees
-// it once (ASan), and the outcome is the same.
+// Every compare-and-swap of the tree loses when it is first tried, and often afterwards. The loser still owns the
+// nodes that it built and frees them once (ASan), and the outcome is the same.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -17,7 +17,7 @@
 namespace deut::dc {
 namespace {
 
-// Decides which tries are lost: the first of each name, and `losses` of `of` later ones; counts them.
+// Decides which tries are lost, and counts them: the first try of each name, and `losses` of `of` later ones.
 class Losses {
  public:
   Losses(uint64_t losses, uint64_t of) {
@@ -75,7 +75,7 @@ TEST(BwTreeLostCasTest, EachLosesOnceAndOften) {
   {
     // Most consolidations lose, so that the forced ones are needed as well.
     Losses losses(7, 10);
-    // A page that stays small, however often it is updated.
+    // Updates of one key: the page stays small, however often it is updated.
     for (uint32_t i = 1; i <= 200; ++i) t.Put(KeyOf(0), "a", V(1, i));
     Fill(t, 0, 1, kKeys);
     for (const char* name : kAll) losses.ExpectLost(name);

@@ -1,4 +1,4 @@
-// What a tree can be told, and what it tells of itself.
+// BwTreeOptions: the parameters of a tree. BwTreeStatistics: its counters. Plain values; thread-safe as such.
 #ifndef DC_BWTREE_BWTREE_OPTIONS_H_
 #define DC_BWTREE_BWTREE_OPTIONS_H_
 
@@ -7,11 +7,12 @@
 namespace deut::dc {
 
 struct BwTreeOptions {
-  // A page above this size is split. Pages of one record may be larger. Large leaves make reads and scans faster (fewer pages, longer
-  // copies); what they cost updates is made up for by longer chains.
+  // A page above this size is split. A page with a single record may be larger. Large leaves make reads and scans
+  // faster (fewer pages, longer copies). Longer chains make up for their cost to updates.
   uint32_t leaf_page_bytes = 32 << 10;
   uint32_t inner_page_bytes = 8 << 10;
-  // Deltas in a chain before it is consolidated. A leaf is also consolidated when its deltas outweigh leaf_page_bytes.
+  // Number of deltas in a chain before it is consolidated. A leaf is also consolidated when its deltas outweigh
+  // leaf_page_bytes.
   uint16_t leaf_chain_length = 20;
   uint16_t inner_chain_length = 4;
 };

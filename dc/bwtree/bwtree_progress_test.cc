@@ -1,6 +1,6 @@
-// Progress: a thread is stopped at a named point, between what it looked at and its compare-and-swap (or between the steps of a
-// split). All others then finish 100,000 operations each, also on the same page and key. Nobody waits for anybody in the tree, so
-// there is no exception to list.
+// Progress: a thread is stopped at a named point, between a load and its compare-and-swap (or between the steps of a
+// split). All others then finish kOperations operations each, also on the same page and key. No thread waits for
+// another in the tree, so there is no exception to list.
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -29,12 +29,12 @@ constexpr int kOthers = 2;
 #endif
 #endif
 #ifdef DEUT_SANITIZED
-constexpr int kOperations = 20000;  // for what the sanitizer looks for; the number is the release build's
+constexpr int kOperations = 20000;  // enough for the sanitizers; the release build proves the number
 #else
 constexpr int kOperations = 100000;
 #endif
 
-// Points of the tree. The points of the reclamation domain that its threads pass on the way are found by running.
+// Test points of the tree. The test finds the reclamation domain's points by running the workload.
 constexpr const char* kTreePoints[] = {
     "bwtree.update.before_cas",     "bwtree.update.before_forced_cas", "bwtree.consolidate.before_cas",
     "bwtree.split.before_cas",      "bwtree.split.before_post",        "bwtree.forced_split.before_post",
@@ -81,7 +81,7 @@ class Workload {
     }
   }
 
-  // Every key, then all but every tenth are gone for good.
+  // Puts every key, then deletes all but every tenth for good.
   void FillAndEmpty() {
     for (uint64_t key = 0; key < kKeys; ++key) {
       latest_[key] = (clock_ + 1) * 2 + 1;
@@ -110,7 +110,7 @@ class Workload {
   std::vector<std::atomic<uint64_t>> latest_;
 };
 
-// Makes rare paths common: compare-and-swaps lose often while it lives.
+// Makes rare paths common: compare-and-swaps lose often while this object lives.
 class FrequentLosses {
  public:
   FrequentLosses() {
@@ -127,7 +127,7 @@ class FrequentLosses {
 
 thread_local bool is_victim = false;
 
-// Splits by others stay unfinished for a while, so that somebody meets them.
+// Splits by other threads stay unfinished for a while, so that some thread meets them.
 void LingerInSplit(std::string_view name) {
   if (!name.ends_with("split.before_post")) return;
   for (int i = 0; i < 20; ++i) RealRuntime().Yield();
@@ -156,7 +156,7 @@ class Stop {
   Event release_;
 };
 
-// Which points the workload passes, for a while.
+// Returns the points that the workload passes in a short run.
 std::set<std::string> PointsPassed() {
   std::mutex mutex;
   std::set<std::string> names;
@@ -198,7 +198,8 @@ void RunOthers(Workload& workload) {
       << "others wait for the stopped thread";
 }
 
-// On a tree of its own. False: the victim did not come there in this one's youth, in which it splits.
+// Runs on a tree of its own. False: the victim did not reach the point while this tree was young, when it splits
+// most.
 bool StopOnce(const std::string& point, uint64_t seed, bool last) {
   TestTree t;
   Workload workload(t);
@@ -213,7 +214,8 @@ bool StopOnce(const std::string& point, uint64_t seed, bool last) {
       Random random(2 * seed);
       for (; !victim_may_end.load(); victim_operations.fetch_add(1)) workload.Operate(random);
     });
-    // Alone at first, for what happens once in a young tree; then with another, for what takes two.
+    // The victim runs alone at first, for points that a young tree passes once. Then another thread joins, for points
+    // that need two threads.
     Random random(2 * seed + 1);
     while (!stop.stopped() && victim_operations.load() < 2000) RealRuntime().Yield();
     const MonotonicTime turn = RealRuntime().Now() + seconds(1);
@@ -249,7 +251,7 @@ TEST(BwTreeProgressTest, OthersFinishWhileOneIsStopped) {
   for (const char* point : kTreePoints) StopAt(point);
 }
 
-// The thread that merges stops between any two steps; the others also go through the pages that it was about to merge.
+// The merging thread stops between any two steps; the other threads also use the pages that it was about to merge.
 TEST(BwTreeProgressTest, OthersFinishWhileAMergeIsStopped) {
   for (const char* point : {"bwtree.merge.before_remove", "bwtree.merge.before_unlink", "bwtree.merge.before_absorb",
                             "bwtree.merge.before_touch"}) {
@@ -276,7 +278,7 @@ TEST(BwTreeProgressTest, OthersFinishWhileAMergeIsStopped) {
   }
 }
 
-// The epochs' own points: a thread that stops inside the domain, as seen by users of the tree.
+// The reclamation domain's own points: users of the tree run while a thread is stopped inside the domain.
 TEST(BwTreeProgressTest, OthersFinishWhileOneIsStoppedInReclamation) {
   for (const char* point : {"reclamation.enter.before_store", "reclamation.enter.before_second_look",
                             "reclamation.retire.garbage_out", "reclamation.before_seal"}) {

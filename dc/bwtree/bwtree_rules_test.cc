@@ -1,4 +1,5 @@
-// Rules X1 and X2 on the tree, each on its counter-example; with the rule's step left out the test fails (integration/rules.txt).
+// Rules X1 and X2 on the tree, each on its counter-example. If the rule's step is omitted, the test fails
+// (integration/rules.txt).
 #include <map>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 namespace deut::dc {
 namespace {
 
-// Every update is consolidated at once, or never (deltas stay in the chain).
+// Options by which every update is consolidated at once, or never (deltas stay in the chain).
 BwTreeOptions AtOnce() {
   BwTreeOptions options;
   options.leaf_chain_length = 1;
@@ -62,12 +63,12 @@ TEST(BwTreeRulesTest, X2LargestVersionWinsAgainstTheBase) {
   pairs.leaf_chain_length = 2;
   TestTree u(pairs);
   u.Put("k", "nine", V(9));
-  u.Put("other", "x", V(1));  // the base now holds both
-  u.Put("k", "seven", V(7));  // a delta on it
+  u.Put("other", "x", V(1));  // the base now holds both records
+  u.Put("k", "seven", V(7));  // a delta on that base
   EXPECT_EQ(ValueOf(u, "k"), "nine");
 }
 
-// T5 inserts, T8 deletes, the tombstone is given up; a late duplicate of T5 must not bring the record back.
+// T5 inserts, T8 deletes, and the page drops the tombstone. A late duplicate of T5 must not bring the record back.
 TEST(BwTreeRulesTest, X1FlatIsRaisedWithADroppedTombstone) {
   TestTree t(AtOnce());
   t.Put("k", "five", V(5));
@@ -81,18 +82,18 @@ TEST(BwTreeRulesTest, X1FlatIsRaisedWithADroppedTombstone) {
   EXPECT_EQ(ValueOf(t, "k"), "nine");
 }
 
-// Before that: while C is 0 the tombstone stays, and the duplicate loses to it.
+// While C is still 0 the tombstone stays, and the duplicate loses to it.
 TEST(BwTreeRulesTest, X1TombstonesStayUntilTheyAreBelowTheConsolidationTimestamp) {
   TestTree t(AtOnce());
   t.Put("k", "five", V(5));
   t.Delete("k", V(8));
   t.consolidation.store(8);
   t.Put("other", "", V(6));
-  EXPECT_EQ(t.Put("k", "five", V(5)), BwTree::Outcome::kApplied);  // applied, but superseded
+  EXPECT_EQ(t.Put("k", "five", V(5)), BwTree::Outcome::kApplied);  // applied, but the tombstone supersedes it
   EXPECT_EQ(ValueOf(t, "k"), "absent");
 }
 
-// Low-water 20 says that everything below 20 has been applied; T20 itself may still come.
+// Low-water 20 means that everything below 20 has been applied; T20 itself may still come.
 TEST(BwTreeRulesTest, X1FlatIsTheHighestTimestampDroppedNotTheBound) {
   TestTree t(AtOnce());
   t.Put("k", "five", V(5));
@@ -109,7 +110,7 @@ TEST(BwTreeRulesTest, X1SplitsCopyFlat) {
   const std::string value(100, 'v');
   t.Put("z", value, V(5));
   t.consolidation.store(9);
-  t.Delete("z", V(8));  // given up
+  t.Delete("z", V(8));  // the tombstone is dropped
   for (uint64_t i = 0; i < 200; ++i) t.Put(KeyOf(i), value, V(10 + i));
   ASSERT_GT(t.tree->statistics().splits, 10u);
   EXPECT_EQ(t.Put("z", value, V(5)), BwTree::Outcome::kDuplicate);
@@ -131,8 +132,9 @@ void Apply(TestTree& t, const LoggedUpdate& update) {
   }
 }
 
-// A log with transactions that overlap in time (timestamps out of order between keys, in order for each key), applied in
-// stretches that are reordered within and followed by late duplicates of anything sent before; low-water follows.
+// A log with transactions that overlap in time: timestamps are out of order between keys, but in order for each key.
+// The test applies it in pieces that are reordered within and followed by late duplicates of earlier updates.
+// Low-water follows.
 TEST(BwTreeRulesTest, X1X2DuplicatedReorderedResent) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(Concat("seed ", seed));

@@ -1,4 +1,4 @@
-// One thread: the tree against a reference map.
+// One thread compares the tree with a reference map.
 #include "dc/bwtree/bwtree.h"
 
 #include <map>
@@ -56,7 +56,7 @@ struct Mix {
   int operations;
   size_t keys;
   size_t max_value;
-  bool awkward;  // long keys with zero bytes and common beginnings
+  bool awkward;  // long keys with zero bytes and common prefixes
 };
 
 class BwTreeReferenceTest : public ::testing::TestWithParam<Mix> {};
@@ -115,7 +115,7 @@ TEST_P(BwTreeReferenceTest, RandomOperations) {
         break;
       }
       case 9:
-        // Consolidation may now give up the tombstones of all that was applied.
+        // Consolidation may now drop the tombstones of everything that was applied.
         if (random.OneIn(30)) t.consolidation.store(static_cast<uint64_t>(i) + 1);
         break;
     }
@@ -171,7 +171,7 @@ TEST(BwTreeTest, EmptiedPagesAreCheapAndFilledAgain) {
   for (uint64_t i = 0; i < kRecords; ++i) t.Delete(KeyOf(i), V(++now));
   EXPECT_TRUE(t.Scan(true).empty());
   t.consolidation.store(now + 1);
-  EXPECT_TRUE(t.Scan(true).empty());  // meets pages of tombstones and clears them
+  EXPECT_TRUE(t.Scan(true).empty());  // the scan meets pages of tombstones and clears them
   t.domain.Collect();
   const uint64_t emptied = t.tree->statistics().bytes;
   EXPECT_LT(emptied, full / 2);
@@ -210,7 +210,7 @@ TEST(BwTreeTest, PageIdsRunOut) {
   }
   EXPECT_EQ(refused, 20u);
   EXPECT_EQ(t.table->used(), 30u);
-  // Everything that was accepted is there, and deletes go on.
+  // Every accepted record is there, and deletes still work.
   EXPECT_GE(t.Scan(true).size(), i - refused);
 }
 

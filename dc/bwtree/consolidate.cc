@@ -1,4 +1,5 @@
-// Consolidation: a chain becomes one base page. Rule X1 is kept here: only here a page gives up tombstones and raises `flat`.
+// Consolidation: a chain becomes one base page. Rule X1 is kept here: this is the only place where a page drops
+// tombstones and raises `flat`.
 #include "dc/bwtree/consolidate.h"
 
 #include <algorithm>
@@ -13,10 +14,10 @@
 namespace deut::dc {
 namespace {
 
-// What a consolidation costs a reader, in cache misses.
+// The cost of a consolidation for a reader, in cache misses.
 constexpr size_t kConsolidationWork = 64;
 
-// What `flat` becomes when the tombstones below `consolidation` are given up, the latest of which is `dropped`.
+// Returns the new `flat` when the tombstones below `consolidation` are dropped, the latest of which is `dropped`.
 Timestamp RaisedFlat(Timestamp flat, Timestamp dropped, Timestamp consolidation) {
   if (DEUT_OMITTED("X1.raise_flat")) return flat;
   if (DEUT_OMITTED("X1.flat_is_max_dropped") && dropped > Timestamp(0)) return std::max(flat, consolidation);
@@ -28,20 +29,20 @@ size_t NextTombstone(const BasePage& page, size_t begin, size_t end) {
   return begin;
 }
 
-// Whether the image says what the new page says: what the chain's newest node knew of it.
+// Copies to the new page whether the image contains it, as the chain's newest node knows it.
 void InheritStored(const Node* head, BasePage* page) {
   if (const StoredState* state = StoredStateOf(head); state != nullptr) {
     page->SetStored(state->serial, state->written.load(std::memory_order_acquire));
   }
 }
 
-// What a leaf gives up.
+// The tombstones that a leaf drops.
 struct Dropped {
   size_t count = 0;
   Timestamp newest;
 };
 
-// Adds what the chain says to `content`.
+// Adds the chain's content to `content`.
 Dropped Collect(const Node* head, Timestamp consolidation, BasePage::Content* content) {
   Dropped dropped;
   if (!head->is_leaf()) {
@@ -82,7 +83,8 @@ Owned<BasePage> BuildConsolidated(const Node* head, Timestamp consolidation) {
   const Timestamp flat = RaisedFlat(head->base->flat(), dropped.newest, consolidation);
   Owned<BasePage> page = BasePage::Build(head->level, BoundsOf(head), flat, content);
   page->SetRestructured(IsRestructured(head));
-  // If much was given up the image is to be written anew although it says the same: it would keep what was deleted for ever.
+  // If many tombstones were dropped, the page counts as dirty although its image is equivalent. Else the image would
+  // keep the deleted records for ever.
   if (dropped.count <= page->count() / 2) InheritStored(head, page.get());
   return page;
 }
@@ -117,7 +119,8 @@ Owned<BasePage> BuildWithoutTerm(const Node* head, std::string_view separator) {
 bool BwTree::NeedsConsolidation(const Node* head) const {
   if (!head->is_leaf()) return head->chain_length >= options_.inner_chain_length;
   if (head->chain_length < options_.leaf_chain_length && head->delta_bytes < options_.leaf_page_bytes) return false;
-  // Asked last: the base is not in the cache. A stub would have to be loaded; the page keeper writes what is on it instead.
+  // Checked last, because the base is not in the cache. A stub would have to be loaded; the page keeper writes its
+  // deltas instead.
   return !IsStub(head);
 }
 
@@ -128,8 +131,8 @@ bool BwTree::MustConsolidate(const Node* head) const {
 }
 
 Owned<BasePage> BwTree::BuildConsolidated(const Node* head) const {
-  // Every update of this page below C was in its chain before C was set. So if the compare-and-swap that follows finds `head`
-  // still in place, none of them is missing from it.
+  // Every update of this page below C was in its chain before C was set. If the compare-and-swap that follows finds
+  // `head` still in place, the new page contains all of them.
   return dc::BuildConsolidated(head, Timestamp(consolidation_timestamp_.load(std::memory_order_acquire)));
 }
 
@@ -161,13 +164,13 @@ void BwTree::ConsolidateForReaders(const PageView& page, size_t work) {
   spent += work;
   if (spent < kConsolidationWork) return;
   spent = 0;
-  // A status is of no concern here: an update that needs more pages will get it.
+  // The status is ignored: an update that needs more pages will get the same error.
   (void)Consolidate(page.id, page.head());
 }
 
 void BwTree::DropTombstones(const PageView& page, size_t dead, Timestamp newest, size_t live) {
   if (dead <= live || newest.value >= consolidation_timestamp_.load(std::memory_order_acquire)) return;
-  // A status is of no concern here: the page only shrinks.
+  // The status is ignored: the page only shrinks.
   (void)Consolidate(page.id, page.head());
 }
 

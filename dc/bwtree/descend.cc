@@ -20,11 +20,12 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
       continue;
     }
     if (head != nullptr && LiesLeft(*head, target) && !DEUT_OMITTED("bwtree.step_right")) {
-      // A parent that had the term would have led us further right: the split to the right of this page may be unfinished.
+      // A parent that had the term would have led the thread further right: the split to the right of this page may
+      // be unfinished.
       const Fence& fence = *head->fence;
-      if (fence.sibling == kUnknownPage) return page;  // a stub: to be loaded
+      if (fence.sibling == kUnknownPage) return page;  // a stub: the caller loads it
       DEUT_POINT("bwtree.descend.step_right");
-      // A status is of no concern here: whoever's update needs the page will get it.
+      // The status is ignored: an update that needs the page will get the same error.
       (void)PostIndexTerm(static_cast<uint8_t>(head->level + 1), fence.high_key(), fence.sibling, Insistence::kOnce);
       page = PageView{fence.sibling, pages_.LoadWord(fence.sibling)};
       continue;
@@ -37,7 +38,7 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
     const PageId child = FindChild(head, target);
     DEUT_POINT("bwtree.descend.before_child");
     page = PageView{child, pages_.LoadWord(child), page.id, head};
-    BasePage::Prefetch(page.head());  // if it is not a base page the first line alone is wanted
+    BasePage::Prefetch(page.head());  // of a delta, only the first line is needed
   }
 }
 
@@ -45,7 +46,7 @@ BwTree::PageView BwTree::FindLeaf(const Target& target) {
   PageView page{root_, pages_.LoadWord(root_)};
   for (;;) {
     const Node* const head = page.head();
-    // Whatever is out of the ordinary is left to who descends by itself.
+    // A caller without a place descends by itself, which handles every unusual case.
     if (head == nullptr || head->is_leaf() || IsRemoved(head) || LiesLeft(*head, target)) {
       return PageView{kNoPage, PageWord()};
     }
@@ -59,7 +60,8 @@ BwTree::PageView BwTree::FindLeaf(const Target& target) {
   }
 }
 
-// Each step of one search needs what the step before has asked for, and by then the others have asked for theirs.
+// The searches advance side by side. Each step of one search needs the lines that its previous step prefetched; by
+// then the other searches have prefetched theirs.
 void BwTree::FindPlaces(std::span<const std::string_view> keys, Place* places) {
   DEUT_DCHECK(keys.size() <= kPlacesAtOnce);
   std::array<PageView, kPlacesAtOnce> pages;
@@ -72,7 +74,7 @@ void BwTree::FindPlaces(std::span<const std::string_view> keys, Place* places) {
   while (open != 0) {
     for_each([&](size_t i) {
       const Node* const head = pages[i].head();
-      // Whatever is out of the ordinary is left to who descends by itself.
+      // A caller without a place descends by itself, which handles every unusual case.
       if (head == nullptr || head->is_leaf() || IsRemoved(head) || LiesLeft(*head, Target(keys[i], Side::kAt))) {
         pages[i] = PageView{kNoPage, PageWord()};
         open &= ~(uint32_t{1} << i);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kNumber = 20;
 
-// A clean leaf in the midst of others, with the record.
+// A clean leaf between other leaves, with the record.
 class EvictLeaf : public ::testing::Test {
  protected:
   EvictLeaf() {
@@ -36,14 +36,15 @@ TEST_F(EvictLeaf, OfACleanLeafTheAddressOfItsImageIsLeft) {
     EXPECT_EQ(word.address(), t_.pages().Image(leaf_).newest());
   }
   EXPECT_EQ(t_.tree().statistics().bytes, bytes - of_page);
-  EXPECT_FALSE(t_.Evict(leaf_));  // it is gone already
+  EXPECT_FALSE(t_.Evict(leaf_));  // the page is already evicted
   t_.domain().Collect();
   EXPECT_EQ(t_.domain().pending_bytes(), 0u);
   t_.ExpectRight();
 }
 
 TEST_F(EvictLeaf, DirtyPagesStayWhateverMakesThemDirty) {
-  // An update in memory, an update on a stub, a mark whose image is not written yet, a consolidation of what was not written.
+  // Four kinds of dirty page: an update in memory, an update on a stub, a mark whose image is not written yet, and a
+  // consolidation of unwritten deltas.
   t_.Put(kNumber, "dirty");
   EXPECT_FALSE(t_.Evict(leaf_));
   const auto added = t_.Add(leaf_);
@@ -73,7 +74,7 @@ TEST(Evict, TheRootAndInnerPagesStay) {
   for (uint8_t level = 1; level <= t.tree().root_level(); ++level) {
     t.Walk(level, [&](const VisitedPage& page) { EXPECT_FALSE(t.tree().Evict(page)); });
   }
-  // Also for whoever visits a leaf as if it had no parent.
+  // The same for a visitor that visits a leaf as if it had no parent.
   t.Walk(0, [&](VisitedPage page) {
     page.parent = kNoPage;
     EXPECT_FALSE(t.tree().Evict(page));
@@ -103,7 +104,7 @@ TEST_F(EvictLeaf, AnUpdateThatIsFirstKeepsThePage) {
 }
 
 TEST_F(EvictLeaf, AFlushThatIsFirstKeepsThePage) {
-  // The address that was looked up is no longer that of the page's image.
+  // The address that the evictor read is no longer that of the page's image.
   t_.AtPoint("bwtree.evict.before_cas", [&] {
     t_.Put(kNumber, "first");
     t_.Flush(leaf_);
@@ -118,7 +119,7 @@ TEST_F(EvictLeaf, AChangedParentKeepsThePage) {
   bool evicted = true;
   t_.Walk(0, [&](const VisitedPage& page) {
     if (page.id != leaf_) return;
-    // The page's neighbour is split: the parent is another one now.
+    // The page's neighbour is split, which changes the parent.
     const uint64_t splits = t_.tree().statistics().splits;
     for (uint64_t i = 100; t_.tree().statistics().splits == splits; ++i) t_.Put(i, StoredTree::kValue);
     evicted = t_.tree().Evict(page);

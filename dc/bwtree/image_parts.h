@@ -1,5 +1,6 @@
-// ImageParts: of what a page's image on storage consists: delta parts, the newest first, and a base part at the end.
-// A value; thread-safe as such. [LLAMA, PVLDB 6(10), 2013, section 3]
+// ImageParts: the addresses of the parts of a page's image on storage: delta parts, the newest first, and a base part
+// at the end.
+// A value; thread-safe as such. Ownership: owns its addresses, not the parts. [LLAMA, PVLDB 6(10), 2013, section 3]
 #ifndef DC_BWTREE_IMAGE_PARTS_H_
 #define DC_BWTREE_IMAGE_PARTS_H_
 
@@ -15,13 +16,13 @@ namespace deut::dc {
 
 class ImageParts {
  public:
-  // A page with more is written as a whole.
+  // Largest number of parts. A page that would need more is written as a whole.
   static constexpr size_t kMax = kMaxPartsOfImage;
 
   ImageParts() = default;
   explicit ImageParts(PageAddress only) : count_(1) { parts_[0] = only; }
 
-  // REQUIRES: there is room.
+  // REQUIRES: count() < kMax.
   void Append(PageAddress older) { parts_[count_++] = older; }
 
   bool empty() const { return count_ == 0; }

@@ -1,7 +1,8 @@
-// What an inner page's chain means: a sorted map from separators to children. A child holds the keys from its separator up to
-// the next one. Deltas only add terms (a merge takes one away with a new base page), and never one whose separator is there, so their
-// order does not matter.
-// Thread-safety: reads immutable nodes. Ownership: views into the chain; they live as long as the caller's reclamation guard.
+// The meaning of an inner page's chain: a sorted map from separators to children. A child holds the keys from its
+// separator up to the next one. Deltas only add terms, and never a term whose separator already exists, so their
+// order does not matter. (A merge removes a term by a new base page.)
+// Thread-safety: reads immutable nodes. Ownership: views into the chain; they live as long as the caller's
+// reclamation guard.
 #ifndef DC_BWTREE_INNER_VIEW_H_
 #define DC_BWTREE_INNER_VIEW_H_
 
@@ -13,13 +14,13 @@
 
 namespace deut::dc {
 
-// Which page of a level a descent is after.
+// The page of a level that a descent looks for.
 enum class Side : uint8_t {
   kAt,     // the page that covers `key`
-  kBelow,  // the page that covers what lies just below `key`; an empty key is above every key
+  kBelow,  // the page that covers the keys just below `key`; an empty key is above every key
 };
 
-// What a descent is after: a page of a level, named by a key.
+// The goal of a descent: a page of a level, named by a key.
 struct Target {
   Target(std::string_view target_key, Side target_side)
       : key(target_key), head(KeyHead(target_key)), side(target_side) {}
@@ -29,7 +30,7 @@ struct Target {
   Side side;
 };
 
-// True if the page lies wholly left of the wanted one.
+// Returns true if the page lies wholly left of the wanted one.
 inline bool LiesLeft(const Node& page, const Target& target) {
   const bool endless = target.side == Side::kBelow && target.key.empty();
   if (target.head != page.high_head && !endless) [[likely]]
@@ -40,25 +41,26 @@ inline bool LiesLeft(const Node& page, const Target& target) {
   return endless || fence.high_key() < target.key;
 }
 
-// The child on the way to the wanted page. REQUIRES: the chain is an inner page's that does not lie left of it.
+// Returns the child on the way to the wanted page. REQUIRES: the chain belongs to an inner page that does not lie
+// left of that page.
 PageId FindChild(const Node* head, const Target& target);
 
-// The bounds of the child that covers `key`, as the page knows them. REQUIRES: the page covers the key.
+// The bounds of the child that covers `key`, as the page states them. REQUIRES: the page covers the key.
 struct ChildBounds {
   std::string_view low;
   std::string_view high;
-  bool bounded = false;  // else there is no upper bound
+  bool bounded = false;  // false: there is no upper bound
 };
 ChildBounds BoundsOfChild(const Node* head, std::string_view key);
 
-// True if the page has a term with this separator. REQUIRES: the page covers the separator.
+// Returns true if the page has a term with this separator. REQUIRES: the page covers the separator.
 bool HasTerm(const Node* head, std::string_view separator);
 
-// The child that the page's term with this separator names; kNoPage: there is no such term. *first: it is the page's first, which
-// says where the page begins. REQUIRES: the page covers the separator.
+// Returns the child of the page's term with this separator; kNoPage: there is no such term. *first: it is the page's
+// first term, which states where the page begins. REQUIRES: the page covers the separator.
 PageId ChildAt(const Node* head, std::string_view separator, bool* first);
 
-// All terms of the page below its fence, for a new base page.
+// Collects all terms of the page below its fence, for a new base page.
 void CollectTerms(const Node* head, BasePage::Content* terms);
 
 }  // namespace deut::dc

@@ -5,7 +5,7 @@
 namespace deut::dc {
 namespace {
 
-// As many sort themselves in place faster than with the help of more memory.
+// Up to this number, sorting in place is faster than a sort with extra memory.
 constexpr size_t kFewDeltas = 128;
 
 }  // namespace
@@ -46,7 +46,7 @@ bool AppendRecord(const Node* head, std::string_view key, RecordBatch* answer) {
 }
 
 LeafMerge::LeafMerge(const Node* head, std::string_view low, std::string_view high) : base_(head->base) {
-  // Only below a split delta are there entries at or above the fence.
+  // Only below a split delta does the base have entries at or above the fence.
   if (head->fence != base_->fence && (high.empty() || head->fence->high_key() < high)) high = head->fence->high_key();
   if (head != base_) PrefetchChain(head);
   base_begin_ = low.empty() ? 0 : base_->LowerBound(low);
@@ -70,16 +70,17 @@ void LeafMerge::Collect(const Node* head, std::string_view low, std::string_view
 }
 
 void LeafMerge::KeepWinners() {
-  // Stable, so that deltas of one key stay newest in the chain first.
+  // The sort is stable, so that the deltas of one key stay newest first.
   const auto before = [](const Placed& a, const Placed& b) {
     if (a.place != b.place) return a.place < b.place;
-    if (a.equal != b.equal) return b.equal;  // what stands before an entry precedes what stands on it
+    if (a.equal != b.equal) return b.equal;  // a key before an entry precedes the entry's own key
     return !a.equal && a.delta->key() < b.delta->key();
   };
   const auto same_key = [](const Placed& a, const Placed& b) {
     return a.place == b.place && a.equal == b.equal && (a.equal || a.delta->key() == b.delta->key());
   };
-  // Chains are short: insertion sort. Very long ones are those of pages that could not be read for a while.
+  // Chains are short, so an insertion sort is fast. Only pages that could not be read for a while have very long
+  // chains.
   const bool is_short = deltas_.size() <= kFewDeltas;
   if (!is_short) std::stable_sort(deltas_.begin(), deltas_.end(), before);
   for (size_t i = 1; is_short && i < deltas_.size(); ++i) {
@@ -120,7 +121,8 @@ bool LeafMerge::Next(PageEntry* entry) {
 bool LeafMerge::Previous(PageEntry* entry) {
   if (first_ < last_) {
     const Placed& placed = deltas_[last_ - 1];
-    // A delta on entry p goes with that entry; one before entry p comes when only entries below p are left.
+    // A delta with the key of entry p is returned with that entry. A delta before entry p is returned when only
+    // entries below p are left.
     if (placed.equal ? placed.place + 1 == base_end_ : placed.place == base_end_) {
       *entry = Winner(placed);
       --last_;

@@ -21,7 +21,7 @@ struct FreedId {
 
 Result<std::unique_ptr<MappingTable>> MappingTable::Create(uint32_t capacity) {
   if (capacity == 0) return DEUT_ERROR(kInvalidArgument, "mapping table: the capacity must be at least 1 page");
-  // Untouched pages of the mapping read as zero, which is the empty word.
+  // Untouched memory of the mapping reads as zero, which is the empty word.
   void* memory =
       ::mmap(nullptr, BytesFor(capacity), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
@@ -53,7 +53,7 @@ PageId MappingTable::PopFree() {
   for (;;) {
     uint32_t top = free_top_.load(std::memory_order_acquire);
     if (top == 0) return kNoPage;
-    // If another thread pops `top` meanwhile the word is no longer a free word; then the compare-and-swap fails.
+    // If another thread pops `top` meanwhile, the word is no longer a free word; then the compare-and-swap fails.
     const PageId next = PageWord(slots_[top].word.load(std::memory_order_acquire)).next_free();
     DEUT_POINT("mapping_table.pop.before_cas");
     if (!DEUT_CAS_FAILS("mapping_table.pop.cas") &&
@@ -159,7 +159,8 @@ ImageParts MappingTable::Image(PageId id) const {
 
 bool MappingTable::ClaimImage(PageId id) {
   uint64_t image = slots_[id.value].image.load(std::memory_order_relaxed);
-  // Lost: somebody else has it, or the page was freed, or its image was replaced just now; the last is as good as a claim that was short.
+  // The exchange is lost if another thread has the claim, if the page was freed, or if its image was just replaced.
+  // The last case counts as a very short claim.
   return (image & kClaimed) == 0 &&
          slots_[id.value].image.compare_exchange_strong(image, image | kClaimed, std::memory_order_acq_rel);
 }
@@ -185,7 +186,7 @@ void MappingTable::ReleaseImage(PageId id) {
       slots_[id.value].image.compare_exchange_strong(image, image & ~kClaimed, std::memory_order_acq_rel)) {
     return;
   }
-  // Doomed: freeing the id was left to the claim's holder.
+  // The image is doomed, so the holder of the claim frees the id.
   slots_[id.value].image.store(0, std::memory_order_release);
   FreeUnseen(id);
 }
@@ -193,7 +194,8 @@ void MappingTable::ReleaseImage(PageId id) {
 bool MappingTable::ReplaceImage(PageId id, PageAddress newest, const ImageParts& parts, ReclamationDomain& domain) {
   uint64_t old = slots_[id.value].image.load(std::memory_order_acquire);
   if ((old & kClaimed) != 0) return false;
-  // No address is used twice: the same newest part means the same image. A list cannot come to lie where the old one lay: of the guard.
+  // No address is used twice, so the same newest part means the same image. A new list cannot lie at the old one's
+  // address, because of the guard.
   const ImageParts now = PartsOf(old);
   if ((now.empty() || now.newest() != newest) && !DEUT_OMITTED("clean.checks_image")) return false;
   const uint64_t image = ImageOf(parts);
@@ -214,7 +216,7 @@ bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& do
                                                        std::memory_order_acq_rel)) {
   }
   *parts = PartsOf(image);
-  // Nobody else can see the page, but whoever looks at the images of all ids can see the list.
+  // No other thread can see the page, but a thread that reads the images of all ids can see the list.
   RetireList(image, domain);
   return (image & kClaimed) == 0;
 }

@@ -1,30 +1,43 @@
-// MappingTable: page id -> the page, the only place that knows where a page is. Replacing the word of an id by compare-and-swap
-// is how every change of a page becomes visible (Levandoski, Lomet, Sengupta: "The Bw-Tree", ICDE 2013, sections II and III; "LLAMA",
-// PVLDB 6(10), 2013, section 3: the word is a pointer or an address on storage).
+// MappingTable: maps a page id to the page. It is the only place that knows where a page is. Every change of a page
+// becomes visible by a compare-and-swap of the id's word (Levandoski, Lomet, Sengupta: "The Bw-Tree", ICDE 2013,
+// sections II and III; "LLAMA", PVLDB 6(10), 2013, section 3: the word is a pointer or an address on storage).
 //
-// States of an id, and who moves it on (all steps are single atomic operations on one word):
+// States of an id, and the steps between them (each step is a single atomic operation on one word):
 //   never used --Allocate--> live     the counter of used ids goes up, then the word is stored
-//   live       --Replace--> live      compare-and-swap old head -> new head. The winner owns what it unlinked and retires it;
-//                                     the loser still owns what it wanted to install
+//   live       --Replace--> live      compare-and-swap old head -> new head. The winner owns the chain that it
+//                                     unlinked and retires it; the loser still owns the node that it wanted to
+//                                     install
 //   live       --Free--> retired      the word stays until no guard can see the id
-//   retired    --reclamation--> limbo the id is pushed onto the list of ids that wait for a checkpoint (compare-and-swap of its top)
-//   limbo      --ReuseFreed--> free   the list's ids are pushed onto the list of free ids, once a checkpoint that began after they
-//                                     came there is complete: until then an image on storage may name them. Without storage: at once
+//   retired    --reclamation--> limbo the id is pushed onto the list of ids that wait for a checkpoint
+//                                     (compare-and-swap of the list's top)
+//   limbo      --ReuseFreed--> free   the list's ids are pushed onto the list of free ids, once a checkpoint that
+//                                     began after they entered limbo is complete: until then an image on storage may
+//                                     name them. A table without storage skips limbo
 //   free       --Allocate--> live     popped from the list (compare-and-swap of its top), then the word is stored
-// Why the pop has no ABA: an id comes back to the list only through the reclamation domain. A thread that has read the top and
-//   its successor inside a guard therefore finds the same id at the top only if it never left the list meanwhile.
-// Beside the word lies the page's image: of what parts it consists on storage, whether or not the page is in memory. States of it:
-//   unclaimed --ClaimImage--> claimed   compare-and-swap; the winner alone writes an image of the page until it gives the claim back
-//   claimed   --SetImage--> claimed     the new parts are there, the caller owns the old ones. Or false: doomed
-//   claimed   --ReleaseImage--> unclaimed, or, if doomed, the id goes to limbo
-//   unclaimed --ReplaceImage--> unclaimed   another copy of the same image (page_rewrite.h): one compare-and-swap, without a claim
-//   any       --TakeImage--> none       when the page is freed. Of a claimed one: doomed; then whoever holds the claim frees the id
-// Lists of parts are retired, not deleted: who rewrites segments finds ids in them, and looks at images of pages that are being freed.
-// Memory order: Replace and Allocate release the contents of the node, Load acquires them. Nothing here needs a store-load order.
-// Thread-safety: all methods from any thread, latch-free. Load, Replace, Allocate, Free and Image need a reclamation guard.
-// Ownership: of the address space and the ids; never of the nodes. The domain given to Free must end before the table.
-// Limits: `capacity` ids, reserved as address space at once, backed by memory as they are used. Allocate answers kNoPage
-//   when all are live; callers turn that into RESOURCE_EXHAUSTED.
+// Why the pop has no ABA problem: an id returns to the list only through the reclamation domain. A thread reads the
+// top and its successor inside a guard. If it then finds the same id at the top, that id has never left the list
+// meanwhile.
+// Beside the word lies the page's image: the list of its parts on storage, whether or not the page is in memory.
+// States of the image:
+//   unclaimed --ClaimImage--> claimed   compare-and-swap. Only the winner writes an image of the page until it
+//                                       releases the claim
+//   claimed   --SetImage--> claimed     the new parts are installed, and the caller owns the old ones. SetImage
+//                                       returns false if the image is doomed
+//   claimed   --ReleaseImage--> unclaimed if the image is doomed, the id goes to limbo instead
+//   unclaimed --ReplaceImage--> unclaimed installs another copy of the same image (page_rewrite.h): one
+//                                         compare-and-swap, without a claim
+//   any       --TakeImage--> none       when the page is freed. A claimed image becomes doomed; then the holder of
+//                                       the claim frees the id
+// Lists of parts are retired, not deleted: a cleaner finds ids in old segments, and so reads images of pages that are
+// being freed.
+// Memory order: Replace and Allocate release the contents of the node, Load acquires them. No method needs a
+// store-load order.
+// Thread-safety: all methods may be called from any thread, latch-free. Load, Replace, Allocate, Free and Image need
+// a reclamation guard.
+// Ownership: the table owns the address space and the ids, never the nodes. The domain given to Free must end before
+// the table.
+// Errors: there are at most `capacity` ids. Their address space is reserved at once, and memory backs it as ids are
+// used. Allocate returns kNoPage when all ids are live; callers turn that into RESOURCE_EXHAUSTED.
 #ifndef DC_BWTREE_MAPPING_TABLE_H_
 #define DC_BWTREE_MAPPING_TABLE_H_
 
@@ -42,10 +55,10 @@ namespace deut::dc {
 
 class MappingTable {
  public:
-  // Of address space; of memory, once the id is used.
+  // Bytes of address space for each id; bytes of memory once the id is used.
   static constexpr size_t kBytesPerId = 21;
 
-  // RESOURCE_EXHAUSTED if the system refuses the address space (kBytesPerId for each id).
+  // Returns RESOURCE_EXHAUSTED if the system refuses the address space (kBytesPerId for each id).
   static Result<std::unique_ptr<MappingTable>> Create(uint32_t capacity);
   ~MappingTable();
   MappingTable(const MappingTable&) = delete;
@@ -53,12 +66,12 @@ class MappingTable {
 
   // REQUIRES: `id` is live.
   PageWord LoadWord(PageId id) const { return PageWord(slots_[id.value].word.load(std::memory_order_acquire)); }
-  // Its word will be looked at soon.
+  // Prefetches the id's word.
   void Prefetch(PageId id) const { __builtin_prefetch(&slots_[id.value]); }
   // The head of the page's chain; null if the page is on storage. REQUIRES: `id` is live.
   const Node* Load(PageId id) const { return LoadWord(id).head(); }
 
-  // Replaces `expected` by `desired`. False: somebody else was first and nothing changed.
+  // Replaces `expected` by `desired`. False: another thread was first, and nothing changed.
   [[nodiscard]] bool Replace(PageId id, PageWord expected, PageWord desired) {
     uint64_t word = expected.bits();
     return slots_[id.value].word.compare_exchange_strong(word, desired.bits(), std::memory_order_acq_rel,
@@ -68,78 +81,83 @@ class MappingTable {
     return Replace(id, PageWord::Memory(expected), PageWord::Memory(desired));
   }
 
-  // Second chance: somebody used the page. One load, and a write only if it was not marked.
+  // Second chance: marks the page as used. It takes one load, and a write only if the page was not marked.
   void Touch(PageId id) { SetHint(id, kTouched); }
-  // Whether the page was used since the last call.
+  // Returns whether the page was used since the last call, and clears the mark.
   bool TakeTouch(PageId id) { return TakeHint(id, kTouched); }
-  // Most of the page was deleted.
+  // Marks a page of which most was deleted.
   void SetSparse(PageId id) { SetHint(id, kSparse); }
   bool sparse(PageId id) const { return (hints_[id.value].load(std::memory_order_relaxed) & kSparse) != 0; }
   bool TakeSparse(PageId id) { return TakeHint(id, kSparse); }
 
-  // What the leaf counts for in its tree's statistics; returns what it counted for before.
+  // Sets the number of records that the leaf counts for in its tree's statistics; returns the number before.
   uint32_t ExchangeRecords(PageId id, uint32_t records) {
     return records_[id.value].exchange(records, std::memory_order_relaxed);
   }
   uint32_t records(PageId id) const { return records_[id.value].load(std::memory_order_relaxed); }
 
-  // Parts of the page's image; none if it was never written. Any id that was ever given out. REQUIRES: a guard.
+  // Returns the parts of the page's image; none if it was never written. Accepts any id that was ever allocated.
+  // REQUIRES: a guard.
   ImageParts Image(PageId id) const;
   bool HasImage(PageId id) const { return (slots_[id.value].image.load(std::memory_order_acquire) & ~kClaimed) != 0; }
-  // False: somebody else holds the claim. REQUIRES: `id` is live, a guard.
+  // False: another thread holds the claim. REQUIRES: `id` is live, a guard.
   [[nodiscard]] bool ClaimImage(PageId id);
-  // REQUIRES: the claim. False: the page was freed meanwhile; nothing changed.
+  // REQUIRES: the claim. False: the page was freed meanwhile, and nothing changed.
   [[nodiscard]] bool SetImage(PageId id, const ImageParts& parts, ReclamationDomain& domain);
   void ReleaseImage(PageId id);
-  // Puts `parts`, which say the same, in the place of the image whose newest part is `newest`. False: the page has another image by now, or
-  // none, or somebody holds the claim; nothing changed. REQUIRES: a guard. `id` may be free, or be another page by now.
+  // Installs `parts`, which have the same content, in place of the image whose newest part is `newest`. False:
+  // nothing changed, because the page has a different image by now, or none, or another thread holds the claim. `id`
+  // may be free, or name a different page by now. REQUIRES: a guard.
   [[nodiscard]] bool ReplaceImage(PageId id, PageAddress newest, const ImageParts& parts, ReclamationDomain& domain);
-  // *parts: the id's image, which is the caller's from now on. True: the caller frees the id; false: the claim's holder will.
-  // REQUIRES: no thread but perhaps the claim's holder can see the id, and those who look at the images of all ids (a checkpoint, who
-  // rewrites segments).
+  // *parts: the id's image, which the caller owns from now on. True: the caller frees the id; false: the holder of
+  // the claim will. REQUIRES: only the holder of the claim can see the id, besides the threads that read the images
+  // of all ids (a checkpoint, the cleaner).
   [[nodiscard]] bool TakeImage(PageId id, ImageParts* parts, ReclamationDomain& domain);
 
-  // Recovery: the id is live, on storage, with this image. REQUIRES: one thread, nothing else has begun.
+  // Recovery: makes the id live, on storage, with this image. REQUIRES: one thread; nothing else has begun.
   void Restore(PageId id, const ImageParts& parts);
-  // Recovery: whether the id, which may be any number, has an image.
+  // Recovery: returns whether the id, which may be any number, has an image.
   bool MayBeRestored(PageId id) const { return id.value <= capacity_ && id != kNoPage && HasImage(id); }
-  // Recovery: notes that the id is named, by its parent or as a root. False: it was named before. From any thread. REQUIRES: MayBeRestored.
+  // Recovery: notes that a parent names the id, or that it is a root. False: it was named before. May be called from
+  // any thread. REQUIRES: MayBeRestored.
   [[nodiscard]] bool Name(PageId id) {
     return (hints_[id.value].fetch_or(kTouched, std::memory_order_relaxed) & kTouched) == 0;
   }
-  // Recovery, once for each id: whether it was named.
+  // Recovery: returns whether the id was named. Called once for each id.
   bool TakeName(PageId id) { return TakeTouch(id); }
-  // Recovery: nothing names the id. Its image is the caller's.
+  // Recovery: nothing names the id. The caller owns its image from now on.
   ImageParts RestoreUnnamed(PageId id, ReclamationDomain& domain);
-  // Recovery: ids 1 .. `last` were given out; those of them that are not live are free.
+  // Recovery: ids 1 .. `last` were allocated; the ids among them that are not live become free.
   void RestoreFree(uint64_t last);
 
   // From now on freed ids wait in limbo. REQUIRES: nothing else has begun.
   void KeepFreedIds() { keep_freed_ = true; }
-  // The ids that are in limbo now, as one list for ReuseFreed.
+  // Takes the ids that are in limbo now, as one list for ReuseFreed.
   uint32_t TakeFreed();
   void ReuseFreed(uint32_t list);
   void ReturnFreed(uint32_t list);  // back to limbo
 
-  // A live id whose page is `head`; kNoPage at the limit.
+  // Returns a live id whose page is `head`; kNoPage at the limit.
   PageId Allocate(const Node* head);
-  // Gives the id back once no guard can see it. REQUIRES: nothing reachable names the id.
+  // Frees the id once no guard can see it. REQUIRES: nothing reachable names the id.
   void Free(PageId id, ReclamationDomain& domain);
-  // The same at once. REQUIRES: no thread can see the id (as in a deleter of the domain); its image was taken.
+  // Frees the id at once. REQUIRES: no thread can see the id (as in a deleter of the domain), and its image was
+  // taken.
   void FreeUnseen(PageId id);
 
-  // Ids that are live or on their way to the free list.
+  // Number of ids that are live or on their way to the free list.
   uint64_t used() const;
-  // The largest id that was ever given out.
+  // The largest id that was ever allocated.
   uint64_t last_id() const;
   uint64_t capacity() const { return capacity_; }
-  // Of ids that were ever given out, and of lists of parts.
+  // Memory of the ids that were ever allocated, and of lists of parts.
   uint64_t memory_bytes() const;
 
  private:
   struct Slot {
     std::atomic<uint64_t> word;
-    // Address of the only part << 2, or an ImageParts (8-byte aligned) and kList; and kClaimed. kDoomed: see TakeImage.
+    // Either (address of the only part << 2), or a pointer to an ImageParts (8-byte aligned) with kList set. kClaimed
+    // may be set in both. kDoomed: see TakeImage.
     std::atomic<uint64_t> image;
   };
   static constexpr uint64_t kClaimed = 1;
@@ -164,7 +182,8 @@ class MappingTable {
   static size_t BytesFor(uint64_t capacity);
   static ImageParts PartsOf(uint64_t image);
   uint64_t ImageOf(const ImageParts& parts);
-  // The image's list of parts, if it has one: nobody has seen it; or somebody may.
+  // Free the image's list of parts, if it has one. DeleteList: no other thread has seen the list. RetireList: another
+  // thread may still see it.
   void DeleteList(uint64_t image);
   void RetireList(uint64_t image, ReclamationDomain& domain);
   PageId PopFree();
@@ -179,7 +198,7 @@ class MappingTable {
   std::atomic<uint32_t> limbo_top_{0};
   bool keep_freed_ = false;
   std::atomic<uint64_t> free_count_{0};
-  alignas(64) std::atomic<uint64_t> lists_{0};  // of parts, of all images
+  alignas(64) std::atomic<uint64_t> lists_{0};  // lists of parts, of all images
 };
 
 }  // namespace deut::dc

@@ -61,7 +61,7 @@ TEST(MappingTableTest, StopsAtItsLimitAndGoesOnWithFreedIds) {
     EXPECT_EQ(table->used(), kCapacity);
     EXPECT_EQ(table->Allocate(&node), kNoPage);
     for (uint32_t i = 1; i <= 10; ++i) table->Free(PageId(i), domain);
-    // Not before every guard of the time has been left.
+    // The id is not reused before every guard of that time has ended.
     EXPECT_EQ(table->Allocate(&node), kNoPage);
   }
   domain.Collect();
@@ -97,14 +97,15 @@ TEST(MappingTableTest, AFreedIdComesBackOnlyAfterACheckpoint) {
   domain.Collect();
   const ReclamationDomain::Guard guard(domain);
   EXPECT_NE(table->Allocate(&node), id);
-  // One that failed, and one that is complete.
+  // One checkpoint that failed, and one that completed.
   table->ReturnFreed(table->TakeFreed());
   EXPECT_NE(table->Allocate(&node), id);
   table->ReuseFreed(table->TakeFreed());
   EXPECT_EQ(table->Allocate(&node), id);
 }
 
-// A checkpoint looks at the images of all ids, also of pages that are freed at that moment (ASan sees it if the list is gone).
+// A checkpoint reads the images of all ids, also of pages that are freed at that moment (ASan detects it if the list
+// is gone).
 TEST(MappingTableTest, AnImageMayBeLookedAtWhileItsPageIsFreed) {
   auto table = std::move(*MappingTable::Create(4));
   ReclamationDomain domain;
@@ -142,7 +143,7 @@ TEST(MappingTableTest, RefusesATableThatDoesNotFit) {
   EXPECT_EQ(MappingTable::Create(0).status(), ErrorCode::kInvalidArgument);
 }
 
-// Threads take and give back ids; no id is ever held by two at once.
+// Threads allocate and free ids; no id is ever held by two threads at once.
 TEST(MappingTableTest, AnIdHasOneOwnerUnderContention) {
   constexpr uint32_t kCapacity = 64;
   constexpr uint64_t kTaken = 100 * kCapacity;
@@ -155,7 +156,7 @@ TEST(MappingTableTest, AnIdHasOneOwnerUnderContention) {
     Random random(seed);
     std::vector<PageId> mine;
     while (taken.load() < kTaken) {
-      // Ids that were given back come again only after this, and when nobody is in an old guard.
+      // Freed ids are reused only after this call, and when no older guard is left.
       if (random.OneIn(16)) domain.Collect();
       const ReclamationDomain::Guard guard(domain);
       if (mine.empty() || (mine.size() < 12 && random.OneIn(2))) {
@@ -177,7 +178,7 @@ TEST(MappingTableTest, AnIdHasOneOwnerUnderContention) {
   EXPECT_GE(taken.load(), kTaken);
 }
 
-// A start that is refused on the way gives back the images it has noted so far (the address sanitizer looks).
+// A recovery that fails halfway frees the images that it has restored so far (the address sanitizer checks it).
 TEST(MappingTableTest, ARecoveryThatIsGivenUpLeavesNothing) {
   auto table = MappingTable::Create(100);
   ASSERT_TRUE(table.ok());

@@ -1,22 +1,31 @@
-// Merging a small page with its left neighbour, under the same parent. One thread at a time begins merges; any thread completes one.
+// Merging a small page with its left neighbour, under the same parent. One thread at a time begins merges; any thread
+// may complete one.
 //
-// States of the page that goes (R; L: its left neighbour, P: their parent), and the steps between them, each one compare-and-swap:
-//   removed    R's head -> RemoveDelta on it. From here on nothing is put on R. It still is where its records are.
-//   unlinked   P's head -> base page without R's term. Nobody posts the term again: a poster looks at R after it has loaded P's head, and
-//              leaves it if R is removed; if it looked before the removal, P has changed and it loses.
-//   absorbed   L's head -> base page of both, with R's fence. R's records are L's from here on.
-//   retired    by the thread that began: P is made dirty again, R's chain, image and id go once no guard sees them.
-//   undone     from removed, if P was split so that R is the first page of its right half: then R's key says where that begins, and its term
-//              cannot go. R's head -> base page that says the same. Only then, and the term never goes after: so undone and unlinked
+// States of the page that is merged away (R; L: its left neighbour, P: their parent), and the steps between them.
+// Each step is one compare-and-swap:
+//   removed    R's head -> RemoveDelta on it. From here on nothing is put on R. Its records are still there.
+//   unlinked   P's head -> base page without R's term. No thread posts the term again. A poster reads R after it has
+//              loaded P's head, and posts nothing if R is removed. If it read R before the removal, P has changed and
+//              it loses.
+//   absorbed   L's head -> base page of both, with R's fence. From here on R's records belong to L.
+//   retired    by the thread that began. It makes P dirty again. R's chain, image and id are freed once no guard sees
+//              them.
+//   undone     from removed, if P was split so that R is the first page of its right half. R's key then states where
+//              that half begins, so its term cannot be removed. R's head -> base page with the same content. Only
+//              this case is undone, and in this case the term is never removed afterwards. So undone and unlinked
 //              exclude each other.
-// Whoever meets R removed (descend, walk, flush) takes the steps that are left, then begins anew: nobody waits for the thread that began.
-// Why L is the right page in `absorbed`: its fence names R. It does so only until it has absorbed it, as no id comes back inside a guard.
-// Why L is in memory until it has absorbed R: it was when R was removed, and pages are swapped out only by the thread that merges, which is
-//   busy with this merge. Who comes late may find L on storage; then it is done.
-// Rule X1: the page gets the larger of both flat timestamps. That is below the consolidation timestamp, or they are equal: so every update
-//   at or below it was applied to the page that it is for, and what comes with such a timestamp later is a duplicate.
-// A checkpoint sees no half of it: merges begin only while the structure gate is open, and end inside the guard they began in
-//   (structure_gate.h). P is written after L (page_flusher.h): to make that so, it is made dirty after L has changed.
+// A thread that meets R removed (descend, walk, flush) takes the remaining steps and starts over: no thread waits for
+// the one that began.
+// Why L is the right page in `absorbed`: its fence names R. It does so only until L has absorbed R, because no id is
+// reused inside a guard.
+// Why L is in memory until it has absorbed R: it was when R was removed, and only the merging thread evicts pages,
+// which is busy with this merge. A thread that comes late may find L on storage; then the merge is done.
+// Rule X1: the new page gets the larger of both flat timestamps. Either that is below the consolidation timestamp, or
+// both are equal. So every update at or below it was already applied to its page, and a later update with such a
+// timestamp is a duplicate.
+// A checkpoint never sees a merge half done: a merge begins only while the structure gate is open, and ends inside
+// the guard in which it began (structure_gate.h). P is written after L (page_flusher.h): to ensure this, P is made
+// dirty after L has changed.
 #include <memory>
 #include <utility>
 
@@ -30,15 +39,16 @@
 namespace deut::dc {
 namespace {
 
-// Pages whose sum is at most limit / kMergeShare are merged: far enough below the limit that they are not split again at once.
+// Two pages are merged if their sum is at most limit / kMergeShare. That is far enough below the limit that the
+// result is not split again at once.
 constexpr size_t kMergeShare = 2;
-// A page that has shrunk to this share may be worth looking for a neighbour.
+// A page that has shrunk to limit / kSmallShare may be worth a search for a neighbour.
 constexpr size_t kSmallShare = 4;
 
-// What a page has of its own cannot be merged away: it does not count.
+// Size of the page's entries. The rest of a page (header, bounds) does not count: a merge does not carry it over.
 size_t ContentBytes(const BasePage& page) { return page.run_bytes(0, page.count()); }
 
-// A page that was merged away, until no guard sees it.
+// A page that was merged away, kept until no guard sees it.
 struct RemovedPage {
   MappingTable& pages;
   SegmentStore* images;
@@ -49,12 +59,12 @@ struct RemovedPage {
   static void Free(void* object) {
     const std::unique_ptr<RemovedPage> page(static_cast<RemovedPage*>(object));
     ImageParts parts;
-    DEUT_CHECK(!page->pages.TakeImage(page->id, &parts, page->domain));  // the claim is held
+    DEUT_CHECK(!page->pages.TakeImage(page->id, &parts, page->domain));  // the merging thread holds the claim
     if (page->images != nullptr) {
       for (const PageAddress part : parts.all()) page->images->MarkDead(part);
     }
     FreeChain(const_cast<Node*>(page->head));
-    page->pages.ReleaseImage(page->id);  // and with it the id
+    page->pages.ReleaseImage(page->id);  // this frees the id, too
   }
 };
 
@@ -84,7 +94,7 @@ void BwTree::MergePages(uint8_t level, Walk* walk, MergeReport* report) {
   }
   const PageView parent = Descend(static_cast<uint8_t>(level + 1), Target(walk->high, Side::kBelow));
   const Owned<BasePage> terms = BuildConsolidated(parent.head());
-  // From the right to the left, so that a page may take in one neighbour after the other.
+  // From right to left, so that a page may absorb one neighbour after the other.
   size_t end = walk->high.empty() ? terms->count() : terms->LowerBound(walk->high);
   for (size_t i = end; i > 0; --i) {
     if (level == 0) Thin(terms->child(i - 1), terms->key(i - 1), report);
@@ -102,10 +112,10 @@ void BwTree::Thin(PageId id, std::string_view key, MergeReport* report) {
     return;
   }
   const bool sparse = pages_.TakeSparse(id);
-  // Deltas on a small page may be what it still has, or what it has no more.
+  // Deltas on a small page may hold its remaining records, or delete its last ones.
   const bool unsure = head->chain_length != 0 && head->base_bytes <= PageLimit(/*level=*/0) / kMergeShare;
   if (IsRemoved(head) || !(sparse || unsure || IsMostlyTombstones(*head->base))) return;
-  // A status is of no concern here: the page only shrinks.
+  // The status is ignored: the page only shrinks.
   (void)Consolidate(id, head);
   const Node* const now = pages_.Load(id);
   report->postponed |= now != nullptr && IsMostlyTombstones(*now->base);
@@ -125,17 +135,18 @@ bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::st
   if (!has_left) report->to_load.emplace_back(left_key);
   if (!has_right) report->to_load.emplace_back(right_key);
   if (!has_left || !has_right) return false;
-  // Until it is known better.
+  // Set before the checks below, so that each of their refusals is retried later. It stays set after a success: the
+  // larger page may be merged again.
   report->postponed = true;
   if (!MayRestructure() || IsRemoved(left_head) || IsRemoved(head)) return false;
-  if (left_head->fence->sibling != right) return false;  // the left page was split; its right half comes next time
+  if (left_head->fence->sibling != right) return false;  // the left page was split; the next pass finds its right half
   const Timestamp left_flat = left_head->base->flat();
   const Timestamp flat = head->base->flat();
   if (left_flat != flat && !DEUT_OMITTED("X1.merge_below_bound") &&
       std::max(left_flat, flat).value >= consolidation_timestamp_.load(std::memory_order_acquire)) {
     return false;
   }
-  // No flusher may be at work on a page whose id goes.
+  // No flusher may be writing a page whose id is about to be freed.
   if (!pages_.ClaimImage(right)) return false;
   Owned<RemoveDelta> removed = RemoveDelta::New(head);
   DEUT_POINT("bwtree.merge.before_remove");
@@ -185,7 +196,8 @@ void BwTree::Absorb(PageId id, const Node* removed) {
   const Target target(removed->base->low(), Side::kBelow);
   for (;;) {
     const PageView left = Descend(removed->level, target);
-    // Somebody else was first. If the page was swapped out, too: until it has absorbed its neighbour it is in memory.
+    // Another thread was first. If the page was evicted, that holds too: it stays in memory until it has absorbed its
+    // neighbour.
     if (!left.loaded() || left.head()->fence->sibling != id) return;
     const Timestamp bound(consolidation_timestamp_.load(std::memory_order_acquire));
     Owned<BasePage> page = BuildMerged(left.head(), removed, bound);

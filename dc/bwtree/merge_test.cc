@@ -1,4 +1,4 @@
-// Merging of pages: what it gives back, and what happens when somebody comes between its steps.
+// Merging of pages: the ids that it frees, and the races with threads that come between its steps.
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kKeys = 2000;
 
-// Small pages, but of a size of which a few are still small together.
+// Options with pages that are small, but large enough that a few sparse ones fit together.
 BwTreeOptions MergeablePages() {
   BwTreeOptions options = SmallPages();
   options.leaf_page_bytes = 2048;
@@ -29,7 +29,7 @@ BwTreeOptions MergeablePages() {
   return options;
 }
 
-// A tree and what should be in it.
+// A tree and its expected content.
 struct Model {
   Model() : t(MergeablePages()) {}
 
@@ -45,7 +45,7 @@ struct Model {
   void Fill(uint64_t keys) {
     for (uint64_t key = 0; key < keys; ++key) Put(key);
   }
-  // Nothing below is still on its way (rule X1).
+  // From now on no update below the clock is still on its way (rule X1).
   void LetGo() { t.consolidation = clock + 1; }
 
   void Check() {
@@ -80,7 +80,7 @@ TEST(MergeTest, AnEmptiedTreeGivesItsPagesBack) {
   m.LetGo();
   EXPECT_GT(m.t.MergeAll(), pages / 2);
   m.Check();
-  // One page a level is left.
+  // One page for each level is left.
   EXPECT_EQ(m.t.table->used(), m.t.tree->root_level() + 1u);
   EXPECT_LT(m.t.tree->statistics().bytes, bytes / 20);
   EXPECT_EQ(m.t.tree->statistics().merges, pages - m.t.table->used());
@@ -122,23 +122,23 @@ TEST(MergeTest, FlatTimestampsMeetOnlyBelowTheBound) {
   const uint64_t first_deletion = m.clock + 1;
   for (uint64_t key = kKeys / 2; key < kKeys; ++key) m.Delete(key);
   m.LetGo();
-  for (uint64_t key = kKeys / 2; key < kKeys; ++key) m.t.Scan(true, KeyOf(key));  // gives up tombstones
+  for (uint64_t key = kKeys / 2; key < kKeys; ++key) m.t.Scan(true, KeyOf(key));  // drops tombstones
   for (uint64_t key = 0; key < kKeys / 2; ++key) m.Delete(key);
-  // A new stream sends everything again from the beginning; a second store learns of it for the first time.
+  // A new stream sends everything again from the beginning; a second store receives it for the first time.
   m.t.consolidation = 0;
   EXPECT_EQ(MergeOnce(m.t.tree.get()).merged, 0u);
-  // What is below the flat timestamp of the pages on the right, but was not applied to those on the left.
+  // An update below the flat timestamp of the pages on the right, which was not applied to those on the left.
   m.t.Put(KeyOf(3), "missed", V(first_deletion, 77));
   m.t.consolidation = m.clock + 1;
   EXPECT_GT(m.t.MergeAll(), 0u);
   m.Check();
 }
 
-// Rule X1: what was given up stays given up in the page of both.
+// Rule X1: dropped tombstones stay effective in the merged page.
 TEST(MergeTest, AnOldUpdateIsADuplicateAlsoAfterAMerge) {
   Model m;
   m.Fill(kKeys);
-  std::vector<Version> overtaken(kKeys);  // by the key's deletion
+  std::vector<Version> overtaken(kKeys);  // versions superseded by the key's deletion
   for (uint64_t key = 0; key < kKeys; ++key) {
     if (key % 50 == 0) continue;
     overtaken[key] = V(m.clock, 77);
@@ -152,7 +152,7 @@ TEST(MergeTest, AnOldUpdateIsADuplicateAlsoAfterAMerge) {
   m.Check();
 }
 
-// An update that has found its page before it was removed.
+// An update has found its page before the page was removed.
 TEST(MergeTest, NothingIsPutOnARemovedPage) {
   Model m;
   m.Fill(kKeys);
@@ -163,7 +163,7 @@ TEST(MergeTest, NothingIsPutOnARemovedPage) {
     testing::SetPointHandler([&](std::string_view name) {
       if (name != "bwtree.update.before_cas" || done) return;
       done = true;
-      // All steps but the last: the page still is where the update has found it.
+      // All steps but the last run: the page is still where the update has found it.
       testing::SetCasHandler([](std::string_view cas) { return cas == "bwtree.consolidate.cas"; });
       MergeOnce(m.t.tree.get());
       testing::SetCasHandler(nullptr);
@@ -175,7 +175,7 @@ TEST(MergeTest, NothingIsPutOnARemovedPage) {
   m.Check();
 }
 
-// A splitter that comes late with its term: somebody else has posted it, and the page was merged away since.
+// A splitter posts its term late: another thread has posted it, and the page was merged away since.
 TEST(MergeTest, ATermDoesNotComeBack) {
   Model m;
   m.Fill(kKeys);
@@ -200,7 +200,7 @@ TEST(MergeTest, ATermDoesNotComeBack) {
   m.Check();
 }
 
-// Writes inner pages, and what they need.
+// Writes inner pages, and the pages that must be written before them.
 void FlushInner(StoredTree* t) {
   for (uint8_t level = 1; level <= t->tree().root_level(); ++level) {
     for (const PageId page : t->Pages(level)) ASSERT_TRUE(t->Add(page).ok());
@@ -208,8 +208,8 @@ void FlushInner(StoredTree* t) {
   }
 }
 
-// What a checkpoint writes while pages stand still: inner pages, after the children whose bounds have changed. A parent that was written
-// between unlinking and absorbing must be written again.
+// A checkpoint writes inner pages after the children whose bounds have changed, while no page changes. A parent that
+// was written between unlinking and absorbing must be written again.
 TEST(MergeTest, AParentIsWrittenAfterTheChildThatHasGrown) {
   StoredTree t;
   t.Fill(0, 400);
@@ -236,7 +236,7 @@ TEST(MergeTest, AParentIsWrittenAfterTheChildThatHasGrown) {
   EXPECT_EQ(found, t.records());
 }
 
-// Between any two steps somebody else updates and reads what the merge is about, and takes the steps that are left.
+// Between any two steps another thread updates and reads the pages of the merge, and takes the remaining steps.
 TEST(MergeTest, WhoeverComesBetweenTheStepsCompletesThem) {
   for (const char* point : {"bwtree.merge.before_remove", "bwtree.merge.before_unlink", "bwtree.merge.before_absorb",
                             "bwtree.merge.before_touch"}) {
@@ -271,7 +271,7 @@ TEST(MergeTest, WhoeverComesBetweenTheStepsCompletesThem) {
   }
 }
 
-// The parent is split, between removal and unlinking, so that the page becomes the first one of the right half.
+// Between removal and unlinking the parent is split, so that the page becomes the first one of the right half.
 TEST(MergeTest, IsUndoneIfThePageBecomesItsParentsFirst) {
   int undone = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -286,7 +286,7 @@ TEST(MergeTest, IsUndoneIfThePageBecomesItsParentsFirst) {
       if (name == "bwtree.merge.before_undo") ++undone;
       if (name != "bwtree.merge.before_unlink" || inside) return;
       inside = true;
-      // Splits of pages to the left and right, but not of those that are merged.
+      // Splits pages to the left and right, but not those that are being merged.
       const uint64_t from = random.OneIn(2) ? first + 200 : (first < 300 ? 0 : first - 300);
       for (uint64_t i = 0; i < 300; ++i) {
         const uint64_t key = from + random.Below(100);
@@ -322,7 +322,7 @@ TEST(MergeTest, EachLostCompareAndSwapIsRepeatedOrGivenUp) {
   EXPECT_EQ(m.t.table->used(), m.t.tree->root_level() + 1u);
 }
 
-// A page that was passed may be merged with the one that comes next.
+// A page behind the walk may be merged with the next one.
 TEST(MergeTest, CutsAreInOrderAlsoWhenPagesAreMergedMeanwhile) {
   for (int at = 2; at < 12; ++at) {
     Model m;

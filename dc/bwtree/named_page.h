@@ -1,5 +1,5 @@
-// NamedPage: a page as its parent names it, and what that says of its image. For recovery and for offline checks, where all pages are
-// images: what an inner page says of a child is exactly what the child's image says (checkpointer.h, step 5).
+// NamedPage: a page as its parent describes it. Used by recovery and by offline checks, where all pages are images:
+// there, an inner page describes a child exactly as the child's image describes itself (checkpointer.h, step 5).
 // Thread-safety: pure functions. Ownership: a NamedPage owns its bounds.
 #ifndef DC_BWTREE_NAMED_PAGE_H_
 #define DC_BWTREE_NAMED_PAGE_H_
@@ -14,20 +14,20 @@
 namespace deut::dc {
 
 struct NamedPage {
-  static constexpr uint8_t kAnyLevel = UINT8_MAX;  // of the root
+  static constexpr uint8_t kAnyLevel = UINT8_MAX;  // level of a root, which no parent states
   PageId id;
   uint8_t level = 0;
   std::string low;
-  std::string high;  // if bounded
+  std::string high;  // valid if `bounded`
   bool bounded = false;
 };
 
-// The root of a tree: all keys are its own.
+// Describes the root of a tree, which covers all keys.
 NamedPage NamedRoot(PageId root);
-// REQUIRES: an inner page, i < page.count().
+// Describes the i-th child of an inner page. REQUIRES: an inner page, i < page.count().
 NamedPage NamedChild(const BasePage& page, size_t i);
 
-// What about the page is not as it is named, as a clause for a message; null if it is.
+// Returns how the page differs from its description, as a clause for a message; null if it does not.
 const char* Contradiction(const BasePage& page, const NamedPage& named);
 
 }  // namespace deut::dc

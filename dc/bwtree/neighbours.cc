@@ -1,4 +1,4 @@
-// The leaves that a scan will come to.
+// Finds the leaves that a scan will reach and that are not in memory.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -13,11 +13,11 @@ std::vector<std::string> BwTree::NotLoaded(const Target& target, bool ascending,
   const ReclamationDomain::Guard guard(domain_);
   if (pages_.Load(root_)->level == 0) return lows;
   const Node* const parent = Descend(/*level=*/1, target).head();
-  // Most parents are one page already.
+  // Most parents are a single base page already.
   Owned<BasePage> built;
   if (parent != parent->base) built = BuildConsolidated(parent);
   const BasePage& terms = built != nullptr ? *built : *parent->base;
-  // Behind the leaf that is named: not 0, as the first term is below every key.
+  // Index behind the named leaf. It is not 0, because the first term is below every key.
   const bool endless = target.side == Side::kBelow && target.key.empty();
   const size_t behind = endless                    ? terms.count()
                         : target.side == Side::kAt ? terms.UpperBound(target.key)

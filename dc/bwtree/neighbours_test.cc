@@ -1,4 +1,4 @@
-// Which leaves a scan will have to load.
+// NotLoaded: the leaves that a scan will have to load.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -20,7 +20,7 @@ using Lows = std::vector<std::string>;
 constexpr uint64_t kRecords = 400;
 constexpr size_t kAll = 1'000'000;
 
-// One parent above all leaves.
+// Options by which one parent is above all leaves.
 BwTreeOptions OneParent() {
   BwTreeOptions options = SmallPages();
   options.inner_page_bytes = 16 << 10;
@@ -48,8 +48,8 @@ class NeighboursTest : public ::testing::Test {
   Lows From(size_t first, size_t last) const { return Lows(&lows_[first], &lows_[last] + 1); }
 
   StoredTree t_;
-  std::vector<PageId> leaves_;  // from the left to the right
-  Lows lows_;                   // their lower bounds
+  std::vector<PageId> leaves_;  // leaves from left to right
+  Lows lows_;                   // lower bounds of leaves_
 };
 
 TEST_F(NeighboursTest, WhatIsInMemoryIsNotNamed) {
@@ -63,10 +63,10 @@ TEST_F(NeighboursTest, TheLeafThatIsMeantAndSoManyBesideIt) {
   EXPECT_EQ(NotLoaded(lows_[10], Side::kAt, true, 3), From(10, 13));
   EXPECT_EQ(NotLoaded(lows_[10] + "x", Side::kAt, true, 0), From(10, 10));
   EXPECT_EQ(NotLoaded(lows_[10], Side::kAt, false, 3), From(7, 10));
-  // Below a leaf's first key is its left neighbour.
+  // The keys below a leaf's first key belong to its left neighbour.
   EXPECT_EQ(NotLoaded(lows_[10], Side::kBelow, false, 3), From(6, 9));
   EXPECT_EQ(NotLoaded(lows_[10] + "x", Side::kBelow, false, 3), From(7, 10));
-  // At the ends there are no more.
+  // At the ends there are fewer neighbours.
   EXPECT_EQ(NotLoaded({}, Side::kAt, true, kAll), From(0, last));
   EXPECT_EQ(NotLoaded({}, Side::kBelow, false, kAll), From(0, last));
   EXPECT_EQ(NotLoaded(lows_[last], Side::kAt, true, 5), From(last, last));
@@ -77,7 +77,7 @@ TEST_F(NeighboursTest, OfThoseBesideItOnlyTheOnesThatAreNotThere) {
   for (const size_t leaf : {11u, 12u, 15u}) ASSERT_TRUE(t_.Evict(leaves_[leaf]));
   EXPECT_EQ(NotLoaded(lows_[10], Side::kAt, true, 3), From(11, 12));
   EXPECT_EQ(NotLoaded(lows_[10], Side::kAt, true, 5), Lows({lows_[11], lows_[12], lows_[15]}));
-  // Updates that wait for a leaf are not the leaf.
+  // A stub with updates does not count as a loaded leaf.
   for (uint64_t i = 0; i < kRecords; ++i) {
     if (t_.LeafOf(i) == leaves_[12]) t_.Put(i, "blind");
   }
@@ -91,7 +91,7 @@ TEST_F(NeighboursTest, ATreeOfOnePageHasNoNeighbours) {
   EXPECT_EQ(small.tree().NotLoaded(Target({}, Side::kAt), true, kAll), Lows());
 }
 
-// Many parents, small ones.
+// A tree with many small parents.
 class NeighboursOfManyParentsTest : public NeighboursTest {
  protected:
   NeighboursOfManyParentsTest() : NeighboursTest(SmallPages()) {}
@@ -113,12 +113,12 @@ TEST_F(NeighboursOfManyParentsTest, ThoseOfOneParentAlone) {
   }
 }
 
-// Parents that have been split, and whose base page still has the terms that went to their right neighbours.
+// The parents have been split, and their base pages still have the terms that moved to their right neighbours.
 TEST_F(NeighboursOfManyParentsTest, NoneOfAnotherParentAfterASplit) {
   for (uint64_t i = kRecords; i < 2 * kRecords; ++i) t_.Fill(i, i + 1);
   t_.Flush(/*leaves_only=*/true);
   t_.Evict();
-  std::map<std::string, PageId> parents;  // of the leaf that ends there
+  std::map<std::string, PageId> parents;  // parent by the upper bound of its leaf
   uint64_t split = 0;
   t_.Walk(0, [&](const VisitedPage& page) {
     parents[std::string(page.high)] = page.parent;

@@ -21,7 +21,7 @@ void PrefetchChain(const Node* head) {
     for (size_t i = 0; i < count; ++i) {
       const Node*& node = stretches[i];
       if (node->kind == NodeKind::kBase) continue;
-      // Its key, for which the first line has no room.
+      // Prefetches the key, which does not fit into the first line.
       __builtin_prefetch(reinterpret_cast<const char*>(node) + sizeof(RecordDelta));
       node = node->next;
     }
@@ -64,7 +64,8 @@ Owned<RecordDelta> RecordDelta::NewOn(const Node* head, NodeKind kind, std::stri
   if (!IsRecord(head)) return New(kind, key, value, version, more);
   const auto* const host = static_cast<const RecordDelta*>(head);
   const size_t bytes = BytesFor(key.size() + value.size());
-  // Nothing is passed on by the mark: what lies behind the host came with the host itself.
+  // Relaxed order suffices: the flag publishes nothing. The memory behind the host became visible with the host
+  // itself.
   if (bytes > host->room ||
       (host->room_taken.exchange(true, std::memory_order_relaxed) && !DEUT_OMITTED("bwtree.room_taken_once"))) {
     return New(kind, key, value, version, more);

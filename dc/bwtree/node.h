@@ -1,31 +1,35 @@
-// The nodes of a page's chain. A page is a chain of delta nodes, newest first, that ends in a base page; the mapping table
-// points at the newest. [Bw-tree, ICDE 2013, section III]
+// The nodes of a page's chain. A page is a chain of delta nodes, newest first, that ends in a base page. The mapping
+// table points at the newest node. [Bw-tree, ICDE 2013, section III]
 //
 //   leaf   (level 0)   RecordDelta (put, tombstone)   SplitDelta   BasePage of records
 //   inner  (level > 0) IndexTermDelta                 SplitDelta   BasePage of (separator, child)
-//   both               FlushMark: what is below it was written, or is being written, to storage
-//                      RemoveDelta: the page is being merged into its left neighbour (merge.cc), and never changes again
+//   both               FlushMark: the nodes below it were written, or are being written, to storage
+//                      RemoveDelta: the page is being merged into its left neighbour (merge.cc), and never changes
+//                      again
 //
-// A leaf's chain may end in a stub: a base page without records that stands for the page's image on storage. Updates are
-// put on it blindly; whoever wants to know more than the page's bounds loads the image first. A leaf of which nothing is in memory
-// has no chain at all (page_word.h). Inner pages are always in memory.
+// A leaf's chain may end in a stub: a base page without records that stands for the page's image on storage. Updates
+// are put on a stub blindly. A thread that needs more than the page's bounds loads the image first. A leaf that is
+// entirely on storage has no chain at all (page_word.h). Inner pages are always in memory.
 //
-// Every node repeats what a visitor asks first, so that nobody walks a chain for it: where the base is, how long the chain is,
-// and the page's fence (its upper bound and right neighbour) as of this node.
+// Every node repeats the data that its readers need first, so that no thread walks a chain for it: where the base is,
+// how long the chain is, and the page's fence (its upper bound and right neighbour) as of this node.
 // Invariants:
-//   N1 A node is immutable once the mapping table has pointed at it (but StoredState::written and RecordDelta's mark that its room is taken, which
-//      go from false to true); before that one thread owns it (Owned).
-//   N2 A chain is retired as a whole by the thread whose compare-and-swap replaced its head, and a replaced head is never
-//      linked under another one. So whoever got a head inside a guard may follow all its pointers.
+//   N1 A node is immutable once the mapping table has pointed at it. Before that, one thread owns it (Owned). Two
+//      flags are exceptions and go from false to true: StoredState::written and RecordDelta::room_taken.
+//   N2 A chain is retired as a whole by the thread whose compare-and-swap replaced its head. A replaced head is never
+//      linked under another one. So a thread that read a head inside a guard may follow all its pointers.
 //   N3 Keys at or above a node's fence in the nodes below it are dead: they live in the right neighbour.
-//   N4 A page's low key never changes; its fence moves down (split), or up to that of the right neighbour that it takes in.
-//   N5 Nothing is put on a RemoveDelta. Its head is replaced only if the merge is undone.
-//   N6 A record delta lies in an allocation of its own, which may have room behind it for some that come later, or in such room (a tenant). A tenant
-//      is only ever put on a chain that contains the node whose room it took: so all of an allocation is retired with one chain (N2).
-// Room behind a delta: free --NewOn--> taken, one exchange, never given back. The winner alone writes there; the loser, and who finds that it
-//   does not fit, allocates. A tenant's own room is the rest of it. Whoever took room and finds the chain replaced leaves it to be freed with the
-//   old chain, which its guard keeps until then.
-// Ownership: a node is one allocation (but tenants), its bytes follow it. Thread-safety: by N1 none is needed.
+//   N4 A page's low key never changes. Its fence moves down (split), or up to the fence of the right neighbour that
+//      it absorbs (merge).
+//   N5 Nothing is put on a RemoveDelta. It stops being the page's head only if the merge is undone.
+//   N6 A record delta lies either in an allocation of its own, which may have room behind it for later deltas, or in
+//      such room (a tenant). A tenant is only ever put on a chain that contains the node whose room it took. So an
+//      allocation is retired as a whole, with one chain (N2).
+// Room behind a delta: free --NewOn--> taken, by one atomic exchange; it is never given back. Only the winner writes
+// there. The loser allocates, and so does a thread whose delta does not fit. A tenant's own room is the rest of its
+// host's. A thread that took room and then finds the chain replaced leaves the room to be freed with the old chain,
+// which its guard keeps alive until then.
+// Ownership: a node is one allocation (except tenants); its bytes follow it. Thread-safety: by N1 none is needed.
 #ifndef DC_BWTREE_NODE_H_
 #define DC_BWTREE_NODE_H_
 
@@ -46,7 +50,7 @@ class BasePage;
 
 enum class NodeKind : uint8_t { kBase, kPut, kTombstone, kSplit, kIndexTerm, kFlushMark, kRemove };
 
-// The upper bound of a page (exclusive) and the page that holds what is at or above it.
+// The upper bound of a page (exclusive), and the page that holds the keys at or above it.
 struct Fence {
   const char* high = nullptr;
   uint32_t high_bytes = 0;
@@ -56,15 +60,16 @@ struct Fence {
   std::string_view high_key() const { return {high, high_bytes}; }
 };
 
-// Carried by a FlushMark and by a base page: whether what they and the nodes below them say is in the page's image. If that is so of the
-// head, the page is clean. `serial` names the flush that is at work, or was; 0: none.
+// Part of a FlushMark and of a base page. `written` says whether the page's image contains this node and the nodes
+// below it. If it does for the head, the page is clean. `serial` names the latest flush of this state, running or
+// finished; 0: none.
 struct StoredState {
   uint64_t serial = 0;
   mutable std::atomic<bool> written{false};
 };
 
-// The first 8 bytes of `key` behind `skip`, as a number that sorts like them (padded with zeros): if the heads of two keys differ they
-// decide the keys' order, else the keys have to be compared.
+// Returns the first 8 bytes of `key` behind `skip`, as a number that sorts like them (padded with zeros). If the
+// heads of two keys differ, they decide the order of the keys; else the keys must be compared.
 inline uint64_t KeyHead(std::string_view key, size_t skip = 0) {
   uint64_t head = 0;
   const size_t left = key.size() > skip ? key.size() - skip : 0;
@@ -76,28 +81,29 @@ inline uint64_t KeyHead(std::string_view key, size_t skip = 0) {
   return __builtin_bswap64(head);
 }
 
-// What a visitor needs of the newest node lies in its first line: to pass by, to prepend, and to decide whether to consolidate.
+// A reader that passes by, a writer that prepends, and the decision whether to consolidate need only the first cache
+// line of the newest node.
 struct Node {
-  const Node* next = nullptr;       // older; null in a base page
+  const Node* next = nullptr;       // the next older node; null in a base page
   const BasePage* base = nullptr;   // the end of the chain
   const Fence* fence = nullptr;     // lies in a node of this chain
   uint64_t high_head = UINT64_MAX;  // KeyHead of the fence's key; all ones if there is none
-  uint32_t base_bytes = 0;          // allocated for the base
-  uint32_t delta_bytes = 0;         // allocated for this node and the deltas below it
-  uint16_t chain_length = 0;        // deltas, this one included; a split delta counts kSplitLength
+  uint32_t base_bytes = 0;          // bytes allocated for the base
+  uint32_t delta_bytes = 0;         // bytes allocated for this node and the deltas below it
+  uint16_t chain_length = 0;        // number of deltas, this one included; a split delta counts kSplitLength
   NodeKind kind = NodeKind::kBase;
   uint8_t level = 0;       // 0 = leaf
-  uint16_t key_bytes = 0;  // of a delta's key
-  uint16_t key_tag = 0;    // of a record delta's key: keys with different tags differ
+  uint16_t key_bytes = 0;  // bytes of a delta's key
+  uint16_t key_tag = 0;    // hash of a record delta's key: keys with different tags differ
 
   bool is_leaf() const { return level == 0; }
 };
 
 // Any node but a base page.
 struct Delta : Node {
-  const Node* jump = nullptr;  // some deltas further down, or the base: see PrefetchChain
+  const Node* jump = nullptr;  // a node some deltas further down, or the base: see PrefetchChain
 
-  // About so many deltas are between two that a jump leads to.
+  // A jump skips about this many deltas.
   static constexpr uint16_t kJumpLength = 4;
 
  protected:
@@ -120,42 +126,45 @@ struct NodeDeleter {
   inline void operator()(const Node* node) const;
 };
 
-// A node that nobody else can see.
+// A node that no other thread can see.
 template <typename T>
 using Owned = std::unique_ptr<T, NodeDeleter>;
 
-// Frees a chain that nobody can see any more. Fits ReclamationDomain::Retire.
+// Frees a chain that no thread can see any more. Fits ReclamationDomain::Retire.
 void FreeChain(void* head);
-// What FreeChain frees, in bytes.
+// The number of bytes that FreeChain frees.
 inline size_t ChainBytes(const Node* head) { return size_t{head->delta_bytes} + head->base_bytes; }
 
 // A short hash of a record's key, for Node::key_tag.
 inline uint16_t KeyTag(std::string_view key) {
-  // The ends of keys differ most.
+  // Keys differ most at their ends.
   uint64_t tail = 0;
   const size_t bytes = std::min(key.size(), sizeof(tail));
   if (bytes != 0) std::memcpy(&tail, key.data() + key.size() - bytes, bytes);
   return static_cast<uint16_t>(((tail ^ key.size()) * 0x9e3779b97f4a7c15ull) >> 48);
 }
 
-// One version of one record: a full value or a tombstone (rules S10, X2). Key and value follow, without a gap.
+// One version of one record: a full value or a tombstone (rules S10, X2). Key and value follow the node, without a
+// gap.
 struct RecordDelta : Delta {
-  uint32_t room = 0;  // bytes behind this delta
+  uint32_t room = 0;  // free bytes behind this delta
   bool tenant = false;
   mutable std::atomic<bool> room_taken{false};
   Timestamp timestamp;
   uint32_t sequence = 0;
   uint32_t value_bytes = 0;
 
-  // In an allocation of its own, with room for `more` deltas of this size behind it.
+  // Creates a delta in an allocation of its own, with room for `more` deltas of this size behind it.
   static Owned<RecordDelta> New(NodeKind kind, std::string_view key, std::string_view value, Version version,
                                 size_t more = 0);
-  // In the room behind `head` if it can be had, else as New. It may be put on `head`, and on other heads of the same base: those are further heads of
-  // the same chain, because every chain that replaces another one has another base, and no base comes back inside a guard (N2).
-  // REQUIRES: `head` is a leaf's; a guard, in which `head` was found, and which is held until the delta is put on the chain or given up.
+  // Creates a delta in the room behind `head` if it fits there and this thread wins the room, else as New. The delta
+  // may be put on `head`, and on other heads with the same base. Those are newer heads of the same chain: a chain
+  // that replaces another one has another base, and no base address is reused inside a guard (N2).
+  // REQUIRES: `head` is the head of a leaf. The caller read it inside a guard, and holds the guard until the delta is
+  // installed or dropped.
   static Owned<RecordDelta> NewOn(const Node* head, NodeKind kind, std::string_view key, std::string_view value,
                                   Version version, size_t more);
-  // May be repeated with another head as long as the delta is owned, if it may be put there.
+  // May be called again with another head while the delta is owned, if the delta may be put on that head.
   void LinkTo(const Node* head) { Delta::LinkTo(head, allocated_bytes(), 1); }
 
   const char* data() const { return reinterpret_cast<const char*>(this + 1); }
@@ -163,9 +172,9 @@ struct RecordDelta : Delta {
   std::string_view value() const { return {data() + key_bytes, value_bytes}; }
   Version version() const { return Version{timestamp, sequence}; }
   bool tombstone() const { return kind == NodeKind::kTombstone; }
-  // Up to its room.
+  // Bytes of the delta without the room behind it.
   size_t bytes() const { return BytesFor(size_t{key_bytes} + value_bytes); }
-  // What it was allocated with; a tenant counts as its host.
+  // Bytes of the delta's allocation; 0 for a tenant, whose bytes count as its host's.
   size_t allocated_bytes() const { return tenant ? 0 : bytes() + room; }
 
   static constexpr size_t BytesFor(size_t data_bytes) {
@@ -184,11 +193,11 @@ void NodeDeleter::operator()(const Node* node) const {
   ::operator delete(const_cast<Node*>(node));
 }
 
-// First step of a split: from here on the page ends at `separator`, and what is at or above it lives in `right`.
+// First step of a split. From here on the page ends at `separator`, and the keys at or above it live in `right`.
 struct SplitDelta : Delta {
   Fence own_fence;
 
-  // Half the base below a split delta is dead, so the chain is to be consolidated early.
+  // Half the base below a split delta is dead, so the chain should be consolidated early.
   static constexpr uint16_t kSplitLength = 2;
 
   // Linked to `head`.
@@ -207,19 +216,20 @@ struct IndexTermDelta : Delta {
   size_t bytes() const { return sizeof(IndexTermDelta) + key_bytes; }
 };
 
-// Put on a page that is to be merged into its left neighbour. Once it has no index term any more, it is the left neighbour's.
+// Head of a page that is being merged into its left neighbour. Once the page has no index term any more, its records
+// belong to the left neighbour.
 struct RemoveDelta : Delta {
   // Linked to `head`.
   static Owned<RemoveDelta> New(const Node* head);
 };
 
-// Starts loading the deltas of a leaf's chain, for who will look at all of them. They lie far apart, so following `next` takes a cache miss for each;
-// here the stretches between jumps are followed side by side.
+// Prefetches the deltas of a leaf's chain, for a caller that will read all of them. The deltas lie far apart, so
+// following `next` takes one cache miss for each. Here the sections between jumps are followed side by side.
 void PrefetchChain(const Node* head);
 
 inline bool IsRemoved(const Node* head) { return head->kind == NodeKind::kRemove; }
 
-// Put on a page when it is about to be written.
+// Put on a page when a flusher is about to write it.
 struct FlushMark : Delta {
   StoredState state;
 

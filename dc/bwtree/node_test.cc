@@ -10,7 +10,7 @@
 namespace deut::dc {
 namespace {
 
-// A chain of record deltas with marks between them; newest last.
+// Builds a chain of record deltas with marks between them; the newest is last.
 std::vector<const Node*> Chain(const Node* base, int deltas, std::vector<Owned<RecordDelta>>* records,
                                std::vector<Owned<FlushMark>>* marks) {
   std::vector<const Node*> chain = {base};
@@ -43,7 +43,7 @@ TEST(NodeTest, JumpsLeadDownTheChainInFewSteps) {
       at = below;
       ++steps;
     }
-    // One for each stretch, one up to the first, and one for each mark that stands where a stretch ends.
+    // One step for each section, one up to the first section, and one for each mark that stands where a section ends.
     EXPECT_LE(steps, deltas / Delta::kJumpLength + 2 + deltas / 5);
     PrefetchChain(chain.back());
   }
@@ -95,15 +95,15 @@ TEST(NodeTest, WhatDoesNotFitIntoTheRoomIsByItself) {
   const Owned<RecordDelta> host = NewOn(base.get(), "host", "value", /*more=*/1);
   const Owned<RecordDelta> large = NewOn(host.get(), "large", std::string(host->room, 'v'));
   EXPECT_FALSE(large->tenant);
-  // The room is still to be had.
+  // The room is still free.
   EXPECT_TRUE(NewOn(host.get(), "k", "v")->tenant);
-  // A mark has none.
+  // A mark has no room.
   const Owned<FlushMark> mark = FlushMark::New(1);
   mark->LinkTo(host.get());
   EXPECT_FALSE(NewOn(mark.get(), "k", "v")->tenant);
 }
 
-// ASan sees what is freed twice, or not at all.
+// ASan detects a double free and a leak.
 TEST(NodeTest, AChainIsFreedWithItsTenants) {
   const Node* head = BasePage::Build(/*level=*/0, {}, Timestamp(), {}).release();
   for (int i = 0; i < 20; ++i) head = NewOn(head, std::to_string(i), "value", static_cast<size_t>(i % 4)).release();

@@ -15,11 +15,12 @@
 namespace deut::dc {
 namespace {
 
-// Serials of all flushers, so that none is ever used twice.
+// The last serial of any flusher, so that no serial is ever used twice.
 std::atomic<uint64_t> last_serial{0};
 
 constexpr int kMarkTries = 8;
-// Pages that may wait for one another. Neighbours that were never written make long chains; who is not reached is written later.
+// Largest number of pages that may wait for one another. Neighbours that were never written make long chains; a page
+// beyond this limit is written later.
 constexpr size_t kMaxWaiting = 4096;
 
 }  // namespace
@@ -63,7 +64,7 @@ PageFlusher::Added PageFlusher::Add(BwTree& tree, PageId id) {
       waiting.insert(waiting.end(), first.begin(), first.end());
       continue;
     }
-    // What another page needs and cannot have: that page's turn comes later.
+    // If a page that another one needs cannot be added now, that other page has to wait as well.
     if (waiting.size() == 1 || added == Added::kBusy || added == Added::kNotLoaded) return added;
     waiting.pop_back();
   }
@@ -75,9 +76,9 @@ PageFlusher::Added PageFlusher::AddOne(BwTree& tree, PageId id, std::vector<Page
   if (seen == nullptr || IsClean(seen)) return Added::kClean;
   if (IsRemoved(seen)) {
     tree.FinishMerge(id, seen);
-    return Added::kBusy;  // who named it names another page by now
+    return Added::kBusy;  // the page that named it names another one by now
   }
-  // From here on no other flusher writes the page: the image is that of an older mark, and stays so.
+  // From here on no other flusher writes the page, so the image of this mark cannot replace that of a newer one.
   if (full() || !pages_.ClaimImage(id)) return Added::kBusy;
   const Added added = AddClaimed(tree, id, first);
   if (added != Added::kAdded) pages_.ReleaseImage(id);
@@ -85,11 +86,11 @@ PageFlusher::Added PageFlusher::AddOne(BwTree& tree, PageId id, std::vector<Page
 }
 
 PageFlusher::Added PageFlusher::AddClaimed(BwTree& tree, PageId id, std::vector<PageId>* first) {
-  // Rule X1: before the page is looked at.
+  // Rule X1: the bound is loaded before the page's head.
   const Timestamp consolidation(consolidation_timestamp_.load(std::memory_order_acquire));
   const Node* const head = pages_.Load(id);
   if (head == nullptr || IsClean(head)) return Added::kClean;
-  // Who merges pages holds the claim of the one that goes.
+  // A merge holds the claim of the page that it removes.
   DEUT_CHECK(!IsRemoved(head));
   const Node* const mark = PlaceMark(tree, id, head);
   if (mark == nullptr) return Added::kBusy;
@@ -99,7 +100,7 @@ PageFlusher::Added PageFlusher::AddClaimed(BwTree& tree, PageId id, std::vector<
 
 const Node* PageFlusher::PlaceMark(BwTree& tree, PageId id, const Node* head) {
   for (int i = 0; i < kMarkTries; ++i) {
-    // The mark of a flush that was given up will do.
+    // The mark of a flush that was given up can be reused.
     if (head->kind == NodeKind::kFlushMark) return head;
     Owned<FlushMark> mark = FlushMark::New(last_serial.fetch_add(1, std::memory_order_relaxed) + 1);
     mark->LinkTo(head);
@@ -109,7 +110,7 @@ const Node* PageFlusher::PlaceMark(BwTree& tree, PageId id, const Node* head) {
       return mark.release();
     }
     head = pages_.Load(id);
-    DEUT_CHECK(head != nullptr);  // it is dirty, and nobody else writes it: who swaps pages out leaves it alone
+    DEUT_CHECK(head != nullptr);  // the page is dirty and only this flusher writes it, so the evictor leaves it in memory
   }
   return nullptr;
 }
@@ -153,7 +154,7 @@ PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark
   header.table = tree.table();
   header.level = mark->level;
   header.kind = PartKind::kBase;
-  // Deletions take up space until their page is written as a whole.
+  // Deletions take up space until the whole page is written.
   const bool deleted = mark->is_leaf() && IsMostlyDeleted(id, mark);
   if (deleted) tree.NoteSparse(id);
   if (mark->is_leaf() && !deleted && !pending.old.empty() && pending.old.count() < ImageParts::kMax &&
@@ -219,7 +220,7 @@ void PageFlusher::Register(const Pending& pending) {
   DEUT_POINT("bwtree.flush.before_register");
   if (pages_.SetImage(id, parts, domain_)) {
     for (const PageAddress part : replaced) store_.MarkDead(part);
-    // Only the pages of a tree that is there may be looked at.
+    // Only the pages of a tree that still exists may be read.
     const Node* const head = trees_.FindTree(pending.header.table) != nullptr ? pages_.Load(id) : nullptr;
     const StoredState* state = head != nullptr ? StoredStateOf(head) : nullptr;
     if (state != nullptr && state->serial == pending.serial) state->written.store(true, std::memory_order_release);
@@ -232,7 +233,7 @@ void PageFlusher::Register(const Pending& pending) {
 void PageFlusher::GiveUp(const SegmentAppender* failed) {
   for (SegmentAppender* const appender : {base_.get(), delta_.get()}) {
     if (appender == failed || !appender->Write().ok()) continue;
-    // Its batch is not void: its parts are written, and dead.
+    // This appender's batch is not void: its parts are written, and become dead.
     for (const Pending& pending : pending_) {
       if (&AppenderOf(pending) == appender && !pending.newest.is_none()) store_.MarkDead(pending.newest);
     }

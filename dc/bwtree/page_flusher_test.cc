@@ -33,7 +33,7 @@ bool IsCleanPage(StoredTree& t, PageId id) {
   return head != nullptr && IsClean(head);
 }
 
-// Every written part is named by an image, or dead.
+// Checks that every written part is named by an image, or is dead.
 void ExpectNothingIsLost(StoredTree& t) { EXPECT_EQ(t.LiveBytes(), t.BytesOfImages()); }
 
 void ExpectRestores(StoredTree& t, const StoredTree::Records& records) {
@@ -43,13 +43,13 @@ void ExpectRestores(StoredTree& t, const StoredTree::Records& records) {
   EXPECT_TRUE(found == records);
 }
 
-// So many updates in one page that it is consolidated, without making it larger.
+// Updates a record often enough that its page is consolidated, without making the page larger.
 void Rewrite(StoredTree& t, uint64_t number, uint64_t updates = 5) {
   for (uint64_t i = 0; i < updates; ++i)
     t.Put(number, std::string(StoredTree::kValue.size(), static_cast<char>('a' + i)));
 }
 
-// A page in the midst of others: written, in memory, without updates since.
+// A page between others: written, in memory, without updates since.
 class FlushedLeaf : public ::testing::Test {
  protected:
   FlushedLeaf() {
@@ -84,7 +84,7 @@ TEST_F(FlushedLeaf, APageIsWrittenAsAWholeFirstAndThenByItsUpdates) {
   EXPECT_EQ(buffer.part().header.kind, PartKind::kDelta);
   EXPECT_EQ(buffer.part().header.previous, whole.newest());
   EXPECT_EQ(buffer.part().header.table, StoredTree::kTable);
-  EXPECT_LT(buffer.part().payload.size(), 60u);  // the update alone
+  EXPECT_LT(buffer.part().payload.size(), 60u);  // only the update
   ExpectNothingIsLost(t_);
   ExpectRestores(t_, t_.records());
 }
@@ -115,7 +115,7 @@ TEST_F(FlushedLeaf, UpdatesThatWeighMoreThanHalfThePageAreWrittenWithIt) {
 TEST(PageFlusher, InnerPagesAreWrittenAsAWhole) {
   StoredTree t;
   t.FillSettled(60);
-  t.Fill(60, 90);  // splits
+  t.Fill(60, 90);  // this splits the page
   t.Flush();
   ASSERT_GE(t.tree().root_level(), 1);
   for (uint8_t level = 1; level <= t.tree().root_level(); ++level) {
@@ -157,7 +157,7 @@ TEST_F(FlushedLeaf, WhatIsNotInMemoryIsWrittenAsUpdatesAndWithAllPartsUsedLoaded
 
 TEST_F(FlushedLeaf, AStubWithLittleBehindItIsNeverWrittenAsAWhole) {
   ASSERT_TRUE(t_.Evict(leaf_));
-  t_.Put(20, std::string(5000, 'v'));  // more than the page itself
+  t_.Put(20, std::string(5000, 'v'));  // larger than the page itself
   t_.Flush(leaf_);
   EXPECT_EQ(t_.ImageOf(leaf_).count(), 2u);
   ExpectRestores(t_, t_.records());
@@ -167,7 +167,7 @@ TEST_F(FlushedLeaf, AStubWithLittleBehindItIsNeverWrittenAsAWhole) {
 
 class FullDisk : public ::testing::TestWithParam<std::string_view> {};
 
-// Whichever of the two kinds of segments finds no room: the other's parts, which are written, are dead.
+// When either of the two kinds of segments finds no room, the written parts of the other kind are dead.
 TEST_P(FullDisk, NothingIsRegisteredAndTheNextTrySucceeds) {
   StoredTree t;
   t.FillSettled(100);
@@ -224,7 +224,7 @@ TEST(PageFlusher, ADiskThatFillsUpWhileThePagesAreAddedGivesAllOfThemUp) {
   const auto images = t.AllImages();
   for (uint64_t i = 0; i < 100; ++i) t.Put(i, std::string(900, 'n'));
   t.disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite});
-  // One large page after the other, until the appender's buffer has to go to the file.
+  // Adds large pages until the appender's buffer must be written to the file.
   Status refused;
   for (int round = 0; refused.ok() && round < 100; ++round) {
     for (const PageId page : t.Pages(0)) {
@@ -263,7 +263,7 @@ TEST(PageFlusher, AFailedWriteIsFatalAndChangesNothingInMemory) {
     EXPECT_EQ(failed, ErrorCode::kIoError);
     EXPECT_NE(failed.message().find(part), std::string_view::npos) << failed.ToString();
     EXPECT_EQ(t.store().fatal(), ErrorCode::kIoError);
-    // Nothing is tried again, although the disk works.
+    // The flusher does not retry, although the disk works.
     const auto added = t.Add(leaf);
     EXPECT_EQ(added.ok() ? t.flusher().Write() : added.status(), ErrorCode::kIoError);
     for (const PageId page : {leaf, other}) {
@@ -284,7 +284,7 @@ TEST_F(FlushedLeaf, APageThatOthersKeepChangingIsBusyAndStaysAsItWas) {
   EXPECT_EQ(AddOk(t_, leaf_), Added::kBusy);
   EXPECT_TRUE(t_.flusher().empty());
   EXPECT_EQ(t_.HeadOf(leaf_), head);
-  // Lost a few times only: the next try finds the newer head.
+  // The exchange loses a few times only: the next try finds the newer head.
   std::atomic<int> lost{0};
   testing::SetCasHandler([&](std::string_view name) { return name == "bwtree.mark.cas" && lost.fetch_add(1) < 3; });
   t_.AtPoint("bwtree.mark.before_cas", [&] { t_.Put(21, "meanwhile"); });
@@ -316,7 +316,7 @@ TEST(PageFlusher, WhatComesAboveTheMarkWaitsForTheNextImage) {
 
 TEST_F(FlushedLeaf, AMarkThatAConsolidationHasSwallowedIsSaidToBeWritten) {
   t_.Put(20, "newer");
-  // A scan's consolidation replaces the chain by a page that says the same.
+  // A scan's consolidation replaces the chain by a page with the same content.
   t_.AtPoint("bwtree.flush.before_register", [&] {
     const uint64_t before = t_.tree().statistics().consolidations;
     while (t_.tree().statistics().consolidations == before) {
@@ -338,7 +338,7 @@ TEST_F(FlushedLeaf, OneFlusherAtATimeWritesAPage) {
   PageFlusher& other = **created;
   t_.Put(20, "newer");
   ASSERT_EQ(AddOk(t_, leaf_), Added::kAdded);
-  EXPECT_EQ(AddOk(t_, leaf_), Added::kAdded);  // it was already
+  EXPECT_EQ(AddOk(t_, leaf_), Added::kAdded);  // it was already added
   auto added = t_.Add(other, leaf_);
   ASSERT_TRUE(added.ok());
   EXPECT_EQ(*added, Added::kBusy);
@@ -377,7 +377,7 @@ TEST(PageFlusher, ThePartOfAPageThatWasFreedMeanwhileIsDead) {
   ASSERT_EQ(AddOk(t, t.LeafOf(20)), Added::kAdded);
   ASSERT_EQ(AddOk(t, t.LeafOf(50)), Added::kAdded);
   t.Drop();
-  EXPECT_EQ(t.pages().used(), 2u);  // their ids are the flusher's to give back
+  EXPECT_EQ(t.pages().used(), 2u);  // the flusher still has to free their ids
   ASSERT_TRUE(t.flusher().Write().ok());
   EXPECT_EQ(t.LiveBytes(), 0u);
   EXPECT_EQ(t.pages().used(), 0u);
@@ -400,12 +400,12 @@ TEST(PageFlusher, IsWorthAWriteOnceItHoldsAMegabyte) {
   EXPECT_TRUE(t.flusher().empty());
 }
 
-// Add runs inside a guard: it must not wait for the disk. No operation of it succeeds here.
+// Add runs inside a guard, so it must not wait for the disk. Every disk operation fails in this test.
 TEST(PageFlusher, AddingTouchesNoDisk) {
   StoredTree t;
   t.FillSettled(60);
   t.Put(20, "delta");
-  t.Fill(60, 90);  // pages that were never written, and splits
+  t.Fill(60, 90);  // adds pages that were never written, and splits others
   const int fault = t.disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite | kDiskName | kDiskSync});
   for (int i = 0; i < 3; ++i) {
     const uint64_t before = t.disk().hits(fault);
@@ -422,10 +422,10 @@ TEST(PageFlusher, AddingTouchesNoDisk) {
   ExpectRestores(t, t.records());
 }
 
-// However long a chain of pages that wait for one another.
+// The chain of pages that wait for one another is longer than a batch.
 TEST(PageFlusher, AFullBatchTakesNothingMore) {
   StoredTree t;
-  t.Fill(0, 30'000);  // none was written
+  t.Fill(0, 30'000);  // no page was written
   ASSERT_GT(t.Pages(0).size(), 1000u);
   const PageId leftmost = t.LeafOf(0);
   int writes = 0;
@@ -440,7 +440,7 @@ TEST(PageFlusher, AFullBatchTakesNothingMore) {
   EXPECT_TRUE(IsCleanPage(t, leftmost));
 }
 
-// Rule X1: of what is below the bound an image gives up tombstones only, and says so.
+// Rule X1: below the bound an image omits tombstones only, and raises its flat timestamp for them.
 TEST(PageFlusher, TombstonesBelowTheConsolidationTimestampAreNotWritten) {
   StoredTree t;
   t.Fill(0, 20);
@@ -452,7 +452,7 @@ TEST(PageFlusher, TombstonesBelowTheConsolidationTimestampAreNotWritten) {
   ASSERT_TRUE(t.Restore(&found).ok());
   EXPECT_EQ(found, t.records());
   ASSERT_GT(t.Evict(), 0);
-  // An update from before, sent again, is a duplicate after the page is back.
+  // An earlier update that is sent again is a duplicate after the page was loaded.
   ASSERT_TRUE(t.Load(3).ok());
   const auto outcome = t.tree().Put(KeyOf(3), "stale", V(4));
   ASSERT_TRUE(outcome.ok());

@@ -18,7 +18,7 @@ enum RecordKind : uint8_t { kPutRecord = 1, kTombstoneRecord = 2 };
 
 Status Bad(std::string_view what) { return DEUT_ERROR(kCorruption, "page image: ", what); }
 
-// Takes numbers and strings off the front; sticks at the first that is not there.
+// Takes numbers and strings off the front. After the first one that is missing, every further Take fails.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -137,6 +137,8 @@ Result<Owned<BasePage>> DecodeBaseImage(std::string_view image) {
   bounds.low = reader.TakeBytes(low_bytes);
   bounds.high = reader.TakeBytes(high_bytes);
   if (!reader.ok() || low_bytes > kMaxKeyBytes || high_bytes > kMaxKeyBytes) return Bad("the header is cut off");
+  // Every length is checked against the remaining bytes before it is used, so no input makes the decoder read out of
+  // bounds.
   const bool bounded = flags == 1;
   if (level > kMaxLevel || flags > 1 || zero != 0) return Bad("the header is not one of this format");
   if (bounded != (bounds.sibling != kNoPage) || bounded == bounds.high.empty() || bounds.sibling == kUnknownPage ||
@@ -162,6 +164,7 @@ bool EncodeDeltaImage(const Node* head, std::string* out) {
   const size_t start = out->size();
   uint32_t count = 0;
   AppendU32(out, 0);
+  // A mark below `head` belongs to a flush that was given up: the nodes below it are not in the image either.
   for (const Node* node = head; !IsWritten(node); node = node->next) {
     switch (node->kind) {
       case NodeKind::kPut:

@@ -1,5 +1,6 @@
-// Any bytes as the image of a page: refused with CORRUPTION, or exactly what encodes to them. What is taken can be worked with: deltas are
-// merged into a page, a page answers for all its keys.
+// Fuzzes the image of a page with any bytes. The decoder refuses them with CORRUPTION, or returns a page that encodes
+// to exactly these bytes. An accepted image must be usable: deltas are merged into a page, and a page finds all its
+// keys.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -57,7 +58,7 @@ void PlayDelta(std::string_view bytes) {
   const Owned<BasePage> merged = BuildConsolidated(head, Timestamp());
   DEUT_CHECK(merged->count() <= deltas->size());
   for (const Owned<RecordDelta>& delta : *deltas) {
-    // What is at or below the flat timestamp, 0 here, counts as applied (rule X1).
+    // An update at or below the flat timestamp, 0 here, counts as applied (rule X1).
     DEUT_CHECK(delta->timestamp == Timestamp() || merged->Find(delta->key()) < merged->count());
   }
 }

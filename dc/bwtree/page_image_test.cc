@@ -146,7 +146,7 @@ TEST(PageImageTest, WhatIsMoreThanUpdatesIsWrittenAsAWhole) {
   EXPECT_EQ(image, "before");
 }
 
-// Whatever the bytes: an answer or CORRUPTION, and an answer encodes to the same bytes again.
+// Any bytes yield a page or CORRUPTION, and a page encodes to the same bytes again.
 void ExpectSound(std::string_view bytes) {
   auto page = DecodeBaseImage(bytes);
   if (page.ok()) {

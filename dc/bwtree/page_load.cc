@@ -102,7 +102,7 @@ Status PageLoad::ReadImage(SegmentStore& store) {
       deltas.push_back(std::move(delta));
     }
   }
-  // Nothing may be given up here: what is not in the image may still be on its way (rule X1).
+  // No tombstone may be dropped here: updates that the image lacks may still be on their way (rule X1).
   if (!deltas.empty()) page = BuildConsolidated(LinkAll(&deltas, page.get()), Timestamp());
   page->SetStored(/*serial=*/0, /*written=*/true);
   page->SetRestructured(false);
@@ -118,7 +118,8 @@ bool BwTree::BeginLoad(const Target& target, PageLoad* load) {
   return true;
 }
 
-// What is known of the bounds without the image: from the stub, or from the parent if it is as it was when it led here (update.cc).
+// The bounds are known without the image: from the stub, or from the parent if its head has not changed since it led
+// here (update.cc).
 bool BwTree::HasBoundsOf(const BasePage& image, const PageView& page) const {
   const Fence& fence = *image.fence;
   if (page.head() != nullptr) {

@@ -1,13 +1,15 @@
 // PageLoad: one page on its way from storage into memory.
 //
-// Steps (BwTree::BeginLoad, then ReadImage without a guard, then BwTree::FinishLoad; the tree may be dropped in between):
-//   begin    notes of what parts the page's image consists
-//   read     reads them; builds the page
-//   finish   storage word -> page, or stub's chain -> the same chain on the page: one compare-and-swap. Loser: frees what it built.
-// Why what was read still is the image when it is put in: the notes are compared with the image again, after the page's word was
-//   loaded. From then on the image can only become one that says what the word's chain says, too; and if the page is swapped out
-//   after that, the word is another one and the compare-and-swap fails.
-// Thread-safety: one thread. Ownership: of the page until it is put in.
+// Steps (BwTree::BeginLoad, then ReadImage without a guard, then BwTree::FinishLoad; the tree may be dropped in
+// between):
+//   begin    records the parts of the page's image
+//   read     reads them and builds the page
+//   finish   storage word -> page, or stub's chain -> the same chain on the page: one compare-and-swap. The loser
+//            frees the page that it built.
+// Why the page that was read is still the image when it is installed: FinishLoad loads the page's word, and then
+// compares the recorded parts with the image again. From then on, any new image has the content of the word's chain.
+// If the page is evicted after that, its word is another one and the compare-and-swap fails.
+// Thread-safety: one thread. Ownership: owns the page until it is installed.
 #ifndef DC_BWTREE_PAGE_LOAD_H_
 #define DC_BWTREE_PAGE_LOAD_H_
 
@@ -23,11 +25,12 @@ namespace deut::dc {
 struct PageLoad {
   PageId id;
   ImageParts parts;
-  // Of what was read.
+  // The page that ReadImage built.
   Owned<BasePage> page;
-  TableId table;  // whose page the parts say it is
+  TableId table;  // the table that the parts state
 
-  // CORRUPTION, IO_ERROR naming page, segment and offset. NOT_FOUND: the page has moved; begin again.
+  // Returns CORRUPTION or IO_ERROR with page, segment and offset. NOT_FOUND: the page has moved, and the caller
+  // begins again.
   Status ReadImage(SegmentStore& store);
 };
 

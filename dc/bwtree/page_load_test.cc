@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kNumber = 20;
 
-// A leaf whose image consists of a base part and two delta parts; it is not in memory.
+// A leaf that is not in memory, and whose image consists of a base part and two delta parts.
 class StoredLeaf {
  public:
   StoredLeaf() {
@@ -36,7 +36,7 @@ class StoredLeaf {
     image = t.ImageOf(id);
     EXPECT_EQ(image.count(), 3u);
   }
-  // The page has this image, until the end.
+  // Gives the page this image until the object is destroyed.
   void SetImage(const ImageParts& other) {
     t.SetImage(id, other);
     changed_ = true;
@@ -49,7 +49,7 @@ class StoredLeaf {
 
   bool on_storage() { return t.HeadOf(id) == nullptr; }
 
-  // The steps of a load, one by one.
+  // The steps of a load, one at a time.
   PageLoad Begin() {
     PageLoad load;
     EXPECT_TRUE(t.tree().BeginLoad(target(), &load));
@@ -83,7 +83,7 @@ void ExpectNames(const Status& status, PageId page, PageAddress part) {
   EXPECT_TRUE(status.message().starts_with(where)) << status.ToString() << " does not begin with " << where;
 }
 
-// That the page cannot be loaded because of that part, and nothing is changed.
+// Checks that the page cannot be loaded because of that part, and that nothing changes.
 void ExpectRefused(StoredLeaf& leaf, const ImageParts& image, size_t part) {
   ExpectNames(leaf.t.Load(kNumber), leaf.id, image[part]);
   EXPECT_TRUE(leaf.on_storage());
@@ -109,7 +109,7 @@ TEST(PageLoad, EveryFlippedBitOfEveryPartIsFound) {
   for (size_t part = 0; part < leaf.image.count(); ++part) {
     const size_t bytes = BytesOf(leaf, part);
     ASSERT_GT(bytes, 0u);
-    // Every byte of header, payload and filling; the bit changes with the byte.
+    // Flips a bit in every byte of header, payload and padding; the bit varies with the byte.
     for (size_t at = 0; at < bytes; ++at) {
       const int bit = static_cast<int>(at % 8);
       leaf.t.FlipBit(leaf.image, part, at, bit);
@@ -133,7 +133,7 @@ TEST(PageLoad, ShortReadsAndReadErrorsNameThePartAndChangeNothing) {
     leaf.t.disk().RemoveAllFaults();
     leaf.t.disk().AddFault({.action = Action::kFlipBit, .kinds = kDiskRead, .skip = read, .count = 1});
     const Status flipped = leaf.t.Load(kNumber);
-    if (!flipped.ok()) {  // else the bit was one of another part in the same blocks
+    if (!flipped.ok()) {  // otherwise the bit belonged to another part in the same blocks
       ExpectNames(flipped, leaf.id, leaf.image[order[read]]);
       EXPECT_TRUE(leaf.on_storage());
     } else {
@@ -152,7 +152,7 @@ TEST(PageLoad, ShortReadsAndReadErrorsNameThePartAndChangeNothing) {
   leaf.t.ExpectRight();
 }
 
-// --- Parts that are whole, but are not this page's.
+// --- Parts that are intact, but belong to another page.
 
 ImageParts PartsOf(std::initializer_list<PageAddress> newest_first) {
   ImageParts parts;
@@ -216,7 +216,7 @@ TEST(PageLoad, WhatIsNoImageIsRefused) {
   ExpectRefused(leaf, bad_delta, 0);
 }
 
-// The payload of a delta part with one update of this key.
+// Returns the payload of a delta part with one update of this key.
 std::string UpdateOf(const std::string& key) {
   const Owned<BasePage> stub = BasePage::BuildStub({{}, {}, kNoPage});
   const Owned<RecordDelta> delta = RecordDelta::New(NodeKind::kPut, key, "value", V(1000));
@@ -281,7 +281,7 @@ TEST(PageLoad, AnInnerPageHasNoUpdatesOfItsOwnOnStorage) {
   ExpectNames(t.Restore(images, &found), root, image.newest());
 }
 
-// --- A page that others change meanwhile.
+// --- A page that other threads change meanwhile.
 
 TEST(PageLoad, WhoeverIsFirstPutsThePageIn) {
   StoredLeaf leaf;
@@ -298,7 +298,7 @@ TEST(PageLoad, WhoeverIsFirstPutsThePageIn) {
 TEST(PageLoad, AStubsUpdatesStayOnThePage) {
   StoredLeaf leaf;
   StoredTree& t = leaf.t;
-  // Some of them were written already.
+  // Some of the updates were written already.
   t.Put(kNumber, "blind");
   t.Flush(leaf.id);
   t.Put(kNumber + 1, "blind, too");
@@ -308,7 +308,7 @@ TEST(PageLoad, AStubsUpdatesStayOnThePage) {
   ASSERT_TRUE(leaf.Finish(&load).ok());
   EXPECT_FALSE(IsStub(t.HeadOf(leaf.id)));
   EXPECT_FALSE(IsClean(t.HeadOf(leaf.id)));
-  // What was not written yet, is: as updates behind the parts there are.
+  // The unwritten updates are now written: as a delta part behind the existing parts.
   const size_t parts = t.ImageOf(leaf.id).count();
   t.Flush(leaf.id);
   EXPECT_EQ(t.ImageOf(leaf.id).count(), parts + 1);
@@ -329,7 +329,7 @@ TEST(PageLoad, AnImageThatIsReplacedMeanwhileIsNotPutIn) {
   t.Put(kNumber, "newer");
   t.Flush(leaf.id);
   ASSERT_TRUE(t.Evict(leaf.id));
-  ASSERT_TRUE(old.ReadImage(t.store()).ok());  // its parts are still there
+  ASSERT_TRUE(old.ReadImage(t.store()).ok());  // the parts of the old image are still there
   EXPECT_FALSE(leaf.StillImage(old));
   ASSERT_TRUE(leaf.Finish(&old).ok());
   EXPECT_TRUE(leaf.on_storage());
@@ -361,7 +361,7 @@ TEST(PageLoad, ALostCompareAndSwapChangesNothing) {
     EXPECT_EQ(t.HeadOf(leaf.id), head);
     EXPECT_EQ(t.tree().statistics().bytes, bytes);
     testing::SetCasHandler({});
-    // Really lost: an update that comes before the compare-and-swap stays.
+    // The compare-and-swap is really lost: an update that comes before it stays.
     t.AtPoint("bwtree.load.before_cas", [&] { t.Put(kNumber + 1, "just before"); });
     ASSERT_TRUE(t.Load(kNumber).ok());
     EXPECT_TRUE(IsStub(t.HeadOf(leaf.id)));

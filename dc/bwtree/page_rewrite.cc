@@ -44,7 +44,7 @@ PageRewriter::PageRewriter(MappingTable& pages, ReclamationDomain& domain, Segme
       delta_{.appender = std::move(delta), .pending = {}} {}
 
 ImageParts PageRewriter::ImageOf(PageId id) const {
-  // The id is what some part says, perhaps long ago.
+  // The id comes from a part that may be old, so it may no longer exist.
   if (id == kNoPage || id.value > pages_.last_id()) return {};
   const ReclamationDomain::Guard guard(domain_);
   return pages_.Image(id);
@@ -102,7 +102,7 @@ Status PageRewriter::MergeDeltas(PageId id, const ImageParts& parts) {
     DEUT_ASSIGN_OR_RETURN(std::vector<Owned<RecordDelta>> updates, DecodeDeltaImage(view.payload));
     std::ranges::move(updates, std::back_inserter(deltas));
   }
-  // A stand-in for the base, at which the encoding ends.
+  // A placeholder for the base, at which the encoding ends.
   const Owned<BasePage> stub = BasePage::BuildStub(BasePage::Bounds{});
   const Node* head = stub.get();
   for (size_t i = deltas.size(); i > 0; --i) {
@@ -117,7 +117,7 @@ Status PageRewriter::MergeDeltas(PageId id, const ImageParts& parts) {
 Status PageRewriter::Append(Batch* batch, PartHeader header, std::string_view payload, const ImageParts& image) {
   auto address = batch->appender->Append(header, payload);
   if (!address.ok()) {
-    // Void, with what was appended before it.
+    // The failed part makes the copies void that were appended before it.
     for (const Pending& pending : batch->pending) adding_.erase(pending.id);
     batch->pending.clear();
     return address.status();
@@ -148,7 +148,8 @@ Status PageRewriter::Write() {
 Status PageRewriter::WriteBatch(Batch* batch) {
   const Status written = batch->appender->Write();
   if (written.ok()) {
-    // Unlinked, then dead: else a checkpoint that begins in between names parts that nothing keeps for it.
+    // The parts are unlinked first, then marked dead. In the other order, a checkpoint that begins in between would
+    // name parts that nothing keeps for it.
     if (DEUT_OMITTED("clean.unlinks_first")) MarkReplacedDead(batch->pending);
     DEUT_POINT("bwtree.rewrite.written");
     for (const Pending& pending : batch->pending) Replace(pending);

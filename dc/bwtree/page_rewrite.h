@@ -1,25 +1,32 @@
-// PageRewriter: copies images of pages out of segments that are to be emptied. [Rosenblum, Ousterhout: "The Design and Implementation of a
-// Log-Structured File System", SOSP 1991, section 3; LLAMA, PVLDB 6(10), 2013, section 4: consolidation of parts while cleaning]
+// PageRewriter: copies images of pages out of segments that are to be emptied. [Rosenblum, Ousterhout: "The Design
+// and Implementation of a Log-Structured File System", SOSP 1991, section 3; LLAMA, PVLDB 6(10), 2013, section 4:
+// consolidation of parts while cleaning]
 //
-// What is copied is the image, never the page in memory: the copy says what the image says, no more and no less. So it does not matter
-// whether the page is in memory, on storage, dirty, being written or being loaded, and nothing of the tree is touched:
-//   - nodes that are said to be written stay so; a mark that is on its way is that of a flush, which holds the claim;
-//   - a page that is on storage keeps its word. The word names the newest part of the image of which the page was swapped out, or of
-//     one that says the same. Nobody reads by it: BeginLoad, checkpoints and flushes ask for the image. It protects from ABA, and
-//     still does: it comes back only if the page has not changed in between;
-//   - bounds and children are those that the image had, so whatever was registered in the right order stays in it (page_flusher.h).
+// The rewriter copies the image, never the page in memory: the copy has exactly the content of the image. So it does
+// not matter whether the page is in memory, on storage, dirty, being written or being loaded, and the rewriter
+// changes nothing in the tree:
+// - Nodes that are marked as written stay so. A mark that is being written belongs to a flush, which holds the claim.
+// - A page that is on storage keeps its word. The word names the newest part of the image at eviction, or of an image
+//   with the same content. No thread reads parts by it: BeginLoad, checkpoints and flushes ask for the image. The
+//   word only protects from ABA. It still does: the word returns only if the page has not changed in between.
+// - Bounds and children are those of the old image, so images that were registered in the right order stay in it
+//   (page_flusher.h).
 // Steps, for each part that is found in the segment:
 //   look      the page's image names the part, or the part is dead (guard)
-//   copy      its parts are read and appended again (no guard, no claim: flushes go on). If the part is a delta, and the deltas together are
-//             small beside the base, they become one delta part on the same base; else the page becomes one base part. Either way no more
-//             is written than dies by it, but for the rounding of lengths, and a base of at most twice its deltas
+//   copy      reads the parts of the image and appends their content again (no guard, no claim: flushes continue). If
+//             the part is a delta and the deltas together are small beside the base, they become one delta part on
+//             the same base. Else the page becomes one base part. Either way the rewriter writes at most the bytes
+//             that become dead, plus the rounding of lengths, plus a base of at most twice its deltas
 //   write     the copies are readable
 //   replace   MappingTable::ReplaceImage: one compare-and-swap from the image that was copied to the copy
-//   dead      the winner says so of the parts replaced (after they were unlinked: segment_store.h); the loser of the copy
-// Winner and loser. Against a flush, a drop, a page freed, an id used again: whoever changes the image first. The copy of an image that is
-//   not the page's any more is dropped; what it was a copy of is dead, or is found again by the next pass over the segment.
-// Rule X1: nothing is given up on the way, neither versions nor tombstones: what is not in the image may still be above it in memory.
-// Thread-safety: one thread. Ownership: of what it has added until Write; borrows the rest.
+//   dead      the winner marks the replaced parts dead (after they were unlinked: segment_store.h); the loser marks
+//             the copy dead
+// Winner and loser. Opponents are a flush, a drop, a page that is freed, and an id that is used again. The thread
+// that changes the image first wins. A copy of an image that is no longer the page's image is dropped. Its original
+// is dead, or the next pass over the segment finds it again.
+// Rule X1: the rewriter drops neither versions nor tombstones: updates that the image lacks may still lie above it in
+// memory.
+// Thread-safety: one thread. Ownership: owns the added copies until Write; borrows the rest.
 #ifndef DC_BWTREE_PAGE_REWRITE_H_
 #define DC_BWTREE_PAGE_REWRITE_H_
 
@@ -44,8 +51,8 @@
 namespace deut::dc {
 
 struct PageRewriterStatistics {
-  uint64_t bytes_read = 0;     // of parts, besides the one that was given
-  uint64_t bytes_written = 0;  // of parts
+  uint64_t bytes_read = 0;     // bytes of parts, except the part passed to Add
+  uint64_t bytes_written = 0;  // bytes of parts
   uint64_t copies = 0;
   uint64_t copies_lost = 0;  // dropped: the image had changed
 };
@@ -57,12 +64,13 @@ class PageRewriter {
   PageRewriter(const PageRewriter&) = delete;
   PageRewriter& operator=(const PageRewriter&) = delete;
 
-  // A part as it was found in its segment. If it is live, a copy of its page's image is added. CORRUPTION, IO_ERROR: the image cannot be
-  // read; what was added before stays. RESOURCE_EXHAUSTED: no room; some of what was added is void. REQUIRES: no guard is held.
+  // Takes a part as it was found in its segment. If it is live, adds a copy of its page's image. CORRUPTION,
+  // IO_ERROR: the image cannot be read; copies that were added before stay. RESOURCE_EXHAUSTED: there is no room;
+  // some of the added copies are void. REQUIRES: no guard is held.
   Status Add(const PartView& part);
-  // Worth a write.
+  // True: the batch is large enough to be written.
   bool full() const { return payload_bytes_ >= full_bytes_; }
-  // Writes what was added and puts it in its place. After an error nothing of the batch that failed is in place.
+  // Writes the added copies and installs them. After an error no copy of the failed batch is installed.
   Status Write();
 
   const PageRewriterStatistics& statistics() const { return statistics_; }
@@ -70,14 +78,14 @@ class PageRewriter {
  private:
   static constexpr size_t kFullBytes = 512 << 10;
 
-  // A copy on its way.
+  // A copy that is not installed yet.
   struct Pending {
     PageId id;
-    PageAddress newest;  // of the image that was copied
+    PageAddress newest;  // newest part of the image that was copied
     ImageParts parts;
     std::vector<PageAddress> replaced;
   };
-  // Copies of one kind: a failed write makes void what was appended together.
+  // Copies of one kind of part. A failed write makes all copies void that were appended together.
   struct Batch {
     std::unique_ptr<SegmentAppender> appender;
     std::vector<Pending> pending;
@@ -87,9 +95,9 @@ class PageRewriter {
                std::unique_ptr<SegmentAppender> base, std::unique_ptr<SegmentAppender> delta);
 
   ImageParts ImageOf(PageId id) const;
-  // True if the image was replaced while it was read, so that what went wrong says nothing.
+  // True if the image was replaced while it was read, so that a read error means nothing.
   bool HasChanged(PageId id, const ImageParts& parts) const;
-  // payload_: the page as a whole, or what its delta parts say.
+  // Sets payload_ to the whole page (MergeWhole) or to the content of its delta parts (MergeDeltas).
   Status MergeWhole(PageId id, const ImageParts& parts);
   Status MergeDeltas(PageId id, const ImageParts& parts);
   Status Append(Batch* batch, PartHeader header, std::string_view payload, const ImageParts& image);
@@ -97,7 +105,7 @@ class PageRewriter {
   void Replace(const Pending& pending);
   void MarkReplacedDead(std::span<const Pending> copies);
 
-  // At most a segment: a batch that finds no room is void as a whole.
+  // At most one segment: a batch that finds no room is void as a whole.
   const uint64_t full_bytes_;
   MappingTable& pages_;
   ReclamationDomain& domain_;

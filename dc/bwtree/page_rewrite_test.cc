@@ -24,7 +24,7 @@ std::unique_ptr<PageRewriter> NewRewriter(StoredTree& t) {
   return std::move(*PageRewriter::Create(t.pages(), t.domain(), t.store()));
 }
 
-// Copies what is live in the segments that there are, of one kind.
+// Copies the live parts of all existing segments of one kind.
 Status RewriteAll(StoredTree& t, PageRewriter& rewriter, SegmentKind kind) {
   for (const SegmentUsage& usage : t.store().usage()) {
     if (usage.kind != kind) continue;
@@ -37,7 +37,8 @@ Status RewriteAll(StoredTree& t, SegmentKind kind) {
   return RewriteAll(t, *rewriter, kind);
 }
 
-// Every written part is named by an image, or dead; and the images say what they must, as a start finds them.
+// Checks that every written part is named by an image or is dead, and that a recovery finds the expected records in
+// the images.
 void ExpectStored(StoredTree& t, const StoredTree::Records& records) {
   EXPECT_EQ(t.LiveBytes(), t.BytesOfImages());
   StoredTree::Records found;
@@ -46,7 +47,7 @@ void ExpectStored(StoredTree& t, const StoredTree::Records& records) {
   EXPECT_TRUE(found == records);
 }
 
-// No image names a part in any of the segments.
+// Checks that no image names a part in any of the segments.
 void ExpectEmptied(StoredTree& t, const std::vector<SegmentUsage>& segments, SegmentKind kind) {
   for (const SegmentUsage& before : segments) {
     for (const SegmentUsage& now : t.store().usage()) {
@@ -55,7 +56,8 @@ void ExpectEmptied(StoredTree& t, const std::vector<SegmentUsage>& segments, Seg
   }
 }
 
-// Leaves as they come: clean and in memory, swapped out, changed since, changed blindly; with and without delta parts.
+// Mixes leaves in all states: clean and in memory, evicted, changed since, changed blindly; with and without delta
+// parts.
 void MixUp(StoredTree& t, uint64_t records) {
   Random random(7);
   for (int round = 0; round < 3; ++round) {
@@ -84,9 +86,9 @@ TEST(PageRewrite, ACopySaysWhatTheImageSays) {
     ASSERT_TRUE(rewritten.ok()) << rewritten.ToString();
     ExpectEmptied(t, before, kind);
     EXPECT_LE(t.LiveBytes(), live);
-    EXPECT_EQ(t.tree().statistics().bytes, bytes);  // nothing came into memory, or went
+    EXPECT_EQ(t.tree().statistics().bytes, bytes);  // nothing was loaded or evicted
     ExpectStored(t, stored);
-    // Updates, flushes and evictions go on from there.
+    // Updates, flushes and evictions still work afterwards.
     MixUp(t, 300);
     t.Flush();
     ExpectStored(t, t.records());
@@ -131,7 +133,7 @@ TEST(PageRewrite, ManyDeltasAndTheirBaseBecomeOnePart) {
   ExpectStored(t, t.records());
 }
 
-// --- Others meanwhile: between what was written and its taking the image's place.
+// --- Other threads come between the write of a copy and its installation.
 
 TEST(PageRewrite, CleanACopyOfAnOlderImageIsDropped) {
   StoredTree t;
@@ -166,7 +168,7 @@ TEST(PageRewrite, APageThatIsBeingWrittenIsLeftAlone) {
 TEST(PageRewrite, APageIsSwappedOutWithTheImageThatItHadAMomentAgo) {
   StoredTree t;
   t.FillSettled(60);
-  // The evictor has looked at the image; then the image is copied; then the page goes.
+  // The evictor reads the image, then the image is copied, then the page is evicted.
   bool done = false;
   t.AtPoint("bwtree.evict.before_cas", [&] { done = RewriteAll(t, SegmentKind::kBase).ok(); });
   ASSERT_GE(t.Evict(), 2);
@@ -190,7 +192,7 @@ TEST(PageRewrite, APageIsLoadedWhileItsImageIsCopied) {
   t.AtPoint("bwtree.load.before_cas", [&] { ASSERT_TRUE(RewriteAll(t, SegmentKind::kBase).ok()); });
   ASSERT_TRUE(t.tree().FinishLoad(Target(key, Side::kAt), &load).ok());
   EXPECT_NE(t.HeadOf(load.id), nullptr);
-  // One that was read before the copy, and is to be put in after it, is read again.
+  // A load that read the old image before the copy, and finishes after it, begins again.
   PageLoad late;
   const std::string other = KeyOf(59);
   ASSERT_TRUE(t.Evict() > 0);
@@ -303,13 +305,13 @@ TEST(PageRewrite, DamageIsNamedAndWhatCanBeReadIsCopied) {
   const ImageParts before = t.ImageOf(leaf);
   const uint64_t newest_sound = t.ImageOf(sound).newest().raw();
   const auto rewriter = NewRewriter(t);
-  t.FlipBit(before, /*part=*/1, /*at=*/60, /*bit=*/3);  // its base
+  t.FlipBit(before, /*part=*/1, /*at=*/60, /*bit=*/3);  // the base part of the image
   std::vector<Status> errors;
   for (const PageId id : {leaf, sound}) {
     const ImageParts image = t.ImageOf(id);
     PartBuffer buffer;
     ASSERT_TRUE(t.store().Read(image.newest(), id, &buffer).ok());
-    // As it would be found in a segment of base parts.
+    // The part as it would be found in a segment of base parts.
     PartView part = buffer.part();
     part.header.kind = PartKind::kBase;
     errors.push_back(rewriter->Add(part));

@@ -1,4 +1,5 @@
-// What a chain tells about the page's image on storage. Reads immutable nodes; the caller holds a guard.
+// The state of a page's image on storage, as its chain tells it: clean, stub, restructured. Thread-safety: reads
+// immutable nodes; the caller holds a guard.
 #ifndef DC_BWTREE_PAGE_STATE_H_
 #define DC_BWTREE_PAGE_STATE_H_
 
@@ -19,13 +20,13 @@ inline bool IsWritten(const Node* node) {
   return state != nullptr && state->written.load(std::memory_order_acquire);
 }
 
-// The image says all that the chain says.
+// The image contains everything that the chain contains.
 inline bool IsClean(const Node* head) { return IsWritten(head); }
 
-// The base is only a stand-in for the image.
+// The base is only a placeholder for the image.
 inline bool IsStub(const Node* head) { return head->base->stub(); }
 
-// The page's bounds or children are not those of its image.
+// The page's bounds or children differ from those of its image.
 inline bool IsRestructured(const Node* head) {
   for (const Node* node = head; !IsWritten(node); node = node->next) {
     if (node->kind == NodeKind::kSplit || node->kind == NodeKind::kIndexTerm) return true;
@@ -34,7 +35,8 @@ inline bool IsRestructured(const Node* head) {
   return false;
 }
 
-// The same for the image that is on its way under the mark with this serial. True also when the mark was consolidated away.
+// The same for the image that is being written under the mark with this serial. Also true if the mark was
+// consolidated away.
 inline bool IsRestructuredSince(const Node* head, uint64_t serial) {
   for (const Node* node = head;; node = node->next) {
     const StoredState* state = StoredStateOf(node);

@@ -1,5 +1,5 @@
-// The steps by which pages go to storage and come back, each against the order of events in which it is decisive. Another thread's part is
-// played at a test point.
+// The steps by which pages go to storage and come back. Each test uses the order of events in which one step is
+// decisive. A test point plays the part of another thread.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -38,7 +38,7 @@ TEST(PageStorageRules, BlindUpdatesLookAtTheParentAgain) {
   for (uint64_t i = 1000; i < 1010; ++i) t.Put(i, "0123456789");
   t.Flush();
   ASSERT_GT(t.Evict(), 1);
-  // Between the look at the parent and the look at the child that it names, the child is split, written and swapped out.
+  // Between the load of the parent and the load of its child, the child is split, written and evicted.
   bool split = false;
   t.AtPoint("bwtree.descend.before_child", [&] {
     const uint64_t before = t.tree().statistics().splits;
@@ -57,7 +57,7 @@ TEST(PageStorageRules, APageStaysUntilTheTermOfItsSplitIsPosted) {
   StoredTree t;
   t.Fill(0, 40);
   t.Flush();
-  uint64_t current = 40;  // it is being put while the other thread is at work
+  uint64_t current = 40;  // this key is being put while the other thread runs
   t.AtPoint("bwtree.split.before_post", [&] {
     t.Flush(/*leaves_only=*/true);
     t.Evict();
@@ -77,7 +77,7 @@ TEST(PageStorageRules, WhatWasReadIsComparedWithTheImageAgain) {
   PageLoad load;
   ASSERT_TRUE(t.tree().BeginLoad(Target(key, Side::kAt), &load));
   ASSERT_TRUE(load.ReadImage(t.store()).ok());
-  // An update that is written and swapped out, and another one that keeps the page in memory, as a stub.
+  // One update is written and evicted; another one keeps the page in memory, as a stub.
   t.Put(20, "first");
   t.Flush();
   ASSERT_GE(t.Evict(), 1);
@@ -122,7 +122,7 @@ TEST(PageStorageRules, AChildThatIsSplitBetweenItsEncodingAndItsParentsIsWritten
       t.Put(i, "0123456789012345678901234567890123456789");
     split = true;
   });
-  // The last leaf, and then all that are above it, in one batch.
+  // The last leaf, and then all pages above it, in one batch.
   for (int i = 0; i < 100 && !split; ++i) t.Put(200 + static_cast<uint64_t>(i % 6), "x");
   {
     const ReclamationDomain::Guard guard(t.domain());
@@ -144,8 +144,8 @@ TEST(PageStorageRules, AChildThatIsSplitBetweenItsEncodingAndItsParentsIsWritten
   for (const auto& [key, value] : before) EXPECT_EQ(found[key], value) << key;
 }
 
-// After the pass over the leaves the gate is closed, no split is half done: inner pages are written, and of the leaves what they need. Then the
-// record must be there.
+// Checks that the record is in the checkpoint. After the pass over the leaves the gate is closed and no split is half
+// done. Inner pages are written, with the leaves that must be written before them.
 void ExpectInCheckpoint(StoredTree* t, uint64_t record) {
   for (uint8_t level = 1; level <= t->tree().root_level(); ++level) {
     for (const PageId page : t->Pages(level)) t->Flush(page);
@@ -156,19 +156,20 @@ void ExpectInCheckpoint(StoredTree* t, uint64_t record) {
   EXPECT_EQ(found[KeyOf(record)], "new");
 }
 
-// Rule X6: a checkpoint's pass over the leaves misses none, also none that its parent does not know yet. Its left neighbour's image does not bring
-// it along if it has an image already, one from before the checkpoint's position.
+// Rule X6: a checkpoint's pass over the leaves misses no leaf, not even one that its parent does not name yet. The
+// left neighbour's flush does not add that leaf if it already has an image, which may be older than the checkpoint's
+// position.
 TEST(PageStorageRules, APassOverTheLeavesFindsPagesWhoseTermIsNotPosted) {
   StoredTree t;
   t.Fill(0, 40);
   t.Flush();
-  uint64_t current = 40;  // it is being put while the other threads are at work
+  uint64_t current = 40;  // this key is being put while the other threads run
   t.AtPoint("bwtree.split.before_post", [&] {
-    t.Flush(/*leaves_only=*/true);  // the page keeper's
-    // An update of the right half; others post terms to the same parent all the time, so that helping is lost.
+    t.Flush(/*leaves_only=*/true);  // as the page keeper does
+    // An update of the right half. Other threads post terms to the same parent all the time, so that helping loses.
     testing::SetCasHandler([](std::string_view name) { return name == "bwtree.post.cas"; });
     t.Put(current + 1, "new");
-    // The checkpoint: its position is behind that update. Its pass:
+    // The checkpoint's position is behind that update. Its pass over the leaves:
     t.Flush(/*leaves_only=*/true);
     testing::SetCasHandler({});
   });
@@ -177,7 +178,8 @@ TEST(PageStorageRules, APassOverTheLeavesFindsPagesWhoseTermIsNotPosted) {
   ExpectInCheckpoint(&t, current);
 }
 
-// The same, but while the pass goes by, the term is posted and the left page is swapped out, so that no side link leads to the right one.
+// The same, but during the pass the term is posted and the left page is evicted, so that no side link leads to the
+// right one.
 TEST(PageStorageRules, APassFindsAPageWhoseTermIsPostedWhileItGoesBy) {
   StoredTree t;
   t.Fill(0, 40);
@@ -191,7 +193,7 @@ TEST(PageStorageRules, APassFindsAPageWhoseTermIsPostedWhileItGoesBy) {
   const auto swap_out_left = [&] {
     testing::SetCasHandler({});
     RecordBatch batch;
-    (void)t.tree().Read(KeyOf(current + 1), &batch);  // helps
+    (void)t.tree().Read(KeyOf(current + 1), &batch);  // the read helps to post the term
     const PageId left = t.LeafOf(current - 6);
     ASSERT_TRUE(t.Add(**keeper, left).ok());
     ASSERT_TRUE((*keeper)->Write().ok());

@@ -1,4 +1,5 @@
-// What walks over the pages of a tree find, for those who look after pages in the background (walk.cc).
+// PageVisitor: receives the pages that a walk over a tree finds, for background work on pages (walk.cc). Ownership:
+// views into nodes, valid inside the walk's guard.
 #ifndef DC_BWTREE_PAGE_VISITOR_H_
 #define DC_BWTREE_PAGE_VISITOR_H_
 
@@ -9,11 +10,11 @@
 
 namespace deut::dc {
 
-// A page as a walk finds it. Lives as long as the walk's guard.
+// A page as a walk finds it. It is valid as long as the walk's guard.
 struct VisitedPage {
   PageId id;
   PageWord word;
-  // The parent and what it says of the page's upper bound.
+  // The parent, and the page's upper bound as the parent states it.
   PageId parent;
   const Node* parent_head = nullptr;
   std::string_view high;
@@ -23,7 +24,7 @@ struct VisitedPage {
 class PageVisitor {
  public:
   virtual ~PageVisitor() = default;
-  // Inside a guard.
+  // Called inside a guard.
   virtual void Visit(const VisitedPage& page) = 0;
 };
 

@@ -1,15 +1,16 @@
-// PageWord: what the mapping table holds for it, one typed 64-bit word.
+// PageWord: the mapping table's entry for one page, a typed 64-bit word.
 //
 //   low bits   meaning                                          rest of the word
-//   0 (all)    empty: the id was never given out                0
+//   0 (all)    empty: the id was never allocated                0
 //   00         memory: the head of the page's chain             address of a Node (8-byte aligned)
-//   01         free: the id waits to be given out again         the next free id in bits 32..63 (0 = none)
+//   01         free: the id waits to be allocated again         the next free id in bits 32..63 (0 = none)
 //   11         storage: nothing of the page is in memory        the PageAddress of the newest part of its image, 62 bits
 //
-// No PageAddress is ever used twice. So a page that was loaded, changed, written and swapped out again has another word, and a
-// compare-and-swap that expects the earlier one fails (no ABA).
+// No PageAddress is ever used twice. So a page that was loaded, changed, written and evicted again has a different
+// word, and a compare-and-swap that expects the earlier word fails (no ABA).
 //
-// Only the mapping table makes and takes apart PageWords; what stands above it names pages by PageId.
+// Only the mapping table builds and decodes PageWords; the layers above it name pages by PageId.
+// Thread-safety: a value. Ownership: none; the word borrows the node.
 #ifndef DC_BWTREE_PAGE_WORD_H_
 #define DC_BWTREE_PAGE_WORD_H_
 
@@ -23,7 +24,7 @@ namespace deut::dc {
 struct Node;
 
 constexpr PageId kNoPage{0};
-// The right neighbour of a page whose image was not looked at. Never an id of the mapping table.
+// The right neighbour of a page whose image was not read. Never an id of the mapping table.
 constexpr PageId kUnknownPage{UINT32_MAX};
 
 class PageWord {
@@ -43,7 +44,7 @@ class PageWord {
   // REQUIRES: on_storage().
   constexpr PageAddress address() const { return PageAddress::FromRaw(bits_ >> 2); }
   friend constexpr bool operator==(PageWord, PageWord) = default;
-  // Of a word that is not free: some number without meaning.
+  // For a word that is not free, the result is a number without meaning.
   constexpr PageId next_free() const { return PageId(static_cast<uint32_t>(bits_ >> 32)); }
 
  private:

@@ -1,4 +1,4 @@
-// Cutting a tree into pieces of about equal size by looking at its inner pages only.
+// Cuts a tree into pieces of about equal size; reads its inner pages only.
 #include <algorithm>
 #include <string_view>
 
@@ -8,7 +8,7 @@
 namespace deut::dc {
 namespace {
 
-// So many separators for each piece make pieces equal enough.
+// This many separators for each piece make the pieces equal enough.
 constexpr size_t kSeparatorsPerPiece = 8;
 
 }  // namespace
@@ -22,7 +22,7 @@ std::vector<std::string> BwTree::Separators(uint8_t level) {
     const Owned<BasePage> copy = BuildConsolidated(page.head());
     for (size_t i = 0; i < copy->count(); ++i) {
       const std::string_view key = copy->key(i);
-      // A page that was passed may have become part of this one.
+      // A page behind the walk may have been merged into this one.
       if (key.empty() || (!separators.empty() && key <= separators.back())) continue;
       separators.emplace_back(key);
     }
@@ -38,7 +38,8 @@ std::vector<std::string> BwTree::Partition(uint32_t n) {
     const ReclamationDomain::Guard guard(domain_);
     level = pages_.Load(root_)->level;
   }
-  // From the root downward until there are enough; each level has some hundred times as many as the one above.
+  // Descend from the root until there are enough separators; each level has some hundred times as many as the level
+  // above.
   std::vector<std::string> separators;
   for (; level > 0 && separators.size() < kSeparatorsPerPiece * n; --level) separators = Separators(level);
   std::vector<std::string> cuts;

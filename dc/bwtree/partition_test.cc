@@ -1,4 +1,4 @@
-// How even the pieces are that a tree is cut into, by the way in which its records came and went.
+// How equal the pieces of a partitioned tree are, depending on how its records were inserted and deleted.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint64_t kRecords = 40000;
 
-// The largest piece's records against the mean. Checks that there are as many pieces as were asked for, and that they are pieces.
+// Returns the largest piece's number of records divided by the mean. Checks that there are as many pieces as
+// requested, and that the pieces are disjoint and cover the tree.
 double Imbalance(TestTree& t, uint32_t pieces) {
   const std::vector<std::string> cuts = t.tree->Partition(pieces);
   EXPECT_EQ(cuts.size(), pieces - 1);
@@ -55,7 +56,7 @@ TEST(PartitionTest, PiecesOfAscendingAndDescendingInsertsAreAboutEqual) {
   ExpectBalanced(down, 1.7);
 }
 
-// Nine of ten keys in a thousandth of the numbers.
+// Nine of ten keys lie in a thousandth of the number range.
 TEST(PartitionTest, PiecesFollowTheRecordsNotTheirKeys) {
   TestTree t;
   Random random(1);
@@ -63,7 +64,7 @@ TEST(PartitionTest, PiecesFollowTheRecordsNotTheirKeys) {
   ExpectBalanced(t, 1.7);
 }
 
-// A page that was thinned is merged once little is left of it, so what pages hold differs by more than after inserts.
+// A thinned page is merged only when little is left of it, so pages differ more in size than after inserts.
 TEST(PartitionTest, PiecesStayNearAfterHalfOfTheKeysWereThinned) {
   TestTree t;
   for (uint64_t i = 0; i < kRecords; ++i) Put(t, i * 7919 % kRecords, i + 1);

@@ -1,4 +1,4 @@
-// A place that was found for an update is as good later on, whatever has happened to the page.
+// A place that was found for an update stays valid, regardless of later changes to the page.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -34,7 +34,7 @@ void ExpectPut(TestTree& t, uint64_t number, const BwTree::Place& place, size_t 
   const auto found = t.Read(KeyOf(number));
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->value, "late");
-  EXPECT_EQ(t.Scan(true).size(), records);  // it is not in another page, too
+  EXPECT_EQ(t.Scan(true).size(), records);  // the record is not in a second page
 }
 
 TEST(PlaceTest, OfAPageThatWasSplitSinceThen) {
@@ -43,7 +43,7 @@ TEST(PlaceTest, OfAPageThatWasSplitSinceThen) {
   const ReclamationDomain::Guard guard(t.domain);
   const BwTree::Place last = PlaceOf(*t.tree, KeyOf(1500));
   const BwTree::Place first = PlaceOf(*t.tree, Concat(KeyOf(1500), "a"));
-  // The page becomes many.
+  // The page is split into many.
   for (int i = 0; i < 500; ++i) t.Put(Concat(KeyOf(1499), "m", 1000 + i), std::string(20, 'n'), V(kKeys + 1));
   for (int i = 0; i < 500; ++i) t.Put(Concat(KeyOf(1500), "m", 1000 + i), std::string(20, 'n'), V(kKeys + 1));
   ExpectPut(t, 1500, last, kKeys + 1000);
@@ -87,7 +87,7 @@ TEST(PlaceTest, OfAPageThatWasMergedSinceThen) {
   }
   t.consolidation = 3 * kKeys;
   const ReclamationDomain::Guard guard(t.domain);
-  // Of several pages, of which at most every other one stays.
+  // Finds places in several pages, at most every other one of which stays.
   for (uint64_t i = 0; i < kKeys; i += 150) (void)PlaceOf(*t.tree, KeyOf(i));
   const BwTree::Place places[] = {PlaceOf(*t.tree, KeyOf(1000)), PlaceOf(*t.tree, KeyOf(1050)),
                                   PlaceOf(*t.tree, KeyOf(1100)), PlaceOf(*t.tree, KeyOf(1150))};

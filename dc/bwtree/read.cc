@@ -1,4 +1,4 @@
-// Point reads. HOT PATH: no allocation (but the answer's own), no lock, no system call.
+// Point reads. HOT PATH: no allocation (except by the answer), no lock, no system call.
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/leaf_view.h"
@@ -30,7 +30,7 @@ void BwTree::ContinueRead(Lookup* lookup) {
   const std::string_view key = lookup->target_.key;
   switch (lookup->step_++) {
     case 0:
-      // Of a page with deltas those are followed by EndRead, which finds its base in the cache.
+      // For a page with deltas, EndRead follows the chain and then finds the base in the cache.
       if (head->kind == NodeKind::kBase) {
         head->base->PrefetchHeads(key);
       } else {
@@ -50,7 +50,8 @@ void BwTree::ContinueRead(Lookup* lookup) {
   }
 }
 
-// The page is read as it was when the read began, which is within the call of who reads: inside the guard a head stays what it was (N1, N2).
+// The page is read as of BeginRead, which is within the caller's own call: inside the guard a head stays as it was
+// (N1, N2).
 BwTree::Found BwTree::EndRead(const Lookup& lookup, RecordBatch* answer) {
   const Target& target = lookup.target_;
   const Node* const head = lookup.page_.head();

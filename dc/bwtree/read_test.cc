@@ -1,4 +1,4 @@
-// Point reads in steps, and what happens to their pages between the steps.
+// Point reads in steps, with changes to their pages between the steps.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -29,7 +29,7 @@ void Fill(TestTree& t) {
   }
 }
 
-// All keys are on their way together while `between` happens.
+// Reads all keys together, and calls `between` between the steps.
 void ReadAll(TestTree& t, const std::function<void()>& between) {
   const ReclamationDomain::Guard guard(t.domain);
   std::vector<std::string> keys;
@@ -53,7 +53,7 @@ TEST(ReadTest, SeveralKeysAtOnce) {
   TestTree t;
   Fill(t);
   ReadAll(t, [] {});
-  // A tree of one page has no inner page to go by.
+  // A tree of one page has no inner page to search.
   TestTree empty;
   const ReclamationDomain::Guard guard(empty.domain);
   BwTree::Lookup lookup = empty.tree->BeginRead("a");
@@ -91,10 +91,10 @@ TEST(ReadTest, PagesAreMergedMeanwhile) {
   EXPECT_GT(merged, 20u);
 }
 
-// The right half is updated while no index term leads there, so what the left half still has of it is old.
+// The right half is updated while no index term leads to it, so the left half's copies of its records are old.
 TEST(ReadTest, WhatLiesBehindASplitThatIsNotPostedIsReadThere) {
   TestTree t;
-  // Not in their order, so that both halves hold some of them.
+  // The updates come in a mixed order, so that both halves hold some of them.
   const auto place = [](uint64_t i) { return i * 37 % 101; };
   size_t looked_at = 0;
   uint64_t now = 0;
@@ -102,7 +102,7 @@ TEST(ReadTest, WhatLiesBehindASplitThatIsNotPostedIsReadThere) {
   testing::SetPointHandler([&](std::string_view name) {
     if (name != "bwtree.split.before_post" || busy) return;
     busy = true;
-    // Nobody who passes by posts the term. (A split that the updates below make would try for ever.)
+    // No passing thread posts the term. (A split by the updates below would retry for ever.)
     testing::SetCasHandler(
         [lost = 0](std::string_view cas) mutable { return cas == "bwtree.post.cas" && ++lost < 3000; });
     const uint64_t there = now;

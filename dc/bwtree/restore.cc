@@ -1,4 +1,4 @@
-// Recovery of a tree: its inner pages come back into memory, each checked against what its parent says of it.
+// Recovery of a tree: its inner pages are read into memory, each checked against its parent's description of it.
 #include <utility>
 
 #include "common/base/check.h"
@@ -7,7 +7,7 @@
 namespace deut::dc {
 
 Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below) {
-  const ReclamationDomain::Guard guard(domain_);  // for the mapping table's sake; nobody else is there
+  const ReclamationDomain::Guard guard(domain_);  // the mapping table requires it; no other thread changes this page
   PageLoad load;
   load.id = named.id;
   load.parts = pages_.Image(named.id);
@@ -26,7 +26,8 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
   for (size_t i = 0; page.level != 0 && i < page.count(); ++i) {
     const PageId child = page.child(i);
     if (!pages_.MayBeRestored(child)) return wrong("it names a page that has no image in the checkpoint");
-    // Before anybody can get from here to there: what is freed in the end must be a tree.
+    // The child is named before any thread can reach it from here: the pages that are freed in the end must form a
+    // tree.
     if (!pages_.Name(child)) return wrong("it names a page that another one names, too");
     if (page.level == 1) {
       below->leaves.push_back(child);

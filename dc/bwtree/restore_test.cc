@@ -20,7 +20,7 @@
 namespace deut::dc {
 namespace {
 
-// A tree of three levels, written.
+// A tree of three levels whose pages are written.
 class RestoreTest : public ::testing::Test {
  protected:
   RestoreTest() {
@@ -41,9 +41,9 @@ class RestoreTest : public ::testing::Test {
     EXPECT_NE(status.message().find(why), std::string_view::npos) << status.ToString();
   }
 
-  // An inner page below the root.
+  // Returns an inner page below the root.
   PageId Inner() { return t_.Pages(1).front(); }
-  // The page's image, read.
+  // Reads the page's image.
   Owned<BasePage> Read(PageId id) {
     PageLoad load;
     load.id = id;
@@ -104,7 +104,7 @@ TEST_F(RestoreTest, WhatAPageNamesIsToldOnce) {
     records += *of_leaf;
   }
   EXPECT_EQ(records, t_.records().size());
-  // Inner pages are the tree's memory.
+  // The inner pages account for the tree's memory.
   EXPECT_GT(tree->statistics().bytes, 0u);
 }
 
@@ -135,7 +135,7 @@ TEST_F(RestoreTest, ARootWithoutAnImageIsRefused) {
 }
 
 TEST_F(RestoreTest, APageOfAnotherLevelThanItsParentSaysIsRefused) {
-  // A leaf in the place of an inner page, with the inner page's bounds.
+  // A leaf takes the place of an inner page, with the inner page's bounds.
   const PageId inner = Inner();
   const Owned<BasePage> page = Read(inner);
   const BasePage::Bounds bounds{page->low(), page->fence->high_key(), page->fence->sibling};
@@ -144,7 +144,7 @@ TEST_F(RestoreTest, APageOfAnotherLevelThanItsParentSaysIsRefused) {
 }
 
 TEST_F(RestoreTest, BoundsThatAreNotThoseOfTheParentAreRefused) {
-  const PageId inner = t_.Pages(1).back();  // the first one: it has an upper bound
+  const PageId inner = t_.Pages(1).back();  // the leftmost one, which has an upper bound
   const Owned<BasePage> page = Read(inner);
   ASSERT_TRUE(page->fence->bounded());
   ASSERT_GT(page->count(), 2u);
@@ -155,7 +155,7 @@ TEST_F(RestoreTest, BoundsThatAreNotThoseOfTheParentAreRefused) {
   ExpectRefused(inner, "bounds");
   Write(inner, *BasePage::Build(page->level, {page->low(), {}, kNoPage}, Timestamp(), content));
   ExpectRefused(inner, "bounds");
-  // Above its own low key.
+  // The page's own low key is above the bound that its parent states.
   BasePage::Content rest;
   rest.AddRun(*page, 1, page->count());
   Write(inner, *BasePage::Build(page->level, {page->key(1), page->fence->high_key(), page->fence->sibling}, Timestamp(),
@@ -189,7 +189,7 @@ TEST_F(RestoreTest, DamagedInnerPagesAreRefusedAndDamagedLeavesWhenTheyAreRead) 
   }
   const PageId leaf = t_.LeafOf(200);
   t_.FlipBit(images_.at(leaf), 0, /*at=*/60, 3);
-  ExpectRefused(leaf, "segment");  // by the scan
+  ExpectRefused(leaf, "segment");  // the scan refuses it
   EXPECT_LT(found_.size(), t_.records().size());
   for (const auto& [key, value] : found_) EXPECT_EQ(value, t_.records().at(key));
   t_.FlipBit(images_.at(leaf), 0, /*at=*/60, 3);

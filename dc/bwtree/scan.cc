@@ -1,5 +1,6 @@
-// Scans, a page at a time. HOT PATH: no lock, no system call; allocates only where bounds outgrow the cursor's strings.
-// Nothing is held between calls: a page that was split or refilled meanwhile is met as it is.
+// Scans, one page at a time. HOT PATH: no lock, no system call; allocates only where bounds outgrow the cursor's
+// strings.
+// A scan holds nothing between calls: it reads a page that was split or refilled meanwhile in its current state.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +12,7 @@
 namespace deut::dc {
 namespace {
 
-// Cache misses that a scan spends on each delta: itself, and finding its place in the base.
+// Cache misses that a scan spends on each delta: for the delta itself, and for finding its place in the base.
 constexpr size_t kScanWork = 4;
 
 bool Fits(const PageEntry& entry, const ScanBudget& budget, const RecordBatch& answer) {
@@ -20,7 +21,7 @@ bool Fits(const PageEntry& entry, const ScanBudget& budget, const RecordBatch& a
   return answer.size() < budget.records && answer.bytes().size() + bytes <= budget.bytes;
 }
 
-// How many of the base entries [begin, end), none of them a tombstone, fit as a run.
+// Returns how many of the base entries [begin, end), none of them a tombstone, fit as a run.
 size_t FittingRun(const BasePage& base, size_t begin, size_t end, const ScanBudget& budget, const RecordBatch& answer) {
   if (answer.size() >= budget.records || answer.bytes().size() >= budget.bytes) return 0;
   const size_t count = static_cast<size_t>(std::min<uint64_t>(end - begin, budget.records - answer.size()));
@@ -35,7 +36,7 @@ size_t FittingRun(const BasePage& base, size_t begin, size_t end, const ScanBudg
   return low;
 }
 
-// Copies the entries before the next delta, as far as they are records and fit, in one piece.
+// Copies the entries before the next delta in one piece, as far as they are records and fit.
 void AppendRun(LeafMerge* merge, const ScanBudget& budget, RecordBatch* answer) {
   const BasePage& base = merge->base();
   size_t begin;
@@ -53,7 +54,7 @@ void AppendRun(LeafMerge* merge, const ScanBudget& budget, RecordBatch* answer) 
   merge->SkipRun(fitting);
 }
 
-// The same from the other end, record by record.
+// The same from the other end, one record at a time.
 void AppendRunBack(LeafMerge* merge, const ScanBudget& budget, RecordBatch* answer, std::string_view* last) {
   const BasePage& base = merge->base();
   size_t begin;
@@ -70,7 +71,7 @@ void AppendRunBack(LeafMerge* merge, const ScanBudget& budget, RecordBatch* answ
   merge->SkipRunBack(end - i);
 }
 
-// The tombstones a scan has met in a page.
+// The tombstones that a scan has met in a page.
 struct Tombstones {
   size_t count = 0;
   Timestamp newest;
@@ -82,9 +83,9 @@ struct Tombstones {
 
 }  // namespace
 
-// The id in a fence that was found inside the guard that is still held names what it named then: it is not used again (mapping_table.h). So the
-// page begins at the cursor (N4), whatever it has split off since. One that goes into its left neighbour is left to a descent, which helps, and so
-// is one that is not in memory.
+// An id in a fence that was read inside the current guard still names the same page: it is not used again
+// (mapping_table.h). So the page begins at the cursor (N4), whatever it has split off since. A page that is being
+// merged into its left neighbour, or that is not in memory, is left to a descent, which helps.
 BwTree::PageView BwTree::PageOf(const ScanCursor& cursor, ScanPlace place) {
   if (place.page != kNoPage) {
     DEUT_POINT("bwtree.scan.before_sibling");
@@ -109,14 +110,14 @@ bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* 
   if (!page.loaded()) return false;
   const Fence& fence = *page.head()->fence;
   const bool last_page = !fence.bounded() || (!cursor->high.empty() && cursor->high <= fence.high_key());
-  // A page that is met at its low end needs no search.
+  // A page that the scan enters at its low end needs no search.
   const std::string_view low = page.head()->base->low() == cursor->low ? std::string_view() : cursor->low;
-  // All of a page that ends below `high` is below it: that needs no search either.
+  // A page that ends below `high` needs no search for it either.
   LeafMerge merge(page.head(), low, last_page ? std::string_view(cursor->high) : std::string_view());
-  // While this page is copied the next one is on its way into the cache, if the scan is going to get there.
+  // The next page is prefetched while this one is copied, if the scan will reach it.
   const Node* next = nullptr;
   if (!last_page && budget->records - answer->size() > merge.base_entries()) {
-    next = pages_.Load(fence.sibling);  // perhaps null: on storage
+    next = pages_.Load(fence.sibling);  // null if it is on storage
     BasePage::Prefetch(next);
   }
   Tombstones tombstones;

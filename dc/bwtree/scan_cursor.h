@@ -1,4 +1,4 @@
-// The state of a scan between two answers.
+// ScanCursor, ScanPlace, ScanBudget: the state of a scan between two answers. Values; one thread uses them at a time.
 #ifndef DC_BWTREE_SCAN_CURSOR_H_
 #define DC_BWTREE_SCAN_CURSOR_H_
 
@@ -9,23 +9,24 @@
 
 namespace deut::dc {
 
-// The stretch [low, high) that a scan has still to return; an empty high is above every key. The scan's whole state.
+// The key range [low, high) that a scan has still to return; an empty high is above every key. This is the scan's
+// whole state.
 struct ScanCursor {
   std::string low;
   std::string high;
   bool complete = false;
 };
 
-// The page where an ascending scan goes on, as its left neighbour's fence named it; kNoPage: to be found by a descent.
-// Good inside the guard in which it was found, and no longer.
+// The page where an ascending scan continues, as its left neighbour's fence named it; kNoPage: the scan descends to
+// find it. Valid only inside the guard in which it was found.
 struct ScanPlace {
   PageId page = kNoPage;
 };
 
-// How much one answer may hold. At least one record fits.
+// The limits of one answer. The answer holds at least one record, whatever its size.
 struct ScanBudget {
   uint64_t records = UINT64_MAX;
-  uint64_t bytes = UINT64_MAX;  // of the batch, headers included
+  uint64_t bytes = UINT64_MAX;  // bytes of the batch, headers included
   bool spent = false;           // set by the scan when the next record did not fit
 };
 

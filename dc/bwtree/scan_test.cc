@@ -1,4 +1,4 @@
-// Scans that go from page to page by their fences, and what happens to the next page before they get there.
+// Scans that step from page to page by their fences, and changes to the next page before they reach it.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr uint64_t kKeys = 1000;
 
-// Counts the steps to a neighbour and the descents from an inner page to its child, and does something before the first of the former.
+// Counts the steps to a neighbour and the descents from an inner page to its child. Runs a callback before the first
+// step to a neighbour.
 class Watch {
  public:
   explicit Watch(std::function<void()> before_first = {}) : before_first_(std::move(before_first)) {
@@ -40,7 +41,7 @@ struct Scanned {
   uint64_t pages = 0;
 };
 
-// A whole scan inside one guard.
+// Runs a whole scan inside one guard.
 Scanned ScanByPlaces(TestTree& t, std::string_view low = {}, std::string_view high = {}) {
   Scanned scanned;
   ScanCursor cursor;
@@ -68,7 +69,8 @@ void Fill(TestTree& t) {
 TEST(ScanTest, TheNextPageIsReachedWithoutADescent) {
   TestTree t;
   Fill(t);
-  // Those who read consolidate pages, and may split them, for which they descend: until there is nothing left to do.
+  // Readers consolidate pages, and may split them, for which they descend. So the test scans until there is nothing
+  // left to consolidate.
   for (uint64_t before = UINT64_MAX; before != t.tree->statistics().consolidations;) {
     before = t.tree->statistics().consolidations;
     for (int i = 0; i < 20; ++i) (void)t.Scan(true);
@@ -98,7 +100,7 @@ TEST(ScanTest, ANextPageThatIsSplitMeanwhileIsReadToItsEnd) {
   });
   const Scanned scanned = ScanByPlaces(t);
   EXPECT_GT(t.tree->statistics().splits, splits);
-  // The first page was read before.
+  // The scan has already read the first page.
   const std::vector<std::string> all = Keys(0, kKeys);
   ASSERT_LT(scanned.keys.size(), all.size());
   size_t first_both = 0;
@@ -115,7 +117,7 @@ TEST(ScanTest, ANextPageThatGoesIntoItsNeighbourMeanwhileIsFoundThere) {
     if (i % 16 != 0) t.Delete(KeyOf(i), V(kKeys + i + 1));
   }
   t.consolidation = 3 * kKeys;
-  // All pages are given a consolidation, so that what was deleted is gone, before the scan begins.
+  // Every page is consolidated before the scan begins, so that the deleted records are gone.
   (void)t.Scan(true);
   uint64_t merged = 0;
   Watch watch([&] { merged = MergeOnce(t.tree.get()).merged; });

@@ -10,11 +10,12 @@
 namespace deut::dc {
 namespace {
 
-// Below this an inner page is not worth two.
+// An inner page with fewer entries is not split.
 constexpr uint32_t kMinInnerEntries = 4;
 
-// The first entry of the right half; REQUIRES at least two entries. Halves by bytes. The last page of a level keeps
-// most of its entries, because keys that arrive in order leave nothing more to come for the left half.
+// Returns the first entry of the right half. The halves are equal in bytes, except that the last page of a level
+// keeps most of its entries: if keys arrive in order, no further key comes for the left half. REQUIRES: at least two
+// entries.
 size_t CutOf(const BasePage& page) {
   const size_t count = page.count();
   const size_t total = page.run_bytes(0, count);
@@ -32,8 +33,8 @@ size_t CutOf(const BasePage& page) {
   return low;
 }
 
-// A key above every key left of `cut` and not above the one at it; in a leaf the shortest such key, since it goes into
-// all levels above. A view into the page.
+// Returns a key above every key left of `cut` and not above the one at `cut`. In a leaf it is the shortest such key,
+// since it goes into all levels above. The result is a view into the page.
 std::string_view SeparatorAt(const BasePage& page, size_t cut) {
   const std::string_view right = page.key(cut);
   if (!page.is_leaf()) return right;
@@ -180,7 +181,8 @@ Status BwTree::PostIndexTerm(uint8_t level, std::string_view separator, PageId c
   do {
     const PageView parent = Descend(level, Target(separator, Side::kAt));
     if (HasTerm(parent.head(), separator)) return Status::Ok();
-    // Merged away meanwhile: the parent gave up the term before it was looked at, or this thread loses below (merge.cc).
+    // The child was merged away meanwhile. Either the parent lost the term before it was read, or this thread loses
+    // below (merge.cc).
     const Node* const head = pages_.Load(child);
     if (head != nullptr && IsRemoved(head) && !DEUT_OMITTED("merge.term_stays_away")) return Status::Ok();
     if (term == nullptr) term = IndexTermDelta::New(separator, child);

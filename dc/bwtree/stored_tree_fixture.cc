@@ -202,7 +202,7 @@ Status StoredTree::Restore(const Images& images, Records* found) {
   ReclamationDomain domain;
   const auto pages = std::move(*MappingTable::Create(1 << 16));
   for (const auto& [id, parts] : images) pages->Restore(id, parts);
-  // The images stay those of the tree that has written them.
+  // The images still belong to the tree that has written them.
   const BwTreeEnvironment restored{*pages, domain, consolidation_, nullptr, /*images=*/nullptr};
   const std::unique_ptr<BwTree> tree = BwTree::Restore(restored, options_, kTable, tree_->root());
   BwTree::NamedPages level;

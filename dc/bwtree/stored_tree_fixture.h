@@ -1,4 +1,5 @@
-// StoredTree: a tree whose pages can be written, swapped out, damaged and loaded, with a note of what it must hold. For tests.
+// StoredTree: a tree whose pages can be written, evicted, damaged and loaded, with a record of its expected content.
+// For tests. Thread-safety: one thread, except FindTree and the tree's own methods.
 #ifndef DC_BWTREE_STORED_TREE_FIXTURE_H_
 #define DC_BWTREE_STORED_TREE_FIXTURE_H_
 
@@ -29,7 +30,7 @@ namespace deut::dc {
 class StoredTree final : public TreeSource, public TableList {
  public:
   static constexpr TableId kTable{5};
-  // Of the records that Fill puts.
+  // Value of the records that Fill puts.
   static constexpr std::string_view kValue = "0123456789012345678901234567890123456789";
   using Records = std::map<std::string, std::string>;
   using Images = std::map<PageId, ImageParts>;
@@ -42,24 +43,26 @@ class StoredTree final : public TreeSource, public TableList {
   BwTreeEnvironment environment() { return {*pages_, domain_, consolidation_, nullptr, store_.get()}; }
 
   // --- Records.
-  // Loads the page if that is needed.
+  // Updates the record; loads its page if necessary.
   void Put(uint64_t number, std::string_view value);
   void Delete(uint64_t number);
   void Fill(uint64_t first, uint64_t last);
-  // Records below `last` in pages without deltas, all written and in memory, none of which is split by updates of the same size.
+  // Puts the records below `last` so that their pages have no deltas, are written and in memory, and are not split by
+  // updates of the same size.
   void FillSettled(uint64_t last);
-  // All records by a scan, and each by a read; loads what is not there.
+  // Checks all records by a scan, and each by a read; loads the pages that are not in memory.
   void ExpectRight();
   const Records& records() const { return records_; }
 
   // --- Pages.
   using Visit = std::function<void(const VisitedPage&)>;
-  // All pages of a level, from the right to the left, one guard for those of one parent.
+  // Visits all pages of a level, from right to left, with one guard for the pages of one parent.
   void Walk(uint8_t level, const Visit& visit);
   std::vector<PageId> Pages(uint8_t level);
-  // The leaf that the record belongs to. REQUIRES: all splits are posted.
+  // Returns the leaf that the record belongs to. REQUIRES: all splits are posted.
   PageId LeafOf(uint64_t number);
-  // The chain's head; null: nothing is in memory. For looking at, by one thread at a time, while nobody else changes the page.
+  // Returns the chain's head; null: the page is on storage. One thread at a time may read it, while no other thread
+  // changes the page.
   const Node* HeadOf(PageId id);
   ImageParts ImageOf(PageId id);
   Images AllImages();
@@ -68,32 +71,32 @@ class StoredTree final : public TreeSource, public TableList {
   Result<PageFlusher::Added> Add(PageFlusher& flusher, PageId id);
   // Adds one page and writes it.
   void Flush(PageId id);
-  // Writes all pages of all levels, or of the leaves.
+  // Writes all pages of all levels, or only the leaves.
   void Flush(bool leaves_only = false);
-  // Answers how many leaves were swapped out.
+  // Returns the number of leaves that were evicted.
   int Evict();
   bool Evict(PageId leaf);
   Status Load(const Target& target);
   Status Load(uint64_t number);
-  // The tree is dropped: its pages are freed.
+  // Drops the tree and frees its pages.
   void Drop() { tree_.reset(); }
 
-  // What a start would make of these images, or of those that there are: the records of the tree below the root.
+  // Recovers a tree from these images, or from the current ones. *found: the records of the tree below the root.
   Status Restore(const Images& images, Records* found);
   Status Restore(Records* found) { return Restore(AllImages(), found); }
 
   // --- Storage.
-  // Flips a bit of a part of a page's image, `at` bytes behind its start.
+  // Flips a bit of a part of a page's image, `at` bytes behind the part's start.
   void FlipBit(const ImageParts& image, size_t part, uint64_t at, int bit);
-  // Writes a part made by hand.
+  // Writes a part built by the test.
   PageAddress Append(const PartHeader& header, std::string_view payload);
-  // The page's image is this from now on, whatever there was.
+  // Sets the page's image, whatever it was before.
   void SetImage(PageId id, const ImageParts& parts);
-  // Bytes of parts that an image names; all others must be dead.
+  // Returns the bytes of the parts that images name; all other parts must be dead.
   uint64_t BytesOfImages();
   uint64_t LiveBytes() { return store_->totals().live_bytes; }
 
-  // At the next pass of the point, once: what another thread does meanwhile.
+  // Calls `then` once, when a thread next passes the point: it plays the part of another thread.
   void AtPoint(std::string name, std::function<void()> then);
 
   BwTree& tree() { return *tree_; }
@@ -101,7 +104,7 @@ class StoredTree final : public TreeSource, public TableList {
   SegmentStore& store() { return *store_; }
   FaultyDisk& disk() { return disk_; }
   PageFlusher& flusher() { return *flusher_; }
-  // Another one, and what was added to the old one is given up.
+  // Creates a new flusher; the pages that were added to the old one are dropped.
   void NewFlusher();
   ReclamationDomain& domain() { return domain_; }
   void SetConsolidation(uint64_t timestamp) { consolidation_.store(timestamp); }

@@ -1,10 +1,12 @@
-// StructureGate: keeps pages from being split (or merged) while a checkpoint takes down which image belongs to which page, so that the
-// bounds of every image are those that its parent's image says.
+// StructureGate: keeps pages from being split (or merged) while a checkpoint records which image belongs to which
+// page. So the bounds of every image are those that its parent's image states.
 //
-// States: open, closed. Who is about to change the structure looks at the gate inside its reclamation guard; closed: it does not, and
-//   the page grows until the gate is open again. Nobody waits. Who closes the gate waits until every guard held then was left: after
-//   that no change is half done.
-// Thread-safety: closed() from any thread; Close and Open by one thread at a time.
+// States: open, closed.
+// - A thread that wants to change the structure reads the gate inside its reclamation guard. If the gate is closed,
+//   the thread leaves the structure alone, and the page grows until the gate is open again. No thread waits.
+// - The thread that closes the gate waits until all guards held at that moment have ended. After that no change is
+//   half done.
+// Thread-safety: closed() from any thread; Close and Open by one thread at a time. Ownership: none.
 #ifndef DC_BWTREE_STRUCTURE_GATE_H_
 #define DC_BWTREE_STRUCTURE_GATE_H_
 
@@ -16,9 +18,9 @@ namespace deut::dc {
 
 class StructureGate {
  public:
-  // REQUIRES: a guard, which is held until the change is complete.
+  // REQUIRES: a guard, which the caller holds until the change is complete.
   bool closed() const { return closed_.load(std::memory_order_seq_cst) && !DEUT_OMITTED("checkpoint.gate"); }
-  // The caller then waits for a grace period of the reclamation domain.
+  // After Close, the caller waits for a grace period of the reclamation domain.
   void Close() { closed_.store(true, std::memory_order_seq_cst); }
   void Open() { closed_.store(false, std::memory_order_seq_cst); }
 

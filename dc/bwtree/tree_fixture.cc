@@ -97,7 +97,7 @@ std::vector<TestRecord> TestTree::Scan(bool ascending, std::string_view low, std
     DEUT_CHECK(batch.size() <= budget.records);
     DEUT_CHECK(batch.size() <= 1 || batch.bytes().size() <= budget.bytes);
     DEUT_CHECK(!budget.spent || !batch.empty());
-    // The cursor moves, on the side the scan comes from only.
+    // The cursor moves only on the side from which the scan comes.
     DEUT_CHECK(ascending ? cursor.high == high_before : cursor.low == low_before);
     DEUT_CHECK(cursor.complete ||
                (ascending ? cursor.low > low_before : (high_before.empty() || cursor.high < high_before)));

@@ -1,4 +1,5 @@
-// What the tests of the tree share: a tree with all it stands on, and reading it back in several ways.
+// TestTree: a tree with everything that it needs, for the tests of the tree, and several ways to read it back.
+// Thread-safety: as BwTree.
 #ifndef DC_BWTREE_TREE_FIXTURE_H_
 #define DC_BWTREE_TREE_FIXTURE_H_
 
@@ -27,10 +28,10 @@ struct TestRecord {
 // Prints records in failed expectations.
 void PrintTo(const TestRecord& record, std::ostream* out);
 
-// One round over all levels.
+// Runs one merge round over all levels.
 BwTree::MergeReport MergeOnce(BwTree* tree);
 
-// Small pages, so that a few thousand records make a tree of several levels.
+// Returns options with small pages, so that a few thousand records make a tree of several levels.
 BwTreeOptions SmallPages();
 
 struct TestTree {
@@ -40,25 +41,27 @@ struct TestTree {
   BwTree::Outcome Put(std::string_view key, std::string_view value, Version version);
   BwTree::Outcome Delete(std::string_view key, Version version);
 
-  // No value if there is no such record.
+  // Returns null if there is no such record.
   std::unique_ptr<TestRecord> Read(std::string_view key);
-  // A whole scan of [low, high) in batches of at most so many records and bytes (0 = no limit). Checks of every batch that it fits
-  // its budget, that its keys are inside what was left and in order, and that the cursor moves.
+  // Runs a whole scan of [low, high) in batches of at most `records` records and `bytes` bytes (0 = no limit). It
+  // checks for every batch that it fits its budget, that its keys are in order and inside the remaining range, and
+  // that the cursor moves.
   std::vector<TestRecord> Scan(bool ascending, std::string_view low = {}, std::string_view high = {},
                                uint64_t records = 0, uint64_t bytes = 0);
 
-  // Merges until there is nothing left to merge, levels from the leaves upward. Answers how many pages went.
+  // Merges until there is nothing left to merge, from the leaves upward. Returns the number of pages that were merged
+  // away.
   uint64_t MergeAll();
 
   std::unique_ptr<MappingTable> table;
   ReclamationDomain domain;
   std::atomic<uint64_t> consolidation{0};
-  std::unique_ptr<BwTree> tree;  // ends first
+  std::unique_ptr<BwTree> tree;  // destroyed first
 };
 
 constexpr Version V(uint64_t timestamp, uint32_t sequence = 1) { return Version{Timestamp(timestamp), sequence}; }
 
-// "k" and the number in 8 digits.
+// Returns "k" and the number in 8 digits.
 std::string KeyOf(uint64_t number);
 
 }  // namespace deut::dc

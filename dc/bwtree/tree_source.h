@@ -1,4 +1,5 @@
-// TreeSource: the trees there are, for those who look after pages of all of them.
+// TreeSource: finds a table's tree, for background work on the pages of all trees. Ownership: the source's; a guard
+// keeps a tree alive.
 #ifndef DC_BWTREE_TREE_SOURCE_H_
 #define DC_BWTREE_TREE_SOURCE_H_
 
@@ -13,11 +14,11 @@ class BwTree;
 class TreeSource {
  public:
   virtual ~TreeSource() = default;
-  // Null: there is no such table any more. REQUIRES: a guard; the tree lives as long as it.
+  // Null: the table no longer exists. REQUIRES: a guard; the tree lives as long as the guard.
   virtual BwTree* FindTree(TableId table) = 0;
 };
 
-// The tables there are, for walks over all of them.
+// Lists the existing tables, for walks over all of them.
 class TableList {
  public:
   virtual ~TableList() = default;

@@ -11,15 +11,17 @@
 namespace deut::dc {
 namespace {
 
-// A page that may not be split now grows up to here: it has to fit into one part. One that cannot be read takes as much in memory, while there is
-// no more of it in its image: it may all have to be written as one part when it can be read again.
+// A page that may not be split now grows to at most this size: it must fit into one part. The deltas of a page that
+// cannot be read may grow to the same size in memory, and its image to the same size on storage. When the page
+// becomes readable again, all of it may have to be written as one part.
 constexpr size_t kMaxUnsplitBytes = 16 << 20;
 static_assert(3 * kMaxUnsplitBytes < kMaxPayloadBytes);
 
-// A page's deltas lie together, and the heap sees few of them. Room is made for about as many as there are, and for no more than come before the page
-// is consolidated: little is wasted on pages that are updated once.
+// Deltas of a page lie together, and the heap sees few allocations. A new allocation reserves room for about as many
+// deltas as the chain has now, and for at most the number that will come before the next consolidation. So pages that
+// are updated once waste little.
 constexpr size_t kMostRoom = 7;
-// Larger ones are by themselves.
+// A larger delta gets an allocation of its own.
 constexpr size_t kMaxRoomyBytes = 1024;
 
 size_t RoomBehind(const Node* head, size_t data_bytes, size_t chain_limit) {
@@ -46,9 +48,9 @@ Result<BwTree::Outcome> BwTree::Delete(std::string_view key, Version version, co
   return Update(NodeKind::kTombstone, key, {}, version, place);
 }
 
-// A place that was found inside the guard that is still held is as good as one that is found now: the page's id is not used again, the page still
-// begins at or below the key (N4), and whether it still reaches up to it, or is there at all, is looked at below in any case. Of a page on storage
-// the parent's head is what PutOnStored compares.
+// A place that was found inside the current guard is as good as one that is found now. The page's id is not used
+// again, and the page still begins at or below the key (N4). The loop below checks in any case whether the page still
+// reaches up to the key and still exists. For a page on storage, PutOnStored compares the parent's head.
 Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std::string_view value, Version version,
                                        const Place& place) {
   DEUT_CHECK(!key.empty() && key.size() <= kMaxKeyBytes && value.size() <= kMaxValueBytes);
@@ -70,8 +72,8 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
            (!LiesLeft(*page.head(), target) || (again && DEUT_OMITTED("bwtree.fence_again")))) {
       again = true;
       const Node* const head = page.head();
-      // No page's flat timestamp reaches C, so the base need not be looked at for what comes in time. After a new stream has set C back
-      // a duplicate may get into the chain; it is passed over there.
+      // Every page's flat timestamp is below C, so an update that comes in time need not look at the base. After a
+      // new stream has set C back, a duplicate may get into the chain; readers of the chain skip it.
       if (version.timestamp.value < consolidation_timestamp_.load(std::memory_order_relaxed) &&
           IsDuplicate(version, head->base->flat())) {
         return Outcome::kDuplicate;
@@ -87,7 +89,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
       if (MustConsolidate(head) && !blindly) {
         if (IsStub(head)) return Outcome::kNotLoaded;
         if (ChainBytes(head) > kMaxUnsplitBytes && !MayRestructure()) return Outcome::kHeld;
-        // The delta stays ours: it goes into the new base by value.
+        // The delta stays owned here: the new base contains a copy of it.
         bool won = false;
         DEUT_RETURN_IF_ERROR(ReplaceByHalves(page.id, head, BuildConsolidated(delta.get()), &won));
         if (won) return Outcome::kApplied;
@@ -102,7 +104,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
       }
       page.word = pages_.LoadWord(page.id);
     }
-    // A stub that lies left of the key does not know its neighbour.
+    // A stub that lies left of the key does not know its right neighbour.
     if (page.head() != nullptr && page.head()->is_leaf() && page.head()->fence->sibling == kUnknownPage &&
         LiesLeft(*page.head(), target)) {
       return Outcome::kNotLoaded;
@@ -110,10 +112,11 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
   }
 }
 
-// The page's bounds come from the parent. They are right because
-//   - a page is swapped out only when the terms of all its splits are in its parent (evict.cc);
-//   - the parent, looked at again after the page's word was loaded, is what led here: so it has those terms;
-//   - the page cannot be split without being loaded, and then its word never is this one again.
+// The page's bounds come from the parent. They are right for three reasons:
+// - A page is evicted only when its parent has the terms of all its splits (evict.cc).
+// - The parent is read again after the page's word was loaded, and still is the one that led here. So it has those
+//   terms.
+// - The page cannot be split without being loaded, and then its word never becomes this one again.
 bool BwTree::PutOnStored(const PageView& page, Owned<RecordDelta>* owned) {
   DEUT_POINT("bwtree.blind.before_look_again");
   if (pages_.Load(page.parent) != page.parent_head && !DEUT_OMITTED("bwtree.blind_look_again")) return false;

@@ -1,4 +1,4 @@
-// Where an update puts its delta when somebody comes between its look at a page and its compare-and-swap.
+// Where an update puts its delta when another thread comes between its load of a page and its compare-and-swap.
 #include <functional>
 #include <initializer_list>
 #include <string>
@@ -26,7 +26,7 @@ class UpdateTest : public ::testing::Test {
  protected:
   ~UpdateTest() override { testing::SetPointHandler({}); }
 
-  // `between` happens once, before the compare-and-swap of the next update.
+  // Calls `between` once, before the compare-and-swap of the next update.
   void BeforeNextCas(std::function<void()> between) {
     between_ = std::move(between);
     testing::SetPointHandler([this](std::string_view name) {
@@ -43,7 +43,7 @@ class UpdateTest : public ::testing::Test {
     const ReclamationDomain::Guard guard(t_.domain);
     return IsRecord(Head()) && static_cast<const RecordDelta*>(Head())->tenant;
   }
-  // Whatever is retired is freed, and its memory used again.
+  // Retired nodes are freed, and their memory is used again.
   void ExpectAllThere(const std::initializer_list<std::string>& keys) {
     for (int i = 0; i < 4; ++i) t_.domain.Collect();
     TestTree other(OnePage());

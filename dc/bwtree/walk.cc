@@ -1,4 +1,4 @@
-// Walks over the pages of a level, for those who look after pages in the background. Nothing is held between two calls.
+// Walks over the pages of a level, for background work on pages. A walk holds nothing between two calls.
 #include <string>
 #include <string_view>
 
@@ -13,22 +13,23 @@ uint8_t BwTree::root_level() {
   return pages_.Load(root_)->level;
 }
 
-// Pages whose terms the parent had not when it was looked at, from `left`, whose head this is, up to `high`. Nobody's children, they may have images;
-// who visits all pages must not pass them by (rule X6). While they have no terms they cannot be swapped out (evict.cc), so side links lead there.
-// False: a page on the way was swapped out: so there are terms by now that were not seen.
+// Visits the pages from `left`, whose head is `head`, up to `high`, whose terms the parent did not have when it was
+// read. They are children of no page, but may have images, so a visitor of all pages must not miss them (rule X6).
+// While they have no terms they cannot be evicted (evict.cc), so side links lead to them. False: a page on the way
+// was evicted. So its terms have been posted since the parent was read.
 bool BwTree::VisitUnposted(PageId left, const Node* head, bool bounded, std::string_view high, PageVisitor* visitor) {
   absl::InlinedVector<VisitedPage, 4> unposted;
   while (!DEUT_OMITTED("X6.visit_unposted")) {
     if (head == nullptr) return false;
-    if (IsRemoved(head)) break;  // its left neighbour leads on from here
+    if (IsRemoved(head)) break;  // the left neighbour continues from here
     const Fence& fence = *head->fence;
     if (!fence.bounded() || (bounded && fence.high_key() >= high)) break;
-    if (fence.sibling == kUnknownPage) return false;  // and changed since
+    if (fence.sibling == kUnknownPage) return false;  // a stub: evicted, and updated since
     const PageWord word = pages_.LoadWord(fence.sibling);
     head = word.head();
     if (head == nullptr) return false;
     if (IsRemoved(head)) {
-      // It had a term, and is, or is about to be, its left neighbour's.
+      // The page was merged away. Its key range belongs, or is about to belong, to its left neighbour.
       FinishMerge(fence.sibling, head);
       unposted.clear();
       head = pages_.Load(left);
@@ -65,7 +66,8 @@ void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
     const PageId child = terms->child(end - 1);
     DEUT_POINT("bwtree.walk.before_unposted");
     PageWord word = pages_.LoadWord(child);
-    // A page on storage has all its terms in the parent as it is now. If that is not the one that was looked at, the rest is left to the next call.
+    // A page on storage has all its terms in the current parent. If that is not the parent that was read, the rest is
+    // left to the next call.
     const bool all = VisitUnposted(child, word.head(), bounded, high, visitor);
     if (!all && pages_.Load(parent.id) != parent.head() && !DEUT_OMITTED("X6.walk_again")) {
       walk->high.assign(high);
@@ -73,7 +75,8 @@ void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
     }
     if (word.head() != nullptr && IsRemoved(word.head())) {
       FinishMerge(child, word.head());
-      // As it was, if the merge was undone, or swapped out by now; else its records are found with its left neighbour.
+      // If the merge was undone, the page is as before, or evicted by now. Else the visitor finds its records in its
+      // left neighbour.
       word = pages_.LoadWord(child);
       if (word.head() != nullptr && IsRemoved(word.head())) continue;
     }

@@ -18,7 +18,7 @@
 namespace deut::dc {
 namespace {
 
-// What a walk has seen of the pages, in its order.
+// A page as a walk has seen it; the walk's order is kept.
 struct Seen {
   PageId id;
   PageId parent;
@@ -34,8 +34,8 @@ class Collector final : public PageVisitor {
   std::vector<Seen> seen;
 };
 
-// From the right to the left, each bound below the one before, and only the first page perhaps without. What the parent says of a page
-// whose right half it does not know yet is that one's bound.
+// Checks that the walk went from right to left: each bound is below the one before, and only the first page may have
+// none. For a page whose right half the parent does not name yet, the parent states the right half's bound.
 void ExpectDescending(const std::vector<Seen>& seen) {
   for (size_t i = 1; i < seen.size(); ++i) {
     if (seen[i - 1].parent == kNoPage && seen[i].parent != kNoPage) {
@@ -114,7 +114,7 @@ TEST(Walk, SaysWhatTheParentSaysOfAPage) {
     EXPECT_EQ(head->fence->bounded(), page.bounded);
     EXPECT_EQ(head->fence->high_key(), page.high);
   });
-  // Of pages that are not in memory, too.
+  // The walk also visits pages that are not in memory.
   ASSERT_GT(t.Evict(), 10);
   int on_storage = 0;
   t.Walk(0, [&](const VisitedPage& page) { on_storage += page.word.on_storage() ? 1 : 0; });
@@ -138,11 +138,12 @@ TEST(Walk, SplitsBetweenItsStepsMakeItNeitherSkipNorRepeat) {
     for (size_t i = seen; i < collector.seen.size(); ++i) {
       if (!bound.empty()) EXPECT_LE(collector.seen[i].high, bound);
     }
-    // Left, right and in the midst of what was visited: leaves are split, and inner pages, and in the end the root.
+    // Left of the visited pages, right of them and between them, leaves are split, and inner pages, and in the end
+    // the root.
     for (uint64_t i = 0; i < 300; i += 7) t.Put(i * 10'000'000 % 99'999'999, std::string(300, 'x'));
     for (int i = 0; i < 30; ++i) t.Put(next++, StoredTree::kValue);
     const std::set<PageId> visited = IdsOf(collector.seen);
-    // What was outstanding before the step still is, or was visited; never both.
+    // A page that was outstanding before the step still is, or was visited; never both.
     t.Walk(0, [&](const VisitedPage& page) {
       if (!outstanding.contains(page.id)) return;
       const bool left = !walk.complete && page.bounded && page.high <= walk.high;
@@ -179,11 +180,12 @@ TEST(Walk, WhileOthersSplitPagesEveryPageOfTheBeginningIsVisitedOnce) {
   t.ExpectRight();
 }
 
-// A walk meets a removed page whose merge cannot be completed; while it is about to undo it, somebody else does, and swaps the page out.
+// A walk meets a removed page whose merge cannot be completed. While the walk is about to undo it, another thread
+// undoes it and evicts the page.
 TEST(Walk, APageThatIsSwappedOutWhileItsMergeIsUndoneIsVisitedAsItIs) {
   constexpr uint64_t kLast = 1000;
   int met = 0;
-  // The first of these has the page in the right place of its parent; should that change another one has.
+  // The first seed puts the page at the right place in its parent. Should that change, another seed will.
   for (uint64_t seed = 38; seed < 238 && met == 0; ++seed) {
     BwTreeOptions options = SmallPages();
     options.leaf_page_bytes = 2048;
@@ -199,7 +201,7 @@ TEST(Walk, APageThatIsSwappedOutWhileItsMergeIsUndoneIsVisitedAsItIs) {
       BwTree::MergeReport report;
       while (!walk.complete) t.tree().MergePages(/*level=*/0, &walk, &report);
     };
-    // First the pages become small, and are written.
+    // The pages first become small, and are written.
     testing::SetCasHandler([](std::string_view name) { return name == "bwtree.remove.cas"; });
     merge();
     testing::SetCasHandler({});
@@ -212,11 +214,11 @@ TEST(Walk, APageThatIsSwappedOutWhileItsMergeIsUndoneIsVisitedAsItIs) {
       if (name == "bwtree.merge.before_unlink" && !inside && met == 0) {
         inside = true;
         for (const PageId leaf : leaves) {
-          if (!t.pages().HasImage(leaf)) continue;  // it was freed
+          if (!t.pages().HasImage(leaf)) continue;  // the page was freed
           const Node* const head = t.HeadOf(leaf);
           if (head != nullptr && IsRemoved(head)) removed = leaf;
         }
-        // Splits beside what is merged, so that the parent is split; perhaps where the removed page begins.
+        // Splits pages beside the merge, so that the parent is split, perhaps where the removed page begins.
         const uint64_t from = random.OneIn(2) ? first + 100 : first - 200;
         for (uint64_t i = 0; i < 150; ++i) t.Put(from + random.Below(100), std::string(60 + i, 'x'));
         walks = true;
@@ -238,8 +240,8 @@ TEST(Walk, APageThatIsSwappedOutWhileItsMergeIsUndoneIsVisitedAsItIs) {
   EXPECT_GT(met, 0);
 }
 
-// While a parent's pages are visited one of them is split, its term posted, swapped out, and changed again without being loaded: its side link is
-// not known then. (The right half has an image of a moment ago.)
+// While a parent's pages are visited, one of them is split, its term is posted, and it is evicted and changed again
+// without being loaded. Its side link is unknown then. (The right half has a very recent image.)
 TEST(Walk, APageIsSplitAndSwappedOutMeanwhile) {
   StoredTree t;
   t.FillSettled(60);
