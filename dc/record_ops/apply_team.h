@@ -1,13 +1,17 @@
-// ApplyTeam: threads that help another one with the pieces of its work, as the updates of a large batch of the log.
+// ApplyTeam: threads that help another thread with the pieces of its work, such as the updates of a large batch of
+// the log.
 //
-// States: at rest (gate closed); at work (gate open, of one thread's TryRun). TryRun: takes the team (exchange of `busy_`), writes down the work,
-//   opens the gate, wakes helpers, takes pieces itself until none is left, closes the gate, which waits for the helpers inside, gives
-//   the team back. Helper: looks at `calls_`, enters the gate, takes pieces, leaves, waits until `calls_` has changed.
-// Each piece is taken by one fetch-and-add, so by one thread. The work is written only while the gate is closed and nobody is inside, and read
-//   only inside. A helper that wakes late finds the gate closed, or the next work: both are right. A call that comes between its look at
-//   `calls_` and its wait changes the word that it waits for.
-// When TryRun returns, all that its pieces did happened before: the helpers have left the gate.
-// Thread-safety: TryRun from any thread; one at a time gets the team. Ownership: borrows the runtime. The destructor ends the helpers.
+// States: idle (gate closed); at work (gate open, for one thread's TryRun).
+// - TryRun acquires the team (exchange of `busy_`), stores the work, opens the gate, wakes helpers, and takes pieces
+//   itself until none is left. Then it closes the gate, which waits for the helpers inside, and releases the team.
+// - A helper loads `calls_`, enters the gate, takes pieces, leaves, and waits until `calls_` has changed.
+// Each piece is taken by one fetch-and-add, so by one thread. The work is written only while the gate is closed and
+// no helper is inside, and is read only inside. A helper that wakes late finds the gate closed, or the next work:
+// both are correct. A call between the helper's load of `calls_` and its wait changes the word that it waits for, so
+// no call is missed.
+// When TryRun returns, everything that its pieces did happened before: the helpers have left the gate.
+// Thread-safety: TryRun from any thread; one caller at a time gets the team. Ownership: borrows the runtime. The
+// destructor ends the helpers.
 #ifndef DC_RECORD_OPS_APPLY_TEAM_H_
 #define DC_RECORD_OPS_APPLY_TEAM_H_
 
@@ -27,14 +31,15 @@ class ApplyTeam {
  public:
   using Work = absl::FunctionRef<void(size_t piece)>;
 
-  // `helpers` besides the thread that calls; with 0 TryRun always answers false.
+  // `helpers` threads besides the calling one. With 0, TryRun always returns false.
   ApplyTeam(Runtime& runtime, size_t helpers);
   ~ApplyTeam();
   ApplyTeam(const ApplyTeam&) = delete;
   ApplyTeam& operator=(const ApplyTeam&) = delete;
 
-  // Calls `work` for every piece below `pieces`, once each, on this thread and on helpers, several at a time and in any order; returns when all of
-  // them are done. False, and nothing was called: there are no helpers, or another thread has them.
+  // Calls `work` once for every piece below `pieces`, on this thread and on helpers, several at a time and in any
+  // order. Returns when all pieces are done. False: nothing was called, because there are no helpers or another
+  // thread has them.
   bool TryRun(size_t pieces, Work work);
 
  private:
@@ -44,7 +49,7 @@ class ApplyTeam {
   Runtime& runtime_;
   CallGate gate_;
   std::atomic<bool> busy_{false};
-  const Work* work_ = nullptr;  // of the call whose gate is open, as the next two
+  const Work* work_ = nullptr;  // work_, pieces_ and next_ belong to the call for which the gate is open
   size_t pieces_ = 0;
   std::atomic<size_t> next_{0};
   std::atomic<uint32_t> calls_{0};

@@ -14,7 +14,7 @@ namespace {
 TEST(ApplyTeamTest, EachPieceIsDoneOnceBeforeItReturns) {
   ApplyTeam team(RealRuntime(), 3);
   for (size_t pieces = 0; pieces < 200; ++pieces) {
-    std::vector<int> done(pieces, 0);  // plain: what helpers write happens before TryRun returns
+    std::vector<int> done(pieces, 0);  // no atomics: the helpers' writes happen before TryRun returns
     ASSERT_TRUE(team.TryRun(pieces, [&](size_t piece) { ++done[piece]; }));
     EXPECT_EQ(done, std::vector<int>(pieces, 1));
   }
@@ -45,7 +45,8 @@ TEST(ApplyTeamTest, WithoutHelpersNothingIsCalled) {
   EXPECT_FALSE(team.TryRun(1, [](size_t) { FAIL(); }));
 }
 
-// Many short calls of several threads, so that helpers wake late; and the end comes at any moment of theirs.
+// Several threads make many short calls, so that helpers wake late. The team is destroyed at any moment of the
+// helpers.
 TEST(ApplyTeamTest, LateHelpersFindTheGateClosedOrTheNextWork) {
   for (int life = 0; life < 20; ++life) {
     auto team = std::make_unique<ApplyTeam>(RealRuntime(), 2);

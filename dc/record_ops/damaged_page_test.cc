@@ -1,4 +1,5 @@
-// A page that cannot be read concerns those who read it: the log goes on, other pages are read, nothing is lost, and it is told.
+// A page that cannot be read affects only its own readers. The log continues, other pages are read, nothing is lost,
+// and the damage is reported.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -76,7 +77,7 @@ class DamagedPageTest : public ::testing::Test {
 };
 
 TEST_F(DamagedPageTest, TheLogGoesOnAndNothingIsLost) {
-  // Far more than a page that is not in memory takes otherwise.
+  // Far more updates than a page on storage normally accepts without being loaded.
   UpdateTheVictim(2000);
   EXPECT_FALSE(world_.broken());
   EXPECT_GE(world_.Counter("pages_damaged"), 1u);
@@ -88,7 +89,7 @@ TEST_F(DamagedPageTest, TheLogGoesOnAndNothingIsLost) {
   }
   EXPECT_TRUE(Read(0).ok());
   EXPECT_TRUE(Read(kRecords - 1).ok());
-  // Checkpoints hold its updates as long as its image may have further parts.
+  // Checkpoints contain its updates while its image may have further parts.
   Status last;
   for (int i = 0; i < 20 && last.ok(); ++i) {
     UpdateTheVictim(10);
@@ -127,7 +128,7 @@ TEST_F(DamagedPageTest, WhatIsMoreThanAPageMayHoldStopsTheLogAndIsNotLost) {
   world_.ExpectRight();
 }
 
-// As many as there is room for: when the page is there again, it takes them all.
+// The page accepts as many updates as there is room for. When it is readable again, it takes them all.
 TEST_F(DamagedPageTest, VeryManySmallUpdatesAreNoBurdenWhenItIsThereAgain) {
   Random random(1);
   while (!world_.broken()) {
@@ -143,7 +144,7 @@ TEST_F(DamagedPageTest, VeryManySmallUpdatesAreNoBurdenWhenItIsThereAgain) {
   EXPECT_GE(there, 90u) << "all but those of the last thousand, perhaps";
 }
 
-// So little memory that what has come for it is written and swapped out again and again.
+// The memory is so small that the page's updates are written and evicted again and again.
 class DamagedPageInLittleMemoryTest : public DamagedPageTest {
  protected:
   static constexpr uint64_t kMemory = 12 << 20;
@@ -155,7 +156,7 @@ TEST_F(DamagedPageInLittleMemoryTest, ItTakesNoMoreThanCanBeWrittenAsOnePage) {
   for (int i = 1; i < 200 && !world_.broken(); ++i) {
     world_.Put(Concat(KeyOf(kVictim), "x", i), std::string(1 << 20, static_cast<char>('a' + i % 26)));
     world_.TryFlush();
-    // Its image has another part then.
+    // Waits until its image has another part.
     while (i % 11 == 0 && i <= 11 * kDeltaParts && !world_.broken() && world_.operations().memory_bytes() > kMemory / 2)
       RealRuntime().Yield();
   }

@@ -1,10 +1,11 @@
-// DroppedIds: the ids of all tables that were ever dropped (rule T1), as ascending runs of neighbouring ids. The TC hands out ids in rising
-// order and never twice, so nearly all dropped ids are neighbours: the runs number at most one more than the live tables and the ids
-// that were never created, however many tables were dropped.
+// DroppedIds: the ids of all tables that were ever dropped (rule T1), as ascending runs of neighbouring ids. The TC
+// draws ids in ascending order and never twice, so nearly all dropped ids are neighbours. The number of runs is at
+// most one more than the number of live tables and of ids that were never created, however many tables were dropped.
 //
-// Why runs, and not the highest id alone with "an id that is not live was dropped": two creations that run at the same time may be logged
-// in either order. With table 6 created first, table 5 would count as dropped, and its creation would be taken for a repetition.
-// Thread-safety: a value.
+// Why runs are needed, and not just the highest id with "an id that is not live was dropped": two concurrent
+// creations may be logged in either order. If table 6 is created first, table 5 would count as dropped, and its
+// creation would be taken for a repetition.
+// Thread-safety: a value. Ownership: owns its runs.
 #ifndef DC_RECORD_OPS_DROPPED_IDS_H_
 #define DC_RECORD_OPS_DROPPED_IDS_H_
 

@@ -1,4 +1,4 @@
-// Pages that are hard to keep: values of a megabyte, segments that are gone, checkpoints that lie.
+// Difficult cases: values of a megabyte, missing segments, checkpoints with false content.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -24,7 +24,7 @@
 namespace deut::dc {
 namespace {
 
-// Pages of the usual size, and a note of what ended the process.
+// Returns options with pages of the usual size, which record the failure that would have ended the process.
 RecordOperationsOptions UsualPages(std::vector<Status>* failures) {
   RecordOperationsOptions options;
   options.max_pages = 1 << 20;
@@ -32,7 +32,7 @@ RecordOperationsOptions UsualPages(std::vector<Status>* failures) {
   return options;
 }
 
-// Updates are put on a page that is on storage until the page is loaded. They must not become more than one part holds.
+// A page on storage accepts updates until it is loaded. They must never exceed the size of one part.
 TEST(HardPagesTest, LargeValuesOnAPageThatIsNotInMemory) {
   std::vector<Status> failures;
   World world(UsualPages(&failures));
@@ -40,7 +40,7 @@ TEST(HardPagesTest, LargeValuesOnAPageThatIsNotInMemory) {
   for (uint64_t i = 0; i < 1000; ++i) world.Put(KeyOf(i), std::string(100, 'a'));
   world.Flush();
   ASSERT_TRUE(world.Checkpoint().ok());
-  world.Restart();  // the leaves are on storage
+  world.Restart();  // now the leaves are on storage
   for (uint64_t i = 0; i < 70; ++i) {
     world.Put(KeyOf(100 + i), std::string(kMaxValueBytes, static_cast<char>('b' + i % 20)));
     world.Flush();
@@ -51,7 +51,7 @@ TEST(HardPagesTest, LargeValuesOnAPageThatIsNotInMemory) {
   world.ExpectRight();
 }
 
-// While a checkpoint takes the structure down no page is split. A page must not become more than one part holds meanwhile.
+// No page is split while a checkpoint records the structure. A page must not exceed the size of one part meanwhile.
 TEST(HardPagesTest, LargeValuesWhilePagesAreNotSplit) {
   std::vector<Status> failures;
   World world(UsualPages(&failures));

@@ -1,4 +1,5 @@
-// LogMaker: a log with one entry a commit and ascending timestamps, in batches. For tests. Thread-safety: one thread.
+// LogMaker: builds batches of a log with one entry for each commit and ascending timestamps. For tests.
+// Thread-safety: one thread.
 #ifndef DC_RECORD_OPS_LOG_MAKER_H_
 #define DC_RECORD_OPS_LOG_MAKER_H_
 
@@ -14,7 +15,7 @@ namespace deut::dc {
 
 class LogMaker {
  public:
-  // A low-water entry says that everything so far has come.
+  // Appends an entry. A low-water entry states that everything before it was sent.
   void Add(LogEntryKind kind, TableId table, std::string_view key, std::string_view value) {
     LogEntryView entry;
     entry.kind = kind;
@@ -26,14 +27,14 @@ class LogMaker {
     batch_.Append(entry);
     batch_.to = entry.position;
   }
-  // What was added since the last call.
+  // Returns the entries that were added since the last call.
   LogBatch Take() {
     LogBatch taken = std::exchange(batch_, LogBatch());
     batch_.from = batch_.to = taken.to;
     return taken;
   }
   Lsn end() const { return Lsn(lsn_); }
-  // What follows comes after this, in position and time.
+  // Makes all later entries follow `lsn`, in position and in time.
   void GoOnAfter(Lsn lsn) {
     lsn_ = std::max(lsn_, lsn.value);
     now_ = std::max(now_, lsn_);

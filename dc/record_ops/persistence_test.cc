@@ -1,4 +1,5 @@
-// Records outlive the process, and may be more than memory holds: against a reference, with everything running at once.
+// Records outlive the process, and may exceed the memory. The tests compare them with a reference while everything
+// runs at once.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -32,8 +33,8 @@ TEST(PersistenceTest, WhatACheckpointHoldsIsThereInTheNextLife) {
   world.operations().stable();
   world.Restart();
   EXPECT_EQ(world.operations().recovered(), stable);
-  EXPECT_EQ(world.Counter("updates_applied"), 0u);  // nothing had to be applied again
-  // How many there are is estimated from some pages.
+  EXPECT_EQ(world.Counter("updates_applied"), 0u);  // no update had to be applied again
+  // The number of records is estimated from some pages.
   EXPECT_NEAR(static_cast<double>(world.Counter("records")), static_cast<double>(world.records().size()),
               static_cast<double>(world.records().size()) / 4);
   world.ExpectRight();
@@ -59,7 +60,7 @@ TEST(PersistenceTest, MoreThanMemoryHolds) {
   world.Create();
   for (int round = 0; round < 6; ++round) {
     Change(&world, &random, 20000, 10000);
-    // What a thread that was not running holds back may come on top for a moment.
+    // Memory that a descheduled thread keeps from being freed may come on top for a moment.
     const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(20);
     while (world.operations().memory_bytes() >= kBudget * 3 / 2 && RealRuntime().Now() < patience)
       RealRuntime().Yield();
@@ -109,7 +110,7 @@ TEST(PersistenceTest, NothingIsSplitWhileTheStructureIsTakenDown) {
   Random random(8);
   world.Create();
   Change(&world, &random, 3000, 6000);
-  // So much that pages are written and swapped out meanwhile.
+  // Enough updates that pages are written and evicted meanwhile.
   AtPoint("checkpoint.before_snapshot", [&] {
     for (int i = 0; i < 6; ++i) Change(&world, &random, 40000, 1500);
   });
@@ -153,7 +154,7 @@ TEST(PersistenceTest, ADroppedTableGivesItsSpaceBack) {
   world.Flush();
   world.Create(TableId(4));
   world.Flush();
-  // Two generations have to pass; then files go when threads that looked at the old pages have left.
+  // Two generations must pass. Then files are deleted when all threads that read the old pages have left.
   const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
   while (world.Counter("storage_bytes") >= full / 4 || world.Counter("pages") >= pages / 10) {
     ASSERT_LT(RealRuntime().Now(), patience) << world.Counter("storage_bytes") << " bytes of " << full << ", "
@@ -164,8 +165,8 @@ TEST(PersistenceTest, ADroppedTableGivesItsSpaceBack) {
   EXPECT_EQ(world.Counter("tables"), 1u);
 }
 
-// A table of many pages is dropped, and the thread that frees it stands still in the middle: nothing else waits for it, a checkpoint taken
-// then may be started from, and what it holds of the table is freed by that start.
+// A table of many pages is dropped, and the thread that frees it stops in the middle. No other thread waits for it. A
+// checkpoint that is taken then can be recovered from, and that recovery frees the rest of the table.
 TEST(PersistenceTest, NothingWaitsForALargeTableThatIsFreed) {
   constexpr TableId kLarge(4);
   World world;
@@ -190,7 +191,7 @@ TEST(PersistenceTest, NothingWaitsForALargeTableThatIsFreed) {
   });
   world.Drop(kLarge);
   world.Flush();
-  // The table is collected once the last guards that saw it are left, by the next thread that takes one.
+  // The table is collected once the last guards that saw it have ended, by the next thread that takes a guard.
   while (!in_the_middle.Wait(RealRuntime(), RealRuntime().Now() + std::chrono::milliseconds(1))) {
     world.Put(KeyOf(0), "again");
     world.Flush();
@@ -199,7 +200,7 @@ TEST(PersistenceTest, NothingWaitsForALargeTableThatIsFreed) {
   EXPECT_EQ(world.Counter("tables_being_freed"), 1u);
   EXPECT_EQ(world.Counter("dropped_pages_freed"), 3 * TableReaper::kPagesPerStep) << "in bounded steps";
   EXPECT_GT(world.Counter("memory_bytes"), 100'000u) << "what is not freed yet counts";
-  // Reads, updates, creations, drops, the list of a Hello, a checkpoint.
+  // Reads, updates, creations, drops, the table list of a Hello, and a checkpoint all succeed.
   EXPECT_EQ(world.Read(KeyOf(7)), "v");
   world.Put(KeyOf(7), "w");
   world.Create(TableId(5));
@@ -211,7 +212,7 @@ TEST(PersistenceTest, NothingWaitsForALargeTableThatIsFreed) {
   world.ExpectRight();
   EXPECT_EQ(world.Counter("dropped_pages_freed"), 3 * TableReaper::kPagesPerStep);
 
-  // The life ends here: what it frees at its end is not in the checkpoint.
+  // The incarnation ends here: the pages that it frees at its end are still in the checkpoint.
   go_on.Signal(RealRuntime());
   world.Restart();
   testing::SetPointHandler({});
@@ -258,7 +259,7 @@ TEST(PersistenceTest, ManyDroppedTablesLeaveNothingBehind) {
     }
   }
   EXPECT_EQ(size_of_newest(), first_bytes);
-  // Page ids wait for the reaper, and for a checkpoint that begins afterwards.
+  // Page ids are reused after the reaper has freed them and a later checkpoint has completed.
   const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
   while (world.Counter("pages") > first_pages) {
     ASSERT_LT(RealRuntime().Now(), patience) << world.Counter("pages") << " pages, " << first_pages << " before";
@@ -272,8 +273,7 @@ TEST(PersistenceTest, ManyDroppedTablesLeaveNothingBehind) {
   EXPECT_EQ(world.operations().Tables().back().id, TableId(id)) << "T1: ids go on above the last one dropped";
 }
 
-// Nobody is told that there is no such table, or no such record, because a file is gone.
-// In memory, and under a budget of which most pages are swapped out.
+// Tested in memory, and under a budget that evicts most pages.
 TEST(PersistenceTest, MassDeletesGiveMemoryAndDiskBack) {
   constexpr uint64_t kKeys = 12000;
   for (const uint64_t budget : {uint64_t{0}, uint64_t{500} << 10}) {
@@ -295,7 +295,7 @@ TEST(PersistenceTest, MassDeletesGiveMemoryAndDiskBack) {
     }
     world.LowWater();
     world.Flush();
-    // By itself, given time: nobody has to ask for it.
+    // The space is freed in the background, without a request.
     const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
     while (RealRuntime().Now() < patience) {
       ASSERT_TRUE(world.Checkpoint().ok());
@@ -313,7 +313,7 @@ TEST(PersistenceTest, MassDeletesGiveMemoryAndDiskBack) {
   }
 }
 
-// Tides of records that come and go, with everything that works in the background at its full rate.
+// Waves of records are inserted and deleted, while all background work runs at its full rate.
 TEST(PersistenceTest, TidesWhileEverythingGoesOn) {
   constexpr uint64_t kKeys = 6000;
   World world(500 << 10);
@@ -366,12 +366,13 @@ TEST(PersistenceTest, TidesWhileEverythingGoesOn) {
   world.ExpectRight();
 }
 
+// No reader is told that a table or record does not exist because a file is missing.
 TEST(PersistenceTest, ASegmentThatIsGoneIsCorruption) {
   RecordOperationsOptions options = SmallPages(0);
   options.store.max_open_files = 1;
-  options.merge_interval = std::chrono::hours(24);  // nobody else loads pages
+  options.merge_interval = std::chrono::hours(24);  // no merge loads pages
   options.cleaner.interval = Duration();
-  options.scrubber.bytes_per_second = 0;  // nor opens their files: what is open can be read on
+  options.scrubber.bytes_per_second = 0;  // the scrubber opens no file: an open file remains readable
   World world(options);
   Random random(10);
   world.Create();
@@ -387,29 +388,30 @@ TEST(PersistenceTest, ASegmentThatIsGoneIsCorruption) {
     RecordBatch answer;
     const Status status = world.operations().Read(kTable, key, &answer);
     if (status == ErrorCode::kCorruption) ++corrupt;
-    // Of the file that is still open.
+    // The record comes from the file that is still open.
     if (status.ok()) ASSERT_EQ(RecordBatch::Iterator(answer).record().value, value);
     ASSERT_TRUE(status.ok() || status == ErrorCode::kCorruption) << status.ToString();
   }
   EXPECT_GT(corrupt, 0);
 }
 
-// A page that cannot be read is no disk that takes no writes: no checkpoint is taken, but everything else goes on.
+// A page that cannot be read does not mean that the disk refuses writes. No checkpoint is taken, but everything else
+// continues.
 TEST(PersistenceTest, APageThatCannotBeReadDoesNotEndTheProcess) {
   int failures = 0;
   RecordOperationsOptions options = SmallPages(0);
   options.store.max_open_files = 1;
-  // Nobody else loads it, or makes its parts fewer.
+  // No background work loads the page, or reduces its parts.
   options.merge_interval = std::chrono::hours(24);
   options.cleaner.interval = Duration();
-  options.scrubber.bytes_per_second = 0;  // and leaves its file open
+  options.scrubber.bytes_per_second = 0;  // the scrubber leaves its file open
   options.on_failure = [&failures](const Status&) { ++failures; };
   World world(options);
   Random random(11);
   world.Create();
   Change(&world, &random, 2000, 6000);
   ASSERT_TRUE(world.Checkpoint().ok());
-  // Its image becomes as many parts as it may have; then it has to be loaded to be written.
+  // Its image gets the largest number of parts; then the page must be loaded to be written.
   for (size_t parts = 1; parts < kMaxPartsOfImage; ++parts) {
     world.Restart();
     world.Put(KeyOf(1000), Concat("part ", parts));
@@ -420,7 +422,7 @@ TEST(PersistenceTest, APageThatCannotBeReadDoesNotEndTheProcess) {
   const Position stable = world.operations().stable();
   world.Put(KeyOf(1000), "the last straw");
   world.Flush();
-  (void)world.Read(KeyOf(1));  // the file that stays open is another page's
+  (void)world.Read(KeyOf(1));  // the file that stays open belongs to another page
   const std::vector<std::string> names = *world.storage().List("/pages");
   for (const std::string& name : names) {
     if (name.starts_with("base-")) ASSERT_TRUE(world.storage().Remove(Concat("/pages/", name)).ok());

@@ -12,19 +12,21 @@
 namespace deut::dc {
 namespace {
 
-// What may be brought in between two looks at the memory budget.
+// Bytes of payload that may be applied between two checks of the memory budget.
 constexpr size_t kBytesPerLook = 64 << 10;
 
-// So many updates are on their way into the cache together, as many as a processor has misses under way, about.
+// Number of updates whose cache misses overlap: about as many as a processor has in flight at once.
 constexpr size_t kUpdatesAtOnce = BwTree::kPlacesAtOnce;
 
-// From so many on helpers are asked, who take some tens of microseconds to wake; and so many are one piece of work, of about a hundred.
+// A run of at least kUpdatesToShare updates is shared with helpers, which take some tens of microseconds to wake.
+// kUpdatesPerPiece updates are one piece of work, of about a hundred microseconds.
 constexpr size_t kUpdatesToShare = 256;
 constexpr size_t kUpdatesPerPiece = 64;
-// So many are written down at a time, on the stack (144 KiB), as a batch has: a list that grows to so many the heap asks the system for, each time.
+// Number of updates that are listed at a time, on the stack (144 KiB); a batch has about as many. For a heap list of
+// this size, the allocator would call the system each time.
 constexpr size_t kUpdatesListed = SupersededUpdates::kMost;
 
-// Between two looks whether a page that has grown too large may be split again.
+// Pause between two checks whether a page that has grown too large may be split again.
 constexpr Duration kHeldPause = std::chrono::microseconds(100);
 
 bool IsUpdate(const LogEntryView& entry) {
@@ -37,15 +39,15 @@ void RecordOperations::BeginStream() { consolidation_timestamp_.store(0, std::me
 
 Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   UnflushedUpdates::Batch unflushed(unflushed_, batch.entries.size());
-  if (DEUT_OMITTED("X1.wait_for_stream")) {  // the bound as soon as it is heard of
+  if (DEUT_OMITTED("X1.wait_for_stream")) {  // omitted step: takes over the bound before its place
     for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) {
       if (it.entry().kind == LogEntryKind::kLowWater) ApplyLowWater(it.entry().timestamp);
     }
   }
-  // Until the new stream has told of a low-water: what it brings may be in the pages.
+  // Redo lasts until the new stream has sent a low-water: until then its updates may already be in the pages.
   DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
   absl::InlinedVector<LogEntryView, kUpdatesListed> updates;
-  std::atomic<size_t> bytes{kBytesPerLook - 1};  // the first update looks
+  std::atomic<size_t> bytes{kBytesPerLook - 1};  // so that the first update checks
   for (LogBatch::Iterator it(batch); it.Valid();) {
     updates.clear();
     for (; it.Valid() && IsUpdate(it.entry()) && updates.size() < kUpdatesListed; it.Next()) {
@@ -61,7 +63,7 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
     unflushed.Saw(updates.size());
     const size_t wanted = superseded_.MoveBack(std::span(updates));
     DEUT_RETURN_IF_ERROR(ApplyRun(std::span(updates).first(wanted), &bytes));
-    applied_.Add(updates.size() - wanted);  // S3: with those that supersede them
+    applied_.Add(updates.size() - wanted);  // S3: they count as applied with the updates that supersede them
     if (!it.Valid() || IsUpdate(it.entry())) continue;
     if (it.entry().position > applied) {
       DEUT_RETURN_IF_ERROR(ApplyEntry(it.entry()));
@@ -76,7 +78,7 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
 Status RecordOperations::ApplyRun(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes) {
   if (updates.size() < kUpdatesToShare) return ApplyUpdates(updates, bytes);
   std::atomic<bool> failed{false};
-  Status failure;  // of whoever was the first to set `failed`
+  Status failure;  // written only by the thread that was first to set `failed`
   const auto piece = [&](size_t number) {
     if (failed.load(std::memory_order_relaxed)) return;
     const size_t from = number * kUpdatesPerPiece;
@@ -94,8 +96,9 @@ Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates, std
     for (; count < std::min(updates.size(), kUpdatesAtOnce) && taken < kBytesPerLook; ++count) {
       taken += updates[count].key.size() + updates[count].value.size();
     }
-    // A look at the memory budget adds up all tables, so it is taken once for every kBytesPerLook of the batch's payload, by whoever comes to it.
-    // Between two looks memory grows by little more than that: the share of the budget that applying leaves free takes it.
+    // A check of the memory budget sums over all tables. So it is done once for every kBytesPerLook of the batch's
+    // payload, by the thread that passes the mark. Between two checks memory grows by little more than that; the part
+    // of the budget that applying leaves free covers it.
     const size_t before = bytes->fetch_add(taken, std::memory_order_relaxed);
     if (before / kBytesPerLook != (before + taken) / kBytesPerLook) {
       keeper_->Look();
@@ -169,10 +172,11 @@ Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
   return Status::Ok();
 }
 
-// A page that cannot be read does not stop the log: it takes updates blindly, as far as it can. Whoever brings its file back finds them on it.
+// A page that cannot be read does not stop the log: it takes updates blindly, up to its limit. When an operator
+// restores its file, the updates are still on it.
 Result<bool> RecordOperations::Update(const LogEntryView& entry) {
   BwTree::Place place;
-  bool told = false;  // that the page cannot be read
+  bool told = false;  // the loader has already reported that the page cannot be read
   for (;;) {
     bool held = false;
     {
@@ -195,7 +199,8 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
       runtime_.SleepUntil(runtime_.Now() + kHeldPause);
       continue;
     }
-    // A page is far more than the update that is counted where memory is looked at otherwise.
+    // A page is far larger than the update. The check in ApplyUpdates counts only the update, so a load checks the
+    // memory budget itself.
     keeper_->Look();
     keeper_->WaitForRoom(PageKeeper::Room::kToRead);
     const Status loaded = loader_.Load(entry.table, Target(entry.key, Side::kAt));

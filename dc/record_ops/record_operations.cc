@@ -13,22 +13,23 @@
 namespace deut::dc {
 namespace {
 
-// So many reads are on their way into the cache together. More gain little: a processor has about that many misses under way.
+// Number of reads whose cache misses overlap. More gain little: a processor has about this many misses in flight.
 constexpr size_t kReadsAtOnce = 8;
 
-// About what a checkpoint writes for each page.
+// Approximate bytes that a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
 
-// What many tables take is added up so often only: it costs some microseconds for a hundred of them, and every page that is brought in asks.
+// With more than kSummedEachTime tables, the sum of their bytes is reused for kSumHolds. The sum takes some
+// microseconds for a hundred tables, and every load of a page asks for it.
 constexpr size_t kSummedEachTime = 64;
 constexpr Duration kSumHolds = std::chrono::milliseconds(1);
 
-// Pages that a scan looks at before it lets go of what it holds back from being freed.
+// Pages that a scan reads inside one guard. A guard keeps retired memory from being freed.
 constexpr uint64_t kPagesAGuard = 4;
 
-// Read pages for those who need several at once.
+// Threads that load pages for callers that need several at once.
 constexpr int kLoadThreads = 8;
-// Pages that a scan has brought in ahead of itself, at the most.
+// Largest number of pages that a scan loads ahead of itself.
 constexpr size_t kMostAhead = 8;
 
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
@@ -124,14 +125,14 @@ RecordOperations::~RecordOperations() {
   cleaner_.reset();
   keeper_.reset();
   checkpointer_.reset();
-  reaper_.Stop();  // while there is a domain, which freeing needs
+  reaper_.Stop();  // the domain, which freeing needs, still exists here
 }
 
 Status RecordOperations::Checkpoint(const std::function<Position()>& applied,
                                     const Checkpointer::RecordKept& record_kept) {
   const UnflushedUpdates::Count begun = unflushed_.BeginCheckpoint();
   const Status status = checkpointer_->Take(applied, record_kept);
-  if (status.ok()) unflushed_.EndCheckpoint(begun);  // not if it had no room for all of them
+  if (status.ok()) unflushed_.EndCheckpoint(begun);  // a failed checkpoint may have written only some of them
   Judge(status);
   return status;
 }
@@ -216,7 +217,8 @@ Status RecordOperations::Read(TableId table, std::string_view key, RecordBatch* 
   }
 }
 
-// Counted once, by whoever answers it: what was found before a page that is missing is found again.
+// A scan is counted once, by the call that answers it: a call that stops at a missing page returns no answer, and its
+// records are found again.
 Status RecordOperations::TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
                                  uint64_t max_pages, RecordBatch* answer, bool* missing) {
   const size_t before = answer->size();
@@ -264,7 +266,7 @@ Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cu
     }
     keeper_->Look();
     keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-    // The more it has missed, the more it will; but no more than it has room for.
+    // The more pages a scan has missed, the more pages it loads ahead, but at most as many as it has budget for.
     uint64_t pages = std::min<uint64_t>(kMostAhead, misses == 0 ? 0 : uint64_t{1} << std::min(misses - 1, 16u));
     if (ahead == nullptr && pages != 0) {
       const uint64_t bytes = budget->bytes - std::min(budget->bytes, answer->bytes().size());
@@ -287,7 +289,7 @@ Status RecordOperations::LoadForScan(TableId table, Direction direction, const S
       if (found.table == nullptr) return NoSuchTable(table);
       lows = found.table->tree->NotLoaded(wanted, ascending, pages_ahead);
     }
-    // Those beyond the end of the scan it will not come to.
+    // The scan does not reach the leaves beyond its end.
     if (ascending && !cursor.high.empty()) {
       std::erase_if(lows, [&](const std::string& low) { return low >= cursor.high; });
     } else if (!ascending) {
@@ -295,7 +297,7 @@ Status RecordOperations::LoadForScan(TableId table, Direction direction, const S
     }
     if (lows.size() > 1) loads_.LoadAll(table, lows, Side::kAt);
   }
-  // If it is there by now that costs nothing.
+  // This costs nothing if the leaf is loaded by now.
   return loader_.Load(table, wanted);
 }
 
@@ -323,7 +325,8 @@ std::vector<TableInfo> RecordOperations::Tables() {
     info.bytes = table->tree->statistics().bytes;
     infos.push_back(std::move(info));
   }
-  // T1: ids are drawn above the highest that was ever used. The rest say nothing more, and there may be any number of them.
+  // T1: ids are drawn above the highest that was ever used. The other dropped ids add no information, and their
+  // number is unlimited.
   if (!now.dropped.empty() && !DEUT_OMITTED("T1.list_last_dropped")) {
     TableInfo info;
     info.id = now.dropped.highest();

@@ -1,13 +1,17 @@
-// RecordOperations: what the DC does with records: applies a redo log to its tables, reads and scans them. Knows tables, versions and
-// idempotence; knows nothing of transactions, peers or positions of a stream (dc/server) and nothing of pages (dc/bwtree).
+// RecordOperations: the DC's operations on records. It applies a redo log to its tables, and reads and scans them. It
+// knows tables, versions and idempotence. It knows nothing of transactions, peers or positions of a stream
+// (dc/server) and nothing of pages (dc/bwtree).
 //
-// Records outlive the process as of the last checkpoint (dc/checkpoint), and may be more than memory holds (dc/page_cache): reading what is not
-// in memory blocks on the disk. Who must not block calls the Try forms first.
+// Records outlive the process as of the last checkpoint (dc/checkpoint), and may exceed the memory (dc/page_cache). A
+// read of a page that is not in memory blocks on the disk. A thread that must not block calls the Try methods first.
 //
-// Idempotence: any entry may be applied again, late, or out of order with entries of other keys (rules X1, X2, T1). The one thing that
-// has to stand in its place is a low-water entry: everything below it that is in the log was applied before (rule X1).
-// Thread-safety: all methods from any thread, latch-free but for creating and dropping tables. Answers are copies.
-// Ownership: owns trees, mapping table and reclamation domain.
+// Idempotence: any entry may be applied again, late, or out of order with entries of other keys (rules X1, X2, T1).
+// The only entry whose place matters is a low-water entry: everything in the log below it was applied before (rule
+// X1).
+// Thread-safety: all methods may be called from any thread, and are latch-free except for creating and dropping
+// tables. Answers are copies.
+// Ownership: owns trees, mapping table and reclamation domain. Errors: a Status; a failed disk is reported to
+// on_failure once.
 #ifndef DC_RECORD_OPS_RECORD_OPERATIONS_H_
 #define DC_RECORD_OPS_RECORD_OPERATIONS_H_
 
@@ -55,144 +59,152 @@ struct RecordOperationsOptions {
   SegmentStoreOptions store;
   CleanerOptions cleaner;
   ScrubberOptions scrubber;
-  // What memory_bytes() may come to; 0: no limit.
+  // Limit of memory_bytes(); 0: no limit.
   uint64_t memory_bytes = 0;
-  // So often, at the most, it is looked for pages that may be merged.
+  // Pages that may be merged are searched for at most once in this interval.
   Duration merge_interval = std::chrono::seconds(1);
-  // Threads that help whoever applies a large batch; 0: each batch is applied by its thread alone.
+  // Number of threads that help to apply a large batch; 0: each batch is applied by its thread alone.
   uint32_t apply_helpers = 0;
-  // Called once, on any thread, when the disk has failed so that nothing can be relied on any more (a failed sync or write, other than for want
-  // of space). By default the process ends.
+  // Called once, on any thread, when the disk has failed so that its content can no longer be trusted (a sync or
+  // write failed for another reason than lack of space). By default the process ends.
   std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
-  // Pages of all tables together; each takes MappingTable::kBytesPerId bytes of address space. With pages of 32 KiB the default is 8 TiB of data.
+  // Limit of the pages of all tables together. Each takes MappingTable::kBytesPerId bytes of address space. With
+  // pages of 32 KiB the default is 8 TiB of data.
   uint32_t max_pages = uint32_t{1} << 28;
 };
 
 class RecordOperations {
  public:
-  // Where the records live on disk, and whose they are.
+  // The place of the records on disk, and their owner.
   struct Home {
     Storage& storage;
-    std::string directory;  // for pages alone; made if it is not there
+    std::string directory;  // contains only pages; created if it does not exist
     DcId dc;
     DcIncarnation incarnation;
-    RecoveryProgress* progress = nullptr;  // of Open; may be null
+    RecoveryProgress* progress = nullptr;  // progress of Open; may be null
     CheckpointNumber at_least = {};        // RecoveryOptions::at_least
   };
-  // What the newest checkpoint in `home` holds, or nothing. CORRUPTION: there are checkpoints, but none that can be proven complete;
-  // nothing is changed.
+  // Opens the records of the newest checkpoint in `home`; there are none without a checkpoint. CORRUPTION: there are
+  // checkpoints, but none that can be proven complete; nothing is changed.
   static Result<std::unique_ptr<RecordOperations>> Open(Runtime& runtime, const Home& home,
                                                         const RecordOperationsOptions& options);
-  // REQUIRES: no other thread uses it.
+  // REQUIRES: no other thread uses the object.
   ~RecordOperations();
 
-  // Everything up to here was in the pages when Open returned.
+  // Every update up to this position was in the pages when Open returned.
   Position recovered() const { return recovered_; }
   // CheckpointsFound::oldest_kept.
   CheckpointNumber oldest_kept() const { return oldest_kept_; }
-  // Takes a checkpoint. `applied`: the position up to which everything is applied, read when the checkpoint begins (rule X6).
-  // RESOURCE_EXHAUSTED: no room on the disk; UNAVAILABLE: a page cannot be read. It may be tried again. Blocks; one at a time.
-  // `record_kept`: see Checkpointer::Take.
+  // Takes a checkpoint. `applied` returns the position up to which everything is applied; it is read when the
+  // checkpoint begins (rule X6). `record_kept`: see Checkpointer::Take. RESOURCE_EXHAUSTED: the disk has no room;
+  // UNAVAILABLE: a page cannot be read. The caller may retry after both. Blocks; one call at a time.
   Status Checkpoint(const std::function<Position()>& applied, const Checkpointer::RecordKept& record_kept = nullptr);
-  // A checkpoint, or two, would remove more from the disk than they write, though nothing has changed.
+  // Returns true if one or two checkpoints would remove more from the disk than they write, although nothing has
+  // changed.
   bool CheckpointGivesSpace() const;
-  // Gives back space of segments that are mostly dead, now; their files go after two checkpoints. It is done in the background, too.
-  // RESOURCE_EXHAUSTED: no room to do so.
+  // Frees the space of segments that are mostly dead, now; their files are deleted after two checkpoints. A
+  // background thread does the same. RESOURCE_EXHAUSTED: there is no room to do so.
   Status Clean() { return cleaner_->Clean(); }
-  // A round of SegmentScrubber; for tests.
+  // Runs one round of SegmentScrubber; for tests.
   Status Scrub() { return scrubber_->Scrub(); }
-  // Everything up to here survives (S2).
+  // Every update up to this position survives a crash (S2).
   Position stable() const { return checkpointer_->stable(); }
 
   // A new stream of batches begins: the consolidation timestamp starts at 0 (rule X1).
   void BeginStream();
-  // Applies the batch's entries behind `applied`. Updates between two other entries come in any order, and on several threads (apply_helpers): which
-  // of a key's updates counts is decided by their versions (X2), and all of them are at or above the low-water before them (X1), so that none
-  // can be taken for a duplicate of what was consolidated. Every other entry waits for all before it, and what follows waits for it.
-  // CORRUPTION: an entry contradicts what was applied (unknown table); RESOURCE_EXHAUSTED: no more pages. Of the batch some entries are
-  // applied then; it may be repeated.
-  // REQUIRES: batch.Validate() is OK. From several threads in any order, but for this: a low-water entry comes when everything below it was
-  // applied (rule X1), one at a time; the creation of a table before what is for that table.
+  // Applies the batch's entries behind `applied`. Updates between two other entries are applied in any order, and on
+  // several threads (apply_helpers). Their versions decide which of a key's updates counts (X2). All of them are at
+  // or above the low-water before them (X1), so none can be taken for a duplicate of consolidated updates. Every
+  // other entry is applied after all entries before it and before all entries behind it.
+  // CORRUPTION: an entry contradicts the applied log (unknown table); RESOURCE_EXHAUSTED: no more pages. Some entries
+  // of the batch are applied then; the batch may be repeated.
+  // REQUIRES: batch.Validate() is OK. Threads may call this in any order, with two exceptions. A low-water entry
+  // comes when everything below it was applied (rule X1), one at a time. The creation of a table comes before the
+  // updates of that table.
   Status ApplyBatch(const LogBatch& batch, Position applied);
 
   // Appends the record to `answer` if there is one. NOT_FOUND: no such table.
   // REQUIRES: a key of 1 to kMaxKeyBytes bytes.
   Status Read(TableId table, std::string_view key, RecordBatch* answer);
-  // The same, but does not block: *missing says that the record's page is not in memory; nothing was done then.
+  // The same, but does not block. *missing: the record's page is not in memory, and nothing was done.
   Status TryRead(TableId table, std::string_view key, RecordBatch* answer, bool* missing);
 
   struct PointRead {
     TableId table;
     std::string_view key;
     RecordBatch* answer = nullptr;
-    Status status;         // set, as TryRead's
-    bool missing = false;  // set
+    Status status;         // output: as TryRead's
+    bool missing = false;  // output: as TryRead's
   };
-  // The same for several, which takes less time than one after the other.
+  // Reads several records. This takes less time than one read after the other.
   void TryReadSeveral(std::span<PointRead> reads);
 
-  // What is known of a scan of several calls: whoever has met pages that are not in memory has those behind them brought in, too.
+  // State of a scan that takes several calls. A scan that has met pages that are not in memory also loads the pages
+  // ahead of it.
   struct ScanAhead {
     uint32_t misses = 0;
   };
-  // Appends records of the cursor's stretch to `answer`, until the stretch or the budget is used up or `max_pages` pages were
-  // looked at, and moves the cursor behind them. A guard is held over some pages at the most. NOT_FOUND: no such table (any more).
-  // `ahead`: of a scan that will go on; null: this call is all of it.
+  // Appends records of the cursor's key range to `answer`, and moves the cursor behind them. It stops when the range
+  // or the budget is used up, or when `max_pages` pages were read. It holds a guard over at most a few pages.
+  // NOT_FOUND: no such table (any more).
+  // `ahead`: state of a scan that will continue; null: this call is the whole scan.
   Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
               RecordBatch* answer, ScanAhead* ahead = nullptr);
-  // The same, but does not block: *missing says that it stopped before a page that is not in memory; then it is not counted, and what it has found
-  // is of no use but to who begins again.
+  // The same, but does not block. *missing: the scan stopped before a page that is not in memory. Such a call is not
+  // counted, and its records are of use only to a caller that starts over.
   Status TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
                  RecordBatch* answer, bool* missing);
 
   // NOT_FOUND: no such table.
   Result<std::vector<std::string>> Partition(TableId table, uint32_t n);
   Status CheckTable(TableId table);
-  // Live ones by id, then, of those that were dropped, the one with the highest id.
+  // Returns the live tables by id, then the dropped table with the highest id.
   std::vector<TableInfo> Tables();
 
-  // Of the disk, for giving space back when it is full.
+  // Bytes of the disk that are reserved for freeing space when the disk is full.
   uint64_t reserve_bytes() const { return store_->reserve_bytes(); }
-  // Of the disk, for writing what was applied since the last checkpoint (X7). Up to `plenty` a coarse bound will do.
+  // Bytes of the disk that are needed to write the updates applied since the last checkpoint (X7). Up to `plenty` the
+  // result may be a coarse bound.
   uint64_t unflushed_bytes(uint64_t plenty);
-  // Memory is beyond its budget, and nothing more can be swapped out.
+  // Returns true if the memory exceeds its budget, and no more pages can be evicted.
   bool memory_exhausted() const { return keeper_->exhausted(); }
-  // What counts against the budget: pages, what waits to be freed, and what grows with the number of pages and segments. Not: buffers, which
-  // do not grow.
+  // The bytes that count against the budget: pages, retired memory that is not freed yet, and tables that grow with
+  // the number of pages and segments. Buffers do not count, because they do not grow.
   uint64_t memory_bytes();
-  // Names: dc/README.md.
+  // The counters' names are explained in dc/README.md.
   void AppendCounters(std::vector<CounterValue>* counters);
 
  private:
   RecordOperations(Runtime& runtime, const RecordOperationsOptions& options, RecoveredPages recovered);
 
-  // What trees stand on.
+  // The objects that all trees use.
   BwTreeEnvironment trees();
   Status Start(const Home& home, const CheckpointsFound& found);
   Status ApplyEntry(const LogEntryView& entry);
-  // TryScan, not counted.
-  // *pages: that it may still look at; counted down.
+  // TryScan without counting. *pages: the number of pages that it may still read; decremented.
   Status ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t* pages,
                    RecordBatch* answer, bool* missing);
   void TryReadAtOnce(std::span<PointRead> reads);
-  // All that stand between two entries of other kinds, by whoever has time; the rest, on the calling thread and in their order.
-  // `bytes`: of the batch so far, as it is looked at the memory budget now and then.
+  // ApplyRun applies all updates between two entries of other kinds, with helpers. ApplyUpdates applies them on the
+  // calling thread, in their order. `bytes`: payload of the batch so far; the memory budget is checked every
+  // kBytesPerLook bytes of it.
   Status ApplyRun(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes);
   Status ApplyUpdates(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes);
-  // Few enough for one place each.
+  // Applies at most kUpdatesAtOnce updates.
   Status ApplyGroup(std::span<const LogEntryView> updates);
-  // As many of them, from the first on, as come into pages at once. REQUIRES: they are of one table, as many as have places at once.
+  // Applies the updates from the first one up to the first that needs a load or a wait; returns how many. REQUIRES:
+  // they belong to one table, and are at most kUpdatesAtOnce.
   Result<size_t> ApplyAtOnce(std::span<const LogEntryView> updates);
-  // Of all trees; of many of them, as it was a millisecond ago at most.
+  // Bytes of all trees. If there are many trees, the figure is up to one millisecond old.
   uint64_t TreeBytes();
-  // Brings in the leaf that a scan needs now and some of those that it will come to.
+  // Loads the leaf that a scan needs now, and some of the leaves that it will reach next.
   Status LoadForScan(TableId table, Direction direction, const ScanCursor& cursor, size_t pages_ahead);
   Result<bool> Update(const LogEntryView& entry);
   void ApplyLowWater(Timestamp low_water);
-  // Tells on_failure, unless the error is none, want of space, or a page that cannot be read.
+  // Calls on_failure, unless the status is OK, a lack of space, or a page that cannot be read.
   void Judge(const Status& status);
 
-  // Of the start.
+  // Figures of the recovery in Open.
   struct RecoveryFigures {
     uint64_t checkpoint = 0;
     uint64_t segments = 0;
@@ -215,11 +227,11 @@ class RecordOperations {
   RecoveryFigures recovery_;
   StructureGate gate_;
   std::atomic<uint64_t> consolidation_timestamp_{0};
-  // The domain ends before what dropped trees, which it frees, look at, before the table whose ids it gives back, and before the store that its
-  // garbage speaks to; after the live trees.
+  // Order of destruction. The domain ends after the live trees. It frees dropped trees and page ids, and its garbage
+  // marks parts dead. So it ends before the reaper, the mapping table and the store.
   const std::unique_ptr<SegmentStore> store_;
   const std::unique_ptr<MappingTable> pages_;
-  TableReaper reaper_;  // before the domain, which hands dropped tables to it to its end
+  TableReaper reaper_;  // declared before the domain, which hands dropped tables to it until the domain ends
   ReclamationDomain domain_;
   TableRegistry tables_;
   DamagedPages damaged_;

@@ -28,7 +28,7 @@ std::unique_ptr<RecordOperations> NewOperations(uint16_t chain_length = 4, uint3
   options.tree.leaf_chain_length = chain_length;
   options.max_pages = 1 << 20;
   options.apply_helpers = helpers;
-  // Each in a directory of its own.
+  // Each object gets a directory of its own.
   static const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   static int number = 0;
   const RecordOperations::Home home{*storage, Concat("/pages", ++number), DcId(1), DcIncarnation(1)};
@@ -37,7 +37,7 @@ std::unique_ptr<RecordOperations> NewOperations(uint16_t chain_length = 4, uint3
   return std::move(*operations);
 }
 
-// Builds batches whose positions follow each other.
+// Builds batches with consecutive positions.
 class Log {
  public:
   Log& Entry(LogEntryKind kind, TableId table, uint64_t timestamp, std::string_view key, std::string_view value = {}) {
@@ -109,7 +109,7 @@ TEST(RecordOperationsTest, AppliesReadsAndScans) {
   EXPECT_EQ(KeysOf(*operations, kTable, Direction::kDescending, {"", "k1009", false}, budget),
             (std::vector<std::string>{"k1008", "k1006", "k1005"}));
   EXPECT_EQ(KeysOf(*operations, kTable, Direction::kAscending, {}, ScanBudget()).size(), 499u);
-  // One page at a time when asked so.
+  // The scan reads one page at a time if max_pages is 1.
   ScanCursor cursor;
   ScanBudget none;
   RecordBatch batch;
@@ -130,7 +130,8 @@ TEST(RecordOperationsTest, AppliesReadsAndScans) {
   EXPECT_EQ(by_name["tables"], 1u);
 }
 
-// As many as come at once and more, of two tables and one that is not there; pages have deltas, and are split, between the rounds.
+// Fewer and more reads than kReadsAtOnce, of two tables and one that does not exist. Between the rounds pages get
+// deltas and are split.
 TEST(RecordOperationsTest, SeveralReadsAnswerAsOneByOne) {
   constexpr TableId kOther{4};
   constexpr uint64_t kKeys = 300;
@@ -199,7 +200,7 @@ TEST(RecordOperationsTest, T1TablesAreNeverReusedAndDroppedOnesCountAsApplied) {
   const LogBatch all = log.Take();
   ASSERT_TRUE(Apply(*operations, all).ok());
   EXPECT_EQ(operations->CheckTable(kTable), ErrorCode::kNotFound);
-  // Late updates, and the whole life of the table once more: nothing happens, nothing is wrong.
+  // Late updates, and the table's whole history once more: nothing happens, and no call fails.
   EXPECT_TRUE(Apply(*operations, log.Put(6, "k", "w").Take()).ok());
   EXPECT_TRUE(Apply(*operations, all).ok());
   EXPECT_EQ(operations->CheckTable(kTable), ErrorCode::kNotFound);
@@ -213,7 +214,8 @@ TEST(RecordOperationsTest, T1TablesAreNeverReusedAndDroppedOnesCountAsApplied) {
   EXPECT_TRUE(tables[1].dropped);
 }
 
-// T1: of the tables that were dropped the list has as much as is needed so that no id is used again, however many there were.
+// T1: the list contains only as much of the dropped tables as is needed so that no id is used again, whatever their
+// number.
 TEST(RecordOperationsTest, T1TheListDoesNotGrowWithDroppedTables) {
   auto operations = NewOperations();
   Log log;
@@ -227,11 +229,11 @@ TEST(RecordOperationsTest, T1TheListDoesNotGrowWithDroppedTables) {
   EXPECT_EQ(tables[0].id, TableId(7));
   EXPECT_EQ(tables[1].id, TableId(40));
   EXPECT_TRUE(tables[1].dropped);
-  // Each of them is known for ever.
+  // Each dropped id is remembered for ever.
   for (uint32_t id = 1; id <= 40; ++id) EXPECT_TRUE(Apply(*operations, log.Drop(TableId(id), "t").Take()).ok()) << id;
 }
 
-// Two creations at the same time may be logged in either order: an id below others that were dropped may still come.
+// Two concurrent creations may be logged in either order: a table with an id below dropped ones may still be created.
 TEST(RecordOperationsTest, T1AnIdBelowDroppedOnesIsNotTakenForDropped) {
   auto operations = NewOperations();
   Log log;
@@ -251,8 +253,8 @@ TEST(RecordOperationsTest, T1ContradictionsAreCorruption) {
   EXPECT_EQ(Apply(*operations, log.Create(TableId(4), "accounts").Take()), ErrorCode::kCorruption);
 }
 
-// T9 deletes k2 at LSN 200, T7 commits its update of k1 on the same page at LSN 300, and only then the log says that low-water is 10. If the
-// page gave up T9's tombstone before the stream got there, T7 would be taken for a duplicate.
+// T9 deletes k2 at LSN 200. T7 commits its update of k1 on the same page at LSN 300. Only then the log states
+// low-water 10. If the page dropped T9's tombstone before the stream got there, T7 would be taken for a duplicate.
 TEST(RecordOperationsTest, X1LowWaterCountsOnlyInItsPlace) {
   auto operations = NewOperations(/*chain_length=*/1);
   Log log;
@@ -275,7 +277,7 @@ TEST(RecordOperationsTest, PositionsThatAreAppliedAreSkipped) {
   Log log;
   const LogBatch first = log.Create(kTable, "accounts").Put(5, "a", "1").Take();
   ASSERT_TRUE(Apply(*operations, first).ok());
-  // From within the middle of a batch: only what lies behind is new.
+  // The applied position lies in the middle of a batch: only the entries behind it are new.
   LogBatch both = first;
   const LogBatch second = log.Put(6, "b", "2").Take();
   both.entries += second.entries;
@@ -290,7 +292,7 @@ TEST(RecordOperationsTest, PositionsThatAreAppliedAreSkipped) {
   }
 }
 
-// Whole batches sent again, out of order, and with everything known as applied: the state is that of the log.
+// Whole batches are sent again, out of order, and with everything already applied: the state is that of the log.
 TEST(RecordOperationsTest, DuplicatedReorderedResentBatches) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(Concat("seed ", seed));
@@ -319,7 +321,7 @@ TEST(RecordOperationsTest, DuplicatedReorderedResentBatches) {
     while (done < batches.size()) {
       ASSERT_TRUE(Apply(*operations, batches[done]).ok());
       ++done;
-      // Late ones in any order. They carry low-water entries that were reached before.
+      // Late batches in any order. Their low-water entries were reached before.
       for (uint64_t n = random.Below(4); n > 0; --n) ASSERT_TRUE(Apply(*operations, batches[random.Below(done)]).ok());
     }
     RecordBatch all;
@@ -332,7 +334,7 @@ TEST(RecordOperationsTest, DuplicatedReorderedResentBatches) {
   }
 }
 
-// Readers and scanners while tables are created, filled and dropped.
+// Readers and scanners run while tables are created, filled and dropped.
 TEST(RecordOperationsTest, DropsUnderReaders) {
   auto operations = NewOperations();
   std::atomic<uint32_t> newest{0};
@@ -372,7 +374,8 @@ TEST(RecordOperationsTest, DropsUnderReaders) {
   EXPECT_EQ(tables[1].id, TableId(59));
 }
 
-// Thousands of updates of few keys between two low-waters, so that threads meet on pages and keys: what counts is the version, not who came first.
+// Thousands of updates of few keys between two low-waters, so that threads meet on pages and keys. The largest
+// version counts, not the first arrival.
 TEST(ApplyTogetherTest, TheNewestVersionOfEachKeyCounts) {
   const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/3);
   Random random(20);
@@ -395,7 +398,7 @@ TEST(ApplyTogetherTest, TheNewestVersionOfEachKeyCounts) {
     }
     const LogBatch batch = log.Take();
     ASSERT_TRUE(Apply(*operations, batch, applied).ok());
-    if (round % 4 == 0) ASSERT_TRUE(Apply(*operations, batch, applied).ok());  // as after a lost answer
+    if (round % 4 == 0) ASSERT_TRUE(Apply(*operations, batch, applied).ok());  // sent again, as after a lost answer
     applied = batch.to;
   }
   for (int i = 0; i < 400; ++i) {
@@ -405,7 +408,8 @@ TEST(ApplyTogetherTest, TheNewestVersionOfEachKeyCounts) {
   }
 }
 
-// A run of updates that is longer than what is listed at a time, without an entry of another kind in it or behind it, and with one.
+// A run of updates that is longer than kUpdatesListed, without an entry of another kind in it or behind it, and with
+// one.
 TEST(ApplyTogetherTest, ALongRunIsAppliedAsAWhole) {
   constexpr int kUpdates = 10'000;
   const auto operations = NewOperations(/*chain_length=*/20, /*helpers=*/1);
@@ -431,7 +435,7 @@ uint64_t LowWaterOf(RecordOperations& operations) {
   return UINT64_MAX;
 }
 
-// A low-water counts when all before it is in the pages, whoever applies it.
+// A low-water takes effect when all updates before it are in the pages, whatever thread applies them.
 TEST(ApplyTogetherTest, X1ALowWaterWaitsForEveryHelper) {
   const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/1);
   constexpr uint64_t kUpdates = 1024, kPieces = kUpdates / 64;
@@ -447,7 +451,7 @@ TEST(ApplyTogetherTest, X1ALowWaterWaitsForEveryHelper) {
     if (point != "record_ops.apply.piece") return;
     ++pieces;
     if (std::this_thread::get_id() == applying) {
-      held.Wait(RealRuntime(), kNoDeadline);  // a helper has one, too
+      held.Wait(RealRuntime(), kNoDeadline);  // a helper has a piece, too
     } else if (!held.IsSet()) {
       held.Signal(RealRuntime());
       let_go.Wait(RealRuntime(), kNoDeadline);
@@ -458,8 +462,8 @@ TEST(ApplyTogetherTest, X1ALowWaterWaitsForEveryHelper) {
     EXPECT_TRUE(Apply(*operations, batch).ok());
     returned.store(true);
   });
-  while (pieces.load() < kPieces) RealRuntime().Yield();  // all but the helper's were done, or are about to be
-  for (int i = 0; i < 200; ++i) RealRuntime().Yield();    // time enough to go on
+  while (pieces.load() < kPieces) RealRuntime().Yield();  // all pieces but the helper's are done, or nearly
+  for (int i = 0; i < 200; ++i) RealRuntime().Yield();    // time enough for the others to continue
   EXPECT_FALSE(returned.load());
   EXPECT_EQ(LowWaterOf(*operations), 0u);
   let_go.Signal(RealRuntime());
@@ -468,7 +472,7 @@ TEST(ApplyTogetherTest, X1ALowWaterWaitsForEveryHelper) {
   EXPECT_EQ(LowWaterOf(*operations), 2 + kUpdates);
 }
 
-// It is a helper who meets it: the applying thread waits in its first piece until one has come to the last.
+// A helper meets the error: the applying thread waits in its first piece until a helper has reached the last.
 TEST(ApplyTogetherTest, AnErrorOfAHelperIsTheBatchs) {
   const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/1);
   Log log;

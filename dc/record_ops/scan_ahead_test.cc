@@ -1,4 +1,4 @@
-// A scan over pages that are not in memory has several of them read at once.
+// A scan over pages that are not in memory loads several of them at once.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ constexpr uint64_t kRecords = 3000;
 
 RecordOperationsOptions Options() {
   RecordOperationsOptions options = SmallPages(/*memory_bytes=*/0);
-  options.tree.inner_page_bytes = 16 << 10;  // neighbours of one parent
+  options.tree.inner_page_bytes = 16 << 10;  // makes the leaves neighbours under one parent
   options.scrubber.bytes_per_second = 0;
   return options;
 }
@@ -33,7 +33,7 @@ class ScanAheadTest : public ::testing::TestWithParam<Direction> {
     EXPECT_TRUE(world_.TryRestart().ok());
   }
 
-  // Answers how many records it returned.
+  // Returns the number of records that the scan returned.
   size_t Scan(uint64_t records, RecordOperations::ScanAhead* ahead) {
     ScanCursor cursor;
     ScanBudget budget;
@@ -51,7 +51,7 @@ class ScanAheadTest : public ::testing::TestWithParam<Direction> {
 INSTANTIATE_TEST_SUITE_P(Both, ScanAheadTest, ::testing::Values(Direction::kAscending, Direction::kDescending));
 
 TEST_P(ScanAheadTest, SeveralPagesAreReadAtOnceAndTheRecordsAreRight) {
-  // The pages that it needs alone come first.
+  // At first the scan loads only the pages that it needs.
   EXPECT_EQ(Scan(30, nullptr), 30u);
   disk_.HoldOperations(kDiskRead);
   RecordOperations::ScanAhead ahead{.misses = 3};
@@ -67,7 +67,8 @@ TEST_P(ScanAheadTest, AShortScanReadsNoMoreThanItNeeds) {
   const uint64_t before = Loaded();
   EXPECT_EQ(Scan(1, nullptr), 1u);
   EXPECT_EQ(Loaded() - before, 1u);
-  // Some leaves' worth of records: hardly more pages than that, whatever it has missed.
+  // The budget is a few leaves' worth of records: the scan loads hardly more pages than that, however often it has
+  // missed.
   EXPECT_EQ(Scan(100, nullptr), 100u);
   const uint64_t loaded = Loaded() - before;
   EXPECT_LE(loaded, 100u * 80 / 512 + 4);
@@ -84,7 +85,7 @@ TEST_P(ScanAheadTest, ItDoesNotReadBeyondItsRange) {
   ASSERT_TRUE(world_.operations().Scan(kTable, GetParam(), &cursor, &budget, UINT64_MAX, &answer, &ahead).ok());
   EXPECT_EQ(answer.size(), 60u);
   const uint64_t loaded = Loaded() - before;
-  // The same without looking ahead.
+  // The same scan without loading ahead.
   ASSERT_TRUE(world_.TryRestart().ok());
   ScanCursor again{KeyOf(1000), KeyOf(1060), false};
   ScanBudget rest;

@@ -1,13 +1,15 @@
-// Sixteen threads update, read, scan and partition, and create and drop tables, while pages are swapped out, merged, cleaned and checkpointed
-// without a pause and memory holds a fraction of the data: against a reference, all the time; and again in the next life, after redo by as
-// many threads.
-// DEUT_STRESS_SECONDS makes it longer; DEUT_SEED repeats what the threads choose (not how they meet).
+// Sixteen threads update, read, scan and partition, and create and drop tables. Meanwhile pages are evicted, merged,
+// cleaned and checkpointed without a pause, and memory holds a fraction of the data. Everything is compared with a
+// reference all the time, and again in the next incarnation, after redo by as many threads. DEUT_STRESS_SECONDS sets
+// the duration; DEUT_SEED repeats the threads' choices (not their interleaving).
 //
-// Updates come as the protocol allows: of different batches in any order, some again and late; a low-water only when everything below it was
-// applied. A ticket is both the position of an update in the log and its timestamp. The reference knows of each key the newest update that
-// was applied, and the newest deletion that was ever begun; a value says of which ticket it is. So every answer can be judged meanwhile:
-//   - a record is what its ticket has put there, and no older than what was applied when the question was asked;
-//   - a key without a record: no put was applied by then, or a deletion has begun since.
+// Updates come as the protocol allows: different batches in any order, some again and late; a low-water only when
+// everything below it was applied. A ticket is both the position of an update in the log and its timestamp. For each
+// key the reference knows the newest applied update, and the newest deletion that was ever begun. A value names its
+// ticket. So every answer can be judged at any time:
+// - A record is the one that its ticket has put there, and is no older than the updates applied when the question was
+//   asked.
+// - For a key without a record, no put was applied by then, or a deletion has begun since.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -50,7 +52,8 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 
 Position PositionOf(uint64_t ticket) { return Position{Lsn(100 * ticket), 1}; }
 
-// Says of which ticket it is, and shows if it is not whole. Mostly short; a few are larger than a page.
+// Returns a value that names its ticket and reveals if it is incomplete. Most values are short; a few are larger than
+// a page.
 std::string ValueOf(uint32_t key, uint64_t ticket) {
   const uint64_t hash = Mix64(ticket * kKeys + key);
   const size_t bytes = hash % 500 == 0 ? 3000 : 30 + hash % 150;
@@ -69,10 +72,10 @@ void Raise(std::atomic<uint64_t>* word, uint64_t value) {
   }
 }
 
-// What is known of one key.
+// The reference for one key.
 struct KeyState {
-  std::atomic<uint64_t> applied{0};        // the newest: 2 * ticket, and 1 more if it was a put
-  std::atomic<uint64_t> last_deletion{0};  // begun, if not applied
+  std::atomic<uint64_t> applied{0};        // newest applied update: 2 * ticket, plus 1 if it was a put
+  std::atomic<uint64_t> last_deletion{0};  // begun, perhaps not yet applied
 };
 
 class Reference {
@@ -81,7 +84,7 @@ class Reference {
   void DeletionBegins(uint32_t key, uint64_t ticket) { Raise(&keys_[key].last_deletion, ticket); }
   void WasApplied(uint32_t key, uint64_t ticket, bool put) { Raise(&keys_[key].applied, 2 * ticket + (put ? 1 : 0)); }
 
-  // What is wrong with an answer to a question that was asked when `before` was applied.
+  // Returns the fault of an answer to a question that was asked when `before` was applied; empty if there is none.
   std::string Judge(uint32_t key, uint64_t before, const RecordView* record) const {
     const uint64_t floor = before / 2;
     const bool was_put = before % 2 == 1;
@@ -112,21 +115,21 @@ class Stress {
     workers_[0].floor.store(UINT64_MAX);
   }
 
-  // Before the end of a life no checkpoint is taken for a while, so that redo has something to bring.
+  // No checkpoint is taken for a while before an incarnation ends, so that redo has updates to apply.
   void RunPhase(bool last_of_life) {
     const MonotonicTime end = RealRuntime().Now() + kPhase;
     StartBackground(last_of_life ? end - kPhase / 4 : kNoDeadline);
     ForAllWorkers([this, end](Worker& worker) {
       while (RealRuntime().Now() < end && !Failed()) Step(worker);
     });
-    // Everything in the background goes on.
+    // All background work continues during the comparison.
     CompareAll();
     StopBackground();
     NoteCounters();
     Forget();
   }
 
-  // The DC ends and begins again with what the last checkpoint holds; redo brings the rest, by all threads at once.
+  // The DC ends, and begins again from the last checkpoint; all threads redo the rest at once.
   void NextLife() {
     operations_.reset();
     counted_.fill(0);
@@ -164,9 +167,9 @@ class Stress {
                                                                 "segments_cleaned",  "splits",       "merges"};
   struct Worker {
     Random random{0};
-    // All tickets below it that this worker took are applied; UINT64_MAX between two batches.
+    // All tickets below this that the worker took are applied; UINT64_MAX between two batches.
     std::atomic<uint64_t> floor{UINT64_MAX};
-    std::vector<LogBatch> log;  // what a next life may need
+    std::vector<LogBatch> log;  // batches that a later incarnation may need
     uint64_t tables = 0;
   };
 
@@ -193,11 +196,11 @@ class Stress {
     background_.push_back(RealRuntime().StartThread("checkpoints", [this, checkpoints_end] {
       while (!stop_.load() && RealRuntime().Now() < checkpoints_end) {
         const Status taken = operations_->Checkpoint([this] { return AppliedUpTo(); });
-        // Put off: a thread did not get on for seconds.
+        // The checkpoint was put off because a thread made no progress for seconds.
         EXPECT_TRUE(taken.ok() || taken == ErrorCode::kResourceExhausted) << taken.ToString();
       }
     }));
-    if (redo_.load()) return;  // low-water comes when redo is through
+    if (redo_.load()) return;  // low-water is sent when redo is complete
     background_.push_back(RealRuntime().StartThread("low-water", [this] {
       while (!stop_.load()) {
         const uint64_t all_below = LowestOpen();
@@ -211,18 +214,18 @@ class Stress {
     background_.clear();
   }
 
-  // --- Tickets. Who takes some says so first, so that nobody thinks of them as applied.
+  // --- Tickets. A worker announces its tickets before it takes them, so that no other thread counts them as applied.
   uint64_t TakeTickets(Worker& worker, uint64_t count) {
     worker.floor.store(next_.load());
     return next_.fetch_add(count);
   }
-  // Every ticket below it was applied.
+  // Returns a ticket below which every ticket was applied.
   uint64_t LowestOpen() const {
     uint64_t lowest = next_.load();
     for (const Worker& worker : workers_) lowest = std::min(lowest, worker.floor.load());
     return lowest;
   }
-  // In a next life nothing new is known to be applied before redo is through.
+  // In a new incarnation no new update counts as applied before redo is complete.
   Position AppliedUpTo() const { return redo_ ? operations_->recovered() : PositionOf(LowestOpen() - 1); }
 
   static LogBatch EmptyBatch(uint64_t first, uint64_t count) {
@@ -247,7 +250,7 @@ class Stress {
     Add(kind, table, key, {}, ticket, &batch);
     return batch;
   }
-  // All of it, whatever was applied before.
+  // Applies the whole batch, even if it was applied before.
   Status Apply(const LogBatch& batch) { return operations_->ApplyBatch(batch, Position()); }
   void ApplyAndKeep(Worker& worker, LogBatch batch) {
     Expect(Apply(batch));
@@ -257,7 +260,7 @@ class Stress {
   static void Expect(const Status& status) { EXPECT_TRUE(status.ok()) << status.ToString(); }
   static void Expect(const std::string& wrong) { EXPECT_EQ(wrong, ""); }
 
-  // --- What a worker does.
+  // --- The work of a worker.
   void Step(Worker& worker) {
     Random& random = worker.random;
     const uint64_t choice = random.Below(100);
@@ -278,7 +281,8 @@ class Stress {
     }
   }
 
-  // Keys from anywhere, or neighbours, mostly where the tide is: there most of what comes is put, or deleted, region by region.
+  // The keys are random, or neighbours, mostly in the region of the current wave. There most updates are puts, or
+  // deletions, one region after another.
   void UpdateSome(Worker& worker) {
     Random& random = worker.random;
     const uint64_t count = 1 + random.Below(random.OneIn(4) ? 64 : 4);
@@ -313,7 +317,7 @@ class Stress {
     reads_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // Keys of [begin, end), with one call for so many pages.
+  // Scans the keys of [begin, end), with at most `pages` pages for each call.
   void ScanSome(uint32_t begin, uint32_t end, Direction direction, uint64_t pages) {
     std::vector<uint64_t> before;
     for (uint32_t key = begin; key < end; ++key) before.push_back(reference_.Applied(key));
@@ -321,7 +325,7 @@ class Stress {
     cursor.low = KeyOf(begin);
     cursor.high = KeyOf(end);
     const bool up = direction == Direction::kAscending;
-    // Of the keys before it, in the scan's direction, all have been judged.
+    // All keys before this one, in the scan's direction, have been judged.
     uint32_t next = up ? begin : end;
     const auto judge = [&](uint32_t key, const RecordView* record) {
       Expect(reference_.Judge(key, before[key - begin], record));
@@ -360,7 +364,7 @@ class Stress {
     EXPECT_TRUE(std::is_sorted(bounds->begin(), bounds->end(), std::less_equal<>()));
   }
 
-  // A table of this worker alone: created, filled until its root has changed, read, dropped.
+  // A table that only this worker uses: it is created, filled until its root has changed, read, and dropped.
   void PassTable(Worker& worker) {
     const auto index = static_cast<uint32_t>(&worker - workers_.data());
     const TableId table(static_cast<uint32_t>(1000 + kThreads * worker.tables++ + index));
@@ -411,7 +415,7 @@ class Stress {
     }
   }
 
-  // What no next life needs.
+  // Drops the batches that no later incarnation needs.
   void Forget() {
     const Position stable = operations_->stable();
     for (Worker& worker : workers_) {
@@ -430,7 +434,7 @@ class Stress {
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<Thread>> background_;
   std::atomic<uint64_t> reads_{0}, scanned_{0}, tables_{0}, redone_{0};
-  std::array<uint64_t, kCounters.size()> counted_{}, seen_{};  // of this life as of the last look; of all lives
+  std::array<uint64_t, kCounters.size()> counted_{}, seen_{};  // counted_: of this incarnation at the last reading; seen_: of all incarnations
 };
 
 TEST(StressTest, SixteenThreadsAndEverythingInTheBackground) {
@@ -443,7 +447,7 @@ TEST(StressTest, SixteenThreadsAndEverythingInTheBackground) {
     const bool last_of_life = phase % 2 == 1;
     stress->RunPhase(last_of_life);
     if (last_of_life && !stress->Failed()) stress->NextLife();
-    // So long that there was some of everything.
+    // Long enough that every kind of event occurred.
     const Duration passed = RealRuntime().Now() - begin;
     if ((passed >= length && phase >= 3 && stress->HasSeenEverything()) || passed > length + std::chrono::seconds(120))
       break;

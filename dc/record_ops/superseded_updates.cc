@@ -11,9 +11,10 @@
 namespace deut::dc {
 namespace {
 
-// Smaller runs are applied before the look would pay.
+// Smaller runs are not examined: applying them costs less than the search saves.
 constexpr size_t kFewest = 64;
-// A look costs some hundredths of what it costs to apply an update. If it found fewer than one in so many, this many runs go without.
+// A search costs a few hundredths of the cost of applying an update. If it finds fewer than one superseded update in
+// kWorthALook, the next kRunsWithout runs are not examined.
 constexpr size_t kWorthALook = 16;
 constexpr uint32_t kRunsWithout = 16;
 

@@ -25,7 +25,7 @@ class Updates {
                        .key = *keys_.back(),
                        .value = {}});
   }
-  // What a table of versions would hold in the end.
+  // The final content of a table of versions.
   using Outcome = std::map<std::pair<uint32_t, std::string>, std::pair<uint64_t, LogEntryKind>>;
   Outcome OutcomeOf(size_t count) const {
     Outcome outcome;

@@ -19,7 +19,8 @@ void TableReaper::Add(Table* table) {
   }
   wakes_.fetch_add(1, std::memory_order_seq_cst);
   runtime_.WakeAll(wakes_);
-  // Either this load sees that the reaper stops, or the reaper's last look comes after the exchange above and sees the table.
+  // The order (exchange above, then this load) mirrors Stop (store of `stop_`, then FreeAdded). Either this load sees
+  // that the reaper stops, or the reaper's last FreeAdded sees the table.
   if (stop_.load(std::memory_order_seq_cst)) FreeAdded();
 }
 

@@ -1,14 +1,18 @@
-// TableReaper: frees the trees of dropped tables on a thread of its own, kPagesPerStep pages at a time, so that no thread waits for a large one.
+// TableReaper: frees the trees of dropped tables on a thread of its own, kPagesPerStep pages at a time, so that no
+// thread waits for a large tree.
 //
-// States of a tree: dropped (out of the registry, in the reclamation domain: threads inside a guard may still look at it), doomed (Add:
-//   nobody can see it), freed. The domain's deleter only hands the tree over, whatever thread it runs on.
-// A step frees one page after another; before it frees an inner page it notes the ids of that page's children. So a step holds no more in
-//   memory than the ids of the neighbours on one path.
-// Checkpoints: a page that was freed has no image any more, and its id waits in limbo as every freed id does (mapping_table.h). A checkpoint
-//   in the middle names images of pages that are not freed yet, under no root. A start from it frees them, as no page names them
-//   (recovery.h), and redo repeats the drop if the checkpoint still had the table.
-// Thread-safety: all methods from any thread; Stop by one. Ownership: the reaper owns doomed tables. The mapping table and the domain of
-//   their trees outlive the call of Stop. A thread that adds a table after that call frees the table itself.
+// States of a tree: dropped (out of the registry, in the reclamation domain: threads inside a guard may still read
+// it), doomed (after Add: no thread can see it), freed. The domain's deleter only hands the tree over, whatever
+// thread it runs on.
+// A step frees one page after another. Before it frees an inner page, it notes the ids of that page's children. So a
+// step holds only the ids of the neighbours on one path in memory.
+// Checkpoints: a freed page no longer has an image, and its id waits in limbo like every freed id (mapping_table.h).
+// A checkpoint that is taken in the middle contains images of pages that are not freed yet, but no root that leads to
+// them. A recovery from it frees these pages, because no page names them (recovery.h). If the checkpoint still had
+// the table, redo repeats the drop.
+// Thread-safety: all methods from any thread; Stop by one thread. Ownership: the reaper owns doomed tables. The
+// mapping table and the domain of their trees outlive the call of Stop. A thread that adds a table after that call
+// frees the table itself.
 #ifndef DC_RECORD_OPS_TABLE_REAPER_H_
 #define DC_RECORD_OPS_TABLE_REAPER_H_
 
@@ -30,13 +34,13 @@ struct Table {
   TableId id;
   std::string name;
   std::unique_ptr<BwTree> tree;
-  TableReaper* reaper = nullptr;  // null: whoever collects the table frees it
-  Table* next_doomed = nullptr;   // the reaper's
+  TableReaper* reaper = nullptr;  // null: the thread that collects the table frees it
+  Table* next_doomed = nullptr;   // used by the reaper only
 };
 
 class TableReaper {
  public:
-  // Less than a millisecond, for pages of 32 KiB.
+  // Freeing this many pages of 32 KiB takes less than a millisecond.
   static constexpr size_t kPagesPerStep = 64;
 
   explicit TableReaper(Runtime& runtime);
@@ -46,10 +50,10 @@ class TableReaper {
 
   // Latch-free. REQUIRES: no thread can see the table.
   void Add(Table* table);
-  // Frees the rest at once.
+  // Frees the remaining tables at once.
   void Stop();
 
-  // Tables that are doomed and not freed yet; their bytes in memory.
+  // tables(): number of tables that are doomed and not freed yet. bytes(): their bytes in memory.
   uint64_t tables() const { return tables_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   // Pages freed since the start.
@@ -57,7 +61,7 @@ class TableReaper {
 
  private:
   void Run();
-  // Frees all that was added, in steps until `stop_`, then at once.
+  // Frees all added tables, in steps until `stop_` is set, then at once.
   void FreeAdded();
   void Free(Table* table);
 

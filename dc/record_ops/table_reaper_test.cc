@@ -22,7 +22,7 @@ class TableReaperTest : public ::testing::Test {
  protected:
   ~TableReaperTest() override { testing::SetPointHandler(nullptr); }
 
-  // A table of many small pages, which nobody can see.
+  // Returns a table of many small pages, which no thread can see.
   Table* Doomed() {
     auto tree = BwTree::Create(BwTreeEnvironment{*world_.table, world_.domain, world_.consolidation}, SmallPages());
     EXPECT_TRUE(tree.ok());

@@ -69,7 +69,8 @@ Result<bool> TableRegistry::Drop(TableId id) {
   next->live.erase(LowerBound(next->live, id));
   next->dropped.Add(id);
   Publish(std::move(next));
-  // The deleter frees no page: it runs on any thread that retires something, which may hold a mutex or be answering a read.
+  // The deleter frees no page, because it runs on any thread that retires something. That thread may hold a mutex or
+  // be answering a read.
   environment_.domain.Retire(
       found.table,
       [](void* object) {

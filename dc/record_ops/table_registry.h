@@ -1,11 +1,14 @@
-// TableRegistry: which tables there are (rule T1). Each table is a Bw-tree of its own, so dropping one costs no look at the others.
+// TableRegistry: the live and the dropped tables (rule T1). Each table is a Bw-tree of its own, so dropping one does
+// not touch the others.
 //
-// States of a table id: unknown -> live (Create) -> dropped (Drop). Ids are never used again. The memory of which ids were dropped
-// does not grow with their number (dropped_ids.h).
-// A look-up reads an immutable snapshot behind one atomic pointer. Create and Drop (rare, one at a time under a mutex) publish a new
-// snapshot and retire the old one, and a dropped table, through the reclamation domain: readers inside a guard finish on what they
-// found. The thread that collects a dropped table hands it to the reaper, which frees the tree in the background.
-// Thread-safety: all methods from any thread; Find requires a guard of the domain and its answer lives as long as that guard.
+// States of a table id: unknown -> live (Create) -> dropped (Drop). Ids are never used again. The memory for the
+// dropped ids does not grow with their number (dropped_ids.h).
+// A lookup reads an immutable snapshot behind one atomic pointer. Create and Drop (rare, one at a time under a mutex)
+// publish a new snapshot. They retire the old one, and a dropped table, through the reclamation domain: readers
+// inside a guard finish on the snapshot that they found. The thread that collects a dropped table hands it to the
+// reaper, which frees the tree in the background.
+// Thread-safety: all methods from any thread; Find requires a guard of the domain, and its answer lives as long as
+// that guard. Ownership: owns the live tables.
 #ifndef DC_RECORD_OPS_TABLE_REGISTRY_H_
 #define DC_RECORD_OPS_TABLE_REGISTRY_H_
 
@@ -31,10 +34,10 @@ class TableRegistry final : public TreeSource, public TableList {
   enum class State : uint8_t { kUnknown, kLive, kDropped };
   struct Found {
     State state = State::kUnknown;
-    Table* table = nullptr;  // if live
+    Table* table = nullptr;  // set if the table is live
   };
 
-  // `reaper`: frees dropped tables; outlives the domain. Null: whoever collects a table frees it.
+  // `reaper`: frees dropped tables; outlives the domain. Null: the thread that collects a table frees it.
   TableRegistry(Runtime& runtime, const BwTreeEnvironment& environment, const BwTreeOptions& options,
                 TableReaper* reaper = nullptr);
   // REQUIRES: no other thread uses the registry.
@@ -51,11 +54,11 @@ class TableRegistry final : public TreeSource, public TableList {
 
   std::vector<TableId> LiveTables() override;
 
-  // Recovery, one thread, before anything else: the table is there, with this tree; or the tables with these ids were dropped.
+  // Recovery, one thread, before anything else: adds a live table with its tree, or the ids of dropped tables.
   void Restore(TableId id, std::string_view name, std::unique_ptr<BwTree> tree);
   void RestoreDropped(TableId first, TableId last);
 
-  // While it lives no table is created or dropped; who wants to waits.
+  // While this object lives, no table is created or dropped; a thread that wants to do so blocks.
   class Pause {
    public:
     explicit Pause(TableRegistry& registry) : lock_(registry.mutex_) {}
@@ -64,17 +67,18 @@ class TableRegistry final : public TreeSource, public TableList {
     const MutexLock lock_;
   };
 
-  // False: the table was created (and perhaps dropped) before. CORRUPTION if the id or the name is another live table's.
+  // Creates a table. False: it was created (and perhaps dropped) before. CORRUPTION if the id or the name belongs to
+  // another live table.
   Result<bool> Create(TableId id, std::string_view name);
-  // False: the table was dropped before. CORRUPTION if the id is unknown.
+  // Drops a table. False: it was dropped before. CORRUPTION if the id is unknown.
   Result<bool> Drop(TableId id);
 
   struct Snapshot {
-    std::vector<Table*> live;  // by id
+    std::vector<Table*> live;  // sorted by id
     DroppedIds dropped;
   };
 
-  // All tables there are and were. REQUIRES: a guard; it and the tables live as long as that.
+  // The live tables and the dropped ids. REQUIRES: a guard; the snapshot and its tables live as long as the guard.
   const Snapshot& snapshot() const { return *snapshot_.load(std::memory_order_acquire); }
 
  private:

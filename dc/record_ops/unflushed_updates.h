@@ -1,14 +1,17 @@
-// UnflushedUpdates: how many updates the pages in memory hold that no checkpoint holds yet, and how much room on the disk they will take (rule
-// X7). The data component promises what is free less this: updates that were applied still have to be written.
-// Count. The updates of a batch are counted after they are in their pages, and before the batch is acknowledged. A checkpoint takes both figures
-//   before it looks at the first page. It makes them the new base if it comes to its end with an advanced position. So an update that the
-//   checkpoint may have missed is never taken for written. An update that it has written, but that was counted later, counts until the next one.
-// Counter-example without it: 100 MiB are free on a disk, and 90 MiB of changed pages are in memory. The transaction component is told of
-//   100 MiB and lets 90 MiB more in; the checkpoint finds no room for half of what was accepted.
-// Bound. An update changes one leaf, and splits at most that: it takes at most a leaf, an index page and its own bytes. All of them together
-//   take at most what the pages in memory take, as a changed page stays there until it is written. Not in the bound is the base of a page that
-//   was changed without being loaded, and whose image has no room for one more part. These are few, and the reserve is for them.
-// Thread-safety: all methods from any thread; checkpoints one at a time.
+// UnflushedUpdates: counts the updates that are in the pages in memory but in no checkpoint yet, and bounds the room
+// that they will need on the disk (rule X7). The DC promises its free space less this room: updates that were applied
+// still have to be written.
+// Count. The updates of a batch are counted after they are in their pages, and before the batch is acknowledged. A
+// checkpoint reads both counters before it reads the first page. If the checkpoint succeeds, these values become the
+// new base. So an update that the checkpoint may have missed never counts as written. An update that the checkpoint
+// has written, but that was counted later, counts until the next checkpoint.
+// Counter-example without it: a disk has 100 MiB free, and 90 MiB of changed pages are in memory. The TC is told 100
+// MiB and admits 90 MiB more. Then the checkpoint finds no room for half of the accepted updates.
+// Bound. An update changes one leaf, and splits at most that leaf. So it needs at most a leaf, an index page and its
+// own bytes. All updates together need at most the bytes of the pages in memory, because a changed page stays in
+// memory until it is written. One case is not in the bound: the base of a page that was changed without being loaded,
+// and whose image has no room for another part. Such pages are few, and the reserve covers them.
+// Thread-safety: all methods may be called from any thread; one checkpoint at a time. Ownership: none.
 #ifndef DC_RECORD_OPS_UNFLUSHED_UPDATES_H_
 #define DC_RECORD_OPS_UNFLUSHED_UPDATES_H_
 
@@ -24,10 +27,11 @@ class UnflushedUpdates {
  public:
   struct Count {
     uint64_t updates = 0;
-    uint64_t bytes = 0;  // as they are in the log
+    uint64_t bytes = 0;  // bytes of the updates in the log
   };
 
-  // While a batch of `bytes` is applied. Counts what it saw when it ends, also after an error: some of them are in their pages then.
+  // Lives while a batch of `bytes` is applied. Its destructor counts the updates passed to Saw, also after an error:
+  // some of them are in their pages then.
   class Batch {
    public:
     Batch(UnflushedUpdates& unflushed, uint64_t bytes) : unflushed_(unflushed), bytes_(bytes) {}
@@ -47,7 +51,8 @@ class UnflushedUpdates {
     uint64_t updates_ = 0;
   };
 
-  // Before a checkpoint looks at pages; and when it has come to its end, with what the former answered.
+  // BeginCheckpoint is called before a checkpoint reads the first page. EndCheckpoint is called when the checkpoint
+  // has succeeded, with the result of BeginCheckpoint.
   Count BeginCheckpoint() const {
     return {updates_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)};
   }
@@ -56,9 +61,10 @@ class UnflushedUpdates {
     flushed_bytes_.store(begun.bytes, std::memory_order_relaxed);
   }
 
-  // The room that they take on the disk: at most `page_bytes` and its own bytes for each, and at most that of all pages in memory, which
-  // `pages_in_memory` answers. It is asked only if the former is more than `plenty`: it costs more than a few loads, and each acknowledgement asks.
-  // In whole segments: of leaves' bases and deltas, and one of each that has been begun.
+  // Returns the room that the updates need on the disk, in bytes of whole segments. For each update it is at most
+  // `page_bytes` plus the update's own bytes. In total it is at most the result of `pages_in_memory`. That function
+  // is called only if the first bound exceeds `plenty`: it costs more than a few loads, and every acknowledgement
+  // calls Room. The result includes one begun segment each for base and delta parts.
   template <typename PagesInMemory>
   uint64_t Room(uint64_t page_bytes, uint64_t segment_bytes, uint64_t plenty, PagesInMemory&& pages_in_memory) const {
     if (DEUT_OMITTED("X7.unflushed")) return 0;

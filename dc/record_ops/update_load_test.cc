@@ -1,4 +1,4 @@
-// Updates for pages that have to be loaded first keep to the memory budget, however small the updates are.
+// Updates whose pages must be loaded first respect the memory budget, however small the updates are.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kBudget = 600 << 10;
 constexpr uint64_t kRecords = 4000;
-constexpr uint64_t kRecordsPerPage = 40;  // fewer than that fit
+constexpr uint64_t kRecordsPerPage = 40;  // fewer than this fit into a page
 
 RecordOperationsOptions Options() {
   RecordOperationsOptions options = SmallPages(kBudget);
@@ -38,7 +38,8 @@ TEST(UpdateLoadTest, TheBudgetIsKept) {
   world.TryFlush();
   ASSERT_TRUE(world.Checkpoint().ok());
   ASSERT_TRUE(world.TryRestart().ok());
-  // As many for each page as it takes without being there; of one batch only the last would be applied (S3).
+  // Each page gets as many updates as it accepts without being loaded. They come in several batches, because of one
+  // batch only the last update of a key is applied (S3).
   for (int i = 0; i < 16; ++i) {
     for (uint64_t page = 0; page < kRecords; page += kRecordsPerPage) world.Put(KeyOf(page), "b");
     world.TryFlush();
@@ -47,7 +48,7 @@ TEST(UpdateLoadTest, TheBudgetIsKept) {
     world.Put(KeyOf(i), std::string(4000, 'c'));
     world.TryFlush();
   }
-  // Who makes room stands still.
+  // The thread that makes room is stopped.
   Event let_go;
   std::atomic<uint64_t> highest{0};
   testing::SetPointHandler([&](std::string_view point) {
@@ -58,7 +59,7 @@ TEST(UpdateLoadTest, TheBudgetIsKept) {
   });
   std::atomic<bool> applied{false};
   const auto log = RealRuntime().StartThread("log", [&] {
-    // Also a page that was written out meanwhile, and so has few, comes to be loaded.
+    // A page that was written meanwhile, and so has few updates, is also loaded in the end.
     for (int i = 0; i < 17; ++i) {
       for (uint64_t page = 0; page < kRecords; page += kRecordsPerPage) world.Put(KeyOf(page), "d");
       world.TryFlush();
@@ -66,7 +67,7 @@ TEST(UpdateLoadTest, TheBudgetIsKept) {
     applied.store(true);
   });
   while (!applied.load() && world.operations().memory_bytes() <= kBudget) RealRuntime().Yield();
-  for (int i = 0; i < 200; ++i) RealRuntime().Yield();  // time enough to go on
+  for (int i = 0; i < 200; ++i) RealRuntime().Yield();  // time enough for the others to continue
   EXPECT_FALSE(applied.load());
   let_go.Signal(RealRuntime());
   log->Join();

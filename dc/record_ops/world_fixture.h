@@ -1,5 +1,5 @@
-// World: a data component's records with the log that made them and a note of what they must be; it may end and begin again. For tests.
-// Thread-safety: one thread changes and flushes; Checkpoint and Read from any.
+// World: a DC's records, the log that made them, and a record of their expected values. The DC may end and begin
+// again. For tests. Thread-safety: one thread changes and flushes; Checkpoint and Read from any.
 #ifndef DC_RECORD_OPS_WORLD_FIXTURE_H_
 #define DC_RECORD_OPS_WORLD_FIXTURE_H_
 
@@ -50,7 +50,7 @@ inline RecordOperationsOptions SmallPages(uint64_t memory_bytes) {
   return options;
 }
 
-// The records that `storage` holds, in another life.
+// Opens the records that `storage` holds, in a new incarnation.
 inline Result<std::unique_ptr<RecordOperations>> OpenLife(Storage& storage, uint64_t incarnation,
                                                           const RecordOperationsOptions& options) {
   const RecordOperations::Home home{storage, "/pages", DcId(7), DcIncarnation(incarnation)};
@@ -75,7 +75,7 @@ class World {
       : options_(options), storage_(NewMemoryStorage(RealRuntime())) {
     Open();
   }
-  // On a disk that may lose power: nothing is there before the first TryRestart.
+  // Uses a disk that may lose power; there is no DC before the first TryRestart.
   World(const RecordOperationsOptions& options, FaultyDisk* disk) : options_(options), disk_(disk) {}
 
   void Open() {
@@ -84,7 +84,7 @@ class World {
     operations_ = std::move(*opened);
     applied_.store(operations_->recovered().commit.value);
   }
-  // The DC ends; the next life begins with the last checkpoint, and gets the log from there.
+  // The DC ends. The next incarnation begins with the last checkpoint, and gets the log from there.
   void Restart() {
     operations_.reset();
     Open();
@@ -92,7 +92,7 @@ class World {
     for (const LogBatch& batch : log_) ASSERT_TRUE(Apply(batch).ok());
   }
 
-  // --- On a disk that fails. After an error nothing more is applied in that life; the log goes on.
+  // --- For a disk that fails. After an error nothing more is applied in that incarnation; the log continues.
   Status TryRestart() {
     operations_.reset();
     broken_ = true;
@@ -117,7 +117,7 @@ class World {
     Entry(LogEntryKind::kPut, kTable, key, value);
     records_[std::string(key)] = std::move(value);
   }
-  // Into a table that nobody asks about.
+  // Puts a record into a table that no check reads.
   void PutInto(TableId table, std::string_view key, std::string_view value) {
     Entry(LogEntryKind::kPut, table, key, value);
   }
@@ -126,7 +126,7 @@ class World {
     records_.erase(std::string(key));
   }
   void LowWater() { Entry(LogEntryKind::kLowWater, TableId(), {}, {}); }
-  // Applies what was logged since the last call.
+  // Applies the entries that were logged since the last call.
   void Flush() {
     LogBatch batch = maker_.Take();
     ASSERT_TRUE(Apply(batch).ok());
@@ -211,7 +211,7 @@ inline void Change(World* world, Random* random, uint64_t keys, int changes) {
   world->Flush();
 }
 
-// While it lives one thread takes checkpoints and another one reads records. The world outlives it.
+// While this object lives, one thread takes checkpoints and another one reads records. The world outlives it.
 class CheckpointsAndReads {
  public:
   CheckpointsAndReads(World* world, uint64_t keys) {
@@ -248,7 +248,7 @@ class CheckpointsAndReads {
   std::unique_ptr<Thread> checkpoints_, reader_;
 };
 
-// At the next pass of the point, once.
+// Calls `then` once, when a thread next passes the point.
 inline void AtPoint(std::string name, std::function<void()> then) {
   auto done = std::make_shared<std::atomic<bool>>(false);
   testing::SetPointHandler([name = std::move(name), then = std::move(then), done](std::string_view at) {
