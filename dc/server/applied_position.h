@@ -1,5 +1,6 @@
-// AppliedPosition: a position that one thread moves forward and any thread reads, as one 16-byte word.
-// Thread-safety: Advance by one thread at a time, load by any. Latch-free (16-byte compare-and-swap; the processor is checked at build).
+// AppliedPosition: a position that one thread advances and any thread reads, as one 16-byte word. Ownership: a value.
+// Thread-safety: Advance by one thread at a time, load by any. Latch-free (16-byte compare-and-swap; the build checks
+// the processor).
 #ifndef DC_SERVER_APPLIED_POSITION_H_
 #define DC_SERVER_APPLIED_POSITION_H_
 
@@ -20,7 +21,7 @@ class AppliedPosition {
     return Position{Lsn(word.commit), static_cast<uint32_t>(word.sequence)};
   }
 
-  // The later of itself and `position`.
+  // Sets the position to the later of itself and `position`.
   void Advance(Position position) {
     Word word = word_.load(std::memory_order_acquire);
     while (

@@ -20,7 +20,7 @@ Status ApplyStream::Send(const LogBatch& batch) {
   {
     const CallGate::Call call(gate_);
     if (!call.entered()) {
-      // After a Pause the reason comes with Close, which always follows: a TC that is fenced is to hear that, and nothing else.
+      // After a Pause, Close sets the reason, and Close always follows. So a fenced TC gets that error and no other.
       const MutexLock lock(mutex_);
       while (!closed_) closed_now_.Wait(mutex_);
       return reason_;

@@ -1,11 +1,17 @@
-// ApplyStream: the TC's stream of log batches on the DC's side. Batches are applied on the thread that sends them, with helpers (RecordOperations).
+// ApplyStream: the DC's side of the TC's stream of log batches. Batches are applied on the thread that sends them,
+// with helpers (RecordOperations).
 //
-// States: open -> closed, once, by whoever comes first: a batch that is refused, a newer stream, a newer TC, the stream's owner. Closing
-//   shuts the gate of Send, waits for the Send inside, then tells the listener (OnClosed, the last call). The server and the stream's
-//   handle share the object, since either may go first.
-// Checks of a batch, in this order: its sender (rules X3, X5), its bytes, that it joins on to what is applied (POSITION_GAP). A refused
-//   batch has moved nothing; one that fails in the middle leaves `applied` where it was, and is harmless to repeat (X2).
-// Thread-safety: Close from any thread (it waits for another Close), Send by one thread at a time.
+// States: open -> closed, once, by the first of these: a refused batch, a newer stream, a newer TC, the stream's
+// owner. Close shuts the gate of Send, waits for the Send inside, then informs the listener (OnClosed, the last
+// call). The server and the stream's handle share the object, since either may end first.
+// Checks of a batch, in this order:
+// - its sender (rules X3, X5)
+// - its bytes
+// - that it continues the applied log without a gap (POSITION_GAP)
+// A refused batch has changed nothing. A batch that fails in the middle leaves `applied` where it was, and may be
+// repeated (X2).
+// Thread-safety: Close from any thread (it waits for another Close), Send by one thread at a time. Ownership: borrows
+// environment and listener.
 #ifndef DC_SERVER_APPLY_STREAM_H_
 #define DC_SERVER_APPLY_STREAM_H_
 
@@ -24,16 +30,16 @@
 
 namespace deut::dc {
 
-// What streams stand on; all of it outlives them.
+// The objects that streams use. All of them outlive the streams.
 struct ApplyEnvironment {
   Runtime& runtime;
   Fencing& fencing;
   RecordOperations& operations;
   AppliedPosition& applied;
   std::function<uint64_t()> free_bytes;
-  // After each batch.
+  // Called after each batch.
   std::function<void(Position)> on_applied;
-  // X4: how far the sender's log is durable, of each batch that was admitted.
+  // X4: called for each admitted batch, with the durable LSN of the sender's log.
   std::function<void(Lsn)> on_log_durable;
 };
 
@@ -44,9 +50,11 @@ class ApplyStream {
   ApplyStream& operator=(const ApplyStream&) = delete;
 
   Status Send(const LogBatch& batch);
-  // When it returns no Send is inside, and none gets in any more: they wait for Close, which is still to be called.
+  // When Pause returns, no Send is inside, and none can enter. Later Sends wait for Close, which the caller must
+  // still call.
   void Pause() { gate_.Close(); }
-  // When it returns no Send is inside and the listener is no longer called. REQUIRES: not called by the listener or inside Send.
+  // When Close returns, no Send is inside and the listener is no longer called. REQUIRES: not called by the listener
+  // or inside Send.
   void Close(const Status& reason);
 
  private:

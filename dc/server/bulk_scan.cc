@@ -8,7 +8,7 @@
 namespace deut::dc {
 namespace {
 
-// Pages that a batch may look at: bounds the time of a batch over pages without records.
+// Pages that one batch may read: bounds the time of a batch over pages without records.
 constexpr uint64_t kPagesPerBatch = 256;
 
 }  // namespace
@@ -43,7 +43,7 @@ Status BulkScan::Next(ScanBatch* batch, Deadline /*deadline*/) {
   const Fencing::Admission admission(fencing_, sender_);
   DEUT_RETURN_IF_ERROR(admission.status());
   if (!granted_ || bytes_ == 0 || BoundReached()) return DEUT_ERROR(kWrongState, "the scan's grant is used up");
-  // The part of what is left that was granted.
+  // The part of the remaining range that was granted.
   ScanCursor stretch = left_;
   if (!to_the_end_ && !DEUT_OMITTED("S4.only_inside_the_grant")) {
     if (ascending()) {
@@ -60,7 +60,7 @@ Status BulkScan::Next(ScanBatch* batch, Deadline /*deadline*/) {
   bytes_ -= std::min<uint64_t>(bytes_, batch->records.bytes().size());
 
   if (stretch.complete) {
-    // Everything granted has been read; the scan is complete if that was all there is.
+    // The whole granted range has been read. The scan is complete if that was the whole remaining range.
     const std::string& end = ascending() ? stretch.high : stretch.low;
     left_.complete = end == (ascending() ? left_.high : left_.low);
     moving() = end;

@@ -1,7 +1,8 @@
-// BulkScan: one scan stream on the DC's side (rule S4). It reads the tree on the thread that asks for the next batch, and only inside what
-// was granted: keys up to the granted bound, bytes up to the granted sum (a batch may exceed it by one record).
-// Its whole state is the stretch of keys still to come; nothing is held between batches.
-// Thread-safety: one thread at a time. Ownership: borrows what the server owns; must end before it.
+// BulkScan: the DC's side of one scan stream (rule S4). It reads the tree on the thread that requests the next batch,
+// and only within the grant: keys up to the granted bound, bytes up to the granted sum (a batch may exceed it by one
+// record).
+// Its whole state is the remaining key range; it holds nothing between batches.
+// Thread-safety: one thread at a time. Ownership: borrows objects of the server; must end before the server.
 #ifndef DC_SERVER_BULK_SCAN_H_
 #define DC_SERVER_BULK_SCAN_H_
 
@@ -20,14 +21,15 @@ class BulkScan final : public ScanStream {
  public:
   BulkScan(Fencing& fencing, RecordOperations& operations, const Sender& sender, const ScanSpec& spec);
 
-  // INVALID_ARGUMENT if the bound goes back.
+  // Extends the grant. INVALID_ARGUMENT if the bound moves back.
   Status Grant(std::string_view bound, uint64_t bytes) override;
-  // WRONG_STATE if the grant is used up. A batch may be empty: it then says that a stretch holds no records.
+  // Reads the next batch. WRONG_STATE if the grant is used up. An empty batch states that a key range holds no
+  // records.
   Status Next(ScanBatch* batch, Deadline deadline) override;
 
  private:
   bool ascending() const { return spec_.direction == Direction::kAscending; }
-  // The side of `left_` that the scan moves.
+  // The bound of `left_` that the scan moves.
   std::string& moving() { return ascending() ? left_.low : left_.high; }
   bool BoundReached() const;
 
@@ -35,7 +37,7 @@ class BulkScan final : public ScanStream {
   RecordOperations& operations_;
   const Sender sender_;
   const ScanSpec spec_;
-  ScanCursor left_;  // what is still to come of the scan's range
+  ScanCursor left_;  // remaining part of the scan's range
   bool granted_ = false;
   bool to_the_end_ = false;
   std::string bound_;

@@ -1,10 +1,11 @@
-// CallPhases: lets a thread wait until every call that was running at some moment has ended, while new calls go on. (The two-counter
-// scheme of sleepable read-copy-update; McKenney 2006.)
+// CallPhases: lets a thread wait until every call that was running at some moment has ended, while new calls
+// continue. (The two-counter scheme of sleepable read-copy-update; McKenney 2006.)
 //
-// States: two gates, one open (the current phase), one closed. A call enters the current phase's gate; if that has been closed
-// meanwhile, it tries again with the new phase. WaitForRunning opens the other gate, makes it current, and closes the old one, which waits
-// for the calls inside it.
+// States: two gates, one open (the current phase), one closed. A call enters the current phase's gate. If that gate
+// was closed meanwhile, the call retries with the new phase. WaitForRunning opens the other gate, makes it current,
+// and closes the old one. Closing waits for the calls inside.
 // Thread-safety: all methods from any thread. A call never waits: the phase changes before a gate is closed.
+// Ownership: none.
 #ifndef DC_SERVER_CALL_PHASES_H_
 #define DC_SERVER_CALL_PHASES_H_
 
@@ -39,7 +40,7 @@ class CallPhases {
     std::optional<CallGate::Call> call_;
   };
 
-  // REQUIRES: not called inside a call.
+  // Returns when all calls that were running at its start have ended. REQUIRES: not called inside a call.
   void WaitForRunning() {
     const MutexLock lock(mutex_);
     const uint32_t old = phase_.load(std::memory_order_relaxed);

@@ -30,7 +30,7 @@ TEST(CallPhasesTest, WaitsForWhatRunsAndForNothingElse) {
     EXPECT_TRUE(left.load());
     waited.Signal(RealRuntime());
   });
-  // New calls come and go meanwhile, also after the phase has changed.
+  // New calls begin and end meanwhile, also after the phase has changed.
   for (int i = 0; i < 1000; ++i) const CallPhases::Call call(phases);
   EXPECT_FALSE(waited.Wait(RealRuntime(), RealRuntime().Now() + milliseconds(20)));
   for (int i = 0; i < 1000; ++i) const CallPhases::Call call(phases);
@@ -38,7 +38,8 @@ TEST(CallPhasesTest, WaitsForWhatRunsAndForNothingElse) {
   EXPECT_TRUE(waited.Wait(RealRuntime(), kNoDeadline));
 }
 
-// Each caller lends out an object for the length of a call; once waited for, it may be changed freely (TSan sees a race otherwise).
+// Each caller lends out an object for the duration of a call. After WaitForRunning the object may be changed freely
+// (otherwise TSan reports a race).
 TEST(CallPhasesTest, ManyCallersAndWaiters) {
   CallPhases phases(RealRuntime());
   std::atomic<int*> shared{new int(0)};

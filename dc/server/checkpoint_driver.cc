@@ -9,7 +9,7 @@
 namespace deut::dc {
 namespace {
 
-// After one that failed: want of room may end.
+// Pause after a failed checkpoint: a lack of room may end.
 constexpr Duration kRetryAfter = std::chrono::seconds(1);
 
 }  // namespace
@@ -55,8 +55,9 @@ Status CheckpointDriver::Take() {
 }
 
 bool CheckpointDriver::MayGiveSpace(Position applied) const {
-  // A life that has found no checkpoint and applied nothing does not know whether the folder is new or has lost its checkpoints. One of nothing
-  // would have all segments removed, while the TC that could tell is refused or not there.
+  // An incarnation that has found no checkpoint and applied nothing cannot tell whether the folder is new or has lost
+  // its checkpoints. A checkpoint of nothing would remove all segments, while the TC that could tell is refused or
+  // absent.
   const bool proven = applied != Position() || DEUT_OMITTED("S2.prove_before_removal");
   return proven && operations_.CheckpointGivesSpace();
 }
@@ -71,7 +72,7 @@ void CheckpointDriver::Run() {
       if (runtime_.Wait(wakes_, wakes, begin + policy_.interval)) continue;
       if (applied_() == last && !MayGiveSpace(last)) continue;
     }
-    // While one is taken nobody need wake the thread for the next.
+    // While a checkpoint runs, no thread need wake this one for the next.
     due_.store(UINT64_MAX, std::memory_order_relaxed);
     const Position before = applied_();
     const bool ok = Take().ok();
@@ -86,7 +87,7 @@ void CheckpointDriver::Run() {
 
 Result<Position> CheckpointDriver::TakeUpTo(Position up_to) {
   const Position wanted = std::min(up_to, applied_());
-  // One makes it durable; the one after it makes the checkpoint before it the older of the two that are kept.
+  // The first checkpoint makes the position durable. The second makes the first the older of the two that are kept.
   for (int i = 0; i < 2 && operations_.stable() < wanted; ++i) DEUT_RETURN_IF_ERROR(Take());
   return operations_.stable();
 }

@@ -1,6 +1,7 @@
-// CheckpointDriver: decides when a checkpoint is taken: after so many bytes of log, after some time if anything has changed or space can be
-// given back, or on demand.
-// Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
+// CheckpointDriver: decides when a checkpoint is taken: after a number of bytes of log; after some time, if anything
+// has changed or space can be freed; or on demand.
+// Thread-safety: all methods from any thread. Ownership: owns its thread; borrows the rest. Errors: last_status(); a
+// failed checkpoint is retried.
 #ifndef DC_SERVER_CHECKPOINT_DRIVER_H_
 #define DC_SERVER_CHECKPOINT_DRIVER_H_
 
@@ -19,9 +20,11 @@
 namespace deut::dc {
 
 struct CheckpointPolicy {
-  // Of the log: bounds what redo has to repeat. 0: one after another while anything is applied.
+  // Bytes of log between two checkpoints: bounds the work of redo. 0: one checkpoint after another while updates are
+  // applied.
   uint64_t log_bytes = 64 << 20;
-  // After this long, if anything was applied since the last one, or if that removes segments. 0: never by itself, neither for time nor for bytes.
+  // A checkpoint is also taken after this time, if an update was applied since the last one, or if a checkpoint
+  // removes segments. 0: none is taken automatically, neither for time nor for bytes.
   Duration interval = std::chrono::seconds(30);
 };
 
@@ -29,36 +32,36 @@ class CheckpointDriver {
  public:
   CheckpointDriver(Runtime& runtime, RecordOperations& operations, const CheckpointPolicy& policy,
                    std::function<Position()> applied, Checkpointer::RecordKept record_kept = nullptr);
-  // Waits for the checkpoint that is being taken.
+  // Waits for the running checkpoint.
   ~CheckpointDriver();
   CheckpointDriver(const CheckpointDriver&) = delete;
   CheckpointDriver& operator=(const CheckpointDriver&) = delete;
 
-  // After a batch was applied. Cheap.
+  // Called after a batch was applied. It costs one load.
   void Look(Position applied) {
     if (applied.commit.value < due_.load(std::memory_order_relaxed)) return;
     Wake();
   }
-  // One is wanted now, for the room that it shows to be there. Does nothing if one is being taken, or is tried again soon, or none is ever
-  // taken by itself.
+  // Requests a checkpoint now, because it will show how much room there really is. Does nothing if a checkpoint is
+  // running or will soon be retried, or if none is taken automatically.
   void Hurry() {
     uint64_t due = due_.load(std::memory_order_relaxed);
     if (due == 0 || due == UINT64_MAX) return;
     if (due_.compare_exchange_strong(due, 0, std::memory_order_relaxed)) Wake();
   }
-  // Takes checkpoints until everything up to `up_to`, as far as it is applied, is stable. Answers the stable position.
+  // Takes checkpoints until every applied update up to `up_to` is stable. Returns the stable position.
   Result<Position> TakeUpTo(Position up_to);
 
-  // The last one that failed, and why; OK after one that did not.
+  // The status of the last checkpoint.
   Status last_status() const;
 
  private:
   void Run();
   void Wake();
-  // The LSN at which one is due if the last one has this position.
+  // The LSN at which a checkpoint is due if the last one has this position.
   uint64_t DueAfter(Position position) const;
   Status Take();
-  // Whether one may be taken for the space alone that it gives back.
+  // Returns whether a checkpoint may be taken only for the space that it frees.
   bool MayGiveSpace(Position applied) const;
 
   Runtime& runtime_;
@@ -66,7 +69,7 @@ class CheckpointDriver {
   const CheckpointPolicy policy_;
   const std::function<Position()> applied_;
   const Checkpointer::RecordKept record_kept_;
-  std::atomic<uint64_t> due_;  // the LSN at which the next one is taken
+  std::atomic<uint64_t> due_;  // LSN at which the next checkpoint is taken
   std::atomic<uint32_t> wakes_{0};
   std::atomic<bool> stop_{false};
   mutable Mutex mutex_;

@@ -1,4 +1,4 @@
-// When checkpoints are taken by themselves, as the server uses the driver.
+// When checkpoints are taken automatically, with the driver as the server uses it.
 #include "dc/server/checkpoint_driver.h"
 
 #include <atomic>
@@ -26,7 +26,8 @@ namespace {
 
 constexpr Duration kNeverByTime = std::chrono::hours(1000);
 
-// The machine's, with an eye on the driver's thread: how often it has come to rest; and when it begins.
+// The real runtime, with two additions: it counts how often the driver's thread begins to wait, and it decides when
+// that thread begins.
 class WatchedRuntime final : public Runtime {
  public:
   MonotonicTime Now() override { return RealRuntime().Now(); }
@@ -43,7 +44,7 @@ class WatchedRuntime final : public Runtime {
   bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
     if (is_driver_ && deadline > Now() + kNeverByTime / 2 && word.load() == expected) {
       rests.fetch_add(1);
-      if (intervals.load() > 0) return intervals.fetch_sub(1) == 0;  // one has gone by
+      if (intervals.load() > 0) return intervals.fetch_sub(1) == 0;  // simulates the end of an interval
     }
     return RealRuntime().Wait(word, expected, deadline);
   }
@@ -56,7 +57,7 @@ class WatchedRuntime final : public Runtime {
 
   std::atomic<bool> begin{true};
   std::atomic<uint64_t> rests{0};
-  std::atomic<int> intervals{0};  // that go by at once
+  std::atomic<int> intervals{0};  // intervals that end at once
 
  private:
   static thread_local bool is_driver_;
@@ -88,7 +89,7 @@ class CheckpointDriverTest : public ::testing::Test {
     ADD_FAILURE();
     return 0;
   }
-  // Until the driver has come to rest once more than `before` times.
+  // Waits until the driver has begun to wait more than `before` times.
   void UntilRest(uint64_t before) {
     WatchedRuntime::Until([&] { return runtime_.rests.load() > before; });
   }
@@ -100,11 +101,11 @@ class CheckpointDriverTest : public ::testing::Test {
   std::unique_ptr<DataComponentServer> server_;
 };
 
-// The position of the last life is no log that has come since.
+// The position of the last incarnation does not count as new log.
 TEST_F(CheckpointDriverTest, AStartAloneTakesNone) {
   TestLog log;
   Start(1 << 20);
-  UntilRest(0);  // the thread of this life has begun
+  UntilRest(0);  // the thread of this incarnation has begun
   log.Create();
   for (int i = 0; i < 100; ++i) log.Put("key", "value");
   Apply(&log);
@@ -132,7 +133,7 @@ TEST_F(CheckpointDriverTest, OneIsTakenAfterSoMuchLog) {
   EXPECT_EQ(Taken(), 1u);
 }
 
-// Of a folder of which nothing says whether it is new or has lost its checkpoints: as a program of version 2 has left it.
+// A folder that may be new or may have lost its checkpoints, as a program of version 2 has left it.
 TEST_F(CheckpointDriverTest, S2ALifeThatHasProvenNothingRemovesNothing) {
   TestLog log;
   Start(1 << 20);
@@ -161,7 +162,7 @@ TEST_F(CheckpointDriverTest, S2ALifeThatHasProvenNothingRemovesNothing) {
   UntilRest(rests + 3);
   EXPECT_EQ(Taken(), 0u);
   EXPECT_EQ(*storage_->List("/data/dc/pages"), segments);
-  // Once a TC has brought it everything, what is left over may go.
+  // Once a TC has sent it everything, the left-over segments may be removed.
   TestLog again;
   again.Create();
   for (int i = 0; i < 100; ++i) again.Put(Concat("key", i), "value");
@@ -170,7 +171,7 @@ TEST_F(CheckpointDriverTest, S2ALifeThatHasProvenNothingRemovesNothing) {
   for (const std::string& name : segments) EXPECT_FALSE(*storage_->Exists(Concat("/data/dc/pages/", name))) << name;
 }
 
-// No log at all between two is none that has come.
+// An empty interval between two checkpoints does not count as new log.
 TEST_F(CheckpointDriverTest, WithoutALimitOneIsTakenAfterEachBatchAndNoMore) {
   TestLog log;
   Start(/*log_bytes=*/0);

@@ -33,22 +33,23 @@ bool SameSender(const Sender& a, const Sender& b) {
   return a.incarnation == b.incarnation && a.epoch == b.epoch && a.nonce == b.nonce && a.tc == b.tc;
 }
 
-// Point reads that are answered at once, at the most: those who wait for the first of them wait a little longer.
+// Largest number of point reads that are answered together: the first waits a little longer for the others.
 constexpr size_t kReadsTogether = 8;
-// A checkpoint is taken early when updates without one may take more than this part of the room on the disk.
+// A checkpoint is taken early when the unflushed updates may need more than 1 / kUnflushedPart of the room on the
+// disk.
 constexpr uint64_t kUnflushedPart = 2;
-// Up to this part of it nobody needs to know exactly.
+// Up to 1 / kCloserLookPart of the room, a coarse bound of the unflushed bytes suffices.
 constexpr uint64_t kCloserLookPart = 16;
 
-// Pages that one scan may look at. Pages of which everything was deleted add no record to its answer, so records and bytes do not bound its
-// work; and whatever its stream has brought behind it waits.
+// Pages that one scan may read. Pages whose records were all deleted add no record to the answer, so the limits of
+// records and bytes do not bound the work. Requests behind the scan in the same stream wait for it.
 constexpr uint64_t kPagesPerScan = 256;
 
 bool IsGoodRead(const DataRequest& request) {
   return request.kind == DataRequest::Kind::kRead && !request.key.empty() && request.key.size() <= kMaxKeyBytes;
 }
 
-// How many of the requests, from the first on, are point reads that memory may answer.
+// Returns how many requests, from the first on, are point reads that memory may answer.
 size_t ReadsInARow(absl::Span<DataRequest* const> requests) {
   const size_t most = std::min(requests.size(), kReadsTogether);
   size_t count = 0;
@@ -68,7 +69,7 @@ void Prepare(DataRequest* request, DcIncarnation answered_by) {
   request->answered_by = answered_by;
 }
 
-// Tells now and then how far a start has come.
+// Logs the progress of a recovery every kProgressInterval.
 class ProgressLog {
  public:
   ProgressLog(Runtime& runtime, const RecoveryProgress& progress)
@@ -99,7 +100,7 @@ Result<ClaimedDirectory> DataComponentServer::Claim(const DataComponentOptions& 
       runtime, storage,
       DiskWatchOptions{options.disk_slow_after, options.disk_timeout, /*on_stuck=*/options.records.on_failure});
   WatchedStorage& disk = *claimed.disk;
-  // Before anything is made there: the folder may be another component's.
+  // The check precedes every change: the folder may belong to another component.
   DEUT_RETURN_IF_ERROR(CheckFolder(disk, options.directory, kDcFolder));
   DEUT_RETURN_IF_ERROR(disk.CreateDirectory(options.directory));
   DEUT_ASSIGN_OR_RETURN(claimed.lock, disk.Lock(Concat(options.directory, "/", StateFile::kLockName)));
@@ -108,14 +109,16 @@ Result<ClaimedDirectory> DataComponentServer::Claim(const DataComponentOptions& 
   claimed.state = found.value_or(DcState());
   while (claimed.state.dc.value == 0) claimed.state.dc = DcId(runtime.RandomSeed());
   ++claimed.state.number.value;
-  // X3: a copy of this folder counts its starts alike, so the number alone would let two incarnations pass for one. A start from a copy draws
-  // another identity; positions that were told for one are never taken for the other's.
+  // X3: a copy of this folder has the same number of starts, so with the number alone two incarnations could pass for
+  // one. A start from a copy draws another identity. Positions that one of them has told are never taken for the
+  // other's.
   do {
     claimed.state.incarnation = DEUT_OMITTED("X3.draw_incarnation") ? DcIncarnation(claimed.state.number.value)
                                                                     : DcIncarnation(runtime.RandomSeed());
   } while (claimed.state.incarnation.value == 0);
-  // A folder that cannot be used stays as it is, so nothing is written before its pages are read. In a new one there is nothing to keep, and
-  // pages without a state would not be taken for a data directory.
+  // A folder that cannot be used stays unchanged, so nothing is written before its pages are read. A new folder has
+  // nothing to preserve. It gets its state first, because pages without a state would not be accepted as a data
+  // directory.
   if (!found) {
     DEUT_RETURN_IF_ERROR(ClaimFolder(disk, options.directory, kDcFolder));
     DEUT_RETURN_IF_ERROR(file.Save(claimed.state));
@@ -139,13 +142,14 @@ Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Recover(const 
       RecordOperations::Open(
           runtime,
           RecordOperations::Home{*claimed.disk, Concat(options.directory, "/pages"), claimed.state.dc,
-                                 // Checkpoint files name the one that wrote them by its number.
+                                 // Checkpoint files name the incarnation that wrote them by its number.
                                  DcIncarnation(claimed.state.number.value), progress, claimed.state.kept},
           records));
-  // No TC knows of this incarnation yet, because only the server, which begins here, answers requests and Hello.
+  // No TC knows this incarnation yet: only the server, which begins here, answers requests and Hello.
   if (!claimed.saved) {
     DEUT_RETURN_IF_ERROR(ClaimFolder(*claimed.disk, options.directory, kDcFolder));
-    // What was found is told to be stable from now on. Its number may not be there yet: of a crash behind a checkpoint, or of an earlier version.
+    // From now on the recovered checkpoint is reported as stable, so `kept` must cover it. It may not do so yet:
+    // after a crash just behind a checkpoint, or in a folder of an earlier version.
     claimed.state.kept = std::max(claimed.state.kept, operations->oldest_kept());
     DEUT_RETURN_IF_ERROR(StateFile(*claimed.disk, options.directory).Save(claimed.state));
     claimed.saved = true;
@@ -192,13 +196,15 @@ DataComponentServer::~DataComponentServer() {
     CloseLogStream(DEUT_ERROR(kUnavailable, "the data component has ended"));
   }
   DEUT_POINT("dc.ending");
-  // Before the fence's gate closes: behind it they would be told that another TC is obeyed, which ends theirs.
+  // The pool ends before the fence's gate closes. Behind a closed gate its requests would get FENCED, and their TC
+  // would stop serving.
   misses_.Stop();
   fencing_.End();
 }
 
-// X3, X5: its gate is open while this life obeys the sender, so what is inside sees an object that lives and is that sender's. Nothing else has to be
-// asked; and as nobody but its own thread knows of the request before it is answered, there is nothing to be given up (Abandon) either.
+// X3, X5: the gate is open while this incarnation obeys the sender. So a call inside sees a live object that belongs
+// to that sender, and needs no further check. Only the caller's own thread knows a request before it is answered, so
+// nothing needs Abandon either.
 class DataComponentServer::Reads final : public DirectReads {
  public:
   Reads(DataComponentServer& server, std::shared_ptr<CallGate> gate) : server_(server), gate_(std::move(gate)) {}
@@ -228,7 +234,7 @@ class DataComponentServer::Reads final : public DirectReads {
   }
 
  private:
-  DataComponentServer& server_;  // for who is inside
+  DataComponentServer& server_;  // used only inside the gate
   const std::shared_ptr<CallGate> gate_;
 };
 
@@ -254,7 +260,8 @@ Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Dead
                       " knows data component ", request.expected_dc.value,
                       "; wrong address, or a folder of another cluster; nothing was changed");
   }
-  // It would wait for what the older TC has asked of the disk, and then for the disk itself; and so would all who come after it.
+  // On a hanging disk, Hello would wait for the older TC's disk operations and then for the disk itself. Under the
+  // mutex, every later Hello would wait, too.
   DEUT_RETURN_IF_ERROR(CheckDisk());
   const MutexLock lock(mutex_);
   DEUT_RETURN_IF_ERROR(request.inquiry ? Fencing::CheckTc(state_.fence(), request.tc) : Obey(request));
@@ -277,7 +284,7 @@ Status DataComponentServer::CheckBasis(const HelloRequest& request) {
   const FenceState fence = state_.fence();
   HelloBasis found{incarnation(), ObeyedTc{fence.tc, fence.epoch, fence.nonce}, applied_.load(), state_.log_durable()};
   if (fence == FenceState{request.tc, request.epoch, request.nonce}) {
-    // Of the sender itself: its own batches may have been under way.
+    // The sender is already obeyed: its own batches may have moved both figures meanwhile.
     found.applied = request.decided_on->applied;
     found.log_durable = request.decided_on->log_durable;
   }
@@ -293,8 +300,9 @@ Status DataComponentServer::Obey(const HelloRequest& request) {
     state_.NoteLogDurable(request.log_durable);
     return Status::Ok();
   }
-  // X4: `applied` moves by the log stream alone, and no other can be opened meanwhile. Were it to move after it was compared, the DC would obey a
-  // TC whose log lacks what it holds, and the next comparison would be with that TC's life: the evidence would be gone.
+  // X4: only the log stream moves `applied`, and no other stream can be opened meanwhile. Suppose that it moved after
+  // the comparison. The DC would then obey a TC whose log lacks updates that the DC holds. The next comparison would
+  // be with the new TC's own incarnation, and the evidence would be gone.
   if (log_stream_ != nullptr && !DEUT_OMITTED("X4.freeze_first") && !DEUT_OMITTED("X5.close_old_stream"))
     log_stream_->Pause();
   Status status = CheckBasis(request);
@@ -401,7 +409,7 @@ Status DataComponentServer::ExecuteScan(DataRequest* request, bool* missing) {
   ScanBudget budget;
   if (request->limit_records != 0) budget.records = request->limit_records;
   budget.bytes = std::min(request->limit_bytes, kMaxScanBytes);
-  static thread_local ScanCursor cursor;  // keeps its buffers from scan to scan
+  static thread_local ScanCursor cursor;  // reuses its buffers from scan to scan
   cursor.low = request->low;
   cursor.high = request->high;
   cursor.complete = false;
@@ -420,7 +428,8 @@ Status DataComponentServer::ExecuteScan(DataRequest* request, bool* missing) {
 }
 
 void DataComponentServer::Abandon(DataRequest* request) {
-  // A request is in the queue of misses, or a call of Submit or of the pool is at work on it, or it was answered.
+  // A request is in one of three states: queued in the miss pool, in work by a call of Submit or of the pool, or
+  // answered.
   misses_.Remove(request);
   submits_.WaitForRunning();
 }
@@ -482,7 +491,7 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
   add("applied_sequence", applied.sequence);
   add("stable_commit_lsn", operations_->stable().commit.value);
   const DiskWatchStatistics disk = disk_->statistics();
-  // Who looks at a disk that does not answer is not to wait for it.
+  // A caller that examines a hanging disk must not wait for it.
   add("free_bytes", disk.waiting == 0 ? FreeBytes() : free_bytes_.load(std::memory_order_relaxed));
   add("recovering", 0);
   add("disk_slow_operations", disk.slow_operations);
@@ -494,12 +503,12 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
 }
 
 uint64_t DataComponentServer::FreeBytes() {
-  // A disk that does not answer has no room.
+  // A disk that returns an error counts as full.
   const Result<uint64_t> disk = disk_->FreeBytes(options_.directory);
   const uint64_t room = !disk.ok() ? 0 : *disk - std::min(*disk, operations_->reserve_bytes());
-  // X7: what was applied and is in no checkpoint has still to be written.
+  // X7: updates that were applied but are in no checkpoint still have to be written.
   const uint64_t unflushed = operations_->unflushed_bytes(/*plenty=*/room / kCloserLookPart);
-  // Where that is most of what is left, a checkpoint tells how much of it was needed.
+  // If the bound takes a large part of the remaining room, a checkpoint shows how much is really needed.
   if (unflushed > room / kUnflushedPart && !DEUT_OMITTED("X7.hurry")) checkpoints_.Hurry();
   const uint64_t bytes = operations_->memory_exhausted() ? 0 : room - std::min(room, unflushed);
   free_bytes_.store(bytes, std::memory_order_relaxed);

@@ -1,16 +1,21 @@
-// DataComponentServer: a data component in this process; one object is one life (incarnation) of it. It answers the calls of
-// protocol/data_component.h by itself; a gRPC service in front of it makes it a daemon.
+// DataComponentServer: a data component in this process; one object is one incarnation of it. It answers the calls of
+// protocol/data_component.h itself; with a gRPC service in front of it, it is a daemon.
 //
-// What is on disk: who it is, which life this is and which TC it obeys (state_file.h); and, in the directory `pages`, the records as of the
-// last checkpoints (dc/checkpoint). A new life begins with what the newest holds; redo brings the rest.
-// Life: Open takes the data directory (lock, checks), reads what is there, makes the new incarnation durable, then serves.
-//   The destructor requires that no call is running and that the streams it gave out are destroyed. Direct reads may be running: it waits for
-//   them, and they answer nothing afterwards.
-// Who may ask what, and fencing: fencing.h. Streams: apply_stream.h, bulk_scan.h. Reads and short scans run on the calling thread, if memory can
-// answer them, else on threads of their own (miss_pool.h).
-// Thread-safety: all methods from any thread. Reads, scans and applying take no lock; Hello and opening a log stream do.
-// Overload: the answer to an ApplyLog batch carries the free bytes of the disk; 0 when memory is beyond its budget and nothing more can be
-//   swapped out. The TC stops accepting puts when it runs low (rule X7); what it has accepted is always applied.
+// On disk: the DC's identity, its incarnation and the TC that it obeys (state_file.h); and, in the directory `pages`,
+// the records as of the last checkpoints (dc/checkpoint). A new incarnation begins with the newest checkpoint; redo
+// brings the rest.
+// Life cycle: Open takes the data directory (lock, checks), recovers, makes the new incarnation durable, then serves.
+// The destructor requires that no call is running and that the streams it created are destroyed. Direct reads may be
+// running: it waits for them, and they answer nothing afterwards.
+//
+// Admission and fencing of senders: fencing.h. Streams: apply_stream.h, bulk_scan.h. Reads and short scans run on the
+// calling thread if memory can answer them, else on separate threads (miss_pool.h).
+// Thread-safety: all methods from any thread. Reads, scans and applying take no lock; Hello and opening a log stream
+// do.
+// Ownership: owns the directory's lock, the records and all threads; borrows runtime and storage.
+// Overload: the answer to an ApplyLog batch carries the free bytes of the disk, less the reserve and the unflushed
+// updates. It is 0 when memory exceeds its budget and no more pages can be evicted. The TC stops accepting puts when
+// this figure runs low (rule X7); updates that it has accepted are always applied.
 #ifndef DC_SERVER_DATA_COMPONENT_SERVER_H_
 #define DC_SERVER_DATA_COMPONENT_SERVER_H_
 
@@ -40,47 +45,49 @@
 namespace deut::dc {
 
 struct DataComponentOptions {
-  std::string directory;  // made if it is not there
+  std::string directory;  // created if it does not exist
   RecordOperationsOptions records;
   CheckpointPolicy checkpoints;
   int miss_threads = 16;
-  // Threads that apply a large batch of the log together, the stream's with them; 0: as many as this machine has processors, kMostApplyThreads at
-  // most, whatever part of them is this process's. It decides records.apply_helpers.
+  // Number of threads that apply a large batch of the log together, including the stream's own. 0: the number of this
+  // machine's processors, at most kMostApplyThreads, whatever share of them this process has. It determines
+  // records.apply_helpers.
   uint32_t apply_threads = 0;
   static constexpr uint32_t kMostApplyThreads = 8;
-  // An operation of the disk that takes longer is logged and counted; one that takes so long ends the process, as records.on_failure decides
-  // (0: never).
+  // A disk operation that takes longer than disk_slow_after is logged and counted. One that takes longer than
+  // disk_timeout ends the process, through records.on_failure. 0: never.
   Duration disk_slow_after = std::chrono::seconds(5);
   Duration disk_timeout = std::chrono::seconds(60);
 };
 
-// A data directory that is this process's.
+// A data directory that this process has claimed.
 struct ClaimedDirectory {
   std::unique_ptr<WatchedStorage> disk;
   std::unique_ptr<FileLock> lock;
-  DcState state;       // of the incarnation that begins
-  bool saved = false;  // `state` is durable: at once in a new folder, elsewhere when the pages were found good
+  DcState state;       // state of the new incarnation
+  bool saved = false;  // `state` is durable: at once in a new folder, else once the pages were found intact
 };
 
 class DataComponentServer final : public DataComponent {
  public:
-  // The two steps of Open: who it is, quickly; and then what it holds, which takes as long as there is much to look at.
+  // The two steps of Open. Claim determines the DC's identity, quickly. Recover loads the records, which takes time
+  // in proportion to the folder's segments and inner pages.
   static Result<ClaimedDirectory> Claim(const DataComponentOptions& options, Storage& storage, Runtime& runtime);
-  // `progress`: may be null; CANCELLED if it says that the start was given up.
+  // `progress` may be null. CANCELLED if its `given_up` is set.
   static Result<std::unique_ptr<DataComponentServer>> Recover(const DataComponentOptions& options, Runtime& runtime,
                                                               ClaimedDirectory claimed, RecoveryProgress* progress);
-  // UNAVAILABLE if another process has the directory; CORRUPTION or VERSION_MISMATCH if its state or its pages cannot be read, and nothing is
-  // changed then; IO_ERROR if the new incarnation cannot be made durable.
-  // `runtime` and `storage` outlive it.
+  // UNAVAILABLE: another process has the directory. CORRUPTION or VERSION_MISMATCH: its state or its pages cannot be
+  // read; nothing is changed then. IO_ERROR: the new incarnation cannot be made durable. `runtime` and `storage`
+  // outlive the server.
   static Result<std::unique_ptr<DataComponentServer>> Open(const DataComponentOptions& options, Storage& storage,
                                                            Runtime& runtime);
   ~DataComponentServer() override;
 
   DcId id() const { return id_; }
   DcIncarnation incarnation() const { return fencing_.incarnation(); }
-  // UNAVAILABLE while operations of the disk do not come back (disk_slow_after), with how many, and since when.
+  // UNAVAILABLE while disk operations hang (disk_slow_after), with their number and the age of the oldest.
   Status CheckDisk() const;
-  // What it serves, without asking who asks: for measurements.
+  // The records, without a check of the sender: for measurements.
   RecordOperations& operations() { return *operations_; }
 
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
@@ -103,16 +110,17 @@ class DataComponentServer final : public DataComponent {
                       std::unique_ptr<RecordOperations> operations);
 
   Status Obey(const HelloRequest& request) DEUT_REQUIRES(mutex_);
-  // X4: that this is what the sender was told, and has decided on.
+  // X4: checks that the DC's state is still the one on which the sender has decided.
   Status CheckBasis(const HelloRequest& request) DEUT_REQUIRES(mutex_);
   void CloseLogStream(const Status& reason) DEUT_REQUIRES(mutex_);
-  // Point reads of one sender, which was admitted; at most kReadsTogether.
+  // Answers point reads of one admitted sender; at most kReadsTogether.
   void SubmitReads(absl::Span<DataRequest* const> requests);
-  // What memory says of them; `on_disk` of the rest. True: all of them.
+  // Answers the requests that memory can answer, and sets `on_disk` of the rest. True: all are answered.
   bool TryReads(absl::Span<DataRequest* const> requests);
-  // Told as it is, or later, when it was read from the disk, which `on_disk` says that it must.
+  // Finishes the request now, or passes it to the miss pool if its `on_disk` is set.
   void Answer(DataRequest* request);
-  // With `missing`: does not block, and says if a page is not in memory; then nothing was done.
+  // Executes the request. With `missing` it does not block: *missing tells that a page is not in memory, and nothing
+  // was done then.
   Status Execute(DataRequest* request, bool* missing);
   Status ExecuteScan(DataRequest* request, bool* missing);
   void AnswerMissed(DataRequest* request);
@@ -120,7 +128,7 @@ class DataComponentServer final : public DataComponent {
 
   Runtime& runtime_;
   const std::unique_ptr<WatchedStorage> disk_;
-  std::atomic<uint64_t> free_bytes_{0};  // as it was last seen
+  std::atomic<uint64_t> free_bytes_{0};  // as last computed
   const DataComponentOptions options_;
   const std::unique_ptr<FileLock> lock_;
   const DcId id_;
@@ -132,8 +140,8 @@ class DataComponentServer final : public DataComponent {
   const ApplyEnvironment apply_environment_;
   CallPhases submits_;
 
-  CheckpointDriver checkpoints_;  // its thread uses those above
-  Mutex mutex_;                   // Hello and opening log streams
+  CheckpointDriver checkpoints_;  // its thread uses the members above
+  Mutex mutex_;                   // held by Hello and by opening log streams
   std::shared_ptr<ApplyStream> log_stream_ DEUT_GUARDED_BY(mutex_);
   MissPool misses_;  // the last member: its threads use the others
 };

@@ -48,7 +48,7 @@ class DataComponentServerTest : public ::testing::Test {
     return keys;
   }
 
-  // A short scan with bounds of its own.
+  // A short scan that owns its bounds.
   struct ShortScan : DataRequest {
     ShortScan(const DataComponentServerTest& test, std::string low_bound, std::string high_bound, Direction of,
               uint32_t records, uint32_t bytes = 64 << 10)
@@ -87,7 +87,7 @@ TEST_F(DataComponentServerTest, HelloTellsWhoAndHowFar) {
   EXPECT_EQ(answer->tables[0].id, kTable);
   EXPECT_EQ(answer->tables[0].name, "accounts");
   EXPECT_EQ(answer->tables[0].records, 3u);
-  // The stream goes on after a second Hello of the same TC.
+  // The stream continues after a second Hello of the same TC.
   EXPECT_TRUE(Send(log_.Put("a", "b").Take()).ok());
 }
 
@@ -132,12 +132,12 @@ TEST_F(DataComponentServerTest, AcknowledgesWhatItApplied) {
   EXPECT_EQ(listener_.last.stable, Position());
   EXPECT_EQ(listener_.last.incarnation, server_->incarnation());
   EXPECT_GT(listener_.last.free_bytes, 0u);
-  // What S3 skips is covered too: `applied` moves to the end of the batch, which may hold nothing.
+  // A batch also covers the updates that S3 omits: `applied` moves to the end of the batch, which may be empty.
   LogBatch nothing = log_.Take();
   nothing.to = Position{Lsn(nothing.to.commit.value + 1000), UINT32_MAX};
   ASSERT_TRUE(Send(nothing).ok());
   EXPECT_EQ(listener_.last.applied, nothing.to);
-  // Nor need it move: it is a question for the room there is (X7).
+  // The position need not move, either: such a batch asks for the free bytes (X7).
   nothing.from = nothing.to;
   ASSERT_TRUE(Send(nothing).ok());
   EXPECT_EQ(listener_.acks.load(), 3);
@@ -154,7 +154,7 @@ TEST_F(DataComponentServerTest, X5NoGaps) {
   EXPECT_EQ(listener_.reason, ErrorCode::kPositionGap);
   EXPECT_EQ(Send(second), ErrorCode::kPositionGap);  // the stream is closed
   EXPECT_EQ(Read(*server_, sender_, "c").value, std::nullopt);
-  // A new stream starts at or before what is applied.
+  // A new stream starts at or before the applied position.
   CountingListener listener;
   auto stream = std::move(*server_->OpenApplyLog(sender_, &listener, kNoDeadline));
   for (const LogBatch* batch : {&first, &second, &first, &third}) ASSERT_TRUE(stream->Send(*batch, kNoDeadline).ok());
@@ -247,7 +247,7 @@ TEST_F(DataComponentServerTest, PointReadsInOneCall) {
   server_->Abandon(&never_submitted);
 }
 
-// Several point reads, and what is no point read between them, by the reader's own thread.
+// Several point reads, and other requests between them, on the reader's own thread.
 TEST_F(DataComponentServerTest, DirectReadsOfSeveral) {
   Fill(100);
   const std::shared_ptr<DirectReads> reads = server_->OpenReads(sender_);
@@ -266,7 +266,7 @@ TEST_F(DataComponentServerTest, DirectReadsOfSeveral) {
   ShortScan scan(*this, Key(10), Key(20), Direction::kAscending, 4);
   pointers.insert(pointers.begin() + 7, &scan);
   const uint64_t before = Counted()["reads"];
-  for (int round = 0; round < 2; ++round) {  // requests are used again as they are
+  for (int round = 0; round < 2; ++round) {  // the requests are reused unchanged
     EXPECT_EQ(reads->TryAnswer(pointers), DirectReads::Answered::kAll);
     for (size_t i = 0; i < requests.size(); ++i) {
       const ErrorCode expected = i == 3 ? ErrorCode::kInvalidArgument : i == 4 ? ErrorCode::kNotFound : ErrorCode::kOk;
@@ -280,7 +280,8 @@ TEST_F(DataComponentServerTest, DirectReadsOfSeveral) {
   EXPECT_EQ(Counted()["reads"], before + 2 * 28);
 }
 
-// Pages that are not in memory: the requests are said to need the disk, done once, by who reads from it, and counted once.
+// Pages that are not in memory: the requests report that they need the disk, run once, on a thread that reads from
+// it, and are counted once.
 TEST_F(DataComponentServerTest, WhatNeedsTheDiskIsCountedOnce) {
   Fill(300);
   ASSERT_TRUE(server_->Checkpoint(sender_, log_.end(), kNoDeadline).ok());
@@ -317,7 +318,7 @@ TEST_F(DataComponentServerTest, WhatNeedsTheDiskIsCountedOnce) {
   EXPECT_EQ(counted["scans"], 1u);
   EXPECT_EQ(counted["records_returned"], 33u);
 
-  // A scan that begins in memory and meets a page that is not.
+  // A scan begins in memory and meets a page that is not.
   ShortScan half(*this, Key(225), Key(280), Direction::kAscending, 0);
   DataRequest* const one = &half;
   EXPECT_EQ(reads->TryAnswer(absl::MakeConstSpan(&one, 1)), DirectReads::Answered::kSome);
@@ -327,7 +328,7 @@ TEST_F(DataComponentServerTest, WhatNeedsTheDiskIsCountedOnce) {
   counted = Counted();
   EXPECT_EQ(counted["scans"], 2u);
   EXPECT_EQ(counted["records_returned"], 88u);
-  // In memory by now.
+  // The page is in memory by now.
   EXPECT_EQ(reads->TryAnswer(absl::MakeConstSpan(&one, 1)), DirectReads::Answered::kAll);
   EXPECT_EQ(half.answer.size(), 55u);
   EXPECT_EQ(Counted()["scans"], 3u);
@@ -352,7 +353,7 @@ TEST_F(DataComponentServerTest, ShortScansSayWhatTheyCover) {
   EXPECT_EQ(all.answer.size(), 10u);
   EXPECT_TRUE(all.complete);
 
-  // At least one record, however small the limit.
+  // The answer holds at least one record, however small the limit.
   ShortScan tiny(*this, "", "", Direction::kDescending, 0, 1);
   Submit(&tiny);
   EXPECT_EQ(KeysOf(tiny.answer), (std::vector<std::string>{Key(199)}));
@@ -374,8 +375,8 @@ TEST_F(DataComponentServerTest, ShortScansSayWhatTheyCover) {
   EXPECT_EQ(good.answer.size(), 200u);
 }
 
-// Pages of which everything was deleted cost a scan time and bring it nothing: an answer looks at a bounded number of them, and says how far
-// it has come.
+// Pages whose records were all deleted cost a scan time but add no records. An answer reads a limited number of them,
+// and states how far it has come.
 TEST(DataComponentServerScanTest, AScanOverEmptiedPagesAnswersWithoutRecords) {
   constexpr int kKeys = 20'000;
   DataComponentOptions options = SmallServer();
@@ -442,7 +443,7 @@ TEST_F(DataComponentServerTest, S4BulkScansStayInsideTheGrant) {
     spec.batch_bytes = 2000;
     auto scan = std::move(*server_->OpenScan(sender_, spec, kNoDeadline));
     ScanBatch batch;
-    EXPECT_EQ(scan->Next(&batch, kNoDeadline), ErrorCode::kWrongState);  // nothing is granted
+    EXPECT_EQ(scan->Next(&batch, kNoDeadline), ErrorCode::kWrongState);  // there is no grant yet
     std::vector<std::string> keys;
     const std::string bounds[] = {ascending ? Key(300) : Key(700), ascending ? Key(300) + "x" : Key(699) + "x",
                                   ascending ? Key(650) : Key(350), ""};
@@ -538,7 +539,7 @@ TEST(DataComponentServerMemoryTest, RecordsBeyondTheBudgetAreOnDisk) {
     log.Put(Concat("k", i), std::string(10000, 'v'));
     if (i % 10 == 9) ASSERT_TRUE(stream->Send(log.Take(), kNoDeadline).ok());
   }
-  // While there is more than the budget it may say that there is no room; that passes.
+  // While memory exceeds its budget, the DC may report no room; that ends.
   const Deadline end = RealRuntime().Now() + std::chrono::seconds(60);
   while (listener.last.free_bytes == 0 && RealRuntime().Now() < end) {
     log.Put("k0", std::string(10000, 'v'));
@@ -548,7 +549,7 @@ TEST(DataComponentServerMemoryTest, RecordsBeyondTheBudgetAreOnDisk) {
   for (int i = 0; i < 500; ++i) {
     ASSERT_EQ(Read(*server, sender, Concat("k", i)).value, std::string(10000, 'v')) << i;
   }
-  // Some of those that are asked for in one call are in memory, some are not.
+  // Some records of one call are in memory, others are not.
   constexpr size_t kTogether = 25;
   for (size_t first = 0; first < 500; first += kTogether) {
     std::vector<DataRequest> requests(kTogether);

@@ -1,4 +1,4 @@
-// What a whole data component does with the disk when nothing is asked of it.
+// A whole data component's use of the disk when it is idle.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@ TEST(DataComponentSpaceTest, AnIdleOneGivesSpaceBackAndThenWritesNothing) {
   DataComponentOptions options = SmallServer();
   options.records.store.segment_bytes = kSegmentBytes;
   options.records.store.append_buffer_bytes = 64 << 10;
-  // So that it looks again when all is written.
+  // So that the cleaner checks again when everything is written.
   options.records.cleaner.slack_segments = 1;
   options.records.cleaner.interval = std::chrono::milliseconds(300);
   options.checkpoints.interval = std::chrono::milliseconds(5);
@@ -37,7 +37,7 @@ TEST(DataComponentSpaceTest, AnIdleOneGivesSpaceBackAndThenWritesNothing) {
   TestLog log;
   log.Create();
   for (int round = 0; round < 4; ++round) {
-    // All once, then three quarters again and again: what stays lies between what dies.
+    // All records are written once, then three quarters of them repeatedly: live records lie between dead ones.
     for (int i = 0; i < 6000; ++i) {
       if (round == 0 || i / 20 % 4 != 0)
         log.Put(Concat("key", 100000 + i), Concat("round ", round, std::string(100, 'x')));
@@ -46,7 +46,7 @@ TEST(DataComponentSpaceTest, AnIdleOneGivesSpaceBackAndThenWritesNothing) {
     ASSERT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
     ASSERT_TRUE(dc.Checkpoint(tc, log.end(), kNoDeadline).ok());
   }
-  // Nothing is asked of it from here on. One segment of slack, six that are being written.
+  // The DC is idle from here on. The bound allows one segment of slack and six that are being written.
   const auto wanted = [&] { return Counter(dc, "storage_live_bytes") * 3 / 2 + 7 * kSegmentBytes; };
   const MonotonicTime limit = RealRuntime().Now() + std::chrono::seconds(20);
   while (Counter(dc, "storage_bytes") > wanted() || Counter(dc, "storage_dead_bytes") > kSegmentBytes ||
@@ -55,7 +55,7 @@ TEST(DataComponentSpaceTest, AnIdleOneGivesSpaceBackAndThenWritesNothing) {
                                           << ", dead " << Counter(dc, "storage_dead_bytes");
     RealRuntime().SleepUntil(RealRuntime().Now() + std::chrono::milliseconds(1));
   }
-  // It comes to rest. (That nothing more happens can only be waited for.)
+  // The DC stops writing. (The test can only wait to see that nothing more happens.)
   const auto seen = [&] { return std::pair(Counter(dc, "checkpoints"), Counter(dc, "storage_written_bytes")); };
   bool rests = false;
   for (int i = 0; i < 20 && !rests; ++i) {
@@ -67,7 +67,7 @@ TEST(DataComponentSpaceTest, AnIdleOneGivesSpaceBackAndThenWritesNothing) {
   EXPECT_LE(Counter(dc, "storage_bytes"), wanted());
 }
 
-// A nearly full disk. Everything is let in that the acknowledgements have room for, as the TC does it.
+// A nearly full disk. The test admits every batch for which the acknowledgements report room, as the TC does.
 class NearlyFullDiskTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kSegmentBytes = 64 << 10;
@@ -90,7 +90,7 @@ class NearlyFullDiskTest : public ::testing::Test {
     log_.Create();
     ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
   }
-  // Of a hundred records, each in a page of its own once there are many.
+  // Bytes of a hundred records, each in a page of its own once there are many.
   static constexpr uint64_t kBatchBytes = 100 * 200;
   void PutBatch() {
     for (int i = 0; i < 100; ++i, ++number_) {
@@ -128,7 +128,7 @@ TEST_F(NearlyFullDiskTest, X7WhatACheckpointWillTakeIsNotPromised) {
   }
 }
 
-// Nobody waits for the interval: a checkpoint is taken when most of what is left may be needed for it.
+// A checkpoint is taken without waiting for the interval when it may need most of the remaining room.
 TEST_F(NearlyFullDiskTest, X7EverythingThatIsLetInFits) {
   Start(std::chrono::hours(1));
   disk_.SetFreeBytes(kReserveBytes + (6 << 20));
@@ -141,18 +141,18 @@ TEST_F(NearlyFullDiskTest, X7EverythingThatIsLetInFits) {
       refused = 0;
       PutBatch();
     } else if (Counter(*dc_, "unflushed_bytes") == 0) {
-      ++refused;  // and no checkpoint will change that
+      ++refused;  // and no checkpoint can free room
     } else {
       RealRuntime().SleepUntil(RealRuntime().Now() + std::chrono::milliseconds(1));
     }
   }
   EXPECT_GT(Counter(*dc_, "checkpoints"), 3u);
-  EXPECT_GT(number_ * 200, 2u << 20);  // it was let in, not refused from the beginning
+  EXPECT_GT(number_ * 200, 2u << 20);  // records were admitted, not refused from the beginning
   EXPECT_TRUE(dc_->Checkpoint(tc_, log_.end(), kNoDeadline).ok());
 }
 
-// Segments of a life that was killed between two checkpoints. (Where there is no checkpoint, nothing is removed before a TC has come: see
-// CheckpointDriverTest.)
+// Segments of an incarnation that was killed between two checkpoints. (Without any checkpoint, nothing is removed
+// before a TC has come: see CheckpointDriverTest.)
 TEST(DataComponentSpaceTest, AnIdleOneRemovesWhatACrashLeftOver) {
   const auto storage = NewMemoryStorage(RealRuntime());
   DataComponentOptions options = SmallServer();
@@ -171,7 +171,7 @@ TEST(DataComponentSpaceTest, AnIdleOneRemovesWhatACrashLeftOver) {
   {
     auto left = storage->Open(path, {.create = true, .writable = true});
     ASSERT_TRUE(left.ok());
-    const std::string bytes(64 << 10, '\0');  // room was made, and power was lost before the first block was written
+    const std::string bytes(64 << 10, '\0');  // space was allocated, and power was lost before the first block was written
     ASSERT_TRUE((*left)->Write(0, bytes.data(), bytes.size()).ok());
   }
   auto opened = DataComponentServer::Open(options, *storage, RealRuntime());

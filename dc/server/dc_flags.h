@@ -1,4 +1,5 @@
-// The options of a DC by their flag names: for dcd, and for programs that hold a DC inside themselves.
+// AddDcFlags: the options of a DC by their flag names, for dcd and for programs that embed a DC. Thread-safety: at
+// start only.
 #ifndef DC_SERVER_DC_FLAGS_H_
 #define DC_SERVER_DC_FLAGS_H_
 
@@ -7,7 +8,7 @@
 
 namespace deut::dc {
 
-// Binds everything but the data directory, which every program names in its own way.
+// Binds all options except the data directory, which every program names in its own way.
 inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
   flags->AddBytes("dc_memory", &options->records.memory_bytes,
                   "what the data component's pages may take in memory; what does not fit is on disk; 0 = no limit");

@@ -105,7 +105,7 @@ Fencing::Admission::Admission(Fencing& fencing, const Sender& sender) {
                          ", this is ", fencing.incarnation_.value);
     return;
   }
-  if (fence == nullptr) return;  // only with a step left out
+  if (fence == nullptr) return;  // only with an omitted step
   DEUT_POINT("dc.admission.before_gate");
   call_.emplace(fence->gate);
   if (!call_->entered()) {

@@ -1,4 +1,4 @@
-// Rules X3 and X5: which requests are answered at all. With a step left out its test fails (integration/rules.txt).
+// Rules X3 and X5: which requests are answered at all. If a step is omitted, its test fails (integration/rules.txt).
 #include <atomic>
 #include <memory>
 #include <string>
@@ -70,7 +70,7 @@ TEST_F(FencingTest, AnotherTcIsRefusedByNameAndNothingIsChanged) {
   EXPECT_EQ(Bytes(*storage_, kStatePath), before);
 }
 
-// A TC that is led to another DC, though a new one, must not make it its own: the DC's right TC would be refused for ever.
+// A TC that connects to a wrong DC, even a new one, must not claim it: that DC's right TC would be refused for ever.
 TEST_F(FencingTest, X4ATcThatExpectsAnotherDcIsRefusedByNameAndNothingIsChanged) {
   const std::string before = Bytes(*storage_, kStatePath);
   HelloRequest request = HelloOf(5);
@@ -96,7 +96,7 @@ TEST_F(FencingTest, AnInquiryChangesNothing) {
   const Sender sender = SayHello(*server_, 5, 3);
   CountingListener listener;
   auto stream = server_->OpenApplyLog(sender, &listener, kNoDeadline);
-  inquiry.epoch = TcEpoch(2);  // a lower epoch may ask, too
+  inquiry.epoch = TcEpoch(2);  // a lower epoch may send an inquiry, too
   const auto answer = server_->Hello(inquiry, kNoDeadline);
   ASSERT_TRUE(answer.ok()) << answer.status().ToString();
   EXPECT_EQ(answer->obeyed, (ObeyedTc{TcId(5), TcEpoch(5), 3}));
@@ -112,14 +112,14 @@ HelloRequest InquiryOf(uint64_t epoch) {
   return inquiry;
 }
 
-// What a TC that asks now decides on.
+// Returns the state that a TC would decide on now.
 HelloBasis Ask(DataComponentServer& server, uint64_t epoch) {
   const auto told = server.Hello(InquiryOf(epoch), kNoDeadline);
   EXPECT_TRUE(told.ok()) << told.status().ToString();
   return HelloBasis{told->incarnation, told->obeyed, told->applied, told->log_durable};
 }
 
-// Each refusal is repeated, as by a supervisor that starts the TC again: the same sentence, and the same bytes on disk.
+// Each refusal is repeated, as by a supervisor that restarts the TC: the message and the bytes on disk stay the same.
 TEST_F(FencingTest, RefusedHellosChangeNothingHoweverOften) {
   const Sender sender = SayHello(*server_, 5, 3);
   CountingListener listener;
@@ -158,7 +158,7 @@ TEST_F(FencingTest, RefusedHellosChangeNothingHoweverOften) {
       ASSERT_TRUE(Bytes(*storage_, kStatePath) == before);
     }
   }
-  // The TC that it obeys has not noticed.
+  // The TC that the DC obeys has noticed nothing.
   EXPECT_EQ(listener.closings.load(), 0);
   EXPECT_TRUE((*stream)->Send(log.Put("k", "v").Take(), kNoDeadline).ok());
   stream->reset();
@@ -166,13 +166,13 @@ TEST_F(FencingTest, RefusedHellosChangeNothingHoweverOften) {
   EXPECT_EQ(Ask(*server_, 6).obeyed, (ObeyedTc{TcId(5), TcEpoch(5), 3}));
 }
 
-// The highest epoch that a log may have is taken; nothing above it, as no TC could ever take over.
+// The highest epoch that a log may have is accepted. No higher one is, because no TC could ever take over from it.
 TEST_F(FencingTest, X5EpochsUpToTheHighestOfALogAreTaken) {
   SayHello(*server_, kMaxTcEpoch.value - 1);
   SayHello(*server_, kMaxTcEpoch.value);
 }
 
-// X4: a Hello is obeyed only while that is true which its TC has compared with its log.
+// X4: a Hello is obeyed only while the state that its TC has compared with its log is still true.
 TEST_F(FencingTest, X4AHelloThatWasDecidedOnSomethingElseIsRefusedAndNothingIsChanged) {
   const Sender older = SayHello(*server_, 5, 3);
   CountingListener listener;
@@ -191,7 +191,7 @@ TEST_F(FencingTest, X4AHelloThatWasDecidedOnSomethingElseIsRefusedAndNothingIsCh
     EXPECT_EQ(server_->Hello(hello, kNoDeadline).status(), ErrorCode::kUnavailable);
   }
   EXPECT_EQ(Ask(*server_, 6), told);
-  // What the older TC ships meanwhile makes the decision void; asked again, it is taken.
+  // Batches that the older TC ships meanwhile invalidate the decision. After another inquiry the Hello is accepted.
   ASSERT_TRUE((*stream)->Send(log.Put("k", "v").Take(), kNoDeadline).ok());
   hello.decided_on = told;
   EXPECT_EQ(server_->Hello(hello, kNoDeadline).status(), ErrorCode::kUnavailable);
@@ -201,7 +201,7 @@ TEST_F(FencingTest, X4AHelloThatWasDecidedOnSomethingElseIsRefusedAndNothingIsCh
   EXPECT_EQ(listener.reason, ErrorCode::kFenced);
 }
 
-// The TC that is obeyed says Hello again while its own batches arrive: their position is its own.
+// The obeyed TC says Hello again while its own batches arrive: these do not invalidate its decision.
 TEST_F(FencingTest, X4TheOwnBatchesOfATcDoNotMakeItsDecisionVoid) {
   const Sender sender = SayHello(*server_, 5);
   HelloRequest hello = HelloOf(5);
@@ -216,8 +216,8 @@ TEST_F(FencingTest, X4TheOwnBatchesOfATcDoNotMakeItsDecisionVoid) {
   EXPECT_EQ(server_->Hello(hello, kNoDeadline).status(), ErrorCode::kUnavailable);
 }
 
-// A batch of the older TC is being applied when the Hello is compared. It is waited for first, so that nothing moves between the comparison and the
-// moment from which the DC obeys.
+// A batch of the older TC is being applied when the Hello arrives. The DC waits for it first, so that nothing moves
+// between the comparison and the moment from which the DC obeys.
 TEST_F(FencingTest, X4ABatchInFlightIsSeenByTheComparison) {
   const Sender older = SayHello(*server_, 1);
   CountingListener listener;
@@ -250,14 +250,15 @@ TEST_F(FencingTest, X4ABatchInFlightIsSeenByTheComparison) {
   testing::SetPointHandler(nullptr);
   EXPECT_EQ(status, ErrorCode::kUnavailable) << status.ToString();
   EXPECT_EQ(Bytes(*storage_, kStatePath), before);
-  // The older TC is still obeyed; its stream was closed, as if the connection had broken.
+  // The older TC is still obeyed. Its stream was closed, as if the connection had broken.
   listener.closed.Wait(RealRuntime(), kNoDeadline);
   EXPECT_EQ(listener.reason, ErrorCode::kCancelled);
   EXPECT_EQ(Read(*server_, older, "k").value, "late");
   EXPECT_TRUE(server_->OpenApplyLog(older, &listener, kNoDeadline).ok());
 }
 
-// X4: what a TC says of its log's durability is told to whoever asks, and outlives the DC; a new life's own figure takes its place.
+// X4: the durable LSN that a TC reports is told to every inquirer and outlives the DC. The figure of a new TC
+// incarnation replaces it.
 TEST_F(FencingTest, X4HowFarTheLogIsDurableIsRemembered) {
   HelloRequest hello = HelloOf(5);
   hello.log_durable = Lsn(100);
@@ -275,13 +276,13 @@ TEST_F(FencingTest, X4HowFarTheLogIsDurableIsRemembered) {
   empty.durable = Lsn(4000);
   ASSERT_TRUE((*stream)->Send(empty, kNoDeadline).ok());
   EXPECT_EQ(Ask(*server_, 6).log_durable, Lsn(5000));
-  // Soon it is on disk: a DC that is killed knows it afterwards.
+  // Soon the LSN is on disk: a DC that is killed knows it afterwards.
   const auto on_disk = [&] { return DecodeDcState(Bytes(*storage_, kStatePath), kStatePath)->log_durable; };
   const Deadline limit = RealRuntime().Now() + seconds(30);
   while (on_disk() != Lsn(5000) && RealRuntime().Now() < limit)
     RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(1));
   EXPECT_EQ(on_disk(), Lsn(5000));
-  // What comes in the pause behind that is written when it ends.
+  // An LSN that arrives in the pause after that is written when the DC ends.
   empty.durable = Lsn(6000);
   ASSERT_TRUE((*stream)->Send(empty, kNoDeadline).ok());
   stream->reset();
@@ -295,7 +296,8 @@ TEST_F(FencingTest, X4HowFarTheLogIsDurableIsRemembered) {
   EXPECT_EQ(Ask(*server_, 7).log_durable, Lsn(300));
 }
 
-// Who the DC is never changes, while whom it obeys does: Hellos of other TCs and counters read the one beside the other (under TSan).
+// The DC's identity never changes, while the obeyed TC does. Hellos of other TCs and counters read both concurrently
+// (under TSan).
 TEST_F(FencingTest, HellosOfNewLivesBesideThoseThatReadWhoItIs) {
   std::atomic<bool> stop{false};
   std::atomic<int> looks{0};
@@ -316,7 +318,8 @@ TEST_F(FencingTest, HellosOfNewLivesBesideThoseThatReadWhoItIs) {
   EXPECT_EQ(server_->id(), id);
 }
 
-// Starts from copies of one folder have the same number. Were that all, a TC would take what it was told by one for true of the other.
+// Starts from copies of one folder have the same number. With the number alone, a TC would take answers of one copy
+// for answers of the other.
 TEST_F(FencingTest, X3StartsFromCopiesOfOneFolderAreDifferentIncarnations) {
   server_.reset();
   const std::string copy = Bytes(*storage_, kStatePath);
@@ -391,7 +394,8 @@ TEST_F(FencingTest, X3RequestsForAnotherLifeAreRefused) {
   EXPECT_EQ(Read(*server_, before, "k").status, ErrorCode::kWrongIncarnation);
   const Sender after = SayHello(*server_, 1);
   EXPECT_NE(before.incarnation, after.incarnation);
-  // The TC's own epoch fits, the life does not: an answer from here would miss what the earlier life had applied.
+  // The epoch is right, but the incarnation is not: an answer would miss updates that the earlier incarnation had
+  // applied.
   CountingListener listener;
   auto stream = server_->OpenApplyLog(after, &listener, kNoDeadline);
   ASSERT_TRUE((*stream)->Send(TestLog().Create().Take(), kNoDeadline).ok());
@@ -402,8 +406,8 @@ TEST_F(FencingTest, X3RequestsForAnotherLifeAreRefused) {
   EXPECT_EQ(answer.answered_by, after.incarnation);
 }
 
-// A batch of the old TC is being applied when the new TC says Hello: Hello waits until it is over, and nothing of the old TC
-// happens after Hello has been answered.
+// A batch of the old TC is being applied when the new TC says Hello. The Hello waits until the batch ends, and no
+// call of the old TC has an effect after the answer.
 TEST_F(FencingTest, X5HelloDrainsABatchInFlight) {
   const Sender older = SayHello(*server_, 1);
   CountingListener listener;
@@ -427,7 +431,7 @@ TEST_F(FencingTest, X5HelloDrainsABatchInFlight) {
   const auto hello = RealRuntime().StartThread("new TC", [&] {
     const auto answer = server_->Hello(HelloOf(2), kNoDeadline);
     EXPECT_TRUE(answer.ok());
-    EXPECT_EQ(answer->applied, log.end());  // it speaks for the batch that was inside
+    EXPECT_EQ(answer->applied, log.end());  // it covers the batch that was inside
     answered.Signal(RealRuntime());
   });
   EXPECT_FALSE(answered.Wait(RealRuntime(), RealRuntime().Now() + milliseconds(50)));
@@ -440,7 +444,7 @@ TEST_F(FencingTest, X5HelloDrainsABatchInFlight) {
   EXPECT_EQ(listener.reason, ErrorCode::kFenced);
 }
 
-// The same of a read: the new TC may change what the DC holds as soon as it has its answer.
+// The same for a read: the new TC may change the DC's records as soon as it has its answer.
 TEST_F(FencingTest, X5HelloDrainsReadsInFlight) {
   const Sender older = SayHello(*server_, 1);
   Event inside;
@@ -462,7 +466,7 @@ TEST_F(FencingTest, X5HelloDrainsReadsInFlight) {
     answered.Signal(RealRuntime());
   });
   EXPECT_FALSE(answered.Wait(RealRuntime(), RealRuntime().Now() + milliseconds(50)));
-  EXPECT_EQ(Read(*server_, older, "k").status, ErrorCode::kFenced);  // and nothing new gets in meanwhile
+  EXPECT_EQ(Read(*server_, older, "k").status, ErrorCode::kFenced);  // no new call enters meanwhile
   EXPECT_FALSE(read.load());
   go_on.Signal(RealRuntime());
   answered.Wait(RealRuntime(), kNoDeadline);
@@ -483,7 +487,7 @@ std::string ReadDirectly(DirectReads& reads, std::string_view key) {
   return it.Valid() ? std::string(it.record().value) : "-";
 }
 
-// X3, X5: direct reads are of one sender and one life.
+// X3, X5: direct reads belong to one sender and one incarnation.
 TEST_F(FencingTest, X5DirectReadsEndWithTheirFenceOrLife) {
   EXPECT_EQ(server_->OpenReads(Sender{TcId(5), TcEpoch(1), 1, server_->incarnation()}), nullptr) << "before any Hello";
   const Sender older = SayHello(*server_, 1);
@@ -514,7 +518,8 @@ TEST_F(FencingTest, X5DirectReadsEndWithTheirFenceOrLife) {
   EXPECT_EQ(server_->OpenReads(newer), nullptr);
 }
 
-// Reads in a row are had together, more of them than go together at once; what is none, or no good one, stands between.
+// Consecutive reads are answered together, here more of them than fit into one group. Requests that are no reads, or
+// invalid ones, lie between them.
 TEST_F(FencingTest, SeveralDirectReadsHaveEachItsOwnAnswer) {
   constexpr size_t kReads = 40;
   const Sender sender = SayHello(*server_, 1);
@@ -554,7 +559,7 @@ TEST_F(FencingTest, SeveralDirectReadsHaveEachItsOwnAnswer) {
   }
 }
 
-// Both a Hello of a newer TC and the end of the life wait for a direct read that is inside.
+// Both a Hello of a newer TC and the end of the incarnation wait for a running direct read.
 TEST_F(FencingTest, X5HelloDrainsDirectReadsInFlight) {
   for (const bool by_hello : {true, false}) {
     const Sender older = SayHello(*server_, by_hello ? 1 : 2);
@@ -591,8 +596,8 @@ TEST_F(FencingTest, X5HelloDrainsDirectReadsInFlight) {
   }
 }
 
-// TCs replace each other while the older ones go on sending and reading as if nothing had happened. Each epoch writes its own
-// number; whatever a newer TC has seen applied is never overtaken by an older one.
+// TCs replace each other while the older ones continue to send and read. Each epoch writes its own number. An applied
+// state that a newer TC has seen is never overtaken by an older TC.
 TEST_F(FencingTest, ZombiesUnderLoad) {
   constexpr uint64_t kEpochs = 12;
   std::atomic<uint64_t> newest{0};
@@ -631,8 +636,8 @@ TEST_F(FencingTest, ZombiesUnderLoad) {
   for (const auto& listener : listeners) EXPECT_EQ(listener->closings.load(), 1);
 }
 
-// Incarnations and fences across crashes at every step of the disk: a number that somebody was told is never used again, and a fence that
-// a TC was told is never forgotten.
+// Incarnations and fences across crashes at every step of the disk: a number that was ever told is never used again,
+// and a fence that a TC was told is never forgotten.
 TEST(FencingCrashTest, X5NeitherLivesNorFencesAreForgotten) {
   uint64_t hellos = 0;
   for (uint64_t seed = 1; seed <= 12; ++seed) {

@@ -1,4 +1,4 @@
-// The files of a data folder as bytes, for tests that change them.
+// FolderFiles: the files of a data folder as bytes, for tests that change them.
 #ifndef DC_SERVER_FOLDER_FIXTURE_H_
 #define DC_SERVER_FOLDER_FIXTURE_H_
 
@@ -10,14 +10,15 @@
 
 namespace deut::dc {
 
-// Where SmallServer has it.
+// Path of SmallServer's data folder.
 constexpr char kServerFolder[] = "/data/dc";
 
-using FolderFiles = std::map<std::string, std::string>;  // by path in the folder
+using FolderFiles = std::map<std::string, std::string>;  // content by path in the folder
 
-// The files of the folder as it is now, without the lock file, which holds nothing but the number of a process.
+// Returns the current files of the folder, without the lock file, which holds only the number of a process.
 FolderFiles ReadFolder(Storage& storage);
-// A storage in memory that holds the folder. The folder of the pages is there if `with_pages`, else only with a file in it.
+// Returns a storage in memory that holds the folder. The directory of the pages exists if `with_pages`, else only if
+// it has a file.
 std::unique_ptr<Storage> StorageWith(const FolderFiles& files, bool with_pages = true);
 
 }  // namespace deut::dc

@@ -1,7 +1,8 @@
-// Data folders as programs have left them are kept in dc/server/format_samples, by number: a new one for each change of a format's version. They are
-// read here, today and in later versions; and with the version of any of its files changed each is refused by name, with nothing changed on disk
-// (protocol/docs/versions.md). The newest one is of the versions that are written today.
-// DEUT_WRITE_SAMPLE=FOLDER writes a sample: only for a new version, beside the ones before it.
+// Data folders of earlier programs are kept in dc/server/format_samples, by number: a new one for each change of a
+// format's version. This test reads them, today and in later versions. With the version of any of its files changed,
+// each folder is refused with that file's name, and nothing changes on disk (protocol/docs/versions.md). The newest
+// sample has the versions that are written today.
+// DEUT_WRITE_SAMPLE=FOLDER writes a sample: only for a new version, beside the earlier ones.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -31,7 +32,7 @@ constexpr char kSamples[] = "dc/server/format_samples";
 
 using Files = FolderFiles;
 
-// By number, the oldest first.
+// Returns the samples by number, the oldest first.
 std::map<int, fs::path> Samples() {
   std::map<int, fs::path> samples;
   for (const auto& entry : fs::directory_iterator(kSamples)) {
@@ -53,7 +54,7 @@ Files ReadSample(const fs::path& sample) {
   return files;
 }
 
-// Every version has in common where the version stands and what the checksum covers.
+// All versions share the position of the version and the range of the checksum.
 std::string OfVersion(const std::string& name, std::string bytes, uint16_t version) {
   if (name == "dc_state" || name == "OWNER") {
     StoreU32(bytes.data() + 8, version);
@@ -72,7 +73,7 @@ std::string OfVersion(const std::string& name, std::string bytes, uint16_t versi
   return bytes;
 }
 
-// A folder as this program leaves it.
+// Returns a folder as this program leaves it.
 Files MakeFolder() {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   const std::unique_ptr<DataComponentServer> server = StartServer(*storage);
@@ -87,7 +88,7 @@ Files MakeFolder() {
   log.Entry(LogEntryKind::kDropTable, 1000, "dropped", {}, kDropped);
   EXPECT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
   EXPECT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
-  // Few updates of one page: a delta part.
+  // A few updates of one page make a delta part.
   EXPECT_TRUE((*stream)->Send(log.Delete("key11").Put("key12", "changed").Take(), kNoDeadline).ok());
   EXPECT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
   return ReadFolder(*storage);
@@ -100,7 +101,7 @@ void WriteSample(const std::string& folder) {
   }
 }
 
-// Of each kind of file, and of the parts in segments.
+// Returns the versions of each kind of file, and of the parts in segments.
 std::map<std::string, uint32_t> VersionsOf(const Files& files) {
   std::map<std::string, uint32_t> versions;
   for (const auto& [name, bytes] : files) {
@@ -112,7 +113,7 @@ std::map<std::string, uint32_t> VersionsOf(const Files& files) {
   return versions;
 }
 
-// A version that is raised without a sample of its own is noticed here.
+// This test fails if a version is raised without a new sample.
 TEST(KeptFormatTest, TheNewestSampleIsOfTodaysVersions) {
   const auto today = VersionsOf(MakeFolder());
   EXPECT_EQ(today.size(), 7u);
@@ -171,7 +172,8 @@ TEST(KeptFormatTest, EachFileOfAnotherVersionIsRefusedByNameAndNothingIsChanged)
   }
 }
 
-// Also those that no checkpoint names, which a later program may have left: they would be removed after the next checkpoint.
+// Files of another version are also refused if no checkpoint names them. A later program may have left them, and they
+// would be removed after the next checkpoint.
 TEST(KeptFormatTest, FilesOfAnotherVersionThatNobodyNamesAreRefusedToo) {
   const Files sample = ReadSample(Samples().rbegin()->second);
   for (const auto& [name, bytes] : sample) {
@@ -190,12 +192,12 @@ TEST(KeptFormatTest, FilesOfAnotherVersionThatNobodyNamesAreRefusedToo) {
   }
 }
 
-// Damage, and files that are missing, are refused as often as the DC is started, with the same sentence and the same bytes.
+// Damage and missing files are refused at every start of the DC, with the same message and unchanged bytes.
 TEST(KeptFormatTest, WhatIsDamagedOrMissingIsRefusedForEverAndNothingIsChanged) {
   const Files sample = ReadSample(Samples().rbegin()->second);
   struct Case {
-    const char* prefix;  // of the files that are changed
-    bool damaged;        // else missing
+    const char* prefix;  // prefix of the files that are changed
+    bool damaged;        // false: missing
   };
   for (const Case& each : {Case{"dc_state", true}, Case{"dc_state", false}, Case{"pages/checkpoint-", true},
                            Case{"pages/base-", false}, Case{"OWNER", true}}) {
@@ -223,7 +225,8 @@ TEST(KeptFormatTest, WhatIsDamagedOrMissingIsRefusedForEverAndNothingIsChanged) 
   }
 }
 
-// No version that this program knows, and not damaged in a way that it knows: it stays, whatever else is removed.
+// The file has no version that this program knows, and no damage that it recognizes. It stays, whatever else is
+// removed.
 TEST(KeptFormatTest, FilesThatAreNotUnderstoodAreNeverRemoved) {
   Files files = ReadSample(Samples().rbegin()->second);
   const std::vector<std::string> strays = {"pages/base-0000000000ff.seg", "pages/delta-0000000000fe.seg",

@@ -38,6 +38,8 @@ void MissPool::Work() {
       const MutexLock lock(mutex_);
       while (queue_.empty() && !stop_) changed_.Wait(mutex_);
       if (queue_.empty()) return;
+      // The call begins under the mutex. So a thread that calls Remove and then waits for the running calls never
+      // misses this request.
       call.emplace(calls_);
       request = queue_.front();
       queue_.pop_front();

@@ -1,10 +1,12 @@
-// MissPool: threads that answer the requests which need a page that is not in memory, so that no other thread waits for the disk.
+// MissPool: threads that answer requests for pages that are not in memory, so that no other thread waits for the
+// disk.
 //
-// States of a request: queued -> running -> answered, or taken back while queued (Remove). The queue has a mutex: who comes here is about
-//   to wait for the disk; requests that memory can answer never do.
-// Abandon (data_component.h): what Remove finds is not touched any more. What it does not find runs or has run; a worker takes its
-//   request off the queue inside a call of CallPhases, so who waits for the running calls waits for it, too.
-// Thread-safety: all methods from any thread. Ownership: of its threads; requests are the caller's.
+// States of a request: queued -> running -> answered, or removed while queued (Remove). The queue has a mutex,
+// because every request here is about to wait for the disk; requests that memory can answer never come here.
+// Abandon (data_component.h): a request that Remove finds is no longer touched. A request that it does not find is
+// running or answered. A worker takes its request off the queue inside a call of CallPhases, so a thread that waits
+// for the running calls also waits for the worker.
+// Thread-safety: all methods from any thread. Ownership: owns its threads; the caller owns the requests.
 #ifndef DC_SERVER_MISS_POOL_H_
 #define DC_SERVER_MISS_POOL_H_
 
@@ -24,14 +26,15 @@ class MissPool {
  public:
   // `answer` answers a request, and may block.
   MissPool(Runtime& runtime, CallPhases& calls, int threads, std::function<void(DataRequest*)> answer);
-  // Answers what is queued, and ends. Again: nothing. REQUIRES: nobody adds any more.
+  // Answers the queued requests and ends the threads. A second call does nothing. REQUIRES: no thread adds requests
+  // any more.
   void Stop();
   ~MissPool() { Stop(); }
   MissPool(const MissPool&) = delete;
   MissPool& operator=(const MissPool&) = delete;
 
   void Add(DataRequest* request);
-  // Takes the request off the queue if it is there.
+  // Removes the request from the queue if it is there.
   void Remove(DataRequest* request);
 
  private:

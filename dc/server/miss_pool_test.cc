@@ -28,7 +28,7 @@ TEST(MissPoolTest, AnswersAllThatIsQueuedAlsoWhenItEnds) {
   for (DataRequest& request : requests) EXPECT_TRUE(request.done.IsSet());
 }
 
-// One that blocks delays only those behind it that no other thread can take.
+// A request that blocks delays only the requests behind it that no other thread can take.
 TEST(MissPoolTest, ARequestThatWaitsForTheDiskDelaysNoOther) {
   CallPhases calls(RealRuntime());
   DataRequest slow;
@@ -46,7 +46,7 @@ TEST(MissPoolTest, ARequestThatWaitsForTheDiskDelaysNoOther) {
   EXPECT_TRUE(slow.done.Wait(RealRuntime(), kNoDeadline));
 }
 
-// What was removed is not touched: whoever abandons it may free it at once.
+// A removed request is not touched: the thread that abandons it may free it at once.
 TEST(MissPoolTest, WhatIsRemovedWhileQueuedIsNeverAnswered) {
   CallPhases calls(RealRuntime());
   DataRequest first;

@@ -1,6 +1,7 @@
-// Data folders of which files are missing or damaged, all that a script can list: each is right, or refused with a sentence, and nothing is
-// changed, as often as it is started. "Right" is what the TC relies on: the DC has what it has told to be stable, and with the rest of the log it
-// has everything, also after two checkpoints more.
+// Data folders with missing or damaged files, all cases that a script can enumerate. At every start, each folder is
+// right or is refused with a message, and a refusal changes nothing. "Right" is the property on which the TC relies:
+// the DC has everything that it has reported as stable. With the rest of the log it has everything, also after two
+// more checkpoints.
 #include <cstdint>
 #include <functional>
 #include <iostream>
@@ -25,7 +26,7 @@ namespace {
 
 constexpr int kKeys = 200;
 constexpr int kStarts = 12;
-constexpr int kRounds = 3;  // each in a life of its own, with a checkpoint
+constexpr int kRounds = 3;  // each in an incarnation of its own, with a checkpoint
 
 std::string KeyOf(int key) { return Concat("key", 1000 + key); }
 bool IsOfRound(int key, int round) { return key % (1 << (2 * round)) == 0; }
@@ -53,7 +54,7 @@ class PartialFolderTest : public ::testing::Test {
       CountingListener listener;
       auto stream = server->OpenApplyLog(tc, &listener, kNoDeadline);
       EXPECT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
-      const bool one = round == 1;  // so that the two that are kept do not hold the same
+      const bool one = round == 1;  // so that the two kept checkpoints differ
       EXPECT_TRUE(server->operations().Checkpoint([&] { return log.end(); }).ok());
       if (!one) {
         EXPECT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
@@ -62,7 +63,7 @@ class PartialFolderTest : public ::testing::Test {
       dc_ = server->id();
     }
     whole_ = ReadFolder(*storage);
-    // What a life has written that took no checkpoint.
+    // A segment of an incarnation that took no checkpoint.
     std::string left_over(kSegmentHeaderBytes, '\0');
     EncodeSegmentHeader({.kind = SegmentKind::kBase, .number = 0xff, .dc = dc_, .capacity_bytes = 1 << 20},
                         left_over.data());
@@ -75,7 +76,7 @@ class PartialFolderTest : public ::testing::Test {
     return inquiry;
   }
 
-  // Empty if the folder is right, or refused as it has to be.
+  // Returns an empty string if the folder is right, or is refused as it must be.
   std::string Judge(const std::string& name, const FolderFiles& files, bool with_pages = true) {
     const std::unique_ptr<Storage> storage = StorageWith(files, with_pages);
     std::string refusal;
@@ -183,7 +184,7 @@ TEST_F(PartialFolderTest, AFolderWithoutTwoFilesIsRightOrRefused) {
   EXPECT_GE(refused_, 10);
 }
 
-// S2: each of these would pass for a new folder.
+// S2: without the check, each of these would pass for a new folder.
 TEST_F(PartialFolderTest, AFolderWithoutItsCheckpointsOrPagesIsRefused) {
   FolderFiles files = whole_;
   std::erase_if(files, [](const auto& file) { return file.first.starts_with("pages/checkpoint-"); });

@@ -1,4 +1,4 @@
-// What the tests of the server share: starting it, being its TC, reading through it.
+// Helpers of the server's tests: start a server, act as its TC, read through it.
 #ifndef DC_SERVER_SERVER_FIXTURE_H_
 #define DC_SERVER_SERVER_FIXTURE_H_
 
@@ -25,11 +25,11 @@ constexpr TableId kTable{7};
 
 DataComponentOptions SmallServer();
 Result<std::unique_ptr<DataComponentServer>> OpenServer(Storage& storage);
-// REQUIRES: it opens.
+// Starts a server. REQUIRES: it opens.
 std::unique_ptr<DataComponentServer> StartServer(Storage& storage);
 
 HelloRequest HelloOf(uint64_t epoch, uint64_t nonce = 1, uint64_t tc = 5);
-// Says Hello and is from then on that TC. REQUIRES: it is accepted.
+// Says Hello and returns the sender that acts as that TC. REQUIRES: the Hello is accepted.
 Sender SayHello(DataComponent& dc, uint64_t epoch, uint64_t nonce = 1);
 
 class CountingListener final : public ApplyLogListener {
@@ -46,12 +46,12 @@ class CountingListener final : public ApplyLogListener {
 
   std::atomic<int> acks{0};
   std::atomic<int> closings{0};
-  ApplyAck last;  // after an ack, on the sending thread
-  Status reason;  // after `closed`
+  ApplyAck last;  // valid after an ack, on the sending thread
+  Status reason;  // valid after `closed`
   Event closed;
 };
 
-// A log with one commit per entry.
+// A log with one commit for each entry.
 class TestLog {
  public:
   TestLog& Entry(LogEntryKind kind, uint64_t timestamp, std::string_view key, std::string_view value = {},
@@ -60,7 +60,7 @@ class TestLog {
   TestLog& Put(std::string_view key, std::string_view value) { return Entry(LogEntryKind::kPut, ++now_, key, value); }
   TestLog& Delete(std::string_view key) { return Entry(LogEntryKind::kDelete, ++now_, key); }
   TestLog& LowWater() { return Entry(LogEntryKind::kLowWater, now_ + 1, {}); }
-  // What was appended since the last Take.
+  // Returns the entries that were appended since the last Take.
   LogBatch Take();
   Position end() const { return batch_.to; }
 
@@ -75,7 +75,7 @@ struct ReadAnswer {
   std::optional<std::string> value;
   DcIncarnation answered_by;
 };
-// REQUIRES: there is one of that name.
+// Returns a counter's value. REQUIRES: a counter of that name exists.
 uint64_t Counter(DataComponent& dc, std::string_view name);
 ReadAnswer Read(DataComponent& dc, const Sender& sender, std::string_view key, TableId table = kTable);
 

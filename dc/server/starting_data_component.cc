@@ -6,7 +6,7 @@
 namespace deut::dc {
 namespace {
 
-// Who says Hello is answered before its own patience ends, so that it hears why.
+// A Hello is answered this long before its deadline, so that its caller gets the reason.
 constexpr Duration kBeforeDeadline = std::chrono::milliseconds(200);
 constexpr Duration kLongestHello = std::chrono::seconds(10);
 
@@ -44,7 +44,7 @@ Status StartingDataComponent::failure() const { return over_.IsSet() ? failure_ 
 
 Status StartingDataComponent::WaitServing(Deadline deadline) {
   if (over_.Wait(runtime_, deadline) && server() == nullptr) {
-    // Whoever asks again and again need not do so at full speed.
+    // Slows down a caller that polls a failed component.
     runtime_.SleepUntil(std::min<Deadline>(deadline, runtime_.Now() + kBeforeDeadline));
   }
   return server() != nullptr ? Status::Ok() : Unavailable();

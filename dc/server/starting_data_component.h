@@ -1,11 +1,12 @@
-// StartingDataComponent: a data component that can be spoken to while it still recovers: so that whoever asks hears how far it is, and who waits
-// for it is answered at once when it serves.
+// StartingDataComponent: a data component that accepts calls while it still recovers. Callers learn its progress, and
+// a waiting Hello is answered as soon as it serves.
 //
-// States: recovering -> serving, or recovering -> failed; the latter is told to `on_failed`, and the process ends.
-// While it recovers: Hello waits for the end of it, up to its deadline; Counters say how far it is; all else is UNAVAILABLE, with that in the
-//   message. Serving: every call goes on to the server.
-// Thread-safety: all methods from any thread. Ownership: owns the server and the thread that opens it. The destructor gives up what is not
-//   finished; REQUIRES that no call is running.
+// States: recovering -> serving, or recovering -> failed. A failure is reported to `on_failed`, and the process ends.
+// - While it recovers, Hello waits for the end of recovery, at most until its deadline. Counters return the progress.
+//   All other calls return UNAVAILABLE with the progress in the message.
+// - While it serves, it forwards every call to the server.
+// Thread-safety: all methods from any thread. Ownership: owns the server and the thread that opens it. The destructor
+// cancels an unfinished recovery; REQUIRES: no call is running.
 #ifndef DC_SERVER_STARTING_DATA_COMPONENT_H_
 #define DC_SERVER_STARTING_DATA_COMPONENT_H_
 
@@ -31,13 +32,15 @@ class StartingDataComponent final : public DataComponent {
                         std::function<void()> on_failed);
   ~StartingDataComponent() override;
 
-  // OK: it serves. UNAVAILABLE at the deadline, with how far it is; or why it never will.
+  // OK: it serves. UNAVAILABLE: the deadline has passed (with the progress), or the recovery has failed (with the
+  // reason).
   Status WaitServing(Deadline deadline);
-  // The same, and its disk answers: UNAVAILABLE while an operation has not come back for DataComponentOptions::disk_slow_after.
+  // As WaitServing, and also checks the disk: UNAVAILABLE while a disk operation hangs for more than
+  // DataComponentOptions::disk_slow_after.
   Status Health(Deadline deadline);
-  // Makes a recovery that is going on end soon, with CANCELLED.
+  // Makes a running recovery end soon, with CANCELLED.
   void GiveUp() { progress_.given_up = true; }
-  // Why it could not be recovered; OK if it could, or that is not known yet.
+  // Why the recovery failed; OK if it succeeded or still runs.
   Status failure() const;
 
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
@@ -53,7 +56,7 @@ class StartingDataComponent final : public DataComponent {
   Result<std::vector<CounterValue>> Counters(Deadline deadline) override;
 
  private:
-  // Null while it does not serve.
+  // Null until it serves.
   DataComponentServer* server() const { return serving_.load(std::memory_order_acquire); }
   Status Unavailable() const;
 
@@ -61,9 +64,9 @@ class StartingDataComponent final : public DataComponent {
   const IncarnationNumber number_;
   const DcIncarnation incarnation_;
   RecoveryProgress progress_;
-  std::unique_ptr<DataComponentServer> owned_;  // the thread's, until serving_ names it
+  std::unique_ptr<DataComponentServer> owned_;  // used only by the thread, until serving_ points to it
   std::atomic<DataComponentServer*> serving_{nullptr};
-  Status failure_;  // after over_
+  Status failure_;  // valid after over_
   Event over_;
   std::unique_ptr<Thread> thread_;
 };

@@ -22,7 +22,7 @@ bool Contains(const Status& status, std::string_view piece) {
   return status.message().find(piece) != std::string_view::npos;
 }
 
-// A data component with a checkpoint of some pages has ended; another one starts.
+// A data component with a checkpoint of some pages has ended, and another one starts.
 class StartingDataComponentTest : public ::testing::Test {
  protected:
   StartingDataComponentTest() {
@@ -45,14 +45,14 @@ class StartingDataComponentTest : public ::testing::Test {
     starting_ = std::make_unique<StartingDataComponent>(options, runtime_, std::move(*claimed),
                                                         [this] { failed_.Signal(runtime_); });
   }
-  // Starts one that hangs in the middle of looking at its segments.
+  // Starts a component that hangs in the middle of the check of its segments.
   void StartAndHang() {
     disk_.HoldOperations(kDiskRead, ".seg");
     Start();
     while (disk_.held_operations() == 0) runtime_.SleepUntil(runtime_.Now() + milliseconds(1));
   }
 
-  // Asks until it is so.
+  // Polls until Health returns this code.
   bool HealthBecomes(ErrorCode code) {
     for (const Deadline end = runtime_.Now() + seconds(60); runtime_.Now() < end;) {
       if (starting_->Health(runtime_.Now() + milliseconds(10)) == code) return true;
@@ -67,13 +67,13 @@ class StartingDataComponentTest : public ::testing::Test {
   std::unique_ptr<StartingDataComponent> starting_;
 };
 
-// Health follows a disk that hangs, and comes back with it.
+// Health fails while the disk hangs, and recovers with it.
 TEST_F(StartingDataComponentTest, HealthFollowsTheDisk) {
   Start(milliseconds(20));
   ASSERT_TRUE(HealthBecomes(ErrorCode::kOk));
   disk_.HoldOperations(kDiskAny);
   const auto counters =
-      runtime_.StartThread("counters", [&] { EXPECT_TRUE(starting_->Counters(kNoDeadline).ok()); });  // the free bytes
+      runtime_.StartThread("counters", [&] { EXPECT_TRUE(starting_->Counters(kNoDeadline).ok()); });  // reads the free bytes from the disk
   ASSERT_TRUE(HealthBecomes(ErrorCode::kUnavailable));
   EXPECT_TRUE(Contains(starting_->Health(kNoDeadline), "disk hangs: "));
   EXPECT_TRUE(starting_->WaitServing(kNoDeadline).ok()) << "what memory answers is answered";
@@ -97,7 +97,7 @@ TEST_F(StartingDataComponentTest, WhoAsksMeanwhileHearsHowFarItIs) {
     EXPECT_TRUE(Contains(status, "the data component is recovering: checkpoint ")) << status.ToString();
   }
 
-  // Who says Hello with more patience is answered when it serves.
+  // A Hello with a longer deadline is answered when the component serves.
   Result<HelloAnswer> answer = Status(ErrorCode::kInternal, "");
   const auto hello = runtime_.StartThread("hello", [&] { answer = starting_->Hello(HelloOf(2), kNoDeadline); });
   disk_.HoldOperations(0);

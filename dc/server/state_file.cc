@@ -18,7 +18,7 @@ constexpr uint32_t kVersion = 3;
 constexpr uint32_t kVersionWithoutKept = 2;
 constexpr uint32_t kVersionWithoutIncarnation = 1;
 
-// In every version.
+// Positions that are the same in every version.
 constexpr size_t kVersionAt = 8;
 constexpr size_t kBytesAt = 12;
 constexpr size_t kPrefixBytes = 16;
@@ -37,7 +37,7 @@ constexpr size_t kBytes = 84;
 constexpr size_t kBytesWithoutKept = 68;
 constexpr size_t kBytesWithoutIncarnation = 60;
 
-// What holds in every version: magic, length, checksum. Answers the version.
+// Checks the properties that every version has: magic, length, checksum. Returns the version.
 Result<uint32_t> CheckFrame(std::string_view bytes, std::string_view path) {
   if (bytes.size() < kPrefixBytes + kChecksumBytes || bytes.substr(0, kMagic.size()) != kMagic) {
     return DEUT_ERROR(kCorruption, path, ": offset 0: not the state of a data component (", bytes.size(), " bytes)");
@@ -124,14 +124,15 @@ Result<std::string> StateFile::ReadAll(const std::string& path) {
 Result<std::optional<DcState>> StateFile::Load() {
   DEUT_ASSIGN_OR_RETURN(const bool on_its_way, storage_.Exists(new_path_));
   if (on_its_way) {
-    // Save overwrites it. A torn one is what a crash leaves; a whole one of another version is another program's.
+    // Save overwrites this file. A crash leaves a torn one; an intact one of another version belongs to another
+    // program.
     DEUT_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(new_path_));
     const Result<uint32_t> version = CheckFrame(bytes, new_path_);
     if (version.ok() && !IsKnown(*version)) return OtherVersion(*version, new_path_);
   }
   DEUT_ASSIGN_OR_RETURN(const bool exists, storage_.Exists(path_));
   if (!exists) {
-    // A crash in the very first start may have left a file on its way to become the state.
+    // A crash in the very first start may have left a file that had not yet become the state.
     DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
     for (const std::string& name : names) {
       if (name == kLockName || name == kNewName || IsFolderOwnerName(name)) continue;
@@ -156,6 +157,8 @@ Status StateFile::Save(const DcState& state) {
     DEUT_RETURN_IF_ERROR(file->Write(0, bytes.data(), bytes.size()));
     DEUT_RETURN_IF_ERROR(file->Sync());
   }
+  // The new file is synced before the rename, and the directory after it. So a crash leaves the old state or the new
+  // one, never a part.
   DEUT_RETURN_IF_ERROR(storage_.Rename(new_path_, path_));
   return storage_.SyncDirectory(directory_);
 }

@@ -1,11 +1,14 @@
-// StateFile: what a DC has to know about itself before anything else: who it is, which life this is, which TC it obeys, and which checkpoints
-// its folder has to hold.
-// One small file `dc_state` in the data directory, replaced as a whole. Format: dc/docs/state_file.md.
+// StateFile: the state that a DC must know before anything else: its identity, its incarnation, the TC that it obeys,
+// and the checkpoints that its folder must contain. It is one small file `dc_state` in the data directory, replaced
+// as a whole.
 //
-// Every version of the file begins and ends alike, so a program can tell a state of another version from damage: magic, version and length at
-// the front, a checksum of all before it in the last four bytes. A whole file of an unknown version is refused with VERSION_MISMATCH.
-// Invariants: a state that Save has answered OK to is what the next Load finds, whatever crashes; a state that Save had not yet answered
-//   is found whole or not at all. Damage is refused with CORRUPTION naming file and offset; nothing is deleted or repaired.
+// Format: dc/docs/state_file.md. Every version of the file begins and ends alike, so a program can tell a state of
+// another version from damage: magic, version and length at the front, a checksum of all previous bytes in the last
+// four. An intact file of an unknown version is refused with VERSION_MISMATCH.
+//
+// Invariants: the next Load finds the state for which Save returned OK, after any crash. A state whose Save had not
+// returned is found complete or not at all. Damage is refused with CORRUPTION, with file and offset; nothing is
+// deleted or repaired.
 // Thread-safety: none; one owner. Ownership: borrows the storage.
 #ifndef DC_SERVER_STATE_FILE_H_
 #define DC_SERVER_STATE_FILE_H_
@@ -23,7 +26,7 @@
 
 namespace deut::dc {
 
-// The TC that the DC obeys (rule X5). Epoch 0: none has said Hello yet.
+// The TC that the DC obeys (rule X5). Epoch 0: no TC has said Hello yet.
 struct FenceState {
   TcId tc;
   TcEpoch epoch;
@@ -33,31 +36,33 @@ struct FenceState {
 
 struct DcState {
   DcId dc;                         // drawn at the first start
-  IncarnationNumber number;        // of the latest incarnation
-  DcIncarnation incarnation = {};  // the latest one; 0 in a file of version 1, which had none
+  IncarnationNumber number;        // number of the latest incarnation
+  DcIncarnation incarnation = {};  // the latest incarnation; 0 in a file of version 1, which had none
   FenceState fence;
-  // A checkpoint of this number, or a later one, was completed and its position was told; a folder without one has lost it. 0: none was, or a
-  // program of version 1 or 2 has written the file.
+  // A checkpoint of this number, or a later one, was completed and its position was told to a TC; a folder without
+  // such a checkpoint has lost it. 0: none was completed, or a program of version 1 or 2 has written the file.
   CheckpointNumber kept = {};
-  // X4. The log of the TC in `fence` was durable up to here, as that TC has said; 0: it has not.
+  // X4. The LSN up to which the log of the TC in `fence` was durable, as that TC has reported; 0: it has reported
+  // nothing.
   Lsn log_durable = {};
   friend bool operator==(const DcState&, const DcState&) = default;
 };
 
 std::string EncodeDcState(const DcState& state);
-// Reads versions 1 to 3. CORRUPTION naming the offset; VERSION_MISMATCH, naming both, for an undamaged file of another version. `path` is for
-// the message.
+// Reads versions 1 to 3. CORRUPTION, with the offset: the bytes are damaged. VERSION_MISMATCH, with both versions: an
+// undamaged file of another version. `path` appears in the message.
 Result<DcState> DecodeDcState(std::string_view bytes, std::string_view path);
 
 class StateFile {
  public:
-  // `directory` exists and is locked by this process.
+  // REQUIRES: `directory` exists and is locked by this process.
   StateFile(Storage& storage, std::string directory);
 
-  // Nothing if this is a new data directory, that is, an empty one. CORRUPTION if the file is damaged, or is missing where others are.
-  // VERSION_MISMATCH also if the file that Save would overwrite is an undamaged one of another version.
+  // Returns nothing if the data directory is new, that is, empty. CORRUPTION: the file is damaged, or is missing
+  // while other files exist. VERSION_MISMATCH also if the file that Save would overwrite is an undamaged one of
+  // another version.
   Result<std::optional<DcState>> Load();
-  // Durable when it returns OK. After an error the file holds the old or the new state.
+  // Replaces the state. It is durable when Save returns OK; after an error the file holds the old or the new state.
   Status Save(const DcState& state);
 
   // Name of the lock file in the data directory.

@@ -1,5 +1,6 @@
-// Any bytes as the state of a DC: refused, or exactly what encodes to them. Played as they are, and with the right name, version, length and
-// checksum put in, so that what lies behind them is reached; and as a file of a data folder, which is refused or replaced as a whole.
+// Fuzzes the state of a DC with any bytes. The decoder refuses them, or returns a state that encodes to exactly these
+// bytes. The bytes are tried unchanged, and also with the right magic, version, length and checksum, so that the
+// fields are reached. They are also tried as a file of a data folder, which is refused or replaced as a whole.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,7 +21,7 @@ namespace {
 void PlayFile(std::string_view bytes, bool is_state) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   DEUT_CHECK(storage->CreateDirectory("/dc").ok());
-  // The first byte says what else is there.
+  // The first byte selects the kind of file.
   const bool other = !bytes.empty() && bytes[0] == 'o';
   const auto file = storage->Open(is_state ? "/dc/dc_state"
                                   : other  ? "/dc/other"
@@ -43,14 +44,14 @@ void PlayFile(std::string_view bytes, bool is_state) {
 
 void Play(std::string_view bytes) {
   const auto state = DecodeDcState(bytes, "fuzz");
-  // Of version 1 as well: what is written is of the newest one.
+  // A state of version 1 is re-encoded in the newest version.
   if (state.ok())
     DEUT_CHECK(EncodeDcState(*state) == bytes || *DecodeDcState(EncodeDcState(*state), "again") == *state);
   PlayFile(bytes, /*is_state=*/true);
   PlayFile(bytes, /*is_state=*/false);
 }
 
-// What the encoder would make of the fields.
+// Returns the fields in a correct frame, as the encoder would write them.
 std::string Sealed(std::string_view bytes) {
   std::string sealed = EncodeDcState(DcState());
   const size_t fields = 16, checksum = sealed.size() - sizeof(uint32_t);

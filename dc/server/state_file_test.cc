@@ -95,7 +95,7 @@ TEST(StateFileTest, NewAndStrangeDirectories) {
   EXPECT_TRUE(*storage->Exists("/data/segment-1"));
 }
 
-// Files of earlier releases are read. They name no incarnation, so there is none.
+// Files of earlier releases are read. They contain no incarnation, so it is 0.
 TEST(StateFileTest, ReadsVersion1) {
   const std::string bytes(
       "DEUTDCST"
@@ -114,7 +114,7 @@ TEST(StateFileTest, ReadsVersion1) {
                                FenceState{TcId(0x11), TcEpoch(0x22), 0x33}}));
 }
 
-// They do not say which checkpoints there were.
+// Files of version 2 do not state which checkpoints there were.
 TEST(StateFileTest, ReadsVersion2) {
   const DcState state{DcId(0x0102030405060708), IncarnationNumber(3), DcIncarnation(0x4455),
                       FenceState{TcId(0x11), TcEpoch(0x22), 0x33}};
@@ -128,7 +128,7 @@ TEST(StateFileTest, ReadsVersion2) {
   EXPECT_EQ(*decoded, state);
 }
 
-// As a later program would write it: another version, other contents, another length, and whole.
+// Returns an intact state as a later program would write it: another version, other contents, another length.
 std::string OfAnotherVersion(uint32_t version, size_t bytes) {
   std::string other = EncodeDcState(StateOf(4, 2));
   other.resize(bytes - sizeof(uint32_t), '\x5a');
@@ -157,7 +157,7 @@ TEST(StateFileTest, AnotherVersionIsRefusedByNameAndNothingIsChanged) {
   }
 }
 
-// A crash at every step of replacing the state: what was answered OK is found, and nothing is ever torn.
+// A crash at every step of replacing the state: a state whose Save returned OK is found, and no state is ever torn.
 TEST(StateFileTest, CrashesAtEveryStep) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     for (uint64_t operations = 1; operations <= 12; ++operations) {

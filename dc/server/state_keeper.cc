@@ -38,8 +38,8 @@ Status StateKeeper::Obey(const FenceState& fence, Lsn log_durable) {
   } else {
     DEUT_RETURN_IF_ERROR(Save(next));
   }
-  // LSNs of another TC life may be larger, or mean something else: no maximum is taken over two lives. The thread cannot write the older one's any
-  // more, as it reads this under the mutex.
+  // LSNs of another TC incarnation may be larger, or mean something else, so no maximum is taken over two of them.
+  // The thread can no longer write the older one's LSN, because it reads this one under the mutex.
   log_durable_.store(log_durable, std::memory_order_seq_cst);
   return Status::Ok();
 }
@@ -57,7 +57,8 @@ void StateKeeper::NoteLogDurable(Lsn durable) {
   do {
     if (durable <= known) return;
   } while (!log_durable_.compare_exchange_weak(known, durable, std::memory_order_seq_cst));
-  // Either the thread, which has said that it sleeps and looks then, sees what was stored before; or it is seen to sleep, and woken.
+  // The thread stores asleep_ and then loads log_durable_; this method does both in the opposite order. So either the
+  // thread sees the new LSN, or this method sees that the thread sleeps, and wakes it.
   if (!asleep_.load(std::memory_order_seq_cst)) return;
   wakes_.fetch_add(1, std::memory_order_seq_cst);
   runtime_.WakeAll(wakes_);
@@ -81,7 +82,7 @@ void StateKeeper::Run() {
     if (!saved.ok() && !told) LogWarning("how far the TC's log is durable cannot be written: ", saved.ToString());
     told = !saved.ok();
     if (last) return;
-    // A pause, then sleep until there is something new.
+    // Pause first, then sleep until there is a new LSN.
     const Deadline pause = runtime_.Now() + (wrote ? kPause : Duration());
     for (;;) {
       const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);

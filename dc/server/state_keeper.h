@@ -1,11 +1,11 @@
-// StateKeeper: the durable state of a running DC: which TC it obeys (X5), how far that TC's log is known to be durable (X4), and which checkpoint its
-// folder must have.
+// StateKeeper: the durable state of a running DC: the TC that it obeys (X5), the durable LSN of that TC's log as far
+// as known (X4), and the checkpoint that its folder must have.
 //
-// A Hello changes the TC and waits until that is durable. How far the log is durable comes with every batch, many times a second; it is written by a
-// thread in the background, at most once every kPause, and at the end. A kill of the DC may thus forget what it was told in the last kPause, which
-// weakens a check and breaks none.
-// Thread-safety: all methods from any thread. NoteLogDurable is for the hot path: two loads if nothing is new, never waits for the disk.
-// Ownership: of its thread and the state file; borrows runtime and storage.
+// A Hello changes the TC and waits until the change is durable. The durable LSN comes with every batch, many times a
+// second; a background thread writes it at most once every kPause, and at the end. If the DC is killed, it may thus
+// forget the LSNs of the last kPause; that weakens a check but breaks none.
+// Thread-safety: all methods from any thread. NoteLogDurable is for the hot path: two loads if nothing is new, and it
+// never waits for the disk. Ownership: owns its thread and the state file; borrows runtime and storage.
 #ifndef DC_SERVER_STATE_KEEPER_H_
 #define DC_SERVER_STATE_KEEPER_H_
 
@@ -25,32 +25,32 @@ namespace deut::dc {
 
 class StateKeeper {
  public:
-  // `state` is durable in the file of `directory`.
+  // REQUIRES: `state` is durable in the file of `directory`.
   StateKeeper(Runtime& runtime, Storage& storage, const std::string& directory, const DcState& state);
-  // Writes what is not written yet.
+  // Writes the state if it has unwritten changes.
   ~StateKeeper();
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
 
   FenceState fence() const;
-  // Durable when it returns OK; after an error the DC obeys whom it obeyed before.
-  // REQUIRES: no NoteLogDurable of the former TC is under way or follows.
+  // Changes the obeyed TC. Durable when it returns OK; after an error the DC obeys the former TC. REQUIRES: no
+  // NoteLogDurable of the former TC is running or follows.
   Status Obey(const FenceState& fence, Lsn log_durable);
 
-  // A checkpoint was completed, and this is the oldest that is kept. Durable when it returns OK.
+  // Records the oldest checkpoint that is kept, after a checkpoint was completed. Durable when it returns OK.
   Status RecordKept(CheckpointNumber oldest_kept);
 
-  // The TC of `fence` says that its log is durable up to here.
+  // The TC of `fence` reports that its log is durable up to this LSN.
   void NoteLogDurable(Lsn durable);
   Lsn log_durable() const { return log_durable_.load(std::memory_order_acquire); }
 
-  // Between two writes of log_durable.
+  // Pause between two writes of log_durable.
   static constexpr Duration kPause = std::chrono::seconds(5);
 
  private:
   void Run();
   Status Save(const DcState& next) DEUT_REQUIRES(mutex_);
-  // *wrote: the file was replaced.
+  // *wrote: whether the file was replaced.
   Status SaveLogDurable(bool* wrote);
 
   Runtime& runtime_;
@@ -58,9 +58,9 @@ class StateKeeper {
   std::atomic<uint32_t> wakes_{0};
   std::atomic<bool> asleep_{false};  // the thread waits for something to write
   std::atomic<bool> stop_{false};
-  mutable Mutex mutex_;  // of the file
+  mutable Mutex mutex_;  // guards the file
   StateFile file_ DEUT_GUARDED_BY(mutex_);
-  DcState state_ DEUT_GUARDED_BY(mutex_);  // as in the file
+  DcState state_ DEUT_GUARDED_BY(mutex_);  // the state in the file
   std::unique_ptr<Thread> thread_;
 };
 

@@ -1,4 +1,4 @@
-// The durable state of a running DC: what a Hello, a checkpoint and a clean stop leave in its file.
+// The durable state of a running DC: the content of its file after a Hello, a checkpoint and a clean stop.
 #include "dc/server/state_keeper.h"
 
 #include <gtest/gtest.h>

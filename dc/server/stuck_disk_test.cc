@@ -1,4 +1,5 @@
-// A data component whose disk hangs: what does not need the disk goes on, what hangs is told, and at last the process is told to end.
+// A data component whose disk hangs. Calls that do not need the disk continue, the hang is reported, and in the end
+// the process is told to exit.
 #include <array>
 #include <memory>
 #include <string>
@@ -47,7 +48,7 @@ class StuckDiskTest : public ::testing::Test {
   const std::unique_ptr<Storage> storage_ = disk_.Mount();
   CountingListener listener_;
   TestLog log_;
-  Status failure_;  // after failed_
+  Status failure_;  // valid after failed_
   Event failed_;
   Status taken_;
   std::unique_ptr<DataComponentServer> dc_;
@@ -69,7 +70,7 @@ TEST_F(StuckDiskTest, CountersAndWhatIsInMemoryAreAnsweredMeanwhile) {
   EXPECT_EQ(Counter(*dc_, "disk_slow_operations"), 1u);
   EXPECT_EQ(Read(*dc_, tc_, "a").value, "1");
   EXPECT_FALSE(failed_.IsSet());
-  // Who says Hello is not to wait for the disk, and then those who come after it for its turn.
+  // A Hello must not wait for the disk, and later Hellos must not wait for it.
   const Status hello = dc_->Hello(HelloOf(2), kNoDeadline).status();
   EXPECT_EQ(hello, ErrorCode::kUnavailable);
   EXPECT_NE(hello.message().find("disk hangs: 1 operations"), std::string_view::npos) << hello.ToString();
@@ -82,10 +83,10 @@ TEST_F(StuckDiskTest, CountersAndWhatIsInMemoryAreAnsweredMeanwhile) {
   EXPECT_TRUE(dc_->Hello(HelloOf(2), kNoDeadline).ok());
 }
 
-// A life that ends has not been taken over by another TC, so nobody is told so: its TC would serve no more.
+// No other TC has taken over from an incarnation that ends, so no caller is told so: its TC would stop serving.
 TEST_F(StuckDiskTest, WhoWaitsForTheDiskIsNotToldOfAnotherTcWhenTheLifeEnds) {
   Start(seconds(100), Duration());
-  for (char c = 'b'; c <= 'z'; ++c) log_.Put(std::string(3, c), std::string(1000, c));  // many pages
+  for (char c = 'b'; c <= 'z'; ++c) log_.Put(std::string(3, c), std::string(1000, c));  // so that the table has many pages
   ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
   ASSERT_TRUE(dc_->Checkpoint(tc_, log_.end(), kNoDeadline).ok());
   stream_.reset();
@@ -97,7 +98,7 @@ TEST_F(StuckDiskTest, WhoWaitsForTheDiskIsNotToldOfAnotherTcWhenTheLifeEnds) {
   dc_ = std::move(*opened);
   tc_ = SayHello(*dc_, 1);
   disk_.HoldOperations(kDiskRead);
-  std::array<DataRequest, 3> requests;  // one waits for the disk, the others for it
+  std::array<DataRequest, 3> requests;  // one waits for the disk, the others wait for that one
   for (DataRequest& request : requests) {
     request.sender = tc_;
     request.kind = DataRequest::Kind::kRead;
@@ -112,7 +113,7 @@ TEST_F(StuckDiskTest, WhoWaitsForTheDiskIsNotToldOfAnotherTcWhenTheLifeEnds) {
   });
   const auto end = RealRuntime().StartThread("end", [&] { dc_.reset(); });
   ASSERT_TRUE(ending.Wait(RealRuntime(), kNoDeadline));
-  for (int i = 0; i < 200; ++i) RealRuntime().Yield();  // time enough to go on
+  for (int i = 0; i < 200; ++i) RealRuntime().Yield();  // time enough for the others to continue
   for (const DataRequest& request : requests) EXPECT_FALSE(request.done.IsSet());
   disk_.HoldOperations(0);
   end->Join();
