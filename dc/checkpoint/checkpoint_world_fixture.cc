@@ -15,7 +15,7 @@
 namespace deut::dc {
 namespace {
 
-// Hundreds of starts say little that is new.
+// Hundreds of starts would log little that is new.
 class Quiet final : public LogSink {
  public:
   void Write(LogLevel /*level*/, std::string_view /*text*/) override {}
@@ -98,7 +98,7 @@ Status CheckpointWorld::Apply(size_t index) {
     {
       const ReclamationDomain::Guard guard(life.domain);
       BwTree* const tree = life.tables.FindTree(entry.table);
-      if (tree == nullptr) return Status::Ok();  // dropped later
+      if (tree == nullptr) return Status::Ok();  // the table is dropped later in the log
       const Version version = V(index + 1);
       DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == Entry::Kind::kPut
                                                                ? tree->Put(entry.key, entry.value, version)

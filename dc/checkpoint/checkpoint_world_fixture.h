@@ -1,4 +1,5 @@
-// CheckpointWorld: tables on a faulty disk, the log of what was done to them, and lives that begin with recovery and take checkpoints. For tests.
+// CheckpointWorld: tables on a faulty disk, the log of all changes to them, and incarnations that begin with recovery
+// and take checkpoints. For tests. Thread-safety: one thread.
 #ifndef DC_CHECKPOINT_CHECKPOINT_WORLD_FIXTURE_H_
 #define DC_CHECKPOINT_CHECKPOINT_WORLD_FIXTURE_H_
 
@@ -26,7 +27,7 @@
 
 namespace deut::dc {
 
-// What stands between a recovery and the end of the process.
+// The objects that live from a recovery to the end of the process.
 class CheckpointLife {
  public:
   static Result<std::unique_ptr<CheckpointLife>> Open(Storage& storage, const std::string& directory, DcId dc,
@@ -34,7 +35,7 @@ class CheckpointLife {
 
   BwTreeEnvironment trees() { return {*pages, domain, consolidation, &gate, store.get()}; }
 
-  // Everything in the order in which it is made; it ends the other way round.
+  // The members are in order of construction; they are destroyed in the opposite order.
   const CheckpointsFound found;
   const std::unique_ptr<SegmentStore> store;
   const std::unique_ptr<MappingTable> pages;
@@ -44,7 +45,7 @@ class CheckpointLife {
   TableRegistry tables;
   PageLoader loader;
   std::unique_ptr<Checkpointer> checkpointer;
-  uint64_t waits_for_room = 0;  // of the checkpointer
+  uint64_t waits_for_room = 0;  // calls of wait_for_room by the checkpointer
 
  private:
   explicit CheckpointLife(RecoveredPages recovered);
@@ -60,32 +61,32 @@ class CheckpointWorld {
   explicit CheckpointWorld(uint64_t seed = 1);
   ~CheckpointWorld();
 
-  // The life ends. The disk stays as it is, or is what a crash leaves of it.
+  // Ends the incarnation. The disk stays as it is, or becomes what a crash leaves of it.
   void End() { life_.reset(); }
   void Crash(uint64_t seed);
-  // Another life; redo brings what is in the log behind its checkpoint.
+  // Begins another incarnation; redo applies the log behind its checkpoint.
   Status Begin(const RecoveryOptions& options = Options());
   static RecoveryOptions Options();
 
-  // --- What is done, and logged.
+  // --- Changes, which are logged.
   void Create(TableId table);
   void Drop(TableId table);
   void Put(uint64_t number, const std::string& value, TableId table = kTable);
   void Delete(uint64_t number, TableId table = kTable);
-  // Records [first, last) with values that tell the round.
+  // Puts the records [first, last) with values that name the round.
   void Fill(uint64_t first, uint64_t last, int round = 0, TableId table = kTable);
 
   Status Take(const Checkpointer::RecordKept& record_kept = nullptr) {
     return life_->checkpointer->Take([this] { return applied(); }, record_kept);
   }
-  // Swaps out all leaves that are written.
+  // Evicts all leaves that are written.
   void Evict(TableId table = kTable);
 
-  // Position of the last thing done.
+  // Position of the last change.
   Position applied() const { return Position{Lsn(log_.size()), 0}; }
   Position stable() const { return life_->checkpointer->stable(); }
 
-  // --- What there is.
+  // --- The current content.
   Result<Records> Scan(TableId table = kTable);
   void ExpectRight();
 
@@ -94,7 +95,7 @@ class CheckpointWorld {
   std::string Path(const std::string& name) const { return directory_ + "/" + name; }
   void Remove(const std::string& name);
   void Write(const std::string& name, const std::string& bytes);
-  // Numbers of the checkpoint files, the newest first.
+  // Returns the numbers of the checkpoint files, the newest first.
   std::vector<uint64_t> Checkpoints();
 
   CheckpointLife& life() { return *life_; }
@@ -112,10 +113,10 @@ class CheckpointWorld {
     std::string value;
   };
   void Do(Entry entry);
-  // Entry `index` of the log, which is at position index + 1.
+  // Applies entry `index` of the log, which is at position index + 1.
   Status Apply(size_t index);
 
-  LogSink* const log_sink_;  // of before
+  LogSink* const log_sink_;  // the log sink before this test
   const std::string directory_ = "/pages";
   FaultyDisk disk_;
   std::unique_ptr<Storage> storage_;

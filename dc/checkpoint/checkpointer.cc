@@ -13,15 +13,15 @@ namespace deut::dc {
 namespace {
 
 constexpr Duration kGraceStep = std::chrono::microseconds(50);
-// So long pages are not split for a checkpoint's sake, at most; then it is tried again later.
+// Longest time for which a checkpoint prevents splits while it waits for guards. After that it is retried later.
 constexpr Duration kGraceLimit = std::chrono::seconds(2);
 
-// Of a checkpoint's file, besides its pages, which take less than they do in a Snapshot.
+// Bound of the bytes of a checkpoint's file, without its pages. The pages take fewer bytes there than in a Snapshot.
 constexpr uint64_t kFileBytes = 128 << 10;
 
 }  // namespace
 
-// What is in the mapping table and the registry at one moment.
+// The content of the mapping table and the registry at one moment.
 struct Checkpointer::Snapshot {
   struct Table {
     TableId id;
@@ -32,11 +32,12 @@ struct Checkpointer::Snapshot {
   Position position;
   PageId next_page;
   std::vector<Table> tables;
-  // Of each page: its id << 8 and how many parts it has; then their addresses. Compact, because it counts against the memory budget.
+  // For each page: (id << 8) plus its number of parts, then the parts' addresses. Compact, because it counts against
+  // the memory budget.
   std::vector<uint64_t> pages;
 };
 
-// Hands pages to the flusher.
+// Adds the visited pages to the flusher.
 class Checkpointer::Pass final : public PageVisitor {
  public:
   Pass(BwTree& tree, PageFlusher& flusher) : tree_(tree), flusher_(flusher) {}
@@ -49,9 +50,9 @@ class Checkpointer::Pass final : public PageVisitor {
     }
   }
 
-  // The upper bound of the first page that was not added and has to be.
+  // The upper bound of the first page that must be added but was not.
   const std::optional<std::string>& rest() const { return rest_; }
-  // Upper bounds of the pages that have to be loaded.
+  // Upper bounds of the pages that must be loaded first.
   const std::vector<std::string>& to_load() const { return to_load_; }
 
  private:
@@ -137,11 +138,12 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   const Position previous = std::exchange(newest_, snapshot.position);
   environment_.trees.pages.ReuseFreed(freed);
   taken_.fetch_add(1, std::memory_order_relaxed);
-  // What could not be removed now is removed the next time, unless nothing works any more.
+  // Files that could not be removed are removed the next time, unless the store has failed.
   (void)environment_.store.RemoveDead(set_->oldest_kept());
   DEUT_RETURN_IF_ERROR(environment_.store.fatal());
-  // S2: after the removal, which makes room for it on a full disk, and before the position is told. A TC that relies on a checkpoint then finds a
-  // later start refused if the checkpoint is lost, rather than empty.
+  // S2: this follows the removal, which makes room for it on a full disk, and precedes the announcement of the
+  // position. A TC may rely on a checkpoint only after that. If the checkpoint is then lost, a later start is refused
+  // rather than empty.
   if (record_kept && !DEUT_OMITTED("S2.record_kept")) DEUT_RETURN_IF_ERROR(record_kept(set_->oldest_kept()));
   {
     const MutexLock stable_lock(stable_mutex_);
@@ -182,7 +184,7 @@ Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
       if (tree == nullptr) break;
       Pass pass(*tree, *flusher_);
       tree->VisitPages(level, &walk, &pass);
-      // A page that others kept changing is tried again: it has to be in the checkpoint with all that it had.
+      // A page that other threads kept changing is retried: the checkpoint must contain it with all its updates.
       if (pass.rest()) walk = BwTree::Walk{*pass.rest(), /*complete=*/false};
       write = pass.rest().has_value() || flusher_->full();
       to_load = pass.to_load();
@@ -203,7 +205,7 @@ Status Checkpointer::WaitForGuards() {
   using Flag = std::shared_ptr<std::atomic<bool>>;
   const auto passed = std::make_shared<std::atomic<bool>>(false);
   {
-    // Freed once every guard held now was left; perhaps after this call.
+    // The flag is freed once every guard held now has ended; perhaps after this call, so it is shared.
     const ReclamationDomain::Guard guard(environment_.trees.domain);
     environment_.trees.domain.Retire(
         new Flag(passed),
@@ -257,7 +259,7 @@ Status Checkpointer::WriteFile(const Snapshot& snapshot) {
   head.dc = environment_.dc;
   head.incarnation = environment_.incarnation;
   head.position = snapshot.position;
-  // The one before this will be kept, too; if there is none this one alone counts.
+  // The previous checkpoint is kept, too. If there is none, this one alone determines the stable position.
   head.stable = set_->newest().value != 0 ? newest_ : snapshot.position;
   head.next_page = snapshot.next_page;
   DEUT_ASSIGN_OR_RETURN(const std::vector<SegmentExtent> segments, environment_.store.SyncAll(head.number));

@@ -1,26 +1,36 @@
-// Checkpointer: takes checkpoints of the pages while everything goes on. [LLAMA, PVLDB 6(10), 2013, section 4.4; rules X6, S2]
+// Checkpointer: takes checkpoints of the pages while all other work continues. [LLAMA, PVLDB 6(10), 2013, section
+// 4.4; rules X6, S2]
 //
-// Steps of checkpoint k, on a thread of its own:
-//   1 P = the applied position (X6: read before anything is written)
-//   2 pass      every page that is dirty is written, level by level from the leaves, from the right to the left
-//   3 gate      pages are not split, tables neither created nor dropped from here to 6 (nobody waits for the former); after a grace
-//               period none is half split. A thread that stops inside its guard only puts the checkpoint off
-//   4           inner pages that have changed since 2 are written, after those of their children whose bounds have changed
-//   5 snapshot  which parts each page consists of; the tables. Every leaf's image has the bounds that its parent's image gives it
+// Steps of checkpoint k, on the thread that calls Take:
+//   1           P = the applied position (X6: read before anything is written)
+//   2 pass      every dirty page is written, level by level from the leaves, from right to left
+//   3 gate      from here to 6 pages are not split, and tables are neither created nor dropped (no thread waits for a
+//               split). After a grace period no page is half split. A thread that stops inside its guard only delays
+//               the checkpoint
+//   4           inner pages that have changed since 2 are written, after those of their children whose bounds have
+//               changed
+//   5 snapshot  records the parts of each page, and the tables. Every leaf's image has the bounds that its parent's
+//               image states
 //   6           the gate is opened
-//   7 durable   segments are synced, the checkpoint is written, synced, read back, verified, renamed
-//   8           the checkpoint before the previous one is removed, dead segments too; ids freed before 1 may be used again
-// Why every image in the snapshot holds all updates up to P: when the pass came to a page, that page was written with all that it had; what
-//   was split off it and has no image was written before it, because its image names it; what was split off, has an image, and is not named by
-//   its parent yet the pass visits too (BwTree::VisitPages). Later images only hold more (X1, X2: idempotent).
-// Full disk: when 2 finds no room, but segments are dead, the checkpoint is taken all the same, to be rid of them (8): with the position of the
-//   one before it, for which any later images do. It needs room for what 4 writes, for which a reserve is kept (space_use.h), and for its file.
-//   What 2 has written stays written: the next try goes on from there.
-// Crash: before the rename in 7 the previous checkpoint is the newest; after it this one.
-// The stable position is P of the oldest checkpoint that is kept, so that falling back one generation loses nothing (S2).
-// Errors: want of space (RESOURCE_EXHAUSTED), or a page that has to be loaded and cannot be read (UNAVAILABLE): the checkpoint is given up, or its
-//   position does not advance, and it is tried again later. Anything else of the disk is fatal: the daemon must end.
-// Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
+//   7 durable   segments are synced; the checkpoint is written, synced, read back, verified, renamed
+//   8           the checkpoint before the previous one is removed, and dead segments; ids that were freed before 1
+//               may be used again
+// Why every image in the snapshot contains all updates up to P:
+// - The pass writes each page that it visits with all its updates at that moment.
+// - A page that was split off and has no image is written before the page that names it.
+// - A page that was split off, has an image, and is not yet named by its parent is also visited (BwTree::VisitPages).
+// - Later images only contain more (X1, X2: idempotent).
+// Full disk. If step 2 finds no room but there are dead segments, the checkpoint is taken all the same, to remove
+// these (8). It then has the position of the previous checkpoint, for which any later images are valid. It needs room
+// for the pages of step 4, which a reserve covers (space_use.h), and for its file. Pages that step 2 has written stay
+// written: the next try continues from there.
+// Crash. Before the rename in step 7 the previous checkpoint is the newest; after it, this one is.
+// The stable position is P of the oldest checkpoint that is kept, so falling back one generation loses nothing (S2).
+// Errors. RESOURCE_EXHAUSTED: no space. UNAVAILABLE: a page that must be loaded cannot be read. In both cases the
+// checkpoint is given up, or its position does not advance, and the caller retries later. Any other disk error is
+// fatal: the daemon must end.
+// Thread-safety: all methods from any thread. Ownership: owns the set of checkpoint files and its flusher; borrows
+// the rest.
 #ifndef DC_CHECKPOINT_CHECKPOINTER_H_
 #define DC_CHECKPOINT_CHECKPOINTER_H_
 
@@ -56,17 +66,18 @@ struct CheckpointEnvironment {
   TableRegistry& tables;
   SegmentStore& store;
   PageLoader& loader;
-  // Waits until a page may be brought in (PageKeeper::WaitForRoom). REQUIRES: no guard.
+  // Waits until a page may be loaded (PageKeeper::WaitForRoom). REQUIRES: no guard.
   std::function<void()> wait_for_room;
 };
 
-// What checkpoints this life began with.
+// The checkpoints with which this incarnation began.
 struct CheckpointsFound {
   CheckpointNumber opened;
-  Position position;  // of that one
-  // What the one before it holds, too, if it is there: a later start may have to fall back to it.
+  Position position;  // position of `opened`
+  // The position that the checkpoint before `opened` also contains, if it exists: a later start may have to fall back
+  // to it.
   Position stable;
-  // The oldest that a later start may fall back to (RecoveryOptions::at_least).
+  // The oldest checkpoint to which a later start may fall back (RecoveryOptions::at_least).
   CheckpointNumber oldest_kept = {};
 };
 
@@ -75,16 +86,17 @@ class Checkpointer {
   static Result<std::unique_ptr<Checkpointer>> Create(const CheckpointEnvironment& environment,
                                                       const CheckpointsFound& found);
 
-  // Makes durable that of this number, or a later one, a checkpoint was completed (RecoveryOptions::at_least).
+  // Makes durable that a checkpoint of this number, or a later one, was completed (RecoveryOptions::at_least).
   using RecordKept = std::function<Status(CheckpointNumber oldest_kept)>;
-  // Takes one now. `applied`: asks for the position up to which everything is in the trees. `record_kept`: called once it is completed, before
-  // its positions are told; if that fails the stable position stays what it was. May be null. One thread at a time; the others wait.
+  // Takes a checkpoint now. `applied` returns the position up to which every update is in the trees. `record_kept` is
+  // called once the checkpoint is complete, before its positions are told; if it fails, the stable position does not
+  // change. It may be null. One thread at a time; other callers wait.
   Status Take(const std::function<Position()>& applied, const RecordKept& record_kept = nullptr);
 
-  // Survives whatever happens, also if the newest checkpoint cannot be read (S2).
+  // The position that survives every crash, even if the newest checkpoint cannot be read (S2).
   Position stable() const;
   uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
-  // Of the one that is being taken: what it has taken down of pages.
+  // Memory of the running checkpoint's snapshot.
   uint64_t snapshot_bytes() const { return snapshot_bytes_.load(std::memory_order_relaxed); }
 
  private:
@@ -97,7 +109,8 @@ class Checkpointer {
   Status WritePages(TableId table) DEUT_REQUIRES(mutex_);
   Status WriteStructure(TableId table) DEUT_REQUIRES(mutex_);
   Status WriteLevel(TableId table, uint8_t level) DEUT_REQUIRES(mutex_);
-  // RESOURCE_EXHAUSTED: not within the time for which pages may go without splits.
+  // Waits for the guards held now. RESOURCE_EXHAUSTED: they did not end within kGraceLimit, the longest time without
+  // splits.
   Status WaitForGuards();
   void TakeSnapshot(Snapshot* snapshot);
   Status WriteFile(const Snapshot& snapshot) DEUT_REQUIRES(mutex_);

@@ -22,7 +22,8 @@ namespace {
 using Action = DiskFault::Action;
 constexpr TableId kTable = CheckpointWorld::kTable;
 
-// Two checkpoints, and changes after them: what the next one has to write is of both kinds, in new segments and old ones.
+// Returns a world with two checkpoints and changes after them. The next checkpoint writes parts of both kinds, in new
+// segments and old ones.
 std::unique_ptr<CheckpointWorld> WithTwoCheckpoints(uint64_t seed = 1) {
   auto world = std::make_unique<CheckpointWorld>(seed);
   world->Create(kTable);
@@ -45,11 +46,11 @@ TEST(Checkpointer, TheStablePositionIsThatOfTheOlderGeneration) {
     world.Fill(0, 100, round);
     ASSERT_TRUE(world.Take().ok());
     taken.push_back(world.applied());
-    // The first one stands alone.
+    // The first checkpoint has no predecessor.
     EXPECT_EQ(world.stable(), taken[round == 0 ? 0 : static_cast<size_t>(round) - 1]);
     EXPECT_EQ(world.life().checkpointer->taken(), static_cast<uint64_t>(round) + 1);
   }
-  // In the next life the same two generations count.
+  // In the next incarnation the same two generations count.
   world.End();
   ASSERT_TRUE(world.Begin().ok());
   EXPECT_EQ(world.life().found.position, taken[3]);
@@ -70,7 +71,7 @@ TEST(Checkpointer, TwoGenerationsOfFilesAreKeptAndNothingElse) {
   }
 }
 
-// Else a TC could rely on a checkpoint whose loss nobody would notice.
+// Otherwise a TC could rely on a checkpoint whose loss would stay unnoticed.
 TEST(Checkpointer, S2ThePositionIsToldOnceTheCheckpointIsRecorded) {
   CheckpointWorld world;
   world.Create(kTable);
@@ -108,7 +109,7 @@ TEST(Checkpointer, SegmentsThatNeitherGenerationNamesAreRemoved) {
   world.Create(kTable);
   size_t most = 0;
   for (int round = 0; round < 12; ++round) {
-    world.Fill(0, 2000, round);  // all pages are written anew
+    world.Fill(0, 2000, round);  // all pages are written again
     ASSERT_TRUE(world.Take().ok());
     most = std::max<size_t>(most, world.life().store->totals().segments);
   }
@@ -122,7 +123,7 @@ TEST(Checkpointer, SegmentsThatNeitherGenerationNamesAreRemoved) {
   world.ExpectRight();
 }
 
-// What the disk was asked to do, in order: "write base", "sync delta", "rename", ...
+// Records the disk's operations, in order: "write base", "sync delta", "rename", ...
 class Recorder {
  public:
   explicit Recorder(CheckpointWorld& world) {
@@ -176,7 +177,7 @@ TEST(Checkpointer, EverythingIsDurableBeforeItIsNamed) {
                     return world->applied();
                   })
                   .ok());
-  // Rule X6: the position is asked for first.
+  // Rule X6: the position is read first.
   EXPECT_EQ(at_position, 0u);
   for (const char* const step : {"write segment", "sync segment", "write checkpoint", "sync checkpoint",
                                  "read checkpoint", "name checkpoint", "sync directory", "name segment"}) {
@@ -184,11 +185,11 @@ TEST(Checkpointer, EverythingIsDurableBeforeItIsNamed) {
   }
   EXPECT_LT(recorder.Last("write segment"), recorder.First("sync segment"));
   EXPECT_LT(recorder.Last("sync segment"), recorder.First("write checkpoint"));
-  // New segments have durable names, too.
+  // The names of new segments are durable, too.
   EXPECT_LT(recorder.First("sync directory"), recorder.First("write checkpoint"));
   EXPECT_LT(recorder.Last("write checkpoint"), recorder.First("sync checkpoint"));
   EXPECT_LT(recorder.First("sync checkpoint"), recorder.First("read checkpoint"));
-  // Then it is renamed, and that made durable; the old one is removed last.
+  // Then the checkpoint is renamed, and the rename is made durable; the old checkpoint is removed last.
   EXPECT_LT(recorder.Last("read checkpoint"), recorder.Last("sync directory"));
   EXPECT_GT(recorder.Last("name checkpoint"), recorder.Last("sync directory"));
 }
@@ -210,7 +211,8 @@ TEST(Checkpointer, TheGateIsClosedForTheStructureOnlyAndOpenAgainWhateverHappens
     EXPECT_FALSE(world->life().gate.closed());
     world->disk().RemoveAllFaults();
   }
-  // While it is closed: pages that are split after the pass have to be written, and there is no room.
+  // The error occurs while the gate is closed: pages that are split after the pass must be written, and there is no
+  // room.
   bool done = false;
   testing::SetPointHandler([&](std::string_view point) {
     if (point != "checkpoint.after_pass" || std::exchange(done, true)) return;
@@ -239,7 +241,7 @@ TEST(Checkpointer, ATableThatIsCreatedWhileTheStructureIsTakenDownIsNotInIt) {
       world->Create(TableId(9));
       created.store(true);
     });
-    // It waits; time enough not to is given to it.
+    // The other thread waits. It gets enough time to continue, if it did not.
     while (!begun.load()) RealRuntime().Yield();
     for (int i = 0; i < 50; ++i) RealRuntime().Yield();
     EXPECT_FALSE(created.load());
@@ -264,7 +266,7 @@ TEST(Checkpointer, ItWaitsForRoomBeforeEachPageThatItBringsIn) {
   world->Fill(0, 500);
   ASSERT_TRUE(world->Take().ok());
   const PageLoader& loader = world->life().loader;
-  // Each time a part more, until a page has all it may have.
+  // Each round adds a part, until a page has the largest number of parts.
   for (int round = 1; world->life().waits_for_room == 0; ++round) {
     ASSERT_LT(round, 100);
     world->Evict();
@@ -300,7 +302,7 @@ TEST(Checkpointer, FreedIdsAreUsedAgainAfterACheckpointThatBeganLaterIsComplete)
   world->Drop(TableId(8));
   world->life().domain.Collect();
   EXPECT_EQ(world->life().pages->used(), full);
-  // Not after one that fails.
+  // The ids are not reused after a failed checkpoint.
   world->disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite, .path_contains = "checkpoint-"});
   EXPECT_EQ(world->Take(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(world->life().pages->used(), full);
@@ -318,7 +320,8 @@ TEST(Checkpointer, FreedIdsAreUsedAgainAfterACheckpointThatBeganLaterIsComplete)
 
 // --- A disk that fails, at each of its operations in turn.
 
-// Calls `check` with the outcome of a checkpoint the n-th operation of which failed, for each n that there is. Answers how many there were.
+// Calls `check` with the outcome of a checkpoint whose n-th operation failed, for each n. Returns the number of
+// operations.
 template <typename Check>
 int AtEachOperation(Action action, uint32_t kinds, const Check& check) {
   for (uint64_t n = 0;; ++n) {
@@ -344,7 +347,7 @@ TEST(Checkpointer, WantOfSpaceAnywhereLeavesTheOlderGenerationsAndTheNextOneSucc
                                            EXPECT_TRUE(world.life().store->fatal().ok());
                                            const uint64_t before = world.life().checkpointer->taken();
                                            EXPECT_EQ(before, taken.ok() ? 3u : 2u);
-                                           if (n % 3 == 0) {  // what a start finds now
+                                           if (n % 3 == 0) {  // checks the result of a start now
                                              world.Crash(n);
                                              ASSERT_TRUE(world.Begin().ok());
                                              world.ExpectRight();
@@ -365,7 +368,7 @@ TEST(Checkpointer, AnyOtherErrorIsToldAndNeverTakenForWantOfSpace) {
                                          [](CheckpointWorld& world, const Status& taken, uint64_t n) {
                                            EXPECT_NE(taken, ErrorCode::kResourceExhausted);
                                            const Position stable = world.stable();
-                                           // The process ends; the older generations are there.
+                                           // The process ends; the older generations still exist.
                                            world.Crash(n);
                                            const Status begun = world.Begin();
                                            ASSERT_TRUE(begun.ok()) << begun.ToString();
@@ -385,7 +388,7 @@ TEST(Checkpointer, AfterAFailedSyncOfASegmentNothingWorksAnyMore) {
       world->disk().AddFault({.action = action, .kinds = kind, .count = 1});
       EXPECT_EQ(world->Take(), ErrorCode::kIoError);
       EXPECT_EQ(world->life().store->fatal(), ErrorCode::kIoError);
-      // The disk works again; who repeated the sync would lose what was written.
+      // The disk works again, but a repeated sync would lose the data that was written before.
       EXPECT_EQ(world->Take(), ErrorCode::kIoError);
       EXPECT_EQ(world->stable(), stable);
       EXPECT_EQ(world->Checkpoints(), (std::vector<uint64_t>{2, 1}));

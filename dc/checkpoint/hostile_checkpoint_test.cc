@@ -1,4 +1,5 @@
-// Checkpoints whose every checksum is right, and whose pages contradict one another. A start refuses them, changes nothing, and ends in order.
+// Checkpoints in which every checksum is right, but whose pages contradict one another. A start refuses them, changes
+// nothing, and ends in order.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,7 +36,7 @@ class HostileCheckpointTest : public ::testing::Test {
     std::string_view separator;
     uint32_t id;
   };
-  // An inner page that covers all keys, and the image of a page with the next id.
+  // Adds an inner page that covers all keys, as the image of the next page id.
   void Inner(uint8_t level, const std::vector<Child>& children) {
     BasePage::Content content;
     for (const Child& child : children) {

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kGenerations = 2;
 constexpr size_t kSampledLeaves = 32;
 
-// Fills the mapping table and the store from a checkpoint that is being read.
+// Fills the mapping table and the store while a checkpoint is being read.
 class Reading final : public CheckpointVisitor {
  public:
   Reading(Storage& storage, Runtime& runtime, const std::string& directory, DcId dc, const RecoveryOptions& options,
@@ -102,13 +102,13 @@ Result<RecoveredPages> ReadOne(Storage& storage, Runtime& runtime, const std::st
   return recovered;
 }
 
-// Loads the inner pages of all trees, level by level from the roots, each level by several threads.
+// Loads the inner pages of all trees, level by level from the roots, with several threads for each level.
 class InnerPages {
  public:
   InnerPages(Runtime& runtime, SegmentStore& store, const RecoveryOptions& options)
       : runtime_(runtime), store_(store), threads_(options.threads), progress_(options.progress), mutex_(runtime) {}
 
-  // REQUIRES: before Load.
+  // Adds a tree. REQUIRES: Load was not called yet.
   void Add(BwTree* tree) {
     trees_.push_back(Tree{.tree = tree, .leaves = {}});
     level_.push_back(Page{trees_.size() - 1, NamedRoot(tree->root())});
@@ -128,11 +128,11 @@ class InnerPages {
   struct Tree {
     BwTree* tree;
     std::vector<PageId> leaves;
-    uint64_t records = 0;  // of the leaves that were sampled
+    uint64_t records = 0;  // records of the sampled leaves
     uint64_t sampled = 0;
   };
   struct Page {
-    size_t tree;  // in trees_
+    size_t tree;  // index in trees_
     NamedPage named;
   };
 
@@ -151,8 +151,8 @@ class InnerPages {
     return progress_->Check();
   }
 
-  // How many records there are nobody knows before all leaves were read; a few of them are, and speak for the others. Whoever loads a leaf later
-  // puts its number right.
+  // The number of records is unknown before all leaves were read. So a sample of leaves is read, and their mean is
+  // used for the others. Each later load of a leaf corrects its number.
   Status EstimateRecords() {
     std::vector<std::pair<size_t, PageId>> samples;
     for (size_t i = 0; i < trees_.size(); ++i) {
@@ -181,18 +181,18 @@ class InnerPages {
   const int threads_;
   RecoveryProgress* const progress_;
   std::vector<Tree> trees_;
-  Mutex mutex_;  // guards, while a level is loaded:
+  Mutex mutex_;  // guards, while a level is loaded, `level_` and the trees' leaves
   std::vector<Page> level_;
 };
 
-// What whoever starts it can do about `why`.
+// Returns the refusal for the reason `why`, with what the operator can do.
 Status Refusal(const std::string& directory, std::string_view why) {
   return DEUT_ERROR(kCorruption, why, ". Nothing was deleted or changed. Bring back what is missing, or a copy of ",
                     directory, " with its redo log; `deut dc verify` lists all that is damaged there");
 }
 
-// The checkpoints from number `at_least` on, newest first. A folder that has lost them would be taken for a new one, and what its segments hold
-// would be removed as left over.
+// Returns the checkpoints from number `at_least` on, newest first. Without this check, a folder that has lost them
+// would be taken for a new one, and the content of its segments would be removed as left over.
 Result<std::vector<CheckpointNumber>> FindFrom(Storage& storage, const std::string& directory,
                                                CheckpointNumber at_least) {
   DEUT_ASSIGN_OR_RETURN(const bool exists, storage.Exists(directory));
@@ -220,15 +220,15 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
       FindFrom(storage, directory, DEUT_OMITTED("S2.kept_checkpoint") ? CheckpointNumber() : options.at_least));
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(directory));
   std::string damage;
-  // The one before the newest is as far back as the stable positions that were reported allow for. Older files are left of a crash
-  // between completing a checkpoint and removing the one before the previous one.
+  // The stable positions that were told allow a fallback to the one before the newest, and no further. A crash
+  // between completing a checkpoint and removing an older one leaves older files.
   const size_t candidates = std::min(numbers.size(), kGenerations);
   for (size_t i = 0; i < candidates; ++i) {
     const CheckpointNumber number = numbers[i];
     auto recovered = ReadOne(storage, runtime, directory, dc, options, number);
     if (recovered.ok()) {
       DEUT_RETURN_IF_ERROR(recovered->store->CheckLeftOver());
-      // None is left to fall back to.
+      // There is no older checkpoint left to fall back to.
       if (i + 1 == candidates) recovered->found.stable = recovered->found.position;
       recovered->found.oldest_kept = numbers[candidates - 1];
       LogInfo("checkpoint ", number.value, ": ", recovered->tables.size(), " tables, page ids to ",
@@ -237,7 +237,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
               recovered->found.stable.sequence);
       return recovered;
     }
-    // Only damage makes an older checkpoint the better one.
+    // Only damage justifies a fallback to an older checkpoint.
     if (recovered.status().code() != ErrorCode::kCorruption) return recovered.status();
     LogError("checkpoint ", number.value, " cannot be read: ", recovered.status().message());
     ConcatTo(&damage, damage.empty() ? "" : "; ", "checkpoint ", number.value, ": ", recovered.status().message());
@@ -255,7 +255,7 @@ Status RecoverTables(Runtime& runtime, const std::string& directory, const std::
                      const BwTreeOptions& tree_options, TableRegistry* tables) {
   MappingTable& pages = environment.pages;
   SegmentStore& store = *environment.images;
-  // First, so that no other page can name them.
+  // The roots are named first, so that no other page can name them.
   for (const RecoveredTable& table : recovered) {
     if (table.root != kNoPage && !pages.Name(table.root)) {
       return DEUT_ERROR(kCorruption, "page ", table.root.value, " is the root of two tables");
@@ -269,7 +269,7 @@ Status RecoverTables(Runtime& runtime, const std::string& directory, const std::
     }
     std::unique_ptr<BwTree> tree = BwTree::Restore(environment, tree_options, table.id, table.root);
     inner.Add(tree.get());
-    // Also if loading fails: the registry frees what was made.
+    // The registry gets the tree before it is loaded: if loading fails, the registry frees the tree.
     tables->Restore(table.id, table.name, std::move(tree));
   }
   if (const Status loaded = inner.Load(); !loaded.ok()) {

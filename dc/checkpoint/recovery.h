@@ -1,13 +1,18 @@
-// Recovery: the mapping table, the page store and the trees as the newest checkpoint that can be read has them.
-// [LLAMA, PVLDB 6(10), 2013, section 4.4] After it the transaction component's redo goes on from the checkpoint's position (X6).
+// Recovery: restores the mapping table, the page store and the trees from the newest checkpoint that can be read.
+// [LLAMA, PVLDB 6(10), 2013, section 4.4] After it the TC's redo continues from the checkpoint's position (X6).
 //
-// Steps: the newest checkpoint is read whole; if it is damaged the one before it, with a message (stable positions allow for that: S2);
-//   if neither can be read, or they are missing (RecoveryOptions::at_least): CORRUPTION, nothing is changed. Every segment that it names is looked
-//   at, several at once. Then all inner pages are loaded, a level of all tables at a time, and with them it is known which pages there are: ids
-//   that no inner page names are free.
-// CORRUPTION naming page, file and offset whenever something that the checkpoint promises is not there exactly so, and what can be done.
-// CANCELLED when it was given up (RecoveryProgress).
-// Deletes nothing: segments that the checkpoint does not name go when the first checkpoint of this life is complete.
+// Steps:
+// - The newest checkpoint is read completely. If it is damaged, the one before it is read, with a log message (stable
+//   positions allow for that: S2). If neither can be read, or they are missing (RecoveryOptions::at_least), the
+//   result is CORRUPTION.
+// - Every segment that the checkpoint names is checked, several at once.
+// - All inner pages are loaded, one level of all tables at a time. They determine which pages exist: ids that no
+//   inner page names are free.
+// Errors. CORRUPTION, with page, file, offset and remedy: an object that the checkpoint names is missing or differs.
+// CANCELLED: the recovery was given up (RecoveryProgress). After an error nothing on disk is changed.
+// Recovery deletes nothing: segments that the checkpoint does not name are removed when the first checkpoint of this
+// incarnation is complete.
+// Thread-safety: one recovery at a time; it starts its own threads. Ownership: the caller owns the results.
 #ifndef DC_CHECKPOINT_RECOVERY_H_
 #define DC_CHECKPOINT_RECOVERY_H_
 
@@ -32,20 +37,21 @@ namespace deut::dc {
 struct RecoveryOptions {
   uint32_t max_pages = 1;
   SegmentStoreOptions store;
-  // Of this number or a later one a checkpoint is there, or what was told stable is lost (S2). 0: nothing was.
+  // A checkpoint of this number or a later one must exist, or a stable position that was told is lost (S2). 0: none
+  // was told.
   CheckpointNumber at_least = {};
-  int threads = 16;                      // that look at segments and load inner pages
+  int threads = 16;                      // threads that check segments and load inner pages
   RecoveryProgress* progress = nullptr;  // may be null; outlives the recovery
 };
 
 struct RecoveredTable {
   TableId id;
-  PageId root;  // kNoPage: dropped, with all others up to `last_dropped`
+  PageId root;  // kNoPage: the table was dropped, with all ids up to `last_dropped`
   std::string name;
   TableId last_dropped;
 };
 
-// What a checkpoint holds, before trees are made of it.
+// The content of a checkpoint before its trees are built.
 struct RecoveredPages {
   CheckpointsFound found;
   std::unique_ptr<MappingTable> pages;
@@ -54,12 +60,12 @@ struct RecoveredPages {
   std::vector<RecoveredTable> tables;
 };
 
-// An empty one if there is no checkpoint in the directory.
+// Reads the checkpoint. The result is empty if the directory has none.
 Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const std::string& directory, DcId dc,
                                     const RecoveryOptions& options);
 
-// Makes the tables' trees and loads their inner pages. `recovered`: what RecoverPages gave; its mapping table and its store are
-// those of `environment`, and nobody else uses them yet.
+// Builds the tables' trees and loads their inner pages. `recovered` is the result of RecoverPages. Its mapping table
+// and its store are those of `environment`, and no other thread uses them yet.
 Status RecoverTables(Runtime& runtime, const std::string& directory, const std::vector<RecoveredTable>& recovered,
                      PageId last_page, const RecoveryOptions& options, const BwTreeEnvironment& environment,
                      const BwTreeOptions& tree_options, TableRegistry* tables);

@@ -1,5 +1,6 @@
-// RecoveryProgress: how far a start has come with what is on the disk, for whoever asks meanwhile; and a way to have it given up.
-// Thread-safety: all from any thread. `inner_pages` grows while inner pages are loaded, level by level: a page is known when its parent was read.
+// RecoveryProgress: the progress of a recovery from disk, for callers that ask meanwhile; and a flag to cancel it.
+// `inner_pages` grows while inner pages are loaded, level by level: a page is known when its parent was read.
+// Thread-safety: all members from any thread. Ownership: none.
 #ifndef DC_CHECKPOINT_RECOVERY_PROGRESS_H_
 #define DC_CHECKPOINT_RECOVERY_PROGRESS_H_
 
@@ -13,14 +14,14 @@
 namespace deut::dc {
 
 struct RecoveryProgress {
-  std::atomic<uint64_t> checkpoint{0};  // its number; 0: none was found (yet)
-  std::atomic<uint64_t> segments{0};    // that it names
+  std::atomic<uint64_t> checkpoint{0};  // number of the checkpoint; 0: none was found (yet)
+  std::atomic<uint64_t> segments{0};    // segments that the checkpoint names
   std::atomic<uint64_t> segments_checked{0};
   std::atomic<uint64_t> inner_pages{0};
   std::atomic<uint64_t> inner_pages_loaded{0};
   std::atomic<bool> given_up{false};
 
-  // CANCELLED once it was given up.
+  // Returns CANCELLED once the recovery was given up.
   Status Check() const {
     return given_up.load(std::memory_order_relaxed) ? DEUT_ERROR(kCancelled, "the start was given up") : Status::Ok();
   }

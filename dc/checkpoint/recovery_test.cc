@@ -24,7 +24,8 @@ namespace {
 constexpr TableId kTable = CheckpointWorld::kTable;
 constexpr uint64_t kRecords = 600;
 
-// Two checkpoints of a tree of three levels, the newer one with parts of its own in segments of its own; no life.
+// Two checkpoints of a tree of three levels, with no running incarnation. The newer checkpoint has parts of its own
+// in segments of its own.
 class RecoveryTest : public ::testing::Test {
  protected:
   RecoveryTest() {
@@ -32,7 +33,7 @@ class RecoveryTest : public ::testing::Test {
     world_.Fill(0, kRecords);
     EXPECT_TRUE(world_.Take().ok());
     older_ = world_.applied();
-    world_.End();  // so that what comes is in other segments
+    world_.End();  // so that later parts go to other segments
     EXPECT_TRUE(world_.Begin().ok());
     world_.Fill(0, kRecords / 2, /*round=*/1);
     EXPECT_TRUE(world_.Take().ok());
@@ -43,7 +44,7 @@ class RecoveryTest : public ::testing::Test {
 
   std::string NameOf(uint64_t number) { return CheckpointName(CheckpointNumber(number)); }
 
-  // That nobody starts on this directory, and it stays as it is, to the last byte.
+  // Checks that no incarnation starts on this directory, and that the directory stays unchanged to the last byte.
   void ExpectRefused(ErrorCode code, std::string_view why = {},
                      const RecoveryOptions& options = CheckpointWorld::Options()) {
     const CheckpointWorld::Files before = world_.ReadFiles();
@@ -62,7 +63,7 @@ class RecoveryTest : public ::testing::Test {
     world_.ExpectRight();
     world_.End();
   }
-  // A bit of the file is flipped while `then` runs.
+  // Flips a bit of the file while `then` runs.
   template <typename Then>
   void WithFlippedBit(const std::string& name, uint64_t at, const Then& then) {
     ASSERT_TRUE(world_.disk().FlipBit(world_.Path(name), at, static_cast<int>(at % 8)).ok());
@@ -77,7 +78,7 @@ class RecoveryTest : public ::testing::Test {
             .ok());
     return keeper.content;
   }
-  // A third checkpoint, which is complete and says this.
+  // Writes a third, complete checkpoint with this content.
   void WriteCheckpoint(CheckpointContent content) {
     content.head.number = CheckpointNumber(3);
     auto writer = CheckpointWriter::Create(world_.storage(), world_.directory(), content.head);
@@ -104,7 +105,7 @@ TEST_F(RecoveryTest, AnEmptyDirectoryIsAnEmptyDataComponent) {
 
 TEST_F(RecoveryTest, TheNewestCheckpointIsOpened) {
   ExpectOpens(2);
-  // By one thread as by several.
+  // One thread gives the same result as several.
   RecoveryOptions alone = CheckpointWorld::Options();
   alone.threads = 1;
   ASSERT_TRUE(world_.Begin(alone).ok());
@@ -129,7 +130,7 @@ TEST_F(RecoveryTest, HowFarItHasComeIsTold) {
                    progress.inner_pages.load(), " of ", progress.inner_pages.load(), " inner pages loaded"));
   world_.End();
 
-  // What was given up changes nothing, and counts from the start when it is taken up again.
+  // A cancelled recovery changes nothing, and a later one counts its progress from the start.
   progress.given_up = true;
   ExpectRefused(ErrorCode::kCancelled, "given up", options);
   progress.given_up = false;
@@ -137,7 +138,7 @@ TEST_F(RecoveryTest, HowFarItHasComeIsTold) {
   EXPECT_EQ(progress.segments_checked, segments);
 }
 
-// Nobody goes on before two are waiting for the disk.
+// No thread continues before two are waiting for the disk.
 TEST_F(RecoveryTest, SeveralSegmentsAreLookedAtAtOnce) {
   RecoveryOptions options = CheckpointWorld::Options();
   options.threads = 2;
@@ -193,7 +194,7 @@ TEST_F(RecoveryTest, WhoHasFallenBackHasNothingOlderToFallBackTo) {
   WithFlippedBit(NameOf(3), 50, [&] {
     ASSERT_TRUE(world_.Begin().ok());
     EXPECT_EQ(world_.life().found.opened.value, 2u);
-    // Its own position, not that of checkpoint 1, which is gone.
+    // The stable position is the checkpoint's own, not that of checkpoint 1, which is gone.
     EXPECT_EQ(world_.stable(), newer_);
     world_.ExpectRight();
     world_.End();
@@ -222,7 +223,7 @@ TEST_F(RecoveryTest, AReadErrorIsNoReasonToFallBack) {
 TEST_F(RecoveryTest, TwoDamagedCheckpointsAreRefusedAndNothingIsChanged) {
   WithFlippedBit(NameOf(2), 100, [&] {
     WithFlippedBit(NameOf(1), 100, [&] { ExpectRefused(ErrorCode::kCorruption, NameOf(2)); });
-    // Also if one of them is no longer there.
+    // The start is also refused if one of them is missing.
     const std::string older = world_.ReadFiles().at(NameOf(1));
     world_.Remove(NameOf(1));
     ExpectRefused(ErrorCode::kCorruption, NameOf(2));
@@ -232,13 +233,13 @@ TEST_F(RecoveryTest, TwoDamagedCheckpointsAreRefusedAndNothingIsChanged) {
 }
 
 TEST_F(RecoveryTest, WhatIsOlderThanTheTwoGenerationsIsNoStart) {
-  // As a crash may leave it between completing 3 and removing 1; 2 and 3 are damaged.
+  // A crash between completing 3 and removing 1 may leave this state. 2 and 3 are damaged.
   WriteCheckpoint(Content(2));
   WithFlippedBit(NameOf(3), 50,
                  [&] { WithFlippedBit(NameOf(2), 50, [&] { ExpectRefused(ErrorCode::kCorruption, NameOf(3)); }); });
 }
 
-// A folder without them would be taken for a new one, or an older one for the newest.
+// A folder without its checkpoints would be taken for a new one, or an older checkpoint for the newest.
 TEST_F(RecoveryTest, S2CheckpointsThatWereToldAndAreMissingAreRefused) {
   RecoveryOptions told = CheckpointWorld::Options();
   told.at_least = CheckpointNumber(1);
@@ -261,7 +262,7 @@ TEST_F(RecoveryTest, S2CheckpointsThatWereToldAndAreMissingAreRefused) {
   ASSERT_TRUE(world_.Begin(told).ok());
   EXPECT_EQ(world_.life().found.opened.value, 0u);
   world_.End();
-  // The older one is no start either where the newer one cannot be read.
+  // The older checkpoint is no valid start either if the newer one cannot be read.
   world_.Write(NameOf(1), both.at(NameOf(1)));
   world_.Write(NameOf(2), both.at(NameOf(2)));
   told.at_least = CheckpointNumber(2);
@@ -270,7 +271,7 @@ TEST_F(RecoveryTest, S2CheckpointsThatWereToldAndAreMissingAreRefused) {
   EXPECT_EQ(world_.stable(), newer_);
 }
 
-// The whole folder of the pages may be what is missing. A refused start does not make it.
+// The whole folder of the pages may be missing. A refused start does not create it.
 TEST_F(RecoveryTest, AMissingFolderOfCheckpointsThatWereToldIsNotMade) {
   RecoveryOptions told = CheckpointWorld::Options();
   told.at_least = CheckpointNumber(1);
@@ -282,7 +283,7 @@ TEST_F(RecoveryTest, AMissingFolderOfCheckpointsThatWereToldIsNotMade) {
 
 TEST_F(RecoveryTest, ACheckpointOfALaterVersionIsRefusedNotSkipped) {
   std::string bytes = world_.ReadFiles().at(NameOf(2));
-  // Of the first block: version at 8, and the checksum of all behind itself at 4.
+  // In the first block, the version is at offset 8, and at 4 the checksum of all bytes behind itself.
   StoreU16(bytes.data() + 8, 3);
   StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8, (64 << 10) - 8)));
   world_.Write(NameOf(2), bytes);
@@ -306,7 +307,7 @@ TEST_F(RecoveryTest, MorePagesThanTheLimitAreRefused) {
 // --- Segments.
 
 TEST_F(RecoveryTest, AMissingSegmentOfTheNewestMakesTheOlderOneTheStart) {
-  // One that the older one does not name.
+  // A segment that the older checkpoint does not name.
   std::string only_newer;
   const CheckpointContent older = Content(1);
   for (const SegmentExtent& segment : Content(2).segments) {
@@ -373,7 +374,7 @@ TEST_F(RecoveryTest, ADamagedInnerPageIsRefusedByNameAndADamagedLeafWhenItIsRead
   ExpectOpens(2);
 }
 
-// --- What a checkpoint says must hold together.
+// --- The content of a checkpoint must be consistent.
 
 TEST_F(RecoveryTest, AnInnerPageThatNamesAnIdWithoutAnImageIsRefused) {
   CheckpointContent content = Content(2);
@@ -406,7 +407,7 @@ TEST_F(RecoveryTest, APageThatTwoTablesNameIsRefused) {
 TEST_F(RecoveryTest, IdsThatNobodyNamesAreFreeAndTheirPartsDead) {
   CheckpointContent content = Content(2);
   const PageId stray(content.head.next_page.value + 5);
-  // Parts of a page that was allocated, written, and never became part of a tree.
+  // Parts of a page that was allocated and written, and never became part of a tree.
   const PageAddress part = content.pages.begin()->second.back();
   content.pages[stray] = {part};
   content.head.next_page = PageId(stray.value + 3);
@@ -424,7 +425,7 @@ TEST_F(RecoveryTest, IdsThatNobodyNamesAreFreeAndTheirPartsDead) {
     for (const PageAddress address : parts) live += address.length_bound();
   }
   EXPECT_EQ(life.store->totals().live_bytes, live);
-  // They are given out again.
+  // The free ids are allocated again.
   world_.Fill(kRecords, 3 * kRecords, /*round=*/2);
   ASSERT_TRUE(world_.Take().ok());
   world_.End();
@@ -434,7 +435,7 @@ TEST_F(RecoveryTest, IdsThatNobodyNamesAreFreeAndTheirPartsDead) {
 
 TEST_F(RecoveryTest, SegmentsThatTheOpenedCheckpointDoesNotNameStayUntilTheNextIsComplete) {
   const std::string stray = SegmentName(SegmentKind::kBase, 777);
-  // Of an incarnation that ended before its first checkpoint.
+  // A segment of an incarnation that ended before its first checkpoint.
   std::string header(kSegmentHeaderBytes, '\0');
   EncodeSegmentHeader(
       {.kind = SegmentKind::kBase, .number = 777, .dc = CheckpointWorld::kDc, .capacity_bytes = 1 << 20},
