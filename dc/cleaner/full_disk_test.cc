@@ -1,4 +1,4 @@
-// A disk that is full: what is deleted gives space back all the same, and checkpoints go on.
+// A full disk: deletes free space all the same, and checkpoints continue.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -25,7 +25,7 @@ RecordOperationsOptions Options(uint64_t reserve_segments) {
   return options;
 }
 
-// Puts, with checkpoints, until one has no room. Answers how many records there are.
+// Puts records, with checkpoints, until one finds no room. Returns the number of records.
 uint64_t Fill(World* world) {
   for (uint64_t number = 0;;) {
     for (int i = 0; i < 200; ++i, ++number) world->Put(KeyOf(number * 7919 % 100003), std::string(150, 'f'));
@@ -37,11 +37,11 @@ uint64_t Fill(World* world) {
       EXPECT_EQ(status, ErrorCode::kResourceExhausted) << status.ToString();
       return number;
     }
-    (void)world->operations().Clean();  // for want of room, too
+    (void)world->operations().Clean();  // may fail for lack of room, too
   }
 }
 
-// What the background does, until a checkpoint has room.
+// Does the work of the background threads until a checkpoint has room. Returns the number of tries; 0: it never had.
 int TriesToCheckpoint(World* world) {
   for (int tries = 1; tries <= 200; ++tries) {
     const Status cleaned = world->operations().Clean();
@@ -63,7 +63,7 @@ TEST(FullDiskTest, DeletesGiveSpaceBack) {
               world.Counter("storage_live_bytes"), *disk.Mount()->FreeBytes(""));
   ASSERT_GT(full, kDiskBytes / 2);
   world.ExpectRight();
-  // As much between two checkpoints as was put between two.
+  // As many records are deleted between two checkpoints as were put between two.
   int most = 0;
   for (uint64_t i = 0; i < records;) {
     for (const uint64_t end = std::min(records, i + 200); i < end; ++i) {
@@ -77,7 +77,7 @@ TEST(FullDiskTest, DeletesGiveSpaceBack) {
     most = std::max(most, tries);
   }
   std::printf("a checkpoint had room after %d tries at most\n", most);
-  // Ten segments: what may be dead, and what is being written. Merging goes on beside it, and writes, too.
+  // Ten segments: the slack, and the segments that are being written. Merging runs beside it and writes, too.
   const auto near_live = [&] {
     return world.Counter("storage_bytes") < world.Counter("storage_live_bytes") * 3 / 2 + (10 * 64 << 10);
   };
@@ -94,7 +94,7 @@ TEST(FullDiskTest, DeletesGiveSpaceBack) {
   world.ExpectRight();
 }
 
-// Records are overwritten on a disk that just holds them: what is written has room only where something else has died.
+// Records are overwritten on a disk that just holds them: new parts have room only where others have died.
 TEST(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
   FaultyDisk disk(RealRuntime(), 2);
   World world(Options(8), &disk);
@@ -121,27 +121,27 @@ TEST(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
   world.ExpectRight();
 }
 
-// A small segment is a header, a few live pages, and the rest of a block: as much of a copy of it.
+// A small segment is a header, a few live pages, and the rest of a block; a copy of it would be just as large.
 TEST(FullDiskTest, WhatACopyWouldLoseAgainIsNotCopied) {
   FaultyDisk disk(RealRuntime(), 3);
   RecordOperationsOptions options = Options(8);
-  options.merge_interval = std::chrono::hours(24);  // nobody writes but who is told to
+  options.merge_interval = std::chrono::hours(24);  // no merge writes pages
   World world(options, &disk);
   ASSERT_TRUE(world.TryRestart().ok());
   world.Create();
   for (uint64_t i = 0; i < 60; ++i) world.Put(KeyOf(i), std::string(150, 'a'));
   world.TryFlush();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(world.Checkpoint().ok());
-  disk.SetFreeBytes(12 * (64 << 10));  // short of space: less than the reserve, a checkpoint's file, and four segments
+  disk.SetFreeBytes(12 * (64 << 10));  // short of space: less than the reserve, a checkpoint's file and four segments
   uint64_t copied = 0;
   for (int life = 0; life < 4; ++life) {
-    ASSERT_TRUE(world.TryRestart().ok());  // nothing is appended any more to what is there
+    ASSERT_TRUE(world.TryRestart().ok());  // so that nothing is appended to the existing segments
     for (int i = 0; i < 3; ++i) {
       ASSERT_TRUE(world.operations().Clean().ok());
       ASSERT_TRUE(world.Checkpoint().ok());
     }
     copied = world.Counter("cleaned_bytes_written");
-    if (life == 0) EXPECT_GT(copied, 0u);  // of two segments one is made
+    if (life == 0) EXPECT_GT(copied, 0u);  // two segments become one
   }
   EXPECT_EQ(copied, 0u);
   world.ExpectRight();

@@ -14,19 +14,21 @@
 namespace deut::dc {
 namespace {
 
-// A segment that could not be read, or from which nothing could be taken because its pages are being written again and again: so long it is
-// left alone.
+// Pause for a segment that could not be read, or from which nothing could be moved because its pages are being
+// written repeatedly.
 constexpr Duration kPutOff = std::chrono::seconds(5);
 
-// Less than 2/3 is live.
+// Returns true if less than 2/3 is live.
 bool WorthIt(const SegmentUsage& usage) { return usage.live_bytes < usage.written_bytes / 3 * 2; }
-// A tenth is dead, and not only what a copy of it alone would lose again: the header, and the rest of the last block. Else a small segment
-// whose parts are all live would be copied again and again, each time with the little room that had come back, and nothing else ever.
+// Returns true if at least a tenth is dead, and a copy would be smaller. A copy alone loses its header and the rest
+// of its last block again. Without that condition, a small segment whose parts are all live would be copied
+// repeatedly, each time with the little room that had come back, and no other segment ever.
 bool WorthItInNeed(const SegmentUsage& usage) {
   const uint64_t copy = (kSegmentHeaderBytes + usage.live_bytes + kIoAlignment - 1) / kIoAlignment * kIoAlignment;
   return usage.live_bytes < usage.written_bytes / 10 * 9 && copy < usage.written_bytes;
 }
-// So many small ones of a kind become one, even if a header and the rest of a block is all that is dead in each: fewer, whatever else is begun.
+// This many small segments of one kind become fewer, even if only a header and the rest of a block is dead in each,
+// and even if the copy begins another segment.
 constexpr size_t kSmallWorthIt = 3;
 
 bool Emptier(const SegmentUsage& a, const SegmentUsage& b) {
@@ -88,7 +90,7 @@ std::optional<SegmentCleaner::Victim> SegmentCleaner::Choose(uint64_t next_segme
   uint64_t dead = 0;
   std::vector<SegmentUsage> candidates;
   for (const SegmentUsage& usage : store_.usage()) {
-    // What has no live bytes goes by itself.
+    // A segment without live bytes is removed without cleaning.
     if (usage.closed && usage.live_bytes == 0) dead += usage.written_bytes;
     if (!usage.closed || usage.live_bytes == 0) continue;
     written += usage.written_bytes;
@@ -132,7 +134,7 @@ Status SegmentCleaner::CleanOne(const Victim& victim) {
   domain_.Collect();
   DEUT_RETURN_IF_ERROR(store_.fatal());
   if (copied == ErrorCode::kResourceExhausted || copied == ErrorCode::kCancelled) return copied;
-  if (!copied.ok() && copied != ErrorCode::kCorruption) {  // perhaps it will do later; others may do now
+  if (!copied.ok() && copied != ErrorCode::kCorruption) {  // this segment may be readable later, and others are readable now
     put_off_[victim.number] = runtime_.Now() + kPutOff;
     return copied;
   }
@@ -163,7 +165,7 @@ Status SegmentCleaner::CopyLive(const Victim& victim) {
   const auto write = [&]() -> Status {
     DEUT_RETURN_IF_ERROR(rewriter.Write());
     const uint64_t now = rewriter.statistics().bytes_written;
-    // What is read is about what is written, or more: the dead parts between them.
+    // The cleaner reads at least the bytes that it writes, and in addition the dead parts between them.
     const uint64_t copied = now - std::exchange(before, now);
     return Pace(copied + copied * victim.written_bytes / std::max<uint64_t>(victim.live_bytes, 1), victim.urgent);
   };
@@ -173,9 +175,9 @@ Status SegmentCleaner::CopyLive(const Victim& victim) {
     DEUT_RETURN_IF_ERROR(rewriter.Add(part));
     return rewriter.full() ? write() : Status::Ok();
   });
-  // Removed meanwhile: its last part has died.
+  // The segment was removed meanwhile, because its last part has died.
   if (status == ErrorCode::kNotFound) status = Status::Ok();
-  // What was read before something went wrong is copied all the same.
+  // Parts that were read before the error are copied all the same.
   const Status written = write();
   return status.ok() ? written : status;
 }

@@ -1,23 +1,30 @@
-// SegmentCleaner: gives space of the page store back: empties segments of which most is dead, so that they can be removed.
-// [Rosenblum, Ousterhout: "The Design and Implementation of a Log-Structured File System", SOSP 1991, section 3.4; LLAMA, PVLDB 6(10), 2013]
+// SegmentCleaner: frees space of the page store. It empties segments that are mostly dead, so that they can be
+// removed. [Rosenblum, Ousterhout: "The Design and Implementation of a Log-Structured File System", SOSP 1991,
+// section 3.4; LLAMA, PVLDB 6(10), 2013]
 //
-// When: a segment that is closed and partly live is worth cleaning if less than 2/3 of it is live. One is cleaned, the emptiest first,
-//   while all those closed and partly live together hold more than half as much dead as live, and a slack of a few segments. Then less than
-//   2/3 of them is live on the average, so the emptiest is one worth cleaning: there always is one when there is need.
-// Bounds: space: 1.5 times what is live, the slack, segments that are being written, and what two checkpoints still keep. Writing: at
-//   most two bytes are copied for one that is given back, whose writing was a third: cleaning at most trebles what is written. Idle and
-//   nothing to clean: nothing is read, nothing is written.
-//   Why the emptiest and not the one that will stay as it is longest (as in LFS, 3.5): what is copied goes to segments of its own, so
-//   pages that are written again and again, and pages that are not, part by themselves.
-// Short of space (SegmentStore::IsShortOfSpace): then every segment of which a tenth is dead is worth it, whatever it costs to write, if
-//   its copy is smaller, or several small ones become one; unless enough comes back with the next checkpoints.
-// How: page_rewrite.h. A segment is read from front to back, one megabyte at a time; live parts are copied. When it has no live bytes, it goes
-//   after two more checkpoints (segment_store.h); CheckpointDriver takes them also if nothing else is done.
-// Pace: reading and copying stay below `bytes_per_second`, unless more is dead than live.
-// Errors: want of space, or the disk does not read: later again (what was copied stays copied). A segment that is damaged is left alone for this
-//   life, with a message. The store is fatal: `on_error` is told, the thread ends.
-// Thread-safety: all methods from any thread; one cleans at a time. No guard is held over input or output. Ownership: of its thread; borrows the
-// rest. Memory: the buffers of two appenders and a megabyte, from the first segment on.
+// When. A closed, partly live segment is worth cleaning if less than 2/3 of it is live. Consider all closed, partly
+// live segments together. While their dead bytes exceed half of their live bytes plus a slack of a few segments, the
+// cleaner cleans one of them, the emptiest first. In that state less than 2/3 of them is live on average, so the
+// emptiest is worth cleaning: there always is a victim when one is needed.
+// Bounds of space: 1.5 times the live bytes, the slack, segments that are being written, and the segments that two
+// checkpoints still keep.
+// Bounds of writing: at most two bytes are copied for each byte that is freed, and that byte was itself written once.
+// So cleaning at most trebles the bytes written. An idle cleaner without a victim reads nothing and writes nothing.
+// Why the emptiest, and not the one that will stay unchanged longest (as in LFS, 3.5): copies go to segments of their
+// own. So frequently written pages and rarely written ones separate by themselves.
+// Short of space (SegmentStore::IsShortOfSpace), unless the next checkpoints free enough: every segment with at least
+// a tenth dead is worth cleaning, whatever the copy costs, if the copy is smaller, or if several small segments
+// become fewer.
+// How: page_rewrite.h. A segment is read from front to back, one megabyte at a time, and its live parts are copied.
+// When it has no live bytes, it is removed after two more checkpoints (segment_store.h). CheckpointDriver takes these
+// even if nothing else changes.
+// Pace: reading and copying together stay below `bytes_per_second`. There is no limit when the disk is short of
+// space, or when the dead bytes exceed the live ones by twice the slack.
+// Errors. No space, or a read error: retried later (finished copies remain). A damaged segment is left alone for the
+// rest of this incarnation, with a log message. If the store has failed, `on_error` is called and the thread ends.
+// Thread-safety: all methods from any thread; one thread cleans at a time. No guard is held during input or output.
+// Ownership: owns its thread; borrows the rest. Memory: the buffers of two appenders and a megabyte, from the first
+// segment on.
 #ifndef DC_CLEANER_SEGMENT_CLEANER_H_
 #define DC_CLEANER_SEGMENT_CLEANER_H_
 
@@ -39,21 +46,21 @@
 namespace deut::dc {
 
 struct CleanerOptions {
-  // How often it looks by itself. 0: never; there is no thread then.
+  // Interval of the background thread. 0: there is no thread.
   Duration interval = std::chrono::seconds(1);
-  // Read and written together; 0: no limit.
+  // Bytes read and written together; 0: no limit.
   uint64_t bytes_per_second = 64 << 20;
-  // What may be dead besides the half of what is live.
+  // Segments that may be dead in addition to half of the live bytes.
   uint64_t slack_segments = 4;
 };
 
 struct CleanerStatistics {
-  uint64_t segments = 0;       // emptied
-  uint64_t bytes_read = 0;     // of segments, and of what else their pages consist of
-  uint64_t bytes_written = 0;  // copies
+  uint64_t segments = 0;       // segments emptied
+  uint64_t bytes_read = 0;     // bytes of segments, and of the other parts of their pages
+  uint64_t bytes_written = 0;  // bytes of copies
   uint64_t bytes_freed = 0;    // dead bytes of the segments emptied
-  uint64_t copies_lost = 0;    // thrown away because the page was written meanwhile
-  uint64_t unreadable = 0;     // segments left alone
+  uint64_t copies_lost = 0;    // copies dropped because the page was written meanwhile
+  uint64_t unreadable = 0;     // damaged segments, left alone
 };
 
 class SegmentCleaner {
@@ -64,15 +71,14 @@ class SegmentCleaner {
   SegmentCleaner(const SegmentCleaner&) = delete;
   SegmentCleaner& operator=(const SegmentCleaner&) = delete;
 
-  // Cleans until nothing is worth it. RESOURCE_EXHAUSTED: no space; CANCELLED: it is ending; IO_ERROR: a segment cannot be read now, or the
-  // store's fatal error.
-  // REQUIRES: no guard is held.
+  // Cleans until no segment is worth cleaning. RESOURCE_EXHAUSTED: no space. CANCELLED: the cleaner is ending.
+  // IO_ERROR: a segment cannot be read now, or the store's fatal error. REQUIRES: no guard is held.
   Status Clean();
 
   CleanerStatistics statistics() const;
 
  private:
-  // A segment as it was chosen.
+  // A segment to be cleaned, as of its choice.
   struct Victim {
     uint64_t number = 0;
     uint64_t written_bytes = 0;
@@ -81,11 +87,11 @@ class SegmentCleaner {
   };
 
   void Run();
-  // Among segments below `next_segment`: those that were there when cleaning began, so that it ends.
+  // Chooses among segments below `next_segment`, which existed when cleaning began, so that cleaning ends.
   std::optional<Victim> Choose(uint64_t next_segment) DEUT_REQUIRES(mutex_);
   Status CleanOne(const Victim& victim) DEUT_REQUIRES(mutex_);
   Status CopyLive(const Victim& victim) DEUT_REQUIRES(mutex_);
-  // Waits as long as `bytes` take at the pace. CANCELLED when it is ending.
+  // Waits for the time that `bytes` take at the pace. CANCELLED when the cleaner is ending.
   Status Pace(uint64_t bytes, bool urgent);
   void NoteStatistics() DEUT_REQUIRES(mutex_);
 
@@ -100,9 +106,9 @@ class SegmentCleaner {
 
   Mutex mutex_;
   std::unique_ptr<PageRewriter> rewriter_ DEUT_GUARDED_BY(mutex_);
-  // Segments that are not to be tried before the time.
+  // Segments that must not be tried before the given time.
   absl::flat_hash_map<uint64_t, MonotonicTime> put_off_ DEUT_GUARDED_BY(mutex_);
-  bool failing_ = false;  // the thread's
+  bool failing_ = false;  // used by the thread only
 
   std::atomic<uint64_t> segments_{0}, scanned_{0}, read_{0}, written_{0}, freed_{0}, lost_{0}, unreadable_{0};
   std::atomic<bool> stop_{false};

@@ -1,5 +1,6 @@
-// A data component that cleans loses power at every changing operation of its disk, or runs out of space there; what it had promised is there
-// afterwards. DEUT_POWER_STEP: every so many operations (1: all). DEUT_SEED: of the runs.
+// A data component that cleans loses power at every changing operation of its disk, or runs out of space there.
+// Everything that it had promised is there afterwards. DEUT_POWER_STEP: tests every N-th operation (1: all).
+// DEUT_SEED: seed of the runs.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +19,7 @@ namespace deut::dc {
 namespace {
 
 constexpr uint64_t kKeys = 500;
-constexpr uint64_t kEnough = uint64_t{1} << 40;  // of free bytes
+constexpr uint64_t kEnough = uint64_t{1} << 40;  // enough free bytes
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* const text = std::getenv(name);
@@ -35,16 +36,16 @@ RecordOperationsOptions Options() {
   options.cleaner.bytes_per_second = 0;
   options.cleaner.slack_segments = 1;
   options.store.reserve_bytes = 8 * options.store.segment_bytes;
-  options.on_failure = [](const Status&) {};  // the process would end; here the life goes on with errors
+  options.on_failure = [](const Status&) {};  // the process would end; here the incarnation continues with errors
   return options;
 }
 
 struct Life {
   uint64_t cleaned = 0;
-  uint64_t refused = 0;  // checkpoints and cleanings that had no space
+  uint64_t refused = 0;  // checkpoints and cleanings without space
 };
 
-// Everything is asked for in one order, whatever comes of it.
+// All operations are requested in one fixed order, whatever their results.
 Life Work(World* world, Random* random, int rounds) {
   Life life;
   for (int round = 0; round < rounds && !world->broken(); ++round) {
@@ -73,7 +74,7 @@ void Begin(World* world) {
   world->TryFlush();
 }
 
-// Works on, and ends without a loss of power.
+// Continues to work, and ends without a loss of power.
 void ExpectRightAfterwards(World* world, Random* random) {
   world->ExpectRight();
   Work(world, random, 4);
@@ -84,7 +85,7 @@ void ExpectRightAfterwards(World* world, Random* random) {
   world->ExpectRight();
 }
 
-// `free_bytes`: from the first record on.
+// `free_bytes`: free bytes of the disk from the first record on.
 void LosePowerAtEveryOperation(uint64_t free_bytes) {
   constexpr int kRounds = 12;
   uint64_t operations = 0;
@@ -117,7 +118,7 @@ void LosePowerAtEveryOperation(uint64_t free_bytes) {
     crashes += disk.crashes();
     disk.CrashAfter(0);
     if (disk.crashes() == 0) disk.Crash(at);
-    // Again, soon after the start.
+    // Power is lost again soon after the start.
     Random second(at);
     disk.CrashAfter(1 + second.Below(30));
     if (world.TryRestart().ok()) Work(&world, &random, 2);
@@ -135,7 +136,7 @@ void LosePowerAtEveryOperation(uint64_t free_bytes) {
 
 TEST(SegmentCleanerCrashTest, AtEveryOperation) { LosePowerAtEveryOperation(kEnough); }
 
-// Checkpoints that are taken only to remove what is dead, and cleaning with what is left of the reserve.
+// Includes checkpoints that are taken only to remove dead segments, and cleaning with the rest of the reserve.
 TEST(SegmentCleanerCrashTest, AtEveryOperationOnAFullDisk) { LosePowerAtEveryOperation(540 << 10); }
 
 TEST(SegmentCleanerCrashTest, WithoutSpaceAtEveryOperation) {

@@ -1,4 +1,4 @@
-// Space comes back, and nothing else changes.
+// The cleaner frees space and changes nothing else.
 #include "dc/cleaner/segment_cleaner.h"
 
 #include <atomic>
@@ -19,17 +19,17 @@ namespace {
 
 constexpr uint64_t kSegmentBytes = 64 << 10;
 constexpr uint64_t kSlackSegments = 4;
-// Appended to by the keeper, the checkpointer and the cleaner.
+// Segments that the keeper, the checkpointer and the cleaner append to.
 constexpr uint64_t kOpenSegments = 6;
 
-// Cleaning when it is asked for.
+// Options by which cleaning runs only on request.
 RecordOperationsOptions Options(uint64_t memory_bytes = 0) {
   RecordOperationsOptions options = SmallPages(memory_bytes);
   options.cleaner.interval = Duration();
   options.cleaner.bytes_per_second = 0;
   options.cleaner.slack_segments = kSlackSegments;
-  // The image of a page that was merged away counts as live until nobody can see the page: then what is live could not be checked to the byte.
-  // Both together: record_ops/persistence_test.cc.
+  // The image of a page that was merged away counts as live until no thread can see the page. Then the live bytes
+  // could not be checked exactly. record_ops/persistence_test.cc tests both together.
   options.merge_interval = std::chrono::hours(24);
   return options;
 }
@@ -46,9 +46,10 @@ void PrintFigures(World& world, std::string_view name) {
               counter("cleaned_copies_lost"));
 }
 
-// What is said to be live is what the images name: so says the next life, which counts it anew.
+// Checks that the live bytes are those that the images name: the next incarnation counts them again.
 void ExpectLiveBytesRight(World& world) {
-  // Pages are still merged and swapped out in the background. Two checkpoints between which nothing was written have the same images.
+  // Pages are still evicted in the background. Two checkpoints between which nothing was written have the same
+  // images.
   uint64_t live;
   uint64_t written;
   do {
@@ -125,7 +126,7 @@ TEST_F(SegmentCleanerTest, WithNothingToCleanNothingIsWritten) {
   EXPECT_EQ(world.Counter("cleaned_bytes_read"), read);
 }
 
-// Where blocks and headers are large beside a segment, a copy may lie in it as sparsely as what was copied.
+// If blocks and headers are large beside a segment, a copy may fill its segment as sparsely as the original did.
 TEST_F(SegmentCleanerTest, WhatWasCopiedIsNotCopiedAgainAndAgain) {
   RecordOperationsOptions options = Options();
   options.store.segment_bytes = 12 << 10;
@@ -145,7 +146,7 @@ TEST_F(SegmentCleanerTest, WhatWasCopiedIsNotCopiedAgainAndAgain) {
   world.ExpectRight();
 }
 
-// In the background, and with checkpoints when space is to be had, and only then.
+// Cleans in the background, with checkpoints only when they free space.
 TEST_F(SegmentCleanerTest, AThreadOfItsOwn) {
   RecordOperationsOptions options = Options();
   options.cleaner.interval = std::chrono::milliseconds(1);
@@ -181,7 +182,7 @@ TEST_F(SegmentCleanerTest, WhileEverythingGoesOn) {
   });
   for (int round = 0; round < 5 || background.taken() < 5 || world.Counter("segments_cleaned") < 10; ++round) {
     Change(&world, &random, 8000, 4000);
-    // Another table, whose pages are freed and their ids used again.
+    // Another table, whose pages are freed and whose ids are reused.
     const TableId other(10 + static_cast<uint32_t>(round));
     world.Create(other);
     for (uint64_t i = 0; i < 1000; ++i) world.PutInto(other, KeyOf(i), std::string(50, 'o'));
@@ -197,7 +198,7 @@ TEST_F(SegmentCleanerTest, WhileEverythingGoesOn) {
   ExpectLiveBytesRight(world);
 }
 
-// Segments that are worth cleaning, and none that is wholly dead.
+// Makes segments that are worth cleaning, and none that is wholly dead.
 void MakeGarbage(World* world, Random* random) {
   world->Create();
   for (int round = 0; round < 6; ++round) {
@@ -207,8 +208,8 @@ void MakeGarbage(World* world, Random* random) {
   while (world->operations().CheckpointGivesSpace()) ASSERT_TRUE(world->Checkpoint().ok());
 }
 
-// Between the copies and their taking the images' places. What was replaced is dead only after that: else this checkpoint names parts in
-// segments that it need not keep.
+// A checkpoint is taken between writing the copies and installing them. The replaced parts become dead only after the
+// installation. Otherwise this checkpoint would name parts in segments that it need not keep.
 TEST_F(SegmentCleanerTest, CleanACheckpointKeepsWhatItNames) {
   World world(Options());
   Random random(6);
@@ -228,7 +229,7 @@ TEST_F(SegmentCleanerTest, CleanACheckpointKeepsWhatItNames) {
   world.ExpectRight();
 }
 
-// An update that is written, and covered by a checkpoint, between the reading of an image and its copy's taking its place.
+// An update is written, and covered by a checkpoint, between reading an image and installing its copy.
 TEST_F(SegmentCleanerTest, CleanACopyNeverBringsBackWhatWasBefore) {
   World world(Options());
   Random random(7);
