@@ -9,9 +9,9 @@
 namespace deut::dc {
 namespace {
 
-// Between two waits.
+// Bytes read between two waits.
 constexpr uint64_t kStepBytes = 256 << 10;
-// Places of damage that are remembered, so that they are told once; a disk with more is lost anyway.
+// Damaged places that are remembered, so that each is reported once; a disk with more is lost anyway.
 constexpr size_t kMaxTold = 4096;
 constexpr size_t kMaxPagesInMessage = 8;
 constexpr uint64_t kIdsPerGuard = 4096;
@@ -79,7 +79,8 @@ Status SegmentScrubber::ScrubOne(uint64_t segment) {
   Status scanned = store_.ForEachPart(segment, look, damage);
   DEUT_RETURN_IF_ERROR(store_.fatal());
   if (scanned == ErrorCode::kCancelled) return scanned;
-  // A segment that was removed meanwhile needs no check. A shortage of descriptors says nothing about the disk: the next round reads it.
+  // A segment that was removed meanwhile needs no check. A shortage of file descriptors says nothing about the disk:
+  // the next round reads the segment.
   if (!scanned.ok() && scanned != ErrorCode::kNotFound && scanned != ErrorCode::kResourceExhausted)
     Note(segment, end, UINT64_MAX, scanned);
   return Pace(end - paced);
@@ -96,6 +97,7 @@ void SegmentScrubber::Note(uint64_t segment, uint64_t begin, uint64_t end, const
 std::string SegmentScrubber::PagesIn(uint64_t segment, uint64_t begin, uint64_t end) const {
   std::string pages;
   size_t count = 0;
+  // One guard for kIdsPerGuard ids: a guard over all ids would keep retired memory for too long.
   for (uint64_t first = 1; first <= pages_.last_id(); first += kIdsPerGuard) {
     const ReclamationDomain::Guard guard(domain_);
     for (uint64_t number = first; number < std::min(first + kIdsPerGuard, pages_.last_id() + 1); ++number) {

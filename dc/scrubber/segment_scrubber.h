@@ -1,15 +1,16 @@
-// SegmentScrubber: reads what is in the page store, slowly and again and again, so that damage is found while there still is a redo log,
-// a second checkpoint or a backup to help, and not when the page is needed.
+// SegmentScrubber: reads the whole page store, slowly and repeatedly. So damage is found while a redo log, a second
+// checkpoint or a backup can still help, and not only when the page is needed.
 //
-// How: round after round, segment after segment by number, every part that was written to it is read and verified by the code that reads
-//   pages (part_scanner.h). Behind damage it goes on with the next part that is right.
-// Damage is logged once for each place, with file, offset, what to do, and the pages whose images lie there; those are looked up only then. The
-//   process goes on: whoever needs such a page gets an error.
+// How: in each round, segment after segment by number, every written part is read and verified by the code that reads
+// pages (part_scanner.h). Behind damage it continues with the next intact part.
+// Damage is logged once for each place, with file, offset, remedy, and the pages whose images lie there; the pages
+// are looked up only then. The process continues: a reader of such a page gets an error.
 // Pace: `bytes_per_second`, and a pause after each round, so that a small store costs nothing.
-// Errors: a file that cannot be read counts as damage. A segment that is removed meanwhile is left out. The store is fatal: the thread ends
-//   (who writes has told it).
-// Thread-safety: all methods from any thread; one scrubs at a time. No guard is held over input. Ownership: of its thread; borrows the rest.
-// Memory: a megabyte, or the largest part; 16 bytes for each damaged place, of which some thousands are kept.
+// Errors: a file that cannot be read counts as damage. A segment that is removed meanwhile is skipped. If the store
+// has failed, the thread ends (the writer that hit the error has reported it).
+// Thread-safety: all methods from any thread; one thread scrubs at a time. No guard is held during input. Ownership:
+// owns its thread; borrows the rest. Memory: a megabyte, or the largest part; 16 bytes for each damaged place, at
+// most kMaxTold of them.
 #ifndef DC_SCRUBBER_SEGMENT_SCRUBBER_H_
 #define DC_SCRUBBER_SEGMENT_SCRUBBER_H_
 
@@ -30,14 +31,14 @@
 namespace deut::dc {
 
 struct ScrubberOptions {
-  uint64_t bytes_per_second = 4 << 20;  // 0: off; there is no thread then
+  uint64_t bytes_per_second = 4 << 20;  // 0: off, there is no thread
   Duration pause = std::chrono::minutes(10);
 };
 
 struct ScrubberStatistics {
-  uint64_t rounds = 0;  // complete
-  uint64_t bytes = 0;   // read and looked at
-  uint64_t errors = 0;  // damaged places, each once
+  uint64_t rounds = 0;  // completed rounds
+  uint64_t bytes = 0;   // bytes read and verified
+  uint64_t errors = 0;  // damaged places, each counted once
 };
 
 class SegmentScrubber {
@@ -48,7 +49,8 @@ class SegmentScrubber {
   SegmentScrubber(const SegmentScrubber&) = delete;
   SegmentScrubber& operator=(const SegmentScrubber&) = delete;
 
-  // A whole round, at the pace. CANCELLED: it is ending; else the store's fatal error. REQUIRES: no guard is held.
+  // Runs a whole round, at the pace. CANCELLED: the scrubber is ending. Other errors: the store's fatal error.
+  // REQUIRES: no guard is held.
   Status Scrub();
 
   ScrubberStatistics statistics() const;
@@ -57,9 +59,9 @@ class SegmentScrubber {
   void Run();
   Status ScrubOne(uint64_t segment) DEUT_REQUIRES(mutex_);
   void Note(uint64_t segment, uint64_t begin, uint64_t end, const Status& damage) DEUT_REQUIRES(mutex_);
-  // Pages with a part that begins in [begin, end) of the segment, as a clause for a message.
+  // Returns the pages with a part that begins in [begin, end) of the segment, as a clause for a message.
   std::string PagesIn(uint64_t segment, uint64_t begin, uint64_t end) const;
-  // Waits as long as `bytes` take at the pace. CANCELLED when it is ending.
+  // Waits for the time that `bytes` take at the pace. CANCELLED when the scrubber is ending.
   Status Pace(uint64_t bytes);
   void WaitUntil(MonotonicTime until);
 
@@ -70,7 +72,7 @@ class SegmentScrubber {
   const ScrubberOptions options_;
 
   Mutex mutex_;
-  // Segment and offset of damage that was told.
+  // Segment and offset of damage that was reported.
   absl::flat_hash_set<std::pair<uint64_t, uint64_t>> told_ DEUT_GUARDED_BY(mutex_);
 
   std::atomic<uint64_t> rounds_{0}, bytes_{0}, errors_{0};

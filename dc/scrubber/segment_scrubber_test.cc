@@ -1,4 +1,4 @@
-// The scrubber finds damage, tells it once, and lets everything go on.
+// The scrubber finds damage, reports it once, and lets all other work continue.
 #include "dc/scrubber/segment_scrubber.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 constexpr DcId kDc{7};
 
-// A store with pages 1 to 40, each with one part, of which the mapping table knows.
+// A store with pages 1 to 40, each with one part that the mapping table knows.
 class SegmentScrubberTest : public ::testing::Test {
  protected:
   SegmentScrubberTest() {
@@ -60,7 +60,7 @@ class SegmentScrubberTest : public ::testing::Test {
   std::unique_ptr<SegmentStore> store_;
   std::unique_ptr<MappingTable> pages_;
   ReclamationDomain domain_;
-  std::vector<PageAddress> parts_;  // by page
+  std::vector<PageAddress> parts_;  // parts by page
   ::deut::testing::RecordedLog log_;
 };
 
@@ -135,7 +135,7 @@ TEST_F(SegmentScrubberTest, AFileThatCannotBeReadIsDamage) {
   EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("injected error")));
 }
 
-// By itself, at its pace; ends when it is told to, in the middle of a round and in the pause after it.
+// The thread scrubs at its pace. It ends on request, in the middle of a round and in the pause after it.
 TEST_F(SegmentScrubberTest, TheThreadScrubs) {
   Flip(parts_[9]);
   {
@@ -173,7 +173,7 @@ uint64_t Counter(RecordOperations& operations, std::string_view name) {
   return 0;
 }
 
-// In a data component: the counters say it, what is in memory goes on, and so does the process.
+// In a data component the counters report the damage, pages in memory are still served, and the process continues.
 TEST(ScrubbedDataComponentTest, CountsAndGoesOn) {
   const ::deut::testing::RecordedLog log;
   StoreOnDisk store;
