@@ -1,6 +1,6 @@
-// CheckpointContents: what a checkpoint file holds, in memory, without making anything of it.
-// Memory: 12 bytes for a page and 8 for each of its parts.
-// Thread-safety: a value. Errors: those of ReadCheckpoint (checkpoint_file.h).
+// CheckpointContents: the content of a checkpoint file, in memory, without restoring pages or trees from it. Memory:
+// 12 bytes for each page and 8 for each of its parts. Thread-safety: a value. Ownership: owns its content. Errors:
+// those of ReadCheckpoint (checkpoint_file.h).
 #ifndef DC_VERIFY_CHECKPOINT_CONTENTS_H_
 #define DC_VERIFY_CHECKPOINT_CONTENTS_H_
 
@@ -20,10 +20,10 @@
 
 namespace deut::dc {
 
-// Of what parts each page consists. Pages have places, from 0, in the order of their ids.
+// The parts of each page. Pages have places, from 0, in the order of their ids.
 class ImageIndex {
  public:
-  // Ascending ids.
+  // Adds a page. REQUIRES: ascending ids.
   void Add(PageId page, std::span<const PageAddress> newest_first);
 
   size_t size() const { return pages_.size(); }
@@ -35,26 +35,26 @@ class ImageIndex {
 
  private:
   std::vector<PageId> pages_;
-  std::vector<uint64_t> begins_ = {0};  // of a page's parts; one more than pages
+  std::vector<uint64_t> begins_ = {0};  // start of each page's parts in parts_; one element more than pages_
   std::vector<PageAddress> parts_;
 };
 
 struct CheckpointContents {
   struct Table {
     TableId id;
-    PageId root;  // 0: dropped
+    PageId root;  // 0: the table was dropped
     std::string name;
-    TableId last;  // of dropped ones: those from `id` to this one; else `id`
+    TableId last;  // a dropped entry covers the ids from `id` to this one; else `id`
     bool dropped() const { return root.value == 0; }
   };
   CheckpointHead head;
   std::vector<Table> tables;
-  std::vector<SegmentExtent> segments;  // ascending
-  ImageIndex images;                    // empty if they were not asked for
+  std::vector<SegmentExtent> segments;  // in ascending order
+  ImageIndex images;                    // empty unless requested
   uint64_t pages = 0;
 };
 
-// "table 3: dropped", or "tables 3 to 9: dropped".
+// Returns "table 3: dropped", or "tables 3 to 9: dropped".
 std::string DroppedText(TableId first, TableId last);
 
 enum class WithImages : uint8_t { kNo, kYes };

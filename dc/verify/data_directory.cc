@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kStateName = "dc_state";
 constexpr std::string_view kNewStateName = "dc_state.new";
 constexpr std::string_view kPagesName = "pages";
-// Where an embedded store keeps its data component's.
+// Directory in which an embedded store keeps its data component's files.
 constexpr std::string_view kEmbeddedName = "dc";
 
 bool Contains(const std::vector<std::string>& names, std::string_view name) {

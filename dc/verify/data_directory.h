@@ -1,7 +1,8 @@
-// DataDirectory: a data component's directory, held by its lock and looked at as it lies on disk. Changes nothing, but that the lock file
-// gets the number of this process, as from everybody who holds it.
-// Thread-safety: one thread. Ownership: borrows the storage; holds the lock until it ends.
-// Errors of Open: UNAVAILABLE: somebody uses it; NOT_FOUND, INVALID_ARGUMENT: it is no such directory; what the storage answers.
+// DataDirectory: a data component's directory, held by its lock and read as it lies on disk. It changes nothing,
+// except that the lock file gets the number of this process, as from every holder.
+// Thread-safety: one thread. Ownership: borrows the storage; holds the lock until it ends. Errors of Open.
+// UNAVAILABLE: another process uses the directory. NOT_FOUND, INVALID_ARGUMENT: it is no such directory. Otherwise
+// the storage's error.
 #ifndef DC_VERIFY_DATA_DIRECTORY_H_
 #define DC_VERIFY_DATA_DIRECTORY_H_
 
@@ -20,7 +21,7 @@
 
 namespace deut::dc {
 
-// A file of segments as its name says.
+// A segment file, as its name describes it.
 struct SegmentFile {
   SegmentKind kind = SegmentKind::kBase;
   uint64_t number = 0;
@@ -32,16 +33,17 @@ class DataDirectory {
   static Result<std::unique_ptr<DataDirectory>> Open(Storage& storage, const std::string& directory);
 
   Storage& storage() const { return storage_; }
-  // Where segments and checkpoints are.
+  // The directory of segments and checkpoints.
   const std::string& pages() const { return pages_; }
-  // Whose it is: as dc_state says, or, if that cannot be read, as the first header of a segment says that can.
+  // The owner: as dc_state states, or, if that cannot be read, as the first readable segment header states.
   std::optional<DcId> dc() const { return dc_; }
   const Result<DcState>& state() const { return state_; }
-  // All that are there, the newest first. More than two: left of a crash.
+  // All existing checkpoints, the newest first. If there are more than two, a crash has left the others.
   const std::vector<CheckpointNumber>& checkpoints() const { return checkpoints_; }
-  // By number.
+  // The segments, by number.
   const std::vector<SegmentFile>& segments() const { return segments_; }
-  // Other files, by path: half-written ones that a crash left, and what nobody here has made.
+  // Other files, by path. left_over(): incomplete files that a crash left. strange(): files that no data component
+  // has written.
   const std::vector<std::string>& left_over() const { return left_over_; }
   const std::vector<std::string>& strange() const { return strange_; }
 

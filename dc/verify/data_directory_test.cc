@@ -32,7 +32,7 @@ TEST(DataDirectoryTest, FindsWhatIsThereAndChangesNothing) {
     ASSERT_EQ(directory.left_over().size(), 1u);
     ASSERT_EQ(directory.strange().size(), 1u);
     EXPECT_EQ(directory.strange()[0], StoreOnDisk::PathOf("pages/readme"));
-    // Held: by one at a time.
+    // One process at a time holds the directory.
     EXPECT_EQ(DataDirectory::Open(store.storage(), kDirectory).status(), ErrorCode::kUnavailable);
   }
   EXPECT_EQ(store.Bytes(), before);

@@ -60,7 +60,7 @@ class Inspection {
 
   Result<CheckpointContents> Read(CheckpointNumber number) const;
   Result<CheckpointContents> Newest() const;
-  // Of those segments that parts lie in; all if there are no parts given.
+  // Opens the segments that contain the parts; all segments if `parts` is empty.
   Result<std::unique_ptr<SegmentStore>> OpenStore(const CheckpointContents& contents,
                                                   std::span<const PageAddress> parts) const;
 

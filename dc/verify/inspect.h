@@ -1,6 +1,7 @@
-// Inspect: looks at what lies in a data component's directory, for a person: what a checkpoint names, the parts of a segment, the image of
-// a page, the levels of a table. Changes nothing (data_directory.h). What is looked at is checked as it is read, and no more than that.
-// Thread-safety: one thread. Output: lines, in pieces; what came before an error stands.
+// Inspect: prints the content of a data component's directory for a person: the objects that a checkpoint names, the
+// parts of a segment, the image of a page, or the levels of a table. It changes nothing (data_directory.h), and
+// checks only the objects that it reads.
+// Thread-safety: one thread. Output: lines, in pieces; lines before an error remain valid.
 #ifndef DC_VERIFY_INSPECT_H_
 #define DC_VERIFY_INSPECT_H_
 
@@ -19,13 +20,14 @@ enum class Inspected : uint8_t { kDirectory, kCheckpoint, kSegment, kPage, kTabl
 
 struct InspectRequest {
   Inspected what = Inspected::kDirectory;
-  // Of the segment, page or table. Of the checkpoint; 0: the newest that can be read, which is also where pages and tables are looked up.
+  // Number of the segment, page, table or checkpoint. Checkpoint 0 is the newest readable one. Pages and tables are
+  // also looked up in that one.
   uint64_t number = 0;
-  // How keys and values are shown; long ones are cut before.
+  // Formats keys and values; long ones are cut first.
   std::function<std::string(std::string_view bytes)> show;
 };
 
-// NOT_FOUND: there is no such thing; CORRUPTION: what is asked for is damaged; otherwise as VerifyDirectory.
+// NOT_FOUND: the object does not exist. CORRUPTION: the object is damaged. Otherwise as VerifyDirectory.
 Status Inspect(Storage& storage, Runtime& runtime, const std::string& directory, const InspectRequest& request,
                const std::function<void(std::string_view text)>& out);
 

@@ -1,4 +1,4 @@
-// Inspect: the lines that matter.
+// Tests of Inspect's important lines.
 #include "dc/verify/inspect.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using ::testing::StartsWith;
 
 class InspectTest : public ::testing::Test {
  protected:
-  // What is printed, and behind it the error, if there is one.
+  // Returns the printed text, followed by the error if there is one.
   std::string Run(Inspected what, uint64_t number = 0) {
     std::string text;
     const InspectRequest request{

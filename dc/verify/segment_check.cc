@@ -38,7 +38,7 @@ class Checking {
   const SegmentReport& report() const { return report_; }
 
  private:
-  // What nobody names cannot be damaged.
+  // A segment that no checkpoint names cannot be damaged.
   Status Damage(const Status& damage) {
     if (report_.named_bytes == 0) return Status::Ok();
     ++report_.damages;
@@ -81,7 +81,7 @@ class Checking {
         continue;
       }
       (void)Damage(part.status());
-      // A file that cannot be read here may not be read further on either; one message is enough.
+      // A file that cannot be read here may be unreadable further on, too; one message is enough.
       if (part.status() != ErrorCode::kCorruption || !scanner.SkipDamage().ok()) return;
     }
   }

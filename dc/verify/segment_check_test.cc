@@ -52,7 +52,7 @@ TEST_F(SegmentCheckTest, AFlippedBitIsDamageInWhatIsNamedOnly) {
   EXPECT_LT(Check(bytes_).parts, good);
   ASSERT_FALSE(damages_.empty());
   EXPECT_NE(damages_[0].find(first_.path), std::string::npos) << damages_[0];
-  // Nobody needs what was appended after the last checkpoint.
+  // No checkpoint needs parts that were appended after the last one.
   EXPECT_EQ(Check(/*named=*/0).damages, 0u);
 }
 

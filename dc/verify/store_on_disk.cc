@@ -45,7 +45,8 @@ void StoreOnDisk::Start() {
   DEUT_CHECK(opened.ok());
   operations_ = std::move(*opened);
   operations_->BeginStream();
-  // Positions and timestamps go on above those of a life before: there is a position for each timestamp at least.
+  // Positions and timestamps continue above those of an earlier incarnation: there is at least one position for each
+  // timestamp.
   log_.GoOnAfter(operations_->recovered().commit);
 }
 

@@ -1,6 +1,6 @@
-// StoreOnDisk: for tests: a data component's directory on a storage, made by the data component itself: small pages, so that a few thousand
-// records make trees of several levels; and ways to damage it.
-// Thread-safety: one thread.
+// StoreOnDisk: a data component's directory on a storage, for tests. The data component itself writes it, with small
+// pages, so that a few thousand records make trees of several levels. The class also has methods to damage it.
+// Thread-safety: one thread. Ownership: owns the storage.
 #ifndef DC_VERIFY_STORE_ON_DISK_H_
 #define DC_VERIFY_STORE_ON_DISK_H_
 
@@ -28,52 +28,53 @@ class StoreOnDisk {
   static constexpr TableId kOrders{4};
   static constexpr std::string_view kDirectory = "/dc";
 
-  // In memory, with SmallPages().
+  // Uses a storage in memory, with SmallPages().
   StoreOnDisk();
-  // What is there already is gone on with.
+  // Continues with the content of `storage`.
   StoreOnDisk(std::unique_ptr<Storage> storage, const RecordOperationsOptions& options);
   ~StoreOnDisk();
   static RecordOperationsOptions SmallPages();
 
-  // --- The data component, which must be stopped for what follows.
+  // --- The data component. It must be stopped before the methods below.
   void Start();
   void Stop();
   void Create(TableId table);
   void Drop(TableId table);
   void Put(TableId table, std::string_view key, std::string_view value);
   void Delete(TableId table, std::string_view key);
-  // Tombstones before this are given up from now on.
+  // From now on tombstones before this point may be dropped.
   void LowWater();
   void Checkpoint();
-  // Tables, splits, updates in delta parts, deletions, a dropped table, and several checkpoints, the last two of them different; stopped.
+  // Writes tables, splits, updates in delta parts, deletions, a dropped table, and several checkpoints, the last two
+  // of which differ. Stops the data component.
   void Fill(int records);
-  // REQUIRES: started.
+  // REQUIRES: the data component is started.
   RecordOperations& operations() { return *operations_; }
-  // How many records are in the table.
+  // Returns the number of records in the table.
   uint64_t records(TableId table) const;
 
   // --- The files.
   Storage& storage() { return *storage_; }
   static std::string PathOf(std::string_view name) { return std::string(kDirectory) + "/" + std::string(name); }
-  // Paths of all but the lock.
+  // Returns the paths of all files except the lock.
   std::vector<std::string> Files();
   std::map<std::string, std::string> Bytes();
   std::string Read(const std::string& path);
   void Write(const std::string& path, uint64_t offset, std::string_view bytes);
-  // As it is, and nothing behind it.
+  // Replaces the whole content of the file.
   void Replace(const std::string& path, std::string_view bytes);
   void Flip(const std::string& path, uint64_t offset, int bit);
 
-  // A part as it lies in a segment.
+  // A part as found in a segment.
   struct Part {
     std::string path;
     PartHeader header;
     PageAddress address;
     std::string payload;
   };
-  // Of all segments, by segment and offset.
+  // Returns the parts of all segments, by segment and offset.
   std::vector<Part> Parts();
-  // Puts the part in its place, with a right checksum. REQUIRES: as long as the one that is there.
+  // Writes the part to its address, with a right checksum. REQUIRES: it is as long as the existing part.
   void Put(const Part& part);
 
  private:

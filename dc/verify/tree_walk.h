@@ -1,12 +1,15 @@
-// TreeWalk: all pages of the tables of a checkpoint, from their images alone: each page before those below it, those from the left to the right.
+// TreeWalk: visits all pages of the tables of a checkpoint, from their images alone: each page before its children,
+// and children from left to right.
 //
-// What is checked of each page: its image can be read (page_load.h: every part verified, each delta part naming the one before it, all of
-//   one table and level; keys ascending and within bounds); its level and bounds are exactly what its parent says (named_page.h); it is
-//   named once; its left neighbour on its level names it as its sibling. With the root's bounds, which are all keys, it follows that each
-//   level covers all keys without a gap or an overlap.
-// Memory: an inner page for each level and one leaf; a bit for each page of the checkpoint.
-// Damage is told, and the walk goes on beside it.
-// Thread-safety: one thread. Ownership: borrows all.
+// For each page it checks:
+// - Its image can be read (page_load.h: every part is verified, each delta part names the one before it, all parts
+//   have one table and level, keys are ascending and within bounds).
+// - Its level and bounds are exactly those that its parent states (named_page.h).
+// - It is named once.
+// - Its left neighbour on its level names it as its sibling.
+// The root's bounds are all keys. So each level covers all keys without a gap or an overlap.
+// Memory: an inner page for each level and one leaf; a bit for each page of the checkpoint. Errors: damage is
+// reported to the visitor, and the walk continues beside it. Thread-safety: one thread. Ownership: borrows all.
 #ifndef DC_VERIFY_TREE_WALK_H_
 #define DC_VERIFY_TREE_WALK_H_
 
@@ -29,9 +32,9 @@ namespace deut::dc {
 class TreeWalkVisitor {
  public:
   virtual ~TreeWalkVisitor() = default;
-  // A page whose image is right. `load` as ReadImage left it.
+  // Called for a page with an intact image. `load`: as ReadImage left it.
   virtual void OnPage(TableId table, const PageLoad& load) = 0;
-  // `named`: the page, its keys, and its level, which of the root is kAnyLevel.
+  // Called for a damaged page. `named`: the page, its keys and its level (kAnyLevel for a root).
   virtual void OnDamage(TableId table, const NamedPage& named, const Status& damage) = 0;
 };
 
@@ -39,21 +42,21 @@ class TreeWalk {
  public:
   TreeWalk(const ImageIndex& images, SegmentStore& store, TreeWalkVisitor& visitor);
 
-  // REQUIRES: not dropped.
+  // Walks over one table. REQUIRES: the table is not dropped.
   void Walk(const CheckpointContents::Table& table);
-  // True if a table walked so far names the page at this place of the index.
+  // True if a walked table names the page at this place of the index.
   bool reached(size_t place) const { return reached_[place]; }
 
  private:
   static constexpr size_t kLevels = 64;  // page_image.h refuses more
 
-  // An inner page whose children are being walked.
+  // An inner page whose children are being visited.
   struct Frame {
     PageId id;
     Owned<BasePage> page;
     size_t next = 0;
   };
-  // What the last page of a level says of what is right of it.
+  // The last page of a level, and the right sibling that it names.
   struct LeftNeighbour {
     PageId id;
     PageId sibling;
@@ -62,7 +65,7 @@ class TreeWalk {
   void Enter(const NamedPage& named, PageId parent);
   Status Read(const NamedPage& named, PageId parent, PageLoad* load);
   Status CheckNeighbour(const NamedPage& named) const;
-  // What lies left of whatever comes next on these levels is not known.
+  // Marks the left neighbours of the next pages on these levels as unknown.
   void ForgetNeighbours(uint8_t level);
 
   const ImageIndex& images_;

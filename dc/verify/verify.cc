@@ -16,7 +16,7 @@
 namespace deut::dc {
 namespace {
 
-// Those that a start may open; older ones are left of a crash.
+// The checkpoints that a start may open; a crash leaves older ones.
 constexpr size_t kGenerations = 2;
 constexpr size_t kShownKeyBytes = 24;
 constexpr std::string_view kFromBackup = "restore the directory from a backup";
@@ -81,9 +81,9 @@ class Verification {
   Runtime& runtime_;
   const VerifyOptions& options_;
   VerifyReport report_;
-  std::vector<CheckpointContents> contents_;  // without images; as report_.checkpoints
-  std::map<uint64_t, uint64_t> usable_;       // of each segment that is there: bytes that may be read
-  absl::flat_hash_set<size_t> told_;          // of damage in pages of the newest checkpoint: hashes of the messages
+  std::vector<CheckpointContents> contents_;  // without images; parallel to report_.checkpoints
+  std::map<uint64_t, uint64_t> usable_;       // readable bytes of each existing segment
+  absl::flat_hash_set<size_t> told_;          // hashes of the messages about damaged pages of the newest checkpoint
 };
 
 Status Verification::ReadCheckpoints() {
@@ -209,7 +209,7 @@ class Verification::Pages final : public TreeWalkVisitor {
 
   void OnDamage(TableId table, const NamedPage& named, const Status& damage) override {
     ++report_.damages;
-    // What is wrong with a part is told once, though both checkpoints name it.
+    // A damaged part is reported once, even if both checkpoints name it.
     const size_t told = absl::HashOf(damage.message());
     if (is_newest_) {
       verification_.told_.insert(told);
@@ -232,7 +232,7 @@ Status Verification::CheckTrees(size_t generation) {
   DEUT_ASSIGN_OR_RETURN(
       const CheckpointContents contents,
       ReadContents(directory_.storage(), directory_.pages(), report.head.number, *directory_.dc(), WithImages::kYes));
-  // What can be read of the segments; a page that lies in the rest is damaged.
+  // The readable bytes of the segments; a page in the rest is damaged.
   std::vector<SegmentExtent> readable;
   for (SegmentExtent extent : contents.segments) {
     const auto usable = usable_.find(extent.number);
@@ -262,7 +262,7 @@ void Verification::CheckTables(const CheckpointContents& contents, SegmentStore&
   }
 }
 
-// What helps a page depends on how the other checkpoint is.
+// The remedy for a page depends on the state of the other checkpoint.
 void Verification::AdviseOnPages() {
   const std::vector<CheckpointReport>& checkpoints = report_.checkpoints;
   const bool newest_whole = !checkpoints.empty() && checkpoints[0].whole();

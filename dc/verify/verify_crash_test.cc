@@ -1,6 +1,6 @@
-// Whatever the data component is doing when the power goes (splits, merges, swapping out, cleaning, checkpoints, tables created and dropped),
-// what is on the disk then is whole, and so is what the next life makes of it.
-// It fails when a step is left out on which that hangs: with DEUT_OMIT=X6.sync_segments, X6.sync_checkpoint, X6.sync_checkpoint_name,
+// The power is lost during all kinds of work: splits, merges, eviction, cleaning, checkpoints, tables created and
+// dropped. Each time the content of the disk is intact, and so is the disk of the next incarnation. The test fails if
+// one of these steps is omitted: DEUT_OMIT=X6.sync_segments, X6.sync_checkpoint, X6.sync_checkpoint_name,
 // S2.segments_of_two_generations, flush.child_first, clean.unlinks_first.
 #include <cstdlib>
 #include <memory>
@@ -35,11 +35,11 @@ RecordOperationsOptions Busy() {
 
 std::string KeyOf(uint64_t i) { return Concat("key ", 100000 + i); }
 
-// One thing that a log may hold, or a checkpoint.
+// Performs one operation: an entry of the log, or a checkpoint.
 void Step(StoreOnDisk& store, Random& random) {
   const uint64_t at = random.Below(kKeys);
   switch (random.Below(16)) {
-    case 0:  // much at once, so that pages become empty
+    case 0:  // many at once, so that pages become empty
       for (uint64_t i = at; i < at + 400; ++i) store.Delete(StoreOnDisk::kAccounts, KeyOf(i));
       return;
     case 1:
@@ -55,7 +55,7 @@ void Step(StoreOnDisk& store, Random& random) {
   }
 }
 
-// Empty, or what is not whole.
+// Returns the damage; empty if there is none.
 std::string Damage(Storage& storage) {
   const auto report = VerifyDirectory(storage, RealRuntime(), std::string(StoreOnDisk::kDirectory), {});
   if (!report.ok()) return report.status().ToString();
@@ -72,7 +72,7 @@ uint64_t Counter(StoreOnDisk& store, std::string_view name) {
   return 0;
 }
 
-// A data component at work, and copies of its disk as losses of power would leave it.
+// A data component at work, and copies of its disk in the state after a loss of power.
 class CrashRun {
  public:
   explicit CrashRun(uint64_t seed) : random_(seed), disk_(RealRuntime(), seed), store_(disk_.Mount(), Busy()) {
@@ -81,7 +81,8 @@ class CrashRun {
   }
   ~CrashRun() { store_.Stop(); }
 
-  // Works on, loses power, and perhaps again in the next life. Empty, or what is not whole.
+  // Continues to work, loses power, and perhaps again in the next incarnation. Returns the damage; empty if there is
+  // none.
   std::string Crash() {
     for (uint64_t steps = random_.Below(30); steps > 0; --steps) Step(store_, random_);
     if (random_.OneIn(4)) MakeTable();

@@ -1,4 +1,4 @@
-// Verify: what is whole is clean, and whatever is damaged is found.
+// Verify finds no damage in an intact directory, and finds every damage.
 #include "dc/verify/verify.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ VerifyReport Verified(StoreOnDisk& store) {
   return report.ok() ? std::move(*report) : VerifyReport();
 }
 
-// True if some finding of this kind says all of `words`.
+// Returns true if a finding of this kind contains all of `words`.
 bool Found(const VerifyReport& report, Damaged what, const std::vector<std::string>& words) {
   return std::ranges::any_of(report.findings, [&](const Finding& finding) {
     return finding.what == what &&
@@ -42,7 +42,7 @@ bool Found(const VerifyReport& report, Damaged what, const std::vector<std::stri
   });
 }
 
-// Ascending.
+// Returns the checkpoint files in ascending order.
 std::vector<std::string> Checkpoints(StoreOnDisk& store) {
   std::vector<std::string> paths;
   for (const std::string& path : store.Files()) {
@@ -115,7 +115,7 @@ TEST(VerifyTest, WhatCannotBeCheckedIsNeitherCleanNorDamaged) {
   EXPECT_TRUE(Verified(store).clean());
 }
 
-// Pages of a checkpoint that begins with a dropped root are nobody's, files of a crash too: told, and no damage.
+// Images of pages that no root leads to, and files left by a crash, are reported and are no damage.
 TEST(VerifyTest, WhatNobodyNeedsIsTold) {
   StoreOnDisk store;
   store.Fill(1000);
@@ -137,7 +137,7 @@ TEST(VerifyTest, WhatNobodyNeedsIsTold) {
   store.Replace(StoreOnDisk::PathOf("pages/checkpoint-000000000009.tmp"), "half a checkpoint");
   store.Replace(StoreOnDisk::PathOf("pages/base-0000000000ff.seg"), std::string(5000, 'x'));
   store.Replace(StoreOnDisk::PathOf("notes.txt"), "not ours");
-  // Half a batch, behind what a checkpoint names.
+  // Half a batch, behind the bytes that a checkpoint names.
   const uint64_t end = store.Read(last).size();
   store.Write(last, end, std::string(5000, 'y'));
   const VerifyReport report = Verified(store);
@@ -152,7 +152,7 @@ TEST(VerifyTest, WhatNobodyNeedsIsTold) {
 
 // --- Flipped bits.
 
-// What verify says of the damaged store: any finding, or that the format is another one.
+// Returns whether Verify reports the damaged store: by any finding, or by a foreign format version.
 bool Reported(StoreOnDisk& store) {
   const auto report = Verify(store);
   return report.ok() ? !report->clean() : report.status() == ErrorCode::kVersionMismatch;
@@ -166,7 +166,7 @@ TEST(VerifyTest, AFlippedBitAnywhereIsFound) {
   Random random(1);
   uint64_t flips = 0;
   for (const auto& [path, bytes] : before) {
-    // Every byte of what has a meaning of its own, and some of the rest. All that is in a file is named here.
+    // Every byte of the fields, and some of the rest. A checkpoint names everything in these files.
     const uint64_t dense = Has(path, "dc_state") ? 60 : 256;
     for (uint64_t at = 0; at < bytes.size(); at += at < dense ? 1 : 1 + random.Below(2 * step - 1)) {
       const int bit = static_cast<int>(random.Below(8));
@@ -181,7 +181,7 @@ TEST(VerifyTest, AFlippedBitAnywhereIsFound) {
   EXPECT_TRUE(Verified(store).clean());
 }
 
-// True if damage is told at a place in the part.
+// Returns true if damage is reported at an offset inside the part.
 bool FoundIn(const VerifyReport& report, const StoreOnDisk::Part& part) {
   const std::string place = Concat(part.path, ": offset ");
   return std::ranges::any_of(report.findings, [&](const Finding& finding) {
@@ -191,7 +191,8 @@ bool FoundIn(const VerifyReport& report, const StoreOnDisk::Part& part) {
   });
 }
 
-// In every field of every part, in its payload and behind it: the part is told by its place, and if a page needs it, the page.
+// Flips bits in every field of every part, in its payload and behind it. The part is reported by its place, and also
+// the page if one needs it.
 TEST(VerifyTest, AFlippedBitInAPartNamesPlaceAndPage) {
   StoreOnDisk store;
   store.Fill(400);
@@ -222,7 +223,8 @@ TEST(VerifyTest, AFlippedBitInAPartNamesPlaceAndPage) {
   EXPECT_TRUE(Verified(store).clean());
 }
 
-// A part that both checkpoints name is told once as a page's; one that only the older one names is told with it.
+// A part that both checkpoints name is reported once, for the newer one's page. A part that only the older one names
+// is reported for the older one.
 TEST(VerifyTest, WhatBothCheckpointsNameIsToldOnce) {
   StoreOnDisk store;
   store.Fill(2000);
@@ -284,13 +286,13 @@ TEST(VerifyTest, MissingCutAndSwappedSegments) {
     }
     store.Replace(path, before.at(path));
   }
-  // Two of a kind change places: the headers do not fit the names any more.
+  // Two segments of one kind are swapped: the headers no longer match the names.
   store.Replace(segments[0], before.at(segments[1]));
   store.Replace(segments[1], before.at(segments[0]));
   VerifyReport report = Verified(store);
   EXPECT_TRUE(Found(report, Damaged::kSegment, {segments[0], "the header is of segment"})) << ReportText(report);
   EXPECT_TRUE(Found(report, Damaged::kSegment, {segments[1], "the header is of segment"}));
-  // And with the headers put right, the parts do not.
+  // With the headers corrected, the parts still do not match.
   store.Write(segments[0], 0, std::string_view(before.at(segments[0])).substr(0, 4096));
   report = Verified(store);
   EXPECT_TRUE(Found(report, Damaged::kSegment, {segments[0], "the page part says it is at segment"}))
@@ -309,7 +311,7 @@ TEST(VerifyTest, DamagedCheckpoints) {
   EXPECT_FALSE(report.checkpoints[0].readable);
   EXPECT_TRUE(report.checkpoints[1].whole());
   EXPECT_TRUE(Has(ReportText(report), "a start falls back to it"));
-  // A page of the older one is damaged, too: that is found though the newer one cannot be read.
+  // A page of the older checkpoint is damaged, too. That is found although the newer checkpoint cannot be read.
   const auto contents = ReadContents(store.storage(), StoreOnDisk::PathOf("pages"), CheckpointNumber(3),
                                      StoreOnDisk::kDc, WithImages::kYes);
   ASSERT_TRUE(contents.ok());
@@ -325,7 +327,7 @@ TEST(VerifyTest, DamagedCheckpoints) {
   EXPECT_TRUE(Found(report, Damaged::kCheckpoint, {checkpoints[0]})) << ReportText(report);
   EXPECT_TRUE(report.checkpoints[0].whole());
   EXPECT_TRUE(Has(ReportText(report), "a start will find everything"));
-  // One in the other's place.
+  // One checkpoint lies in the other's place.
   store.Replace(checkpoints[0], before.at(checkpoints[1]));
   report = Verified(store);
   EXPECT_TRUE(Found(report, Damaged::kCheckpoint, {checkpoints[0], "a block of checkpoint 4"})) << ReportText(report);
@@ -343,13 +345,13 @@ TEST(VerifyTest, DamagedState) {
   report = Verified(store);
   EXPECT_TRUE(Found(report, Damaged::kState, {"no dc_state"})) << ReportText(report);
   EXPECT_EQ(report.damages, 1u) << ReportText(report);
-  // A state that is right, but of before the pages were written.
+  // An intact state, but older than the pages.
   DcState old;
   old.dc = StoreOnDisk::kDc;
   store.Replace(path, EncodeDcState(old));
   report = Verified(store);
   EXPECT_TRUE(Found(report, Damaged::kState, {"incarnation 0", "of 1"})) << ReportText(report);
-  // One that names checkpoints which are not there any more.
+  // A state that names checkpoints which no longer exist.
   old.number = IncarnationNumber(1);
   old.kept = CheckpointNumber(1000);
   store.Replace(path, EncodeDcState(old));
@@ -358,7 +360,7 @@ TEST(VerifyTest, DamagedState) {
       << ReportText(report);
 }
 
-// --- Parts that are right by themselves, and wrong in their place: only what the tree says of them tells.
+// --- Parts that are intact, but in the wrong place: only the tree's description reveals them.
 
 class WrongInPlace : public ::testing::Test {
  protected:
@@ -375,7 +377,7 @@ class WrongInPlace : public ::testing::Test {
     }
   }
 
-  // The `n`th live base part of this level of the big table.
+  // Returns the `n`th live base part of this level of the big table.
   StoreOnDisk::Part Base(uint8_t level, size_t n = 2) const {
     for (const StoreOnDisk::Part& part : bases_) {
       if (part.header.level == level && part.header.table == StoreOnDisk::kAccounts && n-- == 0) return part;
@@ -389,7 +391,7 @@ class WrongInPlace : public ::testing::Test {
     EXPECT_EQ(std::ranges::count(report.findings, Damaged::kSegment, &Finding::what), 0) << ReportText(report);
     return report;
   }
-  // Of an inner page's entry: where its child is in the payload.
+  // Returns the offset of the child of an inner page's entry in the payload.
   static size_t ChildAt(const std::string& payload, int entry) {
     size_t at = 36 + LoadU32(payload.data() + 20) + LoadU32(payload.data() + 24);
     for (; entry > 0; --entry) at += 6 + LoadU16(payload.data() + at);
@@ -512,7 +514,7 @@ TEST(VerifyTest, GarbageNeverCrashesIt) {
   EXPECT_GT(reported, kRounds * 9 / 10);
 }
 
-// Parts sealed with a right checksum around payloads that are not: what lies behind the checksum is reached.
+// Parts with a right checksum around wrong payloads, so that the code behind the checksum is reached.
 TEST_F(WrongInPlace, AnyPayload) {
   Random random(11);
   for (int round = 0; round < 300; ++round) {

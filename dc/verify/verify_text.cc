@@ -51,7 +51,7 @@ void AddCheckpoint(const CheckpointReport& checkpoint, bool newest, std::string*
            checkpoint.live_bytes, " bytes live; ", checkpoint.unreached_pages, " images of ",
            checkpoint.unreached_bytes, " bytes that no page names",
            checkpoint.damages == 0 ? "" : ", or only pages that are damaged", "\n");
-  // Of the older one only what differs in kind is of interest: whether it is whole.
+  // For the older checkpoint, only whether it is intact is of interest.
   if (!newest) return;
   for (const TableReport& table : checkpoint.tables) AddTable(table, text);
 }
@@ -71,7 +71,7 @@ void AddSegments(const VerifyReport& report, std::string* text) {
            " files that no checkpoint names\n");
 }
 
-// What to do, as the generations stand.
+// Returns what to do, depending on the state of the two checkpoints.
 std::string_view Advice(const VerifyReport& report) {
   if (report.clean()) return "";
   if (!report.state.has_value() || report.checkpoints.empty()) return "restore the directory from a backup";
