@@ -1,4 +1,4 @@
-// What is on a real disk: data beyond memory, recovery, and what checkpoints cost those who work meanwhile.
+// The parts that use a real disk: data beyond memory, recovery, and the cost of checkpoints for concurrent work.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -19,10 +19,10 @@
 namespace deut::dc::bench {
 namespace {
 
-// As the server does it (CheckpointPolicy).
+// The server's value (CheckpointPolicy).
 constexpr uint64_t kLogBytesPerCheckpoint = 64 << 20;
 
-// A folder on a disk, emptied at the beginning and at the end.
+// A directory on a disk, emptied at the beginning and at the end.
 class BenchDisk {
  public:
   explicit BenchDisk(const BenchOptions& options)
@@ -51,7 +51,7 @@ class BenchDisk {
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// What the store has done to its disk.
+// The store's disk traffic so far.
 struct Traffic {
   explicit Traffic(BenchStore& store)
       : loaded(store.Counter("pages_loaded")),
@@ -60,7 +60,7 @@ struct Traffic {
   uint64_t loaded, read, written;
 };
 
-// A run of an operation beyond memory, with what it cost the disk.
+// Runs an operation beyond memory, and adds its disk traffic to the report.
 void MeasureTraffic(const std::string& name, BenchStore& store, bool writes, const std::function<RunResult()>& run,
                     BenchReport* report) {
   const Traffic before(store);
@@ -133,7 +133,7 @@ void BenchRecovery(const BenchOptions& options, BenchReport* report) {
       Load(store, records, &thread);
       store.Checkpoint();
     }
-    // Redo comes from outside: what the log would repeat.
+    // Redo comes from outside: the benchmark applies the updates that the log would repeat.
     for (const uint64_t redo_mib : options.redo_mib) {
       const MonotonicTime begin = RealRuntime().Now();
       BenchStore store(disk.storage(), disk.path(), /*memory_bytes=*/0, checksums, records);
@@ -152,7 +152,7 @@ void BenchRecovery(const BenchOptions& options, BenchReport* report) {
 
 namespace {
 
-// Takes checkpoints as the server does, until it ends.
+// Takes checkpoints as the server does, until it is destroyed.
 class Checkpoints {
  public:
   explicit Checkpoints(BenchStore& store)
@@ -205,7 +205,7 @@ void BenchCheckpoint(const BenchOptions& options, BenchReport* report) {
                     bytes / static_cast<double>(updates.work.record_bytes));
       }
       rates[0][with ? 1 : 0] = updates.per_second;
-      // Lookups while another thread updates.
+      // Measures lookups while another thread updates.
       std::atomic<bool> stop{false};
       const auto updater = RealRuntime().StartThread("bench-update", [&] {
         BenchThread thread(round + 77);

@@ -15,7 +15,7 @@ using Units = std::vector<std::string>;
 
 class BenchDiskTest : public ::testing::Test {
  protected:
-  // What was made is removed at the end.
+  // The destructor removes the created files.
   ~BenchDiskTest() override {
     const auto left = (*NewSystemStorage(IoKind::kPosix, RealRuntime()))->List(directory_.Sub("pages"));
     EXPECT_TRUE(left.ok() && left->empty());
@@ -42,7 +42,7 @@ TEST_F(BenchDiskTest, BeyondMemory) {
     }
   }
   EXPECT_EQ(report_.rows().size(), rows) << report_.Text();
-  // Half of the data does not fit: a scan of everything must load, and read.
+  // Half of the data does not fit into memory: a scan of everything must load and read.
   EXPECT_GT(SampleOf(report_, "disk: scan of 10,000 records, 1 thread", "pages loaded/operation"), 0);
   EXPECT_GT(SampleOf(report_, "disk: scan of 10,000 records, 1 thread", "bytes read/byte"), 0);
   EXPECT_GT(SampleOf(report_, "disk: memory used / budget", "ratio"), 0);

@@ -1,4 +1,4 @@
-// What is in memory: the tree's hot paths through the record-operations interface.
+// The part that is in memory: the tree's hot paths through the record-operations interface.
 #include <string>
 #include <vector>
 
@@ -51,7 +51,7 @@ void BenchMemory(const BenchOptions& options, BenchReport* report) {
   const auto long_scan = [&store](BenchThread* thread) {
     store.Scan(thread->random.Below(store.records()), 10000, thread);
   };
-  // Readers find pages with deltas on them at first, and consolidate them.
+  // The first readers find pages with deltas, and consolidate them.
   for (int i = 0; i < 3; ++i) store.CheckAll(options.records);
   for (uint32_t round = 0; round < options.rounds; ++round) {
     for (uint32_t threads = 1; threads <= kMaxThreads; ++threads) {

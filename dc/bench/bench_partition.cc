@@ -1,4 +1,4 @@
-// How even the pieces are that Partition cuts.
+// The part that measures how equal the pieces of Partition are.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace deut::dc::bench {
 namespace {
 
-// The largest piece against the mean one, in records.
+// Returns the largest piece divided by the mean one, in records.
 double Imbalance(BenchStore& store, uint32_t pieces) {
   const auto cuts = store.operations().Partition(kBenchTable, pieces);
   DEUT_CHECK(cuts.ok());
@@ -61,12 +61,12 @@ void BenchPartition(const BenchOptions& options, BenchReport* report) {
   };
   fill("inserted at random", shuffled, {});
   fill("inserted in order", sorted, {});
-  // Half of the keys, at random, then nine of ten of those in the upper half.
+  // Nine of ten keys of the upper half, which are deleted.
   std::vector<uint32_t> upper;
   std::copy_if(shuffled.begin(), shuffled.end(), std::back_inserter(upper),
                [&](uint32_t record) { return record >= options.records / 2 && record % 10 != 0; });
   fill("half of them thinned to a tenth", shuffled, upper);
-  // Half of the keys in a hundredth of the numbers.
+  // Half of the keys lie in a hundredth of the number range.
   std::vector<uint32_t> skewed = shuffled;
   std::erase_if(skewed, [&](uint32_t record) { return record >= options.records / 100 && record % 100 != 0; });
   fill("half of them in a hundredth", skewed, {});

@@ -15,7 +15,7 @@ TEST(BenchPartitionTest, ImbalanceOfEachDistributionAndNumber) {
   for (const std::string pieces : {"16", "256", "1024"}) {
     for (const std::string keys : {"inserted at random", "inserted in order", "half of them thinned to a tenth",
                                    "half of them in a hundredth"}) {
-      // The largest is never smaller than the mean.
+      // The largest piece is never smaller than the mean.
       EXPECT_GE(SampleOf(report, "partition into " + pieces + ": " + keys, "largest / mean"), 1);
       ++rows;
     }

@@ -23,7 +23,7 @@ uint64_t SumOfBytes(std::string_view bytes) {
 
 uint64_t ChecksumOfRecord(uint64_t record) {
   const BenchKey key(record);
-  const uint64_t time = uint64_t{4} * 255;  // a half of the timestamp and its complement
+  const uint64_t time = uint64_t{4} * 255;  // bytes of half a timestamp and its complement
   const uint64_t header = std::string_view(key).size() + kValueBytes + time + 1;
   return header + SumOfBytes(key) + SumOfBytes(BenchValue(record, BenchTimestamp(1)));
 }

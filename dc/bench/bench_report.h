@@ -1,4 +1,5 @@
-// What a benchmark has found: rows of samples, one a round, as a table for people and as JSON for programs. Thread-safety: none.
+// BenchReport: the results of a benchmark: rows of samples, one sample for each round, as a table for people and as
+// JSON for programs. Thread-safety: none.
 #ifndef DC_BENCH_BENCH_REPORT_H_
 #define DC_BENCH_BENCH_REPORT_H_
 
@@ -17,15 +18,15 @@ class BenchReport {
     double Median() const;
   };
 
-  // A sample of the row with this name and unit, which is made by its first sample.
+  // Adds a sample to the row with this name and unit; the first sample creates the row.
   void Add(std::string_view name, std::string_view unit, double sample);
 
-  // One line a row: name, median, unit, least and largest sample, number of samples.
+  // Returns one line for each row: name, median, unit, smallest and largest sample, number of samples.
   std::string Text() const;
-  // {"rows":[{"name":..,"unit":..,"median":..,"samples":[..]}]}. REQUIRES: names without quotes.
+  // Returns {"rows":[{"name":..,"unit":..,"median":..,"samples":[..]}]}. REQUIRES: names without quotes.
   std::string Json() const;
 
-  // In the order of their first samples.
+  // The rows, in the order of their first samples.
   const std::vector<Row>& rows() const { return rows_; }
 
  private:

@@ -1,4 +1,4 @@
-// For tests of the benchmark's parts: which rows a report must have. Thread-safety: none.
+// Helpers for tests of the benchmark's parts: the rows that a report must have. Thread-safety: none.
 #ifndef DC_BENCH_BENCH_ROWS_H_
 #define DC_BENCH_BENCH_ROWS_H_
 
@@ -12,7 +12,8 @@
 
 namespace deut::dc::bench {
 
-// Of all rows with this name: the units, in order. Each has so many samples, and each is a number that can be shown.
+// Returns the units of all rows with this name, in order. Checks that each row has `samples` samples, and that each
+// is a number that can be shown.
 inline std::vector<std::string> UnitsOf(const BenchReport& report, const std::string& name, size_t samples) {
   std::vector<std::string> units;
   for (const BenchReport::Row& row : report.rows()) {
@@ -26,7 +27,7 @@ inline std::vector<std::string> UnitsOf(const BenchReport& report, const std::st
   return units;
 }
 
-// The only sample of a row.
+// Returns the only sample of a row.
 inline double SampleOf(const BenchReport& report, const std::string& name, const std::string& unit) {
   for (const BenchReport::Row& row : report.rows()) {
     if (row.name == name && row.unit == unit && row.samples.size() == 1) return row.samples.front();

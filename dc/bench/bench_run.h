@@ -1,4 +1,4 @@
-// Runs an operation for some time on some threads.
+// Runs an operation for some time on several threads. Thread-safety: one run at a time.
 #ifndef DC_BENCH_BENCH_RUN_H_
 #define DC_BENCH_BENCH_RUN_H_
 
@@ -12,21 +12,21 @@
 
 namespace deut::dc::bench {
 
-// One call does some operations, and counts them.
+// One call performs some operations and counts them.
 using Operation = std::function<void(BenchThread*)>;
 
 struct RunResult {
-  Work work;              // of all threads
-  double per_second = 0;  // operations, by the time that passed (of updates: inside ApplyBatch)
-  double cpu_nanos = 0;   // of a thread's processor for one operation: what other processes take is not in it
+  Work work;              // sum over all threads
+  double per_second = 0;  // operations per second of elapsed time (updates: time inside ApplyBatch)
+  double cpu_nanos = 0;   // processor time of the thread for one operation; excludes other processes' time
 };
 
-// Until `time` has passed, and at least some times on each thread. `seed`: of the threads' random numbers.
+// Runs until `time` has passed, and at least 16 times on each thread. `seed`: seed of the threads' random numbers.
 RunResult RunFor(uint32_t threads, Duration time, uint64_t seed, const Operation& operation);
-// Each thread's operation once.
+// Runs each thread's operation once.
 RunResult RunOnce(uint32_t threads, uint64_t seed, const std::function<void(uint32_t thread, BenchThread*)>& operation);
 
-// Rates of operations, and processor time of one.
+// Adds the rate of operations, and the processor time of one.
 void AddRates(const std::string& name, const RunResult& result, BenchReport* report);
 
 }  // namespace deut::dc::bench

@@ -18,7 +18,7 @@ constexpr size_t kAnswerBytes = 64 << 10;
 
 }  // namespace
 
-// The log, entry by entry; a batch is applied when it is full.
+// Writes the log, one entry at a time; a batch is applied when it is full.
 class BenchStore::BatchMaker {
  public:
   BatchMaker(BenchStore& store, BenchThread* thread) : store_(store), thread_(thread) {
@@ -76,7 +76,8 @@ BenchStore::BenchStore(Storage& storage, const std::string& directory, uint64_t 
   DEUT_CHECK(opened.ok());
   operations_ = std::move(*opened);
   lsn_ = operations_->recovered().commit.value;
-  // Later than whatever an earlier life has written: a full batch is more than half of kBatchBytes of log, others are few.
+  // Later than every timestamp of an earlier incarnation: a full batch is more than half of kBatchBytes of log, and
+  // other batches are few.
   time_ = static_cast<uint32_t>(lsn_.load() / kBatchBytes * 4 + (lsn_.load() != 0 ? 1000 : 0));
   BenchThread thread(1);
   BatchMaker(*this, &thread).CreateTable();

@@ -1,7 +1,9 @@
-// BenchStore: a data component's records, driven through the record-operations interface as its server drives it: batches of the log, point reads,
-// scans in answers of 64 KiB. Every answer's checksum is compared with what it must be; a wrong one ends the process.
-// Thread-safety: all methods from any thread, with a BenchThread of its own each. Two threads that apply batches have no order between them; that is
-// right here because there are no low-water entries, and two updates of one record in either order leave the later one (rule X2).
+// BenchStore: a data component's records, driven through the record-operations interface as its server drives it:
+// batches of the log, point reads, scans in answers of 64 KiB. The checksum of every answer is compared with the
+// expected one; a wrong one ends the process.
+// Thread-safety: all methods from any thread, each with a BenchThread of its own. Two threads that apply batches have
+// no order between them. That is correct here: there are no low-water entries, and two updates of one record leave
+// the later one in either order (rule X2). Ownership: owns the records.
 #ifndef DC_BENCH_BENCH_STORE_H_
 #define DC_BENCH_BENCH_STORE_H_
 
@@ -25,15 +27,15 @@ namespace deut::dc::bench {
 
 constexpr TableId kBenchTable{1};
 
-// What one thread has done.
+// The work that one thread has done.
 struct Work {
   uint64_t operations = 0;
   uint64_t records = 0;
-  uint64_t record_bytes = 0;  // of updates: keys and values; of reads: of the answers
-  Duration busy{0};           // of updates: inside ApplyBatch, without the making of batches
+  uint64_t record_bytes = 0;  // bytes of keys and values (updates) or of the answers (reads)
+  Duration busy{0};           // updates: time inside ApplyBatch, without building batches
 };
 
-// A thread's own.
+// State of one thread.
 struct BenchThread {
   explicit BenchThread(uint64_t seed) : random(seed) {}
   Random random;
@@ -44,20 +46,20 @@ struct BenchThread {
 
 class BenchStore {
  public:
-  // Opens what is in `directory`, or makes it. `memory_bytes`: the budget; 0: none.
+  // Opens the records in `directory`, or creates them. `memory_bytes`: the budget; 0: none.
   BenchStore(Storage& storage, const std::string& directory, uint64_t memory_bytes, const ChecksumTable& checksums,
              uint64_t records);
 
   // Inserts or updates these records, in batches of about 128 KiB.
   void Put(std::span<const uint32_t> records, BenchThread* thread);
-  void PutRandom(BenchThread* thread);  // one batch
+  void PutRandom(BenchThread* thread);  // puts one batch
   void Delete(std::span<const uint32_t> records);
   void Lookup(uint64_t record, BenchThread* thread);
-  // So many as a thread has answers for, at random and in one call.
+  // Looks up as many random records as a thread has answers for, in one call.
   void LookupSeveral(BenchThread* thread);
-  // `count` records from the `first` on, as far as there are.
+  // Scans `count` records from `first` on, or up to the last one.
   void Scan(uint64_t first, uint64_t count, BenchThread* thread);
-  // Reads everything and compares every record with what its version must be; there must be `records`.
+  // Reads everything and compares every record with its version's value; there must be `records` of them.
   void CheckAll(uint64_t records);
 
   uint64_t records() const { return records_; }

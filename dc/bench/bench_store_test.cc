@@ -1,4 +1,4 @@
-// What is wrong in an answer ends the process: each check is shown something wrong.
+// A wrong answer ends the process: each check gets something wrong.
 #include "dc/bench/bench_store.h"
 
 #include <memory>
@@ -30,7 +30,7 @@ class BenchStoreTest : public ::testing::Test {
     store_.reset();
     store_ = std::make_unique<BenchStore>(*storage_, "/pages", /*memory_bytes=*/0, checksums_, kRecords);
   }
-  // Later than all that the store writes here.
+  // Applies an entry with a timestamp later than everything that the store writes here.
   void Apply(LogEntryKind kind, std::string_view key, std::string_view value) {
     LogBatch batch;
     batch.Append({.kind = kind,
@@ -73,7 +73,7 @@ TEST_F(BenchStoreTest, WhatIsRightPassesAndIsCounted) {
   EXPECT_EQ(scanner.work.records, 5u + 3);
   store_->CheckAll(kRecords);
 
-  // All of that holds for any mix of versions.
+  // All checks pass for any mix of versions.
   BenchThread updater(1);
   store_->PutRandom(&updater);
   EXPECT_GT(updater.work.operations, kRecords);
@@ -122,7 +122,8 @@ TEST_F(BenchStoreTest, ARecordThatIsMissingIsFound) {
 }
 
 TEST_F(BenchStoreTest, ARecordTooManyIsFound) {
-  // In front of the next one, and with a key that CheckAll cannot tell from a record's before it has the whole of it.
+  // A key in front of the next record's key, which CheckAll cannot tell from a record's key before it compares the
+  // whole key.
   Apply(LogEntryKind::kPut, std::string(std::string_view(BenchKey(7))) + "x", BenchValue(7, kLate));
   EXPECT_DEATH(store_->Scan(5, 10, &thread_), "checksum ==");
   EXPECT_DEATH(store_->CheckAll(kRecords), "BenchKey");
@@ -140,7 +141,7 @@ TEST_F(BenchStoreTest, AnotherRecordsValueIsFound) {
 }
 
 TEST_F(BenchStoreTest, AnotherVersionsValueIsFound) {
-  // The sum of its bytes is the same: only who compares them all can tell.
+  // The sum of its bytes is the same: only a comparison of all bytes detects it.
   Apply(LogEntryKind::kPut, BenchKey(7), BenchValue(7, BenchTimestamp(1)));
   store_->Lookup(7, &thread_);
   EXPECT_DEATH(store_->CheckAll(kRecords), "BenchValue");

@@ -1,4 +1,5 @@
-// Speed of a data component's records in one process, through the interface that its server uses. README.md has the commands and first figures.
+// Measures the speed of a data component's records in one process, through the interface that its server uses.
+// README.md has the commands and the first figures.
 #include <algorithm>
 #include <cstdio>
 #include <string>
