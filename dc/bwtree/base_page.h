@@ -87,7 +87,7 @@ class BasePage : public Node {
   const StoredState& stored() const { return stored_; }
   // True if a split or merge has changed the page's bounds or children since its image was written.
   bool restructured() const { return restructured_ != 0; }
-  // REQUIRES: the page is owned.
+  // Sets the state of the page's image. REQUIRES: the page is owned.
   void SetStored(uint64_t serial, bool written) {
     stored_.serial = serial;
     stored_.written.store(written, std::memory_order_relaxed);
@@ -111,14 +111,14 @@ class BasePage : public Node {
     const char* entry = entry_at(i);
     return {entry + entry_header_bytes(), KeyBytes(entry)};
   }
-  // Leaf.
+  // Leaf: returns the i-th record.
   PageEntry record(size_t i) const;
   bool tombstone(size_t i) const { return (offsets()[i] & kTombstoneBit) != 0; }
   // Leaf: the bytes of the entries [begin, end), which are records of a RecordBatch.
   std::string_view run(size_t begin, size_t end) const { return {entries() + offset(begin), run_bytes(begin, end)}; }
   // Bytes of the entries [begin, end).
   size_t run_bytes(size_t begin, size_t end) const { return offset(end) - offset(begin); }
-  // Inner.
+  // Inner: returns the i-th child.
   PageId child(size_t i) const {
     uint32_t id;
     std::memcpy(&id, entry_at(i) + sizeof(uint16_t), sizeof(id));

@@ -26,8 +26,8 @@
 //                meets the right page between them takes the steps that are left.
 // The winner of a step retires the chain that it replaced (N2) and no longer owns any of it.
 // Every retry is caused by the success of another thread on the same page: the tree is lock-free. Reads and scans
-// change nothing, with two exceptions: they help with splits and merges, and now and then a reader consolidates a
-// page whose deltas it had to step through (see ConsolidateForReaders).
+// change nothing, with two exceptions. They help with splits and merges. Now and then a reader consolidates a page
+// whose deltas it had to step through (see ConsolidateForReaders).
 //
 // Idempotence: rules X1 and X2 as in leaf_view.h. An update is blind: it does not check whether the record exists.
 // Thread-safety: all methods may be called from any thread. The methods take their guards themselves and hold none
@@ -86,7 +86,7 @@ class BwTree {
   // it before RestorePage has loaded its root and all other inner pages.
   static std::unique_ptr<BwTree> Restore(const BwTreeEnvironment& environment, const BwTreeOptions& options,
                                          TableId table, PageId root);
-  // REQUIRES: no other thread uses the tree or can see its pages (in a deleter of the domain, or when the owner ends).
+  // REQUIRES: no other thread uses the tree or can see its pages (for example in a deleter of the domain).
   ~BwTree();
   // Frees at most `most` pages; *freed is the number. Returns true if no page is left. REQUIRES: as the destructor,
   // which frees the remaining pages. After the first call, only this method and statistics() may be called.
@@ -187,7 +187,7 @@ class BwTree {
   struct MergeReport {
     uint64_t merged = 0;
     bool postponed = false;            // some pages may be merged later
-    std::vector<std::string> to_load;  // keys in pages that have to be loaded first
+    std::vector<std::string> to_load;  // keys in pages that must be loaded first
   };
   // Merges neighbouring small pages of `level` that have one common parent, and moves the walk. One thread at a time.
   void MergePages(uint8_t level, Walk* walk, MergeReport* report);
@@ -247,8 +247,8 @@ class BwTree {
 
   // descend.cc
   PageView Descend(uint8_t level, const Target& target);
-  // Returns the leaf for the target, without reading the leaf. Returns kNoPage if the way there leads through a page
-  // that is removed, lies left of the target or is not loaded, or if the root is a leaf. REQUIRES: a guard.
+  // Returns the leaf for the target, without reading the leaf. Returns kNoPage if the root is a leaf, or if a page on
+  // the way is removed, lies left of the target or is not loaded. REQUIRES: a guard.
   PageView FindLeaf(const Target& target);
   // read.cc
   Found ReadPage(const PageView& page, std::string_view key, RecordBatch* answer);
@@ -333,7 +333,7 @@ class BwTree {
   std::atomic<uint64_t> splits_{0};
   std::atomic<uint64_t> helped_splits_{0};
   std::atomic<uint64_t> merges_{0};
-  std::atomic<uint64_t> small_pages_{1};  // starts at one, so that the first merge pass after a start looks at all pages
+  std::atomic<uint64_t> small_pages_{1};  // starts at one: the first merge pass looks at all pages
 };
 
 class BwTree::Place {

@@ -10,6 +10,8 @@ namespace deut::dc {
 PageId FindChild(const Node* head, const Target& target) {
   const BasePage& base = *head->base;
   const std::string_view key = target.key;
+  // The wanted term is the largest separator at or below the key (kAt), or strictly below it (kBelow). It may stand
+  // in a delta or in the base; the order of the deltas does not matter.
   const IndexTermDelta* best = nullptr;
   for (const Node* node = head; node != &base; node = node->next) {
     if (node->kind != NodeKind::kIndexTerm) continue;
@@ -35,6 +37,7 @@ ChildBounds BoundsOfChild(const Node* head, std::string_view key) {
   bounds.low = base.key(above - 1);
   bounds.bounded = head->fence->bounded();
   bounds.high = head->fence->high_key();
+  // The child ends at the nearest separator above the key, or at the page's own fence.
   const auto end_at = [&bounds](std::string_view separator) {
     if (!bounds.bounded || separator < bounds.high) bounds.high = separator;
     bounds.bounded = true;
@@ -77,6 +80,7 @@ void CollectTerms(const Node* head, BasePage::Content* terms) {
   for (const Node* node = head; node != &base; node = node->next) {
     if (node->kind != NodeKind::kIndexTerm) continue;
     const auto* term = static_cast<const IndexTermDelta*>(node);
+    // After a split of this page, terms at or above the fence belong to the right half.
     if (!fence.bounded() || term->separator() < fence.high_key()) added.push_back(term);
   }
   std::sort(added.begin(), added.end(),

@@ -1,5 +1,5 @@
-// NamedPage: a page as its parent describes it. Used by recovery and by offline checks, where all pages are images:
-// there, an inner page describes a child exactly as the child's image describes itself (checkpointer.h, step 5).
+// NamedPage: a page as its parent describes it. Recovery and offline checks use it. There all pages are images, and
+// an inner page describes a child exactly as the child's image describes itself (checkpointer.h, step 5).
 // Thread-safety: pure functions. Ownership: a NamedPage owns its bounds.
 #ifndef DC_BWTREE_NAMED_PAGE_H_
 #define DC_BWTREE_NAMED_PAGE_H_

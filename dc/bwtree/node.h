@@ -11,8 +11,8 @@
 // are put on a stub blindly. A thread that needs more than the page's bounds loads the image first. A leaf that is
 // entirely on storage has no chain at all (page_word.h). Inner pages are always in memory.
 //
-// Every node repeats the data that its readers need first, so that no thread walks a chain for it: where the base is,
-// how long the chain is, and the page's fence (its upper bound and right neighbour) as of this node.
+// Every node repeats the data that its readers need first, so that no thread walks a chain for it. These are the
+// base, the length of the chain, and the page's fence (its upper bound and right neighbour) as of this node.
 // Invariants:
 //   N1 A node is immutable once the mapping table has pointed at it. Before that, one thread owns it (Owned). Two
 //      flags are exceptions and go from false to true: StoredState::written and RecordDelta::room_taken.

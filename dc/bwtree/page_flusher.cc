@@ -110,7 +110,8 @@ const Node* PageFlusher::PlaceMark(BwTree& tree, PageId id, const Node* head) {
       return mark.release();
     }
     head = pages_.Load(id);
-    DEUT_CHECK(head != nullptr);  // the page is dirty and only this flusher writes it, so the evictor leaves it in memory
+    // The page is dirty and only this flusher writes it, so the evictor leaves it in memory.
+    DEUT_CHECK(head != nullptr);
   }
   return nullptr;
 }
@@ -219,6 +220,8 @@ void PageFlusher::Register(const Pending& pending) {
   const ReclamationDomain::Guard guard(domain_);
   DEUT_POINT("bwtree.flush.before_register");
   if (pages_.SetImage(id, parts, domain_)) {
+    // SetImage unlinks the replaced parts before they are marked dead. In the other order, a checkpoint could name a
+    // part that nothing keeps for it.
     for (const PageAddress part : replaced) store_.MarkDead(part);
     // Only the pages of a tree that still exists may be read.
     const Node* const head = trees_.FindTree(pending.header.table) != nullptr ? pages_.Load(id) : nullptr;

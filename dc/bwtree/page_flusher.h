@@ -89,7 +89,7 @@ class PageFlusher {
  private:
   static constexpr size_t kFullBytes = 1 << 20;
 
-  // A page whose image is on its way.
+  // A page whose image is not registered yet.
   struct Pending {
     PartHeader header;
     uint64_t serial;

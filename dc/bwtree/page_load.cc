@@ -29,7 +29,7 @@ const Node* LinkAll(std::vector<Owned<RecordDelta>>* deltas, const Node* head) {
   return head;
 }
 
-// A chain that nobody else can see yet.
+// A chain that no other thread can see yet.
 class Chain {
  public:
   explicit Chain(Owned<BasePage> base) : head_(base.release()) {}
@@ -136,6 +136,8 @@ Status BwTree::FinishLoad(const Target& target, PageLoad* load) {
   const ReclamationDomain::Guard guard(domain_);
   const PageView page = Descend(/*level=*/0, target);
   if (page.id != load->id || page.loaded()) return Status::Ok();
+  // The page's word was loaded above, before this comparison. In the other order, a load, a flush and an eviction in
+  // between could give the page a newer image and word. The compare-and-swap would then install the older content.
   DEUT_POINT("bwtree.load.before_image_again");
   if (pages_.Image(page.id).newest() != load->parts.newest() && !DEUT_OMITTED("bwtree.load_image_again")) {
     return Status::Ok();

@@ -6,7 +6,7 @@
 //   read     reads them and builds the page
 //   finish   storage word -> page, or stub's chain -> the same chain on the page: one compare-and-swap. The loser
 //            frees the page that it built.
-// Why the page that was read is still the image when it is installed: FinishLoad loads the page's word, and then
+// Why the page that was read is still the image when it is installed: FinishLoad first loads the page's word. Then it
 // compares the recorded parts with the image again. From then on, any new image has the content of the word's chain.
 // If the page is evicted after that, its word is another one and the compare-and-swap fails.
 // Thread-safety: one thread. Ownership: owns the page until it is installed.

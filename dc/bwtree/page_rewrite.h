@@ -2,9 +2,9 @@
 // and Implementation of a Log-Structured File System", SOSP 1991, section 3; LLAMA, PVLDB 6(10), 2013, section 4:
 // consolidation of parts while cleaning]
 //
-// The rewriter copies the image, never the page in memory: the copy has exactly the content of the image. So it does
-// not matter whether the page is in memory, on storage, dirty, being written or being loaded, and the rewriter
-// changes nothing in the tree:
+// The rewriter copies the image, never the page in memory: the copy has exactly the content of the image. So the
+// state of the page (in memory, on storage, dirty, being written, being loaded) does not matter. The rewriter changes
+// nothing in the tree:
 // - Nodes that are marked as written stay so. A mark that is being written belongs to a flush, which holds the claim.
 // - A page that is on storage keeps its word. The word names the newest part of the image at eviction, or of an image
 //   with the same content. No thread reads parts by it: BeginLoad, checkpoints and flushes ask for the image. The
@@ -16,7 +16,7 @@
 //   copy      reads the parts of the image and appends their content again (no guard, no claim: flushes continue). If
 //             the part is a delta and the deltas together are small beside the base, they become one delta part on
 //             the same base. Else the page becomes one base part. Either way the rewriter writes at most the bytes
-//             that become dead, plus the rounding of lengths, plus a base of at most twice its deltas
+//             that become dead, except for the rounding of lengths, and for a base of at most twice its deltas
 //   write     the copies are readable
 //   replace   MappingTable::ReplaceImage: one compare-and-swap from the image that was copied to the copy
 //   dead      the winner marks the replaced parts dead (after they were unlinked: segment_store.h); the loser marks

@@ -94,6 +94,8 @@ Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
   const Fence& fence = *page->fence;
   UnpublishedPage right(*this, BuildHalf(*page, cut, page->count(), {separator, fence.high_key(), fence.sibling}));
   if (right.id() == kNoPage) return NoPageId();
+  // The right half is complete and has its id before the compare-and-swap publishes it: no thread ever sees it
+  // incomplete.
   Owned<SplitDelta> delta = SplitDelta::New(page, separator, right.id());
   DEUT_POINT("bwtree.split.before_cas");
   const Node* const expected = DEUT_OMITTED("bwtree.split_seen_head") ? pages_.Load(id) : page;
