@@ -22,6 +22,8 @@ bool ApplyTeam::TryRun(size_t pieces, Work work) {
   work_ = &work;
   pieces_ = pieces;
   next_.store(0, std::memory_order_relaxed);
+  // The work is stored before the gate opens, and helpers read it only inside the gate. A helper that still runs from
+  // an earlier call cannot be inside: Close has waited for it.
   gate_.Open();
   calls_.fetch_add(1, std::memory_order_seq_cst);
   runtime_.Wake(calls_, static_cast<int>(std::min(helpers_.size(), pieces)));

@@ -2,8 +2,9 @@
 // the log.
 //
 // States: idle (gate closed); at work (gate open, for one thread's TryRun).
-// - TryRun acquires the team (exchange of `busy_`), stores the work, opens the gate, wakes helpers, and takes pieces
-//   itself until none is left. Then it closes the gate, which waits for the helpers inside, and releases the team.
+// - TryRun acquires the team (exchange of `busy_`), stores the work, opens the gate and wakes helpers. It takes
+//   pieces itself until none is left. Then it closes the gate, which waits for the helpers inside, and releases the
+//   team.
 // - A helper loads `calls_`, enters the gate, takes pieces, leaves, and waits until `calls_` has changed.
 // Each piece is taken by one fetch-and-add, so by one thread. The work is written only while the gate is closed and
 // no helper is inside, and is read only inside. A helper that wakes late finds the gate closed, or the next work:

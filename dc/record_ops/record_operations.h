@@ -65,8 +65,8 @@ struct RecordOperationsOptions {
   Duration merge_interval = std::chrono::seconds(1);
   // Number of threads that help to apply a large batch; 0: each batch is applied by its thread alone.
   uint32_t apply_helpers = 0;
-  // Called once, on any thread, when the disk has failed so that its content can no longer be trusted (a sync or
-  // write failed for another reason than lack of space). By default the process ends.
+  // Called once, on any thread, when the content of the disk can no longer be trusted: a sync or write failed for
+  // another reason than lack of space. By default the process ends.
   std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
   // Limit of the pages of all tables together. Each takes MappingTable::kBytesPerId bytes of address space. With
   // pages of 32 KiB the default is 8 TiB of data.
@@ -93,7 +93,7 @@ class RecordOperations {
 
   // Every update up to this position was in the pages when Open returned.
   Position recovered() const { return recovered_; }
-  // CheckpointsFound::oldest_kept.
+  // As CheckpointsFound::oldest_kept.
   CheckpointNumber oldest_kept() const { return oldest_kept_; }
   // Takes a checkpoint. `applied` returns the position up to which everything is applied; it is read when the
   // checkpoint begins (rule X6). `record_kept`: see Checkpointer::Take. RESOURCE_EXHAUSTED: the disk has no room;
@@ -155,7 +155,7 @@ class RecordOperations {
   Status TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
                  RecordBatch* answer, bool* missing);
 
-  // NOT_FOUND: no such table.
+  // As BwTree::Partition. NOT_FOUND: no such table.
   Result<std::vector<std::string>> Partition(TableId table, uint32_t n);
   Status CheckTable(TableId table);
   // Returns the live tables by id, then the dropped table with the highest id.

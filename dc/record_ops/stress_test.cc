@@ -434,7 +434,8 @@ class Stress {
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<Thread>> background_;
   std::atomic<uint64_t> reads_{0}, scanned_{0}, tables_{0}, redone_{0};
-  std::array<uint64_t, kCounters.size()> counted_{}, seen_{};  // counted_: of this incarnation at the last reading; seen_: of all incarnations
+  // counted_: of this incarnation at the last reading; seen_: of all incarnations.
+  std::array<uint64_t, kCounters.size()> counted_{}, seen_{};
 };
 
 TEST(StressTest, SixteenThreadsAndEverythingInTheBackground) {

@@ -1,9 +1,9 @@
 // TableReaper: frees the trees of dropped tables on a thread of its own, kPagesPerStep pages at a time, so that no
 // thread waits for a large tree.
 //
-// States of a tree: dropped (out of the registry, in the reclamation domain: threads inside a guard may still read
-// it), doomed (after Add: no thread can see it), freed. The domain's deleter only hands the tree over, whatever
-// thread it runs on.
+// States of a tree: dropped, doomed, freed. A dropped tree is out of the registry and in the reclamation domain:
+// threads inside a guard may still read it. After Add it is doomed: no thread can see it. The domain's deleter only
+// hands the tree over, whatever thread it runs on.
 // A step frees one page after another. Before it frees an inner page, it notes the ids of that page's children. So a
 // step holds only the ids of the neighbours on one path in memory.
 // Checkpoints: a freed page no longer has an image, and its id waits in limbo like every freed id (mapping_table.h).

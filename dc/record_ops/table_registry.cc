@@ -67,6 +67,7 @@ Result<bool> TableRegistry::Drop(TableId id) {
   DEUT_IN_FLIGHT("dc.table_drop");
   auto next = std::make_unique<Snapshot>(snapshot());
   next->live.erase(LowerBound(next->live, id));
+  // The snapshot without the table is published before the table is retired: no guard that begins later can find it.
   next->dropped.Add(id);
   Publish(std::move(next));
   // The deleter frees no page, because it runs on any thread that retires something. That thread may hold a mutex or

@@ -1,6 +1,6 @@
-// UnflushedUpdates: counts the updates that are in the pages in memory but in no checkpoint yet, and bounds the room
-// that they will need on the disk (rule X7). The DC promises its free space less this room: updates that were applied
-// still have to be written.
+// UnflushedUpdates: counts the updates that are in memory but in no checkpoint yet, and bounds the room that they
+// will need on the disk (rule X7). The DC promises its free space less this room: updates that were applied still
+// have to be written.
 // Count. The updates of a batch are counted after they are in their pages, and before the batch is acknowledged. A
 // checkpoint reads both counters before it reads the first page. If the checkpoint succeeds, these values become the
 // new base. So an update that the checkpoint may have missed never counts as written. An update that the checkpoint
