@@ -43,6 +43,7 @@ Status ApplyStream::Apply(const LogBatch& batch) {
   }
   DEUT_POINT("dc.apply.before_batch");
   DEUT_RETURN_IF_ERROR(environment_.operations.ApplyBatch(batch, applied));
+  // The position moves after the updates: a checkpoint that reads it finds every update up to it in the trees (X6).
   environment_.applied.Advance(batch.to);
   ApplyAck ack;
   ack.incarnation = environment_.fencing.incarnation();

@@ -1,6 +1,6 @@
 // BulkScan: the DC's side of one scan stream (rule S4). It reads the tree on the thread that requests the next batch,
-// and only within the grant: keys up to the granted bound, bytes up to the granted sum (a batch may exceed it by one
-// record).
+// and only within the grant. Keys are read up to the granted bound, and bytes up to the granted sum (a batch may
+// exceed it by one record).
 // Its whole state is the remaining key range; it holds nothing between batches.
 // Thread-safety: one thread at a time. Ownership: borrows objects of the server; must end before the server.
 #ifndef DC_SERVER_BULK_SCAN_H_

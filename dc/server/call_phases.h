@@ -45,6 +45,7 @@ class CallPhases {
     const MutexLock lock(mutex_);
     const uint32_t old = phase_.load(std::memory_order_relaxed);
     gates_[(old + 1) & 1].Open();
+    // The phase changes before the old gate is closed: a call that finds the old gate closed finds the new one open.
     phase_.store(old + 1, std::memory_order_seq_cst);
     gates_[old & 1].Close();
   }

@@ -1,5 +1,5 @@
-// CheckpointDriver: decides when a checkpoint is taken: after a number of bytes of log; after some time, if anything
-// has changed or space can be freed; or on demand.
+// CheckpointDriver: decides when a checkpoint is taken. It takes one after a number of bytes of log; after some time,
+// if anything has changed or space can be freed; or on demand.
 // Thread-safety: all methods from any thread. Ownership: owns its thread; borrows the rest. Errors: last_status(); a
 // failed checkpoint is retried.
 #ifndef DC_SERVER_CHECKPOINT_DRIVER_H_

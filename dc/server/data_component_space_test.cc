@@ -171,7 +171,8 @@ TEST(DataComponentSpaceTest, AnIdleOneRemovesWhatACrashLeftOver) {
   {
     auto left = storage->Open(path, {.create = true, .writable = true});
     ASSERT_TRUE(left.ok());
-    const std::string bytes(64 << 10, '\0');  // space was allocated, and power was lost before the first block was written
+    // Space was allocated, and power was lost before the first block was written.
+    const std::string bytes(64 << 10, '\0');
     ASSERT_TRUE((*left)->Write(0, bytes.data(), bytes.size()).ok());
   }
   auto opened = DataComponentServer::Open(options, *storage, RealRuntime());

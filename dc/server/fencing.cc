@@ -66,6 +66,8 @@ Status Fencing::CheckBasis(const HelloBasis& decided_on, const HelloBasis& found
 void Fencing::Replace(const FenceState& state) {
   auto next = std::make_shared<Fence>(runtime_, state);
   Fence* const old = current_.load(std::memory_order_acquire);
+  // The old gate closes before the new fence becomes current: once a call of the new TC enters, no call of the old TC
+  // is inside.
   if (old != nullptr && !DEUT_OMITTED("X5.drain")) old->gate.Close();
   current_.store(next.get(), std::memory_order_seq_cst);
   fences_.push_back(std::move(next));
@@ -106,6 +108,7 @@ Fencing::Admission::Admission(Fencing& fencing, const Sender& sender) {
     return;
   }
   if (fence == nullptr) return;  // only with an omitted step
+  // If the fence was replaced since the load above, its gate is closed, and the call is refused.
   DEUT_POINT("dc.admission.before_gate");
   call_.emplace(fence->gate);
   if (!call_->entered()) {

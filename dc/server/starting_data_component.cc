@@ -20,6 +20,7 @@ StartingDataComponent::StartingDataComponent(const DataComponentOptions& options
     auto server = DataComponentServer::Recover(options, runtime_, std::move(*shared), &progress_);
     if (server.ok()) {
       owned_ = std::move(*server);
+      // serving_ is set before over_ is signalled: a thread that wakes from over_ finds the server or the failure.
       serving_.store(owned_.get(), std::memory_order_release);
     } else {
       failure_ = server.status();

@@ -73,7 +73,7 @@ TEST_F(StartingDataComponentTest, HealthFollowsTheDisk) {
   ASSERT_TRUE(HealthBecomes(ErrorCode::kOk));
   disk_.HoldOperations(kDiskAny);
   const auto counters =
-      runtime_.StartThread("counters", [&] { EXPECT_TRUE(starting_->Counters(kNoDeadline).ok()); });  // reads the free bytes from the disk
+      runtime_.StartThread("counters", [&] { EXPECT_TRUE(starting_->Counters(kNoDeadline).ok()); });  // the free bytes
   ASSERT_TRUE(HealthBecomes(ErrorCode::kUnavailable));
   EXPECT_TRUE(Contains(starting_->Health(kNoDeadline), "disk hangs: "));
   EXPECT_TRUE(starting_->WaitServing(kNoDeadline).ok()) << "what memory answers is answered";

@@ -2,9 +2,9 @@
 // and the checkpoints that its folder must contain. It is one small file `dc_state` in the data directory, replaced
 // as a whole.
 //
-// Format: dc/docs/state_file.md. Every version of the file begins and ends alike, so a program can tell a state of
-// another version from damage: magic, version and length at the front, a checksum of all previous bytes in the last
-// four. An intact file of an unknown version is refused with VERSION_MISMATCH.
+// Format: dc/docs/state_file.md. Every version of the file begins with magic, version and length, and ends with a
+// checksum of all previous bytes in the last four. So a program can tell a state of another version from damage. An
+// intact file of an unknown version is refused with VERSION_MISMATCH.
 //
 // Invariants: the next Load finds the state for which Save returned OK, after any crash. A state whose Save had not
 // returned is found complete or not at all. Damage is refused with CORRUPTION, with file and offset; nothing is

@@ -1,5 +1,5 @@
-// StateKeeper: the durable state of a running DC: the TC that it obeys (X5), the durable LSN of that TC's log as far
-// as known (X4), and the checkpoint that its folder must have.
+// StateKeeper: the durable state of a running DC. It consists of the TC that the DC obeys (X5), the durable LSN of
+// that TC's log as far as known (X4), and the checkpoint that the folder must have.
 //
 // A Hello changes the TC and waits until the change is durable. The durable LSN comes with every batch, many times a
 // second; a background thread writes it at most once every kPause, and at the end. If the DC is killed, it may thus
