@@ -91,6 +91,7 @@ Position Checkpointer::stable() const {
 Status Checkpointer::Take(const std::function<Position()>& applied, const RecordKept& record_kept) {
   const MutexLock lock(mutex_);
   DEUT_RETURN_IF_ERROR(environment_.store.fatal());
+  // Ids that are freed after this point may be named by images of this checkpoint; they wait for the next one.
   const uint32_t freed = environment_.trees.pages.TakeFreed();
   Snapshot snapshot;
   if (!DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
@@ -113,6 +114,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   if (status.ok()) {
     DEUT_IN_FLIGHT("dc.checkpoint_structure");
     environment_.gate.Close();
+    // A thread that read the open gate inside an earlier guard may still be in the middle of a split or merge.
     status = WaitForGuards();
     {
       const TableRegistry::Pause pause(environment_.tables);
@@ -120,6 +122,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
         if (status.ok()) status = WriteStructure(table);
       }
       DEUT_POINT("checkpoint.before_snapshot");
+      // This precedes the snapshot: a part that dies after it is kept for this checkpoint (segment_store.h).
       environment_.store.BeginCheckpoint(set_->next());
       if (status.ok()) TakeSnapshot(&snapshot);
     }
