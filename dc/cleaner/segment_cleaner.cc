@@ -134,7 +134,7 @@ Status SegmentCleaner::CleanOne(const Victim& victim) {
   domain_.Collect();
   DEUT_RETURN_IF_ERROR(store_.fatal());
   if (copied == ErrorCode::kResourceExhausted || copied == ErrorCode::kCancelled) return copied;
-  if (!copied.ok() && copied != ErrorCode::kCorruption) {  // this segment may be readable later, and others are readable now
+  if (!copied.ok() && copied != ErrorCode::kCorruption) {  // retried later; others may be readable now
     put_off_[victim.number] = runtime_.Now() + kPutOff;
     return copied;
   }

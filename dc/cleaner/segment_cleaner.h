@@ -13,7 +13,7 @@
 // Why the emptiest, and not the one that will stay unchanged longest (as in LFS, 3.5): copies go to segments of their
 // own. So frequently written pages and rarely written ones separate by themselves.
 // Short of space (SegmentStore::IsShortOfSpace), unless the next checkpoints free enough: every segment with at least
-// a tenth dead is worth cleaning, whatever the copy costs, if the copy is smaller, or if several small segments
+// a tenth dead is worth cleaning if its copy is smaller, whatever the copy costs. So are several small segments that
 // become fewer.
 // How: page_rewrite.h. A segment is read from front to back, one megabyte at a time, and its live parts are copied.
 // When it has no live bytes, it is removed after two more checkpoints (segment_store.h). CheckpointDriver takes these
