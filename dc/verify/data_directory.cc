@@ -42,6 +42,7 @@ Result<std::unique_ptr<DataDirectory>> DataDirectory::Open(Storage& storage, con
         "\": this is not the directory of a data component",
         Contains(names, kEmbeddedName) ? Concat("; that of an embedded store is ", directory, "/", kEmbeddedName) : "");
   }
+  // The directory is locked before its files are read, so that nothing changes them meanwhile.
   std::unique_ptr<DataDirectory> opened(new DataDirectory(storage, directory));
   auto lock = storage.Lock(Concat(directory, "/", StateFile::kLockName));
   if (lock.status() == ErrorCode::kUnavailable) {
@@ -69,6 +70,7 @@ Status DataDirectory::Look(const std::string& directory) {
   }
   if (Contains(names, kPagesName)) DEUT_RETURN_IF_ERROR(LookAtPages());
   if (state_.ok()) {
+    // Without a readable dc_state, checkpoints and segments are still checked against the owner that a segment names.
     dc_ = state_->dc;
   } else {
     FindOwner();

@@ -1,6 +1,6 @@
-// Inspect: prints the content of a data component's directory for a person: the objects that a checkpoint names, the
-// parts of a segment, the image of a page, or the levels of a table. It changes nothing (data_directory.h), and
-// checks only the objects that it reads.
+// Inspect: prints the content of a data component's directory for a person. It shows the objects that a checkpoint
+// names, the parts of a segment, the image of a page, or the levels of a table. It changes nothing
+// (data_directory.h), and checks only the objects that it reads.
 // Thread-safety: one thread. Output: lines, in pieces; lines before an error remain valid.
 #ifndef DC_VERIFY_INSPECT_H_
 #define DC_VERIFY_INSPECT_H_

@@ -30,6 +30,8 @@ void TreeWalk::Enter(const NamedPage& named, PageId parent) {
   PageLoad load;
   if (const Status read = Read(named, parent, &load); !read.ok()) {
     visitor_.OnDamage(table_, named, read);
+    // The pages below a damaged page are unknown, so the next pages on these levels have no left neighbour to
+    // compare.
     if (named.level != NamedPage::kAnyLevel) ForgetNeighbours(named.level);
     return;
   }
@@ -45,6 +47,7 @@ Status TreeWalk::Read(const NamedPage& named, PageId parent, PageLoad* load) {
   if (!place.has_value()) {
     return DEUT_ERROR(kCorruption, page, ": is named by page ", parent.value, " and has no image in the checkpoint");
   }
+  // Each page is visited once, so a cycle in damaged pages cannot make the walk endless.
   if (reached_[*place]) {
     return DEUT_ERROR(kCorruption, page, ": is named by page ", parent.value, " and was named by another one");
   }
