@@ -1,7 +1,7 @@
 // The records that benchmarks of the DC use: keys of variable length in a known order, values of 100 bytes, and
 // checksums of whole answers. Record i of n has the i-th key in key order: 12 hexadecimal digits, and then 0 to 16
 // letters. Its value depends on its version, so a value of another record or version is detected.
-// A checksum is the sum of all bytes of an answer. It is the same for all versions of a record: the words of the
+// A checksum is the sum of all bytes of an answer. It is the same for all versions of a record. The words of the
 // value are rotated, and one half of a timestamp grows by as much as the other half shrinks. So the checksum of any
 // range of records is known in advance (ChecksumTable), after any updates.
 // Thread-safety: immutable. Ownership: values.
