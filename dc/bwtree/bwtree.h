@@ -17,9 +17,9 @@
 //                split again before its term is there.
 //   split root   head -> new base page with two children, which get their ids first. This is one step: the root's id
 //                never changes.
-//   forced       If an update keeps losing, a leaf's chain or base can grow to kForced times its limit. From then on
-//                every update of the leaf is a consolidation that contains the update. It is also a split if the page
-//                is too large (the base then simply ends at the separator). The thread repeats this one
+//   forced       If consolidations keep losing, a leaf's chain or base can grow to kForced times its limit. From then
+//                on every update of the leaf is a consolidation that contains the update. It is also a split if the
+//                page is too large (the base then simply ends at the separator). The thread repeats this one
 //                compare-and-swap until it wins. All threads then do the same amount of work, so one of them gets
 //                through. Chains and pages are therefore bounded, however often the single tries above lose.
 //   merge        The right page, its term in the parent, the left page: three steps, in merge.cc. Every thread that

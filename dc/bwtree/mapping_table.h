@@ -3,31 +3,31 @@
 // sections II and III; "LLAMA", PVLDB 6(10), 2013, section 3: the word is a pointer or an address on storage).
 //
 // States of an id, and the steps between them (each step is a single atomic operation on one word):
-//   never used --Allocate--> live     the counter of used ids goes up, then the word is stored
-//   live       --Replace--> live      compare-and-swap old head -> new head. The winner owns the chain that it
-//                                     unlinked and retires it; the loser still owns the node that it wanted to
-//                                     install
-//   live       --Free--> retired      the word stays until no guard can see the id
-//   retired    --reclamation--> limbo the id is pushed onto the list of ids that wait for a checkpoint
-//                                     (compare-and-swap of the list's top)
-//   limbo      --ReuseFreed--> free   the list's ids are pushed onto the list of free ids, once a checkpoint that
-//                                     began after they entered limbo is complete: until then an image on storage may
-//                                     name them. A table without storage skips limbo
-//   free       --Allocate--> live     popped from the list (compare-and-swap of its top), then the word is stored
+//   never used --Allocate--> live      the counter of used ids goes up, then the word is stored
+//   live       --Replace--> live       compare-and-swap old head -> new head. The winner owns the chain that it
+//                                      unlinked and retires it; the loser still owns the node that it wanted to
+//                                      install
+//   live       --Free--> retired       the word stays until no guard can see the id
+//   retired    --reclamation--> limbo  the id is pushed onto the list of ids that wait for a checkpoint
+//                                      (compare-and-swap of the list's top)
+//   limbo      --ReuseFreed--> free    the list's ids are pushed onto the list of free ids, once a checkpoint that
+//                                      began after they entered limbo is complete: until then an image on storage
+//                                      may name them. A table without storage skips limbo
+//   free       --Allocate--> live      popped from the list (compare-and-swap of its top), then the word is stored
 // Why the pop has no ABA problem: an id returns to the list only through the reclamation domain. A thread reads the
 // top and its successor inside a guard. If it then finds the same id at the top, that id has never left the list
 // meanwhile.
 // Beside the word lies the page's image: the list of its parts on storage, whether or not the page is in memory.
 // States of the image:
-//   unclaimed --ClaimImage--> claimed   compare-and-swap. Only the winner writes an image of the page until it
-//                                       releases the claim
-//   claimed   --SetImage--> claimed     the new parts are installed, and the caller owns the old ones. SetImage
-//                                       returns false if the image is doomed
-//   claimed   --ReleaseImage--> unclaimed if the image is doomed, the id goes to limbo instead
-//   unclaimed --ReplaceImage--> unclaimed installs another copy of the same image (page_rewrite.h): one
-//                                         compare-and-swap, without a claim
-//   any       --TakeImage--> none       when the page is freed. A claimed image becomes doomed; then the holder of
-//                                       the claim frees the id
+//   unclaimed --ClaimImage--> claimed       compare-and-swap. Only the winner writes an image of the page until it
+//                                           releases the claim
+//   claimed   --SetImage--> claimed         the new parts are installed, and the caller owns the old ones. SetImage
+//                                           returns false if the image is doomed
+//   claimed   --ReleaseImage--> unclaimed   if the image is doomed, the id goes to limbo instead
+//   unclaimed --ReplaceImage--> unclaimed   installs another copy of the same image (page_rewrite.h): one
+//                                           compare-and-swap, without a claim
+//   any       --TakeImage--> none           when the page is freed. A claimed image becomes doomed; then the holder
+//                                           of the claim frees the id
 // Lists of parts are retired, not deleted: a cleaner finds ids in old segments, and so reads images of pages that are
 // being freed.
 // Memory order: Replace and Allocate release the contents of the node, Load acquires them. No method needs a
