@@ -1,11 +1,14 @@
-// AdaptiveSpin: whether and how long a thread stays awake before it sleeps for something that may be about to come.
+// AdaptiveSpin: decides whether, and for how long, a thread stays awake before it sleeps for something that may come
+// soon.
 //
-// A sleeping thread is woken late: the scheduler has to choose it, and an idle processor has to leave its sleep state, which takes longer under a
-// hypervisor. A thread that stays awake finds sooner what arrives within kAwake. Between two looks it yields, so that other threads can run.
-// A look in vain costs processor time, also that of other threads, because the scheduler need not take the yielding thread off its processor. So a
-// thread looks only where at least two of three looks succeed. A success adds 1 to the credit, up to kMostCredit; a look in vain takes 2 off. When
-// the credit would fall below 0, the next kAsleep waits sleep at once, and the wait after them looks again.
-// Thread-safety: all methods from any thread; the threads share what is known.
+// A sleeping thread is woken late. The scheduler has to choose it, and an idle processor has to leave its sleep
+// state, which takes longer under a hypervisor. A thread that stays awake notices an event within kAwake sooner.
+// Between two looks it yields, so that other threads can run.
+// A look in vain costs processor time. It also costs other threads time, because the scheduler need not take the
+// yielding thread off its processor. So a thread stays awake only where at least two of three looks succeed:
+// - A success adds 1 to the credit, up to kMostCredit; a look in vain subtracts 2.
+// - When the credit would fall below 0, the next kAsleep waits sleep at once. The wait after them looks again.
+// Thread-safety: any thread may call any method; all threads share one credit.
 #ifndef COMMON_SYNC_ADAPTIVE_SPIN_H_
 #define COMMON_SYNC_ADAPTIVE_SPIN_H_
 
@@ -23,7 +26,8 @@ class AdaptiveSpin {
   static constexpr int kMostCredit = 8;
   static constexpr uint32_t kAsleep = 63;
 
-  // `look` answers whether it is there. True: it was found; false: the caller may sleep now. REQUIRES: the caller has looked once.
+  // `look` answers whether the awaited thing is there. True: it was found. False: the caller may sleep now. REQUIRES:
+  // the caller has looked once.
   template <typename Look>
   bool Find(Runtime& runtime, Deadline deadline, Look look) {
     if (!StayAwake()) return false;
@@ -42,7 +46,7 @@ class AdaptiveSpin {
     return false;
   }
 
-  // Waits that stayed awake, and of these the ones in vain.
+  // Number of waits that stayed awake, and how many of them were in vain.
   uint64_t awake() const { return awake_.load(std::memory_order_relaxed); }
   uint64_t in_vain() const { return in_vain_.load(std::memory_order_relaxed); }
 
@@ -57,7 +61,7 @@ class AdaptiveSpin {
     return true;
   }
 
-  std::atomic<uint32_t> asleep_{0};  // waits that are still to sleep at once
+  std::atomic<uint32_t> asleep_{0};  // number of coming waits that sleep at once
   std::atomic<int> credit_{0};
   std::atomic<uint64_t> awake_{0};
   std::atomic<uint64_t> in_vain_{0};

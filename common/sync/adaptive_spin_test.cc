@@ -9,7 +9,7 @@
 namespace deut {
 namespace {
 
-// Its time stands still, and each Yield moves it on.
+// Time stands still, except that each Yield advances it.
 class SteppedRuntime final : public testing::ForwardingRuntime {
  public:
   MonotonicTime Now() override { return now_; }
@@ -21,7 +21,7 @@ class SteppedRuntime final : public testing::ForwardingRuntime {
 
 class AdaptiveSpinTest : public ::testing::Test {
  protected:
-  // Something that is found at this look; 0: never.
+  // Waits for something that the look number `at` finds; 0: no look finds it.
   bool Find(int at, Deadline deadline = kNoDeadline) {
     looks_ = 0;
     return spin_.Find(runtime_, deadline, [&] { return ++looks_ == at; });
@@ -38,7 +38,7 @@ TEST_F(AdaptiveSpinTest, LooksForAsLongAsItSaysAndNotBeyondTheDeadline) {
   EXPECT_EQ(looks_, 7);
   EXPECT_FALSE(Find(0));
   EXPECT_EQ(runtime_.Now() - begin, AdaptiveSpin::kAwake + microseconds(7));
-  // Once more from the beginning, up to a deadline that has passed: one look.
+  // Once more from the beginning, with a deadline that has passed: one look.
   AdaptiveSpin other;
   looks_ = 0;
   EXPECT_FALSE(other.Find(runtime_, runtime_.Now(), [&] { return ++looks_ == 2; }));
@@ -57,7 +57,7 @@ TEST_F(AdaptiveSpinTest, AfterLooksInVainTheNextWaitsSleep) {
   }
 }
 
-// Each that finds it makes up for half of one in vain, and a long run of them for a few.
+// Each successful look makes up for half of one in vain, and a long run of them for a few in vain.
 TEST_F(AdaptiveSpinTest, StaysAwakeWhereTwoOfThreeFindIt) {
   EXPECT_TRUE(Find(1));
   EXPECT_TRUE(Find(1));

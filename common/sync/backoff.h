@@ -1,5 +1,7 @@
-// Backoff: how a thread passes the time in a bounded spin (a lost compare-and-swap, a word another thread is about to
-// change): pause instructions at first, doubling, then yields to other threads. Not for waits of unknown length: use Event.
+// Backoff: how a thread passes the time in a bounded spin: after a lost compare-and-swap, or before a word that
+// another thread is about to change. It executes pause instructions first, twice as many each time, and then yields
+// to other threads.
+// Backoff is not for waits of unknown length: use Event.
 // Thread-safety: none; one object per spin, on the stack.
 #ifndef COMMON_SYNC_BACKOFF_H_
 #define COMMON_SYNC_BACKOFF_H_

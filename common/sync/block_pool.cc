@@ -27,7 +27,8 @@ struct alignas(128) Depot {
 };
 constinit Depot depots[kClasses];
 
-// One thread's, of one class. Blocks come from and go to `loaded`; `other` is full or empty, or what was loaded before.
+// The magazines of one thread for one class. Blocks come from and go to `loaded`. `other` is full or empty, or is the
+// magazine that was loaded before.
 struct Local {
   Magazine* loaded;
   Magazine* other;
@@ -39,7 +40,8 @@ void GiveBackBlocks(Magazine* magazine, size_t size_class) {
   while (!magazine->empty()) ::operator delete(magazine->blocks[--magazine->count], BlockBytes(size_class));
 }
 
-// One with blocks: to the depot, or its blocks to the heap. True: it was kept, and is not the caller's any more.
+// Takes a magazine that holds blocks. True: the depot has kept it, and it no longer belongs to the caller. False: the
+// depot is full, so the blocks went back to the heap and the caller keeps the empty magazine.
 bool Store(Magazine* magazine, size_t size_class) {
   Depot& depot = depots[size_class];
   constexpr size_t kAll = BlockPool::kDepotBytes / Magazine::kBlocks;
@@ -52,7 +54,7 @@ bool Store(Magazine* magazine, size_t size_class) {
   return true;
 }
 
-// At the end of its thread: what that has goes to the depots.
+// When its thread ends, the destructor moves the thread's magazines to the depots.
 struct Leaver {
   ~Leaver() {
     ended = true;
@@ -64,7 +66,7 @@ struct Leaver {
       locals[c] = {};
     }
   }
-  // Whoever calls it has its end seen to.
+  // The first call constructs this thread-local object, so that its destructor runs at the end of the calling thread.
   void Here() {}
 };
 thread_local Leaver leaver;
@@ -111,7 +113,7 @@ void* BlockPool::Allocate(size_t bytes) {
   if (loaded == nullptr || loaded->empty()) [[unlikely]]
     return AllocateSlowly(size_class);
   void* const block = loaded->blocks[--loaded->count];
-  // The next one was last touched by who freed it.
+  // The thread that freed the next block touched it last, so its cache line is probably not here.
   if (!loaded->empty()) __builtin_prefetch(loaded->blocks[loaded->count - 1], 1);
   return block;
 }

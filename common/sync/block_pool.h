@@ -1,14 +1,16 @@
-// BlockPool: memory for small objects that one thread makes and another frees, over and over: versions, postings and records of transactions are made
-// by who writes, and freed by the collector. The heap keeps but a few of a size where they were freed; the rest goes back and forth through
-// chunks and lists that threads share, which costs either side more than all else that it does to the object.
+// BlockPool: memory for small objects that one thread allocates and another frees, over and over. The writers
+// allocate versions, postings and transaction records; the collector frees them.
+// The heap keeps only a few blocks of a size with the thread that freed them. The rest go back and forth through
+// chunks and lists that threads share. That costs either thread more than everything else it does to the object.
 // (The idea: Bonwick and Adams, "Magazines and Vmem", USENIX 2001.)
 //
-// Shape. A thread has two magazines for each class of sizes, and takes blocks from them and puts blocks into them. Full magazines that it has no use
-//   for go to the class's depot, and come from there. A block is a piece of the heap's by itself, given back when the depot has enough.
-// A thread's magazines are its own; all that threads share are the stacks of the depots (magazine_stack.h).
-// One pool for the process, as there is one heap: what is in it is nobody's.
-// Built for a sanitizer every block is the heap's each time, so that use after free is seen.
-// Thread-safety: any thread, also while it ends. Ownership: a block is whose who has allocated it.
+// Shape. A thread has two magazines for each size class; it takes blocks from them and puts freed blocks into them.
+//   Full magazines that it does not need go to the class's depot, and come back from there. Each block is a separate
+//   allocation of the heap, and is returned to the heap when the depot holds enough.
+// A thread's magazines are its own. Threads share only the stacks of the depots (magazine_stack.h).
+// There is one pool for the process, as there is one heap. Nobody owns the blocks in it.
+// In a sanitizer build every allocation and every free goes to the heap, so that a use after free is noticed.
+// Thread-safety: any thread, also while it ends. Ownership: the caller that allocated a block owns it.
 // Limits: a thread keeps at most 2 * Magazine::kBlocks blocks of a class, a depot about kDepotBytes.
 #ifndef COMMON_SYNC_BLOCK_POOL_H_
 #define COMMON_SYNC_BLOCK_POOL_H_
@@ -20,22 +22,22 @@ namespace deut {
 class BlockPool {
  public:
   static constexpr size_t kClassBytes = 32;
-  static constexpr size_t kMaxBytes = 640;  // larger ones are the heap's
+  static constexpr size_t kMaxBytes = 640;  // larger blocks come from the heap
   static constexpr size_t kDepotBytes = size_t{4} << 20;
 
   static void* Allocate(size_t bytes);
-  // REQUIRES: it is from Allocate(bytes).
+  // REQUIRES: `block` is from Allocate(bytes).
   static void Free(void* block, size_t bytes);
 
-  // Full magazines in the depot of the class that this size belongs to, about.
+  // Approximate number of full magazines in the depot of the class to which this size belongs.
   static size_t DepotMagazines(size_t bytes);
-  // Bytes of the blocks in all depots, about: at most kMaxBytes / kClassBytes times kDepotBytes.
+  // Approximate bytes of the blocks in all depots: at most kMaxBytes / kClassBytes times kDepotBytes.
   static size_t DepotBytes();
-  // False: built for a sanitizer.
+  // False in a sanitizer build.
   static bool enabled();
 };
 
-// Base of classes whose objects, each by itself, have memory of the pool.
+// Base of classes whose objects are allocated from the pool, each by itself.
 class FromPool {
  public:
   static void* operator new(size_t bytes) { return BlockPool::Allocate(bytes); }

@@ -1,4 +1,5 @@
-// The pool of blocks: what a thread frees comes back to it, and by the depot to others; limits; threads that end.
+// BlockPool: a freed block comes back to its thread, and through the depot to other threads; limits; threads that
+// end.
 #include "common/sync/block_pool.h"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ TEST(BlockPoolTest, BlocksInUseAreDistinctAndWhole) {
 TEST(BlockPoolTest, DepotsAreCounted) {
   ASSERT_TRUE(BlockPool::enabled());
   const size_t before = BlockPool::DepotBytes();
-  // Of a size that nothing else here has; at its end the thread leaves all of them.
+  // No other test here uses this size. The thread leaves all blocks to the depot when it ends.
   InAThread([] { Free(Allocate(10 * Magazine::kBlocks, 600), 600); });
   EXPECT_EQ(BlockPool::DepotBytes() - before, 10 * Magazine::kBlocks * 608);
 }
@@ -68,7 +69,7 @@ TEST(BlockPoolTest, WhatIsFreedIsUsedAgain) {
   });
 }
 
-// What one thread frees in full magazines, or has when it ends, another gets.
+// Full magazines that one thread frees, and the magazines it still has when it ends, reach another thread.
 TEST(BlockPoolTest, BlocksGoFromThreadToThread) {
   constexpr size_t kBytes = 200, kCount = 10 * Magazine::kBlocks + 7;
   Blocks made;
@@ -92,7 +93,8 @@ TEST(BlockPoolTest, ADepotKeepsNoMoreThanItsLimit) {
   EXPECT_GE(BlockPool::DepotMagazines(kBytes) * Magazine::kBlocks * kBytes, BlockPool::kDepotBytes / 2);
 }
 
-// A maker and a freer, all the time; each block is the maker's until it has been handed over.
+// One thread allocates and another frees, concurrently. The allocating thread owns each block until it has handed it
+// over.
 TEST(BlockPoolTest, OneThreadMakesAndAnotherFrees) {
   constexpr size_t kSlots = 64;
   constexpr uint64_t kObjects = 100'000;

@@ -1,7 +1,10 @@
 // Event: a one-shot signal that one or several threads wait for; Reset arms it again.
-// States: 0 unset, 1 unset with waiters, 2 set. Signal (exchange to 2, release) wakes; Wait (acquire) returns once it sees 2.
-// Lifetime: the signaller may still be inside Wake when a waiter has returned; the futex wake touches only the address, so a
-// waiter may destroy the event at once (a stray wake-up on reused memory is a spurious return elsewhere, which every wait tolerates).
+// States: 0 unset, 1 unset with waiters, 2 set. Signal (exchange to 2, release) wakes; Wait (acquire) returns once it
+// sees 2.
+// Thread-safety: any thread may call Signal, Wait and IsSet; for Reset see there.
+// Lifetime: the signaller may still be inside Wake when a waiter has returned. The futex wake touches only the
+// address, so a waiter may destroy the event at once. A stray wake-up on reused memory is a spurious return
+// elsewhere, which every wait tolerates.
 #ifndef COMMON_SYNC_EVENT_H_
 #define COMMON_SYNC_EVENT_H_
 
@@ -20,7 +23,7 @@ class Event {
     if (state_.exchange(kSet, std::memory_order_acq_rel) == kWaited) runtime.WakeAll(state_);
   }
 
-  // True once set; false when the deadline passed first.
+  // True once the event is set; false when the deadline passed first.
   bool Wait(Runtime& runtime, Deadline deadline) {
     for (;;) {
       uint32_t state = state_.load(std::memory_order_acquire);
@@ -30,7 +33,7 @@ class Event {
     }
   }
 
-  // REQUIRES: nobody waits or signals.
+  // REQUIRES: no thread waits or signals.
   void Reset() { state_.store(kUnset, std::memory_order_release); }
 
  private:

@@ -24,7 +24,7 @@ TEST(Event, IsOneShotUntilReset) {
 TEST(Event, PublishesWhatWasWrittenBeforeTheSignal) {
   Runtime& runtime = RealRuntime();
   for (int round = 0; round < 500; ++round) {
-    // On the heap and freed by the waiter at once: the signaller must not touch it after the wake-up.
+    // The event is on the heap and the waiter frees it at once: the signaller must not touch it after the wake-up.
     auto event = std::make_unique<Event>();
     int written = 0;
     auto thread = runtime.StartThread("signaller", [&runtime, &written, raw = event.get()] {

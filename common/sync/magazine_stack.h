@@ -1,11 +1,13 @@
 // MagazineStack: a stack of magazines (block_pool.h), each of which holds some blocks of memory.
 //
-// The head is a 16-byte word of the first magazine and a count of changes, replaced by compare-and-swap, so that a head which has gone and come
-//   back is told apart. Loads read the halves, the count first; halves of two different moments fail the compare-and-swap, as no count repeats.
-// Steps. Push: next = head; head: it. Pop: look at the first one's `next`; head: that. Who loses looks at the head again. The first one may be
-//   another thread's by the time its `next` is loaded: so a magazine's memory is never freed while there are stacks it was in, and `next` is atomic.
-// What was written to a magazine before its push is seen by who pops it (release, acquire).
-// Thread-safety: any thread. Ownership: nothing; what is left in a stack at its end is lost.
+// The head is a 16-byte word: the first magazine and a count of changes, replaced by compare-and-swap. The count
+//   tells apart a head that was removed and came back (ABA). A load reads the two halves separately, the count first.
+//   If the halves are of two different moments, the compare-and-swap fails, because no count repeats.
+// Steps. Push: next = head; head = the magazine. Pop: load `next` of the first magazine; head = that. The loser of a
+//   compare-and-swap loads the head again. Another thread may own the first magazine by the time its `next` is
+//   loaded. So a magazine's memory is never freed while a stack exists that it was in, and `next` is atomic.
+// The thread that pops a magazine sees everything that was written to it before its push (release, acquire).
+// Thread-safety: any thread. Ownership: nothing; magazines that are still in a stack when it is destroyed are leaked.
 #ifndef COMMON_SYNC_MAGAZINE_STACK_H_
 #define COMMON_SYNC_MAGAZINE_STACK_H_
 
@@ -42,7 +44,7 @@ class MagazineStack {
       seen = Load();
     }
   }
-  // Null if there is none.
+  // Returns null if the stack is empty.
   Magazine* Pop() {
     for (Head seen = Load();;) {
       if (seen.first == nullptr) return nullptr;
@@ -65,7 +67,8 @@ class MagazineStack {
     const uint64_t changes = __atomic_load_n(&halves_[0], __ATOMIC_ACQUIRE);
     return {reinterpret_cast<Magazine*>(__atomic_load_n(&halves_[1], __ATOMIC_ACQUIRE)), changes};
   }
-  // A function of its own: its instruction needs a register that a caller with a realigned frame, as under a sanitizer, may address that by.
+  // Not inlined: the 16-byte compare-and-swap needs a register (rbx) through which a caller with a realigned frame,
+  // as in a sanitizer build, may address that frame.
   __attribute__((noinline)) bool Replace(Head seen, Magazine* first) {
     Word expected = Pack(seen);
     const uint64_t changes = DEUT_OMITTED("pool.count_changes") ? seen.changes : seen.changes + 1;

@@ -1,4 +1,4 @@
-// The stack of magazines: order, a head that has gone and come back, lost compare-and-swaps, many threads.
+// MagazineStack: order, a head that was removed and came back, lost compare-and-swaps, many threads.
 #include "common/sync/magazine_stack.h"
 
 #include <atomic>
@@ -36,7 +36,8 @@ class MagazineStackRaceTest : public ::testing::Test {
   Magazine a_, b_, c_;
 };
 
-// Between the look at the first one's `next` and the compare-and-swap the first one goes, the second goes, and the first comes back.
+// Between the load of the first magazine's `next` and the compare-and-swap, another thread pops the first and the
+// second and pushes the first again.
 TEST_F(MagazineStackRaceTest, AHeadThatHasGoneAndComeBackIsToldApart) {
   stack_.Push(&b_);
   stack_.Push(&a_);
@@ -65,7 +66,7 @@ TEST_F(MagazineStackRaceTest, LostCompareAndSwapsAreTriedAgain) {
 }
 #endif
 
-// Each magazine is one thread's at a time, and what one has written the next one sees.
+// One thread at a time owns each magazine, and the next owner sees what the previous one wrote.
 TEST(MagazineStackTest, NobodyHasWhatAnotherHas) {
   constexpr int kThreads = 4, kMagazines = 8, kRounds = 20'000;
   std::vector<Magazine> magazines(kMagazines);

@@ -1,10 +1,11 @@
-// Mutex, MutexLock, CondVar: blocking mutual exclusion over a Runtime, for cold paths only (start-up, files, sessions). No
-// read, update, commit or scan path takes one.
-// States of a mutex: 0 free, 1 held, 2 held and perhaps waited for. Lock: 0 -> 1 by compare-and-swap, else exchange to 2 and
-//   wait until the exchange finds 0. Unlock: exchange to 0; whoever finds 2 wakes one waiter.
-// Thread-safety: all methods from any thread; not recursive, not fair. Known to clang's thread-safety analysis: mark what a
-//   mutex guards with DEUT_GUARDED_BY, methods with DEUT_REQUIRES and DEUT_EXCLUDES.
-// Lifetime: the runtime outlives them; a mutex may be destroyed by the thread that unlocked it last.
+// Mutex, MutexLock, CondVar: blocking mutual exclusion over a Runtime, for cold paths only (start-up, files,
+// sessions). No read, update, commit or scan path takes one.
+// States of a mutex: 0 free, 1 held, 2 held and perhaps waited for. Lock: 0 -> 1 by compare-and-swap, else exchange
+//   to 2 and wait until the exchange finds 0. Unlock: exchange to 0; a thread whose exchange finds 2 wakes one
+//   waiter.
+// Thread-safety: all methods from any thread; not recursive, not fair. Clang's thread-safety analysis knows these
+//   classes: mark what a mutex guards with DEUT_GUARDED_BY, methods with DEUT_REQUIRES and DEUT_EXCLUDES.
+// Lifetime: the runtime outlives them. The thread that unlocked a mutex last may destroy it.
 #ifndef COMMON_SYNC_MUTEX_H_
 #define COMMON_SYNC_MUTEX_H_
 
@@ -59,12 +60,12 @@ class __attribute__((scoped_lockable)) MutexLock {
   Mutex& mutex_;
 };
 
-// Waits may return for no reason: the caller looks at its condition again. The condition is changed under the mutex.
+// A wait may return for no reason, so the caller tests its condition again. The condition is changed under the mutex.
 class CondVar {
  public:
   void Wait(Mutex& mutex) DEUT_REQUIRES(mutex) { WaitUntil(mutex, kNoDeadline); }
 
-  // False only when the deadline has passed. The mutex is held again in either case.
+  // False only when the deadline has passed. In either case the caller holds the mutex again.
   bool WaitUntil(Mutex& mutex, Deadline deadline) DEUT_REQUIRES(mutex) __attribute__((no_thread_safety_analysis)) {
     waiters_.fetch_add(1, std::memory_order_relaxed);  // ordered by the mutex
     const uint32_t round = round_.load(std::memory_order_relaxed);
@@ -75,7 +76,7 @@ class CondVar {
     return in_time;
   }
 
-  // Called with the mutex held, or after it was released by the thread that changed the condition.
+  // Called with the mutex held, or by the thread that changed the condition after it released the mutex.
   void NotifyOne(Runtime& runtime) { Notify(runtime, 1); }
   void NotifyAll(Runtime& runtime) { Notify(runtime, INT32_MAX); }
 

@@ -62,7 +62,7 @@ TEST(CondVar, HandsEveryItemOver) {
         MutexLock lock(mutex);
         while (items.empty()) changed.Wait(mutex);
         const int item = items.front();
-        if (item < 0) return;  // left for the others
+        if (item < 0) return;  // the end mark stays for the other consumers
         items.pop_front();
         taken_sum += item;
       }

@@ -1,8 +1,10 @@
-// ForEachInParallel: the same work for many things, on several threads. For start-up and other cold paths that wait for the disk.
+// ForEachInParallel: does the same work for many items on several threads. For start-up and other cold paths that
+// wait for the disk.
 //
-// Calls work(i) once for each i below `count`, in about ascending order, on up to `threads` threads, of which the caller is one; comes back when
-// all calls have. After an error no further call begins. Answers OK, or the error of the smallest i that met one.
-// Thread-safety: `work` is called by several threads at once.
+// Calls work(i) once for each i below `count`, in about ascending order, on at most `threads` threads, including the
+// caller. Returns when all calls have returned. After an error no further call begins.
+// Errors: OK, or the error of the smallest i whose call failed.
+// Thread-safety: several threads call `work` at once.
 #ifndef COMMON_SYNC_PARALLEL_H_
 #define COMMON_SYNC_PARALLEL_H_
 

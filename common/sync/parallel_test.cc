@@ -24,7 +24,7 @@ TEST(ParallelTest, EachOnceByWhateverNumberOfThreads) {
   }
 }
 
-// Each waits until all have begun.
+// Each call waits until all have begun.
 TEST(ParallelTest, AsManyAtOnceAsThreads) {
   std::atomic<int> begun{0};
   Event all;

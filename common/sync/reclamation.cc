@@ -10,10 +10,10 @@
 namespace deut {
 namespace {
 
-// Every so many seals of a thread it also looks after what ended threads and collectors left.
+// A thread sweeps the garbage of ended threads and the leftovers of collectors once per this number of seals.
 constexpr uint32_t kSealsPerSweep = 16;
 constexpr int kMaxSpareBatches = 4;
-// Two lines: the adjacent-line prefetcher fetches pairs.
+// Two cache lines, because the adjacent-line prefetcher fetches pairs.
 constexpr size_t kSlotAlignment = 128;
 
 struct Retired {
@@ -54,9 +54,9 @@ struct BatchList {
   }
 };
 
-// What one slot (or the leftovers) holds. Owned by whoever exchanged it out.
+// The content of one slot, or one element of the leftovers. The thread that exchanged it out owns it.
 struct Garbage {
-  Garbage* next = nullptr;  // among the leftovers
+  Garbage* next = nullptr;  // link in the list of leftovers
   Batch* open = nullptr;
   BatchList sealed;
   Batch* spare = nullptr;
@@ -65,7 +65,7 @@ struct Garbage {
   Garbage() = default;
   Garbage(const Garbage&) = delete;
   Garbage& operator=(const Garbage&) = delete;
-  // REQUIRES: holds no retired object.
+  // REQUIRES: the garbage holds no retired object.
   ~Garbage() {
     delete open;
     while (spare != nullptr) delete std::exchange(spare, spare->next);
@@ -80,7 +80,8 @@ struct Garbage {
   }
 };
 
-// Interleaves two ascending lists; constant time when one lies wholly before the other, which is the usual case.
+// Interleaves two ascending lists. Takes constant time when one lies wholly before the other, which is the usual
+// case.
 BatchList Merge(BatchList a, BatchList b) {
   BatchList merged;
   while (!a.empty() && !b.empty()) {
@@ -113,14 +114,14 @@ BatchList TakeBefore(BatchList* sealed, uint64_t epoch) {
 struct alignas(kSlotAlignment) ReclamationDomain::Slot {
   // Written by the owning thread, read by every thread that frees.
   std::atomic<uint64_t> epoch{0};
-  // The owning thread's own; handed from owner to owner by `owned`.
+  // Only the thread that owns the slot uses these; `owned` hands them from one owner to the next.
   uint32_t depth = 0;
   uint32_t seals = 0;
   bool collect_wanted = false;
   bool collecting = false;
   // Bytes ever retired through this slot, by all its owners.
   std::atomic<uint64_t> retired_bytes{0};
-  // Only the owner stores a non-null pointer; anybody may exchange it out.
+  // Only the owner stores a non-null pointer; any thread may exchange it out.
   std::atomic<Garbage*> garbage{nullptr};
   std::atomic<bool> owned{true};
   Slot* next = nullptr;  // constant once published
@@ -170,7 +171,7 @@ struct ReclamationDomain::Core {
     return batches.oldest;
   }
 
-  // A slot of an ended thread, or a new one; either now belongs to the caller.
+  // Returns the slot of an ended thread, or a new one. The caller owns it now.
   Slot* AcquireSlot() {
     for (Slot* slot = slots.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {
       bool owned = slot->owned.load(std::memory_order_relaxed);
@@ -215,7 +216,7 @@ struct ReclamationThread {
     }
   }
 
-  // Null if this thread never entered the domain.
+  // Returns null if this thread never entered the domain.
   static Slot* Find(uint64_t id) {
     Cached& cached = cache[id % kCached];
     if (cached.id == id) [[likely]]
@@ -260,7 +261,7 @@ uint64_t NextDomainId() {
 ReclamationDomain::ReclamationDomain() : id_(NextDomainId()), core_(std::make_shared<Core>()) {}
 
 ReclamationDomain::~ReclamationDomain() {
-  for (bool found = true; found;) {  // again while deleters retire more
+  for (bool found = true; found;) {  // again while deleters retire more objects
     found = false;
     const auto drain = [&](Garbage* garbage) {
       found = true;
@@ -289,6 +290,7 @@ ReclamationDomain::Slot* ReclamationDomain::Enter() {
   const uint64_t seen = core_->epoch.load(std::memory_order_acquire);
   DEUT_POINT("reclamation.enter.before_store");
   slot->epoch.store(seen, std::memory_order_seq_cst);
+  // The second load decides the race with a seal between load and store: see "Why it is safe" in the header.
   DEUT_POINT("reclamation.enter.before_second_look");
   const uint64_t now = core_->epoch.load(std::memory_order_seq_cst);
   if (DEUT_OMITTED("reclamation.enter")) slot->epoch.store(0, std::memory_order_release);
@@ -306,6 +308,8 @@ void ReclamationDomain::Leave(Slot* slot) {
 void ReclamationDomain::Retire(void* object, void (*deleter)(void*), size_t bytes) {
   Slot* slot = ReclamationThread::Find(id_);
   DEUT_CHECK(slot != nullptr && slot->depth != 0);
+  // Takes the garbage out of the slot, so that a concurrent collector cannot touch it meanwhile. The loser finds null
+  // and starts new garbage.
   Garbage* garbage = slot->garbage.exchange(nullptr, std::memory_order_acq_rel);
   DEUT_POINT("reclamation.retire.garbage_out");
   if (garbage == nullptr) [[unlikely]]
@@ -329,7 +333,7 @@ void ReclamationDomain::CollectOwn(Slot* slot) {
   const uint64_t oldest = core_->OldestOccupied();
   if (Garbage* garbage = slot->garbage.exchange(nullptr, std::memory_order_acq_rel)) {
     const BatchList freeable = TakeBefore(&garbage->sealed, oldest);
-    slot->garbage.store(garbage, std::memory_order_release);  // before the deleters, which may retire
+    slot->garbage.store(garbage, std::memory_order_release);  // before the deleters, which may retire more objects
     Batch* emptied = core_->Free(freeable);
     garbage = slot->garbage.exchange(nullptr, std::memory_order_acq_rel);
     while (emptied != nullptr) {
@@ -379,7 +383,7 @@ void ReclamationDomain::Sweep(bool of_living_threads) {
 void ReclamationDomain::Collect() { Sweep(/*of_living_threads=*/true); }
 
 size_t ReclamationDomain::pending_bytes() const {
-  // Freed first: whatever it counts was counted as retired before.
+  // Loads the freed bytes first: every byte counted in them was counted as retired before.
   const uint64_t freed = core_->freed_bytes.load(std::memory_order_acquire);
   uint64_t retired = 0;
   for (const Slot* slot = core_->slots.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {

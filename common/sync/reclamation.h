@@ -1,30 +1,37 @@
-// ReclamationDomain: epoch-based reclamation of memory, decentralised. An object unlinked from a latch-free structure is
-// retired here and freed when every thread that might still hold a pointer to it has left its guard.
+// ReclamationDomain: epoch-based reclamation of memory, decentralised. A thread that unlinks an object from a
+// latch-free structure retires it here. The domain frees it when every thread that might still hold a pointer to it
+// has left its guard.
 // (The idea: Fraser, "Practical lock-freedom", 2004; decentralised for Bw-trees by Wang et al., SIGMOD 2018.)
 //
-// States. A global epoch E (from 1, only ever raised, by read-modify-write). Each registered thread owns a slot: 0 = outside
-//   a guard, else an epoch not later than E. Retired objects lie in batches: open (its thread appends), sealed with an
-//   epoch, freed. A slot's garbage (open batch and sealed ones in epoch order) is owned by whoever exchanged it out.
+// States. A global epoch E starts at 1 and is only ever raised, by read-modify-write. Each registered thread owns a
+//   slot: 0 = outside a guard, else an epoch not later than E. Retired objects lie in batches: open (its thread
+//   appends), sealed with an epoch, freed. A slot's garbage is its open batch and its sealed batches in epoch order.
+//   The thread that exchanged the garbage out of the slot owns it.
 // Steps. (sc = sequentially consistent)
-//   Enter   slot = E (sc store); then look at E again (sc load), and if it moved, slot = what was seen. Wait-free.
+//   Enter   slot = E (sc store); then load E again (sc load), and if it moved, slot = the second value. Wait-free.
 //   Leave   slot = 0 (release).
 //   Retire  append to the open batch. When it is full, seal: batch.epoch = E++ (sc read-modify-write).
 //   Free    after the seal, load every slot (sc); a batch is freed when its epoch is below every occupied slot.
 // Why it is safe. Let r be the epoch of a batch, sealed by E: r -> r+1, after its objects were unlinked.
-//   A reader whose slot is > r has seen E > r: by the release sequence of E it sees the unlinking, so it finds no such object.
-//   A reader whose second look at E saw <= r came before the seal in the total order of sc operations, so its slot store
-//   comes before the freeing thread's slot loads: those see its slot (<= r, so nothing is freed) or a later value of it,
-//   which it wrote (release) after its last access.
-// Winner and loser. Garbage that a thread finds missing is in the hands of a collector: it starts anew and waits for nobody.
-//   A collector never gives back to a slot; what it could not free goes to the domain's list of leftovers (push: CAS; take: all).
-// Guards nest (only the outermost enters). A guard is held over a few memory accesses, never across a wait, a message or a batch.
-// Deleters run outside guards of the freeing thread (unless Collect is called inside one); they may retire more.
-// Thread-safety: all methods from any thread; a thread is registered at its first guard and unregistered when it ends; its
-//   garbage stays with the domain. No guard is taken by destructors of thread-local objects.
-// Ownership: the domain owns retired objects; its destructor frees all that are left and requires that no guard is held. A
-//   domain may end before or after threads that used it.
-// Limits: `pending_bytes` is what waits to be freed; a thread that stays inside a guard makes it grow (and blocks nobody).
-//   A thread holds back at most one open batch (kBatchObjects objects or kBatchBytes bytes) until it retires more or Collect.
+//   - A reader whose slot is > r has seen E > r. By the release sequence of E it sees the unlinking, so it finds no
+//     such object.
+//   - A reader whose second load of E saw <= r came before the seal in the total order of sc operations. So its slot
+//     store comes before the freeing thread's slot loads. Those see its slot (<= r, so nothing is freed) or a later
+//     value of it, which the reader wrote (release) after its last access.
+// Winner and loser. When a thread finds its garbage missing, a collector holds it. The thread starts new garbage and
+//   waits for nobody. A collector never gives garbage back to a slot. It moves the batches that it could not free to
+//   the domain's list of leftovers (push: CAS; take: all).
+// Guards nest (only the outermost enters). A guard is held over a few memory accesses, never across a wait, a message
+// or a batch.
+// Deleters run outside guards of the freeing thread (unless Collect is called inside one); they may retire more
+// objects.
+// Thread-safety: all methods from any thread. A thread is registered at its first guard and unregistered when it
+//   ends; its garbage stays with the domain. Destructors of thread-local objects take no guard.
+// Ownership: the domain owns retired objects. Its destructor frees all that are left and requires that no guard is
+//   held. A domain may end before or after threads that used it.
+// Limits: `pending_bytes` counts the retired bytes that are not freed yet. A thread that stays inside a guard makes
+//   it grow, but blocks nobody. A thread holds back at most one open batch (kBatchObjects objects or kBatchBytes
+//   bytes) until it retires more or Collect runs.
 #ifndef COMMON_SYNC_RECLAMATION_H_
 #define COMMON_SYNC_RECLAMATION_H_
 
@@ -61,8 +68,8 @@ class ReclamationDomain {
     Slot* const slot_;
   };
 
-  // Frees `object` by `deleter(object)` once no guard can see it. `bytes` is what it counts for in pending_bytes.
-  // REQUIRES: a guard is held; `object` is unlinked and this thread is the one that unlinked it.
+  // Frees `object` by `deleter(object)` once no guard can see it. `bytes` is the object's share of pending_bytes.
+  // REQUIRES: the caller holds a guard; `object` is unlinked and this thread is the one that unlinked it.
   void Retire(void* object, void (*deleter)(void*), size_t bytes);
 
   template <typename T>
@@ -70,11 +77,12 @@ class ReclamationDomain {
     Retire(object, [](void* p) { delete static_cast<T*>(p); }, bytes);
   }
 
-  // Frees what can be freed now, of all threads' garbage that can be had without waiting. For idle moments and tests.
+  // Frees every object that may be freed now, from the garbage of all threads that can be taken without waiting. For idle moments
+  // and tests.
   void Collect();
 
   size_t pending_bytes() const;
-  // True if the calling thread holds a guard (checked by code that requires or forbids one).
+  // True if the calling thread holds a guard. Code that requires or forbids a guard checks it.
   bool held() const;
 
  private:
@@ -86,7 +94,7 @@ class ReclamationDomain {
   void Sweep(bool of_living_threads);
 
   const uint64_t id_;  // never reused in this process
-  // Shared with the threads registered here, so that either may end first.
+  // The threads registered here share the core, so that the domain may end before a thread or after it.
   const std::shared_ptr<Core> core_;
 };
 

@@ -21,7 +21,7 @@ std::unique_ptr<Thread> Start(std::function<void()> body) { return RealRuntime()
 
 void Await(Event& event) { ASSERT_TRUE(event.Wait(RealRuntime(), RealRuntime().Now() + seconds(60))); }
 
-// Counts how many of its kind are alive.
+// Counts the living objects of its kind.
 struct Counted {
   explicit Counted(std::atomic<int>* count) : alive(count) { alive->fetch_add(1); }
   ~Counted() { alive->fetch_sub(1); }
@@ -68,7 +68,7 @@ TEST(Reclamation, AGuardEnteredAfterTheRetirementHoldsNothingBack) {
   std::atomic<int> alive{0};
   ReclamationDomain domain;
   RetireOne(domain, &alive);
-  domain.Collect();  // seals and so passes the epoch on
+  domain.Collect();  // seals, and so raises the epoch
   RetireOne(domain, &alive);
   {
     Guard late(domain);
@@ -146,7 +146,7 @@ TEST(Reclamation, CollectReachesIdleThreadsAndEndedThreads) {
     RetireOne(domain, &alive);
     retired.Signal(RealRuntime());
     Await(end);
-    RetireOne(domain, &alive);  // its garbage was taken: it starts anew
+    RetireOne(domain, &alive);  // a collector took its garbage, so it starts new garbage
   });
   Await(retired);
   Start([&] { RetireOne(domain, &alive); })->Join();
@@ -179,7 +179,7 @@ TEST(Reclamation, TheDomainMayEndBeforeItsThreadsAndFreesAll) {
     for (int i = 0; i < 100; ++i) RetireOne(*domain, &alive);
     retired.Signal(RealRuntime());
     Await(end);
-    // A new domain, perhaps at the same address, is not taken for the old one.
+    // A new domain, perhaps at the same address, is not mistaken for the old one.
     ReclamationDomain next;
     RetireOne(next, &alive);
     next.Collect();
@@ -264,7 +264,7 @@ TEST(ReclamationDeathTest, RetiringWithoutAGuardEndsTheProcess) {
   EXPECT_DEATH(domain.RetireObject(new Counted(&alive)), "depth != 0");
 }
 
-// Cells that writers replace and readers look into. A freed object reads as dead (and is a report under ASan).
+// Cells that writers replace and readers look into. A freed object reads as dead (and ASan reports it).
 struct Cell {
   static constexpr uint64_t kAlive = 0xA11CEull;
   explicit Cell(uint64_t n) : number(n) {}
@@ -445,8 +445,8 @@ TEST(ReclamationProgress, EveryCompareAndSwapMayFailOnce) {
   }
 }
 
-// The race of Enter against Free, step by step: the reader has taken the epoch but not stored it while others retire,
-// seal and free; whatever it finds afterwards is alive.
+// The race of Enter against Free, step by step. The reader has loaded the epoch but not stored it yet while other
+// threads retire, seal and free. Every object that the reader finds afterwards is alive.
 TEST(ReclamationRace, AReaderThatEntersWithAnOldEpoch) {
   for (const std::string point : {"reclamation.enter.before_store", "reclamation.enter.before_second_look"}) {
     SCOPED_TRACE(point);

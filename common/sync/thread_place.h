@@ -1,10 +1,11 @@
-// ThreadPlace: a small number that a thread has for itself while it lives: what is kept once for each number is then written by one thread, without
-// a read-modify-write.
+// ThreadPlace: a small number that belongs to one thread while that thread lives. If a counter is kept once per
+// number, only one thread writes each copy, so it needs no read-modify-write.
 //
-// States of a number: free, taken (a bit of one word). Claim: compare-and-swap, acquire, by the thread that is to have it, the first time that
-//   it asks; the loser tries the next free bit. Release: one read-modify-write, when the thread ends; so who has the number next sees what was
-//   written under it.
-// Of more than kPlaces threads the later ones have none, nor has a thread whose own objects are being destroyed.
+// States of a number: free, taken (a bit of one word). Claim: the thread sets the bit by compare-and-swap (acquire)
+//   the first time it asks; the loser tries the next free bit. Release: one read-modify-write (release) when the
+//   thread ends. So the next owner of the number sees everything that was written under it.
+// At most kPlaces threads have a number at a time. Later threads get none, nor does a thread whose thread-local
+// objects are already being destroyed.
 // Thread-safety: any thread.
 #ifndef COMMON_SYNC_THREAD_PLACE_H_
 #define COMMON_SYNC_THREAD_PLACE_H_
@@ -18,7 +19,7 @@ class ThreadPlace {
   static constexpr uint32_t kPlaces = 63;
   static constexpr uint32_t kNone = kPlaces;
 
-  // Below kPlaces, or kNone. A thread that has had none never gets one.
+  // Returns a number below kPlaces, or kNone. A thread that once got kNone never gets a number.
   static uint32_t Get() { return place_ != kUnknown ? place_ : Claim(); }
 
  private:

@@ -1,4 +1,4 @@
-// Numbers of threads: one thread each, given back, none beyond the last.
+// ThreadPlace: each number belongs to one thread, is given back, and kPlaces threads at most have one.
 #include "common/sync/thread_place.h"
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace deut {
 namespace {
 
-// Threads that have asked for their numbers and go on living.
+// Threads that have asked for their numbers and stay alive.
 class Crowd {
  public:
   explicit Crowd(size_t threads) : places_(threads) {
