@@ -1,5 +1,6 @@
-// AlignedBuffer: memory for direct transfers, aligned to and a multiple of kIoAlignment, zeroed at first.
-// Thread-safety: as a plain array. Moves leave the source empty.
+// AlignedBuffer: memory for direct transfers. Its address is aligned to kIoAlignment, its size is a multiple of
+// kIoAlignment, and it is zeroed at first.
+// Thread-safety: as a plain array. Ownership: owns its memory; a move leaves the source empty.
 #ifndef COMMON_IO_ALIGNED_BUFFER_H_
 #define COMMON_IO_ALIGNED_BUFFER_H_
 
@@ -20,7 +21,7 @@ constexpr uint64_t RoundDownToIo(uint64_t bytes) { return bytes / kIoAlignment *
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  // At least `bytes`, rounded up.
+  // Allocates at least `bytes`, rounded up to kIoAlignment.
   explicit AlignedBuffer(size_t bytes)
       : size_(RoundUpToIo(bytes)), data_(static_cast<char*>(::operator new(size_, std::align_val_t(kIoAlignment)))) {
     std::memset(data_.get(), 0, size_);

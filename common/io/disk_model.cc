@@ -21,7 +21,7 @@ std::string Normalize(const std::string& path) {
   return normal;
 }
 
-// Of a normalized path; "" for those at the top.
+// Returns the parent of a normalized path; "" for names at the top.
 std::string ParentOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash);
@@ -146,7 +146,7 @@ Status DiskModel::SyncDirectory(const std::string& path, bool covers) {
   const auto found = now_.find(name);
   if (!name.empty() && (found == now_.end() || found->second != nullptr)) return NoSuch("sync of directory", path);
   if (!covers) return Status::Ok();
-  // With a change go the earlier ones of its names, in whatever directory.
+  // A change becomes durable together with the earlier changes of its names, in whatever directory those are.
   std::set<std::string> names;
   std::vector<bool> taken(pending_.size());
   for (size_t i = pending_.size(); i-- > 0;) {
@@ -196,7 +196,7 @@ uint64_t DiskModel::SpaceOfFiles() const {
 
 void DiskModel::Crash(Random* random) {
   const uint64_t capacity = capacity_bytes();
-  // Sometimes all that is uncovered is lost, sometimes nothing, mostly some.
+  // Some crashes lose everything that is uncovered, some nothing, most a part.
   const uint32_t keep_in_1024 = std::array<uint32_t, 6>{0, 64, 512, 512, 960, 1024}[random->Below(6)];
   std::set<std::string> undone;
   for (const Change& change : pending_) {

@@ -1,7 +1,9 @@
-// DiskModel: the names of a disk in memory, each with what is there now and what is durable; its files are ModelFiles.
-// A create, rename or remove is pending until a sync of its directory; at a crash each pending one happened or did not, except
-// that one which builds on a name whose change did not happen did not happen either (a file is never lost by a rename).
-// Directories are durable at once. Paths are taken as text, "a//b/" being "a/b"; "" and "/" always exist.
+// DiskModel: the names of a disk in memory, both as they are now and as they are durable. Its files are ModelFiles.
+// A create, rename or remove is pending until a sync of its directory. At a crash each pending change happened or did
+// not. A change that builds on a name whose change did not happen did not happen either, so a rename never loses a
+// file.
+// Directories are durable at once. Paths are compared as text after normalization: "a//b/" is "a/b". "" and "/"
+// always exist.
 // Thread-safety: none (its owner's mutex).
 #ifndef COMMON_IO_DISK_MODEL_H_
 #define COMMON_IO_DISK_MODEL_H_
@@ -21,7 +23,7 @@ namespace deut {
 class DiskModel {
  public:
   explicit DiskModel(bool remembers) : remembers_(remembers) {}
-  // With files of its own.
+  // The copy has files of its own.
   DiskModel(const DiskModel& other);
   DiskModel& operator=(const DiskModel&) = delete;
 
@@ -30,23 +32,23 @@ class DiskModel {
   Result<std::vector<std::string>> List(const std::string& path) const;
   Status Rename(const std::string& from, const std::string& to);
   Status Remove(const std::string& path);
-  // `covers`: false to check the path only.
+  // `covers` = false only checks the path and makes nothing durable.
   Status SyncDirectory(const std::string& path, bool covers);
   bool Exists(const std::string& path) const;
 
-  // Free space. Every file takes its size, rounded up to blocks; a removed one gives it back at once.
+  // Free space. Every file takes its size, rounded up to blocks; a removed file gives its space back at once.
   uint64_t free_bytes() const { return free_bytes_; }
   void set_free_bytes(uint64_t bytes) { free_bytes_ = bytes; }
-  // With what files take.
+  // Free space plus the space that files take.
   uint64_t capacity_bytes() const { return free_bytes_ + SpaceOfFiles(); }
-  // Takes what growing `file` to `bytes` needs. False if there is not so much.
+  // Takes the space that is needed to grow `file` to `bytes`. False if there is not enough.
   bool TakeSpace(const ModelFile& file, uint64_t bytes);
   void GiveSpace(uint64_t old_size, uint64_t new_size);
 
   void Crash(Random* random);
 
  private:
-  // Null: a directory.
+  // A null pointer stands for a directory.
   using Names = std::map<std::string, std::shared_ptr<ModelFile>>;
   struct Change {
     enum class Kind : uint8_t { kCreate, kRename, kRemove } kind;

@@ -1,4 +1,4 @@
-// FaultPlan: the faults of a FaultyDisk that are in force, and which operation each strikes.
+// FaultPlan: the faults of a FaultyDisk that are in force. It decides which operation each fault strikes.
 // Thread-safety: none (its disk's mutex).
 #ifndef COMMON_IO_FAULT_PLAN_H_
 #define COMMON_IO_FAULT_PLAN_H_
@@ -18,7 +18,7 @@ class FaultPlan {
   void RemoveAll();
   uint64_t hits(int id) const;
 
-  // What goes wrong with this operation; counts it.
+  // Returns the fault that strikes this operation, if any, and counts it.
   std::optional<DiskFault::Action> Strike(const DiskOperation& operation);
 
  private:

@@ -38,6 +38,7 @@ std::unique_ptr<FaultyDisk> FaultyDisk::Crashed(Runtime& runtime, const DiskMode
 
 void FaultyDisk::WatchChanges(std::function<void(const Copier&)> watcher) {
   MutexLock lock(disk_->mutex);
+  // Clears the old watcher first, so that an empty `watcher` ends the watching.
   disk_->watcher = nullptr;
   if (!watcher) return;
   disk_->watcher = [&runtime = disk_->runtime, watcher = std::move(watcher)](const DiskModel& model) {
@@ -96,6 +97,7 @@ void FaultyDisk::SetIgnoreSync(bool ignore) {
   disk_->ignore_sync = ignore;
 }
 
+// Held completions and held operations wait on `changed`, so each new setting wakes them to look again.
 void FaultyDisk::HoldCompletions(bool hold) {
   MutexLock lock(disk_->mutex);
   disk_->hold = hold;

@@ -1,4 +1,4 @@
-// What goes wrong on demand: failed, short and flipped transfers, a full disk, a device that hangs.
+// Faults on demand: failed, short and flipped transfers, a full disk, a device that hangs.
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -26,7 +26,7 @@ TEST(FaultyDiskFaults, AFailedSyncIsNotMadeGoodByTheNext) {
     const int fault = disk.AddFault({.kinds = kDiskSync, .count = 1});
     ASSERT_EQ(file->Sync(), ErrorCode::kIoError);
     EXPECT_EQ(disk.hits(fault), 1u);
-    ASSERT_TRUE(Put(*file, 512, Sectors("c")).ok());  // written again: this one can be covered
+    ASSERT_TRUE(Put(*file, 512, Sectors("c")).ok());  // the sectors are written again, so they can be covered
     ASSERT_TRUE(file->Sync().ok());
   });
   EXPECT_EQ(outcomes, (std::set<std::string>{Sectors("ac"), Sectors("bc")}));
@@ -151,7 +151,7 @@ TEST(FaultyDiskFaults, AFullDiskRefusesGrowthOnlyAndRecovers) {
   EXPECT_EQ(full, ErrorCode::kResourceExhausted);
   EXPECT_NE(full.message().find("0 bytes free"), std::string_view::npos) << full.ToString();
   EXPECT_EQ(small->Allocate(5000), ErrorCode::kResourceExhausted);
-  EXPECT_TRUE(Put(*big, 0, std::string(9 * kBlock, 'y')).ok());  // inside what was allocated
+  EXPECT_TRUE(Put(*big, 0, std::string(9 * kBlock, 'y')).ok());  // within the allocated space
   EXPECT_TRUE(Put(*small, 4095, "z").ok());
   ASSERT_TRUE(storage->Remove("big").ok());
   EXPECT_EQ(*storage->FreeBytes(""), 9 * kBlock);

@@ -1,4 +1,5 @@
-// Files on a faulty disk, written and read in one line, and what a crash may leave of them. For tests of the disk itself.
+// Writes and reads files of a faulty disk in one line each, and enumerates the contents that a crash may leave. For
+// tests of the disk itself.
 #ifndef COMMON_IO_FAULTY_DISK_FIXTURE_H_
 #define COMMON_IO_FAULTY_DISK_FIXTURE_H_
 
@@ -31,7 +32,7 @@ inline Status Put(File& file, uint64_t offset, const std::string& content) {
   return file.Write(offset, content.data(), content.size());
 }
 
-// "(absent)" if there is no such file.
+// Returns the file's content, or "(absent)" if there is no such file.
 inline std::string Get(Storage& storage, const std::string& path) {
   auto file = storage.Open(path, kRead);
   if (!file.ok()) return "(absent)";
@@ -40,7 +41,7 @@ inline std::string Get(Storage& storage, const std::string& path) {
   return content;
 }
 
-// A file "f" whose name and `content` are durable.
+// Makes a file "f" whose name and `content` are durable.
 inline void PutDurable(FaultyDisk& disk, const std::string& content) {
   auto storage = disk.Mount();
   auto file = Open(*storage, "f", kCreate);
@@ -49,7 +50,7 @@ inline void PutDurable(FaultyDisk& disk, const std::string& content) {
   ASSERT_TRUE(storage->SyncDirectory("").ok());
 }
 
-// What "f" holds after a crash, for many seeds.
+// Returns the contents of "f" after a crash, over many seeds.
 template <typename Scenario>
 std::set<std::string> OutcomesOf(const Scenario& scenario) {
   std::set<std::string> outcomes;

@@ -1,4 +1,4 @@
-// What is there after a crash, and that the disk itself holds.
+// The content of a faulty disk after a crash, and the disk's own consistency.
 #include "common/io/faulty_disk.h"
 
 #include <atomic>
@@ -59,7 +59,7 @@ TEST(FaultyDisk, ACopyIsWhatACrashWouldLeaveAndTheDiskGoesOn) {
     const std::unique_ptr<FaultyDisk> copy = disk.CopyAfterCrash(seed);
     auto copied = copy->Mount();
     outcomes.insert(Get(*copied, "f"));
-    // Neither knows of the other.
+    // Neither disk is affected by the other.
     EXPECT_EQ(copy->crashes(), 0U);
     EXPECT_EQ(disk.crashes(), 0U);
     ASSERT_TRUE(Put(*file, 0, Sectors("x")).ok());
@@ -131,7 +131,7 @@ TEST(FaultyDisk, ASyncOfOneFileCoversNoOther) {
   EXPECT_EQ(outcomes, (std::set<std::string>{Sectors("a"), Sectors("b")}));
 }
 
-// Submits requests to a queue, in order; reaps all when `reap`.
+// Submits requests to a queue, in order; reaps them all if `reap`.
 void Submit(IoQueue& queue, std::vector<IoRequest>& requests, bool reap) {
   for (IoRequest& request : requests) ASSERT_TRUE(queue.Submit(&request).ok());
   std::vector<IoRequest*> completed;
@@ -157,7 +157,7 @@ TEST(FaultyDisk, AWriteCountsOnceItsCompletionIsReaped) {
 
 TEST(FaultyDisk, ASyncCoversWhatWasReapedBeforeItWasSubmitted) {
   std::string b = Sectors("b"), c = Sectors("c");
-  // A write in flight when the sync begins is not covered, nor one that begins later.
+  // A sync does not cover a write that was in flight when it began, nor one that began later.
   for (const bool before : {true, false}) {
     const auto outcomes = OutcomesOf([&](FaultyDisk& disk) {
       PutDurable(disk, Sectors("aa"));
@@ -173,7 +173,8 @@ TEST(FaultyDisk, ASyncCoversWhatWasReapedBeforeItWasSubmitted) {
     });
     EXPECT_EQ(outcomes, (std::set<std::string>{Sectors("ab"), Sectors("bb")})) << before;
   }
-  // What was covered is not lost again by a later write of the same sector: never the 'a' before it.
+  // A later write of the same sector does not uncover the covered content: a crash never brings back the 'a' before
+  // it.
   const auto outcomes = OutcomesOf([&](FaultyDisk& disk) {
     PutDurable(disk, Sectors("a"));
     auto storage = disk.Mount();
@@ -275,12 +276,12 @@ TEST(FaultyDisk, ACrashEndsEveryHandle) {
   auto next = disk.Mount();
   auto held = next->Lock("LOCK");
   EXPECT_TRUE(held.ok());
-  lock.reset();  // the old holder's end does not release the new one's lock
+  lock.reset();  // the end of the old holder does not release the new holder's lock
   EXPECT_EQ(next->Lock("LOCK").status(), ErrorCode::kUnavailable);
 }
 
-// A small log: blocks of one sector, each with its number, acknowledged when durable. After a crash at any of its operations,
-// every acknowledged block must be there.
+// A small log: blocks of one sector, each with its number, acknowledged when durable. After a crash at any of its
+// operations every acknowledged block must be there.
 struct LogRun {
   uint64_t acknowledged = 0;
   Status status;
@@ -372,7 +373,7 @@ TEST(FaultyDisk, TheSameSeedGivesTheSameDisk) {
 }
 
 TEST(FaultyDisk, SurvivesItsThreads) {
-  // Writers on many threads while the disk crashes again and again: every operation ends with OK or an error.
+  // Many threads write while the disk crashes again and again: every operation ends with OK or an error.
   Runtime& runtime = RealRuntime();
   FaultyDisk disk(runtime, 3);
   std::vector<std::unique_ptr<Thread>> threads;

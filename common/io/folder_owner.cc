@@ -33,7 +33,7 @@ std::string_view NameOf(FolderKind kind) {
   return "an unknown component";
 }
 
-// Nothing if there is no OWNER.
+// Returns no value if there is no OWNER.
 Result<std::optional<FolderKind>> Find(Storage& storage, const std::string& directory) {
   const std::string path = Concat(directory, "/", kName);
   DEUT_ASSIGN_OR_RETURN(const bool exists, storage.Exists(path));
@@ -46,7 +46,7 @@ Result<std::optional<FolderKind>> Find(Storage& storage, const std::string& dire
   return std::optional<FolderKind>(kind);
 }
 
-// What CheckFolder answers; *claimed: OWNER is there.
+// Does the work of CheckFolder. Sets *claimed if OWNER is there.
 Status Check(Storage& storage, const std::string& directory, const FolderOwner& owner, bool* claimed) {
   *claimed = false;
   DEUT_ASSIGN_OR_RETURN(const bool exists, storage.Exists(directory));
@@ -85,7 +85,8 @@ Result<FolderKind> DecodeFolderOwner(std::string_view bytes, const std::string& 
     return DEUT_ERROR(kCorruption, path, ": offset 0: does not name the owner of a folder (", bytes.size(),
                       " bytes); nothing was changed");
   }
-  // The checksum comes first, since damage may look like another version. It stands in the same place in every version.
+  // Verifies the checksum before the version, because damage may look like another version. It has the same offset in
+  // every version.
   if (Crc32c(bytes.substr(0, kChecksumAt)) != LoadU32(bytes.data() + kChecksumAt)) {
     return DEUT_ERROR(kCorruption, path, ": offset ", kChecksumAt, ": the checksum does not fit; nothing was changed");
   }
@@ -111,7 +112,7 @@ Status CheckFolder(Storage& storage, const std::string& directory, const FolderO
 }
 
 Status ClaimFolder(Storage& storage, const std::string& directory, const FolderOwner& owner) {
-  // Again, under the lock: another component may have come between.
+  // Checks again under the lock, because another component may have claimed the folder since CheckFolder.
   bool claimed = false;
   DEUT_RETURN_IF_ERROR(Check(storage, directory, owner, &claimed));
   if (claimed) return Status::Ok();

@@ -74,7 +74,7 @@ TEST_F(FolderOwnerTest, AFolderWithFilesOfNobodyIsRefused) {
   EXPECT_EQ(refused.code(), ErrorCode::kWrongState);
   EXPECT_THAT(refused.ToString(), HasSubstr("\"holiday.jpg\""));
   EXPECT_THAT(*storage_->List("/d"), ElementsAre("holiday.jpg"));
-  // Beside an owner they are somebody's notes.
+  // Beside an OWNER, unknown files are ignored.
   Make("OWNER", EncodeFolderOwner(FolderKind::kTransactionComponent));
   EXPECT_TRUE(Claim(kTc).ok());
 }
@@ -101,7 +101,7 @@ TEST_F(FolderOwnerTest, DamageAndOtherVersionsAreRefusedByName) {
   }
   Make("OWNER", good + "x");
   EXPECT_EQ(Claim(kDc).code(), ErrorCode::kCorruption);
-  // As a later program would write it, which may have more to say.
+  // Bytes as a later program would write them, perhaps with more behind them.
   std::string later = good.substr(0, 20);
   StoreU32(later.data() + 8, 2);
   AppendU32(&later, Crc32c(later));
@@ -113,7 +113,7 @@ TEST_F(FolderOwnerTest, DamageAndOtherVersionsAreRefusedByName) {
   }
 }
 
-// Today's bytes: a later program has to understand them, or refuse them by name.
+// The bytes of today's format: a later program has to understand them, or refuse them with an error.
 TEST_F(FolderOwnerTest, TheFormatStaysAsItIs) {
   EXPECT_EQ(EncodeFolderOwner(FolderKind::kTransactionComponent).substr(0, 20),
             std::string("DEUTOWNR\1\0\0\0\1\0\0\0\0\0\0\0", 20));

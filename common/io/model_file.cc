@@ -79,7 +79,8 @@ void ModelFile::Remember(uint64_t offset, uint64_t bytes, uint64_t number) {
   if (!remembers_ || bytes == 0) return;
   for (uint64_t at = offset / kSectorBytes; at <= (offset + bytes - 1) / kSectorBytes; ++at) {
     Sector& sector = uncovered_[at];
-    // Only the durable version is needed, and with requests in flight every one that a completion may yet cover.
+    // Without requests in flight only the durable version is needed. With some, every version is kept that a
+    // completion may yet cover.
     if (sector.older.empty() || !in_flight_.empty() || syncs_in_flight_ > 0) {
       Version& version = sector.older.emplace_back();
       version.number = sector.number;

@@ -1,10 +1,10 @@
-// ModelFile: the content of one file of a disk model: what is there now, and for every sector and the size, what a crash may
-// leave instead. (The rules of a crash are in faulty_disk.h.)
+// ModelFile: the content of one file of a disk model. It keeps the present content, and for every sector and the size
+// the values that a crash may leave instead. (The rules of a crash are in faulty_disk.h.)
 //
-// A sector's possible contents: `older` versions, oldest first, of which the first is durable, and the present one. A sector
-// without an entry in `uncovered_` is durable as it is. Every write has a number, drawn when it begins; it covers its sectors
-// (synchronous writes) when it completes. A sync covers, when it completes, the newest version of each sector that was
-// complete when the sync began.
+// The possible contents of a sector are its `older` versions, oldest first, and the present one. The first older
+// version is durable. A sector without an entry in `uncovered_` is durable as it is.
+// Every write has a number, drawn when it begins. A synchronous write covers its sectors when it completes. A sync
+// covers, when it completes, the newest version of each sector that was complete when the sync began.
 // Thread-safety: none (its disk's mutex).
 #ifndef COMMON_IO_MODEL_FILE_H_
 #define COMMON_IO_MODEL_FILE_H_
@@ -21,11 +21,12 @@ namespace deut {
 
 constexpr uint64_t kSectorBytes = 512;
 
-// The bytes of a file, zeros where nothing was written. A copy costs little: both share what neither has written since.
+// The bytes of a file, zeros where nothing was written. A copy is cheap: both share the chunks that neither has
+// written since.
 class SparseBytes {
  public:
   SparseBytes() = default;
-  // Thread-safety: as a change of `other`.
+  // Thread-safety: a copy counts as a change of `other`.
   SparseBytes(const SparseBytes& other);
   SparseBytes& operator=(const SparseBytes&) = delete;
   void Read(uint64_t offset, char* data, uint64_t bytes) const;
@@ -37,9 +38,9 @@ class SparseBytes {
   using Chunk = std::array<char, kChunkBytes>;
   struct Held {
     std::shared_ptr<Chunk> chunk;
-    mutable bool shared = false;  // with a copy, perhaps: not to be changed
+    mutable bool shared = false;  // perhaps shared with a copy, so copied before a change
   };
-  // To be changed.
+  // Returns the chunk, ready to be changed.
   static Chunk& Own(Held* held);
 
   std::map<uint64_t, Held> chunks_;
@@ -47,17 +48,17 @@ class SparseBytes {
 
 class ModelFile {
  public:
-  // `remembers`: false for memory storage, where nothing is ever forgotten.
+  // `remembers`: false for memory storage, which never forgets anything.
   explicit ModelFile(bool remembers) : remembers_(remembers) {}
 
   uint64_t size() const { return size_; }
-  // How many bytes were there to read.
+  // Returns the number of bytes read; fewer than `bytes` at the end of the file.
   uint64_t Read(uint64_t offset, char* data, uint64_t bytes) const;
 
-  // The number of the write, for CompleteWrite or AbandonWrite.
+  // Returns the number of the write, for CompleteWrite or AbandonWrite.
   uint64_t BeginWrite(uint64_t offset, const char* data, uint64_t bytes);
   void CompleteWrite(uint64_t number, bool covers);
-  // The write failed or nobody will hear of it: what it wrote stays uncovered, also by later syncs.
+  // The write failed, or its result will never be reported. No later sync covers the bytes that it wrote.
   void AbandonWrite(uint64_t number);
 
   struct SyncTicket {
@@ -69,7 +70,7 @@ class ModelFile {
   enum class SyncEnd : uint8_t {
     kCovers,
     kCoversNothing,
-    kFails,  // what this sync should have covered is never covered by another one
+    kFails,  // no other sync ever covers the bytes that this one should have covered
   };
   void EndSync(const SyncTicket& ticket, SyncEnd end);
 
@@ -79,7 +80,7 @@ class ModelFile {
   // Changes the bytes themselves and every remembered version of them.
   void FlipBit(uint64_t offset, int bit);
 
-  // `keep_in_1024`: how likely what is uncovered stays.
+  // `keep_in_1024`: the probability, in 1024ths, that an uncovered change stays.
   void Crash(Random* random, uint32_t keep_in_1024);
 
  private:
@@ -90,7 +91,7 @@ class ModelFile {
   };
   struct Sector {
     uint64_t number = 0;     // of the write that made the present content
-    bool abandoned = false;  // the present content is never covered
+    bool abandoned = false;  // no sync covers the present content any more
     std::vector<Version> older;
   };
   struct Write {
@@ -99,7 +100,8 @@ class ModelFile {
 
   // Remembers the sectors' present content before write `number` changes it.
   void Remember(uint64_t offset, uint64_t bytes, uint64_t number);
-  // Makes the newest version with number <= last, not of `except`, the durable one. True if that is the present one.
+  // Makes the newest version with number <= last and not in `except` the durable one. True if that is the present
+  // content.
   static bool Cover(Sector* sector, uint64_t last, const std::vector<uint64_t>& except);
   Write TakeInFlight(uint64_t number);
 
@@ -108,7 +110,7 @@ class ModelFile {
   uint64_t size_ = 0;
   uint64_t durable_size_ = 0;
   uint64_t last_number_ = 0;
-  std::map<uint64_t, Sector> uncovered_;  // by sector number; ordered, so that a seed always means the same
+  std::map<uint64_t, Sector> uncovered_;  // by sector number; ordered, so that a seed always has the same effect
   std::vector<Write> in_flight_;
   uint32_t syncs_in_flight_ = 0;
 };

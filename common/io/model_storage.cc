@@ -179,7 +179,7 @@ class ModelQueue final : public IoQueue {
     woken_ = false;
     if (disk_->hold && disk_->life == life_) return;
     size_t count = pending_.size();
-    if (disk_->faulty) {  // some, in any order
+    if (disk_->faulty) {  // completes some requests, in any order
       std::shuffle(pending_.begin(), pending_.end(), disk_->random);
       count = disk_->random.Between(1, count);
     }
@@ -212,7 +212,7 @@ class ModelQueue final : public IoQueue {
   const std::shared_ptr<ModelDisk> disk_;
   const uint64_t life_;
   const size_t depth_;
-  std::vector<Pending> pending_;  // of the queue's own thread
+  std::vector<Pending> pending_;  // only the queue's thread uses it
   bool woken_ DEUT_GUARDED_BY(disk_->mutex) = false;
 };
 

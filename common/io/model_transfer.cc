@@ -34,7 +34,7 @@ void BeginRead(const ModelTarget& target, std::optional<Action> action, Random* 
   }
 }
 
-// Writes any part of the sectors, for a write that fails.
+// Writes a random part of the sectors, for a write that fails.
 void WriteSome(const ModelTarget& target, const IoRequest& request, Random* random) {
   const char* data = static_cast<const char*>(request.data);
   for (uint64_t at = 0; at < request.bytes; at += kSectorBytes) {
@@ -105,7 +105,7 @@ ModelTransfer BeginTransferLocked(ModelDisk& disk, const ModelTarget& target, Io
       break;
   }
   if (action == Action::kCrash) {
-    // The device may have done all of it and only not said so.
+    // The device may have done all of the transfer without having reported it.
     if (disk.random.OneIn(2)) EndTransferLocked(disk, target, &transfer, TransferEnd::kReaped);
     disk.CrashLocked(disk.random.Next());
   }

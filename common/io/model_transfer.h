@@ -1,5 +1,5 @@
-// One transfer on a ModelDisk in two steps, so that a crash or later requests may fall between them.
-// Thread-safety: the disk's mutex is held. `target` is an open file of `disk`.
+// One transfer on a ModelDisk in two steps, so that a crash or later requests may come between them.
+// Thread-safety: the caller holds the disk's mutex. `target` is an open file of `disk`.
 #ifndef COMMON_IO_MODEL_TRANSFER_H_
 #define COMMON_IO_MODEL_TRANSFER_H_
 
@@ -14,7 +14,7 @@
 
 namespace deut {
 
-// An open file: what a handle is about.
+// The open file behind a handle.
 struct ModelTarget {
   uint64_t life = 0;
   std::string path;
@@ -26,19 +26,19 @@ struct ModelTransfer {
   IoRequest* request = nullptr;
   Status status;
   size_t transferred = 0;
-  std::optional<uint64_t> write;              // begun and to be ended
-  std::optional<ModelFile::SyncTicket> sync;  // likewise
+  std::optional<uint64_t> write;              // number of a write that has begun and must be ended
+  std::optional<ModelFile::SyncTicket> sync;  // a sync that has begun and must be ended
   bool sync_fails = false;
 };
 
 enum class TransferEnd : uint8_t {
   kReaped,   // request->status and transferred are filled
-  kDropped,  // nobody hears of it, and nothing is covered by it
+  kDropped,  // the submitter does not learn the result, and the transfer covers nothing
 };
 
 DiskOperationKind KindOf(const IoRequest& request);
 
-// Reads or writes at once. REQUIRES: CheckTransfer said OK.
+// Reads or writes at once. REQUIRES: CheckTransfer returned OK.
 ModelTransfer BeginTransferLocked(ModelDisk& disk, const ModelTarget& target, IoRequest* request)
     DEUT_REQUIRES(disk.mutex);
 void EndTransferLocked(ModelDisk& disk, const ModelTarget& target, ModelTransfer* transfer, TransferEnd end)

@@ -1,4 +1,7 @@
-// The queue of pread/pwrite: a few threads, each running one request at a time to its end. For machines without io_uring.
+// PosixQueue: the queue of pread/pwrite, for machines without io_uring. At most kMaxThreads threads each run one
+// request at a time to its end.
+// Thread-safety: one thread at a time, except Wake. Ownership: owns its threads; the destructor waits until every
+// submitted request has run.
 #ifndef COMMON_IO_POSIX_QUEUE_H_
 #define COMMON_IO_POSIX_QUEUE_H_
 
@@ -29,7 +32,7 @@ class PosixQueue final : public IoQueue {
 
   Runtime& runtime_;
   const size_t depth_;
-  size_t in_flight_ = 0;  // of the queue's own thread
+  size_t in_flight_ = 0;  // only the queue's user touches it
   Mutex mutex_;
   CondVar waiting_changed_, done_changed_;
   std::deque<IoRequest*> waiting_ DEUT_GUARDED_BY(mutex_);

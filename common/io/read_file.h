@@ -1,4 +1,4 @@
-// ReadFile: a whole small file (configuration, certificates) as a string.
+// ReadFile: returns a whole small file (configuration, certificates) as a string.
 // Errors: those of Storage; INVALID_ARGUMENT, naming the limit, for a larger file.
 #ifndef COMMON_IO_READ_FILE_H_
 #define COMMON_IO_READ_FILE_H_

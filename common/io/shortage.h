@@ -1,9 +1,10 @@
-// Waiting out a shortage of the process or the system: no descriptor (EMFILE, ENFILE) or no kernel memory (ENOMEM, ENOBUFS, EAGAIN).
+// Retries while the process or the system lacks a descriptor (EMFILE, ENFILE) or kernel memory (ENOMEM, ENOBUFS,
+// EAGAIN): a *shortage*.
 //
-// A shortage says nothing about the file: nothing was opened, read or changed. So the storage retries, with pauses from 1 ms to 64 ms, for
-// at most kShortagePatience; transfers have patience of their own (transfer.h). After that it answers RESOURCE_EXHAUSTED, which callers treat like a
-// full disk: they try again later.
-// Every shortage is counted; one line a second at most is logged.
+// A shortage says nothing about the file: nothing was opened, read or changed. So the storage retries, with pauses
+// from 1 ms to 64 ms, for at most kShortagePatience; transfers have limits of their own (transfer.h). After that it
+// answers RESOURCE_EXHAUSTED, which callers treat like a full disk: they try again later.
+// Every shortage is counted; at most one line a second is logged.
 // Thread-safety: all functions from any thread.
 #ifndef COMMON_IO_SHORTAGE_H_
 #define COMMON_IO_SHORTAGE_H_
@@ -18,15 +19,16 @@ namespace deut {
 
 constexpr Duration kShortagePatience = std::chrono::seconds(1);
 
-// True if `error`, an errno, may pass by itself as soon as another thread or process gives something back.
+// True if `error`, an errno, may pass by itself as soon as another thread or process releases something.
 bool IsShortage(int error);
 
-// Calls `attempt`, which returns a descriptor or 0, or -1 and sets errno, until it succeeds, fails with an error that is no shortage, or the
-// patience is over. Returns what the last attempt returned, with its errno. `operation` and `path` are for the log line.
+// Calls `attempt`, which returns a descriptor or 0, or -1 and sets errno. Repeats until it succeeds, fails with an
+// error that is no shortage, or kShortagePatience is over. Returns the result of the last attempt, with its errno.
+// `operation` and `path` are for the log line.
 int RetryShortage(Runtime& runtime, std::string_view operation, std::string_view path,
                   const std::function<int()>& attempt);
 
-// Counts one failed attempt, which is going to be repeated, and logs it if no line was logged for a second.
+// Counts one failed attempt that the caller is going to repeat, and logs it if no line was logged for a second.
 void TellShortage(Runtime& runtime, std::string_view operation, std::string_view path, int error);
 
 // The number of failed attempts of this process so far.

@@ -21,7 +21,7 @@
 namespace deut {
 namespace {
 
-// While it lives, the process has no free descriptor.
+// While an object of this class lives, the process has no free descriptor.
 class NoDescriptors {
  public:
   NoDescriptors() {

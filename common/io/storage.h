@@ -1,23 +1,26 @@
-// Storage: every access to files goes through here, so that the same code runs on io_uring, on pread/pwrite, in memory, and
-// on a faulty disk that forgets at a crash whatever no completed sync or synchronous write covers.
+// Storage: every access to files goes through this interface. The same code runs on io_uring, on pread/pwrite, in
+// memory, and on a faulty disk. At a crash the faulty disk forgets everything that no completed sync or synchronous
+// write covers.
 //
 // Durability contract (what a caller may assume after a crash):
-//   - bytes of a write opened with `sync_writes`, once its completion was reaped with OK;
-//   - bytes written before a Sync of that file was submitted, once that sync completed with OK;
-//   - a file's name (create, rename, remove), once SyncDirectory on its directory completed with OK.
+//   - The bytes of a write to a file opened with `sync_writes` are there, once its completion was reaped with OK.
+//   - The bytes written before a Sync of that file was submitted are there, once that sync completed with OK.
+//   - A file's name (create, rename, remove) is as it was set, once SyncDirectory on its directory completed with OK.
 //   Anything else may be there wholly, partly (torn at 512 bytes), or not at all, in any order.
 //   After a failed write or sync nothing may be assumed about that file; callers fail-stop (never retry a sync).
 // Errors, the same in every implementation; messages name operation, path and offset:
-//   NOT_FOUND, ALREADY_EXISTS of a name; RESOURCE_EXHAUSTED no space left (or a full queue), or a shortage of descriptors or kernel memory
-//   that lasted (shortage.h); INVALID_ARGUMENT a transfer that
-//   breaks the alignment rule or a file not opened for it; UNAVAILABLE a lock that somebody holds; IO_ERROR everything else. A failed
-//   sync is IO_ERROR always, also if the file system says that it was for want of space: what was written is lost then.
-//   RESOURCE_EXHAUSTED is never damage and never a reason to end: the caller tries again later.
+//   NOT_FOUND, ALREADY_EXISTS  of a name
+//   RESOURCE_EXHAUSTED         no space left, a full queue, or a lasting shortage (shortage.h) of descriptors or kernel
+//                              memory. It is never damage and never a reason to end: the caller tries again later
+//   INVALID_ARGUMENT           a transfer that breaks the alignment rule, or a file not opened for it
+//   UNAVAILABLE                a lock that another holder has
+//   IO_ERROR                   everything else. A failed sync is always IO_ERROR, even if the file system reports a lack
+//                              of space: the bytes written before it are lost then
 // The sync of a directory that was created or locked through the same Storage needs no free descriptor.
 // Thread-safety: Storage and File methods from any thread. An IoQueue belongs to one thread at a time, except Wake.
-// Ownership: callers own Files, IoQueues and FileLocks, which end before their Storage; a File, a
-//   buffer and the request itself outlive the transfer. The destructor of an IoQueue waits for what is in flight and hands
-//   nothing back.
+// Ownership: callers own Files, IoQueues and FileLocks, which end before their Storage. A File, a buffer and the
+//   request itself outlive the transfer. The destructor of an IoQueue waits for the requests in flight and returns
+//   none of them.
 #ifndef COMMON_IO_STORAGE_H_
 #define COMMON_IO_STORAGE_H_
 
@@ -33,7 +36,8 @@
 
 namespace deut {
 
-// Alignment of offset, length and memory for files opened `direct`, enforced by every implementation (AlignedBuffer helps).
+// Alignment of offset, length and memory for files opened `direct`. Every implementation enforces it (AlignedBuffer
+// helps).
 constexpr size_t kIoAlignment = 4096;
 
 struct OpenOptions {
@@ -48,20 +52,21 @@ class File {
  public:
   virtual ~File() = default;
   virtual const std::string& path() const = 0;
-  // Blocking forms; complete transfers or an error that names path and offset (a short read at the end of the file returns
-  // the bytes there are).
+  // Blocking forms: a complete transfer, or an error that names path and offset. A read at the end of the file
+  // returns the bytes that are there.
   virtual Result<size_t> Read(uint64_t offset, void* data, size_t bytes) = 0;
   virtual Status Write(uint64_t offset, const void* data, size_t bytes) = 0;
   virtual Status Sync() = 0;
   virtual Result<uint64_t> Size() = 0;
   virtual Status Truncate(uint64_t bytes) = 0;
-  // Grows the file to `bytes` (never shrinks it) with zeros that are written and durable, so that later writes inside it
-  // neither fail for want of space nor change metadata. Costs a write of that size.
+  // Grows the file to `bytes` (never shrinks it) with zeros that are written and durable. So later writes inside it
+  // neither fail for lack of space nor change metadata. Costs a write of that size.
   virtual Status Allocate(uint64_t bytes) = 0;
 };
 
-// One asynchronous transfer. The submitter fills the first part; the queue fills `status` and `transferred`: all of `bytes`,
-// or an error, or less for a read that met the end of the file. A sync covers the writes reaped before it was submitted.
+// One asynchronous transfer. The submitter fills the first part. The queue fills `status` and `transferred`: all of
+// `bytes`, or an error, or less for a read that met the end of the file. A sync covers the writes reaped before it
+// was submitted.
 struct IoRequest {
   enum class Kind : uint8_t { kRead, kWrite, kSync };
   Kind kind = Kind::kRead;
@@ -69,7 +74,7 @@ struct IoRequest {
   uint64_t offset = 0;
   void* data = nullptr;
   size_t bytes = 0;
-  void* context = nullptr;  // the submitter's own
+  void* context = nullptr;  // for the submitter; the queue does not use it
 
   Status status = {};
   size_t transferred = 0;
@@ -80,10 +85,11 @@ class IoQueue {
   virtual ~IoQueue() = default;
   // Starts the transfer; never blocks on the device. RESOURCE_EXHAUSTED when `depth` requests are in flight.
   virtual Status Submit(IoRequest* request) = 0;
-  // Waits until at least one request has completed, Wake was called or the deadline passed; appends what completed, in no
-  // order. Returns at once when something has completed already, or nothing is in flight.
+  // Waits until at least one request has completed, Wake was called or the deadline passed. Appends the completed
+  // requests, in no order. Returns at once if a request has completed already, or none is in flight.
   virtual void Reap(std::vector<IoRequest*>* completed, Deadline deadline) = 0;
-  // Makes the Reap that waits, or else the next one that would, return early. From any thread; cheap when nobody waits.
+  // Makes the Reap that waits now, or else the next one that would wait, return early. From any thread; cheap when no
+  // Reap waits.
   virtual void Wake() = 0;
   virtual size_t in_flight() const = 0;
 };
@@ -98,7 +104,7 @@ class Storage {
   virtual ~Storage() = default;
 
   virtual Result<std::unique_ptr<File>> Open(const std::string& path, const OpenOptions& options) = 0;
-  // With parents; OK if present. The directories it created are durable when it returns.
+  // Creates the parents, too; OK if present. The directories it created are durable when it returns.
   virtual Status CreateDirectory(const std::string& path) = 0;
   virtual Result<std::vector<std::string>> List(const std::string& directory) = 0;  // names, sorted
   virtual Status Rename(const std::string& from, const std::string& to) = 0;        // replaces `to`, atomically
@@ -106,9 +112,10 @@ class Storage {
   virtual Status SyncDirectory(const std::string& path) = 0;
   virtual Result<bool> Exists(const std::string& path) = 0;
   virtual Result<uint64_t> FreeBytes(const std::string& path) = 0;
-  // The size of the file system that holds `path`: what could be free there at most, if all its files went.
+  // The size of the file system that holds `path`: an upper bound of its free space.
   virtual Result<uint64_t> CapacityBytes(const std::string& path) = 0;
-  // An exclusive lock for the life of the returned object; UNAVAILABLE naming the holder if another process has it.
+  // An exclusive lock that is held while the returned object lives. UNAVAILABLE, naming the holder, if another
+  // process has it.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
   // A queue for files of this storage. REQUIRES: depth > 0.
   virtual Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) = 0;
@@ -118,10 +125,11 @@ class Storage {
 
 enum class IoKind : uint8_t { kAuto, kUring, kPosix };
 
-// The machine's disks. kAuto: io_uring where the kernel allows it, else pread/pwrite; kUring: an error where it is not allowed.
-// (Target system_storage.)
+// Files on the machine's disks. kAuto: io_uring where the kernel allows it, else pread/pwrite. kUring: an error where
+// the kernel does not allow it. (Target system_storage.)
 Result<std::unique_ptr<Storage>> NewSystemStorage(IoKind kind, Runtime& runtime);
-// Files in memory, empty at first, gone with the object. (Target memory_storage. The faulty disk: faulty_disk.h.)
+// Files in memory; the storage is empty at first and is lost with the object. (Target memory_storage. The faulty
+// disk: faulty_disk.h.)
 std::unique_ptr<Storage> NewMemoryStorage(Runtime& runtime);
 
 }  // namespace deut

@@ -1,4 +1,4 @@
-// What every Storage promises, run on all of them.
+// The promises of Storage, tested on every implementation.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -466,7 +466,7 @@ TEST(SystemStorage, NamesItsChoice) {
   EXPECT_TRUE(automatic == "io_uring" || automatic.starts_with("pread/pwrite (io_uring refused"));
 }
 
-// A request that stays in flight: a read of an empty pipe.
+// A read of an empty pipe is a request that stays in flight.
 TEST(SystemStorage, UringReapEndsByDeadlineWakeOrCompletion) {
   Runtime& runtime = RealRuntime();
   testing::TempDir folder;
@@ -504,7 +504,8 @@ TEST(SystemStorage, UringReapEndsByDeadlineWakeOrCompletion) {
 }
 
 #ifdef DEUT_TEST_POINTS
-// The kernel has no memory for a transfer, for a while. It was retried 10,000 times at once, which takes milliseconds, and then was an error.
+// The kernel has no memory for a transfer, for a while. A transfer that retries 10,000 times at once, which takes
+// milliseconds, and then fails is the bug that this test excludes.
 TEST(SystemStorage, TransfersWaitOutAShortageWithPauses) {
   constexpr uint32_t kFailures = 12;
   const Duration pauses = milliseconds(1 + 2 + 4 + 8 + 16 + 32) + (kFailures - 6) * kLongestPause;

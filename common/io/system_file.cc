@@ -33,7 +33,7 @@ int OpenRetrying(Runtime& runtime, const std::string& path, int flags) {
   });
 }
 
-// False where the file system or device wants a larger alignment than ours, or has no direct transfers.
+// False where the file system or device wants a larger alignment than kIoAlignment, or has no direct transfers.
 bool DirectFits([[maybe_unused]] int descriptor) {
 #ifdef STATX_DIOALIGN
   struct statx about{};
@@ -137,13 +137,14 @@ Status SystemFile::Allocate(uint64_t bytes) {
   if (!options_.writable) return DEUT_ERROR(kInvalidArgument, "allocate in ", path_, ", which was opened for reading");
   DEUT_ASSIGN_OR_RETURN(uint64_t at, Size());
   if (at >= bytes) return Status::Ok();
-  // Space first, so that a full disk is found before anything is written. Not every file system can do it; writing does then.
+  // Reserves the space first, so that a full disk is found before anything is written. Not every file system can
+  // reserve; there the writes below find it.
   if (posix_fallocate(descriptor_, static_cast<off_t>(at), static_cast<off_t>(bytes - at)) == ENOSPC) {
     (void)ftruncate(descriptor_, static_cast<off_t>(at));
     return ErrnoStatus(Concat("allocate ", bytes, " bytes in"), path_, ENOSPC);
   }
-  // Reserved blocks become ordinary ones only by being written: otherwise each later write would change metadata too. Through
-  // a descriptor of its own, because the end need not be aligned.
+  // Reserved blocks become ordinary ones only when they are written; otherwise each later write would change
+  // metadata, too. A second descriptor without O_DIRECT writes them, because the end need not be aligned.
   const int plain = OpenRetrying(runtime_, Concat("/proc/self/fd/", descriptor_), O_RDWR | O_CLOEXEC);
   if (plain < 0) return ErrnoStatus("allocate in", path_, errno);
   SystemFile writer(runtime_, path_, OpenOptions{.writable = true}, plain);

@@ -1,4 +1,5 @@
-// SystemFile: a file of the operating system. Reads and writes block (pread, pwrite); the queues take its descriptor.
+// SystemFile: a file of the operating system. Its reads and writes block (pread, pwrite); the queues use its
+// descriptor.
 // Thread-safety: all methods from any thread. Ownership: owns the descriptor.
 #ifndef COMMON_IO_SYSTEM_FILE_H_
 #define COMMON_IO_SYSTEM_FILE_H_
@@ -13,7 +14,7 @@ namespace deut {
 
 class SystemFile final : public File {
  public:
-  // Waits out a shortage of descriptors (shortage.h) on `runtime`, which the file borrows.
+  // Retries on `runtime` while descriptors are short (shortage.h). The file borrows `runtime`.
   static Result<std::unique_ptr<File>> Open(Runtime& runtime, const std::string& path, const OpenOptions& options);
   ~SystemFile() override;
 

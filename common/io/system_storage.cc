@@ -1,4 +1,5 @@
-// Storage of the operating system: names, locks and free space are shared; the queue is io_uring's or that of pread/pwrite.
+// Storage of the operating system. Names, locks and free space are the same for both kinds; the queue is io_uring's
+// or that of pread/pwrite.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -140,7 +141,7 @@ class SystemStorage final : public Storage {
     Descriptor file(RetryShortage(runtime_, "open lock file", path,
                                   [&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644); }));
     if (file.get() < 0) return ErrnoStatus("open lock file", path, errno);
-    // flock belongs to the open file description: a second Open conflicts also within one process.
+    // flock belongs to the open file description, so a second Open conflicts also within one process.
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) return ErrnoStatus("lock", path, errno);
       return DEUT_ERROR(kUnavailable, path, " is locked by ", Holder(file.get()));
@@ -161,7 +162,7 @@ class SystemStorage final : public Storage {
   std::string name() const override { return name_; }
 
  private:
-  // Who wrote the lock file, for a person.
+  // Describes the process that wrote the lock file, for an error message.
   static std::string Holder(int descriptor) {
     char text[32] = {};
     if (pread(descriptor, text, sizeof(text) - 1, 0) <= 0) return "another process";
@@ -175,8 +176,9 @@ class SystemStorage final : public Storage {
                          [&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   }
 
-  // The directory, kept open from its first use on. A log or a page store cannot go on when the sync of its directory fails, so
-  // that sync must not depend on a free descriptor. A directory that was replaced by another of the same name is opened anew.
+  // Returns the directory, which stays open from its first use on. A log or a page store cannot go on when the sync
+  // of its directory fails, so that sync must not depend on a free descriptor. If another directory has taken the
+  // name, it is opened instead.
   Result<std::shared_ptr<const Descriptor>> Directory(const std::string& path) {
     struct stat now{};
     if (stat(path.c_str(), &now) != 0) return ErrnoStatus("open directory", path, errno);
@@ -192,7 +194,7 @@ class SystemStorage final : public Storage {
     auto opened = std::make_shared<const Descriptor>(OpenDirectory("open directory", path));
     if (opened->get() < 0) return ErrnoStatus("open directory", path, errno);
     const MutexLock lock(mutex_);
-    // A process has a data folder or two. A caller with many gains nothing by keeping them.
+    // A process has one or two data folders. A caller with many directories gains nothing if all are kept.
     if (directories_.size() >= kMaxKeptDirectories) directories_.clear();
     directories_[path] = opened;
     return std::shared_ptr<const Descriptor>(std::move(opened));

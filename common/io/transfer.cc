@@ -93,7 +93,7 @@ uint32_t MostShortages(IoRequest::Kind kind, int error) {
 }  // namespace
 
 Duration PauseOf(const TransferRetries& retries) {
-  // Doubling more often than this passes the longest pause.
+  // More doublings than this exceed the longest pause.
   constexpr uint32_t kMostDoublings = 6;
   return std::min(Duration(milliseconds(1)) * (1 << std::min(retries.shortages - 1, kMostDoublings)), kLongestPause);
 }
@@ -117,7 +117,7 @@ TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, Tr
     return TransferStep::kDone;  // a read met the end of the file
   }
   if (direct && request->transferred % kIoAlignment != 0) {
-    // Only the end of a file cuts a direct read off unaligned. A write goes on from the last whole block.
+    // A direct read is cut off unaligned only at the end of a file. A write resumes at the last whole block.
     if (reads) return TransferStep::kDone;
     request->transferred = RoundDownToIo(request->transferred);
   }

@@ -60,7 +60,8 @@ TEST_F(AdvanceTransferTest, ErrorsNameFileAndOffset) {
   IoRequest sync = Request(IoRequest::Kind::kSync, 0);
   EXPECT_EQ(AdvanceTransfer(&sync, false, -EIO, &retries_), TransferStep::kDone);
   EXPECT_EQ(sync.status, ErrorCode::kIoError);
-  // A file system that finds room only when it is asked to sync has lost what was written: no reason to try again.
+  // A file system that reports a lack of space only at the sync has lost the written bytes, so a retry makes no
+  // sense.
   for (const int error : {ENOSPC, EDQUOT}) {
     IoRequest lost = Request(IoRequest::Kind::kSync, 0);
     EXPECT_EQ(AdvanceTransfer(&lost, false, -error, &retries_), TransferStep::kDone);
@@ -85,7 +86,7 @@ TEST_F(AdvanceTransferTest, WithoutProgressItIsAnErrorInTheEnd) {
   }
 }
 
-// A shortage that lasts is not the file's fault.
+// A shortage that lasts is not reported as a fault of the file.
 TEST_F(AdvanceTransferTest, ShortagesAreWaitedOutForABoundedTime) {
   struct Case {
     IoRequest::Kind kind;

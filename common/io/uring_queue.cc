@@ -31,7 +31,7 @@ Result<std::unique_ptr<IoQueue>> UringQueue::Create(size_t depth, Runtime& runti
   std::unique_ptr<UringQueue> queue(new UringQueue(depth, event_descriptor, runtime));
   io_uring_params params{};
   params.flags = IORING_SETUP_CLAMP;
-  // One more for the poll. The completion ring is twice as large, so it cannot overflow.
+  // One more entry for the poll. The completion ring is twice as large, so it cannot overflow.
   const int result = io_uring_queue_init_params(static_cast<unsigned>(depth + 1), &queue->ring_, &params);
   if (result < 0) {
     queue->ring_.ring_fd = -1;
@@ -44,7 +44,7 @@ Result<std::unique_ptr<IoQueue>> UringQueue::Create(size_t depth, Runtime& runti
   return std::unique_ptr<IoQueue>(std::move(queue));
 }
 
-// Out of memory ends the process wherever it happens.
+// Running out of memory ends the process anyway, also in this destructor.
 UringQueue::~UringQueue() {  // NOLINT(bugprone-exception-escape)
   if (ring_.ring_fd >= 0) {
     std::vector<IoRequest*> dropped;
@@ -58,7 +58,7 @@ void UringQueue::Prepare(Operation* operation) {
   const IoRequest& request = *operation->request;
   const int descriptor = static_cast<const SystemFile*>(request.file)->descriptor();
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-  DEUT_CHECK(entry != nullptr);  // there is one for each operation and one for the poll
+  DEUT_CHECK(entry != nullptr);  // the ring has an entry for each operation and one for the poll
   char* data = static_cast<char*>(request.data) + request.transferred;
   const auto rest = static_cast<unsigned>(std::min(request.bytes - request.transferred, kMaxTransferBytes));
   switch (request.kind) {
@@ -80,7 +80,7 @@ void UringQueue::Flush() {
   while (io_uring_sq_ready(&ring_) > 0) {
     const int result = io_uring_submit(&ring_);
     if (result > 0 || result == -EINTR) continue;
-    // The kernel lacks something for a moment; WaitForCompletion submits again within a millisecond.
+    // The kernel lacks a resource for the moment; WaitForCompletion submits again within a millisecond.
     if (result == 0 || result == -EAGAIN || result == -EBUSY || result == -ENOMEM) break;
     FailStop(ErrnoStatus("submitting to", "an io_uring", -result).ToString());
   }
@@ -164,7 +164,7 @@ void UringQueue::ArmWake() {
 bool UringQueue::WaitForCompletion(Deadline deadline) {
   ArmWake();
   Flush();
-  // What the kernel could not take yet must not wait for a completion that may never come.
+  // Entries that the kernel could not take yet must not wait for a completion that may never come.
   if (io_uring_sq_ready(&ring_) > 0) deadline = std::min(deadline, runtime_.Now() + milliseconds(1));
   for (const Paused& paused : paused_) deadline = std::min(deadline, paused.until);
   waiting_.store(true, std::memory_order_seq_cst);
@@ -174,7 +174,7 @@ bool UringQueue::WaitForCompletion(Deadline deadline) {
     if (deadline == kNoDeadline) {
       result = io_uring_wait_cqe(&ring_, &completion);
     } else {
-      // Compared first: the distance from a deadline in the far past has no representation.
+      // Compares first, because the distance from a deadline in the far past cannot be represented.
       const MonotonicTime now = runtime_.Now();
       const Duration left = deadline <= now ? Duration(0) : deadline - now;
       __kernel_timespec timeout{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};

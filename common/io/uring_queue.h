@@ -1,4 +1,7 @@
-// The queue of io_uring: one ring, its kernel threads and completions. Wake is an eventfd that the ring polls.
+// UringQueue: the queue of io_uring: one ring, its kernel threads and completions. Wake writes to an eventfd that the
+// ring polls.
+// Thread-safety: one thread at a time, except Wake. Ownership: owns the ring and the eventfd; the destructor waits
+// for the requests in flight.
 #ifndef COMMON_IO_URING_QUEUE_H_
 #define COMMON_IO_URING_QUEUE_H_
 
@@ -26,15 +29,15 @@ class UringQueue final : public IoQueue {
   size_t in_flight() const override { return in_flight_; }
 
  private:
-  // One request in the kernel's hands. The kernel's reads and writes of the buffer are invisible to ThreadSanitizer; `handed`
-  // is released before submission and acquired after completion, which tells it (and nobody else needs) the order.
+  // One request that the kernel holds. ThreadSanitizer cannot see the kernel's accesses to the buffer. `handed` is
+  // released before submission and acquired after completion, which states the order for it; nothing else needs that.
   struct Operation {
     IoRequest* request = nullptr;
     TransferRetries retries;
     std::atomic<uint32_t> handed{0};
     Operation* next_free = nullptr;
   };
-  // An operation that waits for a shortage to pass.
+  // An operation that waits until a shortage has passed.
   struct Paused {
     Operation* operation;
     MonotonicTime until;
@@ -46,13 +49,13 @@ class UringQueue final : public IoQueue {
   void Prepare(Operation* operation);
   // Prepares the paused operations whose pause is over.
   void Resume();
-  // Hands what is in the submission ring to the kernel; what it cannot take now stays for the next call. A ring that fails
-  // otherwise ends the process: nobody can tell what became of the requests in it.
+  // Submits the entries of the submission ring to the kernel; those that it cannot take now stay for the next call.
+  // Any other failure of the ring ends the process, because the state of its requests is unknown then.
   void Flush();
   void ArmWake();
-  // Waits for a completion, Wake or the deadline. False: there is nothing more to wait for.
+  // Waits for a completion, Wake or the deadline. False: the caller need not wait again.
   bool WaitForCompletion(Deadline deadline);
-  // Takes all completions that are there.
+  // Takes all completions that are in the ring.
   void Drain(std::vector<IoRequest*>* completed);
   void Complete(void* data, int32_t result, std::vector<IoRequest*>* completed);
 
@@ -65,7 +68,8 @@ class UringQueue final : public IoQueue {
   std::vector<Paused> paused_;
   size_t in_flight_ = 0;
   bool wake_armed_ = false;
-  // Dekker: Wake sets woken, then looks at waiting; Reap sets waiting, then looks at woken (both sequentially consistent).
+  // Dekker: Wake sets woken_, then reads waiting_; Reap sets waiting_, then reads woken_ (both sequentially
+  // consistent). So at least one of the two sees the other's store, and no Wake is lost.
   std::atomic<bool> woken_{false};
   std::atomic<bool> waiting_{false};
 };

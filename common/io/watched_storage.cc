@@ -50,7 +50,8 @@ class WatchedStorage::Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Runs `body`, which is watched meanwhile. `waits`: for the disk; a thread that serves others then hands its place over first.
+  // Runs `body` under the watch. `waits`: the operation may wait for the disk, so a thread that serves others hands
+  // over its work first.
   template <typename Body>
   auto During(std::string_view what, const std::string& path, uint64_t offset, uint64_t bytes, const Body& body,
               bool waits = true) {
@@ -139,7 +140,8 @@ class WatchedStorage::Watch {
   Operations operations_ DEUT_GUARDED_BY(mutex_);
   uint64_t waiting_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t slow_operations_ DEUT_GUARDED_BY(mutex_) = 0;
-  // What counts as time: it stands still while this process does (stopped, or its machine asleep), so that no operation seems old then.
+  // The watch's time. It stands still while this process does not run (stopped, or its machine asleep), so that no
+  // operation seems old then.
   Duration clock_ DEUT_GUARDED_BY(mutex_) = {};
   MonotonicTime last_look_ DEUT_GUARDED_BY(mutex_);
   bool told_ DEUT_GUARDED_BY(mutex_) = false;
@@ -181,7 +183,7 @@ class WatchedFile final : public File {
   const std::unique_ptr<File> file_;
 };
 
-// Requests name watched files; the queue behind knows those that are watched.
+// Requests name watched files; this queue replaces them by the files that the underlying queue knows.
 class UnwrappingQueue final : public IoQueue {
  public:
   explicit UnwrappingQueue(std::unique_ptr<IoQueue> queue) : queue_(std::move(queue)) {}
@@ -212,7 +214,7 @@ class UnwrappingQueue final : public IoQueue {
 
  private:
   const std::unique_ptr<IoQueue> queue_;
-  std::vector<std::pair<IoRequest*, File*>> files_;  // in flight, and the watched files they named
+  std::vector<std::pair<IoRequest*, File*>> files_;  // requests in flight, and the watched files that they named
 };
 
 }  // namespace
@@ -247,7 +249,7 @@ Result<bool> WatchedStorage::Exists(const std::string& path) {
   return watch_->During("the look at", path, 0, 0, [&] { return storage_.Exists(path); });
 }
 Result<uint64_t> WatchedStorage::FreeBytes(const std::string& path) {
-  // The kernel has it in memory, and each batch of the log asks for it.
+  // The kernel answers from memory, and each batch of the log asks for it.
   return watch_->During(
       "the look at the free space of", path, 0, 0, [&] { return storage_.FreeBytes(path); }, /*waits=*/false);
 }

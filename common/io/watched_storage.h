@@ -1,14 +1,19 @@
-// WatchedStorage: another storage, and a watch over its operations: one that does not come back is told after a while, and ends the process
-// after a longer one. A device that hangs gives no error; without this whoever waits for it waits for ever, and nobody knows.
+// WatchedStorage: wraps another storage and watches its operations. An operation that does not return is logged after
+// a while; after a longer time it ends the process. A device that hangs gives no error; without the watch its callers
+// would wait for ever, unnoticed.
 //
-// An operation is slow when it has not come back within `slow_after`: it is logged, with what, where and how long, once, and again when
-//   it comes back after all. Of several that become slow together one is named and the others are counted.
-// The device is stuck when one has not come back within `stuck_after`: on_stuck is told, once. Nothing can be known of that operation any
-//   more, so there is no going on: the process ends (the default), and a new one begins with what is durable.
-// Time in which the process does not run (it was stopped, its machine slept) does not count.
-// Operations under way are a list in the order of their beginnings, so a look costs what is slow, and an operation costs two moments of a mutex.
-// Requests of a queue are not watched: who reaps them has a deadline of its own.
-// Thread-safety: as Storage; on_stuck is called on the watch's thread. Ownership: borrows runtime and storage; owns its thread.
+// An operation is *slow* when it has not returned within `slow_after`. The watch logs it once, with its kind, place
+//   and age, and once more if it returns later. If several become slow together, the log line names one and counts
+//   the others.
+// The device is *stuck* when an operation has not returned within `stuck_after`: the watch calls on_stuck, once. The
+//   outcome of that operation is unknown, so the process cannot go on. By default it ends, and a new one starts from
+//   the durable state.
+// Time in which the process does not run (it was stopped, or its machine slept) does not count.
+// Operations in flight are a list in the order of their beginnings. So a look costs time only for the slow ones, and
+// an operation takes a mutex twice.
+// Requests of a queue are not watched: the thread that reaps them has a deadline of its own.
+// Thread-safety: as Storage; on_stuck is called on the watch's thread. Ownership: borrows runtime and storage; owns
+// its thread.
 #ifndef COMMON_IO_WATCHED_STORAGE_H_
 #define COMMON_IO_WATCHED_STORAGE_H_
 
@@ -32,15 +37,15 @@ struct DiskWatchOptions {
 };
 
 struct DiskWatchStatistics {
-  uint64_t slow_operations = 0;  // so far, those that came back and those that have not
-  uint64_t waiting = 0;          // of these, under way now
-  Duration oldest = Duration();  // how long the oldest of those has been
+  uint64_t slow_operations = 0;  // so far, whether they have returned or not
+  uint64_t waiting = 0;          // slow operations that are in flight now
+  Duration oldest = Duration();  // age of the oldest operation, if a slow one is in flight
 };
 
 class WatchedStorage final : public Storage {
  public:
   WatchedStorage(Runtime& runtime, Storage& storage, DiskWatchOptions options);
-  // REQUIRES: no operation is under way.
+  // REQUIRES: no operation is in flight.
   ~WatchedStorage() override;
 
   DiskWatchStatistics statistics() const;
@@ -55,7 +60,7 @@ class WatchedStorage final : public Storage {
   Result<uint64_t> FreeBytes(const std::string& path) override;
   Result<uint64_t> CapacityBytes(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
-  // Its requests name files of this storage.
+  // Requests of this queue name files of this storage.
   Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) override;
   std::string name() const override { return storage_.name(); }
 

@@ -62,7 +62,7 @@ TEST_F(WatchedStorageTest, OperationsThatWaitForTheDiskTellTheirThreadBefore) {
   EXPECT_TRUE(tells([&] { return file_->Write(0, bytes.data(), bytes.size()).ok(); }));
   EXPECT_TRUE(tells([&] { return file_->Sync().ok(); }));
   EXPECT_TRUE(tells([&] { return file_->Read(0, bytes.data(), bytes.size()).ok(); }));
-  // The kernel has it in memory, and it is asked for often.
+  // The kernel answers from memory, and callers ask often.
   EXPECT_FALSE(tells([&] { return storage_->FreeBytes("").ok(); }));
 }
 
@@ -122,7 +122,7 @@ TEST_F(WatchedStorageTest, AStuckDiskIsToldOnce) {
   EXPECT_EQ(reason_, ErrorCode::kIoError);
   EXPECT_NE(reason_.message().find("the disk is stuck: the removal of g: no answer within 40 ms"), std::string::npos)
       << reason_.ToString();
-  // Another one; and the watch goes on.
+  // A second operation becomes slow; the watch goes on.
   threads.push_back(runtime_.StartThread("list", [&] { EXPECT_TRUE(storage_->Exists("g").ok()); }));
   WaitFor([&] { return storage_->statistics().waiting == 2; });
   disk_.HoldOperations(0);
