@@ -1,11 +1,15 @@
-// BeforeWait: a thread that works off a list asks to be told when it is about to block, so that another one can go on with the list meanwhile. What
-// blocks, and how deep below, it need not know: every wait of the project goes through a Runtime. TellingRuntime is one that tells; all else it
-// leaves to the one behind it.
+// BeforeWait: a thread that works through a list registers a callback, `tell`, that runs just before the thread
+// blocks. So another thread can take over the list meanwhile. The thread need not know which call below it blocks,
+// because every wait of the project goes through a Runtime.
+// TellingRuntime is a Runtime that calls `tell` before it blocks; it forwards everything else to the runtime behind
+// it.
 //
-// While a BeforeWait lives, the first Wait of its thread on any TellingRuntime that is going to block calls `tell` before; at most once. With
-// `patience` it does so only when it has waited for so long, counted from the first such wait on. `tell` may itself wait. Costs nothing where nobody
-// waits. Who blocks by other means than a Runtime (a write that is to reach the disk) calls Tell before.
-// Thread-safety: a BeforeWait is made, told and destroyed by one thread, and they do not nest; TellingRuntime as Runtime.
+// While a BeforeWait lives, the first Wait of its thread on any TellingRuntime that is going to block calls `tell`
+// first, at most once. With `patience`, it calls `tell` only when that much time has passed since the first such wait
+// began. `tell` may itself wait. It costs nothing where no thread waits. A thread that blocks by other means than a
+// Runtime (for example in a synchronous write) calls Tell before.
+// Thread-safety: one thread makes, notifies and destroys a BeforeWait, and they do not nest; TellingRuntime as
+// Runtime.
 // Ownership: `tell` outlives its BeforeWait; the runtime behind outlives the TellingRuntime.
 #ifndef COMMON_RUNTIME_BEFORE_WAIT_H_
 #define COMMON_RUNTIME_BEFORE_WAIT_H_
@@ -33,7 +37,7 @@ class BeforeWait {
   BeforeWait(const BeforeWait&) = delete;
   BeforeWait& operator=(const BeforeWait&) = delete;
 
-  // This thread is about to block.
+  // The calling thread is about to block.
   static void Tell() {
     if (tell_ != nullptr) [[unlikely]]
       (*std::exchange(tell_, nullptr))();
@@ -42,11 +46,11 @@ class BeforeWait {
  private:
   friend class TellingRuntime;
 
-  // A wait can be anywhere below, so it is not passed on from call to call.
+  // Thread-local, because the wait may be in any function below, and no argument reaches there.
   static inline thread_local const std::function<void()>* tell_ = nullptr;
-  static inline thread_local Duration patience_;  // 0: none is left
+  static inline thread_local Duration patience_;  // 0: no patience is left
   static inline thread_local bool waiting_ = false;
-  static inline thread_local MonotonicTime until_;  // of its patience, once it has waited
+  static inline thread_local MonotonicTime until_;  // end of the patience, once the thread has waited
 };
 
 class TellingRuntime final : public Runtime {

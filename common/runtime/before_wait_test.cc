@@ -1,4 +1,4 @@
-// Who is told of a wait, and how often.
+// BeforeWait: which waits call `tell`, and how often.
 #include "common/runtime/before_wait.h"
 
 #include <atomic>
@@ -63,7 +63,7 @@ TEST_F(BeforeWaitTest, WithPatienceItTellsOfALongWaitOnly) {
   std::atomic<uint32_t> word{0};
   const std::function<void()> end = [&] {
     ++told_;
-    word.store(1, std::memory_order_seq_cst);  // what is waited for is there once it has told
+    word.store(1, std::memory_order_seq_cst);  // `tell` fulfils the condition of the wait
   };
   const BeforeWait before(end, milliseconds(1));
   EXPECT_TRUE(runtime_.Wait(word, 0, kNoDeadline));
@@ -72,7 +72,7 @@ TEST_F(BeforeWaitTest, WithPatienceItTellsOfALongWaitOnly) {
 
 TEST_F(BeforeWaitTest, PatienceIsForAllItsWaitsTogether) {
   const BeforeWait before(tell_, milliseconds(5));
-  // Each of them is shorter.
+  // Each single wait is shorter than the patience.
   while (told_ == 0) runtime_.Wait(word_, 0, runtime_.Now() + milliseconds(1));
   EXPECT_EQ(told_, 1);
 }
@@ -80,7 +80,7 @@ TEST_F(BeforeWaitTest, PatienceIsForAllItsWaitsTogether) {
 TEST_F(BeforeWaitTest, ASleepIsAWaitAndSoIsWhatSaysSo) {
   {
     const BeforeWait before(tell_);
-    while (told_ == 0) runtime_.SleepUntil(runtime_.Now() + milliseconds(1));  // whose time may be up at once
+    while (told_ == 0) runtime_.SleepUntil(runtime_.Now() + milliseconds(1));  // a sleep may be over before it blocks
     EXPECT_EQ(told_, 1);
     BeforeWait::Tell();
     EXPECT_EQ(told_, 1);

@@ -1,4 +1,4 @@
-// CoarseNow: the time, for limits of seconds on paths of microseconds.
+// CoarseNow: an approximate time, for limits of seconds on paths of microseconds.
 // Thread-safety: any thread.
 #ifndef COMMON_RUNTIME_COARSE_TIME_H_
 #define COMMON_RUNTIME_COARSE_TIME_H_
@@ -9,9 +9,11 @@ namespace deut {
 
 constexpr Duration kCoarseStep = milliseconds(10);
 
-// runtime.Now(), about. Of the machine's own runtime it costs a fifth of what Now does: it is the time of the kernel's last tick, and a step.
-// So it is later by a step at most; and earlier, where ticks are further apart or come late (a machine that idles, a host that has taken the
-// processor away), by as much. Each answer is no earlier than the one before; beside one of Now it may be either. Of any other runtime it is Now().
+// Returns approximately runtime.Now(). With the machine's own runtime it costs a fifth of Now: it is the time of the
+// kernel's last tick plus kCoarseStep.
+// So it is at most one step later than Now. It is earlier where ticks are further apart or come late (an idle
+// machine, a host that has taken the processor away), by as much as they are late. No answer is earlier than the one
+// before. Compared with an answer of Now it may be either. With any other runtime it is Now().
 MonotonicTime CoarseNow(Runtime& runtime);
 
 }  // namespace deut

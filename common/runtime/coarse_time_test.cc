@@ -17,7 +17,7 @@ TEST(CoarseTime, NeverGoesBackAndRunsAlongWithTheOther) {
   }
 }
 
-// A runtime with a time of its own.
+// A runtime with its own time.
 TEST(CoarseTime, IsTheTimeOfAnyOtherRuntime) {
   class Standing final : public Runtime {
    public:

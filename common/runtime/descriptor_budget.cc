@@ -47,7 +47,7 @@ Result<DescriptorBudget> PlanDescriptors(uint64_t limit, const DescriptorNeeds& 
   }
   DescriptorBudget budget{.limit = limit, .connections = connections, .files = 0};
   if (connections == 0) {
-    // A quarter goes to files first: a small process must be able to read its data, too.
+    // Files get a quarter of the limit first, because even a small process must be able to read its data.
     const uint64_t files = std::clamp(limit / 4, needs.least_files, needs.most_files);
     const uint64_t taken = needs.reserve + files;
     const uint64_t fit = limit > taken ? (limit - taken) / needs.per_connection : 0;

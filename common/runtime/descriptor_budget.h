@@ -1,6 +1,7 @@
-// DescriptorBudget: how many file descriptors a process may have, and how its connections and files share them. A process that runs out of
-// descriptors fails at whatever it does next, so the share is fixed at the start and kept by caps.
-// Thread-safety: pure functions, but RaiseDescriptorLimit, which main calls before it starts threads.
+// DescriptorBudget: the number of file descriptors that a process may have, and their division between connections
+// and files. A process that runs out of descriptors fails at whatever it does next. So the shares are fixed at the
+// start, and limits on connections and files enforce them.
+// Thread-safety: pure functions, except RaiseDescriptorLimit, which main calls before it starts threads.
 #ifndef COMMON_RUNTIME_DESCRIPTOR_BUDGET_H_
 #define COMMON_RUNTIME_DESCRIPTOR_BUDGET_H_
 
@@ -10,12 +11,12 @@
 
 namespace deut {
 
-// What a daemon takes.
+// The descriptors that a daemon needs.
 struct DescriptorNeeds {
   uint64_t reserve =
-      128;  // everything that is neither of the others: queues, epoll sets, links to other daemons, one attempt too many
+      128;  // all others: queues, epoll sets, links to other daemons, one connection attempt too many
   uint64_t least_files = 64;
-  uint64_t most_files = 64;  // more than these are of no use
+  uint64_t most_files = 64;  // upper bound of the files that are of use
   uint64_t per_connection = 2;
 };
 
@@ -25,15 +26,17 @@ struct DescriptorBudget {
   uint64_t files = 0;
 };
 
-// With 0 for the wanted connections, the budget has at most this many. A budget with fewer than kLeastConnections is refused.
+// With 0 wanted connections, the budget has at most kMostConnectionsByDefault. A budget with fewer than
+// kLeastConnections is refused.
 constexpr uint64_t kMostConnectionsByDefault = 16'384;
 constexpr uint64_t kLeastConnections = 16;
 
-// Raises the soft limit of open files to the hard one. Returns the limit that holds from now on. IO_ERROR says what the system refused.
+// Raises the soft limit of open files to the hard one. Returns the limit in force from now on. IO_ERROR names the
+// call that the system refused.
 Result<uint64_t> RaiseDescriptorLimit();
 
-// Shares `limit` out. `connections` is what --max_connections asks for; 0: what fits. INVALID_ARGUMENT says what is needed, what there is, and
-// what to change. Files get what is left, between the least and the most.
+// Divides `limit`. `connections` is the value of --max_connections; 0: as many as fit. Files get the rest, between
+// the least and the most. INVALID_ARGUMENT states the need, the limit, and the setting to change.
 Result<DescriptorBudget> PlanDescriptors(uint64_t limit, const DescriptorNeeds& needs, uint64_t connections);
 
 }  // namespace deut

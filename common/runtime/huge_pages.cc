@@ -30,7 +30,7 @@ constexpr bool kHeapOfGlibc = true;
 constexpr bool kHeapOfGlibc = false;
 #endif
 
-// How a heap is told.
+// The environment setting that makes a heap use huge pages.
 struct Setting {
   const char* variable;
   std::string_view name;
@@ -40,7 +40,7 @@ struct Setting {
 constexpr Setting kGlibc{"GLIBC_TUNABLES", "glibc.malloc.hugetlb", "glibc.malloc.hugetlb=1", ":"};
 constexpr Setting kJemalloc{"MALLOC_CONF", "thp:", "thp:always", ","};
 
-// One of the settings in `text` is it: names may be the ends of other names.
+// True if `text` contains the setting as an element of its own; a name may be the end of another name.
 bool Has(std::string_view text, const Setting& setting) {
   while (!text.empty()) {
     if (text.starts_with(setting.name)) return true;
@@ -55,7 +55,7 @@ std::string_view Environment(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-// Empty, or why glibc's heap does not know its setting.
+// Returns "", or the reason why glibc's heap does not know the setting.
 std::string OldGlibc() {
 #if defined(__GLIBC__)
   constexpr unsigned long kMajor = 2;
@@ -71,15 +71,15 @@ std::string OldGlibc() {
   return {};
 }
 
-// Why the setting would be of no use; empty: it is.
+// Returns the reason why the setting would have no effect; "" if it would have one.
 std::string Useless(const HugePagesSystem& system) {
   if (!HeapOfJemalloc()) {
     if (!kHeapOfGlibc) return "the heap is not glibc's";
     if (std::string old = OldGlibc(); !old.empty()) return old;
   }
-  // It replaces the heap, and would no longer watch the program.
+  // Valgrind replaces the heap, and would no longer watch the program after the execution.
   if (Environment("LD_PRELOAD").find("vgpreload") != std::string_view::npos) return "valgrind is at work";
-  // The system does not let such a program have glibc's.
+  // The system does not pass glibc's setting to such a program.
   if (getauxval(AT_SECURE) != 0) return "the program runs with rights of its own";
   const int file = open(system.switches, O_RDONLY | O_CLOEXEC);
   if (file < 0) return Concat("the kernel has no transparent huge pages (no ", system.switches, ")");
@@ -91,7 +91,8 @@ std::string Useless(const HugePagesSystem& system) {
   return {};
 }
 
-// The program by its name, so that the process keeps its own; if that is another file by now, without one.
+// Returns the program's path, so that the process keeps its name. If that path is another file by now, returns
+// /proc/self/exe.
 std::string ThisProgram() {
   std::array<char, 4096> path{};
   const ssize_t bytes = readlink(kThisProgram, path.data(), path.size() - 1);
@@ -111,7 +112,7 @@ std::string UseHugePages(char** argv, const HugePagesSystem& system) {
   if (Has(before, setting)) return {};
   if (Environment(kDone) == own_id) return Concat(setting.variable, " did not last");
   if (std::string why = Useless(system); !why.empty()) return why;
-  // "ld-linux-x86-64.so.2 PROGRAM": it would take the program's arguments for its own.
+  // With "ld-linux-x86-64.so.2 PROGRAM" the loader would take the program's arguments for its own.
   if (ThisProgram().find("/ld-") != std::string::npos) return "the program was started through the dynamic loader";
   const std::string wanted = Concat(before, before.empty() ? "" : setting.separator, setting.text);
   if (setenv(setting.variable, wanted.c_str(), 1) != 0 || setenv(kDone, own_id.c_str(), 1) != 0) return "no memory";

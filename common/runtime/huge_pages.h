@@ -1,12 +1,15 @@
-// A heap of huge pages for the whole process, without anybody's setting up its environment. Looking at random places of a large heap costs a miss of
-// the TLB each time, which huge pages spare.
+// UseHugePages: huge pages for the heap of the whole process, without any setup of its environment. Random accesses
+// to a large heap cost a TLB miss each, which huge pages avoid.
 //
-// Our programs' heap is jemalloc's, that of programs which embed us may be glibc's; either asks the kernel for transparent huge pages if its
-// environment says so when it begins: MALLOC_CONF with thp:always, GLIBC_TUNABLES with glibc.malloc.hugetlb=1 (from glibc 2.35). That is read before
-// main begins, so the process executes its own program once more, with the setting in its environment: same process, same arguments.
-// Once, because the environment then says that it was done: the variable names the setting, and DEUT_HUGE_PAGES is the process's id, which a
-// process that this one starts does not have. A value that somebody else has given the setting is left as it is.
-// Errors: none. What stands in the way is told, and the process goes on as it is.
+// Our programs' heap is jemalloc; the heap of programs that embed us may be glibc's. Either asks the kernel for
+// transparent huge pages if its environment says so when it starts: MALLOC_CONF with thp:always, or GLIBC_TUNABLES
+// with glibc.malloc.hugetlb=1 (from glibc 2.35). The heap reads that before main begins. So the process executes its
+// own program once more, with the setting in its environment: same process, same arguments.
+// It does so only once, because the environment then shows that it was done. The heap's variable names the setting,
+// and DEUT_HUGE_PAGES holds the process's id, which a child process does not share. A value that somebody else has
+// set stays as it is.
+// Thread-safety: none; see UseHugePages. Errors: none. An obstacle is returned as text, and the process goes on as it
+// is.
 #ifndef COMMON_RUNTIME_HUGE_PAGES_H_
 #define COMMON_RUNTIME_HUGE_PAGES_H_
 
@@ -15,13 +18,14 @@
 namespace deut {
 
 struct HugePagesSystem {
-  // Where the kernel says whether it has transparent huge pages for those who ask.
+  // The file in which the kernel states whether programs may ask for transparent huge pages.
   const char* switches = "/sys/kernel/mm/transparent_hugepage/enabled";
 };
 
-// Does not return if the program is executed anew. Otherwise: empty, the heap is as it is wanted, or as somebody has decided; else why it is
-// not. REQUIRES: called from main with its arguments; nothing was begun yet that an execution of the program would break off: no threads, files
-// that are not closed on exec, output that was not flushed.
+// Does not return if the program is executed anew. Otherwise it returns "" if the heap is as wanted, or as somebody
+// has set it; else the reason why it is not.
+// REQUIRES: main calls it with its arguments, before anything that an execution of the program would break off:
+// threads, files that are not closed on exec, output that was not flushed.
 std::string UseHugePages(char** argv, const HugePagesSystem& system = {});
 
 }  // namespace deut

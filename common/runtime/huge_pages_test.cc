@@ -17,13 +17,14 @@
 #include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
-// The program is executed by itself, as a child that says what it sees: a line when it begins, and one when UseHugePages has returned.
+// The test executes its own program as a child. The child writes one line when it begins, and one when UseHugePages
+// has returned.
 namespace deut {
 namespace {
 
 constexpr char kChild[] = "child";
 
-// Built twice: with glibc's heap, or a sanitizer's, and with jemalloc's.
+// The test is built twice: with glibc's heap (or a sanitizer's), and with jemalloc.
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 bool HasHugePages() { return false; }
 #else
@@ -50,7 +51,7 @@ class HugePagesTest : public ::testing::Test {
 
   void Switch(const std::string& text) { std::ofstream(switches_) << text; }
 
-  // Lines that a child writes. `tunables`: of its environment; empty: none.
+  // Returns the lines that a child writes. `tunables` is for the child's environment; "": none.
   std::vector<std::string> Run(const std::string& tunables, std::string word, pid_t* id) {
     std::string program = "/proc/self/exe";
     std::string child = kChild;
@@ -118,7 +119,7 @@ TEST_F(HugePagesTest, WhatSomebodyHasDecidedStays) {
   EXPECT_EQ(Run(behind, "word", &id_), (std::vector<std::string>{Begun(id_, behind, "word"), "goes on: ."}));
 }
 
-// A system that takes the tunable away again.
+// A system that removes the tunable from the environment.
 TEST_F(HugePagesTest, AProcessIsExecutedAnewOnlyOnce) {
   const std::vector<std::string> lines = Run("", "marked", &id_);
   EXPECT_EQ(lines,

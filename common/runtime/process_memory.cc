@@ -20,7 +20,7 @@ uint64_t ResidentBytes() {
   close(file);
   if (bytes <= 0) return 0;
   char* end = nullptr;
-  (void)std::strtoull(text.data(), &end, 10);  // the address space
+  (void)std::strtoull(text.data(), &end, 10);  // size of the address space
   return std::strtoull(end, nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 

@@ -1,5 +1,6 @@
-// What the process holds of the machine's memory, and giving back what the allocator keeps of what was freed.
-// Thread-safety: all functions from any thread. Errors: none; where the system cannot tell, 0 is answered and nothing done.
+// The process's resident memory, and the return of freed memory that the allocator keeps.
+// Thread-safety: all functions from any thread. Errors: none; where the system gives no answer, the result is 0 and
+// nothing is done.
 #ifndef COMMON_RUNTIME_PROCESS_MEMORY_H_
 #define COMMON_RUNTIME_PROCESS_MEMORY_H_
 
@@ -7,10 +8,11 @@
 
 namespace deut {
 
-// Resident bytes of this process. A system call or three.
+// Returns the resident bytes of this process. Costs about three system calls.
 uint64_t ResidentBytes();
 
-// Hands whole pages of freed memory back to the system. Takes some milliseconds for each 100 MiB, in which allocations may wait.
+// Returns whole pages of freed memory to the system. Takes some milliseconds per 100 MiB, during which allocations
+// may wait.
 void ReturnFreedMemory();
 
 }  // namespace deut

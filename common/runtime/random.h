@@ -1,6 +1,6 @@
 // Random: a fast pseudo-random generator (xoshiro256**, Blackman and Vigna 2018). Not for secrets.
 // Thread-safety: none; every thread has its own, seeded by Runtime::RandomSeed() or, in tests, by a printed seed.
-// Meets UniformRandomBitGenerator, so it serves std::shuffle and the distributions.
+// It meets UniformRandomBitGenerator, so it serves std::shuffle and the distributions.
 #ifndef COMMON_RUNTIME_RANDOM_H_
 #define COMMON_RUNTIME_RANDOM_H_
 
@@ -44,13 +44,13 @@ class Random {
     return result;
   }
 
-  // Uniform in [0, limit) by one multiplication; the bias is below limit / 2^64. REQUIRES: limit > 0.
+  // Uniform in [0, limit), by one multiplication; the bias is below limit / 2^64. REQUIRES: limit > 0.
   constexpr uint64_t Below(uint64_t limit) {
     DEUT_DCHECK(limit > 0);
     return static_cast<uint64_t>((static_cast<unsigned __int128>(Next()) * limit) >> 64);
   }
 
-  // Uniform in [low, high]. REQUIRES: low <= high, and not the whole of 64 bits.
+  // Uniform in [low, high]. REQUIRES: low <= high, and the range is not all 64-bit numbers.
   constexpr uint64_t Between(uint64_t low, uint64_t high) { return low + Below(high - low + 1); }
 
   // Uniform in [0, 1).

@@ -11,7 +11,8 @@
 namespace deut {
 namespace {
 
-// Published first output of SplitMix64 for seed 0, and the first of xoshiro256** worked by its definition.
+// The published first output of SplitMix64 for seed 0, and the first output of xoshiro256** computed from its
+// definition.
 TEST(Random, KnownAnswers) {
   EXPECT_EQ(Mix64(0), 0xE220A8397B1DCDAFull);
   Random random(0);

@@ -73,7 +73,7 @@ void Runtime::SleepUntil(MonotonicTime time) {
 }
 
 Runtime& RealRuntime() {
-  // Never destroyed: static objects that end after it would be may use it.
+  // Never destroyed, because static objects may use it while they are destroyed.
   static RealRuntimeImpl& runtime = *new RealRuntimeImpl;
   return runtime;
 }

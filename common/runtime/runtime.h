@@ -1,5 +1,6 @@
-// Runtime: where threads, time, randomness and every wait come from. Production code gets RealRuntime(); a deterministic
-// simulation can put another in its place, because nothing else in the project starts threads, reads clocks or blocks.
+// Runtime: the source of threads, time, randomness and every wait. Production code gets RealRuntime(). A
+// deterministic simulation can use another one, because nothing else in the project starts threads, reads clocks or
+// blocks.
 // (Blocking inside gRPC's own calls and the kernel's disk calls is behind their interfaces: protocol/ and common/io.)
 // Thread-safety: all methods from any thread. Ownership: the caller owns returned threads; a Runtime outlives them.
 #ifndef COMMON_RUNTIME_RUNTIME_H_
@@ -27,17 +28,18 @@ class Runtime {
   virtual ~Runtime() = default;
 
   virtual MonotonicTime Now() = 0;
-  // Microseconds since 1970 of the wall clock; for people only, never for correctness.
+  // Microseconds of the wall clock since 1970; for people only, never for correctness.
   virtual int64_t WallMicros() = 0;
   // A fresh seed for a generator (random.h).
   virtual uint64_t RandomSeed() = 0;
 
-  // `name` is at most 15 bytes (what the kernel shows).
+  // `name` has at most 15 bytes (the part that the kernel shows).
   virtual std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) = 0;
 
   // The one primitive under every wait: blocks while `word` equals `expected`, until Wake on the same word or the
-  // deadline. May return early for no reason: the caller looks again. Returns false only when the deadline has passed.
-  // A thread that changes `word` and then calls Wake is never missed.
+  // deadline. It may return early for no reason, so the caller tests again. Returns false only when the deadline has
+  // passed.
+  // Wait never misses a thread that changes `word` and then calls Wake.
   virtual bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) = 0;
   virtual void Wake(const std::atomic<uint32_t>& word, int waiters) = 0;
   void WakeAll(const std::atomic<uint32_t>& word) { Wake(word, INT32_MAX); }
@@ -48,7 +50,7 @@ class Runtime {
   void SleepUntil(MonotonicTime time);
 };
 
-// The machine's own clock, threads and futexes. One object for the process, stateless.
+// The machine's own clock, threads and futexes. The process has one such object; it is stateless.
 Runtime& RealRuntime();
 
 }  // namespace deut

@@ -13,7 +13,7 @@ TEST(RealRuntime, ClockAdvancesAndSleepsReachTheirTime) {
   const MonotonicTime start = runtime.Now();
   runtime.SleepUntil(start + milliseconds(5));
   EXPECT_GE(runtime.Now() - start, milliseconds(5));
-  runtime.SleepUntil(start);  // in the past: returns
+  runtime.SleepUntil(start);  // a time in the past: returns at once
   EXPECT_GT(runtime.WallMicros(), int64_t{1'600'000'000} * 1'000'000);
 }
 
@@ -26,7 +26,7 @@ TEST(RealRuntime, WaitReturnsWhenTheWordDiffersOrTheDeadlinePasses) {
 }
 
 TEST(RealRuntime, NoWakeUpIsMissed) {
-  // Two threads hand a token to and fro; a lost wake-up would hang.
+  // Two threads pass a token back and forth; a lost wake-up would hang.
   Runtime& runtime = RealRuntime();
   constexpr uint32_t kRounds = 20000;
   std::atomic<uint32_t> turn{0};

@@ -1,4 +1,5 @@
-// Points in time and durations. MonotonicTime comes from a Runtime only (runtime.h), never from the system directly.
+// Points in time and durations. A MonotonicTime comes only from a Runtime (runtime.h), never from the system
+// directly.
 #ifndef COMMON_RUNTIME_TIME_H_
 #define COMMON_RUNTIME_TIME_H_
 
