@@ -1,5 +1,5 @@
-// Why a transaction was aborted: which conflict rule, on which key, against which other transaction.
-// Every abort carries one; clients see it, and statistics count by it. Numbers travel on the wire, never reused.
+// The reason why a transaction was aborted: the conflict rule, the key and the other transaction.
+// Every abort has one. Clients see it, and statistics count by it. Numbers travel on the wire and are never reused.
 #ifndef COMMON_BASE_ABORT_REASON_H_
 #define COMMON_BASE_ABORT_REASON_H_
 
@@ -37,10 +37,10 @@ enum class AbortReason : uint8_t {
 
 constexpr int kAbortReasonCount = 16;
 
-// The table's short name ("range-writer"); "unknown" for a number that is not in the table.
+// Returns the table's short name ("range-writer"); "unknown" for a number that is not in the table.
 const char* AbortReasonName(AbortReason reason);
 
-// Everything known about one abort. `key` and `other_timestamp` (0 = unknown) are of the conflict that decided it.
+// Everything known about one abort. `key` and `other_timestamp` (0 = unknown) belong to the conflict that decided it.
 struct AbortInfo {
   AbortReason reason = AbortReason::kNone;
   uint32_t table = 0;

@@ -1,5 +1,7 @@
-// DEUT_CHECK: an invariant of this program, never a statement about bytes from network or disk (those get a Status).
-// A failed check prints file, line, condition and ends the process: the state can no longer be proven right.
+// DEUT_CHECK: states an invariant of this program, never a property of bytes from network or disk (those get a
+// Status).
+// A failed check prints file, line and condition and ends the process, because its state can no longer be proven
+// right.
 #ifndef COMMON_BASE_CHECK_H_
 #define COMMON_BASE_CHECK_H_
 
@@ -9,7 +11,8 @@ namespace deut {
 
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition);
 
-// Deliberate fail-stop (a failed sync, state that cannot be proven complete): prints the message and exits with status 3.
+// Fail-stop on purpose (a failed sync, state that cannot be proven complete): prints the message and exits with
+// status 3.
 [[noreturn]] void FailStop(std::string_view message);
 
 }  // namespace deut

@@ -1,5 +1,6 @@
-// Concat: one string from pieces (strings, numbers, absl::Hex and others), by absl::StrCat's rules, which in the libraries
-// this project links do not know std::string_view. Thread-safety: pure functions.
+// Concat: makes one string of pieces (strings, numbers, absl::Hex and others), by absl::StrCat's rules. In the
+// libraries that this project links, absl::StrCat does not accept std::string_view.
+// Thread-safety: pure functions.
 #ifndef COMMON_BASE_CONCAT_H_
 #define COMMON_BASE_CONCAT_H_
 
@@ -35,7 +36,7 @@ void ConcatTo(std::string* text, const Pieces&... pieces) {
   absl::StrAppend(text, concat_internal::Known(pieces)...);
 }
 
-// Bytes for a message: in double quotes, unprintable ones as hexadecimal escapes.
+// Formats bytes for a message: in double quotes, unprintable bytes as hexadecimal escapes.
 inline std::string Quoted(std::string_view bytes) {
   return absl::StrCat("\"", absl::CHexEscape(absl::string_view(bytes.data(), bytes.size())), "\"");
 }

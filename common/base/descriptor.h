@@ -12,7 +12,7 @@ namespace deut {
 class Descriptor {
  public:
   Descriptor() = default;
-  // Takes over `descriptor`; negative: none.
+  // Takes ownership of `descriptor`; a negative number stands for none.
   explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
   ~Descriptor() { Reset(); }
   Descriptor(Descriptor&& other) noexcept : descriptor_(other.Release()) {}
@@ -26,7 +26,7 @@ class Descriptor {
 
   bool valid() const { return descriptor_ >= 0; }
   int get() const { return descriptor_; }
-  // The caller owns what is returned.
+  // The caller owns the returned descriptor.
   [[nodiscard]] int Release() { return std::exchange(descriptor_, -1); }
   void Reset() {
     if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));

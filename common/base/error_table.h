@@ -1,7 +1,7 @@
-// The one table of errors: every status code of the system, its wire number, and what it asks of the caller.
-// A code exists if and only if some caller can react to it in a way of its own. Numbers travel on the wire and are
-// never reused. DEUT_ERROR_TABLE(X) expands X(enumerator, number, name, retry, advice) once a row.
-//   retry: kNever            repeating the same call cannot succeed
+// The one table of errors: every status code of the system, its wire number, and what the caller should do.
+// A code exists if and only if some caller reacts to it differently than to the others. Numbers travel on the wire
+// and are never reused. DEUT_ERROR_TABLE(X) expands X(enumerator, number, name, retry, advice) once per row.
+//   retry: kNever            the same call cannot succeed when it is repeated
 //          kTransaction      begin a new transaction and run it again
 //          kLater            repeat the same call after a pause
 #ifndef COMMON_BASE_ERROR_TABLE_H_

@@ -4,6 +4,7 @@
 
 namespace deut {
 
+// Each function below expands a table of error_table.h or abort_reason.h, so that a new row is never forgotten here.
 const char* AbortReasonName(AbortReason reason) {
   switch (reason) {
 #define DEUT_ABORT_REASON_NAME(enumerator, number, name, meaning) \

@@ -1,6 +1,7 @@
-// Status: the outcome of an operation: OK, or a code of error_table.h with a message for a person and, for aborts, the
-// conflict. Result<T>: a Status that is not OK, or a value.
-// Thread-safety: values; distinct objects may be used from distinct threads. OK costs one null pointer and no allocation.
+// Status: the outcome of an operation: OK, or a code of error_table.h with a message for a person and, for aborts,
+// the conflict. Result<T>: a Status that is not OK, or a value.
+// Thread-safety: values; distinct objects may be used from distinct threads. OK costs one null pointer and no
+// allocation.
 #ifndef COMMON_BASE_STATUS_H_
 #define COMMON_BASE_STATUS_H_
 
@@ -29,7 +30,7 @@ enum class Retry : uint8_t { kNever, kTransaction, kLater };
 const char* ErrorCodeName(ErrorCode code);
 const char* ErrorCodeAdvice(ErrorCode code);
 Retry ErrorCodeRetry(ErrorCode code);
-// The code with this wire number; kInternal if there is none (a newer peer's code).
+// Returns the code with this wire number; kInternal if there is none (a newer peer's code).
 ErrorCode ErrorCodeFromNumber(uint32_t number);
 
 class [[nodiscard]] Status {
@@ -43,7 +44,7 @@ class [[nodiscard]] Status {
   ~Status() = default;
 
   static Status Ok() { return Status(); }
-  // ABORTED with the conflict that decided it.
+  // Makes ABORTED with the conflict that decided it.
   static Status Aborted(AbortInfo info, std::string message);
 
   bool ok() const { return rep_ == nullptr; }
@@ -51,11 +52,11 @@ class [[nodiscard]] Status {
   std::string_view message() const { return rep_ == nullptr ? std::string_view() : std::string_view(rep_->message); }
   // Null unless the code is kAborted.
   const AbortInfo* abort() const { return rep_ == nullptr || !rep_->abort ? nullptr : &*rep_->abort; }
-  // How long to wait before repeating, as the refuser hints; 0 = no hint.
+  // Pause before a repetition, in milliseconds, as hinted by the component that refused; 0 = no hint.
   uint32_t retry_after_ms() const { return rep_ == nullptr ? 0 : rep_->retry_after_ms; }
   Status&& WithRetryAfter(uint32_t ms) &&;
 
-  // "CODE: message", with reason, key and other transaction for aborts; "OK".
+  // Returns "CODE: message", with reason, key and other transaction for aborts; "OK".
   std::string ToString() const;
 
  private:
@@ -70,7 +71,7 @@ class [[nodiscard]] Status {
 
 inline bool operator==(const Status& status, ErrorCode code) { return status.code() == code; }
 
-// Makes the message of pieces (concat.h).
+// Makes an error Status; concatenates the pieces of the message (concat.h).
 #define DEUT_ERROR(code, ...) ::deut::Status(::deut::ErrorCode::code, ::deut::Concat(__VA_ARGS__))
 
 template <typename T>

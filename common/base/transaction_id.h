@@ -1,5 +1,6 @@
-// TransactionId: what a client calls a transaction by, so that it can ask what became of it: 16 bytes, drawn at random, never used twice.
-// All zero = none. Thread-safety: a value.
+// TransactionId: the name by which a client identifies a transaction, so that it can ask for its outcome later: 16
+// bytes, drawn at random, never used twice. All zero = none.
+// Thread-safety: a value.
 #ifndef COMMON_BASE_TRANSACTION_ID_H_
 #define COMMON_BASE_TRANSACTION_ID_H_
 
@@ -17,9 +18,9 @@ struct TransactionId {
   friend constexpr auto operator<=>(const TransactionId&, const TransactionId&) = default;
 };
 
-// 32 hexadecimal digits.
+// Returns 32 hexadecimal digits.
 std::string TransactionIdText(const TransactionId& id);
-// False if it is not such a text.
+// False if `text` has not that form.
 bool ParseTransactionId(std::string_view text, TransactionId* id);
 
 }  // namespace deut
