@@ -1,5 +1,5 @@
 // CRC-32C (Castagnoli, reflected polynomial 0x82F63B78, as in RFC 3720), by the processor's instruction.
-// Thread-safety: pure functions. Detects every error burst up to 32 bits; no protection against malice.
+// Thread-safety: pure functions. It detects every error burst up to 32 bits; it does not protect against malice.
 #ifndef COMMON_CODING_CRC32C_H_
 #define COMMON_CODING_CRC32C_H_
 
@@ -9,7 +9,8 @@
 
 namespace deut {
 
-// The checksum of what `crc` covers followed by `bytes` bytes at `data`; 0 covers nothing.
+// Returns the checksum of the bytes that `crc` covers, followed by `bytes` bytes at `data`. A `crc` of 0 covers
+// nothing.
 uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t bytes);
 
 inline uint32_t Crc32c(const void* data, size_t bytes) { return ExtendCrc32c(0, data, bytes); }

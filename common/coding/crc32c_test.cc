@@ -8,7 +8,7 @@
 namespace deut {
 namespace {
 
-// Test vectors of RFC 3720, appendix B.4, and the check value of the polynomial's catalogue.
+// The test vectors of RFC 3720, appendix B.4, and the check value in the polynomial's catalogue.
 TEST(Crc32c, KnownAnswers) {
   std::string bytes(32, '\0');
   EXPECT_EQ(Crc32c(bytes), 0x8A9136AAu);

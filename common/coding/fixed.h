@@ -1,4 +1,4 @@
-// Little-endian numbers of fixed width at any address: how every number on disk and on the wire is laid out.
+// Little-endian numbers of fixed width at any address: the layout of every number on disk and on the wire.
 // Thread-safety: pure functions. The caller has checked that the bytes are there.
 #ifndef COMMON_CODING_FIXED_H_
 #define COMMON_CODING_FIXED_H_

@@ -1,5 +1,5 @@
-// SipHash-2-4 of Aumasson and Bernstein: a keyed hash of 64 bits. Without the key nobody can compute the hash of bytes that they have not seen
-// hashed, so a right hash shows that the data was written by a holder of the key.
+// SipHash-2-4 of Aumasson and Bernstein: a keyed hash of 64 bits. Nobody without the key can compute the hash of new
+// bytes, so a correct hash shows that a holder of the key wrote the data.
 // Thread-safety: pure functions.
 #ifndef COMMON_CODING_SIPHASH_H_
 #define COMMON_CODING_SIPHASH_H_

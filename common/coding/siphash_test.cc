@@ -15,7 +15,7 @@ std::string Counting(size_t bytes) {
   return text;
 }
 
-// The vectors of the algorithm's paper and of its reference implementation.
+// The test vectors of the algorithm's paper and of its reference implementation.
 TEST(SipHash, KnownVectors) {
   EXPECT_EQ(SipHash(kKey, Counting(15)), 0xA129CA6149BE45E5u);
   EXPECT_EQ(SipHash(kKey, ""), 0x726FDB47DD0E0E31u);
