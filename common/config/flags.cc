@@ -48,7 +48,7 @@ Status ParseWhole(std::string_view text, Number low, Number high, Number* number
   return DEUT_ERROR(kInvalidArgument, "\"", text, "\" is not a whole number from ", low, " to ", high);
 }
 
-// How a message names a flag: as it stands on the command line (`where` is "--"), or in a file at `where`.
+// Returns a flag's name for a message: as on the command line (`where` is "--"), or as in a file at `where`.
 std::string Named(std::string_view where, std::string_view name) {
   return where == "--" ? Concat("--", name) : Concat("\"", name, "\"");
 }
@@ -166,7 +166,7 @@ Status FlagSet::Unknown(std::string_view name, std::string_view where) const {
     if (Distance(name, known) < Distance(name, nearest)) nearest = known;
   }
   if (Distance(name, "config") < Distance(name, nearest)) nearest = "config";
-  // Of a name that resembles none, none is told.
+  // If the name resembles no known flag, the message guesses none.
   std::string guess;
   if (Distance(name, nearest) <= std::max<size_t>(2, name.size() / 3))
     guess = Concat("; the nearest is ", Named(where, nearest));

@@ -1,5 +1,5 @@
-// FlagSet: the options of one program, from its command line and a file. No global state: main() makes one, binds each name to
-// a field of an Options struct, and parses.
+// FlagSet: the options of one program, from its command line and a file. There is no global state: main() makes a
+// FlagSet, binds each name to a field of an Options struct, and parses.
 //
 //   FlagSet flags("dcd", "Deuteronomy's data component.");
 //   flags.Add("data_dir", &options.data_dir, "folder of all its files");
@@ -7,11 +7,13 @@
 //   auto rest = flags.Parse(argc, argv, storage);           // --data_dir=/srv/dc --memory=2GiB --config=/etc/dcd.conf
 //   if (flags.help_requested()) ...print flags.Help()
 //
-// The command line takes --name=value; a bool also --name alone. "--" ends the flags; what has no "--" is returned as operands.
-// --config=FILE: lines `name = value`; empty lines and what follows '#' at the start of a line or after a blank are ignored.
-// The command line wins over the file, the file over the defaults, which are the fields' values when added.
-// Errors: INVALID_ARGUMENT naming flag (file and line), value and what is expected; an unknown name also the nearest known one.
-//   After an error some fields may have been set.
+// The command line takes --name=value; a bool also --name alone. "--" ends the flags. Parse returns the arguments
+// without "--" as operands.
+// --config=FILE: lines `name = value`. Empty lines are ignored, and so is the rest of a line after '#' at its start
+// or after a blank.
+// The command line overrides the file, and the file overrides the defaults, which are the fields' values when added.
+// Errors: INVALID_ARGUMENT naming flag (file and line), value and the expected form; for an unknown name also the
+//   nearest known one. After an error some fields may have been set.
 // Thread-safety: none. Ownership: the fields outlive the FlagSet.
 #ifndef COMMON_CONFIG_FLAGS_H_
 #define COMMON_CONFIG_FLAGS_H_
@@ -37,14 +39,14 @@ class FlagSet {
  public:
   FlagSet(std::string program, std::string description);
 
-  // `help` is one sentence: what it means, in which unit, which trade-off.
+  // `help` is one sentence: meaning, unit, trade-off.
   void Add(std::string name, bool* field, std::string help);
   void Add(std::string name, std::string* field, std::string help);
   void Add(std::string name, double* field, std::string help);
   void Add(std::string name, Duration* field, std::string help);
-  // Comma-separated; "" is the empty list.
+  // A comma-separated list; "" is the empty list.
   void Add(std::string name, std::vector<std::string>* field, std::string help);
-  // Whole numbers in [low, high].
+  // A whole number in [low, high].
   template <typename Number>
     requires(std::is_integral_v<Number> && !std::is_same_v<Number, bool>)
   void Add(std::string name, Number* field, std::string help, Number low = std::numeric_limits<Number>::min(),
@@ -78,14 +80,14 @@ class FlagSet {
     });
   }
 
-  // argv as given to main, program name first. Returns the operands. A --config file is read from `storage`.
+  // `argv` is as given to main, program name first. Returns the operands. A --config file is read from `storage`.
   Result<std::vector<std::string>> Parse(int argc, const char* const* argv, Storage& storage);
 
-  // True if --help was given; then nothing else was looked at.
+  // True if --help was given; then Parse has parsed nothing else.
   bool help_requested() const { return help_requested_; }
-  // Every flag with its kind, default and meaning.
+  // Lists every flag with its kind, default and meaning.
   std::string Help() const;
-  // "name=value" for each flag that was given, with its present value: for the start-up message.
+  // Returns "name=value" for each flag that was given, with its present value, for the start-up message.
   std::vector<std::string> Given() const;
 
  private:
@@ -106,7 +108,7 @@ class FlagSet {
                    std::function<void(uint64_t)> set);
 
   Status ParseFile(const std::string& path, Storage& storage);
-  // `where` begins the error message. A flag already set by a stronger source keeps its value.
+  // `where` begins the error message. A flag that a stronger source has set keeps its value.
   Status Set(std::string_view name, std::string_view value, Source source, std::string_view where);
   Status Unknown(std::string_view name, std::string_view where) const;
 

@@ -1,5 +1,5 @@
-// Whatever stands in a configuration file or on a command line: it is refused with INVALID_ARGUMENT, or every field holds a value within its
-// limits. Amounts that are understood are written and understood again as the same.
+// Fuzzes a configuration file and a command line. Either they are refused with INVALID_ARGUMENT, or every field holds
+// a value within its limits. An accepted amount is formatted and parsed again, and must be the same.
 // The input: lines; those that begin with "--" are the command line, the others the file.
 #include <algorithm>
 #include <cstddef>
@@ -46,7 +46,7 @@ void Play(std::string_view input) {
     const std::string_view line = input.substr(0, end);
     input.remove_prefix(std::min(end + 1, input.size()));
     CheckAmounts(line);
-    // Other files are not there.
+    // No other files exist.
     if (line.starts_with("--") && line.find('\0') == std::string_view::npos) {
       arguments.emplace_back(line);
     } else {

@@ -13,7 +13,7 @@ struct Unit {
   uint64_t size;
 };
 
-// In each table the units that Format uses stand from large to small.
+// In each table the units that Format uses are ordered from large to small.
 constexpr Unit kByteUnits[] = {
     {"TiB", uint64_t{1} << 40}, {"GiB", uint64_t{1} << 30}, {"MiB", 1 << 20},  {"KiB", 1 << 10}, {"B", 1},
     {"TB", 1'000'000'000'000},  {"GB", 1'000'000'000},      {"MB", 1'000'000}, {"KB", 1000},     {"", 1},
@@ -27,7 +27,7 @@ constexpr Unit kTimeUnits[] = {
     {"ns", 1},
 };
 
-// False: not of the form, or beyond `limit`.
+// False: `text` has not that form, or the amount is beyond `limit`.
 bool Parse(std::string_view text, std::span<const Unit> units, uint64_t limit, uint64_t* amount) {
   uint64_t number;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);

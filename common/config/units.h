@@ -1,5 +1,5 @@
 // Amounts as people write them: bytes ("512MiB", "4096"), durations ("30s", "250us").
-// Thread-safety: pure functions. Errors: INVALID_ARGUMENT naming the text and the forms that are understood.
+// Thread-safety: pure functions. Errors: INVALID_ARGUMENT naming the text and the forms that are accepted.
 #ifndef COMMON_CONFIG_UNITS_H_
 #define COMMON_CONFIG_UNITS_H_
 
@@ -12,12 +12,13 @@
 
 namespace deut {
 
-// A whole number and B, KB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024), or nothing (bytes).
+// Accepts a whole number and B, KB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024), or nothing
+// (bytes).
 Result<uint64_t> ParseBytes(std::string_view text);
-// A whole number and ns, us, ms, s, m, h; or 0.
+// Accepts a whole number and ns, us, ms, s, m, h; or 0.
 Result<Duration> ParseDuration(std::string_view text);
 
-// In the largest unit that leaves a whole number; what the parser above reads back.
+// Formats in the largest unit that leaves a whole number; the parser above reads the result back.
 std::string FormatBytes(uint64_t bytes);
 std::string FormatDuration(Duration duration);
 
