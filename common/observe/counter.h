@@ -1,5 +1,6 @@
-// Counter: a count that many threads raise and few read. Most threads have a cell of their own (ThreadPlace), on a line that nobody else writes, and
-// raise it by a load and a store; those that have none share a cell, and add to it.
+// Counter: a count that many threads raise and few read. Most threads have a cell of their own (ThreadPlace), on a
+// cache line that no other thread writes, and raise it by a load and a store. Threads that have none share one cell,
+// and add to it atomically.
 // Thread-safety: all methods from any thread.
 #ifndef COMMON_OBSERVE_COUNTER_H_
 #define COMMON_OBSERVE_COUNTER_H_
@@ -25,7 +26,7 @@ class Counter {
     }
   }
 
-  // Includes every Add that happened before.
+  // The sum includes every Add that happened before.
   uint64_t value() const {
     uint64_t sum = 0;
     for (const Cell& cell : cells_) sum += cell.value.load(std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// Counts stay exact while threads come and go, more of them than have cells of their own.
+// Counts stay exact while threads start and end, more of them than there are cells for single threads.
 #include "common/observe/counter.h"
 
 #include <atomic>
@@ -17,7 +17,7 @@ TEST(CounterTest, CountsWhatManyThreadsAdd) {
   constexpr uint64_t kThreads = 90, kAdds = 500;
   Counter counter;
   for (uint64_t round = 1; round <= 3; ++round) {
-    // All of them have asked for a place before one adds: so some have none.
+    // All threads ask for a place before any of them adds, so some have none.
     std::atomic<uint64_t> ready{0}, without{0};
     Event go;
     std::vector<std::unique_ptr<Thread>> threads;

@@ -1,6 +1,7 @@
-// EpisodeLog: lines about a condition that comes and goes, such as a full disk: one when it begins, one a minute while it lasts, one when it
-// has ended. A condition that flaps leaves at most one pair of lines every `pause`; the next first line then counts the episodes without one.
-// Begin and End say what holds now and may be called as often as one likes; their text is only made when a line is due.
+// EpisodeLog: log lines about a condition that comes and goes, such as a full disk. It logs one line when the
+// condition begins, one a minute while it lasts, and one when it has ended. A condition that flaps leaves at most one
+// pair of lines every `pause`; the next first line then counts the episodes that were not logged.
+// Begin and End report the present state and may be called at any rate; they make the text only when a line is due.
 // Thread-safety: any thread; calls are short and cold (a mutex).
 #ifndef COMMON_OBSERVE_EPISODE_LOG_H_
 #define COMMON_OBSERVE_EPISODE_LOG_H_
@@ -22,7 +23,7 @@ class EpisodeLog {
 
   explicit EpisodeLog(Runtime& runtime, Duration pause = kPause) : runtime_(runtime), pause_(pause), mutex_(runtime) {}
 
-  // The condition holds. `text()` is the line.
+  // The condition holds. `text()` makes the line.
   template <typename Text>
   void Begin(const Text& text) {
     const MutexLock lock(mutex_);
@@ -43,7 +44,7 @@ class EpisodeLog {
     }
   }
 
-  // The condition does not hold. `text()` is the line; how long it lasted is added.
+  // The condition does not hold. `text()` makes the line; its duration is added.
   template <typename Text>
   void End(const Text& text) {
     const MutexLock lock(mutex_);
@@ -60,7 +61,7 @@ class EpisodeLog {
   const Duration pause_;
   Mutex mutex_;
   bool holds_ DEUT_GUARDED_BY(mutex_) = false;
-  bool told_ DEUT_GUARDED_BY(mutex_) = false;  // of the present episode
+  bool told_ DEUT_GUARDED_BY(mutex_) = false;  // the present episode has been logged
   bool ever_told_ DEUT_GUARDED_BY(mutex_) = false;
   uint64_t untold_ DEUT_GUARDED_BY(mutex_) = 0;
   MonotonicTime began_ DEUT_GUARDED_BY(mutex_);

@@ -45,7 +45,7 @@ TEST(EpisodeLogTest, EpisodesThatFollowCloselyAreCountedInTheNextLine) {
   EXPECT_THAT(lines.lines().back(), HasSubstr("full (4 times since the last such line)"));
 }
 
-// One that goes on beyond the pause is told, although it began within it.
+// An episode that began within the pause and lasts beyond it is logged.
 TEST(EpisodeLogTest, AnEpisodeThatLastsIsToldAfterThePause) {
   RecordedLines lines;
   EpisodeLog log(RealRuntime(), milliseconds(30));
@@ -64,7 +64,7 @@ TEST(LimitedLogTest, LinesBeyondTheLimitAreLeftOut) {
   EXPECT_EQ(lines.lines().size(), static_cast<size_t>(LimitedLog::kMost));
 }
 
-// Its text may be slow to make, and threads of a network library log by it.
+// The text may be slow to make, and threads of a network library log through this.
 TEST(LimitedLogTest, ATextIsMadeWhileOthersLog) {
   RecordedLines lines;
   LimitedLog log(RealRuntime());

@@ -24,7 +24,8 @@ void Histogram::RecordMany(uint64_t value, uint64_t times) {
 }
 
 void Histogram::Merge(const Histogram& other) {
-  // The count is what was found in the buckets, so that percentiles of a merge made during recording are consistent.
+  // The count is the sum of the buckets just read, so that percentiles of a merge made during recording are
+  // consistent.
   uint64_t found = 0;
   for (size_t i = 0; i < kBuckets; ++i) {
     const uint64_t times = Load(other.buckets_[i]);

@@ -1,9 +1,11 @@
-// Histogram: the one type for latencies and other distributions. Log-linear buckets: exact below 64, then 64 buckets for each
-// doubling, over all of 64 bits, in 30 KiB.
-// Error: a percentile is never below the true one and above it by less than 1/64 of it; count, sum, mean, min and max are exact.
+// Histogram: the one type for latencies and other distributions. Log-linear buckets: exact below 64, then 64 buckets
+// for each doubling, over all 64-bit values, in 30 KiB.
+// Error: a percentile is never below the true one, and exceeds it by less than 1/64 of it. Count, sum, mean, min and
+// max are exact.
 // Unit: the recorder's; ToMicrosJson takes nanoseconds.
-// Thread-safety: one thread records (or merges into it), at a cost of a few plain instructions; any thread may read or merge
-// from it meanwhile and sees some recent state, in which the parts may be a few records apart. A thread has its own and merges.
+// Thread-safety: one thread records (or merges into it), at a cost of a few plain instructions. Meanwhile any thread
+// may read or merge from it; it sees some recent state, whose parts may differ by a few records. Each thread has its
+// own histogram and they are merged.
 #ifndef COMMON_OBSERVE_HISTOGRAM_H_
 #define COMMON_OBSERVE_HISTOGRAM_H_
 
@@ -32,10 +34,10 @@ class Histogram {
   uint64_t min() const { return count() == 0 ? 0 : Load(min_); }
   uint64_t max() const { return Load(max_); }
   double mean() const { return count() == 0 ? 0 : static_cast<double>(sum()) / static_cast<double>(count()); }
-  // The smallest value that at least `percent` of the records do not exceed. 0 if nothing was recorded.
+  // Returns the smallest value that at least `percent` of the records do not exceed. 0 if nothing was recorded.
   uint64_t Percentile(double percent) const;
 
-  // {"count":2,"mean":1.5,"p50":1.0,"p95":2.0,"p99":2.0,"p999":2.0,"max":2.0}: of nanoseconds, in microseconds.
+  // Converts nanoseconds to microseconds: {"count":2,"mean":1.5,"p50":1.0,"p95":2.0,"p99":2.0,"p999":2.0,"max":2.0}.
   std::string ToMicrosJson() const;
 
  private:
@@ -52,7 +54,7 @@ class Histogram {
   // The largest value that falls into the bucket.
   static uint64_t TopOf(size_t bucket);
 
-  // Relaxed: one writer, and readers want no more than some recent value.
+  // Relaxed, because there is one writer and readers need only some recent value.
   static uint64_t Load(const Cell& cell) { return cell.load(std::memory_order_relaxed); }
   static void Add(Cell& cell, uint64_t n) { cell.store(Load(cell) + n, std::memory_order_relaxed); }
 

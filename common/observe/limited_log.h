@@ -1,5 +1,5 @@
-// LimitedLog: warnings that others can cause as often as they like: at most kMost lines within kPeriod. The first line after a pause says how many
-// were left out.
+// LimitedLog: at most kMost lines within kPeriod, for warnings that others can cause at any rate. The first line
+// after a pause reports the number of lines left out.
 // Thread-safety: any thread (a mutex; cold).
 #ifndef COMMON_OBSERVE_LIMITED_LOG_H_
 #define COMMON_OBSERVE_LIMITED_LOG_H_
@@ -23,7 +23,7 @@ class LimitedLog {
 
   explicit LimitedLog(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
 
-  // `text()` is made only if there is to be a line. It may take its time: other threads do not wait for it.
+  // `text()` is called only if a line is due. It may be slow: other threads do not wait for it.
   template <typename Text>
   void Warn(const Text& text) {
     const std::optional<uint64_t> left_out = Event();
@@ -32,7 +32,7 @@ class LimitedLog {
   }
 
  private:
-  // Whether there is to be a line, and how many were left out before it.
+  // Returns the number of lines left out before, if a line is due; else no value.
   std::optional<uint64_t> Event() {
     const MutexLock lock(mutex_);
     const MonotonicTime now = runtime_.Now();

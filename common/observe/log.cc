@@ -21,7 +21,8 @@ void WriteToStderr(LogLevel level, std::string_view text) {
   line.push_back(letter);
   line.push_back(' ');
   line.append(text).push_back('\n');
-  // One system call, so that lines of several threads do not mix. There is nobody to tell if stderr is gone.
+  // One system call, so that lines of several threads do not mix. An error is ignored, because nothing could report
+  // that stderr is gone.
   (void)!write(STDERR_FILENO, line.data(), line.size());
 }
 

@@ -1,7 +1,9 @@
-// Logging for people: one line a message on stderr, "2026-01-31T12:00:00.000123Z I text". LogError: somebody must look at it;
-// LogWarning: unusual, and the process copes; LogInfo: start, stop, configuration, recovery. An error is logged where it is
-// handled, once. Not for hot paths.
-// Pieces are put together as by Concat; line breaks and other control characters in them are escaped.
+// Logging for people: one line per message on stderr, "2026-01-31T12:00:00.000123Z I text".
+//   LogError: an operator must look at it.
+//   LogWarning: unusual, and the process copes.
+//   LogInfo: start, stop, configuration, recovery.
+// The code that handles an error logs it, once. Not for hot paths.
+// Pieces are concatenated as by Concat; line breaks and other control characters in them are escaped.
 // Thread-safety: all functions from any thread; lines do not mix. The only global is the sink.
 #ifndef COMMON_OBSERVE_LOG_H_
 #define COMMON_OBSERVE_LOG_H_
@@ -19,11 +21,11 @@ enum class LogLevel : uint8_t { kInfo, kWarning, kError };
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  // `text` is one line, escaped, without its end.
+  // `text` is one line, escaped, without a line break.
   virtual void Write(LogLevel level, std::string_view text) = 0;
 };
 
-// From now on lines go to `sink`, which outlives its use; null: to stderr. Returns the one before (null: stderr).
+// From now on lines go to `sink`, which outlives its use; null: to stderr. Returns the previous sink (null: stderr).
 LogSink* SetLogSink(LogSink* sink);
 
 void LogLine(LogLevel level, std::string_view text);

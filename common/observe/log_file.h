@@ -1,6 +1,8 @@
-// RedirectLogTo: sends standard error, and with it every line of the log, to a file. Called again with the same path it opens the
-// file anew, so that a program that rotates logs may rename the file first: lines go to the old file before the call, to the new one after.
-// The file is appended to, and is made (mode 0644) if it is not there. FATAL lines and reports of sanitizers go there as well.
+// RedirectLogTo: sends standard error, and with it every line of the log, to a file. A second call with the same path
+// opens the file anew. So a program that rotates logs may rename the file first: lines go to the old file before the
+// call, and to the new one after it.
+// The file is appended to, and is created (mode 0644) if it does not exist. FATAL lines and reports of sanitizers go
+// there as well.
 // Thread-safety: one thread at a time; other threads may log meanwhile, and no line is lost or torn.
 // Errors: those of the operating system, with path; standard error is then left as it was.
 #ifndef COMMON_OBSERVE_LOG_FILE_H_

@@ -21,7 +21,7 @@
 namespace deut {
 namespace {
 
-// Standard error is the test's again at the end.
+// Restores standard error at the end.
 class LogFileTest : public ::testing::Test {
  protected:
   ~LogFileTest() override { dup2(before_.get(), STDERR_FILENO); }
@@ -32,7 +32,7 @@ class LogFileTest : public ::testing::Test {
     for (std::string line; std::getline(in, line);) lines.push_back(line);
     return lines;
   }
-  // The text behind the time.
+  // Returns the text behind the time.
   static std::string TextOf(const std::string& line) { return line.substr(line.find(" I ") + 3); }
 
   testing::TempDir dir_;

@@ -15,11 +15,13 @@ class LogPace {
  public:
   explicit LogPace(Duration interval) : interval_(interval) {}
 
-  // Call it once for each event. Nothing: do not log this one. A number: log it, and say how many events were not logged since the last line.
+  // Call it once for each event. No value: do not log this event. A number: log it, with this number of events that
+  // were not logged since the last line.
   std::optional<uint64_t> Event(MonotonicTime now) {
     const int64_t at = now.time_since_epoch().count();
     int64_t next = next_.load(std::memory_order_relaxed);
-    // One of several threads that find the interval over gets the line.
+    // If several threads find the interval over, the winner of the compare-and-swap logs; the others count their
+    // events as not logged.
     if (at < next || !next_.compare_exchange_strong(next, at + interval_.count(), std::memory_order_relaxed)) {
       unlogged_.fetch_add(1, std::memory_order_relaxed);
       return std::nullopt;

@@ -1,8 +1,11 @@
-// Metrics: the named numbers a process shows about itself. Counters only go up; gauges are set, or asked for when read.
+// Metrics: the named numbers that a process publishes about itself. Counters only go up; gauges are set, or computed
+// when read.
 // Names are lower_case with dots, and end in a unit where there is one: "tc.commit.durable", "dc.cache_bytes".
 // Thread-safety: Counter and Gauge from any thread, see counter.h.
-//   Metrics: all methods from any thread; registering and snapshots take a mutex, so get the references once, at start.
-// Ownership: a Metrics object owns what it registered; references live as long as it. There is one for each component, passed in.
+//   Metrics: all methods from any thread. Registering and snapshots take a mutex, so get the references once, at
+//   start.
+// Ownership: a Metrics object owns the metrics registered in it; references live as long as it does. Each component
+// gets one object passed in.
 #ifndef COMMON_OBSERVE_METRICS_H_
 #define COMMON_OBSERVE_METRICS_H_
 
@@ -40,14 +43,15 @@ class Metrics {
  public:
   explicit Metrics(Runtime& runtime) : mutex_(runtime) {}
 
-  // The metric of that name, made at the first call. REQUIRES: the name is of no other kind.
+  // Returns the metric of that name, made at the first call. REQUIRES: the name is of no other kind.
   Counter& counter(const std::string& name);
   Gauge& gauge(const std::string& name);
-  // A gauge that is asked for: `read` is called by Snapshot, quick, from any thread, until Remove or the end of this object.
+  // Adds a gauge that is computed: Snapshot calls `read`, which must be quick, from any thread, until Remove or the
+  // end of this object.
   void AddGauge(const std::string& name, std::function<int64_t()> read);
   void Remove(const std::string& name);
 
-  // All of them, by name.
+  // Returns all metrics, ordered by name.
   std::vector<MetricValue> Snapshot() const;
 
  private:

@@ -1,5 +1,5 @@
-// RecordedLines: the lines of the log while it lives, for tests that look for them.
-// Thread-safety: any thread. One at a time.
+// RecordedLines: records the lines of the log while it lives, for tests that search them.
+// Thread-safety: any thread. Only one object at a time.
 #ifndef COMMON_OBSERVE_RECORDED_LINES_H_
 #define COMMON_OBSERVE_RECORDED_LINES_H_
 
@@ -27,7 +27,7 @@ class RecordedLines final : public LogSink {
     const MutexLock lock(mutex_);
     return lines_;
   }
-  // A line that has both texts.
+  // True if one line contains both texts.
   bool Have(std::string_view first, std::string_view second) const {
     const std::vector<std::string> now = lines();
     return std::ranges::any_of(now, [&](const std::string& line) {
@@ -38,7 +38,7 @@ class RecordedLines final : public LogSink {
  private:
   mutable Mutex mutex_{RealRuntime()};
   std::vector<std::string> lines_ DEUT_GUARDED_BY(mutex_);
-  LogSink* const before_;  // the last member: lines may come as soon as it is set
+  LogSink* const before_;  // the last member: lines may come as soon as the sink is set
 };
 
 }  // namespace deut
