@@ -1,5 +1,5 @@
-// FewDescriptors: leaves this process a number of free file descriptors while it lives.
-// Thread-safety: none; other threads may take what is left.
+// FewDescriptors: while it lives, the process has only a given number of free file descriptors.
+// Thread-safety: none; other threads may take the free ones.
 #ifndef COMMON_TESTING_FEW_DESCRIPTORS_H_
 #define COMMON_TESTING_FEW_DESCRIPTORS_H_
 
@@ -20,7 +20,7 @@ class FewDescriptors {
     DEUT_CHECK(getrlimit(RLIMIT_NOFILE, &before_) == 0);
     Descriptor next = Open();
     DEUT_CHECK(next.valid());
-    // All that are free below the highest one in use are taken, and as many as needed above it.
+    // Takes all free descriptors below the highest one in use, and as many above it as needed.
     const rlimit low{.rlim_cur = static_cast<rlim_t>(next.get()) + 64, .rlim_max = before_.rlim_max};
     DEUT_CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
     for (; next.valid(); next = Open()) taken_.push_back(std::move(next));

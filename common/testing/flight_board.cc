@@ -17,13 +17,13 @@ namespace {
 
 constexpr size_t kBoardBytes = FlightBoard::kSlots * sizeof(FlightSlot);
 
-// A new file is all zeros: free slots.
+// A new file is all zeros, so all its slots are free.
 FlightSlot* Map(const char* path) {
   const int file = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   DEUT_CHECK(file >= 0);
   struct stat found;
   DEUT_CHECK(::fstat(file, &found) == 0);
-  // Never cut: another process may have mapped it.
+  // Never truncated, because another process may have mapped it.
   if (static_cast<size_t>(found.st_size) < kBoardBytes) DEUT_CHECK(::ftruncate(file, kBoardBytes) == 0);
   void* const memory = ::mmap(nullptr, kBoardBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   DEUT_CHECK(memory != MAP_FAILED);
@@ -45,7 +45,7 @@ void Pause() {
   ::nanosleep(&step, nullptr);
 }
 
-// Another process that is naming a slot may be killed there: then the slot is of no name, and the next one is taken.
+// Another process may be killed while it names a slot. Then the slot has no name, and the next one is taken.
 bool IsNamed(const FlightSlot& slot) {
   for (int i = 0; i < 1000 && slot.state.load() == FlightSlot::kBeingNamed; ++i) Pause();
   return slot.state.load() == FlightSlot::kNamed;
@@ -67,7 +67,7 @@ FlightSlot& FindOrName(FlightSlot* slots, std::string_view name) {
   std::abort();
 }
 
-// What ended is read first: so no more has ended than has begun.
+// Reads `ended` first, so that no more activities have ended than have begun.
 FlightCount CountOf(const FlightSlot& slot) {
   FlightCount count;
   count.name = slot.name;

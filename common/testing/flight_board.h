@@ -1,16 +1,22 @@
-// What is under way at a moment: named activities that count how often they have begun and ended. A test that stops a process, or takes its
-// disk away, so knows what it has hit. Marks exist only in test configurations, as DEUT_POINT; release builds contain none of them.
+// FlightBoard: the activities that are in flight at a moment. An activity has a name; the board counts how often it
+// has begun and ended. So a test that kills a process, or takes its disk away, knows what it has hit. Marks exist
+// only in test configurations, as DEUT_POINT; release builds contain none of them.
 //
 //   DEUT_IN_FLIGHT("dc.merge");                       in flight from here to the end of the scope
 //   DEUT_IN_FLIGHT_IF(is_redo, "dc.redo");            the same, if the condition holds here
 //
-// Names are string literals of at most 39 characters; several marks may share one. They are what tests ask for: stable.
-// The counts are this process's own, or lie in the file that the environment variable DEUT_FLIGHT_BOARD names: there another process
-// reads them, also after kill -9 (FlightBoard). Nothing but memory shared by processes, so it does not go through deut::Storage.
+// Names are string literals of at most 39 characters; several marks may share one. Tests ask for them, so they are
+// stable.
+// The counts are private to this process, or lie in the file that the environment variable DEUT_FLIGHT_BOARD names.
+// There another process reads them, also after kill -9 (FlightBoard). The file is only memory that processes share,
+// so it does not go through deut::Storage.
 //
-// States of a slot: free -> being named (whoever wins the compare-and-swap) -> named. Never back while a process uses the board.
-// A mark is two increments (seq_cst) of words that all passers share: for steps of structure, not for every read.
-// Thread-safety: everything from any thread. Ownership: a board outlives its users; that of this process is never freed.
+// States of a slot: free -> being named (the winner of the compare-and-swap names it) -> named. A slot never goes
+// back while a process uses the board.
+// A mark is two increments (seq_cst) of words that all its passes share. So marks are for structural steps, not for
+// every read.
+// Thread-safety: everything from any thread. Ownership: a board outlives its users; that of this process is never
+// freed.
 #ifndef COMMON_TESTING_FLIGHT_BOARD_H_
 #define COMMON_TESTING_FLIGHT_BOARD_H_
 
@@ -41,11 +47,11 @@ inline constexpr bool kFlightsAreCounted = true;
 inline constexpr bool kFlightsAreCounted = false;
 #endif
 
-// Where passers of a name stop, until they are let go or killed. Who has begun before it was said stops at the end in either case: so what is in
-// flight afterwards stays so.
+// The place where threads that pass a name stop, until they are released or killed. A thread that began before the
+// hold was set stops at the end in either case, so the activities in flight at that time stay in flight.
 enum class FlightHold : uint32_t { kNowhere = 0, kAtBeginning = 1, kAtEnd = 2 };
 
-// One name's place on a board; its layout is shared by processes of one build.
+// The slot of one name on a board; processes of one build share its layout.
 struct FlightSlot {
   enum State : uint32_t { kFree = 0, kBeingNamed = 1, kNamed = 2 };
   static constexpr size_t kNameBytes = 40;
@@ -65,12 +71,14 @@ struct FlightCount {
   uint64_t in_flight() const { return begun - ended; }
 };
 
-// This process's slot of the name. Ends the process if there are more than FlightBoard::kSlots names, or the file cannot be mapped.
+// Returns this process's slot of the name. Ends the process if there are more than FlightBoard::kSlots names, or the
+// file cannot be mapped.
 FlightSlot& FlightSlotOf(std::string_view name);
 
-// What this process has counted, in no order. Of what goes on meanwhile each count is right for some moment of the call.
+// Returns the counts of this process, in no order. While activities go on, each count is right for some moment of the
+// call.
 std::vector<FlightCount> FlightsHere();
-// 0 for a name that nobody has passed.
+// Returns 0 for a name that no thread has passed.
 uint64_t FlightsHere(std::string_view name);
 
 class FlightMark {
@@ -94,20 +102,20 @@ class FlightMark {
   FlightSlot* const slot_;
 };
 
-// A board in a file, for the process that watches another one:
+// A board in a file, for a process that watches another one:
 //
 //   FlightBoard board(path);                     // then start the other one with DEUT_FLIGHT_BOARD=path
 //   board.Hold("dc.split", FlightHold::kAtBeginning);
 //   while (board.Count("dc.split").in_flight() == 0) ...;
 //   // kill -9
-//   for (const FlightCount& count : board.Counts()) ...   // what was in flight
+//   for (const FlightCount& count : board.Counts()) ...   // the activities in flight at the kill
 //   board.Clear();                               // before the next start
 class FlightBoard {
  public:
   static constexpr size_t kSlots = 64;
   static constexpr const char* kVariable = "DEUT_FLIGHT_BOARD";
 
-  // Makes the file, or takes what is there. Ends the process if that fails.
+  // Creates the file, or uses the existing one. Ends the process if that fails.
   explicit FlightBoard(std::string path);
   ~FlightBoard();
   FlightBoard(const FlightBoard&) = delete;
@@ -116,7 +124,7 @@ class FlightBoard {
   const std::string& path() const { return path_; }
   std::vector<FlightCount> Counts() const;
   FlightCount Count(std::string_view name) const;
-  // Whoever passes the name from now on waits there.
+  // Threads that pass the name from now on wait there.
   void Hold(std::string_view name, FlightHold where);
   // Forgets all names and counts. REQUIRES: no process uses it.
   void Clear();

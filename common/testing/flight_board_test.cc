@@ -22,7 +22,7 @@ namespace {
 
 #ifdef DEUT_TEST_POINTS
 
-// This program's only argument when it is the process whose board the tests read.
+// The only argument of this program when it is the process whose board the tests read.
 constexpr char kAsTheOther[] = "--fly-until-killed";
 
 FlightCount CountHere(const std::string& name) {
@@ -121,7 +121,7 @@ class OtherProcessTest : public ::testing::Test {
   }
   void TearDown() override { Kill(); }
 
-  // True if the other one lives, so that it is worth waiting on.
+  // True if the other process lives, so that waiting makes sense.
   bool Lives() { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
 
   const TempDir directory_;
@@ -151,7 +151,7 @@ TEST_F(OtherProcessTest, ItsCountsOutliveIt) {
 TEST_F(OtherProcessTest, ItCanBeHeldAtEitherEnd) {
   for (const FlightHold where : {FlightHold::kAtBeginning, FlightHold::kAtEnd}) {
     board_.Clear();
-    // Before it begins, so also before it has named anything.
+    // Set before the process begins, so also before it has named anything.
     board_.Hold("test.flight", where);
     Start();
     while (board_.Count("test.flight").in_flight() == 0) ASSERT_TRUE(Lives());

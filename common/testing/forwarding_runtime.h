@@ -1,4 +1,4 @@
-// ForwardingRuntime: the machine's runtime, for tests that replace one or two of its methods.
+// ForwardingRuntime: forwards to the machine's runtime, for tests that replace one or two of its methods.
 // Thread-safety: as Runtime.
 #ifndef COMMON_TESTING_FORWARDING_RUNTIME_H_
 #define COMMON_TESTING_FORWARDING_RUNTIME_H_

@@ -1,5 +1,5 @@
-// RecordedLog: while it lives what is logged goes to it, and not to stderr. For tests.
-// Thread-safety: all methods from any thread; one at a time, as the sink is the process's.
+// RecordedLog: while it lives, log lines go to it, and not to stderr. For tests.
+// Thread-safety: all methods from any thread; only one object at a time, because the process has one sink.
 #ifndef COMMON_TESTING_RECORDED_LOG_H_
 #define COMMON_TESTING_RECORDED_LOG_H_
 
@@ -27,19 +27,19 @@ class RecordedLog final : public LogSink {
     if (level == LogLevel::kError) errors_.emplace_back(text);
     text_.append(text).append("\n");
   }
-  // All lines, each with its end.
+  // Returns all lines, each with its line break.
   std::string text() const {
     const MutexLock lock(mutex_);
     return text_;
   }
-  // How often it occurs in them.
+  // Number of times that `piece` occurs in the lines.
   size_t Count(std::string_view piece) const {
     const std::string all = text();
     size_t count = 0;
     for (size_t at = all.find(piece); at != std::string::npos; at = all.find(piece, at + 1)) ++count;
     return count;
   }
-  // The errors since the last call.
+  // Returns the errors since the last call.
   std::vector<std::string> TakeErrors() {
     const MutexLock lock(mutex_);
     return std::exchange(errors_, {});

@@ -18,7 +18,7 @@ TempDir::TempDir(TempDirPath where) {
 }
 
 TempDir::~TempDir() {
-  std::error_code ignored;  // a test that made its folder unremovable has other worries
+  std::error_code ignored;  // a test that made its folder unremovable has failed anyway
   std::filesystem::remove_all(path_, ignored);
 }
 

@@ -1,6 +1,7 @@
-// TempDir: a folder of its own for one test, removed with all its content at the end.
-// Under TEST_TMPDIR (Bazel's), else the system's temporary folder; kShortPath always takes the latter, because a unix-socket
-// path holds only 107 bytes. Thread-safety: path() from any thread. Errors end the test process.
+// TempDir: a separate folder for one test, removed with all its content at the end.
+// It lies under TEST_TMPDIR (Bazel's), else in the system's temporary folder. kShortPath always uses the latter,
+// because a unix-socket path holds only 107 bytes.
+// Thread-safety: path() from any thread. Errors end the test process.
 #ifndef COMMON_TESTING_TEMP_DIR_H_
 #define COMMON_TESTING_TEMP_DIR_H_
 

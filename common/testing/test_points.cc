@@ -13,8 +13,8 @@ bool Omitted(std::string_view name) {
 #ifdef DEUT_TEST_POINTS
 namespace {
 
-// Handlers are never freed, because a thread may be inside one while the next is set; the chain from the newest keeps them
-// reachable (and so no leak in the eyes of a leak checker).
+// Handlers are never freed, because a thread may be inside one while the next is set. The chain from the newest keeps
+// them reachable, so that a leak checker reports no leak.
 template <typename Signature>
 struct Handler {
   std::function<Signature> function;
