@@ -1,11 +1,14 @@
-// The checkpoint file `checkpoint-<12 hexadecimal digits>`: a mapping-table checkpoint: which parts each page consisted of at one moment, with
-// the position that those pages contain (rule X6), tables and segments. Written once, in order, through a buffer of one block.
+// The checkpoint file `checkpoint-<12 hexadecimal digits>`: a mapping-table checkpoint. It names the parts of which
+// each page consisted at one moment, the position that those pages contain (rule X6), tables and segments. It is
+// written once, in order, through a buffer of one block.
 // Format with grammar: dc/docs/page_store.md. [LLAMA, PVLDB 6(10), 2013, section 4.4: checkpoints for recovery]
 //
 // Order of calls: AddTable (ascending ids), AddSegment (ascending numbers), AddPage (ascending ids), Finish.
-// Errors. RESOURCE_EXHAUSTED: no space; the unfinished file is removed and the checkpoint may be tried again. CORRUPTION, naming file
-//   and offset, for a file that is not exactly right: order, counts, addresses outside of the named segments, roots without an image,
-//   anything behind the end. A failed sync is IO_ERROR, and the process must end.
+// Errors:
+//   RESOURCE_EXHAUSTED: no space. The unfinished file is removed, and the caller may try the checkpoint again.
+//   CORRUPTION, naming file and offset: the file is not exactly right. Examples are its order, counts, addresses
+//   outside the named segments, roots without an image, or anything behind the end.
+//   IO_ERROR: a sync failed, and the process must end.
 // Thread-safety: one thread at a time. Ownership: borrows the storage.
 #ifndef DC_PAGE_STORE_CHECKPOINT_FILE_H_
 #define DC_PAGE_STORE_CHECKPOINT_FILE_H_
@@ -28,15 +31,15 @@
 namespace deut::dc {
 
 constexpr size_t kMaxPartsOfImage = 8;
-// Of a checkpoint that is being written.
+// The suffix of a checkpoint that is being written.
 constexpr std::string_view kTemporarySuffix = ".tmp";
 
 struct CheckpointHead {
   CheckpointNumber number = {};
   DcId dc = {};
-  DcIncarnation incarnation = {};  // the life that wrote it
-  Position position = {};          // every update up to here is in the pages
-  Position stable = {};            // the position of the checkpoint that was the newest before this one, or its own
+  DcIncarnation incarnation = {};  // the incarnation that wrote it
+  Position position = {};          // the pages contain every update up to here
+  Position stable = {};            // the position of the newest checkpoint before this one, or this one's own
   PageId next_page = {};           // above every page id ever used
   uint64_t next_segment = 1;       // above every segment number ever used
   friend bool operator==(const CheckpointHead&, const CheckpointHead&) = default;
@@ -45,8 +48,8 @@ struct CheckpointHead {
 struct CheckpointTable {
   TableId id = {};
   PageId root = {};            // 0: the table was dropped
-  std::string_view name = {};  // 1 to kMaxTableNameBytes bytes; none if dropped
-  uint32_t dropped_after = 0;  // of a dropped one: this many ids behind `id` were dropped, too
+  std::string_view name = {};  // 1 to kMaxTableNameBytes bytes; empty if dropped
+  uint32_t dropped_after = 0;  // if dropped: this many ids behind `id` were dropped, too
   TableId last() const { return TableId(id.value + dropped_after); }
   bool dropped() const { return root.value == 0; }
   friend bool operator==(const CheckpointTable&, const CheckpointTable&) = default;
@@ -59,20 +62,21 @@ struct CheckpointCounts {
 
 class CheckpointWriter {
  public:
-  // Begins NAME.tmp; what is there under that name is overwritten.
+  // Begins NAME.tmp; an existing file of that name is overwritten.
   static Result<std::unique_ptr<CheckpointWriter>> Create(Storage& storage, std::string directory,
                                                           const CheckpointHead& head);
-  // Removes NAME.tmp unless Finish answered OK.
+  // Removes NAME.tmp unless Finish returned OK.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // After an error every call answers it again. INTERNAL: what the reader would refuse (checkpoint_rules.h).
+  // After an error every call returns that error again. INTERNAL: the reader would refuse the record
+  // (checkpoint_rules.h).
   Status AddTable(const CheckpointTable& table);
   Status AddSegment(const SegmentExtent& segment);
-  // 1 to kMaxPartsOfImage addresses, the newest part first.
+  // `newest_first`: 1 to kMaxPartsOfImage addresses, the newest part first.
   Status AddPage(PageId page, std::span<const PageAddress> newest_first);
-  // Syncs the file, reads it back and verifies it whole, renames it to NAME, syncs the directory.
+  // Syncs the file, reads it back and verifies all of it, renames it to NAME, and syncs the directory.
   Status Finish();
 
   const CheckpointHead& head() const;
@@ -84,8 +88,8 @@ class CheckpointWriter {
   const std::unique_ptr<Core> core_;
 };
 
-// Gets what a checkpoint holds, in the order of the file. What it has got counts only if the reader answers OK at the end. An error of its
-// own ends the reading.
+// Receives the content of a checkpoint, in the order of the file. The content counts only if the reader returns OK at
+// the end. An error that a method returns ends the reading.
 class CheckpointVisitor {
  public:
   virtual ~CheckpointVisitor() = default;
@@ -95,7 +99,7 @@ class CheckpointVisitor {
   virtual Status OnPage(PageId page, std::span<const PageAddress> newest_first) = 0;
 };
 
-// Reads one from start to end. The visitor may be null: the file is verified. `dc`: whose it must be.
+// Reads a checkpoint from start to end. A null visitor only verifies the file. `dc`: the DC to which it must belong.
 Result<CheckpointCounts> ReadCheckpoint(Storage& storage, std::string_view directory, CheckpointNumber number, DcId dc,
                                         CheckpointVisitor* visitor);
 // The same for a file under any name.
@@ -103,7 +107,7 @@ Result<CheckpointCounts> ReadCheckpointFile(Storage& storage, const std::string&
                                             CheckpointVisitor* visitor);
 
 std::string CheckpointName(CheckpointNumber number);
-// False if `name` is no checkpoint's.
+// False if `name` is not a checkpoint's name.
 bool ParseCheckpointName(std::string_view name, CheckpointNumber* number);
 
 }  // namespace deut::dc

@@ -129,7 +129,7 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
   EXPECT_EQ(bytes.substr(48 + 150), std::string(bytes.size() - 48 - 150, '\0'));
 }
 
-// A kept sample of format version 1: each dropped table has a `table` record of its own, without root and name.
+// A stored sample of format version 1: each dropped table has its own `table` record, without root and name.
 TEST_F(CheckpointFileTest, AFileOfFormatVersion1IsRead) {
   std::string bytes = absl::HexStringToBytes(
       "44434b50857703f301000100970000000700000000000000887766554433221100000000000000000000000000000000"
@@ -191,7 +191,7 @@ TEST_F(CheckpointFileTest, EveryFlippedBitCutAndAppendixIsRefused) {
     Replace(bytes + std::string(more, '\0'));
     EXPECT_EQ(Read().status().code(), ErrorCode::kCorruption) << more;
   }
-  // Blocks of another try of the same checkpoint.
+  // Blocks of another attempt at the same checkpoint.
   CheckpointContent other = ContentWith(7, 4000);
   other.head.position.sequence = 78;
   Replace("");
@@ -202,7 +202,7 @@ TEST_F(CheckpointFileTest, EveryFlippedBitCutAndAppendixIsRefused) {
   EXPECT_EQ(Read().status().ToString(), "OK");
 }
 
-// Bytes that are right by their checksums and still no checkpoint.
+// Bytes with correct checksums that are no checkpoint.
 TEST_F(CheckpointFileTest, SealedNonsenseIsRefused) {
   ASSERT_TRUE(Write(ContentWith(7, 2)).ok());
   const std::string bytes = Bytes();
@@ -216,15 +216,15 @@ TEST_F(CheckpointFileTest, SealedNonsenseIsRefused) {
   EXPECT_EQ(sealed(44, 0), ErrorCode::kOk);
   EXPECT_EQ(sealed(8, 3), ErrorCode::kVersionMismatch);
   EXPECT_EQ(sealed(8, 0), ErrorCode::kVersionMismatch);
-  EXPECT_EQ(sealed(10, 0), ErrorCode::kCorruption);  // not the last block
+  EXPECT_EQ(sealed(10, 0), ErrorCode::kCorruption);  // not marked as the last block
   EXPECT_EQ(sealed(10, 2), ErrorCode::kCorruption);
   EXPECT_EQ(sealed(44, 1), ErrorCode::kCorruption);
-  EXPECT_EQ(sealed(40, 1), ErrorCode::kCorruption);     // a predecessor
+  EXPECT_EQ(sealed(40, 1), ErrorCode::kCorruption);     // a predecessor, though it is the first block
   EXPECT_EQ(sealed(12, 1), ErrorCode::kCorruption);     // fewer records
-  EXPECT_EQ(sealed(15, 1), ErrorCode::kCorruption);     // more than there is room for
-  EXPECT_EQ(sealed(48, 9), ErrorCode::kCorruption);     // a record of no type
+  EXPECT_EQ(sealed(15, 1), ErrorCode::kCorruption);     // more records than fit
+  EXPECT_EQ(sealed(48, 9), ErrorCode::kCorruption);     // a record of an unknown type
   EXPECT_EQ(sealed(48, 2), ErrorCode::kCorruption);     // no head
-  EXPECT_EQ(sealed(60000, 1), ErrorCode::kCorruption);  // something behind the records
+  EXPECT_EQ(sealed(60000, 1), ErrorCode::kCorruption);  // not zero behind the records
 }
 
 TEST_F(CheckpointFileTest, WhatCannotBeIsNotWritten) {
@@ -232,7 +232,7 @@ TEST_F(CheckpointFileTest, WhatCannotBeIsNotWritten) {
     CheckpointContent content = ContentWith(7, 5);
     change(content);
     const Status status = Write(content);
-    EXPECT_TRUE(Names().empty());  // nothing is left
+    EXPECT_TRUE(Names().empty());  // no file is left
     return status.code();
   };
   using C = CheckpointContent;
@@ -245,8 +245,8 @@ TEST_F(CheckpointFileTest, WhatCannotBeIsNotWritten) {
   EXPECT_EQ(wrong([](C& c) { c.tables[1].second = "dropped"; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.tables[0].first.second = PageId(20); }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.tables[0].first.second = PageId(15); }), ErrorCode::kInternal);  // no image
-  EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(1)] = 1; }), ErrorCode::kInternal);        // it is live
-  EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(4)] = 3; }), ErrorCode::kInternal);        // 7 is live
+  EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(1)] = 1; }), ErrorCode::kInternal);        // table 1 is live
+  EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(4)] = 3; }), ErrorCode::kInternal);        // table 7 is live
   EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(4)] = UINT32_MAX; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].number = 3; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].written_bytes = 5000; }), ErrorCode::kInternal);
@@ -262,7 +262,7 @@ TEST_F(CheckpointFileTest, WhatCannotBeIsNotWritten) {
   EXPECT_EQ(wrong([](C& c) { c.pages[PageId(10)][0] = PageAddress::Make(8, 1 << 20, 10); }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.pages[PageId(10)][0] = PageAddress::Make(8, 128, 10); }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.pages[PageId(10)][0] = PageAddress(); }), ErrorCode::kInternal);
-  // Out of order.
+  // Records out of order.
   const CheckpointContent content = ContentWith(7, 5);
   const auto writer = std::move(*CheckpointWriter::Create(*storage_, "/dc", content.head));
   ASSERT_TRUE(AddAll(*writer, content).ok());
@@ -285,7 +285,7 @@ TEST_F(CheckpointFileTest, AVisitorThatFailsEndsTheReading) {
   EXPECT_TRUE(ReadCheckpoint(*storage_, "/dc", CheckpointNumber(7), kDc, nullptr).ok());
 }
 
-// Whatever goes wrong at whatever operation: an error, or the whole checkpoint; never a part of one under its name.
+// Any fault at any operation leads to an error or to the whole checkpoint, never to a part of one under its name.
 TEST_F(CheckpointFileTest, FaultsAtEveryOperation) {
   const CheckpointContent content = ContentWith(7, 4000);
   for (const auto action : {DiskFault::Action::kIoError, DiskFault::Action::kNoSpace, DiskFault::Action::kShort,
@@ -304,7 +304,7 @@ TEST_F(CheckpointFileTest, FaultsAtEveryOperation) {
       ++struck;
       const auto read = Read();
       if (written.ok()) {
-        // A bit flipped in what was read back only, or in nothing that counts.
+        // The flipped bit was only in bytes read back, or in bytes that do not count.
         EXPECT_NE(action, DiskFault::Action::kIoError);
         EXPECT_TRUE(read.ok() && *read == content) << skip;
       } else if (action == DiskFault::Action::kNoSpace) {
@@ -314,7 +314,7 @@ TEST_F(CheckpointFileTest, FaultsAtEveryOperation) {
       EXPECT_TRUE(read.ok() || read.status() == ErrorCode::kNotFound) << read.status().ToString();
       for (const std::string& name : Names()) {
         EXPECT_TRUE(storage_->Remove("/dc/" + name).ok());
-        // A temporary file stays only where it could not be removed.
+        // A temporary file stays only if it could not be removed.
         EXPECT_FALSE(name.ends_with(".tmp") && action == DiskFault::Action::kNoSpace);
       }
     }

@@ -1,4 +1,4 @@
-// A checkpoint with a bit of everything, and a visitor that keeps what it gets. For tests.
+// A checkpoint with every kind of record, and a visitor that keeps what it receives. For tests.
 #ifndef DC_PAGE_STORE_CHECKPOINT_FIXTURE_H_
 #define DC_PAGE_STORE_CHECKPOINT_FIXTURE_H_
 
@@ -61,7 +61,7 @@ inline Status AddAll(CheckpointWriter& writer, const CheckpointContent& content)
   return Status::Ok();
 }
 
-// Two tables and a dropped one, a segment of either kind, `pages` pages with 1 to 8 parts.
+// Returns two tables and a dropped one, a segment of either kind, and `pages` + 2 pages with 1 to 8 parts.
 inline CheckpointContent ContentWith(uint64_t number, uint32_t pages) {
   CheckpointContent content;
   content.head = {.number = CheckpointNumber(number),
@@ -71,7 +71,7 @@ inline CheckpointContent ContentWith(uint64_t number, uint32_t pages) {
                   .next_page = PageId(10 * pages + 30),
                   .next_segment = 9};
   content.tables = {{{TableId(1), PageId(10)}, "accounts"},
-                    {{TableId(4), PageId(0)}, ""},  // and 5
+                    {{TableId(4), PageId(0)}, ""},  // and table 5
                     {{TableId(7), PageId(20)}, std::string("z\0\xFF", 3)}};
   content.dropped_after[TableId(4)] = 1;
   content.segments = {{.number = 3, .kind = SegmentKind::kBase, .written_bytes = 4 << 20},

@@ -51,6 +51,7 @@ Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* ex
     return DEUT_ERROR(kCorruption, path, ": offset ", at, ": no block of a checkpoint (", bytes.size(), " bytes)");
   }
   const char* in = bytes.data();
+  // Verifies the checksum before the version, because damage may look like another version.
   if (!FrameChecksumFits(bytes.substr(0, kCheckpointBlockBytes))) {
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kFrameChecksumAt,
                       ": the checksum does not fit the block at ", at);
@@ -82,6 +83,8 @@ Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* ex
 }
 
 Result<CheckpointStart> JudgeCheckpointStart(std::string_view bytes, std::string_view path) {
+  // Classifies only by fields that every version has at the same offset, so that a newer version is refused and never
+  // removed as damage.
   if (std::ranges::all_of(bytes, [](char c) { return c == 0; })) return CheckpointStart::kTorn;
   if (bytes.size() < kFrameBytes || FrameMagic(bytes) != kFrame.magic) return CheckpointStart::kStrange;
   const bool known = IsKnown(FrameVersion(bytes));

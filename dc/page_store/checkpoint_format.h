@@ -1,7 +1,9 @@
-// The bytes of a checkpoint file: blocks of 64 KiB, each with its own place and checksum, chained; and the records in them.
-// Format with grammar: dc/docs/page_store.md. Internal to the page store.
-// Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format this program does not know.
-// Version 2 is written. Version 1 is read, too: it has one `table` record for each dropped table, and no `dropped` records.
+// The bytes of a checkpoint file: a chain of blocks of 64 KiB, each with its own offset and checksum; and the records
+// in them. Format with grammar: dc/docs/page_store.md. Internal to the page store.
+// Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format that this
+// program does not know.
+// This program writes version 2. It also reads version 1, which has one `table` record for each dropped table, and no
+// `dropped` records.
 #ifndef DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
 #define DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
 
@@ -23,16 +25,17 @@ constexpr size_t kCheckpointBlockRoom = kCheckpointBlockBytes - kCheckpointBlock
 struct CheckpointBlock {
   CheckpointNumber checkpoint = {};
   DcId dc = {};
-  uint64_t offset = 0;       // its own place in the file
-  uint32_t predecessor = 0;  // checksum of the block before it; 0 for the first
+  uint64_t offset = 0;       // the block's offset in the file
+  uint32_t predecessor = 0;  // checksum of the previous block; 0 for the first
   bool last = false;
   uint32_t payload_bytes = 0;
 };
 
-// Writes the header in front of the payload that is in its place already, zeroes what is behind it, and returns the checksum.
+// Writes the header before the payload, which is in its place already, zeroes the bytes behind it, and returns the
+// checksum.
 uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes);
 
-// Checks the whole block; `expected` says everything but `last` and `payload_bytes`, which are set. Returns the checksum.
+// Verifies the whole block against `expected`, and sets `last` and `payload_bytes` in it. Returns the checksum.
 Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* expected, std::string_view path);
 
 enum class CheckpointStart {
@@ -40,20 +43,20 @@ enum class CheckpointStart {
   kTorn,     // nothing was written, or a block of such a version in part
   kStrange,  // anything else
 };
-// Judges what a file under a checkpoint's name begins with, up to one block of it, by what holds in every version: magic, checksum, version.
-// VERSION_MISMATCH, naming both, for an undamaged block of another version.
+// Classifies the beginning of a file with a checkpoint's name, up to one block of it, by the fields that every
+// version has: magic, checksum, version. VERSION_MISMATCH, naming both, for an undamaged block of another version.
 Result<CheckpointStart> JudgeCheckpointStart(std::string_view bytes, std::string_view path);
 
 struct CheckpointOwner {
   DcId dc = {};
   CheckpointNumber checkpoint = {};
 };
-// Whose checkpoint a block is of. REQUIRES: JudgeCheckpointStart has called it whole.
+// Returns the DC and the checkpoint to which a block belongs. REQUIRES: JudgeCheckpointStart returned kWhole.
 CheckpointOwner OwnerOfCheckpointBlock(std::string_view bytes);
 
 enum class CheckpointRecordType : uint8_t { kHead = 1, kTable = 2, kSegment = 3, kPage = 4, kFooter = 5, kDropped = 6 };
 
-// Takes numbers off the front of a block's payload; remembers if there was too little.
+// Takes numbers off the front of a block's payload, and remembers if there were too few bytes.
 class RecordCursor {
  public:
   explicit RecordCursor(std::string_view payload) : rest_(payload), size_(payload.size()) {}

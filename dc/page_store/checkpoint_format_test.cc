@@ -24,25 +24,25 @@ constexpr CheckpointBlock kBlock{.checkpoint = CheckpointNumber(0x01020304050607
                                  .payload_bytes = 5};
 
 std::string Sealed(const CheckpointBlock& block, std::string_view payload) {
-  std::string bytes(kCheckpointBlockBytes, '\xEE');  // what is left over from before
+  std::string bytes(kCheckpointBlockBytes, '\xEE');  // bytes that an earlier use left
   bytes.replace(kCheckpointBlockHeaderBytes, payload.size(), payload);
   SealCheckpointBlock(block, bytes.data());
   return bytes;
 }
 
-// What a reader knows before it has looked.
+// The fields that a reader knows before it reads the block.
 CheckpointBlock Expected(const CheckpointBlock& block) {
   return {.checkpoint = block.checkpoint, .dc = block.dc, .offset = block.offset, .predecessor = block.predecessor};
 }
 
-// Sealed again: the checksum fits, something else does not.
+// Seals the block again: the checksum fits, something else does not.
 Status OpenResealed(std::string bytes) {
   StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8)));
   CheckpointBlock expected = Expected(kBlock);
   return OpenCheckpointBlock(bytes, &expected, "the-file").status();
 }
 
-// That the message names the file and this offset in it.
+// Expects that the message names the file and this offset in it.
 void ExpectAt(const Status& status, uint64_t offset, ErrorCode code = ErrorCode::kCorruption) {
   EXPECT_EQ(status, code);
   EXPECT_TRUE(status.message().starts_with(Concat("the-file: offset ", kBlock.offset + offset, ":")))
@@ -74,7 +74,7 @@ TEST(CheckpointFormat, WhatWasSealedIsOpened) {
       block.payload_bytes = static_cast<uint32_t>(size);
       const std::string bytes = Sealed(block, std::string(size, 'p'));
       CheckpointBlock opened = Expected(block);
-      // Bytes behind the block are not looked at.
+      // The reader ignores bytes behind the block.
       const auto checksum = OpenCheckpointBlock(bytes + "behind", &opened, "the-file");
       ASSERT_TRUE(checksum.ok()) << checksum.status().ToString();
       EXPECT_EQ(*checksum, LoadU32(bytes.data() + 4));
@@ -86,7 +86,7 @@ TEST(CheckpointFormat, WhatWasSealedIsOpened) {
 
 TEST(CheckpointFormat, EveryFlippedBitIsFound) {
   std::string bytes = Sealed(kBlock, "hello");
-  // All of the header and the payload, and samples of the filling.
+  // All bytes of the header and the payload, and samples of the filling.
   for (size_t at = 0; at < bytes.size(); at += at < 64 ? 1 : 509) {
     for (int bit = 0; bit < 8; ++bit) {
       bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
@@ -133,7 +133,7 @@ TEST(CheckpointFormat, BlocksOfOtherFilesAndPlacesAreRefused) {
 TEST(CheckpointFormat, HeadersThatDoNotFitAreRefusedAlthoughTheirChecksumDoes) {
   const std::string bytes = Sealed(kBlock, "hello");
   std::string wrong = bytes;
-  StoreU16(wrong.data() + 10, 2);  // last: 0 or 1
+  StoreU16(wrong.data() + 10, 2);  // `last` must be 0 or 1
   ExpectAt(OpenResealed(wrong), 10);
   for (const uint32_t payload : {static_cast<uint32_t>(kCheckpointBlockRoom) + 1, UINT32_MAX}) {
     wrong = bytes;
@@ -143,7 +143,7 @@ TEST(CheckpointFormat, HeadersThatDoNotFitAreRefusedAlthoughTheirChecksumDoes) {
   wrong = bytes;
   wrong[44] = 1;
   ExpectAt(OpenResealed(wrong), 10);
-  // Bytes behind what the header says is there.
+  // Bytes that are not zero behind the payload that the header names.
   wrong = bytes;
   wrong.back() = 1;
   ExpectAt(OpenResealed(wrong), 48 + 5);
@@ -177,7 +177,7 @@ TEST(RecordCursor, TakesNumbersAndBytesAndSticksAtTheFirstThatIsNotThere) {
     RecordCursor few(std::string_view(payload).substr(0, size));
     EXPECT_EQ(few.U64(), 0u);
     EXPECT_TRUE(few.failed());
-    // What is there stays untouched, and nothing more is given.
+    // A failed read consumes nothing, and all later reads fail.
     EXPECT_EQ(few.position(), 0u);
     EXPECT_EQ(few.U8(), 0);
     EXPECT_EQ(few.Bytes(0), "");

@@ -1,5 +1,6 @@
-// Any bytes as a checkpoint: refused, or whole and right by its own rules, so that writing what was read gives the same file. The bytes are
-// played as the file, and as the records of a file whose blocks are sealed around them.
+// Reads any bytes as a checkpoint. Either it is refused, or it is complete and valid, so that writing the content
+// read gives the same file. The bytes are used as the file, and as the records of a file whose blocks are sealed
+// around them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -52,11 +53,11 @@ void Play(const std::string& bytes) {
   DEUT_CHECK(writer.ok() && AddAll(**writer, keeper.content).ok() && (*writer)->Finish().ok());
   CheckpointKeeper second;
   DEUT_CHECK(ReadCheckpoint(*storage, "/c", kNumber, kDc, &second).ok() && second.content == keeper.content);
-  // One block is written in one way only; several may be filled in others.
+  // One block has only one encoding; several blocks may be filled in other ways.
   if (bytes.size() == kCheckpointBlockBytes) DEUT_CHECK(ReadAll(*storage) == bytes);
 }
 
-// `count` blocks around these records.
+// Makes `count` blocks around these records.
 std::string Sealed(std::string_view records, size_t count) {
   std::string file(count * kCheckpointBlockBytes, '\0');
   uint32_t predecessor = 0;
@@ -77,9 +78,9 @@ std::string Sealed(std::string_view records, size_t count) {
   return file;
 }
 
-// An empty checkpoint with these bytes laid over it by exclusive or, and the right checksum.
+// Makes an empty checkpoint with these bytes combined by exclusive or, and the right checksum.
 std::string Overlaid(std::string_view bytes) {
-  std::string records(1, '\x01');  // a head, and a footer that counts nothing
+  std::string records(1, '\x01');  // a head, and a footer with counts of 0
   for (const uint64_t word : {uint64_t{1}, uint64_t{100}, (uint64_t{12} << 32) | 5, uint64_t{4}})
     AppendU64(&records, word);
   records.push_back('\x05');

@@ -1,4 +1,4 @@
-// CheckpointNumber: the number of a mapping-table checkpoint; rises with each that is tried. 0: none.
+// CheckpointNumber: the number of a mapping-table checkpoint. It rises with each attempt. 0: none.
 #ifndef DC_PAGE_STORE_CHECKPOINT_NUMBER_H_
 #define DC_PAGE_STORE_CHECKPOINT_NUMBER_H_
 

@@ -12,13 +12,13 @@
 namespace deut::dc {
 namespace {
 
-// Takes records one after the other and passes them on when they are right.
+// Reads records one after the other and passes each on to the visitor when it is valid.
 class Reader {
  public:
   Reader(CheckpointNumber number, DcId dc, std::string_view path, CheckpointVisitor* visitor)
       : number_(number), dc_(dc), path_(path), visitor_(visitor) {}
 
-  // All records of a block that begins at `offset`.
+  // Reads all records of the block at `offset`.
   Status TakeBlock(std::string_view payload, uint64_t offset) {
     RecordCursor cursor(payload);
     while (!cursor.done()) {
@@ -147,6 +147,7 @@ Result<CheckpointCounts> ReadCheckpointFile(Storage& storage, const std::string&
   AlignedBuffer bytes(kCheckpointBlockBytes);
   Reader reader(number, dc, path, visitor);
   CheckpointBlock block{.checkpoint = number, .dc = dc};
+  // Each block names the checksum of the one before, so a block of another attempt is refused.
   while (!block.last) {
     DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(block.offset, bytes.data(), kCheckpointBlockBytes));
     DEUT_ASSIGN_OR_RETURN(block.predecessor, OpenCheckpointBlock(std::string_view(bytes.data(), read), &block, path));

@@ -30,6 +30,8 @@ CheckpointRules::Wrong CheckpointRules::Table(const CheckpointTable& table) {
   if (table.last() < table.id || (!table.dropped() && table.dropped_after != 0)) {
     return Concat("table ", table.id.value, " with ", table.dropped_after, " dropped ids behind it");
   }
+  // A root names one table only. It is erased from `roots_without_image_` when its page appears, so that End finds
+  // the missing ones.
   if (!table.dropped() && (table.root >= next_page_ || !roots_without_image_.insert(table.root).second)) {
     return Concat("table ", table.id.value, " with root ", table.root.value, ", which is above all pages or another's");
   }
@@ -59,6 +61,7 @@ CheckpointRules::Wrong CheckpointRules::Segment(const SegmentExtent& segment) {
 }
 
 CheckpointRules::Wrong CheckpointRules::AddressIsWrong(PageAddress address, SegmentKind kind) const {
+  // The segments were added in ascending order, so a binary search finds them.
   const auto place = std::ranges::lower_bound(segments_, address.segment(), {}, &SegmentExtent::number);
   const bool named = address.valid() && place != segments_.end() && place->number == address.segment();
   if (named && place->kind == kind && address.offset() >= kSegmentHeaderBytes &&
@@ -80,6 +83,7 @@ CheckpointRules::Wrong CheckpointRules::Page(PageId page, std::span<const PageAd
     return Concat("page ", page.value, " with ", newest_first.size(), " parts");
   }
   for (size_t i = 0; i < newest_first.size(); ++i) {
+    // An image ends with its base part; all newer parts are delta parts.
     const bool oldest = i + 1 == newest_first.size();
     if (const Wrong wrong = AddressIsWrong(newest_first[i], oldest ? SegmentKind::kBase : SegmentKind::kDelta)) {
       return Concat("page ", page.value, ": ", *wrong);

@@ -1,6 +1,7 @@
-// CheckpointRules: what must hold among the records of a checkpoint, whoever makes or reads it: their order, and what they may name.
-// Internal to the page store. Memory: the segments and the roots of the tables.
-// Thread-safety: one thread at a time. Errors: nothing, or what is wrong, as a clause for a message.
+// CheckpointRules: the rules for the records of a checkpoint: their order, and what they may name. Writer and reader
+// apply the same rules. Internal to the page store. Memory: the segments and the roots of the tables.
+// Thread-safety: one thread at a time. Errors: each method returns nothing, or the violated rule as a clause for a
+// message.
 #ifndef DC_PAGE_STORE_CHECKPOINT_RULES_H_
 #define DC_PAGE_STORE_CHECKPOINT_RULES_H_
 
@@ -22,13 +23,15 @@ class CheckpointRules {
   using Wrong = std::optional<std::string>;
 
   Wrong Head(const CheckpointHead& head);
-  // Ascending ids, names with 1 to kMaxTableNameBytes bytes, a root of its own below next_page; of a dropped one neither.
+  // Ascending ids; names with 1 to kMaxTableNameBytes bytes; a root below next_page that no other table has. A
+  // dropped table has neither name nor root.
   Wrong Table(const CheckpointTable& table);
-  // Ascending numbers below next_segment, whole blocks.
+  // Ascending numbers below next_segment; whole blocks.
   Wrong Segment(const SegmentExtent& segment);
-  // Ascending ids below next_page; delta parts and then one base part, each where a segment of its kind was written.
+  // Ascending ids below next_page; delta parts and then one base part, each within the written bytes of a segment of
+  // its kind.
   Wrong Page(PageId page, std::span<const PageAddress> newest_first);
-  // Every root has an image.
+  // Every root has an image, and the counts are right.
   Wrong End(const CheckpointCounts& claimed);
 
   const CheckpointCounts& counts() const { return counts_; }

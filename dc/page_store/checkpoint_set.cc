@@ -15,14 +15,14 @@
 namespace deut::dc {
 namespace {
 
-// Of a checkpoint, or of one that was being written.
+// Parses the name of a checkpoint, or of one that is being written.
 bool ParseAny(std::string_view name, CheckpointNumber* number, bool* temporary) {
   *temporary = name.ends_with(kTemporarySuffix);
   if (*temporary) name.remove_suffix(kTemporarySuffix.size());
   return ParseCheckpointName(name, number);
 }
 
-// Where a damaged file goes whose name would be taken for the checkpoint to fall back to.
+// The new suffix of a damaged file whose name would be taken for the checkpoint to fall back to.
 constexpr std::string_view kDamagedSuffix = ".damaged";
 
 Result<CheckpointStart> LookAt(Storage& storage, const std::string& path, DcId dc, CheckpointNumber number) {
@@ -82,7 +82,7 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
   if (!found_opened) {
     return DEUT_ERROR(kCorruption, set->directory_, "/", CheckpointName(opened), ": is not there any more");
   }
-  // Its name may be there only because the machine has not stopped since it was renamed.
+  // The name may not be durable yet: it may exist only because the machine has not stopped since the rename.
   if (opened.value != 0 && !DEUT_OMITTED("X6.sync_opened_name")) {
     DEUT_RETURN_IF_ERROR(storage.SyncDirectory(set->directory_));
   }
@@ -99,6 +99,7 @@ Status CheckpointSet::Complete(std::unique_ptr<CheckpointWriter> writer) {
   previous_ = newest_;
   newest_ = number;
   next_ = CheckpointNumber(number.value + 1);
+  // Passed-over names go before Complete returns OK: RemoveDead follows, and removes segments that only they name.
   DEUT_RETURN_IF_ERROR(RemovePassedOver());
   RemoveOld();
   return Status::Ok();
@@ -126,7 +127,7 @@ void CheckpointSet::RemoveOld() {
     if (!ParseAny(name, &number, &temporary)) continue;
     if (!temporary && (number == newest_ || number == previous_)) continue;
     if (not_understood_.contains(name) && !DEUT_OMITTED("V.keep_what_is_not_understood")) continue;
-    (void)storage_.Remove(Concat(directory_, "/", name));  // tried again after the next checkpoint
+    (void)storage_.Remove(Concat(directory_, "/", name));  // the next checkpoint tries again
   }
 }
 

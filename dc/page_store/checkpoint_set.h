@@ -1,14 +1,17 @@
-// CheckpointSet: the checkpoint files of a data directory and which of them are kept: the newest completed one and the one before it
-// (rule S2: a stable position may be reported only if falling back one generation still has it).
+// CheckpointSet: the checkpoint files of a data directory. It keeps the newest completed one and the one before it
+// (rule S2: a stable position may be reported only if the DC still has it after falling back one generation).
 //
-// States of a checkpoint: being written (NAME.tmp), completed (NAME, read back and verified), removed. A file is removed only after a newer one is
-//   completed and durable under its name, and the one that was the newest until then is still there.
-// A checkpoint that is newer than the one that a life began with could not be read. It stays until the next one is completed, because it may be
-//   readable after all; then its name goes, durably, before anything that it names may go: else it would be taken for the one to fall back to.
-// A file is removed only if its first block was understood: it is whole and of this version, or it is unfinished (.tmp) and torn.
-//   A damaged one stays, or gets the suffix `.damaged` where its name must go. An undamaged block of another version, DC or checkpoint makes Open
-//   refuse.
-// Crash: at every moment one completed checkpoint at least is there, once the first was; and all the files kept are complete.
+// States of a checkpoint: being written (NAME.tmp), completed (NAME, read back and verified), removed.
+// - A file is removed only after a newer one is completed and durable under its name, and only if the previously
+//   newest file is still there.
+// - A checkpoint newer than the one that was opened could not be read; it was *passed over*. It stays until the next
+//   one is completed, because it may be readable after all. Then its name is removed, durably, before anything that
+//   it names may be removed. Otherwise a later start would take it for the one to fall back to.
+// - A file is removed only if its first block was understood: it is whole and of this version, or it is unfinished
+//   (.tmp) and torn. A damaged file stays, or gets the suffix `.damaged` where its name must go. An undamaged block
+//   of another version, DC or checkpoint makes Open refuse.
+// Crash: once the first checkpoint was completed, at least one completed checkpoint exists at every moment, and all
+// kept files are complete.
 // Thread-safety: one thread at a time. Ownership: borrows the storage. Errors: see checkpoint_file.h.
 #ifndef DC_PAGE_STORE_CHECKPOINT_SET_H_
 #define DC_PAGE_STORE_CHECKPOINT_SET_H_
@@ -26,27 +29,29 @@
 
 namespace deut::dc {
 
-// Numbers of the checkpoints in a directory, newest first; whether they are right, reading tells.
+// Returns the numbers of the checkpoints in a directory, newest first. Only reading a file tells whether it is valid.
 Result<std::vector<CheckpointNumber>> FindCheckpoints(Storage& storage, const std::string& directory);
 
 class CheckpointSet {
  public:
-  // `opened`: the checkpoint that this life began with, 0 if there was none; it is kept until two newer ones are completed. Makes its name
-  // durable (before this, nothing of it may be said to be stable), and changes nothing else. VERSION_MISMATCH if any checkpoint file there is of
-  // another version; CORRUPTION if one is another DC's, or has another one's name: it is whole, and would be removed as one that cannot be read.
+  // `opened`: the checkpoint that this incarnation was opened from, 0 if there was none. It is kept until two newer
+  // ones are completed. Open makes its name durable (before this, none of its positions may be reported as stable),
+  // and changes nothing else.
+  // VERSION_MISMATCH if any checkpoint file there is of another version. CORRUPTION if one belongs to another DC or
+  // has another checkpoint's name: it is whole, and would otherwise be removed as one that cannot be read.
   static Result<std::unique_ptr<CheckpointSet>> Open(Storage& storage, std::string directory, DcId dc,
                                                      CheckpointNumber opened);
 
-  // The number for the next one; above all that are or were being written here.
+  // The number for the next one: above those of all files of checkpoints here, also unfinished ones.
   CheckpointNumber next() const { return next_; }
   // 0: none.
   CheckpointNumber newest() const { return newest_; }
-  // The oldest that may be read at the next start; for SegmentStore::RemoveDead.
+  // The oldest checkpoint that the next start may read; for SegmentStore::RemoveDead.
   CheckpointNumber oldest_kept() const { return previous_.value != 0 ? previous_ : newest_; }
 
-  // Finishes `writer` (whose head has the number next()), and then removes all files but this one and the one that was newest. OK says that the
-  // checkpoint is completed; files that could not be removed are removed the next time. Not so those that were passed over: if their names cannot be
-  // made to go, nothing may be removed (IO_ERROR).
+  // Finishes `writer` (whose head has the number next()), and then removes all files but this one and the previously
+  // newest one. OK: the checkpoint is completed. Old files that could not be removed are removed the next time.
+  // IO_ERROR: the names of files that were passed over cannot be removed durably, so nothing else may be removed.
   Status Complete(std::unique_ptr<CheckpointWriter> writer);
 
  private:
@@ -59,7 +64,7 @@ class CheckpointSet {
   CheckpointNumber next_;
   CheckpointNumber newest_;
   CheckpointNumber previous_;
-  std::vector<std::string> passed_over_;  // newer than what this life began with
+  std::vector<std::string> passed_over_;  // newer than the checkpoint that was opened
   std::set<std::string> not_understood_;  // names of files that are never removed
 };
 

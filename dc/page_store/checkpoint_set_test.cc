@@ -75,7 +75,7 @@ TEST_F(CheckpointSetTest, WhatWasOpenedIsKeptUntilTwoNewerOnesAreComplete) {
     auto set = Open(0);
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
   }
-  // 3 could not be read, say; the next number is above it all the same.
+  // As if 3 could not be read; the next number is above it all the same.
   auto set = Open(2);
   EXPECT_EQ(set->next(), CheckpointNumber(4));
   Touch("checkpoint-000000000009.tmp");
@@ -90,7 +90,7 @@ TEST_F(CheckpointSetTest, WhatWasOpenedIsKeptUntilTwoNewerOnesAreComplete) {
   EXPECT_EQ(Found(), (std::vector<uint64_t>{5, 4}));
 }
 
-// Segments that only it names go right after this.
+// Segments that only this checkpoint names are removed right after it.
 TEST_F(CheckpointSetTest, WhatWasPassedOverIsGoneForGoodOnceTheNextOneIsThere) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     {
@@ -111,7 +111,7 @@ TEST_F(CheckpointSetTest, WhatWasPassedOverIsGoneForGoodOnceTheNextOneIsThere) {
   }
 }
 
-// Of one that is newer than the one that was opened only the name goes.
+// A damaged file newer than the opened one loses only its name.
 TEST_F(CheckpointSetTest, WhatIsNotUnderstoodIsNotRemoved) {
   {
     auto set = Open(0);
@@ -131,7 +131,8 @@ TEST_F(CheckpointSetTest, WhatIsNotUnderstoodIsNotRemoved) {
   EXPECT_TRUE(*storage_->Exists("/dc/checkpoint-000000000008.tmp"));
 }
 
-// They cannot be read as this folder's, so a start passes them over; but they are whole, and somebody's.
+// A start cannot read them as this folder's, so it passes them over. But they are whole, and belong to another
+// folder.
 TEST_F(CheckpointSetTest, AWholeCheckpointOfAnotherDcOrNumberMakesOpenRefuse) {
   auto set = Open(0);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
@@ -153,7 +154,7 @@ TEST_F(CheckpointSetTest, AWholeCheckpointOfAnotherDcOrNumberMakesOpenRefuse) {
   refused(name);
   ASSERT_TRUE(storage_->Rename("/dc/" + name, "/dc/" + name + ".tmp").ok());
   refused(name + ".tmp");
-  // Of this DC, under the name of another number.
+  // A checkpoint of this DC, under the name of another number.
   write(DcId(0xDC), 5);
   ASSERT_TRUE(storage_->Rename("/dc/" + std::string(CheckpointName(CheckpointNumber(5))), "/dc/" + name + ".tmp").ok());
   refused(name + ".tmp");
@@ -183,7 +184,7 @@ TEST_F(CheckpointSetTest, AFailedOneRemovesNothingAndIsTriedAgain) {
   EXPECT_EQ(Checkpoint(*set).code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(Found(), (std::vector<uint64_t>{3, 2}));
   EXPECT_EQ(set->next(), CheckpointNumber(4));
-  // What reads back wrong does not count.
+  // A checkpoint that reads back wrong does not count.
   disk_.AddFault({.action = DiskFault::Action::kFlipBit, .kinds = kDiskWrite, .count = 1});
   EXPECT_EQ(Checkpoint(*set).code(), ErrorCode::kCorruption);
   EXPECT_EQ(Found(), (std::vector<uint64_t>{3, 2}));
@@ -194,7 +195,7 @@ TEST_F(CheckpointSetTest, AFailedOneRemovesNothingAndIsTriedAgain) {
 TEST_F(CheckpointSetTest, AFileThatCannotBeRemovedGoesTheNextTime) {
   auto set = Open(0);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
-  // The third name operation is the removal, after create and rename.
+  // The third name operation is the removal; create and rename come before it.
   disk_.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskName, .skip = 2, .count = 1});
   ASSERT_TRUE(Checkpoint(*set).ok());
   EXPECT_EQ(Found(), (std::vector<uint64_t>{3, 2, 1}));
@@ -203,8 +204,8 @@ TEST_F(CheckpointSetTest, AFileThatCannotBeRemovedGoesTheNextTime) {
   EXPECT_EQ(Found(), (std::vector<uint64_t>{4, 3}));
 }
 
-// A process that ended between the rename and the sync of the directory leaves a checkpoint that the next one opens; once that was said to be
-// stable, it must not be gone after a loss of power.
+// A process that ended between the rename and the sync of the directory leaves a checkpoint that the next one opens.
+// Once the DC has reported it as stable, a loss of power must not remove it.
 TEST(CheckpointSetCrashTest, WhatWasOpenedIsDurable) {
   const CheckpointContent first = ContentWith(1, 3), second = ContentWith(2, 3);
   for (uint64_t seed = 1; seed <= 30; ++seed) {
@@ -236,7 +237,7 @@ TEST(CheckpointSetCrashTest, WhatWasOpenedIsDurable) {
   }
 }
 
-// Power is lost at every operation: what is found is complete, and not older than what was completed.
+// Power is lost at every operation: the checkpoint found is complete, and not older than the last completed one.
 TEST(CheckpointSetCrashTest, AtEveryOperation) {
   std::vector<CheckpointContent> contents;
   for (uint64_t number = 1; number <= 4; ++number) contents.push_back(ContentWith(number, 2000));
@@ -268,7 +269,7 @@ TEST(CheckpointSetCrashTest, AtEveryOperation) {
       }
       ASSERT_GE(found.empty() ? 0 : found.front().value, completed) << "seed " << seed << " crash at " << crash_at;
       if (completed > 1) {
-        // And the generation before it.
+        // The generation before it is there, too.
         ASSERT_GE(found.size(), 2u) << "seed " << seed << " crash at " << crash_at;
       }
       if (!crashed) break;

@@ -36,7 +36,8 @@ struct CheckpointWriter::Core {
         head(of) {}
 
   Status Create();
-  // Notes `wrong` or appends the record in `record`, to the next block if this one has no room.
+  // Records the rule violation `wrong`, or else appends the bytes in `record`, to the next block if this one has no
+  // room.
   Status Add(const CheckpointRules::Wrong& wrong);
   Status WriteBlock(bool last);
   Status Verify();
@@ -105,7 +106,7 @@ Status CheckpointWriter::Core::WriteBlock(bool last) {
 
 namespace {
 
-// That what was read is what was written.
+// Checks that the head reads back as it was written.
 class HeadIs : public CheckpointVisitor {
  public:
   explicit HeadIs(const CheckpointHead& head) : head_(head) {}
@@ -137,6 +138,8 @@ Status CheckpointWriter::Core::Finish() {
   AppendU64(&record, rules.counts().segments);
   AppendU64(&record, rules.counts().pages);
   DEUT_RETURN_IF_ERROR(Add(rules.End(rules.counts())));
+  // The order matters at a crash. The bytes are durable and verified before the rename, so a file under NAME is
+  // always complete. The name is durable before Finish returns OK, so a completed checkpoint is never lost.
   DEUT_RETURN_IF_ERROR(WriteBlock(/*last=*/true));
   if (!DEUT_OMITTED("X6.sync_checkpoint")) DEUT_RETURN_IF_ERROR(file->Sync());
   file.reset();

@@ -1,5 +1,7 @@
-// Frame: how page parts and blocks of a checkpoint begin: magic:u32 checksum:u32 version:u16. The checksum is CRC-32C of everything behind it.
-// Format with grammar: dc/docs/page_store.md. Internal to the page store. What a wrong frame means, and what else has to fit, says each format.
+// Frame: the beginning of page parts and of a checkpoint's blocks: magic:u32 checksum:u32 version:u16. The checksum
+// is CRC-32C of everything behind it.
+// Format with grammar: dc/docs/page_store.md. Internal to the page store. Each format states the meaning of a wrong
+// frame, and the fields that must fit besides.
 // Thread-safety: pure functions. All of them REQUIRE kFrameBytes bytes.
 #ifndef DC_PAGE_STORE_FRAME_H_
 #define DC_PAGE_STORE_FRAME_H_
@@ -24,7 +26,7 @@ struct Frame {
 
 inline uint32_t FrameChecksumOf(std::string_view framed) { return Crc32c(framed.substr(kFrameVersionAt)); }
 
-// Frames the `size` bytes at `bytes`, all others of which are in their places. Returns the checksum.
+// Frames the `size` bytes at `bytes`; all bytes behind the frame are in place. Returns the checksum.
 inline uint32_t SealFrame(const Frame& frame, char* bytes, size_t size) {
   StoreU32(bytes, frame.magic);
   StoreU16(bytes + kFrameVersionAt, frame.version);
@@ -35,7 +37,7 @@ inline uint32_t SealFrame(const Frame& frame, char* bytes, size_t size) {
 
 inline uint32_t FrameMagic(std::string_view framed) { return LoadU32(framed.data()); }
 inline uint16_t FrameVersion(std::string_view framed) { return LoadU16(framed.data() + kFrameVersionAt); }
-// What the frame says it is; FrameChecksumFits tells whether it is.
+// Returns the checksum that the frame states; FrameChecksumFits tells whether it is right.
 inline uint32_t FrameChecksum(std::string_view framed) { return LoadU32(framed.data() + kFrameChecksumAt); }
 inline bool FrameChecksumFits(std::string_view framed) { return FrameChecksumOf(framed) == FrameChecksum(framed); }
 

@@ -31,7 +31,7 @@ TEST(Frame, TheChecksumCoversAllBehindItself) {
   for (size_t at = 0; at < bytes.size(); ++at) {
     for (int bit = 0; bit < 8; ++bit) {
       bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
-      // The magic number is for those who look at it before anything else.
+      // The checksum does not cover the magic number, which readers check before anything else.
       EXPECT_EQ(FrameChecksumFits(bytes), at < kFrameChecksumAt) << at << " " << bit;
       bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
     }

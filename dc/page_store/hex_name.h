@@ -1,4 +1,5 @@
-// Names of files with a number: a prefix, the number in 12 hexadecimal digits (so that sorting by name sorts by number), a suffix.
+// Names of files with a number: a prefix, the number in 12 hexadecimal digits (so that sorting by name sorts by
+// number), a suffix.
 // Thread-safety: pure functions.
 #ifndef DC_PAGE_STORE_HEX_NAME_H_
 #define DC_PAGE_STORE_HEX_NAME_H_
@@ -19,7 +20,7 @@ inline std::string HexName(std::string_view prefix, uint64_t number, std::string
   return Concat(prefix, absl::Hex(number, absl::kZeroPad12), suffix);
 }
 
-// False if `name` is not exactly what HexName makes.
+// False if `name` is not exactly of the form that HexName makes.
 inline bool ParseHexName(std::string_view name, std::string_view prefix, std::string_view suffix, uint64_t* number) {
   if (name.size() != prefix.size() + kHexNameDigits + suffix.size() || !name.starts_with(prefix) ||
       !name.ends_with(suffix)) {

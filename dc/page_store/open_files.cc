@@ -39,7 +39,8 @@ void OpenFiles::Close(Segment& segment) {
 
 void OpenFiles::CloseSome() {
   wanted_.store(true);
-  // Who is turned away here has said before that there is one more; whoever closes looks again once others can take its place.
+  // A thread that loses the exchange has already set `wanted_`. The winner checks `wanted_` again after it clears
+  // `closing_`, so no request is lost.
   while (wanted_.load() && !closing_.exchange(true)) {
     wanted_.store(false);
     if (open_.load() > limit_) Sweep();
@@ -48,11 +49,11 @@ void OpenFiles::CloseSome() {
 }
 
 void OpenFiles::Sweep() {
-  // Some more than asked for, so that a pass over the table is worth it.
+  // The goal is a little below the limit, so that a pass over the table is worth its cost.
   const size_t goal = limit_ - std::min(limit_ / 8, limit_ - 1);
   size_t left = open_.load();
   DEUT_POINT("page_store.files.sweeping");
-  // Twice around the clock, from the hand on.
+  // Two full turns of the clock, from the hand on: the first clears the `touched` marks, the second closes the files.
   for (int half = 0; half < 4 && left > goal; ++half) {
     const uint64_t from = half % 2 == 0 ? hand_ : 0, to = half % 2 == 0 ? UINT64_MAX : hand_;
     table_.ForEach([&](const std::shared_ptr<Segment>& segment) {

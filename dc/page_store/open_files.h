@@ -1,10 +1,13 @@
-// OpenFiles: the files of segments kept open for reading, about `limit` of them, by second chance. Internal to the page store.
+// OpenFiles: a cache of segment files that are open for reading, about `limit` of them, evicted by second chance.
+// Internal to the page store.
 //
-// A segment's `file` word: null -> holder by compare-and-swap of whoever has opened it (the loser reads through its own file, once);
-//   holder -> null by exchange of whoever closes files, and when the segment is removed; the holder is retired, so that whoever found
-//   it under a guard can share the file. A file is closed when its last user drops it.
-// One thread at a time closes files; others that find too many open leave it to that one, which looks again when it is through.
-// Thread-safety: all methods from any thread, no latch. Ownership: borrows all.
+// A segment's `file` word: null -> holder by compare-and-swap of the thread that opened the file (the loser reads
+//   through its own file, once); holder -> null by exchange of the thread that closes files, and when the segment is
+//   removed. The holder is retired, so a reader that found it under a guard can share the file. A file is closed when
+//   its last user releases it.
+// One thread at a time closes files (`closing_`). Others that find too many open set `wanted_` and leave the work to
+//   that thread, which checks `wanted_` again when it has finished.
+// Thread-safety: all methods from any thread, latch-free. Ownership: borrows everything.
 #ifndef DC_PAGE_STORE_OPEN_FILES_H_
 #define DC_PAGE_STORE_OPEN_FILES_H_
 
@@ -26,15 +29,15 @@ class OpenFiles {
   OpenFiles(Storage& storage, ReclamationDomain& domain, const SegmentTable& table, std::atomic<size_t>& open,
             size_t limit);
 
-  // For reading. NOT_FOUND if it is not there (any more).
+  // Returns the segment's file, open for reading. NOT_FOUND if there is no such file (any more).
   Result<std::shared_ptr<File>> Get(Segment& segment);
-  // Lets go of the segment's file.
+  // Evicts the segment's file.
   void Close(Segment& segment);
   size_t open() const { return open_.load(); }
 
  private:
   void CloseSome();
-  // REQUIRES: `closing_` is this thread's.
+  // REQUIRES: this thread holds `closing_`.
   void Sweep();
 
   Storage& storage_;
@@ -42,9 +45,9 @@ class OpenFiles {
   const SegmentTable& table_;
   std::atomic<size_t>& open_;
   const size_t limit_;
-  std::atomic<bool> wanted_{false};  // somebody has found too many open since the last sweep began
+  std::atomic<bool> wanted_{false};  // a thread has found too many files open since the last sweep began
   std::atomic<bool> closing_{false};
-  // Of the one that closes.
+  // Only the thread that holds `closing_` uses these.
   uint64_t hand_ = 0;
   uint64_t last_closed_ = 0;
 };

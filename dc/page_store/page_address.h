@@ -1,13 +1,15 @@
-// PageAddress: where a page part lies on storage, in 62 bits, so that it fits a word of the mapping table beside a tag.
+// PageAddress: the place of a page part on storage, in 62 bits, so that it fits a word of the mapping table beside a
+// tag.
 //
 //   bits    meaning
 //   0..7    length: mantissa (low 4 bits) << exponent (high 4 bits), in units, rounded up
-//   8..22   unit: where the part begins in its segment, in units of 128 bytes
+//   8..22   unit: the offset at which the part begins in its segment, in units of 128 bytes
 //   23..58  segment: its number, from 1; no number is ever used twice, so no address is
 //   59..61  0
 //
-// The length is a bound: it says how much to read in one transfer, and counts in the accounting of live bytes. It is exact up to 15
-// units and at most 1/7 too large above. A length is written in one way only (exponent 0, or mantissa 8 to 15).
+// The length is an upper bound: it is the size of the one transfer that reads the part, and its share in the
+// accounting of live bytes. It is exact up to 15 units and at most 1/7 too large above. Each length has only one
+// encoding (exponent 0, or mantissa 8 to 15).
 // A value; thread-safe as such. [LLAMA: Levandoski, Lomet, Sengupta, PVLDB 6(10), 2013, section 3.1: "flash offset"]
 #ifndef DC_PAGE_STORE_PAGE_ADDRESS_H_
 #define DC_PAGE_STORE_PAGE_ADDRESS_H_
@@ -37,7 +39,7 @@ class PageAddress {
     DEUT_CHECK(segment >= 1 && segment <= kMaxSegment && offset % kUnitBytes == 0 && offset < kMaxOffset);
     return PageAddress((segment << kSegmentShift) | (offset / kUnitBytes << kUnitShift) | PackLength(part_bytes));
   }
-  // Any bits; whoever took them from a disk asks valid().
+  // Takes any bits; code that read them from a disk must check valid().
   static constexpr PageAddress FromRaw(uint64_t raw) { return PageAddress(raw); }
 
   constexpr uint64_t raw() const { return raw_; }
@@ -45,7 +47,7 @@ class PageAddress {
   constexpr uint64_t segment() const { return raw_ >> kSegmentShift; }
   // In bytes from the start of the segment's file.
   constexpr uint64_t offset() const { return ((raw_ >> kUnitShift) & kUnitMask) * kUnitBytes; }
-  // In bytes, at least the part's own.
+  // In bytes; at least the part's own length.
   constexpr uint64_t length_bound() const { return (raw_ & 15) << ((raw_ >> 4) & 15) << kUnitLog; }
   // True if Make could have made it.
   constexpr bool valid() const {

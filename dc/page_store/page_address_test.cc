@@ -37,17 +37,17 @@ TEST(PageAddress, EveryLengthHasABoundCloseAboveIt) {
   EXPECT_EQ(PageAddress::Make(7, 0, PageAddress::kMaxPartBytes).length_bound(), PageAddress::kMaxPartBytes);
 }
 
-// One address, one part: no two words name the same place and length.
+// One address for one part: no two words name the same place and length.
 TEST(PageAddress, OtherSpellingsOfALengthAreNotValid) {
   for (uint64_t low = 0; low < 256; ++low) {
     const PageAddress address = PageAddress::FromRaw((uint64_t{3} << 23) | (64 << 8) | low);
     if (!address.valid()) continue;
     EXPECT_EQ(PageAddress::Make(3, uint64_t{64} * 128, address.length_bound()), address) << low;
   }
-  EXPECT_FALSE(PageAddress::FromRaw((uint64_t{3} << 23) | 0x17).valid());   // 7 << 1 is 14
+  EXPECT_FALSE(PageAddress::FromRaw((uint64_t{3} << 23) | 0x17).valid());   // mantissa 7 with exponent 1: 14 units, written as 14 with exponent 0
   EXPECT_FALSE(PageAddress::FromRaw((uint64_t{3} << 23) | 0x10).valid());   // no length
   EXPECT_FALSE(PageAddress::FromRaw((32 << 8) | 1).valid());                // no segment
-  EXPECT_FALSE(PageAddress::FromRaw((uint64_t{1} << 59) | 0x801).valid());  // a bit too many
+  EXPECT_FALSE(PageAddress::FromRaw((uint64_t{1} << 59) | 0x801).valid());  // a bit above the segment number is set
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// PageId: the lasting name of a page. 0 names none.
+// PageId: the permanent name of a page. 0 names none.
 #ifndef DC_PAGE_STORE_PAGE_ID_H_
 #define DC_PAGE_STORE_PAGE_ID_H_
 

@@ -1,5 +1,5 @@
-// What the store and its checkpoints cost on the machine's disk: appending, syncing, reading at random, a checkpoint of many pages. The folder is
-// DEUT_BENCH_DIR, or a temporary one.
+// The costs of the store and its checkpoints on the machine's disk: appends, syncs, random reads, a checkpoint of
+// many pages. The folder is DEUT_BENCH_DIR, or a temporary one.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -47,7 +47,7 @@ PageAddress AppendOne(SegmentAppender& appender, uint32_t page, const std::strin
   return *address;
 }
 
-// Parts of range(0) bytes, written in batches of range(1), synced at the end.
+// Appends parts of range(0) bytes, written in batches of range(1), and syncs at the end.
 void BM_Append(benchmark::State& state) {
   Bench bench;
   const auto appender = std::move(*bench.store->NewAppender(SegmentKind::kBase));
@@ -65,7 +65,7 @@ void BM_Append(benchmark::State& state) {
 }
 BENCHMARK(BM_Append)->Args({200, 64})->Args({16'000, 1})->Args({16'000, 64})->UseRealTime();
 
-// One part of range(0) bytes at random, of 256 MiB.
+// Reads random parts of range(0) bytes, from 256 MiB.
 void BM_Read(benchmark::State& state) {
   Bench bench;
   const auto appender = std::move(*bench.store->NewAppender(SegmentKind::kBase));
@@ -85,7 +85,7 @@ void BM_Read(benchmark::State& state) {
 }
 BENCHMARK(BM_Read)->Arg(1000)->Arg(16'000)->UseRealTime();
 
-// A checkpoint of range(0) pages with two parts each: written, synced, verified, renamed; and read.
+// Takes a checkpoint of range(0) pages with two parts each: write, sync, verify, rename; then reads it.
 void BM_Checkpoint(benchmark::State& state) {
   Bench bench;
   const auto set = std::move(*CheckpointSet::Open(*bench.storage, bench.path, kDc, CheckpointNumber(0)));

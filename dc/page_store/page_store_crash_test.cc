@@ -1,9 +1,11 @@
-// Lives of a page store with checkpoints on one faulty disk, each ended by a loss of power, the next begun on what is left. A life writes,
-// deletes and cleans pages and makes checkpoints, as the tree above will. What must hold after each loss:
-//   the newest checkpoint is not older than the last that was completed, it is whole, and it is what was looked at for it;
-//   every part it names reads back exactly; the same holds for the generation before it;
-//   live bytes are those of the parts it names;
-//   and in the end nothing lies on the disk but what the two generations name.
+// Runs a page store with checkpoints through several lives on one faulty disk. A life is the time from one start to
+// the next loss of power; the next life begins with the remaining files. A life writes, deletes and cleans pages and takes
+// checkpoints, as the tree above the store does. After each loss of power:
+//   - the newest checkpoint is not older than the last completed one, it is whole, and it has the images that were
+//     captured for it;
+//   - every part it names reads back exactly, and so does the generation before it;
+//   - live bytes are those of the parts it names.
+// In the end the disk holds only the files that the two generations name.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +36,7 @@ namespace {
 
 using Wrong = std::optional<std::string>;
 
-// A part, and what it holds.
+// A part and its content.
 struct Part {
   PageAddress address;
   uint64_t salt = 0;
@@ -46,7 +48,7 @@ struct New {
   Part part;
   bool base = true;
 };
-// What a page consists of, the newest part first.
+// The parts of each page, the newest first.
 using Images = std::map<PageId, std::vector<Part>>;
 
 struct Tally {
@@ -76,14 +78,14 @@ class StoreRun {
   FaultyDisk& disk() { return disk_; }
   const Tally& tally() const { return tally_; }
 
-  // A life with a disk that fails at times: it ends at the first error, half of the time without a loss of power, so that the next one builds on
-  // what is not durable. What it is told wrong it must notice.
+  // A life with a disk that fails at times. It ends at the first error, half of the time without a loss of power, so
+  // that the next life builds on state that is not durable. It must notice wrong bytes.
   Wrong LiveWithFault(const DiskFault& fault, int steps) {
     ++tally_.lives;
     storage_ = disk_.Mount();
     const int id = disk_.AddFault(fault);
     Wrong wrong = OpenAndJudge();
-    // An error is right; a wrong answer never is.
+    // An error is allowed; a wrong answer never is.
     const auto says = [&](const char* code) { return wrong->find(code) != std::string::npos; };
     if (wrong && disk_.hits(id) > 0 && (says("CORRUPTION: ") || says("IO_ERROR: "))) wrong = std::nullopt;
     if (!wrong && set_ != nullptr) {
@@ -97,7 +99,8 @@ class StoreRun {
     return wrong;
   }
 
-  // One life: opens, judges, works, dies. `changes_until_crash` 0: it dies after its work. The first thing that is wrong, or nothing.
+  // One life: opens, verifies, works, ends. `changes_until_crash` 0: it ends after its work. Returns the first thing
+  // that is wrong, or nothing.
   Wrong Live(uint64_t changes_until_crash, int steps) {
     ++tally_.lives;
     storage_ = disk_.Mount();
@@ -106,7 +109,7 @@ class StoreRun {
     Wrong wrong = OpenAndJudge();
     const auto crashed = [&] { return disk_.crashes() != crashes; };
     if (crashed()) {
-      wrong = std::nullopt;  // the disk's doing
+      wrong = std::nullopt;  // the crash caused it
     } else if (!wrong) {
       ++tally_.judged;
       const Status worked = Work(steps);
@@ -118,7 +121,7 @@ class StoreRun {
     return wrong;
   }
 
-  // A quiet life: with two more checkpoints everything that nobody names is gone.
+  // A life without faults: after two more checkpoints no file is left that no kept checkpoint names.
   Wrong TidyUp() {
     storage_ = disk_.Mount();
     if (Wrong wrong = OpenAndJudge()) return wrong;
@@ -167,7 +170,7 @@ class StoreRun {
     if (opened < completed_) {
       return Concat("checkpoint ", completed_.value, " was completed, ", opened.value, " is there");
     }
-    completed_ = opened;  // what is there now is there for good
+    completed_ = opened;  // it is durable from now on
     auto set = CheckpointSet::Open(*storage_, kTestPages, kTestDc, opened);
     if (!set.ok()) return set.status().ToString();
     set_ = std::move(*set);
@@ -178,7 +181,7 @@ class StoreRun {
     return std::nullopt;
   }
 
-  // The generation before the newest, as if the newest were damaged.
+  // Verifies the generation before the newest, as if the newest were damaged.
   Wrong JudgeOlder(const std::vector<CheckpointNumber>& found) {
     if (found.size() < 2 || found[0] != completed_ || kept_before_ != found[1]) return std::nullopt;
     std::unique_ptr<SegmentStore> store;
@@ -234,7 +237,7 @@ class StoreRun {
       } else {
         status = Checkpoint();
       }
-      // No space: nothing has happened. All else ends the life.
+      // No space: nothing has happened. Every other error ends the life.
       if (status == ErrorCode::kResourceExhausted) {
         ++tally_.disk_full;
         continue;
@@ -263,13 +266,13 @@ class StoreRun {
     return Status::Ok();
   }
 
-  // A base part if `previous` is none.
+  // Appends a base part if `previous` is none, else a delta part.
   Status Append(PageId page, Part part, PageAddress previous, std::vector<New>* written) {
     const bool base = previous.is_none();
     const auto address = base ? base_->Append(BaseHeader(page), PayloadOf(page, part.salt, part.bytes))
                               : delta_->Append(DeltaHeader(page, previous), PayloadOf(page, part.salt, part.bytes));
     if (!address.ok()) {
-      // The batch of this kind is void; that of the other is not.
+      // The batch of this kind is void; that of the other kind is not.
       std::erase_if(*written, [&](const New& each) { return each.base == base; });
       if (WriteBoth(*written).ok()) {
         for (const New& each : *written) store_->MarkDead(each.part.address);
@@ -281,7 +284,7 @@ class StoreRun {
     return Status::Ok();
   }
 
-  // One of the two batches may be written and the other void: those of the first then die at once.
+  // One batch may be written and the other void; then the parts of the written one die at once.
   Status WriteBoth(const std::vector<New>& written) {
     const Status base = base_->Write(), delta = delta_->Write();
     if (base.ok() && delta.ok()) return Status::Ok();
@@ -311,7 +314,7 @@ class StoreRun {
     for (const Part& old : dead) store_->MarkDead(old.address);
   }
 
-  // The closed segment with the least that is live: its live pages are written anew, as a whole.
+  // Cleans the closed segment with the fewest live bytes: writes its live pages anew, each as one base part.
   Status CleanOne() {
     std::optional<SegmentUsage> least;
     for (const SegmentUsage& usage : store_->usage()) {
@@ -346,7 +349,7 @@ class StoreRun {
     const CheckpointNumber number = set_->next();
     store_->BeginCheckpoint(number);
     snapshots_[number] = images_;
-    // Whatever comes after the look at the images may be in the files as well.
+    // Parts that are written after the images were captured may be in the files as well.
     if (base_ != nullptr && random_.OneIn(2)) {
       if (const Status more = WriteSome(); !more.ok() && more != ErrorCode::kResourceExhausted) return more;
     }
@@ -380,13 +383,13 @@ class StoreRun {
   Tally tally_;
   uint64_t salt_ = 0;
 
-  // Over all lives.
+  // Kept over all lives.
   std::map<CheckpointNumber, Images> snapshots_;
   std::map<CheckpointNumber, std::vector<SegmentExtent>> extents_;
   CheckpointNumber completed_;
   CheckpointNumber kept_before_;
 
-  // Of this life.
+  // State of the present life.
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<SegmentStore> store_;
   std::unique_ptr<CheckpointSet> set_;
@@ -402,8 +405,8 @@ uint64_t Environment(const char* name, uint64_t otherwise) {
 
 constexpr int kSteps = 60;
 
-// The first thing that goes wrong when lives end at each `step`th of their operations, and the next ones soon after.
-// `sum` gets what all of them did.
+// Returns the first thing that goes wrong when lives end at every `step`th of their operations, and the next lives
+// soon after. Adds the work of all lives to `sum`.
 Wrong CrashEverywhere(uint64_t seed, uint64_t step, void (*prepare)(FaultyDisk&), Tally* sum) {
   StoreRun whole(seed);
   if (Wrong wrong = whole.Live(0, kSteps)) return wrong;
@@ -427,7 +430,7 @@ TEST(PageStoreCrash, AtEveryOperationAndAgainInRecovery) {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     ASSERT_EQ(CrashEverywhere(seed, step, [](FaultyDisk&) {}, &sum), std::nullopt);
   }
-  // Three lives a run.
+  // Each run has three lives.
   EXPECT_GT(sum.judged, sum.lives / 2);
   EXPECT_GT(sum.older_judged, sum.lives / 20);
   EXPECT_GT(sum.checkpoints, sum.lives);
@@ -488,7 +491,7 @@ TEST(PageStoreCrash, DiskFaults) {
   EXPECT_GT(failed, 20u);
 }
 
-// This is worth something: with a disk that acknowledges syncs without doing them the loss is found.
+// Proves the test: with a disk that acknowledges syncs without doing them it finds the loss.
 TEST(PageStoreCrash, ADiskThatIgnoresSyncsIsFoundOut) {
   Tally sum;
   EXPECT_NE(CrashEverywhere(1, 3, [](FaultyDisk& disk) { disk.SetIgnoreSync(true); }, &sum), std::nullopt);

@@ -1,4 +1,4 @@
-// PartBuffer: memory for a part that is read, and the part. Kept from read to read, it grows to the largest.
+// PartBuffer: a part that was read, and its memory. It is reused from read to read, and grows to the largest part.
 // Thread-safety: none; one owner.
 #ifndef DC_PAGE_STORE_PART_BUFFER_H_
 #define DC_PAGE_STORE_PART_BUFFER_H_
@@ -12,9 +12,9 @@ namespace deut::dc {
 
 class PartBuffer {
  public:
-  // Valid after a read that answered OK, until the next one.
+  // Valid after a read that returned OK, until the next read.
   const PartView& part() const { return part_; }
-  // What it holds on to, for those who keep a memory budget.
+  // Bytes of memory that it holds, for callers with a memory budget.
   size_t bytes() const { return memory_.size(); }
 
  private:

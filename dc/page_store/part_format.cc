@@ -78,6 +78,7 @@ Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::op
   header.previous = PageAddress::FromRaw(LoadU64(in + kPreviousAt));
   header.page = PageId(LoadU32(in + kPageAt));
   header.table = TableId(LoadU32(in + kTableAt));
+  // The own address is checked before the checksum, so that a misdirected write is reported as such.
   if (part.address != address) {
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kAddressAt, ": the page part says it is at segment ",
                       part.address.segment(), " offset ", part.address.offset(), ", not at segment ", address.segment(),
@@ -89,6 +90,7 @@ Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::op
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kPayloadBytesAt, ": a payload of ", header.payload_bytes,
                       " bytes does not fit the ", bytes.size(), " bytes there are, or the part's address");
   }
+  // From here on the part lies within `bytes`, so the checksum may be computed.
   if (!FrameChecksumFits(bytes.substr(0, length))) {
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kFrameChecksumAt,
                       ": the checksum does not fit the page part, ", length, " bytes from offset ", at);

@@ -1,10 +1,11 @@
-// A page part: one contiguous piece of a page's image on storage, as bytes. A base part holds a page as of some moment, a delta part
-// what a leaf has got since the part that it names as `previous`. What the payload means is for those who wrote it.
+// The bytes of a page part: one contiguous piece of a page's image on storage. A base part holds a page as of some
+// moment. A delta part holds the changes of a leaf since the part that it names as `previous`. The meaning of the
+// payload is up to the writer.
 // Format with grammar: dc/docs/page_store.md. [LLAMA, PVLDB 6(10), 2013, section 3.2: incremental flushing]
 //
 // Thread-safety: pure functions. Ownership: a PartView points into the bytes it was decoded from.
-// Errors: CORRUPTION naming file and offset for whatever is not exactly this part at this place: magic, version, own address, page id,
-//   lengths, checksum, padding. Never a failed check, never a read outside of the given bytes.
+// Errors: CORRUPTION naming file and offset if the bytes are not exactly this part at this place: magic, version, own
+//   address, page id, lengths, checksum, padding. Never a failed check, never a read outside the given bytes.
 #ifndef DC_PAGE_STORE_PART_FORMAT_H_
 #define DC_PAGE_STORE_PART_FORMAT_H_
 
@@ -27,8 +28,8 @@ struct PartHeader {
   uint8_t level = 0;
   PageId page = {};
   TableId table = {};
-  PageAddress previous = {};   // of a delta part: the newest part older than it; of a base part: none
-  uint32_t payload_bytes = 0;  // set by those who encode
+  PageAddress previous = {};   // delta part: the next older part; base part: none
+  uint32_t payload_bytes = 0;  // set by the encoder
   friend bool operator==(const PartHeader&, const PartHeader&) = default;
 };
 
@@ -43,29 +44,32 @@ constexpr size_t kMaxPayloadBytes = PageAddress::kMaxPartBytes - kPartHeaderByte
 
 // Header and payload, without the zeros that fill the last unit.
 constexpr uint64_t PartBytes(uint64_t payload_bytes) { return kPartHeaderBytes + payload_bytes; }
-// With them: what the part takes in its segment.
+// With those zeros: the bytes that the part takes in its segment.
 constexpr uint64_t PartBytesInUnits(uint64_t payload_bytes) {
   return (PartBytes(payload_bytes) + PageAddress::kUnitBytes - 1) / PageAddress::kUnitBytes * PageAddress::kUnitBytes;
 }
 
-// Fills PartBytesInUnits(payload.size()) bytes at `out`. REQUIRES: `address` was made of PartBytes; a base part has no `previous`, a
-// delta part has one; payload.size() <= kMaxPayloadBytes.
+// Fills PartBytesInUnits(payload.size()) bytes at `out`. REQUIRES: `address` was made with PartBytes; a base part has
+// no `previous`, a delta part has one; payload.size() <= kMaxPayloadBytes.
 void EncodePart(PartHeader header, PageAddress address, std::string_view payload, char* out);
 
-// What the part that begins at these kPartHeaderBytes bytes says it takes in its segment; not yet verified.
+// Returns the bytes in its segment that the part with this header of kPartHeaderBytes bytes claims; not yet verified.
 uint64_t ClaimedBytesInUnits(std::string_view header);
 
-// True if a part may begin at these bytes (8 of them are looked at), false if what is there is filling.
+// True if a part may begin at these bytes (it reads 8 of them), false if they are filling.
 bool PartBeginsAt(std::string_view bytes);
 
-// True if what begins at these kPartHeaderBytes bytes says that it is a part at `offset` of segment `segment`; not yet verified.
+// True if this header of kPartHeaderBytes bytes claims to be a part at `offset` of segment `segment`; not yet
+// verified.
 bool ClaimsPlace(std::string_view header, uint64_t segment, uint64_t offset);
 
-// The part at the start of `bytes`, which may hold more. `expected_page` nothing: any. `path` is for messages.
+// Decodes the part at the start of `bytes`, which may be longer. No `expected_page` allows any page. `path` is for
+// messages.
 Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::optional<PageId> expected_page,
                             std::string_view path);
 
-// For reading a segment from its start: the part that should begin at `offset` of segment `segment`, and which must say where it lies.
+// Decodes the part that should begin at `offset` of segment `segment`, and whose header must state that place. For
+// reading a segment from its start.
 Result<PartView> DecodePartAt(std::string_view bytes, uint64_t segment, uint64_t offset, std::string_view path);
 
 }  // namespace deut::dc

@@ -95,7 +95,7 @@ TEST(PartFormat, CutAnywhereItIsRefused) {
   }
 }
 
-// A right part in the wrong place: what a misdirected write leaves.
+// An intact part in the wrong place, as a misdirected write leaves it.
 TEST(PartFormat, ARightPartOfAnotherPlacePageOrLengthIsRefused) {
   const std::string payload(50, 'q');
   const PageAddress address = AddressFor(payload);
@@ -110,7 +110,7 @@ TEST(PartFormat, ARightPartOfAnotherPlacePageOrLengthIsRefused) {
   EXPECT_NE(other_page.status().message().find("a part of page 77, not of page 78"), std::string_view::npos);
 }
 
-// Bytes that are right by their checksum and still no part.
+// Bytes with a correct checksum that are no part.
 TEST(PartFormat, SealedNonsenseIsRefused) {
   const PageAddress address = AddressFor("x");
   const auto sealed = [&](size_t at, char value) {
@@ -119,7 +119,7 @@ TEST(PartFormat, SealedNonsenseIsRefused) {
     StoreU32(bytes.data() + 4, Crc32c(bytes.data() + 8, bytes.size() - 8));
     return bytes;
   };
-  EXPECT_TRUE(DecodePart(sealed(11, 7), address, std::nullopt, "f").ok());  // the level: any
+  EXPECT_TRUE(DecodePart(sealed(11, 7), address, std::nullopt, "f").ok());  // any level is allowed
   struct Case {
     size_t at;
     char value;

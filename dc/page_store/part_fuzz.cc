@@ -1,5 +1,6 @@
-// Any bytes as a page part, as a segment's header, and as a segment's file behind a right header: refused, or exactly what encodes to
-// them. Played as they are, and sealed (right magic, version, place and checksum put in), so that what lies behind them is reached.
+// Reads any bytes as a page part, as a segment's header, and as a segment's file behind a valid header. Either they
+// are refused, or the encoder makes exactly these bytes of the result. The bytes are used as they are, and sealed
+// (with the right magic, version, place and checksum), so that the code behind those checks is reached.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,7 @@ void PlayPart(std::string_view bytes, PageAddress address) {
   DEUT_CHECK(!DecodePart(bytes, address, PageId(part->header.page.value + 1), "fuzz").ok());
 }
 
-// What the encoder would make of the fields: kind, level, length, previous part, page, table; at the place of `address`.
+// Encodes the fields kind, level, length, previous part, page, table, at the place of `address`.
 std::string SealedPart(std::string_view bytes, PageAddress address) {
   std::string part(std::max<size_t>(bytes.size(), PageAddress::kUnitBytes), '\0');
   std::memcpy(part.data(), bytes.data(), bytes.size());
@@ -84,7 +85,7 @@ void PlaySegmentHeader(std::string_view bytes) {
   if (ParseSegmentName(name, &kind, &number)) DEUT_CHECK(SegmentName(kind, number) == name);
 }
 
-// A file that a checkpoint names: parts of `bytes`, each sealed where the first byte says so, at multiples of the unit.
+// Makes a file that a checkpoint names: parts of `bytes` at multiples of the unit, sealed if the first byte says so.
 void PlaySegmentFile(std::string_view bytes) {
   const bool sealed = !bytes.empty() && bytes[0] % 2 == 1;
   std::string file(kSegmentHeaderBytes + RoundUpToIo(std::max<size_t>(bytes.size(), 1)), '\0');
@@ -117,7 +118,7 @@ void PlaySegmentFile(std::string_view bytes) {
   };
   const Status scanned = (*store)->ForEachPart(1, take);
   DEUT_CHECK(scanned.ok() || scanned == ErrorCode::kCorruption);
-  // Behind damage it finds what it found before, and perhaps more.
+  // A scan that skips damage finds the same parts as before, and perhaps more.
   const size_t before = found.size();
   end = kSegmentHeaderBytes;
   found.clear();
@@ -130,7 +131,7 @@ void PlaySegmentFile(std::string_view bytes) {
   DEUT_CHECK(whole.ok() && found.size() >= before);
   for (const PageAddress address : found) {
     PartBuffer buffer;
-    (void)(*store)->Read(address, PageId(1), &buffer);  // of another page, mostly
+    (void)(*store)->Read(address, PageId(1), &buffer);  // usually a part of another page
     DEUT_CHECK((*store)->MarkLive(address).ok());
     (*store)->MarkDead(address);
   }

@@ -34,7 +34,7 @@ Status PartScanner::Fill(uint64_t at, uint64_t bytes) {
 }
 
 Result<PartView> PartScanner::PartAt(uint64_t at, std::string_view start) {
-  // A length that no part has is refused by its header alone.
+  // The header alone refuses a length that no part can have.
   const uint64_t claimed = std::min(ClaimedBytesInUnits(start), PageAddress::kMaxPartBytes);
   DEUT_ASSIGN_OR_RETURN(const std::string_view whole, Get(at, std::min(claimed, end_ - at)));
   return DecodePartAt(whole, segment_, at, file_.path());
@@ -66,7 +66,7 @@ Result<uint64_t> PartScanner::SkipDamage() {
     position_ += PageAddress::kUnitBytes;
     if (position_ >= end_) break;
     DEUT_ASSIGN_OR_RETURN(const std::string_view start, Get(position_, PageAddress::kUnitBytes));
-    // Most places are out by their first bytes; the whole part is read only for one that says it lies here.
+    // The first bytes rule out most offsets. The whole part is read only if its header claims this place.
     if (!ClaimsPlace(start, segment_, position_)) continue;
     const Result<PartView> part = PartAt(position_, start);
     if (part.ok()) break;

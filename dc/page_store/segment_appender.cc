@@ -14,10 +14,10 @@
 
 namespace deut::dc {
 
-// What of a batch goes to one segment.
+// The share of a batch that goes to one segment.
 struct Share {
   OpenSegment open;
-  uint64_t written_bytes = 0;  // what the segment says once the batch is written
+  uint64_t written_bytes = 0;  // the segment's written_bytes once the batch is written
   uint64_t live_bytes = 0;
 };
 
@@ -39,7 +39,7 @@ struct SegmentAppender::Core {
   Status Flush(bool all);
   Status FinishCurrent();
   void MakeRoom(size_t bytes);
-  // Another buffer, with what is used of this one.
+  // Replaces the buffer by one of `bytes` bytes with the same used content.
   void Resize(size_t bytes);
   Status Publish();
   void VoidBatch();
@@ -55,13 +55,14 @@ struct SegmentAppender::Core {
   const size_t buffer_bytes;
   SpaceUse use = SpaceUse::kOrdinary;
 
-  // The buffer holds what comes at `flushed` in the current segment's file; `flushed` is a multiple of kIoAlignment.
+  // The buffer holds the bytes from `flushed` on of the current segment's file; `flushed` is a multiple of
+  // kIoAlignment.
   AlignedBuffer memory;
   size_t used = 0;
   uint64_t flushed = 0;
   Share current;  // no segment: the next part begins one
 
-  std::vector<Share> full;  // of this batch; in their files as a whole
+  std::vector<Share> full;  // segments of this batch that are completely in their files
   size_t batch_parts = 0;
   size_t batch_bytes = 0;
 };
@@ -81,7 +82,7 @@ Status SegmentAppender::Core::Begin() {
   return Status::Ok();
 }
 
-// Whole blocks of the buffer; or all of it, the last block filled up with zeros.
+// Writes the whole blocks of the buffer; or all of it, with the last block filled up with zeros.
 Status SegmentAppender::Core::Flush(bool all) {
   const size_t bytes = all ? RoundUpToIo(used) : RoundDownToIo(used);
   if (bytes == 0) return Status::Ok();
@@ -139,7 +140,8 @@ Result<PageAddress> SegmentAppender::Core::AppendToOwnSegment(const PartHeader& 
 }
 
 Status SegmentAppender::Core::Publish() {
-  // What is live is counted before anybody can find it, and before the segment says that it is closed.
+  // Adds live bytes first: before a reader can find the parts (written_bytes), and before the segment is closed. In
+  // another order RemoveDead could find a closed segment that seems dead.
   const auto publish = [](const Share& share) {
     share.open.segment->live_bytes.fetch_add(share.live_bytes);
     DEUT_POINT("page_store.append.before_publish");
@@ -158,7 +160,7 @@ Status SegmentAppender::Core::Publish() {
   return Status::Ok();
 }
 
-// Segments end where the last batch that was written ended.
+// Segments end where the last written batch ended.
 void SegmentAppender::Core::VoidBatch() {
   used = 0;
   flushed = 0;
@@ -168,14 +170,14 @@ void SegmentAppender::Core::VoidBatch() {
 }
 
 void SegmentAppender::Core::CloseAll() {
-  // What goes wrong, fatal() says.
+  // Errors are ignored here, because fatal() reports them.
   for (const Share& share : full) (void)files.CloseSegment(share.open);
   if (current.open.segment != nullptr) (void)files.CloseSegment(current.open);
   full.clear();
   current = Share();
 }
 
-// The outcome of a failed step of a batch.
+// Handles the error of a failed step of a batch.
 Status SegmentAppender::Core::Failed(Status error) {
   if (error != ErrorCode::kResourceExhausted) return files.BecomeFatal(std::move(error));
   VoidBatch();

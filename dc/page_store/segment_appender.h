@@ -1,15 +1,17 @@
 // SegmentAppender: appends parts to segments of one kind, through a buffer.
 //
-// Append gives a part its address and copies it into the buffer; a full buffer goes to the file by itself. Write sends what is left,
-// filled up to a multiple of 4 KiB: if it answers OK, everything appended before can be read and counts as live.
-// An append batch, here just batch, is what was appended since the last Write.
-// When Append or Write fails with RESOURCE_EXHAUSTED the whole batch is void: its addresses are
-// of no use, nothing of it counts as live, and what of it lies in files is beyond what their segments say is written. The appender goes
-// on with a new segment. After any other error the store is fatal.
-// A part too large for a segment of the usual size gets one of its own.
-// A destroyed appender closes its segment; a batch not written is void.
+// Append gives a part its address and copies it into the buffer; a full buffer is written to the file at once. Write
+// writes the rest, filled up to a multiple of 4 KiB. If it returns OK, every part appended before can be read and
+// counts as live.
+// An append batch, here just batch, is the parts appended since the last Write.
+// When Append or Write fails with RESOURCE_EXHAUSTED the whole batch is void: its addresses are useless, none of its
+// parts counts as live, and its bytes in files lie beyond the `written_bytes` of their segments. The appender goes on
+// with a new segment. After any other error the store is fatal.
+// A part too large for a segment of the usual size gets a segment of its own.
+// The destructor closes the current segment; a batch not written is void.
 //
-// Thread-safety: one thread at a time. Ownership: its store outlives it. Memory: the buffer, and a part too large for it while it is appended.
+// Thread-safety: one thread at a time. Ownership: its store outlives it. Memory: the buffer, and a part too large for
+// it while that is appended.
 #ifndef DC_PAGE_STORE_SEGMENT_APPENDER_H_
 #define DC_PAGE_STORE_SEGMENT_APPENDER_H_
 
@@ -34,18 +36,18 @@ class SegmentAppender {
   SegmentAppender(const SegmentAppender&) = delete;
   SegmentAppender& operator=(const SegmentAppender&) = delete;
 
-  // REQUIRES: the header's kind is the appender's; a delta part names its previous one, a base part none. INVALID_ARGUMENT naming the limit if
-  // the payload is too large; the batch stays as it was.
+  // REQUIRES: the header's kind is the appender's; a delta part names its previous one, a base part none.
+  // INVALID_ARGUMENT naming the limit if the payload is too large; the batch stays as it was.
   Result<PageAddress> Append(const PartHeader& header, std::string_view payload);
   Status Write();
-  // For segments begun from now on; at first kOrdinary.
+  // Applies to segments begun from now on; kOrdinary at first.
   void SetSpaceUse(SpaceUse use);
 
   SegmentKind kind() const;
-  // Appended since the last Write.
+  // Parts and bytes appended since the last Write.
   size_t batch_parts() const;
   size_t batch_bytes() const;
-  // Memory it holds on to.
+  // Bytes of memory that it holds.
   size_t buffer_bytes() const;
 
  private:

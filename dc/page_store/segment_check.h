@@ -1,4 +1,4 @@
-// SegmentCheck: how the segments that a checkpoint names are looked at when a store is opened. A plain value.
+// SegmentCheck: how a store checks the segments that a checkpoint names when it is opened. A plain value.
 #ifndef DC_PAGE_STORE_SEGMENT_CHECK_H_
 #define DC_PAGE_STORE_SEGMENT_CHECK_H_
 
@@ -10,7 +10,7 @@ namespace deut::dc {
 
 struct SegmentCheck {
   int threads = 16;
-  // After each segment, by the thread that looked at it. An error ends it all.
+  // Called after each segment, by the thread that checked it. An error ends the whole check.
   std::function<Status()> on_checked = [] { return Status::Ok(); };
 };
 

@@ -24,7 +24,8 @@ void Raise(std::atomic<uint64_t>& word, uint64_t value) {
   }
 }
 
-// True if the images of checkpoint `k`, and of every one begun later, cannot name a part of it. Live bytes first: see segment_store.h.
+// True if the images of checkpoint `k`, and of every one begun later, cannot name a part of the segment. Loads
+// live_bytes before died_at: see segment_store.h.
 bool DeadBefore(const Segment& segment, CheckpointNumber k) {
   return segment.closed.load() && segment.live_bytes.load() == 0 && segment.died_at.load() < k.value;
 }
@@ -52,7 +53,7 @@ Status SegmentFiles::CreateDirectory() { return storage_.CreateDirectory(directo
 Result<std::shared_ptr<Segment>> SegmentFiles::CheckedSegment(const SegmentExtent& extent) {
   const std::string path = PathOf(extent.kind, extent.number);
   auto segment = std::make_shared<Segment>(extent.kind, extent.number, path, extent.written_bytes);
-  // Not one of those that are kept open: they would be too many.
+  // Opens the file only for this check; keeping all of them open would be too many.
   auto opened = storage_.Open(path, {.direct = true});
   if (!opened.ok()) {
     if (opened.status() != ErrorCode::kNotFound) return opened.status();
@@ -81,8 +82,8 @@ Result<bool> SegmentFiles::IsOurs(const std::string& path) {
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage_.Open(path, {.direct = true}));
   AlignedBuffer block(kSegmentHeaderBytes);
   DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(0, block.data(), block.size()));
-  // A crash may come before the header is written, or in the middle of it. All that is not zero in it lies in its first sector, so what is missing
-  // is zeros, or the whole of it is.
+  // A crash may have come before or during the write of the header. All non-zero bytes of a header lie in its first
+  // sector. So the missing bytes are zeros, or the whole header is missing.
   std::memset(block.data() + read, 0, block.size() - read);
   const std::string_view bytes(block.data(), block.size());
   if (std::ranges::all_of(bytes, [](char c) { return c == 0; })) return true;
@@ -207,7 +208,7 @@ Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind, SpaceUse use) {
       storage_.Open(path, {.create = true, .exclusive = true, .writable = true, .direct = true});
   const MutexLock lock(mutex_);
   if (!file.ok()) {
-    left_over_.push_back(path);  // it may be there all the same
+    left_over_.push_back(path);  // the file may exist all the same
     return file.status();
   }
   OpenSegment open{.segment = std::make_shared<Segment>(kind, number, path, 0), .file = std::move(*file)};
@@ -286,7 +287,7 @@ Result<std::vector<SegmentExtent>> SegmentFiles::SyncAll(CheckpointNumber checkp
     Raise(segment->named_at, checkpoint.value);
     extents.push_back({.number = segment->number, .kind = segment->kind, .written_bytes = written});
   });
-  // Whatever was written before is in here, or synced already.
+  // Every segment that was written before is in `writable_`, or is synced already.
   std::vector<OpenSegment> unsynced;
   {
     const MutexLock lock(mutex_);
@@ -331,13 +332,14 @@ Status SegmentFiles::RemoveFile(const std::string& path) {
 
 Result<size_t> SegmentFiles::RemoveDead(CheckpointNumber oldest_kept) {
   if (is_fatal()) return fatal();
-  if (checkpoint_.load() == opened_.value) return size_t{0};  // none was begun in this life
+  if (checkpoint_.load() == opened_.value) return size_t{0};  // no checkpoint was begun by this incarnation
   const CheckpointNumber oldest =
       DEUT_OMITTED("S2.segments_of_two_generations") ? CheckpointNumber(UINT64_MAX) : oldest_kept;
   size_t count = 0;
   Status first_error;
   for (const std::shared_ptr<Segment>& segment : table_.Snapshot()) {
-    // One that a checkpoint names without need is kept with it, so that a start finds all that is named.
+    // A segment that a checkpoint names without needing it is kept as long as that checkpoint, so that a start finds
+    // every named segment.
     if (!DeadBefore(*segment, oldest) || segment->named_at.load() >= oldest.value) continue;
     if (Status removed = RemoveFile(segment->path); !removed.ok()) {
       if (first_error.ok()) first_error = std::move(removed);
@@ -345,7 +347,7 @@ Result<size_t> SegmentFiles::RemoveDead(CheckpointNumber oldest_kept) {
     }
     {
       const MutexLock lock(mutex_);
-      if (!table_.Remove(segment->number)) continue;  // another thread's
+      if (!table_.Remove(segment->number)) continue;  // another thread has removed it
       writable_.erase(segment->number);
     }
     open_files_.Close(*segment);
@@ -358,8 +360,8 @@ Result<size_t> SegmentFiles::RemoveDead(CheckpointNumber oldest_kept) {
   }
   for (const std::string& path : left_over) {
     const Result<bool> ours = IsOurs(path);
-    const bool understood = ours.ok() ? *ours : ours.status() == ErrorCode::kNotFound;  // not there: nothing is lost
-    // What was not understood is never removed.
+    const bool understood = ours.ok() ? *ours : ours.status() == ErrorCode::kNotFound;  // no such file: nothing is lost
+    // A file that was not understood is never removed.
     if (!understood && !DEUT_OMITTED("V.keep_what_is_not_understood")) continue;
     if (Status removed = RemoveFile(path); removed.ok()) {
       ++count;

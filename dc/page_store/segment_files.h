@@ -1,10 +1,12 @@
-// SegmentFiles: the segments of a store and their files: made, closed, synced, removed, found. Internal to the page store; what is promised
-// to others, and the races, are in segment_store.h.
+// SegmentFiles: the segments of a store and their files: creation, closing, sync, removal, look-up. Internal to the
+// page store; segment_store.h states the promises to users, and the races.
 //
-// A segment's file is open for writing from its creation until it is closed and synced; it may be closed for reading at any time.
-// A sync covers what is written when it begins: `synced_bytes` rises to the `written_bytes` seen before it, so that of several syncs at
-// once none counts for what another one has not yet completed. The same holds for names and the directory.
-// Thread-safety: all methods from any thread. The mutex is held for moments, never over input or output.
+// A segment's file is open for writing from its creation until it is closed and synced; it may be evicted for reading
+// at any time.
+// A sync covers the bytes written when it begins: `synced_bytes` rises to the `written_bytes` loaded before it. So
+// among several syncs at once, none counts bytes that another has not yet made durable. The same holds for names and
+// the directory.
+// Thread-safety: all methods from any thread. The mutex is held briefly, never over input or output.
 // Ownership: borrows storage and runtime.
 #ifndef DC_PAGE_STORE_SEGMENT_FILES_H_
 #define DC_PAGE_STORE_SEGMENT_FILES_H_
@@ -50,7 +52,7 @@ struct StoreCounters {
   std::atomic<uint64_t> buffer_bytes{0};  // of all appenders
 };
 
-// A segment that parts are appended to.
+// A segment to which parts are appended.
 struct OpenSegment {
   std::shared_ptr<Segment> segment;
   std::shared_ptr<File> file;
@@ -62,23 +64,25 @@ class SegmentFiles {
 
   // --- At the start, before anything else; one thread.
   Status CreateDirectory();
-  // Takes in the segments of a checkpoint; see SegmentStore::Open. Everything else found is left over.
+  // Adds the segments of a checkpoint to the table; see SegmentStore::Open. All other segment files found become
+  // left-over files.
   Status TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment,
                 const SegmentCheck& check);
-  // VERSION_MISMATCH or CORRUPTION if a segment that no checkpoint names is of another version, or of another DC. Nothing is changed.
+  // VERSION_MISMATCH or CORRUPTION if a segment that no checkpoint names is of another version, or of another DC.
+  // Changes nothing.
   Status CheckLeftOver();
 
   // --- Writing.
-  // A new, empty file under the next number. An error: nothing is there of it, or it is left over. RESOURCE_EXHAUSTED also if there is only room
-  // that is not for this use.
+  // Makes a new, empty file under the next number. After an error there is no such file, or it is left over.
+  // RESOURCE_EXHAUSTED also if the free space is reserved for other uses.
   Result<OpenSegment> NewSegment(SegmentKind kind, SpaceUse use);
-  // No appender uses it any more. One that never got to be written is removed.
+  // Called when no appender uses the segment any more. A segment without written bytes is removed.
   Status CloseSegment(const OpenSegment& open);
   Result<std::vector<SegmentExtent>> SyncAll(CheckpointNumber checkpoint);
   uint64_t next_segment() const;
   size_t left_over_files() const;
 
-  // The first call decides. Returns what fatal() says from now on.
+  // The first call decides the error. Returns the error that fatal() reports from now on.
   Status BecomeFatal(Status error);
   bool is_fatal() const { return fatal_set_.load(); }
   Status fatal() const;
@@ -102,13 +106,14 @@ class SegmentFiles {
  private:
   std::string PathOf(SegmentKind kind, uint64_t number) const;
   Result<std::shared_ptr<Segment>> CheckedSegment(const SegmentExtent& extent);
-  // Whether a segment that no checkpoint names may be removed: its header is this DC's, or was not written. VERSION_MISMATCH or CORRUPTION: it is of
-  // another version, or of another DC, so the folder is not one that this program may clean up.
+  // True if a segment that no checkpoint names may be removed: its header is this DC's, or was not written.
+  // VERSION_MISMATCH or CORRUPTION: it is of another version, or of another DC, so this program may not clean up this
+  // folder.
   Result<bool> IsOurs(const std::string& path);
   Status SyncSegment(Segment& segment, File& file);
   Status SyncNames();
   Status CheckReserve(SpaceUse use) const;
-  // The next checkpoints give something back.
+  // True if some segment is dead, so that the next checkpoints will free space.
   bool IsAnythingDead() const;
   void DropSynced();
   Status RemoveFile(const std::string& path);
@@ -127,7 +132,7 @@ class SegmentFiles {
 
   CheckpointNumber opened_;  // set at the start
   std::atomic<uint64_t> checkpoint_bytes_{0};
-  std::atomic<uint64_t> checkpoint_{0};  // begun last
+  std::atomic<uint64_t> checkpoint_{0};  // number of the newest checkpoint begun
   std::atomic<uint64_t> names_made_{0};
   std::atomic<uint64_t> names_synced_{0};
   std::atomic<bool> fatal_set_{false};
@@ -137,8 +142,8 @@ class SegmentFiles {
   mutable Mutex mutex_;
   Status fatal_ DEUT_GUARDED_BY(mutex_);
   uint64_t next_segment_ DEUT_GUARDED_BY(mutex_) = 1;
-  std::map<uint64_t, OpenSegment> writable_ DEUT_GUARDED_BY(mutex_);  // open, or closed and not yet synced
-  std::vector<std::string> left_over_ DEUT_GUARDED_BY(mutex_);        // paths of files that nobody names
+  std::map<uint64_t, OpenSegment> writable_ DEUT_GUARDED_BY(mutex_);  // segments that are open, or closed and not yet synced
+  std::vector<std::string> left_over_ DEUT_GUARDED_BY(mutex_);        // paths of files that no checkpoint names
 };
 
 }  // namespace deut::dc

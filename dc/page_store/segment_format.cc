@@ -26,7 +26,7 @@ constexpr std::string_view kBasePrefix = "base-";
 constexpr std::string_view kDeltaPrefix = "delta-";
 constexpr std::string_view kSuffix = ".seg";
 
-// Of the whole block, the checksum's own place taken as zeros.
+// The checksum of the whole block, with zeros in place of the checksum itself.
 uint32_t ChecksumOf(const char* block) {
   const uint32_t before = Crc32c(block, kChecksumAt);
   const char zeros[sizeof(uint32_t)] = {};

@@ -1,6 +1,8 @@
-// Segment files: their names and their header block. A segment holds parts of one kind, appended once and never changed.
+// Segment files: their names and their header block. A segment holds parts of one kind, appended once and never
+// changed.
 // Format with grammar: dc/docs/page_store.md.
-// Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format this program does not know.
+// Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format that this
+// program does not know.
 #ifndef DC_PAGE_STORE_SEGMENT_FORMAT_H_
 #define DC_PAGE_STORE_SEGMENT_FORMAT_H_
 
@@ -23,15 +25,15 @@ struct SegmentHeader {
   SegmentKind kind = SegmentKind::kBase;
   uint64_t number = 0;
   DcId dc = {};
-  uint64_t capacity_bytes = 0;  // the file grows to this at most; a multiple of kIoAlignment
+  uint64_t capacity_bytes = 0;  // upper bound of the file's size; a multiple of kIoAlignment
   friend bool operator==(const SegmentHeader&, const SegmentHeader&) = default;
 };
 
-// A segment as a checkpoint names it: what lies behind `written_bytes` in the file is not the checkpoint's.
+// A segment as a checkpoint names it: bytes of the file behind `written_bytes` do not belong to the checkpoint.
 struct SegmentExtent {
   uint64_t number = 0;
   SegmentKind kind = SegmentKind::kBase;
-  uint64_t written_bytes = 0;  // with the header block; a multiple of kIoAlignment
+  uint64_t written_bytes = 0;  // includes the header block; a multiple of kIoAlignment
   friend bool operator==(const SegmentExtent&, const SegmentExtent&) = default;
 };
 
@@ -39,9 +41,9 @@ struct SegmentExtent {
 void EncodeSegmentHeader(const SegmentHeader& header, char* out);
 Result<SegmentHeader> DecodeSegmentHeader(std::string_view bytes, std::string_view path);
 
-// "base-" or "delta-", the number in 12 hexadecimal digits, ".seg".
+// Returns "base-" or "delta-", the number in 12 hexadecimal digits, ".seg".
 std::string SegmentName(SegmentKind kind, uint64_t number);
-// False if `name` is no segment's.
+// False if `name` is not a segment's name.
 bool ParseSegmentName(std::string_view name, SegmentKind* kind, uint64_t* number);
 
 }  // namespace deut::dc

@@ -70,8 +70,8 @@ TEST(SegmentFormat, SealedNonsenseIsRefused) {
                           {10, 3, ErrorCode::kCorruption},
                           {11, 1, ErrorCode::kCorruption},
                           {21, 1, ErrorCode::kCorruption},  // a number of more than 36 bits
-                          {32, 1, ErrorCode::kCorruption},  // a capacity that is no multiple
-                          {34, 0, ErrorCode::kCorruption},  // none
+                          {32, 1, ErrorCode::kCorruption},  // a capacity that is not a multiple of kIoAlignment
+                          {34, 0, ErrorCode::kCorruption},  // no capacity
                           {100, 1, ErrorCode::kCorruption}}) {
     std::string bytes = Encoded(kHeader);
     bytes[each.at] = each.value;

@@ -28,7 +28,7 @@ struct SegmentStore::Core {
 
 namespace {
 
-// Of its path, the allocator, the table's entry and slot, and a file that is open.
+// Approximate memory of a segment's path, the allocator, the table's entry and slot, and an open file.
 constexpr size_t kSegmentOverheadBytes = 320;
 
 Status CheckOptions(const SegmentStoreOptions& options) {
@@ -40,7 +40,7 @@ Status CheckOptions(const SegmentStoreOptions& options) {
   return Status::Ok();
 }
 
-// One transfer of whole blocks that holds all that may belong to the part at `address`.
+// One transfer of whole blocks that covers every byte that may belong to the part at `address`.
 struct Transfer {
   uint64_t begin;
   uint64_t end;
@@ -99,6 +99,7 @@ Status SegmentStore::fatal() const { return core_->files.fatal(); }
 Status SegmentStore::Read(PageAddress address, PageId page, PartBuffer* buffer) {
   SegmentFiles& files = core_->files;
   if (files.is_fatal()) return fatal();
+  // The shared pointer keeps the segment and its file usable though RemoveDead may remove both meanwhile.
   const std::shared_ptr<Segment> segment = files.table().Find(address.segment());
   if (segment == nullptr) {
     return DEUT_ERROR(kNotFound, "segment ", address.segment(), " of a part of page ", page.value, " is not there");
@@ -110,6 +111,7 @@ Status SegmentStore::Read(PageAddress address, PageId page, PartBuffer* buffer) 
   DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(transfer.begin, buffer->memory_.data(), wanted));
   files.counters().reads.fetch_add(1, std::memory_order_relaxed);
   files.counters().bytes_read.fetch_add(read, std::memory_order_relaxed);
+  // written_bytes rises only after the bytes are in the file, so a shorter file is damaged.
   if (read < wanted) {
     return DEUT_ERROR(kCorruption, segment->path, ": offset ", transfer.begin + read, ": the file ends, ", transfer.end,
                       " bytes at least were written");
@@ -168,6 +170,8 @@ Status SegmentStore::MarkLive(PageAddress address) {
 
 void SegmentStore::MarkDead(PageAddress address) {
   SegmentFiles& files = core_->files;
+  // The order is that of "Races" in the header: the number is stored before the bytes are subtracted. Otherwise
+  // RemoveDead could find no live bytes and an old number, and remove a segment that a running checkpoint names.
   const uint64_t begun = files.checkpoint();
   const bool found = files.table().With(address.segment(), [&](Segment& segment) {
     uint64_t died_at = segment.died_at.load();

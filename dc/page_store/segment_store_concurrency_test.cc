@@ -1,4 +1,5 @@
-// Everything at once: appenders, readers, scans, accounting, checkpoints, removal, with few files open and lost races of those who open them.
+// All operations at once: appenders, readers, scans, accounting, checkpoints, removal, with a low limit of open files
+// and lost races of the threads that open them.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -41,7 +42,7 @@ class SegmentStoreConcurrencyTest : public ::testing::Test {
 #endif
   }
 
-  // A payload that says what it is: its salt, and bytes that follow from page and salt.
+  // A payload that can be verified: its salt, and bytes derived from page and salt.
   static std::string Payload(PageId page, uint64_t salt, size_t bytes) {
     std::string payload = PayloadOf(page, salt, sizeof(salt) + bytes);
     std::memcpy(payload.data(), &salt, sizeof(salt));
@@ -53,7 +54,7 @@ class SegmentStoreConcurrencyTest : public ::testing::Test {
     return part.payload == Payload(part.header.page, salt, part.payload.size() - sizeof(salt));
   }
 
-  // Writes pages until told to stop: whoever takes an address out of a page's word says that it is dead.
+  // Writes pages until it is told to stop. The thread that takes an address out of a page's word marks it dead.
   void Write(uint64_t seed, SegmentStore& store) {
     Random random(seed);
     auto appender = std::move(*store.NewAppender(SegmentKind::kBase));
@@ -107,7 +108,7 @@ class SegmentStoreConcurrencyTest : public ::testing::Test {
     }
   }
 
-  // Its look at the images is the list of addresses; each is readable until two more were made.
+  // Captures the list of addresses as the images; each stays readable until two more checkpoints were taken.
   void Checkpoint(SegmentStore& store) {
     std::array<std::vector<uint64_t>, 2> kept;
     PartBuffer buffer;
@@ -165,14 +166,14 @@ TEST_F(SegmentStoreConcurrencyTest, EverythingAtOnce) {
     for (uint64_t i = 0; i < 3; ++i) start("read", [&, i] { Read(10 + i, *store); });
     start("scan", [&] { Scan(20, *store); });
     start("checkpoint", [&] { Checkpoint(*store); });
-    // Enough of everything.
+    // Runs until each kind of operation has happened often enough.
     while (!stop_.load() && (writes_.load() < 3000 || reads_.load() < 3000 || scans_.load() < 50 ||
                              checkpoints_.load() < 20 || store->totals().segments_removed < 50)) {
       RealRuntime().Yield();
     }
     stop_.store(true);
   }
-  // The accounting is exact, and what is dead goes.
+  // The accounting is exact, and dead segments are removed.
   uint64_t live = 0;
   for (const std::atomic<uint64_t>& image : images_) {
     if (image.load() != 0) live += PageAddress::FromRaw(image.load()).length_bound();
@@ -188,7 +189,7 @@ TEST_F(SegmentStoreConcurrencyTest, EverythingAtOnce) {
   EXPECT_EQ(names->size(), store->totals().segments);
 }
 
-// Numbers far apart, added and removed while others look.
+// Adds and removes numbers far apart while other threads look them up.
 TEST(SegmentTableTest, FindsWhatIsThereWhileOthersComeAndGo) {
   ReclamationDomain domain;
   SegmentTable table(domain);
@@ -232,7 +233,7 @@ TEST(SegmentTableTest, FindsWhatIsThereWhileOthersComeAndGo) {
   EXPECT_EQ(table.Find(3), nullptr);
 }
 
-// However many segments are read, only so many files stay open.
+// However many segments are read, the number of open files stays within the limit.
 TEST(OpenFilesTest, TheLimitHoldsAndEverySegmentIsRead) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   ASSERT_TRUE(storage->CreateDirectory("/f").ok());
@@ -248,7 +249,7 @@ TEST(OpenFilesTest, TheLimitHoldsAndEverySegmentIsRead) {
     OpenFiles files(*storage, domain, table, open, 10);
     Random random(1);
     for (int i = 0; i < 2000; ++i) {
-      // Some are read more often.
+      // Some segments are read more often.
       const uint64_t number = random.OneIn(2) ? 1 + random.Below(5) : 1 + random.Below(100);
       const auto segment = table.Find(number);
       const auto file = files.Get(*segment);
@@ -269,7 +270,7 @@ TEST(OpenFilesTest, TheLimitHoldsAndEverySegmentIsRead) {
 }
 
 #ifdef DEUT_TEST_POINTS
-// Others open files while one that has counted already closes some, and leave it to that one.
+// Other threads open files while a thread that has already counted closes some; they leave the rest to that thread.
 TEST(OpenFilesTest, TheLimitHoldsThoughFilesAreOpenedDuringASweep) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   ASSERT_TRUE(storage->CreateDirectory("/f").ok());

@@ -1,4 +1,4 @@
-// No space, failed transfers and syncs, damaged files.
+// A full disk, failed transfers and syncs, damaged files.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -24,7 +24,8 @@ namespace {
 
 class SegmentStoreDiskFullTest : public SegmentStoreTest {};
 
-// No space at every call of the appender, one after the other: what was written stays, what was not is void, the appender goes on, no file is left.
+// No space at each call of the appender in turn: written parts stay, the others are void, the appender goes on, and
+// no file is left.
 TEST_F(SegmentStoreDiskFullTest, AtEveryOperation) {
   uint64_t struck = 0;
   for (uint64_t skip = 0; skip < 50; ++skip) {
@@ -64,7 +65,7 @@ TEST_F(SegmentStoreDiskFullTest, AtEveryOperation) {
     ASSERT_EQ(ReadAll(store).ToString(), "OK") << skip;
     EXPECT_EQ(store.totals().live_bytes, live);
     appender.reset();
-    // Every file has something written in it.
+    // Every file contains written parts.
     EXPECT_EQ(fixture.storage->List(kTestPages)->size(), store.totals().segments) << skip;
     for (const SegmentUsage& usage : store.usage()) {
       EXPECT_TRUE(usage.closed);
@@ -77,7 +78,7 @@ TEST_F(SegmentStoreDiskFullTest, AtEveryOperation) {
 
 TEST(SegmentStoreReserveTest, TheLastRoomIsForWhatGivesSpaceBack) {
   constexpr uint64_t kSegment = 64 << 10;
-  constexpr uint64_t kFile = 100 << 10;  // of a checkpoint
+  constexpr uint64_t kFile = 100 << 10;  // a checkpoint's file
   SegmentStoreOptions options = SmallSegments();
   options.reserve_bytes = 8 * kSegment;
   StoreFixture fixture(1, options);
@@ -86,7 +87,7 @@ TEST(SegmentStoreReserveTest, TheLastRoomIsForWhatGivesSpaceBack) {
   struct Use {
     SpaceUse use;
     uint64_t kept;
-    bool dead = false;  // there is a segment that the next checkpoints remove
+    bool dead = false;  // a segment exists that the next checkpoints remove
   };
   uint32_t page = 0;
   for (const Use& use : {Use{SpaceUse::kOrdinary, 8 * kSegment}, Use{SpaceUse::kCheckpoint, 6 * kSegment},
@@ -154,7 +155,7 @@ TEST_F(SegmentStoreDiskFullTest, ServiceResumesWhenThereIsSpaceAgain) {
   }
   EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted);
   EXPECT_GT(appended, 120'000u);
-  // Still full: the same, as often as one likes.
+  // While the disk is full, every further attempt fails the same way.
   for (int i = 0; i < 5; ++i) {
     const auto again = appender->Append(BaseHeader(PageId(1)), std::string(50'000, 'x'));
     EXPECT_TRUE(!again.ok() || appender->Write() == ErrorCode::kResourceExhausted);
@@ -215,7 +216,8 @@ TEST_F(SegmentStoreFailureTest, AFailedWriteIsFatal) {
   }
 }
 
-// EIO, a short read, a flipped bit: for each read of a look-up and of a scan. Never fatal, never a wrong answer.
+// EIO, a short read and a flipped bit, for each read of a look-up and of a scan. They are never fatal and never give
+// a wrong answer.
 TEST_F(SegmentStoreFailureTest, EveryReadThatGoesWrongIsNoticed) {
   auto appender = NewAppender();
   for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, size_t{100} * page);
@@ -228,7 +230,7 @@ TEST_F(SegmentStoreFailureTest, EveryReadThatGoesWrongIsNoticed) {
         PartBuffer buffer;
         const Status read = store().Read(address, written.page, &buffer);
         EXPECT_EQ(fixture_.disk.hits(fault), 1u);
-        // A flipped bit may be in the rest of the blocks that were read.
+        // The flipped bit may be in the rest of the blocks that were read.
         if (read.ok()) {
           EXPECT_EQ(action, DiskFault::Action::kFlipBit);
           EXPECT_TRUE(buffer.part().payload == PayloadOf(written.page, written.salt, written.bytes));
@@ -249,7 +251,7 @@ TEST_F(SegmentStoreFailureTest, EveryReadThatGoesWrongIsNoticed) {
   EXPECT_EQ(ReadAll(store()).ToString(), "OK");
 }
 
-// Any bit of the file: a scan notices it, wherever it is, and so does the reader of the part it is in.
+// For any flipped bit of the file, a scan notices it, and so does a read of the part that contains it.
 TEST_F(SegmentStoreFailureTest, EveryFlippedBitOfASegmentIsNoticed) {
   auto appender = NewAppender();
   for (uint32_t page = 1; page <= 5; ++page) {

@@ -1,4 +1,4 @@
-// SegmentStoreTest: a store, and a note of every part that was appended to it, by which it is read back. For tests.
+// SegmentStoreTest: a store, and a record of every part appended to it, so that the parts can be verified. For tests.
 #ifndef DC_PAGE_STORE_SEGMENT_STORE_FIXTURE_H_
 #define DC_PAGE_STORE_SEGMENT_STORE_FIXTURE_H_
 
@@ -20,7 +20,7 @@
 
 namespace deut::dc {
 
-// What was appended, and how much of it.
+// The content of an appended part.
 struct Written {
   PageId page;
   uint64_t salt = 0;
@@ -37,7 +37,7 @@ class SegmentStoreTest : public ::testing::Test {
     return std::move(*appender);
   }
 
-  // Appends a base part and notes it.
+  // Appends a base part and records it.
   PageAddress Append(SegmentAppender& appender, uint32_t page, size_t bytes) {
     const uint64_t salt = ++salt_;
     const auto address = appender.Append(BaseHeader(PageId(page)), PayloadOf(PageId(page), salt, bytes));
@@ -77,7 +77,7 @@ class SegmentStoreTest : public ::testing::Test {
     return names.ok() ? names->size() : 0;
   }
 
-  // Parts that fill a segment just so that the appender has gone on to another one.
+  // Appends parts until the appender has just moved on to another segment.
   std::vector<PageAddress> FillASegment(SegmentAppender& appender) {
     std::vector<PageAddress> addresses;
     do {

@@ -32,7 +32,7 @@ TEST_F(SegmentStoreTest, PartsOfAllSizesReadBackOnceWritten) {
                                            : random.Below(500);
     const PageAddress address = Append(*appender, page, bytes);
     if (random.OneIn(5)) {
-      // Nobody reads what was not written yet.
+      // A part cannot be read before it is written.
       PartBuffer buffer;
       EXPECT_EQ(store().Read(address, PageId(page), &buffer).code(), ErrorCode::kCorruption);
       ASSERT_TRUE(appender->Write().ok());
@@ -50,7 +50,7 @@ TEST_F(SegmentStoreTest, PartsOfAllSizesReadBackOnceWritten) {
   EXPECT_GE(totals.bytes_written, totals.bytes_appended);
   EXPECT_GE(totals.reads, 300u);
   EXPECT_GE(totals.bytes_read, totals.live_bytes / 2);
-  // All of it is live without anybody having said so.
+  // Every written part is live without a call of MarkLive.
   uint64_t live = 0;
   for (const auto& [address, written] : parts_) live += address.length_bound();
   EXPECT_EQ(totals.live_bytes, live);
@@ -70,7 +70,7 @@ TEST_F(SegmentStoreTest, TheLargestPartIsTakenAndALargerOneRefused) {
   EXPECT_EQ(UsageOf(large.segment()).closed, true);
 }
 
-// Bytes of a real file system, unbuffered where it can.
+// On a real file system, unbuffered where possible.
 TEST_F(SegmentStoreTest, OnTheMachinesDisk) {
   const testing::TempDir directory;
   for (const IoKind io : {IoKind::kAuto, IoKind::kPosix}) {
@@ -117,7 +117,7 @@ TEST_F(SegmentStoreTest, ForEachPartFindsThemAllInOrder) {
   ASSERT_TRUE(base->Write().ok());
   (void)Append(*large, 1, 1'500'000);
   ASSERT_TRUE(large->Write().ok());
-  (void)Append(*base, 101, 10);  // not written
+  (void)Append(*base, 101, 10);  // appended, not written
   const PageAddress unwritten = parts_.rbegin()->first;
   std::map<PageAddress, Written> found;
   for (const SegmentUsage& usage : store().usage()) {
@@ -135,7 +135,7 @@ TEST_F(SegmentStoreTest, ForEachPartFindsThemAllInOrder) {
   }
   EXPECT_FALSE(found.contains(unwritten));
   EXPECT_EQ(found.size() + 1, parts_.size());
-  // An error of the callback ends it.
+  // An error of the callback ends the scan.
   int calls = 0;
   const Status stopped = store().ForEachPart(parts_.begin()->first.segment(), [&](const PartView&) {
     ++calls;
@@ -187,14 +187,14 @@ TEST_F(SegmentStoreTest, ADeadSegmentGoesOnceNoKeptCheckpointCanNameIt) {
   }
   EXPECT_EQ(UsageOf(full).live_bytes, 0u);
   EXPECT_TRUE(UsageOf(full).closed);
-  // Checkpoint 2 may name it (its look at the images may have been before), so it stays while 2 is kept.
+  // Checkpoint 2 may name it, because its images may have been captured before. So it stays while 2 is kept.
   for (const uint64_t kept : {1, 2}) {
     const auto removed = store().RemoveDead(CheckpointNumber(kept));
     ASSERT_TRUE(removed.ok());
     EXPECT_EQ(*removed, 0u);
     EXPECT_EQ(ReadsBack(addresses.front()).ToString(), "OK");
   }
-  // 2 names it, 3 does not.
+  // Checkpoint 2 names it, 3 does not.
   const auto named = [&](uint64_t k) {
     const auto extents = store().SyncAll(CheckpointNumber(k));
     EXPECT_TRUE(extents.ok());
@@ -230,7 +230,8 @@ TEST_F(SegmentStoreTest, TheSegmentThatIsAppendedToIsNeverRemoved) {
   EXPECT_EQ(FilesOnDisk(), 0u);
 }
 
-// Whatever a kept checkpoint names is there, also if no page of it is: a start refuses when a named segment is missing.
+// Every segment that a kept checkpoint names stays, even if it holds no page of it, because a start refuses when a
+// named segment is missing.
 TEST_F(SegmentStoreTest, ASegmentClosedAfterACheckpointNamedItOutlivesThatCheckpoint) {
   auto appender = NewAppender();
   const PageAddress address = Append(*appender, 1, 100);
@@ -251,7 +252,7 @@ TEST_F(SegmentStoreTest, ASegmentWhoseLastPartDiesWhileACheckpointNamesItOutlive
   ASSERT_TRUE(appender->Write().ok());
   appender.reset();
   store().BeginCheckpoint(CheckpointNumber(4));
-  // A whole checkpoint between the two steps of MarkDead.
+  // A whole checkpoint runs between the two steps of MarkDead.
   size_t named = 0;
   testing::SetPointHandler([&](std::string_view point) {
     if (point != "page_store.mark_dead.before_live") return;
@@ -276,7 +277,7 @@ TEST_F(SegmentStoreTest, WhatWasSyncedOutlivesALossOfPower) {
     fixture.store->BeginCheckpoint(CheckpointNumber(1));
     const std::vector<SegmentExtent> extents = *fixture.store->SyncAll(CheckpointNumber(1));
     EXPECT_GT(extents.size(), 1u);
-    // What comes later may be lost.
+    // Parts written after SyncAll may be lost.
     ASSERT_TRUE(appender->Append(BaseHeader(PageId(41)), std::string(50'000, 'x')).ok() && appender->Write().ok());
     appender.reset();
     fixture.store.reset();
@@ -330,14 +331,14 @@ TEST_F(SegmentStoreOpenTest, WhatACheckpointNamesIsThereAndTheRestGoesAfterTheNe
   PartBuffer buffer;
   EXPECT_EQ(store.Read(*unnamed, PageId(1), &buffer).code(), ErrorCode::kNotFound);
   EXPECT_EQ(FilesOnDisk(), 3u);
-  // Nothing is ever appended to a segment of an earlier life.
+  // Nothing is ever appended to a segment of an earlier incarnation.
   auto fresh = std::move(*store.NewAppender(SegmentKind::kBase));
   const auto address = fresh->Append(BaseHeader(PageId(1)), "new");
   EXPECT_GT(address->segment(), unnamed->segment());
   ASSERT_TRUE(fresh->Write().ok());
   store.BeginCheckpoint(CheckpointNumber(6));
   EXPECT_EQ(store.SyncAll(CheckpointNumber(6))->size(), 3u);
-  EXPECT_EQ(*store.RemoveDead(CheckpointNumber(5)), 1u);  // what nobody named
+  EXPECT_EQ(*store.RemoveDead(CheckpointNumber(5)), 1u);  // the file that no checkpoint names
   EXPECT_EQ(FilesOnDisk(), 3u);
   EXPECT_EQ(ReadAll(store).ToString(), "OK");
 }
@@ -348,7 +349,7 @@ TEST_F(SegmentStoreOpenTest, ASegmentThatOnlyTheOlderGenerationNamesOutlivesIt) 
   auto extents = *store().SyncAll(CheckpointNumber(5));
   appender.reset();
   fixture_.store.reset();
-  // Named by 5, and no page of it is: so it was live when generation 4 was, perhaps.
+  // Checkpoint 5 names it, though it holds no page of it; so it may have been live at checkpoint 4.
   auto store = std::move(*Reopen(extents));
   for (const PageAddress address : addresses) ASSERT_TRUE(store->MarkLive(address).ok());
   for (const PageAddress address : addresses) store->MarkDead(address);
@@ -356,7 +357,7 @@ TEST_F(SegmentStoreOpenTest, ASegmentThatOnlyTheOlderGenerationNamesOutlivesIt) 
   EXPECT_EQ(store->SyncAll(CheckpointNumber(6))->size(), 0u);
   EXPECT_EQ(*store->RemoveDead(CheckpointNumber(5)), 0u);  // 6 and 5 are kept
   store->BeginCheckpoint(CheckpointNumber(7));
-  EXPECT_EQ(*store->RemoveDead(CheckpointNumber(6)), 2u);  // 7 and 6 are
+  EXPECT_EQ(*store->RemoveDead(CheckpointNumber(6)), 2u);  // 7 and 6 are kept
 }
 
 TEST_F(SegmentStoreOpenTest, WhatIsNotAsTheCheckpointSaysIsRefusedAndNothingIsChanged) {
@@ -379,7 +380,7 @@ TEST_F(SegmentStoreOpenTest, WhatIsNotAsTheCheckpointSaysIsRefusedAndNothingIsCh
   EXPECT_EQ(refused([](auto& e) { e[0].written_bytes += 4096; }), ErrorCode::kCorruption);
   EXPECT_EQ(refused([](auto& e) { e[0].written_bytes = 100; }), ErrorCode::kCorruption);
   EXPECT_EQ(refused([](auto& e) { e.push_back(e[0]); }), ErrorCode::kCorruption);
-  // Another DC's.
+  // The DC id is another one.
   EXPECT_EQ(SegmentStore::Open(*fixture_.storage, RealRuntime(), kTestPages, DcId(1), SmallSegments(),
                                CheckpointNumber(5), extents, 1)
                 .status()
@@ -407,7 +408,7 @@ TEST_F(SegmentStoreOpenTest, WhatIsNotAsTheCheckpointSaysIsRefusedAndNothingIsCh
       const bool hit = fixture_.disk.hits(fault) > 0;
       fixture_.disk.RemoveFault(fault);
       if (!hit) break;
-      // Short and flipped: only reads are.
+      // Short and kFlipBit strike reads only.
       if (action == DiskFault::Action::kIoError) EXPECT_EQ(result.status().code(), ErrorCode::kIoError) << skip;
       EXPECT_TRUE(result.ok() || result.status() == ErrorCode::kIoError || result.status() == ErrorCode::kCorruption);
     }

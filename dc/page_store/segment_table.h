@@ -1,14 +1,16 @@
-// SegmentTable: segment number -> Segment, found without a latch. Internal to the page store.
+// SegmentTable: a latch-free map from segment number to Segment. Internal to the page store.
 //
-// Structure: an immutable directory, sorted, of chunks of 256 numbers; a chunk is an array of slots; a slot holds null or an Entry, which
-//   shares the segment.
+// Structure: an immutable, sorted directory of chunks of 256 numbers. A chunk is an array of slots; a slot holds null
+//   or an Entry, which shares the segment.
 // Steps. Find: under a guard, directory (load), chunk by binary search, slot (load), copy of the shared pointer.
-//   Add: slot null -> Entry (store); if its chunk is not there, a new directory with it takes the old one's place (store), which is retired.
-//   Remove: slot Entry -> null (store), Entry retired; an empty chunk goes with a new directory, both retired.
-// Add and Remove are called by one thread at a time, so none of their stores is lost. Whoever finds an Entry may use it until its
-// guard ends, though it was removed meanwhile.
-// Thread-safety: Find, With, ForEach, Snapshot from any thread; Add and Remove by one at a time. Ownership: owns the entries; the domain
-// outlives it. Memory: 2 KiB for a chunk in use.
+//   Add: slot null -> Entry (store). If its chunk does not exist, a new directory with it replaces the old one
+//   (store), which is retired.
+//   Remove: slot Entry -> null (store), Entry retired. An empty chunk is removed by a new directory; both chunk and
+//   old directory are retired.
+// One thread at a time calls Add and Remove, so none of their stores is lost. A thread that found an Entry may use it
+// until its guard ends, even if the Entry was removed meanwhile.
+// Thread-safety: Find, With, ForEach, Snapshot from any thread; Add and Remove by one at a time. Ownership: owns the
+// entries; the domain outlives it. Memory: 2 KiB per chunk in use.
 #ifndef DC_PAGE_STORE_SEGMENT_TABLE_H_
 #define DC_PAGE_STORE_SEGMENT_TABLE_H_
 
@@ -32,15 +34,15 @@ class SegmentTable {
   SegmentTable(const SegmentTable&) = delete;
   SegmentTable& operator=(const SegmentTable&) = delete;
 
-  // REQUIRES: no segment with its number is there.
+  // REQUIRES: the table has no segment with this number.
   void Add(std::shared_ptr<Segment> segment);
-  // False if it was not there.
+  // False if there was no such segment.
   bool Remove(uint64_t number);
 
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   // Null if there is none.
   std::shared_ptr<Segment> Find(uint64_t number) const;
-  // Calls `use(Segment&)` under a guard, for moments; false if there is none.
+  // Calls `use(Segment&)` under a guard, so `use` must be short; false if there is no such segment.
   template <typename Use>
   bool With(uint64_t number, Use&& use) const {
     const ReclamationDomain::Guard guard(domain_);
@@ -49,7 +51,8 @@ class SegmentTable {
     use(*entry->segment);
     return true;
   }
-  // Calls `use(const std::shared_ptr<Segment>&)` for each, ascending, under one guard. Those added or removed meanwhile may be seen or not.
+  // Calls `use(const std::shared_ptr<Segment>&)` for each segment, ascending, under one guard. It may miss segments
+  // that are added or removed meanwhile.
   template <typename Use>
   void ForEach(Use&& use) const {
     const ReclamationDomain::Guard guard(domain_);
@@ -69,7 +72,7 @@ class SegmentTable {
   };
   struct Chunk {
     std::array<std::atomic<Entry*>, kChunkSlots> slots{};
-    size_t used = 0;  // by those who change the table
+    size_t used = 0;  // only the thread that changes the table uses it
   };
   using Directory = std::vector<std::pair<uint64_t, Chunk*>>;
 

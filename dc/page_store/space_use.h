@@ -1,5 +1,6 @@
-// SpaceUse: what an appender may do with the last room on the disk. Some of it is a reserve, so that on a full disk what gives space back can go on:
-// the file of a checkpoint, which nobody takes, and some segments.
+// SpaceUse: the purpose for which an appender takes free space on the disk, and so how much of the reserve it must
+// leave. On a full disk the reserve lets work go on that frees space. It consists of room for a checkpoint's file,
+// which no appender takes, and of some segments.
 #ifndef DC_PAGE_STORE_SPACE_USE_H_
 #define DC_PAGE_STORE_SPACE_USE_H_
 
@@ -8,12 +9,13 @@
 namespace deut::dc {
 
 enum class SpaceUse : uint8_t {
-  kOrdinary,    // leaves the reserve alone
-  kCheckpoint,  // pages of a checkpoint: leaves three quarters of its segments
-  // Copies, in order to free more: leaves half of them. While no segment is dead nobody but who copies can give anything back, and structure may
-  // have taken of that half before: then it leaves an eighth, until the first segment is dead.
+  kOrdinary,    // leaves the whole reserve
+  kCheckpoint,  // pages of a checkpoint: leaves three quarters of the reserved segments
+  // Copies that free more space: leaves half of the reserved segments while some segment is dead. While none is dead,
+  // only copying can free space, and kStructure may have taken some of that half. Then it leaves an eighth, until the
+  // first segment is dead.
   kReclaim,
-  kStructure,  // without which no checkpoint can be taken, and nothing is given back: leaves none
+  kStructure,  // the trees' structure, without which no checkpoint can be taken and no space be freed: leaves none
 };
 
 }  // namespace deut::dc

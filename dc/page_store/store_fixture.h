@@ -1,4 +1,4 @@
-// A segment store on a faulty disk, and parts whose content tells whether they are right. For tests.
+// A segment store on a faulty disk, and parts with verifiable content. For tests.
 #ifndef DC_PAGE_STORE_STORE_FIXTURE_H_
 #define DC_PAGE_STORE_STORE_FIXTURE_H_
 
@@ -21,7 +21,7 @@ namespace deut::dc {
 constexpr DcId kTestDc{0xDC};
 inline const std::string kTestPages = "/dc/pages";
 
-// `bytes` bytes that belong to (page, salt) alone.
+// Returns `bytes` bytes that belong to (page, salt) alone.
 std::string PayloadOf(PageId page, uint64_t salt, size_t bytes);
 
 inline PartHeader BaseHeader(PageId page) {
@@ -31,7 +31,7 @@ inline PartHeader DeltaHeader(PageId page, PageAddress previous) {
   return {.kind = PartKind::kDelta, .level = 0, .page = page, .table = TableId(1), .previous = previous};
 }
 
-// Segments of 16 blocks and a buffer of 4, so that little makes much happen.
+// Segments of 16 blocks and a buffer of 4, so that few parts fill them.
 inline SegmentStoreOptions SmallSegments() {
   return {.segment_bytes = 64 << 10,
           .append_buffer_bytes = 16 << 10,
