@@ -23,6 +23,7 @@ Status DamagedPages::Note(PageId page, TableId table, const Status& read) {
                                   ". Bring its file back from a copy; `deut dc verify` lists all that is damaged"));
   bool is_new = false;
   bool is_last = false;
+  // Logs after the mutex is released: a log line may take time.
   {
     const MutexLock lock(mutex_);
     if (pages_.size() < kLimit || pages_.contains(page)) {

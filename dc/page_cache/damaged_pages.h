@@ -1,11 +1,12 @@
-// DamagedPages: the pages that could not be read when they were wanted, so that it is known that there are some, each is told once, and nobody
-// asks the disk for the same one again and again.
+// DamagedPages: the pages that could not be read when they were needed. So their existence is known, each is logged
+// once, and threads do not ask the disk for the same page again and again.
 //
-// A page comes in when its reading fails (CORRUPTION, IO_ERROR) and goes out when it is read after all (somebody has brought its file back), or its
-//   table is dropped: until one of both it is a page, as it cannot be merged without being read. Its id is another page's after the drop, of
-//   another table: no table's id is used twice. Within kRetryAfter of a failed reading the answer is that failure; who wants the page later
-//   reads again.
-// Thread-safety: all methods from any thread; while there are none, no lock is taken.
+// A page is added when its read fails (CORRUPTION, IO_ERROR). It is removed when a read succeeds (somebody has
+//   restored its file), or its table is dropped. Until then the page keeps its id, because it cannot be merged without
+//   being read. After the drop the id may become that of a page of another table. The table's id tells the two apart,
+//   because no table's id is used twice.
+// Within kRetryAfter of a failed read, Known returns that failure; a thread that needs the page later reads again.
+// Thread-safety: all methods from any thread; while there are no damaged pages, no lock is taken.
 #ifndef DC_PAGE_CACHE_DAMAGED_PAGES_H_
 #define DC_PAGE_CACHE_DAMAGED_PAGES_H_
 
@@ -25,16 +26,17 @@ namespace deut::dc {
 class DamagedPages {
  public:
   static constexpr Duration kRetryAfter = std::chrono::seconds(1);
-  // So many are known. A line in the log says when there are; of further ones only those hear who want them.
+  // At most this many pages are remembered; a log line says when the limit is reached. Further ones are only reported
+  // to the threads that need them.
   static constexpr size_t kLimit = 4096;
 
   explicit DamagedPages(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
 
-  // Why the page could not be read a moment ago; OK: read it.
+  // Returns the reason why a recent read of the page failed; OK: read it.
   Status Known(PageId page, TableId table);
-  // The outcome of reading it. Answers the same, with what to do about it.
+  // Takes the outcome of a read. Returns the same outcome, and adds to an error what to do about it.
   Status Note(PageId page, TableId table, const Status& read);
-  // Those of tables that are gone.
+  // Removes the pages of dropped tables.
   void ForgetTables(const std::function<bool(TableId)>& gone);
 
   size_t count() const { return count_.load(std::memory_order_relaxed); }

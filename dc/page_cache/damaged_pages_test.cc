@@ -26,7 +26,7 @@ constexpr PageId kPage{17};
 constexpr TableId kTable{3};
 constexpr TableId kOther{4};
 
-// The machine's, with a clock that a test sets.
+// The machine's runtime, with a clock that a test sets.
 class SetClock final : public Runtime {
  public:
   MonotonicTime Now() override { return MonotonicTime(Duration(now.load())); }
@@ -96,7 +96,7 @@ TEST_F(DamagedPagesTest, ForAMomentTheDiskIsNotAskedAgain) {
   runtime_.Pass(Duration(1));
   EXPECT_TRUE(damaged_.Known(kPage, kTable).ok());
   EXPECT_EQ(damaged_.count(), 1u) << "it is not known to be whole";
-  // It was read, in vain; the moment begins again.
+  // The page was read again and failed; kRetryAfter begins anew.
   (void)damaged_.Note(kPage, kTable, Damage());
   runtime_.Pass(DamagedPages::kRetryAfter - Duration(1));
   EXPECT_FALSE(damaged_.Known(kPage, kTable).ok());
@@ -110,7 +110,7 @@ TEST_F(DamagedPagesTest, WhatCanBeReadAgainIsForgotten) {
   EXPECT_TRUE(damaged_.Known(kPage, kTable).ok());
   EXPECT_FALSE(damaged_.Known(PageId(18), kTable).ok());
   EXPECT_EQ(log_.Count("page 17, which could not be read, can be read again"), 1u);
-  // Damaged once more, it is told once more.
+  // A page that is damaged a second time is logged a second time.
   EXPECT_THAT(log_.TakeErrors(), ::testing::SizeIs(2));
   (void)damaged_.Note(kPage, kTable, Damage());
   EXPECT_THAT(log_.TakeErrors(), ::testing::SizeIs(1));
@@ -125,7 +125,7 @@ TEST_F(DamagedPagesTest, ATableThatIsDroppedHasNone) {
   EXPECT_FALSE(damaged_.Known(PageId(18), kOther).ok());
 }
 
-// Nobody has asked for the count since the drop.
+// No thread has asked for the count since the drop.
 TEST_F(DamagedPagesTest, AnIdThatIsAnotherTablesPageNowIsAnotherPage) {
   (void)damaged_.Note(kPage, kTable, Damage());
   EXPECT_TRUE(damaged_.Known(kPage, kOther).ok());
@@ -151,7 +151,7 @@ TEST_F(DamagedPagesTest, OfTooManyItIsSaidThatThereAreMore) {
   EXPECT_THAT(std::string(told.message()), HasSubstr("deut dc verify"));
   EXPECT_EQ(damaged_.count(), DamagedPages::kLimit);
   EXPECT_TRUE(damaged_.Known(page(DamagedPages::kLimit), kTable).ok());
-  // Those that are known still are.
+  // The remembered pages stay remembered.
   (void)damaged_.Note(page(0), kTable, Damage());
   EXPECT_FALSE(damaged_.Known(page(0), kTable).ok());
   EXPECT_THAT(log_.TakeErrors(), IsEmpty());

@@ -24,7 +24,7 @@ void LoadPool::LoadAll(TableId table, std::span<const std::string> keys, Side si
   {
     const MutexLock lock(mutex_);
     queue_.push_back(&batch);
-    // The caller loads one.
+    // The caller loads pages itself, so it wakes one thread less.
     for (size_t i = 1; i < std::min(keys.size(), threads_.size() + 1); ++i) changed_.NotifyOne(runtime_);
   }
   for (;;) {

@@ -1,8 +1,8 @@
-// LoadPool: threads that bring pages into memory, several at once, for those who know that they need more than one.
+// LoadPool: threads that load pages into memory, several at once, for callers that need more than one page.
 //
-// A call puts its pages on the queue, takes part in loading them, and comes back when each was tried. What the disk takes for one page it then
-// takes for about all of them.
-// Thread-safety: all methods from any thread. Ownership: of its threads; borrows the loader.
+// A call enqueues its pages, takes part in loading them, and returns when each was tried. So all of them take about
+// as long as one.
+// Thread-safety: all methods from any thread. Ownership: owns its threads; borrows the loader.
 #ifndef DC_PAGE_CACHE_LOAD_POOL_H_
 #define DC_PAGE_CACHE_LOAD_POOL_H_
 
@@ -32,11 +32,12 @@ class LoadPool {
   LoadPool& operator=(const LoadPool&) = delete;
 
   PageLoader& loader() { return loader_; }
-  // Brings in the leaves that Target(key, side) names. The loader tells what cannot be read. REQUIRES: no guard is held.
+  // Loads the leaves that Target(key, side) names. The loader logs pages that cannot be read. REQUIRES: no guard is
+  // held.
   void LoadAll(TableId table, std::span<const std::string> keys, Side side);
 
  private:
-  // On its caller's stack: nobody touches it after `done`.
+  // Lives on its caller's stack: no thread touches it after `done`.
   struct Batch {
     Batch(TableId of_table, std::span<const std::string> of_pages, Side of_keys)
         : table(of_table), keys(of_pages), side(of_keys) {}
@@ -49,7 +50,7 @@ class LoadPool {
   };
 
   void Work();
-  // The next page of the batch. REQUIRES: there is one.
+  // Takes the next page of the batch. REQUIRES: there is one.
   size_t TakeLocked(Batch* batch) DEUT_REQUIRES(mutex_);
   void Load(Batch* batch, size_t at);
 
@@ -57,7 +58,7 @@ class LoadPool {
   PageLoader& loader_;
   Mutex mutex_;
   CondVar changed_;
-  std::deque<Batch*> queue_ DEUT_GUARDED_BY(mutex_);  // of which some pages are not taken
+  std::deque<Batch*> queue_ DEUT_GUARDED_BY(mutex_);  // batches with pages that no thread has taken
   bool stop_ DEUT_GUARDED_BY(mutex_) = false;
   std::vector<std::unique_ptr<Thread>> threads_;
 };

@@ -15,19 +15,20 @@
 namespace deut::dc {
 namespace {
 
-// How often a sleeping keeper looks by itself: garbage that waited to be freed may have gone, or come.
+// Interval at which a sleeping keeper checks by itself, because garbage may have been freed, or may have come.
 constexpr Duration kLookInterval = std::chrono::milliseconds(50);
-// Between two looks at what the process holds of the machine's memory.
+// Interval between two checks of the process's resident memory.
 constexpr Duration kReturnInterval = std::chrono::milliseconds(100);
 constexpr uint64_t kLeastReturned = 16 << 20;
-// Of those who wait for room, when a whole round has gained nothing.
+// When a full round frees nothing, at most this many waiting threads proceed anyway.
 constexpr int kLetInWhileStuck = 64;
-// Pages that the keeper brings in itself before it writes and swaps them out.
+// Number of pages that the keeper loads itself before it writes and evicts them.
 constexpr size_t kLoadedAtOnce = 16;
 
 }  // namespace
 
-// One parent's leaves: those that were not used since the last visit are swapped out if they are clean, else handed to the flusher.
+// Visits the leaves of one parent. Leaves that were not used since the last visit are evicted if they are clean, else
+// handed to the flusher.
 class PageKeeper::Sweep final : public PageVisitor {
  public:
   Sweep(BwTree& tree, MappingTable& pages, PageFlusher& flusher) : tree_(tree), pages_(pages), flusher_(flusher) {}
@@ -55,7 +56,7 @@ class PageKeeper::Sweep final : public PageVisitor {
   uint64_t evicted() const { return evicted_; }
   PageSet TakeAdded() { return std::move(added_); }
   std::vector<std::string> TakeToLoad() { return std::move(to_load_); }
-  // The upper bound of the first page that found the batch full.
+  // The upper bound of the first page for which the batch had no room.
   const std::optional<std::string>& rest() const { return rest_; }
 
  private:
@@ -68,7 +69,7 @@ class PageKeeper::Sweep final : public PageVisitor {
   std::optional<std::string> rest_;
 };
 
-// The same leaves again: those that were loaded to be written as a whole are handed to the flusher.
+// Visits the same leaves again, and hands those to the flusher that were loaded to be written as a whole.
 class PageKeeper::Rewrite final : public PageVisitor {
  public:
   Rewrite(BwTree& tree, PageFlusher& flusher, std::span<const std::string> highs)
@@ -88,7 +89,7 @@ class PageKeeper::Rewrite final : public PageVisitor {
   PageSet added_;
 };
 
-// The same leaves again: those that were written are swapped out.
+// Visits the same leaves again, and evicts those that were written.
 class PageKeeper::Settle final : public PageVisitor {
  public:
   Settle(BwTree& tree, const PageSet& written) : tree_(tree), written_(written) {}
@@ -152,9 +153,11 @@ void PageKeeper::WaitForRoom(Room room) {
   uint64_t limit = room == Room::kToRead ? budget_ : budget_ - budget_ / 16;
   const MonotonicTime patience = runtime_.Now() + kPatience;
   for (;;) {
+    // Loaded before `used_`: if room is made in between, progress_ has changed and Wait returns at once.
     const uint32_t progress = progress_.load(std::memory_order_seq_cst);
     if (used_() <= limit || stop_.load(std::memory_order_relaxed)) return;
-    // The keeper has just found that waiting is of no use; it goes on trying.
+    // The keeper's last rounds freed nothing, so waiting is useless; it goes on trying. `let_in_` bounds the threads
+    // that proceed for each attempt.
     if (stuck_.load(std::memory_order_relaxed) && let_in_.fetch_sub(1, std::memory_order_relaxed) > 0) return;
     Look();
     runtime_.Wait(progress_, progress, limit == budget_ ? kNoDeadline : Deadline(patience));
@@ -164,6 +167,7 @@ void PageKeeper::WaitForRoom(Room room) {
 
 void PageKeeper::Run() {
   while (!stop_.load(std::memory_order_relaxed)) {
+    // Loaded before the work: a Look during it changes the word, so the waits below return at once.
     const uint32_t looks = looks_.load(std::memory_order_seq_cst);
     merger_.Run([this] { return budget_ == 0 || used_() <= high_; });
     if (budget_ == 0) {
@@ -172,14 +176,15 @@ void PageKeeper::Run() {
     }
     ReturnFreed();
     if (used_() <= high_) {
-      // Who sees that memory is no longer exhausted waits again when it is full.
+      // `stuck_` is cleared first: a thread that reads exhausted() as false then sees it cleared, and waits again
+      // when memory is full.
       stuck_.store(false, std::memory_order_relaxed);
       exhausted_.store(false, std::memory_order_release);
-      WakeWaiters();  // garbage that went by itself made room
+      WakeWaiters();  // garbage that was freed meanwhile made room
       runtime_.Wait(looks_, looks, std::min(merger_.next(), runtime_.Now() + kLookInterval));
       continue;
     }
-    // A round begins where the last one ended. The first may find nothing but marks, which it takes away.
+    // A round starts where the last one ended. The first one may only clear marks, so up to three are run.
     uint64_t evicted = 0;
     for (int round = 0; round < 3 && evicted == 0; ++round) evicted = Round();
     let_in_.store(kLetInWhileStuck, std::memory_order_relaxed);

@@ -1,17 +1,20 @@
-// PageKeeper: keeps the data component within its memory budget. [LLAMA, PVLDB 6(10), 2013, section 3.3: swapping out]
+// PageKeeper: keeps the data component within its memory budget. [LLAMA, PVLDB 6(10), 2013, section 3.3: swapping
+// out]
 //
-// A thread of its own walks over the leaves, as a clock with a second chance: a page that was used since the last visit loses its mark;
-// else it is swapped out if it is clean, or written if it is not, and swapped out then.
+// Its thread walks over the leaves as a clock with a second chance. A page that was used since the last visit loses
+// its mark. Otherwise the page is evicted if it is clean; if it is dirty, it is written and then evicted.
 // Inner pages, and the root of every table, stay: some thousandths of the data.
-// States of memory: below the low mark: the thread sleeps. Above the high mark it works. Above the budget, besides, those who bring in
-//   data wait (WaitForRoom), on threads that may: never who commits, never who answers what is in memory.
-// What cannot be swapped out (nothing but inner pages left, the disk full) does not make them wait for ever: when a whole round has gained
-//   nothing, they go on, some for each try of the thread, so that memory does not grow without limit, and `exhausted` says so; the transaction
-//   component then refuses puts (rule X7).
-// Pages come and go in all sizes, so much of what was freed stays with the allocator, in pieces: several times the budget, unless it is made to
-//   give it back now and then. The thread does that when the process has grown by more than a sixteenth of the budget over what is accounted for.
-// The same thread merges pages (page_merger.h), as what is merged must not be swapped out meanwhile.
-// Thread-safety: all methods from any thread. Ownership: of its thread; borrows the rest.
+// Memory levels. Below the low mark the thread sleeps. Above the high mark it works. Above the budget, besides,
+//   threads that bring in data wait (WaitForRoom), if they may block. A thread that commits, or that answers from
+//   memory, never waits.
+// If nothing can be evicted (only inner pages are left, or the disk is full), waiting threads must not wait for ever.
+//   When a whole round has freed nothing, some of them proceed after each attempt of the keeper, so that memory does
+//   not grow without limit. `exhausted` reports that state; the transaction component then refuses puts (rule X7).
+// Pages of all sizes come and go, so the allocator keeps much of the freed memory in fragments: several times the
+//   budget, unless it is made to return it. The thread does that when the process has grown by more than a sixteenth
+//   of the budget beyond the accounted bytes.
+// The same thread merges pages (page_merger.h), because a page must not be evicted while it is merged.
+// Thread-safety: all methods from any thread. Ownership: owns its thread; borrows the rest.
 #ifndef DC_PAGE_CACHE_PAGE_KEEPER_H_
 #define DC_PAGE_CACHE_PAGE_KEEPER_H_
 
@@ -37,8 +40,8 @@ namespace deut::dc {
 
 class PageKeeper {
  public:
-  // `used`: bytes that count against `budget`. `budget` 0: no limit; then nothing is swapped out. `merge_interval`: see PageMerger.
-  // `on_error`: told, on the keeper's thread, why pages cannot be written.
+  // `used`: bytes that count against `budget`. `budget` 0: no limit; then nothing is evicted. `merge_interval`: see
+  // PageMerger. `on_error`: called on the keeper's thread with the reason why pages cannot be written.
   static Result<std::unique_ptr<PageKeeper>> Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                     SegmentStore& store, TreeSource& source, TableList& tables,
                                                     LoadPool& loads, std::function<uint64_t()> used, uint64_t budget,
@@ -48,15 +51,15 @@ class PageKeeper {
   PageKeeper(const PageKeeper&) = delete;
   PageKeeper& operator=(const PageKeeper&) = delete;
 
-  // After something was brought in. Cheap.
+  // Called after data was brought in. Cheap.
   void Look();
-  // Waits while the budget is exceeded and the thread gets anywhere. Who applies the log leaves a sixteenth of it to those who read, whose
-  // pages are the first to be asked for again; but for kPatience only: readers that miss all the time would keep it out for ever.
-  // REQUIRES: no guard.
+  // Blocks while the budget is exceeded and the keeper makes progress. A thread that applies the log (kToApply)
+  // leaves a sixteenth of the budget to readers, because their pages are the first to be needed again. It does so for
+  // at most kPatience, because readers that miss all the time would block it for ever. REQUIRES: no guard.
   enum class Room : uint8_t { kToRead, kToApply };
   static constexpr Duration kPatience = std::chrono::milliseconds(50);
   void WaitForRoom(Room room);
-  // Nothing more can be swapped out, and the budget is exceeded.
+  // True if nothing more can be evicted, and the budget is exceeded.
   bool exhausted() const { return exhausted_.load(std::memory_order_acquire); }
 
   uint64_t evictions() const { return evictions_.load(std::memory_order_relaxed); }
@@ -75,14 +78,15 @@ class PageKeeper {
   void Run();
   void ReturnFreed();
   void WakeWaiters();
-  // A round over all tables, or until memory is below the low mark. Answers how many pages were swapped out.
+  // A round over all tables, or until memory is below the low mark. Returns the number of evicted pages.
   uint64_t Round();
   uint64_t SweepTable(TableId table);
-  // One parent's leaves, below the walk's bound.
+  // Visits the leaves of one parent, below the walk's bound. Returns the number of evicted pages.
   uint64_t Step(TableId table, BwTree::Walk* walk);
   uint64_t SwapOutWritten(TableId table, BwTree::Walk walk, const PageSet& written);
-  // Of those with these upper bounds: chains of updates on pages that are not there, grown too long for one more part. They are loaded and handed
-  // to the flusher, so that they are swapped out before the next ones come: who makes room must not fill it. Answers which were handed over.
+  // Loads the pages with these upper bounds and hands them to the flusher. They are update chains of pages that are
+  // not in memory, too long to be written as one more part. At most kLoadedAtOnce are loaded before they are written
+  // and evicted: the keeper must not fill the room that it makes. Returns the pages that were handed over.
   PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> highs);
   bool Enough() const { return stop_.load(std::memory_order_relaxed) || used_() <= low_; }
 
@@ -98,17 +102,17 @@ class PageKeeper {
   const std::function<void(const Status&)> on_error_;
   const std::unique_ptr<PageFlusher> flusher_;
   std::atomic<bool> stop_{false};
-  // The keeper's own thread.
+  // Only the keeper's thread uses these.
   PageMerger merger_;
   MonotonicTime next_return_;
-  uint64_t unaccounted_ = 0;  // the least resident bytes besides `used` since freed memory was last given back
-  absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended
+  uint64_t unaccounted_ = 0;  // minimum of resident bytes beyond `used` since freed memory was last returned
+  absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended in each table
   bool failing_ = false;
 
   std::atomic<uint32_t> looks_{0};     // changes wake the thread
-  std::atomic<uint32_t> progress_{0};  // changes wake those who wait for room
-  std::atomic<bool> stuck_{false};     // a whole round has gained nothing
-  std::atomic<int> let_in_{0};         // while stuck: so many more of those who wait go on before the next try
+  std::atomic<uint32_t> progress_{0};  // changes wake the threads that wait for room
+  std::atomic<bool> stuck_{false};     // a whole round has freed nothing
+  std::atomic<int> let_in_{0};         // while stuck: waiting threads that still proceed before the next attempt
   std::atomic<bool> exhausted_{false};
   std::atomic<uint64_t> evictions_{0};
   std::atomic<uint64_t> rounds_{0};

@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint64_t kBudget = 512 << 10;
 
-// Waits for what another thread is about to bring about.
+// Waits until another thread has made the condition true.
 template <typename Condition>
 [[nodiscard]] bool Until(const Condition& condition) {
   const MonotonicTime limit = RealRuntime().Now() + std::chrono::seconds(30);
@@ -38,7 +38,7 @@ template <typename Condition>
   return true;
 }
 
-// A tree and its keeper. How much memory is used, the test says, or it is measured.
+// A tree and its keeper. The test sets the amount of used memory, or it is measured.
 class PageKeeperTest : public ::testing::Test, public TableList {
  protected:
   static constexpr uint64_t kMeasured = UINT64_MAX;
@@ -62,7 +62,7 @@ class PageKeeperTest : public ::testing::Test, public TableList {
   uint64_t used() {
     const PageKeeper* const keeper = started_.load();
     if (keeper == nullptr) return 0;
-    // Memory is full until so many pages are swapped out.
+    // Memory counts as full until `wanted` pages have been evicted.
     if (const uint64_t wanted = wanted_.load(); wanted != 0) return keeper->evictions() < wanted ? kBudget + 1 : 0;
     const uint64_t said = said_.load();
     return said != kMeasured ? said : t_.tree().statistics().bytes;
@@ -71,7 +71,7 @@ class PageKeeperTest : public ::testing::Test, public TableList {
     said_.store(bytes);
     keeper_->Look();
   }
-  // Lets the keeper work until it has swapped out so many more pages.
+  // Lets the keeper work until it has evicted `pages` more pages.
   void SwapOut(uint64_t pages) {
     const uint64_t wanted = keeper_->evictions() + pages;
     wanted_.store(wanted);
@@ -134,7 +134,7 @@ TEST_F(PageKeeperTest, PagesThatWereUsedHaveASecondChance) {
   for (const PageId leaf : leaves) {
     EXPECT_EQ(InMemory(leaf), std::find(hot.begin(), hot.end(), leaf) != hot.end()) << leaf.value;
   }
-  // Now their marks are gone.
+  // Their marks are cleared now.
   SwapOut(hot.size());
   for (const PageId leaf : leaves) EXPECT_FALSE(InMemory(leaf));
   t_.ExpectRight();
@@ -224,15 +224,15 @@ TEST_F(PageKeeperTest, WhatIsLoadedToBeWrittenIsSwappedOutBeforeMoreIsLoaded) {
   testing::SetPointHandler({});
   started_.store(nullptr);
   EXPECT_GE(loader_.loads(), leaves / 2);
-  // The leaves of two parents, and not all.
+  // Memory for the leaves of two parents, not for all leaves.
   EXPECT_LE(highest.load(), before + 64 * 1024);
   EXPECT_GE(leaves, 200u);
   t_.ExpectRight();
 }
 
 TEST_F(PageKeeperTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
-  // What two operations may bring in, and the marks on pages that are being written, perhaps all that are in memory. What waits to be freed is
-  // left out: how long a thread is stopped inside its guard is the machine's affair.
+  // The margin covers the data of two operations, and the marks on pages that are being written, perhaps all that are
+  // in memory. Garbage is left out: the machine decides how long a thread is stopped inside its guard.
   constexpr uint64_t kMargin = 64 << 10;
   Start();
   said_.store(kMeasured);
@@ -280,14 +280,14 @@ TEST_F(PageKeeperTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
   t_.ExpectRight();
 }
 
-// The keeper stands still before its first eviction, until it is let go.
+// The keeper stops before its first eviction, until the test releases it.
 class StoppedKeeperTest : public PageKeeperTest {
  protected:
   void StopAt(uint64_t bytes) {
     t_.FillSettled(200);
     ForgetTouches();
     Start();
-    // That it once had nothing to swap out is forgotten when there is room.
+    // The keeper once had nothing to evict; it forgets that when there is room.
     tables_.store(&no_tables_);
     SayUsed(kBudget + 1);
     ASSERT_TRUE(Until([&] { return keeper_->exhausted(); }));
@@ -301,7 +301,7 @@ class StoppedKeeperTest : public PageKeeperTest {
     SayUsed(bytes);
     reached_.Wait(RealRuntime(), kNoDeadline);
   }
-  // Somebody who brings in data, and must not be let in before the keeper is let go.
+  // A thread that brings in data, and must not proceed before the keeper is released.
   std::unique_ptr<Thread> Waiting(PageKeeper::Room room) {
     return RealRuntime().StartThread("waits", [this, room] {
       begun_.fetch_add(1);
@@ -312,7 +312,7 @@ class StoppedKeeperTest : public PageKeeperTest {
   // There is room again.
   void LetGo(int waiting) {
     ASSERT_TRUE(Until([&] { return begun_.load() == waiting; }));
-    for (int i = 0; i < 50; ++i) RealRuntime().Yield();  // time enough not to wait
+    for (int i = 0; i < 50; ++i) RealRuntime().Yield();  // enough time for a wrong thread to proceed
     let_go_.store(true);
     said_.store(0);
     go_on_.Signal(RealRuntime());
@@ -337,7 +337,7 @@ TEST_F(StoppedKeeperTest, WhoBringsInDataWaitsUntilThereIsRoom) {
 TEST_F(StoppedKeeperTest, WhoAppliesTheLogLeavesASixteenthToWhoReads) {
   StopAt(kBudget);
   keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-  // For a while, also if there never is more room; and not if there is.
+  // The thread waits for kPatience if there never is more room, and not at all if there is.
   const MonotonicTime begin = RealRuntime().Now();
   keeper_->WaitForRoom(PageKeeper::Room::kToApply);
   EXPECT_GE(RealRuntime().Now() - begin, PageKeeper::kPatience);
@@ -358,13 +358,13 @@ TEST_F(PageKeeperTest, WhenNothingCanBeSwappedOutNobodyWaitsAndItIsSaid) {
   EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
   EXPECT_GE(keeper_->rounds(), 3u);
   EXPECT_EQ(keeper_->evictions(), 0u);
-  // Within the budget by itself: no longer.
+  // Within the budget again: not exhausted any more.
   SayUsed(kBudget);
   EXPECT_TRUE(Until([&] { return !keeper_->exhausted(); }));
-  keeper_->WaitForRoom(PageKeeper::Room::kToApply);  // although there is less than its share left
+  keeper_->WaitForRoom(PageKeeper::Room::kToApply);  // although less than its share is left
   SayUsed(0);
   keeper_->WaitForRoom(PageKeeper::Room::kToApply);
-  // And again.
+  // The same once more.
   SayUsed(kBudget + 1);
   EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
   SayUsed(0);
@@ -372,7 +372,7 @@ TEST_F(PageKeeperTest, WhenNothingCanBeSwappedOutNobodyWaitsAndItIsSaid) {
   EXPECT_EQ(errors_.load(), 0);
 }
 
-// Each try of the keeper lets some in, so what they bring in is bounded.
+// Each attempt of the keeper lets some threads proceed, so the data that they bring in is bounded.
 TEST_F(PageKeeperTest, WhenNothingCanBeSwappedOutSomeGoOnForEachTry) {
   t_.Put(1, "the root of a table stays");
   Start();
@@ -428,7 +428,7 @@ TEST_F(PageKeeperTest, TablesThatAreGoneArePassedBy) {
   tables_.store(&with_others);
   Start();
   SwapOut(10);
-  // Nothing but tables that are gone.
+  // Only tables that are gone.
   tables_.store(&others);
   SayUsed(kBudget + 1);
   EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));

@@ -20,9 +20,10 @@ Status PageLoader::Load(TableId table, const Target& target) {
   const Status read = load.ReadImage(store_);
   const ReclamationDomain::Guard guard(domain_);
   BwTree* const tree = trees_.FindTree(table);
-  // What was read may have been an image that is not the page's any more.
+  // The image that was read may have been replaced meanwhile; then its outcome does not count.
   if (tree == nullptr || !tree->StillImage(load)) return Status::Ok();
-  // The image still names a file that is not there. Who asks must not take that for a table or a record that is not there.
+  // The image still names a file that does not exist. The caller must not take NOT_FOUND for a missing table or
+  // record.
   Status status = read == ErrorCode::kNotFound ? DEUT_ERROR(kCorruption, read.message()) : read;
   if (status.ok()) status = tree->FinishLoad(target, &load);
   return damaged_ == nullptr ? status : damaged_->Note(load.id, table, status);

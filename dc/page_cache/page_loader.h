@@ -1,4 +1,4 @@
-// PageLoader: brings pages into memory for those who met one that is not there.
+// PageLoader: loads a page into memory for a thread that found it missing there.
 // Thread-safety: all methods from any thread. Ownership: borrows everything.
 #ifndef DC_PAGE_CACHE_PAGE_LOADER_H_
 #define DC_PAGE_CACHE_PAGE_LOADER_H_
@@ -18,13 +18,14 @@ namespace deut::dc {
 
 class PageLoader {
  public:
-  // `damaged`: what cannot be read is noted there; may be null.
+  // `damaged` records the pages that cannot be read; may be null.
   PageLoader(TreeSource& trees, ReclamationDomain& domain, SegmentStore& store, DamagedPages* damaged = nullptr)
       : trees_(trees), domain_(domain), store_(store), damaged_(damaged) {}
 
-  // Brings the leaf that the target names into memory. Blocks on the disk. OK: look again: it is there, or was for a moment, or another
-  // page is meant by now, or the table is gone. CORRUPTION, IO_ERROR: it cannot be read; nothing is changed.
-  // REQUIRES: no guard is held.
+  // Loads the leaf that the target names into memory. Blocks on the disk.
+  // OK: look up again. The leaf is in memory, or was for a moment; or the target is in another page by now; or the
+  // table is gone.
+  // CORRUPTION, IO_ERROR: the page cannot be read; nothing is changed. REQUIRES: no guard is held.
   Status Load(TableId table, const Target& target);
 
   uint64_t loads() const { return loads_.load(std::memory_order_relaxed); }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kNumber = 20;
 
-// Hands out the tree; what happens between two looks at it, the test says.
+// Returns the tree; the test decides what happens between two look-ups.
 class Source final : public TreeSource {
  public:
   explicit Source(StoredTree& tree) : tree_(tree) {}
@@ -63,7 +63,7 @@ TEST_F(PageLoaderTest, BringsTheLeafThatIsNamedIntoMemory) {
   ASSERT_TRUE(loader.Load(StoredTree::kTable, Target(key, Side::kAt)).ok());
   EXPECT_TRUE(in_memory());
   EXPECT_EQ(loader.loads(), 1u);
-  // What is there is not read.
+  // A page that is in memory is not read.
   const uint64_t reads = t_.disk().counts().reads;
   ASSERT_TRUE(loader.Load(StoredTree::kTable, Target(key, Side::kAt)).ok());
   EXPECT_EQ(loader.loads(), 1u);
@@ -72,7 +72,7 @@ TEST_F(PageLoaderTest, BringsTheLeafThatIsNamedIntoMemory) {
 }
 
 TEST_F(PageLoaderTest, TheLeafBelowAKeyIsTheOneOnItsLeft) {
-  // The low key of the leaf's right neighbour: `below` it is the leaf.
+  // The low key of the leaf's right neighbour: the page `below` it is the leaf.
   std::string high;
   t_.Walk(0, [&](const VisitedPage& page) {
     if (page.id == leaf_) high = page.high;
@@ -128,7 +128,8 @@ TEST_F(PageLoaderTest, WhatCannotBeReadIsNoErrorIfThePageHasAnotherImageByThen) 
   const ImageParts image = t_.ImageOf(leaf_);
   t_.FlipBit(image, 0, /*at=*/100, 2);
   source.between = [&] {
-    // While the damaged part was read somebody has written the page anew. (It is undamaged again for those who load it here.)
+    // While the damaged part is read, another thread writes the page anew. (For that thread the part is undamaged
+    // again.)
     t_.FlipBit(image, 0, /*at=*/100, 2);
     RealRuntime()
         .StartThread("other",
@@ -169,7 +170,7 @@ TEST_F(PageLoaderTest, ManyAtOnceBringItInOnce) {
     for (auto& thread : threads) thread->Join();
     EXPECT_TRUE(in_memory());
     EXPECT_TRUE(IsClean(t_.HeadOf(leaf_)));
-    // It counts once.
+    // The page counts once.
     EXPECT_EQ(t_.tree().statistics().bytes, bytes + ChainBytes(t_.HeadOf(leaf_)));
     ASSERT_TRUE(t_.Evict(leaf_));
     EXPECT_EQ(t_.tree().statistics().bytes, bytes);

@@ -8,7 +8,7 @@
 namespace deut::dc {
 namespace {
 
-// Of what is left for later, and stays so.
+// Upper bound of the back-off, in intervals, while pages cannot be merged yet.
 constexpr uint32_t kMaxPauses = 64;
 
 }  // namespace
@@ -40,10 +40,10 @@ bool PageMerger::Step(TableId table, Progress* progress, const std::function<boo
   bool loaded = false;
   for (const std::string& key : report.to_load) {
     if (stop_() || !has_room()) break;
-    (void)loader_.Load(table, Target(key, Side::kAt));  // the loader tells what cannot be read
+    (void)loader_.Load(table, Target(key, Side::kAt));  // the loader logs a page that cannot be read
     loaded = true;
   }
-  // What was loaded is merged before it is swapped out again.
+  // Visits the same pages once more, so that the loaded pages are merged before they are evicted again.
   progress->returned = loaded && !progress->returned;
   if (progress->returned) return true;
   progress->walk = std::move(walk);
@@ -69,13 +69,13 @@ void PageMerger::Round(TableId table, Tree* seen, const std::function<bool()>& h
   if (stopped) {
     seen->pauses = 1;
   } else {
-    // What was merged may be merged further, and what was loaded merged at all.
+    // Another round follows if pages were merged (they may be merged further) or loaded (they may be merged now).
     const bool again = progress.merged || progress.postponed;
     if (!again) seen->seen = progress.small_pages;
     seen->pauses = progress.merged || !again ? 1 : std::min(2 * seen->pauses, kMaxPauses);
     seen->progress.reset();
   }
-  // Looking for pages to merge takes a tenth of the time at the most.
+  // Searching for pages to merge takes at most a tenth of the time.
   const MonotonicTime now = runtime_.Now();
   seen->due = now + std::max(interval_ * seen->pauses, (now - begin) * 10);
 }

@@ -1,10 +1,14 @@
-// PageMerger: gives back pages of which little is left, by merging neighbours (dc/bwtree/merge.cc).
+// PageMerger: reclaims pages that have become small, by merging neighbours (dc/bwtree/merge.cc).
 //
-// A tree counts the pages that have shrunk. When the count has moved, a round walks over the tree's pages, from the leaves upward: what is mostly
-// tombstones is thinned, what is small goes into its left neighbour, and what has to be loaded for that is loaded if there is room. A round
-// that left something for later (deletions too young, a checkpoint at work) is followed by another one, less and less often. A round that was
-// stopped goes on where it was: where memory is always short no round would come to the tree's end otherwise.
-// Thread-safety: one thread, the one that swaps pages out. Ownership: borrows everything.
+// A tree counts the pages that have shrunk. When the count has changed, a round walks over the tree's pages, from the
+// leaves upward:
+// - a page that is mostly tombstones is thinned;
+// - a small page is merged into its left neighbour;
+// - pages that this needs are loaded if there is room.
+// A round that left something for later (deletions too young, a checkpoint running) is followed by another one, at
+// growing intervals. A round that was stopped resumes where it was; otherwise no round would reach the tree's end
+// while memory is short.
+// Thread-safety: one thread, the one that evicts pages. Ownership: borrows everything.
 #ifndef DC_PAGE_CACHE_PAGE_MERGER_H_
 #define DC_PAGE_CACHE_PAGE_MERGER_H_
 
@@ -24,7 +28,7 @@ namespace deut::dc {
 
 class PageMerger {
  public:
-  // `interval`: between two rounds over a tree, at least. `stop`: asked between steps whether to end the round.
+  // `interval`: the minimum time between two rounds over a tree. `stop`: called between steps; true ends the round.
   PageMerger(Runtime& runtime, ReclamationDomain& domain, TreeSource& source, TableList& tables, PageLoader& loader,
              Duration interval, std::function<bool()> stop)
       : runtime_(runtime),
@@ -36,15 +40,15 @@ class PageMerger {
         stop_(std::move(stop)),
         next_(runtime.Now() + interval) {}
 
-  // Rounds over the trees whose time has come. `has_room`: whether a page may be loaded. REQUIRES: no guard.
+  // Runs a round over each tree that is due. `has_room`: true if a page may be loaded. REQUIRES: no guard.
   void Run(const std::function<bool()>& has_room);
-  // When Run should be called again.
+  // The time at which Run should be called again.
   MonotonicTime next() const { return next_; }
 
  private:
-  // How far a round has come, and what it has found.
+  // The position of a round, and its findings.
   struct Progress {
-    uint64_t small_pages = 0;  // at its beginning
+    uint64_t small_pages = 0;  // when the round began
     uint8_t level = 0;
     BwTree::Walk walk;
     bool returned = false;  // to the same pages, because some were loaded
@@ -52,13 +56,13 @@ class PageMerger {
     bool postponed = false;
   };
   struct Tree {
-    uint64_t seen = 0;  // BwTree::small_pages
+    uint64_t seen = 0;  // the value of BwTree::small_pages for which no further round is needed
     MonotonicTime due;
-    uint32_t pauses = 1;               // intervals to the next round
+    uint32_t pauses = 1;               // number of intervals until the next round
     std::optional<Progress> progress;  // of a round that was stopped
   };
 
-  // One step of a round. False: the round has come to its end, or the table is gone.
+  // One step of a round. False: the round has reached its end, or the table is gone.
   bool Step(TableId table, Progress* progress, const std::function<bool()>& has_room);
   void Round(TableId table, Tree* tree, const std::function<bool()>& has_room);
 

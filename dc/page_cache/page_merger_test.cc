@@ -29,7 +29,7 @@ class PageMergerTest : public ::testing::Test {
   }
   void LetGo() { t_.SetConsolidation(t_.now() + 1); }
   uint64_t merges() { return t_.tree().statistics().merges; }
-  // Rounds until one has changed nothing, or so many.
+  // Runs rounds until 20 in a row have changed nothing, or 500 were run.
   void RunUntilDone(PageMerger* merger, const std::function<bool()>& has_room) {
     int idle = 0;
     for (int round = 0; round < 500 && idle < 20; ++round) {
@@ -40,7 +40,7 @@ class PageMergerTest : public ::testing::Test {
     }
   }
 
-  // False: it did not come true.
+  // False: the condition did not become true.
   [[nodiscard]] bool RunUntil(PageMerger* merger, const std::function<bool()>& condition) {
     const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(30);
     while (!condition() && RealRuntime().Now() < patience) {
@@ -81,7 +81,7 @@ TEST_F(PageMergerTest, LoadsWhatItNeedsIfThereIsRoom) {
   t_.ExpectRight();
 }
 
-// Where memory is short rounds are stopped again and again; each goes on where the last one was.
+// Rounds are stopped again and again, as when memory is short; each resumes where the last one was.
 TEST_F(PageMergerTest, ARoundThatIsStoppedGoesOnLater) {
   for (uint64_t i = 0; i < kRecords / 2; ++i) {
     if (i % 50 != 0) t_.Delete(i);  // the other half, with which a round begins, stays
@@ -100,7 +100,7 @@ TEST_F(PageMergerTest, WhatIsTooYoungIsMergedLater) {
   DeleteMost();
   RunUntilDone(&merger, [] { return true; });
   const size_t leaves = t_.Pages(0).size();
-  LetGo();  // nobody tells the merger
+  LetGo();  // nothing tells the merger that the consolidation bound has risen
   EXPECT_TRUE(RunUntil(&merger, [&] { return t_.Pages(0).size() < leaves; }));
   t_.ExpectRight();
 }
