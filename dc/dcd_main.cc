@@ -1,4 +1,4 @@
-// dcd: the data component as a daemon. The only place where its flags are read.
+// dcd: the data component as a daemon. Only this file sets up its flags.
 #include <signal.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@
 namespace deut::dc {
 namespace {
 
-// The least number of files that the page store keeps open for reading.
+// The minimum number of files that the page store keeps open for reading.
 constexpr uint64_t kLeastOpenFiles = 32;
 
 DaemonOptions Defaults() {
@@ -30,7 +30,7 @@ DaemonOptions Defaults() {
   options.descriptors.least_files = store.max_unsynced_segments + kLeastOpenFiles;
   options.descriptors.most_files = store.max_unsynced_segments + store.max_open_files;
   options.tls.roles = {Role::kTc, Role::kAdmin};
-  options.tls.files.allow_flag = "";  // it connects to nobody
+  options.tls.files.allow_flag = "";  // dcd opens no connections
   options.streams_keep_rights = true;
   return options;
 }
@@ -48,7 +48,7 @@ Status Serve(Options& options, DaemonContext& context) {
                         DataComponentServer::Claim(options.component, context.storage(), context.runtime()));
   const std::string details =
       Concat("data component ", claimed.state.dc.value, ", incarnation ", claimed.state.number.value);
-  // What waits in the component tells the threads that serve its streams.
+  // A wait inside the component calls the BeforeWait of the thread that serves its stream.
   TellingRuntime runtime(context.runtime());
   StartingDataComponent component(options.component, runtime, std::move(claimed),
                                   /*on_failed=*/[] { kill(getpid(), SIGTERM); });
