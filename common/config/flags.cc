@@ -178,6 +178,7 @@ Status FlagSet::Set(std::string_view name, std::string_view value, Source source
   const auto found = flags_.find(name);
   if (found == flags_.end()) return Unknown(name, where);
   Flag& flag = found->second;
+  // The command line is parsed before the file, so its values are set already when the file names the same flag.
   if (flag.source == source) return DEUT_ERROR(kInvalidArgument, Place(where), Named(where, name), " is given twice");
   if (flag.source == Source::kCommandLine) return Status::Ok();
   const Status status = flag.set(value);
@@ -215,6 +216,7 @@ Result<std::vector<std::string>> FlagSet::Parse(int argc, const char* const* arg
       operands.emplace_back(argument);
       continue;
     }
+    // Stops here, so --help works also beside a wrong --config file.
     if (argument == "--help") {
       help_requested_ = true;
       return operands;
@@ -238,6 +240,7 @@ Result<std::vector<std::string>> FlagSet::Parse(int argc, const char* const* arg
       DEUT_RETURN_IF_ERROR(Set(name, "true", Source::kCommandLine, "--"));
     }
   }
+  // The file comes last: a flag that the command line has set keeps its value (see Set).
   if (!config.empty()) {
     const Status parsed = ParseFile(config, storage);
     if (parsed == ErrorCode::kNotFound) return DEUT_ERROR(kNotFound, "--config: ", parsed.message());

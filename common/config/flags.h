@@ -13,7 +13,7 @@
 // or after a blank.
 // The command line overrides the file, and the file overrides the defaults, which are the fields' values when added.
 // Errors: INVALID_ARGUMENT naming flag (file and line), value and the expected form; for an unknown name also the
-//   nearest known one. After an error some fields may have been set.
+//   nearest known one. NOT_FOUND if there is no --config file. After an error some fields may have been set.
 // Thread-safety: none. Ownership: the fields outlive the FlagSet.
 #ifndef COMMON_CONFIG_FLAGS_H_
 #define COMMON_CONFIG_FLAGS_H_
@@ -83,7 +83,7 @@ class FlagSet {
   // `argv` is as given to main, program name first. Returns the operands. A --config file is read from `storage`.
   Result<std::vector<std::string>> Parse(int argc, const char* const* argv, Storage& storage);
 
-  // True if --help was given; then Parse has parsed nothing else.
+  // True if --help was given; Parse stops there, and reads no --config file.
   bool help_requested() const { return help_requested_; }
   // Lists every flag with its kind, default and meaning.
   std::string Help() const;

@@ -48,9 +48,10 @@ class FaultyDisk {
   // Returns a separate disk with the content that a crash at this moment would leave, chosen by `seed`. This disk
   // goes on unchanged. Acknowledged writes are in the copy.
   std::unique_ptr<FaultyDisk> CopyAfterCrash(uint64_t seed) const;
-  // From now on calls `watcher` in the middle of every changing operation, where CrashAfter would strike: a transfer
-  // has begun and not ended, a name has not changed yet. The watcher may call its argument, which is CopyAfterCrash,
-  // but no other method of this disk, whose operations wait meanwhile. An empty function ends the watching.
+  // From now on calls `watcher` in the middle of every changing operation, where CrashAfter would strike. There a
+  // transfer has begun and not ended, or a name has not changed yet. The watcher may call its argument, which is
+  // CopyAfterCrash, but no other method of this disk, whose operations wait meanwhile. An empty function ends the
+  // watching.
   using Copier = std::function<std::unique_ptr<FaultyDisk>(uint64_t seed)>;
   void WatchChanges(std::function<void(const Copier& copy_after_crash)> watcher);
   // Crashes the disk during the n-th changing operation from now (1 = the next), with a seed drawn from the disk's

@@ -9,8 +9,9 @@
 //  16  4  0
 //  20  4  CRC-32C of bytes 0 to 19
 // In every version, magic, version and checksum have these offsets; a later version may append more bytes.
-// A folder without OWNER can be claimed if it is empty or holds only files of the claiming component: it is older
-// than the file OWNER, or the component's first start crashed. The folder lost+found of a file system does not count.
+// A folder without OWNER can be claimed if it is empty or holds only files of the claiming component. Such files are
+// older than the file OWNER, or the component's first start crashed. The folder lost+found of a file system does not
+// count.
 // Use: call CheckFolder before the folder is created or locked, and ClaimFolder once it is locked.
 // Thread-safety: functions; the lock excludes other processes. Errors name the folder:
 //   WRONG_STATE       it belongs to another component, or holds files of no component; nothing was changed

@@ -115,6 +115,8 @@ bool ModelFile::Cover(Sector* sector, uint64_t last, const std::vector<uint64_t>
     return number <= last && std::find(except.begin(), except.end(), number) == except.end();
   };
   if (!sector->abandoned && covered(sector->number)) return true;
+  // Searches from the newest version down and drops the versions older than the covered one, so that it becomes the
+  // first, the durable one.
   for (size_t i = sector->older.size(); i-- > 1;) {
     if (sector->older[i].abandoned || !covered(sector->older[i].number)) continue;
     sector->older.erase(sector->older.begin(), std::next(sector->older.begin(), static_cast<ptrdiff_t>(i)));

@@ -90,7 +90,7 @@ class ModelFile {
     std::array<char, kSectorBytes> bytes;
   };
   struct Sector {
-    uint64_t number = 0;     // of the write that made the present content
+    uint64_t number = 0;     // number of the write that made the present content
     bool abandoned = false;  // no sync covers the present content any more
     std::vector<Version> older;
   };

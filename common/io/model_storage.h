@@ -31,8 +31,8 @@ struct ModelDisk {
   ModelDisk(Runtime& runtime_to_wait_on, const DiskModel& content, uint64_t seed)
       : runtime(runtime_to_wait_on), faulty(true), mutex(runtime), model(content), random(seed) {}
 
-  // Counts an operation of a handle of life `of_life` and decides its fate: an error if that life is over, else the
-  // fault that strikes it, if any.
+  // Counts an operation of a handle of life `of_life`. Returns an error if that life is over, else the fault that
+  // strikes the operation, if any.
   Result<std::optional<DiskFault::Action>> BeginLocked(uint64_t of_life, const DiskOperation& operation)
       DEUT_REQUIRES(mutex);
   // As BeginLocked, for operations that can only fail or crash: returns the error of a fault. After OK the caller

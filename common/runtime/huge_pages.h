@@ -24,7 +24,7 @@ struct HugePagesSystem {
 
 // Does not return if the program is executed anew. Otherwise it returns "" if the heap is as wanted, or as somebody
 // has set it; else the reason why it is not.
-// REQUIRES: main calls it with its arguments, before anything that an execution of the program would break off:
+// REQUIRES: main calls it with its arguments, before the process has anything that a new execution would lose:
 // threads, files that are not closed on exec, output that was not flushed.
 std::string UseHugePages(char** argv, const HugePagesSystem& system = {});
 

@@ -44,8 +44,8 @@ class LoadPool {
     TableId table;
     std::span<const std::string> keys;
     Side side;
-    size_t begun = 0;   // under mutex_
-    size_t loaded = 0;  // under mutex_
+    size_t begun = 0;   // guarded by LoadPool::mutex_
+    size_t loaded = 0;  // guarded by LoadPool::mutex_
     Event done;
   };
 

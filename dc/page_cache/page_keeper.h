@@ -10,9 +10,9 @@
 // If nothing can be evicted (only inner pages are left, or the disk is full), waiting threads must not wait for ever.
 //   When a whole round has freed nothing, some of them proceed after each attempt of the keeper, so that memory does
 //   not grow without limit. `exhausted` reports that state; the transaction component then refuses puts (rule X7).
-// Pages of all sizes come and go, so the allocator keeps much of the freed memory in fragments: several times the
-//   budget, unless it is made to return it. The thread does that when the process has grown by more than a sixteenth
-//   of the budget beyond the accounted bytes.
+// Pages of all sizes come and go, so the allocator keeps much of the freed memory in fragments. That would grow to
+//   several times the budget. So the thread makes the allocator return it when the process has grown by more than a
+//   sixteenth of the budget beyond the accounted bytes.
 // The same thread merges pages (page_merger.h), because a page must not be evicted while it is merged.
 // Thread-safety: all methods from any thread. Ownership: owns its thread; borrows the rest.
 #ifndef DC_PAGE_CACHE_PAGE_KEEPER_H_

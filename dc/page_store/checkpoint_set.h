@@ -1,9 +1,9 @@
-// CheckpointSet: the checkpoint files of a data directory. It keeps the newest completed one and the one before it
-// (rule S2: a stable position may be reported only if the DC still has it after falling back one generation).
+// CheckpointSet: the checkpoint files of a data directory. It keeps the newest completed one and the one before it.
+// (Rule S2: a stable position may be reported only if the DC still has it after falling back one generation.)
 //
 // States of a checkpoint: being written (NAME.tmp), completed (NAME, read back and verified), removed.
-// - A file is removed only after a newer one is completed and durable under its name, and only if the previously
-//   newest file is still there.
+// - A file is removed only after a newer one is completed and durable under its name. The previously newest one is
+//   kept, too.
 // - A checkpoint newer than the one that was opened could not be read; it was *passed over*. It stays until the next
 //   one is completed, because it may be readable after all. Then its name is removed, durably, before anything that
 //   it names may be removed. Otherwise a later start would take it for the one to fall back to.

@@ -1,10 +1,11 @@
 // OpenFiles: a cache of segment files that are open for reading, about `limit` of them, evicted by second chance.
 // Internal to the page store.
 //
-// A segment's `file` word: null -> holder by compare-and-swap of the thread that opened the file (the loser reads
-//   through its own file, once); holder -> null by exchange of the thread that closes files, and when the segment is
-//   removed. The holder is retired, so a reader that found it under a guard can share the file. A file is closed when
-//   its last user releases it.
+// States of a segment's `file` word:
+//   null -> holder   compare-and-swap by the thread that opened the file; the loser reads through its own file, once
+//   holder -> null   exchange by the thread that closes files, or when the segment is removed
+// The holder is retired, so a reader that found it under a guard can share the file. A file is closed when its last
+// user releases it.
 // One thread at a time closes files (`closing_`). Others that find too many open set `wanted_` and leave the work to
 //   that thread, which checks `wanted_` again when it has finished.
 // Thread-safety: all methods from any thread, latch-free. Ownership: borrows everything.

@@ -4,8 +4,8 @@
 // writes the rest, filled up to a multiple of 4 KiB. If it returns OK, every part appended before can be read and
 // counts as live.
 // An append batch, here just batch, is the parts appended since the last Write.
-// When Append or Write fails with RESOURCE_EXHAUSTED the whole batch is void: its addresses are useless, none of its
-// parts counts as live, and its bytes in files lie beyond the `written_bytes` of their segments. The appender goes on
+// When Append or Write fails with RESOURCE_EXHAUSTED the whole batch is void. Its addresses are useless, and none of
+// its parts counts as live. Its bytes in files lie beyond the `written_bytes` of their segments. The appender goes on
 // with a new segment. After any other error the store is fatal.
 // A part too large for a segment of the usual size gets a segment of its own.
 // The destructor closes the current segment; a batch not written is void.

@@ -7,9 +7,10 @@
 //   written    Write has returned OK: it can be read, and counts as live (length_bound() bytes), without MarkLive.
 //   dead       MarkDead: no image names it any more. Its bytes stay until its segment is removed.
 //   A part is durable if it was written before a SyncAll that returned OK.
-// Dead segments. A closed segment without live bytes is removed when both hold: no kept checkpoint can need a part of
-//   it (the number of the checkpoint begun last when its last part died is below the oldest kept one), and no kept
-//   checkpoint names it without needing it.
+// Dead segments. RemoveDead removes a closed segment without live bytes when both hold:
+//   - No kept checkpoint can need a part of it: when its last part died, the checkpoint begun last was older than the
+//     oldest kept one.
+//   - No kept checkpoint names it without needing it.
 // Races. MarkDead stores the number of the checkpoint begun last (died_at), then subtracts the bytes. RemoveDead
 //   loads live_bytes, finds 0, and then loads died_at: it finds the number of the last part. A thread that unlinks an
 //   address from the images does so before MarkDead, and BeginCheckpoint comes before that checkpoint's scan of the
@@ -51,7 +52,7 @@ namespace deut::dc {
 
 struct SegmentStoreOptions {
   uint64_t segment_bytes = 4 << 20;      // at most 4 MiB; a multiple of kIoAlignment
-  size_t append_buffer_bytes = 1 << 20;  // of each appender
+  size_t append_buffer_bytes = 1 << 20;  // size of each appender's buffer
   size_t max_open_files = 512;           // kept open for reading; beyond it, a file is opened for each read
   size_t max_unsynced_segments = 64;     // above it, the thread that closes a segment syncs it
   uint64_t reserve_bytes = 128 << 20;    // of the disk's free space; reserved for work that frees space (space_use.h)
@@ -60,7 +61,7 @@ struct SegmentStoreOptions {
 struct SegmentUsage {
   uint64_t number = 0;
   SegmentKind kind = SegmentKind::kBase;
-  uint64_t written_bytes = 0;  // of the file, with its header block
+  uint64_t written_bytes = 0;  // of the file, including its header block
   uint64_t live_bytes = 0;
   bool closed = false;  // nothing is appended to it any more
 };
