@@ -14,7 +14,7 @@ namespace deut {
 // The descriptors that a daemon needs.
 struct DescriptorNeeds {
   uint64_t reserve =
-      128;  // all others: queues, epoll sets, links to other daemons, one connection attempt too many
+      128;  // all other descriptors: queues, epoll sets, links to other daemons, one connection attempt beyond the limit
   uint64_t least_files = 64;
   uint64_t most_files = 64;  // upper bound of the files that are of use
   uint64_t per_connection = 2;

@@ -44,7 +44,7 @@ TEST(PageAddress, OtherSpellingsOfALengthAreNotValid) {
     if (!address.valid()) continue;
     EXPECT_EQ(PageAddress::Make(3, uint64_t{64} * 128, address.length_bound()), address) << low;
   }
-  EXPECT_FALSE(PageAddress::FromRaw((uint64_t{3} << 23) | 0x17).valid());   // mantissa 7 with exponent 1: 14 units, written as 14 with exponent 0
+  EXPECT_FALSE(PageAddress::FromRaw((uint64_t{3} << 23) | 0x17).valid());   // 14 units, encoded as 7 << 1
   EXPECT_FALSE(PageAddress::FromRaw((uint64_t{3} << 23) | 0x10).valid());   // no length
   EXPECT_FALSE(PageAddress::FromRaw((32 << 8) | 1).valid());                // no segment
   EXPECT_FALSE(PageAddress::FromRaw((uint64_t{1} << 59) | 0x801).valid());  // a bit above the segment number is set

@@ -142,7 +142,7 @@ class SegmentFiles {
   mutable Mutex mutex_;
   Status fatal_ DEUT_GUARDED_BY(mutex_);
   uint64_t next_segment_ DEUT_GUARDED_BY(mutex_) = 1;
-  std::map<uint64_t, OpenSegment> writable_ DEUT_GUARDED_BY(mutex_);  // segments that are open, or closed and not yet synced
+  std::map<uint64_t, OpenSegment> writable_ DEUT_GUARDED_BY(mutex_);  // open, or closed and not yet synced
   std::vector<std::string> left_over_ DEUT_GUARDED_BY(mutex_);        // paths of files that no checkpoint names
 };
 
