@@ -1,5 +1,6 @@
-// What an old reader costs others: scans of 50 of 2,000 records, in a range or a few, while one record after the other is updated, with and without a
-// transaction that has been open for some time; and how much memory it pins.
+// Measures what an old reader costs other transactions. Scans of 50 of 2,000 records, in one or a few ranges, run
+// while one record after the other is updated, with and without a transaction that has been open for some time. It
+// also reports how much memory the old reader pins.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -42,7 +43,7 @@ uint64_t Figure(Client& client, std::string_view name) {
   return 0;
 }
 
-// Updates at a fixed rate, until destroyed.
+// Updates records at a fixed rate until it is destroyed.
 class Updater {
  public:
   Updater(Client& client, TableId table, uint64_t per_second) : client_(client), table_(table) {
@@ -79,7 +80,8 @@ class Updater {
   std::unique_ptr<Thread> thread_;
 };
 
-// range(0): updates per second; range(1): the old reader's age when the measurement begins, in seconds, 0 = there is none; range(2): ranges.
+// range(0): updates per second. range(1): age of the old reader when the measurement begins, in seconds; 0 = no old
+// reader. range(2): number of logical ranges.
 void Scans(benchmark::State& state) {
   const testing::TempDir directory;
   EmbeddedOptions options;

@@ -1,9 +1,10 @@
-// One transaction that fills a table of its own beside clients that read cold keys of another table: it commits at the first attempt (R6: what a
-// bucket of the record table remembers of a read concerns that read's key alone).
+// One transaction fills a table of its own while clients read cold keys of another table. The transaction must commit
+// at the first attempt (R6: what a bucket of the record table remembers of a read concerns only the key that was
+// read).
 //
-// The clients' reads are dealt out evenly over the transaction, so how fast the threads are does not count. DEUT_BULK_KEYS, DEUT_BULK_READS and
-// DEUT_BULK_RUNS set how much; the long form plays a million keys beside 2,000 reads a second for a minute, a hundred times, with the default budget
-// (integration/README.md).
+// The test spreads the clients' reads evenly over the transaction, so the speed of the threads does not matter.
+// DEUT_BULK_KEYS, DEUT_BULK_READS and DEUT_BULK_RUNS set the sizes. The long form writes a million keys beside 2,000
+// reads a second for a minute, and repeats that a hundred times with the default budget (integration/README.md).
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -36,14 +37,15 @@ class BulkBesideReadersTest : public ::testing::Test {
   void Open() {
     EmbeddedOptions options;
     options.data_dir = "store";
-    // Few buckets: two to the 18.
+    // This budget gives the record table few buckets: 2^18.
     options.tc.version_budget_bytes = FromEnvironment("DEUT_BULK_BUDGET", uint64_t{64} << 20);
     Result<std::unique_ptr<Embedded>> opened = Embedded::Open(options, RealRuntime(), *storage_);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     store_ = *std::move(opened);
   }
 
-  // Keys that nothing has read, and that the TC holds nothing of.
+  // Commits the keys that the clients will read, and drops the caches: nothing has read these keys, and the TC holds
+  // nothing for them.
   void LoadColdKeys(TableId table) {
     for (uint64_t key = 0; key < reads_;) {
       Transaction load = *store_->client().Begin();
@@ -56,7 +58,8 @@ class BulkBesideReadersTest : public ::testing::Test {
     ASSERT_TRUE(dropped.ok()) << dropped.ToString();
   }
 
-  // One message after the other, each when the clients have read as large a part of their keys.
+  // Sends one message after the other. Each waits until the clients have read the same share of their keys as the
+  // bulk writer has written of its own.
   Status PutAll(Transaction& bulk, TableId table, std::atomic<uint64_t>* allowed, const std::atomic<uint64_t>& read) {
     std::vector<std::string> keys(kInOneMessage);
     std::vector<Operation> operations;
@@ -86,7 +89,8 @@ class BulkBesideReadersTest : public ::testing::Test {
   std::unique_ptr<Embedded> store_;
 };
 
-// By the arithmetic of record_table.h one run in ten thousand loses, as two keys' tags are equal once in 2^24.
+// By the arithmetic in record_table.h, one run in ten thousand loses: the tags of two keys collide with probability
+// 2^-24.
 TEST_F(BulkBesideReadersTest, ATransactionThatFillsItsOwnTableCommitsAtTheFirstAttempt) {
   const uint64_t runs = FromEnvironment("DEUT_BULK_RUNS", 1);
   ASSERT_NO_FATAL_FAILURE(Open());

@@ -38,7 +38,8 @@ Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options,
 }
 
 Embedded::~Embedded() {
-  // On a thread of its own: where this is a static object's, the thread that ends it has no thread-local objects any more.
+  // The destructor works on a thread of its own: when the store is a static object, the thread that destroys it has
+  // lost its thread-local objects.
   const std::unique_ptr<Thread> end = runtime_.StartThread("embedded-end", [this] {
     client_.reset();
     if (tc_) tc_->Stop();

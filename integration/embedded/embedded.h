@@ -1,14 +1,17 @@
-// Embedded: a TC and a DC inside this process: the same code as tcd and dcd, with direct calls in place of gRPC.
+// Embedded runs a TC and a DC inside this process. It is the same code as tcd and dcd, with direct calls in place of
+// gRPC.
 //
 //   deut::EmbeddedOptions options;
 //   options.data_dir = "/var/lib/app/store";
 //   auto store = deut::Embedded::Open(options);
 //   auto table = store.value()->client().CreateTable("accounts");
 //
-// The directory holds `tc` (the redo log) and `dc`; one process has it at a time.
-// Thread-safety: client() and service() as theirs; the rest by one thread. Ownership: sessions and transactions end before it. It may be a static
-// object, which ends after main with all that is committed; transactions and scanners may not, as they are used by a thread that is at its end.
-// Errors: those of both components' start, naming directory and file.
+// The directory holds `tc` (the redo log) and `dc`. At most one process has it open at a time.
+// Thread-safety: client() and service() are as thread-safe as their classes; one thread calls everything else.
+// Ownership: sessions and transactions must end before the store. An Embedded may be a static object: its destructor
+// runs after main and keeps every committed transaction, buffered ones included. A transaction or a scanner may not
+// be static, because the exiting thread that would destroy it has already lost its thread-local objects.
+// Errors: Open returns the start errors of both components, which name the directory and the file.
 #ifndef INTEGRATION_EMBEDDED_EMBEDDED_H_
 #define INTEGRATION_EMBEDDED_EMBEDDED_H_
 
@@ -29,16 +32,17 @@ struct EmbeddedOptions {
   std::string data_dir;
   IoKind io = IoKind::kAuto;
   ClientOptions client = {};
-  // Their directories are set from data_dir.
+  // Open sets the directories of `tc` and `dc` from data_dir.
   tc::TransactionComponentOptions tc = {};
   dc::DataComponentOptions dc = {};
-  // How long opening may take: recovery of the log, and redo into the DC.
+  // Limit on the time that Open takes: it covers recovery of the log and redo into the DC.
   Duration open_timeout = seconds(600);
 };
 
 class Embedded {
  public:
-  // Returns when it serves. The second form uses a storage of the caller's, which outlives it.
+  // Returns when the store serves. The second form uses a storage that the caller owns and that must outlive the
+  // store.
   static Result<std::unique_ptr<Embedded>> Open(const EmbeddedOptions& options);
   static Result<std::unique_ptr<Embedded>> Open(const EmbeddedOptions& options, Runtime& runtime, Storage& storage);
   ~Embedded();
@@ -47,7 +51,7 @@ class Embedded {
 
   Client& client() { return *client_; }
   TransactionService& service() { return *tc_; }
-  // Ends the DC's life and begins another, as killing and restarting a dcd does. Transactions go on.
+  // Ends the DC's incarnation and starts another, as killing and restarting a dcd does. Transactions continue.
   Status RestartDc();
 
   const std::string& io_name() const { return io_name_; }

@@ -63,7 +63,7 @@ class EmbeddedTest : public ::testing::Test {
     loaded_ = report.commit.timestamp;
   }
 
-  // Moves money between two accounts; now and then closes one and opens it again.
+  // Moves money between two accounts. Sometimes it closes the source account, which a later transfer opens again.
   Status Transfer(Random& random) {
     const int64_t from = static_cast<int64_t>(random.Below(kAccounts));
     const int64_t to = static_cast<int64_t>(random.Below(kAccounts));
@@ -76,14 +76,14 @@ class EmbeddedTest : public ::testing::Test {
       const int64_t have = a ? Number(*a) : 0, has = b ? Number(*b) : 0;
       if (have == 0) return Status::Ok();
       const int64_t amount = random.Below(64) == 0 ? have : 1;
-      // An account of nothing is removed, so that transfers delete and insert as well.
+      // An account whose balance reaches zero is removed, so that transfers also delete and insert records.
       DEUT_RETURN_IF_ERROR(amount == have ? t.Remove(table_, Account(from))
                                           : t.Put(table_, Account(from), absl::StrCat(have - amount)));
       return t.Put(table_, Account(to), absl::StrCat(has + amount));
     });
   }
 
-  // The sum over a scan of everything, in one transaction.
+  // Returns the sum over a scan of the whole table, in one transaction.
   Result<int64_t> Sum(bool ascending, Isolation isolation) {
     int64_t sum = 0;
     RetryOptions retry;
@@ -106,7 +106,7 @@ class EmbeddedTest : public ::testing::Test {
   testing::TempDir dir_;
   std::unique_ptr<Embedded> store_;
   TableId table_;
-  Timestamp loaded_;  // of the commit that has opened the accounts: snapshots may be stale
+  Timestamp loaded_;  // timestamp of the commit that opened the accounts; snapshots may be stale, so they must not read below it
 };
 
 TEST_F(EmbeddedTest, WhatIsCommittedIsThereAfterReopening) {
@@ -134,7 +134,7 @@ TEST_F(EmbeddedTest, AScanSeesItsOwnTransactionsWritesAsOfItsOpening) {
     scan.low = "b";
     scan.batch_bytes = 1;  // a record a batch
     Scanner scanner = t.OpenScanner(table_, scan);
-    // Every record shown makes the transaction insert another one further on; none of these may be met.
+    // Each record shown makes the transaction insert another one further on. The scan must show none of these.
     int shown = 0;
     while (scanner.Next()) {
       EXPECT_EQ(scanner.value(), "before");
@@ -150,7 +150,7 @@ TEST_F(EmbeddedTest, AScanSeesItsOwnTransactionsWritesAsOfItsOpening) {
   EXPECT_TRUE(done.ok()) << done.ToString();
 }
 
-// X3: nothing is lost or given twice, and nothing of what was committed since.
+// X3: the scan loses no record, shows none twice, and shows nothing that was committed since it began.
 TEST_F(EmbeddedTest, ALongScanGoesOnOverRestartsOfTheDc) {
   OpenBank();
   for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
@@ -228,7 +228,8 @@ TEST_F(EmbeddedTest, MoneyIsNeitherMadeNorLostWhileTheDcRestartsAndRangesChange)
   store_.reset();
 }
 
-// What has just been written is dropped, too: it becomes a copy when it is collected, while caches are dropped.
+// DropCaches also drops values that were just written: such a value enters the read cache when it is collected while
+// caches are dropped.
 TEST_F(EmbeddedTest, DroppedCachesAreEmpty) {
   read_cache_bytes_ = 1 << 20;
   OpenBank();

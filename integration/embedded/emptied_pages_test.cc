@@ -1,4 +1,5 @@
-// Scans over many pages of which everything was deleted: the data component answers in pieces without records, and every kind of scan goes on.
+// Scans over many pages whose records were all deleted. The DC answers with batches that hold no record, and every
+// kind of scan continues over them.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -40,7 +41,7 @@ TEST(EmptiedPagesTest, EveryScanGetsToTheRecordsBehindThem) {
     ASSERT_TRUE(removed.ok()) << removed.status().ToString();
     ASSERT_TRUE(transaction.Commit().ok());
   }
-  // The TC has nothing of it any more: the data component has applied all.
+  // Waits until the DC has applied everything, so that the TC holds nothing of the table any more.
   const MonotonicTime patience = RealRuntime().Now() + seconds(60);
   for (bool waits = true; waits;) {
     ASSERT_LT(RealRuntime().Now(), patience);
@@ -65,7 +66,8 @@ TEST(EmptiedPagesTest, EveryScanGetsToTheRecordsBehindThem) {
       EXPECT_TRUE(scanner.status().ok()) << scanner.status().ToString();
       EXPECT_EQ(keys, both);
     }
-    // In one message, with its commit; and one that finds only what is behind all of them.
+    // A one-shot scan whose message carries its commit, too. With `near` it finds the record before the emptied
+    // pages, otherwise only the one behind them.
     for (const bool near : {true, false}) {
       Operation scan;
       scan.kind = OperationKind::kScan;

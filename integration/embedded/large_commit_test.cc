@@ -1,5 +1,6 @@
-// A transaction of many bytes, more than the log keeps allocated: it commits, or is refused for good at the write that passes
-// --max_transaction_bytes. DEUT_COMMIT_MIB sets the size; the long run has a GiB, with the defaults.
+// A transaction with more bytes than the log keeps allocated. It either commits, or the write that passes
+// --max_transaction_bytes is refused for good. DEUT_COMMIT_MIB sets the size; the long run uses 1 GiB with the
+// default options.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -82,7 +83,7 @@ TEST_F(LargeCommitTest, ACommitOfManySegmentsSucceedsAndOutlivesTheStore) {
     ASSERT_TRUE(committed.ok()) << committed.status().ToString();
   }
   EXPECT_EQ(Count(), bytes / kValueBytes);
-  // Others go on as before.
+  // Other transactions commit as before.
   const Status put = RunTransaction(store_->client(), {}, [&](Transaction& t) { return t.Put(table_, "a", "1"); });
   EXPECT_TRUE(put.ok()) << put.ToString();
   const Status removed = RunTransaction(store_->client(), {}, [&](Transaction& t) { return t.Remove(table_, "a"); });
@@ -102,7 +103,7 @@ TEST_F(LargeCommitTest, TheWriteThatPassesTheLimitIsRefusedForGood) {
   EXPECT_FALSE(IsRetryable(refused));
   EXPECT_NE(refused.message().find("--max_transaction_bytes"), std::string_view::npos) << refused.ToString();
   EXPECT_EQ(report.attempts, 1u);
-  // What is within the limit commits, also after the refusal.
+  // A transaction within the limit commits, also after one of its writes was refused.
   Transaction transaction = *store_->client().Begin();
   ASSERT_TRUE(PutAll(transaction, 3 * kMiB).ok());
   EXPECT_EQ(transaction.Put(table_, "z", std::string(kMiB, 'z')), ErrorCode::kInvalidArgument);

@@ -1,5 +1,5 @@
-// One transaction with very many updates: it commits in chunks under one commit record, while other transactions go on; all of it is there, or
-// nothing. DEUT_UPDATES sets the number; the long run has a million.
+// One transaction with very many updates commits in chunks under one commit record, while other transactions commit.
+// Afterwards all of its updates are visible, or none. DEUT_UPDATES sets the number; the long run uses a million.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -44,7 +44,7 @@ class LargeTransactionTest : public ::testing::Test {
     return Concat(round, "-", i * 7919, std::string(40, '.'));
   }
 
-  // In scattered order, so that the write set is not in key order.
+  // Writes the keys in scattered order, so that the write set is not in key order.
   Status PutAll(Transaction& transaction, std::string_view round) {
     uint64_t step = 7919;
     while (updates_ % step == 0) step += 2;
@@ -69,7 +69,8 @@ class LargeTransactionTest : public ::testing::Test {
     return Status::Ok();
   }
 
-  // Every key has its value of that round, by one scan; an empty round: there is nothing.
+  // Expects, by one scan, that every key has its value of `round`; with an empty `round`, that the table has no
+  // record.
   void ExpectAll(std::string_view round) {
     Transaction transaction = *store_->client().Begin();
     Scanner scanner = transaction.OpenScanner(table_, {});
@@ -99,7 +100,7 @@ TEST_F(LargeTransactionTest, AllOrNothing) {
   }
   ASSERT_NO_FATAL_FAILURE(ExpectAll(""));
 
-  // Others write meanwhile, to another table.
+  // Another thread commits to another table meanwhile.
   const Result<TableId> other = store_->client().CreateTable("other");
   ASSERT_TRUE(other.ok()) << other.status().ToString();
   std::atomic<bool> stop{false};
@@ -128,7 +129,7 @@ TEST_F(LargeTransactionTest, AllOrNothing) {
   EXPECT_EQ(failure, "");
   ASSERT_NO_FATAL_FAILURE(ExpectAll("first"));
 
-  // The DC dies while it gets them; then the whole store.
+  // The DC restarts while the TC ships the updates to it; then the whole store restarts.
   {
     Transaction transaction = *store_->client().Begin();
     const Status put = PutAll(transaction, "second");

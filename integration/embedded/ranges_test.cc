@@ -1,4 +1,5 @@
-// Logical ranges follow a table's size and its updates: from an empty table to a large one, under transactions, and back.
+// The number of logical ranges follows a table's size and its updates: from an empty table to a large one, under
+// transactions, and back.
 #include <memory>
 #include <string>
 
@@ -29,7 +30,7 @@ class RangesTest : public ::testing::Test {
     options_.tc.repartition_period = milliseconds(5);
     options_.dc.records.tree.leaf_page_bytes = 1024;
     options_.dc.records.tree.inner_page_bytes = 1024;
-    // What is deleted is counted out when pages are rewritten.
+    // The DC subtracts deleted records from a table's count when it rewrites pages.
     options_.dc.records.merge_interval = milliseconds(10);
     options_.dc.checkpoints.interval = milliseconds(200);
     Open();
@@ -58,7 +59,7 @@ class RangesTest : public ::testing::Test {
     }
     return 0;
   }
-  // Waits until there are so many; answers how many there were at last.
+  // Waits until the table has between `low` and `high` ranges, and returns the last number seen.
   uint64_t RangesBetween(uint64_t low, uint64_t high) {
     Runtime& runtime = RealRuntime();
     uint64_t ranges = Ranges();
@@ -81,7 +82,7 @@ TEST_F(RangesTest, GrowWithTheTableAndShrinkWithIt) {
   constexpr uint64_t kWanted = kRecords / kRecordsPerRange;
   EXPECT_GE(RangesBetween(kWanted / 2, 2 * kWanted + 1), kWanted / 2);
   EXPECT_LE(Ranges(), 4 * kWanted);
-  // A component that starts cuts at once, before it serves.
+  // A TC that starts splits the table into ranges at once, before it serves.
   Open();
   EXPECT_GE(Ranges(), kWanted / 2);
   for (uint64_t i = 0; i < kRecords; i += 1000) {
@@ -97,7 +98,7 @@ TEST_F(RangesTest, GrowWithTheTableAndShrinkWithIt) {
   EXPECT_EQ(scan.result(0).records.size(), 0u);
 }
 
-// Its size alone would be worth one range.
+// By its size alone, the table would get one range.
 TEST_F(RangesTest, MuchIsUpdatedInMoreRanges) {
   constexpr uint64_t kHot = 5000;
   options_.tc.records_per_range = 2 * kHot;

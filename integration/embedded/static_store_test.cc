@@ -1,4 +1,4 @@
-// A store that is a static object: it ends when the process exits, in order, and nothing is lost.
+// A store that is a static object ends in order when the process exits, and loses nothing.
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -14,7 +14,7 @@
 namespace deut {
 namespace {
 
-std::unique_ptr<Embedded> global;  // there before anything that a store uses
+std::unique_ptr<Embedded> global;  // constructed before every object that a store uses, so it is destroyed after them
 
 std::unique_ptr<Embedded> Open(const std::string& directory) {
   EmbeddedOptions options;
@@ -26,7 +26,7 @@ std::unique_ptr<Embedded> Open(const std::string& directory) {
   return *std::move(opened);
 }
 
-// Writes, reads and leaves the last of it buffered, on the thread that ends the process.
+// Commits a write that may still be buffered, on the thread that ends the process.
 void Use(Embedded& store) {
   const Result<TableId> made = store.client().CreateTable("t");
   const TableId table = made.ok() ? *made : store.client().OpenTable("t").value();
@@ -50,7 +50,7 @@ bool Holds(const std::string& directory) {
 
 TEST(StaticStoreTest, AGlobalOneEndsWithTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const std::string directory = ::testing::TempDir() + "/global_store";  // the same in both processes
+  const std::string directory = ::testing::TempDir() + "/global_store";  // both processes use this directory
   const auto run = [&] {
     global = Open(directory);
     Use(*global);

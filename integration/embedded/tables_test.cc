@@ -1,4 +1,5 @@
-// Tables that come and go: ids do not run out, nothing is kept of dropped tables, and a drop that loses against an open writer says so at once.
+// Tables that are created and dropped: ids do not run out, the store keeps nothing of dropped tables, and a drop that
+// loses against an open writer fails at once.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -47,7 +48,7 @@ class TablesTest : public ::testing::Test {
     return 0;
   }
 
-  // Creates and drops this many tables, and writes a record into every 16th.
+  // Creates and drops this many tables, and writes a record into every 16th of them.
   void CreateAndDrop(uint64_t tables) {
     std::atomic<uint64_t> left{tables};
     std::vector<std::unique_ptr<Thread>> threads;
@@ -99,7 +100,7 @@ TEST_F(TablesTest, MoreTablesThanSixteenBitsCountLeaveNothingBehind) {
   const Result<TableId> last = store_->client().CreateTable("last");
   ASSERT_TRUE(last.ok()) << last.status().ToString();
   EXPECT_GT(last->value, Tables());
-  // T1: another life goes on behind the last id.
+  // T1: after a restart, ids continue above the last one.
   store_.reset();
   ASSERT_NO_FATAL_FAILURE(Open());
   const Result<TableId> next = store_->client().CreateTable("next");
@@ -108,7 +109,7 @@ TEST_F(TablesTest, MoreTablesThanSixteenBitsCountLeaveNothingBehind) {
   EXPECT_EQ(*store_->client().OpenTable("kept"), kept);
 }
 
-// Writer first: the drop loses at once, and says against whom.
+// The writer came first: the drop loses at once, and its error names the writer.
 TEST_F(TablesTest, ADropBesideAnOpenWriterFailsAtOnce) {
   ASSERT_NO_FATAL_FAILURE(Open());
   const TableId table = *store_->client().CreateTable("t");
