@@ -17,8 +17,8 @@ namespace {
 
 struct Shape {
   const char* words;       // fixed words, separated by a blank
-  const char* parameters;  // names of what follows
-  size_t count;            // how many parameters
+  const char* parameters;  // names of the words that follow
+  size_t count;            // number of parameters
   const char* meaning;
 };
 
@@ -49,7 +49,7 @@ std::string Usage(const Shape& shape) {
   return Concat("deut ", shape.words, *shape.parameters != '\0' ? " " : "", shape.parameters);
 }
 
-// A missing table is told with the cure.
+// Opens the table of the flags. For a missing table, the error names the command that creates it.
 Result<TableId> OpenTable(Client& client, const CommandOptions& options) {
   Result<TableId> table = client.OpenTable(options.table, {.timeout = options.deadline});
   if (table.status() != ErrorCode::kNotFound) return table;
@@ -132,7 +132,7 @@ Status CompareAndSet(Client& client, const std::vector<std::string>& words, cons
   Status compared;
   const Status status = RunTransaction(client, Retrying(options), [&](Transaction& transaction) {
     compared = transaction.CompareAndSet(table, key, expected, value, &found);
-    return compared == ErrorCode::kConditionFailed ? Status() : compared;  // what was found stands only if it commits
+    return compared == ErrorCode::kConditionFailed ? Status() : compared;  // `found` counts only if the transaction commits
   });
   if (!status.ok() || compared.ok()) return status;
   if (found.has_value()) out(Show(*found, options.form) + "\n");
@@ -160,8 +160,8 @@ Status Outcome(Client& client, const std::vector<std::string>& words, const Comm
   return DEUT_ERROR(kOutcomeUnknown, "it is too long ago for the store to know");
 }
 
-// Collects a scan's lines and hands them out when the transaction is acknowledged. A scan that is too long for that is handed out as
-// it comes; should it fail afterwards, its reader is told that what is printed is void (D1).
+// Collects the lines of a scan and prints them once its transaction is acknowledged. A scan of more than kHeldBytes
+// is printed as its records arrive. If such a scan fails later, a note says that the printed lines are void (D1).
 class ScanText {
  public:
   explicit ScanText(const Output& out) : out_(out) {}
@@ -196,7 +196,7 @@ Status Scan(Client& client, const CommandOptions& options, const Output& out, co
   ScanText text(out);
   std::optional<std::string> resume;
   Status status = RunTransaction(client, Retrying(options), [&](Transaction& transaction) {
-    // A repetition would print what is printed already.
+    // A retry would print again what an earlier attempt has printed.
     if (text.printed()) return DEUT_ERROR(kCancelled, "the scan lost against another transaction");
     text.Restart();
     Scanner scanner = transaction.OpenScanner(table, scan);
@@ -257,7 +257,7 @@ Status CheckCommand(const std::vector<std::string>& words) {
       return DEUT_ERROR(kInvalidArgument, "what is meant is: ", Usage(shape));
     return Status();
   }
-  // Half a command: those that begin so.
+  // The words are half a command: lists the commands that begin with them.
   std::string meant;
   for (const Shape& shape : kShapes) {
     if (std::string_view(shape.words).starts_with(words[0] + " ")) ConcatTo(&meant, "\n  ", Usage(shape));

@@ -1,6 +1,7 @@
-// The commands of `deut`: parsed from words, run on a client, answered as text.
+// The commands of `deut`: parses them from words, runs them on a client, and prints the answer as text.
 //   put KEY VALUE | get KEY | delete KEY | scan | tables list | tables create NAME | tables drop NAME | health | status
-// What a command prints was acknowledged when it is printed, but for long scans (ScanText in command.cc).
+// The results of a command are acknowledged before they are printed, except those of long scans (ScanText in
+// command.cc).
 // Thread-safety: free functions.
 #ifndef INTEGRATION_CLI_COMMAND_H_
 #define INTEGRATION_CLI_COMMAND_H_
@@ -18,11 +19,11 @@
 
 namespace deut::cli {
 
-// What flags say.
+// Values of the command-line flags.
 struct CommandOptions {
   std::string table = "default";
   TextForm form = TextForm::kEscaped;
-  // Of `scan`, as given.
+  // The bounds of `scan`, as given on the command line.
   std::string low;
   std::string high;
   uint64_t limit = 0;
@@ -30,17 +31,17 @@ struct CommandOptions {
   Duration deadline = seconds(30);
 };
 
-// Where output goes: whole lines.
+// Receives output, in whole lines.
 using Output = std::function<void(std::string_view text)>;
 
-// Checks the words before anything is connected: INVALID_ARGUMENT that shows what is meant.
+// Checks the words before the program connects. INVALID_ARGUMENT names the usage that was probably meant.
 Status CheckCommand(const std::vector<std::string>& words);
 
-// REQUIRES: CheckCommand(words) is OK. `out` is what was asked for, `notes` remarks for a person.
+// REQUIRES: CheckCommand(words) is OK. `out` receives the result, `notes` receives remarks for a person.
 Status RunCommand(Client& client, const std::vector<std::string>& words, const CommandOptions& options,
                   const Output& out, const Output& notes);
 
-// One line for each command.
+// Returns one line for each command.
 std::string CommandHelp();
 
 }  // namespace deut::cli

@@ -22,7 +22,7 @@ using ::testing::StartsWith;
 
 class CommandTest : public ::testing::Test {
  protected:
-  // "OK" with what is printed, or the error.
+  // Returns "OK" and the printed text, or the error.
   std::string Run(std::vector<std::string> words) {
     out_.clear();
     notes_.clear();
@@ -146,7 +146,7 @@ TEST_F(CommandTest, Tables) {
 TEST_F(CommandTest, Status) { EXPECT_THAT(Run({"status"}), HasSubstr("dc.reads_served 0\n")); }
 
 TEST_F(CommandTest, Health) {
-  // The service of this test says nothing of itself.
+  // This test's service returns no counters.
   EXPECT_THAT(Run({"health"}), HasSubstr("UNAVAILABLE: the store does not serve now"));
   EXPECT_THAT(out_, HasSubstr("tc: not serving yet"));
 }

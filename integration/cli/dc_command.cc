@@ -21,7 +21,7 @@ std::optional<uint64_t> Number(std::string_view text) {
   return number;
 }
 
-// What `inspect DIR ...` asks for; nothing if the words are wrong.
+// Parses the words after `inspect DIR`. Returns nothing if they are wrong.
 std::optional<dc::InspectRequest> TakeRequest(const std::vector<std::string>& words) {
   dc::InspectRequest request;
   if (words.size() == 3) return request;

@@ -1,7 +1,7 @@
-// The commands of `deut` that look at the directory of a data component that is stopped, without a store:
+// The commands of `deut` that examine the directory of a stopped data component, without opening a store:
 //   dc verify DIR
 //   dc inspect DIR [checkpoint [N] | segment N | page ID | table ID]
-// What they check and show: dc/verify/verify.h, dc/verify/inspect.h.
+// dc/verify/verify.h and dc/verify/inspect.h state what these commands check and show.
 // Thread-safety: free functions.
 #ifndef INTEGRATION_CLI_DC_COMMAND_H_
 #define INTEGRATION_CLI_DC_COMMAND_H_
@@ -17,17 +17,17 @@
 
 namespace deut::cli {
 
-// True if the words are meant for this file's commands, right or wrong.
+// True if the words name a command of this file, whether or not they are well-formed.
 bool IsDcCommand(const std::vector<std::string>& words);
-// INVALID_ARGUMENT that shows what is meant.
+// INVALID_ARGUMENT names the usage that was probably meant.
 Status CheckDcCommand(const std::vector<std::string>& words);
 
-// CORRUPTION: it was looked at, and something is damaged. Every other error: it cannot be looked at.
+// CORRUPTION: the directory was examined, and something in it is damaged. Any other error: it cannot be examined.
 // REQUIRES: CheckDcCommand(words) is OK.
 Status RunDcCommand(Storage& storage, Runtime& runtime, const std::vector<std::string>& words, TextForm form,
                     const Output& out);
 
-// Lines as those of CommandHelp.
+// Returns lines in the form of CommandHelp.
 std::string DcCommandHelp();
 
 }  // namespace deut::cli

@@ -21,7 +21,7 @@ class DcCommandTest : public ::testing::Test {
  protected:
   DcCommandTest() { store_.Fill(300); }
 
-  // What is printed, and behind it the error, if there is one.
+  // Returns the printed text, followed by the error, if there is one.
   std::string Run(const std::vector<std::string>& words) {
     std::string text;
     Status status = CheckDcCommand(words);

@@ -1,7 +1,9 @@
-// deut: looks into a store and changes single records, from the command line. Commands: command.h.
-// Commands that look at a stopped component's directory: dc_command.h, tc_command.h.
-// Exit status: 0 done; 1 the store refused or has no such record, or the directory is damaged; 2 wrong words or flags, or the directory
-// cannot be looked at.
+// deut examines a store and changes single records, from the command line. Its commands: command.h.
+// The commands that examine the directory of a stopped component: dc_command.h, tc_command.h.
+// Exit status:
+// - 0: done.
+// - 1: the store refused, it has no such record, or the directory is damaged.
+// - 2: words or flags are wrong, or the directory cannot be examined.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -62,7 +64,8 @@ int Fail(const Status& status, int code) {
   return code;
 }
 
-// An embedded store tells how it starts; who asks for one record does not want to know.
+// Drops informational messages: an embedded store logs its start, which does not interest a user who asks for one
+// record.
 class WarningsOnly final : public LogSink {
  public:
   void Write(LogLevel level, std::string_view text) override {
@@ -75,7 +78,7 @@ void Print(std::FILE* file, std::string_view text) { std::fwrite(text.data(), 1,
 
 int OutputFailed() { return Fail(DEUT_ERROR(kIoError, "cannot write the output"), kRefused); }
 
-// Output that could not be written (a full disk, a closed pipe) is a failure, too.
+// Output that could not be written (disk full, closed pipe) is a failure, too.
 bool Flushed() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
 int RunOffline(Storage& files, const std::vector<std::string>& words, const Options& options) {
@@ -107,7 +110,7 @@ int Main(int argc, char** argv) {
   if (IsDcCommand(*words) || IsTcCommand(*words)) return RunOffline(**files, *words, options);
   if (const Status status = CheckCommand(*words); !status.ok()) return Fail(status, kUsage);
   options.target.connect.client.default_timeout = options.command.deadline;
-  static WarningsOnly warnings;  // whoever logs last may do so after main
+  static WarningsOnly warnings;  // static, because another thread may still log after main
   SetLogSink(&warnings);
   Result<std::unique_ptr<Target>> target = Target::Open(options.target);
   if (!target.ok()) return Fail(target.status(), target.status() == ErrorCode::kInvalidArgument ? kUsage : kRefused);

@@ -1,4 +1,5 @@
-// How the programs of this folder tell a failure on the standard error output: what, and what to do about it.
+// How the programs of this folder report a failure on the standard error output: the failure, and advice about it.
+// Thread-safety: pure function.
 #ifndef INTEGRATION_CLI_FAILURE_H_
 #define INTEGRATION_CLI_FAILURE_H_
 
@@ -10,11 +11,12 @@
 namespace deut::cli {
 
 enum class FailureKind : uint8_t {
-  kRun,    // the store, or the machine
+  kRun,    // the store or the machine failed
   kUsage,  // flags or words are wrong
 };
 
-// One line, "PROGRAM: CODE: message", and mostly a second with advice; each with its end.
+// Returns one line, "PROGRAM: CODE: message", and in most cases a second line with advice. Each line ends with a
+// newline.
 std::string FailureText(std::string_view program, const Status& status, FailureKind kind);
 
 }  // namespace deut::cli

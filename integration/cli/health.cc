@@ -15,7 +15,7 @@ uint64_t Value(const std::vector<CounterValue>& counters, std::string_view name)
   return found == counters.end() ? 0 : found->value;
 }
 
-// What the data component does: recovering, repeating the log, serving, or nobody knows.
+// Describes the data component: away, recovering, redoing the log, or serving.
 void DescribeDc(const ServiceStatus& status, Health* health) {
   const auto tc = [&](std::string_view name) { return Value(status.tc, name); };
   const auto dc = [&](std::string_view name) { return Value(status.dc, name); };

@@ -1,4 +1,5 @@
-// What a store's counters say of its health, for a person: one line for each thing that is not as it should be, else one that says so.
+// Describes a store's health to a person, from the store's counters. The text has one line for each thing that is
+// wrong, or one line that says that nothing is.
 // Thread-safety: pure functions.
 #ifndef INTEGRATION_CLI_HEALTH_H_
 #define INTEGRATION_CLI_HEALTH_H_
@@ -10,8 +11,8 @@
 namespace deut::cli {
 
 struct Health {
-  bool serves = false;  // transactions and reads
-  std::string text;     // lines
+  bool serves = false;  // transactions and reads are served
+  std::string text;     // whole lines
 };
 
 Health HealthOf(const ServiceStatus& status);

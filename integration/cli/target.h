@@ -1,7 +1,9 @@
-// Target: the store that a program is to use, as its flags name it: one in another process, or one inside this process (embedded).
-//   --target=HOST:PORT | unix:/PATH    a tcd; --tls_cert --tls_key --tls_ca --insecure as for the daemons, --tls_allow: its names
-//   --target=embedded --data_dir=DIR   both components here, data in DIR; takes the flags of tcd and dcd, too
-// Thread-safety: constant after opening; the client is for all threads. Ownership: the client, and an embedded store, end with it.
+// Target: the store that a program uses, as its flags name it. It runs in another process or inside this one
+// (embedded).
+//   --target=HOST:PORT | unix:/PATH    a tcd; --tls_cert --tls_key --tls_ca --insecure as for the daemons; --tls_allow: the tcd's names
+//   --target=embedded --data_dir=DIR   both components in this process, data in DIR; also accepts the flags of tcd and dcd
+// Thread-safety: constant after Open; every thread may use the client.
+// Ownership: the Target owns the client and an embedded store, and ends them with itself.
 #ifndef INTEGRATION_CLI_TARGET_H_
 #define INTEGRATION_CLI_TARGET_H_
 
@@ -18,7 +20,7 @@ namespace deut::cli {
 
 struct TargetOptions {
   std::string target = "127.0.0.1:7701";
-  // The client's options are those of an embedded store, too.
+  // An embedded store uses the client options in here, too.
   ConnectOptions connect;
   EmbeddedOptions embedded;
 };
@@ -27,7 +29,7 @@ void AddTargetFlags(FlagSet* flags, TargetOptions* options);
 
 class Target {
  public:
-  // Contacts nothing yet, unless embedded: then the store is open and serving, or the error says why not.
+  // Open does not contact a remote store. An embedded store is open and serving on return, or the error says why not.
   static Result<std::unique_ptr<Target>> Open(const TargetOptions& options);
 
   Client& client() { return *client_; }
@@ -37,7 +39,7 @@ class Target {
 
   std::unique_ptr<Embedded> embedded_;
   std::unique_ptr<Client> connected_;
-  Client* client_ = nullptr;  // one of the two
+  Client* client_ = nullptr;  // points to the client of whichever of the two is set
 };
 
 }  // namespace deut::cli

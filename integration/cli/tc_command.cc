@@ -22,7 +22,7 @@ std::optional<TableId> Table(std::string_view text) {
   return TableId(number);
 }
 
-// Text if all of it can be printed, else hexadecimal digits.
+// Returns the value as text if all of it is printable, otherwise as hexadecimal digits.
 std::string ShowValue(std::string_view value, TextForm form) {
   const bool printable = std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~'; });
   if (form == TextForm::kEscaped && printable) return Concat("\"", value, "\"");

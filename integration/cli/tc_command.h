@@ -1,7 +1,7 @@
-// The commands of `deut` that look at the log directory of a transaction component that is stopped, without a store:
+// The commands of `deut` that examine the log directory of a stopped transaction component, without opening a store:
 //   tc verify DIR
 //   tc dump DIR      --from --to --table --key
-// What they check and show: tc/verify/verify.h, tc/verify/dump.h.
+// tc/verify/verify.h and tc/verify/dump.h state what these commands check and show.
 // Thread-safety: free functions.
 #ifndef INTEGRATION_CLI_TC_COMMAND_H_
 #define INTEGRATION_CLI_TC_COMMAND_H_
@@ -17,25 +17,25 @@
 
 namespace deut::cli {
 
-// What flags say of `dump`.
+// Values of the flags of `dump`.
 struct TcCommandOptions {
-  uint64_t from = 0, to = 0;  // LSNs; to: 0 = to the end
-  std::string table;          // an id; empty = all
-  std::string key;            // empty = all
+  uint64_t from = 0, to = 0;  // LSNs; to: 0 = to the end of the log
+  std::string table;          // a table id; empty = all tables
+  std::string key;            // empty = all keys
   TextForm form = TextForm::kEscaped;
 };
 
-// True if the words are meant for this file's commands, right or wrong.
+// True if the words name a command of this file, whether or not they are well-formed.
 bool IsTcCommand(const std::vector<std::string>& words);
-// INVALID_ARGUMENT that shows what is meant.
+// INVALID_ARGUMENT names the usage that was probably meant.
 Status CheckTcCommand(const std::vector<std::string>& words, const TcCommandOptions& options);
 
-// CORRUPTION: it was looked at, and something is damaged. Every other error: it cannot be looked at.
+// CORRUPTION: the log was examined, and something in it is damaged. Any other error: it cannot be examined.
 // REQUIRES: CheckTcCommand(words, options) is OK.
 Status RunTcCommand(Storage& storage, const std::vector<std::string>& words, const TcCommandOptions& options,
                     const Output& out);
 
-// Lines as those of CommandHelp.
+// Returns lines in the form of CommandHelp.
 std::string TcCommandHelp();
 
 }  // namespace deut::cli

@@ -22,7 +22,7 @@ class TcCommandTest : public ::testing::Test {
  protected:
   TcCommandTest() { disk_.Fill(); }
 
-  // What is printed, and behind it the error, if there is one.
+  // Returns the printed text, followed by the error, if there is one.
   std::string Run(const std::vector<std::string>& words, const TcCommandOptions& options = {}) {
     std::string text;
     Status status = CheckTcCommand(words, options);

@@ -11,7 +11,7 @@ void AppendHex(std::string* out, char c) {
   out->push_back(kDigits[byte & 15]);
 }
 
-// -1 if it is no hexadecimal digit.
+// Returns -1 if `c` is not a hexadecimal digit.
 int Digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -19,7 +19,7 @@ int Digit(char c) {
   return -1;
 }
 
-// The byte of two digits at `at`; -1 if there are none.
+// Returns the byte that two digits at `at` stand for; -1 if they are not two digits.
 int HexByte(std::string_view text, size_t at) {
   if (at + 1 >= text.size()) return -1;
   const int high = Digit(text[at]), low = Digit(text[at + 1]);

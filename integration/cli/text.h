@@ -1,5 +1,6 @@
-// Keys and values as the command line shows and takes them. Any bytes can be shown, and what is shown can be given again.
-//   escaped  printable ASCII as it is; \\ \t \n \r; every other byte as \xNN
+// The text form of keys and values on the command line. Any bytes can be shown, and any shown text can be given as
+// input.
+//   escaped  printable ASCII unchanged; \\ \t \n \r; every other byte as \xNN
 //   hex      two hexadecimal digits a byte
 // Thread-safety: pure functions.
 #ifndef INTEGRATION_CLI_TEXT_H_
@@ -16,7 +17,7 @@ namespace deut::cli {
 enum class TextForm : uint8_t { kEscaped, kHex };
 
 std::string Show(std::string_view bytes, TextForm form);
-// INVALID_ARGUMENT that says what is wrong where. `what` ("key", "value") is for the message.
+// INVALID_ARGUMENT names the offending text and its error. The message calls the argument `what` ("key", "value").
 Result<std::string> Take(std::string_view what, std::string_view text, TextForm form);
 
 }  // namespace deut::cli

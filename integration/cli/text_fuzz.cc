@@ -1,4 +1,5 @@
-// Any bytes are shown so that they can be given again; any text given is refused, or shown and given again as the same.
+// Any bytes, once shown, can be taken back unchanged. Any input text is either refused, or shown and taken back
+// unchanged.
 #include <cstddef>
 #include <cstdint>
 #include <string>
