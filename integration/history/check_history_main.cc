@@ -1,7 +1,8 @@
-// check_history: gives a recorded history (README.md) to the checkers.
+// check_history: runs the checkers on a recorded history (README.md).
 //   check_history FILE [--checker=both|timestamps|cycles] [--edn=FILE]
-// Prints for each checker its verdict ("ok" or the gravest anomaly), what it looked at, and what it found: anomaly, transactions, cycle.
-// Exit status: 0 nothing found; 1 an anomaly; 2 wrong flags, or a file that cannot be read or written.
+// Prints for each checker its verdict ("ok" or the gravest anomaly), counts of what it checked, and each violation:
+// anomaly, transactions, cycle.
+// Exit status: 0 no anomaly; 1 an anomaly; 2 wrong flags, or a file that cannot be read or written.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The program: what it prints, and its exit status.
+// Tests of the program check_history: its output and its exit status.
 #include <string>
 #include <vector>
 

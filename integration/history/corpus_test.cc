@@ -1,4 +1,4 @@
-// Both checkers over the kept histories, each of which says in its comments what the two must find.
+// Runs both checkers over the kept histories. Comments in each history say what the two must find.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -30,7 +30,7 @@ std::string TextOf(const std::string& path) {
   return text.str();
 }
 
-// What stands behind "# expect WHICH: ".
+// Returns the text behind "# expect WHICH: ".
 std::string Expected(const std::string& text, const std::string& which) {
   const std::string label = "# expect " + which + ": ";
   const size_t at = text.find(label);

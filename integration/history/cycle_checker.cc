@@ -17,7 +17,7 @@
 namespace deut::history {
 namespace {
 
-// Components that are looked into; the others are counted.
+// The checker shows a cycle of at most this many components, and only counts the others.
 constexpr size_t kMaxShown = 10;
 constexpr size_t kMaxTransactionText = 600;
 
@@ -37,7 +37,7 @@ void AddCycle(const HistoryIndex& index, const Dependencies& dependencies, const
   std::vector<uint64_t> about;
   std::string lines;
   size_t from = 0;
-  // Begins at a transaction, not inside a stretch of moments.
+  // Starts the cycle at a transaction, not at a moment.
   while (dependencies.graph.IsMoment(cycle.edges[from].from)) ++from;
   for (size_t i = 0; i < cycle.edges.size(); ++i) {
     const Edge& edge = cycle.edges[(from + i) % cycle.edges.size()];

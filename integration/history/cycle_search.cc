@@ -13,13 +13,13 @@
 namespace deut::history {
 namespace {
 
-// After so many edges no further start is tried.
+// Once the search has visited this many edges, it tries no further start node.
 constexpr size_t kMaxSteps = 20'000'000;
 
 constexpr EdgeKinds kDependencies = kWw | kWr | kRw | kRwPredicate;
 constexpr EdgeKinds kDependenciesAndTime = kDependencies | kTime | kWwTimed | kRwTimed | kRwPredicateTimed;
 
-// Tarjan's algorithm, with its own stack: histories are deeper than ours.
+// Tarjan's algorithm with an explicit stack, because a long history would overflow the thread's stack.
 class ComponentSearch {
  public:
   ComponentSearch(const DependencyGraph& graph, const std::vector<uint32_t>& nodes, EdgeKinds kinds)
@@ -91,7 +91,7 @@ class ComponentSearch {
   const DependencyGraph& graph_;
   const std::vector<uint32_t>& nodes_;
   const EdgeKinds kinds_;
-  std::vector<uint32_t> place_;  // by node
+  std::vector<uint32_t> place_;  // by node: its index in `nodes_`, or kOutside
   std::vector<uint32_t> low_, order_;
   std::vector<bool> on_stack_;
   std::vector<uint32_t> stack_;
@@ -100,7 +100,7 @@ class ComponentSearch {
   std::vector<std::vector<uint32_t>> found_;
 };
 
-// The path with the fewest transactions, inside a component. Moments cost nothing.
+// Finds the path with the fewest transactions inside a component. Moments cost nothing.
 class PathSearch {
  public:
   PathSearch(const DependencyGraph& graph, const std::vector<uint32_t>& component, EdgeKinds kinds)
@@ -110,7 +110,8 @@ class PathSearch {
 
   bool exhausted() const { return steps_ > kMaxSteps; }
 
-  // From `from` (along at least one edge) to `to`; nothing if there is none with fewer than `limit` transactions.
+  // Finds a path from `from`, along at least one edge, to `to`. Returns nothing if each path has more than `limit`
+  // transactions.
   std::optional<std::vector<Edge>> Find(uint32_t from, uint32_t to, uint32_t limit) {
     ++round_;
     std::deque<std::pair<uint32_t, uint32_t>> open;  // node, cost
@@ -121,7 +122,7 @@ class PathSearch {
       open.pop_front();
       if (cost > limit) return std::nullopt;
       if (node == to && !first) return PathTo(from, to);
-      // The start is left without being reached, so that a cycle can come back to it.
+      // The start node does not count as reached at first, so that a cycle can return to it.
       if (!first && reached_.find(node)->second.cost < cost) continue;
       first = false;
       for (const Edge& edge : graph_.Out(node)) {
@@ -179,7 +180,7 @@ std::optional<std::vector<Edge>> ShortestCycle(const DependencyGraph& graph, con
                                                EdgeKinds kinds) {
   const std::vector<std::vector<uint32_t>> inner = Components(graph, component, kinds);
   if (inner.empty()) return std::nullopt;
-  // Any component has a cycle; the smallest one shows it best.
+  // Every component has a cycle; the smallest component shows the shortest one.
   const std::vector<uint32_t>& smallest =
       *std::min_element(inner.begin(), inner.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   PathSearch search(graph, smallest, kinds);
@@ -194,7 +195,7 @@ std::optional<std::vector<Edge>> ShortestCycle(const DependencyGraph& graph, con
   return best;
 }
 
-// A cycle with exactly one anti-dependency.
+// Finds a cycle with exactly one anti-dependency.
 std::optional<std::vector<Edge>> SingleCycle(const DependencyGraph& graph, const std::vector<uint32_t>& component,
                                              EdgeKinds anti, EdgeKinds others) {
   PathSearch search(graph, component, others);
@@ -215,7 +216,8 @@ std::optional<std::vector<Edge>> SingleCycle(const DependencyGraph& graph, const
   return best;
 }
 
-// What may be used to show a cycle, in the order in which it is tried: dependencies alone; real time; when versions were seen.
+// Kinds of evidence that a cycle may use, in the order in which they are tried: dependencies alone; also real time;
+// also the time at which versions were seen.
 enum class Basis : uint8_t { kDependencies, kTime, kSeen };
 
 std::optional<Cycle> Gravest(const DependencyGraph& graph, const std::vector<uint32_t>& component, Basis basis) {
@@ -242,7 +244,8 @@ std::optional<Cycle> Gravest(const DependencyGraph& graph, const std::vector<uin
     return cycle(timed ? Anomaly::kGSingleRealTime : Anomaly::kGSingle,
                  SingleCycle(graph, component, rw | predicate, ww | kWr));
   };
-  // An order that only reads show is contradicted by a read, not by a write.
+  // If only reads show an order of versions, the contradiction is a read's, not a write's: a single anti-dependency
+  // comes first.
   if (basis == Basis::kSeen) {
     if (auto found = single()) return found;
   }
@@ -267,7 +270,7 @@ Cycle GravestCycle(const DependencyGraph& graph, const std::vector<uint32_t>& co
     if (std::optional<Cycle> found = Gravest(graph, component, basis)) return *std::move(found);
   }
   std::optional<Cycle> found = Gravest(graph, component, Basis::kSeen);
-  DEUT_CHECK(found.has_value());  // a component has a cycle, and all kinds of edges were allowed
+  DEUT_CHECK(found.has_value());  // a component has a cycle, and this call allows all kinds of edges
   return *std::move(found);
 }
 

@@ -20,18 +20,18 @@ constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
 
 struct Reader {
   uint32_t transaction = 0;
-  bool predicate = false;  // a scan that did not find the key
+  bool predicate = false;  // the reader is a scan that did not find the key
 };
 
-// How it is known that a version is later than another.
+// The evidence that a version is later than another one.
 enum class Basis : uint8_t {
-  kRead,  // from what was read
-  kTime,  // their writers did not overlap
-  kSeen,  // one was read, and then the other was read or written
+  kRead,  // values that were read
+  kTime,  // their writers did not overlap in time
+  kSeen,  // one was read before the other was first read or written
 };
 
 struct Successor {
-  uint32_t version = 0;  // of the same key
+  uint32_t version = 0;  // a later version of the same key
   Basis basis = Basis::kRead;
 };
 
@@ -43,17 +43,17 @@ struct Version {
   uint32_t maker = kNobody;
   std::vector<Reader> readers;
   std::vector<Successor> later;
-  std::vector<uint32_t> updaters;  // transactions that read it and then wrote the key
+  std::vector<uint32_t> updaters;  // transactions that read this version and then wrote the key
 };
 
 struct Key {
   uint32_t table = 0;
   std::string_view name;
-  bool lists = false;    // appended to, and nothing else
-  bool deleted = false;  // perhaps: by somebody who did not abort
+  bool lists = false;    // all its writes are appends
+  bool deleted = false;  // a transaction that did not abort may have deleted it
   std::vector<Version> versions{1};
-  absl::flat_hash_map<uint32_t, uint32_t> made_by;  // place of a transaction -> version
-  const Value* longest = nullptr;                   // of a list
+  absl::flat_hash_map<uint32_t, uint32_t> made_by;  // index of a transaction -> its version
+  const Value* longest = nullptr;                   // of a list key: the longest list that was read
   uint32_t longest_reader = 0;
 };
 
@@ -84,7 +84,7 @@ class Finder {
   void CheckOwn(uint32_t place, uint32_t key, const OperationRecord& own, const Value* value);
   void ReadVersion(uint32_t place, uint32_t key, uint32_t version, bool predicate);
   void Wrote(uint32_t place, uint32_t key, const OperationRecord& operation);
-  // kNobody: not a version, or one of somebody who did not commit.
+  // Returns kNobody if the write made no version, or if its transaction did not commit.
   uint32_t VersionOf(uint32_t key, const WriteId& id) const;
 
   void OrderList(uint32_t key);
@@ -101,7 +101,7 @@ class Finder {
   absl::flat_hash_map<std::pair<uint32_t, std::string_view>, uint32_t> numbers_;
   std::map<uint32_t, std::vector<uint32_t>> sorted_;  // table -> keys by name
 
-  // Of the transaction that is being looked at.
+  // State of the transaction that is being read.
   absl::flat_hash_map<uint32_t, const OperationRecord*> own_;    // key -> its last write so far
   absl::flat_hash_map<uint32_t, uint32_t> read_before_writing_;  // key -> version
 };
@@ -139,7 +139,7 @@ void Finder::FindVersions() {
 
 void Finder::SortKeys() {
   for (uint32_t i = 0; i < keys_.size(); ++i) {
-    // A deletion leaves no trace in the lists that come after it.
+    // A deletion leaves no trace in the lists that come after it, so a deleted key is not treated as a list.
     if (keys_[i].deleted) keys_[i].lists = false;
     if (keys_[i].versions.size() > 1) sorted_[keys_[i].table].push_back(i);
   }
@@ -209,7 +209,7 @@ void Finder::ReadVersion(uint32_t place, uint32_t key, uint32_t version, bool pr
   read_before_writing_.try_emplace(key, version);
 }
 
-// After a write of its own a transaction sees that, and in a list what was there before it.
+// After its own write a transaction must see that write, and in a list also the elements that were there before it.
 void Finder::CheckOwn(uint32_t place, uint32_t key, const OperationRecord& own, const Value* value) {
   const bool absent = own.kind == OperationKind::kDelete;
   const bool right = absent ? value == nullptr : value != nullptr && value->id == own.value->id;
@@ -232,14 +232,14 @@ void Finder::SawList(uint32_t place, uint32_t number, const Value& value) {
   const size_t common = key.longest == nullptr ? 0 : std::min(value.before.size(), key.longest->before.size()) + 1;
   size_t equal = 0;
   while (equal < common && element(value, equal) == element(*key.longest, equal)) ++equal;
-  // A list that ends with a write that was not committed has a name of its own.
+  // A list whose last write did not commit is reported by another name (G1a), so it is left out here.
   if (equal < common && VersionOf(number, value.id) != kNobody && VersionOf(number, key.longest->id) != kNobody) {
     report_->Add(Anomaly::kIncompatibleOrder,
                  Concat(KeyText(key.name), ": T", transaction(place).id, " read ", ToText(value), ", T",
                         transaction(key.longest_reader).id, " read ", ToText(*key.longest)),
                  {transaction(place).id, transaction(key.longest_reader).id});
   }
-  if (equal == common && !longer) return;  // part of a list that was looked at
+  if (equal == common && !longer) return;  // a prefix of a list that was checked
   absl::flat_hash_set<WriteId> seen;
   for (size_t i = 0; i <= value.before.size(); ++i) {
     if (seen.insert(element(value, i)).second) continue;
@@ -302,8 +302,8 @@ void Finder::OrderList(uint32_t number) {
   }
 }
 
-// Accesses that ended before another began are of its version or an earlier one. Of those only the last ones are looked at: the others
-// ended before one of these began.
+// An access sees the version of every access that ended before it began, or a later one. Only the last of these ended
+// accesses are compared: each of the others ended before one of the last ones began.
 void Finder::OrderByTime(uint32_t number) {
   Key& key = keys_[number];
   std::vector<Access> begun, ended;
@@ -321,7 +321,7 @@ void Finder::OrderByTime(uint32_t number) {
   std::sort(ended.begin(), ended.end(), [&](const Access& a, const Access& b) {
     return transaction(a.transaction).complete < transaction(b.transaction).complete;
   });
-  size_t gone = 0;  // of `ended`, those before `begun`'s present one
+  size_t gone = 0;  // number of accesses in `ended` that ended before the present one of `begun` began
   int64_t latest_invoke = std::numeric_limits<int64_t>::min();
   absl::flat_hash_set<std::tuple<uint32_t, uint32_t, Basis>> known;
   for (const Access& access : begun) {
@@ -414,7 +414,7 @@ Dependencies Finder::Run() {
         }
       }
       OrderByTime(key);
-      // What nothing is known to be in front of comes after the absence at least.
+      // A version that no read orders behind another one comes at least after the absence.
       if (!keys_[key].deleted) {
         std::vector<bool> preceded(keys_[key].versions.size(), false);
         for (const Version& version : keys_[key].versions) {

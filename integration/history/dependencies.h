@@ -1,18 +1,21 @@
-// FindDependencies: who must come before whom, from what was read alone, without a timestamp.
+// FindDependencies derives from the values read, without timestamps, which transaction must come before which.
 //
-// A *version* is what a committed transaction leaves under a key (its last write there); version 0 of a key is its absence. Reads name versions,
-// because values carry the identity of their write. What is known of the order of a key's versions:
-//   - a list names those before it, and what is missing in the longest list comes after it (lists only grow);
-//   - who reads a version and then writes the key makes a later one;
-//   - accesses to the key that do not overlap in time are in that order (strictness), the reads among them too;
-//   - without deletions of the key: absence is before everything.
-// Edges: ww between versions of which one is known to be later, the nearest ones suffice; wr from a version's maker to its readers; rw from the
-// readers of a version to the makers of those known to be later. A scan reads what it returned, and the absence of every other key within
-// the bounds it reached.
-// Without need of an order: a read inside a transaction that does not show its own write, lists that contradict each other, two transactions
-// that read one version and both replaced it.
-// Not seen: the order of blind writes that overlap; what is absent where keys are deleted (the absence does not say which deletion it is of).
-// Snapshots may be stale: nothing is before them by real time.
+// A *version* is the state that a committed transaction leaves under a key (its last write there). Version 0 of a key
+// is its absence. A read names the version that it saw, because each value carries the identity of its write. The
+// order of a key's versions is known in these cases:
+//   - A list names the elements before it. An element missing in the longest list comes after that list, because
+//     lists only grow.
+//   - A transaction that reads a version and then writes the key makes a later version.
+//   - Accesses to the key, reads included, that do not overlap in time are ordered by time (strictness).
+//   - If no transaction deletes the key, its absence comes before every other version.
+//
+// Edges: ww between two versions of which one is known to be later (edges to the nearest ones suffice); wr from a
+// version's maker to its readers; rw from the readers of a version to the makers of versions known to be later. A
+// scan reads the records that it returned, and the absence of every other key within the bounds that it reached.
+// Some anomalies need no order: a read that does not show an earlier write of its own transaction, lists that
+// contradict each other, and two transactions that both read and replaced the same version.
+// Not detected: the order of blind writes that overlap, and absence of keys that are deleted, because it does not
+// tell which deletion caused it. Snapshots may be stale, so real time orders no transaction before them.
 // Thread-safety: pure function.
 #ifndef INTEGRATION_HISTORY_DEPENDENCIES_H_
 #define INTEGRATION_HISTORY_DEPENDENCIES_H_
@@ -29,7 +32,7 @@ namespace deut::history {
 
 struct Dependencies {
   explicit Dependencies(uint32_t transactions) : graph(transactions) {}
-  DependencyGraph graph;          // finished
+  DependencyGraph graph;          // finished: Out may be called
   std::vector<std::string> keys;  // by Edge::key, as text
 };
 

@@ -1,7 +1,8 @@
-// DependencyGraph: transactions, and who must come before whom (Adya's dependencies), with the order of real time in linear size.
-// Nodes [0, transactions) are transactions by place in the history, those behind are moments: a transaction that completed has an edge to a
-// moment, a moment to the next one, and the last moment before a transaction was invoked has an edge to it.
-// Thread-safety: none while edges are added; then const.
+// DependencyGraph: transactions and Adya's dependencies between them, with the order of real time in linear size.
+// Nodes [0, transactions) are transactions, numbered by index in the history. The nodes behind them are moments: a
+// completed transaction has an edge to a moment, each moment has an edge to the next one, and the last moment before
+// a transaction's invocation has an edge to that transaction.
+// Thread-safety: none while edges are added; constant after Finish.
 #ifndef INTEGRATION_HISTORY_DEPENDENCY_GRAPH_H_
 #define INTEGRATION_HISTORY_DEPENDENCY_GRAPH_H_
 
@@ -11,18 +12,18 @@
 
 namespace deut::history {
 
-// Sets of kinds of edges.
+// Sets of kinds of edges. Each kind says what the edge's first transaction did with respect to the second.
 using EdgeKinds = uint16_t;
-constexpr EdgeKinds kWw = 1;           // wrote the version that the other replaced
-constexpr EdgeKinds kWr = 2;           // wrote what the other read
-constexpr EdgeKinds kRw = 4;           // read what the other replaced
-constexpr EdgeKinds kRwPredicate = 8;  // scanned without finding what the other inserted
-constexpr EdgeKinds kTime = 16;        // completed before the other was invoked
-// The same where the order of the two versions is itself known only from the real time of their writers ...
+constexpr EdgeKinds kWw = 1;           // wrote the version that the second one replaced
+constexpr EdgeKinds kWr = 2;           // wrote the version that the second one read
+constexpr EdgeKinds kRw = 4;           // read the version that the second one replaced
+constexpr EdgeKinds kRwPredicate = 8;  // scanned without finding the key that the second one inserted
+constexpr EdgeKinds kTime = 16;        // completed before the second one was invoked
+// The same kinds, where the order of the two versions is known only from the real time of their writers ...
 constexpr EdgeKinds kWwTimed = 32;
 constexpr EdgeKinds kRwTimed = 64;
 constexpr EdgeKinds kRwPredicateTimed = 128;
-// ... or only from when they were seen.
+// ... or only from the real time of transactions that saw them.
 constexpr EdgeKinds kWwSeen = 256;
 constexpr EdgeKinds kRwSeen = 512;
 constexpr EdgeKinds kRwPredicateSeen = 1024;
@@ -30,7 +31,7 @@ constexpr EdgeKinds kAllEdges = 2047;
 
 struct Edge {
   uint32_t from = 0, to = 0;
-  uint32_t key = 0;  // number of the key; kTime: none
+  uint32_t key = 0;  // number of the key; none for kTime
   EdgeKinds kind = 0;
 };
 
@@ -43,12 +44,12 @@ class DependencyGraph {
   bool IsMoment(uint32_t node) const { return node >= transactions_; }
   uint32_t AddMoment() { return nodes_++; }
 
-  // An edge from a node to itself says nothing and is left out.
+  // An edge from a node to itself carries no information and is dropped.
   void Add(uint32_t from, uint32_t to, EdgeKinds kind, uint32_t key) {
     if (from != to) edges_.push_back({.from = from, .to = to, .key = key, .kind = kind});
   }
 
-  // No edges are added any more; Out may be called.
+  // Ends the adding of edges; from now on Out may be called.
   void Finish() {
     starts_.assign(nodes_ + 1, 0);
     for (const Edge& edge : edges_) ++starts_[edge.from + 1];

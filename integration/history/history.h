@@ -1,7 +1,9 @@
-// History: what clients of a transactional store did and saw, to be judged by the checkers (timestamp_checker.h, cycle_checker.h).
+// History: the operations and results that clients of a transactional store recorded, for the checkers to judge
+// (timestamp_checker.h, cycle_checker.h).
 //
-// The store is empty when a history begins: what is there before is written by recorded transactions. Every write has an identity of its
-// own, which its value carries, so that a read says by whom and by which write its value was made; a list is the value's writes in order.
+// The store is empty when a history begins, so all its content comes from recorded transactions. Every write has a
+// unique identity, which its value carries. A read therefore tells which transaction and which write made its value.
+// A list is the sequence of its writes.
 // Thread-safety: values. Units: times are nanoseconds of one monotonic clock, from any origin.
 #ifndef INTEGRATION_HISTORY_HISTORY_H_
 #define INTEGRATION_HISTORY_HISTORY_H_
@@ -16,10 +18,10 @@
 
 namespace deut::history {
 
-// One write of one transaction. {0, 0} is nobody's: the identity of a value that could not be understood.
+// One write of one transaction. {0, 0} belongs to no transaction: it identifies a value that could not be parsed.
 struct WriteId {
   uint64_t writer = 0;    // TransactionRecord::id
-  uint32_t sequence = 0;  // of the writes of that transaction, from 1
+  uint32_t sequence = 0;  // counts the writes of that transaction, from 1
   friend constexpr auto operator<=>(const WriteId&, const WriteId&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const WriteId& id) {
@@ -29,27 +31,27 @@ struct WriteId {
 
 struct Value {
   WriteId id;                   // the write that made this value
-  std::vector<WriteId> before;  // lists: the elements in front of it, in order; registers: none
+  std::vector<WriteId> before;  // lists: the elements in front of `id`, in order; registers: empty
   friend bool operator==(const Value&, const Value&) = default;
 };
 
 enum class OperationKind : uint8_t {
-  kRead,     // `value`, or nothing: absent
-  kPresent,  // the key is there; its value is not known (a refused insert)
+  kRead,     // saw `value`, or that the key is absent (no value)
+  kPresent,  // saw that the key is there, but not its value (a refused insert)
   kWrite,    // blind
-  kInsert,   // saw that the key is absent, and wrote
-  kUpdate,   // saw that the key is there, and wrote
-  kAppend,   // to a list (an absent key is an empty one)
+  kInsert,   // saw that the key is absent, and wrote it
+  kUpdate,   // saw that the key is there, and wrote it
+  kAppend,   // appended to a list (an absent key is an empty list)
   kDelete,   // blind
   kScan,
 };
 
-// Of a scan of [low, high); an empty low is below every key, an empty high above.
+// A scan of [low, high). An empty low is below every key, an empty high above every key.
 struct Scan {
   std::string low, high;
   bool descending = false;
   uint64_t limit = 0;  // records; 0 = none
-  // What the scan answers for: a limit may end it before the requested bounds.
+  // The bounds that the scan answers for: a limit may end it before the requested bounds.
   std::string reached_low, reached_high;
   std::vector<std::pair<std::string, Value>> results;  // in the order of the scan
   friend bool operator==(const Scan&, const Scan&) = default;
@@ -59,15 +61,15 @@ struct OperationRecord {
   OperationKind kind = OperationKind::kRead;
   uint32_t table = 0;
   std::string key;
-  std::optional<Value> value;        // kRead: what was seen; kWrite, kInsert, kUpdate, kAppend: its id is the write
-  uint32_t scan = 0;                 // kScan: place in TransactionRecord::scans
+  std::optional<Value> value;        // kRead: the value seen; kWrite, kInsert, kUpdate, kAppend: its id is the write
+  uint32_t scan = 0;                 // kScan: index in TransactionRecord::scans
   int64_t invoke = 0, complete = 0;  // both 0: not recorded
   friend bool operator==(const OperationRecord&, const OperationRecord&) = default;
 };
 
 enum class Outcome : uint8_t {
   kCommitted,
-  kAborted,  // has written nothing
+  kAborted,  // wrote nothing
   kUnknown,  // committed or aborted
 };
 
@@ -75,15 +77,16 @@ struct TransactionRecord {
   uint64_t id = 0;  // unique, not 0
   uint32_t client = 0;
   int64_t invoke = 0;
-  int64_t complete = 0;  // of no meaning if the outcome is unknown: it may still be going on
-  // Its place in the serial order; of a snapshot the timestamp that it reads below. 0 = not known.
+  int64_t complete = 0;  // meaningless if the outcome is unknown: the transaction may still be running
+  // The transaction's place in the serial order; for a snapshot, the timestamp that it reads below. 0 = not known.
   uint64_t timestamp = 0;
-  // The store tells no timestamp of such transactions: it stands where the reads and its interval allow it (unknown_placement.h).
+  // The store returns no timestamp for such a transaction. Its place is any that its reads and its interval allow
+  // (unknown_placement.h).
   bool untimed = false;
   Outcome outcome = Outcome::kCommitted;
   bool snapshot = false;
   uint64_t min_timestamp =
-      0;  // of a snapshot: contains at least what was committed at this time; 0 = asked for nothing
+      0;  // for a snapshot: it must contain everything committed at this timestamp; 0 = no demand
   std::vector<OperationRecord> operations;  // in order
   std::vector<Scan> scans;
   friend bool operator==(const TransactionRecord&, const TransactionRecord&) = default;
@@ -93,19 +96,20 @@ struct History {
   std::vector<TransactionRecord> transactions;  // in any order
 };
 
-// True for the kinds that write (kDelete among them).
+// True for the kinds that write, kDelete included.
 constexpr bool IsWrite(OperationKind kind) { return kind >= OperationKind::kWrite && kind <= OperationKind::kDelete; }
-// True for the kinds whose value's id is a write.
+// True for the kinds that write a value, whose id is then the write.
 constexpr bool MakesValue(OperationKind kind) {
   return kind >= OperationKind::kWrite && kind <= OperationKind::kAppend;
 }
 
-// Whether a scan's bounds hold the key.
+// True if [low, high) contains the key.
 inline bool Within(std::string_view key, std::string_view low, std::string_view high) {
   return key >= low && (high.empty() || key < high);
 }
 
-// Calls see(key, value) for every value that the operation read: const std::string&, const Value* (null: absent).
+// Calls see(key, value) for every value that the operation read, with const std::string& and const Value* (null:
+// absent).
 template <typename See>
 void ForEachRead(const TransactionRecord& transaction, const OperationRecord& operation, See see) {
   if (operation.kind == OperationKind::kRead) {

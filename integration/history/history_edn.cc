@@ -41,11 +41,11 @@ class Writer {
     }
     for (size_t i = 0, begun = events.size(); i < begun; ++i) {
       const TransactionRecord& t = *events[i].transaction;
-      // Nobody knows when an unknown one ends: behind everything.
+      // The end of a transaction of unknown outcome is not known, so its event goes behind all others.
       const int64_t time = t.outcome == Outcome::kUnknown ? end : t.complete;
       events.push_back({.time = time, .invoke = false, .transaction = &t});
     }
-    // At one time: invocations first, so that nothing is ordered that was not.
+    // Invocations come first among events at one time, so that the output adds no order that the history does not have.
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
       return a.time != b.time ? a.time < b.time : a.invoke > b.invoke;
     });

@@ -1,8 +1,10 @@
-// Histories in the form that Elle reads (EDN, a map an event): for a second opinion by a checker that others wrote.
-// A history with appends is of Elle's kind list-append, any other of rw-register. Values become whole numbers, one per write. Of a scan
-// Elle gets what it returned, as reads; what it did not return, keys that were found present, and snapshots are left out. A client goes
-// on under a new process number after an unknown outcome, as Elle wants it.
-// Thread-safety: pure function. Errors: INVALID_ARGUMENT if there is something that Elle has no word for: deletions, blind writes to lists.
+// Writes a history in the form that Elle reads (EDN, one map per event), to get a second opinion from a checker
+// written by others. A history with appends becomes Elle's list-append, any other rw-register. Values become whole
+// numbers, one per write.
+// Elle gets the records that a scan returned, as reads. The output omits the absences that a scan saw, keys found
+// present, and snapshots. After an unknown outcome a client continues under a new process number, as Elle requires.
+// Thread-safety: pure function. Errors: INVALID_ARGUMENT if the history holds an operation that Elle cannot express:
+// deletions, blind writes to lists.
 #ifndef INTEGRATION_HISTORY_HISTORY_EDN_H_
 #define INTEGRATION_HISTORY_HISTORY_EDN_H_
 

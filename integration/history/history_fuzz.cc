@@ -1,4 +1,5 @@
-// Whatever text arrives as a history: it is refused, or it is written and read again as the same, and both checkers come to a verdict.
+// Any text is either refused as a history, or it survives writing and reading unchanged, and both checkers reach a
+// verdict on it.
 #include <cstddef>
 #include <cstdint>
 #include <sstream>
@@ -34,7 +35,7 @@ void Play(std::string_view text) {
   DEUT_CHECK(timestamps.ok() == (timestamps.verdict() == "ok") && cycles.ok() == (cycles.verdict() == "ok"));
   DEUT_CHECK(!timestamps.ToText().empty() && !cycles.ToText().empty());
   std::ostringstream edn;
-  (void)WriteEdn(*history, edn).ok();  // refused or not, it ends
+  (void)WriteEdn(*history, edn).ok();  // may refuse, but must return
 }
 
 }  // namespace

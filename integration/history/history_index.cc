@@ -31,7 +31,7 @@ void HistoryIndex::ResetCommitted() {
 
 bool HistoryIndex::AddWrites(uint32_t place, Report* report) {
   const TransactionRecord& t = transaction(place);
-  // Back to front, so that the first write of a key that is met is the last one.
+  // Goes from back to front, so that the first write of a key that it meets is the last one.
   absl::flat_hash_set<std::pair<uint32_t, std::string_view>> keys;
   for (uint32_t i = static_cast<uint32_t>(t.operations.size()); i-- > 0;) {
     const OperationRecord& operation = t.operations[i];
@@ -97,7 +97,7 @@ void HistoryIndex::CheckSources(Report* report) const {
 void HistoryIndex::CheckSource(uint32_t reader, const OperationRecord& operation, const std::string& key,
                                const Value& value, Report* report) const {
   const uint64_t id = transaction(reader).id;
-  // Made only where it is needed: a list is looked at element by element.
+  // A lambda, because the text is needed only for a violation, and a list is checked element by element.
   const auto what = [&] { return Concat("T", id, " read ", KeyText(key), "=", ToText(value)); };
   const auto check = [&](const WriteId& element, bool newest) {
     const Write* write = Find(element);

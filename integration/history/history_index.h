@@ -1,8 +1,11 @@
-// HistoryIndex: what both checkers need to know of a history: who made which write, and which transactions count as committed.
+// HistoryIndex: the facts about a history that both checkers need: which transaction made which write, and which
+// transactions count as committed.
 //
-// A transaction of unknown outcome counts as committed when a transaction that counts as committed read one of its writes (or, for what
-// no read shows, when a checker says so). What nobody saw cannot contradict anything: without evidence it is left out.
-// Also finds what needs no order at all: values that nobody wrote, of aborted transactions (G1a), intermediate ones (G1b).
+// A transaction of unknown outcome counts as committed if a transaction that counts as committed read one of its
+// writes, or if a checker says so (SetCommitted). Without such evidence it is left out, because writes that no
+// transaction saw contradict nothing.
+// The index also finds the anomalies that need no order: values that no transaction wrote, values of aborted
+// transactions (G1a), and intermediate values (G1b).
 // Thread-safety: none. Ownership: refers to the history, which must not change.
 #ifndef INTEGRATION_HISTORY_HISTORY_INDEX_H_
 #define INTEGRATION_HISTORY_HISTORY_INDEX_H_
@@ -20,12 +23,12 @@ namespace deut::history {
 class HistoryIndex {
  public:
   struct Write {
-    uint32_t transaction = 0;  // place in the history
+    uint32_t transaction = 0;  // index in the history
     uint32_t operation = 0;
-    bool last = false;  // of those of its transaction to its key
+    bool last = false;  // the last write of its transaction to its key
   };
 
-  // Reports kMalformed if the history contradicts itself; then nothing else may be asked.
+  // Reports kMalformed if the history contradicts itself. In that case nothing else may be called.
   HistoryIndex(const History& history, Report* report);
 
   const History& history() const { return history_; }
@@ -33,18 +36,20 @@ class HistoryIndex {
   size_t size() const { return history_.transactions.size(); }
 
   bool committed(uint32_t transaction) const { return committed_[transaction]; }
-  // Null if nobody made this write.
+  // Returns null if no transaction made this write.
   const Write* Find(const WriteId& id) const;
   const OperationRecord& operation(const Write& write) const {
     return transaction(write.transaction).operations[write.operation];
   }
 
-  // Evidence was found that a transaction of unknown outcome committed; so did those that it read from.
+  // Tells that evidence was found for a commit of this transaction of unknown outcome. The transactions that it read
+  // from then committed, too.
   void SetCommitted(uint32_t transaction);
-  // Forgets what SetCommitted was told.
+  // Undoes all calls of SetCommitted.
   void ResetCommitted();
 
-  // G1a, G1b and garbage among the reads of committed transactions. Once, when it is known who is committed.
+  // Reports G1a, G1b and garbage among the reads of committed transactions. Call it once, when the set of committed
+  // transactions is final.
   void CheckSources(Report* report) const;
   void Count(Report* report) const;
 

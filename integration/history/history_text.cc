@@ -42,13 +42,13 @@ bool TakeId(std::string_view* text, WriteId* id) {
   return true;
 }
 
-// Reads one line. Every step either moves on or says what it expected; nothing of the line is trusted.
+// Parses one line. Every step either advances or records what it expected; the parser trusts nothing in the line.
 class LineParser {
  public:
   LineParser(std::string_view line, TransactionRecord* transaction)
       : line_(line), rest_(line), transaction_(transaction) {}
 
-  // False: `expected` says what is missing, column() where.
+  // On false, `expected` says which syntax is missing, and column() where.
   bool Parse() {
     if (!Head()) return false;
     while (!rest_.empty()) {
@@ -199,7 +199,7 @@ class LineParser {
   TransactionRecord* const transaction_;
 };
 
-// Takes lines from a source until it ends: bool next(std::string_view*).
+// Parses lines from a source until it ends: bool next(std::string_view*).
 template <typename NextLine>
 Result<History> ParseLines(NextLine next) {
   History history;

@@ -106,7 +106,7 @@ TEST(HistoryTextTest, ErrorsNameTheLine) {
   }
 }
 
-// Whatever is read can be written, and is then read as the same.
+// A text that parses can be written, and the result parses to the same history.
 TEST(HistoryTextTest, DamagedTextNeverHarms) {
   Random random(20261121);
   int accepted = 0;

@@ -1,4 +1,5 @@
-// The checkers are themselves checked: histories of a store that cannot be wrong are accepted, and refused after one result was changed.
+// Tests of the checkers: they accept histories of a store that cannot be wrong, and refuse them after one result was
+// changed.
 #include <algorithm>
 #include <iostream>
 #include <sstream>
@@ -37,7 +38,8 @@ SimulatorOptions AnyOptions(Random& random) {
                               .unknown_deletes = false,
                               .untimed = random.OneIn(2),
                               .overlap = static_cast<uint32_t>(random.Below(6))};
-  // An append is told by the list that it made.
+  // An append without a timestamp is visible only in the lists that later reads return, so list histories have no
+  // untimed ones.
   if (options.lists) options.untimed = false;
   return options;
 }
@@ -82,7 +84,7 @@ TEST_F(MutationTest, ADeletionOfUnknownOutcomeIsDecidedByWhatIsAbsent) {
     options.unknown = true;
     options.unknown_deletes = true;
     options.untimed = false;
-    // One key a transaction: which of several deletions it was cannot matter to another key.
+    // One key a transaction: the choice among several deletions then cannot affect another key.
     options.max_operations = 1;
     const History history = Simulate(options, random_);
     const Report timestamps = CheckTimestamps(history);
@@ -104,8 +106,8 @@ TEST_F(MutationTest, AChangedResultIsFoundByTheTimestamps) {
   EXPECT_GT(changed, kRounds / 2);
 }
 
-// Without timestamps a change is sure to be found where no two transactions overlap, so that there is one order only, and where absence is
-// not of several kinds.
+// Without timestamps, a change is certain to be found only if no two transactions overlap, so that there is one
+// order, and if a key's absence has one cause only.
 TEST_F(MutationTest, AChangedResultIsFoundByCycles) {
   int changed = 0;
   for (int round = 0; round < kRounds; ++round) {
@@ -137,7 +139,7 @@ TEST_F(MutationTest, ATimestampOutOfRealTimeIsFound) {
   }
 }
 
-// Also the figure of how fast they are.
+// Also prints how fast the checkers are.
 TEST_F(MutationTest, LongHistoriesTakeLinearTime) {
   for (const bool lists : {false, true}) {
     const SimulatorOptions options{

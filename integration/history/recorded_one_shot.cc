@@ -1,4 +1,4 @@
-// RecordedClient's one-shot transactions.
+// The one-shot transactions of RecordedClient.
 #include <utility>
 
 #include "integration/history/recorder.h"
@@ -30,7 +30,7 @@ void Add(OneShot* one_shot, const Step& step, const std::string& text) {
   }
 }
 
-// What a step has shown, into the record's operation and the caller's result.
+// Copies a step's answer into the record's operation and into the caller's result.
 void Show(const OperationResult& answer, OperationRecord* operation, TransactionRecord* record, const Step& step,
           StepResult* result) {
   if (step.kind == OperationKind::kScan) {

@@ -13,12 +13,12 @@ namespace {
 
 int64_t Nanos(Runtime& runtime) { return runtime.Now().time_since_epoch().count(); }
 
-// Where the ends of tables are recorded; no table has this id.
+// The table under which the ends of tables are recorded. No table of the store has this id.
 constexpr uint32_t kEnds = 0;
 
 std::string EndOf(TableId table) { return Concat("end", table.value); }
 
-// There is no key, or there is no table.
+// NOT_FOUND has two causes, a missing key and a missing table. True for a missing table.
 bool IsNoTable(const Status& status) {
   return status == ErrorCode::kNotFound && status.message().starts_with("there is no table");
 }
@@ -198,7 +198,7 @@ Result<std::vector<StoredRecord>> RecordedTransaction::Scan(TableId table, const
 
 Result<std::vector<StoredRecord>> RecordedTransaction::ScanSlowly(TableId table, const ScanOptions& options,
                                                                   absl::FunctionRef<Status()> between) {
-  // It stands where it began: in front of what `between` does.
+  // The scan is recorded at the place where it began, in front of the operations of `between`.
   const size_t place = record_->operations.size();
   record_->operations.push_back(Begin(OperationKind::kScan, table, ""));
   history::Scan scan = RequestedScan(options);
@@ -233,7 +233,7 @@ Status RecordedTransaction::Saw(TableId table, Status status) {
   if (!first && seen->second == there) return status;
   seen->second = there;
   OperationRecord end = Begin(OperationKind::kRead, TableId(kEnds), EndOf(table));
-  if (gone) end.value = Value();  // which drop it was Take knows
+  if (gone) end.value = Value();  // Take fills in which drop it was
   End(std::move(end));
   return status;
 }
@@ -270,7 +270,7 @@ TransactionRecord RecordedClient::NewRecord(const RetryOptions& options, int64_t
 Status RecordedClient::Run(const RetryOptions& options, absl::FunctionRef<Status(RecordedTransaction&)> body,
                            RetryReport* report) {
   Runtime& runtime = client_.runtime();
-  // Before RunTransaction begins an attempt: the interval must hold the drawing of the timestamp.
+  // Read before RunTransaction begins an attempt: the recorded interval must contain the drawing of the timestamp.
   int64_t invoke = Nanos(runtime);
   CommitAnswer answer;
   const Status done = RunTransaction(
@@ -307,7 +307,8 @@ Status RecordedClient::Run(const RetryOptions& options, absl::FunctionRef<Status
 
 namespace {
 
-// Who found a table dropped has read the drop that succeeded; if there was none, one that may have, or one that had not.
+// An operation that found a table dropped has read the drop that succeeded. If none is known to have succeeded, it
+// read one of unknown outcome, otherwise one that failed.
 void NameDrops(History* history) {
   std::map<std::string_view, const TransactionRecord*> drops;
   const auto rank = [](const TransactionRecord& drop) {

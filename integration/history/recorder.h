@@ -1,5 +1,5 @@
-// Recorder: a client whose transactions write down what they do and see. Each thread has a RecordedClient with memory of its own, so that
-// recording costs two readings of the clock and an append, and shares nothing.
+// Recorder: a client whose transactions record their operations and results. Each thread has a RecordedClient with
+// memory of its own, so recording an operation costs two clock readings and an append, and shares nothing.
 //
 //   Recorder recorder(client);
 //   RecordedClient* mine = recorder.NewClient();
@@ -7,14 +7,22 @@
 //   ...
 //   History history = recorder.Take();
 //
-// Values are made by the recorder: the write's identity (history_text.h: ToText of a Value), then a blank and the caller's payload if there
-// is one, then a blank and padding if that is wanted. A stored value that is not of this form is recorded as WriteId{0, 0}, which nobody
-// wrote. Every attempt of a repeated transaction is one of the history. Outcomes: OUTCOME_UNKNOWN is unknown, every other failure promises
-// that nothing was written. A one-shot transaction of unknown outcome has no timestamp, and its reads are not known.
-// Tables that are dropped (WatchTables): a table's end is a key of table 0, absent until the drop's write; every operation on a table reads it, and
-// what a dropped table answers is a read of the drop (the one that succeeded: ids are never used again). Drops are untimed.
-// A buffered commit is recorded as committed: a history that goes over a crash of the transaction component uses durable ones.
-// Thread-safety: NewClient and Take from any thread, Take when the clients' threads have ended; a RecordedClient by one thread at a time.
+// Values. The recorder makes each stored value: the write's identity (history_text.h: ToText of a Value), then a
+// blank and the caller's payload if there is one, then a blank and padding if that is wanted. A stored value of any
+// other form is recorded as WriteId{0, 0}, which no transaction wrote.
+//
+// Attempts and outcomes. Every attempt of a retried transaction is a transaction of the history. OUTCOME_UNKNOWN is
+// recorded as unknown; every other failure promises that nothing was written. A one-shot transaction of unknown
+// outcome has no timestamp, and its reads are not known.
+//
+// Dropped tables (WatchTables). A table's end is a key of table 0, absent until the drop writes it, and every
+// operation on the table reads it. An answer that a table was dropped is a read of the drop that succeeded (ids are
+// never used again). Drops are untimed.
+//
+// A buffered commit is recorded as committed. A history that spans a crash of the transaction component therefore
+// needs durable commits.
+// Thread-safety: any thread may call NewClient, and Take once the clients' threads have ended. One thread at a time
+// uses a RecordedClient.
 // Ownership: the Client outlives the Recorder, which owns the RecordedClients.
 #ifndef INTEGRATION_HISTORY_RECORDER_H_
 #define INTEGRATION_HISTORY_RECORDER_H_
@@ -41,12 +49,12 @@
 
 namespace deut::history {
 
-// A value as it is read back.
+// A value as parsed when it is read back.
 struct StoredValue {
   Value value;
   std::string payload;
 };
-// What is stored, and what a stored value says.
+// StoredText makes the text to store; ParseStored takes a stored text apart.
 std::string StoredText(const Value& value, std::string_view payload, size_t longest_padding = 0);
 StoredValue ParseStored(std::string_view text);
 
@@ -55,7 +63,7 @@ struct StoredRecord {
   StoredValue value;
 };
 
-// One attempt of a transaction. Methods as those of Transaction (tc/client/transaction.h).
+// One attempt of a transaction. The methods are those of Transaction (tc/client/transaction.h).
 class RecordedTransaction {
  public:
   RecordedTransaction(Runtime& runtime, Transaction* transaction, TransactionRecord* record,
@@ -68,18 +76,21 @@ class RecordedTransaction {
 
   Result<std::optional<StoredValue>> Get(TableId table, std::string_view key);
   Status Put(TableId table, std::string_view key, std::string_view payload = {});
-  // A refused one is recorded as what it says: that the key is there, or is not.
+  // A refused Insert or Update is recorded as a read: it tells that the key is there, or is not.
   Status Insert(TableId table, std::string_view key, std::string_view payload = {});
   Status Update(TableId table, std::string_view key, std::string_view payload = {});
-  // Reads the list and writes it with one element more; both are recorded.
+  // Reads the list and writes it with one more element. Both operations are recorded.
   Status Append(TableId table, std::string_view key);
   Status Remove(TableId table, std::string_view key);
-  // Compares with absence and, where that fails, with what was found instead: an insert, or a read and a write.
+  // Expects the key to be absent; if it is not, expects the value just found. Recorded as an insert, or as a read and
+  // an update.
   Status CompareAndSet(TableId table, std::string_view key, std::string_view payload = {});
-  // A scan of [low, high) and, after it, its removal as a whole: a delete for each key that the scan has seen. CORRUPTION if it was not so many.
+  // Scans [low, high), then removes the range as a whole. Recorded as the scan and a delete for each key that it saw.
+  // CORRUPTION if the number of removed records differs.
   Status RemoveRange(TableId table, const std::string& low, const std::string& high);
   Result<std::vector<StoredRecord>> Scan(TableId table, const ScanOptions& options);
-  // As Scan, by a scanner: `between` is called after each record and may use the transaction. What it writes the scan does not see (R10).
+  // As Scan, but by a scanner: calls `between` after each record. `between` may use the transaction; the scan does
+  // not see its writes (R10).
   Result<std::vector<StoredRecord>> ScanSlowly(TableId table, const ScanOptions& options,
                                                absl::FunctionRef<Status()> between);
 
@@ -89,7 +100,8 @@ class RecordedTransaction {
   OperationRecord Begin(OperationKind kind, TableId table, std::string_view key);
   void End(OperationRecord operation);
   Status Write(OperationKind kind, TableId table, std::string_view key, std::string_view payload);
-  // An operation on the table has ended.
+  // Called with the status of each finished operation on the table. Records whether the operation found the table
+  // dropped.
   Status Saw(TableId table, Status status);
   Value NextValue() const { return {.id = {.writer = record_->id, .sequence = sequence_ + 1}, .before = {}}; }
 
@@ -98,11 +110,12 @@ class RecordedTransaction {
   TransactionRecord* const record_;
   const bool watches_tables_;
   const size_t padding_;
-  std::map<uint32_t, bool> seen_there_;  // of the tables that were used
+  std::map<uint32_t, bool> seen_there_;  // by id of each table that was used: whether it was last found to exist
   uint32_t sequence_ = 0;
 };
 
-// One operation of a one-shot transaction: kRead, kWrite, kInsert, kUpdate, kDelete (key, payload) or kScan (one batch).
+// One operation of a one-shot transaction: kRead, kWrite, kInsert, kUpdate, kDelete (key, payload), or kScan (one
+// batch).
 struct Step {
   OperationKind kind = OperationKind::kRead;
   TableId table = {};
@@ -117,21 +130,22 @@ struct StepResult {
 
 class RecordedClient {
  public:
-  // For Recorder.
+  // Called only by Recorder.
   RecordedClient(Client& client, uint32_t number, size_t padding = 0)
       : client_(client), number_(number), padding_(padding) {}
 
   Client& client() { return client_; }
-  // As RunTransaction, without giving up before the time is over.
+  // As RunTransaction, but it gives up only when the time is over.
   Status Run(const RetryOptions& options, absl::FunctionRef<Status(RecordedTransaction&)> body,
              RetryReport* report = nullptr);
-  // The same in one message. ALREADY_EXISTS and NOT_FOUND of a step: nothing was written; recorded as aborted. `results` may be null.
+  // The same in one message. If a step fails with ALREADY_EXISTS or NOT_FOUND, nothing was written, and the attempt
+  // is recorded as aborted. `results` may be null.
   Result<CommitAnswer> RunOneShot(const RetryOptions& options, absl::Span<const Step> steps,
                                   std::vector<StepResult>* results = nullptr);
 
-  // From now on it is recorded which tables transactions find dropped.
+  // From now on, the client records which tables its transactions find dropped.
   void WatchTables() { watches_tables_ = true; }
-  // Client::DropTable. REQUIRES: if the name names a table, it is the one with this id.
+  // Calls Client::DropTable. REQUIRES: if a table has this name, it is the one with this id.
   Status DropTable(std::string_view name, TableId table, Duration timeout);
 
  private:
@@ -153,13 +167,13 @@ class Recorder {
 
   explicit Recorder(Client& client) : client_(client), mutex_(client.runtime()) {}
 
-  // REQUIRES: fewer than kMaxClients were made.
+  // REQUIRES: fewer than kMaxClients clients were made.
   RecordedClient* NewClient() DEUT_EXCLUDES(mutex_) { return NewClient(client_); }
-  // Of another client of the same store.
+  // The same for another client of the same store.
   RecordedClient* NewClient(Client& client) DEUT_EXCLUDES(mutex_);
-  // Values that are stored by clients made from now on are up to so many bytes longer.
+  // Clients made from now on store values that are up to `longest` bytes longer.
   void SetPadding(size_t longest) DEUT_EXCLUDES(mutex_);
-  // What was recorded so far; it is recorded no longer.
+  // Returns everything recorded since the last Take, and clears it.
   History Take() DEUT_EXCLUDES(mutex_);
 
  private:

@@ -22,7 +22,7 @@ class RecorderTest : public ::testing::Test {
  protected:
   RecorderTest() { table_ = *client_->CreateTable("t"); }
 
-  // Operations and outcomes, without times.
+  // Returns operations and outcomes, without times.
   std::vector<std::string> Recorded() {
     std::vector<std::string> lines;
     history_ = recorder_.Take();
@@ -117,7 +117,7 @@ TEST_F(RecorderTest, EveryAttemptIsATransactionAndALostAnswerIsUnknown) {
   EXPECT_EQ(judged.unknown_committed, 1U);
 }
 
-// Asked for, it is what it was: committed, or an attempt that never happened.
+// After a lost answer, the recorder asks for the outcome: the attempt committed, or it never happened.
 TEST_F(RecorderTest, ALostAnswerThatIsAskedForIsKnown) {
   int commits = 0;
   service_.on_call = [&](FakeCall call, Deadline) -> FakeFault {

@@ -69,7 +69,7 @@ std::string Report::verdict() const { return ok() ? "ok" : AnomalyName(*anomalie
 void Report::Add(Anomaly anomaly, std::string message, std::vector<uint64_t> transactions) {
   ++violation_count;
   const bool first_of_its_kind = anomalies.insert(anomaly).second;
-  // One of each kind is always kept.
+  // The first violation of each kind is always kept.
   if (violations.size() >= kMaxKept && !first_of_its_kind) return;
   violations.push_back({.anomaly = anomaly, .message = std::move(message), .transactions = std::move(transactions)});
 }

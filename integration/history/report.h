@@ -1,4 +1,4 @@
-// Report: what a checker found in a history, and over how much.
+// Report: the anomalies that a checker found in a history, and counts of what it checked.
 // Thread-safety: values.
 #ifndef INTEGRATION_HISTORY_REPORT_H_
 #define INTEGRATION_HISTORY_REPORT_H_
@@ -10,32 +10,32 @@
 
 namespace deut::history {
 
-// In the order of gravity: what a report is named after is the first of those found.
+// In order of gravity, the gravest first: a report is named after the first of its anomalies.
 enum class Anomaly : uint8_t {
   kMalformed,           // the history contradicts itself: nothing else in it can be judged
-  kDuplicateTimestamp,  // two transactions at one place
-  kGarbageRead,         // a value that nobody wrote to this key
+  kDuplicateTimestamp,  // two transactions have the same timestamp
+  kGarbageRead,         // a value that no transaction wrote to this key
   kAbortedRead,         // G1a: a value of a transaction that aborted
   kIntermediateRead,    // G1b: a value that its own transaction replaced
   kInternal,            // a transaction does not see its own writes
-  kScanOrder,           // results out of order, outside of the bounds, beyond the limit
-  // The timestamp checker's: what differs from the state that the serial order leaves.
-  kRealTimeOrder,  // completed before another was invoked, and ordered after it
-  kStaleSnapshot,  // without what its min_timestamp asks for
+  kScanOrder,           // results out of order, out of bounds, or beyond the limit
+  // Found by the timestamp checker: differences from the state that the serial order leaves.
+  kRealTimeOrder,  // a transaction completed before another was invoked, and is ordered after it
+  kStaleSnapshot,  // a snapshot lacks commits that its min_timestamp asks for
   kStaleRead,      // an older state of the key
   kFutureRead,     // a value from later in the order
   kWrongList,      // the right last element after wrong ones
   kPhantom,        // a scan without a key that was there, or with one that was not
-  // The cycle checker's.
+  // Found by the cycle checker.
   kDuplicateElement,   // a list holds a write twice
   kIncompatibleOrder,  // lists of one key that are not prefixes of each other
-  kLostUpdate,         // two updated the same version
-  kG0,                 // cycle of write-write dependencies: dirty write
+  kLostUpdate,         // two transactions updated the same version
+  kG0,                 // a cycle of write-write dependencies: dirty write
   kG1c,                // ... and write-read ones: circular information flow
   kGSingle,            // one anti-dependency: read skew
   kG2Item,             // several: write skew
-  kG2Predicate,        // with an anti-dependency on a scan: phantom
-  kG0RealTime,         // these only together with the order of real time
+  kG2Predicate,        // a cycle with an anti-dependency on a scan: phantom
+  kG0RealTime,         // the same five, if only the order of real time closes the cycle
   kG1cRealTime,
   kGSingleRealTime,
   kG2ItemRealTime,
@@ -47,31 +47,31 @@ const char* AnomalyName(Anomaly anomaly);
 struct Violation {
   Anomaly anomaly = Anomaly::kMalformed;
   std::string message;                 // may have several lines
-  std::vector<uint64_t> transactions;  // those that it is about
+  std::vector<uint64_t> transactions;  // ids of the transactions that it is about
 };
 
 struct Report {
-  // Violations beyond this number are counted, not kept.
+  // At most this many violations are kept; further ones are only counted.
   static constexpr size_t kMaxKept = 20;
 
   std::vector<Violation> violations;
   std::set<Anomaly> anomalies;
   uint64_t violation_count = 0;
 
-  uint64_t committed = 0;  // those of unknown outcome included that were found to have committed
+  uint64_t committed = 0;  // includes those of unknown outcome that count as committed
   uint64_t aborted = 0;
   uint64_t unknown_committed = 0;
-  uint64_t unknown_dropped = 0;  // nothing shows that they committed
-  uint64_t operations = 0;       // of committed transactions, as the rest
-  uint64_t reads = 0;            // values read by points and scans, and absences
+  uint64_t unknown_dropped = 0;  // of unknown outcome, without evidence of a commit
+  uint64_t operations = 0;       // this and the following figures count committed transactions only
+  uint64_t reads = 0;            // values and absences read by point reads and scans
   uint64_t scans = 0;
-  uint64_t edges = 0;  // of the dependency graph
+  uint64_t edges = 0;  // edges of the dependency graph
 
   bool ok() const { return violation_count == 0; }
-  // "ok", or the name of the gravest anomaly.
+  // Returns "ok", or the name of the gravest anomaly.
   std::string verdict() const;
   void Add(Anomaly anomaly, std::string message, std::vector<uint64_t> transactions);
-  // Verdict, figures, violations.
+  // Returns the verdict, the figures and the violations.
   std::string ToText() const;
 };
 

@@ -25,13 +25,13 @@ class Simulation {
 
   History Run() {
     for (uint64_t i = 1; i <= options_.transactions; ++i) Step(i);
-    // In no order at all.
+    // A history's transactions are in any order.
     std::shuffle(history_.transactions.begin(), history_.transactions.end(), random_);
     return std::move(history_);
   }
 
  private:
-  static constexpr size_t kMaxAge = 4;  // of snapshots, in transactions
+  static constexpr size_t kMaxAge = 4;  // maximum age of a snapshot, in transactions
 
   void Step(uint64_t id) {
     TransactionRecord t;
@@ -52,7 +52,7 @@ class Simulation {
     }
     State state = states_.empty() ? State() : states_.back();
     if (t.snapshot && !states_.empty()) {
-      // Of the state that some earlier transaction left.
+      // A snapshot reads the state that an earlier transaction left.
       const uint64_t age = random_.Below(std::min<uint64_t>(states_.size(), kMaxAge));
       state = states_[states_.size() - 1 - age];
       t.timestamp = (id - age) * 10;
@@ -129,11 +129,11 @@ class Simulation {
   const SimulatorOptions& options_;
   Random& random_;
   History history_;
-  std::deque<State> states_;  // after each of the last transactions
+  std::deque<State> states_;  // the states after each of the last transactions
   std::map<uint64_t, uint32_t> sequences_;
 };
 
-// What may be put in place of a result, and which results may be touched.
+// Knows the values that may replace a result, and the results that may be changed.
 class Corrupter {
  public:
   Corrupter(History* history, Random& random) : history_(*history), random_(random) {

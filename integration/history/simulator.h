@@ -1,5 +1,5 @@
-// Simulator: random histories of a store that is serializable by construction, because it runs its transactions one after the other; and
-// corruptions of them. For the tests of the checkers.
+// Simulator: random histories of a store that is serializable by construction, because it runs its transactions one
+// after the other. It can also corrupt such a history. Used by the tests of the checkers.
 // Thread-safety: pure functions of their arguments.
 #ifndef INTEGRATION_HISTORY_SIMULATOR_H_
 #define INTEGRATION_HISTORY_SIMULATOR_H_
@@ -20,21 +20,22 @@ struct SimulatorOptions {
   bool deletes = true;  // registers only
   bool scans = true;
   bool snapshots = true;
-  bool unknown = true;          // some outcomes
-  uint32_t unknown_one_in = 6;  // ... of so many transactions one
-  bool unknown_deletes = true;  // ... and these may delete
-  // ... and they are one-shots: neither their timestamps nor their reads are known. Then nobody inserts or updates: presence that no
-  // read explains is a matter of guesses.
+  bool unknown = true;          // some transactions have an unknown outcome: ...
+  uint32_t unknown_one_in = 6;  // ... one transaction in this many, ...
+  bool unknown_deletes = true;  // ... these may delete, ...
+  // ... and these are one-shots, whose timestamps and reads are not known. No transaction then inserts or updates,
+  // because a presence that no read explains could only be guessed.
   bool untimed = false;
-  // How many transactions overlap, about; 0: each ends before the next one begins.
+  // About this many transactions overlap; 0: each ends before the next one begins.
   uint32_t overlap = 4;
 };
 
 History Simulate(const SimulatorOptions& options, Random& random);
 
-// Changes one result of one committed transaction into something that the store cannot have shown at that place in the order of the
-// timestamps: an absence, an older value, a key more or less in a scan. False: nothing there can be changed.
-// What only a transaction of unknown outcome wrote stays as it is: it might not have committed. Says what it did.
+// Changes one result of one committed transaction into a result that the store cannot have shown at that
+// transaction's timestamp: an absence, an older value, a key more or less in a scan. Values that a transaction of
+// unknown outcome wrote stay unchanged, because it might not have committed. `what` receives a description. Returns
+// false if nothing could be changed.
 bool Corrupt(History* history, Random& random, std::string* what);
 
 }  // namespace deut::history

@@ -1,4 +1,5 @@
-// A scan of recorded values: what was asked for, and what came back. For the recorder.
+// A scan of recorded values: its request and its results. Used by the recorder.
+// Thread-safety: pure functions.
 #ifndef INTEGRATION_HISTORY_STORED_SCAN_H_
 #define INTEGRATION_HISTORY_STORED_SCAN_H_
 
@@ -12,11 +13,11 @@
 
 namespace deut::history {
 
-// Reached: all that was asked for.
+// Returns the scan of these options. Its reached bounds are the requested ones.
 Scan RequestedScan(const ScanOptions& options);
-// It goes on at `resume`, and answers for what lies before.
+// Sets the reached bounds of a scan that will continue at `resume`: it answers for the keys before `resume`.
 void SetReached(Scan* scan, std::string resume);
-// Adds the batch to the scan's results.
+// Adds the batch to the scan's results, and returns its records.
 std::vector<StoredRecord> TakeRecords(const RecordBatch& batch, Scan* scan);
 
 }  // namespace deut::history

@@ -12,7 +12,7 @@ constexpr uint64_t kKeys = 8;
 
 std::string Key(uint64_t number) { return Concat("key", number); }
 
-// Neither a refused precondition nor a table that is gone ends a transaction.
+// Neither a refused precondition nor a dropped table ends a transaction.
 Status GoOn(const Status& status) {
   return status == ErrorCode::kAlreadyExists || status == ErrorCode::kNotFound ? Status() : status;
 }
@@ -23,7 +23,7 @@ TablesWorkload::TablesWorkload(TableId table, Durability durability, Duration pa
     : first_(table), durability_(durability), patience_(patience), mutex_(RealRuntime()) {
   const MutexLock lock(mutex_);
   for (size_t i = 0; i < kNames; ++i) {
-    // Of this workload alone, where several histories share a store.
+    // The names contain the table's id, because several histories may share a store.
     names_[i].name = Concat("of_", table.value, "_", i);
     names_[i].previous = table;
   }
@@ -109,7 +109,7 @@ Status TablesWorkload::Operate(RecordedTransaction& t, TableId table, Random& ra
   }
 }
 
-// A drop loses against whoever is writing, so it is tried again.
+// A drop loses against any open writer of the table, so it is retried.
 Status TablesWorkload::Drop(RecordedClient& client, Random& random, size_t which) {
   Status status;
   for (uint64_t tries = 1 + random.Below(20); tries > 0; --tries) {
@@ -177,7 +177,7 @@ Status TablesWorkload::Make(RecordedClient& client, size_t which) {
   return made.status();
 }
 
-// Nobody knows whether a table has it.
+// It is not known whether a table has the name.
 void TablesWorkload::GiveUpName(Named& named) {
   named.name = Concat(named.name.substr(0, named.name.find('+')), "+", ++named.lost_names);
 }

@@ -1,9 +1,10 @@
-// TablesWorkload: tables that are created, used and dropped by all threads at once, under few names (rule T1).
+// TablesWorkload: all threads create, use and drop tables at once, under few names (rule T1).
 //
-// A name's table has the states: made -> being dropped, by one or several -> dropped -> the next one is made, by whoever comes by when nobody
-//   is dropping any more. A table whose drop has an unknown outcome is left alone, and its name too. Threads also go on with tables that
-//   were dropped.
-// Conditions of its own: only one drop of a table succeeds; a table that nobody else drops is there to be dropped; its name is free afterwards.
+// States of a name's table: made -> being dropped by one or several threads -> dropped. When no thread is dropping
+// any more, the next thread that chooses the name makes a new table. After a drop of unknown outcome, the workload
+// uses neither that table nor its name again. Threads also keep using dropped tables.
+// Conditions: only one drop of a table succeeds; a table that only one thread drops is found; afterwards its name is
+// free.
 // Thread-safety: as Workload.
 #ifndef INTEGRATION_HISTORY_TABLES_WORKLOAD_H_
 #define INTEGRATION_HISTORY_TABLES_WORKLOAD_H_
@@ -34,8 +35,8 @@ class TablesWorkload final : public Workload {
   static constexpr size_t kNames = 3;
   struct Named {
     std::string name;
-    TableId table;     // the newest
-    TableId previous;  // dropped
+    TableId table;     // the newest table of this name
+    TableId previous;  // the table before it, dropped
     bool there = false;
     bool making = false;
     uint32_t droppers = 0;

@@ -19,11 +19,11 @@
 namespace deut::history {
 namespace {
 
-// A key that is there.
+// A key that is present.
 struct Cell {
   Value value;
-  uint32_t writer = 0;  // place of the transaction
-  Position seen;        // when it was last known to be there: written, or read
+  uint32_t writer = 0;  // index of the transaction
+  Position seen;        // the last position at which the key is known to be present: written or read there
 };
 
 using Cells = absl::btree_map<std::string_view, Cell>;
@@ -52,29 +52,29 @@ class Checker {
   bool ExplainPresence(uint32_t table, std::string_view key);
   bool GuessUnplaced(const std::vector<uint32_t>& candidates);
   bool Guess(uint32_t candidate);
-  // What does not fit may be the fault of a guess: it is taken back, and never made again. False: it is not.
+  // If a violation may be caused by a guess, takes the guess back, never makes it again, and returns true.
   bool Refute(uint32_t writer);
   bool RefuteDeletion(uint32_t table, std::string_view key);
   Anomaly Judge(const Cell* cell, const Value* seen) const;
   void CheckRealTime();
   void CheckSnapshots();
 
-  Report report_;  // what does not depend on the replay
+  Report report_;  // findings that do not depend on the replay
   HistoryIndex index_;
   std::vector<Position> positions_;
-  std::vector<uint32_t> order_;  // all that have a position
-  // Transactions of unknown outcome that delete, or write, a key; nobody has read a value of theirs.
+  std::vector<uint32_t> order_;  // all transactions that have a position
+  // Transactions of unknown outcome that delete, or write, a key, and whose values no transaction has read.
   using KeyName = std::pair<uint32_t, std::string_view>;
   absl::flat_hash_map<KeyName, std::vector<uint32_t>> unknown_deletes_, unknown_writes_;
-  // The same of those without a timestamp: they get a place when they are taken for committed.
+  // The same for transactions without a timestamp: they get a position when they count as committed.
   absl::flat_hash_map<KeyName, std::vector<uint32_t>> unplaced_deletes_, unplaced_writes_;
-  // Of these, who was taken for committed because of a key that is absent, or there. Which of several it was is not always certain: who
-  // then contradicts another read was the wrong one.
+  // Transactions among these that count as committed because of a key's absence or presence. With several candidates
+  // the choice is a guess: one that then contradicts another read was wrong, and moves to `refuted_`.
   absl::flat_hash_set<uint32_t> guessed_, refuted_;
 
-  // Of one replay.
+  // State of one replay.
   Report replay_;
-  bool again_ = false;  // a guess was made or taken back: the replay does not count
+  bool again_ = false;  // a guess was made or taken back: the result of this replay is discarded
   absl::flat_hash_map<KeyName, uint32_t> guessed_deletions_;  // keys whose last deletion is a guess
   std::map<uint32_t, Cells> tables_;
   uint32_t current_ = 0;
@@ -108,7 +108,7 @@ Report Checker::Run() {
   return std::move(report_);
 }
 
-// Puts in order who has a place; those without a timestamp have one while they count as committed.
+// Sorts the transactions that have a position. Those without a timestamp have one while they count as committed.
 void Checker::Arrange() {
   positions_ = Positions(index_);
   order_.clear();
@@ -154,7 +154,7 @@ void Checker::FindUnknown() {
       find(i, &unplaced_deletes_, &unplaced_writes_);
     }
   }
-  // The one that began last is the likeliest, and is tried first.
+  // The candidate that was invoked last is the likeliest one, and is tried first.
   for (auto* unplaced : {&unplaced_deletes_, &unplaced_writes_}) {
     for (auto& [key, places] : *unplaced) {
       std::sort(places.begin(), places.end(),
@@ -274,7 +274,7 @@ void Checker::CheckPresence(const OperationRecord& operation, bool expected) {
       {transaction(current_).id});
 }
 
-// Of those without a timestamp one that had begun before the transaction that shows its effect was over.
+// Chooses a transaction without a timestamp that was invoked before the transaction that shows its effect completed.
 bool Checker::GuessUnplaced(const std::vector<uint32_t>& candidates) {
   for (size_t i = candidates.size(); i-- > 0;) {
     const uint32_t candidate = candidates[i];
@@ -309,8 +309,8 @@ bool Checker::RefuteDeletion(uint32_t table, std::string_view key) {
   return it != guessed_deletions_.end() && Refute(it->second);
 }
 
-// A key that should be there was found absent: somebody of unknown outcome who deletes it, after it was last known to be there, has
-// committed.
+// A key that should be present was found absent. Guesses that a transaction of unknown outcome has committed which
+// deletes the key after it was last known to be present.
 bool Checker::ExplainAbsence(uint32_t table, std::string_view key, const Cell& cell) {
   const std::vector<uint32_t>& candidates = unknown_deletes_[{table, key}];
   for (size_t i = candidates.size(); i-- > 0;) {
@@ -325,7 +325,7 @@ bool Checker::ExplainAbsence(uint32_t table, std::string_view key, const Cell& c
   return GuessUnplaced(unplaced_deletes_[{table, key}]);
 }
 
-// The same for a key that was found there, by somebody who does not know its value.
+// The same for a key that was found present by a transaction that does not know its value.
 bool Checker::ExplainPresence(uint32_t table, std::string_view key) {
   const std::vector<uint32_t>& candidates = unknown_writes_[{table, key}];
   for (size_t i = candidates.size(); i-- > 0;) {
@@ -406,7 +406,7 @@ void Checker::CheckRealTime() {
             [&](uint32_t a, uint32_t b) { return transaction(a).invoke < transaction(b).invoke; });
   std::sort(ended.begin(), ended.end(),
             [&](uint32_t a, uint32_t b) { return transaction(a).complete < transaction(b).complete; });
-  const uint32_t* latest = nullptr;  // in the serial order, of those that have ended
+  const uint32_t* latest = nullptr;  // among the transactions that have ended, the last one in the serial order
   size_t next = 0;
   for (const uint32_t place : begun) {
     for (; next < ended.size() && transaction(ended[next]).complete < transaction(place).invoke; ++next) {

@@ -1,14 +1,20 @@
-// CheckTimestamps: strict serializability with predicates, in time O(n log n) of the history's size, from the timestamps that the store
-// gave. The committed transactions are run again, one after the other in the order of their timestamps, on a sorted map: every read must find
-// what the map holds, and every scan exactly the keys that the map holds within the bounds that the scan *reached* (rule S4).
-// Besides: timestamps are unique; a transaction invoked after another had completed has the larger one; a snapshot reads what has smaller
-// timestamps than its own, however stale, but holds its min_timestamp, and nobody who begins after its end is ordered before it.
+// CheckTimestamps judges strict serializability with predicates from the timestamps that the store gave, in O(n log
+// n) of the history's size. It runs the committed transactions again on a sorted map, one after the other in the
+// order of their timestamps. Every read must find the value in the map, and every scan exactly the keys that the map
+// holds within the bounds that the scan *reached* (rule S4).
+// It also checks these rules:
+// - Timestamps are unique.
+// - A transaction that is invoked after another has completed has the larger timestamp.
+// - A snapshot reads the state below its own timestamp. It may be stale, but holds its min_timestamp, and no
+//   transaction that begins after its end is ordered before it.
 //
-// Unknown outcomes: committed if a read shows it: a value of theirs, or a key that is absent, or there, as only they can have left it. Where several
-// could have, one is tried, and another one if that contradicts other reads; histories with many such may be refused although some choice would
-// fit. One whose timestamp is unknown too is put where the reads allow it to be (unknown_placement.h).
-// Complete: whatever of the reads is not as in the serial order of the timestamps is reported. It trusts the timestamps: that they are the
-// store's serial order is what the store promises, and what cycle_checker.h does not assume.
+// Unknown outcomes. A transaction of unknown outcome committed if a read shows its effect: one of its values, or a
+// key whose absence or presence only it explains. If several transactions could explain a read, the checker tries
+// one, and another one if the first contradicts other reads. It may refuse a history with many such reads although
+// some choice would fit. A transaction whose timestamp is unknown, too, is put where the reads allow it
+// (unknown_placement.h).
+// Complete: the checker reports every read that differs from the serial order of the timestamps. It trusts that this
+// is the store's serial order, as the store promises; cycle_checker.h does not.
 // Thread-safety: pure function.
 #ifndef INTEGRATION_HISTORY_TIMESTAMP_CHECKER_H_
 #define INTEGRATION_HISTORY_TIMESTAMP_CHECKER_H_

@@ -15,17 +15,17 @@ namespace {
 
 using Key = std::pair<uint32_t, std::string_view>;
 
-// Looks at whether a place fits, of one search.
+// One search tries at most this many places.
 constexpr uint32_t kMaxLooks = 5000;
-// What stands behind a place leaves room in front of itself for others.
+// Distance in rank to the previous transaction, which leaves room in front of the placed one for others.
 constexpr uint32_t kRankStep = 1U << 16;
 
-// What happened to a key.
+// A write or a read of a key.
 struct Event {
   enum Kind : uint8_t { kWritten, kRead, kFoundThere };
   Position at;
   Kind kind = kRead;
-  std::optional<WriteId> value = std::nullopt;  // what was written or read; nothing: absent
+  std::optional<WriteId> value = std::nullopt;  // the value written or read; nothing: absent
 };
 
 class Placement {
@@ -35,19 +35,19 @@ class Placement {
   void PlaceAll();
 
  private:
-  // A transaction that is to be placed, and what those with a timestamp say of it.
+  // A transaction to be placed, and the bounds that transactions with a timestamp set for it.
   struct Unplaced {
     uint32_t place = 0;
-    Position low{.timestamp = 1, .rank = 0};     // it stands behind this
-    std::optional<Position> end = std::nullopt;  // ... and in front of this
+    Position low{.timestamp = 1, .rank = 0};     // it stands behind this position
+    std::optional<Position> end = std::nullopt;  // ... and in front of this one
   };
   enum class Slots : uint8_t { kOfItsKeys, kAll };
 
   Unplaced Watch(uint32_t place);
   void CollectEvents();
-  void AddEvents(uint32_t place);  // in the order of their places
+  void AddEvents(uint32_t place);  // keeps the events in the order of their positions
   void RemoveEvents(uint32_t place);
-  std::vector<std::vector<size_t>> Groups() const;  // places in `unplaced_`
+  std::vector<std::vector<size_t>> Groups() const;  // groups of indices in `unplaced_`
   void PlaceGroup(const std::vector<size_t>& group);
   bool Search(const std::vector<size_t>& group, size_t next, Slots slots, uint32_t* looks);
   void PlaceByItself(const Unplaced& unplaced);
@@ -62,8 +62,8 @@ class Placement {
   const HistoryIndex& index_;
   std::vector<Position>& positions_;
   std::vector<Unplaced> unplaced_;
-  absl::flat_hash_map<Key, std::vector<Event>> events_;  // of the keys that they touch, in the order of their places
-  absl::flat_hash_set<Key> keys_;                        // of the group that is being placed
+  absl::flat_hash_map<Key, std::vector<Event>> events_;  // events of the keys that unplaced transactions touch, in the order of their positions
+  absl::flat_hash_set<Key> keys_;                        // keys of the group that is being placed
 };
 
 void Placement::PlaceAll() {
@@ -82,7 +82,7 @@ void Placement::PlaceAll() {
   for (const std::vector<size_t>& together : Groups()) PlaceGroup(together);
 }
 
-// Those that touch one key belong together, and whoever belongs to one of them.
+// Transactions that touch a common key belong to one group, transitively.
 std::vector<std::vector<size_t>> Placement::Groups() const {
   std::vector<std::vector<size_t>> groups;
   std::vector<bool> taken(unplaced_.size());
@@ -179,7 +179,7 @@ void Placement::AddEvents(uint32_t place) {
     ForEachRead(t, operation,
                 [&](const std::string& key, const Value* value) { add({operation.table, key}, Event::kRead, value); });
     if (operation.kind != OperationKind::kScan) continue;
-    // Keys that the scan found absent.
+    // Keys in the scan's bounds that it found absent.
     const Scan& scan = t.scans[operation.scan];
     for (const auto& [key, events] : events_) {
       if (key.first != operation.table || !Within(key.second, scan.reached_low, scan.reached_high)) continue;
@@ -201,10 +201,10 @@ bool Placement::IsUnplaced(const WriteId& value) const {
   return write != nullptr && positions_[write->transaction].timestamp == 0;
 }
 
-// The first place behind a position. Nothing: there is no room left.
+// Returns the first free position behind `position`. Returns nothing if there is no room left.
 std::optional<Position> Placement::After(const Position& position) const {
   const uint32_t rank = std::max(position.rank, 1U);
-  uint64_t next = std::numeric_limits<uint64_t>::max();  // rank of who stands there already
+  uint64_t next = std::numeric_limits<uint64_t>::max();  // lowest rank already taken behind `position`
   for (const Unplaced& other : unplaced_) {
     const Position& taken = positions_[other.place];
     if (taken.timestamp == position.timestamp && taken.rank > rank) next = std::min<uint64_t>(next, taken.rank);
@@ -214,8 +214,8 @@ std::optional<Position> Placement::After(const Position& position) const {
   return Position{.timestamp = position.timestamp, .rank = static_cast<uint32_t>(after)};
 }
 
-// Whether the transaction would read what it did, and everybody who read a key that it writes would still read what they did. What an insert or
-// an update has to find is looked at when all are placed.
+// True if at this position the transaction would read the values that it read, and every reader of a key that it
+// writes would still read its own value. Search checks what an insert or an update found when all are placed.
 bool Placement::Fits(const Position& at, uint32_t place) const {
   const TransactionRecord& t = index_.transaction(place);
   for (size_t i = 0; i < t.operations.size(); ++i) {
@@ -244,7 +244,7 @@ bool Placement::Fits(const Position& at, uint32_t place) const {
 bool Placement::WriteFits(const std::vector<Event>& events, const Position& at, uint32_t place,
                           const OperationRecord& operation) const {
   const uint64_t id = index_.transaction(place).id;
-  bool replaced = false;  // by a later writer
+  bool replaced = false;  // a later transaction has replaced the value
   for (const Event& event : events) {
     if (event.at <= at) {
       if (event.value && event.kind == Event::kRead && event.value->writer == id) return false;
@@ -261,7 +261,8 @@ bool Placement::WriteFits(const std::vector<Event>& events, const Position& at, 
     const bool saw = event.value && event.value->writer == id;
     if (saw && replaced) return false;
     if (saw || replaced) continue;
-    // Who is not placed yet stands between; whether there is a place for it there is seen when its turn comes.
+    // The value's writer is not placed yet and must stand in between. Its own turn in the search decides whether it
+    // finds a place there.
     if (event.value && IsUnplaced(*event.value)) {
       replaced = true;
     } else if (operation.kind != OperationKind::kDelete || event.value) {
@@ -271,7 +272,8 @@ bool Placement::WriteFits(const std::vector<Event>& events, const Position& at, 
   return true;
 }
 
-// Places behind which the transaction may be put: everything that happened to its keys, or to all keys of its group; in order.
+// Returns in order the places where the transaction may stand: behind each event of its keys, or of all keys of its
+// group.
 std::vector<Position> Placement::Candidates(const Unplaced& unplaced, Slots slots) const {
   const TransactionRecord& t = index_.transaction(unplaced.place);
   Position low = unplaced.low;
@@ -333,8 +335,8 @@ bool Placement::Search(const std::vector<size_t>& group, size_t next, Slots slot
   return false;
 }
 
-// Of a group's keys, when all of it are placed: that somebody made what was found there, though its value was not read, or deleted
-// what was found absent.
+// Called when a whole group is placed. True if every key that was found present had a writer, even if its value was
+// not read, and if every key that was found absent had been deleted or never written.
 bool Placement::AllSawWhatWasThere() const {
   for (const Key& key : keys_) {
     std::optional<WriteId> there;

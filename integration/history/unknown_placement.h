@@ -1,12 +1,15 @@
-// Position: a transaction's place in the serial order; and where transactions stand whose timestamp is unknown: those of unknown outcome whose
-// writes were read, and committed ones that are untimed.
+// Position: a transaction's place in the serial order. Positions also places the transactions without a timestamp:
+// those of unknown outcome that count as committed, and committed ones that are untimed.
 //
-// Such a transaction U must stand behind what it read, behind those that had completed before it began, in front of whoever read its writes,
-// in front of those that began after it had completed (if it is known when that was), and such that nobody between U and the next writer
-// of a key that U wrote read another value of that key.
-// Any place that fits is as good as another. Those that touch the same keys are placed together: a search with taking back, which tries
-// places behind what happened to their keys. It finds a way to place them all if there is one, unless it has to look at too many; then
-// each is placed by itself, in the order of invocation, and might be placed wrongly.
+// Such a transaction U must stand
+// - behind every transaction that it read from, and every one that had completed before U was invoked;
+// - in front of every transaction that read U's writes, and every one that was invoked after U had completed (if that
+//   time is known);
+// - such that no transaction between U and the next writer of a key that U wrote read another value of that key.
+// Any place that fits is as good as another. A backtracking search places transactions that touch the same keys
+// together; it tries the places right behind the events of their keys. It finds a way to place all of them if there
+// is one, unless it would have to try too many places. Then each transaction is placed by itself, in the order of
+// invocation, and may be placed wrongly.
 // Thread-safety: pure functions.
 #ifndef INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
 #define INTEGRATION_HISTORY_UNKNOWN_PLACEMENT_H_
@@ -21,13 +24,14 @@ namespace deut::history {
 
 struct Position {
   uint64_t timestamp = 0;  // 0: none
-  // 0: a snapshot, which reads below its timestamp; 1: the transaction of this timestamp; from 2 on: those placed behind it.
+  // 0: a snapshot, which reads below its timestamp. 1: the transaction of this timestamp. From 2 on: transactions
+  // placed behind it.
   uint32_t rank = 0;
   friend constexpr auto operator<=>(const Position&, const Position&) = default;
 };
 
-// By place in the history. Transactions without a timestamp that count as committed are placed (committed ones only if they are
-// untimed). Where not all of them fit, who does not gets the first place that its interval allows.
+// Returns positions by index in the history. Every transaction without a timestamp that counts as committed gets a
+// place (a committed one only if it is untimed). If no place fits, it gets the first one that its interval allows.
 std::vector<Position> Positions(const HistoryIndex& index);
 
 }  // namespace deut::history

@@ -55,13 +55,13 @@ class TableWorkload : public Workload {
     if (random.OneIn(4)) scan.batch_bytes = 64;
     return scan;
   }
-  // Of a serializable transaction, which may announce updates (R3).
+  // Bounds for a serializable transaction, which may also announce updates (R3).
   static ScanOptions SerializableRange(Random& random, std::string low, std::string high) {
     ScanOptions scan = Range(random, std::move(low), std::move(high));
     scan.for_update = random.OneIn(4);
     return scan;
   }
-  // Lets others work for a while: what a transaction sees must stay as it was.
+  // Pauses, so that other transactions run. This transaction's view must not change meanwhile.
   static void Linger(RecordedClient& client, Random& random) {
     if (!random.OneIn(4)) return;
     Runtime& runtime = client.client().runtime();
@@ -93,7 +93,7 @@ class ListAppend final : public TableWorkload {
 
  private:
   static constexpr uint64_t kKeys = 6;
-  static constexpr uint64_t kStepsPerKeys = 120;  // then other keys are used: lists stay short
+  static constexpr uint64_t kStepsPerKeys = 120;  // after this many steps other keys are used, so that lists stay short
   std::atomic<uint64_t> steps_{0};
 };
 
@@ -168,7 +168,7 @@ class Bank final : public TableWorkload {
                                                             slowly ? t.ScanSlowly(table_, all, [] { return Status(); })
                                                                    : t.Scan(table_, all));
                                       for (const StoredRecord& record : records) sum += Number(record.value.payload);
-                                      // A snapshot of the time before the accounts were opened.
+                                      // The snapshot is older than the opening of the accounts.
                                       if (records.empty()) sum = kAccounts * 100;
                                       return Status();
                                     }));
@@ -200,7 +200,7 @@ class Ring final : public TableWorkload {
         if (!next) return DEUT_ERROR(kInternal, "provisional: a record of the ring is absent");
         at[i] = static_cast<uint64_t>(Number(next));
       }
-      // 0 1 2 3 becomes 0 2 1 3.
+      // The order 0 1 2 3 becomes 0 2 1 3.
       DEUT_RETURN_IF_ERROR(t.Put(table_, Name("ring", at[0]), Concat(at[2])));
       DEUT_RETURN_IF_ERROR(t.Put(table_, Name("ring", at[2]), Concat(at[1])));
       return t.Put(table_, Name("ring", at[1]), Concat(at[3]));
@@ -267,7 +267,7 @@ class PhantomScan final : public TableWorkload {
         return inserted == ErrorCode::kAlreadyExists ? Status() : inserted;
       }
       DEUT_ASSIGN_OR_RETURN(const std::vector<StoredRecord> some, t.Scan(table_, front));
-      // Those in front, or all of them.
+      // Removes the whole range or only the first records.
       if (slot % 4 == 0) return t.RemoveRange(table_, low, high);
       for (const StoredRecord& record : some) DEUT_RETURN_IF_ERROR(t.Remove(table_, record.key));
       return Status();
@@ -368,7 +368,8 @@ class Deletes final : public TableWorkload {
   };
 
   std::vector<history::Step> InOneMessage(const std::vector<Action>& plan) const {
-    // As in Do. An insert or update that is refused would end all of it; it is as likely as not.
+    // The kinds correspond to those of Do. A refused insert or update ends the whole message, which happens about
+    // half the time.
     constexpr OperationKind kKinds[] = {OperationKind::kWrite,  OperationKind::kInsert, OperationKind::kUpdate,
                                         OperationKind::kDelete, OperationKind::kDelete, OperationKind::kRead,
                                         OperationKind::kScan,   OperationKind::kScan};
@@ -393,7 +394,7 @@ class Deletes final : public TableWorkload {
       case 3:
         return t.CompareAndSet(table_, key);
       case 4:
-        // Now and then everything from the key on.
+        // For some keys, removes everything from the key on.
         return key.back() == '3' ? t.RemoveRange(table_, key, "") : t.Remove(table_, key);
       case 5:
         return t.Get(table_, key).status();
@@ -494,7 +495,8 @@ class Starvation final : public TableWorkload {
   }
 
  private:
-  // The first attempt is overtaken nearly always, the others declare what they write: then it takes a scan that begins just when they do.
+  // Scans overtake the first attempt nearly always. Later attempts declare their write (R11), so only a scan that
+  // begins at that very moment overtakes them.
   static constexpr uint64_t kOften = 8;
 };
 

@@ -1,22 +1,23 @@
-// Workloads whose histories the checkers judge, each aimed at an anomaly. Some know a condition of their own that must hold in every state,
-// which is then checked besides.
+// Workloads whose histories the checkers judge. Each one aims at an anomaly. Some have a condition of their own that
+// must hold in every state, which they check, too.
 //
-//   list_append        reads of and appends to short lists: all dependencies can be read from the values
-//   register           blind writes, updates and reads of few keys, snapshots among them
-//   bank               transfers; sums by scans up and down, serializable and snapshot
-//   ring               records that name their next one; three neighbours change places; the ring stays whole
-//   write_skew         of two switches at most one is on: each transaction looks at both and sets one
-//   phantom_scan       counts a range and inserts if there is room; limited scans, both directions
+//   list_append        reads of short lists, and appends to them: the values show all dependencies
+//   register           blind writes, updates and reads of few keys, some of them by snapshots
+//   bank               transfers; sums by scans in both directions, serializable and snapshot
+//   ring               each record names its successor; a transaction reorders three neighbours; the ring stays whole
+//   write_skew         at most one of two switches is on: each transaction reads both and sets one
+//   phantom_scan       counts a range and inserts if there is room; limited scans in both directions
 //   long_fork          blind writes of single keys, and reads of all of them
-//   snapshot_staleness updates, then a snapshot that must hold one's own commit, and is whole
-//   deletes            insert, update, compare-and-set, remove, by key and by range, read and scan of few keys
-//   bulk               many keys are written in one transaction, so that a commit does not fit into one record of the log, and read as one
-//   tables             tables are created, used and dropped; what a table holds is its own
-//   starvation         slow writers in a range that is scanned all the time: they get through (R11)
-//   monotonic          one counter: its values are in the order of the commit timestamps
+//   snapshot_staleness updates, then a snapshot that must hold the client's own commit, and is whole
+//   deletes            insert, update, compare-and-set, remove (by key and by range), read and scan of few keys
+//   bulk               a transaction writes more keys than fit into one log record of a commit; others read them as one
+//   tables             creates, uses and drops tables; a table holds only its own records
+//   starvation         slow writers in a range that is scanned all the time must succeed (R11)
+//   monotonic          one counter, whose values are in the order of the commit timestamps
 //
-// Thread-safety: Step from several threads at once, each with its own client and generator. Errors: CORRUPTION if the workload's own
-// condition does not hold; INTERNAL if a transaction is starved; otherwise those of RunTransaction.
+// Thread-safety: several threads may call Step at once, each with its own client and generator. Errors: CORRUPTION if
+// the workload's own condition does not hold; INTERNAL if a transaction is starved; otherwise those of
+// RunTransaction.
 #ifndef INTEGRATION_HISTORY_WORKLOADS_H_
 #define INTEGRATION_HISTORY_WORKLOADS_H_
 
@@ -42,42 +43,44 @@ namespace deut::history {
 class Workload {
  public:
   virtual ~Workload() = default;
-  // What is there before the first Step.
+  // Writes the state in which the first Step finds the store.
   virtual Status Load(RecordedClient&) { return Status(); }
-  // One transaction, with its repetitions.
+  // Runs one transaction, with its retries.
   virtual Status Step(RecordedClient& client, Random& random) = 0;
-  // One transaction that reads all there is, in both directions.
+  // Runs one transaction that reads all records of the workload, in both directions.
   virtual Status ReadAll(RecordedClient& client) = 0;
 };
 
 std::vector<std::string> WorkloadNames();
-// Whether the workload of this name judges who gets on, and how fast: then nobody may be held up on purpose.
+// True if the workload of this name judges the progress of its transactions. No thread may then be delayed on
+// purpose.
 bool MeasuresProgress(std::string_view name);
-// INVALID_ARGUMENT if there is none of this name. The table is empty. A history that goes over a crash of the transaction component needs
-// durable commits. A transaction that does not succeed within `patience` is given up.
+// INVALID_ARGUMENT if no workload has this name. REQUIRES: the table is empty. A history that spans a crash of the
+// transaction component needs durable commits. A transaction that does not succeed within `patience` is given up.
 Result<std::unique_ptr<Workload>> NewWorkload(std::string_view name, TableId table,
                                               Durability durability = Durability::kBuffered,
                                               Duration patience = seconds(20));
 
 struct WorkloadOptions {
   uint32_t threads = 4;
-  // The run ends when this time is over, when every thread has made so many steps, or when `stop` is true.
+  // The run ends when this time is over, when every thread has made steps_per_thread steps, or when `stop` is true.
   Duration duration = seconds(2);
   uint64_t steps_per_thread = UINT64_MAX;
   const std::atomic<bool>* stop = nullptr;
-  // Other clients of the same store, which the threads use in turn with the first one.
+  // Other clients of the same store. The threads are spread over these and the first client.
   std::vector<Client*> more_clients = {};
   uint64_t seed = 1;
 };
 
 struct WorkloadRun {
   History history;
-  // OK, or the workload's own condition that did not hold, or what kept the run from its end.
+  // OK, the workload's own condition that did not hold, or the error that ended the run early.
   Status status;
 };
 
-// Loads, runs, then reads the table once more; all of it recorded. `meanwhile` is called again and again while it runs (may pause, do
-// harm, or nothing). A Step's failure other than CORRUPTION is part of the history and goes on.
+// Loads, runs the steps, then reads the table once more, and records all of it. Calls `meanwhile` repeatedly during
+// the run; it may pause, inject faults, or do nothing. A Step's failure other than CORRUPTION is part of the history,
+// and the run continues.
 WorkloadRun RunWorkload(Client& client, Workload& workload, const WorkloadOptions& options,
                         absl::FunctionRef<void()> meanwhile);
 

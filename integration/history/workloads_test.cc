@@ -1,5 +1,6 @@
-// Each workload on a whole store inside this process (a small one, so that ranges are split and caches emptied all the time), its history judged by
-// both checkers. A history that is refused is kept beside the test's outputs; check_history reads it.
+// Runs each workload on a whole store inside this process; both checkers judge its history. The store is small, so
+// that ranges are split and caches emptied all the time. A refused history is kept beside the test's outputs, where
+// check_history can read it.
 #include "integration/history/workloads.h"
 
 #include <cstdlib>
@@ -61,7 +62,7 @@ class WorkloadsTest : public ::testing::TestWithParam<std::string> {
     const Report cycles = CheckCycles(run.history);
     EXPECT_TRUE(cycles.ok()) << cycles.ToText();
     const MonotonicTime checked = RealRuntime().Now();
-    // The store promises success to somebody at least.
+    // The store promises that at least one transaction succeeds.
     EXPECT_GT(timestamps.committed, 20U);
     std::cout << name << ": " << timestamps.committed << " committed, " << timestamps.aborted << " aborted, "
               << timestamps.reads << " values read, " << timestamps.scans << " scans, " << cycles.edges
