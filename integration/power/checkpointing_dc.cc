@@ -14,7 +14,7 @@ class NoListener final : public ApplyLogListener {
   void OnClosed(const Status&) override {}
 };
 
-// Passes on what the server says, with the stable position.
+// Passes on the server's acknowledgements, with the stable position added.
 class StableListener final : public ApplyLogListener {
  public:
   StableListener(KeptPages& pages, ApplyLogListener* listener) : pages_(pages), listener_(listener) {}
@@ -118,7 +118,7 @@ Status CheckpointingDc::Replay() {
     hello = pages_.last_hello_;
   }
   if (hello.epoch.value == 0) return Status::Ok();
-  hello.decided_on.reset();  // it was compared with the state of then
+  hello.decided_on.reset();  // it refers to the state before the loss of power
   DEUT_RETURN_IF_ERROR(server_->Hello(hello, kNoDeadline).status());
   NoListener listener;
   const Sender sender{hello.tc, hello.epoch, hello.nonce, server_->incarnation()};

@@ -1,11 +1,13 @@
-// CheckpointingDc: a data component that keeps records over its death, in place of the page store: a DataComponentServer with a copy of every batch
-// that it has applied. To the TC it is a DC whose stable position rises, so that the redo start advances and segments of the log go.
+// CheckpointingDc: a data component without a page store whose records survive the end of its incarnation. It is a
+// DataComponentServer and a copy of every batch that the server has applied. To the TC it is a DC whose stable
+// position rises, so the redo start advances and the TC removes log segments.
 //
-// States of a batch: applied -> stable (at a checkpoint: every few batches, or Checkpoint). A power loss keeps what is stable and, of the
-//   rest, as much from the front as the seed says: a DC may come back with more than it had promised, never with less. A new life is a
-//   new DataComponentServer to which the kept batches are given again.
-// Where the page store takes its place it gets the same FaultyDisk as the log, and KeptPages goes.
-// Thread-safety: as DataComponent; KeptPages by its own mutex. Ownership: KeptPages outlives the DCs.
+// States of a batch: applied -> stable (at a checkpoint: after every kBatchesPerCheckpoint batches, or by a call of
+// Checkpoint). A loss of power keeps all stable batches and, of the rest, a prefix whose length the seed determines.
+// A DC may therefore come back with more than it promised, never with less. A new incarnation is a new
+// DataComponentServer that applies the kept batches again.
+// A test whose DC has a page store gives it the same FaultyDisk as the log, and uses no KeptPages.
+// Thread-safety: as DataComponent; KeptPages has its own mutex. Ownership: KeptPages outlives the DCs.
 #ifndef INTEGRATION_POWER_CHECKPOINTING_DC_H_
 #define INTEGRATION_POWER_CHECKPOINTING_DC_H_
 
@@ -23,27 +25,28 @@
 
 namespace deut::power {
 
-// What outlives a CheckpointingDc: its records and its identity.
+// The part of a CheckpointingDc that survives a loss of power: its records and its identity.
 class KeptPages {
  public:
   explicit KeptPages(Runtime& runtime);
 
-  // REQUIRES: no DC lives.
+  // REQUIRES: no DC exists.
   void LosePower(uint64_t seed) DEUT_EXCLUDES(mutex_);
   Position stable() const DEUT_EXCLUDES(mutex_);
 
-  // What it holds, and back to what it held: the contract above is broken, as by somebody who restores an old backup.
+  // TakeBackup copies the content; Restore goes back to it. This breaks the contract above, as an operator does who
+  // restores an old backup.
   struct Backup {
     std::vector<LogBatch> batches;
     size_t stable_batches = 0;
   };
   Backup TakeBackup() const DEUT_EXCLUDES(mutex_);
-  // REQUIRES: no DC lives.
+  // REQUIRES: no DC exists.
   void Restore(Backup backup) DEUT_EXCLUDES(mutex_);
 
  private:
   friend class CheckpointingDc;
-  // A checkpoint follows each so many batches.
+  // A checkpoint follows after this many batches.
   static constexpr uint64_t kBatchesPerCheckpoint = 3;
 
   void Applied(const LogBatch& batch) DEUT_EXCLUDES(mutex_);
@@ -83,7 +86,7 @@ class CheckpointingDc final : public DataComponent {
  private:
   CheckpointingDc(KeptPages& pages, std::unique_ptr<dc::DataComponentServer> server)
       : pages_(pages), server_(std::move(server)) {}
-  // Gives what was kept to the new server.
+  // Applies the kept batches to the new server.
   Status Replay();
 
   KeptPages& pages_;

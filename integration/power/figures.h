@@ -1,4 +1,4 @@
-// Figures: what a test of power losses has seen, printed when it ends.
+// Figures: counts of a test of power losses, printed when the test ends.
 // Thread-safety: none.
 #ifndef INTEGRATION_POWER_FIGURES_H_
 #define INTEGRATION_POWER_FIGURES_H_
@@ -9,7 +9,7 @@
 
 namespace deut::power {
 
-// The value of an environment variable.
+// Returns the value of an environment variable; `otherwise` if it is not set.
 uint64_t FromEnvironment(const char* name, uint64_t otherwise);
 
 struct Figures {

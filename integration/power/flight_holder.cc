@@ -13,10 +13,11 @@ using testing::FlightSlot;
 
 constexpr Duration kLook = microseconds(50);
 constexpr Duration kLongest = milliseconds(3);
-// So long at most who is not held may pass.
+// An activity that is not held passes freely for at most this long.
 constexpr Duration kOpen = milliseconds(1);
 
-// One activity's hold: drawn (nowhere, or to wait for whoever comes), then held, then let go, then drawn again.
+// The hold of one activity. It draws whether and where to wait for a passer, holds the passer, releases it, and draws
+// again.
 class Held {
  public:
   Held(const char* name, bool always) : slot_(testing::FlightSlotOf(name)), always_(always) {}
@@ -54,7 +55,7 @@ class Held {
   enum class State { kOpen, kArmed, kHolding };
 
   FlightSlot& slot_;
-  const bool always_;  // it is rare
+  const bool always_;  // a rare activity: every occurrence is held
   State state_ = State::kOpen;
   MonotonicTime until_{};
   uint64_t until_changes_ = 0;

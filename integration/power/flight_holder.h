@@ -1,8 +1,9 @@
-// FlightHolder: while it lives, what passes in an instant in the data component (a split, a merge, a new root, the drop of a table: flight_board.h)
-// often lasts until the disk has changed a few times. So power is lost in the middle of it, with other threads' writes under way: flushes,
-// checkpoints, cleaning, the log. A hold ends after milliseconds if nothing changes on the disk.
-// Thread-safety: one thread makes and destroys it; one lives at a time. It has a thread of its own. Ownership: the disk outlives it.
-// Without test points it does nothing.
+// FlightHolder: while it exists, it often stretches short activities of the data component (a split, a merge, a new
+// root, the drop of a table: flight_board.h) until the disk has changed a few times. A loss of power thus hits the
+// middle of an activity while other threads write: flushes, checkpoints, cleaning, the log. If nothing changes on the
+// disk, a hold ends after milliseconds.
+// Thread-safety: one thread creates and destroys it; at most one exists at a time. It has a thread of its own.
+// Ownership: the disk outlives it. Without test points it does nothing.
 #ifndef INTEGRATION_POWER_FLIGHT_HOLDER_H_
 #define INTEGRATION_POWER_FLIGHT_HOLDER_H_
 

@@ -18,7 +18,7 @@ constexpr const char* kData = "data";
 constexpr uint64_t kKeys = 24;
 constexpr uint64_t kManyKeys = 40;
 constexpr Duration kSpaceComes = seconds(5);
-constexpr uint32_t kReader = 1000;  // the client that looks at everything
+constexpr uint32_t kReader = 1000;  // the client that reads everything
 
 int64_t Nanos() { return RealRuntime().Now().time_since_epoch().count(); }
 
@@ -51,7 +51,7 @@ Result<TableId> OpenOrCreate(PoweredStore& store, Oracle& oracle, const std::str
     Result<TableId> table = store.client().OpenTable(name);
     if (table.ok() || !(table.status() == ErrorCode::kNotFound)) return table;
     table = CreateTable(store, oracle, name);
-    // The log waits for a segment.
+    // The log may be waiting for a segment; then the creation is retried.
     const bool again = !table.ok() && table.status() == ErrorCode::kResourceExhausted && store.failure().ok();
     if (!again || RealRuntime().Now() >= end) return table;
     RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(1));
@@ -63,7 +63,7 @@ class Worker {
   Worker(PoweredStore& store, Oracle& oracle, TableId journal, TableId data, uint32_t number, uint64_t seed)
       : store_(store), oracle_(oracle), journal_(journal), data_(data), number_(number), random_(seed) {}
 
-  // Empty, or what was wrong.
+  // Returns "", or the error.
   std::string Step() {
     if (random_.OneIn(10)) {
       ChangeTables();
@@ -123,7 +123,7 @@ class Worker {
   TableId AnyTable() { return own_ && random_.OneIn(3) ? *own_ : data_; }
 
   Status WriteFew(RecordedTransaction& t) {
-    // The journal now before, now after the rest.
+    // The transaction writes its journal key sometimes before the other keys, sometimes after them.
     const bool first = random_.OneIn(2);
     if (first) DEUT_RETURN_IF_ERROR(Journal(t));
     for (uint64_t i = 1 + random_.Below(4); i > 0; --i)
@@ -179,7 +179,7 @@ class Worker {
   const TableId journal_, data_;
   const uint32_t number_;
   Random random_;
-  uint64_t id_ = 0;  // of the transaction under way
+  uint64_t id_ = 0;  // of the transaction in progress
   uint32_t writes_ = 0;
   std::optional<TableId> own_;
   std::string own_name_;

@@ -1,7 +1,7 @@
-// Load: what clients do to a store while its power is failing. Threads of their own, each a client: transactions over few shared keys, durable and
-// buffered, of one key and of many (logged in chunks), reads, scans and snapshots, deletions of a range; tables of their own, created, filled and
-// dropped. Everything that is tried is told to the oracle.
-// Deterministic per client; the order between clients is the scheduler's.
+// Load: the clients' work on a store whose power is failing. Each thread is a client. It runs transactions over few
+// shared keys, durable and buffered, of one key or of many (logged in chunks), and reads, scans, snapshots and
+// deletions of a range. It also creates, fills and drops tables of its own. It reports every attempt to the oracle.
+// Each client is deterministic; the scheduler decides the order between clients.
 #ifndef INTEGRATION_POWER_LOAD_H_
 #define INTEGRATION_POWER_LOAD_H_
 
@@ -20,11 +20,12 @@ namespace deut::power {
 
 struct LoadOptions {
   uint32_t threads = 1;
-  uint32_t steps = 30;  // by all threads together
+  uint32_t steps = 30;  // sum over all threads
   uint64_t seed = 1;
 };
 
-// Runs until the steps are done or the store has failed. Empty, or what was wrong at once (a timestamp drawn twice).
+// Runs until the steps are done or the store has failed. Returns "", or an error found at once (a timestamp drawn
+// twice).
 std::string RunLoad(PoweredStore& store, Oracle& oracle, const LoadOptions& options);
 
 // Reads all tables in one durable transaction.

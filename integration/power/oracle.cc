@@ -161,7 +161,7 @@ std::string Oracle::JudgeAttempts(const Found& found) {
 }
 
 std::string Oracle::JudgePrefix() {
-  // By life: the last that is there, by its commit record and by the time of its beginning.
+  // For each life: the last transaction that is there, by its commit record and by the time of its invocation.
   std::map<uint32_t, const Attempt*> last, latest;
   for (const Attempt& attempt : attempts_) {
     if (attempt.found != true) continue;

@@ -1,18 +1,21 @@
-// Oracle: what a store may hold after power was lost, any number of times. It knows every transaction that was tried, what it read and wrote and what
-// its client was told, and judges what a reader finds in the next life:
-//   lower bound   a transaction that was acknowledged as durable is there; so is a table
-//   refused       one that was refused or aborted is not there
-//   prefix        of one life, whoever is there stands before whoever is not, by the position of their commit records; and whoever began after
-//                 another was acknowledged (even as buffered) is not there without it
-//   atomicity     the tables hold exactly what the transactions that are there leave, run in the order of their timestamps: no part of one, no
-//                 deletion forgotten, no value that nobody wrote
-//   once and for all   what one recovery has found, later ones find: nobody rises, nobody vanishes
-//   timestamps    are above all those drawn in earlier lives
-// That a transaction is there is said by a key of its own in the table `journal`, which it writes besides and nobody removes.
-// Finish gives the whole history, with the outcomes as they were found, to the checkers of integration/history: nobody has read, and been
-// acknowledged, what was lost later (D1); one serial order over all lives.
-// AsOf gives the oracle of a moment in the past: for what a loss of power would have left then.
-// Thread-safety: NextId, AsOf, Ended, TableChanged and NoteTimestamp from any thread; the rest by one, while no client works.
+// Oracle: decides what a store may hold after any number of power losses. It knows every transaction that was tried,
+// its reads and writes, and the answer that its client got. It judges the records that a reader finds in the next
+// life by these rules:
+//   lower bound   a transaction acknowledged as durable is there; so is a table
+//   refused       a transaction that was refused or aborted is not there
+//   prefix        among the transactions of one life, the commit record of each missing one lies behind those of all that are there;
+//                 and none that began after another was acknowledged (even as buffered) is there without it
+//   atomicity     the tables hold exactly what the transactions that are there leave if they run in the order of their timestamps:
+//                 no part of a transaction, no forgotten deletion, no value that no transaction wrote
+//   stability     later recoveries find the same transactions as an earlier one: none reappears, none vanishes
+//   timestamps    every timestamp is above all those drawn in earlier lives
+// Each transaction also writes a key of its own to the table `journal`, which no transaction removes. This key tells
+// whether the transaction is there.
+// Finish gives the whole history, with the outcomes as found, to the checkers of integration/history. They prove that
+// no acknowledged transaction read data that was lost later (D1), and that there is one serial order over all lives.
+// AsOf returns the oracle of an earlier moment, to judge what a loss of power would have left then.
+// Thread-safety: any thread may call NextId, AsOf, Ended, TableChanged and NoteTimestamp. One thread calls the rest,
+// while no client works.
 #ifndef INTEGRATION_POWER_ORACLE_H_
 #define INTEGRATION_POWER_ORACLE_H_
 
@@ -31,18 +34,18 @@
 
 namespace deut::power {
 
-// What a client was told of its transaction's, or its table's, end.
+// The answer that a client got about the end of its transaction, or of its creation or drop of a table.
 enum class Told : uint8_t { kRefused, kBuffered, kDurable, kUnknown };
 
 struct Attempt {
-  history::TransactionRecord record;  // id, times, timestamp, operations; the outcome is the oracle's
+  history::TransactionRecord record;  // id, times, timestamp, operations; the oracle sets the outcome
   Told told = Told::kRefused;
   Lsn lsn;  // 0 = not known
   uint32_t life = 0;
-  std::optional<bool> found;  // by the first reader after its life
+  std::optional<bool> found;  // set by the first reader after its life
 };
 
-// A table was created or dropped, or it was tried; times as those of transactions.
+// The creation or drop of a table, or an attempt. Its times are as those of transactions.
 struct TableChange {
   std::string name;
   bool created = false;  // else dropped
@@ -50,15 +53,16 @@ struct TableChange {
   int64_t invoke = 0, complete = 0;
 };
 
-// What a reader has found: a transaction of its own, committed.
+// The result of a reader: a committed transaction of its own, which read everything.
 struct Found {
   history::TransactionRecord reader;
   std::vector<std::string> tables;                                 // names
   std::map<uint32_t, std::map<std::string, std::string>> records;  // by table id: key, value
-  uint32_t journal = 0;                                            // table ids
+  uint32_t journal = 0;                                            // id of the journal's table
 };
 
-// The value that a write stores: names it, and is as long as its identity says, so that the oracle can tell it again.
+// Returns the value that a write stores. It contains the write's identity, and its length follows from that identity,
+// so the oracle can compute it again.
 std::string PayloadOf(history::WriteId id);
 std::string JournalKey(uint64_t transaction);
 
@@ -67,27 +71,28 @@ class Oracle {
   Oracle() : mutex_(RealRuntime()) {}
 
   uint64_t NextId() { return ids_.fetch_add(1) + 1; }
-  // A new life: what ends from now on belongs to it.
+  // Begins a new life. Transactions that end from now on belong to it.
   void BeginLife();
   uint32_t life() const { return life_; }
-  // A timestamp that was drawn in this life. Empty, or what is wrong with it.
+  // Notes a timestamp drawn in this life. Returns "", or the error in it.
   std::string NoteTimestamp(Timestamp timestamp) DEUT_EXCLUDES(mutex_);
   void Ended(Attempt attempt) DEUT_EXCLUDES(mutex_);
   void TableChanged(const TableChange& change) DEUT_EXCLUDES(mutex_);
 
-  // Of a moment in the only life so far (RealRuntime's time, in ns): who had not begun by then is unknown to it; who had not ended may be
-  // there or not, unless it was refused. Nobody was judged yet. To be asked when all have ended.
+  // Returns the oracle as of `moment` (RealRuntime's time, in ns) in the only life so far. It does not know
+  // transactions that had not begun by then. One that had not ended may be there or not, unless it was refused.
+  // Nothing is judged yet. REQUIRES: all transactions have ended.
   std::unique_ptr<Oracle> AsOf(int64_t moment) const DEUT_EXCLUDES(mutex_);
 
-  // Empty, or the first thing that is wrong. From then on what was found is what there is.
+  // Returns "", or the first error. From then on, the oracle expects what `found` contained.
   std::string Judge(Found found) DEUT_EXCLUDES(mutex_);
-  // The checkers' verdict on all lives. REQUIRES: the last Judge was called after the last life with clients.
+  // Returns the checkers' verdict on all lives. REQUIRES: the last Judge was called after the last life with clients.
   std::string Finish() DEUT_EXCLUDES(mutex_);
 
   uint64_t attempts() const DEUT_EXCLUDES(mutex_);
-  uint64_t committed() const DEUT_EXCLUDES(mutex_);      // found
-  uint64_t lost_buffered() const DEUT_EXCLUDES(mutex_);  // as they may be
-  uint64_t unknown_found() const DEUT_EXCLUDES(mutex_);  // came back though nobody was told
+  uint64_t committed() const DEUT_EXCLUDES(mutex_);      // found by a reader
+  uint64_t lost_buffered() const DEUT_EXCLUDES(mutex_);  // acknowledged as buffered and lost, which is allowed
+  uint64_t unknown_found() const DEUT_EXCLUDES(mutex_);  // found, though the client got no answer
 
  private:
   struct Table {
@@ -106,7 +111,7 @@ class Oracle {
   std::vector<Attempt> attempts_ DEUT_GUARDED_BY(mutex_);
   std::map<std::string, Table> tables_ DEUT_GUARDED_BY(mutex_);
   std::vector<history::TransactionRecord> readers_ DEUT_GUARDED_BY(mutex_);
-  uint64_t drawn_before_ DEUT_GUARDED_BY(mutex_) = 0;  // the highest of earlier lives
+  uint64_t drawn_before_ DEUT_GUARDED_BY(mutex_) = 0;  // the highest timestamp of earlier lives
   uint64_t drawn_ DEUT_GUARDED_BY(mutex_) = 0;
 };
 

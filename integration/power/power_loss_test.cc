@@ -1,5 +1,5 @@
-// Whole stores whose power is lost at every changing operation of their disk, and again during the recovery that follows.
-// DEUT_POWER_STEP: every so many operations (1: all; by default few enough for a minute). DEUT_SEED: of the runs.
+// Whole stores that lose power at every changing operation of their disk, and again during the recovery that follows.
+// DEUT_POWER_STEP: tests every Nth operation (1: all; the default takes about a minute). DEUT_SEED: seed of the runs.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -41,7 +41,8 @@ RunOptions OptionsOf(const Case& which, uint64_t seed) {
   return {.seed = seed, .threads = which.threads, .keeps_pages = which.keeps_pages};
 }
 
-// What ends every run: a life that recovers, is judged and works; one that only looks; the verdict on the whole history.
+// The end of every run: a life that recovers, is judged and works; one that only reads; the verdict on the whole
+// history.
 std::string EndOf(PowerRun& run, uint32_t steps) {
   std::string wrong = run.Live({.steps = steps});
   if (wrong.empty()) wrong = run.Live({});
@@ -50,7 +51,7 @@ std::string EndOf(PowerRun& run, uint32_t steps) {
 
 class PowerLoss : public ::testing::TestWithParam<Case> {};
 
-// How many changing operations a life has that is not disturbed.
+// Returns the number of changing operations in an undisturbed life.
 uint64_t OperationsOfALife(const Case& which, uint64_t seed, void (*prepare)(FaultyDisk&) = nullptr) {
   PowerRun run(OptionsOf(which, seed));
   if (prepare != nullptr) prepare(run.disk());
@@ -58,7 +59,8 @@ uint64_t OperationsOfALife(const Case& which, uint64_t seed, void (*prepare)(Fau
   return run.disk().counts().changing;
 }
 
-// Most crash points of a DC on the disk are those of recorded_run_test; here are fewer, in which the store lives on for a while without its disk.
+// recorded_run_test has most of the crash points of a DC on the disk. This test has fewer, in which the store
+// continues for a while without its disk.
 uint64_t StepOf(const Case& which) {
   const uint64_t step = FromEnvironment("DEUT_POWER_STEP", 5);
   return which.keeps_pages || step == 1 ? step : 3 * step;
@@ -73,7 +75,7 @@ TEST_P(PowerLoss, AtEveryOperationAndAgainInRecovery) {
   const Case which = GetParam();
   const uint64_t step = StepOf(which);
   Figures figures;
-  // How many writes a life takes depends on how many commits go out together; a life of few is lived again.
+  // The number of writes in a life depends on how many commits share a write. A life with few writes is repeated.
   uint64_t operations = 0;
   for (int life = 0; life < 50 && operations <= which.steps / 5; ++life) operations = OperationsOfALife(which, Seed());
   ASSERT_GT(operations, which.steps / 5);
@@ -82,7 +84,7 @@ TEST_P(PowerLoss, AtEveryOperationAndAgainInRecovery) {
     Random random(Seed() * 1000 + at);
     std::string wrong = run.Live({.crash_after = at, .steps = which.steps});
     ++figures.crash_points;
-    // Once more during the recovery, or soon after it.
+    // Loses power once more during the recovery, or soon after it.
     if (wrong.empty()) wrong = run.Live({.crash_after = 1 + random.Below(20), .steps = 4});
     figures.second_crashes += run.was_read() ? 0 : 1;
     if (wrong.empty()) wrong = EndOf(run, 4);
@@ -100,7 +102,7 @@ TEST_P(PowerLoss, AtEveryOperationOfRecovery) {
   Random random(Seed());
   for (uint64_t at = operations; at > operations / 8; at -= std::min(at, 1 + operations * step / 20)) {
     bool in_recovery = true;
-    // A DC on the disk does more in its first moments: checkpoints, cleaning.
+    // A DC on the disk does more in its first moments (checkpoints, cleaning), so fewer crash points suffice.
     const uint64_t stride = which.keeps_pages ? 1 : (step + 1) / 2;
     for (uint64_t second = 1 + random.Below(stride); in_recovery; second += stride) {
       PowerRun run(OptionsOf(which, Seed()));
@@ -138,7 +140,8 @@ TEST_P(PowerLoss, ManyLives) {
   if (which.keeps_pages) EXPECT_GT(figures.trimmed_runs, 0u);
 }
 
-// --- A disk that fails, in ways other than losing power: the store stops with a message, and what was acknowledged is there afterwards.
+// --- A disk that fails in other ways than by losing power: the store stops with a message, and acknowledged
+// transactions are there afterwards.
 
 struct FaultCase {
   const char* name;
@@ -165,7 +168,8 @@ TEST_P(PowerLoss, DiskFaults) {
     Random random(seed);
     const FaultCase& fault_case = kFaults[seed % std::size(kFaults)];
     int fault = 0;
-    // One of the two errs: the TC's log or the DC's pages. (A state file of the DC that cannot be written is written anew.)
+    // Either the TC's log or the DC's pages get errors. (A state file of the DC that cannot be written is written
+    // anew.)
     const std::string where = which.keeps_pages || random.OneIn(2) ? "/store/tc" : "/store/dc/pages";
     const auto add = [&](FaultyDisk& disk) {
       fault = disk.AddFault({.action = fault_case.action,
@@ -180,7 +184,7 @@ TEST_P(PowerLoss, DiskFaults) {
     (random.OneIn(3) ? life.before_open : life.before_work) = add;
     life.must_fail = [&](FaultyDisk& disk) { return fault_case.must_fail && disk.hits(fault) > 0; };
     life.power_stays =
-        random.OneIn(2);  // then the next life builds on what the failed one has left, and power is lost after that
+        random.OneIn(2);  // then the next life builds on what the failed one left, and power is lost after that
     if (wrong.empty()) wrong = run.Live(life);
     struck += run.disk().hits(fault) > 0 ? 1 : 0;
     if (!run.failure().ok()) {
@@ -202,7 +206,8 @@ TEST_P(PowerLoss, ADeviceThatHangs) {
   Figures figures;
   int hung = 0;
   for (uint64_t seed = Seed(); hung < kHangs; ++seed) {
-    // On a machine that stands still for so long the device is taken for one that hangs before it does.
+    // On a machine that stalls longer than the device timeout, the store takes its device for a hanging one too
+    // early.
     ASSERT_LT(seed, Seed() + 10 * kHangs) << "the work ends by itself";
     RunOptions options = OptionsOf(which, seed);
     options.sizes.device_timeout = milliseconds(200);
@@ -210,7 +215,7 @@ TEST_P(PowerLoss, ADeviceThatHangs) {
     std::atomic<bool> hangs{false}, stopped{false};
     std::unique_ptr<Thread> hanger;
     Life life{.steps = 1'000'000, .faulty = true};  // until it fails
-    // The device stops in the middle of the work.
+    // The device stops completing operations in the middle of the work.
     life.before_work = [&](FaultyDisk& disk) {
       hanger = RealRuntime().StartThread("hanger", [&, last = disk.counts().writes + Random(seed).Below(10)] {
         while (disk.counts().writes <= last) {
@@ -237,7 +242,7 @@ TEST_P(PowerLoss, ADeviceThatHangs) {
   }
 }
 
-// --- Bits that flip on their way from the disk: the store refuses, or is right all the same.
+// --- Bits that flip on their way from the disk: the store either refuses, or answers correctly.
 TEST_P(PowerLoss, ReadsThatFlipBits) {
   const Case which = GetParam();
   const uint64_t runs = 150 / FromEnvironment("DEUT_POWER_STEP", 5);
@@ -247,10 +252,12 @@ TEST_P(PowerLoss, ReadsThatFlipBits) {
     Random random(seed);
     PowerRun run(OptionsOf(which, seed));
     std::string wrong = run.Live({.steps = which.steps, .clean = true});
-    // A life whose first block proves that all before it was durable: rot in the very last blocks of a log cannot be told from a torn write.
+    // The first block of this life proves that everything before it was durable: damage in the very last blocks of a
+    // log cannot be told from a torn write.
     if (wrong.empty()) wrong = run.Live({.look = false, .clean = true});
     int fault = 0;
-    // One of the two disks errs: a log that has lost its end is told from one that was torn there by what the DC has applied.
+    // Only one of the two disks errs: a log that lost its end is told from one torn there by the position that the DC
+    // has applied.
     const std::string where = random.OneIn(2) ? "/store/tc/" : "/store/dc/";
     const auto add = [&](FaultyDisk& disk) {
       fault = disk.AddFault({.action = DiskFault::Action::kFlipBit,
@@ -273,12 +280,12 @@ TEST_P(PowerLoss, ReadsThatFlipBits) {
   EXPECT_GT(refused, 0u);
 }
 
-// --- The oracle is worth something.
+// --- The oracle finds stores that are wrong.
 
-// Most are found within seconds, some by one run of hundreds; a busy machine gets its time.
+// Most omissions are found within seconds, some by one run of hundreds. The limit leaves time for a busy machine.
 constexpr Duration kHunt = seconds(300);
 
-// The first thing that is found, by all kinds of runs in turn, within the time.
+// Cycles through all kinds of runs until one finds an error, which it returns, or the time is over.
 std::string Hunt(Duration time, void (*prepare)(FaultyDisk&)) {
   const Deadline end = RealRuntime().Now() + time;
   for (uint64_t seed = Seed(); RealRuntime().Now() < end; ++seed) {
@@ -290,7 +297,7 @@ std::string Hunt(Duration time, void (*prepare)(FaultyDisk&)) {
     for (int life = 0; life < 5 && wrong.empty(); ++life) {
       Life next{.crash_after = random.OneIn(4) ? 0 : 1 + random.Below(80), .steps = which.steps};
       if (random.OneIn(4)) {
-        // A failed write, whose bytes may be there: the process ends, power is lost later.
+        // A failed write whose bytes may be on the disk: the process ends, and power is lost later.
         next = {.steps = which.steps, .faulty = true, .power_stays = true};
         next.before_work = [&random](FaultyDisk& disk) {
           disk.AddFault({.action = DiskFault::Action::kIoError,
@@ -329,7 +336,7 @@ TEST_P(LeftOut, IsFound) {
   while (const size_t bytes = fread(part.data(), 1, part.size(), child)) output.append(part.data(), bytes);
   pclose(child);
   const size_t at = output.find("found: ");
-  ASSERT_NE(at, std::string::npos) << output;  // or it has crashed
+  ASSERT_NE(at, std::string::npos) << output;  // or the child has crashed
   const std::string found = output.substr(at, output.find('\n', at) - at);
   EXPECT_GT(found.size(), std::string_view("found: ").size());
   std::printf("%s %s\n", GetParam(), found.c_str());
@@ -351,7 +358,7 @@ INSTANTIATE_TEST_SUITE_P(All, PowerLoss, ::testing::ValuesIn(kCases),
 
 }  // namespace
 
-// For LeftOut, in a process of its own: the steps that are left out are read from the environment once.
+// Runs for LeftOut in a process of its own, because DEUT_OMIT is read from the environment once.
 int HuntOnly() {
   std::printf("found: %s\n", Hunt(kHunt, [](FaultyDisk&) {}).c_str());
   return 0;

@@ -12,20 +12,21 @@ namespace {
 
 constexpr Duration kFailureComes = seconds(20);
 
-// What a DC has left on the disk is whole, whenever its power was lost; as the offline check finds it. Empty, or what is wrong.
+// Checks with the offline verifier that the DC's directory is whole, at whatever moment power was lost. Returns "",
+// or the damage.
 std::string CheckPages(Storage& storage) {
   const Result<dc::VerifyReport> report = dc::VerifyDirectory(storage, RealRuntime(), kDcDirectory, {});
   if (report.ok()) return report->clean() ? "" : Concat("the DC's directory is damaged:\n", dc::ReportText(*report));
-  // There is nothing yet.
+  // The directory does not exist yet.
   if (report.status() == ErrorCode::kNotFound || report.status() == ErrorCode::kInvalidArgument) return "";
   return Concat("the DC's directory cannot be checked: ", report.status().ToString());
 }
 
-// And what a TC has left: no damage, and records that agree with each other.
+// Checks the TC's log: no damage, and records that agree with each other.
 std::string CheckLog(Storage& storage) {
   const Result<tc::LogReport> report = tc::VerifyLog(storage, kTcDirectory, {});
   if (report.ok()) return report->clean() ? "" : Concat("the TC's log is damaged:\n", tc::ReportText(*report));
-  // There is nothing yet.
+  // The log does not exist yet.
   if (report.status() == ErrorCode::kNotFound || report.status() == ErrorCode::kInvalidArgument) return "";
   return Concat("the TC's log cannot be checked: ", report.status().ToString());
 }

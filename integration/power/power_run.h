@@ -1,5 +1,6 @@
-// PowerRun: the lives of one store on one FaultyDisk. Each life opens the store, has the oracle judge what is there, works, and ends with the loss of
-// power: at a given changing operation of the disk, or after its work.
+// PowerRun: the lives of one store on one FaultyDisk. A life is the time from an opening of the store to the next
+// loss of power. In each life the store is opened, the oracle judges its content, clients work, and power is lost: at
+// a given changing operation of the disk, or after the work.
 // Thread-safety: one thread.
 #ifndef INTEGRATION_POWER_POWER_RUN_H_
 #define INTEGRATION_POWER_POWER_RUN_H_
@@ -21,28 +22,29 @@ namespace deut::power {
 struct RunOptions {
   uint64_t seed = 1;
   uint32_t threads = 1;
-  bool keeps_pages = false;  // a DC whose pages never lose power (checkpointing_dc.h), else they are on the same disk
+  bool keeps_pages = false;  // true: the DC's pages never lose power (checkpointing_dc.h); false: they are on the same disk
   StoreSizes sizes = {};
 };
 
 struct Life {
-  uint64_t crash_after = 0;  // changing operations of the disk; 0 = after the work
+  uint64_t crash_after = 0;  // power is lost at this changing operation of the disk; 0 = after the work
   uint32_t steps = 0;
-  // Something is wrong with the disk besides: the store may refuse to open, and its work may fail; what is there is judged all the same.
+  // The disk has faults, too. The store may refuse to open and its work may fail, but its content is judged all the
+  // same.
   bool faulty = false;
   std::function<void(FaultyDisk&)> before_open = {}, before_work = {};
-  // Asked after the work: the store has failed by now, or is about to, and is given the time.
+  // Called after the work. True: the store has failed or is about to fail, and the run waits for the failure.
   std::function<bool(FaultyDisk&)> must_fail = {};
-  // Asked when the steps are done: true, and as many follow.
+  // Called when the steps are done. True: the clients do the same number of steps again.
   std::function<bool()> more = {};
-  bool look = true;    // reads and judges first
-  bool quiet = false;  // with little going on in the background
-  bool clean = false;  // without a crash of its own it ends as when it is told to stop: all is written
-  // The process ends, and the disk goes on: the next life reads what was written, durable or not.
+  bool look = true;    // reads and judges the content first
+  bool quiet = false;  // with little background work
+  bool clean = false;  // unless the disk crashes, it ends with an orderly stop: everything is written
+  // The process ends, but the disk keeps its power: the next life reads everything written, durable or not.
   bool power_stays = false;
 };
 
-// What the DC has done in the background; of lives whose counters could still be asked for.
+// Background work of the DC, summed over the lives whose counters could still be read.
 struct DcWork {
   uint64_t splits = 0, merges = 0, checkpoints = 0, cleaned = 0, loaded = 0;
 
@@ -58,23 +60,24 @@ struct DcWork {
 class PowerRun {
  public:
   explicit PowerRun(const RunOptions& options);
-  // Goes on with what another run has left, whose clients had got as far as `oracle` knows. The DC's pages are on that disk.
+  // Continues on the disk that another run left; `oracle` knows what that run's clients did until then. The DC's
+  // pages are on that disk, too.
   PowerRun(const RunOptions& options, std::unique_ptr<FaultyDisk> disk, std::unique_ptr<Oracle> oracle);
 
-  // Empty, or the first thing that is wrong.
+  // Returns "", or the first error.
   std::string Live(const Life& life);
-  // The history's checkers on all lives. REQUIRES: the last life had no steps, and was read.
+  // Runs the history's checkers on all lives. REQUIRES: the last life had no steps, and its content was read.
   std::string Finish() { return oracle_->Finish(); }
 
   FaultyDisk& disk() { return *disk_; }
   const Oracle& oracle() const { return *oracle_; }
-  // Of the last life: whether it came as far as to be read; whether its disk crashed by itself; why its store failed.
+  // About the last life: whether its content was read; whether its disk crashed at crash_after; why its store failed.
   bool was_read() const { return was_read_; }
   bool crashed() const { return crashed_; }
   const Status& failure() const { return failure_; }
   uint64_t lives() const { return lives_; }
   uint64_t reads() const { return reads_; }
-  bool trimmed() const { return trimmed_; }  // some of the log was let go
+  bool trimmed() const { return trimmed_; }  // the TC removed a part of its log
   const DcWork& dc_work() const { return dc_work_; }
 
  private:

@@ -9,8 +9,8 @@
 namespace deut::power {
 namespace {
 
-// Small, so that a few dozen transactions go through everything: chunks, several blocks in flight, new segments, old ones recycled, the next
-// reservation of timestamps, reading back from disk what the ring no longer holds.
+// Small sizes, so that a few dozen transactions reach everything: chunks, several blocks in flight, new segments,
+// recycled segments, the next reservation of timestamps, and reads from disk of values that the ring no longer holds.
 tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
   tc::TransactionComponentOptions options;
   options.log.directory = kTcDirectory;
@@ -26,7 +26,7 @@ tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
   options.log2_record_buckets = 8;
   options.max_transactions = 64;
   options.max_outcomes = 64;
-  options.outcome_log_bytes = 64 << 10;  // the log is still let go
+  options.outcome_log_bytes = 64 << 10;  // small enough that the log is still trimmed
   options.records_per_range = 8;
   options.max_ranges = 16;
   options.repartition_period = milliseconds(5);
@@ -41,7 +41,7 @@ tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
   return options;
 }
 
-// Small in everything: a short run splits pages, swaps them out, checkpoints, and fills segments.
+// Small sizes, so that a short run splits pages, evicts them, takes checkpoints, and fills segments.
 dc::DataComponentOptions SmallPages(const StoreSizes& sizes) {
   dc::DataComponentOptions dc;
   dc.directory = kDcDirectory;

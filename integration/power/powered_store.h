@@ -1,6 +1,8 @@
-// PoweredStore: one life of a whole store (TC, DC and client in this process, as integration/embedded has them) on a disk that may fail at any
-// moment. The end of the redo log, at which a tcd stops the process, is here an event: the store answers with errors until it is destroyed.
-// Thread-safety: client() and failed() from any thread. Ownership: storage and pages outlive it; transactions end before it.
+// PoweredStore: one life of a whole store (TC, DC and client in this process, as in integration/embedded) on a disk
+// that may fail at any moment. A failure of the redo log, which ends the process of a tcd, is an event here: the
+// store answers with errors until it is destroyed.
+// Thread-safety: any thread may call client(), failure() and WaitFailed(). Ownership: storage and pages outlive the
+// store; transactions end before it.
 #ifndef INTEGRATION_POWER_POWERED_STORE_H_
 #define INTEGRATION_POWER_POWERED_STORE_H_
 
@@ -20,21 +22,23 @@
 
 namespace deut::power {
 
-// Of the DC whose pages are on the same disk.
+// Directory of a DC whose pages are on the same disk as the log.
 constexpr char kDcDirectory[] = "/store/dc";
 constexpr char kTcDirectory[] = "/store/tc";
 
 struct StoreSizes {
   Duration device_timeout = seconds(60);
-  // Which sizes the DC's pages, segments, memory and checkpoints have: drawn from it, the same for the same number. 0: the usual ones.
+  // Seed of the sizes of the DC's pages, segments, memory and checkpoints: equal seeds give equal sizes. 0: the usual
+  // sizes.
   uint64_t drawn_from = 0;
-  bool quiet = false;  // does little in the background: for a life that only looks
+  bool quiet = false;  // little background work, for a life that only reads
 };
 
 class PoweredStore {
  public:
-  // Returns when it serves; else with the reason: the log's failure, or why it is refused. `pages` null: the DC's pages are on `storage`,
-  // too; else it keeps them there. Gives up when `lost_power` says so: a DC that cannot write keeps the TC waiting.
+  // Returns when the store serves, else with the reason: the log's failure, or the reason for a refusal. If `pages`
+  // is null, the DC's pages are on `storage`; else the DC keeps its records in `pages`. Gives up when `lost_power`
+  // returns true, because a DC that cannot write would make the TC wait forever.
   static Result<std::unique_ptr<PoweredStore>> Open(Storage& storage, KeptPages* pages,
                                                     const std::function<bool()>& lost_power, const StoreSizes& sizes);
   ~PoweredStore();
@@ -42,13 +46,13 @@ class PoweredStore {
   PoweredStore& operator=(const PoweredStore&) = delete;
 
   Client& client() { return *client_; }
-  // The log's failure, or why the TC refuses to serve; OK while neither is.
+  // Returns the log's failure, or the reason why the TC refuses to serve; OK if there is neither.
   Status failure();
-  // Waits for one. False: there is none at the deadline.
+  // Waits for a failure. Returns false if there is none at the deadline.
   bool WaitFailed(Deadline deadline) { return failed_.Wait(RealRuntime(), deadline); }
-  // A counter of the DC; 0 if nobody can say.
+  // Returns a counter of the DC; 0 if the DC does not answer.
   uint64_t dc_counter(std::string_view name);
-  // Of the oldest record that the log still has; 0 if nobody can say.
+  // Returns the LSN of the log's oldest record; 0 if the TC does not answer.
   uint64_t first_lsn();
 
  private:

@@ -13,7 +13,7 @@
 namespace deut::power {
 namespace {
 
-// So often a point that was found wrong is judged again, to say how sure that is.
+// A wrong point is judged this many times again, to show how often the error recurs.
 constexpr uint64_t kAgain = 5;
 
 RunOptions OptionsOf(const RecordedRunOptions& options) {
@@ -92,7 +92,7 @@ RecordedRun::Verdict RecordedRun::JudgePoint(size_t index) {
   const uint64_t seed = Mix64(options_.seed * 7919 + point.operation);
   const std::unique_ptr<FaultyDisk> disk = std::move(point.disk);
   Verdict verdict;
-  // Nothing is uncovered on it: its copies are all the same.
+  // All blocks of the copy are durable, so all copies of it are the same.
   verdict.wrong = JudgeCopy(disk->CopyAfterCrash(seed), point, seed, &verdict);
   if (verdict.wrong.empty()) return verdict;
   uint64_t again = 0;
@@ -138,7 +138,7 @@ std::string RecordedRun::JudgeCopy(std::unique_ptr<FaultyDisk> disk, const Point
   Random random(seed);
   std::string wrong;
   if (random.OneIn(2)) {
-    // Once more during the recovery, or soon after it.
+    // Loses power once more during the recovery, or soon after it.
     wrong = run.Live({.crash_after = 1 + random.Below(30), .steps = 4});
     verdict->crashed_again = run.crashed();
   }

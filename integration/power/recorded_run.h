@@ -1,10 +1,12 @@
-// RecordedRun: one long life of a store whose DC has its pages on the disk, and what a loss of power would have left of it at every changing
-// operation of that disk. The life itself is not disturbed: in the middle of each operation a copy is taken of what a crash leaves then
-// (FaultyDisk::WatchChanges), with the time and with what was under way in the DC (flight_board.h). Each copy is a crash point: judged by
-// what its clients had been told by that time (Oracle::AsOf), half of them after a second crash in the recovery.
-// Against a run for each crash point (PowerRun, which sees besides how a store behaves whose disk is gone): thousands of points cost as many short
-// recoveries, and all are of the same run.
-// Thread-safety: Record by one thread, one at a time in a process (the board is the process's); then JudgePoint from any thread, each point once.
+// RecordedRun: one long life of a store whose DC has its pages on the disk, and the states that a loss of power would
+// have left at every changing operation of that disk. The life itself is not disturbed. In the middle of each
+// operation, the disk copies what a crash would leave then (FaultyDisk::WatchChanges), with the time and with the
+// activities in flight in the DC (flight_board.h). Each copy is a crash point. It is judged by the answers that the
+// clients had got by that time (Oracle::AsOf), half of the points after a second crash in the recovery.
+// Compared with one PowerRun for each crash point, which also shows how a store behaves while its disk is gone,
+// thousands of crash points cost only thousands of short recoveries, and all belong to one run.
+// Thread-safety: one thread calls Record, one at a time in a process, because the board is the process's. Then any
+// thread may call JudgePoint, once for each point.
 #ifndef INTEGRATION_POWER_RECORDED_RUN_H_
 #define INTEGRATION_POWER_RECORDED_RUN_H_
 
@@ -25,22 +27,22 @@ namespace deut::power {
 struct RecordedRunOptions {
   uint64_t seed = 1;
   uint32_t threads = 1;
-  uint32_t steps = 0;  // and as many again, up to kMostRounds times, until the run has
+  uint32_t steps = 0;  // repeated, up to kMostRounds times, until the run has least_points and least_times
   StoreSizes sizes = {};
   uint64_t least_points = 0;
   std::vector<std::pair<const char*, uint64_t>> least_times =
       {};                            // of activities in the DC, by the names of their marks
-  uint64_t every = 1;                // a crash point at each so-many-th changing operation
-  std::function<void()> moved = {};  // called now and then by Record, by any thread
+  uint64_t every = 1;                // one crash point for this many changing operations
+  std::function<void()> moved = {};  // Record calls it at each changing operation, on any thread, to show that the run moves
 };
 
-// How often an activity of the DC was met.
+// How often an activity of the DC was found at crash points.
 struct Activity {
   std::string name;
   uint64_t times = 0;   // in the run
-  uint64_t before = 0;  // crash points after which it begins before the next one
-  uint64_t inside = 0;  // at which it is under way
-  uint64_t after = 0;   // before which it has ended since the one before
+  uint64_t before = 0;  // crash points such that it begins before the next one
+  uint64_t inside = 0;  // crash points at which it is in flight
+  uint64_t after = 0;   // crash points such that it has ended since the previous one
 
   void Add(const Activity& other) {
     times += other.times;
@@ -56,21 +58,22 @@ class RecordedRun {
 
   explicit RecordedRun(const RecordedRunOptions& options);
 
-  // Empty, or what was wrong with the life itself.
+  // Returns "", or the error in the life itself.
   std::string Record();
 
   size_t points() const { return points_.size(); }
   const PowerRun& run() const { return run_; }
-  // Of all marks of flight_board.h that were passed, by name.
+  // Returns the activities of all marks of flight_board.h that the run passed, by name.
   std::vector<Activity> Activities() const;
 
   struct Verdict {
-    std::string wrong;  // or empty
+    std::string wrong;  // the error; "" if none
     bool crashed_again = false;
-    std::unique_ptr<PowerRun> run;  // what was done to find it out
+    std::unique_ptr<PowerRun> run;  // the lives that led to the verdict
   };
   Verdict JudgePoint(size_t index);
-  // All of them, by so many threads, until one is wrong: what is. `seen` is called with each verdict, by one thread at a time.
+  // Judges all points on `threads` threads until one is wrong, and returns its error. Calls `seen` with each verdict,
+  // one thread at a time.
   std::string JudgeAll(int threads, const std::function<void(const Verdict&)>& seen);
 
  private:

@@ -1,6 +1,7 @@
-// Power lost at every changing operation of one recorded run of a store with its pages on the disk, and what the DC was doing at each.
-// DEUT_POWER_RUNS: so many runs of each kind (default 1). DEUT_SEED: of the first. DEUT_POWER_STEP: every so many operations (1: all; by default
-// every third one).
+// A recorded run of a store with its pages on the disk loses power at each of its changing operations; the test notes
+// the DC's activities at each.
+// DEUT_POWER_RUNS: number of runs of each kind (default 1). DEUT_SEED: seed of the first. DEUT_POWER_STEP: tests
+// every Nth operation (1: all; default: 3).
 #include "integration/power/recorded_run.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 namespace deut::power {
 namespace {
 
-constexpr int kJudges = 4;  // a life mostly waits
+constexpr int kJudges = 4;  // more than processors, because a life mostly waits
 constexpr uint64_t kLeastPoints = 1000;
 
 struct Case {
@@ -23,11 +24,12 @@ struct Case {
   uint32_t steps;
 };
 
-// What a run has to contain, and so often at least. At one crash point or more each kind is about to begin, is under way, has just ended.
+// The minimum number of each activity in a run. At least one crash point each must find the activity about to begin,
+// in flight, and just ended.
 struct Kind {
   const char* name;
   uint64_t times;
-  bool lasts;  // it does something to the disk, or is held until somebody does
+  bool lasts;  // it changes the disk, or is held until another thread changes it
 };
 constexpr Kind kKinds[] = {{"dc.split", 100, true},
                            {"dc.merge", 10, true},
