@@ -1,4 +1,5 @@
-// What a run of the benchmark is to do. Set by flags (ycsb_main.cc).
+// Options of one run of the benchmark. Flags set them (ycsb_main.cc).
+// Thread-safety: values.
 #ifndef INTEGRATION_YCSB_BENCHMARK_OPTIONS_H_
 #define INTEGRATION_YCSB_BENCHMARK_OPTIONS_H_
 
@@ -15,30 +16,31 @@ struct BenchmarkOptions {
   uint64_t records = 1'000'000;
   uint32_t value_bytes = 100;
   uint32_t threads = 4;
-  // Of the run phase: it ends after this time, or after so many transactions (0 = no such end), whichever comes first.
+  // The run phase ends after this time or after this many transactions (0 = no limit), whichever comes first.
   Duration run_time = seconds(10);
   uint64_t operations = 0;
-  // When the time is over and fewer writes than this were acknowledged, the run goes on until there are as many, or for six times its
-  // time: on a slow or busy machine, too, the journal is to be worth something.
+  // If fewer writes than this are acknowledged when the time is over, the run continues until there are as many, at
+  // most for six times its time. The journal of a slow or busy machine thus proves something, too.
   uint64_t min_writes = 0;
   double theta = 0.99;
-  // Scans ask for scan_min to scan_max records, each number alike.
+  // A scan asks for scan_min to scan_max records, each number equally likely.
   uint32_t scan_min = 1;
   uint32_t scan_max = 100;
-  // An interactive write puts so many records, each in a message of its own, and pauses before each message but the first: its client thinks.
+  // An interactive write puts this many records, each in a message of its own, and pauses before each message but the
+  // first (the client's think time).
   uint32_t interactive_records = 4;
   Duration think_time = milliseconds(1);
-  // Records that the load phase puts into one transaction.
+  // The load phase puts this many records into one transaction.
   uint32_t load_batch = 100;
-  // For one transaction with all its repetitions.
+  // Limit for one transaction with all its retries.
   Duration deadline = seconds(30);
-  // Of transactions that only read.
+  // Isolation of transactions that only read.
   Isolation read_isolation = Isolation::kSerializable;
   Durability durability = Durability::kDurable;
-  // For runs in which daemons are killed: UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED and OUTCOME_UNKNOWN are counted, and a write
-  // is tried again until it is acknowledged; without it any of them ends the run.
+  // For runs in which daemons are killed. True: UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED and
+  // OUTCOME_UNKNOWN are counted, and a write is retried until it is acknowledged. False: any of them ends the run.
   bool tolerate_unavailable = false;
-  // Of the random choices; what the workers draw follows from it.
+  // Seed of the random choices; all draws of the workers follow from it.
   uint64_t seed = 1;
 };
 

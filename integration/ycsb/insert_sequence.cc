@@ -7,8 +7,8 @@ void InsertSequence::Acknowledge(uint64_t number) {
     if (stopped_.load()) return;
     runtime_.Yield();
   }
-  // Sequentially consistent: of two that acknowledge v and v + 1 at the same time, at least one sees both slots, so that no
-  // acknowledged number is left behind.
+  // Sequentially consistent: if two threads acknowledge v and v + 1 at the same time, at least one of them sees both
+  // slots. Otherwise each could miss the other's slot, and visible_ would stop below an acknowledged number.
   slots_[number % kWindow].store(number + 1);
   uint64_t edge = visible_.load();
   while (slots_[edge % kWindow].load() == edge + 1) {

@@ -61,7 +61,7 @@ TEST(InsertSequence, NoAcknowledgementIsLeftBehind) {
         if (!random.OneIn(3)) continue;
         while (!held.empty()) {
           const auto [low, high] = std::minmax_element(held.begin(), held.end());
-          // A thread that stood still for a window must not wait for what it holds itself.
+          // A thread that was delayed for a whole window must not wait for a number that it holds itself.
           const bool apart = *high - *low >= InsertSequence::kWindow;
           std::iter_swap(apart ? low : held.begin() + static_cast<ptrdiff_t>(random.Below(held.size())),
                          held.end() - 1);

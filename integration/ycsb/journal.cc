@@ -32,7 +32,7 @@ Result<std::unique_ptr<Journal>> Journal::Open(const std::string& path, Runtime&
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return FileError("cannot open", path, errno);
   std::unique_ptr<Journal> journal(new Journal(file, path, runtime));
-  // The process before may have died in the middle of a line.
+  // The previous process may have died in the middle of a line.
   const off_t size = lseek(file, 0, SEEK_END);
   char last = '\n';
   if (size < 0 || (size > 0 && pread(file, &last, 1, size - 1) != 1))
@@ -49,7 +49,7 @@ Status Journal::Append(std::string_view bytes) {
     const ssize_t written = write(file_, bytes.data(), bytes.size());
     if (written == static_cast<ssize_t>(bytes.size())) return Status();
     if (written < 0 && errno == EINTR) continue;
-    // Part of a line (a full disk): what comes behind it could not be read.
+    // A partial line was written (disk full): lines behind it could not be read, so the journal fails.
     return FileError("cannot append to", path_, written < 0 ? errno : ENOSPC);
   }
 }

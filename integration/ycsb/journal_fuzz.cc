@@ -1,5 +1,5 @@
-// Any bytes as a journal: refused, or read as figures that agree with each other. Played twice: as they are, and with the right checksum
-// behind every line, so that what stands in the lines is reached.
+// Any bytes as a journal are either refused, or read as figures that agree with each other. Each input runs twice:
+// unchanged, and with the right checksum behind every line, so that the parser reaches the content of the lines.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +37,8 @@ void Play(std::string_view bytes) {
   DEUT_CHECK(contents->run_acknowledged <= contents->acknowledged);
 }
 
-// Each line without what stands behind its last blank is the body of a line. A write of very many records, which the format allows, is none here:
-// it would take all the time.
+// Takes each line up to its last blank as a body, and adds its checksum. It omits writes of very many records, which
+// the format allows, because they would take all the time.
 std::string WithChecksums(std::string_view bytes) {
   std::string fixed;
   while (!bytes.empty()) {

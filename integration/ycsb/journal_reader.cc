@@ -16,7 +16,7 @@
 namespace deut::ycsb {
 namespace {
 
-// What a journal names at most in one line; more than the load phase ever puts into one transaction.
+// Maximum count of a write in a line; more than the load phase ever puts into one transaction.
 constexpr uint32_t kMaxCount = 1 << 20;
 
 std::vector<std::string_view> Words(std::string_view text) {
@@ -37,21 +37,21 @@ bool ParseNumber(std::string_view text, Number* number) {
 
 class Reader {
  public:
-  // False: the line is no line of a journal (torn, damaged).
+  // Returns false if the line is not a line of a journal (torn, damaged).
   bool Line(std::string_view line, Status* status);
-  // What is left when all lines were read.
+  // Called after the last line. Counts the writes without an answer as unknown.
   void Finish();
 
   JournalContents contents;
 
  private:
   bool Write(const std::vector<std::string_view>& words, JournalWrite* write) const;
-  // Takes the write out of those that wait for an answer.
+  // Removes the write from `open_`.
   Status Answered(const JournalWrite& write);
   Status Acknowledged(const JournalWrite& write, Timestamp timestamp, int64_t wall_us);
 
   bool in_run_ = false;
-  // Tried and not yet acknowledged, by the first write's id.
+  // Writes without an answer so far, by the id of their first write.
   std::map<std::pair<uint64_t, uint32_t>, JournalWrite> open_;
 };
 
@@ -67,7 +67,7 @@ bool Reader::Line(std::string_view line, Status* status) {
   const std::string_view body = line.substr(0, space);
   if (JournalLine(body).compare(0, std::string::npos, std::string(line) + "\n") != 0) return false;
   std::vector<std::string_view> words = Words(body);
-  if (words.empty()) words.emplace_back();  // a line that says nothing
+  if (words.empty()) words.emplace_back();  // a body without a word
   JournalWrite write;
   if (words[0] == "S" && words.size() == 3) {
     if (words[1] != "1")
@@ -151,10 +151,10 @@ Result<JournalContents> ReadJournal(const std::string& path) {
   if (!file) return DEUT_ERROR(kIoError, "cannot open the journal ", path, ": ", std::strerror(errno));
   Reader reader;
   std::string line;
-  bool damaged = false;  // the line before this one
+  bool damaged = false;  // the previous line was damaged
   for (uint64_t number = 1; std::getline(file, line); ++number) {
     Status status;
-    if (file.eof() || !reader.Line(line, &status)) {  // at the end of the file: without the end of the line
+    if (file.eof() || !reader.Line(line, &status)) {  // at the end of the file: the line has no newline, so it is torn
       if (damaged) return DEUT_ERROR(kCorruption, path, ", line ", number, ": damaged, as is the one before");
       damaged = true;
       ++reader.contents.torn_lines;

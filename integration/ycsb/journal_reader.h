@@ -1,7 +1,9 @@
-// Reads a journal (journal.h) and works out what the store must hold.
+// Reads a journal (journal.h) and derives the content that the store must have.
 //
-// For a record the store must hold the value of the acknowledged write with the highest commit timestamp; or that of a write whose
-// outcome is unknown, because it may have been committed later; or, if no write of it was acknowledged, nothing.
+// For each record, the store must hold one of these:
+// - the value of the acknowledged write with the highest commit timestamp;
+// - the value of a write of unknown outcome, because it may have been committed later;
+// - nothing, if no write of the record was acknowledged.
 // Thread-safety: values.
 #ifndef INTEGRATION_YCSB_JOURNAL_READER_H_
 #define INTEGRATION_YCSB_JOURNAL_READER_H_
@@ -20,30 +22,31 @@ namespace deut::ycsb {
 
 struct RecordHistory {
   bool acknowledged = false;
-  WriteId newest;       // of the acknowledged writes, that with the highest commit timestamp
-  Timestamp timestamp;  // its commit timestamp
+  WriteId newest;       // the acknowledged write with the highest commit timestamp
+  Timestamp timestamp;  // the commit timestamp of `newest`
   uint32_t acknowledged_writes = 0;
-  std::vector<WriteId> unknown;  // tried, never acknowledged
+  std::vector<WriteId> unknown;  // writes that were tried and neither acknowledged nor failed
 
-  // Whether the store may hold the value of this write.
+  // True if the store may hold the value of this write.
   bool Allows(const WriteId& id) const;
 };
 
 struct JournalContents {
-  // Every record that was ever tried to be written.
+  // Every record that some write of the journal covers.
   absl::flat_hash_map<uint64_t, RecordHistory> records;
   absl::flat_hash_set<uint64_t> writers;
   uint64_t acknowledged = 0;  // writes of single records
   uint64_t unknown = 0;
   uint64_t torn_lines = 0;
   uint64_t processes = 0;
-  // Of the phase "run" alone.
+  // These count the phase "run" only.
   uint64_t run_acknowledged = 0;
   int64_t first_run_ack_us = 0;  // 0 if there is none
   int64_t last_run_ack_us = 0;
 };
 
-// CORRUPTION, naming line and reason, for a line that is damaged where none may be, or that contradicts those before it.
+// CORRUPTION, with line and reason, for a damaged line that may not be torn, or for one that contradicts earlier
+// lines.
 Result<JournalContents> ReadJournal(const std::string& path);
 
 }  // namespace deut::ycsb

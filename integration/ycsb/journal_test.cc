@@ -55,7 +55,7 @@ TEST_F(JournalTest, TheNewestAcknowledgedWriteOfEachRecordCounts) {
   ASSERT_TRUE(journal->Try(Write(1, 1, 100, 10)).ok());
   ASSERT_TRUE(journal->Acknowledge(Write(1, 1, 100, 10), Timestamp(50)).ok());
   ASSERT_TRUE(journal->BeginPhase("run").ok());
-  // Acknowledged in another order than committed.
+  // The acknowledgements arrive in another order than the commits.
   ASSERT_TRUE(journal->Try(Write(2, 1, 105)).ok());
   ASSERT_TRUE(journal->Try(Write(3, 1, 105)).ok());
   ASSERT_TRUE(journal->Acknowledge(Write(3, 1, 105), Timestamp(80)).ok());
@@ -106,7 +106,7 @@ TEST_F(JournalTest, ATornLastLineIsForgottenAndTheNextProcessGoesOn) {
     contents = Read();
     EXPECT_EQ(contents.processes, 2u);
     EXPECT_TRUE(contents.records.at(6).acknowledged);
-    // Cut exactly before the end of the line: the next process completes it.
+    // If the cut is exactly before the newline, the next process completes the line.
     EXPECT_EQ(contents.acknowledged, cut + 1 == whole.size() ? 2u : 1u) << cut;
   }
 }
@@ -165,7 +165,7 @@ TEST_F(JournalTest, ThreadsDoNotMixTheirLines) {
   EXPECT_EQ(contents.torn_lines, 0u);
 }
 
-// What a killed process had reported as acknowledged is in the file.
+// A write that a killed process had reported as acknowledged is in the file.
 TEST_F(JournalTest, SurvivesAKill) {
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);

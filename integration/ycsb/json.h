@@ -1,4 +1,5 @@
-// JSON as the benchmarks write it. Thread-safety: none of its own.
+// JSON in the form that the benchmarks write.
+// Thread-safety: none.
 #ifndef INTEGRATION_YCSB_JSON_H_
 #define INTEGRATION_YCSB_JSON_H_
 
@@ -9,7 +10,7 @@
 
 namespace deut::ycsb {
 
-// `text` in quotes, with everything escaped that JSON wants escaped; bytes that are no ASCII as \u00XX.
+// Returns `text` in quotes, with the characters escaped that JSON requires; a byte that is not ASCII becomes \u00XX.
 std::string JsonString(std::string_view text);
 
 // Builds one object, member by member.
@@ -17,9 +18,9 @@ class JsonObject {
  public:
   JsonObject& Text(std::string_view name, std::string_view value);
   JsonObject& Number(std::string_view name, uint64_t value);
-  // Six digits; what is not finite is written as 0.
+  // Six digits; a value that is not finite becomes 0.
   JsonObject& Number(std::string_view name, double value);
-  // `value` is JSON.
+  // `value` is JSON text.
   JsonObject& Raw(std::string_view name, std::string_view value);
   std::string Str() const;
 

@@ -5,7 +5,7 @@
 namespace deut::ycsb {
 
 uint64_t Scramble(uint64_t rank, uint64_t n) {
-  // Another hash than the one that makes keys of numbers (record.h).
+  // This must not be the hash that makes keys of numbers (record.h).
   const uint64_t hash = Mix64(rank ^ 0x5C4A'3B1E'D00D'F00DULL);
   const uint64_t mask = std::bit_ceil(n) - 1;
   const uint64_t record = hash & mask;

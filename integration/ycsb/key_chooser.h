@@ -1,9 +1,9 @@
-// KeyChooser: which of the records 0 .. n-1 the next operation is for. `n` grows while others insert.
-//   uniform   every record alike
-//   zipfian   Zipf over ranks, the ranks strewn over the records by a hash, so that popular records are not neighbours ("scrambled")
+// KeyChooser chooses the record among 0 .. n-1 for the next operation. `n` grows while others insert.
+//   uniform   every record is equally likely
+//   zipfian   Zipf over ranks; a hash scatters the ranks over the records, so that popular records are not neighbours ("scrambled")
 //   latest    Zipf over age: the newest record is the most popular
-// The scrambling keeps a popular record popular while n grows: ranks are put to records as linear hashing puts keys to buckets, so
-// that one more record takes over some ranks of one other, and moves nothing else.
+// A popular record stays popular while n grows. Ranks map to records as linear hashing maps keys to buckets: one more
+// record takes over some ranks of one other record, and no other rank moves.
 // Thread-safety: none; each worker has its own.
 #ifndef INTEGRATION_YCSB_KEY_CHOOSER_H_
 #define INTEGRATION_YCSB_KEY_CHOOSER_H_
@@ -17,7 +17,7 @@ namespace deut::ycsb {
 
 enum class Distribution : uint8_t { kUniform, kZipfian, kLatest };
 
-// The record, of n, that stands for this rank.
+// Returns the record, among n, that this rank maps to.
 uint64_t Scramble(uint64_t rank, uint64_t n);
 
 class KeyChooser {
@@ -25,7 +25,7 @@ class KeyChooser {
   // REQUIRES: n >= 1, 0 <= theta < 1.
   KeyChooser(Distribution distribution, uint64_t n, double theta) : distribution_(distribution), zipfian_(n, theta) {}
 
-  // Of n records; n never goes down.
+  // Draws one of n records. REQUIRES: n never decreases.
   uint64_t Next(Random& random, uint64_t n);
 
  private:

@@ -20,7 +20,7 @@ TEST(Scramble, StaysWithinAndReachesEvery) {
   }
 }
 
-// One record more takes ranks from one record, or from none; a rank moves to the new record or stays.
+// One more record takes ranks from at most one record; each rank moves to the new record or stays.
 TEST(Scramble, GrowthMovesNothingElse) {
   constexpr uint64_t kRanks = 20'000;
   for (uint64_t n = 1; n < 200; ++n) {
@@ -46,7 +46,8 @@ TEST(KeyChooser, ZipfianHasPopularRecordsThatStayPopular) {
   for (int i = 0; i < 200'000; ++i) ++after[chooser.Next(random, 10'500)];
   const auto most = std::max_element(before.begin(), before.end()) - before.begin();
   EXPECT_GT(before[most], 10'000) << "rank 0 alone has a tenth of the draws";
-  // Unless one of the 500 new records took it over (the seedless hash decides: it did not).
+  // The most popular record stays the same unless one of the 500 new records took it over (the hash has no seed and
+  // decides that none did).
   EXPECT_EQ(std::max_element(after.begin(), after.end()) - after.begin(), most);
 }
 

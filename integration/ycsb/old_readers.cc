@@ -72,7 +72,7 @@ Status OldReaders::LookAgain(Reader* reader) {
 
 Status OldReaders::Start() {
   for (size_t i = 0; i < readers_.size(); ++i) {
-    // An earlier writer that is not decided yet is a conflict, and soon no more.
+    // An undecided earlier writer causes a conflict that soon disappears, so the reader tries again.
     Status begun;
     do {
       begun = Begin(&readers_[i]);

@@ -1,9 +1,10 @@
-// OldReaders: transactions that stay open while others write, and see what they saw when they began.
+// OldReaders: transactions that stay open while others write. Each must see the same state as when it began.
 //
-// Each reads some records by points and by a scan, reads them again again and again until it has been open for its time, then another takes its
-// place. They begin evenly spread over that time, so that versions of many ages are held. What is read again and differs is a failure.
-// Thread-safety: Start, Stop by one thread. Ownership: the client outlives it. Errors: what a reader meets but for aborts and, if they are
-//   tolerated, outages: those readers are replaced.
+// A reader reads some records by points and by a scan, and repeats these reads until it has been open for its time.
+// Then a new reader replaces it. The readers begin evenly spread over that time, so that the store keeps versions of
+// many ages. A repeated read that differs is a failure.
+// Thread-safety: one thread calls Start and Stop. Ownership: the client outlives the OldReaders. Errors: the errors
+// of the readers, except aborts and, if they are tolerated, outages: those readers are replaced.
 #ifndef INTEGRATION_YCSB_OLD_READERS_H_
 #define INTEGRATION_YCSB_OLD_READERS_H_
 
@@ -25,22 +26,22 @@ namespace deut::ycsb {
 
 class OldReaders {
  public:
-  static constexpr uint64_t kPoints = 16;                // records of a reader, by points
-  static constexpr uint64_t kScanned = 50;               // and by its scan
-  static constexpr Duration kPause = milliseconds(200);  // between two looks of all readers
+  static constexpr uint64_t kPoints = 16;                // records that a reader reads by points
+  static constexpr uint64_t kScanned = 50;               // records that it reads by its scan
+  static constexpr Duration kPause = milliseconds(200);  // between two rounds, in which all readers read again
 
-  // `count` readers at a time, each for `hold`; 0: from Start to Stop.
+  // Keeps `count` readers open, each for `hold`; 0: from Start to Stop.
   OldReaders(Client& client, TableId table, const BenchmarkOptions& options, uint32_t count, Duration hold);
   ~OldReaders();
 
-  // Answers when all have begun.
+  // Returns when all readers have begun.
   Status Start();
-  // After a last look of all. The first failure there was.
+  // Lets all readers read once more, then ends them. Returns the first failure.
   Status Stop();
 
   struct Counters {
     uint64_t begun = 0, aborted = 0;
-    uint64_t looks = 0;       // readers that have read all of theirs again
+    uint64_t looks = 0;       // number of times that a reader has read all of its records again
     double longest_held = 0;  // seconds
   };
   Counters counters() const { return counters_; }  // after Stop
@@ -48,9 +49,9 @@ class OldReaders {
  private:
   struct Reader {
     std::optional<Transaction> transaction;
-    uint64_t first = 0;  // the record where its scan begins
+    uint64_t first = 0;  // the record at which its scan begins
     std::vector<std::string> keys;
-    std::string seen;  // what it has read, as text
+    std::string seen;  // the result of its first reads, as text
     MonotonicTime begun;
     Duration hold{0};
   };

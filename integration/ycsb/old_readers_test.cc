@@ -53,7 +53,7 @@ TEST(OldReadersTest, SeeTheSameWhileOthersWrite) {
   EXPECT_GE(readers.counters().looks, 5u);
 }
 
-// The check can fail: a store that has one version of each record.
+// Shows that the check can fail, with a store that keeps one version of each record.
 TEST(OldReadersTest, AStoreThatForgetsIsFoundOut) {
   testing::FakeTransactionService service(RealRuntime());
   const std::unique_ptr<Client> client = Client::FromService(&service, {});

@@ -15,9 +15,9 @@ namespace {
 
 constexpr Duration kTick = milliseconds(100);
 constexpr int kTicksPerSecond = 10;
-// How much longer than its time a run may go on for want of writes (BenchmarkOptions::min_writes).
+// A run that lacks writes (BenchmarkOptions::min_writes) may take at most this many times its time.
 constexpr int kMostTimes = 6;
-// Seconds from which on the progress tells of an operation in progress.
+// The progress reports an operation that has been in progress for at least this many seconds.
 constexpr double kStrangelyLong = 1;
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -35,7 +35,8 @@ class Phase {
         failure_mutex_(runtime_) {
     state_.journal = journal;
     state_.inserts = &inserts_;
-    // Writers of different processes that write to the same store differ, also when they are started with the same seed.
+    // Writers of different processes that write to the same store get different identities, even if the processes
+    // have the same seed.
     const uint64_t process = Mix64(runtime_.RandomSeed());
     for (uint32_t i = 0; i < std::max(options.threads, 1U); ++i) {
       const uint64_t seed = Mix64(options.seed ^ Mix64(i + (kind == PhaseKind::kLoad ? 0 : 1'000'000)));
@@ -95,7 +96,7 @@ Tick Phase::Sum() const {
 }
 
 void Phase::Progress(const Tick& before, const Tick& now) const {
-  // Worth a word only when it is strange.
+  // The time of the oldest operation is printed only if it is unusual.
   const std::string waiting =
       now.oldest < kStrangelyLong ? "" : absl::StrFormat("  one in progress for %.1f s", now.oldest);
   const double span = std::max(now.elapsed - before.elapsed, 1e-3);
@@ -130,7 +131,7 @@ PhaseResult Phase::Run() {
   const Deadline end = timed ? begun_ + options_.run_time : kNoDeadline;
   const Deadline last_end = timed ? begun_ + kMostTimes * options_.run_time : kNoDeadline;
   Tick second{.wall_us = runtime_.WallMicros()};
-  Tick completed = second;  // when a transaction was last seen to be completed
+  Tick completed = second;  // the tick at which a completed transaction was last seen
   bool all_finished = false;
   for (int64_t number = 1; !all_finished; ++number) {
     const Deadline next = begun_ + number * kTick;
@@ -138,7 +139,7 @@ PhaseResult Phase::Run() {
     all_finished = all_finished_.Wait(runtime_, stopping || runtime_.Now() >= end ? next : std::min(next, end));
     const MonotonicTime time = runtime_.Now();
     if (!stopping && time >= end && (time >= last_end || Sum().writes >= options_.min_writes)) {
-      // Each worker ends the transaction it is in; there may be more ticks until then.
+      // Each worker finishes the transaction it is in. Until then there may be more ticks.
       state_.stop.store(true);
       inserts_.Stop();
       all_finished = all_finished_.Wait(runtime_, next);
@@ -171,7 +172,8 @@ PhaseResult Phase::Run() {
   return result;
 }
 
-// What the transaction component has repeated since its start; none if it does not say, or not now.
+// Returns the number of transactions that the transaction component has retried since its start; nothing if it does
+// not report it.
 std::optional<uint64_t> Restarts(Client& client) {
   const Result<ServiceStatus> status = client.GetStatus();
   if (!status.ok()) return std::nullopt;
@@ -188,7 +190,7 @@ PhaseResult RunPhase(PhaseKind kind, Client& client, TableId table, const Benchm
   const std::optional<uint64_t> before = Restarts(client);
   PhaseResult result = Phase(kind, client, table, options, journal, output).Run();
   const std::optional<uint64_t> after = Restarts(client);
-  // Less than before: it was started again meanwhile.
+  // The number is lower than before if the transaction component restarted meanwhile.
   if (before && after && *after >= *before) result.restarted = *after - *before;
   return result;
 }

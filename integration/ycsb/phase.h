@@ -1,5 +1,5 @@
-// RunPhase: runs the load phase or the run phase of a benchmark with its workers, telling progress every second.
-// Thread-safety: one phase of a client at a time is meant, nothing forbids more.
+// RunPhase runs the load phase or the run phase of a benchmark with its workers, and reports progress every second.
+// Thread-safety: nothing forbids several phases of a client at a time, but one is intended.
 #ifndef INTEGRATION_YCSB_PHASE_H_
 #define INTEGRATION_YCSB_PHASE_H_
 
@@ -21,7 +21,7 @@ namespace deut::ycsb {
 
 enum class PhaseKind : uint8_t { kLoad, kRun };
 
-// The sum of all workers' counters at a time.
+// The sum of all workers' counters at one time.
 struct Tick {
   int64_t wall_us = 0;
   double elapsed = 0;  // seconds since the phase began
@@ -35,9 +35,9 @@ struct Tick {
 };
 
 struct PhaseOutput {
-  // A line of progress, each second; without its end. May be empty.
+  // Receives a line of progress each second, without a newline. May be empty.
   std::function<void(std::string_view line)> progress;
-  // Ten times a second, and at the end. May be empty.
+  // Called ten times a second, and at the end. May be empty.
   std::function<void(const Tick& tick)> tick;
 };
 
@@ -45,19 +45,20 @@ struct PhaseResult {
   double seconds = 0;
   Tick total;
   WorkerResults workers;
-  // One-shot transactions that the transaction component itself ran again after a conflict, of all its clients meanwhile; unknown: it did not say.
+  // One-shot transactions of all clients that the transaction component itself retried after a conflict during the
+  // phase. Empty: unknown.
   std::optional<uint64_t> restarted;
-  // The longest time without a completed transaction; a tenth of a second exact.
+  // The longest time without a completed transaction, to a tenth of a second.
   double longest_gap = 0;
-  // Each worker's longest operation, the longest first; no more than kMostLongest.
+  // Each worker's longest operation, sorted by decreasing duration; at most kMostLongest of them.
   static constexpr size_t kMostLongest = 10;
   std::vector<TimedOperation> longest;
   MonotonicTime begun;
-  // What ended the phase before its time; OK if nothing did.
+  // The error that ended the phase early; OK if none did.
   Status failure;
 };
 
-// `journal` may be null. In the run phase the records below options.records must exist.
+// `journal` may be null. REQUIRES for the run phase: the records below options.records exist.
 PhaseResult RunPhase(PhaseKind kind, Client& client, TableId table, const BenchmarkOptions& options, Journal* journal,
                      const PhaseOutput& output);
 

@@ -113,7 +113,7 @@ TEST_F(PhaseTest, ConflictsAreRepeatedAndCounted) {
   EXPECT_EQ(run.total.transactions, 3000u);
   EXPECT_GT(run.workers.report.aborts[static_cast<size_t>(AbortReason::kRangeReadLater)], 250u);
   EXPECT_GE(run.total.aborts, 250u);
-  // Real conflicts of the workload may be listed beside the injected ones.
+  // The list may also contain real conflicts of the workload.
   const std::string json = ReportJson(options_, "here", nullptr, &run);
   EXPECT_THAT(json, HasSubstr("\"abort_reasons\": {\""));
   EXPECT_THAT(json, HasSubstr("\"range-read-later\": "));
@@ -144,7 +144,8 @@ TEST_F(PhaseTest, AWrongOrMissingValueEndsTheRun) {
   EXPECT_THAT(Run().failure.ToString(), HasSubstr("a scan from user"));
 }
 
-// A store that goes away in the middle, with commits whose answers are lost: the journal tells what must be there.
+// The store goes away in the middle of the run, and the answers of some commits are lost. The journal states which
+// writes must be there.
 TEST_F(PhaseTest, ToleratesAnOutageAndJournalsWhatIsKnown) {
   journal_ = Journal::Open(directory_.Sub("journal"), RealRuntime()).value();
   options_.tolerate_unavailable = true;
@@ -206,7 +207,7 @@ TEST_F(PhaseTest, GoesOnForWantOfWrites) {
   ASSERT_TRUE(Load().failure.ok());
   options_.operations = 0;
   options_.run_time = milliseconds(200);
-  // So slow that the time alone would see some 40 writes.
+  // The store is slow enough that the run's time alone would allow about 40 writes.
   service_.on_call = [&](FakeCall call, Deadline) {
     if (call == FakeCall::kOneShot) RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(500));
     return FakeFault{};
@@ -238,7 +239,7 @@ TEST_F(PhaseTest, TellsTheLongestOperationAlsoOneThatFails) {
   double oldest = 0;
   output_.progress = [&](std::string_view line) { lines.emplace_back(line); };
   output_.tick = [&](const Tick& tick) { oldest = std::max(oldest, tick.oldest); };
-  // The other worker has work for longer than the one waits.
+  // The other worker is busy for longer than the delay of the one that waits.
   options_.operations = 0;
   options_.run_time = milliseconds(2100);
   const PhaseResult run = Run();
@@ -268,7 +269,7 @@ TEST_F(PhaseTest, TellsTheLongestGap) {
   service_.on_call = [&](FakeCall call, Deadline) {
     if (call != FakeCall::kOneShot || calls.fetch_add(1) < 1000) return FakeFault{};
     static const MonotonicTime closed = RealRuntime().Now();
-    RealRuntime().SleepUntil(closed + milliseconds(700));  // all workers stand still together
+    RealRuntime().SleepUntil(closed + milliseconds(700));  // all workers stall together
     return FakeFault{};
   };
   const PhaseResult run = Run();

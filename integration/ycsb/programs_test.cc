@@ -1,4 +1,5 @@
-// The programs themselves, on an embedded store: what they print, their exit status, a kill in the middle and the check afterwards.
+// Tests of the programs on an embedded store: their output, their exit status, a kill in the middle, and the check
+// afterwards.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-// A program that runs; its output (both streams) goes to a file.
+// A running program. Both of its output streams go to a file.
 class Program {
  public:
   Program(const char* variable, std::vector<std::string> arguments, std::string output) : output_(std::move(output)) {
@@ -49,7 +50,7 @@ class Program {
     execv(argv[0], argv.data());
     _exit(127);
   }
-  // The exit status; 128 + the signal that ended it.
+  // Returns the exit status; 128 + the signal if a signal ended the program.
   int Wait() {
     int status = 0;
     waitpid(pid_, &status, 0);
@@ -104,12 +105,12 @@ TEST_F(ProgramsTest, YcsbRunsAndReports) {
   EXPECT_THAT(report, HasSubstr("\"workload\": \"e\", \"target\": \"embedded\", \"threads\": 2"));
   EXPECT_THAT(report, HasSubstr("\"errors\": 0"));
   EXPECT_THAT(report, ContainsRegex("\"longest_operations\": .[{]\"type\": \"(scan|insert)\", \"began_at_seconds\": "));
-  // Again on what is there.
+  // Runs on the records that are already there.
   const Ended again =
       RunHere("YCSB", {"--workload=f", "--records=5000", "--load=false", "--seconds=0", "--operations=500"});
   EXPECT_EQ(again.status, 0) << again.output;
   EXPECT_THAT(again.output, HasSubstr("500 transactions"));
-  // More records than were loaded: the run says so and fails.
+  // With more records than were loaded, the run reports it and fails.
   const Ended wrong =
       RunHere("YCSB", {"--workload=c", "--records=90000", "--load=false", "--seconds=0", "--operations=500"});
   EXPECT_EQ(wrong.status, 1);
@@ -126,7 +127,7 @@ TEST_F(ProgramsTest, AKilledRunLosesNothing) {
   std::vector<std::string> first = Here(common);
   first.insert(first.end(), {"--seconds=60"});
   Program killed("YCSB", first, directory_.Sub("killed"));
-  // Until the run phase has gone on for half a second.
+  // Waits until the run phase has lasted half a second.
   while (ReadFile(directory_.Sub("timeline")).find("\trun\t0.5") == std::string::npos) {
     ASSERT_TRUE(killed.Running()) << killed.Output();
     RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(10));
@@ -149,7 +150,7 @@ TEST_F(ProgramsTest, AKilledRunLosesNothing) {
   EXPECT_THAT(verified.output, HasSubstr("2000 by points; disagreements 0"));
   EXPECT_THAT(verified.output, HasSubstr("by 2 processes"));
 
-  // The checker is worth something: it finds a kill outside the run, too few writes, and a write that never was.
+  // The checker detects errors: a kill outside the run, too few writes, and a write that never happened.
   const Ended outside = RunHere("VERIFY_JOURNAL", {Journal(), "--kill_at_us=1"});
   EXPECT_EQ(outside.status, 1);
   EXPECT_THAT(outside.output, HasSubstr("does not lie between"));

@@ -20,7 +20,7 @@ TEST(Keys, AreFixedWidthAndDistinct) {
   EXPECT_EQ(keys.size(), 10'000u);
 }
 
-// Stores outlive programs: the same number has the same key in every version.
+// Stores outlive programs, so a number must have the same key in every version.
 TEST(Keys, Golden) {
   EXPECT_EQ(KeyOf(0), "user16294208416658607535");
   EXPECT_EQ(KeyOf(1), "user10451216379200822465");
@@ -51,7 +51,7 @@ TEST(Values, AnyChangedByteIsNoticed) {
   EXPECT_EQ(CheckValue(key, value.substr(0, 99)).status().code(), ErrorCode::kCorruption);
   EXPECT_EQ(CheckValue(key, value.substr(0, 23)).status().code(), ErrorCode::kCorruption);
   EXPECT_EQ(CheckValue(key, "").status().code(), ErrorCode::kCorruption);
-  // Half of one write and half of another.
+  // The value is half of one write and half of another.
   std::string other;
   MakeValue(5, {.writer = 1, .sequence = 3}, key, 100, &other);
   EXPECT_EQ(CheckValue(key, value.substr(0, 50) + other.substr(50)).status().code(), ErrorCode::kCorruption);

@@ -44,8 +44,10 @@ std::string AbortReasonsJson(const WorkerResults& workers) {
   return reasons.Str();
 }
 
+// total.errors counts the tolerated errors; the error that ended the phase comes on top.
 uint64_t Errors(const PhaseResult& phase) { return phase.total.errors + (phase.failure.ok() ? 0 : 1); }
 
+// A phase that failed at once may have no duration, so the divisor has a lower bound.
 double Rate(uint64_t count, const PhaseResult& phase) {
   return static_cast<double>(count) / std::max(phase.seconds, 1e-9);
 }
@@ -77,7 +79,7 @@ void AddRun(const PhaseResult& run, JsonObject* json) {
   JsonObject operations;
   for (int type = 0; type < kOperationTypes; ++type) {
     const Histogram& ns = run.workers.latency_ns_by_type[type];
-    if (ns.count() == 0) continue;
+    if (ns.count() == 0) continue;  // no operation of this type completed, so there is no latency
     operations.Raw(OperationTypeName(static_cast<OperationType>(type)),
                    JsonObject().Number("count", ns.count()).Raw("latency_us", LatencyJson(ns)).Str());
   }

@@ -1,17 +1,17 @@
 // The result of a benchmark as JSON, for programs, and as text, for people.
 //
-// JSON (one object; a member that is a rate counts completed transactions, or records they read or wrote, over the run phase):
+// JSON (one object; a rate counts completed transactions, or records they read or wrote, over the run phase):
 //   workload, target, threads, records, value_bytes, theta, scan_max, isolation, durability, seconds
 //   transactions, writes, transactions_per_second, records_per_second
 //   aborts_per_second, abort_reasons {reason: count}         attempts that the retry loop repeated
-//   restarts_per_second                                      attempts that the transaction component repeated by itself; absent if it did not say
-//   latency_us {mean, p50, p95, p99, p999, max}              of transactions with all their repetitions
+//   restarts_per_second                                      attempts that the transaction component retried by itself; absent if unknown
+//   latency_us {mean, p50, p95, p99, p999, max}              of transactions with all their retries
 //   operations {type: {count, latency_us}}
 //   longest_operations [{type, began_at_seconds, latency_us, attempts, outcome}]
 //                                                            each worker's longest, the ten longest of these; failed ones, too
-//   errors, tolerated {code: {count, example}}, failure      errors: those tolerated, and the one that ended the run
+//   errors, tolerated {code: {count, example}}, failure      errors: the tolerated ones, and the one that ended the run
 //   longest_gap_seconds                                      longest time without a completed transaction, to a tenth of a second
-//   checksum                                                 of all that was read
+//   checksum                                                 of all values read
 //   load {seconds, records, records_per_second, errors}      absent if nothing was loaded
 #ifndef INTEGRATION_YCSB_REPORT_H_
 #define INTEGRATION_YCSB_REPORT_H_

@@ -9,7 +9,7 @@
 namespace deut::ycsb {
 namespace {
 
-// What there is left to do, and what has been done.
+// The work that is left, and counters of the work done.
 struct Work {
   uint64_t transactions = 0;
   uint64_t backlog_bytes = 0;
@@ -46,7 +46,7 @@ Status Settle(Client& client, const SettleOptions& options, const std::function<
     const bool unavailable = status == ErrorCode::kUnavailable && options.tolerate_unavailable;
     if (status != ErrorCode::kDeadlineExceeded && !unavailable) return status;
 
-    // An answer that does not come is no progress, and no reason to end either.
+    // A missing answer is no progress, but it does not end the wait either.
     if (const Result<ServiceStatus> answer = client.GetStatus({.timeout = options.step}); answer.ok()) {
       const Work now = Look(*answer);
       if (now.Done(work)) got_on = runtime.Now();

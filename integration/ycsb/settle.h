@@ -1,6 +1,6 @@
-// Settle: waits until the data component holds all that was committed and the transaction component keeps none of it in memory, so that
-// what is measured next does not compete with the work before it, and reads mostly from the DC.
-// Thread-safety: any thread. Other clients' open transactions keep the store from settling.
+// Settle waits until the data component holds everything that was committed, and the transaction component keeps none
+// of it in memory. The next measurement then does not compete with earlier work, and reads mostly from the DC.
+// Thread-safety: any thread. Open transactions of other clients keep the store from settling.
 #ifndef INTEGRATION_YCSB_SETTLE_H_
 #define INTEGRATION_YCSB_SETTLE_H_
 
@@ -14,15 +14,16 @@
 namespace deut::ycsb {
 
 struct SettleOptions {
-  // One question to the store; between two of them progress is told.
+  // Timeout of one request to the store. Progress is reported between two requests.
   Duration step = seconds(1);
-  // Given up when for so long the store did not get on: DEADLINE_EXCEEDED, with what is left to do.
+  // If the store makes no progress for this long, Settle returns DEADLINE_EXCEEDED, with the work that is left.
   Duration stall = seconds(60);
-  // While UNAVAILABLE is answered it goes on, too (for runs in which daemons are killed); else that ends it.
+  // True: Settle continues while the store answers UNAVAILABLE (for runs in which daemons are killed). False: that
+  // error ends it.
   bool tolerate_unavailable = false;
 };
 
-// `progress` may be empty; it gets lines without their end.
+// `progress` may be empty; it receives lines without a newline.
 Status Settle(Client& client, const SettleOptions& options, const std::function<void(std::string_view)>& progress);
 
 }  // namespace deut::ycsb

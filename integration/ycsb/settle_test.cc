@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 class SettleTest : public ::testing::Test {
  protected:
-  // The next `count` calls of DropCaches end so.
+  // The next `count` calls of DropCaches return `status`.
   void Refuse(int count, Status status) {
     service_.on_call = [this, count, status](FakeCall call, Deadline) {
       return call == FakeCall::kDropCaches && asked_++ < count ? FakeFault{status} : FakeFault{};
@@ -58,7 +58,7 @@ TEST_F(SettleTest, GivesUpWhenNothingGetsOn) {
 }
 
 TEST_F(SettleTest, SlowIsNotStuck) {
-  // Far longer than the stall in all, but each question finds something done.
+  // The whole wait takes far longer than the stall limit, but each request finds progress.
   const MonotonicTime begun = RealRuntime().Now();
   service_.on_call = [&](FakeCall call, Deadline deadline) {
     if (call != FakeCall::kDropCaches || RealRuntime().Now() - begun > 4 * options_.stall) return FakeFault{};

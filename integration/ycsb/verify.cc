@@ -21,7 +21,7 @@ void AddDetail(std::vector<std::string>* details, std::string detail) {
   if (details->size() < kMaxDetails) details->push_back(std::move(detail));
 }
 
-// Reads the keys in one transaction; answers correspond to keys.
+// Reads the keys in one transaction; `answers` has one answer a key, in the same order.
 Status ReadKeys(Client& client, TableId table, const std::vector<std::string>& keys, Duration deadline,
                 std::vector<OperationResult>* answers) {
   std::vector<Operation> reads;
@@ -47,7 +47,7 @@ void CheckRecord(const JournalContents& journal, uint64_t number, const std::str
   }
   const Result<WriteId> id = CheckValue(key, it.record().value);
   if (id.ok() && history.Allows(*id)) return;
-  // Where the journal knows of no acknowledged write, the value may be older than the journal.
+  // If the journal has no acknowledged write of the record, its value may be older than the journal.
   if (id.ok() && !history.acknowledged && !journal.writers.contains(id->writer)) return;
   ++check->wrong;
   AddDetail(&check->details,

@@ -1,4 +1,5 @@
-// What verify_journal does: compares a store with a journal (journal_reader.h), and the store's two ways of reading with each other.
+// The checks of verify_journal: they compare a store with a journal (journal_reader.h), and the store's two ways of
+// reading with each other.
 // Thread-safety: free functions; each uses its own transactions.
 #ifndef INTEGRATION_YCSB_VERIFY_H_
 #define INTEGRATION_YCSB_VERIFY_H_
@@ -17,21 +18,22 @@ namespace deut::ycsb {
 
 struct JournalCheck {
   uint64_t acknowledged = 0;              // writes of the journal
-  uint64_t checked = 0;                   // of these, those whose record was read
-  uint64_t missing = 0;                   // records that had an acknowledged write and are not there
-  uint64_t wrong = 0;                     // records whose value is none of those they may have
-  uint64_t unknown = 0;                   // writes of which nobody knows
-  std::vector<std::string> details = {};  // of the first that are missing or wrong
+  uint64_t checked = 0;                   // those of them whose record was read
+  uint64_t missing = 0;                   // records with an acknowledged write that the store does not have
+  uint64_t wrong = 0;                     // records whose value is none of the allowed ones
+  uint64_t unknown = 0;                   // writes of unknown outcome
+  std::vector<std::string> details = {};  // about the first records that are missing or wrong
 
   // "acknowledged N, checked N, missing 0, wrong 0, unknown K"
   std::string Summary() const;
 };
 
-// Reads every record of the journal. An error means that a read failed, not that something is missing.
+// Reads every record of the journal. An error means that a read failed; missing or wrong records are in the result.
 Result<JournalCheck> CheckAgainstJournal(Client& client, TableId table, const JournalContents& journal,
                                          Duration deadline);
 
-// OK if each time (microseconds since 1970) lies between the first and the last acknowledgement of the run phase.
+// Returns OK if each time (microseconds since 1970) lies between the first and the last acknowledgement of the run
+// phase.
 Status CheckKillTimes(const JournalContents& journal, const std::vector<int64_t>& kills_us);
 
 struct ReadCheck {
@@ -42,8 +44,9 @@ struct ReadCheck {
   std::vector<std::string> details = {};
 };
 
-// Reads `records` records by scans (half from the low end upwards, half from the high end downwards) and each of them again by a point
-// read, each time with the transaction component's caches emptied before. NOT_FOUND if the table has fewer. For a store at rest.
+// Reads `records` records by scans (half from the low end upwards, half from the high end downwards), and each of
+// them again by a point read. It drops the transaction component's caches before both. NOT_FOUND if the table has
+// fewer records. REQUIRES: no client writes meanwhile.
 Result<ReadCheck> CheckReads(Client& client, TableId table, uint64_t records, Duration deadline);
 
 }  // namespace deut::ycsb

@@ -1,6 +1,7 @@
-// verify_journal: checks a store against a journal that `ycsb --journal` left (journal.h), knowing nothing else; then reads records by
-// scans and by points, which must agree, and shows that they came from the data component.
-// Exit status: 0 all is there; 1 something is missing or wrong, or the journal proves too little, or a read failed; 2 wrong flags.
+// verify_journal checks a store against a journal that `ycsb --journal` wrote (journal.h), without other knowledge.
+// Then it reads records by scans and by points, compares them, and shows that they came from the data component.
+// Exit status: 0 all records are right; 1 a record is missing or wrong, the journal proves too little, or a read
+// failed; 2 wrong flags.
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -73,7 +74,7 @@ Result<std::vector<int64_t>> ParseTimes(const std::vector<std::string>& texts) {
   return times;
 }
 
-// What the data component has done so far.
+// Counters of the data component since its start.
 struct Served {
   uint64_t reads = 0;
   uint64_t scans = 0;
@@ -124,7 +125,7 @@ Status CheckReading(Client& client, TableId table, const Options& options) {
                " records); applied ", after.applied, " updates"));
   if (check.disagreements != 0) return DEUT_ERROR(kCorruption, "scans and point reads do not agree");
   if (after.applied == 0) return DEUT_ERROR(kNotFound, "the data component has applied nothing");
-  // Each record was read twice; what did not come from the data component proves nothing about it.
+  // Each record was read twice. A read that the data component did not serve proves nothing about it.
   if (after.reads - before.reads < check.points || after.records - before.records < 2 * check.points) {
     return DEUT_ERROR(kNotFound, "not all of these reads went to the data component");
   }

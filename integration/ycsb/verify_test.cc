@@ -26,7 +26,7 @@ class VerifyTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kRecords = 1500;
 
-  // Writes records 0 .. kRecords - 1, by writer 1, and says so in the journal.
+  // Writes records 0 .. kRecords - 1 as writer 1, and journals them.
   void SetUp() override {
     journal_ = Journal::Open(directory_.Sub("journal"), runtime_).value();
     ASSERT_TRUE(journal_->BeginPhase("run").ok());
@@ -75,7 +75,7 @@ TEST_F(VerifyTest, AMissingRecordIsNoticed) {
 }
 
 TEST_F(VerifyTest, AnOlderValueATornOneAndAnotherKeysAreWrong) {
-  // Overwritten and acknowledged, but the store shows the old one.
+  // The newer write is acknowledged in the journal, but the store shows the older value.
   const JournalWrite newer = Next(3);
   ASSERT_TRUE(journal_->Try(newer).ok());
   ASSERT_TRUE(journal_->Acknowledge(newer, Timestamp(++timestamp_)).ok());
@@ -143,7 +143,7 @@ TEST_F(VerifyTest, ScansAndPointReadsAgree) {
 TEST_F(VerifyTest, DisagreementIsNoticed) {
   int drops = 0;
   service_.on_call = [&](FakeCall call, Deadline) {
-    // Between the scans and the point reads one record changes and one goes.
+    // Between the scans and the point reads, one record changes and one disappears.
     if (call == FakeCall::kDropCaches && ++drops == 2) {
       Store(10, {.writer = 9, .sequence = 9});
       service_.Poke(table_, KeyOf(11), std::nullopt);

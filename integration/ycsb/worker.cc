@@ -13,22 +13,22 @@
 namespace deut::ycsb {
 namespace {
 
-// A scan whose answer is expected to be smaller goes as a one-shot transaction.
+// A scan whose answer is expected to be smaller than this runs as a one-shot transaction.
 constexpr uint64_t kOneMessageBytes = kMaxScanBytes / 2;
-// Of one transaction of the load phase.
+// Maximum size of one transaction of the load phase.
 constexpr uint64_t kLoadMessageBytes = kMaxMessageBytes / 2;
 
-// What a missing record most often means.
+// The most frequent cause of a missing record.
 constexpr char kMissingHint[] = ": was the table loaded with as many records?";
 
-// Whether the store promises with this code that the transaction has not committed and never will.
+// True if the store promises with this code that the transaction has not committed and never will.
 bool SurelyFailed(const Status& status) {
   return status == ErrorCode::kAborted || status == ErrorCode::kUnavailable || status == ErrorCode::kDeadlineExceeded ||
          status == ErrorCode::kResourceExhausted || status == ErrorCode::kWrongIncarnation;
 }
 
 void Count(std::atomic<uint64_t>& counter, uint64_t by) {
-  // One writer: no need of an atomic addition.
+  // There is one writer, so the addition need not be atomic.
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
@@ -142,7 +142,7 @@ Status Worker::Run() {
     const Status status = RunOperation(type, &records);
     End(&operation, status);
     if (!status.ok()) {
-      // Counted where it was met.
+      // The operation itself has counted the error.
       if (options_.tolerate_unavailable && results_.tolerated.contains(status.code())) continue;
       return status;
     }
@@ -192,7 +192,7 @@ Status Worker::Read(uint64_t number) {
   Result<CommitAnswer> answer =
       RunOneShot(client_, reading_, absl::MakeConstSpan(&get, 1), &answers_, &results_.report);
   if (!answer.ok()) {
-    (void)Tolerated("a read", answer.status());  // counts it; the caller decides
+    (void)Tolerated("a read", answer.status());  // counts the error; the caller decides about it
     return answer.status();
   }
   const RecordBatch::Iterator it(answers_[0].records);
@@ -206,7 +206,7 @@ Status Worker::Scan(uint64_t number, uint64_t wanted, uint64_t* records) {
   bool whole = false;
   if (wanted * (kKeyBytes + options_.value_bytes) <= kOneMessageBytes)
     status = ScanInOneMessage(key_, wanted, &whole, records);
-  // Longer, or the answer stopped short of the limits: several batches of one transaction.
+  // The scan is longer, or its answer ended before the limits: it runs again in several batches of one transaction.
   if (status.ok() && !whole) status = ScanInBatches(key_, wanted, records);
   if (!status.ok()) (void)Tolerated(Concat("a scan of ", wanted, " from ", key_), status);
   return status;
@@ -253,7 +253,7 @@ Status Worker::ScanInBatches(std::string_view low, uint64_t wanted, uint64_t* re
     *records = 0;
     Scanner scanner = transaction.OpenScanner(table_, {.low = std::string(low), .limit_records = wanted});
     while (scanner.Next()) {
-      // Provisional (D1), but never torn and never out of order.
+      // The records are provisional (D1), but never torn and never out of order.
       DEUT_RETURN_IF_ERROR(CheckScanned(scanner.key(), scanner.value(), low, &last, records));
     }
     return scanner.status();

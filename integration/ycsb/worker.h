@@ -1,7 +1,8 @@
 // Worker: one thread's share of the load phase or of the run phase.
-// Every operation is one transaction, repeated by the client's retry loop. Every value read is checked to be a whole value of its
-// key (record.h); a scan must begin with the record it was asked to begin with. What is wrong ends the run with an error.
-// Thread-safety: a worker belongs to its thread; WorkerCounters may be read by others at any time; results after the thread has ended.
+// Every operation is one transaction, which the client's retry loop repeats. Every value read must be a whole value
+// of its key (record.h), and a scan must begin with the requested record. Any violation ends the run with an error.
+// Thread-safety: a worker belongs to its thread. Any thread may read its WorkerCounters at any time, and its results
+// after the worker's thread has ended.
 #ifndef INTEGRATION_YCSB_WORKER_H_
 #define INTEGRATION_YCSB_WORKER_H_
 
@@ -28,19 +29,19 @@
 
 namespace deut::ycsb {
 
-// Written by the worker, read by whoever prints progress.
+// The worker writes these counters; the thread that prints progress reads them.
 struct alignas(64) WorkerCounters {
   std::atomic<uint64_t> transactions{0};
   std::atomic<uint64_t> scans{0};
-  std::atomic<uint64_t> writes{0};   // transactions that wrote, acknowledged
+  std::atomic<uint64_t> writes{0};   // acknowledged transactions that wrote
   std::atomic<uint64_t> records{0};  // read or written
   std::atomic<uint64_t> aborts{0};
-  std::atomic<uint64_t> errors{0};  // tolerated ones
-  // When the operation in progress began: nanoseconds of the client's clock. 0 = none is in progress.
+  std::atomic<uint64_t> errors{0};  // tolerated errors
+  // Begin of the operation in progress: nanoseconds of the client's clock. 0 = no operation is in progress.
   std::atomic<int64_t> busy_since{0};
 };
 
-// An operation with all its repetitions, whatever came of it.
+// An operation with all its retries, whatever its outcome.
 struct TimedOperation {
   Duration took{0};
   MonotonicTime begun;
@@ -53,34 +54,36 @@ struct WorkerResults {
   RetryReport report;
   Histogram latency_ns;
   std::array<Histogram, kOperationTypes> latency_ns_by_type;
-  // Unlike the latencies, one that failed counts, too.
+  // Unlike the latencies, this includes failed operations.
   TimedOperation longest;
   struct Tolerated {
     uint64_t count = 0;
-    std::string example;  // the last one's message
+    std::string example;  // message of the last one
   };
   std::map<ErrorCode, Tolerated> tolerated;
-  // Made of every byte that was returned, so that none can be left unread.
+  // Computed from the identity of every value read, so that no read can be optimised away.
   uint64_t checksum = 0;
 
   void Add(const WorkerResults& other);
 };
 
-// What the workers of a phase share.
+// State that the workers of a phase share.
 struct PhaseState {
-  InsertSequence* inserts = nullptr;  // run
+  InsertSequence* inserts = nullptr;  // run phase only
   Journal* journal = nullptr;         // may be null
-  std::atomic<uint64_t> next{0};      // load: the next record; run: transactions begun
+  std::atomic<uint64_t> next{0};      // load: the next record; run: number of transactions begun
   std::atomic<bool> stop{false};
 };
 
 class Worker {
  public:
-  // `writer` is the identity in the values it writes: no other worker, of this or another process, has the same.
+  // `writer` identifies the worker in the values that it writes. No other worker, of this or another process, has the
+  // same.
   Worker(Client& client, TableId table, const BenchmarkOptions& options, PhaseState& state, uint64_t writer,
          uint64_t seed);
 
-  // Until the phase's work is done or state.stop. OK, or what must end the benchmark.
+  // Both run until the phase's work is done, or until state.stop. They return OK, or the error that must end the
+  // benchmark.
   Status Load();
   Status Run();
 
@@ -88,11 +91,11 @@ class Worker {
   const WorkerResults& results() const { return results_; }
 
  private:
-  // Around each operation: what PhaseResult::longest and a watcher of the counters see.
+  // Called around each operation. They maintain PhaseResult::longest and the counters that other threads read.
   void Begin(TimedOperation* operation, OperationType type);
   void End(TimedOperation* operation, const Status& outcome);
 
-  // One operation of the run phase; `*records` is what it read or wrote.
+  // Runs one operation of the run phase. `*records` receives the number of records read or written.
   Status RunOperation(OperationType type, uint64_t* records);
   Status Read(uint64_t number);
   Status Scan(uint64_t number, uint64_t wanted, uint64_t* records);
@@ -103,21 +106,22 @@ class Worker {
   Status InteractiveWrite(uint64_t number);
   Status Insert();
 
-  // The operations that put this write's records; they point into keys_ and values_.
+  // Fills operations_ with the puts of this write; they point into keys_ and values_.
   void MakePuts(const JournalWrite& write);
-  // Puts records number .. number + count - 1 in one transaction; until it is acknowledged if errors are tolerated.
+  // Puts records number .. number + count - 1 in one transaction. If errors are tolerated, it retries until the write
+  // is acknowledged.
   Status Write(uint64_t number, uint32_t count);
-  // Runs `attempt` (a whole transaction with its repetitions) around the journal's lines; as Write.
+  // Runs `attempt` (a whole transaction with its retries) between the journal's lines; retries as Write does.
   template <typename Attempt>
   Status Journalled(uint64_t number, uint32_t count, Attempt attempt);
 
   Status CheckRecord(std::string_view key, std::string_view value);
-  // The next record of a scan from the existing key `low`: in order, and the first is `low`. `*last` is the one before, `*records` how
-  // many there were; both move on.
+  // Checks the next record of a scan from the existing key `low`: the first record is `low`, and all are in order.
+  // `*last` is the previous key, `*records` the number of records so far; both are updated.
   Status CheckScanned(std::string_view key, std::string_view value, std::string_view low, std::string* last,
                       uint64_t* records);
 
-  // Counts it and says that the run goes on, if it may.
+  // Counts the error. Returns true if the options tolerate it, so the run continues.
   bool Tolerated(std::string_view what, const Status& status);
   RetryOptions Retrying(bool reads_only) const;
   void CountAborts();
@@ -133,7 +137,7 @@ class Worker {
   const RetryOptions reading_;
   const RetryOptions writing_;
 
-  // Buffers, kept over operations.
+  // Buffers that operations reuse.
   std::string key_;
   std::vector<std::string> keys_;
   std::vector<std::string> values_;

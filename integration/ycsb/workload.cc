@@ -7,7 +7,7 @@ namespace {
 
 struct Row {
   const char* name;
-  // read, update, insert, scan, read-modify-write, interactive write
+  // in the order read, update, insert, scan, read-modify-write, interactive write
   std::array<uint32_t, kOperationTypes> percent;
   Distribution distribution;
 };

@@ -4,7 +4,8 @@
 //   b  95 % reads, 5 % updates                   zipfian      e  95 % scans, 5 % inserts                 zipfian
 //   c  reads                                     zipfian      f  50 % reads, 50 % read-modify-writes     zipfian
 //   e-update  95 % scans, 5 % updates            zipfian
-// and two for conflicts over ranges (options say how long scans are, how many records an interactive write has, and how long it pauses):
+// and two that cause conflicts over ranges. Options set the length of scans, the number of records of an interactive
+// write, and its pauses:
 //   hot       50 % scans, 50 % interactive writes   uniform; in a small table, which is one hot range
 //   long      5 % scans, 95 % inserts               uniform; with scans of many thousand records
 #ifndef INTEGRATION_YCSB_WORKLOAD_H_
@@ -27,16 +28,17 @@ const char* OperationTypeName(OperationType type);
 
 struct Workload {
   std::string name;
-  // Of a hundred.
+  // Percentage of each type of operation.
   std::array<uint32_t, kOperationTypes> percent{};
   Distribution distribution = Distribution::kZipfian;
 
   OperationType Choose(Random& random) const;
-  // Of a hundred transactions so many scan and the others update. INVALID_ARGUMENT: it is a workload with other operations.
+  // Makes `scans` of a hundred transactions scan, and the others update. INVALID_ARGUMENT if the workload has other
+  // operations.
   Status SetScanPercent(uint32_t scans);
 };
 
-// INVALID_ARGUMENT, naming those there are.
+// INVALID_ARGUMENT names the known workloads.
 Result<Workload> WorkloadByName(std::string_view name);
 
 }  // namespace deut::ycsb

@@ -1,4 +1,4 @@
-// ycsb: the YCSB core workloads against a store, over the client library. README.md has the flags in use.
+// ycsb: the YCSB core workloads against a store, over the client library. README.md shows the flags in use.
 // Exit status: 0 done; 1 an error that was not resolved; 2 wrong flags.
 #include <algorithm>
 #include <cerrno>
@@ -146,7 +146,7 @@ void PrintLine(std::string_view line) {
   std::fflush(stdout);
 }
 
-// A file that is closed when it goes; "-" is the standard output.
+// A file that its destructor closes; "-" is the standard output.
 class OutputFile {
  public:
   static Result<std::unique_ptr<OutputFile>> Open(const std::string& path, const char* mode) {
@@ -160,7 +160,7 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  // At once in the file, for those who watch it.
+  // Flushes at once, for processes that follow the file.
   Status Write(std::string_view text) {
     if (std::fwrite(text.data(), 1, text.size(), file_) == text.size() && std::fflush(file_) == 0) return Status();
     return DEUT_ERROR(kIoError, "cannot write to ", path_, ": ", std::strerror(errno));
@@ -176,7 +176,7 @@ Result<TableId> OpenOrCreateTable(Client& client, const std::string& name) {
   Result<TableId> table = client.OpenTable(name);
   if (table.status() != ErrorCode::kNotFound) return table;
   table = client.CreateTable(name);
-  // Another process may have been faster.
+  // Another process may have created the table first.
   return table.status() == ErrorCode::kAlreadyExists ? client.OpenTable(name) : table;
 }
 
@@ -205,7 +205,7 @@ Status Program::Prepare() {
   if (!options_.timeline_file.empty()) {
     DEUT_ASSIGN_OR_RETURN(timeline_, OutputFile::Open(options_.timeline_file, "a"));
   }
-  // Before the work, not after it.
+  // Opens the file before the run, so that an error shows at once.
   if (!options_.json_file.empty()) {
     DEUT_ASSIGN_OR_RETURN(json_, OutputFile::Open(options_.json_file, "w"));
   }

@@ -8,7 +8,8 @@
 namespace deut::ycsb {
 namespace {
 
-// Up to here term by term; from here on the formula's first neglected term is below 1e-17 of the sum.
+// The terms up to here are summed one by one. From here on, the formula's first neglected term is below 1e-17 of the
+// sum.
 constexpr uint64_t kExactTerms = 10'000;
 constexpr uint64_t kShortStep = 8;
 
@@ -19,7 +20,7 @@ double ZetaSum(uint64_t first, uint64_t last, double theta) {
   uint64_t i = first;
   while (i <= last && (i <= kExactTerms || last - i < kShortStep)) sum += std::pow(static_cast<double>(i++), -theta);
   if (i > last) return sum;
-  // Sum over [i, last] = integral + half of both ends + (f'(last) - f'(i)) / 12 + ...
+  // Euler-Maclaurin: the sum over [i, last] = integral + half of both ends + (f'(last) - f'(i)) / 12 + ...
   const double a = static_cast<double>(i), b = static_cast<double>(last);
   const double fa = std::pow(a, -theta), fb = std::pow(b, -theta);
   const double integral = (b * fb - a * fa) / (1 - theta);
@@ -42,7 +43,7 @@ void Zipfian::Grow(uint64_t n) {
 }
 
 void Zipfian::SetEta() {
-  // With one or two ranks Next decides before it comes to eta.
+  // With one or two ranks, Next decides before it uses eta_.
   if (n_ <= 2) return;
   eta_ = (1 - std::pow(2 / static_cast<double>(n_), 1 - theta_)) / (1 - (1 + half_power_) / zeta_);
 }

@@ -1,8 +1,9 @@
-// Zipfian: ranks 0 .. n-1, rank r drawn with a probability proportional to 1 / (r + 1)^theta.
-// By the method of Gray, Sundaresan, Englert, Baclawski and Weinberger ("Quickly generating billion-record synthetic databases",
-// SIGMOD 1994): the first two ranks exactly, the others by inverting the integral that approximates the sum. One power a draw.
-// `n` may grow: the normalising sum is carried on from where it was, in constant time for any step (beyond the first terms by the
-// Euler-Maclaurin formula, whose error is far below that of the method).
+// Zipfian: ranks 0 .. n-1; rank r is drawn with a probability proportional to 1 / (r + 1)^theta.
+// It follows the method of Gray, Sundaresan, Englert, Baclawski and Weinberger ("Quickly generating billion-record
+// synthetic databases", SIGMOD 1994). The first two ranks are drawn exactly, the others by inverting the integral
+// that approximates the sum. A draw costs one power.
+// `n` may grow. Grow extends the normalising sum, in constant time for any step. Beyond the first terms it uses the
+// Euler-Maclaurin formula, whose error is far below that of the method.
 // Thread-safety: none; each worker has its own.
 #ifndef INTEGRATION_YCSB_ZIPFIAN_H_
 #define INTEGRATION_YCSB_ZIPFIAN_H_
@@ -13,7 +14,7 @@
 
 namespace deut::ycsb {
 
-// The sum of i^-theta over first <= i <= last; 0 if there is none.
+// Returns the sum of i^-theta over first <= i <= last; 0 if the interval is empty.
 double ZetaSum(uint64_t first, uint64_t last, double theta);
 
 class Zipfian {

@@ -23,7 +23,8 @@ TEST(ZetaSum, IsTheSumAlsoWhereItIsComputedByTheFormula) {
   }
 }
 
-// Rank 0 and 1 are drawn exactly, the rest by the method's approximation: the share of the ranks below 2^k is compared.
+// Ranks 0 and 1 are drawn exactly, the rest by the method's approximation. The test compares the share of the ranks
+// below 2^k.
 TEST(Zipfian, DrawsRanksInProportion) {
   constexpr int kDraws = 1'000'000;
   for (const double theta : {0.5, 0.877, 0.99}) {
