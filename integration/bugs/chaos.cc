@@ -23,8 +23,8 @@ Random& ThreadRandom() {
   return random;
 }
 
-// A thread that has passed so much of a round in pauses makes few more, or its work would never be done: a collector passes some points once
-// for every record.
+// A thread that has spent this much of a round in pauses makes few more, because its work would otherwise never end:
+// a collector passes some points once for every record.
 constexpr Duration kEnough = milliseconds(200);
 
 std::atomic<uint64_t> rounds{0};
@@ -42,11 +42,12 @@ void Pause(Duration duration) {
   runtime.SleepUntil(runtime.Now() + duration);
 }
 
-// How a round disturbs: drawn from its seed.
+// A round's disturbance, drawn from its seed.
 struct Disturbance {
   explicit Disturbance(uint64_t from) : seed(from) {
     Random random(seed);
-    // Few names hard, many a little, or many hard: some bugs want threads to stand at two or three places at once.
+    // Few names hard, many names a little, or many hard: some bugs need threads to stop at two or three points at
+    // once.
     const uint64_t way = random.Below(5);
     const bool hard = way < 2 || way == 4;
     one_in_names = way < 2 ? 15 + random.Below(20) : way < 4 ? 3 + random.Below(10) : 2 + random.Below(5);

@@ -1,7 +1,9 @@
-// Chaos: makes the threads of latch-free code meet, by what every compare-and-swap in the project has beside it (DEUT_POINT, DEUT_CAS_FAILS).
-// It knows no point by its name: each round draws, from its seed, a few names at which threads pause often and long, and a few whose
-// compare-and-swaps are lost now and then; at all others there is a short pause once in a while. Some rounds are without.
-// Nothing happens in builds without test points. Thread-safety: one thread; points may be passed meanwhile.
+// Chaos makes threads of latch-free code collide, through the hooks that stand beside every compare-and-swap of the
+// project (DEUT_POINT, DEUT_CAS_FAILS). It knows no point by its name. From its seed, each round draws a few names at
+// which threads pause often and long, and a few whose compare-and-swaps sometimes fail. At all other names, threads
+// pause briefly now and then. Some rounds have no chaos.
+// In builds without test points it does nothing.
+// Thread-safety: one thread creates and destroys it; other threads may pass points meanwhile.
 #ifndef INTEGRATION_BUGS_CHAOS_H_
 #define INTEGRATION_BUGS_CHAOS_H_
 

@@ -30,7 +30,7 @@ LogDamage::LogDamage(FaultyDisk& disk, std::string directory) : disk_(disk) {
       if (std::any_of(piece.begin(), piece.end(), [](char c) { return c != 0; })) written_.push_back({path, offset});
     }
   }
-  // The last third is not touched.
+  // The last third of the log stays undamaged: it proves that the rest was durable.
   written_.resize(written_.size() * 2 / 3);
 }
 
@@ -38,7 +38,8 @@ bool LogDamage::Do(Random& random) {
   if (written_.empty()) return false;
   const Written& where = written_[random.Below(written_.size())];
   path_ = where.path;
-  // Small pieces of log are followed by padding.
+  // In half of the cases the bit is in the first sector of the piece, because small pieces of log are followed by
+  // padding.
   offset_ = where.offset + random.Below(random.OneIn(2) ? kPiece : 512);
   bit_ = static_cast<int>(random.Below(8));
   return disk_.FlipBit(path_, offset_, bit_).ok();

@@ -1,6 +1,7 @@
-// LogDamage: flips single bits in the files of a redo log, in the part of it of which a later part proves that it was durable: there every
-// change of what was written must be noticed. (The end of a log cannot be told from a write that was torn.)
-// Thread-safety: none; while no store is open. Ownership: the disk outlives it.
+// LogDamage flips single bits in the files of a redo log. It flips only bits in the part of the log that a later part
+// proves to have been durable: there the store must notice every change. (The end of a log cannot be told from a torn
+// write.)
+// Thread-safety: none; no store may be open meanwhile. Ownership: the disk outlives it.
 #ifndef INTEGRATION_BUGS_DAMAGE_H_
 #define INTEGRATION_BUGS_DAMAGE_H_
 
@@ -17,15 +18,15 @@ class LogDamage {
  public:
   LogDamage(FaultyDisk& disk, std::string directory);
 
-  // Flips one bit; false if there is nothing to flip.
+  // Flips one bit. Returns false if there is nothing to flip.
   bool Do(Random& random);
-  // Flips it back.
+  // Flips the bit back.
   bool Undo();
 
  private:
   struct Written {
     std::string path;
-    uint64_t offset;  // of 4 KiB that hold something
+    uint64_t offset;  // of a piece of 4 KiB that is not all zeros
   };
 
   FaultyDisk& disk_;

@@ -9,7 +9,7 @@ Duration Micros(Random& random, uint64_t low, uint64_t high) {
   return microseconds(static_cast<int64_t>(random.Between(low, high)));
 }
 
-// Between two powers of two.
+// Returns a random power of two between 2^low and 2^high.
 uint64_t Power(Random& random, uint64_t low, uint64_t high) { return uint64_t{1} << random.Between(low, high); }
 
 void DrawLog(Random& random, tc::RedoLogOptions* log) {
@@ -65,7 +65,7 @@ void DrawDc(Random& random, dc::DataComponentOptions* dc) {
   records.cleaner.bytes_per_second = 0;
   records.cleaner.slack_segments = random.Between(0, 2);
   records.merge_interval = Micros(random, 1000, 20000);
-  // Inner pages stay in memory, and pages as small as these have many.
+  // Inner pages stay in memory, and a tree of such small pages has many of them.
   if (!random.OneIn(3)) records.memory_bytes = Power(random, 18, 20);
   dc->checkpoints.log_bytes = Power(random, 10, 15);
   dc->checkpoints.interval = Micros(random, 2000, 30000);
@@ -79,7 +79,7 @@ Environment DrawEnvironment(Layer layer, Random& random) {
   DrawTc(random, &environment.tc);
   DrawDc(random, &environment.dc);
   if (!random.OneIn(3)) environment.padding = Power(random, 6, 10);
-  // What is loaded is one transaction.
+  // The load is one transaction, which must fit into the budget.
   environment.tc.version_budget_bytes =
       std::max<uint64_t>(environment.tc.version_budget_bytes, 64 * environment.padding);
   environment.restart_one_in = random.Between(1, 8);
@@ -92,7 +92,7 @@ Environment DrawEnvironment(Layer layer, Random& random) {
   environment.chaos_seed = random.Next();
   switch (layer) {
     case Layer::kEmbedded:
-    case Layer::kRecorded:  // draws its own
+    case Layer::kRecorded:  // RunRecordedRound draws its own
       break;
     case Layer::kRestart:
       environment.restart_dc = !random.OneIn(4);
@@ -107,9 +107,9 @@ Environment DrawEnvironment(Layer layer, Random& random) {
       environment.restart_dc = random.OneIn(4);
       environment.lives = static_cast<uint32_t>(random.Between(2, 4));
       environment.keeps_pages = random.OneIn(2);
-      // What is not durable may be lost.
+      // Power losses may destroy updates that are not durable.
       environment.durability = Durability::kDurable;
-      // Who waits for a store without power waits for nothing.
+      // A store without power never answers, so a transaction gives up soon.
       environment.patience = milliseconds(500);
       break;
     case Layer::kTwoTcs:

@@ -1,5 +1,7 @@
-// Environment: what surrounds one round: sizes, threads, harm. All of it is drawn from the round's seed, and small, so that ranges are exchanged,
-// pages split, caches emptied, segments begun and log read back all the time.
+// Environment: the conditions of one round: sizes, threads, faults. All of it is drawn from the round's seed. Sizes
+// are small, so that ranges are repartitioned, pages split, caches emptied, segments begun and log read back all the
+// time.
+// Thread-safety: values.
 #ifndef INTEGRATION_BUGS_ENVIRONMENT_H_
 #define INTEGRATION_BUGS_ENVIRONMENT_H_
 
@@ -13,14 +15,14 @@
 
 namespace deut::bugs {
 
-// What a bug needs to come to light.
+// The conditions that a bug needs to show.
 enum class Layer : uint8_t {
   kEmbedded,    // one life of a store: threads, small caches
-  kRestart,     // the DC is restarted, and the TC, in peace
+  kRestart,     // the DC and the TC restart without a loss of power
   kPower,       // power is lost, writes fail
-  kCorruption,  // bits of what is stored, or sent, are flipped
+  kCorruption,  // bits of stored or sent data are flipped
   kRecorded,    // power is lost at many moments of one run
-  kTwoTcs,      // a second TC takes over while the first lives on; log and DC that do not belong together
+  kTwoTcs,      // a second TC takes over while the first continues; log and DC that do not belong together
 };
 
 struct Environment {
@@ -28,26 +30,26 @@ struct Environment {
   dc::DataComponentOptions dc;
   Durability durability = Durability::kBuffered;
   uint32_t threads = 4;
-  // Values are up to so much longer than they need be: then a commit does not fit into one record of the log.
+  // Values are up to this many bytes longer than necessary, so that a commit does not fit into one record of the log.
   size_t padding = 0;
-  // Of one life; ends earlier when each thread has made so many steps.
+  // A life ends after this time, or when each thread has made steps_per_thread steps.
   Duration life = milliseconds(100);
   uint64_t steps_per_thread = 400;
   uint32_t lives = 1;
   // A transaction is given up after this time.
   Duration patience = seconds(20);
 
-  // Once in about `harm_period` these happen, or the latter one in so many times.
+  // About once per `harm_period` each enabled fault may happen; a DC restart only one time in `restart_one_in`.
   Duration harm_period = milliseconds(10);
   bool drop_caches = false;
   bool old_readers = false;
   bool restart_dc = false;
   uint64_t restart_one_in = 6;
-  // The DC keeps its records over restarts and has a stable position, as one with a page store.
+  // The DC keeps its records over restarts and has a stable position, like a DC with a page store.
   bool keeps_pages = false;
-  // In one of so many log batches a bit is flipped on its way. 0: in none.
+  // A bit is flipped in one of this many log batches on their way. 0: in none.
   uint64_t noise = 0;
-  // So long may a message to the DC be under way, and one of a TC that has been replaced.
+  // Maximum delay of a message to the DC, and of a message of a TC that has been replaced.
   Duration slow = Duration(0), late = Duration(0);
 
   uint64_t chaos_seed = 0;

@@ -1,9 +1,11 @@
-// judge: looks for bugs in a store, of whatever kind: all workloads in turn, in short rounds (round.h), until something is found or time is over.
+// judge looks for bugs of any kind in a store. It runs all workloads in turn, in short rounds (round.h), until it
+// finds an error or the time is over.
 //   judge --layer=embedded|restart|power|recorded|corruption|two_tcs [--seconds=N] [--rounds=N] [--seed=N] [--workload=NAME] [--keep=FILE]
-// Each round prints its workload and seed before it begins; `judge --layer=L --workload=W --seed=S --rounds=1` repeats it (threads meet as
-// they like, so that it may take several). --keep writes the history that was refused, for check_history.
-// The last line is `FOUND workload: verdict, ...` or `CLEAN ...`. Exit status: 0 nothing; 1 found; 2 wrong flags; 3 nothing moved for too
-// long. A store that crashes ends the process by a signal: that counts as found, too.
+// Each round prints its workload and seed before it begins. `judge --layer=L --workload=W --seed=S --rounds=1`
+// repeats it; as threads run in any order, this may take several attempts. --keep writes the refused history, for
+// check_history.
+// The last line is `FOUND workload: verdict, ...` or `CLEAN ...`. Exit status: 0 no error found; 1 found; 2 wrong
+// flags; 3 nothing moved for too long. A store that crashes ends the process by a signal, which counts as found, too.
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,7 +57,7 @@ int Judge(const Options& options, const std::vector<std::string>& names) {
   uint64_t committed = 0, round = 0;
   for (; round < options.rounds && (round == 0 || runtime.Now() < end); ++round) {
     const uint64_t seed = options.seed + round;
-    // The one that was named has every second round, and all of a given number.
+    // The workload of --workload runs every second round, or, with --rounds, every round.
     const bool named = !options.workload.empty() && (round % 2 == 0 || options.rounds != UINT64_MAX);
     workload = options.layer == Layer::kRecorded ? "crash_points" : names[named ? 0 : seed % names.size()];
     std::printf("round %llu: %s --seed=%llu\n", static_cast<unsigned long long>(round), workload.c_str(),

@@ -40,7 +40,7 @@ class Link::Stream final : public ApplyLogStream {
 
  private:
   Link& link_;
-  std::unique_ptr<ApplyLogStream> stream_;  // null: it has ended
+  std::unique_ptr<ApplyLogStream> stream_;  // null: the stream has ended
   Random random_{RealRuntime().RandomSeed()};
 };
 

@@ -1,7 +1,9 @@
-// Link: a DataComponent behind a link on which messages are under way for some time, as the ones of a TC that has been replaced without
-// knowing it (they arrive after its successor's), and on which log batches lose bits. A damaged batch is made, damaged and read in the form
-// that it has on the wire; where it is not taken for a batch any more the stream ends, as it does at a server.
-// Thread-safety: as DataComponent; the rest from any thread. Ownership: the DC outlives this, and this its streams.
+// Link: a DataComponent behind a link with delays and noise. Messages are in flight for some time, as are those of a
+// TC that has been replaced without knowing it, which arrive after its successor's. Log batches may lose bits. A
+// damaged batch is encoded, damaged and parsed in its wire form. If it no longer parses as a batch, the stream ends,
+// as at a server.
+// Thread-safety: as DataComponent; any thread may call the other methods. Ownership: the DC outlives the Link, and
+// the Link its streams.
 #ifndef INTEGRATION_BUGS_LINK_H_
 #define INTEGRATION_BUGS_LINK_H_
 
@@ -20,12 +22,12 @@ class Link final : public DataComponent {
  public:
   explicit Link(DataComponent& dc) : dc_(dc) {}
 
-  // While it is held nothing arrives; what was sent meanwhile arrives when it is released.
+  // While the link is held, no message arrives. Messages sent meanwhile arrive when it is released.
   void Hold() { held_.store(1); }
   void Release();
-  // Every second message from now on takes up to this long. 0: none does.
+  // From now on, every second message on average takes up to this long. 0: no delay.
   void SetDelay(Duration longest) { longest_.store(longest.count(), std::memory_order_relaxed); }
-  // In one of so many log batches a bit is flipped. 0: in none.
+  // A bit is flipped in one of this many log batches. 0: in none.
   void SetNoise(uint64_t one_in) { noise_.store(one_in, std::memory_order_relaxed); }
 
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;

@@ -11,9 +11,9 @@
 namespace deut::bugs {
 namespace {
 
-constexpr int kJudges = 4;  // a life mostly waits
+constexpr int kJudges = 4;  // more than processors, because a life mostly waits
 
-// A word for what PowerRun says is wrong.
+// Returns a short verdict for an error text of PowerRun.
 std::string WordFor(const std::string& wrong) {
   for (const auto& [said, word] : {std::pair{"is damaged", "damaged pages"},
                                    {"cannot be checked", "damaged pages"},

@@ -1,5 +1,6 @@
-// A round of the layer `recorded`: a recorded run of integration/power (one long life of a store with its pages on the disk, and what a loss of power
-// leaves at each of many moments of it), in surroundings and under chaos that the seed draws.
+// A round of the layer `recorded`: a recorded run of integration/power, under conditions and chaos that the seed
+// draws. The run is one long life of a store with its pages on the disk, and the states that a loss of power leaves
+// at each of many moments of it.
 // Thread-safety: one round at a time in a process (chaos.h, flight_board.h).
 #ifndef INTEGRATION_BUGS_RECORDED_ROUND_H_
 #define INTEGRATION_BUGS_RECORDED_ROUND_H_
@@ -11,7 +12,7 @@
 
 namespace deut::bugs {
 
-// With a verdict of what is wrong at a crash point; without a history: it was judged at each point.
+// The verdict describes the error at a crash point. The result has no history, because it was judged at each point.
 RoundResult RunRecordedRound(uint64_t seed, Watchdog& watchdog);
 
 }  // namespace deut::bugs

@@ -71,7 +71,7 @@ class Round {
     }
   }
 
-  // Power may be lost in recovery: then once more.
+  // If power is lost in recovery, the store is opened once more.
   bool Open(uint32_t life) {
     for (int tries = 0;; ++tries) {
       const uint64_t crashes = disk_.crashes();
@@ -144,14 +144,15 @@ class Round {
     if (failed && !disk_harmed_) Found("the store fails", store_->failure().ToString());
     for (const Status& failure : failures) {
       if (failure.ok()) continue;
-      // What comes of a lost disk has any name; but what a workload has found out about values it has found out.
+      // A lost disk may cause any error. But a workload's finding about values counts in any case.
       if (failure == ErrorCode::kCorruption || !disk_harmed_) {
         Found(failure == ErrorCode::kCorruption ? "condition" : "error", failure.ToString());
       }
     }
   }
 
-  // Of a store in which nothing moves any more: its figures, and what it answers to a write. Once, and after the old reader has gone.
+  // Prints the state of a store in which nothing moves any more: its counters, and its answer to a write. Called
+  // once, after the old reader has ended.
   void SayState() {
     if (std::exchange(said_, true)) return;
     Client& client = store_->neighbour();
@@ -171,7 +172,7 @@ class Round {
     std::fflush(stdout);
   }
 
-  // A reader that holds back everything that is committed after it.
+  // Opens or closes a reader that holds back every later commit.
   void ChangeOldReader() {
     old_reader_.reset();
     if (random_.OneIn(2)) return;
@@ -183,11 +184,11 @@ class Round {
 
   void Harm() {
     if (environment_.old_readers && random_.OneIn(2)) ChangeOldReader();
-    // Caches are empty when all is collected.
+    // Caches become empty only when everything is collected, which an old reader prevents.
     if (environment_.drop_caches && !old_reader_ && random_.OneIn(2)) (void)store_->DropCaches();
     if (environment_.restart_dc && random_.OneIn(environment_.restart_one_in)) {
       const uint64_t seed = random_.Next();
-      // What is not stable may be lost.
+      // Updates that are not stable may be lost.
       const Status restarted = store_->RestartDc([&] {
         if (seed % 2 == 0) pages_.LosePower(seed);
       });
@@ -212,7 +213,7 @@ class Round {
 
   void EndLife() {
     disk_.CrashAfter(0);
-    // Else the process died and the machine lives on.
+    // In the other half of the cases the process died and the machine stays up.
     if (loses_power() && random_.OneIn(2)) disk_.Crash(random_.Next());
     disk_.RemoveAllFaults();
     store_.reset();
@@ -224,7 +225,7 @@ class Round {
   void ReadAll() {
     disk_.CrashAfter(0);
     disk_.RemoveAllFaults();
-    // The last life may have ended by itself.
+    // The last life may have ended on its own.
     if (disk_harmed_) {
       EndLife();
       if (!Open(0)) return;
@@ -235,7 +236,7 @@ class Round {
     if (read.ok()) ExpectNoPostings();
   }
 
-  // What is left in a range when all is collected is looked at by every scan, for ever.
+  // A posting left in a range when everything is collected would burden every later scan.
   void ExpectNoPostings() {
     Runtime& runtime = RealRuntime();
     for (const Deadline end = runtime.Now() + seconds(10);;) {
@@ -270,7 +271,7 @@ class Round {
       if (!damage.Undo()) return;
     }
     if (found()) return;
-    // Nothing was deleted in the face of damage.
+    // The refusals of damaged logs deleted nothing.
     if (Open(0)) ReadAll();
   }
 
@@ -287,7 +288,7 @@ class Round {
   std::optional<Transaction> old_reader_;
   std::unique_ptr<history::Workload> workload_;
   std::optional<history::Recorder> recorder_;
-  uint64_t crashes_ = 0;  // of which the pages know
+  uint64_t crashes_ = 0;  // number of crashes that pages_ has taken into account
   int fault_ = -1;
   bool disk_harmed_ = false;
   bool said_ = false;

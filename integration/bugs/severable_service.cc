@@ -5,7 +5,7 @@
 namespace deut::bugs {
 namespace {
 
-// Of a call that changes nothing, or whose change nobody hears of.
+// For a call that changes nothing, or whose change no client learns of.
 template <typename Answer>
 Answer Heard(Answer answer, const std::atomic<bool>& severed) {
   if (severed.load(std::memory_order_seq_cst)) return DEUT_ERROR(kDeadlineExceeded, "no answer: the server is cut off");
@@ -54,8 +54,9 @@ Result<std::unique_ptr<TransactionSession>> SeverableService::NewSession(Deadlin
 }
 
 Result<OutcomeAnswer> SeverableService::AskOutcome(const TransactionName& name, Deadline deadline) {
-  // One that is cut off is not to be kept from committing by a question that never arrives. Nobody asks again until his time is up: that would
-  // be the round's end.
+  // The question ends a transaction that is still open. It must not do so once the client is cut off, because it
+  // would never arrive. The answer OUTCOME_UNKNOWN keeps the client from repeating the question until its timeout,
+  // which may be as long as the round.
   if (severed_.load(std::memory_order_seq_cst)) return DEUT_ERROR(kOutcomeUnknown, "no answer: the server is cut off");
   return HeardCommit(service_.AskOutcome(name, deadline), severed_);
 }

@@ -1,6 +1,7 @@
-// SeverableService: a TransactionService whose clients can be cut off while it goes on: what it answers after Sever is not heard. Whatever was
-// heard had been answered before Sever began to return.
-// Thread-safety: as TransactionService; Sever from any thread. Ownership: the service outlives this, as do its sessions.
+// SeverableService: a TransactionService whose clients can be cut off while the service continues. After Sever,
+// clients no longer get its answers. Every answer that a client got was complete before Sever returned.
+// Thread-safety: as TransactionService; any thread may call Sever. Ownership: the service outlives this object and
+// its sessions.
 #ifndef INTEGRATION_BUGS_SEVERABLE_SERVICE_H_
 #define INTEGRATION_BUGS_SEVERABLE_SERVICE_H_
 

@@ -30,6 +30,7 @@ Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Stora
   auto dc = std::make_unique<InProcessDataComponent>(RealRuntime(), [environment, &storage, pages, failure] {
     return OpenDc(environment, storage, pages, [failure](const Status& status) { failure->Note(status); });
   });
+  // The DC starts before the TC exists: its first failure is in `failure`, which the store shares.
   DEUT_RETURN_IF_ERROR(dc->Start());
   auto link = std::make_unique<Link>(*dc);
   link->SetNoise(environment.noise);
@@ -53,6 +54,7 @@ Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Stora
   options.on_refused = options.log.on_failure;
   DEUT_ASSIGN_OR_RETURN(store->tc_, tc::TransactionComponent::Open(options, runtime, storage, dc));
   const Deadline deadline = runtime.Now() + kOpenTimeout;
+  // Waits in short steps, to notice a failure or a loss of power long before the deadline.
   for (;;) {
     const Status serving = store->tc_->WaitServing(std::min<Deadline>(deadline, runtime.Now() + kLookAgain));
     DEUT_RETURN_IF_ERROR(store->failure());
@@ -67,6 +69,7 @@ Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Stora
 }
 
 Store::~Store() {
+  // The reverse order of use: the TC sends to the DC through the link until Stop returns.
   client_.reset();
   neighbour_.reset();
   if (tc_) tc_->Stop();

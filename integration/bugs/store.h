@@ -1,6 +1,8 @@
-// Store: one life of a whole store, or of a TC on a DC of somebody else, in this process, on a disk that may fail. The end of the
-// redo log, at which a tcd stops, is here an event: the store answers with errors until it is destroyed.
-// Thread-safety: client() and failure() from any thread; the rest by one. Ownership: storage and pages outlive it; transactions end before it.
+// Store: one life of a whole store, or of a TC on a DC of another owner, in this process, on a disk that may fail. A
+// failure of the redo log, which ends the process of a tcd, is an event here: the store answers with errors until it
+// is destroyed.
+// Thread-safety: any thread may call client() and failure(); one thread calls the rest. Ownership: storage and pages
+// outlive the store; transactions end before it.
 #ifndef INTEGRATION_BUGS_STORE_H_
 #define INTEGRATION_BUGS_STORE_H_
 
@@ -23,17 +25,18 @@
 
 namespace deut::bugs {
 
-// A DC's next life. `pages` null: its pages are on `storage`; else they are kept there. `on_failure`: the disk has failed.
+// Opens a new incarnation of a DC. If `pages` is null, its pages are on `storage`; else it keeps its records in
+// `pages`. `on_failure` is called when the disk fails.
 Result<std::unique_ptr<DataComponent>> OpenDc(const Environment& environment, Storage& storage, power::KeptPages* pages,
                                               std::function<void(const Status&)> on_failure);
 
 class Store {
  public:
-  // Returns when it serves; else with the reason: the log's failure, why it is refused, or that `powerless` has become true.
-  // `pages`: see OpenDc.
+  // Returns when the store serves, else with the reason: the log's failure, a refusal, or that `powerless` returned
+  // true. `pages`: see OpenDc.
   static Result<std::unique_ptr<Store>> Open(const Environment& environment, Storage& storage, power::KeptPages* pages,
                                              absl::FunctionRef<bool()> powerless);
-  // The TC alone; the DC outlives it.
+  // Opens only the TC; the DC outlives it.
   static Result<std::unique_ptr<Store>> Open(const Environment& environment, Storage& storage, DataComponent& dc,
                                              absl::FunctionRef<bool()> powerless);
   ~Store();
@@ -41,20 +44,20 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   Client& client() { return *client_; }
-  // From now on client() hears nothing any more; neighbour() still does.
+  // From now on client() gets no answers; neighbour() still does.
   void Sever() { severable_->Sever(); }
   Client& neighbour() { return *neighbour_; }
-  // Of the first table. Waits, up to `patience`: a log that has just begun may still wait for its next segment.
+  // Creates the first table. Retries for up to `patience`, because a new log may still wait for its next segment.
   Result<TableId> CreateTable(std::string_view name, Duration patience);
-  // The log's failure or the DC's, or why the TC refuses to serve; OK while there is none.
+  // Returns the log's failure, the DC's, or the reason why the TC refuses to serve; OK if there is none.
   Status failure() { return failure_->status(); }
-  // `dead` is called while none lives. REQUIRES: a DC of its own.
+  // Calls `dead` between the two incarnations. REQUIRES: the store has a DC of its own.
   Status RestartDc(absl::FunctionRef<void()> dead);
-  // Gives up soon: a store whose log has failed collects nothing more.
+  // Has a short timeout, because a store whose log has failed collects no more versions.
   Status DropCaches();
 
  private:
-  // The first that has happened. The DC is there before the store.
+  // Keeps the first failure. It is a separate object, because the DC exists before the store does.
   class Failure {
    public:
     Failure() : mutex_(RealRuntime()) {}

@@ -24,7 +24,7 @@ constexpr Duration kCatchUp = seconds(1);
 constexpr Duration kGhostPatience = milliseconds(200);
 constexpr uint32_t kGhosts = 2;
 
-// A TC with its disk, and its way to the DC.
+// A TC with its disk and its link to the DC.
 struct Site {
   std::unique_ptr<FaultyDisk> disk;
   std::unique_ptr<Storage> storage;
@@ -113,7 +113,7 @@ class TwoTcsRound {
     return history::NewWorkload(options_.workload, table_, environment_.durability, patience).value();
   }
 
-  // `site` is whole only if it opens; its disk is there in any case.
+  // If the TC does not open, `site` gets the disk but no store.
   Status Open(std::unique_ptr<FaultyDisk> disk, Site* site) {
     site->disk = std::move(disk);
     site->storage = site->disk->Mount();
@@ -138,7 +138,7 @@ class TwoTcsRound {
     bool over = false;
     while (workers.running()) {
       const bool ends = runtime.Now() >= end || !now_.store->failure().ok();
-      // Whoever is in the middle of something then does not hear how it ended.
+      // Clients in the middle of a call then do not get its result.
       if (ends && !over && cut_off) now_.store->Sever();
       over = over || ends;
       if (over) workers.Stop();
@@ -177,7 +177,7 @@ class TwoTcsRound {
     return started.ok() || Found("the DC does not start", started.ToString());
   }
 
-  // REQUIRES: its clients are cut off.
+  // REQUIRES: the clients of `site` are cut off.
   void Leave(Site site) {
     auto old = std::make_unique<Old>();
     old->site = std::move(site);
@@ -195,13 +195,14 @@ class TwoTcsRound {
   }
 
   void TakeOver() {
-    // Then the old one is finding its way back to the DC.
+    // Mostly restarts the DC first, so that the old TC is reconnecting to it when the new one starts.
     if (!random_.OneIn(3)) {
       dc_->Kill();
       if (!StartDc()) return;
       Pause(10000);
     }
-    // What it has sent by now is in its log; what it logs from now on nobody has.
+    // Everything that the old TC has sent by now is in its log. Its later records reach neither the DC nor the copy
+    // of the log.
     now_.link->Hold();
     std::unique_ptr<FaultyDisk> taken = now_.disk->CopyAfterCrash(random_.Next());
     std::unique_ptr<FaultyDisk> again = random_.OneIn(3) ? taken->CopyAfterCrash(random_.Next()) : nullptr;
@@ -215,13 +216,13 @@ class TwoTcsRound {
       return;
     }
     if (again == nullptr) return;
-    // The DC obeys one of two that started from the same log.
+    // The DC must obey only one of two TCs that started from the same log.
     Site twin;
     if (Open(std::move(again), &twin).ok()) Leave(std::move(twin));
   }
 
   void OpenWhatDoesNotBelongTogether(std::unique_ptr<FaultyDisk> old_log, const power::KeptPages::Backup& old_pages) {
-    // So that it knows that the old log has lost something.
+    // Makes the DC apply more than the old log holds, so that the DC can notice that this log has lost records.
     const bool ahead = AppliesMore();
     now_.store.reset();
     std::unique_ptr<FaultyDisk> log = std::move(now_.disk);
@@ -237,7 +238,8 @@ class TwoTcsRound {
         if (OpensOnOldPages(*log, old_pages)) return;
     }
     if (found()) return;
-    // Who was refused may have been heard by the DC, with the same epoch: the next one has a higher one.
+    // A refused TC may have reached the DC with the epoch of this attempt. The next attempt has a higher epoch, so it
+    // is retried if it was fenced.
     Status opened;
     for (int tries = 0; tries < 3; ++tries) {
       opened = Open(std::move(log), &now_);
@@ -248,7 +250,7 @@ class TwoTcsRound {
     Found("does not open", opened.ToString());
   }
 
-  // Whether everything is applied, and there was something.
+  // Writes once more. Returns true if the write committed and the DC has applied everything.
   bool AppliesMore() {
     const Status written = recorder_->NewClient(now_.store->client())->Run({}, [&](history::RecordedTransaction& t) {
       return t.Put(table_, "~ahead");

@@ -1,6 +1,6 @@
-// Watchdog: ends the process when nothing has moved for too long: a store that hangs has been found out. Moved(): a transaction that succeeded, a
-// life that opened or ended, a history that was judged.
-// Thread-safety: Moved and still from any thread.
+// Watchdog ends the process when nothing has moved for too long, which shows that the store hangs. Moved() is called
+// for a transaction that succeeded, a life that opened or ended, and a history that was judged.
+// Thread-safety: any thread may call Moved and still.
 #ifndef INTEGRATION_BUGS_WATCHDOG_H_
 #define INTEGRATION_BUGS_WATCHDOG_H_
 
@@ -15,14 +15,14 @@ namespace deut::bugs {
 
 class Watchdog {
  public:
-  // `bark` is called once, on a thread of the watchdog's, and must not return.
+  // Calls `bark` once, on the watchdog's thread; it must not return.
   Watchdog(Duration limit, std::function<void()> bark);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
   void Moved() { moves_.fetch_add(1, std::memory_order_relaxed); }
-  // Nothing has moved for half of the limit: time to say what there is to be seen.
+  // True if nothing has moved for half of the limit: the time to print the state.
   bool still() const { return still_.load(std::memory_order_relaxed); }
 
  private:

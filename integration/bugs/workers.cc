@@ -20,10 +20,10 @@ bool IsOrdinary(const Status& status) {
       return true;
     case ErrorCode::kNotFound:
     case ErrorCode::kAlreadyExists:
-      // A precondition of a transaction in one message.
+      // A failed precondition of a one-shot transaction.
       return status.message().find(" key ") != std::string_view::npos;
     default:
-      // Of a workload that saw something provisional (D1).
+      // A workload may have seen provisional data (D1).
       return status.message().find("provisional") != std::string_view::npos;
   }
 }

@@ -1,4 +1,5 @@
-// Workers: threads that take steps of a workload, each with a client of its own, until they have taken enough or are told to stop.
+// Workers: threads that take steps of a workload, each with a client of its own, until each has taken its steps or
+// Stop is called.
 // Thread-safety: one thread. Ownership: workload, clients and watchdog outlive it.
 #ifndef INTEGRATION_BUGS_WORKERS_H_
 #define INTEGRATION_BUGS_WORKERS_H_
@@ -16,12 +17,12 @@
 
 namespace deut::bugs {
 
-// What a step may end with when nothing is wrong with the store.
+// True for the errors that a step may return when the store is right.
 bool IsOrdinary(const Status& status);
 
 class Workers {
  public:
-  // `watchdog` may be null: nobody waits for these.
+  // `watchdog` may be null: the workers' progress is then not watched.
   Workers(history::Workload& workload, const std::vector<history::RecordedClient*>& clients, uint64_t seed,
           uint64_t steps, Watchdog* watchdog);
   ~Workers();
@@ -30,7 +31,7 @@ class Workers {
 
   void Stop() { stop_.store(true); }
   bool running() const { return running_.load() != 0; }
-  // Ends when all steps have. The first answer of each thread that is not ordinary.
+  // Waits for all threads. Returns the first error of each thread that is not ordinary.
   std::vector<Status> Join();
 
  private:
