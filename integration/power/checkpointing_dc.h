@@ -34,8 +34,8 @@ class KeptPages {
   void LosePower(uint64_t seed) DEUT_EXCLUDES(mutex_);
   Position stable() const DEUT_EXCLUDES(mutex_);
 
-  // TakeBackup copies the content; Restore goes back to it. This breaks the contract above, as an operator does who
-  // restores an old backup.
+  // TakeBackup copies the content; Restore goes back to it. This breaks the contract above, as the restore of an
+  // old backup does.
   struct Backup {
     std::vector<LogBatch> batches;
     size_t stable_batches = 0;
