@@ -1,5 +1,5 @@
-// Certificates at both links, over loopback, made by scripts/certificates: who may be what, and how they change
-// (protocol/docs/certificates.md).
+// Certificates at both links, over loopback, made by scripts/certificates: the rights of each role, and the reloading
+// of certificates (protocol/docs/certificates.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -90,7 +90,7 @@ TEST_F(CertificatesTest, AClientsCertificateIsNoDataComponent) {
   const std::unique_ptr<Process> tcd = StartTc({"--tls_clients=app"});
   ASSERT_NO_FATAL_FAILURE(Await(*tcd, "none of them is allowed (--tls_dc)"));
   EXPECT_THAT(tcd->Output(), Not(HasSubstr("connected to the data component")));
-  // It waits for the right one.
+  // The tcd keeps waiting for the right data component.
   EXPECT_TRUE(tcd->Running());
 }
 
@@ -108,7 +108,8 @@ TEST_F(CertificatesTest, EachRoleMayDoItsOwnAndNothingElse) {
   EXPECT_THAT(Deut("report", {"get", "k"}).output, HasSubstr("v"));
   EXPECT_EQ(Deut("ops", {"status"}).status, 0);
 
-  // The data component's certificate may neither run transactions nor drop tables; nor may a client be an administrator.
+  // The data component's certificate may neither run transactions nor drop tables, and a client may not act as an
+  // administrator.
   ExpectRefused(Deut("dcd", {"get", "k"}), "[dcd");
   ExpectRefused(Deut("dcd", {"tables", "drop", "default"}), "[dcd");
   ExpectRefused(Deut("stranger", {"status"}), "[stranger");
@@ -117,14 +118,14 @@ TEST_F(CertificatesTest, EachRoleMayDoItsOwnAndNothingElse) {
   ExpectRefused(Deut("ops", {"get", "k"}), "\"ops\" may not call");
   EXPECT_THAT(Deut("report", {"get", "k"}).output, HasSubstr("v"));
 
-  // By the URI of its certificate, and within its prefix.
+  // A client named by the URI of its certificate may use the tables within its prefix.
   const Ended inside = Deut("uri", {"--table=mine.a", "put", "k", "v"});
   EXPECT_EQ(inside.status, 0) << inside.output;
   ExpectRefused(Deut("uri", {"put", "k", "w"}), "may not");
   EXPECT_THAT(Deut("uri", {"tables", "list"}).output, AllOf(HasSubstr("mine.a"), Not(HasSubstr("default"))));
 
   EXPECT_THAT(tcd->Output(), AllOf(HasSubstr("a client at 127.0.0.1:"), HasSubstr("[stranger")));
-  // A client's certificate is no transaction component.
+  // A client's certificate does not make its holder a transaction component.
   Process other(Command("TCD", "app",
                         {Concat("--listen=127.0.0.1:", FreePort()), Concat("--dc=127.0.0.1:", dc_port_), "--tls_dc=dcd",
                          "--tls_clients=app", Concat("--data_dir=", directory_.Sub("other")), "--log_segment=16MiB",
@@ -142,7 +143,7 @@ TEST_F(CertificatesTest, ChangedCertificatesAndRightsAreTakenUpWithoutARestart) 
   ASSERT_EQ(Deut("app", {"tables", "create", "default"}).status, 0);
   ASSERT_EQ(Deut("app", {"put", "k", "v"}).status, 0);
 
-  // Everything new, the authority too, under the same names.
+  // Replaces all certificates, and the authority too, under the same names.
   MakeCertificates("next", {"tcd", "dcd", "app"});
   for (const char* name : {"ca.pem", "tcd.pem", "tcd.key", "dcd.pem", "dcd.key"}) {
     std::filesystem::rename(directory_.Sub("next") + "/" + name, directory_.Sub("certs") + "/" + name);
@@ -155,13 +156,13 @@ TEST_F(CertificatesTest, ChangedCertificatesAndRightsAreTakenUpWithoutARestart) 
   Ended with_new = Deut("app", {"get", "k"}, "next");
   while (with_new.status != 0 && RealRuntime().Now() < deadline) with_new = Deut("app", {"get", "k"}, "next");
   EXPECT_EQ(with_new.status, 0) << with_new.output;
-  // A certificate of the old authority, which is not trusted any more.
+  // A certificate of the old authority is not trusted any more.
   const Ended with_old = Deut("app", {"get", "k"}, "certs");
   EXPECT_EQ(with_old.status, 1);
   ExpectRefused(with_old, "refused this program's certificate");
   EXPECT_THAT(tcd->Output(), HasSubstr("a TLS handshake was refused, of a peer at 127.0.0.1:"));
 
-  // A key that belongs to another certificate changes nothing.
+  // A key that belongs to another certificate leaves the certificates in use unchanged.
   std::filesystem::copy_file(directory_.Sub("next") + "/app.key", directory_.Sub("certs") + "/tcd.key",
                              std::filesystem::copy_options::overwrite_existing);
   tcd->Signal(SIGHUP);
@@ -183,7 +184,7 @@ TEST_F(CertificatesTest, AHangupReadsCertificatesAlsoWhereTheLogCannotBeOpened) 
   ASSERT_NO_FATAL_FAILURE(AwaitIn(*tcd, renamed, "certificates and rights are refused"));
 }
 
-// No wait for a signal ends by its time here.
+// Signals arrive so often that the daemon's wait for a signal never reaches its timeout.
 TEST_F(CertificatesTest, ChangesAreFoundWhileSignalsComeAllTheTime) {
   std::ofstream(directory_.Sub("rights")) << "ops admin\n";
   const std::unique_ptr<Process> tcd = StartTc({Concat("--tls_rights=", directory_.Sub("rights"))});
@@ -212,7 +213,7 @@ TEST_F(CertificatesTest, ATcThatLosesItsRoleLosesItsOpenStreams) {
   ASSERT_NO_FATAL_FAILURE(Await(dcd, "rights were taken away, so all connections are closed"));
   ASSERT_NO_FATAL_FAILURE(Await(dcd, "was refused: certificate refused: it carries the names [tcd"));
   ASSERT_NO_FATAL_FAILURE(Await(*tcd, "certificate refused: it carries the names [tcd"));
-  // It gets them back with the role.
+  // The tcd gets its streams back with the role.
   std::ofstream(directory_.Sub("rights")) << "tcd tc\n";
   dcd.Signal(SIGHUP);
   const Deadline deadline = RealRuntime().Now() + seconds(60);

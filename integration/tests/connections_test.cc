@@ -1,4 +1,5 @@
-// Real daemons beside more connections than they have descriptors for: connections that never say a word, and sessions that do.
+// Real daemons face more connections than they have descriptors for: connections that never send a byte, and sessions
+// that work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,7 +66,7 @@ class ConnectionsTest : public ::testing::TestWithParam<Setting> {
     table_ = *cluster_->client().CreateTable("t");
   }
 
-  // Writes and reads back until told to stop; every call must succeed at once.
+  // Writes and reads back until it is stopped; every call must succeed at once.
   void StartWorker() {
     worker_ = RealRuntime().StartThread("worker", [this] {
       Client& client = cluster_->client();
@@ -94,13 +95,13 @@ class ConnectionsTest : public ::testing::TestWithParam<Setting> {
   }
   static void Pause() { RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(5)); }
 
-  // Connections that never send. Those that the daemon closes at once are kept, too.
+  // Opens connections that never send. It also keeps those that the daemon closes at once.
   static std::vector<Descriptor> Flood(const std::string& address) {
     std::vector<Descriptor> flood;
     for (int i = 0; i < kFlood; ++i) flood.push_back(testing::ConnectRaw(*Address::Parse("address", address)));
     return flood;
   }
-  // True once another client, with connections of its own, has committed.
+  // Returns true once another client, with connections of its own, has committed.
   bool NewClientIsServed() {
     const Deadline deadline = RealRuntime().Now() + seconds(60);
     while (RealRuntime().Now() < deadline) {

@@ -1,5 +1,6 @@
-// A real dcd in a process of its own, and transaction components that this process plays: what lies between the two (X5, architecture
-// section 6). No server runs in this process, as one would poll the connections of its clients, too.
+// A real dcd in a process of its own, and transaction components that this process simulates: tests of the protocol
+// between the two (X5, architecture section 6). No server runs in this process, because a server would poll the
+// connections of its clients, too.
 #include "protocol/data_component.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +46,7 @@ class DataComponentTest : public ::testing::Test {
     if (HasFailure()) std::cerr << testing::EndOfLog(dc_->log());
   }
 
-  // Returns when it serves. That is read in its log: to ask it would make a connection.
+  // Returns when the dcd serves. It reads that from the log, because a question would make a connection.
   void Start() {
     const std::string log = directory_.Sub(Concat("dc", ++starts_, ".log"));
     dc_ = std::make_unique<Process>(std::vector<std::string>{ProgramAt("DCD"), Concat("--listen=", address_),
@@ -72,7 +73,7 @@ class DataComponentTest : public ::testing::Test {
   std::unique_ptr<Process> dc_;
 };
 
-// One that has said Hello to the first life.
+// Requests of a TC that has said Hello to the first incarnation.
 constexpr HelloRequest kHello{.tc = TcId(1), .epoch = TcEpoch(1), .nonce = 1};
 constexpr Sender kSender{.tc = TcId(1), .epoch = TcEpoch(1), .nonce = 1, .incarnation = DcIncarnation(1)};
 
@@ -82,11 +83,12 @@ class NoListener final : public ApplyLogListener {
   void OnClosed(const Status&) override {}
 };
 
-// Every way to a data component, each on its own: what polls one connection polls all of a process.
+// Every call to a data component, each tested alone: a call that polls one connection polls all connections of the
+// process.
 struct Way {
   const char* name;
   Status (*take)(DataComponent& dc, Deadline deadline);
-  ErrorCode expected;  // of the second life
+  ErrorCode expected;  // the answer of the second incarnation
 };
 
 const Way kWays[] = {
@@ -115,8 +117,8 @@ const Way kWays[] = {
 
 class ReconnectTest : public DataComponentTest, public ::testing::WithParamInterface<Way> {};
 
-// A transaction component asks now and then, not all the time; in between nobody polls its connections. This target switches off gRPC's
-// own polling, every five seconds, so that a way that relies on it never succeeds.
+// A transaction component calls only now and then, and between its calls no thread polls its connections. This target
+// switches off gRPC's own polling, every five seconds, so a call that relies on that never succeeds.
 TEST_P(ReconnectTest, RestartedDataComponentIsFoundSoon) {
   ASSERT_TRUE(Connect()->Hello(kHello, Soon()).ok());
   Kill();
@@ -131,7 +133,7 @@ TEST_P(ReconnectTest, RestartedDataComponentIsFoundSoon) {
     const Status status = GetParam().take(*dc, Soon());
     if (status == GetParam().expected) break;
     ASSERT_EQ(status.code(), ErrorCode::kUnavailable) << status.ToString();
-    // The longest pause of reconnecting is a second.
+    // The longest pause between two attempts to reconnect is a second.
     ASSERT_LT(runtime_.Now() - begin, seconds(10)) << status.ToString();
     Pause();
   }
@@ -167,7 +169,7 @@ class Listener final : public ApplyLogListener {
   Status reason_ DEUT_GUARDED_BY(mutex_);
 };
 
-// A transaction component of a given epoch, with a log that has one record of key "k" in each batch.
+// A simulated transaction component of a given epoch. Its log has one record of key "k" in each batch.
 class PlayedTc {
  public:
   PlayedTc(std::unique_ptr<DataComponent> dc, uint64_t epoch, uint64_t nonce)
@@ -180,14 +182,14 @@ class PlayedTc {
     applied_ = answer->applied;
     return Status::Ok();
   }
-  // Sends from what was applied when it said Hello.
+  // Opens a stream that continues at the position that was applied when it said Hello.
   Status OpenLog() {
     sent_ = applied_;
     DEUT_ASSIGN_OR_RETURN(log_, dc_->OpenApplyLog(sender_, &listener_, Soon()));
     return Status::Ok();
   }
   void CloseLog() { log_.reset(); }
-  // The next batch: the table's creation at the log's beginning, then puts.
+  // Sends the next batch: the creation of the table at the beginning of the log, then puts.
   Status Send(std::string_view value, Deadline deadline) {
     const Position next{Lsn(sent_.commit.value + 1), 1};
     LogBatch batch{.from = sent_, .to = next, .entries = {}};
@@ -210,7 +212,7 @@ class PlayedTc {
     }
     return Status::Ok();
   }
-  // The value of "k", or why there is none.
+  // Returns the value of "k", or the error of the read.
   std::string Read() {
     const Result<std::string> read = TryRead();
     return read.ok() ? *read : read.status().ToString();
@@ -250,7 +252,7 @@ class PlayedTc {
   std::unique_ptr<ApplyLogStream> log_;
 };
 
-// X5: one transaction component at a time.
+// X5: a data component obeys one transaction component at a time.
 class FencingTest : public DataComponentTest {
  protected:
   std::unique_ptr<PlayedTc> Tc(uint64_t epoch, uint64_t nonce = 1) {
@@ -275,7 +277,7 @@ TEST_F(FencingTest, LowerEpochsAndOtherNoncesAreRefusedAndDoNoHarm) {
   EXPECT_EQ(tc->Read(), "first");
   EXPECT_TRUE(tc->SendApplied("second").ok());
   EXPECT_EQ(tc->Read(), "second");
-  // The same one may say Hello again, and a new life of the data component remembers whom it obeys.
+  // The same TC may say Hello again, and a new incarnation of the data component remembers which TC it obeys.
   EXPECT_TRUE(tc->SayHello().ok());
   Kill();
   ASSERT_NO_FATAL_FAILURE(Start());
@@ -284,7 +286,8 @@ TEST_F(FencingTest, LowerEpochsAndOtherNoncesAreRefusedAndDoNoHarm) {
   EXPECT_TRUE(Tc(5)->SayHello().ok());
 }
 
-// The older one is in the middle of sending when the newer one says Hello: what Hello has answered as applied stays so.
+// The older TC is in the middle of sending when the newer one says Hello. The position that this Hello reports as
+// applied stays right.
 TEST_F(FencingTest, OlderTcIsRefusedInTheMiddleOfItsStreams) {
   const auto older = Tc(5);
   ASSERT_TRUE(older->SayHello().ok());
@@ -329,7 +332,8 @@ TEST_F(FencingTest, OlderTcIsRefusedInTheMiddleOfItsStreams) {
   EXPECT_EQ(newer->Read(), "new");
 }
 
-// A data component that neither answers nor goes away: frozen, its connections stay open and its machine takes bytes as long as there is room.
+// A data component that neither answers nor goes away: while it is frozen, its connections stay open, and its kernel
+// accepts bytes while there is room.
 TEST_F(FencingTest, FrozenDataComponentHoldsNobodyForEver) {
   const auto tc = Tc(5);
   ASSERT_TRUE(tc->SayHello().ok());
@@ -342,7 +346,7 @@ TEST_F(FencingTest, FrozenDataComponentHoldsNobodyForEver) {
   dc_->Freeze();
   const MonotonicTime frozen = runtime_.Now();
 
-  // A stream that is being filled ends at the deadline of Send, and closing it waits for nobody.
+  // A Send on a stream whose buffers are full ends at its deadline, and closing the stream does not block.
   const std::string value(kMaxValueBytes, 'v');
   Status status;
   for (int i = 0; i < 100 && status.ok(); ++i) status = tc->Send(value, runtime_.Now() + milliseconds(500));
@@ -351,7 +355,7 @@ TEST_F(FencingTest, FrozenDataComponentHoldsNobodyForEver) {
   EXPECT_LT(runtime_.Now() - frozen, seconds(10));
   EXPECT_TRUE(tc->listener().closed.IsSet());
 
-  // A read ends when nothing has answered the pings of its connection for 15 s.
+  // A read ends when the pings of its connection have had no answer for 15 s.
   EXPECT_EQ(idle->TryRead().status().code(), ErrorCode::kUnavailable);
   EXPECT_LT(runtime_.Now() - frozen, seconds(40));
   dc_->Thaw();

@@ -1,8 +1,11 @@
-// The DC as a daemon, killed (-9) under a load that has it do everything it can do, with small pages, little memory and close checkpoints.
-// What was acknowledged stays, its directory is whole after each kill, and a histogram says what each kill has hit.
-// Every second kill comes at a random time within twice the checkpoint interval. The others wait there for one activity, each in its turn,
-// and hold it (common/testing/flight_board.h): a split between its two steps lasts microseconds, and no chance would hit that.
-// DEUT_KILLS=200 makes it long: then each activity must have been hit. In a short run each whose turn it was.
+// A dcd is killed (-9) under a load that makes it do everything it can do, with small pages, little memory and
+// frequent checkpoints. Acknowledged writes must stay, and its directory must be whole after each kill. A histogram
+// shows the activities that the kills have hit.
+// Every second kill comes at a random time within twice the checkpoint interval. Each of the others aims at one
+// activity in turn: it waits for the activity and holds it (common/testing/flight_board.h), because an activity such
+// as a split between its two steps lasts microseconds and would not be hit by chance.
+// DEUT_KILLS=200 makes the test long; then each activity must have been hit. A short run must hit each activity at
+// which it aims.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +40,7 @@ constexpr Duration kCheckpointInterval = milliseconds(250);
 
 struct Activity {
   const char* name;
-  bool at_start;  // only while the DC starts
+  bool at_start;  // happens only while the DC starts
   int random_hits = 0;
   int aimed_hits = 0;
 };
@@ -53,7 +56,7 @@ testing::ClusterOptions SmallDc(const std::string& board) {
   return options;
 }
 
-// Made before the cluster that uses it.
+// A base class, so that it is constructed before the cluster that uses it.
 struct OwnBoard {
   const testing::TempDir directory;
   FlightBoard board{directory.Sub("board")};
@@ -63,7 +66,7 @@ class DcKillTest : private OwnBoard, public testing::KillFixture {
  protected:
   DcKillTest() : KillFixture(SmallDc(board.path()), {.pair_threads = 2, .run_threads = 1, .tables = true}) {}
 
-  // What was in flight when the DC was killed. Ready for the next life then.
+  // Counts the activities in flight when the DC was killed, and clears the board for the next incarnation.
   void Count(const Activity* aim) {
     bool any = false;
     for (const FlightCount& count : board.Counts()) {
@@ -79,7 +82,7 @@ class DcKillTest : private OwnBoard, public testing::KillFixture {
     board.Clear();
   }
 
-  // Waits until a thread of the DC is held in it.
+  // Waits until a thread of the DC is held in the activity.
   void AwaitInFlight(const Activity& activity) {
     const Deadline deadline = RealRuntime().Now() + seconds(60);
     while (board.Count(activity.name).in_flight() == 0) {
@@ -98,7 +101,7 @@ class DcKillTest : private OwnBoard, public testing::KillFixture {
     Count(aim);
   }
 
-  // Load, a kill, a start, load again; then the check.
+  // Runs the load, kills and restarts the DC, runs the load again, then checks everything.
   void Cycle(Activity* aim) {
     load_.Start();
     ASSERT_NO_FATAL_FAILURE(load_.AwaitProgress(5));

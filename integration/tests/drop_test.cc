@@ -1,4 +1,5 @@
-// Dropping a table beside an open writer of it, over sockets: the second of the two loses at once, with an error that names the other.
+// Drops a table beside an open writer of it, over sockets: the second of the two loses at once, with an error that
+// names the other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +34,7 @@ class DropTest : public ::testing::Test {
     ASSERT_TRUE(serving.ok()) << serving.ToString();
   }
 
-  // The status of a call that must not wait.
+  // Returns the status of a call that must not wait.
   template <typename Call>
   static Status AtOnce(Call&& call) {
     const MonotonicTime begin = RealRuntime().Now();
@@ -53,7 +54,7 @@ TEST_F(DropTest, ADropBesideAnOpenWriterFailsAtOnce) {
   const TableId table = *cluster_.client().CreateTable("t");
   Transaction writer = *cluster_.client().Begin();
   ASSERT_TRUE(writer.Put(table, "k", "v").ok());
-  ASSERT_TRUE(writer.Get(table, "other").ok());  // an answer: the write before it has arrived
+  ASSERT_TRUE(writer.Get(table, "other").ok());  // an answer proves that the write before it has arrived
   const Status dropped = Drop();
   EXPECT_EQ(dropped, ErrorCode::kAborted) << dropped.ToString();
   ASSERT_NE(dropped.abort(), nullptr);
@@ -63,7 +64,8 @@ TEST_F(DropTest, ADropBesideAnOpenWriterFailsAtOnce) {
   EXPECT_TRUE(Drop().ok());
 }
 
-// Neither the client library nor the program tries again: only the end of the writer, which they cannot wait for, lets a drop succeed.
+// Neither the client library nor the program retries: a drop succeeds only after the writer's end, for which they
+// cannot wait.
 TEST_F(DropTest, TheCommandFailsAtOnceAndNamesTheWriter) {
   const TableId table = *cluster_.client().CreateTable("t");
   Transaction writer = *cluster_.client().Begin();
@@ -88,7 +90,7 @@ TEST_F(DropTest, TheCommandFailsAtOnceAndNamesTheWriter) {
 TEST_F(DropTest, AWriterThatIsEarlierThanADropFailsAtOnce) {
   const TableId table = *cluster_.client().CreateTable("t");
   Transaction writer = *cluster_.client().Begin();
-  ASSERT_TRUE(writer.Get(table, "k").ok());  // it has its timestamp
+  ASSERT_TRUE(writer.Get(table, "k").ok());  // the transaction has its timestamp now
   EXPECT_TRUE(Drop().ok());
   const Status written = AtOnce([&] {
     Status put = writer.Put(table, "k", "v");

@@ -1,10 +1,12 @@
-// GroupOracle: what a store may hold after kills. Each write goes, in one transaction and with one value, to all keys of a group, or removes
-// all of them; many threads write the same groups. The oracle remembers, per group, the acknowledged write with the highest commit
-// timestamp and every write whose outcome nobody knows, and judges what a reader finds:
-//   - all keys of a group hold the same (atomicity);
-//   - it is the newest acknowledged write, or one of the unknown ones. A write that was refused must not be there, nor an older one.
-// An unknown write that was found is known from then on: it may not vanish again.
-// Thread-safety: all methods from any thread; Judge only while no writer is under way.
+// GroupOracle: the states that a store may have after kills. Each write is one transaction: it puts one value to all
+// keys of a group, or removes all of them. Many threads write the same groups. The oracle remembers for each group
+// the acknowledged write with the highest commit timestamp, and every write of unknown outcome. It judges the values
+// that a reader finds:
+//   - All keys of a group hold the same value (atomicity).
+//   - The value is of the newest acknowledged write or of an unknown one. A refused write must not be there, nor an
+//     older one.
+// An unknown write that a reader found counts as known from then on: it may not vanish again.
+// Thread-safety: any thread may call all methods, but Judge only while no writer runs.
 #ifndef INTEGRATION_TESTS_GROUP_ORACLE_H_
 #define INTEGRATION_TESTS_GROUP_ORACLE_H_
 
@@ -29,11 +31,12 @@ class GroupOracle {
  public:
   explicit GroupOracle(uint32_t groups) : mutex_(RealRuntime()), states_(groups) {}
 
-  // The number of a write is nobody else's, and says whether it removes.
+  // Return a number for a write that no other write has, and that tells whether the write removes.
   uint64_t NextWrite() { return 2 * (writes_.fetch_add(1) + 1); }
   uint64_t NextRemoval() { return NextWrite() + 1; }
 
-  // What each key of the group holds after it. Says what it is, and shows if it is torn: the end depends on the beginning.
+  // Returns the value of each of the group's keys after the write. The value names the write, and shows if it is
+  // torn: its end depends on its beginning.
   static std::optional<std::string> ValueOf(uint32_t group, uint64_t write) {
     if (write == 0 || write % 2 != 0) return std::nullopt;
     std::string value = Concat("group ", group, " write ", write, " ");
@@ -56,7 +59,8 @@ class GroupOracle {
   uint64_t acknowledged() const { return acknowledged_.load(); }
   uint64_t unknown() const { return unknown_.load(); }
 
-  // What is wrong with a group as a transaction of `timestamp` has read it, key by key; empty if nothing. REQUIRES: values.
+  // Returns the error in a group's values, key by key, as read by a transaction of `timestamp`; "" if there is none.
+  // REQUIRES: `values` is not empty.
   std::string Judge(uint32_t group, Timestamp timestamp, std::span<const std::optional<std::string>> values) {
     MutexLock lock(mutex_);
     State& state = states_[group];

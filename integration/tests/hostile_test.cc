@@ -1,5 +1,6 @@
-// The slice of integration/hostile that runs in CI: one round of each case on both daemons. No latency is judged, because it depends on the machine's
-// other load; zero errors, what each attack must have done, exits and logs are. scripts/hostile judges the rest.
+// The part of integration/hostile that runs in CI: one round of each case on both daemons. The test judges zero
+// errors, the required effect of each attack, exits and logs. It judges no latency, because that depends on the
+// machine's other load; scripts/hostile judges latencies.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,7 +13,7 @@
 namespace deut {
 namespace {
 
-// Alone it takes less than a minute. The limit is for a hang.
+// Alone it takes less than a minute. The limit only catches a hang.
 void RunSlice(const std::string& tls) {
   const testing::TempDir directory;
   const testing::Ended ended = testing::RunProgram(

@@ -1,5 +1,6 @@
-// KillFixture: a cluster, the load of kill_load.h, and what must hold after every kill. For the tests that kill daemons.
-// To repeat a run: --test_env=DEUT_SEED=N (the kills' places in the programs still differ). Thread-safety: one thread.
+// KillFixture: a cluster, the load of kill_load.h, and the checks after every kill. For the tests that kill daemons.
+// To repeat a run: --test_env=DEUT_SEED=N (the kills still hit the programs at different points). Thread-safety: one
+// thread.
 #ifndef INTEGRATION_TESTS_KILL_FIXTURE_H_
 #define INTEGRATION_TESTS_KILL_FIXTURE_H_
 
@@ -42,7 +43,7 @@ class KillFixture : public ::testing::Test {
     ASSERT_TRUE(prepared.ok()) << prepared.ToString();
   }
 
-  // Once with and once without the TC's caches.
+  // Checks the load's content twice: with and without the TC's caches.
   void CheckEverything() {
     ASSERT_NO_FATAL_FAILURE(load_.Check());
     const Status dropped = cluster_.client().DropCaches({.timeout = seconds(60)});
@@ -50,7 +51,7 @@ class KillFixture : public ::testing::Test {
     load_.Check();
   }
 
-  // What the DC has left is whole, wherever it was killed. REQUIRES: it does not run.
+  // Checks that the DC's directory is whole, whatever point the kill has hit. REQUIRES: the DC does not run.
   void CheckDirectory() {
     const Result<dc::VerifyReport> report =
         dc::VerifyDirectory(*storage_, RealRuntime(), cluster_.directory().Sub("dc"), {});
@@ -59,7 +60,7 @@ class KillFixture : public ::testing::Test {
     if (!report->checkpoints.empty()) newest_checkpoint_ = report->checkpoints[0].head.number.value;
   }
 
-  // What the TC has left of its log is whole, and its records agree with each other. REQUIRES: it does not run.
+  // Checks that the TC's log is whole, and that its records agree with each other. REQUIRES: the TC does not run.
   void CheckLog() {
     const Result<tc::LogReport> report = tc::VerifyLog(*storage_, cluster_.directory().Sub("tc"), {});
     ASSERT_TRUE(report.ok()) << report.status().ToString();
@@ -72,7 +73,7 @@ class KillFixture : public ::testing::Test {
   const std::unique_ptr<Storage> storage_ = *NewSystemStorage(IoKind::kPosix, RealRuntime());
   KillLoad load_;
   uint64_t newest_checkpoint_ = 0;
-  uint64_t verified_commits_ = 0;  // by CheckLog, those seen again included
+  uint64_t verified_commits_ = 0;  // counted by CheckLog, which counts a commit each time that it sees it
 };
 
 }  // namespace deut::testing

@@ -19,7 +19,7 @@ namespace {
 constexpr Duration kPatience = seconds(60);
 constexpr uint32_t kRowsPerStep = 64, kRowsOfTable = 3 * kRowsPerStep;
 constexpr uint64_t kWritesPerTableStep = 16;
-// Of a run's keys so many are also read by points.
+// This many keys of a run are also read by points.
 constexpr uint32_t kPointsPerRun = 4;
 
 std::string NameOf(uint64_t number) { return Concat("passing-", number); }
@@ -109,7 +109,7 @@ void KillLoad::WriteOnce(Family& family, Random& random) {
   } else if (status == ErrorCode::kOutcomeUnknown) {
     family.oracle.SetUnknown(group, write);
   } else {
-    // Refused: it never happens. Anything else than these would be news to the caller.
+    // The write was refused, so it never happens. Any other error would be unexpected for the caller.
     EXPECT_TRUE(IsRetryable(status) || status == ErrorCode::kDeadlineExceeded) << status.ToString();
     refused_.fetch_add(1);
   }
@@ -170,7 +170,7 @@ void KillLoad::PassTable() {
   const std::string name = NameOf(passing_.number);
   const CallOptions call{.timeout = seconds(5)};
   if (!passing_.is_there) {
-    // Asked again after an answer was lost, it may have been made before.
+    // If an answer was lost, an earlier attempt may have created the table.
     const Status made = Insist(ErrorCode::kAlreadyExists, [&] { return client_.CreateTable(name, call).status(); });
     ASSERT_TRUE(made.ok() || made == ErrorCode::kAlreadyExists) << made.ToString();
     const Status opened = Insist(ErrorCode::kOk, [&]() -> Status {
@@ -187,7 +187,7 @@ void KillLoad::PassTable() {
     for (uint32_t row = passing_.rows; row < passing_.rows + kRowsPerStep; ++row) {
       rows.Put(passing_.id, RowKey(row), RowValue(passing_.number, row));
     }
-    // The same once more does no harm.
+    // Repeating these puts is harmless.
     const Status written = Insist(ErrorCode::kOk, [&] { return RunOneShot(rows, {.timeout = seconds(30)}).status(); });
     ASSERT_TRUE(written.ok()) << written.ToString();
     passing_.rows += kRowsPerStep;

@@ -1,9 +1,11 @@
-// KillLoad: what clients do while daemons are killed, and what the store must hold afterwards. Three kinds of load, each by threads of its own:
-//   pairs    two keys far apart, written blindly in one message, or interactively after reading them
-//   runs     many neighbouring keys, written or removed as a whole: pages are split, and merged again
-//   tables   created, filled, dropped, one after the other: roots change, and space of whole trees comes back
-// Start, AwaitProgress, kill and start daemons, AwaitProgress, Stop, Check; again and again.
-// Thread-safety: one thread; the load has its own. Ownership: outlived by the client. Reports by googletest's EXPECT and ASSERT.
+// KillLoad: the clients' work while daemons are killed, and the checks of the store afterwards. There are three kinds
+// of load, each with threads of its own:
+//   pairs    two keys far apart, written blindly in one message, or interactively after they are read
+//   runs     many neighbouring keys, written or removed as a whole, so that pages are split and merged again
+//   tables   created, filled, dropped, one after the other, so that roots change and the space of whole trees is freed
+// Usage: Start, AwaitProgress, kill and start daemons, AwaitProgress, Stop, Check; any number of times.
+// Thread-safety: one thread; the load has its own threads. Ownership: the client outlives the load. It reports errors
+// by googletest's EXPECT and ASSERT.
 #ifndef INTEGRATION_TESTS_KILL_LOAD_H_
 #define INTEGRATION_TESTS_KILL_LOAD_H_
 
@@ -27,7 +29,7 @@ namespace deut::testing {
 struct KillLoadOptions {
   uint32_t pairs = 64;
   int pair_threads = 4;
-  // 0 threads: there are none.
+  // With 0 run_threads there are no runs.
   uint32_t runs = 96;
   uint32_t keys_per_run = 32;
   int run_threads = 0;
@@ -41,20 +43,20 @@ class KillLoad {
   KillLoad(const KillLoad&) = delete;
   KillLoad& operator=(const KillLoad&) = delete;
 
-  // Makes the tables.
+  // Creates the tables.
   Status Prepare();
   void Start();
   void Stop();
-  // Until so many more writes of pairs are acknowledged.
+  // Waits until this many more writes of pairs are acknowledged.
   void AwaitProgress(uint64_t writes);
-  // Reads everything in serializable transactions, by points and by scans. REQUIRES: stopped.
+  // Reads everything in serializable transactions, by points and by scans. REQUIRES: the load is stopped.
   void Check();
 
   TableId pairs_table() const { return families_.front()->table; }
   uint64_t acknowledged() const;
   uint64_t unknown() const;
   uint64_t refused() const { return refused_.load(); }
-  // REQUIRES: stopped.
+  // REQUIRES: the load is stopped.
   uint64_t tables_dropped() const { return passing_.number; }
 
  private:
@@ -62,7 +64,7 @@ class KillLoad {
   struct Family {
     Family(std::string name_of, uint32_t count, uint32_t keys, bool run)
         : name(std::move(name_of)), groups(count), keys_per_group(keys), is_run(run), oracle(count) {}
-    // Of a run neighbours, otherwise far apart.
+    // Keys of a group are neighbours in a run, otherwise far apart.
     std::string KeyOf(uint32_t group, uint32_t key) const;
 
     const std::string name;
@@ -71,7 +73,8 @@ class KillLoad {
     GroupOracle oracle;
     TableId table;
   };
-  // The table that is being filled or is dropped, by its one thread; every step is decided before the next.
+  // The table that is being filled or dropped. One thread owns it, and learns the outcome of every step before it
+  // takes the next.
   struct Passing {
     uint64_t number = 0;
     bool is_there = false;
@@ -83,9 +86,9 @@ class KillLoad {
   Status WriteBlindly(Family& family, uint32_t group, uint64_t write, RetryReport* report);
   Status WriteAfterReading(Family& family, uint32_t group, uint64_t write, RetryReport* report);
   void PassTable();
-  // Until there is time for another step: tables leave their names behind for ever, so they do not come as fast as they can.
+  // Waits until it may take another step. It paces the steps, because each table leaves its name behind for ever.
   void AwaitTurn();
-  // Asks until the answer is one that decides: OK, or `decided`.
+  // Repeats the call until its answer is final: OK, `decided`, or an error that is not worth a retry.
   Status Insist(ErrorCode decided, const std::function<Status()>& ask);
   void CheckGroups(Family& family);
   void CheckTables();

@@ -1,5 +1,5 @@
-// Real daemons, killed (-9) under load at random times and started again: what was acknowledged stays, transactions stay whole, reads
-// never go back in time. The DC, with everything that it does in the background: dc_kill_test.cc.
+// Real daemons are killed (-9) under load at random times and started again: acknowledged writes stay, transactions
+// stay whole, and reads never go back in time. dc_kill_test.cc tests the DC with all its background work.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ class KillTest : public testing::KillFixture {
   // Checkpoints follow each other closely, so that kills hit them.
   KillTest() : KillFixture({.dc = {.flags = {"--dc_checkpoint_log=8KiB"}}}, {}) {}
 
-  // Load, a kill of the TC (and the DC) at a random time, a start, load again; then the check.
+  // Runs the load, kills the TC (and the DC) at a random time, starts them, runs the load again, then checks
+  // everything.
   void Cycle(bool dc) {
     load_.Start();
     load_.AwaitProgress(5);
@@ -63,7 +64,8 @@ class KillTest : public testing::KillFixture {
       longest_ = std::max(longest_, took);
       total_ += took;
     }
-    // A cycle takes less than a second on a machine that is not busy. More means that somebody notices late that a daemon is back.
+    // A cycle takes less than a second on an idle machine. If it takes longer, a component notices late that a daemon
+    // is back.
     std::cout << load_.acknowledged() << " writes acknowledged, " << load_.unknown() << " unknown, " << load_.refused()
               << " refused; a cycle took " << duration_cast<milliseconds>(total_ / count).count() << " ms, the longest "
               << duration_cast<milliseconds>(longest_).count() << " ms; checkpoints " << newest_checkpoint_
@@ -73,7 +75,7 @@ class KillTest : public testing::KillFixture {
   }
 
   Duration longest_{0}, total_{0};
-  uint64_t asked_ = 0;  // commits whose answer was lost
+  uint64_t asked_ = 0;  // commits whose answer was lost and whose outcome a client asked for
 };
 
 TEST_F(KillTest, TcKilledTwentyTimesInMidLoad) {
@@ -87,7 +89,7 @@ TEST_F(KillTest, BothKilledTenTimesInMidLoad) {
   EXPECT_EQ(load_.unknown(), 0u) << "the TC knows what became of each commit";
 }
 
-// A TC that is asked to stop does so at once, although clients wait in it for a DC that is away.
+// A TC that is told to stop stops at once, although clients wait in it for a DC that is away.
 TEST_F(KillTest, TheTcStopsWhileClientsWaitForTheDc) {
   OneShot put(cluster_.client());
   put.Put(load_.pairs_table(), "key", "value");
@@ -99,11 +101,11 @@ TEST_F(KillTest, TheTcStopsWhileClientsWaitForTheDc) {
     while (!stop.load()) {
       OneShot get(cluster_.client());
       get.Get(load_.pairs_table(), "key");
-      (void)get.Run({.timeout = seconds(60)});  // UNAVAILABLE: nobody is there
+      (void)get.Run({.timeout = seconds(60)});  // UNAVAILABLE: the DC is away
     }
   });
   const absl::Cleanup stop_reader = [&] { stop.store(true); };
-  // The read waits at the gate.
+  // Waits until the read waits at the gate.
   for (bool waits = false; !waits;) {
     const Result<ServiceStatus> status = cluster_.client().GetStatus();
     ASSERT_TRUE(status.ok()) << status.status().ToString();
@@ -116,7 +118,7 @@ TEST_F(KillTest, TheTcStopsWhileClientsWaitForTheDc) {
   reader->Join();
 }
 
-// A record's only writer knows what a read must find, at once after a start of the DC, and while it starts.
+// The only writer of a record knows the value that a read must find, right after a start of the DC and during it.
 TEST_F(KillTest, ReadsAfterADcRestartAreNeverOlder) {
   constexpr int kKeys = 8, kCycles = 10;
   std::atomic<uint64_t> acknowledged[kKeys] = {};
@@ -149,7 +151,7 @@ TEST_F(KillTest, ReadsAfterADcRestartAreNeverOlder) {
     acknowledged[key].store(number);
   };
   for (uint64_t cycle = 1; cycle <= kCycles && !HasFailure(); ++cycle) {
-    // Of the first half of the keys the TC holds nothing any more; the second half may not even have been sent to the DC.
+    // The TC no longer holds the first half of the keys; the second half may not even have been sent to the DC.
     for (uint64_t key = 0; key < kKeys / 2; ++key) write(key, cycle);
     ASSERT_TRUE(cluster_.client().DropCaches().ok());
     for (uint64_t key = kKeys / 2; key < kKeys; ++key) write(key, cycle);

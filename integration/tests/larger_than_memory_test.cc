@@ -1,8 +1,8 @@
-// Data that is far larger than the data component's memory: loaded, read, scanned, updated and deleted, every byte checked, while the kernel
-// limits what its process may take: the budget, a tenth more, and a fixed part.
+// Data far larger than the data component's memory is loaded, read, scanned, updated and deleted, and every byte is
+// checked. Meanwhile the kernel limits the memory of the dcd's process to the budget, a tenth more, and a fixed part.
 //   DEUT_DATA_MIB    bytes of values (default 448)
 //   DEUT_BUDGET_MIB  --dc_memory (default 48)
-// The long run: DEUT_DATA_MIB=8192 DEUT_BUDGET_MIB=512. Figures of each phase are printed.
+// The long run: DEUT_DATA_MIB=8192 DEUT_BUDGET_MIB=512. The test prints figures of each phase.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,9 +42,9 @@ using testing::MemoryGroup;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kValueBytes = 1000;
 constexpr uint64_t kThreads = 4;
-constexpr uint64_t kBatch = 100;  // records that one transaction writes
-// Beyond the budget and a tenth: the program and its threads' stacks, buffers of 4 appenders and 2 batches, log that has been received and not yet
-// applied with gRPC's own buffers, and what the allocator holds in pieces.
+constexpr uint64_t kBatch = 100;  // one transaction writes this many records
+// The part beyond the budget and a tenth: the program and the stacks of its threads, buffers of 4 appenders and 2
+// batches, log that is received and not yet applied with gRPC's own buffers, and fragmented memory of the allocator.
 constexpr uint64_t kFixedBytes = 256 * kMiB;
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
@@ -52,14 +52,14 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Order and number have nothing to do with each other, so writes go everywhere.
+// A key's place in the order has no relation to the order of the load, so writes spread over all pages.
 std::string KeyOf(uint64_t place) {
   char key[24];
   (void)std::snprintf(key, sizeof(key), "user%012" PRIu64, place);
   return key;
 }
 
-// Random bytes that place and version determine: what is read is checked by making it again.
+// Writes random bytes that place and version determine, so a reader can check a value by making it again.
 void MakeValue(uint64_t place, uint64_t version, std::string* value) {
   Random random(Mix64(place) ^ version);
   value->resize(kValueBytes);
@@ -81,7 +81,7 @@ class LargerThanMemoryTest : public ::testing::Test {
     ClusterOptions options;
     if (group_ != nullptr) options.dc.prefix = group_->Prefix();
     options.dc.flags = {Concat("--dc_memory=", budget_)};
-    options.tc.flags.emplace_back("--cache_written=false");  // reads are to come to the DC
+    options.tc.flags.emplace_back("--cache_written=false");  // so that reads reach the DC
     cluster_ = std::make_unique<Cluster>(options);
   }
 
@@ -91,8 +91,8 @@ class LargerThanMemoryTest : public ::testing::Test {
     return status.ok() ? CounterOf(status.value().dc, name) : 0;
   }
 
-  // `work(thread, begin, random)` does kBatch units, or begins a stretch of `units` at `begin`; it is called on all threads until all are done.
-  // The figure is printed. Memory is looked at meanwhile and afterwards.
+  // Runs a phase on all threads. Each call of `work(thread, begin, random)` does the kBatch units from `begin` on,
+  // until `units` are done. Prints the figures, and checks memory during the phase and after it.
   void Phase(const char* name, uint64_t units,
              const std::function<void(uint64_t thread, uint64_t begin, Random& random)>& work) {
     const MonotonicTime begin = RealRuntime().Now();
@@ -148,14 +148,14 @@ class LargerThanMemoryTest : public ::testing::Test {
     options.timeout = seconds(120);
     return options;
   }
-  // Where the nth record to be loaded belongs: a bijection of [0, records_).
+  // Returns the place of the nth record to be loaded: a bijection of [0, records_).
   uint64_t PlaceOf(uint64_t n) const {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(n) * kStride) % records_);
   }
-  static constexpr uint64_t kStride = 1'000'000'007;  // a prime that divides no number of records we use
+  static constexpr uint64_t kStride = 1'000'000'007;  // a prime that does not divide any number of records in use
 
   const uint64_t data_bytes_, budget_, limit_, records_;
-  std::vector<std::atomic<uint8_t>> versions_;  // 0: not there
+  std::vector<std::atomic<uint8_t>> versions_;  // 0: the record is not there
   const std::unique_ptr<MemoryGroup> group_;
   std::unique_ptr<Cluster> cluster_;
   TableId table_;
@@ -222,7 +222,7 @@ TEST_F(LargerThanMemoryTest, EverythingGoesThrough) {
   });
   if (HasFailure()) return;
 
-  // Each thread updates places of its own, so it knows which version is the last.
+  // Each thread updates places of its own, so it knows the last version of each.
   Phase("update", records_ / 20, [&](uint64_t thread, uint64_t, Random& random) {
     std::string value;
     for (uint64_t n = 0; n < kBatch; n += 4) {
@@ -242,7 +242,7 @@ TEST_F(LargerThanMemoryTest, EverythingGoesThrough) {
   });
   if (HasFailure()) return;
 
-  // The first third.
+  // Deletes the first third of the places.
   Phase("delete", records_ / 3 / kBatch * kBatch, [&](uint64_t, uint64_t begin, Random&) {
     OneShot removes(client());
     for (uint64_t place = begin; place < begin + kBatch; ++place) {
@@ -254,7 +254,7 @@ TEST_F(LargerThanMemoryTest, EverythingGoesThrough) {
   });
   if (HasFailure()) return;
 
-  // All of it, in one transaction, from the data component.
+  // Reads all records in one transaction, from the data component.
   const Status dropped = client().DropCaches({.timeout = seconds(600)});
   ASSERT_TRUE(dropped.ok()) << dropped.ToString();
   const uint64_t there = static_cast<uint64_t>(std::count_if(

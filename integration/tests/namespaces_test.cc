@@ -1,5 +1,5 @@
-// Client, TC and DC each in a network namespace of its own, joined by veth pairs, with mutual TLS by scripts/certificates: as on three
-// hosts, as far as one kernel can show it.
+// Client, TC and DC each run in a network namespace of its own, joined by veth pairs, with mutual TLS by
+// scripts/certificates. This simulates three hosts as far as one kernel can.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +51,8 @@ class NamespacesTest : public ::testing::Test {
 
   std::string Log(const std::string& name) const { return directory_.Sub(name + ".log"); }
 
-  // `variable`'s program in a namespace, with a certificate. `peers`: the flags that name those of others.
+  // Returns the command of `variable`'s program in a namespace, with a certificate. `peers` holds the flags that name
+  // the peers.
   std::vector<std::string> Command(const std::string& name_space, const char* variable, const std::string& certificate,
                                    const std::vector<std::string>& peers, const std::vector<std::string>& flags) const {
     std::vector<std::string> command = Inside(name_space);
@@ -91,7 +92,7 @@ class NamespacesTest : public ::testing::Test {
     }
   }
 
-  // Until ycsb's timeline has a row of the run phase of so many seconds.
+  // Waits until ycsb's timeline has a row of the run phase at `run_seconds` or later.
   void AwaitRun(Process& ycsb, double run_seconds) {
     const Deadline deadline = RealRuntime().Now() + seconds(180);
     while (true) {
@@ -135,7 +136,7 @@ TEST_F(NamespacesTest, YcsbEAcrossThreeNamespacesWithAKilledDc) {
   ASSERT_EQ(status, 0) << ycsb.Output();
   EXPECT_TRUE(tcd->Running());
 
-  // In the client's namespace one link, in the TC's both: nothing went another way.
+  // The client's namespace counts one link, the TC's counts both, so no byte took another way.
   EXPECT_GT(Bytes("client") - client_bytes, kMegabyte);
   EXPECT_GT(Bytes("dc") - dc_bytes, kMegabyte);
   EXPECT_GT(Bytes("tc") - tc_bytes, 2 * kMegabyte);
@@ -146,7 +147,7 @@ TEST_F(NamespacesTest, YcsbEAcrossThreeNamespacesWithAKilledDc) {
       Log("verify"), seconds(180));
   EXPECT_EQ(verified.status, 0) << verified.output;
   EXPECT_THAT(verified.output, ContainsRegex("missing 0, wrong 0"));
-  // Connecting by address is nothing to complain of.
+  // A connection by address causes no warning about the certificate's name.
   for (const char* name : {"dcd", "tcd"}) EXPECT_THAT(ReadWholeFile(Log(name)), Not(HasSubstr("No match found")));
 }
 
@@ -154,12 +155,12 @@ TEST_F(NamespacesTest, OnlyAllowedNamesAreServed) {
   const std::unique_ptr<Process> dcd = StartDc();
   const std::unique_ptr<Process> tcd = StartTc();
   ASSERT_NO_FATAL_FAILURE(AwaitServing());
-  // Of the right authority, but nobody allowed it.
+  // The certificate is of the right authority, but no flag allows its name.
   const Ended stranger = RunProgram(ClientCommand("DEUT", "stranger", {"status"}), Log("stranger"));
   EXPECT_EQ(stranger.status, 1);
   EXPECT_THAT(stranger.output, HasSubstr("PERMISSION_DENIED"));
   EXPECT_THAT(stranger.output, HasSubstr("stranger"));
-  // The right name, of another authority.
+  // The name is right, but the certificate is of another authority.
   const std::string others = directory_.Sub("others");
   ASSERT_EQ(RunProgram({"bash", ProgramAt("CERTIFICATES"), others, "client"}, Log("certificates")).status, 0);
   std::vector<std::string> forged = Inside("client");
@@ -169,7 +170,7 @@ TEST_F(NamespacesTest, OnlyAllowedNamesAreServed) {
                  Concat("--tls_ca=", certs_, "/ca.pem"), "--tls_allow=tcd", "--deadline=2s", "tables", "list"});
   const Ended refused = RunProgram(forged, Log("forged"));
   EXPECT_EQ(refused.status, 1) << refused.output;
-  // A client that expects somebody else at that address.
+  // The client expects another name at that address.
   const Ended elsewhere =
       RunProgram(Command("client", "DEUT", "client", {"--tls_allow=bank"},
                          {Concat("--target=", testing::kTcAddressOfClients, ":7701"), "--deadline=2s", "status"}),
@@ -177,7 +178,7 @@ TEST_F(NamespacesTest, OnlyAllowedNamesAreServed) {
   EXPECT_EQ(elsewhere.status, 1) << elsewhere.output;
   EXPECT_THAT(elsewhere.output, HasSubstr("PERMISSION_DENIED"));
   EXPECT_THAT(elsewhere.output, HasSubstr("[tcd"));
-  // Without TLS a client of another machine does not even try.
+  // Without TLS, a client on another machine does not even try to connect.
   std::vector<std::string> plain = Inside("client");
   plain.insert(plain.end(), {ProgramAt("DEUT"), Concat("--target=", testing::kTcAddressOfClients, ":7701"), "status"});
   const Ended open = RunProgram(plain, Log("plain"));

@@ -1,5 +1,6 @@
-// What became of a commit whose answer is lost: tcd is killed (-9) between the commit record and the acknowledgement, or the commit never arrives,
-// or only the connection breaks. The client must say which it was, and the store must hold exactly that.
+// The outcome of a commit whose answer is lost. tcd is killed (-9) between the commit record and the acknowledgement,
+// or the commit never arrives, or only the connection breaks. The client must report the right outcome, and the store
+// must have exactly that.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -31,7 +32,7 @@ class OutcomeTest : public ::testing::Test {
     Result<TableId> table = cluster_.client().CreateTable("t");
     ASSERT_TRUE(table.ok()) << table.status().ToString();
     table_ = *table;
-    // Past the proxy.
+    // This client bypasses the proxy.
     Result<std::unique_ptr<Client>> direct = Client::Connect(cluster_.tc_address(), {});
     ASSERT_TRUE(direct.ok()) << direct.status().ToString();
     direct_ = *std::move(direct);
@@ -46,7 +47,8 @@ class OutcomeTest : public ::testing::Test {
     EXPECT_TRUE(read.ok()) << read.ToString();
     return value;
   }
-  // A read is acknowledged when what it has read is durable (D1): then the commit's record is in the log for good.
+  // A read is acknowledged when the data that it has read is durable (D1). So the commit's record is then in the log
+  // for good.
   void AwaitDurable(const std::string& key) {
     const Deadline deadline = RealRuntime().Now() + kPatience;
     while (!Read(key).has_value()) ASSERT_LT(RealRuntime().Now(), deadline) << key << " is not committed";
@@ -54,7 +56,8 @@ class OutcomeTest : public ::testing::Test {
 
   enum class Fault : uint8_t { kConnection, kTc };
 
-  // Commits `key` while one direction is cut; `arrives`: the commit gets there, and its answer does not come back.
+  // Commits `key` while one direction is cut. With `arrives`, the commit reaches the TC and its answer is lost;
+  // otherwise the commit is lost.
   Result<CommitAnswer> CommitCutOff(const std::string& key, bool arrives, Fault fault, bool one_shot) {
     Result<CommitAnswer> answer = DEUT_ERROR(kInternal, "not run");
     std::optional<Transaction> interactive;
@@ -66,7 +69,7 @@ class OutcomeTest : public ::testing::Test {
       interactive.emplace(*std::move(begun));
       EXPECT_TRUE(interactive->Put(table_, key, "v").ok());
     } else {
-      // The connection and session are there.
+      // Makes sure that connection and session exist.
       EXPECT_TRUE(cluster_.client().Begin().value().Abort().ok());
     }
     const uint64_t before = cluster_.client_tc().Counters().dropped;
@@ -83,7 +86,7 @@ class OutcomeTest : public ::testing::Test {
       cluster_.KillTc();
       cluster_.StartTc();
     }
-    cluster_.client_tc().Heal();  // what has lost bytes is reset
+    cluster_.client_tc().Heal();  // resets connections that have lost bytes
     committer->Join();
     return answer;
   }
@@ -114,7 +117,7 @@ TEST_F(OutcomeTest, TheAnswerIsLostButNotTheOutcome) {
   }
 }
 
-// The retry loop needs no help: each of these adds one, whatever is lost on the way.
+// The retry loop needs no help: each Add adds one, whatever message is lost.
 TEST_F(OutcomeTest, CountersCountRight) {
   constexpr int kAdds = 40;
   std::atomic<bool> stop{false};

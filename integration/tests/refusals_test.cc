@@ -1,4 +1,4 @@
-// What the programs refuse, and with which words: each message names what was refused, where, and what to do about it.
+// The refusals of the programs: each message names what was refused, where, and how to correct it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ using testing::TempDir;
 
 class DaemonRefusalsTest : public ::testing::Test {
  protected:
-  // A daemon that cannot start: exit status 1 and a message, soon.
+  // Expects a daemon that cannot start: exit status 1 and a message, soon.
   void ExpectRefusal(const char* variable, std::vector<std::string> flags, const Matcher<const std::string&>& message) {
     flags.insert(flags.begin(), ProgramAt(variable));
     const Ended ended = RunProgram(std::move(flags), directory_.Sub("refused.log"), seconds(20));
@@ -82,10 +82,10 @@ TEST_F(DaemonRefusalsTest, TakenPort) {
   }
   ExpectRefusal("DCD", {listen, Data("second")}, HasSubstr(address));
   ExpectRefusal("TCD", {listen, Data("tc")}, HasSubstr(address));
-  // The same folder, at another port: the first one's lock.
+  // The same folder at another port: the first daemon's lock refuses it.
   ExpectRefusal("DCD", {Listen(), Data("first")},
                 AllOf(HasSubstr(directory_.Sub("first")), HasSubstr("is locked by process")));
-  // It has not suffered, and stops when it is told to.
+  // The first daemon is unharmed, and stops when it is told to.
   EXPECT_TRUE(first.Running());
   first.Terminate();
   EXPECT_EQ(first.Wait(RealRuntime().Now() + seconds(20)), 0) << first.Output();
@@ -95,15 +95,16 @@ TEST_F(DaemonRefusalsTest, DataFolderThatIsNone) {
   std::ofstream(directory_.Sub("file")) << "a file, no folder";
   for (const char* daemon : {"DCD", "TCD"}) {
     ExpectRefusal(daemon, {Listen(), Data("file/below")}, HasSubstr(directory_.Sub("file/below")));
-    // A file system that nobody may write to, root neither.
+    // Nobody may write to this file system, not even root.
     ExpectRefusal(daemon, {Listen(), "--data_dir=/proc/deuteronomy"}, HasSubstr("/proc/deuteronomy"));
   }
 }
 
-// OWNER, LOCK, the folder for spilled updates and two files in it: the log is not written to before the data component was asked.
+// OWNER, LOCK, the folder for spilled updates, and two files in it. The TC writes no log before it has reached the
+// data component.
 constexpr size_t kFilesOfATc = 5;
 
-// Every file below the folder, with its size.
+// Returns every file below the folder, with its size.
 std::vector<std::string> FilesBelow(const std::string& folder) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -114,11 +115,11 @@ std::vector<std::string> FilesBelow(const std::string& folder) {
 }
 
 TEST_F(DaemonRefusalsTest, TheFolderOfAnotherComponent) {
-  // Made and left by a daemon of each kind.
+  // A daemon of each kind creates its folder and leaves it.
   for (const auto& [daemon, folder] : {std::pair{"DCD", "of_dc"}, std::pair{"TCD", "of_tc"}}) {
     Process process({ProgramAt(daemon), Listen(), Data(folder)}, directory_.Sub(Concat(folder, ".log")));
     const Deadline deadline = RealRuntime().Now() + seconds(30);
-    // A data component by itself serves; a TC without one makes no segment of a log.
+    // A data component serves alone; a TC without a data component creates no segment of a log.
     const std::string text = std::string(daemon) == "DCD" ? "dcd serves" : "no connection to the data component";
     while (process.Output().find(text) == std::string::npos ||
            (std::string(daemon) == "TCD" && FilesBelow(directory_.Sub(folder)).size() < kFilesOfATc)) {
@@ -127,7 +128,7 @@ TEST_F(DaemonRefusalsTest, TheFolderOfAnotherComponent) {
       RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(10));
     }
     const std::string other = std::string(daemon) == "DCD" ? "TCD" : "DCD";
-    // While its owner lives, and after.
+    // The other daemon is refused while the owner runs, and after it has stopped.
     const std::vector<std::string> lived_in = FilesBelow(directory_.Sub(folder));
     ExpectRefusal(other.c_str(), {Listen(), Data(folder)},
                   AllOf(HasSubstr(directory_.Sub(folder)), HasSubstr("is the folder of")));
@@ -152,7 +153,7 @@ TEST_F(DaemonRefusalsTest, AFolderWithFilesOfNobody) {
     ExpectRefusal(daemon, {Listen(), Data("home")}, AllOf(HasSubstr("is not empty"), HasSubstr("letter.txt")));
   }
   EXPECT_EQ(FilesBelow(directory_.Sub("home")), std::vector<std::string>{directory_.Sub("home/letter.txt") + " 4"});
-  // That of a file system's own is nothing.
+  // A file system's own entry does not count as content.
   std::filesystem::create_directories(directory_.Sub("disk/lost+found"));
   Process process({ProgramAt("DCD"), Listen(), Data("disk")}, directory_.Sub("disk.log"));
   const Deadline deadline = RealRuntime().Now() + seconds(30);
@@ -202,7 +203,7 @@ TEST_F(ClientRefusalsTest, KeysAndValuesHaveLimits) {
   EXPECT_EQ(long_value.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(long_value.ToString(), AllOf(HasSubstr("value"), HasSubstr("1048577"), HasSubstr("1048576")));
 
-  // The largest that are allowed come back whole, from the DC, too.
+  // A key and a value of the largest allowed sizes come back whole, also from the DC.
   const std::string key(kMaxKeyBytes, 'k'), value(kMaxValueBytes, 'v');
   const Status largest = Put(table_, key, value);
   ASSERT_TRUE(largest.ok()) << largest.ToString();
@@ -215,7 +216,7 @@ TEST_F(ClientRefusalsTest, KeysAndValuesHaveLimits) {
     });
     EXPECT_TRUE(read.ok()) << read.ToString();
   }
-  // And a refused operation has not ended its transaction.
+  // A refused operation does not end its transaction.
   const Status mixed = RunTransaction(client(), {}, [&](Transaction& t) -> Status {
     EXPECT_EQ(t.Put(table_, "", "v").code(), ErrorCode::kInvalidArgument);
     EXPECT_TRUE(t.open());
@@ -231,7 +232,7 @@ TEST_F(ClientRefusalsTest, ASecondTcOnTheSameFolder) {
                  cluster_.directory().Sub("second.log"), seconds(20));
   EXPECT_EQ(second.status, 1) << second.output;
   EXPECT_THAT(second.output, AllOf(HasSubstr(cluster_.directory().Sub("tc")), HasSubstr("is locked by process")));
-  // The first one has not been fenced by the attempt.
+  // The attempt has not fenced the first TC.
   EXPECT_TRUE(Put(table_, "k", "v").ok());
 }
 

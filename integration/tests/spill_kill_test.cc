@@ -1,5 +1,5 @@
-// The TC is killed (-9) while updates that wait for the DC are being spilled (rule S9): nothing acknowledged is lost, and what a life has
-// spilled is no part of the next one.
+// The TC is killed (-9) while it spills updates that wait for the DC (rule S9). No acknowledged write is lost, and
+// the next start does not use files spilled before it.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -19,7 +19,7 @@ using testing::CounterOf;
 
 class SpillKillTest : public testing::KillFixture {
  protected:
-  // Fewer bytes than the load's keys take under an old reader.
+  // The budget is smaller than the versions of the load's keys that an old reader pins.
   SpillKillTest()
       : KillFixture({.tc = {.flags = {"--record_buckets_log2=14", "--log_segment=16MiB", "--log_buffer=16MiB",
                                       "--version_budget=40KiB"}}},
@@ -39,7 +39,7 @@ TEST_F(SpillKillTest, NothingIsLost) {
     Result<Transaction> old = cluster_.client().Begin();
     ASSERT_TRUE(old.ok()) << old.status().ToString();
     ASSERT_TRUE(old->Get(load_.pairs_table(), "nothing").ok());
-    // Writers that are refused meanwhile try again.
+    // Writers that are refused meanwhile retry.
     for (const Deadline end = RealRuntime().Now() + seconds(120); Counter("versions.spilled_now") == 0;) {
       ASSERT_LT(RealRuntime().Now(), end) << "nothing was spilled";
       testing::Pause(milliseconds(10));

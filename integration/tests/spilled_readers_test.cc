@@ -1,8 +1,10 @@
-// Readers of 24 timestamps that stay open while writers overwrite everything again and again, within a version budget that holds a small part of what
-// must be kept for them (rule S9). Each reader sees, by points and by scans, exactly what was committed before its timestamp, and none is aborted, as
-// there is room to spill; what is pinned stays within the budget; when they have gone, so have the spilled files.
-//   DEUT_UPDATES   keys written while the readers are open (default 60,000). The long run: some millions; figures are printed.
-// It fails without any of S9.look_at_spilled, S9.gather_spilled, S9.publish_before_cut, S9.spill_merge_keeps, S6.spill_merge_read (DEUT_OMIT).
+// Readers of 24 timestamps stay open while writers overwrite everything repeatedly. The version budget holds only a
+// small part of the versions that the readers need (rule S9). Each reader sees, by points and by scans, exactly the
+// commits before its timestamp. None is aborted, because there is room to spill, and pinned memory stays within the
+// budget. After the readers have ended, the spilled files are removed.
+//   DEUT_UPDATES   number of keys written while the readers are open (default 60,000). The long run: some millions; it prints figures.
+// The test fails without any of S9.look_at_spilled, S9.gather_spilled, S9.publish_before_cut, S9.spill_merge_keeps,
+// S6.spill_merge_read (DEUT_OMIT).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,14 +43,14 @@ constexpr uint64_t kBudget = kMiB;
 constexpr size_t kReaders = 24;
 constexpr size_t kWriters = 3;
 constexpr size_t kKeys = 3000;
-constexpr size_t kBatch = 8;  // keys that one transaction writes
+constexpr size_t kBatch = 8;  // one transaction writes this many keys
 constexpr Duration kPatience = seconds(120);
 
 std::string KeyOf(size_t key) { return Concat("key", 10'000 + key); }
 
-// One in sixteen is no value: the key is removed.
+// One update in sixteen removes the key.
 bool Removed(size_t key, uint64_t generation) { return Mix64(key ^ (generation << 20)) % 16 == 0; }
-// Some leave memory as values first, some are too short for that.
+// Some values are long enough to be paged out of memory first, others are too short for that.
 std::string ValueOf(size_t key, uint64_t generation) {
   if (Removed(key, generation)) return "-";
   std::string value = Concat(key, ".", generation, ".");
@@ -67,7 +69,7 @@ class SpilledReadersTest : public ::testing::Test {
     if (updates != nullptr) updates_ = std::strtoull(updates, nullptr, 10);
   }
 
-  // What was written to a key, in the order of its commits, by the one writer that it has.
+  // The updates of a key, in the order of its commits. Each key has one writer.
   struct Written {
     Timestamp timestamp;
     std::string value;
@@ -98,7 +100,7 @@ class SpilledReadersTest : public ::testing::Test {
     }
   }
 
-  // Overwrites its keys until all that is to be written is.
+  // Overwrites the writer's keys until all updates are written.
   void Write(size_t writer) {
     Random random(1 + writer);
     RetryOptions options{.timeout = kPatience};
@@ -107,7 +109,7 @@ class SpilledReadersTest : public ::testing::Test {
       OneShot writes(client());
       std::vector<size_t> keys;
       for (size_t i = 0; i < kBatch; ++i) {
-        // Each hundredth of all writes goes to one key of each writer.
+        // One write in a hundred goes to the same key of the writer.
         const size_t place = random.Below(100) == 0 ? 0 : random.Below(kKeys / kWriters);
         const size_t key = place * kWriters + writer;
         if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
@@ -126,7 +128,7 @@ class SpilledReadersTest : public ::testing::Test {
     }
   }
 
-  // [first, end) by a scan.
+  // Reads the keys [first, end) by a scan.
   Status Scan(Transaction& transaction, size_t first, size_t end, Direction direction, std::vector<std::string>* seen) {
     seen->assign(end - first, "-");
     ScanOptions options{.low = KeyOf(first), .high = KeyOf(end)};
@@ -150,7 +152,7 @@ class SpilledReadersTest : public ::testing::Test {
     return Status::Ok();
   }
 
-  // The first look is at everything. Until it is over an earlier writer may be in the way; afterwards nothing is.
+  // The first scan covers everything. Until it ends, an earlier writer may cause a conflict; afterwards none does.
   void BeginReader(Reader* reader) {
     for (const Deadline end = Soon();;) {
       ASSERT_LT(RealRuntime().Now(), end);
@@ -163,7 +165,7 @@ class SpilledReadersTest : public ::testing::Test {
       ASSERT_NE(looked.abort()->reason, AbortReason::kOverBudget) << looked.ToString();
     }
   }
-  // Some points and some stretch, again.
+  // Reads some points and a range again.
   void LookAgain(Reader& reader, Random& random) {
     std::vector<size_t> keys;
     for (int i = 0; i < 16; ++i) keys.push_back(i == 0 ? random.Below(kWriters) : random.Below(kKeys));
@@ -178,7 +180,7 @@ class SpilledReadersTest : public ::testing::Test {
     for (size_t i = 0; i < 100; ++i) ASSERT_EQ(seen[i], reader.seen[first + i]) << KeyOf(first + i);
     ++looks_;
   }
-  // REQUIRES: nobody writes.
+  // REQUIRES: no transaction writes.
   void ExpectHistory(const Reader& reader) {
     const Timestamp at = reader.transaction->timestamp();
     for (size_t key = 0; key < kKeys; ++key) {
@@ -215,9 +217,9 @@ class SpilledReadersTest : public ::testing::Test {
   Cluster cluster_;
   TableId table_;
   uint64_t updates_ = 60'000;
-  std::vector<std::vector<Written>> histories_;  // by key; of its writer until that has ended
+  std::vector<std::vector<Written>> histories_;  // by key; owned by the key's writer until that has ended
   std::atomic<uint64_t> written_{0};
-  uint64_t pinned_ = 0;  // at most, when looked at
+  uint64_t pinned_ = 0;  // the maximum that LookAtBudget saw
   uint64_t looks_ = 0;
   Mutex mutex_{RealRuntime()};
 };
@@ -236,7 +238,7 @@ TEST_F(SpilledReadersTest, EachSeesItsTimeAndTheBudgetIsKept) {
   Random random(7);
   uint64_t tell_at = 0;
   while (!HasFailure() && (readers.size() < kReaders || written_.load() < updates_)) {
-    // The last third is written while all are open.
+    // The last third is written while all readers are open.
     if (readers.size() < kReaders && written_.load() >= readers.size() * updates_ * 2 / 3 / kReaders) {
       BeginReader(&readers.emplace_back());
     } else {
@@ -261,7 +263,7 @@ TEST_F(SpilledReadersTest, EachSeesItsTimeAndTheBudgetIsKept) {
   if (HasFailure()) return;
   Print(readers.size());
   std::printf("%" PRIu64 " looks; pinned at most %" PRIu64 " bytes of %" PRIu64 "\n", looks_, pinned_, kBudget);
-  // Who writes looks at the budget before it does: some transactions may be beyond it.
+  // A writer checks the budget before it writes, so some transactions may exceed it.
   EXPECT_LE(pinned_, 2 * kBudget);
   EXPECT_GT(Counter("versions.spilled"), 2 * kKeys) << "else the budget was no matter";
   EXPECT_GT(Counter("versions.spill_merges"), 0u);
@@ -280,7 +282,7 @@ TEST_F(SpilledReadersTest, EachSeesItsTimeAndTheBudgetIsKept) {
   ASSERT_TRUE(dropped.ok()) << dropped.ToString();
   EXPECT_EQ(Counter("versions.spilled_now"), 0u);
   EXPECT_EQ(Counter("versions.spilled_file_bytes"), 0u);
-  // Files go with the last who may look at them.
+  // A spilled file is removed with the last thread that may read it.
   const std::unique_ptr<Storage> storage = *NewSystemStorage(IoKind::kPosix, RealRuntime());
   const std::string folder = cluster_.directory().Sub("tc/spill");
   for (const Deadline end = Soon(); storage->List(folder)->size() > 2;) {  // the lock, and the name of its owner

@@ -1,4 +1,5 @@
-// Daemons under a supervisor: signals that must not end them, and exit statuses that tell a supervisor why they ended (protocol/README.md).
+// Daemons under a supervisor: signals that must not end them, and exit statuses that tell the supervisor why they
+// ended (protocol/README.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -47,7 +48,7 @@ class SupervisionTest : public ::testing::Test {
     flags.push_back("--log_buffer=16MiB");
     return Start("TCD", name, std::move(flags));
   }
-  // Until the file has the text; the process must live.
+  // Waits until the file contains the text; the process must keep running.
   static void Await(Process& process, const std::string& file, const std::string& text) {
     const Deadline deadline = RealRuntime().Now() + seconds(60);
     while (ReadWholeFile(file).find(text) == std::string::npos) {
@@ -76,7 +77,7 @@ TEST_F(SupervisionTest, SignalsThatAskForNothingDoNotEndADaemon) {
     ASSERT_NO_FATAL_FAILURE(Await(*daemon, "takes no notice of signal 12 (SIGUSR2)"));
     daemon->Signal(SIGPIPE);
     daemon->Signal(SIGXFSZ);
-    // Taken after the ones before it.
+    // The daemon handles this signal after the ones before it.
     daemon->Terminate();
     EXPECT_EQ(daemon->Wait(Soon()), 0) << daemon->Output();
   }
@@ -90,7 +91,7 @@ TEST_F(SupervisionTest, HangupOpensTheLogFileAnew) {
   dcd->Signal(SIGHUP);
   ASSERT_NO_FATAL_FAILURE(Await(*dcd, log, "the log was opened anew"));
   EXPECT_THAT(ReadWholeFile(old), Not(HasSubstr("SIGHUP")));
-  // A log file that cannot be opened leaves the log where it was.
+  // If the log file cannot be opened, the log stays where it was.
   const std::string newer = directory_.Sub("dcd.log.2");
   std::filesystem::rename(log, newer);
   std::filesystem::create_directory(log);
@@ -106,7 +107,7 @@ TEST_F(SupervisionTest, AFencedTcEndsWithAStatusOfItsOwn) {
   const std::unique_ptr<Process> dcd = StartDc("dc", port);
   const std::unique_ptr<Process> first = StartTc("tc", port);
   ASSERT_NO_FATAL_FAILURE(Await(*first, "tcd serves"));
-  // A copy of its folder takes over, as after a failover by hand to another machine.
+  // A copy of the first one's folder takes over, as after a manual failover to another machine.
   std::filesystem::copy(directory_.Sub("tc"), directory_.Sub("copy"), std::filesystem::copy_options::recursive);
   const std::unique_ptr<Process> second = StartTc("copy", port);
   ASSERT_NO_FATAL_FAILURE(Await(*second, "tcd serves"));
@@ -128,7 +129,7 @@ TEST_F(SupervisionTest, ATcWithAForeignDcEndsWithAStatusOfItsOwn) {
   const std::unique_ptr<Process> tcd = StartTc("tc", foreign_port);
   EXPECT_EQ(tcd->Wait(Soon()), kRefusedStatus) << tcd->Output();
   EXPECT_THAT(tcd->Output(), HasSubstr("wrong address, or a folder of another cluster"));
-  // The DC that was refused goes on.
+  // The DC that the TC refused keeps running.
   EXPECT_TRUE(foreign->Running());
 }
 
