@@ -48,7 +48,7 @@ Status FaultDriver::Do(const Fault& fault) {
     case FaultKind::kReplay:
       return Replay(fault);
     case FaultKind::kDropCaches:
-      // Nobody may be there.
+      // The TC may be away, so this may fail.
       if (cluster_.client().DropCaches({.timeout = seconds(1)}).ok()) ++effects_["caches dropped"];
       return Status();
     case FaultKind::kDiskFull:
@@ -147,7 +147,7 @@ std::vector<std::string> FaultDriver::RecordedStreams(Which which) {
 }
 
 Status FaultDriver::Replay(const Fault& fault) {
-  // A daemon that was killed a moment ago may not listen, or not have a stream, yet.
+  // A daemon that was killed a moment ago may not listen yet, or may not have a stream.
   const Deadline limit = RealRuntime().Now() + scenario_.stall;
   std::vector<std::string> streams = RecordedStreams(fault.which);
   while (streams.empty() && RealRuntime().Now() < limit) {
@@ -168,7 +168,8 @@ Status FaultDriver::Replay(const Fault& fault) {
   return Status();
 }
 
-// Fills the disk under the TC's log and writes until that is noticed. Reads must go on, also after a start of the TC on the full disk.
+// Fills the disk under the TC's log and writes until the TC refuses a write for it. Reads must work meanwhile, also
+// after the TC starts on the full disk.
 Status FaultDriver::FillDisk() {
   Client& client = cluster_.client();
   TableId table;
@@ -181,7 +182,7 @@ Status FaultDriver::FillDisk() {
   Status status = WriteUntilRefused(table);
   if (status.ok()) status = ReadWhileFull(table);
   if (status.ok()) ++effects_["full disks noticed"];
-  // The first start may find an unused segment of the life before; those after it find none.
+  // The first start may find an unused segment of the previous life; later starts find none.
   for (int start = 0; start < 3 && status.ok(); ++start) {
     cluster_.KillTc();
     cluster_.StartTc();

@@ -1,5 +1,6 @@
-// FaultDriver: does the faults of a scenario to a cluster, and undoes them. Each leaves the cluster able to serve again, by itself and soon.
-// Thread-safety: the thread that made the cluster. Ownership: borrows everything.
+// FaultDriver injects the faults of a scenario into a cluster and heals them. After each fault the cluster must soon
+// be able to serve again, by itself.
+// Thread-safety: only the thread that made the cluster calls it. Ownership: borrows everything.
 #ifndef INTEGRATION_SCENARIOS_FAULT_DRIVER_H_
 #define INTEGRATION_SCENARIOS_FAULT_DRIVER_H_
 
@@ -17,7 +18,7 @@
 
 namespace deut::scenarios {
 
-// What faults have come to: name -> number. Added to.
+// Counts of the effects of faults: name -> number. The driver adds to them.
 using Effects = std::map<std::string, uint64_t>;
 
 class FaultDriver {
@@ -26,9 +27,9 @@ class FaultDriver {
   FaultDriver(testing::Cluster& cluster, const Scenario& scenario, testing::SmallDisk* disk, Random& random,
               Effects* effects);
 
-  // The faults that are always there.
+  // Sets the faults that last from start to end.
   void SetAlways();
-  // Does it, and heals it after its time. An error is the cluster's fault, and ends the run.
+  // Injects the fault, and heals it after its time. An error shows a fault of the cluster, and ends the run.
   Status Do(const Fault& fault);
 
  private:

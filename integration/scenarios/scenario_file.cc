@@ -30,7 +30,7 @@ class Line {
   size_t at() const { return at_; }
   std::string_view text() const { return text_; }
 
-  // Up to a blank, a comma, or the end.
+  // Returns the text up to a blank, a comma, or the end.
   std::string_view Peek() const {
     size_t end = at_;
     while (end < text_.size() && text_[end] != ' ' && text_[end] != ',') ++end;
@@ -297,7 +297,7 @@ Status TakeSetting(Line& line, Scenario* scenario) {
   return line.Expected("a setting");
 }
 
-// What no single line shows.
+// Checks conditions that concern more than one line.
 Status CheckWhole(const Scenario& scenario) {
   const auto wrong = [&](auto... why) { return DEUT_ERROR(kInvalidArgument, scenario.name, ": ", why...); };
   if (scenario.workloads.empty()) return wrong("there is no line with \"workload\"");

@@ -1,5 +1,7 @@
-// A scenario: which workloads run on which cluster, and what goes wrong meanwhile. Grammar, with an example: README.md of this folder.
-// Thread-safety: values and pure functions. Errors: INVALID_ARGUMENT with line and column, what stands there and what is expected.
+// A scenario: the workloads, the cluster, and the faults that are injected meanwhile. README.md of this folder has
+// the grammar and an example.
+// Thread-safety: values and pure functions. Errors: INVALID_ARGUMENT with line and column, the text there, and the
+// expected syntax.
 #ifndef INTEGRATION_SCENARIOS_SCENARIO_FILE_H_
 #define INTEGRATION_SCENARIOS_SCENARIO_FILE_H_
 
@@ -16,7 +18,7 @@
 
 namespace deut::scenarios {
 
-// Both bounds included.
+// Both bounds are included.
 struct DurationRange {
   Duration low{0}, high{0};
   Duration Draw(Random& random) const {
@@ -29,8 +31,8 @@ struct CountRange {
 };
 
 enum class FaultKind : uint8_t {
-  kKill,       // tc, dc: -9, and started again after `stay`
-  kStorm,      // the same, `times` times, `stay` between a start and the next kill
+  kKill,       // tc, dc: kill -9, then a start after `stay`
+  kStorm,      // the same, `times` times, with `stay` between a start and the next kill
   kFreeze,     // SIGSTOP, and SIGCONT after `stay`
   kDelay,      // `delay` on the flows of the links
   kBandwidth,  // `bytes_per_second`
@@ -38,9 +40,9 @@ enum class FaultKind : uint8_t {
   kPartition,
   kReset,
   kHalfOpen,    // `told`
-  kReplay,      // a recorded connection of the TC to the DC: `which`
-  kDropCaches,  // the TC's; what is read next comes from the DC
-  kDiskFull,    // of the TC's log, until a write is refused for it
+  kReplay,      // a recorded connection of the TC to the DC, chosen by `which`
+  kDropCaches,  // the TC's caches, so that the next reads reach the DC
+  kDiskFull,    // of the disk under the TC's log, until a write is refused for it
 };
 
 enum class Which : uint8_t { kAny, kLive, kOld };
@@ -56,12 +58,12 @@ struct Fault {
   uint64_t bytes_per_second = 0;
   CountRange times;
   DurationRange stay;
-  std::string text;  // as it stands in the file
+  std::string text;  // the text in the file
 
   bool on_links() const { return client_tc || tc_dc; }
 };
 
-// Its faults follow each other.
+// Faults that follow each other.
 using FaultSequence = std::vector<Fault>;
 
 struct Scenario {
@@ -70,21 +72,21 @@ struct Scenario {
   uint32_t threads = 4;
   uint32_t clients = 2;
   Durability durability = Durability::kDurable;
-  // Of a cycle: how long the load runs before its faults, and how many of `faults` it has.
+  // The time that the load of a cycle runs before its faults, and the number of entries of `faults` in a cycle.
   DurationRange slice{milliseconds(20), milliseconds(150)};
   CountRange faults_per_cycle;
-  uint64_t history = 10;           // cycles of one history, which the checkers then judge
-  uint64_t cluster = 100;          // cycles of one cluster, before one of empty folders takes its place
+  uint64_t history = 10;           // number of cycles of one history, which the checkers then judge
+  uint64_t cluster = 100;          // number of cycles of one cluster, before one with empty folders replaces it
   Duration timeout = seconds(30);  // of a client's call
-  Duration stall = seconds(60);    // nothing may stand still for so long
-  uint64_t small_disk = 0;         // bytes of the disk under the TC's log; 0 = no disk of its own
+  Duration stall = seconds(60);    // the run fails if there is no progress for this long
+  uint64_t small_disk = 0;         // size of the disk under the TC's log; 0 = no disk of its own
   std::vector<std::string> tc_flags, dc_flags;
   std::vector<Fault> always;  // kDelay and kBandwidth from start to end
   std::vector<FaultSequence> faults;
 };
 
 Result<Scenario> ParseScenario(std::string name, std::string_view text);
-// Named after the file, without folder and ending.
+// The scenario is named after the file, without folder and ending.
 Result<Scenario> ReadScenario(const std::string& path);
 
 }  // namespace deut::scenarios

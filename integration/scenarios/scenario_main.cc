@@ -1,7 +1,7 @@
-// scenario: runs scenarios (README.md) and says what came of them.
+// scenario: runs scenarios (README.md) and reports their verdicts.
 //   scenario FILE... [--seed=N] [--duration=S] [--cycles=N] [--ledger=FILE] [--keep=DIR]
-// Exit status: 0 all held; 1 one did not (the command that repeats it is printed); 2 wrong flags or files; a scenario that the machine
-// does not allow is skipped by name.
+// Exit status: 0 all held; 1 one did not (the command that repeats it is printed); 2 wrong flags or files. A scenario
+// that the machine does not allow is reported as skipped.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +37,7 @@ int Refuse(const Status& status) {
   return kUsage;
 }
 
-// The daemons that Cluster starts: by flag, by environment, or where a build puts them.
+// Finds a daemon's program for Cluster: named by the flag, by the environment, or at the place where a build puts it.
 Status SetProgram(const char* variable, const std::string& flag, const std::string& self, const char* beside) {
   const char* given = std::getenv(variable);
   std::string path = !flag.empty() ? flag : given != nullptr ? given : "";

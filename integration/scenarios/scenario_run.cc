@@ -37,13 +37,13 @@ using testing::TempDir;
 
 void Pause(Duration duration) { RealRuntime().SleepUntil(RealRuntime().Now() + duration); }
 
-// A fault may make a step fail in these ways, and in no other.
+// True for the results that a fault may cause. Any other result of a step is an error.
 bool MayHappen(const Status& status) {
   return status.ok() || IsRetryable(status) || status == ErrorCode::kDeadlineExceeded ||
          status == ErrorCode::kOutcomeUnknown || status == ErrorCode::kAlreadyExists || status == ErrorCode::kNotFound;
 }
 
-// Counts what succeeds, and ends the run at an answer that must not be.
+// Counts steps that succeed, and ends the run at a result that no fault may cause.
 class WatchedWorkload final : public Workload {
  public:
   explicit WatchedWorkload(std::unique_ptr<Workload> inner) : inner_(std::move(inner)) {}
@@ -72,9 +72,9 @@ class WatchedWorkload final : public Workload {
   std::atomic<bool> failed_{false}, strange_{false};
 };
 
-// A cluster with its clients; with its folders when it ends.
+// A cluster with its clients. The folders are removed with it.
 struct Site {
-  // In the order in which they are made.
+  // In the order of construction, which the destructor reverses.
   TempDir folder;
   std::unique_ptr<SmallDisk> disk;
   std::unique_ptr<Cluster> cluster;
@@ -157,7 +157,7 @@ class Run {
     const WorkloadRun run = RunWorkload(cluster.client(), workload, options, [&] {
       const bool enough = IsOver() || report_.cycles - first_cycle >= scenario_.history;
       if (enough || !report_.ok() || workload.failed()) {
-        // What is read at the end then comes from the DC, but for the very last writes.
+        // The last transaction then reads from the DC, except for the very last writes.
         if (!stop.exchange(true) && report_.ok()) (void)cluster.client().DropCaches({.timeout = seconds(1)});
         Pause(milliseconds(1));
         return;
@@ -212,7 +212,7 @@ class Run {
       for (const Fault& fault : NextFaults()) DEUT_RETURN_IF_ERROR(driver.Do(fault));
     }
     DEUT_RETURN_IF_ERROR(site_->cluster->AwaitServing(scenario_.stall));
-    // Half of the cycles go on with what the DC holds, the others with what the TC remembers.
+    // Half of the cycles continue with the DC's content, the others with the TC's caches.
     if (random_.OneIn(2)) {
       const Status dropped = site_->cluster->client().DropCaches();
       if (!MayHappen(dropped)) return dropped;
@@ -224,7 +224,7 @@ class Run {
     return Status();
   }
 
-  // All of them in some order, then again in another: each has its turn.
+  // Deals all fault sequences in a random order before any of them repeats.
   const FaultSequence& NextFaults() {
     if (deck_.empty()) {
       for (size_t i = 0; i < scenario_.faults.size(); ++i) deck_.push_back(i);
@@ -262,7 +262,7 @@ class Run {
       fs::copy_file(site_->cluster->directory().Sub(log), folder / log, fs::copy_options::overwrite_existing, error);
     }
     edn.close();
-    if (!elle.ok()) fs::remove(folder / "history.edn", error);  // it has what Elle does not know
+    if (!elle.ok()) fs::remove(folder / "history.edn", error);  // the history has an operation that Elle cannot express
     const bool all = written.ok() && !error;
     out_ << (all ? "kept in " : "could not keep everything in ") << folder.string() << std::endl;
   }

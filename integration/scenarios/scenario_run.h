@@ -1,9 +1,10 @@
-// RunScenario: a cluster, its load, faults in cycles, and the checkers' verdict over each history.
+// RunScenario: runs a cluster, its load and faults in cycles, and lets the checkers judge each history.
 //
-// A cycle: the load runs for a slice, one or more faults come, they are healed, and the load must go on. After some cycles the history ends
-// with a reading of everything and goes to both checkers; the next one begins with a table and a workload of its own. Everything that is
-// chosen comes from the seed: history n of a run has a seed of its own, and is what a run of that seed begins with.
-// Thread-safety: one run at a time, on the thread that calls it.
+// A cycle: the load runs for a slice, one or more faults are injected and healed, and then the load must make
+// progress. After some cycles, a transaction reads everything, and both checkers judge the history. The next history
+// has a table and a workload of its own. Every choice comes from the seed. History n of a run has a seed of its own;
+// a run with that seed begins with that history.
+// Thread-safety: one run at a time, on the calling thread.
 #ifndef INTEGRATION_SCENARIOS_SCENARIO_RUN_H_
 #define INTEGRATION_SCENARIOS_SCENARIO_RUN_H_
 
@@ -19,21 +20,22 @@ namespace deut::scenarios {
 
 struct RunOptions {
   uint64_t seed = 1;
-  // Whichever ends first; the last history may have fewer cycles than the others.
+  // The run ends at the first of these limits. The last history may have fewer cycles than the others.
   uint64_t cycles = 20;
   Duration duration = seconds(86400);
-  // What is left of a failure goes to DIR/NAME-SEED; empty = nowhere.
+  // Files about a failure go to DIR/NAME-SEED; empty = they are not kept.
   std::string keep = {};
 };
 
 struct RunReport {
-  // "ok"; what the checkers call the gravest anomaly; "condition" (the workload's own), "stall", "crash" (a daemon has ended by itself),
-  // "failed" (a call was answered as it must not be); or "skipped": the machine does not allow it.
+  // "ok"; the checkers' name of the gravest anomaly; "condition" (the workload's own), "stall", "crash" (a daemon has
+  // ended by itself), "failed" (a call got an answer that no fault explains); or "skipped": the machine does not
+  // allow the scenario.
   std::string verdict = "ok";
-  std::string details;       // of anything but ok
-  uint64_t failed_seed = 0;  // of the history that was refused
+  std::string details;       // of any verdict but "ok"
+  uint64_t failed_seed = 0;  // seed of the refused history
   uint64_t cycles = 0, histories = 0;
-  // Of all histories.
+  // Sums over all histories.
   uint64_t committed = 0, aborted = 0, unknown_committed = 0, unknown_dropped = 0, reads = 0, scans = 0, edges = 0;
   Duration took{0}, longest_cycle{0}, checking{0};
   Effects effects;
@@ -41,10 +43,10 @@ struct RunReport {
   bool ok() const { return verdict == "ok"; }
 };
 
-// Tells on `out` of each history.
+// Prints a line about each history to `out`.
 RunReport RunScenario(const Scenario& scenario, const RunOptions& options, std::ostream& out);
 
-// One line of the ledger (README.md), with its end.
+// Returns one line of the ledger (README.md), with its newline.
 std::string LedgerLine(const std::string& commit, const Scenario& scenario, const RunOptions& options,
                        const RunReport& report);
 

@@ -1,5 +1,6 @@
-// Each scenario for a few cycles, on real daemons. DEUT_SEED and DEUT_CYCLES repeat one and make it longer; a failure prints the command
-// that repeats it, and leaves the history and the daemons' logs in the test's undeclared outputs.
+// Runs each scenario for a few cycles, on real daemons. DEUT_SEED and DEUT_CYCLES repeat a run and prolong it. A
+// failure prints the command that repeats it, and leaves the history and the daemons' logs in the test's undeclared
+// outputs.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -45,7 +46,7 @@ TEST_P(ScenariosTest, Holds) {
   const std::string path = Concat(kFolder, "/", GetParam(), ".scenario");
   const Result<Scenario> scenario = ReadScenario(path);
   ASSERT_TRUE(scenario.ok()) << scenario.status().ToString();
-  // Half-open connections are found by keepalive: one cycle takes 15 s, sometimes 20 s.
+  // Keepalive detects half-open connections, so one cycle takes 15 s, sometimes 20 s.
   const uint64_t few = GetParam() == "half_open" ? 1 : 4;
   const RunOptions options{.seed = FromEnvironment("DEUT_SEED", RealRuntime().RandomSeed() >> 16),
                            .cycles = FromEnvironment("DEUT_CYCLES", few),
@@ -67,7 +68,7 @@ TEST_P(ScenariosTest, Holds) {
 
 INSTANTIATE_TEST_SUITE_P(All, ScenariosTest, ::testing::ValuesIn(Names()), [](const auto& test) { return test.param; });
 
-// What follows: the instrument itself. It can say no.
+// Tests of the instrument itself: it detects errors.
 
 RunReport RunText(const std::string& text, uint64_t cycles) {
   const Result<Scenario> scenario = ParseScenario("s", text);
@@ -83,7 +84,7 @@ TEST(ScenarioRunTest, ADaemonThatEndsByItselfIsACrash) {
 }
 
 TEST(ScenarioRunTest, NoProgressIsAStall) {
-  // Each step scans, which takes the DC, and nothing gets through to it.
+  // Each step scans, which needs the DC, and no byte reaches it.
   const RunReport report = RunText(
       "workload phantom_scan\nstall 1s\ntimeout 2s\nalways bandwidth tc_dc 1B to_server\nfault freeze tc for 1ms\n", 3);
   EXPECT_EQ(report.verdict, "stall");
