@@ -17,10 +17,10 @@ namespace {
 
 constexpr uint32_t kBatchBytes = 256 << 10;
 constexpr uint64_t kLoadBatch = 500;
-// Of a record in a batch: key and header.
+// Maximum size of a record in a batch without its value: key and header.
 constexpr uint64_t kMostBesideValue = 40;
 
-// Enough to know a record again.
+// Enough data to recognise a record.
 struct Remembered {
   Version version;
   uint32_t key = 0;
@@ -67,7 +67,7 @@ DirectStore::~DirectStore() {
   tc_->Stop();
 }
 
-// By hand: what formats in general takes a tenth of the instructions of an update, which is what is measured.
+// Formats by hand: general formatting takes a tenth of the instructions of an update, which the programs measure.
 std::string DirectStore::KeyOf(uint64_t i) {
   std::string key = "user000000000000";
   for (size_t at = key.size(); i != 0 && at > 4; i /= 10) key[--at] = static_cast<char>('0' + i % 10);

@@ -1,6 +1,7 @@
-// DirectStore: a TC and a DC in this process, as Embedded, with records of its own, and with the DC's record operations at hand: what is
-// asked of these is what the DC gives without transactions. For measurements.
-// Thread-safety: scans and client() from any thread; the rest by one. Ownership: owns everything. Errors end the process.
+// DirectStore: a TC and a DC in this process, as Embedded has them, with loaded records and access to the DC's record
+// operations. Calls of these show what the DC does without transactions. For measurements.
+// Thread-safety: any thread may scan and call client(); one thread calls the rest. Ownership: owns everything. Errors
+// end the process.
 #ifndef INTEGRATION_SCANS_DIRECT_STORE_H_
 #define INTEGRATION_SCANS_DIRECT_STORE_H_
 
@@ -25,14 +26,14 @@ namespace deut {
 struct DirectStoreOptions {
   uint64_t records = 1'000'000;
   uint32_t value_bytes = 100;
-  std::string directory;  // empty = a temporary one
+  std::string directory;  // empty = a temporary directory
   IoKind io = IoKind::kAuto;
-  tc::TransactionComponentOptions tc = {};  // without the directory
+  tc::TransactionComponentOptions tc = {};  // its directory is set from `directory`
 };
 
 class DirectStore {
  public:
-  // With its records loaded, all of them in the DC and none in the TC.
+  // Loads the records. On return, all of them are in the DC and none in the TC.
   explicit DirectStore(DirectStoreOptions options);
   ~DirectStore();
   DirectStore(const DirectStore&) = delete;
@@ -45,26 +46,28 @@ class DirectStore {
   TableId table() const { return table_; }
   uint64_t records() const { return options_.records; }
   uint32_t value_bytes() const { return options_.value_bytes; }
-  // Waits until the DC has everything and the TC keeps nothing.
+  // Waits until the DC has applied everything and the TC keeps none of it.
   void Settle();
 
-  // What a scan has read, to be compared: every byte is touched.
+  // Count and checksum of the records that a scan has read. The checksum covers every byte.
   struct Seen {
     uint64_t records = 0;
     uint32_t checksum = 0;
     void Add(std::string_view key, std::string_view value);
     friend bool operator==(const Seen&, const Seen&) = default;
   };
-  // `count` records from number `first` on, each in its own way:
-  // as the DC gives them;
+  // The following scans read `count` records from number `first` on, each in its own way:
+  // from the DC, without a transaction;
   Seen ScanDirectly(uint64_t first, uint64_t count);
-  // in a serializable transaction: one that is this scan (tc/client/one_scan.h) if it fits in a batch, else an interactive one;
+  // in a serializable transaction: if the scan fits in a batch, it is a transaction by itself (tc/client/one_scan.h),
+  // else interactive;
   Seen ScanSerializably(uint64_t first, uint64_t count);
-  // in an interactive one: begun, scanned, committed;
+  // in an interactive transaction: begin, scan, commit;
   Seen ScanInteractively(uint64_t first, uint64_t count);
-  // in a transaction without range control: it remembers which records, of which version, the DC gave, and asks the DC for all of them
-  // again before it commits. This is the least that validation by re-scan does: what the TC has and the DC has not is not looked for.
-  // `*repeated` counts attempts whose second scan showed something else; `between` (may be null) is called before each second scan.
+  // in a transaction without range control. It remembers the version of each record that the DC returned, and reads
+  // all of them again from the DC before it commits. This is the minimum for validation by a second scan: it ignores
+  // updates that the TC has and the DC has not. `*repeated` counts attempts whose second scan differed; `between`
+  // (may be null) is called before each second scan.
   Seen ScanAndValidate(uint64_t first, uint64_t count, uint64_t* repeated, const std::function<void()>& between = {});
 
  private:

@@ -1,4 +1,4 @@
-// The three ways to scan read the same; a validated scan whose records change before it commits is repeated.
+// All ways to scan read the same. A validated scan whose records change before it commits is repeated.
 #include "integration/scans/direct_store.h"
 
 #include <optional>
@@ -32,7 +32,7 @@ TEST(DirectStoreTest, AllWaysReadTheSame) {
   EXPECT_NE(store.ScanDirectly(0, 10), store.ScanDirectly(1, 10));
 }
 
-// Only what is earlier than the scan's transaction can come to the DC while that is open (S1).
+// While the scan's transaction is open, only commits of earlier transactions can reach the DC (S1).
 TEST(DirectStoreTest, AValidatedScanThatMeetsAChangeIsRepeated) {
   DirectStore store(Small());
   const DirectStore::Seen before = store.ScanDirectly(0, 100);

@@ -1,4 +1,5 @@
-// The store with its data component at a distance: real daemons, and a proxy between them that delays what passes. README.md.
+// Measures the store with its data component at a distance: real daemons, and a proxy between them that delays
+// messages. README.md.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -62,7 +63,7 @@ class Bench {
   void Run() {
     std::printf("%10s %10s %10s %10s %12s %12s %12s %12s %12s\n", "added ms", "E/s", "T/s", "U/s", "scan rec/s",
                 "descending", "ship upd/s", "redo s", "redo upd/s");
-    // Without a delay.
+    // Loads without a delay.
     Load(0, options_.records);
     Settle();
     for (const std::string& text : options_.round_trips_us) {
@@ -110,7 +111,7 @@ class Bench {
     }
   }
 
-  // Operations a second of all threads, each with connections of its own.
+  // Returns operations a second of all threads; each thread has connections of its own.
   template <typename Operation>
   double Rate(const Operation& operation) {
     std::atomic<uint64_t> done{0};
@@ -161,7 +162,7 @@ class Bench {
     OrDie(RunOneShot(update).status(), "U");
   }
 
-  // Everything, in one serializable transaction: records a second.
+  // Scans everything in one serializable transaction. Returns records a second.
   double LongScan(Direction direction) {
     const MonotonicTime begin = RealRuntime().Now();
     auto t = client_->Begin();
@@ -175,7 +176,8 @@ class Bench {
     return static_cast<double>(records) / Since(begin);
   }
 
-  // Updates a second from the first commit until the DC has applied the last, with more commits than the link can take.
+  // Returns updates a second from the first commit until the DC has applied the last one; the commits come faster
+  // than the link can ship them.
   double Ship() {
     const MonotonicTime begin = RealRuntime().Now();
     Load(0, std::min(options_.redo_updates, options_.records));
@@ -183,7 +185,7 @@ class Bench {
     return static_cast<double>(std::min(options_.redo_updates, options_.records)) / Since(begin);
   }
 
-  // The DC is killed, started, and has everything again.
+  // Kills and starts the DC, and waits until it has applied everything again.
   void Redo() {
     const uint64_t before = Resent();
     cluster_.KillDc();

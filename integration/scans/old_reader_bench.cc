@@ -1,5 +1,6 @@
-// YCSB-E scans beside an old reader: one thread scans, another updates at a fixed rate, keys by the same distribution; in alternating rounds without
-// and with a transaction that has been open for some time, so that all that was updated meanwhile waits in the transaction component. README.md.
+// YCSB-E scans beside an old reader. One thread scans, another updates at a fixed rate, with keys of the same
+// distribution. Rounds alternate without and with a transaction that has been open for some time, so that all updates
+// since then wait in the transaction component. README.md.
 #include <time.h>
 
 #include <algorithm>
@@ -59,7 +60,7 @@ double ProcessorSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Updates at a fixed rate, until destroyed.
+// Updates records at a fixed rate until it is destroyed.
 class Updater {
  public:
   Updater(Client& client, TableId table, const BenchOptions& options)
@@ -125,7 +126,7 @@ class Bench {
 
   void Run() {
     const Updater updater(client(), table_, options_);
-    // Ranges as they are after some time.
+    // Waits until the store has adapted the ranges to the load.
     Wait(seconds(5));
     for (uint32_t round = 0; round < options_.rounds; ++round) {
       const Measured without = Measure();
@@ -153,9 +154,9 @@ class Bench {
 
  private:
   struct Measured {
-    double rate = 0;          // scans a second, by the wall
-    double processor_us = 0;  // of the thread that scans, a scan
-    double gathered = 0;      // keys, a scan
+    double rate = 0;          // scans a second of elapsed time
+    double processor_us = 0;  // processor time of the scanning thread, a scan
+    double gathered = 0;      // keys gathered from the TC, a scan
     uint64_t aborted = 0;
   };
 
@@ -187,7 +188,7 @@ class Bench {
     FailStop(std::string("no figure ") + std::string(name));
   }
 
-  // What the old reader held back is at the data component.
+  // Waits until the updates that the old reader held back have been shipped to the data component.
   void WaitUntilShipped() {
     while (Figure("versions.folded_bytes") > uint64_t{4} << 20) Wait(milliseconds(50));
     Wait(seconds(1));
@@ -256,7 +257,7 @@ int Main(int argc, char** argv) {
                  rest.ok() ? "an argument that is no flag, or contradicts another" : rest.status().ToString().c_str());
     return 2;
   }
-  // As the programs do.
+  // Uses huge pages, as the daemons do.
   if (const std::string why = UseHugePages(argv); !why.empty())
     std::fprintf(stderr, "no huge pages: %s\n", why.c_str());
   Bench(std::move(options)).Run();

@@ -1,5 +1,6 @@
-// Scans and updates over tables of few and of many logical ranges, and while ranges change (paper, section 5.5 and figure 7). README.md.
-// One JSON object a line.
+// Measures scans and updates over tables with few and many logical ranges, and while ranges change (paper, section
+// 5.5 and figure 7). README.md.
+// It prints one JSON object a line.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -25,7 +26,7 @@ namespace deut {
 namespace {
 
 constexpr uint64_t kLoadedAtOnce = 500;
-// Longer scans are a transaction of several messages.
+// A scan of more records is an interactive transaction.
 constexpr uint64_t kOneShotRecords = 500;
 
 struct BenchOptions {
@@ -39,7 +40,7 @@ struct BenchOptions {
   std::string directory;
 };
 
-// What is measured once: `ranges` 0: as many as the component finds right; `change_every` 0: they stay as they are.
+// One measured case. `ranges` 0: the store chooses their number. `change_every` 0: they stay as they are.
 struct Case {
   uint32_t ranges = 0;
   Duration change_every{0};
@@ -53,7 +54,7 @@ void OrDie(const Status& status, std::string_view what) {
   if (!status.ok()) FailStop(Concat(what, ": ", status.ToString()));
 }
 
-// Of one thread, and of all.
+// Results of one thread, or of all threads.
 struct Done {
   Histogram scan_times, update_times;
   uint64_t records = 0, scans_aborted = 0, updates_aborted = 0;
@@ -89,7 +90,7 @@ class Bench {
   }
 
   void Run() {
-    // Of each round, so that what else goes on on the machine is spread over all.
+    // Each round runs all cases, so that other load on the machine spreads over all of them.
     for (uint32_t round = 0; round < options_.rounds; ++round) {
       for (const std::string& ranges : options_.ranges) {
         for (const std::string& every : options_.change_every_ms) {
@@ -140,7 +141,7 @@ class Bench {
     return value == status->tc.end() ? 0 : value->value;
   }
 
-  // One transaction: a scan from anywhere, or an update of any record.
+  // One transaction: a scan from a random place, or an update of a random record.
   void Scan(Random& random, uint64_t length, Done* done) {
     const std::string low = KeyOf(random.Below(options_.records - length + 1));
     const MonotonicTime begin = RealRuntime().Now();
@@ -178,7 +179,7 @@ class Bench {
     }
   }
 
-  // Threads that go on for so long; what all of them have done.
+  // Runs the threads for `time`, and sums their results in `all`.
   void Work(const Case& of, Duration time, uint64_t seed, Done* all) {
     std::vector<Done> done(options_.threads);
     std::vector<std::unique_ptr<Thread>> threads;
@@ -200,7 +201,7 @@ class Bench {
   }
 
   void Measure(const Case& of, uint32_t round) {
-    // Ranges that follow the load have time to.
+    // Gives the ranges time to adapt to the load.
     Done ignored, all;
     Work(of, of.ranges == 0 ? options_.settled : options_.settled / 4, 1000 + round, &ignored);
     const uint64_t changes = Figure("ranges.changes");

@@ -1,5 +1,5 @@
-// Serializable scans against the same scans straight from the data component's records, and against scans that are validated by scanning
-// again, in one process, over the same data. README.md.
+// Compares serializable scans with the same scans straight from the data component's records, and with scans
+// validated by a second scan; in one process, over the same data. README.md.
 #include <time.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 struct BenchOptions {
   DirectStoreOptions store;
   uint32_t rounds = 7;
-  uint64_t per_round = 2'000'000;  // records that each side reads in a round, at most
+  uint64_t per_round = 2'000'000;  // each side reads at most this many records in a round
   std::vector<std::string> lengths;
   std::vector<std::string> only;
   bool json = false;
@@ -39,7 +39,8 @@ int64_t ProcessorNanos() {
 
 using Seen = DirectStore::Seen;
 
-// One way to scan, and what it took: nanoseconds a record, of the thread's processor and by the wall, a round each.
+// One way to scan, and its cost in each round: nanoseconds a record, of the thread's processor time and of elapsed
+// time.
 struct Side {
   const char* name;
   std::vector<double> processor = {}, wall = {};
@@ -53,7 +54,7 @@ double Middle(std::vector<double> samples) {
 class Bench {
  public:
   explicit Bench(BenchOptions options) : options_(std::move(options)), store_(options_.store) {
-    // Ranges as they are after some time.
+    // Waits until the store has adapted the ranges.
     RealRuntime().SleepUntil(RealRuntime().Now() + seconds(12));
   }
 
@@ -98,7 +99,7 @@ class Bench {
     for (uint32_t round = 0; round < options_.rounds; ++round) {
       std::vector<Seen> expected;
       for (size_t i = 0; i < sides.size(); ++i) {
-        const size_t which = (round + i) % sides.size();  // another first in each round
+        const size_t which = (round + i) % sides.size();  // each round begins with another side
         if (!Wanted(sides[which])) continue;
         std::vector<Seen> seen = Measure(which, &sides[which], round, length, scans);
         if (expected.empty()) expected = seen;
