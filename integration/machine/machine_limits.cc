@@ -1,5 +1,5 @@
-// What this machine gives at most, whatever runs on it: memory, changes of threads, messages. Targets that were set on another machine are read
-// beside these. README.md of integration/bench.
+// Measures the limits of this machine, independent of the project: memory, thread switches, messages. Targets that
+// were set on another machine are compared with these. README.md of integration/bench.
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -56,7 +56,8 @@ void Print(const char* what, const char* unit, double value) {
   std::fflush(stdout);
 }
 
-// One cycle through all lines of an array that no cache holds, in random order: nobody can guess the next.
+// One cycle in random order through all lines of an array that no cache holds, so that no prefetcher can predict the
+// next line.
 class Lines {
  public:
   Lines() : memory_(kArray / sizeof(uint64_t)) {
@@ -68,7 +69,7 @@ class Lines {
     for (size_t i = 0; i < kCount; ++i) memory_[i * kWords] = next[i] * kWords;
   }
 
-  // Nanoseconds a line, with so many chains followed side by side.
+  // Returns nanoseconds a line, with kChains chains followed in parallel.
   template <size_t kChains>
   double Follow() const {
     constexpr size_t kSteps = 4'000'000 / kChains;
@@ -80,7 +81,7 @@ class Lines {
       for (uint64_t& place : at) place = memory_[place];
     }
     const double seconds = Now() - begin;
-    DEUT_CHECK(std::accumulate(at.begin(), at.end(), uint64_t{0}) != 1);  // they were followed
+    DEUT_CHECK(std::accumulate(at.begin(), at.end(), uint64_t{0}) != 1);  // uses the results, so that the loop is not optimised away
     return seconds * 1e9 / static_cast<double>(kSteps * kChains);
   }
 
@@ -103,7 +104,7 @@ double CopyGigabytes() {
   return best;
 }
 
-// Microseconds from a wake to the woken thread's own: two threads that wake each other.
+// Returns microseconds from a wake until the woken thread wakes the other one: two threads that wake each other.
 double WakeMicros() {
   constexpr uint32_t kTurns = 50'000;
   Runtime& runtime = RealRuntime();
@@ -122,7 +123,7 @@ double WakeMicros() {
   return (Now() - begin) * 1e6 / (2 * kTurns);
 }
 
-// Microseconds there and back between two processes, 64 bytes, one at a time.
+// Returns microseconds of a round trip of 64 bytes between two processes, one at a time.
 double SocketMicros() {
   constexpr int kTurns = 20'000;
   int ends[2];
@@ -162,7 +163,7 @@ class Echo final : public wire::TransactionService::Service {
   }
 };
 
-// gRPC alone: small messages on a stream between two processes over a Unix socket, and their answers.
+// Measures gRPC alone: small messages on a stream between two processes over a Unix socket, and their answers.
 class Messages {
  public:
   Messages() : address_(*Address::Parse("--listen", Concat("unix:", directory_.path(), "/socket"))) {
@@ -195,7 +196,7 @@ class Messages {
 
   struct Rates {
     double per_second = 0;
-    double processor_us = 0;  // of the client, a message and its answer
+    double processor_us = 0;  // processor time of the client, a message and its answer
   };
   Rates Measure(int under_way) {
     constexpr int kMessages = 30'000;
@@ -241,11 +242,11 @@ class Messages {
   pid_t child_ = 0;
   int end_ = -1;
   std::atomic<int> read_{0};
-  std::atomic<uint32_t> reads_{0};  // the same, to wait for
+  std::atomic<uint32_t> reads_{0};  // the same number, as a word to wait on
 };
 
 void Run() {
-  // Processes are made before there are threads.
+  // Forks before this process has threads.
   Messages messages;
   Print("a message of 64 bytes there and back between two processes, Unix socket", "us", SocketMicros());
   Print("from a wake until the woken thread runs", "us", WakeMicros());
