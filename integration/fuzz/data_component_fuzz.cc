@@ -1,6 +1,7 @@
-// A hostile transaction component: an input is a sequence of calls and messages to the gRPC service of a data component, in any order, on several
-// streams at once: Hello of any epoch, reads and scans, log batches with wrong epochs, positions, gaps and tables, grants that make no sense, the
-// DC's death in between. None may crash the process or hold a call longer than its time, and afterwards a well-behaved TC is served.
+// A hostile transaction component. An input is a sequence of calls and messages to the gRPC service of a data
+// component, in any order, on several streams at once: Hello of any epoch, reads and scans, log batches with wrong
+// epochs, positions, gaps and tables, invalid grants, and restarts of the DC in between. No input may crash the
+// process or block a call beyond its time. Afterwards a well-behaved TC must be served.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -34,10 +35,10 @@
 namespace deut::fuzz {
 namespace {
 
-// Nothing waits as long as this; a call that does is taken for hanging.
+// No call may take this many seconds; one that does counts as hanging.
 constexpr int kHangs = 20;
 constexpr int kMaxSteps = 60;
-// Above all that an input uses, so that the well-behaved TC comes later.
+// Above every epoch in an input, so that the well-behaved TC is the newer one.
 constexpr TcEpoch kLateEpoch{uint64_t{1} << 40};
 constexpr uint64_t kEpochMask = 0xFFFF, kCommitMask = (uint64_t{1} << 48) - 1;
 constexpr TableId kHealth{1'000'000};
@@ -47,8 +48,9 @@ void SetTime(grpc::ClientContext* context) {
   context->set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(kHangs, GPR_TIMESPAN)));
 }
 
-// A stream as a peer sees it that keeps to gRPC but to nothing else. A thread of its own reads: a server in this process is held up by who
-// does not. `see` is called with each answer and says how many of those it is that Settle waits for.
+// A stream of a peer that obeys gRPC but no rule above it. A thread of its own reads, because a peer that does not
+// read would block a server in this process. `see` is called with each answer, and returns its number of answers that
+// Settle waits for.
 template <typename Request, typename Answer>
 class Stream {
  public:
@@ -113,7 +115,7 @@ class Target {
     stub_ = wire::DataComponent::NewStub(peer.value()->NewChannel(RpcTraffic::kShort));
   }
 
-  // A new DC.
+  // Replaces the DC by a new, empty one.
   void Renew() {
     dc_.Kill();
     storage_ = NewMemoryStorage(RealRuntime());
@@ -125,7 +127,7 @@ class Target {
   }
   wire::DataComponent::Stub& stub() { return *stub_; }
 
-  // A well-behaved TC says Hello, makes a table, writes and reads.
+  // Checks that a well-behaved TC can say Hello, create a table, write and read.
   void CheckServed();
 
  private:
@@ -152,7 +154,7 @@ void Must(const Status& status, const char* what) {
 void Target::CheckServed() {
   const Deadline deadline = RealRuntime().Now() + seconds(kHangs);
   const auto hello = dc_.Hello({.tc = TcId(99), .epoch = kLateEpoch, .nonce = 99}, deadline);
-  // A DC belongs to one TC for good.
+  // A DC belongs to one TC for good, which may be the hostile one.
   if (hello.status() == ErrorCode::kFenced || hello.status() == ErrorCode::kWrongState) return;
   Must(hello.status(), "Hello");
   const Sender sender{TcId(99), kLateEpoch, 99, hello->incarnation};
@@ -186,12 +188,12 @@ void Target::CheckServed() {
   DEUT_CHECK(read.answer.size() == 1);
 }
 
-// What the hostile TC knows and does.
+// The state and the calls of the hostile TC.
 class Peer {
  public:
   Peer(Target& target, Input& input) : target_(target), input_(input) {}
 
-  // Says Hello, opens a log stream and makes three tables with some records: what a TC does before anything else.
+  // Says Hello, opens a log stream and creates three tables with some records, as a TC does at first.
   void Begin() {
     Hello();
     wire::ApplyLogRequest request;
@@ -221,7 +223,7 @@ class Peer {
     request.mutable_batch()->set_crc32c(batch.Checksum());
     position_ = batch.to;
     log_->Send(request, 0);
-    // Until it is applied: whoever asks for a table next finds it.
+    // Waits until the batch is applied, so that the next request finds the tables.
     log_.reset();
   }
 
@@ -414,7 +416,7 @@ class Peer {
     out->set_entries(batch.entries);
   }
 
-  // Mostly puts; a drop is rare, or there would be no table for long.
+  // Mostly puts. Drops are rare, so that tables last for some time.
   LogEntryKind AnyKind() {
     constexpr LogEntryKind kKinds[] = {LogEntryKind::kPut,    LogEntryKind::kPut,         LogEntryKind::kPut,
                                        LogEntryKind::kDelete, LogEntryKind::kCreateTable, LogEntryKind::kLowWater};
@@ -461,7 +463,7 @@ class Peer {
 };
 
 void Play(Input& input) {
-  // Not destroyed at the end of the process, when threads' own variables are gone already.
+  // Never destroyed, because threads' own variables are gone at the end of the process.
   static Target* const target = new Target();
   target->Renew();
   {
@@ -475,8 +477,8 @@ void Play(Input& input) {
 }  // namespace
 }  // namespace deut::fuzz
 
-// The store outlives the last input, and the pages of its tree are known by words with marks in them, which LeakSanitizer does not follow.
-// Leaks are looked for by the unit tests.
+// The store outlives the last input, and the pages of its tree are referenced by tagged words, which LeakSanitizer
+// does not follow. The unit tests look for leaks.
 extern "C" int __lsan_is_turned_off() { return 1; }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,4 +1,4 @@
-// Input: a fuzzer's bytes, taken one after the other to decide what to do next. After the end everything is 0.
+// Input: a fuzzer's bytes, consumed one after the other to decide the next step. After the end, every byte is 0.
 // Thread-safety: none. Ownership: views the bytes.
 #ifndef INTEGRATION_FUZZ_INPUT_H_
 #define INTEGRATION_FUZZ_INPUT_H_
@@ -22,11 +22,11 @@ class Input {
     rest_.remove_prefix(1);
     return byte;
   }
-  // Below `limit`, which is at most 256.
+  // Returns a number below `limit`, which is at most 256.
   uint32_t Below(uint32_t limit) { return Byte() % limit; }
-  // True once in `n`, and never at the end of the input.
+  // True one time in `n`, and never at the end of the input.
   bool OneIn(uint32_t n) { return Byte() % n == n - 1; }
-  // Small as a rule; now and then any number.
+  // Returns a small number in most cases, sometimes any number.
   uint64_t Number() {
     const uint8_t first = Byte();
     if (first < 0xF0) return first;
@@ -34,14 +34,14 @@ class Input {
     for (int i = first & 0xF; i >= 0; i -= 2) number = number << 8 | Byte();
     return first == 0xFF ? ~uint64_t{0} - number : number;
   }
-  // Bytes of the input itself.
+  // Returns at most `most` bytes of the input itself.
   std::string Text(size_t most) {
     const size_t bytes = std::min({size_t{Byte()}, most, rest_.size()});
     std::string text(rest_.substr(0, bytes));
     rest_.remove_prefix(bytes);
     return text;
   }
-  // A key: one of few, so that they meet, or any bytes, also none and too many.
+  // Returns a key: mostly one of few, so that keys coincide; otherwise any bytes, also none or too many.
   std::string Key() {
     const uint8_t kind = Byte();
     if (kind < 200) return std::string(1 + kind / 100, static_cast<char>('a' + kind % 10));

@@ -1,6 +1,7 @@
-// A hostile client of a transaction component: an input is a sequence of calls and messages to the gRPC service over a whole store (TC and DC in this
-// process), in any order, on several sessions at once, of messages that are right, wrong, or any bytes that parse. None may crash the
-// process or hold a call longer than its time, and afterwards a well-behaved client is served.
+// A hostile client of a transaction component. An input is a sequence of calls and messages to the gRPC service over
+// a whole store (TC and DC in this process), in any order, on several sessions at once. The messages are right,
+// wrong, or any bytes that parse. No input may crash the process or block a call beyond its time. Afterwards a
+// well-behaved client must be served.
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -30,9 +31,9 @@
 namespace deut::fuzz {
 namespace {
 
-// A store of its own for so many inputs: what they log is never let go of.
+// A new store is made after this many inputs, because a store keeps its log for ever.
 constexpr int kInputsPerStore = 500;
-// Nothing waits as long as this; a call that does is taken for hanging.
+// No call may take this many seconds; one that does counts as hanging.
 constexpr int kHangs = 20;
 constexpr size_t kSessions = 3;
 constexpr int kMaxSteps = 60;
@@ -44,7 +45,7 @@ class Target {
     options.data_dir = "/store";
     options.tc.log.segment_bytes = 8 << 20;
     options.tc.log.ring_bytes = 8 << 20;
-    options.tc.log.max_record_bytes = 2 << 20;  // one update of the largest key and value
+    options.tc.log.max_record_bytes = 2 << 20;  // one update of the largest key and value fits
     options.tc.log.block_bytes = 64 << 10;
     options.tc.log.chunk_bytes = 32 << 10;
     options.tc.log.space_reserve_bytes = 64 << 10;
@@ -65,7 +66,7 @@ class Target {
 
   wire::TransactionService::Stub& stub() { return *stub_; }
 
-  // A well-behaved client writes and reads.
+  // Checks that a well-behaved client can write and read.
   void CheckServed() {
     const std::string value = std::to_string(++served_);
     RetryOptions retry;
@@ -96,7 +97,7 @@ void SetTime(grpc::ClientContext* context) {
   context->set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(kHangs, GPR_TIMESPAN)));
 }
 
-// What differs between the two kinds of streams.
+// The differences between the two kinds of streams.
 struct SessionKind {
   using Requests = wire::SessionRequests;
   using Answers = wire::SessionAnswers;
@@ -114,8 +115,8 @@ struct OneShotsKind {
   static const wire::SessionAnswer& Answer(const wire::OneShotAnswer& answer) { return answer.answer(); }
 };
 
-// One stream, as a client sees it that keeps to gRPC but to nothing else. A thread of its own reads: a server in this process is held up
-// by who does not.
+// A stream of a client that obeys gRPC but no rule above it. A thread of its own reads, because a client that does
+// not read would block a server in this process.
 template <typename Kind>
 class Conversation {
  public:
@@ -136,7 +137,7 @@ class Conversation {
   void Send(const Requests& requests) {
     if (stream_->Write(requests)) sent_ += static_cast<uint32_t>(Kind::Calls(requests));
   }
-  // Waits until all is answered, or the stream has ended.
+  // Waits until everything is answered, or the stream has ended.
   void Settle() {
     for (;;) {
       const uint32_t received = received_.load();
@@ -224,7 +225,7 @@ void AddOperation(Input& input, wire::Operation* operation) {
   }
 }
 
-// Now and then the first, very many times.
+// Adds some operations, sometimes a thousand copies of the first one.
 template <typename Message>
 void AddOperations(Input& input, Message* message) {
   for (uint32_t i = input.Below(6); i > 0; --i) AddOperation(input, message->add_operations());
@@ -260,14 +261,14 @@ void AddRequest(Input& input, uint64_t last_timestamp, wire::SessionRequest* req
       AddOperations(input, request->mutable_one_shot());
       break;
     default:
-      break;  // says nothing
+      break;  // the request stays empty
   }
 }
 
 void Send(Input& input, Session& session) {
   wire::SessionRequests requests;
   if (input.OneIn(16)) {
-    // Whatever parses. Its waits end.
+    // Any bytes that parse. Their waits get a short timeout.
     if (!requests.ParseFromString(input.Text(255))) return;
     for (wire::SessionRequest& request : *requests.mutable_requests()) request.set_timeout_us(1000);
   } else {
@@ -279,7 +280,7 @@ void Send(Input& input, Session& session) {
   session.Send(requests);
 }
 
-// Ids are the sender's: any, and the same ones again.
+// The sender chooses the ids: any number, and repeated ones.
 void Send(Input& input, OneShots& stream) {
   wire::OneShotCalls message;
   if (input.OneIn(16)) {
@@ -293,7 +294,7 @@ void Send(Input& input, OneShots& stream) {
       AddOperations(input, call->mutable_one_shot());
     }
     if (input.OneIn(64) && message.calls_size() > 0 && message.calls(0).ByteSizeLong() < 1000) {
-      const int many = 250 + static_cast<int>(input.Below(10));  // more than 256 are too many
+      const int many = 250 + static_cast<int>(input.Below(10));  // more than 256 are refused
       while (message.calls_size() < many) *message.add_calls() = message.calls(0);
     }
   }
@@ -328,7 +329,7 @@ void CallTables(Input& input, wire::TransactionService::Stub& stub) {
 
 void CallService(Input& input, wire::TransactionService::Stub& stub) {
   grpc::ClientContext context;
-  // DropCaches waits for what is open: not for long.
+  // DropCaches waits for open transactions, so the call has a short deadline.
   context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(50, GPR_TIMESPAN)));
   wire::ServiceRequest request;
   request.set_protocol_version(input.OneIn(16) ? input.Byte() : kProtocolVersion);
@@ -367,7 +368,7 @@ void PlayOneShots(Input& input, wire::TransactionService::Stub& stub, std::uniqu
 }
 
 void Play(Input& input) {
-  // Not destroyed at the end of the process, when threads' own variables are gone already.
+  // The last store is never destroyed, because threads' own variables are gone at the end of the process.
   static Target* target = nullptr;
   static int inputs = 0;
   if (inputs++ % kInputsPerStore == 0) {
@@ -411,8 +412,8 @@ void Play(Input& input) {
 }  // namespace
 }  // namespace deut::fuzz
 
-// The store outlives the last input, and the pages of its tree are known by words with marks in them, which LeakSanitizer does not follow.
-// Leaks are looked for by the unit tests.
+// The store outlives the last input, and the pages of its tree are referenced by tagged words, which LeakSanitizer
+// does not follow. The unit tests look for leaks.
 extern "C" int __lsan_is_turned_off() { return 1; }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
