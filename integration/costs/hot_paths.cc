@@ -1,6 +1,6 @@
-// The hot paths, for a program that counts instructions (scripts/lib/gate.py): CountedPath calls each once, after the same was done outside it.
-// Prints a line `NAME OPERATIONS` for each. README.md.
-// hot_paths [NAME...]: these alone.
+// Runs the hot paths for a program that counts instructions (scripts/lib/gate.py). CountedPath calls each path once,
+// after a warm-up run outside it. Prints a line `NAME OPERATIONS` for each path. README.md.
+//   hot_paths [NAME...]: only the named paths
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -28,7 +28,7 @@ DirectStoreOptions StoreOptions(const std::string& directory, tc::RangeControl c
   DirectStoreOptions options;
   options.records = kRecords;
   options.directory = directory;
-  // Not counted, and a counting program may not know the other way.
+  // This is not counted, and a counting program may not support io_uring.
   options.io = IoKind::kPosix;
   options.tc.range_control = control;
   return options;
@@ -44,7 +44,7 @@ struct Stores {
   testing::TempDir directory;
   DirectStore ranges{StoreOptions(directory.Sub("on"), tc::RangeControl::kRanges)};
   DirectStore points{StoreOptions(directory.Sub("off"), tc::RangeControl::kNone)};
-  uint64_t counted = 0;  // paths
+  uint64_t counted = 0;  // number of paths run
 };
 
 uint64_t Place(Random& random, uint64_t count) { return random.Below(kRecords - count + 1); }
@@ -70,8 +70,9 @@ void Write(DirectStore& store, uint64_t times) {
   }
 }
 
-// Three reads in one half of the records, and a write in the other: a read of a page that the background has just put updates on may consolidate it
-// for others, and how often one meets that hangs on how the threads run.
+// Reads three keys of one half of the records and writes one of the other half. A read of a page with fresh updates
+// from the background may consolidate the page for others, and how often that happens depends on the scheduling of
+// threads. With separate halves, the reads here do not meet the writes.
 void ReadAndWrite(DirectStore& store, uint64_t times) {
   Random random(3);
   const std::string value(store.value_bytes(), 'v');
@@ -92,7 +93,7 @@ void Scan(DirectStore& store, uint64_t records, uint64_t times,
   }
 }
 
-// The paths. Of scans of 10,000 an operation is a record.
+// The paths. For scans of 10,000 records, an operation is a record.
 void PointRead(Stores& s) { Read(s.ranges, kOperations); }
 void ShortDirectScan(Stores& s) { Scan(s.ranges, kShortScan, kOperations, &DirectStore::ScanDirectly); }
 void ShortScan(Stores& s) { Scan(s.ranges, kShortScan, kOperations, &DirectStore::ScanSerializably); }
@@ -107,7 +108,7 @@ void FourOperations(Stores& s) { ReadAndWrite(s.ranges, kOperations); }
 void FourOperationsWithoutRanges(Stores& s) { ReadAndWrite(s.points, kOperations); }
 
 struct Path {
-  const char* name;  // of the function
+  const char* name;  // the function's name
   uint64_t operations;
   void (*run)(Stores&);
 };
@@ -126,15 +127,15 @@ constexpr Path kPaths[] = {
     {"FourOperationsWithoutRanges", kOperations, FourOperationsWithoutRanges},
 };
 
-// What is counted: the program that counts is told this name, and tells the paths that it calls apart. Something follows the call, so that it is
-// left only after the path.
+// The counted function: the counting program is given this name, and counts each function that is called from here by
+// its own name. A statement follows the call, so that this function ends only after the path.
 __attribute__((noinline)) void CountedPath(const Path& path, Stores& stores) {
   path.run(stores);
   ++stores.counted;
 }
 
-// Readers consolidate the pages that loading has left in pieces, each once, when they have met it often enough. That is done before anything is
-// counted.
+// Readers consolidate each page that the load has left in pieces, once they have met it often enough. This finishes
+// before anything is counted.
 void ReadUntilConsolidated(DirectStore& store) { Read(store, kRecords); }
 
 void Main(const std::vector<std::string>& names) {

@@ -1,5 +1,5 @@
-// What range control costs transactions that never scan: two stores in one process, one of them without range control, take turns at the same
-// transactions. README.md.
+// Measures the cost of range control for transactions that never scan. Two stores in one process, one of them without
+// range control, take turns at the same transactions. README.md.
 #include <time.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct BenchOptions {
   uint64_t records = 200'000;
   uint32_t value_bytes = 100;
   uint32_t rounds = 20;
-  uint64_t transactions = 50'000;  // of a turn
+  uint64_t transactions = 50'000;  // in each turn
   uint32_t threads = 1;
   std::string directory;
 };
@@ -54,7 +54,7 @@ struct Workload {
 };
 constexpr Workload kWorkloads[] = {{"update", 1, 0}, {"four_operations", 4, 84}};
 
-// One of the two stores, and what its turns have taken.
+// One of the two stores, and the figures of its turns.
 class Side {
  public:
   Side(const BenchOptions& options, tc::RangeControl control, const std::string& directory)
@@ -65,7 +65,8 @@ class Side {
     latency_ns_.Clear();
   }
 
-  // The store is at rest before and after it: what is left to the background is in the turn's processor time.
+  // Runs one turn. The store is settled before and after it, so the turn's processor time includes its background
+  // work.
   void Turn(const Workload& workload, uint64_t seed) {
     const double all = Nanos(CLOCK_PROCESS_CPUTIME_ID);
     const MonotonicTime begin = RealRuntime().Now();
@@ -81,7 +82,7 @@ class Side {
           client_ns.fetch_add(static_cast<uint64_t>(Nanos(CLOCK_THREAD_CPUTIME_ID) - mine));
         }));
       }
-      threads.clear();  // waits for them
+      threads.clear();  // waits for the threads
       for (const Histogram& latency : latencies) latency_ns_.Merge(latency);
     }
     const auto done = static_cast<double>(each * options_.threads);
@@ -91,7 +92,8 @@ class Side {
     all_us_.push_back((Nanos(CLOCK_PROCESS_CPUTIME_ID) - all) / done / 1000);
   }
 
-  // Microseconds of the processor a transaction, a turn each: of the clients' threads, which run what a transaction does; of the whole process.
+  // Microseconds of processor time a transaction, one value for each turn: of the clients' threads, which run the
+  // transactions; of the whole process.
   const std::vector<double>& client_us() const { return client_us_; }
   const std::vector<double>& all_us() const { return all_us_; }
   const std::vector<double>& rates() const { return rates_; }
@@ -137,7 +139,7 @@ class Side {
   Histogram latency_ns_;
 };
 
-// [[microseconds, share of transactions that took no longer], ...]
+// Returns [[microseconds, share of transactions that took at most this long], ...].
 std::string CumulativeJson(const Histogram& latency_ns) {
   std::string points;
   for (const double percent : {0.1,  1.0,  2.0,  5.0,  10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0,
