@@ -92,7 +92,7 @@ Status Cluster::AwaitServing(Duration limit) {
     last = status.status();
     if (status.ok()) {
       const uint64_t serving = CounterOf(status->tc, "serving"), open = CounterOf(status->tc, "dc.gate_open");
-      // That of a killed DC stays open until the TC has noticed.
+      // The gate of a killed DC stays open until the TC has noticed, so the incarnations are compared, too.
       const uint64_t seen = CounterOf(status->tc, "dc.incarnation_id"), lives = CounterOf(status->dc, "incarnation_id");
       if (serving == 1 && open == 1 && seen == lives) return Status::Ok();
       last = DEUT_ERROR(kUnavailable, "serving ", serving, ", dc.gate_open ", open, ", DC incarnation ", seen,

@@ -1,5 +1,5 @@
-// Cluster: a real tcd and a real dcd, each a process with a folder and a port of its own, to be killed and started again, and a client.
-// Folders are under TEST_TMPDIR, so on a disk where Bazel's output is.
+// Cluster: a real tcd and a real dcd, and a client. Each daemon is a process with a folder and a port of its own, and
+// can be killed and started again. Folders are under TEST_TMPDIR, so they are on a disk where Bazel's output is.
 //
 //   Cluster cluster({});                    // starts both, does not wait
 //   ASSERT_TRUE(cluster.AwaitServing().ok());
@@ -9,7 +9,8 @@
 //
 // The test target names the programs: data = ["//tc:tcd", "//dc:dcd"], env TCD and DCD.
 // If the test has failed, the destructor prints the end of both logs.
-// Thread-safety: the client from any thread; the rest from the thread that made it, which outlives it (Process).
+// Thread-safety: any thread may use the client. Only the thread that made the cluster calls the rest, and it must
+// outlive the cluster (Process).
 #ifndef INTEGRATION_HARNESS_CLUSTER_H_
 #define INTEGRATION_HARNESS_CLUSTER_H_
 
@@ -30,23 +31,24 @@
 
 namespace deut::testing {
 
-// The last `bytes` of a log, with a headline.
+// Returns the last `bytes` of a log, with a headline.
 std::string EndOfLog(const std::string& path, size_t bytes = 4000);
 
 struct DaemonSetting {
-  std::vector<std::string> prefix = {};  // words before the program, as "ip netns exec NAME"
-  std::vector<std::string> flags = {};   // beyond --listen, --data_dir and --dc
+  std::vector<std::string> prefix = {};  // words before the program, such as "ip netns exec NAME"
+  std::vector<std::string> flags = {};   // in addition to --listen, --data_dir and --dc
 };
 
 struct ClusterOptions {
-  // Small tables and segments: a start takes little time.
+  // Small tables and segments, so that a start takes little time.
   DaemonSetting tc = {.flags = {"--record_buckets_log2=14", "--log_segment=16MiB", "--log_buffer=16MiB"}};
   DaemonSetting dc = {};
   ConnectOptions connect = {};
-  // Proxies between client and TC, and between TC and DC, which keeps `record_bytes` of what the TC says on each connection.
+  // Puts proxies between client and TC, and between TC and DC. The latter keeps the first `record_bytes` that the TC
+  // sends on each connection.
   bool proxies = false;
   uint64_t record_bytes = 4 << 20;
-  // Where the TC's log lies; empty = the cluster's own folder.
+  // Folder of the TC's log; empty = in the cluster's own folder.
   std::string tc_folder = {};
 };
 
@@ -59,18 +61,18 @@ class Cluster {
 
   void StartTc();
   void StartDc();
-  // kill -9. They do nothing if it does not run.
+  // kill -9. They do nothing if the daemon does not run.
   void KillTc() { tc_.reset(); }
   void KillDc() { dc_.reset(); }
 
-  // OK when the TC serves and has the DC that runs now, which holds everything; DEADLINE_EXCEEDED with the last answer after `limit`;
-  // WRONG_STATE with the log if one of them has ended by itself.
+  // Returns OK when the TC serves, is connected to the DC that runs now, and that DC has applied everything.
+  // DEADLINE_EXCEEDED with the last answer after `limit`; WRONG_STATE with the log if a daemon has ended by itself.
   Status AwaitServing(Duration limit = seconds(60));
 
   Client& client() { return *client_; }
-  // Another client of its own connections.
+  // Returns another client with connections of its own.
   std::unique_ptr<Client> NewClient() const;
-  // REQUIRES: made with proxies.
+  // REQUIRES: the cluster was made with proxies.
   FaultProxy& client_tc() { return *client_tc_; }
   FaultProxy& tc_dc() { return *tc_dc_; }
   uint16_t dc_port() const { return dc_port_; }
@@ -88,12 +90,12 @@ class Cluster {
   const ClusterOptions options_;
   const uint16_t dc_port_, tc_port_;
   std::unique_ptr<FaultProxy> tc_dc_, client_tc_;
-  uint16_t dc_port_of_tc_, tc_port_of_clients_;  // the proxies', if there are any
+  uint16_t dc_port_of_tc_, tc_port_of_clients_;  // the proxies' ports, if there are proxies
   std::unique_ptr<Process> dc_, tc_;
   std::unique_ptr<Client> client_;
 };
 
-// Of a status report; 0 if there is none of the name.
+// Returns a counter of a status report; 0 if the report has none of this name.
 uint64_t CounterOf(const std::vector<CounterValue>& counters, std::string_view name);
 
 }  // namespace deut::testing

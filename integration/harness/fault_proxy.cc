@@ -52,17 +52,17 @@ struct Chunk {
   size_t sent = 0;
 };
 
-// One end of a connection, and what is on its way to it.
+// One end of a connection, and the bytes in flight to it.
 struct Peer {
   int fd = -1;           // -1: closed
-  bool ended = false;    // it will send nothing more
-  bool shut = false;     // it has been told that nothing more comes
-  bool lost = false;     // bytes that it has sent were thrown away
-  bool gone = false;     // it went away during a partition: the other end is told after it
-  bool blocked = false;  // takes nothing now
+  bool ended = false;    // it has closed its direction: no more bytes come from it
+  bool shut = false;     // the proxy has closed the direction to it
+  bool lost = false;     // bytes that it sent were thrown away
+  bool gone = false;     // it broke during a partition: the other end learns of it afterwards
+  bool blocked = false;  // its socket takes no bytes now
   std::deque<Chunk> queue;
   size_t queued = 0;
-  uint32_t watched = 0;  // events asked of epoll
+  uint32_t watched = 0;  // events requested from epoll
 };
 
 struct Connection {
@@ -74,7 +74,7 @@ struct Connection {
 // The pace of all connections in one direction.
 struct Flow {
   FlowFaults faults;
-  MonotonicTime free_at;  // when the line has sent all that was given to it
+  MonotonicTime free_at;  // time at which the line has sent all bytes given to it
   uint64_t delivered = 0;
 };
 
@@ -121,7 +121,7 @@ class FaultProxy::Loop {
     done.Wait(RealRuntime(), kNoDeadline);
   }
 
-  // The rest is for the loop's thread.
+  // Only the loop's thread calls the following methods.
 
   void SetFlow(Direction direction, FlowFaults faults) {
     Flow& flow = direction == Direction::kToServer ? to_server_ : to_client_;
@@ -197,7 +197,7 @@ class FaultProxy::Loop {
   }
 
  private:
-  static constexpr uint64_t kWake = 0, kListener = 1;  // then 2n and 2n + 1: client and server of connection n
+  static constexpr uint64_t kWake = 0, kListener = 1;  // ids for epoll; 2n and 2n + 1 are client and server of connection n
 
   void Watch(int fd, uint64_t name, uint32_t events, int operation) const {
     epoll_event event{};
@@ -289,7 +289,7 @@ class FaultProxy::Loop {
 
   static void ResetPeer(Peer& peer) {
     if (peer.fd < 0) return;
-    CloseWithReset(peer.fd);  // epoll forgets it
+    CloseWithReset(peer.fd);  // this also removes it from epoll
     peer.fd = -1;
     peer.queue.clear();
     peer.queued = 0;
@@ -300,7 +300,7 @@ class FaultProxy::Loop {
     ResetPeer(connection.server);
   }
 
-  // The end `peer` is gone without a good-bye: the other one is told so, unless there is a partition between.
+  // The end `peer` broke without closing. The other end gets a RST, too, unless a partition is between them.
   void Broken(Connection& connection, Peer& peer) const {
     peer.gone = true;
     partitioned_ ? ResetPeer(peer) : ResetBoth(connection);
@@ -342,7 +342,7 @@ class FaultProxy::Loop {
     record.to_server.append(bytes.substr(0, room));
   }
 
-  // Sends what is due and asks epoll for what can be taken; the time when more will be due.
+  // Sends the bytes that are due, and sets the events for epoll. Returns the time at which more bytes will be due.
   std::optional<MonotonicTime> Move() {
     std::optional<MonotonicTime> next;
     for (auto at = connections_.begin(); at != connections_.end();) {

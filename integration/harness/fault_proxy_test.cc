@@ -1,4 +1,4 @@
-// Each fault can be seen from outside: a client and a server of plain sockets, and the proxy between them.
+// Tests that each fault is visible from outside: a client and a server of plain sockets, with the proxy between them.
 #include "integration/harness/fault_proxy.h"
 
 #include <arpa/inet.h>
@@ -19,8 +19,8 @@
 namespace deut::testing {
 namespace {
 
-constexpr Duration kSoon = milliseconds(100);  // what must not come within this time does not come
-constexpr Duration kLong = seconds(20);        // what must come comes within this time
+constexpr Duration kSoon = milliseconds(100);  // bytes that must not come are waited for this long
+constexpr Duration kLong = seconds(20);        // bytes that must come arrive within this time
 
 // A blocking socket with deadlines.
 class Socket {
@@ -50,7 +50,7 @@ class Socket {
     EXPECT_TRUE(Readable(kLong));
     return Socket(accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC));
   }
-  // Sends as long as the other side takes something; the number of bytes.
+  // Sends until the other side takes no more bytes. Returns the number of bytes sent.
   size_t Send(std::string_view bytes) const {
     size_t sent = 0;
     while (sent < bytes.size()) {
@@ -60,7 +60,7 @@ class Socket {
     }
     return sent;
   }
-  // Exactly `size` bytes, unless it ends, breaks or takes too long.
+  // Receives exactly `size` bytes, unless the stream ends, breaks or takes too long.
   std::string Receive(size_t size) const {
     std::string bytes(size, '\0');
     size_t got = 0;
@@ -72,7 +72,7 @@ class Socket {
     bytes.resize(got);
     return bytes;
   }
-  // "end", "reset" or "bytes": what is read next.
+  // Returns the kind of the next event: "end", "reset" or "bytes".
   std::string Next() const {
     if (!Readable(kLong)) return "nothing";
     char byte = 0;
@@ -171,7 +171,7 @@ TEST_F(FaultProxyTest, DelaysOneDirection) {
       EXPECT_GE(Took(begin).count(), delay.count());
     }
   }
-  // The other direction is not behind the 10 s that this one waits.
+  // The 10 s that this direction waits do not delay the other direction.
   proxy_.SetFlow(Direction::kToServer, {.delay = seconds(10)});
   EXPECT_EQ(pair.client.Send("late"), 4U);
   EXPECT_EQ(pair.server.Send("pong"), 4U);
@@ -256,7 +256,7 @@ TEST_F(FaultProxyTest, WhoDiesInAPartitionIsMissedAfterIt) {
   EXPECT_EQ(pair.server.Send("unread"), 6U);
   EXPECT_TRUE(pair.client.Readable(kLong));
   proxy_.SetPartitioned(true);
-  pair.client.Close();  // with something unread: a RST
+  pair.client.Close();  // unread bytes make this a RST
   EXPECT_FALSE(pair.server.Readable(kSoon));
   proxy_.Heal();
   EXPECT_EQ(pair.server.Next(), "reset");

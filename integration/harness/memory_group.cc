@@ -18,7 +18,7 @@
 namespace deut::testing {
 namespace {
 
-// Where groups are, and the names of their files.
+// The place of control groups, and the names of their files.
 struct Version {
   const char* root;
   const char* limit;
@@ -49,7 +49,7 @@ std::unique_ptr<MemoryGroup> MemoryGroup::Create(uint64_t limit_bytes) {
     const std::string folder = Concat(version.root, "/deut-test-", getpid());
     if (mkdir(folder.c_str(), 0755) != 0) continue;
     std::unique_ptr<MemoryGroup> group(new MemoryGroup(folder, version.peak));
-    // A folder elsewhere than in a tree of groups has no such file.
+    // A folder outside of a tree of groups has no such file.
     if (access(Concat(folder, "/", version.limit).c_str(), W_OK) == 0 &&
         WriteTo(Concat(folder, "/", version.limit), limit_bytes)) {
       return group;
@@ -79,7 +79,7 @@ uint64_t PeakResidentBytes(pid_t process) {
 FilesInCache LookAtFiles(const std::string& folder) {
   FilesInCache sum;
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  std::error_code ignored;  // files come and go
+  std::error_code ignored;  // files may appear and disappear meanwhile
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) {
     if (!entry.is_regular_file(ignored)) continue;
     const int file = open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);

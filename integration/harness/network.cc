@@ -24,7 +24,7 @@ Status Write(const char* path, const std::string& text) {
   return file ? Status::Ok() : Failed(path);
 }
 
-// Afterwards we may do inside what root may.
+// After this call, the process may do inside its namespaces everything that root may do.
 Status EnterNamespaces() {
   const uid_t user = geteuid();
   const gid_t group = getegid();
@@ -36,7 +36,7 @@ Status EnterNamespaces() {
     DEUT_RETURN_IF_ERROR(Write("/proc/self/gid_map", Concat("0 ", group, " 1")));
   }
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return Failed("mount / private");
-  // Where ip(8) keeps names; a folder of ours.
+  // ip(8) keeps the names of namespaces here, so it gets a folder of our own.
   if (mount("none", "/run", "tmpfs", 0, "mode=755") != 0) return Failed("mount of a tmpfs on /run");
   return Status::Ok();
 }

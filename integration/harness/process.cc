@@ -18,10 +18,11 @@ namespace {
 
 int ExitStatus(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
-// Between fork and exec of a process with threads: only calls that are safe in signal handlers.
+// Runs between fork and exec in a process with threads, so it may only call functions that are safe in signal
+// handlers.
 [[noreturn]] void BecomeProgram(char* const* argv, const char* log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // it died before the line above
+  if (getppid() != parent) _exit(127);  // the parent died before prctl
   const int file = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
   dup2(file, STDOUT_FILENO);
   dup2(file, STDERR_FILENO);

@@ -1,8 +1,9 @@
-// SmallDisk: a file system of its own that can be filled to the last block and freed again: ext4 in an image file, mounted by a loop device,
-// so that direct writes and ENOSPC are what they are on a real disk.
-// It needs root and loop devices. The mount is seen by this process and those that it starts, and the kernel removes it with the last of
-// them, however they end: the calling thread moves into a mount namespace of its own.
-// Thread-safety: the thread that made it, which also starts the processes that are to see it. Ownership: its end unmounts and removes it.
+// SmallDisk: a file system of its own that a test can fill to the last block and free again. It is ext4 in an image
+// file on a loop device, so direct writes and ENOSPC behave as on a real disk. It needs root and loop devices.
+// The calling thread moves into a mount namespace of its own. Only this process and those that it starts see the
+// mount, and the kernel removes it with the last of them, however they end.
+// Thread-safety: only the thread that made it, which must also start the processes that use the disk. Ownership: the
+// destructor unmounts the file system and removes the image.
 #ifndef INTEGRATION_HARNESS_SMALL_DISK_H_
 #define INTEGRATION_HARNESS_SMALL_DISK_H_
 
@@ -16,15 +17,15 @@ namespace deut::testing {
 
 class SmallDisk {
  public:
-  // In `folder`, which exists and takes the image (sparse) and the mount point. UNAVAILABLE with the reason where the machine does not
-  // allow it.
+  // `folder` must exist; it receives the image (sparse) and the mount point. UNAVAILABLE with the reason where the
+  // machine does not allow it.
   static Result<std::unique_ptr<SmallDisk>> Create(const std::string& folder, uint64_t bytes);
   ~SmallDisk();
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
 
   const std::string& path() const { return mount_point_; }
-  // Takes every free block; then gives them back.
+  // Fill takes every free block; Free gives them back.
   Status Fill();
   void Free();
 

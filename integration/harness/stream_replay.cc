@@ -15,7 +15,7 @@
 namespace deut::testing {
 namespace {
 
-// RFC 9113.
+// Constants of RFC 9113.
 constexpr size_t kPrefaceBytes = 24, kFrameHeaderBytes = 9;
 constexpr uint8_t kData = 0, kHeaders = 1, kResetStream = 3, kSettings = 4, kPing = 6, kWindowUpdate = 8;
 constexpr uint8_t kEndStream = 1, kAck = 1;
@@ -34,7 +34,7 @@ struct Frame {
   std::string_view whole, payload;
 };
 
-// Takes the first frame from `bytes`; false if it is not all there.
+// Takes the first frame from `bytes`. Returns false if the frame is not complete.
 bool TakeFrame(std::string_view* bytes, Frame* frame) {
   if (bytes->size() < kFrameHeaderBytes) return false;
   const size_t size = Number(*bytes, 3);
@@ -67,9 +67,9 @@ class Replay {
     bytes.remove_prefix(kPrefaceBytes);
     Frame frame;
     while (TakeFrame(&bytes, &frame)) {
-      // Pings that come faster than answers are an attack to the server, which hangs up.
+      // The server regards pings that come faster than its answers as an attack, and hangs up.
       if (frame.type == kPing) continue;
-      // The client had seen the server's settings before it sent the first frame that answers them.
+      // The client had received the server's settings before it sent its first frame in answer to them.
       if (frame.type != kSettings || (frame.flags & kAck) != 0) {
         if (!Await([&] { return settled_; })) return false;
       }
@@ -82,7 +82,7 @@ class Replay {
 
   bool AwaitRoom(const Frame& frame) {
     const auto size = static_cast<int64_t>(frame.payload.size());
-    // A stream that the server has ended has room for anything: it is thrown away there.
+    // A stream that the server has ended accepts any number of bytes, because the server throws them away.
     const auto has_room = [&] {
       return room_ >= size && (ended_.contains(frame.stream) || initial_ + moved_[frame.stream] >= size);
     };
@@ -115,7 +115,7 @@ class Replay {
     return true;
   }
 
-  // False if nothing came within the time, or it is over.
+  // Returns false if nothing came within the time, or if the connection has ended.
   bool Receive(Duration limit) {
     pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
     if (poll(&ready, 1, Milliseconds(limit)) != 1) return false;
@@ -157,7 +157,7 @@ class Replay {
   ReplayReport report_;
   bool open_ = true, settled_ = false;
   int64_t room_ = kDefaultWindow, initial_ = kDefaultWindow;
-  std::map<uint32_t, int64_t> moved_;  // a stream's window, beyond the initial one
+  std::map<uint32_t, int64_t> moved_;  // change of a stream's window from the initial one
   std::set<uint32_t> ended_;
   std::string received_;
 };

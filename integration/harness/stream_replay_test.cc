@@ -1,5 +1,5 @@
-// What a transaction component has said to a data component is said again by somebody else: while both live, to the next life of the
-// data component, and after the transaction component's next life has begun. Nothing of it may count.
+// Another peer repeats the messages of a transaction component to a data component: while both run, after the data
+// component has restarted, and after the transaction component has restarted. None of them may take effect.
 #include "integration/harness/stream_replay.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class StreamReplayTest : public ::testing::Test {
     table_ = cluster_.client().CreateTable("t").value();
   }
 
-  // Overwrites all keys, so that a replay of earlier bytes brings older values.
+  // Overwrites all keys, so that a replay of earlier bytes would bring older values.
   void Write(int round, int keys = 50) {
     for (int key = 0; key < keys; ++key) {
       const Status done = RunTransaction(cluster_.client(), {.timeout = seconds(60)}, [&](Transaction& t) {
@@ -45,13 +45,13 @@ class StreamReplayTest : public ::testing::Test {
     expected_.erase(key);
   }
 
-  // Until the DC has applied all that was acknowledged, so that its counters stand still.
+  // Waits until the DC has applied everything that was acknowledged, so that its counters no longer change.
   void AwaitQuiet() {
     ASSERT_TRUE(cluster_.AwaitServing().ok());
     ASSERT_TRUE(cluster_.client().DropCaches({.timeout = seconds(60)}).ok());
   }
 
-  // What the DC itself holds.
+  // Checks the DC's own content.
   void ExpectUnharmed() {
     AwaitQuiet();
     std::map<std::string, std::string> found;
@@ -78,7 +78,7 @@ class StreamReplayTest : public ::testing::Test {
     while (OfDc("updates_applied") < updates) ASSERT_LT(RealRuntime().Now(), deadline);
   }
 
-  // The connections that carry a log stream.
+  // Returns the recorded connections that carry a log stream.
   std::vector<std::string> LogStreams() {
     std::vector<std::string> streams;
     for (const RecordedConnection& recorded : cluster_.tc_dc().Recorded()) {
