@@ -1,5 +1,6 @@
-// An older copy of the DC's folder, put back under a TC that lives on: as an operator does who restores a backup, or a disk that went back to a
-// snapshot. The number of the start from the copy is one that this TC has met; what the DC holds is older than what it has told.
+// An older copy of the DC's folder is put back while the TC keeps running, as after the restore of a backup, or on a
+// disk that went back to a snapshot. The TC has already met the incarnation number of this start, and the DC's
+// content is older than what it has reported.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -23,7 +24,7 @@ TEST(OlderCopyTest, ADcFromAnOlderCopyIsBroughtUpToDateBeforeItIsRead) {
   ASSERT_TRUE(world.cluster().AwaitServing().ok());
   ASSERT_TRUE(world.Write("new", 80).ok());
   ASSERT_EQ(world.WriteFiller(2).ToString(), "OK");
-  // The TC forgets what the DC has applied, so it has to ask the DC for it.
+  // The TC forgets the updates that the DC has applied, so it must read them from the DC.
   ASSERT_TRUE(world.cluster().client().DropCaches({.timeout = seconds(60)}).ok());
   world.Kill(Component::kDc);
   world.Replace(Component::kDc, "old");

@@ -21,7 +21,7 @@ constexpr int kLogMebibytes = 36;
 struct ReplacementName {
   Replacement replacement;
   const char* name;
-  bool of_dc, of_tc;  // whose folders it is done to
+  bool of_dc, of_tc;  // the components whose folders it applies to
 };
 
 constexpr ReplacementName kReplacements[] = {
@@ -52,7 +52,7 @@ bool NeedsOlder(const StaleCase& stale) {
   return stale.replacement == Replacement::kOlder || stale.replacement == Replacement::kOlderLaidOver;
 }
 
-// False: the folder has no such file.
+// Returns false if the folder has no such file.
 bool Change(StaleWorld& world, const StaleCase& stale, StaleWorld* other) {
   const std::string folder = world.FolderOf(stale.component);
   const std::string foreign = other == nullptr ? "" : other->FolderOf(stale.component);
@@ -103,7 +103,8 @@ Status Restart(StaleWorld& world, Component component) {
   return world.cluster().AwaitServing();
 }
 
-// From copies of both folders a cluster goes its own way, which nobody remembers; then the copies are put back, and the store goes on from there.
+// A cluster continues independently from copies of both folders, and no component remembers that. Then the copies are
+// put back, and the store continues from there.
 Status MakeFork(StaleWorld& world, Component component) {
   const Journal journal = world.journal();
   for (const Component each : {Component::kTc, Component::kDc}) world.Kill(each);
@@ -142,7 +143,7 @@ Status WriteAndCopy(StaleWorld& world, const StaleCase& stale) {
     return world.Write("new", 60);
   }
   DEUT_RETURN_IF_ERROR(world.Write("new", 60));
-  // What only the newest log file knows, and the DC not on its disk, nobody knows once that file is gone.
+  // Commits that only the newest log file has, and that the DC has not made stable, are lost for good with that file.
   if (stale.component == Component::kTc && stale.file) DEUT_RETURN_IF_ERROR(world.AwaitCheckpoint());
   return world.cluster().client().DropCaches({.timeout = seconds(60)});
 }
@@ -162,14 +163,14 @@ std::string Differing(FolderBytes before, FolderBytes after, bool with_state) {
   return "";
 }
 
-// A refusal without what differs from start to start: times, positions, numbers of processes and incarnations, and which way it was heard, from
-// a client's call or a daemon's last line.
+// Returns a refusal without the parts that differ from start to start: times, positions, numbers of processes and
+// incarnations, and whether a client's call or a daemon's last line reported it.
 std::string Form(const std::string& sentence) {
   const std::string heard = std::regex_replace(sentence, std::regex("^(tcd|dcd): "), "");
   return std::regex_replace(heard, std::regex("[0-9]+"), "#");
 }
 
-// After a first refusal. Empty: it was repeated at each start.
+// Called after a first refusal. Returns "" if every start repeated it.
 std::string RefuseAgain(StaleWorld& world, int restarts) {
   std::string form;
   for (int again = 1; again <= restarts; ++again) {
@@ -212,7 +213,7 @@ std::vector<StaleCase> CoreCases() {
   std::vector<StaleCase> cases = AllCases();
   std::erase_if(cases, [](const StaleCase& each) {
     if (!each.file) return each.held_back && each.replacement != Replacement::kOlder;
-    // Whether there are delta segments depends on when the DC last consolidated its pages.
+    // The existence of delta segments depends on when the DC last consolidated its pages.
     const bool always_there = each.file != FileKind::kFirstDeltaSegment && each.file != FileKind::kLastDeltaSegment;
     return each.peer_lives || !always_there ||
            (each.change != FileChange::kMissing && each.change != FileChange::kOtherVersion);
@@ -258,12 +259,12 @@ CaseResult RunCase(const StaleCase& stale, int restarts) {
   const bool dc_started = world.cluster().dc() != nullptr && world.cluster().dc()->Running();
   world.Kill(Component::kTc);
   world.Kill(Component::kDc);
-  // Where everything is gone a component begins a new folder before its peer can refuse it.
+  // If everything is gone, a component begins a new folder before its peer can refuse it.
   if (!Is(stale, Replacement::kEmpty)) {
     result.broken = Differing(before, BytesOf(folder), stale.component != Component::kDc || !dc_started);
     if (!result.broken.empty()) result.broken = Concat("of the replaced folder, ", result.broken);
   }
-  // A DC that waits for its TC may clean and take checkpoints: only a TC's folder stands still while it refuses.
+  // A DC that waits for its TC may clean and take checkpoints; only a TC's folder stays unchanged while it refuses.
   if (result.broken.empty() && !stale.peer_lives && peer == Component::kTc) {
     result.broken = Differing(peer_before, BytesOf(peer_folder), /*with_state=*/true);
     if (!result.broken.empty()) result.broken = Concat("of the TC's folder, ", result.broken);

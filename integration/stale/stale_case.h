@@ -1,6 +1,6 @@
-// The state space of replaced folders: whose folder, what happens to it or to one of its files, whether the other component lives on meanwhile, and
-// whether the DC lags behind the TC at that moment. AllCases lists it whole.
-// Thread-safety: functions; RunCase starts daemons of its own.
+// The state space of replaced folders: whose folder; the change to it or to one of its files; whether the other
+// component keeps running; and whether the DC lags behind the TC at that moment. AllCases lists all of it.
+// Thread-safety: pure functions; RunCase starts daemons of its own.
 #ifndef INTEGRATION_STALE_STALE_CASE_H_
 #define INTEGRATION_STALE_STALE_CASE_H_
 
@@ -13,14 +13,14 @@
 
 namespace deut::stale {
 
-// What takes the place of a whole folder.
+// The replacement of a whole folder.
 enum class Replacement {
-  kOlder,            // copied when the component was killed; it has run since
-  kOlderLaidOver,    // the same, over the files that are there: newer ones stay beside it
-  kOlderWhileItRan,  // copied file by file under writes
-  kForeign,          // of the same component of another cluster
-  kFork,             // of the same component of a cluster that went its own way from copies of both folders
-  kEmpty,            // nothing
+  kOlder,            // copied when the component was killed, after which it ran again
+  kOlderLaidOver,    // the same, copied over the present files: newer ones stay beside it
+  kOlderWhileItRan,  // copied file by file while the component was writing
+  kForeign,          // the folder of the same component of another cluster
+  kFork,             // the folder of the same component of a cluster that continued independently from copies of both folders
+  kEmpty,            // an empty folder
   kWithoutCheckpoints,
   kWithoutPages,
   kSpilledRunOfOtherVersion,
@@ -28,26 +28,27 @@ enum class Replacement {
 
 struct StaleCase {
   Component component = Component::kDc;
-  Replacement replacement = Replacement::kOlder;  // unless a file is named
+  Replacement replacement = Replacement::kOlder;  // used only if `file` is empty
   std::optional<FileKind> file = std::nullopt;
   FileChange change = FileChange::kMissing;
-  bool peer_lives = true;  // else it is killed, too, and started again
+  bool peer_lives = true;  // false: it is killed, too, and started again
   bool held_back = false;  // an open transaction keeps the last commits from the DC
 
   std::string name() const;
 };
 
 std::vector<StaleCase> AllCases();
-// The part that CI runs: whole folders, and files that are missing or of another version.
+// The cases that CI runs: whole folders, and files that are missing or of another version.
 std::vector<StaleCase> CoreCases();
 
 struct CaseResult {
   Verdict verdict;
-  std::string broken;  // what the oracle misses; empty: the case passes
+  std::string broken;  // the violation of the oracle; empty: the case passes
   bool played = true;  // false: the folder had no such file
 };
 
-// Writes, replaces, starts, judges; after a refusal `restarts` times more, and compares the folders byte by byte.
+// Writes, replaces, starts and judges. After a refusal it starts `restarts` times more, and compares the folders byte
+// by byte.
 CaseResult RunCase(const StaleCase& stale, int restarts);
 
 }  // namespace deut::stale

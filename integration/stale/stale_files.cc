@@ -27,7 +27,7 @@ void WriteFile(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// The files of a folder whose names begin like this, in order.
+// Returns the files of a folder whose names begin with `prefix`, in order.
 std::vector<fs::path> FilesIn(const fs::path& folder, std::string_view prefix) {
   std::vector<fs::path> files;
   std::error_code missing;
@@ -38,7 +38,7 @@ std::vector<fs::path> FilesIn(const fs::path& folder, std::string_view prefix) {
   return files;
 }
 
-// A TC's segments that hold blocks, or do not: spares lie behind the others.
+// Returns a TC's segments that hold blocks, or those that do not: spare segments lie behind the others.
 std::vector<fs::path> Logs(const std::string& folder, bool used) {
   std::vector<fs::path> files = FilesIn(folder, "log-");
   std::erase_if(files, [used](const fs::path& file) {
@@ -55,7 +55,7 @@ std::optional<fs::path> At(const std::vector<fs::path>& files, bool first) {
   return first ? files.front() : files.back();
 }
 
-// Where each format has version and checksum, in every version (protocol/docs/versions.md).
+// Version and checksum of each format are at the same place in every version (protocol/docs/versions.md).
 void ChangeVersion(const fs::path& path) {
   std::string bytes = BytesOfFile(path);
   StoreU16(bytes.data() + 8, kLaterVersion);
@@ -75,7 +75,7 @@ void ChangeVersion(const fs::path& path) {
   WriteFile(path, bytes);
 }
 
-// A spare has no first block of its own: it gets that of the oldest segment.
+// A spare segment has no first block of its own, so it gets that of the oldest segment.
 void MakeSpareOfOtherVersion(const std::string& folder, const fs::path& spare) {
   const std::string block = BytesOfFile(Logs(folder, /*used=*/true).front()).substr(0, kFirstBlock);
   WriteFile(spare, block + BytesOfFile(spare).substr(kFirstBlock));

@@ -1,6 +1,6 @@
-// The files of a component's folder by what they are, and what can happen to one of them: it is missing, cut short, overwritten, of another
-// version, or comes from another copy or another cluster.
-// Thread-safety: functions. REQUIRES of all that change: the component does not run.
+// The files of a component's folder by kind, and the changes of one file: it is missing, cut short, overwritten, of
+// another version, or comes from another copy or another cluster.
+// Thread-safety: pure functions. REQUIRES for all functions that change files: the component does not run.
 #ifndef INTEGRATION_STALE_STALE_FILES_H_
 #define INTEGRATION_STALE_STALE_FILES_H_
 
@@ -15,7 +15,7 @@ namespace deut::stale {
 
 enum class FileKind {
   kOwner,
-  // Of the DC.
+  // Kinds of the DC's files.
   kState,
   kNewestCheckpoint,
   kOldestCheckpoint,
@@ -23,7 +23,7 @@ enum class FileKind {
   kLastBaseSegment,
   kFirstDeltaSegment,
   kLastDeltaSegment,
-  // Of the TC.
+  // Kinds of the TC's files.
   kOldestLog,
   kMiddleLog,
   kNewestLog,
@@ -34,7 +34,7 @@ enum class FileChange {
   kMissing,
   kTruncated,     // its second half is gone
   kZeroed,        // its first block is zeros
-  kOtherVersion,  // whole, and of a version that this program does not know
+  kOtherVersion,  // whole, but of a version that this program does not know
   kOlder,         // the file of the same kind from an older copy of the folder
   kForeign,       // the file of the same kind of another cluster
 };
@@ -43,10 +43,11 @@ std::vector<FileKind> FileKindsOf(Component component);
 const char* NameOf(FileKind kind);
 const char* NameOf(FileChange change);
 
-// Nothing if the folder has no such file.
+// Returns nothing if the folder has no such file.
 std::optional<std::filesystem::path> FindFile(const std::string& folder, FileKind kind);
 
-// `source`: the folder from which an older or foreign file comes. False: there is no such file, here or there, so nothing was changed.
+// `source` is the folder from which an older or foreign file comes. Returns false if there is no such file, here or
+// in `source`; then nothing was changed.
 bool ChangeFile(const std::string& folder, FileKind kind, FileChange change, const std::string& source);
 
 }  // namespace deut::stale

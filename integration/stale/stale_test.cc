@@ -1,4 +1,4 @@
-// The core cases of stale_case.h, once; or all of them, again and again: DEUT_STALE_SECONDS=N (scripts/stale).
+// Runs the core cases of stale_case.h once, or all of them repeatedly: DEUT_STALE_SECONDS=N (scripts/stale).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace deut::stale {
 namespace {
 
-// Starts after a refusal. The longest run of refusals that was once seen to end by itself had nine.
+// Number of starts after a refusal. The longest run of refusals that was ever seen to end by itself had nine.
 constexpr int kRestarts = 2, kRestartsInLongRuns = 12;
 
 std::string Said(const CaseResult& result) {

@@ -97,7 +97,7 @@ Status StaleWorld::Write(const std::string& label, int transactions) {
 }
 
 Status StaleWorld::WriteFiller(int mebibytes) {
-  // Small records, which take the DC long to apply.
+  // Small records, because the DC takes long to apply them.
   constexpr int kTogether = 512, kValueBytes = 100;
   const std::string value(kValueBytes, 'f');
   for (int at = 0; at < (mebibytes << 20) / kValueBytes; at += kTogether) {
@@ -151,7 +151,7 @@ std::string StaleWorld::StartDcUnderReaders() {
         if (status.code() == ErrorCode::kOutcomeUnknown) continue;
         if (!status.ok()) break;
         ++journal_.counted;
-        // Commits whose outcome this thread did not hear of have counted, too.
+        // Commits whose outcome this thread did not learn have counted, too.
         if (found != value)
           wrong = Concat(key, " is \"", found.value_or("(absent)").substr(0, 40), "\" of a committed read");
         if (sum < journal_.counted) wrong = Concat("an acknowledged add answered ", sum, ", not ", journal_.counted);
@@ -162,7 +162,7 @@ std::string StaleWorld::StartDcUnderReaders() {
   });
   Start(Component::kDc);
   const Status serving = cluster_.AwaitServing();
-  // What is read at the moment when the gate opens counts as well.
+  // Reads at the moment when the gate opens are checked as well.
   RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(200));
   over = true;
   reader.join();
@@ -179,7 +179,8 @@ Status StaleWorld::AwaitCheckpoint() {
       if (testing::CounterOf(status->dc, "stable_commit_lsn") >= goal) return Status::Ok();
     }
     if (RealRuntime().Now() >= deadline) return DEUT_ERROR(kDeadlineExceeded, "no checkpoint in a minute");
-    // Something to apply makes the DC look whether a checkpoint is due; two are needed until a position is stable.
+    // An update to apply makes the DC check whether a checkpoint is due. A position is stable only after two
+    // checkpoints.
     DEUT_RETURN_IF_ERROR(Write("towards a checkpoint", 1));
     RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(20));
   }
@@ -250,7 +251,7 @@ std::string StaleWorld::FindWrong() {
 }
 
 std::optional<std::string> StaleWorld::Refusal() {
-  // A daemon that has ended says why in its last line; a TC that stays up says it to its clients.
+  // A daemon that has ended gives the reason in its last line; a TC that keeps running gives it to its clients.
   for (const Component component : {Component::kDc, Component::kTc}) {
     testing::Process* const process = component == Component::kDc ? cluster_.dc() : cluster_.tc();
     if (process == nullptr || process->Running()) continue;
@@ -285,7 +286,7 @@ Verdict StaleWorld::Judge() {
     serving = cluster_.AwaitServing(milliseconds(500));
     if (serving.ok()) break;
     if (const std::optional<std::string> refusal = Refusal()) {
-      // It names a file, a data component, a TC or a position, and a reason.
+      // The message must name a file, a data component, a TC or a position, and a reason.
       static const std::regex kSentence(
           "[0-9].*(refus|not|version|damage|missing|checksum|ends|belongs|lost|replaced)");
       if (std::regex_search(*refusal, kSentence)) return {Verdict::Kind::kRefused, *refusal};

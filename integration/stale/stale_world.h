@@ -1,6 +1,7 @@
-// StaleWorld: a cluster of real daemons whose folders are replaced by other copies of themselves, a journal of what was acknowledged, and the
-// oracle: the store is right (everything acknowledged is there, nothing older is read), or it is refused with a sentence that names what and why,
-// again at every start, with nothing changed on disk.
+// StaleWorld: a cluster of real daemons whose folders are replaced by other copies, a journal of the acknowledged
+// writes, and the oracle. The oracle accepts two results. Either the store is right: everything acknowledged is
+// there, and no read is older. Or it refuses at every start, with a message that names the cause, and changes nothing
+// on disk.
 // Thread-safety: one thread.
 #ifndef INTEGRATION_STALE_STALE_WORLD_H_
 #define INTEGRATION_STALE_STALE_WORLD_H_
@@ -23,15 +24,16 @@ namespace deut::stale {
 
 enum class Component { kDc, kTc };
 
-// Every file below a folder, by its path in it, with its bytes; without lock files, which hold nothing but the number of a process.
+// Every file below a folder, by its path in it, with its bytes. It omits lock files, which hold nothing but a process
+// id.
 using FolderBytes = std::map<std::string, std::string>;
 FolderBytes BytesOf(const std::string& folder);
 
-// Copies a folder file by file, also while a process writes there: then files of different moments lie side by side. Files that vanish meanwhile
-// are left out.
+// Copies a folder file by file, also while a process writes there; the copy then has files of different moments.
+// Files that vanish meanwhile are left out.
 void CopyFolder(const std::string& from, const std::string& to);
 
-// What was acknowledged.
+// The acknowledged writes.
 struct Journal {
   std::map<std::string, std::string> values;
   int64_t counted = 0;
@@ -40,38 +42,42 @@ struct Journal {
 
 struct Verdict {
   enum class Kind { kRight, kRefused, kWrong } kind = Kind::kWrong;
-  std::string why;  // the refusal's sentence, or what is wrong
+  std::string why;  // the refusal's message, or the error
 };
 
 class StaleWorld {
  public:
-  // `proxies`: TC and DC speak through a proxy, so that the TC can be led to a twin of the DC.
+  // `proxies`: TC and DC talk through a proxy, so that the TC can be connected to a twin of the DC.
   explicit StaleWorld(bool proxies = false);
 
-  // REQUIRES for all that write: both daemons run. Transactions of one key each and of a counter, all acknowledged; `label` is in the values.
+  // REQUIRES for all methods that write: both daemons run. They run transactions of one key each and of a counter,
+  // all acknowledged; the values contain `label`.
   Status Create();
   Status Write(const std::string& label, int transactions);
-  // About so much log that is not in the journal, so that there is something to catch up with.
+  // Writes about this much log that is not in the journal, so that the DC has something to catch up with.
   Status WriteFiller(int mebibytes);
-  // The same in large values, which take little time: for segments of the log.
+  // The same in large values, which take little time: fills segments of the log.
   Status WriteLarge(int mebibytes);
-  // From now on an open transaction that has written keeps later commits from the DC, until LetGo.
+  // From now on, an open transaction that has written keeps later commits from the DC, until LetGo.
   Status HoldBack();
   void LetGo() { held_.reset(); }
-  // Starts the DC, and reads and adds all the time until it serves, as clients do that live on. The first stale answer, or nothing.
+  // Starts the DC. Meanwhile reads and adds continuously until it serves, as clients that keep running do. Returns
+  // the first stale answer, or "".
   std::string StartDcUnderReaders();
-  // The DC has a checkpoint that contains everything written until now.
+  // Waits until the DC has a checkpoint that contains everything written until now.
   Status AwaitCheckpoint();
 
-  // A folder's copy under `name`, which Replace puts in its place. REQUIRES of Replace: the component does not run.
+  // Copy copies a folder to `name`; Replace puts that copy in the folder's place. REQUIRES for Replace: the component
+  // does not run.
   void Copy(Component component, const std::string& name);
   void Replace(Component component, const std::string& name);
   std::string FolderOf(Component component) const;
   std::string CopyAt(Component component, const std::string& name) const;
 
-  // A second DC process, which runs from the copy `name` of the DC's folder beside the one that there is. REQUIRES: made with proxies.
+  // Starts a second DC process, which runs from the copy `name` of the DC's folder beside the first one. REQUIRES:
+  // made with proxies.
   void StartTwin(const std::string& name);
-  // Ends the connections between TC and DC; the next ones go to the twin, or to the DC again.
+  // Ends the connections between TC and DC. The next ones go to the twin, or to the DC again.
   void LeadToTwin(bool to_twin);
 
   void Kill(Component component);
@@ -79,7 +85,7 @@ class StaleWorld {
 
   // REQUIRES: both were started, or have ended by themselves.
   Verdict Judge();
-  // The same after a refusal: started again, it is refused again.
+  // The same after a refusal: starts the refused component again and judges again.
   Verdict JudgeAgain();
 
   testing::Cluster& cluster() { return cluster_; }
@@ -88,7 +94,7 @@ class StaleWorld {
   void SetJournal(Journal journal) { journal_ = std::move(journal); }
 
  private:
-  // Empty: every acknowledged value is read, from the DC as well as from the TC's memory.
+  // Returns "" if every acknowledged value is read, from the DC as well as from the TC's memory.
   std::string FindWrong();
   std::optional<std::string> Refusal();
 
@@ -97,8 +103,8 @@ class StaleWorld {
   uint16_t twin_port_ = 0;
   TableId table_;
   Journal journal_;
-  std::map<Component, uint64_t> said_before_;  // bytes of the log when it was started last
-  std::optional<Transaction> held_;            // ends before the cluster's client
+  std::map<Component, uint64_t> said_before_;  // size of the component's log file when the component was last started
+  std::optional<Transaction> held_;            // declared last, so that it ends before the cluster's client
 };
 
 }  // namespace deut::stale

@@ -1,5 +1,6 @@
-// Two processes of one data component: a copy of its folder is started beside it, and the TC is led now to the one, now to the other, as by a
-// host name that moves. Both say that they are the same data component, and each has what it was sent itself. The store stays right, or it refuses.
+// Two processes of one data component: one starts from a copy of the other's folder, and the TC is connected to the
+// one and the other in turn, as by a host name that moves. Both claim to be the same data component, and each has
+// only the updates sent to it. The store must stay right, or refuse.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -32,7 +33,7 @@ class TwinTest : public ::testing::TestWithParam<Copied> {
     ASSERT_EQ(world_.cluster().AwaitServing().ToString(), "OK");
   }
 
-  // Of the TC; 0 while it does not answer.
+  // Returns a counter of the TC; 0 while it does not answer.
   uint64_t Counter(std::string_view name) {
     const Result<ServiceStatus> status = world_.cluster().client().GetStatus({.timeout = seconds(5)});
     return status.ok() ? testing::CounterOf(status->tc, name) : 0;
@@ -46,7 +47,7 @@ TEST_P(TwinTest, ATcThatIsLedFromOneToTheOtherIsRightOrRefuses) {
   for (int round = 0; round < 6; ++round) {
     SCOPED_TRACE(round);
     ASSERT_TRUE(world_.Write(Concat("round ", round), 30).ok());
-    // The TC forgets what it has written, so that it has to ask whomever it is led to.
+    // The TC forgets its writes, so that it must read them from the DC that it is connected to.
     ASSERT_TRUE(world_.cluster().client().DropCaches({.timeout = seconds(60)}).ok());
     world_.LeadToTwin(round % 2 == 0);
     const Verdict verdict = world_.Judge();
@@ -57,7 +58,8 @@ TEST_P(TwinTest, ATcThatIsLedFromOneToTheOtherIsRightOrRefuses) {
   std::cout << (refusal.empty() ? "right" : refusal) << "\n";
 }
 
-// The log has been let go up to where the DC had everything stable. The twin lacks some of that: it is refused, at every start, and changes nothing.
+// The TC has removed its log up to the position that the DC had made stable. The twin lacks some of that log: it must
+// be refused at every start, and the TC must change nothing.
 TEST_P(TwinTest, ATwinThatTheLogCannotBringUpToDateIsRefused) {
   const uint64_t copied = Counter("ship.position");
   ASSERT_EQ(world_.WriteFiller(8).ToString(), "OK");
@@ -81,7 +83,7 @@ TEST_P(TwinTest, ATwinThatTheLogCannotBringUpToDateIsRefused) {
   }
   world_.Kill(Component::kTc);
   EXPECT_TRUE(BytesOf(world_.FolderOf(Component::kTc)) == refused) << "a refused start has changed the log";
-  // With the data component that it knows everything is as before.
+  // With the data component that the TC knows, everything is as before.
   world_.LeadToTwin(false);
   world_.Start(Component::kTc);
   const Verdict known = world_.Judge();
