@@ -1,6 +1,8 @@
-// Application: a workload of whole transactions that follow from what they read, over the ordered records of a store (InteractiveTransaction), with
-// its own records, which share the store with others: TPC-C (tpcc/), TATP (tatp/).
-// Thread-safety: Application from any thread, once made; a terminal by one thread. Ownership: terminals end before their application.
+// Application: a workload of whole transactions whose operations depend on what they read, over the ordered records
+// of a store (InteractiveTransaction). An application has records of its own, which share the store with others:
+// TPC-C (tpcc/), TATP (tatp/).
+// Thread-safety: any thread may use an Application once it is made; one thread uses a terminal. Ownership: terminals
+// end before their application.
 #ifndef INTEGRATION_BENCH_APPLICATION_H_
 #define INTEGRATION_BENCH_APPLICATION_H_
 
@@ -17,10 +19,12 @@ namespace deut::bench {
 class Terminal {
  public:
   virtual ~Terminal() = default;
-  // Makes the next transaction up and runs it. Those that the workload itself makes fail (TPC-C rolls 1 % of its new orders back) are OK.
+  // Chooses the next transaction and runs it. A transaction that the workload itself makes fail is OK (TPC-C rolls
+  // back 1 % of its new orders).
   virtual Status RunNext(Session& session) = 0;
 
-  // Transactions of the kind by which the workload is told (TPC-C: new orders, without those rolled back; TATP: all).
+  // Number of transactions of the kind that the workload reports (TPC-C: new orders, without those rolled back; TATP:
+  // all).
   uint64_t counted() const { return counted_; }
 
  protected:
@@ -30,14 +34,16 @@ class Terminal {
 class Application {
  public:
   virtual ~Application() = default;
-  // The records before the first transaction, in parts that may be loaded at the same time. Which they are follows from the application's size alone.
+  // The records before the first transaction consist of parts, which several threads may load at once. They follow
+  // from the application's size alone.
   virtual uint32_t parts() const = 0;
   virtual Status LoadPart(Session& session, uint32_t part) const = 0;
-  // `number` is one that no other terminal has had over these records.
+  // REQUIRES: no other terminal over these records has had this number.
   virtual std::unique_ptr<Terminal> NewTerminal(uint32_t number, uint64_t seed) const = 0;
-  // CORRUPTION, with what it found, if what must hold between the records does not. In one transaction, which nothing else should disturb.
+  // Checks the invariants between the records in one transaction, which nothing else should disturb. CORRUPTION names
+  // the violation.
   virtual Status Check(Session& session) const = 0;
-  // All its records have keys that begin with this.
+  // Prefix of the keys of all its records.
   virtual std::string_view prefix() const = 0;
 };
 

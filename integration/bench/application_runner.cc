@@ -87,7 +87,7 @@ Result<uint64_t> ApplicationRunner::Check(const Application& application) {
   uint64_t sum = 0;
   DEUT_RETURN_IF_ERROR(session->RunInteractive(/*writes=*/false, [&](InteractiveTransaction& transaction) {
     sum = 0;
-    // Behind the prefix there are letters and digits, below '~'.
+    // The characters behind the prefix are letters and digits, which are below '~'.
     return ForEachRecord(transaction, std::string(application.prefix()), std::string(application.prefix()) + "~",
                          [&](std::string_view key, std::string_view value) {
                            sum = Summed(Summed(sum, key), value);

@@ -13,7 +13,7 @@
 namespace deut::bench {
 namespace {
 
-// Records Z0 to Z9; each transaction raises one of them.
+// Records Z0 to Z9; each transaction increments one of them.
 class Counters final : public Application {
  public:
   uint32_t parts() const override { return 10; }
@@ -73,7 +73,7 @@ TEST(ApplicationRunnerTest, LoadsRunsAndChecks) {
   EXPECT_EQ(sum, 100);
   EXPECT_NE(*before, *runner.Check(counters));
 
-  // No terminal's number comes again.
+  // No terminal's number is used twice.
   ASSERT_TRUE(runner.Run(counters, {.threads = 2, .transactions = 1}).ok());
   EXPECT_EQ(counters.numbers(), 0b111111u);
 

@@ -7,7 +7,7 @@
 namespace deut::bench {
 
 Result<std::unique_ptr<Application>> ApplicationByName(std::string_view name, uint32_t size) {
-  constexpr uint32_t kMost = 50'000;  // what the keys have digits for
+  constexpr uint32_t kMost = 50'000;  // the keys have digits for at most this size
   if (size == 0 || size > kMost)
     return DEUT_ERROR(kInvalidArgument, "an application of size ", size, "; there are 1 to ", kMost);
   if (name == "tpcc" || name == "tpcc-np") {

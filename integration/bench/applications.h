@@ -1,4 +1,5 @@
-// The applications there are, by name.
+// Makes an application by its name.
+// Thread-safety: any thread.
 #ifndef INTEGRATION_BENCH_APPLICATIONS_H_
 #define INTEGRATION_BENCH_APPLICATIONS_H_
 
@@ -11,8 +12,9 @@
 
 namespace deut::bench {
 
-// tpcc and tpcc-np (new orders and payments alone): `size` is warehouses; both have the same records. tatp: thousands of subscribers.
-// INVALID_ARGUMENT, naming those there are, or for a size of none.
+// For tpcc and tpcc-np (new orders and payments only), `size` is the number of warehouses; both have the same
+// records. For tatp, it is thousands of subscribers. INVALID_ARGUMENT for an unknown name, naming the known ones, or
+// for a size out of bounds.
 Result<std::unique_ptr<Application>> ApplicationByName(std::string_view name, uint32_t size);
 
 }  // namespace deut::bench

@@ -1,6 +1,7 @@
-// Backend: a store under measurement: this project's, or a rival's. One file a store; each defines OpenBackend, so that a program holds one.
-// Options of a rival, with the reason for each: options.md.
-// Thread-safety: Backend by one thread; each of its sessions by one thread, all at the same time. Ownership: sessions end before their backend.
+// Backend: a store to be measured: this project's, or a rival's. Each store has one file that defines OpenBackend, so
+// each program contains one store. options.md has the options of each rival, with reasons.
+// Thread-safety: one thread uses a Backend. One thread uses each of its sessions, all of them in parallel. Ownership:
+// sessions end before their backend.
 #ifndef INTEGRATION_BENCH_BACKEND_H_
 #define INTEGRATION_BENCH_BACKEND_H_
 
@@ -20,57 +21,58 @@ namespace deut::bench {
 
 enum class StepKind : uint8_t {
   kRead = 0,
-  kUpdate,  // of a record that is there, without reading it where the store can do that
-  kInsert,  // of one that is not
+  kUpdate,  // of an existing record, without reading it where the store can do that
+  kInsert,  // of a record that does not exist
   kScan,
-  kReadModifyWrite,  // the value is read by the client before the write is sent
+  kReadModifyWrite,  // the client reads the value before it sends the write
 };
 constexpr int kStepKinds = 5;
 
-// One operation of a transaction. Views live until Session::Run returns.
+// One operation of a transaction. Views must live until Session::Run returns.
 struct Step {
   StepKind kind = StepKind::kRead;
-  std::string_view key = {};    // kScan: where it begins; a record that is there
-  std::string_view value = {};  // of a write
-  uint32_t limit = 0;           // kScan: records
+  std::string_view key = {};    // kScan: an existing record, where the scan begins
+  std::string_view value = {};  // value of a write
+  uint32_t limit = 0;           // kScan: maximum number of records
 };
 
 struct BackendOptions {
-  std::string directory;  // of this store alone; it is there and empty
-  // What may be kept of data in memory, the same for every store that lets one say so.
+  std::string directory;  // for this store only; exists and is empty
+  // Memory for cached data: the same for every store that has such an option.
   uint64_t cache_bytes = uint64_t{1} << 30;
-  // Of those that a store has, by a name of its own ("plain", "optimistic"); empty = the first.
+  // The store's variant, by a name of its own ("plain", "optimistic"); empty = the first one.
   std::string variant;
-  // Where a server listens, which is there for this alone: what it holds is removed. Empty = in this process.
+  // Address of a server, which serves only this run: its content is removed. Empty = the store runs in this process.
   std::string target;
-  // This project's: the server may be reached without TLS wherever it is, as all others are.
+  // For this project's store: allows a server without TLS at any address, as all rivals do.
   bool insecure = false;
   uint32_t most_threads = 128;
 };
 
-// What stands beside the numbers.
+// Facts that are printed beside the numbers.
 struct BackendFacts {
   std::string name;         // with the version
   std::string isolation;    // of transactions of several operations
-  bool interactive = true;  // it has Session::RunInteractive
-  std::string buffered;     // what a commit means when it is acknowledged, without ...
-  std::string durable;      // ... and with durability asked for
+  bool interactive = true;  // the store supports Session::RunInteractive
+  std::string buffered;     // the meaning of an acknowledged commit without ...
+  std::string durable;      // ... and with durability
 };
 
-// Which way a scan goes.
+// Direction of a scan.
 enum class Order : uint8_t { kAscending, kDescending };
 
-// A transaction whose operations follow from what it has read. Calls see the writes before them. ABORTED ends the attempt, which is then run again;
-// the body returns it, and any other error, at once. Views that are passed in are used during the call only.
+// A transaction whose operations depend on what it has read. A call sees the writes before it. ABORTED ends the
+// attempt, which the store then retries; the body must return it, and any other error, at once. Views passed in are
+// used only during the call.
 class InteractiveTransaction {
  public:
   virtual ~InteractiveTransaction() = default;
-  // Each record's value, or nothing; in one go where the store can.
+  // Returns each record's value, or nothing; in one round trip where the store can.
   virtual Status Get(absl::Span<const std::string> keys, std::vector<std::optional<std::string>>* values) = 0;
-  // At most `limit` records of [low, high).
+  // Reads at most `limit` records of [low, high).
   virtual Status Scan(std::string_view low, std::string_view high, Order order, uint32_t limit,
                       absl::FunctionRef<void(std::string_view key, std::string_view value)> record) = 0;
-  // Whether the record is there or not. May be put off until something is read, or to the end.
+  // Writes the record, whether it exists or not. The store may delay writes until the next read, or until the end.
   virtual Status Put(std::string_view key, std::string_view value) = 0;
   virtual Status Remove(std::string_view key) = 0;
 };
@@ -80,12 +82,14 @@ class Session {
   using Body = absl::FunctionRef<Status(InteractiveTransaction&)>;
 
   virtual ~Session() = default;
-  // Runs the steps as one transaction, again and again until it commits. All that it returns goes through `check`, which is told when
-  // an attempt begins. Errors: what repetition does not mend; CORRUPTION if a record that must be there is not.
+  // Runs the steps as one transaction, and retries it until it commits. Passes everything that it returns through
+  // `check`, which learns when an attempt begins. Errors: those that a retry does not resolve; CORRUPTION if a record
+  // that must exist does not.
   virtual Status Run(absl::Span<const Step> steps, ReadCheck* check) = 0;
 
-  // Each `of_each` steps are a transaction; all of them are under way at the same time where the store can, and in no order; else one after the
-  // other. Every one is shown to `check`, and committed there. REQUIRES: of_each divides the number of steps.
+  // Every `of_each` steps are a transaction. All of them run in parallel and in any order where the store can,
+  // otherwise one after the other. `check` sees every transaction, and commits each. REQUIRES: of_each divides the
+  // number of steps.
   virtual Status RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) {
     for (size_t first = 0; first < steps.size(); first += of_each) {
       DEUT_RETURN_IF_ERROR(Run(steps.subspan(first, of_each), check));
@@ -94,11 +98,11 @@ class Session {
     return Status();
   }
 
-  // Runs `body` as one transaction, again and again until it commits; with an error of the body's own (CONDITION_FAILED) it is rolled back. Without
-  // `writes` it only reads. INVALID_ARGUMENT where BackendFacts::interactive is false.
+  // Runs `body` as one transaction, and retries it until it commits. An error of the body's own (CONDITION_FAILED)
+  // rolls it back. Without `writes` it only reads. INVALID_ARGUMENT if BackendFacts::interactive is false.
   virtual Status RunInteractive(bool writes, Body body) = 0;
 
-  // Attempts that were repeated, so far.
+  // Number of attempts so far that were retried.
   uint64_t retries() const { return retries_; }
 
  protected:
@@ -109,12 +113,13 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual BackendFacts Facts() const = 0;
-  // Whether commits from now on are on the disk when they are acknowledged. REQUIRES: no session is in use.
+  // Sets whether later commits are on the disk when they are acknowledged. REQUIRES: no session is in use.
   virtual Status SetDurable(bool durable) = 0;
   virtual Result<std::unique_ptr<Session>> NewSession() = 0;
-  // After loading: puts what it holds into the form that it is best read from, where a store has a call for that. REQUIRES: no session is in use.
+  // Called after loading. Rearranges the data for reads, where the store has a call for that. REQUIRES: no session is
+  // in use.
   virtual Status Settle() { return Status(); }
-  // Names and numbers of what the store did, for the result; may be empty.
+  // Returns the store's counters by name, for the result; may be empty.
   virtual std::string StatisticsJson() { return "{}"; }
 };
 

@@ -1,4 +1,4 @@
-// BulkWriter: writes many records, a few hundred a transaction.
+// BulkWriter: writes many records in transactions of a few hundred.
 // Thread-safety: none. Ownership: refers to its session.
 #ifndef INTEGRATION_BENCH_BULK_WRITER_H_
 #define INTEGRATION_BENCH_BULK_WRITER_H_
@@ -23,7 +23,7 @@ class BulkWriter {
     return records_.size() < kRecords ? Status() : Flush();
   }
 
-  // To be called at the end.
+  // Must be called at the end.
   Status Flush() {
     const Status status = session_.RunInteractive(/*writes=*/true, [&](InteractiveTransaction& transaction) {
       for (const auto& [key, value] : records_) DEUT_RETURN_IF_ERROR(transaction.Put(key, value));

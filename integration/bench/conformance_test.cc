@@ -1,4 +1,4 @@
-// What every store under measurement must do, byte by byte; linked with one backend each.
+// The behaviour, byte by byte, that every measured store must have; linked with one backend each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ class ConformanceTest : public ::testing::Test {
     options.directory = directory_.Sub("store");
     std::filesystem::create_directories(options.directory);
     options.cache_bytes = uint64_t{256} << 20;
-    // A variant, or where a server listens, of which the one who runs the test knows.
+    // The person who runs the test may choose a variant, or name a server.
     if (const char* variant = std::getenv("BENCH_VARIANT")) options.variant = variant;
     if (const char* target = std::getenv("BENCH_TARGET")) options.target = target;
     Result<std::unique_ptr<Backend>> opened = OpenBackend(options);
@@ -51,7 +51,7 @@ class ConformanceTest : public ::testing::Test {
     return value;
   }
 
-  // Records 0 to count - 1, in two transactions, and in model_.
+  // Writes records 0 to count - 1 to the store, in transactions of 500, and to model_.
   void Fill(uint64_t count) {
     for (uint64_t first = 0; first < count; first += 500) {
       std::vector<std::string> keys, values;
@@ -74,7 +74,7 @@ class ConformanceTest : public ::testing::Test {
     return *session_;
   }
 
-  // Runs the steps, and expects what the model shows: the same bytes, in the same order.
+  // Runs the steps, and expects the model's result: the same bytes, in the same order.
   void RunAsTheModel(const std::vector<Step>& steps) {
     ReadCheck check(/*thorough=*/true), expected(/*thorough=*/true);
     const Status status = session().Run(steps, &check);
@@ -99,7 +99,7 @@ class ConformanceTest : public ::testing::Test {
     EXPECT_EQ(check.checksum(), expected.checksum());
   }
 
-  // A store that says it has no interactive transactions refuses them, and runs nothing.
+  // A store without interactive transactions must refuse one, and must not run it.
   void ExpectNoInteractive() {
     const Status refused = session().RunInteractive(true, [](InteractiveTransaction&) {
       ADD_FAILURE() << "it has run";
@@ -120,7 +120,7 @@ TEST_F(ConformanceTest, EveryKindOfStepDoesWhatItSays) {
   RunAsTheModel({{.kind = StepKind::kRead, .key = middle}});
   RunAsTheModel({{.kind = StepKind::kScan, .key = middle, .limit = 1}});
   RunAsTheModel({{.kind = StepKind::kScan, .key = middle, .limit = 57}});
-  // To the end, in one piece and in several.
+  // Scans to the end, in one piece and in several.
   RunAsTheModel({{.kind = StepKind::kScan, .key = last, .limit = 100}});
   RunAsTheModel({{.kind = StepKind::kScan, .key = low, .limit = 2999}});
   RunAsTheModel({{.kind = StepKind::kScan, .key = low, .limit = 10'000}});
@@ -170,7 +170,7 @@ TEST_F(ConformanceTest, AWrongValueIsNoticedAndChangesTheChecksum) {
   Status whole, damaged;
   const uint64_t before = scan(&whole);
   ASSERT_TRUE(whole.ok()) << whole.ToString();
-  // One bit of one value.
+  // Flips one bit of one value.
   const std::string key = ycsb::KeyOf(123);
   std::string value = model_.at(key);
   value[60] ^= 4;
@@ -181,7 +181,7 @@ TEST_F(ConformanceTest, AWrongValueIsNoticedAndChangesTheChecksum) {
   EXPECT_NE(before, after);
 }
 
-// Every mix, by three threads at once, buffered and durable; then all is there and whole.
+// Runs every mix with three threads at once, buffered and durable; afterwards all records must be there and whole.
 TEST_F(ConformanceTest, EveryMixRuns) {
   session_.reset();
   Runner runner(*backend_, RealRuntime(), kValueBytes);
@@ -213,7 +213,7 @@ TEST_F(ConformanceTest, EveryMixRuns) {
   }
 }
 
-// Where transactions get into each other's way they are repeated until each has committed.
+// Transactions that conflict are retried until each has committed.
 TEST_F(ConformanceTest, ManyAtOnceOnFewRecords) {
   Runner runner(*backend_, RealRuntime(), kValueBytes);
   ASSERT_TRUE(runner.Load(20, 1, 20).ok());
@@ -225,7 +225,7 @@ TEST_F(ConformanceTest, ManyAtOnceOnFewRecords) {
   }
 }
 
-// What an interactive transaction does, step by step, against a map.
+// Compares an interactive transaction, step by step, with a map.
 TEST_F(ConformanceTest, AnInteractiveTransactionGoesOnAfterItsReads) {
   if (!backend_->Facts().interactive) return ExpectNoInteractive();
   const auto run = [&](bool writes, Session::Body body) { return session().RunInteractive(writes, body); };
@@ -243,7 +243,7 @@ TEST_F(ConformanceTest, AnInteractiveTransactionGoesOnAfterItsReads) {
     DEUT_RETURN_IF_ERROR(tx.Remove("k08"));
     DEUT_RETURN_IF_ERROR(tx.Remove("k98"));
     DEUT_RETURN_IF_ERROR(tx.Put("k99", "new"));
-    // It sees what it has written.
+    // The transaction sees its own writes.
     DEUT_RETURN_IF_ERROR(tx.Get({"k07", "k08", "k99"}, &values));
     EXPECT_THAT(values, ::testing::ElementsAre("k07v+", std::nullopt, "new"));
     return Status();
@@ -266,7 +266,7 @@ TEST_F(ConformanceTest, AnInteractiveTransactionGoesOnAfterItsReads) {
   EXPECT_EQ(scan("k48", "l", Order::kDescending, 9), "k99=new k49=k49v k48=k48v ");
   EXPECT_EQ(scan("k5", "k6", Order::kAscending, 9), "");
   EXPECT_EQ(scan("k5", "k6", Order::kDescending, 9), "");
-  // An error of its own undoes it.
+  // An error of the body's own undoes the transaction.
   EXPECT_EQ(run(true,
                 [&](InteractiveTransaction& tx) -> Status {
                   DEUT_RETURN_IF_ERROR(tx.Put("k07", "never"));
@@ -277,7 +277,7 @@ TEST_F(ConformanceTest, AnInteractiveTransactionGoesOnAfterItsReads) {
   EXPECT_EQ(scan("k07", "k08", Order::kAscending, 1), "k07=k07v+ ");
 }
 
-// Counters that all of them raise: no change may be lost.
+// All threads increment the same counters: no increment may be lost.
 TEST_F(ConformanceTest, NoReadModifyWriteIsLost) {
   if (!backend_->Facts().interactive) return ExpectNoInteractive();
   constexpr int kThreads = 4, kEach = 100;
@@ -328,7 +328,7 @@ TEST_F(ConformanceTest, ApplicationsStayConsistent) {
   }
 }
 
-// What a run of one thread reads follows from the seed alone.
+// The data that a run of one thread reads follows from the seed alone.
 TEST_F(ConformanceTest, TheSameSeedReadsTheSame) {
   Runner runner(*backend_, RealRuntime(), kValueBytes);
   ASSERT_TRUE(runner.Load(kRecords, 1, 100).ok());

@@ -1,5 +1,5 @@
-// This project's store: both components inside this process, or a tcd (BackendOptions::target). Operations that are known beforehand go as one
-// message; read-modify-writes and long scans are interactive transactions.
+// This project's store: both components inside this process, or a tcd (BackendOptions::target). Operations known
+// beforehand go in one message; read-modify-writes and long scans are interactive transactions.
 #include <deque>
 #include <optional>
 #include <utility>
@@ -20,12 +20,12 @@
 namespace deut::bench {
 namespace {
 
-// A scan whose answer is expected to be smaller goes in one message.
+// A scan expected to return at most this many records goes in one message.
 constexpr uint32_t kOneMessageRecords = 4000;
 constexpr char kTable[] = "usertable";
 constexpr Duration kStart = seconds(60);
 
-// Of one transaction. Writes travel with the next read, or at the end.
+// Calls of one transaction. Writes travel with the next read, or at the end.
 class DeutInteractive final : public InteractiveTransaction {
  public:
   DeutInteractive(Transaction& transaction, TableId table) : transaction_(transaction), table_(table) {}
@@ -60,7 +60,7 @@ class DeutInteractive final : public InteractiveTransaction {
     return Status();
   }
 
-  // All that waits, in one message.
+  // Sends all delayed operations in one message.
   Status Flush() {
     if (operations_.empty()) return Status();
     DEUT_RETURN_IF_ERROR(transaction_.Execute(operations_, &answers_));
@@ -74,7 +74,7 @@ class DeutInteractive final : public InteractiveTransaction {
   Transaction& transaction_;
   const TableId table_;
   std::vector<Operation> operations_;
-  std::deque<std::string> written_;  // what they refer to
+  std::deque<std::string> written_;  // keys and values that operations_ refers to
   std::vector<OperationResult> answers_;
 };
 
@@ -125,7 +125,7 @@ class DeutSession final : public Session {
   }
 
  private:
-  // Runs `transaction`, and counts its repetitions.
+  // Runs `transaction`, and counts its retries.
   Status Counted(absl::FunctionRef<Status()> transaction) {
     const uint64_t attempts = report_.attempts;
     const Status status = transaction();
@@ -139,7 +139,7 @@ class DeutSession final : public Session {
   Status RunInOneMessage(absl::Span<const Step> steps, ReadCheck* check);
   Status RunInteractively(absl::Span<const Step> steps, ReadCheck* check);
   Status RunStep(const Step& step, Transaction& transaction, ReadCheck* check);
-  // Of an operation that does not need what others return.
+  // Makes an operation that does not depend on the results of others.
   Operation MakeOperation(const Step& step) const;
   static Status Show(const Step& step, const OperationResult& answer, ReadCheck* check);
 
@@ -149,7 +149,7 @@ class DeutSession final : public Session {
   RetryReport report_;
   std::vector<Operation> operations_;
   std::vector<OperationResult> answers_;
-  // Of RunTogether, one for each transaction.
+  // For RunTogether: one element for each transaction.
   std::vector<OneShotTransaction> together_;
   std::vector<std::vector<OperationResult>> together_answers_;
 };
@@ -288,7 +288,8 @@ class DeutBackend final : public Backend {
   Durability durability_ = Durability::kBuffered;
 };
 
-// Empty, once the store serves: daemons that have just been started need a moment to find each other.
+// Creates the table, empty. Retries until the store serves, because daemons that have just started need a moment to
+// connect to each other.
 Result<TableId> MakeTable(Client& client) {
   const RetryOptions retrying{};
   RetryPauses pauses(retrying, client.runtime().RandomSeed());
@@ -313,7 +314,7 @@ Result<std::unique_ptr<Backend>> DeutBackend::Open(const BackendOptions& options
   target.connect.insecure = options.insecure;
   if (backend->embedded_) {
     target.embedded.data_dir = options.directory;
-    // The data component's pages, and what the transaction component keeps of versions, are the cache.
+    // The cache is the memory for the data component's pages and for the transaction component's versions.
     target.embedded.tc.version_budget_bytes = options.cache_bytes / 4;
     target.embedded.dc.records.memory_bytes = options.cache_bytes - options.cache_bytes / 4;
   }

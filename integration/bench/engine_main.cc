@@ -1,19 +1,20 @@
-// An engine: one store, opened, that does as it is told by lines on its standard input, and answers each with one line of JSON on its standard
-// output. So several stores take turns within one run, each in a process of its own, whose memory, processor time and writes are its own.
+// An engine: one open store that runs commands. Each command is a line on standard input; the answer is one line of
+// JSON on standard output. Several stores can thus take turns within one run, each in a process of its own, whose
+// memory, processor time and writes are the store's own.
 //
 //   load RECORDS THREADS            -> result
-//   run MIX THREADS MILLISECONDS buffered|durable SEED [PIPELINE]   -> result; each thread has so many transactions under way, where the store can
-//   verify TRANSACTIONS SEED        -> result: points, short and long scans by one thread, each value checked whole; its checksum is that of every
-//                                      store with the same content
+//   run MIX THREADS MILLISECONDS buffered|durable SEED [PIPELINE]   -> result; a thread runs PIPELINE transactions in parallel
+//   verify TRANSACTIONS SEED        -> result: points, short and long scans by one thread, each value checked whole; stores with equal content
+//                                      have equal checksums
 //   load_application NAME SIZE THREADS   -> result; NAME and SIZE as in applications.h
-//   run_application NAME SIZE THREADS MILLISECONDS buffered|durable SEED   -> result, with "counted"; it was loaded
-//   check_application NAME SIZE     -> result: whether what must hold between its records does, and their checksum
-//   settle                          -> {}; once loaded: the store has put what it holds into the form that it is read from
-//   statistics                      -> what the store counts
+//   run_application NAME SIZE THREADS MILLISECONDS buffered|durable SEED   -> result, with "counted"; the application must be loaded
+//   check_application NAME SIZE     -> result: runs the application's check, and computes the checksum of its records
+//   settle                          -> {}; after a load: rearranges the data for reads
+//   statistics                      -> the store's counters
 //   quit                            (or the end of the input)
-// The first line of output says what the store is: {name, isolation, interactive, buffered, durable}.
+// The first line of output describes the store: {name, isolation, interactive, buffered, durable}.
 //   result := {seconds, transactions, records_read, records_written, retries, checksum, p50_us, p99_us, records}
-// Exit status: 0 done; 1 what the store or a check refused, told on the standard error output; 2 wrong flags or lines.
+// Exit status: 0 done; 1 the store or a check failed (see the standard error output); 2 wrong flags or lines.
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -59,7 +60,7 @@ double Microseconds(const Histogram& latency_ns, double percent) {
   return static_cast<double>(latency_ns.Percentile(percent)) / kNsPerUs;
 }
 
-// Of an application, whose records and their changes are not counted one by one.
+// Returns the result of an application, whose records and changes are not counted one by one.
 std::string ResultJson(const ApplicationResult& result, uint64_t checksum) {
   return ycsb::JsonObject()
       .Number("seconds", result.seconds)
@@ -116,7 +117,7 @@ class Engine {
     if (!absl::SimpleAtoi(word, &number)) return DEUT_ERROR(kInvalidArgument, Quoted(word), " is no number");
     return number;
   }
-  // The words behind the command.
+  // Parses the words behind the command.
   static Result<std::unique_ptr<Application>> ApplicationOf(const Words& words);
   Result<std::string> Load(const Words& words);
   Result<std::string> Run(const Words& words);
@@ -198,7 +199,7 @@ Result<std::string> Engine::Verify(const Words& words) {
   run.thorough = true;
   DEUT_ASSIGN_OR_RETURN(run.transactions, Number(words[1]));
   DEUT_ASSIGN_OR_RETURN(run.seed, Number(words[2]));
-  // Short and long scans.
+  // Upper limits of the short and of the long scans.
   constexpr uint32_t kScans[] = {100, 10'000};
   DEUT_ASSIGN_OR_RETURN(run.mix, MixByName("c"));
   DEUT_ASSIGN_OR_RETURN(RunResult all, runner_.Run(run));

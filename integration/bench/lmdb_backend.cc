@@ -10,7 +10,7 @@
 namespace deut::bench {
 namespace {
 
-// Address space, not memory.
+// This reserves address space, not memory.
 constexpr size_t kMapBytes = size_t{1} << 40;
 
 MDB_val Bytes(std::string_view bytes) { return {bytes.size(), const_cast<char*>(bytes.data())}; }
@@ -21,7 +21,7 @@ Status Check(int code, std::string_view what) {
   return DEUT_ERROR(kInternal, "LMDB: ", what, ": ", mdb_strerror(code));
 }
 
-// Of one LMDB transaction.
+// Calls of one LMDB transaction.
 class LmdbInteractive final : public InteractiveTransaction {
  public:
   LmdbInteractive(MDB_txn* transaction, MDB_dbi table) : transaction_(transaction), table_(table) {}
@@ -45,7 +45,7 @@ class LmdbInteractive final : public InteractiveTransaction {
     const bool up = order == Order::kAscending;
     MDB_val key = Bytes(up ? low : high), value;
     int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-    // Descending it stands at `high` or above it, or behind the last.
+    // For a descending scan the cursor is now at `high` or above it, or behind the last record.
     if (!up) code = mdb_cursor_get(cursor, &key, &value, code == MDB_NOTFOUND ? MDB_LAST : MDB_PREV);
     for (; code == MDB_SUCCESS && limit > 0; --limit) {
       if (up ? View(key) >= high : View(key) < low) break;
@@ -101,7 +101,7 @@ class LmdbSession final : public Session {
 
  private:
   Status Read(absl::Span<const Step> steps, ReadCheck* check) {
-    // A reader is made once and renewed, as the manual advises.
+    // A reader is made once and then renewed, as the manual advises.
     if (reader_ == nullptr) {
       DEUT_RETURN_IF_ERROR(Check(mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader_), "begin"));
       DEUT_RETURN_IF_ERROR(Check(mdb_cursor_open(reader_, table_, &cursor_), "open a cursor"));
@@ -204,7 +204,7 @@ class LmdbBackend final : public Backend {
   }
 
   Status SetDurable(bool durable) override {
-    // What the buffered commits before have left is not the durable ones' to pay.
+    // Durable commits must not pay for the data that earlier buffered commits have left.
     if (durable) DEUT_RETURN_IF_ERROR(Check(mdb_env_sync(environment_, 1), "sync"));
     return Check(mdb_env_set_flags(environment_, MDB_NOSYNC, durable ? 0 : 1), "set flags");
   }

@@ -7,7 +7,7 @@ namespace {
 
 using ycsb::Distribution;
 
-// Percent: read, update, insert, scan, read-modify-write.
+// Percent of reads, updates, inserts, scans, read-modify-writes.
 constexpr Mix kMixes[] = {
     {.name = "a", .percent = {50, 50, 0, 0, 0}},
     {.name = "b", .percent = {95, 5, 0, 0, 0}},

@@ -1,5 +1,5 @@
-// Mix: what the transactions of a workload are made of. a to f as in YCSB (Cooper et al., SoCC 2010) except that e updates instead of
-// inserting, so that all stores keep the same size; and three more:
+// Mix: the operations that the transactions of a workload consist of. a to f are as in YCSB (Cooper et al., SoCC
+// 2010), except that e updates instead of inserting, so that all stores keep the same size. There are three more:
 //   a  50 % reads, 50 % updates      d  95 % reads of the latest, 5 % inserts       t  four operations each, 84 % reads, 16 % updates
 //   b  95 % reads, 5 % updates       e  95 % scans of 1 to 100, 5 % updates         l  scans of 10,000
 //   c  reads                         f  50 % reads, 50 % read-modify-writes         u  updates, durable when acknowledged
@@ -22,7 +22,7 @@ namespace deut::bench {
 struct Mix {
   std::string_view name;
   std::array<uint32_t, kStepKinds> percent{};  // by StepKind
-  uint32_t steps = 1;                          // of a transaction
+  uint32_t steps = 1;                          // number of steps of a transaction
   ycsb::Distribution distribution = ycsb::Distribution::kZipfian;
   double theta = 0.99;
   uint32_t scan_min = 1;
@@ -31,7 +31,7 @@ struct Mix {
   StepKind Choose(Random& random) const;
 };
 
-// INVALID_ARGUMENT, naming those there are.
+// INVALID_ARGUMENT names the known mixes.
 Result<Mix> MixByName(std::string_view name);
 
 }  // namespace deut::bench

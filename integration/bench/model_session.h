@@ -1,4 +1,5 @@
-// ModelSession: a store that is a map, for the tests of applications: one transaction at a time, which is undone if its body fails.
+// ModelSession: a store that is a map, for the tests of applications. It runs one transaction at a time, and undoes
+// it if its body fails.
 // ModelBackend: many sessions on one map.
 // Thread-safety: as their interfaces.
 #ifndef INTEGRATION_BENCH_MODEL_SESSION_H_
@@ -36,7 +37,7 @@ class ModelSession final : public Session {
     return status;
   }
 
-  // REQUIRES: no transaction is under way.
+  // REQUIRES: no transaction runs.
   Records& records() { return store_->records; }
 
  private:

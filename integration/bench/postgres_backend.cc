@@ -1,5 +1,6 @@
-// PostgreSQL, over libpq: BackendOptions::target is a connection string. Serializable; prepared statements, binary. Operations that are
-// known beforehand go in one pipeline, which is one implicit transaction and one round trip. Options and their reasons: options.md.
+// PostgreSQL, over libpq: BackendOptions::target is a connection string. Serializable; prepared statements, binary.
+// Operations known beforehand go in one pipeline, which is one implicit transaction and one round trip. options.md
+// has the options and their reasons.
 #include <postgresql/libpq-fe.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ struct FreeResult {
 };
 using Answer = std::unique_ptr<PGresult, FreeResult>;
 
-// Statements by name; keys are compared byte by byte.
+// Statements by name. The collation compares keys byte by byte.
 constexpr char kCreate[] =
     "SET client_min_messages = warning; DROP TABLE IF EXISTS usertable; "
     "CREATE TABLE usertable (key text COLLATE \"C\" PRIMARY KEY WITH (fillfactor = 90), value bytea NOT NULL) "
@@ -47,7 +48,7 @@ constexpr std::array<std::pair<const char*, const char*>, 11> kStatements = {{
     {kDescending, "SELECT key, value FROM usertable WHERE key >= $1 AND key < $2 ORDER BY key DESC LIMIT $3::int8"},
 }};
 
-// A number as the server wants its integers.
+// A number in the byte order that the server expects.
 class Int8 {
  public:
   explicit Int8(uint64_t number) {
@@ -105,7 +106,8 @@ class PostgresSession final : public Session {
     }
   }
 
-  // All in one go, each with a sync of its own: the server runs one behind the other. What it could not serialize is run again, alone.
+  // Sends all transactions at once, each with a sync of its own; the server runs them one after the other. A
+  // transaction that it could not serialize is retried alone.
   Status RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) override {
     if (std::any_of(steps.begin(), steps.end(), HasToBeInteractive)) return Session::RunTogether(steps, of_each, check);
     for (size_t first = 0; first < steps.size(); first += of_each)
@@ -135,7 +137,7 @@ class PostgresSession final : public Session {
  private:
   static bool HasToBeInteractive(const Step& step) { return step.kind == StepKind::kReadModifyWrite; }
 
-  // Of the transaction that is open.
+  // Calls of the open transaction.
   class Interactive;
   Status AttemptInteractive(Body body);
 
@@ -170,7 +172,7 @@ class PostgresSession final : public Session {
 
   Status Sync() { return PQpipelineSync(connection_) == 1 ? Status() : Failure(connection_, "send"); }
 
-  // ABORTED: could not be serialized, or a deadlock.
+  // ABORTED: the transaction could not be serialized, or there was a deadlock.
   static Status Verdict(const PGresult* answer) {
     switch (PQresultStatus(answer)) {
       case PGRES_COMMAND_OK:
@@ -187,7 +189,7 @@ class PostgresSession final : public Session {
     return DEUT_ERROR(kInternal, "PostgreSQL: ", PQresultErrorMessage(answer));
   }
 
-  // The answer to one statement, which ends with a null.
+  // Receives the answer to one statement, which ends with a null.
   Status Receive(Answer* answer) {
     answer->reset(PQgetResult(connection_));
     if (*answer == nullptr) return Failure(connection_, "receive");
@@ -196,7 +198,8 @@ class PostgresSession final : public Session {
     }
     return verdict;
   }
-  // That to a sync, which commits an implicit transaction: where that fails it says so first.
+  // Receives the answer to a sync, which commits an implicit transaction. If the commit fails, the server reports
+  // that first.
   Status ReceiveSync() {
     Status verdict;
     for (;;) {
@@ -242,7 +245,7 @@ class PostgresSession final : public Session {
     return verdict.ok() ? committed : verdict;
   }
 
-  // Each read-modify-write is a round trip; what can go with it does.
+  // Each read-modify-write costs a round trip; other statements travel with it.
   Status RunInteractively(absl::Span<const Step> steps, ReadCheck* check) {
     DEUT_RETURN_IF_ERROR(Send(kBegin));
     size_t unanswered = 1;
@@ -259,18 +262,19 @@ class PostgresSession final : public Session {
         ++unanswered;
       }
     }
-    // After a failure it ends the transaction, too: as a rollback.
+    // After a failure this ends the transaction, too, as a rollback.
     DEUT_RETURN_IF_ERROR(Send(kCommit));
     const Status ended = Flush(unanswered, nullptr, check);
     if (PQtransactionStatus(connection_) == PQTRANS_INERROR) {
-      // A write failed, and the server has skipped the end of the transaction behind it.
+      // A write failed, and the server has skipped the commit behind it.
       DEUT_RETURN_IF_ERROR(Send(kCommit));
       DEUT_RETURN_IF_ERROR(Flush(0, nullptr, check));
     }
     return verdict.ok() ? ended : verdict;
   }
 
-  // Sync, the answers to `before` statements that show nothing, that to `shown` (or to one more that shows nothing).
+  // Sends a sync. Receives the answers to `before` statements without results, and that to `shown` (or to one more
+  // statement without a result).
   Status Flush(size_t before, const Step* shown, ReadCheck* check) {
     DEUT_RETURN_IF_ERROR(Sync());
     Status verdict;
@@ -288,10 +292,10 @@ class PostgresSession final : public Session {
   PGconn* const connection_;
 };
 
-// What writes is sent at once, and its answer is looked at with the next read's, or the commit's.
+// A write is sent at once, and its answer is received with that of the next read, or of the commit.
 class PostgresSession::Interactive final : public InteractiveTransaction {
  public:
-  // BEGIN has been sent.
+  // REQUIRES: BEGIN has been sent.
   explicit Interactive(PostgresSession& session) : session_(session) {}
 
   Status Get(absl::Span<const std::string> keys, std::vector<std::optional<std::string>>* values) override {
@@ -321,7 +325,7 @@ class PostgresSession::Interactive final : public InteractiveTransaction {
     return session_.Send(kRemove, {key});
   }
 
-  // The answers to what was sent before, then those to `shown` more statements, then that to a sync.
+  // Receives the answers to the statements sent before, then those to `shown` more statements, then that to a sync.
   Status Flush(size_t shown, absl::FunctionRef<void(size_t, const PGresult*)> show) {
     DEUT_RETURN_IF_ERROR(session_.Sync());
     Status verdict;
@@ -338,7 +342,7 @@ class PostgresSession::Interactive final : public InteractiveTransaction {
 
  private:
   PostgresSession& session_;
-  size_t unanswered_ = 1;  // BEGIN
+  size_t unanswered_ = 1;  // BEGIN has no answer yet
 };
 
 Status PostgresSession::AttemptInteractive(Body body) {
@@ -350,7 +354,7 @@ Status PostgresSession::AttemptInteractive(Body body) {
     DEUT_RETURN_IF_ERROR(Send(kCommit));
     verdict = interactive.Flush(1, nothing);
   } else if (verdict != ErrorCode::kAborted) {
-    // What the body wrote before it gave up has not been answered.
+    // The body's writes before its error have no answer yet.
     (void)interactive.Flush(0, nothing);
   }
   if (PQtransactionStatus(connection_) != PQTRANS_IDLE) {

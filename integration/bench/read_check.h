@@ -1,9 +1,11 @@
-// ReadCheck: sees every byte that a store returns. A point's value must be whole and its key's (integration/ycsb/record.h); a scan must begin
-// with the record it was asked for, ascend and not exceed its limit, and the values of its first and every 64th record are checked likewise.
-// Every byte of every record goes into a checksum that depends on order: two stores with the same content that are asked the same have the
-// same, and no byte can be left unread. It takes some 20 ns a record of 100 bytes, the same for all; with `thorough`
-// each value is checked whole.
-// What it was shown in an attempt that the store then refused does not count (Restart).
+// ReadCheck sees every byte that a store returns. The value of a point read must be whole and its key's
+// (integration/ycsb/record.h). A scan must begin with the requested record, ascend, and stay within its limit; the
+// values of its first and every 64th record are checked like those of points. With `thorough`, each value is checked
+// whole.
+// Every byte of every record goes into a checksum that depends on the order. Two stores with equal content that run
+// the same reads have equal checksums, and no byte can be left unread. This costs some 20 ns a record of 100 bytes,
+// the same for all stores.
+// Records of an attempt that the store then refused do not count (Restart).
 // Thread-safety: none; each worker has its own.
 #ifndef INTEGRATION_BENCH_READ_CHECK_H_
 #define INTEGRATION_BENCH_READ_CHECK_H_
@@ -22,18 +24,18 @@ class ReadCheck {
  public:
   explicit ReadCheck(bool thorough = false) : thorough_(thorough) {}
 
-  // An attempt at a transaction begins: what was shown since the last Commit is forgotten.
+  // An attempt at a transaction begins: drops everything since the last Commit.
   void Restart();
-  // The transaction is committed. The first thing that was wrong with what it has shown.
+  // The transaction has committed. Returns the first error in the data that it returned.
   Status Commit();
 
   void Value(std::string_view key, std::string_view value);
   void Missing(std::string_view key);
 
-  // Records until EndScan are those of a scan of `limit` from `low`.
+  // The records until EndScan belong to a scan of at most `limit` records from `low`.
   void BeginScan(std::string_view low, uint32_t limit);
   void Record(std::string_view key, std::string_view value) {
-    // The views of the record before may be gone, so that its key is copied; keys are short.
+    // Copies the key, because the view of the previous record may be invalid; keys are short.
     if (scanned_ == 0 || key.size() > last_.size()) {
       RecordSlowly(key, value);
     } else {
@@ -47,7 +49,7 @@ class ReadCheck {
   }
   void EndScan();
 
-  // Of committed transactions.
+  // Both cover committed transactions only.
   uint64_t records() const { return committed_.records; }
   uint64_t checksum() const;
 
@@ -66,7 +68,7 @@ class ReadCheck {
     return word;
   }
 
-  // Four lanes, so that one multiplication does not wait for the one before.
+  // Four lanes, so that a multiplication need not wait for the previous one.
   void Sum(std::string_view bytes) {
     std::array<uint64_t, 4>& lanes = now_.lanes;
     const char* at = bytes.data();
@@ -76,7 +78,7 @@ class ReadCheck {
     }
     size_t lane = 0;
     for (; left >= 8; at += 8, left -= 8, ++lane) lanes[lane] = (lanes[lane] ^ Word(at)) * kPrime;
-    uint64_t tail = bytes.size();  // where one string ends and the next begins counts, too
+    uint64_t tail = bytes.size();  // includes the length, so that the border between two strings counts, too
     for (; left > 0; ++at, --left) tail = tail << 8 | static_cast<unsigned char>(*at);
     lanes[3] = (lanes[3] ^ tail) * kPrime;
   }

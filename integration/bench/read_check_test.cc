@@ -18,7 +18,7 @@ struct Pair {
   std::string key, value;
 };
 
-// Whole records, in the order of their keys.
+// Returns whole records, in the order of their keys.
 std::vector<Pair> Records(size_t count) {
   std::vector<Pair> records(count);
   for (size_t i = 0; i < count; ++i) {
@@ -53,7 +53,7 @@ TEST(ReadCheckTest, ADamagedValueIsNoticed) {
   check.Value(records[0].key, records[0].value);
   EXPECT_EQ(check.Commit().code(), ErrorCode::kCorruption);
   check.Restart();
-  // Another key's value.
+  // A value of another key.
   check.Value(records[1].key, Records(2)[0].value);
   EXPECT_EQ(check.Commit().code(), ErrorCode::kCorruption);
   check.Restart();

@@ -1,4 +1,5 @@
-// ForEachRecord: a range of any length, a few thousand records at a time.
+// ForEachRecord: reads a range of any length in batches of a few thousand records.
+// Thread-safety: as its transaction.
 #ifndef INTEGRATION_BENCH_RECORD_SCAN_H_
 #define INTEGRATION_BENCH_RECORD_SCAN_H_
 
@@ -11,7 +12,8 @@
 
 namespace deut::bench {
 
-// Shows the records of [low, high) ascending, until one is refused. REQUIRES: no key there is the beginning of another.
+// Calls `record` for the records of [low, high), ascending, until it returns an error. REQUIRES: no key in the range
+// is a prefix of another.
 inline Status ForEachRecord(InteractiveTransaction& transaction, std::string low, std::string_view high,
                             absl::FunctionRef<Status(std::string_view key, std::string_view value)> record) {
   constexpr uint32_t kBatch = 5000;
@@ -26,7 +28,7 @@ inline Status ForEachRecord(InteractiveTransaction& transaction, std::string low
         }));
     DEUT_RETURN_IF_ERROR(verdict);
     if (seen < kBatch) return Status();
-    // Above that key, and below all others that are.
+    // This is above the last key, and below every other key behind it.
     low = last + ' ';
   }
 }

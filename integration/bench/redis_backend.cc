@@ -1,5 +1,6 @@
-// Redis, over a socket: BackendOptions::target is the path of a Unix socket, or HOST:PORT. A record is a string; a sorted set of all keys, with
-// one score for all, is the order that scans need. Options and their reasons: options.md.
+// Redis, over a socket: BackendOptions::target is the path of a Unix socket, or HOST:PORT. A record is a string. A
+// sorted set of all keys, all with the same score, gives the order that scans need. options.md has the options and
+// their reasons.
 #include <hiredis/hiredis.h>
 
 #include <algorithm>
@@ -53,7 +54,7 @@ class RedisSession final : public Session {
     return ReceiveSecond(&transaction, check);
   }
 
-  // All in one go; what has a second message sends that with the others', too.
+  // Sends the first messages of all transactions at once, then all second messages.
   Status RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) override {
     std::vector<Sent> sent;
     for (size_t first = 0; first < steps.size(); first += of_each) {
@@ -114,12 +115,13 @@ class RedisSession final : public Session {
     }
   }
 
-  // A transaction under way. One step is a command; several, or an insert, which goes into the index, too, are MULTI, the commands and EXEC; a scan's
-  // second message asks for its keys' values, that of a read-modify-write writes.
+  // A transaction in flight. One step is one command. Several steps, or an insert, which also goes into the index,
+  // are MULTI, the commands and EXEC. A scan's second message reads the values of its keys; that of a
+  // read-modify-write writes.
   struct Sent {
     absl::Span<const Step> steps;
-    size_t commands = 0;  // of the first message
-    Reply first = {};     // to its last command
+    size_t commands = 0;  // in the first message
+    Reply first = {};     // to the last command of the first message
     bool second = false;
 
     bool Is(StepKind kind) const { return steps.size() == 1 && steps[0].kind == kind; }

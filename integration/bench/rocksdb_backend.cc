@@ -1,6 +1,7 @@
-// RocksDB, by its C interface, in three variants: plain (write batches, no isolation), optimistic (OptimisticTransactionDB) and pessimistic
-// (TransactionDB). A transaction of one operation, which is atomic by itself, is that operation without a transaction object in every variant.
-// Options and their reasons: options.md.
+// RocksDB, by its C interface, in three variants: plain (write batches, no isolation), optimistic
+// (OptimisticTransactionDB) and pessimistic (TransactionDB). In every variant, a transaction of one operation runs
+// without a transaction object, because the operation is atomic by itself. options.md has the options and their
+// reasons.
 #include <rocksdb/c.h>
 #include <rocksdb/version.h>
 
@@ -21,7 +22,7 @@ constexpr int kFormatVersion = 5;
 
 enum class Variant : uint8_t { kPlain, kOptimistic, kPessimistic };
 
-// What the C interface puts errors into.
+// The error argument of the C interface.
 class Error {
  public:
   Error() = default;
@@ -34,7 +35,7 @@ class Error {
     return &message_;
   }
   bool ok() const { return message_ == nullptr; }
-  // A conflict, or a lock that was not to be had: run it again.
+  // True for a conflict, or for a lock that was not available: the transaction must be retried.
   bool conflict() const {
     const std::string_view message = ok() ? "" : message_;
     return message.starts_with("Resource busy") || message.starts_with("Operation timed out") ||
@@ -52,7 +53,7 @@ class Error {
   char* message_ = nullptr;
 };
 
-// What all sessions share. One of the three databases is open; plain_ is the base of the optimistic one, too.
+// State that all sessions share. One of the three databases is open; `plain` is also the base of the optimistic one.
 struct Store {
   Variant variant = Variant::kPlain;
   rocksdb_t* plain = nullptr;
@@ -86,7 +87,7 @@ class RocksSession final : public Session {
   Status RunInteractive(bool writes, Body body) override;
 
  private:
-  // Of the transaction that is open.
+  // Calls of the open transaction.
   class Interactive;
 
   // ABORTED: a conflict.
@@ -136,7 +137,7 @@ class RocksSession final : public Session {
     return Outcome("write");
   }
 
-  // One after the other: what "plain" users do.
+  // Runs the steps one after the other, as users of the plain variant do.
   Status RunWithoutIsolation(absl::Span<const Step> steps, ReadCheck* check) {
     for (const Step& step : steps) {
       if (step.kind == StepKind::kReadModifyWrite)
@@ -153,9 +154,9 @@ class RocksSession final : public Session {
     });
   }
 
-  // Begins, runs `body`, and commits, or rolls back.
+  // Begins a transaction, runs `body`, and commits or rolls back.
   Status InTransaction(absl::FunctionRef<Status()> body) {
-    // The object of the transaction before is used again, as the documentation advises.
+    // Reuses the object of the previous transaction, as the documentation advises.
     transaction_ =
         store_.variant == Variant::kOptimistic
             ? rocksdb_optimistictransaction_begin(store_.optimistic, store_.write, store_.optimistic_options,
@@ -169,7 +170,7 @@ class RocksSession final : public Session {
       rocksdb_transaction_commit(transaction_, error_.out());
       status = Outcome("commit");
     }
-    // The snapshot's handle is ours; the snapshot itself is the transaction's.
+    // We own the snapshot's handle; the transaction owns the snapshot itself.
     rocksdb_free(const_cast<rocksdb_snapshot_t*>(snapshot_));
     if (!status.ok()) {
       Error ignored;
@@ -181,7 +182,7 @@ class RocksSession final : public Session {
   Status RunStep(const Step& step, ReadCheck* check) {
     if (Reads(step)) return RunRead(step, /*in_transaction=*/true, check);
     if (step.kind == StepKind::kReadModifyWrite) {
-      // Protected against a writer in between, as a read-modify-write must be.
+      // Locks the record against a writer between the read and the write, as a read-modify-write requires.
       size_t bytes = 0;
       char* const value = rocksdb_transaction_get_for_update(transaction_, read_, step.key.data(), step.key.size(),
                                                              &bytes, /*exclusive=*/1, error_.out());
@@ -363,7 +364,7 @@ class RocksBackend final : public Backend {
   Status SetDurable(bool durable) override {
     rocksdb_writeoptions_set_sync(store_.write, durable ? 1 : 0);
     if (!durable) return Status();
-    // What the buffered commits before have left is not the durable ones' to pay.
+    // Durable commits must not pay for the data that earlier buffered commits have left.
     Error error;
     if (store_.pessimistic != nullptr) {
       rocksdb_transactiondb_flush_wal(store_.pessimistic, 1, error.out());
@@ -378,7 +379,7 @@ class RocksBackend final : public Backend {
     Error error;
     rocksdb_flushoptions_t* const flush = rocksdb_flushoptions_create();
     if (store_.pessimistic != nullptr) {
-      // Its base database is not to be had; the levels sink by themselves.
+      // The C interface gives no access to its base database, so its levels compact by themselves.
       rocksdb_transactiondb_flush(store_.pessimistic, flush, error.out());
     } else {
       rocksdb_flush(store_.plain, flush, error.out());

@@ -1,5 +1,7 @@
-// Rows and keys of applications. A row is a plain struct without padding, stored as it lies in memory; a key is a prefix and numbers of fixed width
-// in decimal, so that keys sort as their numbers do, and are text wherever a store wants text.
+// Rows and keys of applications. A row is a plain struct without padding, stored as it lies in memory. A key is a
+// prefix and decimal numbers of fixed width, so that keys sort as their numbers do, and are text for stores that
+// require text.
+// Thread-safety: pure functions.
 #ifndef INTEGRATION_BENCH_ROW_H_
 #define INTEGRATION_BENCH_ROW_H_
 
@@ -49,7 +51,7 @@ inline std::string MakeRowKey(std::string_view prefix, std::initializer_list<Key
   return key;
 }
 
-// The number in digits [at, at + digits) of a key that MakeRowKey made. CORRUPTION if there is none.
+// Returns the number in digits [at, at + digits) of a key made by MakeRowKey. CORRUPTION if there is no number.
 inline Result<uint64_t> NumberIn(std::string_view key, size_t at, size_t digits) {
   if (at + digits > key.size()) return DEUT_ERROR(kCorruption, "the key ", Quoted(key), " is too short");
   uint64_t number = 0;

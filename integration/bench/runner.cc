@@ -15,13 +15,14 @@
 namespace deut::bench {
 namespace {
 
-// The identities of writers in values (integration/ycsb/record.h): the load's, and from there on one for each thread of each run.
+// Writers' identities in values (integration/ycsb/record.h): the load's, and above it one for each thread of each
+// run.
 constexpr uint64_t kLoader = 1;
 constexpr uint64_t kThreadsOfARun = 4096;
 
 struct Shared {
   std::atomic<bool> stop{false};
-  std::atomic<uint64_t> next{0};  // load: the next record
+  std::atomic<uint64_t> next{0};  // load: number of the next record
 };
 
 // One thread of a load or a run.
@@ -36,7 +37,7 @@ class Worker {
   void AddTo(RunResult* result) const;
 
  private:
-  // Room for this many keys and values, where they stay.
+  // Makes room for this many keys and values, at addresses that stay.
   void Reserve(size_t steps);
   void MakeWrite(size_t at, uint64_t number, ycsb::WriteId id);
   Status Commit(absl::Span<const Step> steps);
@@ -181,7 +182,7 @@ Result<RunResult> Runner::Run(const RunOptions& options) {
   RunResult result;
   const auto body = [&](size_t i, Worker& worker) {
     const Status status = worker.Run(options, Mix64(options.seed ^ Mix64(i)), first_writer + i, inserts);
-    // Others may be waiting for an insert that never comes.
+    // Other threads may wait for an insert that will never come.
     if (!status.ok()) inserts.Stop();
     return status;
   };

@@ -1,6 +1,7 @@
-// Runner: loads a store and runs mixes on it with several threads, each with a session of its own, and counts.
-// What is written is the same for every store: load values are made of the record's number, those of a run of its seed, thread and order.
-// Thread-safety: by one thread.
+// Runner: loads a store and runs mixes on it with several threads, each with a session of its own, and counts. Every
+// store gets the same writes: load values depend on the record's number, those of a run on its seed, thread and
+// order.
+// Thread-safety: one thread.
 #ifndef INTEGRATION_BENCH_RUNNER_H_
 #define INTEGRATION_BENCH_RUNNER_H_
 
@@ -18,13 +19,13 @@ namespace deut::bench {
 struct RunOptions {
   Mix mix;
   uint32_t threads = 1;
-  // The run ends after this time, or after so many transactions of each thread (0 = by time only).
+  // The run ends after this time, or after this many transactions of each thread (0 = only by time).
   Duration time = seconds(1);
   uint64_t transactions = 0;
   uint64_t seed = 1;
-  // Transactions that a thread has under way at a time (Session::RunTogether).
+  // Number of transactions that a thread runs in parallel (Session::RunTogether).
   uint32_t pipeline = 1;
-  // Every value that is read is checked whole (ReadCheck).
+  // Every value read is checked whole (ReadCheck).
   bool thorough = false;
 };
 
@@ -34,10 +35,10 @@ struct RunResult {
   uint64_t records_read = 0;
   uint64_t records_written = 0;
   uint64_t retries = 0;
-  // Of all that was read, over the threads in their order. Two stores with the same content that run the same transactions (a fixed number,
-  // which only read) have the same.
+  // Checksum of everything read, over the threads in their order. Two stores with equal content that run the same
+  // transactions (a fixed number of read-only ones) have equal checksums.
   uint64_t checksum = 0;
-  Histogram latency_ns;  // of a transaction with its repetitions, and of making it up
+  Histogram latency_ns;  // of a transaction with its retries, and with its preparation
 };
 
 class Runner {
@@ -45,12 +46,12 @@ class Runner {
   Runner(Backend& backend, Runtime& runtime, uint32_t value_bytes)
       : backend_(backend), runtime_(runtime), value_bytes_(value_bytes) {}
 
-  // Records 0 to records - 1, `batch` a transaction. REQUIRES: nothing was loaded yet.
+  // Writes records 0 to records - 1, `batch` in a transaction. REQUIRES: nothing was loaded yet.
   Result<RunResult> Load(uint64_t records, uint32_t threads, uint32_t batch);
   // REQUIRES: records were loaded.
   Result<RunResult> Run(const RunOptions& options);
 
-  // Those there are; inserts add to them.
+  // Returns the number of records; inserts add to it.
   uint64_t records() const { return records_; }
 
  private:

@@ -1,4 +1,4 @@
-// WiredTiger. Options and their reasons: options.md.
+// WiredTiger. options.md has the options and their reasons.
 #include <wiredtiger.h>
 
 #include <algorithm>
@@ -20,14 +20,14 @@ WT_ITEM Bytes(std::string_view bytes) {
 }
 std::string_view View(const WT_ITEM& item) { return {static_cast<const char*>(item.data), item.size}; }
 
-// ABORTED: a conflict, or no room in the cache for this transaction: run it again.
+// ABORTED: a conflict, or no room in the cache for this transaction. It must be retried.
 Status Check(int code, std::string_view what) {
   if (code == 0) return Status();
   if (code == WT_ROLLBACK) return DEUT_ERROR(kAborted, "a conflict");
   return DEUT_ERROR(kInternal, "WiredTiger: ", what, ": ", wiredtiger_strerror(code));
 }
 
-// Of the transaction that is open on a session.
+// Calls of the transaction that is open on a session.
 class TigerInteractive final : public InteractiveTransaction {
  public:
   explicit TigerInteractive(WT_CURSOR* cursor) : cursor_(cursor) {}
@@ -53,7 +53,7 @@ class TigerInteractive final : public InteractiveTransaction {
     cursor_->set_key(cursor_, &key);
     int where = 0;
     int code = cursor_->search_near(cursor_, &where);
-    // It stands at the bound, or at a neighbour on either side.
+    // The cursor is at the bound, or at a neighbour on either side.
     if (code == 0 && up && where < 0) code = cursor_->next(cursor_);
     if (code == 0 && !up && where >= 0) code = cursor_->prev(cursor_);
     for (; code == 0 && limit > 0; --limit) {
@@ -97,14 +97,14 @@ class TigerSession final : public Session {
     return std::unique_ptr<Session>(std::move(session));
   }
   ~TigerSession() override {
-    if (session_ != nullptr) (void)session_->close(session_, nullptr);  // and its cursor
+    if (session_ != nullptr) (void)session_->close(session_, nullptr);  // this closes its cursor, too
   }
 
   Status Run(absl::Span<const Step> steps, ReadCheck* check) override {
     for (;; ++retries_) {
       check->Restart();
       Status status = Alone(steps) ? RunStep(steps[0], check) : RunTransaction(steps, check);
-      // Lets go of the page.
+      // Releases the page.
       if (const int code = cursor_->reset(cursor_); code != 0 && status.ok()) return Check(code, "reset");
       if (status != ErrorCode::kAborted) return status;
     }
@@ -129,7 +129,8 @@ class TigerSession final : public Session {
     return Check(session_->commit_transaction(session_, durable_ ? "sync=on" : nullptr), "commit");
   }
 
-  // A read, or a write that need not be synced, is a transaction by itself. A scan is not: each of its steps would see a state of its own.
+  // True for a read, and for a write that need not be synced: each is a transaction by itself. A scan is not, because
+  // each of its steps would see another state.
   bool Alone(absl::Span<const Step> steps) const {
     if (steps.size() != 1 || steps[0].kind == StepKind::kScan || steps[0].kind == StepKind::kReadModifyWrite)
       return false;
@@ -235,7 +236,7 @@ class TigerBackend final : public Backend {
 
   Status SetDurable(bool durable) override {
     durable_ = durable;
-    // What the buffered commits before have left is not the durable ones' to pay.
+    // Durable commits must not pay for the data that earlier buffered commits have left.
     return durable ? Check(session_->log_flush(session_, "sync=on"), "flush the log") : Status();
   }
 

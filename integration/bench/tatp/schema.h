@@ -1,4 +1,5 @@
-// The tables of TATP as records: a row's key is its table's prefix and its primary key; the index of subscribers by number is records too.
+// The tables of TATP as records. A row's key is its table's prefix and its primary key. The index of subscribers by
+// number consists of records, too.
 #ifndef INTEGRATION_BENCH_TATP_SCHEMA_H_
 #define INTEGRATION_BENCH_TATP_SCHEMA_H_
 
@@ -9,7 +10,7 @@
 
 namespace deut::bench::tatp {
 
-constexpr uint32_t kKinds = 4;  // of access rights, and of facilities
+constexpr uint32_t kKinds = 4;  // number of kinds of access rights, and of facilities
 constexpr uint32_t kStarts[] = {0, 8, 16};
 
 struct Subscriber {
@@ -20,7 +21,7 @@ struct Subscriber {
 
 struct AccessInfo {
   uint8_t data[2];
-  char texts[8];  // 3 and 5
+  char texts[8];  // texts of 3 and of 5 characters
 };
 
 struct SpecialFacility {
@@ -36,7 +37,7 @@ struct CallForwarding {
 constexpr int kSubscriberDigits = 9, kKindDigits = 1, kTimeDigits = 2, kNumberDigits = 15;
 
 inline std::string SubscriberKey(uint32_t s) { return MakeRowKey("Ts", {{s, kSubscriberDigits}}); }
-// A subscriber's number is its identity, as 15 digits.
+// A subscriber's number is its identity, in 15 digits.
 inline std::string NumberKey(uint32_t s) { return MakeRowKey("Tn", {{s, kNumberDigits}}); }
 inline std::string AccessKey(uint32_t s, uint32_t kind) {
   return MakeRowKey("Ta", {{s, kSubscriberDigits}, {kind, kKindDigits}});

@@ -15,14 +15,14 @@
 namespace deut::bench::tatp {
 namespace {
 
-constexpr uint32_t kPart = 5000;  // subscribers
-constexpr uint32_t kMany = 100;   // more than a subscriber has rows of a kind
+constexpr uint32_t kPart = 5000;  // subscribers of a part
+constexpr uint32_t kMany = 100;   // more than a subscriber has rows of any kind
 
 using Values = std::vector<std::optional<std::string>>;
 
 Status Missing(std::string_view key) { return DEUT_ERROR(kCorruption, "the row ", Quoted(key), " is missing"); }
 
-// What the benchmark expects not to find now and then: the transaction fails, which counts as done.
+// The benchmark expects that some rows are not found: such a transaction fails, and counts as done.
 Status NotThere() { return DEUT_ERROR(kConditionFailed, "no such row"); }
 
 void FillDigits(Random& random, char* field, size_t size) {
@@ -33,7 +33,7 @@ void FillLetters(Random& random, char* field, size_t size) {
   for (size_t i = 0; i < size; ++i) field[i] = static_cast<char>('A' + random.Below(26));
 }
 
-// So many of `all`, each at most once, ascending.
+// Returns `count` of `all`, each at most once, ascending.
 template <size_t kCount>
 std::vector<uint32_t> Some(Random& random, const uint32_t (&all)[kCount], size_t count) {
   std::vector<uint32_t> some(all, all + kCount);
@@ -109,7 +109,7 @@ class TatpTerminal final : public Terminal {
   }
 
  private:
-  // Unevenly, as the specification says for up to a million subscribers.
+  // Draws a subscriber unevenly, as the specification requires for up to a million subscribers.
   uint32_t Somebody() {
     constexpr uint64_t kA = 65'535;
     return static_cast<uint32_t>((random_.Between(0, kA) | random_.Between(1, subscribers_)) % subscribers_ + 1);
@@ -125,7 +125,7 @@ class TatpTerminal final : public Terminal {
     return Status();
   }
 
-  // Of whom the number is known.
+  // Looks up a subscriber by its number.
   static Status FindByNumber(InteractiveTransaction& transaction, uint32_t s, std::string* subscriber_key) {
     const Status status = GetOne(transaction, NumberKey(s), subscriber_key);
     return status == ErrorCode::kConditionFailed ? Missing(NumberKey(s)) : status;
@@ -238,7 +238,7 @@ class TatpTerminal final : public Terminal {
   Random random_;
 };
 
-// Which subscriber a row is of: the digits behind its table's prefix.
+// Returns the subscriber of a row: the digits behind its table's prefix.
 Result<uint32_t> SubscriberOf(std::string_view key, size_t digits) {
   DEUT_ASSIGN_OR_RETURN(const uint64_t number, NumberIn(key, 2, digits));
   return static_cast<uint32_t>(number);
@@ -246,7 +246,7 @@ Result<uint32_t> SubscriberOf(std::string_view key, size_t digits) {
 
 Status CheckTable(InteractiveTransaction& transaction, std::string_view table,
                   absl::FunctionRef<Status(std::string_view, std::string_view)> row) {
-  // Every key behind the prefix is a digit, below ':'.
+  // Every character behind the prefix is a digit, which is below ':'.
   return ForEachRecord(transaction, std::string(table), Concat(table, ":"), row);
 }
 

@@ -1,5 +1,6 @@
-// TATP (Telecom Application Transaction Processing, version 1.0) over an ordered key-value store: a register of subscribers, with their access
-// rights, facilities and call forwardings; seven short transactions, 80 % of which read.
+// TATP (Telecom Application Transaction Processing, version 1.0) over an ordered key-value store. It is a register of
+// subscribers, with their access rights, facilities and call forwardings; 80 % of its seven short transactions read.
+// Thread-safety: as Application.
 #ifndef INTEGRATION_BENCH_TATP_TATP_H_
 #define INTEGRATION_BENCH_TATP_TATP_H_
 
@@ -15,11 +16,12 @@ class Tatp final : public Application {
  public:
   explicit Tatp(uint32_t subscribers) : subscribers_(subscribers) {}
 
-  // A few thousand subscribers each.
+  // Each part has a few thousand subscribers.
   uint32_t parts() const override;
   Status LoadPart(Session& session, uint32_t part) const override;
   std::unique_ptr<Terminal> NewTerminal(uint32_t number, uint64_t seed) const override;
-  // Every subscriber is there, found by its number, and has access rights and facilities; no row hangs in the air.
+  // Checks that every subscriber is there, can be found by its number, and has access rights and facilities, and that
+  // no row lacks its parent.
   Status Check(Session& session) const override;
   std::string_view prefix() const override { return "T"; }
 

@@ -36,7 +36,7 @@ class TatpTest : public ::testing::Test {
 TEST_F(TatpTest, ThePopulationIsWhatTheSpecificationSays) {
   EXPECT_EQ(RowsOf("Ts"), kSubscribers);
   EXPECT_EQ(RowsOf("Tn"), kSubscribers);
-  // One to four each; a facility has up to three forwardings, 1.5 in the mean.
+  // A subscriber has one to four rows of each; a facility has up to three forwardings, 1.5 on average.
   for (const char* table : {"Ta", "Tf"}) {
     EXPECT_GT(RowsOf(table), 2 * kSubscribers) << table;
     EXPECT_LT(RowsOf(table), 3 * kSubscribers) << table;
@@ -85,7 +85,7 @@ TEST_F(TatpTest, WhatIsMissingIsTold) {
   EXPECT_TRUE(broken_without(SubscriberKey(kSubscribers)));
   EXPECT_TRUE(broken_without(SubscriberKey(17)));
   EXPECT_TRUE(broken_without(NumberKey(17)));
-  // A forwarding whose facility is gone.
+  // Removes the facility of a forwarding.
   const std::string forwarding = whole.lower_bound("Tc")->first;
   EXPECT_TRUE(broken_without("Tf" + forwarding.substr(2, kSubscriberDigits + kKindDigits)));
 }

@@ -12,14 +12,14 @@
 namespace deut::bench::tpcc {
 namespace {
 
-// All that the conditions compare of one district.
+// The figures of one district that the conditions compare.
 struct Sums {
   int64_t ytd = 0;
   uint64_t next_order = 0;
   uint64_t last_order = 0, lines_by_orders = 0;
   uint64_t new_orders = 0, first_new_order = 0, last_new_order = 0;
   uint64_t lines = 0;
-  int64_t paid = 0;  // by its history
+  int64_t paid = 0;  // according to its history
 };
 
 struct Totals {
@@ -34,7 +34,7 @@ Result<Row> ReadRow(InteractiveTransaction& transaction, const std::string& key)
   return RowOf<Row>(key, *values[0]);
 }
 
-// The rows of one table of one district.
+// Calls `row` for the rows of one table in one district.
 Status ForEachRow(InteractiveTransaction& transaction, std::string_view table, uint32_t w, uint32_t d,
                   absl::FunctionRef<Status(std::string_view, std::string_view)> row) {
   return ForEachRecord(transaction, DistrictPrefix(table, w, d), DistrictPrefix(table, w, d + 1), row);
@@ -124,7 +124,7 @@ Status CheckConsistency(Session& session, const Scale& scale) {
   return session.RunInteractive(/*writes=*/false, [&](InteractiveTransaction& transaction) -> Status {
     Totals totals;
     for (uint32_t w = 1; w <= scale.warehouses; ++w) DEUT_RETURN_IF_ERROR(CheckWarehouse(transaction, w, &totals));
-    // Over all customers: a history row does not say whose it is.
+    // Sums over all customers, because a history row does not name its customer.
     if (totals.balances != totals.delivered - totals.paid) {
       return DEUT_ERROR(kCorruption, "TPC-C condition 10: customers have ", totals.balances, ", ", totals.delivered,
                         " were delivered and ", totals.paid, " paid");

@@ -1,4 +1,4 @@
-// What must hold between the rows of TPC-C at any time (clause 3.3.2): conditions 1 to 4, 8, 9 and 10.
+// The conditions that always hold between the rows of TPC-C (clause 3.3.2): conditions 1 to 4, 8, 9 and 10.
 // Thread-safety: stateless.
 #ifndef INTEGRATION_BENCH_TPCC_CONSISTENCY_H_
 #define INTEGRATION_BENCH_TPCC_CONSISTENCY_H_
@@ -9,7 +9,7 @@
 
 namespace deut::bench::tpcc {
 
-// CORRUPTION, with the condition and the district, where one does not.
+// CORRUPTION names the condition that does not hold, and the district.
 Status CheckConsistency(Session& session, const Scale& scale);
 
 }  // namespace deut::bench::tpcc

@@ -11,7 +11,7 @@ namespace {
 
 class ConsistencyTest : public TpccFixture {
  protected:
-  // That this condition is told.
+  // Expects that Check reports this condition.
   void ExpectBroken(int condition) {
     const Status status = Check();
     EXPECT_EQ(status.code(), ErrorCode::kCorruption);
@@ -32,7 +32,7 @@ TEST_F(ConsistencyTest, EveryConditionThatIsBrokenIsTold) {
   change(District{}, DistrictKey(1, 5), [](District& d) { d.next_order += 1; });
   ExpectBroken(2);
   session_.records() = whole;
-  session_.records().erase(NewOrderKey(1, 5, 30));  // the last one
+  session_.records().erase(NewOrderKey(1, 5, 30));  // the last new order
   ExpectBroken(2);
   session_.records() = whole;
   session_.records().erase(NewOrderKey(1, 5, 28));

@@ -34,7 +34,7 @@ Status PopulateItems(BulkWriter& writer, const Scale& scale, Choice& choice) {
 
 Status PopulateWarehouse(BulkWriter& writer, const Scale& scale, uint32_t w, Choice& choice) {
   Warehouse warehouse{};
-  // The sum of its districts, each the sum of its customers' first payments.
+  // The sum over its districts, each of which is the sum of its customers' first payments.
   warehouse.ytd = kFirstPayment * scale.customers * kDistricts;
   warehouse.tax = choice.Between(0, 2000);
   choice.FillAddress(&warehouse.address);
@@ -101,7 +101,7 @@ Status PopulateOrders(BulkWriter& writer, const Scale& scale, uint32_t w, uint32
       row.supply_warehouse = w;
       row.quantity = 5;
       row.delivered = delivered ? order.date : 0;
-      // What was delivered before the first transaction was for nothing (clause 4.3.3.1).
+      // Orders delivered before the first transaction have the amount 0 (clause 4.3.3.1).
       row.amount = delivered ? 0 : choice.Between(1, 999'999);
       choice.Text(row.district);
       DEUT_RETURN_IF_ERROR(writer.Put(OrderLineKey(w, d, o, line), BytesOf(row)));

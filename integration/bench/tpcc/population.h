@@ -11,10 +11,10 @@
 
 namespace deut::bench::tpcc {
 
-// What each customer has paid before the first transaction.
+// The sum that each customer has paid before the first transaction, in cents.
 constexpr int64_t kFirstPayment = 1000;
 
-// Part 0 is the items; then one a warehouse (with its stock), and one a district.
+// Part 0 has the items. The next parts are one for each warehouse (with its stock), and one for each district.
 inline uint32_t PopulationParts(const Scale& scale) { return 1 + scale.warehouses * (1 + kDistricts); }
 
 // Writes a part, in transactions of a few hundred records. REQUIRES: part < PopulationParts(scale).

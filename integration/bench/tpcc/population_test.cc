@@ -15,7 +15,7 @@ TEST_F(PopulationTest, ThePopulationIsWhatTheSpecificationSays) {
   EXPECT_EQ(RowsOf("Cs"), 400u);
   EXPECT_EQ(RowsOf("Cd"), 20u);
   for (const char* table : {"Cc", "Cn", "Ch", "Co", "Cx"}) EXPECT_EQ(RowsOf(table), 600u) << table;
-  EXPECT_EQ(RowsOf("Cq"), 180u);  // 30 %
+  EXPECT_EQ(RowsOf("Cq"), 180u);  // 30 % of 600
   EXPECT_GE(RowsOf("Cl"), 600u * kFewestLines);
   EXPECT_LE(RowsOf("Cl"), 600u * kMostLines);
   const Status consistent = Check();

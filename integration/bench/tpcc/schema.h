@@ -1,6 +1,7 @@
-// The tables of TPC-C (revision 5.11, clause 1.3) as records of one ordered store: a row's key is its table's prefix and its primary key; two
-// indexes, of customers by last name and of orders by customer, are records too. Money is in cents, rates in ten-thousandths; a date is the
-// number of the transaction that its terminal has made.
+// The tables of TPC-C (revision 5.11, clause 1.3) as records of one ordered store. A row's key is its table's prefix
+// and its primary key. Two indexes, of customers by last name and of orders by customer, consist of records, too.
+// Money is in cents, rates are in ten-thousandths. A date is the number of the transaction that its terminal has
+// made.
 #ifndef INTEGRATION_BENCH_TPCC_SCHEMA_H_
 #define INTEGRATION_BENCH_TPCC_SCHEMA_H_
 
@@ -14,15 +15,15 @@
 namespace deut::bench::tpcc {
 
 constexpr std::string_view kPrefix = "C";
-constexpr uint32_t kDistricts = 10;  // of a warehouse
-constexpr uint32_t kMostLines = 15;  // of an order
+constexpr uint32_t kDistricts = 10;  // in a warehouse
+constexpr uint32_t kMostLines = 15;  // in an order
 constexpr uint32_t kFewestLines = 5;
 
-// How much there is. The specification has 100,000 items and 3,000 customers a district.
+// The size. The specification has 100,000 items, and 3,000 customers in each district.
 struct Scale {
   uint32_t warehouses = 1;
   uint32_t items = 100'000;
-  uint32_t customers = 3000;  // a district; so many orders, too, of which the last 30 % are new
+  uint32_t customers = 3000;  // in each district; it has as many orders, of which the last 30 % are new
   uint32_t first_new_order() const { return customers - customers * 3 / 10 + 1; }
 };
 
@@ -73,7 +74,7 @@ struct Order {
 
 struct OrderLine {
   int64_t amount;
-  uint64_t delivered;  // 0: not yet
+  uint64_t delivered;  // 0: not delivered yet
   uint32_t item, supply_warehouse, quantity;
   char district[24];
   char spare[4];
@@ -95,13 +96,13 @@ struct Stock {
   char spare[2];
 };
 
-// Of records that are there for their keys.
+// Value of records that only their keys matter for.
 constexpr std::string_view kNoRow = "-";
 
 constexpr int kWarehouseDigits = 5, kDistrictDigits = 2, kCustomerDigits = 5, kOrderDigits = 8, kLineDigits = 2,
               kItemDigits = 6, kTerminalDigits = 10, kDateDigits = 10;
 
-// Below a district's rows of one table, and above them.
+// Prefix of a district's rows of one table. That of the next district is above them all.
 inline std::string DistrictPrefix(std::string_view table, uint32_t w, uint32_t d) {
   return MakeRowKey(table, {{w, kWarehouseDigits}, {d, kDistrictDigits}});
 }
@@ -111,7 +112,7 @@ inline std::string DistrictKey(uint32_t w, uint32_t d) { return DistrictPrefix("
 inline std::string CustomerKey(uint32_t w, uint32_t d, uint32_t c) {
   return MakeRowKey("Cc", {{w, kWarehouseDigits}, {d, kDistrictDigits}, {c, kCustomerDigits}});
 }
-// Customers of a name sort by their first names, behind what is below: '.' is below every letter, and '/' follows it.
+// Customers of one name sort by first name between these two prefixes: '.' is below every letter, and '/' follows it.
 inline std::string NamePrefix(uint32_t w, uint32_t d, std::string_view last, char end = '.') {
   return Concat(DistrictPrefix("Cn", w, d), last, std::string_view(&end, 1));
 }

@@ -19,7 +19,7 @@ class TpccTerminal final : public Terminal {
 
   Status RunNext(Session& session) override {
     ++date_;
-    // Of 100: 45 new orders, 43 payments, 4 of each other; or of 88 the first two.
+    // Draws from 100: 45 new orders, 43 payments, 4 of each other kind; or from 88, which has only the first two.
     const uint32_t draw = choice_.Between(1, transactions_ == Transactions::kAll ? 100 : 88);
     if (draw <= 45) return RunNewOrder(session);
     if (draw <= 88) return RunPayment(session);
@@ -34,7 +34,7 @@ class TpccTerminal final : public Terminal {
  private:
   uint32_t District() { return choice_.Between(1, kDistricts); }
 
-  // Another than the home one, where there is one.
+  // Returns a warehouse other than the home one, if there is one.
   uint32_t OtherWarehouse() {
     if (scale_.warehouses == 1) return home_;
     const uint32_t other = choice_.Between(1, scale_.warehouses - 1);

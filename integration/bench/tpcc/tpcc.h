@@ -1,6 +1,7 @@
-// TPC-C (revision 5.11) over an ordered key-value store: terminals without keying and thinking times, each with a home warehouse. The whole mix
-// (45 % new orders, 43 % payments, 4 % each of order status, delivery and stock level), or new orders and payments alone. No result of this is a
-// TPC result.
+// TPC-C (revision 5.11) over an ordered key-value store. Terminals have no keying and thinking times, and each has a
+// home warehouse. They run the whole mix (45 % new orders, 43 % payments, 4 % each of order status, delivery and
+// stock level), or only new orders and payments. No result of this is a TPC result.
+// Thread-safety: as Application.
 #ifndef INTEGRATION_BENCH_TPCC_TPCC_H_
 #define INTEGRATION_BENCH_TPCC_TPCC_H_
 
@@ -22,7 +23,7 @@ class Tpcc final : public Application {
   uint32_t parts() const override;
   Status LoadPart(Session& session, uint32_t part) const override;
   std::unique_ptr<Terminal> NewTerminal(uint32_t number, uint64_t seed) const override;
-  // Consistency conditions 1 to 4 and 8 to 10 of clause 3.3.2.
+  // Checks the consistency conditions 1 to 4 and 8 to 10 of clause 3.3.2.
   Status Check(Session& session) const override;
   std::string_view prefix() const override { return kPrefix; }
 

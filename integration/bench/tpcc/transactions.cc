@@ -12,7 +12,7 @@
 namespace deut::bench::tpcc {
 namespace {
 
-// Far more than a district has orders that wait, or an order lines.
+// Far above the number of waiting orders of a district, and of lines of an order.
 constexpr uint32_t kAll = 100'000;
 constexpr uint32_t kRecentOrders = 20;
 
@@ -32,7 +32,7 @@ Result<Row> ReadRow(InteractiveTransaction& transaction, const std::string& key)
   return RowAt<Row>(keys, values, 0);
 }
 
-// Clause 2.5.2.2: of those with this name, by first name, the one at position n/2, rounded up.
+// Clause 2.5.2.2: sorts the customers with this name by first name, and returns the one at position n/2, rounded up.
 Result<uint32_t> NumberOf(InteractiveTransaction& transaction, const CustomerChoice& choice) {
   if (choice.number != 0) return choice.number;
   const std::string low = NamePrefix(choice.warehouse, choice.district, choice.last_name);
@@ -69,7 +69,7 @@ Result<std::vector<Line>> LinesOf(InteractiveTransaction& transaction, uint32_t 
   return lines;
 }
 
-// Clause 2.4.2.2: what a line takes from the stock.
+// Clause 2.4.2.2: takes a line's quantity from the stock.
 void Take(const NewOrderInput::Line& line, bool remote, Stock* stock) {
   const auto quantity = static_cast<int32_t>(line.quantity);
   stock->quantity -= quantity;
@@ -79,7 +79,7 @@ void Take(const NewOrderInput::Line& line, bool remote, Stock* stock) {
   if (remote) ++stock->remote_orders;
 }
 
-// All that a new order reads, in one go.
+// All rows that a new order reads, in one call.
 struct NewOrderRows {
   static constexpr size_t kDistrict = 1, kItems = 3;
 
@@ -97,7 +97,7 @@ struct NewOrderRows {
 Status WriteLines(InteractiveTransaction& transaction, const NewOrderInput& input, const NewOrderRows& read,
                   uint32_t number) {
   const size_t count = input.lines.size();
-  // An item that is ordered twice is taken from what the first line has left.
+  // If an item is ordered twice, the second line takes from what the first one has left.
   std::vector<std::pair<std::string_view, Stock>> stocks;
   for (size_t i = 0; i < count; ++i) {
     const NewOrderInput::Line& line = input.lines[i];
@@ -149,7 +149,7 @@ Status RunNewOrder(InteractiveTransaction& transaction, const NewOrderInput& inp
   return WriteLines(transaction, input, read, number);
 }
 
-// Clause 2.5.2.2: who has bad credit has the payment written into what is known of him.
+// Clause 2.5.2.2: a customer with bad credit gets the payment added to its data.
 void Remember(const PaymentInput& input, uint32_t number, Customer* customer) {
   char note[64];
   const int length =
@@ -194,7 +194,7 @@ Status RunOrderStatus(InteractiveTransaction& transaction, const CustomerChoice&
   DEUT_RETURN_IF_ERROR(transaction.Scan(OrderOfCustomerKey(w, d, c, 0), OrderOfCustomerKey(w, d, c + 1, 0),
                                         bench::Order::kDescending, 1,
                                         [&](std::string_view key, std::string_view) { last = key; }));
-  // Each customer has had an order from the beginning on.
+  // Each customer has had an order from the beginning.
   DEUT_ASSIGN_OR_RETURN(const uint64_t number, NumberIn(last, last.size() - kOrderDigits, kOrderDigits));
   const auto o = static_cast<uint32_t>(number);
   DEUT_ASSIGN_OR_RETURN(const tpcc::Order order, ReadRow<tpcc::Order>(transaction, OrderKey(w, d, o)));

@@ -1,5 +1,6 @@
-// The transactions of TPC-C (clauses 2.4 to 2.8), over the rows of schema.h. What they are given is chosen before: a repetition does the same again.
-// Each is the whole transaction and returns what RunInteractive returns; CONDITION_FAILED: a new order that the specification has rolled back.
+// The transactions of TPC-C (clauses 2.4 to 2.8), over the rows of schema.h. Their inputs are chosen before, so a
+// retry does the same again. Each function is a whole transaction and returns the status of RunInteractive.
+// CONDITION_FAILED: a new order that the specification requires to be rolled back.
 // Thread-safety: stateless.
 #ifndef INTEGRATION_BENCH_TPCC_TRANSACTIONS_H_
 #define INTEGRATION_BENCH_TPCC_TRANSACTIONS_H_
@@ -16,15 +17,15 @@ namespace deut::bench::tpcc {
 
 struct CustomerChoice {
   uint32_t warehouse = 0, district = 0;
-  uint32_t number = 0;    // 0: by name, the middle one of those who have it
-  std::string last_name;  // of somebody
+  uint32_t number = 0;    // 0: by name, the middle one of the customers with this name
+  std::string last_name;  // a name that a customer has
 };
 
 struct NewOrderInput {
   uint32_t warehouse = 0, district = 0, customer = 0;
   uint64_t date = 0;
   struct Line {
-    uint32_t item = 0;  // the last one may be none that there is
+    uint32_t item = 0;  // the last line may have an item that does not exist
     uint32_t supply_warehouse = 0;
     uint32_t quantity = 0;
   };
@@ -36,7 +37,7 @@ struct PaymentInput {
   uint32_t warehouse = 0, district = 0;
   CustomerChoice customer;
   int64_t amount = 0;
-  // Together they are the identity of the history row.
+  // These two identify the history row.
   uint32_t terminal = 0;
   uint64_t date = 0;
 };
@@ -50,14 +51,14 @@ struct DeliveryInput {
   uint32_t carrier = 0;
   uint64_t date = 0;
 };
-// The oldest new order of each district; a district without one is passed over.
+// Delivers the oldest new order of each district; skips a district without one.
 Status Delivery(Session& session, const DeliveryInput& input);
 
 struct StockLevelInput {
   uint32_t warehouse = 0, district = 0;
   int32_t threshold = 0;
 };
-// Reads the stock of the items of the last 20 orders; `low` = how many of them are below the threshold.
+// Reads the stock of the items of the last 20 orders; `low` receives the number of items below the threshold.
 Status StockLevel(Session& session, const StockLevelInput& input, uint32_t* low);
 
 }  // namespace deut::bench::tpcc

@@ -57,7 +57,7 @@ TEST_F(TransactionsTest, AnItemThatThereIsNotUndoesTheOrder) {
 }
 
 TEST_F(TransactionsTest, APaymentByNameIsTheMiddleOnes) {
-  // Three more of one name, of whom the second by first name is number 22.
+  // Adds three customers of one name; the second by first name is number 22.
   const std::string name = "ZZZ";
   for (const auto& [first, number] :
        std::vector<std::pair<std::string, uint32_t>>{{"Ann", 23}, {"Bob", 22}, {"Cid", 21}})
@@ -111,7 +111,7 @@ TEST_F(TransactionsTest, ADeliveryTakesTheOldestOrderOfEachDistrict) {
   EXPECT_EQ(after.balance, before.balance + amount);
   EXPECT_EQ(after.deliveries, before.deliveries + 1);
   EXPECT_TRUE(Check().ok());
-  // Until there are none.
+  // Delivers until warehouse 2 has no new orders left.
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(Delivery(session_, {.warehouse = 2, .carrier = 8, .date = 9}).ok());
   EXPECT_EQ(RowsOf("Cq"), waiting / 2);
   EXPECT_TRUE(Check().ok());
