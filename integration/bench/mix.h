@@ -1,5 +1,6 @@
 // Mix: the operations that the transactions of a workload consist of. a to f are as in YCSB (Cooper et al., SoCC
-// 2010), except that e updates instead of inserting, so that all stores keep the same size. There are three more:
+// 2010), with one change: e updates instead of inserting, so that all stores keep the same size. There are three
+// more:
 //   a  50 % reads, 50 % updates      d  95 % reads of the latest, 5 % inserts       t  four operations each, 84 % reads, 16 % updates
 //   b  95 % reads, 5 % updates       e  95 % scans of 1 to 100, 5 % updates         l  scans of 10,000
 //   c  reads                         f  50 % reads, 50 % read-modify-writes         u  updates, durable when acknowledged

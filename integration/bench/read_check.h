@@ -1,5 +1,5 @@
 // ReadCheck sees every byte that a store returns. The value of a point read must be whole and its key's
-// (integration/ycsb/record.h). A scan must begin with the requested record, ascend, and stay within its limit; the
+// (integration/ycsb/record.h). A scan must begin with the requested record, ascend, and stay within its limit. The
 // values of its first and every 64th record are checked like those of points. With `thorough`, each value is checked
 // whole.
 // Every byte of every record goes into a checksum that depends on the order. Two stores with equal content that run

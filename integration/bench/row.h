@@ -1,5 +1,5 @@
 // Rows and keys of applications. A row is a plain struct without padding, stored as it lies in memory. A key is a
-// prefix and decimal numbers of fixed width, so that keys sort as their numbers do, and are text for stores that
+// prefix and decimal numbers of fixed width. Keys therefore sort as their numbers do, and are text for stores that
 // require text.
 // Thread-safety: pure functions.
 #ifndef INTEGRATION_BENCH_ROW_H_

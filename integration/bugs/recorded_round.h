@@ -1,6 +1,6 @@
 // A round of the layer `recorded`: a recorded run of integration/power, under conditions and chaos that the seed
-// draws. The run is one long life of a store with its pages on the disk, and the states that a loss of power leaves
-// at each of many moments of it.
+// draws. The run is one long life of a store with its pages on the disk. The states that a loss of power leaves at
+// many moments of it are judged.
 // Thread-safety: one round at a time in a process (chaos.h, flight_board.h).
 #ifndef INTEGRATION_BUGS_RECORDED_ROUND_H_
 #define INTEGRATION_BUGS_RECORDED_ROUND_H_

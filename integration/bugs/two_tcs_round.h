@@ -1,5 +1,5 @@
-// A round of two TCs at one DC that do not know of each other (rules X4, X5), and of logs and DCs that do not belong
-// together.
+// A round of two TCs at one DC that do not know of each other (rules X4, X5). It also opens logs with DCs that they
+// do not belong to.
 //
 // Between two lives of the TC, one of these happens:
 // - Another TC takes over. The clients of the old TC are cut off, and a second TC starts from the present content of

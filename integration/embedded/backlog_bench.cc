@@ -1,6 +1,6 @@
 // Measures what an old reader costs other transactions. Scans of 50 of 2,000 records, in one or a few ranges, run
-// while one record after the other is updated, with and without a transaction that has been open for some time. It
-// also reports how much memory the old reader pins.
+// while one record after the other is updated. They run with and without a transaction that has been open for some
+// time. The benchmark also reports how much memory the old reader pins.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>

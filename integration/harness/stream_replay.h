@@ -4,9 +4,8 @@
 // that the first one sent.
 //
 // Pings are left out. Answers are parsed only for their windows (a server ends a connection that sends more than its
-// window), counted, and thrown away. The call blocks until one of these happens: everything is sent and no answer
-// arrives for `linger`; the server hangs up; or the server grants no window, or sends no answer at all, for
-// `patience`.
+// window), counted, and thrown away. The call blocks until everything is sent and no answer arrives for `linger`, or
+// until the server hangs up. It also ends if the server grants no window, or sends no answer at all, for `patience`.
 // Thread-safety: a function without state. It trusts no byte: the server's answers may contain anything.
 #ifndef INTEGRATION_HARNESS_STREAM_REPLAY_H_
 #define INTEGRATION_HARNESS_STREAM_REPLAY_H_

@@ -9,13 +9,13 @@
 //   - Accesses to the key, reads included, that do not overlap in time are ordered by time (strictness).
 //   - If no transaction deletes the key, its absence comes before every other version.
 //
-// Edges: ww between two versions of which one is known to be later (edges to the nearest ones suffice); wr from a
-// version's maker to its readers; rw from the readers of a version to the makers of versions known to be later. A
-// scan reads the records that it returned, and the absence of every other key within the bounds that it reached.
-// Some anomalies need no order: a read that does not show an earlier write of its own transaction, lists that
-// contradict each other, and two transactions that both read and replaced the same version.
-// Not detected: the order of blind writes that overlap, and absence of keys that are deleted, because it does not
-// tell which deletion caused it. Snapshots may be stale, so real time orders no transaction before them.
+// There are three kinds of edges. A ww edge joins two versions of which one is known to be later (edges to the
+// nearest ones suffice). A wr edge leads from a version's maker to its readers. An rw edge leads from a reader of a
+// version to the maker of a version known to be later. A scan reads the records that it returned, and the absence of
+// every other key within the bounds that it reached. Some anomalies need no order. A read may miss an earlier write
+// of its own transaction, lists may contradict each other, and two transactions may both read and replace the same
+// version. Not detected: the order of blind writes that overlap, and absence of keys that are deleted, because it
+// does not tell which deletion caused it. Snapshots may be stale, so real time orders no transaction before them.
 // Thread-safety: pure function.
 #ifndef INTEGRATION_HISTORY_DEPENDENCIES_H_
 #define INTEGRATION_HISTORY_DEPENDENCIES_H_

@@ -1,6 +1,6 @@
 // DependencyGraph: transactions and Adya's dependencies between them, with the order of real time in linear size.
-// Nodes [0, transactions) are transactions, numbered by index in the history. The nodes behind them are moments: a
-// completed transaction has an edge to a moment, each moment has an edge to the next one, and the last moment before
+// Nodes [0, transactions) are transactions, numbered by index in the history. The nodes behind them are moments. A
+// completed transaction has an edge to a moment, and each moment has an edge to the next one. The last moment before
 // a transaction's invocation has an edge to that transaction.
 // Thread-safety: none while edges are added; constant after Finish.
 #ifndef INTEGRATION_HISTORY_DEPENDENCY_GRAPH_H_

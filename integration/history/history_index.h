@@ -1,9 +1,9 @@
 // HistoryIndex: the facts about a history that both checkers need: which transaction made which write, and which
 // transactions count as committed.
 //
-// A transaction of unknown outcome counts as committed if a transaction that counts as committed read one of its
-// writes, or if a checker says so (SetCommitted). Without such evidence it is left out, because writes that no
-// transaction saw contradict nothing.
+// A transaction of unknown outcome counts as committed if another one that counts as committed read one of its
+// writes. A checker may also declare it committed (SetCommitted). Without such evidence it is left out, because
+// writes that no transaction saw contradict nothing.
 // The index also finds the anomalies that need no order: values that no transaction wrote, values of aborted
 // transactions (G1a), and intermediate values (G1b).
 // Thread-safety: none. Ownership: refers to the history, which must not change.

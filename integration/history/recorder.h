@@ -7,9 +7,9 @@
 //   ...
 //   History history = recorder.Take();
 //
-// Values. The recorder makes each stored value: the write's identity (history_text.h: ToText of a Value), then a
-// blank and the caller's payload if there is one, then a blank and padding if that is wanted. A stored value of any
-// other form is recorded as WriteId{0, 0}, which no transaction wrote.
+// Values. The recorder makes each stored value. It begins with the write's identity (history_text.h: ToText of a
+// Value). A blank and the caller's payload follow if there is one, then a blank and padding if that is wanted. A
+// stored value of any other form is recorded as WriteId{0, 0}, which no transaction wrote.
 //
 // Attempts and outcomes. Every attempt of a retried transaction is a transaction of the history. OUTCOME_UNKNOWN is
 // recorded as unknown; every other failure promises that nothing was written. A one-shot transaction of unknown

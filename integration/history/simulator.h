@@ -32,10 +32,10 @@ struct SimulatorOptions {
 
 History Simulate(const SimulatorOptions& options, Random& random);
 
-// Changes one result of one committed transaction into a result that the store cannot have shown at that
-// transaction's timestamp: an absence, an older value, a key more or less in a scan. Values that a transaction of
-// unknown outcome wrote stay unchanged, because it might not have committed. `what` receives a description. Returns
-// false if nothing could be changed.
+// Changes one result of one committed transaction into one that the store cannot have shown at its timestamp: an
+// absence, an older value, a key more or less in a scan. Values that a transaction of unknown outcome wrote stay
+// unchanged, because it might not have committed. `what` receives a description. Returns false if nothing could be
+// changed.
 bool Corrupt(History* history, Random& random, std::string* what);
 
 }  // namespace deut::history

@@ -1,7 +1,7 @@
 // CheckTimestamps judges strict serializability with predicates from the timestamps that the store gave, in O(n log
 // n) of the history's size. It runs the committed transactions again on a sorted map, one after the other in the
-// order of their timestamps. Every read must find the value in the map, and every scan exactly the keys that the map
-// holds within the bounds that the scan *reached* (rule S4).
+// order of their timestamps. Every read must find the value in the map. Every scan must find exactly the keys of the
+// map within the bounds that it *reached* (rule S4).
 // It also checks these rules:
 // - Timestamps are unique.
 // - A transaction that is invoked after another has completed has the larger timestamp.

@@ -1,7 +1,7 @@
-// FlightHolder: while it exists, it often stretches short activities of the data component (a split, a merge, a new
-// root, the drop of a table: flight_board.h) until the disk has changed a few times. A loss of power thus hits the
-// middle of an activity while other threads write: flushes, checkpoints, cleaning, the log. If nothing changes on the
-// disk, a hold ends after milliseconds.
+// FlightHolder: while it exists, it often stretches short activities of the data component until the disk has changed
+// a few times. Such activities are a split, a merge, a new root, and the drop of a table (flight_board.h). A loss of
+// power thus hits the middle of an activity while other threads write: flushes, checkpoints, cleaning, the log. If
+// nothing changes on the disk, a hold ends after milliseconds.
 // Thread-safety: one thread creates and destroys it; at most one exists at a time. It has a thread of its own.
 // Ownership: the disk outlives it. Without test points it does nothing.
 #ifndef INTEGRATION_POWER_FLIGHT_HOLDER_H_

@@ -1,6 +1,6 @@
 // Load: the clients' work on a store whose power is failing. Each thread is a client. It runs transactions over few
-// shared keys, durable and buffered, of one key or of many (logged in chunks), and reads, scans, snapshots and
-// deletions of a range. It also creates, fills and drops tables of its own. It reports every attempt to the oracle.
+// shared keys, durable and buffered, of one key or of many (logged in chunks). It reads, scans, takes snapshots, and
+// deletes ranges, and creates, fills and drops tables of its own. It reports every attempt to the oracle.
 // Each client is deterministic; the scheduler decides the order between clients.
 #ifndef INTEGRATION_POWER_LOAD_H_
 #define INTEGRATION_POWER_LOAD_H_

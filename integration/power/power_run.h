@@ -1,6 +1,6 @@
 // PowerRun: the lives of one store on one FaultyDisk. A life is the time from an opening of the store to the next
-// loss of power. In each life the store is opened, the oracle judges its content, clients work, and power is lost: at
-// a given changing operation of the disk, or after the work.
+// loss of power. In each life the store is opened, the oracle judges its content, clients work, and power is lost.
+// That happens at a given changing operation of the disk, or after the work.
 // Thread-safety: one thread.
 #ifndef INTEGRATION_POWER_POWER_RUN_H_
 #define INTEGRATION_POWER_POWER_RUN_H_

@@ -9,8 +9,8 @@
 namespace deut::power {
 namespace {
 
-// Small sizes, so that a few dozen transactions reach everything: chunks, several blocks in flight, new segments,
-// recycled segments, the next reservation of timestamps, and reads from disk of values that the ring no longer holds.
+// Small sizes, so that a few dozen transactions reach everything: chunks, several blocks in flight, new and recycled
+// segments, the next reservation of timestamps. They also read values from disk that the ring no longer holds.
 tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
   tc::TransactionComponentOptions options;
   options.log.directory = kTcDirectory;

@@ -1,10 +1,10 @@
-// RecordedRun: one long life of a store whose DC has its pages on the disk, and the states that a loss of power would
-// have left at every changing operation of that disk. The life itself is not disturbed. In the middle of each
-// operation, the disk copies what a crash would leave then (FaultyDisk::WatchChanges), with the time and with the
-// activities in flight in the DC (flight_board.h). Each copy is a crash point. It is judged by the answers that the
-// clients had got by that time (Oracle::AsOf), half of the points after a second crash in the recovery.
-// Compared with one PowerRun for each crash point, which also shows how a store behaves while its disk is gone,
-// thousands of crash points cost only thousands of short recoveries, and all belong to one run.
+// RecordedRun: one long life of a store whose DC has its pages on the disk. It records the state that a loss of power
+// would have left at every changing operation of that disk. The life itself is not disturbed. In the middle of each
+// operation, the disk copies the state that a crash would leave (FaultyDisk::WatchChanges). The time and the
+// activities in flight in the DC (flight_board.h) are noted with it. Each copy is a crash point. It is judged by the
+// answers that the clients had got by that time (Oracle::AsOf), half of the points after a second crash in the
+// recovery. The alternative is one PowerRun for each crash point, which also shows how a store behaves while its disk
+// is gone. Here, thousands of crash points cost only thousands of short recoveries, and all belong to one run.
 // Thread-safety: one thread calls Record, one at a time in a process, because the board is the process's. Then any
 // thread may call JudgePoint, once for each point.
 #ifndef INTEGRATION_POWER_RECORDED_RUN_H_

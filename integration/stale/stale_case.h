@@ -1,5 +1,5 @@
-// The state space of replaced folders: whose folder; the change to it or to one of its files; whether the other
-// component keeps running; and whether the DC lags behind the TC at that moment. AllCases lists all of it.
+// The state space of replaced folders. Its dimensions are the component, the change to its folder or to one file,
+// whether the other component keeps running, and whether the DC lags behind the TC. AllCases lists all of it.
 // Thread-safety: pure functions; RunCase starts daemons of its own.
 #ifndef INTEGRATION_STALE_STALE_CASE_H_
 #define INTEGRATION_STALE_STALE_CASE_H_

@@ -1,5 +1,5 @@
-// The files of a component's folder by kind, and the changes of one file: it is missing, cut short, overwritten, of
-// another version, or comes from another copy or another cluster.
+// The files of a component's folder by kind, and the changes of one file. A file may be missing, cut short,
+// overwritten, of another version, or from another copy or another cluster.
 // Thread-safety: pure functions. REQUIRES for all functions that change files: the component does not run.
 #ifndef INTEGRATION_STALE_STALE_FILES_H_
 #define INTEGRATION_STALE_STALE_FILES_H_

@@ -2,10 +2,9 @@
 // frequent checkpoints. Acknowledged writes must stay, and its directory must be whole after each kill. A histogram
 // shows the activities that the kills have hit.
 // Every second kill comes at a random time within twice the checkpoint interval. Each of the others aims at one
-// activity in turn: it waits for the activity and holds it (common/testing/flight_board.h), because an activity such
-// as a split between its two steps lasts microseconds and would not be hit by chance.
-// DEUT_KILLS=200 makes the test long; then each activity must have been hit. A short run must hit each activity at
-// which it aims.
+// activity in turn: it waits for the activity and holds it (common/testing/flight_board.h). A split between its two
+// steps, for example, lasts microseconds and would not be hit by chance. DEUT_KILLS=200 makes the test long; then
+// each activity must have been hit. A short run must hit each activity at which it aims.
 #include <gtest/gtest.h>
 
 #include <algorithm>

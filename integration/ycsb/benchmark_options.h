@@ -19,8 +19,8 @@ struct BenchmarkOptions {
   // The run phase ends after this time or after this many transactions (0 = no limit), whichever comes first.
   Duration run_time = seconds(10);
   uint64_t operations = 0;
-  // If fewer writes than this are acknowledged when the time is over, the run continues until there are as many, at
-  // most for six times its time. The journal of a slow or busy machine thus proves something, too.
+  // If fewer writes are acknowledged when the time is over, the run continues until there are as many, at most for
+  // six times its time. The journal of a slow or busy machine thus proves something, too.
   uint64_t min_writes = 0;
   double theta = 0.99;
   // A scan asks for scan_min to scan_max records, each number equally likely.

@@ -6,8 +6,8 @@
 // number itself, and `visible_` only rises, so no slot needs clearing and there is no ABA. The loser of a
 // compare-and-swap reads the slot again.
 // A slot may be overwritten only once its number is below `visible_`. An acknowledgement that is a window ahead
-// therefore waits (yields) for the slowest insert, and a thread that holds numbers a window apart must acknowledge
-// the smallest one first.
+// therefore waits (yields) for the slowest insert. A thread that holds numbers a window apart must acknowledge the
+// smallest one first.
 // Thread-safety: any thread may call all methods.
 #ifndef INTEGRATION_YCSB_INSERT_SEQUENCE_H_
 #define INTEGRATION_YCSB_INSERT_SEQUENCE_H_

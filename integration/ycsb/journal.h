@@ -1,7 +1,7 @@
 // Journal: the writes that the benchmark's workers tried and those that were acknowledged, in a file. Another process
 // can check the store against it (journal_reader.h). The journal survives the death of the process at any instant,
-// but not that of the machine. A worker hands each line to the kernel by one write(2) before it continues: a try
-// before it sends the write, an acknowledgement before it counts the write.
+// but not that of the machine. A worker hands each line to the kernel by one write(2) before it continues. It does so
+// for a try before it sends the write, and for an acknowledgement before it counts the write.
 //
 //   file := line*
 //   line := body " " checksum "\n"                    checksum: CRC-32C of body, 8 hexadecimal digits

@@ -2,7 +2,7 @@
 //   uniform   every record is equally likely
 //   zipfian   Zipf over ranks; a hash scatters the ranks over the records, so that popular records are not neighbours ("scrambled")
 //   latest    Zipf over age: the newest record is the most popular
-// A popular record stays popular while n grows. Ranks map to records as linear hashing maps keys to buckets: one more
+// A popular record stays popular while n grows. Ranks map to records as linear hashing maps keys to buckets. One more
 // record takes over some ranks of one other record, and no other rank moves.
 // Thread-safety: none; each worker has its own.
 #ifndef INTEGRATION_YCSB_KEY_CHOOSER_H_

@@ -1,6 +1,6 @@
 // TPC-C (revision 5.11) over an ordered key-value store. Terminals have no keying and thinking times, and each has a
-// home warehouse. They run the whole mix (45 % new orders, 43 % payments, 4 % each of order status, delivery and
-// stock level), or only new orders and payments. No result of this is a TPC result.
+// home warehouse. They run only new orders and payments, or the whole mix: 45 % new orders, 43 % payments, 4 % each
+// of order status, delivery and stock level. No result of this is a TPC result.
 // Thread-safety: as Application.
 #ifndef INTEGRATION_BENCH_TPCC_TPCC_H_
 #define INTEGRATION_BENCH_TPCC_TPCC_H_
