@@ -1,7 +1,9 @@
-// What a pass over finished transactions will look at of those to come is asked for ahead: it was written by other processors, and each step is known
-// only from the one before (record, write set, version and entry), so a pass that looks at one transaction after the other would wait for each.
-// Nothing is decided here: an address that is not good any more is no harm to a prefetch.
-// Thread-safety: as what is looked at. REQUIRES: a guard; the records are the caller's.
+// Prefetches the records, write sets, versions and entries of the next transactions while the collector handles the current one.
+//
+// Other processors wrote this memory, and each address is known only from the object before it (record, write set, version and entry). A pass
+// without prefetching would wait for memory once per step and transaction.
+// Nothing is decided here: a prefetch of an address that is no longer valid does no harm.
+// Thread-safety: as the objects that are prefetched. REQUIRES: a guard; the caller owns the records.
 #ifndef TC_MVCC_COLLECT_AHEAD_H_
 #define TC_MVCC_COLLECT_AHEAD_H_
 
@@ -14,7 +16,7 @@
 
 namespace deut::tc {
 
-// What is done to a chain whose version has been applied begins here.
+// Prefetches what the collector touches first when it collects an applied version: the version, its entry and its hash bucket.
 inline void PrefetchItem(const WriteItem& item, const RecordTable& records) {
   if (item.version == nullptr) return;
   __builtin_prefetch(item.version);
@@ -22,7 +24,7 @@ inline void PrefetchItem(const WriteItem& item, const RecordTable& records) {
   records.Prefetch(item.hash);
 }
 
-// Called with each `i` below `count` in turn, before the i-th record is looked at. `at(n)`: the n-th record, or null.
+// The caller calls it with each `i` below `count` in turn, before it handles the i-th record. `at(n)` returns the n-th record, or null.
 template <typename At>
 void CollectAhead(size_t i, size_t count, const RecordTable& records, At&& at) {
   constexpr size_t kStep = 6;
@@ -43,7 +45,7 @@ void CollectAhead(size_t i, size_t count, const RecordTable& records, At&& at) {
   }
 }
 
-// As ForEachWrite, some items ahead.
+// As TransactionRecord::ForEachWrite, but prefetches a group of items before it visits them.
 template <typename Visit>
 void ForEachWriteAhead(const TransactionRecord& record, const RecordTable& records, Visit&& visit) {
   std::array<const WriteItem*, 8> asked;

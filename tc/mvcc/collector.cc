@@ -13,26 +13,26 @@
 namespace deut::tc {
 namespace {
 
-// Entries that wait for low-water are looked at again, by one round: so many, and this part of all.
+// Deferred entries that one round retries after low-water moved: kRetriedAtLeast plus 1/kRetriedShare of the list.
 constexpr size_t kRetriedAtLeast = 1024;
 constexpr size_t kRetriedShare = 16;
-// Few commits are folded, too, when the first of them has waited for so many times Options::fold_after.
+// Fewer than Options::fold_at_least commits are folded when the first of them has waited for kVeryLong times Options::fold_after.
 constexpr int kVeryLong = 64;
-// Those that no open transaction holds back, but the DC is behind with, are folded when the first of them has waited for so many times fold_after:
-// most are applied before that. From then on they are folded as they come, until nothing is folded any more: postings are not to grow with a DC's
+// Commits that only the DC's delay holds back are folded when the first of them has waited for kBacklog times fold_after: most are applied
+// before that. From then on commits are folded as they come, until folded_ is empty, so that the number of postings does not grow with the DC's
 // delay.
 constexpr int kBacklog = 5;
-// Entries of the read cache that one round looks at: less than a millisecond.
+// Entries of the read cache that one round examines: less than a millisecond of work.
 constexpr size_t kEvictedPerRound = 2048;
-// Buckets of the record table that one round sweeps, when floors in it are very old: a millisecond or two.
+// Buckets of the record table that one round sweeps when some floors are very old: one or two milliseconds of work.
 constexpr size_t kSweptPerRound = 256 << 10;
-// Entries of runs that one round merges, about: a round is no longer than a few milliseconds.
+// Approximate number of run entries that one round merges: a round takes at most a few milliseconds.
 constexpr size_t kMergedPerRound = 32 << 10;
 
-// Every commit is at or before it.
+// At or behind every commit.
 constexpr Position kEverything{Lsn{UINT64_MAX}, UINT32_MAX};
 
-// The place of the transaction's last logged update.
+// Position of the transaction's last logged update.
 Position LastPosition(const TransactionRecord& record) {
   uint32_t last = 0;
   record.ForEachWrite([&](const WriteItem& item) {
@@ -78,7 +78,7 @@ void Collector::Stop() {
     ReclamationDomain::Guard guard(domain_);
     RetryOldest(deferred_.size(), kMaxTimestamp);
   }
-  // From here on whoever brings a task runs it: each either is seen by this last look, or sees `stopped_`.
+  // From here on the caller of RunExclusive runs its task itself: either this last RunTasks sees the task, or the caller sees `stopped_`.
   stopped_.store(true, std::memory_order_seq_cst);
   RunTasks();
 }
@@ -95,7 +95,7 @@ void Collector::Finish(TransactionRecord* record) {
     record->next_finished = head;
     DEUT_POINT("collector.finish.before_cas");
   } while (!finished_.compare_exchange_weak(head, record, std::memory_order_seq_cst));
-  // The thread looks by itself every period while it has work; it is woken only from the long sleep.
+  // While the thread has work it checks the stack every period. Only the deep sleep (2) needs a wake-up.
   if (sleeping_.load(std::memory_order_seq_cst) == 2) WakeUp();
 }
 
@@ -131,7 +131,7 @@ void Collector::Run() {
     const bool waiting = !committed_.empty() || !applied_.empty() || !folded_.empty() || !deferred_.empty() ||
                          more_to_evict_ || more_to_free_ || more_to_sweep_ ||
                          (spiller_.runs() != nullptr && !spiller_.runs()->empty());
-    // Sleep lightly (1) while there is something to look at again soon, deeply (2) otherwise.
+    // Light sleep (1), with a time-out, while there is something to check again soon; else deep sleep (2) until a wake-up.
     sleeping_.store(waiting ? 1 : 2, std::memory_order_seq_cst);
     const bool arrived = !waiting && (finished_.load(std::memory_order_seq_cst) != nullptr ||
                                       arriving_.load(std::memory_order_seq_cst) != nullptr);
@@ -143,16 +143,16 @@ void Collector::Run() {
 }
 
 void Collector::Round() {
-  // What the previous round found applied has been kept for one round (S5).
+  // Commits that the previous round found applied have now been kept for one round (S5).
   Collect(std::exchange(applied_, {}));
-  // Before more than spilling's share is pinned small values are not meant to leave: such rounds say nothing.
+  // Below the spill threshold small values are not meant to leave memory, so such a round is no evidence that nothing can leave.
   const bool pressed = pager_.pressed() && (spiller_.runs() == nullptr || spiller_.excess());
   uint64_t freed = Spill();
-  // Whoever had a record before it and has left the active ones is taken over below.
+  // Read before TakeFinished: a transaction whose first record is before this LSN, and which has cleared its slot, is taken over below.
   const Lsn finished_below = spiller_.runs() == nullptr ? Lsn{0} : options_.spiller.oldest_first_record();
-  // The applied position first, the finished transactions second: a commit at or below the position was below low-water, so every
-  // earlier writer of its keys had cleared its slot, hence was handed over. Else an earlier commit could arrive after a later one of
-  // the same key was collected, and with it the version it points to.
+  // The applied position first, the finished transactions second. A commit at or below the position was below low-water, so every earlier writer
+  // of its keys had cleared its slot, hence was handed over. In the other order an earlier commit could arrive after a later commit of the same
+  // key was collected, and the version it points to would be gone.
   Position applied = options_.applied();
   TakeFinished();
   finished_below_ = finished_below;
@@ -163,17 +163,17 @@ void Collector::Round() {
     collected_through_.store(applied.commit.value,
                              std::memory_order_seq_cst);  // before anything is collected because of it
   }
-  // So are the runs that are applied as a whole.
+  // Spilled runs that are applied as a whole are dropped before anything behind them is collected, too.
   if (spiller_.runs() != nullptr) spiller_.runs()->Tidy(applied, kMergedPerRound, [this] { return WhoReads(); });
   for (Applied next; TakeApplied(DEUT_OMITTED("S6.applied") ? kEverything : applied, &next);) {
     applied_.push_back(std::move(next));
   }
   round_applied_ = applied;
   if (ShouldFold()) Fold();
-  // What is spilled is found there, by who does not find it here.
+  // A key of a spilled commit no longer needs the in-memory runs: a reader that misses it there finds it in the spilled runs.
   const Lsn spilled = spiller_.runs() == nullptr ? Lsn{0} : spiller_.runs()->through();
   TidyRuns(std::max(applied, Position{spilled, UINT32_MAX}));
-  // Last of all: what is applied, and what nobody reads, goes as a whole.
+  // The pager comes last: applied and unread versions leave as a whole, so paging them out first would be wasted work.
   if (options_.pager.excess) {
     const uint64_t paged = pager_.Run(std::max(last_collected_, spilled));
     folded_bytes_.fetch_sub(paged, std::memory_order_relaxed);
@@ -201,7 +201,7 @@ void Collector::Round() {
 
 SpillMerge::AnyReader Collector::WhoReads() {
   std::optional<Readers> readers = options_.readers ? options_.readers() : std::nullopt;
-  if (!readers) return nullptr;  // another round is under way: everybody may
+  if (!readers) return nullptr;  // another round is in flight: assume that any version may be read
   return [readers = *std::move(readers)](Timestamp after, Timestamp to) { return readers.AnyIn(after, to); };
 }
 
@@ -227,7 +227,7 @@ void Collector::CollectAborted() {
 }
 
 bool Collector::TakeApplied(Position through, Applied* next) {
-  // The earlier one of the two that come first.
+  // Takes from the queue whose first commit is earlier.
   if (!folded_.empty() && (committed_.empty() || folded_.front().last().commit < committed_.front().commit)) {
     if (folded_.front().last() > through) return false;
     next->record = nullptr;
@@ -237,7 +237,7 @@ bool Collector::TakeApplied(Position through, Applied* next) {
     return true;
   }
   if (committed_.empty()) return false;
-  // Most commits lie before the one that `through` is in: then their last update needs no look at the write set.
+  // Most commits lie before the one that `through` points into. For them the walk to the last update is not needed.
   const CommitQueue::Item& first = committed_.front();
   if (first.commit >= through.commit && LastPosition(*first.record) > through) return false;
   next->record = committed_.Pop();
@@ -259,7 +259,7 @@ void Collector::Collect(std::vector<Applied> gone) {
         record == nullptr || (record->status() == TransactionStatus::kCommitted && record->commit_lsn().value != 0);
     if (committed) {
       const Lsn commit = applied.commit();
-      DEUT_CHECK(commit > last_collected_);  // else its versions may be gone already
+      DEUT_CHECK(commit > last_collected_);  // else its versions may have been retired already
       last_collected_ = commit;
     }
     if (record == nullptr) {
@@ -267,7 +267,7 @@ void Collector::Collect(std::vector<Applied> gone) {
       for (RecordEntry* const entry : applied.folded.entries()) folded.push_back({entry, applied.folded.timestamp()});
       continue;
     }
-    CollectFolded(&folded, low_water, *guard);  // in the order of the commits
+    CollectFolded(&folded, low_water, *guard);  // keeps commit order: these come before `record`
     bytes += record->pinned_bytes;
     CollectItems(*record, low_water, *guard);
     ReleaseRecord(*record);
@@ -289,7 +289,7 @@ void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_
   RecordEntry* done = nullptr;
   for (size_t i = 0; i < updates->size(); ++i) {
     const auto& [entry, latest] = (*updates)[i];
-    // Not between two updates of one entry: it may have gone with the first, and is still asked for ahead.
+    // No step between two updates of one entry: the first may have removed the entry, and the second still prefetches it.
     if (entry != done) guard.Step();
     DEUT_POINT("collector.folded_update");
     if (i + 8 < updates->size()) __builtin_prefetch((*updates)[i + 8].entry);
@@ -300,8 +300,9 @@ void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_
       DEUT_POINT("collector.chain_step");
       version = version->older.load(std::memory_order_seq_cst);
     }
-    if (version == nullptr) continue;  // gone, because nobody could read it (S6, early)
-    // It and what is below it counts no more: of a transaction the newest, if it had not been found applied before.
+    if (version == nullptr) continue;  // unlinked because no reader could read it (S6, early)
+    // This version and those below it are no longer pinned. Only a transaction's newest version of the key is counted, and only if it was not
+    // found applied before.
     const TransactionRecord* above = nullptr;
     for (const RecordVersion* v = version; v != nullptr; v = v->older.load(std::memory_order_seq_cst)) {
       if (v->transaction != above && !v->applied) bytes += PinnedBy(*entry, *v);
@@ -326,13 +327,13 @@ void Collector::ReleaseRecord(TransactionRecord& record) {
 
 uint64_t Collector::Spill() {
   if (!spiller_.pressed()) return 0;
-  // A prefix of all commits: those that may still arrive, and those that are not folded, come later.
+  // Only a prefix of all commits may be spilled: it ends before commits that may still arrive, and before those that are not folded.
   const Lsn finished_below = DEUT_OMITTED("S9.spill_prefix") ? kEverything.commit : finished_below_;
   Lsn end = std::min(finished_below, spiller_.durable());
   if (!committed_.empty()) end = std::min(end, committed_.front().commit);
   const Lsn spilled = spiller_.runs()->through();
   std::vector<FoldedCommit> taken;
-  size_t updates = 0;  // that are in no run
+  size_t updates = 0;  // updates of `taken` that are in no spilled run yet
   while (!folded_.empty() && folded_.front().last().commit < end && updates < Spiller::kPerRound) {
     taken.push_back(std::move(folded_.front()));
     folded_.pop_front();
@@ -344,8 +345,9 @@ uint64_t Collector::Spill() {
     const Timestamp low_water = options_.low_water();
     records_.FreeFloorsBelow(low_water);
     freed = spiller_.Spill(&taken, [&](RecordEntry* entry) {
-      // R6: floor first. Where that is of another key the entry waits for low-water, like one that a reader has made: a floor of all keys would abort
-      // writers of other tables. Half of the room is left to readers, so that one spill does not make their floors those of all keys.
+      // R6: raise the floor first. If the floor names another key, the entry is deferred, like one that a reader has made: a floor of every key
+      // would abort writers of other keys, even of other tables. Spilling uses at most half of the list, so that one spill does not force
+      // readers to share floors.
       const Timestamp read = entry->word.Load().last_read();
       const bool may_wait = deferred_.size() < options_.max_deferred_entries / 2 && !DEUT_OMITTED("R6.spill_defers");
       if (!records_.TryRaiseFloor(entry->hash, read) && !may_wait) ShareFloor(entry->hash, read);
@@ -361,7 +363,7 @@ uint64_t Collector::Spill() {
 }
 
 void Collector::CountFruitless(bool pressed, uint64_t freed) {
-  // What is not durable yet can leave in a moment: such a round says nothing.
+  // If the last commits are not durable yet, memory may be freed in a moment: such a round is no evidence.
   const bool soon = options_.pager.durable && last_taken_ >= options_.pager.durable();
   if (pressed && freed == 0 && soon) return;
   const uint32_t before = fruitless_.load(std::memory_order_relaxed);
@@ -376,8 +378,8 @@ void Collector::SayWhatWaits() {
     commit = folded_.front().last().commit;
   }
   if (!committed_.empty() && committed_.front().commit < commit) first = committed_.front().record->timestamp();
-  // Of a run that is partly applied the first that waits is not known. Where the DC is at rest it comes after the reader that the DC waits for, as
-  // what is in memory does.
+  // In a run that is partly applied the first waiting commit is not known. When the DC is idle, its timestamp is above that of the reader that
+  // the DC waits for, as for commits in memory.
   const Timestamp spilled = spiller_.runs() == nullptr
                                 ? Timestamp{0}
                                 : spiller_.runs()->first(Lsn{collected_through_.load(std::memory_order_relaxed)});
@@ -385,15 +387,15 @@ void Collector::SayWhatWaits() {
   first_waiting_.store(first.value, std::memory_order_relaxed);
 }
 
-// S1: the DC may not have it as long as somebody earlier is open.
+// S1: the DC may not have the commit while an earlier transaction is open.
 bool Collector::HeldBack(Timestamp commit) const { return options_.low_water() <= commit; }
 
 bool Collector::ShouldFold() {
   if (!options_.runs) return false;
-  // S9: only what is folded can be paged out.
+  // S9: only a folded commit can be paged out.
   if (!committed_.empty() && pager_.pressed()) return true;
   const bool many = committed_.size() >= options_.fold_at_least;
-  // What was folded goes first, and cannot yet, or the DC has been behind for long.
+  // Folded commits must leave before these, and either cannot leave yet, or the DC has been behind for long.
   if (folded_.empty()) lagging_ = false;
   if (many && !folded_.empty() && (lagging_ || HeldBack(folded_.back().timestamp()))) return true;
   const Duration waited = runtime_.Now() - fold_look_;
@@ -434,14 +436,16 @@ void Collector::Fold() {
       runs_[table] = &runs;
     }
   };
-  guard.reset();  // the keys are sorted without it
+  guard.reset();  // Add sorts the keys without it
+  // S8: published before the records are marked: a scan that skips a marked posting must find its keys in a run.
   if (!DEUT_OMITTED("S8.publish_first")) publish();
   DEUT_POINT("collector.fold.published");
   guard.emplace(domain_);
   std::vector<RecordEntry*> entries;
   for (size_t i = 0; i < committed_.size(); ++i) {
     TransactionRecord* const record = committed_[i].record;
-    // Before it is counted as folded: who looks between sees too little rather than twice as much, for which somebody would be refused or aborted.
+    // `released` before folded_bytes_ rises: a thread that reads both in between sees too few pinned bytes. Twice as many could refuse a writer
+    // or abort a reader without need.
     if (record->pinned_bytes != 0 && options_.released) options_.released(record->pinned_bytes);
     FoldedCommit commit = FoldRecord(*record, low_water, *guard);
     entries.insert(entries.end(), commit.entries().begin(), commit.entries().end());
@@ -459,11 +463,11 @@ void Collector::Fold() {
 }
 
 void Collector::CollectEarly(std::vector<RecordEntry*> entries, SteppedGuard& guard) {
-  // A chain once, however often its key was written: what stays of it (unfolded yet) would be walked as often.
+  // Each chain once, however many of its versions were folded: versions that stay (not folded yet) would be walked once per update.
   std::ranges::sort(entries);
   entries.erase(std::ranges::unique(entries).begin(), entries.end());
   const std::optional<Readers> readers = options_.readers ? options_.readers() : std::nullopt;
-  if (!readers) return;  // another round is under way: next time
+  if (!readers) return;  // another round is in flight: the next fold tries again
   DEUT_POINT("collector.readers_known");
   Unread all;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -476,12 +480,12 @@ void Collector::CollectEarly(std::vector<RecordEntry*> entries, SteppedGuard& gu
     all.bytes += unread.bytes;
   }
   unread_.fetch_add(all.versions, std::memory_order_relaxed);
-  // Of a folded transaction's versions of a key the newest is counted, until it is found applied.
+  // folded_bytes_ counts a folded transaction's newest version of a key, until that is found applied.
   folded_bytes_.fetch_sub(all.bytes, std::memory_order_relaxed);
 }
 
 void Collector::PutFolded(FoldedCommit commit) {
-  // Nearly always the last one.
+  // Nearly always the last in commit order.
   const bool last = folded_.empty() || folded_.back().last() < commit.last();
   folded_.insert(last ? folded_.end() : std::ranges::upper_bound(folded_, commit.last(), {}, &FoldedCommit::last),
                  std::move(commit));
@@ -495,12 +499,12 @@ FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_wate
     DEUT_POINT("collector.fold_update");
     RecordEntry* const entry = item.version != nullptr ? item.entry : records_.Find(item.hash, item.table, item.key);
     if (item.version != nullptr) {
-      DEUT_DCHECK(entry == records_.Find(item.hash, item.table, item.key));  // it holds the version
+      DEUT_DCHECK(entry == records_.Find(item.hash, item.table, item.key));  // the version keeps the entry in the table
       entries.push_back(entry);
       bytes += PinnedBy(*entry, *item.version);
       pager_.Add(record.commit_lsn(), entry, item.version->value_bytes);
     } else if (entry != nullptr) {
-      RemoveDeadAndApplied(*entry, domain_);  // withdrawn, or never there
+      RemoveDeadAndApplied(*entry, domain_);  // the version was withdrawn, or none was installed
       if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
     }
   });
@@ -531,7 +535,7 @@ void Collector::CollectItems(TransactionRecord& record, Timestamp low_water, Ste
   const auto collect = [&](const WriteItem& item) {
     guard.Step();
     DEUT_POINT("collector.collect_update");
-    // A committed version keeps its entry (R5); an aborted one may have gone with it.
+    // A committed version keeps its entry (R5). An aborted version may have left, and its entry with it.
     const bool there = committed && item.version != nullptr;
     RecordEntry* const entry = there ? item.entry : records_.Find(item.hash, item.table, item.key);
     if (entry == nullptr) return;
@@ -561,7 +565,7 @@ void Collector::EvictCopies() {
 
 void Collector::RemoveEntry(RecordEntry* entry, Timestamp low_water) {
   if (entry->deferred || records_.Remove(entry, low_water)) return;
-  // Somebody installed, or read it into the cache, which will come here again.
+  // A writer has installed a version, or a reader has cached a copy, whose eviction will call this again.
   if (const HeadWord::Value word = entry->word.Load(); word.head != nullptr || word.queued()) return;
   entry->deferred = true;
   deferred_.push_back(entry);
@@ -574,7 +578,7 @@ void Collector::ShareFloor(uint64_t hash, Timestamp read) {
 }
 
 void Collector::RetryDeferred(Timestamp low_water) {
-  // Under an old reader there may be as many as the limit allows, and none of them can go: then a few a round are looked at in turn.
+  // Under an old reader the list may be as long as its limit, and no entry can leave. Then each round retries a few, in turn.
   const bool moved = low_water != std::exchange(retried_at_, low_water);
   const size_t turns = moved ? kRetriedAtLeast + deferred_.size() / kRetriedShare : kRetriedAtLeast / 4;
   const size_t over = deferred_.size() - std::min(deferred_.size(), options_.max_deferred_entries);

@@ -1,28 +1,31 @@
-// Collector: unlinks what nobody needs any more (rules S6, R5, R6, R7): versions and postings of aborted transactions at once; those of
-// committed transactions once the DC has applied them; then entries that hold no version.
+// Collector: unlinks versions, postings and entries that nobody needs any more (rules S6, R5, R6, R7). Those of an aborted transaction go at once,
+// those of a committed one after the DC has applied it. An entry goes once it holds no version.
 //
-// One thread. Finished transactions arrive over a latch-free stack; they are worked off in commit-record order, which per key is
-//   timestamp order, so older versions always leave before newer ones. All unlinking of entries, postings and chain tails is done here; the
-//   structures rely on that (record_table.h, range_table.h, version_chain.h).
-// S6: a commit is collected when its last position <= applied. It was shipped, hence below low-water: every reader that could want its
-//   versions finds them, or something newer that it may read, at the DC. S5: it is kept for one more round after that, so that scans that
-//   gathered its keys before it was applied seldom find the chain empty.
-// S8: commits that are not applied soon, mostly because somebody earlier is open, are folded: their keys are published in runs of their tables,
-//   then the transactions are marked, then their postings are unlinked. From then on the record is the versions' alone; the collector keeps the
-//   commit's position and entries.
-// S6, early: the chains of what has been folded lose the versions that nobody reads, so a key that is written again and again under a long reader
-//   keeps as many versions as there are readers between them.
-// S9: what is pinned is counted with the transaction until it is folded or collected, then here (folded_bytes).
-// S9: beyond a share of the budget values of folded commits leave memory, the earliest first (pager.h); then whatever is committed is folded at once.
-//   Beyond a larger one folded commits leave memory as a whole, for spilled runs (spiller.h). What reads there must not miss what was committed
-//   later: a run is taken off when its last commit is applied, in the round before anything behind it is collected.
-// R5/R6: an entry whose last_read is above low-water waits in a list, also one whose versions were spilled; when that list is over its limit, the
-//   bucket's floor is raised to the entry's last_read and the entry goes at once.
-// Guards: a pass over updates leaves its guard and takes it again every some of them, also within one commit (stepped_guard.h).
-// S7: the read cache's room is made here, some of it each round: so whatever takes a version or an entry out of the table runs on this thread, save
-//   writers that install.
-//   A reader that finds its bucket's floor taken makes such an entry (record_table.h) and hands it over here: it goes into the same list.
-// Thread-safety: Finish, Defer, MakeRoom, RunExclusive, MarkFinished, WaitCollected and the figures from any thread.
+// One thread. Finished transactions arrive over a latch-free stack. The collector handles them in commit-record order, which per key is timestamp
+//   order, so older versions always leave before newer ones. Only this thread unlinks entries, postings and chain tails; the structures rely on
+//   that (record_table.h, range_table.h, version_chain.h).
+// S6: a commit is collected when its last position <= applied. It was shipped, hence is below low-water: a reader that could want its versions
+//   finds them, or something newer that it may read, at the DC. S5: the commit is kept for one more round, so that a scan that gathered its keys
+//   before they were applied seldom finds the chain empty.
+// S8: commits that are not applied soon, mostly because an earlier transaction is open, are folded. The collector publishes their keys in runs of
+//   their tables, then marks the transactions, then unlinks their postings. After that only the versions use the transaction record. The
+//   collector keeps the commit's position and entries.
+// S6, early: the collector unlinks unread versions from the chains of folded commits. So a key that is written repeatedly under a long reader
+//   keeps at most as many versions as there are readers between them.
+// S9: pinned memory is counted with the transaction until it is folded or collected, then here (folded_bytes).
+// S9: beyond a share of the budget the collector folds every commit at once, and pages out the values of folded commits, earliest first (pager.h).
+//   Beyond a larger share whole folded commits move from memory to spilled runs (spiller.h). A reader of a spilled run must not miss a later
+//   commit. So a run is dropped when its last commit is applied, in the round before anything behind it is collected.
+// R5/R6: an entry whose last_read is above low-water is deferred: it waits in a list, also if its versions were spilled. When the list exceeds its
+//   limit, the collector raises the bucket's floor to the entry's last_read and removes the entry at once.
+// Guards: a pass over updates releases its guard and takes it again every few updates, also within one commit (stepped_guard.h).
+// S7: each round makes some room in the read cache. So every removal of a version or an entry runs on this thread, except those by writers that
+//   install.
+//   A reader that finds its bucket's floor taken makes a deferred entry (record_table.h) and passes it to Defer, which adds it to the same list.
+// Thread-safety: Finish, Defer, MakeRoom, FreeTables, RunExclusive, MarkFinished, WaitCollected and the figures from any thread; Start and Stop by
+//   the owner.
+// Ownership: takes over the owner's reference of each finished record, and deferred entries. `runtime`, `domain`, `records` and all that the
+//   options point to must outlive it.
 #ifndef TC_MVCC_COLLECTOR_H_
 #define TC_MVCC_COLLECTOR_H_
 
@@ -57,21 +60,22 @@ class Collector {
  public:
   class Access;
   struct Options {
-    std::function<Position()> applied;       // by the DC's current life
-    std::function<Timestamp()> low_water;    // may run a round
-    std::function<void(uint64_t)> released;  // bytes that transactions had, which are collected or folded (S9)
-    // S6, early: who reads (ActiveTransactions::RoundForReaders). None: nothing is collected early.
+    std::function<Position()> applied;       // by the DC's current incarnation
+    std::function<Timestamp()> low_water;    // may run a round of low-water
+    std::function<void(uint64_t)> released;  // S9: bytes of transactions that were collected or folded
+    // S6, early: the current readers (ActiveTransactions::RoundForReaders). Empty: nothing is collected early.
     std::function<std::optional<Readers>()> readers;
-    // S8: of a table; stays while the collector lives. None: nothing is folded.
+    // S8: the runs of a table, valid while the collector lives. Empty: nothing is folded.
     std::function<CommittedRuns&(TableId)> runs;
-    // T1: frees dropped tables, at the end of each round. True: it has more to do. None: there are no tables.
+    // T1: frees dropped tables at the end of each round. Returns true if it has more to free. Empty: there are no tables.
     std::function<bool(Access&)> free_tables;
-    ReadCache* read_cache = nullptr;  // S7; none: nothing is kept of what the DC answers
+    ReadCache* read_cache = nullptr;  // S7; null: no copies of the DC's answers are kept
     // S9.
     Pager::Options pager;
     Spiller::Options spiller;
     Duration period = milliseconds(2);  // between rounds while commits wait to be applied
-    // Folded is when a commit has waited so long for somebody who is open, and so many do; or longer for the DC alone; or one has waited very long.
+    // Commits are folded in any of three cases: at least `fold_at_least` have waited for `fold_after` and an open transaction holds them back; as
+    // many have waited kBacklog times as long for the DC alone; or one has waited kVeryLong times as long (collector.cc).
     Duration fold_after = milliseconds(10);
     size_t fold_at_least = 32;
     size_t max_deferred_entries = 64 << 10;
@@ -81,49 +85,49 @@ class Collector {
   ~Collector();
 
   void Start();
-  // Ends the thread. REQUIRES: no transaction is open. What is left is unlinked, applied or not.
+    // Ends the thread. REQUIRES: no transaction is open. Unlinks everything that is left, applied or not.
   void Stop();
 
-  // Hands over a transaction whose status is final, with the owner's reference. Called before its slot is cleared, so that when no slot is
-  // taken all finished transactions are here.
+    // Hands over a transaction whose status is final, with the owner's reference. The owner calls it before it clears its slot. So when no slot is
+    // claimed, all finished transactions have been handed over.
   void Finish(TransactionRecord* record);
 
-  // R6. Takes over an entry that was made deferred (RecordTable::FindOrCreateDeferred), to be removed when low-water has passed its last_read.
+    // R6. Takes over a deferred entry (RecordTable::FindOrCreateDeferred). The collector removes it when low-water has passed its last_read.
   void Defer(RecordEntry* entry);
-  // Whether there is room for more of them.
+    // Whether the list has room for another deferred entry.
   bool MayDefer() const {
     return deferred_count_.load(std::memory_order_relaxed) + arriving_count_.load(std::memory_order_relaxed) <
            options_.max_deferred_entries;
   }
 
-  // S7: the read cache has little room.
+    // S7: wakes the collector because the read cache is nearly full.
   void MakeRoom();
-  // T1: a table was dropped.
+    // T1: wakes the collector because a table was dropped.
   void FreeTables() { WakeUp(); }
 
-  // What had finished when it was set; for who waits for that. What comes later does not prolong the wait.
+    // The transactions that had finished when the mark was set, for a caller that waits for them. Later ones do not prolong the wait.
   class Mark {
    private:
     friend class Collector;
-    Lsn commit_;  // the latest one
-    // Once all that was committed is collected: what is kept then for its last_read alone was read at or before it.
+    Lsn commit_;  // the latest commit among them
+    // Set once all those commits are collected: the latest last_read among the deferred entries of that moment.
     std::optional<Timestamp> read_;
   };
 
-  // What a task sees of the collector; valid during the task, for its thread.
+    // The collector as a task sees it. Valid during the task, on its thread only.
   class Access {
    public:
     Mark MarkFinished() const;
-    // By the DC, as the last round has found it: commits up to there wait for the collection or are collected.
+    // The DC's applied position as of the last round: commits up to it wait for collection or are collected.
     Position applied() const { return collector_.round_applied_; }
     // As WaitCollected, without waiting.
     bool Collected(Mark* mark);
-    // Folds what was taken over, however little it is.
+    // Folds all commits that were taken over, without waiting for any threshold.
     void Fold();
-    // S7: nothing is kept any more of what the DC had answered.
+    // S7: removes all copies of the DC's answers from the chains.
     void ClearReadCache();
-    // T1: what the collector has of a dropped table goes. False: nothing went, commits up to the one that dropped it are still to be
-    // collected, or its keys are in runs. REQUIRES: everything that was posted in these ranges was taken over.
+    // T1: drops the collector's own data about a dropped table. False: nothing was dropped, because commits up to the one that dropped the table
+    // are not collected yet, or its keys are in runs. REQUIRES: every transaction that posted in these ranges was taken over.
     bool LetGo(TableId table, Lsn dropped_at, const RangePartition& ranges);
 
    private:
@@ -133,38 +137,38 @@ class Collector {
   };
 
   // Runs `task` on the collector's thread between two rounds and waits for it. Nothing is collected meanwhile; transactions may begin and end.
-  // After Stop the caller's thread runs it (there is nothing left to collect). REQUIRES: started.
+  // After Stop the caller's thread runs the task (nothing is left to collect then). REQUIRES: Start was called.
   void RunExclusive(std::function<void(Access&)> task);
 
   Mark MarkFinished();
-  // True once everything that had finished at the mark has been collected, and the entries that were kept for their last_read alone have gone, but
-  // for those that were read again; false at the deadline. It can be called again with the same mark.
+  // True once every transaction of the mark has been collected and the entries deferred at that time have been removed, except those that were
+  // read again. False at the deadline. It can be called again with the same mark.
   bool WaitCollected(Mark* mark, Deadline deadline);
 
-  // Everything that was ever collected committed at or before this LSN; only rises. (The DC's applied position goes back when it restarts.)
+  // Upper bound of the commit LSNs of everything collected so far; only rises. (The DC's applied position goes back when the DC restarts.)
   Lsn collected_through() const { return Lsn{collected_through_.load(std::memory_order_seq_cst)}; }
 
   uint64_t uncollected() const { return uncollected_.load(std::memory_order_relaxed); }
   uint64_t collected() const { return collected_.load(std::memory_order_relaxed); }
   uint64_t deferred_entries() const { return deferred_count_.load(std::memory_order_relaxed); }
-  // S9: what is kept of folded commits: their versions with their entries, what finds them when they are applied, runs.
+  // S9: memory of folded commits: versions with their entries, FoldedCommit objects, runs, the pager's queue, the index of spilled runs.
   uint64_t folded_bytes() const {
     return folded_bytes_.load(std::memory_order_relaxed) + run_bytes_.load(std::memory_order_relaxed) + pager_.bytes() +
            (options_.spiller.runs == nullptr ? 0 : options_.spiller.runs->memory_bytes());
   }
-  // S6: versions that have gone because nobody could read them.
+  // S6: versions that were unlinked early because no reader could read them.
   uint64_t unread() const { return unread_.load(std::memory_order_relaxed); }
-  // R6: reads, and timestamps of spilled versions, that were remembered here as reads of all keys of their bucket.
+  // R6: reads, and last_reads of spilled keys, that the collector recorded as reads of every key of their bucket.
   uint64_t shared_floors() const { return shared_floors_.load(std::memory_order_relaxed); }
-  // S9: values that have left memory, ever.
+  // S9: values that were paged out since the start.
   uint64_t paged_out() const { return pager_.versions(); }
   uint64_t paged_out_bytes() const { return pager_.paged_bytes(); }
-  // More is pinned than its share, and for some rounds nothing has left memory: nothing can.
+  // True if more than the share is pinned and kStuckAfter rounds in a row have freed nothing: nothing can leave memory.
   bool stuck() const { return fruitless_.load(std::memory_order_relaxed) >= kStuckAfter; }
-  // S9: versions that have left it for runs, ever, and runs that could not be written.
+  // S9: versions moved to spilled runs since the start, and runs that could not be written.
   uint64_t spilled() const { return spiller_.versions(); }
   uint64_t failed_spills() const { return spiller_.failures(); }
-  // The commit that waits longest to be applied, when last looked at; 0 = none does.
+  // Timestamp of the earliest commit that waits to be applied, as of the last round; 0: none waits.
   Timestamp first_waiting() const { return Timestamp{first_waiting_.load(std::memory_order_relaxed)}; }
   uint64_t folded() const { return folded_count_.load(std::memory_order_relaxed); }
 
@@ -179,12 +183,12 @@ class Collector {
 
   void Run();
   void Round();
-  // Committed ones go to committed_, the others to aborted_.
+  // Moves finished transactions from the stack to committed_ or aborted_.
   void TakeFinished();
   void TakeDeferred();
   void CollectAborted();
   void RunTasks();
-  // A commit that is applied; folded before, if `record` is null.
+  // A commit that is applied. `record` is null if it was folded; then `folded` has it.
   struct Applied {
     TransactionRecord* record = nullptr;
     FoldedCommit folded;
@@ -192,43 +196,43 @@ class Collector {
     Lsn commit() const { return record == nullptr ? folded.last().commit : record->commit_lsn(); }
   };
 
-  // Moves the next commit in order out of the queues if it is at or before `through`.
+  // Moves the next commit in commit order out of the queues if it is at or before `through`.
   bool TakeApplied(Position through, Applied* next);
-  // In ascending commit order.
+  // Collects these transactions. REQUIRES: ascending commit order.
   void Collect(std::vector<Applied> gone);
   void CollectItems(TransactionRecord& record, Timestamp low_water, SteppedGuard& guard);
-  // Of folded commits, one after the other in commit order; empties the list. A chain is walked once, down to the latest of its commits: what was
-  // written since stands above, and may be long.
+  // Collects the updates of folded commits that follow each other in commit order, and empties the list. It walks each chain once, down to the
+  // latest of these commits, because newer versions above it may be many.
   struct FoldedUpdate {
     RecordEntry* entry;
     Timestamp timestamp;
   };
   void CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_water, SteppedGuard& guard);
-  // Marks it; its postings, versions and readers may keep it, without its keys.
+  // Marks the record as collected and takes its write set. Its postings, versions and readers may keep the record itself.
   void ReleaseRecord(TransactionRecord& record);
-  // S8.
+  // S8, below: whether to fold now; whether an open transaction holds this commit back; fold all of committed_.
   bool ShouldFold();
   bool HeldBack(Timestamp commit) const;
   void Fold();
   void PutFolded(FoldedCommit commit);
   FoldedCommit FoldRecord(TransactionRecord& record, Timestamp low_water, SteppedGuard& guard);
-  // S6, early: of these chains.
+  // S6, early: unlinks unread versions from these chains.
   void CollectEarly(std::vector<RecordEntry*> entries, SteppedGuard& guard);
   void TidyRuns(Position applied);
-  // S6, of spilled versions.
+  // S6, for spilled versions: tells whether a reader may read between two timestamps. Null: unknown, so assume yes.
   SpillMerge::AnyReader WhoReads();
-  // S9. REQUIRES: nothing is applied that is not collected. Answers the bytes that have left memory.
+  // S9. REQUIRES: every commit that was found applied has been collected. Returns the bytes freed from memory.
   uint64_t Spill();
   void CountFruitless(bool pressed, uint64_t freed);
-  // S6, S7: the chain from an applied version down goes, perhaps to a copy.
+  // S6, S7: removes an applied version and everything below it, or turns it into a copy for the read cache.
   void CutChain(RecordEntry& entry, RecordVersion* version);
   void EvictCopies();
   void SayWhatWaits();
   void RemoveEntry(RecordEntry* entry, Timestamp low_water);
-  // R6: a floor of another key becomes one of all keys, of this read too.
+  // R6: makes the bucket's floor, which names another key, a floor of every key of the bucket that includes this read.
   void ShareFloor(uint64_t hash, Timestamp read);
   void RetryDeferred(Timestamp low_water);
-  // Of those that wait for low-water so many, which have waited longest. REQUIRES: there are so many, and a guard is held.
+  // Retries the `count` deferred entries that have waited longest. REQUIRES: there are at least `count`; a guard is held.
   void RetryOldest(size_t count, Timestamp low_water);
   bool Collected(Mark* mark);
   void WakeUp();
@@ -238,7 +242,7 @@ class Collector {
   ReclamationDomain& domain_;
   RecordTable& records_;
 
-  // An entry on its way into the list.
+  // A deferred entry on its way into deferred_.
   struct Arriving {
     RecordEntry* entry;
     Arriving* next;
@@ -249,9 +253,9 @@ class Collector {
   std::atomic<size_t> arriving_count_{0};
   std::atomic<Task*> tasks_{nullptr};
   std::atomic<uint32_t> work_{0};      // bumped with every arrival
-  std::atomic<uint32_t> sleeping_{0};  // the thread waits on work_
+  std::atomic<uint32_t> sleeping_{0};  // the thread waits on work_: 1 with a time-out, 2 without; else 0
   std::atomic<bool> stop_{false};
-  std::atomic<bool> stopped_{false};  // the thread has ended and all is collected
+  std::atomic<bool> stopped_{false};  // the thread has ended and everything is collected
   std::atomic<uint64_t> uncollected_{0};
   std::atomic<uint64_t> collected_{0};
   std::atomic<uint64_t> deferred_count_{0};
@@ -264,27 +268,27 @@ class Collector {
   std::atomic<uint64_t> first_waiting_{0};
   std::atomic<uint32_t> fruitless_{0};
 
-  // The thread's own.
+  // Used by the collector's thread only.
   Pager pager_;
   Spiller spiller_;
-  Lsn finished_below_;                       // all that was committed before it has been taken over
-  CommitQueue committed_;                    // not folded
+  Lsn finished_below_;                       // all transactions that committed before it have been taken over
+  CommitQueue committed_;                    // commits that are not folded
   std::deque<FoldedCommit> folded_;          // in commit order
-  std::vector<Applied> applied_;             // applied when last looked at; collected next round, in commit order
+  std::vector<Applied> applied_;             // found applied by the last round; collected by the next, in commit order
   std::vector<TransactionRecord*> aborted_;  // taken and not collected yet
   bool more_to_evict_ = false;               // of the read cache
   bool more_to_free_ = false;                // of dropped tables
   bool more_to_sweep_ = false;               // of the record table's floors
   Lsn last_collected_;
-  Position round_applied_;                             // what the last round has taken for applied
+  Position round_applied_;                             // the applied position that the last round used
   Lsn last_taken_;                                     // the latest commit that was taken over
-  bool lagging_ = false;                               // commits were folded that only the DC was behind with
+  bool lagging_ = false;                               // commits were folded because the DC lags, and folded_ is not empty yet
   MonotonicTime fold_look_{};                          // when `fold_through_` was set
-  Lsn fold_through_;                                   // commits up to here have waited since then
-  absl::flat_hash_map<TableId, CommittedRuns*> runs_;  // that are not empty
+  Lsn fold_through_;                                   // commits up to here have waited since `fold_look_`
+  absl::flat_hash_map<TableId, CommittedRuns*> runs_;  // the non-empty ones
   std::deque<RecordEntry*> deferred_;
-  Timestamp retried_at_;       // low-water at the last look at these
-  PostingBook gone_postings_;  // of collected transactions, still linked
+  Timestamp retried_at_;       // low-water when deferred_ was last retried
+  PostingBook gone_postings_;  // postings of collected transactions that are still linked
   std::unique_ptr<Thread> thread_;
 };
 

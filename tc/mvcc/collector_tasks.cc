@@ -1,4 +1,4 @@
-// The part of Collector that others ask for and wait for: tasks between two rounds, and what they see; marks (collector.h).
+// The part of Collector that serves requests of other threads: tasks between two rounds, their Access, and marks (collector.h).
 #include <algorithm>
 #include <functional>
 #include <ranges>
@@ -16,7 +16,7 @@ void Collector::RunExclusive(std::function<void(Access&)> run) {
   }
   WakeUp();
   DEUT_POINT("collector.asked");
-  // Nobody touches what the thread had any more, and all of it has been collected.
+  // The collector's thread has ended: it touches nothing any more, and everything has been collected. So this thread may run the task.
   if (stopped_.load(std::memory_order_seq_cst)) RunTasks();
   task.done.Wait(runtime_, kNoDeadline);
 }
@@ -24,14 +24,14 @@ void Collector::RunExclusive(std::function<void(Access&)> run) {
 void Collector::RunTasks() {
   Task* task = tasks_.exchange(nullptr, std::memory_order_seq_cst);
   if (task == nullptr) return;
-  // After the end several threads may be here at once; then nothing is left to be collected, and they only look.
+  // After Stop several threads may run tasks at once. Nothing is left to collect then, and the tasks only read.
   const bool alone = !stopped_.load(std::memory_order_seq_cst);
   if (alone) {
-    // A transaction or an entry may have been handed over after this round took what had arrived, and before the task was.
+    // A transaction or an entry may have been handed over after this round emptied the stacks and before the task was queued.
     TakeFinished();
     TakeDeferred();
     CollectAborted();
-    if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);  // those of folded ones, too
+    if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);  // also the postings of folded commits
   }
   Access access(*this);
   while (task != nullptr) {
@@ -47,7 +47,7 @@ void Collector::Access::Fold() { collector_.Fold(); }
 
 void Collector::Access::ClearReadCache() {
   ReadCache* const cache = collector_.options_.read_cache;
-  // After the end several threads may be here; what is left goes with the table.
+  // After Stop several threads may be here. The remaining copies are freed with the record table.
   if (cache == nullptr || collector_.stopped_.load(std::memory_order_seq_cst)) return;
   const Timestamp low_water = collector_.options_.low_water();
   cache->Clear([&](RecordEntry* entry) { collector_.RemoveEntry(entry, low_water); });
@@ -55,7 +55,7 @@ void Collector::Access::ClearReadCache() {
 
 bool Collector::Access::LetGo(TableId table, Lsn dropped_at, const RangePartition& ranges) {
   Collector& c = collector_;
-  // In commit order: with the drop everything is through that was committed in the table. Folded commits have given up their postings.
+  // Commits leave in commit order: once the drop has left, so has every commit in the table. A folded commit has given up its postings.
   if (!c.committed_.empty() && c.committed_.front().commit <= dropped_at) return false;
   if (!c.applied_.empty() && c.applied_.front().commit() <= dropped_at) return false;
   if (c.runs_.contains(table)) return false;
@@ -72,7 +72,7 @@ Collector::Mark Collector::Access::MarkFinished() const {
 bool Collector::Access::Collected(Mark* mark) { return collector_.Collected(mark); }
 
 bool Collector::Collected(Mark* mark) {
-  // After the end several threads may be here, and nothing is left.
+  // After Stop several threads may be here, and nothing is left to collect.
   if (stopped_.load(std::memory_order_seq_cst)) return true;
   const auto waits = [&](Lsn first) { return first <= mark->commit_; };
   if (!applied_.empty() && waits(applied_.front().commit())) return false;
@@ -82,7 +82,7 @@ bool Collector::Collected(Mark* mark) {
   if (spiller_.runs() != nullptr && spiller_.runs()->Holds(mark->commit_, applied)) return false;
   if (deferred_.empty()) return true;
   const auto last_read = [](const RecordEntry* entry) { return entry->word.Load().last_read(); };
-  // Once only: who reads goes on.
+  // Set once per mark: entries that are read later must not prolong the wait.
   if (!mark->read_) mark->read_ = std::ranges::max(deferred_ | std::views::transform(last_read));
   const Timestamp low_water = options_.low_water();
   if (low_water < *mark->read_) return false;

@@ -1,7 +1,7 @@
-// CommitQueue: finished transactions that have committed, in the order of their commit records, which is about the order in which they come.
+// CommitQueue: finished transactions that have committed, ordered by the LSN of their commit record. They arrive in roughly that order.
 //
-// Positions lie beside the records, so what is put in order is not looked at: the records lie in the caches of who committed them.
-// Thread-safety: one thread. Ownership: none; the owner's reference of each record is whose the queue is.
+// Each item has its LSN beside the pointer, so that sorting does not touch the records: these lie in the caches of other processors.
+// Thread-safety: one thread. Ownership: none; the owner of the queue holds the reference of each record.
 #ifndef TC_MVCC_COMMIT_QUEUE_H_
 #define TC_MVCC_COMMIT_QUEUE_H_
 
@@ -24,14 +24,14 @@ class CommitQueue {
     TransactionRecord* record;
   };
 
-  // In any order. They come into the queue with Settle.
+  // Adds in any order. The item enters the queue at the next Settle.
   void Add(Lsn commit, TransactionRecord* record) { added_.push_back({commit, record}); }
 
-  // What was added takes its places.
+  // Moves the added items to their places in the queue.
   void Settle() {
     if (added_.empty()) return;
     const auto before = [](const Item& a, const Item& b) { return a.commit < b.commit; };
-    // They came from a stack: the last one first.
+    // They came from a stack, the latest first.
     std::reverse(added_.begin(), added_.end());
     if (!std::is_sorted(added_.begin(), added_.end(), before)) std::sort(added_.begin(), added_.end(), before);
     const auto behind = std::upper_bound(items_.begin(), items_.end(), added_.front(), before);
@@ -45,7 +45,7 @@ class CommitQueue {
     added_.clear();
   }
 
-  // Of what has its place.
+  // The methods below see settled items only.
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
   const Item& front() const { return items_.front(); }

@@ -10,7 +10,7 @@
 namespace deut::tc {
 namespace {
 
-// The queue does not look at records: any addresses will do.
+// The queue does not dereference records: any addresses will do.
 TransactionRecord* RecordOf(uint64_t commit) { return reinterpret_cast<TransactionRecord*>(commit << 4); }
 
 void Add(CommitQueue* queue, uint64_t commit) { queue->Add(Lsn{commit}, RecordOf(commit)); }
@@ -27,7 +27,7 @@ std::vector<uint64_t> PopAll(CommitQueue* queue) {
 TEST(CommitQueueTest, WhatComesFromAStackIsInOrder) {
   CommitQueue queue;
   for (uint64_t commit : {5, 4, 2, 1}) Add(&queue, commit);
-  EXPECT_TRUE(queue.empty());  // not before it has its place
+  EXPECT_TRUE(queue.empty());  // nothing is visible before Settle
   queue.Settle();
   EXPECT_EQ(queue.size(), 4u);
   EXPECT_EQ(queue[2].commit, Lsn{4});
@@ -40,7 +40,7 @@ TEST(CommitQueueTest, WhatComesLateGoesBeforeWhatIsLater) {
   queue.Settle();
   for (uint64_t commit : {10, 4, 8}) Add(&queue, commit);
   queue.Settle();
-  queue.Settle();  // nothing has come
+  queue.Settle();  // nothing was added
   EXPECT_EQ(PopAll(&queue), (std::vector<uint64_t>{1, 3, 4, 7, 8, 9, 10}));
 }
 

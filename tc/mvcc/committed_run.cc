@@ -89,7 +89,7 @@ size_t CommittedRun::LowerBoundIn(size_t block, std::string_view bound) const {
   const auto first =
       std::lower_bound(begin, heads_.begin() + static_cast<ptrdiff_t>(std::min(size(), (block + 1) * kBlock)), head);
   if (first == heads_.end() || *first != head) return static_cast<size_t>(first - heads_.begin());
-  // Most heads are there once.
+  // Most heads occur once, so the search for the end of the equal heads starts with small steps.
   size_t low = static_cast<size_t>(first - heads_.begin()), step = 1;
   while (low + step < size() && heads_[low + step] == head) step *= 2;
   size_t high = static_cast<size_t>(

@@ -31,7 +31,7 @@ TEST(CommittedRunTest, OneEntryForAllUpdatesOfAKey) {
   EXPECT_EQ(run->key_bytes(), 2u);
 }
 
-// Keys with and without a common beginning, one the beginning of the other, with zero bytes; bounds at, before and behind each.
+// Keys with and without a common prefix, keys that are prefixes of other keys, keys with zero bytes; bounds at, before and behind each key.
 TEST(CommittedRunTest, LowerBoundIsThatOfTheKeys) {
   for (const std::string& prefix : {std::string(), std::string("user"), std::string(40, 'p')}) {
     std::vector<std::string> keys;
@@ -58,7 +58,7 @@ TEST(CommittedRunTest, LowerBoundIsThatOfTheKeys) {
   }
 }
 
-// Many entries, of which some agree in all that is compared first: every bound, in steps of all sizes.
+// Many entries, some of which have equal heads: every bound, with head groups of several sizes.
 TEST(CommittedRunTest, LowerBoundInALargeRun) {
   for (const size_t keys_of_a_head : {1, 3, 40, 2000}) {
     std::vector<std::string> keys;

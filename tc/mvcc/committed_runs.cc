@@ -6,9 +6,9 @@
 namespace deut::tc {
 namespace {
 
-// Neighbours are merged where the larger one has not more than so many times the entries of the smaller: few runs, and a key is merged seldom.
+// Two neighbours are merged if the larger one has at most kTier times the entries of the smaller. This keeps runs few, and merges each key seldom.
 constexpr size_t kTier = 4;
-// Merges of so few entries do not wait for a larger one that is under way.
+// Merges of at most this many entries do not wait for a larger merge in progress.
 constexpr size_t kSmallMerge = 4096;
 
 }  // namespace
@@ -16,7 +16,7 @@ constexpr size_t kSmallMerge = 4096;
 void CommittedRuns::Add(std::vector<CommittedRun::Update> updates, Position last, ReclamationDomain& domain) {
   std::sort(updates.begin(), updates.end(),
             [](const CommittedRun::Update& a, const CommittedRun::Update& b) { return a.key < b.key; });
-  // A run's keys have their limit: what is behind it goes into another.
+  // A run has at most kMaxKeyBytes of keys: the rest go into another run.
   std::vector<RunPointer> runs = list().runs;
   Timestamp latest = this->latest();
   for (size_t i = 0; i < updates.size();) {
@@ -29,7 +29,7 @@ void CommittedRuns::Add(std::vector<CommittedRun::Update> updates, Position last
     }
     runs.push_back(builder.Finish(last));
   }
-  latest_.store(latest.value, std::memory_order_seq_cst);  // before anything rests on it
+  latest_.store(latest.value, std::memory_order_seq_cst);  // before the runs are published: a gather that finds them sees it
   DEUT_POINT("runs.before_publish");
   Publish(std::move(runs), domain);
 }
@@ -49,7 +49,7 @@ void CommittedRuns::Publish(std::vector<RunPointer> runs, ReclamationDomain& dom
   next->prefix_bytes = RunMerge::CommonPrefix(runs);
   next->runs = std::move(runs);
   const ReclamationDomain::Guard guard(domain);
-  // Runs that only the old list holds are freed with it: it weighs what they do.
+  // Runs that only the old list holds are freed with it, so it is retired with their size.
   const List* const old = list_.exchange(next.release(), std::memory_order_seq_cst);
   size_t freed = sizeof(List);
   for (const RunPointer& run : old->runs) {
@@ -72,7 +72,7 @@ size_t CommittedRuns::Tidy(Position applied, size_t entries, ReclamationDomain& 
       if (smaller == 0) return entries;
       BeginMerge(smaller);
     } else if (const size_t smaller = FindMerge(kSmallMerge); smaller != 0) {
-      // It goes first, and as a whole.
+      // The small merge is done first, and as a whole.
       std::unique_ptr<Merge> large = std::exchange(merge_, nullptr);
       BeginMerge(smaller);
       size_t all = SIZE_MAX;
@@ -112,7 +112,7 @@ void CommittedRuns::BeginMerge(size_t smaller) {
 bool CommittedRuns::AdvanceMerge(Position applied, size_t* entries, ReclamationDomain& domain) {
   Merge& m = *merge_;
   const auto take = [&](const CommittedRun& run, size_t i) {
-    // Commits before the one that `applied` is in are there as a whole.
+    // Commits before the one that `applied` points into are applied as a whole.
     if (run.last_commit(i) < applied.commit || DEUT_OMITTED("S8.merge_keeps")) return;
     m.merged.Append(run.key(i), run.first_timestamp(i), run.last_commit(i), run.removed(i));
   };

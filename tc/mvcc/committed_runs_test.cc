@@ -1,4 +1,4 @@
-// CommittedRuns against a map, key by key; what a gather finds while runs are added, merged and dropped.
+// CommittedRuns compared with a map, key by key, and the keys that a gather finds while runs are added, merged and dropped.
 #include "tc/mvcc/committed_runs.h"
 
 #include <algorithm>
@@ -48,18 +48,18 @@ TEST_F(CommittedRunsTest, WhatOfItAReaderGathers) {
   Tidy(0);
   EXPECT_EQ(runs.runs(), 1u);
   EXPECT_EQ(All(), "a b bb c");
-  EXPECT_EQ(All(20), "a b c");  // it reads below 20
+  EXPECT_EQ(All(20), "a b c");  // the reader sees updates below 20
   EXPECT_EQ(All(10), "");
   EXPECT_EQ(Gather({.low = "b", .high = "c", .reader = kLater}), "b bb");
   EXPECT_EQ(Gather({.low = "b", .high = "c", .ascending = false, .reader = kLater}), "bb b");
   EXPECT_EQ(Gather({.low = "aa", .reader = kLater, .most = 2}), "b bb");
   EXPECT_EQ(Gather({.ascending = false, .reader = kLater, .most = 2}), "c bb");
-  EXPECT_EQ(Gather({.reader = kLater, .applied = Lsn{101}}), "bb");  // what is at the DC need not be asked for
+  EXPECT_EQ(Gather({.reader = kLater, .applied = Lsn{101}}), "bb");  // keys that the DC has are not gathered
   EXPECT_EQ(Gather({.reader = kLater, .applied = Lsn{100}}), "a b bb c");
   EXPECT_EQ(runs.latest(), Timestamp{20});
 }
 
-// One entry of a key: it keeps the earliest timestamp and the latest commit.
+// A key has one entry per run: it keeps the earliest timestamp and the latest commit.
 TEST_F(CommittedRunsTest, UpdatesOfOneKeyAreOneEntry) {
   Add({"a", "b"}, 10, 100);
   Add({"a"}, 20, 200);
@@ -76,14 +76,14 @@ TEST_F(CommittedRunsTest, WhatIsAppliedGoes) {
   Tidy(99);
   EXPECT_EQ(All(), "a b");
   Add({"c"}, 20, 200);
-  Tidy(150);  // the first run goes as a whole
+  Tidy(150);  // drops the first run as a whole
   EXPECT_EQ(All(), "c");
   Add({"a", "d"}, 30, 300);
   Tidy(100);
   EXPECT_EQ(runs.runs(), 1u);
   EXPECT_EQ(All(), "a c d");
   Add({"e", "f", "g"}, 40, 400);
-  Tidy(250);  // c is dropped by the merge
+  Tidy(250);  // the merge drops c
   EXPECT_EQ(All(), "a d e f g");
   Tidy(400);
   EXPECT_EQ(All(), "");
@@ -92,7 +92,7 @@ TEST_F(CommittedRunsTest, WhatIsAppliedGoes) {
   EXPECT_EQ(runs.runs(), 0u);
 }
 
-// A large merge is worked off in pieces; what it merges is there all the time, and may be applied before it is done.
+// A large merge proceeds in pieces. Its input runs stay in the list all the time, and may be applied before it is finished.
 TEST_F(CommittedRunsTest, ALargeMergeInPieces) {
   std::vector<std::string> even, odd;
   std::string all;
@@ -109,13 +109,13 @@ TEST_F(CommittedRunsTest, ALargeMergeInPieces) {
   Add({"1"}, 30, 300);
   Add({"2"}, 30, 301);
   Tidy(0, 5000);
-  EXPECT_EQ(runs.runs(), 3u);  // the small ones did not wait
+  EXPECT_EQ(runs.runs(), 3u);  // the small merges did not wait
   EXPECT_EQ(count(), 20002);
   Tidy(0);
   EXPECT_EQ(count(), 20002);
   Add(even, 40, 400);
   Tidy(0, 100);  // a merge has begun
-  Tidy(400);     // and what it merges is applied
+  Tidy(400);     // and its input runs are applied
   EXPECT_EQ(count(), 0);
   EXPECT_EQ(runs.bytes(), 0u);
 }
@@ -123,7 +123,7 @@ TEST_F(CommittedRunsTest, ALargeMergeInPieces) {
 TEST_F(CommittedRunsTest, BoundsAndKeysOfAllKinds) {
   Random random(7);
   const auto any = [&] {
-    // Few different bytes, zeros among them, long common beginnings.
+    // Few different bytes, zeros among them, long common prefixes.
     std::string key(random.Below(3) * 5, 'p');
     for (uint64_t n = random.Below(12); n > 0; --n) key.push_back(std::string("\0\1ab\xff", 5)[random.Below(5)]);
     return key;
@@ -144,7 +144,8 @@ TEST_F(CommittedRunsTest, BoundsAndKeysOfAllKinds) {
   }
 }
 
-// Two readers gather while the folder adds, merges and drops. A key that was added before a gather begins and is not applied when it ends is found.
+// Two readers gather while another thread adds, merges and drops. A gather finds each key that was added before it began and is unapplied when it
+// ends.
 TEST_F(CommittedRunsTest, GatherersFindWhatIsNotApplied) {
   constexpr uint64_t kAdds = 4000;
   std::atomic<uint64_t> added{0}, applied{0}, gathers{0};

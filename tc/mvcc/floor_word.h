@@ -1,13 +1,13 @@
-// FloorWord: what a hash bucket remembers of reads of keys without an entry (rule R6), in one word: the latest read of one key, or of any.
+// FloorWord: one word in which a hash bucket remembers reads of keys without an entry (rule R6): the latest read of one key, or of any key.
 //
 // Forms.   0                                  nothing was read.
-//          0 | tag: 24 | timestamp: 39        the latest read of the keys with this tag. The tag is the top of the key's hash; the timestamp is
-//                                             what its low 39 bits are.
+//          0 | tag: 24 | timestamp: 39        the latest read of the keys with this tag. The tag is the top of the key's hash. The timestamp
+//                                             field holds the timestamp's low 39 bits.
 //          1 | timestamp: 63                  the latest read of any key of the bucket.
-// Tags. A writer conflicts with a word of its own key's tag and with one of any key. Two keys of a bucket have the same tag once in 2^24; the
-//   hash counts the table in, and its seed is drawn at random, so no client can search for two such keys.
-// Low bits. The distance of two timestamps is known from their low bits if they are less than 2^38 apart. So every word of a key is less than `kSpan`
-//   = 2^37 above the table's origin, which is at or below low-water and not above the word: the collector takes older words out before it raises the
+// Tags. A writer conflicts with a word of its own key's tag and with a word of any key. Two keys of a bucket have the same tag once in 2^24. The
+//   hash includes the table, and its seed is drawn at random, so no client can search for two such keys.
+// Low bits. The distance of two timestamps follows from their low bits if they are less than 2^38 apart. So every word of a key is less than `kSpan`
+//   = 2^37 above the table's origin, which is at or below low-water and not above the word. The collector removes older words before it raises the
 //   origin (record_table.h). *Else:* a word that nothing replaces for 2^39 timestamps looks like a later read, and hides a read that is made then.
 // Thread-safety: a value; the table changes it by compare-and-swap.
 #ifndef TC_MVCC_FLOOR_WORD_H_
@@ -22,7 +22,7 @@ namespace deut::tc {
 class FloorWord {
  public:
   static constexpr uint32_t kTimestampBits = 39;
-  // A word of one key holds only timestamps that are less than this above the origin.
+  // A word of one key holds only timestamps that are less than this value above the origin.
   static constexpr uint64_t kSpan = uint64_t{1} << (kTimestampBits - 2);
 
   explicit constexpr FloorWord(uint64_t bits) : bits_(bits) {}
@@ -58,7 +58,7 @@ class FloorWord {
   static constexpr uint64_t kAny = uint64_t{1} << 63;
   static constexpr uint64_t kLow = (uint64_t{1} << kTimestampBits) - 1;
 
-  // Never 0, as a whole word of zeros is nothing.
+  // Never 0, because a word of zeros means that nothing was read.
   static constexpr uint64_t Tag(uint64_t hash) {
     const uint64_t top = hash >> (kTimestampBits + 1);
     return top == 0 ? 1 : top;

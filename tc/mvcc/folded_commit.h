@@ -1,7 +1,9 @@
-// FoldedCommit: what the collector keeps of a commit whose keys are in runs (rule S8) until it is collected: its position, and the entries in whose
-// chains its versions stand. An entry stays while a committed version is in its chain (R5), and the newest one leaves by the collector's hand
-// alone, when its commit is applied; so an entry stays until the last commit that wrote it is collected.
-// Thread-safety: the collector's thread alone.
+// FoldedCommit: the collector's record of a commit whose keys are in runs (rule S8), kept until it is collected. It has the commit's position and the
+// entries whose chains hold its versions.
+//
+// An entry stays in the table while a committed version is in its chain (R5). Only the collector removes the newest one, when its commit is applied.
+// So the entry pointers stay valid until the last commit that wrote the entry is collected.
+// Thread-safety: the collector's thread alone. Ownership: none of the entries.
 #ifndef TC_MVCC_FOLDED_COMMIT_H_
 #define TC_MVCC_FOLDED_COMMIT_H_
 
@@ -29,7 +31,7 @@ class FoldedCommit {
     std::copy(entries.begin(), entries.end(), many_.get());
   }
 
-  // Of its last update.
+  // Position of its last update.
   Position last() const { return last_; }
   Timestamp timestamp() const { return timestamp_; }
   std::span<RecordEntry* const> entries() const { return {count_ == 1 ? &one_ : many_.get(), count_}; }

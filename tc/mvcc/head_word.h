@@ -1,9 +1,11 @@
 // HeadWord: {last_read and flags, head of the version chain} of a record as one 16-byte word (rule R5).
-// All changes are 16-byte compare-and-swaps, so an install and the last_read it was checked against are one step, and sealing is one.
-// Flags in last_read: DEAD seals the entry (R5); QUEUED says that the read cache has it in its queue, so it stays (read_cache.h).
-// Loads read the halves, 8 bytes each, last_read first: a reader that finds last_read already late enough and then loads the head sees
-//   every install that did not see that last_read.
+//
+// Every change is a 16-byte compare-and-swap. So an install and the check of last_read are one step, and sealing is one step.
+// Flags in last_read: DEAD seals the entry (R5). QUEUED means that the entry is in the read cache's queue, so it stays (read_cache.h).
+// A load reads the two halves, 8 bytes each, last_read first. A reader that finds last_read late enough and then loads the head sees every install
+//   that did not see that last_read.
 // The processor must have cmpxchg16b (checked at start); without it the program does not start.
+// Thread-safety: any thread. Ownership: none; it does not own the chain.
 #ifndef TC_MVCC_HEAD_WORD_H_
 #define TC_MVCC_HEAD_WORD_H_
 
@@ -37,7 +39,7 @@ class HeadWord {
     value.bits = __atomic_load_n(&halves_[0], __ATOMIC_SEQ_CST);
     value.head = reinterpret_cast<RecordVersion*>(__atomic_load_n(&halves_[1], __ATOMIC_SEQ_CST));
 #if __has_feature(thread_sanitizer)
-    // ThreadSanitizer keeps what a compare-and-swap released by the word's address, and does not find it at the second half's.
+    // ThreadSanitizer records the release of a compare-and-swap under the word's address, and does not find it under that of the second half.
     (void)__atomic_load_n(&halves_[0], __ATOMIC_SEQ_CST);
 #endif
     return value;

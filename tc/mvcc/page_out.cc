@@ -12,8 +12,9 @@ bool MayGo(const RecordVersion& version, Lsn durable) {
          (version.transaction->commit_lsn() < durable || DEUT_OMITTED("S9.page_out_durable"));
 }
 
-// Puts `out` in the place of `version`, which is below `newer`, or else should be the head.
+// Puts `out` in the place of `version`, which is below `newer`, or is expected at the head if `newer` is null. False: it is not the head.
 bool Replace(RecordEntry& entry, RecordVersion* newer, RecordVersion* version, RecordVersion* out) {
+  // Linked downwards first: a reader that finds `out` must find the versions below it.
   out->older.store(version->older.load(std::memory_order_seq_cst), std::memory_order_relaxed);
   if (newer != nullptr) {
     newer->older.store(out, std::memory_order_seq_cst);
@@ -35,7 +36,7 @@ bool Replace(RecordEntry& entry, RecordVersion* newer, RecordVersion* version, R
 
 PagedOut PageOut(RecordEntry& entry, Lsn durable, ReclamationDomain& domain) {
   PagedOut paged;
-  RecordVersion* newer = nullptr;            // the committed version above
+  RecordVersion* newer = nullptr;            // the next committed version above
   const TransactionRecord* above = nullptr;  // its transaction
   for (RecordVersion* version = entry.word.Load().head; version != nullptr;) {
     DEUT_POINT("collector.chain_step");

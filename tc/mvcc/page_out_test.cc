@@ -1,4 +1,4 @@
-// How values leave a chain (S9): which, where in the chain, and against installers and readers at every step.
+// How values leave a chain (S9): which versions, at which places of the chain, and against installers and readers at every step.
 #include "tc/mvcc/page_out.h"
 
 #include <atomic>
@@ -48,7 +48,7 @@ class PageOutTest : public ::testing::Test {
     while (!InstallVersion(*entry, seen, version, Timestamp{0}, domain));
     return version;
   }
-  // As the commit path does it. Its commit LSN is its timestamp.
+  // As the commit path does it. The commit LSN is the timestamp.
   static void Commit(TransactionRecord* transaction, RecordVersion* last) {
     transaction->TryStartCommit();
     last->SetPlace(Lsn{transaction->timestamp().value * 1000});
@@ -68,7 +68,7 @@ class PageOutTest : public ::testing::Test {
     ReclamationDomain::Guard guard(domain);
     return PageOut(*entry, durable, domain);
   }
-  // "20 10l": timestamps from the head, with l for those whose value is in the log alone.
+  // "20 10l": timestamps from the head down; "l" marks a version whose value is in the log alone.
   std::string Chain() {
     ReclamationDomain::Guard guard(domain);
     std::string text;
@@ -106,7 +106,7 @@ TEST_F(PageOutTest, AWholeChainOfFoldedOnes) {
 
 TEST_F(PageOutTest, WhatMayNotGoStays) {
   Folded(10);
-  Committed(20);                   // not folded: its write set points to it
+  Committed(20);                   // not folded: a write set points to it
   Folded(30, kLeastPagedOut - 1);  // too small
   TransactionRecord* const removed = Txn(40);
   RecordVersion* const tombstone = Install(removed, 1, /*tombstone=*/true);
@@ -188,7 +188,7 @@ TEST_F(PageOutTest, AReaderThatHasTheVersionKeepsIt) {
   EXPECT_EQ(newest->older.load()->value(), ValueOf(10));
 }
 
-// Readers look while installers come and values go: whoever finds a value finds the right one, else its place.
+// Readers look while installers add versions and values are paged out: each reader finds either the right value or its place in the log.
 TEST_F(PageOutTest, Stress) {
   constexpr uint64_t kCommits = 20'000;
   constexpr uint64_t kKept = 6;
@@ -200,7 +200,7 @@ TEST_F(PageOutTest, Stress) {
       if (last <= back) continue;
       ReclamationDomain::Guard guard(domain);
       const Visible found = FindVisible(entry->word.Load().head, ReaderView{.timestamp = Timestamp{last - back}});
-      if (found.kind != Visible::Kind::kVersion) continue;  // collected
+      if (found.kind != Visible::Kind::kVersion) continue;  // it was collected
       const uint64_t timestamp = found.version->transaction->timestamp().value;
       if (found.version->paged_out) {
         ASSERT_EQ(found.version->place.value, timestamp * 1000);
@@ -229,7 +229,7 @@ TEST_F(PageOutTest, Stress) {
       done.store(i);
     }
   });
-  // The collector's part: values go, then what is old goes as a whole.
+  // The collector's part: it pages out values, then collects old versions.
   uint64_t paged = 0;
   while (done.load() < kCommits) {
     paged += Out().versions;

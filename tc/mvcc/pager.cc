@@ -9,9 +9,9 @@
 namespace deut::tc {
 namespace {
 
-// Looked at under one guard: what they leave is freed soon.
+// Entries handled under one guard: the values that they release are freed soon.
 constexpr size_t kBatch = 256;
-// A round is no longer than some milliseconds.
+// Bounds a round to a few milliseconds.
 constexpr size_t kPerRound = 16 << 10;
 
 }  // namespace
@@ -32,7 +32,7 @@ bool Pager::TakeBatch(Lsn collected, Lsn durable, size_t most) {
     }
     queue_.pop_front();
   }
-  // A chain once, however often its key was written.
+  // Sorted by entry, so that Run walks each chain once, however many of its versions are in the batch.
   std::ranges::sort(batch_, [](const Queued& a, const Queued& b) {
     return a.entry != b.entry ? std::less<>()(a.entry, b.entry) : a.commit < b.commit;
   });

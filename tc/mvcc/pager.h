@@ -1,10 +1,9 @@
-// Pager: decides which values of folded commits leave memory when what is pinned has passed its share of the budget (rule S9): those that were
-// committed first.
+// Pager: pages out values of folded commits when pinned memory exceeds its share of the budget (rule S9), in the order of the commits.
 //
-// A commit that is folded is queued once for each value worth it, by its entry. The entry is there for as long as the commit is not collected
-//   (folded_commit.h); what is collected is dropped from the front of the queue, unlooked at. Commits arrive in ascending order within a fold,
-//   nearly so from fold to fold. What cannot go just now (page_out.h) comes again, at the end.
-// Thread-safety: the collector's thread, under a guard; the figures from any.
+// Add queues a folded commit's entry once for each value worth it. The entry exists while the commit is not collected (folded_commit.h). Run drops
+//   collected commits from the front of the queue without touching their entries. Commits arrive in ascending order within a fold, and nearly so
+//   from fold to fold. A version that cannot be paged out now (page_out.h) is queued again, at the end.
+// Thread-safety: Add and Run by the collector's thread, Run with guards of its own; pressed and the figures by any. Ownership: none of the entries.
 #ifndef TC_MVCC_PAGER_H_
 #define TC_MVCC_PAGER_H_
 
@@ -24,7 +23,7 @@ namespace deut::tc {
 class Pager {
  public:
   struct Options {
-    // Bytes that are to leave memory, of what is pinned. None: nothing is paged out.
+    // Pinned bytes that should leave memory now. Empty: nothing is paged out.
     std::function<uint64_t()> excess;
     // Commits before it are durable.
     std::function<Lsn()> durable;
@@ -32,16 +31,17 @@ class Pager {
 
   Pager(const Options& options, ReclamationDomain& domain) : options_(options), domain_(domain) {}
 
-  // More is pinned than its share.
+  // True if pinned memory exceeds its share.
   bool pressed() const { return options_.excess && options_.excess() != 0; }
-  // A version of `commit`, with so large a value, is in the entry's chain.
+  // A version of `commit` with a value of `value_bytes` is in the entry's chain. Ignores values that are too small.
   void Add(Lsn commit, RecordEntry* entry, uint32_t value_bytes);
-  // Pages out while there is an excess, at most some thousand entries. All commits up to `collected` are collected. Answers the bytes that have left.
+  // Pages out while there is an excess, at most kPerRound (pager.cc) entries. Returns the bytes freed. REQUIRES: all commits up to `collected` are
+  // collected.
   uint64_t Run(Lsn collected);
 
-  // What the queue itself takes.
+  // Memory of the queue itself.
   uint64_t bytes() const { return queued_.load(std::memory_order_relaxed) * sizeof(Queued); }
-  // Ever.
+  // Versions paged out since the start, and the bytes freed.
   uint64_t versions() const { return versions_.load(std::memory_order_relaxed); }
   uint64_t paged_bytes() const { return paged_bytes_.load(std::memory_order_relaxed); }
 
@@ -51,7 +51,7 @@ class Pager {
     RecordEntry* entry;
   };
 
-  // Moves the next few that are durable into batch_. False: there are none.
+  // Moves at most `most` durable commits from the queue into batch_, sorted by entry. False: there are none.
   bool TakeBatch(Lsn collected, Lsn durable, size_t most);
 
   const Options options_;

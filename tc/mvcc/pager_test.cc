@@ -1,4 +1,4 @@
-// What leaves memory when, and what the queue forgets (S9).
+// Which values leave memory when, and which queued entries the pager drops (S9).
 #include "tc/mvcc/pager.h"
 
 #include <string>
@@ -21,7 +21,7 @@ class PagerTest : public ::testing::Test {
     for (TransactionRecord* transaction : transactions) transaction->DropReference(domain);
   }
 
-  // Commits a version of the key at this LSN, folded.
+  // Commits a version of the key at this LSN, and folds it.
   void Commit(const std::string& key, uint64_t lsn, uint32_t bytes = kBytes) {
     ReclamationDomain::Guard guard(domain);
     transactions.push_back(new TransactionRecord(Timestamp{lsn}));
@@ -37,7 +37,7 @@ class PagerTest : public ::testing::Test {
     transaction->set_collected();
     pager.Add(Lsn{lsn}, entry, bytes);
   }
-  // Of the key's versions, how many are paged out.
+  // Number of paged-out versions of the key.
   int Paged(const std::string& key) {
     ReclamationDomain::Guard guard(domain);
     const RecordEntry* const entry = table.Find(RecordTable::Hash(TableId{1}, key), TableId{1}, key);
@@ -78,7 +78,7 @@ TEST_F(PagerTest, AllOfItLeavesWhereThatIsNotEnough) {
   EXPECT_EQ(pager.Run(Lsn{0}), 0u);
 }
 
-// A batch is what is taken at once: beyond it no more goes than has to.
+// The pager takes entries in batches: beyond the batch that ends the excess nothing is paged out.
 TEST_F(PagerTest, TheFirstOnesLeaveFirst) {
   constexpr int kMany = 1000;
   for (int i = 0; i < kMany; ++i) Commit("k" + std::to_string(i), static_cast<uint64_t>(10 + i));
@@ -101,7 +101,7 @@ TEST_F(PagerTest, WhatIsNotDurableWaits) {
   EXPECT_EQ(Paged("b"), 1);
 }
 
-// The entries of what is collected may be gone: they are not looked at.
+// The entries of collected commits may have been freed: the pager does not touch them.
 TEST_F(PagerTest, WhatIsCollectedIsForgotten) {
   Commit("a", 10);
   Commit("b", 20);

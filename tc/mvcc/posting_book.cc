@@ -30,7 +30,7 @@ void PostingBook::GiveBack(Range* range, Gone* gone, uint32_t kept) {
 
 void PostingBook::Sweep(bool all) {
   bool handed_on = false;
-  do {  // again: what it was handed on to may have been replaced, too
+  do {  // again: the successors to which counts were moved may have been replaced, too
     for (Range* const range : std::exchange(due_, {})) {
       Gone& gone = book_.find(range)->second;
       gone.due = false;
@@ -89,7 +89,7 @@ bool PostingBook::LookAt(Range* range, bool all) {
   range->RemovePostings(domain_, [](const TransactionRecord& record) {
     return record.collected() || DEUT_OMITTED("S6.posting_collected");
   });
-  // Sealed: its copies may have what has just been unlinked here.
+  // If it is sealed, its copies may contain postings that were just unlinked here, so the count stays until it moves to the successors.
   if (!range->sealed() || DEUT_OMITTED("P.sealed_after")) book_.find(range)->second.postings = 0;
   return false;
 }
@@ -98,7 +98,7 @@ void PostingBook::CountInSuccessors(const Range& range, uint32_t postings) {
   const RangeMap& map = range.partition()->map();
   const size_t last = map.IndexBelow(range.high());
   for (size_t i = map.IndexOf(range.low()); i <= last && !DEUT_OMITTED("P.count_copies"); ++i) {
-    if (map.at(i).first_posting() == nullptr) continue;  // it was filled before it came into the map
+    if (map.at(i).first_posting() == nullptr) continue;  // it has no copies: it was filled before it came into the map
     Gone& gone = Add(&map.at(i), postings);
     if (gone.references == 0) {
       map.at(i).AddReference();

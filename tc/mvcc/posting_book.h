@@ -1,13 +1,13 @@
-// PostingBook: in which ranges postings of collected transactions still lie, and their unlinking (rules S6, P).
+// PostingBook: records the ranges in which postings of collected transactions are still linked, and unlinks them (rules S6, P).
 //
-// Postings are unlinked in bulk: of a range when so many are gone that walking its list costs in proportion to what is unlinked, whatever the
-//   backlog is. Who counts a posting makes the range due when that may be so, so a sweep looks at what is due, not at the whole book.
-// P: what was counted for a range that has been replaced is counted for its successors, which have copies. A range that is sealed after
-//   postings were unlinked from it remains in the book: who copies may have met them before. Whether a range of the book has been replaced
-//   is looked at in turn, a few ranges a sweep: until then the book keeps it, and copies of what was counted remain where they are.
-// A range leaves the book in its turn only, so each range of the book is once in `turns_`. Each holds references to its range, at least one; those
-//   that come with postings are given back together, because the line that counts them is the one that who posts writes to.
-// Thread-safety: one thread. Ownership: see above; REQUIRES at its end: everything was swept.
+// Postings are unlinked in bulk: from a range when enough of its postings are dead that walking its list costs in proportion to those unlinked,
+//   whatever the backlog is. Add makes the range due when that may be so. So a sweep examines the due ranges, not the whole book.
+// P: a count for a range that has been replaced moves to its successors, which have copies of the postings. If a range is sealed after postings were
+//   unlinked from it, it stays in the book: the thread that copied may have seen those postings before. Each sweep also examines a few ranges in
+//   turn, and moves the counts of those that were replaced. Until then the book keeps the range, and the copies stay where they are.
+// A range leaves the book only when its turn comes, so each range of the book is in `turns_` once. The book holds at least one reference to each of
+//   its ranges. It drops references that came with postings together: the counter is on the cache line that a posting writer writes to.
+// Thread-safety: one thread. Ownership: references, as above. REQUIRES at destruction: everything was swept.
 #ifndef TC_MVCC_POSTING_BOOK_H_
 #define TC_MVCC_POSTING_BOOK_H_
 
@@ -26,7 +26,7 @@ class PostingBook {
  public:
   // Postings of collected transactions that a range may keep before they are unlinked.
   static constexpr uint32_t kSweepPostings = 16;
-  // Ranges that are looked at in turn by one sweep.
+  // Ranges that one sweep examines in turn.
   static constexpr size_t kTurns = 32;
 
   explicit PostingBook(ReclamationDomain& domain) : domain_(domain) {}
@@ -34,12 +34,12 @@ class PostingBook {
   PostingBook(const PostingBook&) = delete;
   PostingBook& operator=(const PostingBook&) = delete;
 
-  // One more posting of the range is of a collected transaction. Takes over the caller's reference to the range. REQUIRES: a guard.
+  // Counts one more posting of a collected transaction in the range. Takes over the caller's reference to the range. REQUIRES: a guard.
   void Count(Range* range);
-  // Unlinks what is due, or (`all`) whatever there is.
+  // Unlinks the postings of due ranges, and of those whose turn it is; with `all` those of every range.
   void Sweep(bool all);
-  // T1: the table of these ranges goes. Gives back the references to all of its ranges, those that were replaced, too.
-  // REQUIRES: no posting in them is counted any more.
+  // T1: the table of these ranges is being freed. Drops the references to all of its ranges, including replaced ones.
+  // REQUIRES: no further posting in them will be counted.
   void Forget(const RangePartition& partition);
 
   size_t ranges() const { return book_.size(); }
@@ -47,17 +47,17 @@ class PostingBook {
  private:
   struct Gone {
     uint32_t postings = 0;    // of collected transactions, still linked
-    uint32_t references = 0;  // to the range, that are the book's
-    bool due = false;         // is in due_
+    uint32_t references = 0;  // to the range, held by the book
+    bool due = false;         // the range is in due_
   };
 
-  // The range's entry; if it is new it wants a reference.
+  // Adds to the range's count and returns its entry. REQUIRES: for a new entry the caller adds a reference to it.
   Gone& Add(Range* range, uint32_t postings);
-  // Gives back all references but `kept`. REQUIRES: a guard.
+  // Drops all references but `kept`. REQUIRES: a guard.
   void GiveBack(Range* range, Gone* gone, uint32_t kept);
-  // Unlinks or hands on what is counted for the range, if that is worth it. True: it was handed on to its successors.
+  // Unlinks the range's dead postings if that is worth it, or moves its count to its successors. True: the count was moved.
   bool LookAt(Range* range, bool all);
-  // The next `turns` of those that were in the book at the call. True: something was handed on.
+  // Handles the next `turns` ranges of the book, at most those in it at the call. True: a count was moved to successors.
   bool TakeTurns(size_t turns, bool all);
   void CountInSuccessors(const Range& range, uint32_t postings);
 

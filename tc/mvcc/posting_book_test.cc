@@ -23,7 +23,7 @@ class PostingBookTest : public ::testing::Test {
     partition.map().RemoveAllPostings(domain);
   }
 
-  // Posts in the key's range what is collected at once.
+  // Posts transactions in the key's range and collects them at once.
   void PostAndCollect(std::string_view key, int times = 1) {
     ReclamationDomain::Guard guard(domain);
     for (int i = 0; i < times; ++i) {
@@ -68,7 +68,7 @@ TEST_F(PostingBookTest, UnlinksManyAtOnce) {
   EXPECT_EQ(book.ranges(), 0u);
 }
 
-// A range with others' postings waits until those that are gone are a large part, and is not forgotten.
+// A range with postings of open transactions waits until dead postings are a large part of its list, and stays in the book.
 TEST_F(PostingBookTest, WaitsWhileMostOfARangeIsInUse) {
   std::vector<TransactionRecord*> open;
   {
@@ -88,7 +88,7 @@ TEST_F(PostingBookTest, WaitsWhileMostOfARangeIsInUse) {
   for (TransactionRecord* record : open) record->DropReference(domain);
 }
 
-// With a few postings in each of many ranges a sweep looks at few of them, however many there are.
+// With a few postings in each of many ranges a sweep examines only a few of the ranges.
 TEST_F(PostingBookTest, ASweepCostsWhatIsDue) {
   constexpr int kRanges = 4096;
   std::vector<std::string> cuts;
@@ -109,7 +109,7 @@ TEST_F(PostingBookTest, ASweepCostsWhatIsDue) {
   EXPECT_EQ(Postings(), uint64_t{kRanges - kSweeps} * (PostingBook::kSweepPostings - 1));
 }
 
-// Ranges that have been replaced come to their turn, and what was counted for them is unlinked in their successors.
+// When the turn of a replaced range comes, its count moves to its successors, where the postings are unlinked.
 TEST_F(PostingBookTest, CountsGoOnInSuccessors) {
   std::vector<TransactionRecord*> open;
   {

@@ -1,7 +1,7 @@
-// Litmus of rules R1 and R2 on the real functions, ten million rounds on two threads. In every round a writer that has its posting
-// publishes a key in its write set and then checks the range's last_read; a reader raises last_read and then looks at the postings'
-// write sets. They may find each other both; that neither finds the other is a phantom. With the publication weaker than sequentially consistent
-// (R1.publish_order) the store may pass the check, and it happens.
+// Litmus of rules R1 and R2 on the real functions, ten million rounds on two threads. In every round a writer that has its posting publishes a
+// key in its write set and then checks the range's last_read. A reader raises last_read and then looks at the postings' write sets.
+// Both may find each other. If neither finds the other, that is a phantom. With a publication weaker than sequentially consistent
+// (R1.publish_order) the check may overtake the store, and phantoms occur.
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -19,7 +19,7 @@ constexpr uint32_t kBatch = 2000;
 constexpr uint32_t kBatches = 5000;  // ten million rounds
 constexpr Timestamp kWriter{10}, kReader{20};
 
-// One batch: as many ranges as rounds, one transaction that has posted in all of them.
+// One batch: one range per round, and one transaction that has posted in all of them.
 struct Batch {
   explicit Batch(ReclamationDomain& d) : domain(d), record(new TransactionRecord(kWriter)) {
     for (uint32_t i = 0; i < kBatch; ++i) {
@@ -37,7 +37,7 @@ struct Batch {
   std::vector<std::unique_ptr<Range>> ranges;
 };
 
-// Two threads meet. Spins, because the threads are to start together.
+// A meeting point of two threads. Spins, because the threads are to start together.
 class Barrier {
  public:
   void Meet() {
@@ -63,12 +63,12 @@ TEST(RangeLitmusTest, WriterAndReaderNeverMissEachOther) {
   std::unique_ptr<Batch> batch;
   std::vector<char> writer_passed(kBatch), reader_saw(kBatch);
   std::atomic<bool> done{false};
-  // Where the other is, so that neither runs ahead: it is the same round that must be played at the same time.
+  // The step of each thread, so that neither runs ahead: both must play the same round at the same time.
   alignas(64) std::atomic<uint32_t> writer_at{0};
   alignas(64) std::atomic<uint32_t> reader_at{0};
   const auto keep_step = [](std::atomic<uint32_t>& mine, const std::atomic<uint32_t>& other, uint32_t i) {
     mine.store(i, std::memory_order_relaxed);
-    // Not for long: the other may have been taken off its processor.
+    // Bounded: the other thread may have been descheduled.
     for (uint32_t spins = 0; spins < 300 && other.load(std::memory_order_relaxed) < i; ++spins) {
     }
   };

@@ -12,7 +12,7 @@
 namespace deut::tc {
 namespace {
 
-// A list of postings that is not in any range yet.
+// A list of copied postings that is not in any range yet. Frees them unless Fill has installed them.
 class Copies {
  public:
   explicit Copies(ReclamationDomain& domain) : domain_(domain) {}
@@ -26,7 +26,7 @@ class Copies {
   }
 
   void Add(const Posting& of) {
-    if (!of.transaction->TryAddReference()) return;  // collected, and unlinked from where it was found
+    if (!of.transaction->TryAddReference()) return;  // the transaction is collected, and the original is unlinked
     auto* posting = new Posting(of.transaction, of.origin);
     posting->next.store(first_, std::memory_order_relaxed);
     first_ = posting;
@@ -42,7 +42,7 @@ class Copies {
   uint64_t count_ = 0;
 };
 
-// What has replaced ranges leaves behind: freed when nobody can look at it any more.
+// The map and the ranges that a change has replaced: destroyed when no thread can see them any more.
 struct Replaced {
   ReclamationDomain& domain;
   std::unique_ptr<const RangeMap> map;
@@ -61,7 +61,7 @@ struct Replaced {
 
 struct RangePartition::Change {
   struct Step {
-    std::span<Range* const> old;  // of the old map
+    std::span<Range* const> old;  // neighbours in the old map
     std::vector<Range*> made;
   };
   ReclamationDomain& domain;
@@ -69,7 +69,7 @@ struct RangePartition::Change {
   const RangeMap* after = nullptr;
   std::vector<Step> steps = {};
 
-  // Whether a new range is to have the posting of this one.
+  // True if the new range `to` needs a copy of this posting.
   static bool Copied(const Posting& posting, const Range& to) {
     const TransactionRecord& record = *posting.transaction;
     if (record.collected()) return false;
@@ -84,8 +84,8 @@ struct RangePartition::Change {
         break;
     }
     const WriteSet* const writes = record.write_set();
-    if (writes == nullptr) return false;                // collected by now, or it has written nothing
-    if (writes->size() > WriteSet::kTail) return true;  // a look at each key would be long
+    if (writes == nullptr) return false;                // it was collected meanwhile, or has written nothing
+    if (writes->size() > WriteSet::kTail) return true;  // checking each key would take long, and a needless copy does no harm
     bool wrote = false;
     writes->ForEach([&](const WriteItem& item) { wrote = wrote || to.Contains(item.key); });
     return wrote;
@@ -124,7 +124,7 @@ void RangePartition::Help() const {
 }
 
 void RangePartition::Finish(const Change& change) const {
-  // The old ranges are good for as long as the map was not swung when this thread's guard was held already.
+  // If the map is still the old one, it was not swung before this thread took its guard, so the old ranges stay valid under the guard.
   if (map_.load(std::memory_order_seq_cst) != change.before) return;
   for (const Change::Step& step : change.steps) {
     Timestamp last_read;
@@ -136,7 +136,7 @@ void RangePartition::Finish(const Change& change) const {
     }
     DEUT_POINT("partition.marked");
     for (Range* made : step.made) {
-      while (made->unfilled()) {  // else it has its last_read, too
+      while (made->unfilled()) {  // a filled range has its last_read, too
         (void)made->RaiseLastRead(last_read);
         change.Fill(step, *made);
       }
@@ -189,7 +189,7 @@ Duration RangePartition::Replace(Runtime& runtime, ReclamationDomain& domain, co
   return window;
 }
 
-// From the last to the first: so the indexes of those still to come remain what they are.
+// Goes from the last place to the first, so that the indexes of the remaining places stay correct.
 Duration RangePartition::ReplaceInSteps(Runtime& runtime, ReclamationDomain& domain, std::vector<Place> places) {
   Duration longest{0};
   std::vector<Place> now;
@@ -239,7 +239,7 @@ std::vector<RangePartition::Place> RangePartition::Splits(ReclamationDomain& dom
 
 Duration RangePartition::Recut(Runtime& runtime, ReclamationDomain& domain, const std::vector<std::string>& cuts) {
   Duration splitting{0};
-  // A range with many postings is halved again and again: its parts have fewer, and nobody waits for more than one list's copies.
+  // A range with many postings is halved repeatedly. Its parts have fewer postings, so no thread waits for copies of more than one list.
   for (std::vector<Place> places; !(places = Splits(domain, cuts)).empty();) {
     splitting = std::max(splitting, ReplaceInSteps(runtime, domain, std::move(places)));
   }

@@ -1,4 +1,4 @@
-// Changes of ranges (rules P): what new ranges take over, who finishes a change, what becomes of the old ones.
+// Changes of ranges (rules P): what new ranges take over, which threads finish a change, and how the old ranges are freed.
 #include "tc/mvcc/range_partition.h"
 
 #include <algorithm>
@@ -29,20 +29,20 @@ class RangePartitionTest : public ::testing::Test {
     }
   }
   Range& Of(const char* key) {
-    const RangeMap& map = partition.map();  // once: the next may be another one
+    const RangeMap& map = partition.map();  // loaded once: a second load may return another map
     return map.at(map.IndexOf(key));
   }
   TransactionRecord& New(uint64_t timestamp) {
     records.push_back(new TransactionRecord(Timestamp{timestamp}));
     return *records.back();
   }
-  // Posts where the key lies and publishes it.
+  // Posts in the key's range and publishes the key.
   TransactionRecord& Write(uint64_t timestamp, const char* key) {
     ReclamationDomain::Guard guard(domain);
     TransactionRecord& record = New(timestamp);
     Range& range = Of(key);
     EXPECT_TRUE(range.Post(&record));
-    range.AddReference();  // its copies name it
+    range.AddReference();  // the record's reference in `posted`: copies of the posting name the range
     record.posted.push_back(&range);
     record.MakeWriteSet().Publish(TableId{1}, key, 0);
     return record;
@@ -94,11 +94,11 @@ TEST_F(RangePartitionTest, SplitsAndMergesTakeOverWhatIsLive) {
   EXPECT_EQ(Ranges(), ":7[1 2 ] g:7[2 ] n:7[2 5 ] ");
   EXPECT_TRUE(Raise("h", 9));
   Write(6, "h");
-  // Two neighbours into one: each transaction once.
+  // Merges two neighbours: each transaction is posted once.
   Replace({{.first = 1, .count = 2}});
   EXPECT_EQ(Ranges(), ":7[1 2 ] g:9[2 5 6 ] ");
-  // What is undecided stays within the bounds in which it was posted: 6 in g..n.
-  // Three places at once, of which one moves a bound.
+  // A posting of an undecided transaction stays within the bounds in which it was posted: 6 in g..n.
+  // Three places at once; one of them moves a bound.
   Replace({{.first = 0, .cuts = {"c"}}, {.first = 1, .cuts = {"m"}}});
   EXPECT_EQ(Ranges(), ":7[1 2 ] c:7[2 ] g:9[2 6 ] m:9[2 5 6 ] ");
   Replace({{.first = 1, .count = 2, .cuts = {"d", "e"}}});
@@ -133,7 +133,7 @@ TEST_F(RangePartitionTest, ManyRangesInManyChanges) {
   EXPECT_EQ(Ranges(), ":0[1 ] k10001:0[1 ] k10002:0[1 ] ");
 }
 
-// All cuts lie in one range, and it is full of postings, each of which is copied into every part: it is halved again and again.
+// All cuts lie in one range that is full of postings, each of which is copied into every part: the range is halved repeatedly.
 TEST_F(RangePartitionTest, ManyPostingsInShortChanges) {
   constexpr uint64_t kWriters = 2 * RangePartition::kCopiesAtOnce;
   constexpr int kCuts = 60;
@@ -174,7 +174,7 @@ TEST_F(RangePartitionTest, SealedRangesTakeNothing) {
   EXPECT_TRUE(partition.Holds(Of("a")));
 }
 
-// Who finds a sealed range finishes the change wherever the one who began it stands; and may meet the next one's seal.
+// A thread that finds a sealed range finishes the change, wherever the thread that began it has stopped. It may then meet the next change's seal.
 TEST_F(RangePartitionTest, AnybodyFinishes) {
   for (const char* point : {"partition.published", "partition.sealed", "partition.marked", "range.fill.before_cas",
                             "partition.before_swing"}) {
@@ -213,7 +213,7 @@ TEST_F(RangePartitionTest, LostCompareAndSwaps) {
   EXPECT_EQ(Ranges(), ":0[1 ] ");
 }
 
-// The sweeper meets the end of the range it is in.
+// A range is replaced while the sweeper is in it.
 TEST_F(RangePartitionTest, PostingsOfAReplacedRangeAreDroppedByWhoeverComesLast) {
   Write(1, "a");
   Write(2, "a");
@@ -237,13 +237,13 @@ TEST_F(RangePartitionTest, PostingsOfAReplacedRangeAreDroppedByWhoeverComesLast)
     old->RemovePostings(domain, [](const TransactionRecord&) { return true; });
   }
   EXPECT_EQ(Ranges(), ":0[1 2 ] m:0[1 2 ] ");
-  domain.Collect();  // again, by what freed the old map
+  domain.Collect();  // again, because freeing the old map has retired more
   ReclamationDomain::Guard guard(domain);
   old->DropReference(domain);
 }
 
-// Nothing is lost and nothing is left: writers that post, publish and look, readers that raise and look, one that changes the ranges without
-// pause, one that sweeps. Of a writer and a later reader one must find the other.
+// Nothing is lost and nothing is left: writers post, publish and check; readers raise and look; one thread changes the ranges without pause, another
+// sweeps. One of a writer and a later reader must find the other.
 TEST_F(RangePartitionTest, WritersAndReadersWhileRangesChange) {
   constexpr int kRounds = 3000;
   const std::vector<std::string> keys = {"a", "d", "h", "m", "q"};
@@ -270,7 +270,7 @@ TEST_F(RangePartitionTest, WritersAndReadersWhileRangesChange) {
           in_range([&](Range& range) { return range.Post(record); });
           record->MakeWriteSet().Publish(TableId{1}, keys[k], 0);
           const bool passed = Of(keys[k].c_str()).last_read() <= now;
-          // Whoever read later and passed before this has raised, and is seen by the check.
+          // A later reader that passed before this point has raised last_read, and the check sees it.
           if (passed) EXPECT_LE(reads[k].load(), now.value) << keys[k];
           record->TryAbort();
           record->set_collected();

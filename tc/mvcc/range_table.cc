@@ -9,7 +9,7 @@
 namespace deut::tc {
 namespace {
 
-// The first eight bytes as a number: of two keys the lesser one has the lesser number, or the same. (What a short key lacks counts as zero.)
+// The first eight bytes as a number: the lesser of two keys has the lesser number, or an equal one. (A short key is padded with zeros.)
 uint64_t HeadOf(std::string_view bytes) {
   uint64_t head = 0;
   if (bytes.size() >= sizeof(head)) {
@@ -57,7 +57,7 @@ bool Range::Post(TransactionRecord* transaction) {
       return false;
     }
   }
-  // The posting's own. Until now, and as long as the transaction is active, the owner's does.
+  // The posting's own reference. Until here, and while the transaction is active, the owner's reference keeps the record.
   transaction->AddReference();
   posted_.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -73,7 +73,7 @@ void Range::Mark() {
 
 bool Range::TryFill(Posting* first, uint64_t count) {
   uintptr_t unfilled = kUnfilled;
-  // S9: counted before anybody can unlink one of them.
+  // S9: counted before another thread can unlink one of the copies.
   const bool counts = copies_ != nullptr && !DEUT_OMITTED("S9.count_copies");
   if (counts) copies_->fetch_add(count, std::memory_order_relaxed);
   DEUT_POINT("range.fill.before_cas");
@@ -97,7 +97,7 @@ bool Range::UnlinkFirst(Posting* first, Posting* next) {
 
 void Range::RetirePosting(Posting* posting, ReclamationDomain& domain) {
   removed_.fetch_add(1, std::memory_order_relaxed);
-  // A copy lies elsewhere than where it was posted. (The origin was alive when this range was filled, so it was at another address.)
+  // A copy lies in another range than its origin. (The origin was alive when this range was filled, so it was at another address.)
   if (posting->origin != this && copies_ != nullptr && !DEUT_OMITTED("S9.count_copies")) {
     copies_->fetch_sub(1, std::memory_order_relaxed);
   }
@@ -151,7 +151,7 @@ size_t RangeMap::CountBefore(std::string_view key) const {
   const int order = key.substr(0, prefix_.size()).compare(prefix_);
   if (order != 0) return order < 0 ? 0 : heads_.size();
   const uint64_t head = HeadOf(key.substr(prefix_.size()));
-  // All bounds before `count` have lesser heads. No branch hangs on what is compared, which cannot be foreseen.
+  // All bounds before `count` have lesser heads. The loop has no branch on a comparison, which the processor could not predict.
   size_t count = 0;
   for (size_t left = heads_.size(); left != 0;) {
     const size_t half = left / 2;
@@ -160,7 +160,7 @@ size_t RangeMap::CountBefore(std::string_view key) const {
     left = less ? left - half - 1 : half;
   }
   if (count == heads_.size() || heads_[count] != head) return count;
-  // Those with the same head: by their bytes.
+  // Bounds with the same head are compared by all their bytes.
   const auto end = static_cast<size_t>(
       std::upper_bound(heads_.begin() + static_cast<ptrdiff_t>(count), heads_.end(), head) - heads_.begin());
   const auto begin = ranges_.begin() + 1;

@@ -1,20 +1,20 @@
 // Logical ranges: the TC's disjoint partition of a table's key space, and per range the last read time and the postings of intents to
 // update (paper, sections 2.3, 3.1-3.3; rules R1-R3, P, T1).
 //
-// Range. `last_read`: the latest timestamp at which somebody *tried* to read the range (R2); only rises. `postings`: list of
-//   IX and SIX postings, pushed by compare-and-swap at the head, in no order; unlinked by one sweeper at a time.
+// Range. `last_read`: the latest timestamp of a transaction that *tried* to read the range (R2); only rises. `postings`: list of IX and SIX
+//   postings, pushed by compare-and-swap at the head, in no order; unlinked by one sweeper at a time.
 // R1 writer:  push posting ... publish key ... install ... then load last_read: later than ts -> abort.
 // R2 reader:  raise last_read (compare-and-swap), then load the postings' head and walk.
 //   In the total order either the writer's posting and publication precede the reader's look, or the reader's raise precedes the
-//   writer's check. So whichever comes second finds the other. Both sides: sequentially consistent; nothing weaker will do.
+//   writer's check. So the later of the two finds the other. Both sides are sequentially consistent; nothing weaker suffices.
 // R3 SIX:     push posting, raise, walk, then check last_read <= ts.
-// States of a range (P): made -> current -> sealed -> replaced. Sealing sets a bit in last_read (no raise succeeds from then on; the value is
-//   final), then one in the head of the postings (no post succeeds; only collected ones go). tc/mvcc/range_partition.h says who does what.
-// Postings of a range that is replaced are dropped when nobody can look at it any more, by whoever frees it or, if that meets the
-//   collector at work, by the collector: `sweeper_` is idle -> sweeping -> idle, or -> dropped for good.
-// A posting holds one reference to its transaction record; a transaction's first is part of that record. A range is counted too: one reference of
-//   the map it is in, one of every transaction record that names it among its posted ones, one of the collector's book. So a range's address names
-//   one range as long as anybody knows it; with the last it is retired.
+// States of a range (P): made -> current -> sealed -> replaced. Sealing sets a bit in last_read (no later raise succeeds, so the value is
+//   final), then one in the head of the postings (no later post succeeds; only collected ones leave). tc/mvcc/range_partition.h has the steps.
+// The postings of a replaced range are dropped when no thread can see the range any more. The thread that frees it drops them, unless the
+//   collector is sweeping the range: then the collector does. `sweeper_`: idle -> sweeping -> idle, or -> dropped for good.
+// A posting holds one reference to its transaction record; a transaction's first posting is part of that record. Ranges are reference-counted: one
+//   reference of the map it is in, one of every transaction record that names it in `posted`, and those of the collector's book. So while any of
+//   them knows a range's address, it names that range alone. When the last reference is dropped, the range is retired.
 // Map. An immutable sorted array of ranges, which it does not own.
 // Thread-safety: any thread under a guard.
 #ifndef TC_MVCC_RANGE_TABLE_H_
@@ -41,7 +41,7 @@ class RangePartition;
 
 class Range {
  public:
-  // `partition`: whose range it is; null in tests of ranges alone. `copies`: counts the copied postings (P) that lie in ranges; null: nobody does.
+  // `partition`: the owner; null in tests of single ranges. `copies`: counts the copied postings (P) that lie in ranges; null: not counted.
   Range(std::string low, std::string high, Timestamp last_read, const RangePartition* partition = nullptr,
         std::shared_ptr<std::atomic<uint64_t>> copies = nullptr)
       : low_(std::move(low)),
@@ -61,30 +61,30 @@ class Range {
   const RangePartition* partition() const { return partition_; }
 
   Timestamp last_read() const { return Timestamp{last_read_.load(std::memory_order_seq_cst) & ~kSealed}; }
-  // The same of a range that is not sealed, hence current; else nothing: another may be there for its keys (P).
+  // As last_read, but nothing if the range is sealed, because another range may have its keys by then (P). An unsealed range is current.
   std::optional<Timestamp> last_read_unless_sealed() const {
     const uint64_t seen = last_read_.load(std::memory_order_seq_cst);
     if ((seen & kSealed) != 0) return std::nullopt;
     return Timestamp{seen};
   }
-  // R2: at least `timestamp` afterwards. False: the range is sealed.
+  // R2: afterwards last_read is at least `timestamp`. False: the range is sealed.
   [[nodiscard]] bool RaiseLastRead(Timestamp timestamp);
 
-  // R1 step 1. The caller, who owns the active transaction, posts it at most once per range. False: the range is sealed.
+  // R1 step 1. The caller owns the active transaction and posts it at most once per range. False: the range is sealed.
   [[nodiscard]] bool Post(TransactionRecord* transaction);
 
-  // Calls `visit(TransactionRecord&)` for every posting there is after the call began; stops when it answers false.
+  // Calls `visit(TransactionRecord&)` for every posting that is linked when the call begins, until it returns false.
   template <typename Visit>
   void ForEachPosting(Visit&& visit) const {
     for (const Posting* p = first_posting(); p != nullptr; p = p->next.load(std::memory_order_seq_cst)) {
       if (!visit(*p->transaction)) return;
     }
   }
-  // Brings what writers and readers of it meet on into the processor's cache.
+  // Prefetches the cache line on which writers and readers of the range meet.
   void Prefetch() const { __builtin_prefetch(&last_read_); }
   const Posting* first_posting() const { return First(postings_.load(std::memory_order_seq_cst)); }
 
-  // Unlinks and retires the postings whose transaction `gone(record)` says is done with. Does nothing where somebody else is at it.
+  // Unlinks and retires the postings for whose transaction `gone(record)` is true. Does nothing if another thread is sweeping the range.
   // REQUIRES: a guard.
   template <typename Gone>
   void RemovePostings(ReclamationDomain& domain, Gone&& gone) {
@@ -93,7 +93,7 @@ class Range {
     Posting* posting = First(postings_.load(std::memory_order_seq_cst));
     while (posting != nullptr) {
       Posting* const next = posting->next.load(std::memory_order_seq_cst);
-      __builtin_prefetch(next);  // while this one's transaction is waited for
+      __builtin_prefetch(next);  // while the load of this posting's transaction is waited for
       if (!gone(*posting->transaction)) {
         previous = posting;
       } else if (previous != nullptr) {
@@ -102,7 +102,7 @@ class Range {
       } else if (UnlinkFirst(posting, next)) {
         RetirePosting(posting, domain);
       } else {
-        // Something was posted before it, or the head was marked: start over from the new head.
+        // Another posting was pushed before it, or the head was marked: start over from the new head.
         posting = First(postings_.load(std::memory_order_seq_cst));
         continue;
       }
@@ -111,30 +111,30 @@ class Range {
     EndSweep(domain);
   }
 
-  // How many there are, about.
+  // Approximate number of postings.
   uint64_t posting_count() const {
     const uint64_t removed = removed_.load(std::memory_order_relaxed);
     return std::max(posted() + copied_.load(std::memory_order_relaxed), removed) - removed;
   }
-  // How many were ever posted here, copies not among them, for whoever asks where the updates are. Only rises.
+  // Number of postings ever pushed here, without copies; shows where the updates are. Only rises.
   uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
-  // Transactions that lost a conflict over this range, about.
+  // Counts a transaction that lost a conflict over this range (approximate).
   void CountConflict() { conflicts_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t conflicts() const { return conflicts_.load(std::memory_order_relaxed); }
 
-  // P, for RangePartition. Sealing: first the one, then the other; again is harmless.
+  // P, for RangePartition. Seal first, then Mark; both are idempotent.
   bool sealed() const { return (last_read_.load(std::memory_order_seq_cst) & kSealed) != 0; }
   void Seal();
   void Mark();
-  // A range that is being made: nothing can be posted before it is filled.
+  // For a range that is being made: nothing can be posted before TryFill.
   void StartUnfilled() { postings_.store(kUnfilled, std::memory_order_relaxed); }
   bool unfilled() const { return postings_.load(std::memory_order_seq_cst) == kUnfilled; }
-  // False: it has been filled already, and the list remains the caller's.
+  // Installs the list. False: the range has been filled already, and the caller still owns the list.
   bool TryFill(Posting* first, uint64_t count);
-  // It is replaced and nobody looks at it any more. REQUIRES: a guard.
+  // Drops all postings of a replaced range that no other thread can see. REQUIRES: a guard.
   void DropPostings(ReclamationDomain& domain);
 
-  // REQUIRES: one is held, or a guard under which the range was found in its partition's map.
+  // REQUIRES: the caller holds a reference, or a guard under which it found the range in its partition's map.
   void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
   // REQUIRES: a guard.
   void DropReference(ReclamationDomain& domain) { DropReferences(1, domain); }
@@ -144,7 +144,7 @@ class Range {
 
  private:
   static constexpr uint64_t kSealed = uint64_t{1} << 63;
-  // In the head's word.
+  // Flags in the word of the head.
   static constexpr uintptr_t kMarked = 1;
   static constexpr uintptr_t kUnfilled = 2;
   enum Sweeper : uint32_t { kIdle, kSweeping, kDropped };
@@ -160,7 +160,7 @@ class Range {
   const std::string high_;
   const RangePartition* const partition_;
   const std::shared_ptr<std::atomic<uint64_t>> copies_;
-  // One line: who posts looks at last_read_ afterwards, and who raises that looks at the postings.
+  // On one cache line: a writer that posts loads last_read_ afterwards, and a reader that raises last_read_ loads the postings.
   alignas(64) std::atomic<uint64_t> last_read_;
   std::atomic<uintptr_t> postings_{0};
   std::atomic<uint64_t> posted_{0};
@@ -172,10 +172,10 @@ class Range {
 };
 
 // All ranges of a table, ascending, without gaps: the first begins at the empty key, the last ends above every key.
-// What of the bounds tells most of them apart lies together, eight bytes each: a search reads ranges only where these are equal.
+// A dense array holds eight bytes of each bound, enough to tell most bounds apart: a search reads ranges only where these are equal.
 class RangeMap {
  public:
-  // REQUIRES: they are all ranges of a table, in order.
+  // REQUIRES: `ranges` are all ranges of a table, in order.
   explicit RangeMap(std::vector<Range*> ranges);
 
   size_t size() const { return ranges_.size(); }
@@ -189,14 +189,14 @@ class RangeMap {
   void RemoveAllPostings(ReclamationDomain& domain) const;
 
  private:
-  // How many of the ranges behind the first begin before the key, or (`at`) before or at it.
+  // Number of ranges, without the first, that begin before the key, or (`at`) before or at it.
   template <bool at>
   size_t CountBefore(std::string_view key) const;
 
   const std::vector<Range*> ranges_;
-  std::string_view prefix_;  // of all bounds: in the last range
+  std::string_view prefix_;  // of all bounds but the first, empty one; points into the last range
   std::vector<uint64_t>
-      heads_;  // the first bytes behind it of the bounds of the ranges behind the first, as numbers that sort like them
+      heads_;  // the first bytes behind the prefix of each bound but the first, as numbers that sort like them
 };
 
 }  // namespace deut::tc

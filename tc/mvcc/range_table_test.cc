@@ -83,7 +83,7 @@ TEST_F(RangeTableTest, TheFirstPostingIsThatOfTheRecordOnce) {
   EXPECT_FALSE(record->Owns(other.first_posting()));
   EXPECT_EQ(other.first_posting()->origin, &other);
   Remove({7});
-  // Who stands on it may still go on, so it is not linked again.
+  // A reader that stands on the record's own posting may still go on from it, so that posting is not linked again.
   EXPECT_TRUE(range.Post(record));
   EXPECT_FALSE(record->Owns(range.first_posting()));
   ReclamationDomain::Guard guard(domain);
@@ -106,7 +106,7 @@ TEST_F(RangeTableTest, AMarkedRangeLeavesTheRecordItsPosting) {
   EXPECT_TRUE(record->Owns(range.first_posting()));
 }
 
-// While others walk: what they stand on stays good when its record has lost its last reference.
+// During a walk by another thread: the posting on which it stands stays valid when its record has lost the last reference.
 TEST_F(RangeTableTest, AWalkGoesOnFromAPostingWhoseRecordIsGone) {
   for (uint64_t t = 1; t <= 3; ++t) Post(t);
   std::string seen;
@@ -213,7 +213,7 @@ TEST(RangeMapTest, FindsRangesByKeyAndBelowBounds) {
   for (const auto& [bound, index] : below) EXPECT_EQ(map.IndexBelow(bound), index) << bound;
 }
 
-// Bounds with long and short common beginnings, zero bytes, one the beginning of another.
+// Bounds with long and short common prefixes, with zero bytes, and bounds that are prefixes of others.
 TEST(RangeMapTest, FindsWhatASearchByTheBoundsFinds) {
   Random random(7);
   const auto key = [&](size_t most) {

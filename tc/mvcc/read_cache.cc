@@ -8,7 +8,7 @@
 namespace deut::tc {
 namespace {
 
-// What the collector keeps free when it makes room, at most. It is woken when half of that is left.
+// Upper bound of the room that the collector keeps free. It is woken when half of the room is used up.
 constexpr uint64_t kMaxRoomBytes = 4 << 20;
 constexpr size_t kClearedUnderOneGuard = 1024;
 
@@ -59,10 +59,10 @@ bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::op
   RecordVersion* const copy = RecordVersion::Create(of_dc_, 0, !value.has_value(), copied);
   HeadWord::Value seen;
   if (!InstallCopy(*entry, seen, nullptr, copy, domain_, spills)) {
-    // A writer was there, or another reader; or what was there has been spilled; or the entry has been sealed: the next reader will
-    // try. An entry that was made here is the business of whoever has found it.
+    // A writer was there, or another reader; or the version there has been spilled; or the entry has been sealed. The next reader will try again.
+    // If this call made the entry, the thread that has found it meanwhile takes care of it.
     RecordVersion::Destroy(copy, domain_);
-    // S9: where nothing else was in the way nobody else may know the entry.
+    // S9: if only the spill was in the way, no other thread may know the entry, so it goes into the queue.
     const bool queued = spills.Changed() && Queue(*entry);
     bytes_.fetch_sub(queued ? copy_bytes : entry_bytes + copy_bytes, std::memory_order_relaxed);
     return false;
@@ -79,7 +79,7 @@ bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::op
 
 bool ReadCache::Refresh(RecordEntry& entry, const RecordVersion& applied) {
   if (applied.paged_out) return false;
-  // Others may set QUEUED meanwhile; only this thread clears it.
+  // Other threads may set QUEUED meanwhile; only this thread clears it.
   const bool queued = entry.word.Load().queued();
   if (!queued && (!keep_written_ || applied.tombstone)) return false;
   const uint64_t entry_bytes = queued ? 0 : EntryBytes(entry.key_bytes);
@@ -157,7 +157,7 @@ void ReadCache::GiveUp(RecordEntry* entry, LetGo let_go) {
     bytes_.fetch_sub(before.head->bytes(), std::memory_order_relaxed);
     evicted_.fetch_add(1, std::memory_order_relaxed);
   } else if (before.head != nullptr) {
-    return;  // a writer's; it goes with what is written
+    return;  // a writer's version stands there; the entry leaves with it
   }
   let_go(entry);
 }

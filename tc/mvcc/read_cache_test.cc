@@ -1,4 +1,4 @@
-// Copies of the DC's records: how they come into chains and go, the queue, the budget (rules S7, R5).
+// Copies of the DC's records: how they enter chains and leave, the queue, the budget (rules S7, R5).
 #include "tc/mvcc/read_cache.h"
 
 #include <memory>
@@ -28,7 +28,7 @@ class ReadCacheTest : public ::testing::Test {
 
   static uint64_t Hash(const std::string& key) { return RecordTable::Hash(kTable, key); }
   RecordEntry* Find(const std::string& key) { return table.Find(Hash(key), kTable, key); }
-  // What a reader finds: the value, "-" for absent, "?" for nothing, "conflict".
+  // The reader's result: the value, "-" for absent, "?" for nothing, "conflict".
   std::string Sees(const std::string& key, uint64_t timestamp = 1) {
     ReclamationDomain::Guard guard(domain);
     RecordEntry* const entry = Find(key);
@@ -39,8 +39,8 @@ class ReadCacheTest : public ::testing::Test {
     if (visible.version->of_dc()) ReadCache::Use(*visible.version);
     return visible.version->tombstone ? "-" : std::string(visible.version->value());
   }
-  // As a writer installs (WritePath::Install). The caller has a reference to the transaction.
-  // Over `under`, or where there is no version; then it answers the version, else what it was installed over.
+  // Installs as a writer does (WritePath::Install). The caller has a reference to the transaction.
+  // Installs over `under`, over a copy, or into an empty chain. Returns `under` if given, else the new version; null: another live version is there.
   RecordVersion* Install(ReadCache& cache, const std::string& key, TransactionRecord* transaction,
                          RecordVersion* under = nullptr, bool removed = false) {
     ReclamationDomain::Guard guard(domain);
@@ -61,7 +61,7 @@ class ReadCacheTest : public ::testing::Test {
       }
     }
   }
-  // As the collector does with an aborted one.
+  // Removes an aborted version, as the collector does.
   void RemoveDead(const std::string& key) {
     ReclamationDomain::Guard guard(domain);
     RecordEntry* const entry = Find(key);
@@ -88,7 +88,7 @@ class ReadCacheTest : public ::testing::Test {
     transaction->TryStartCommit();
     transaction->FinishCommit(Lsn{transaction->timestamp().value});
   }
-  // Writes it and has it applied; true: it is kept.
+  // Writes the key and refreshes it as applied. True: a copy is kept.
   bool Write(ReadCache& cache, const std::string& key, uint64_t timestamp, bool removed = false) {
     auto* const writer = new TransactionRecord(Timestamp{timestamp});
     RecordVersion* const version = Install(cache, key, writer, nullptr, removed);
@@ -140,7 +140,7 @@ TEST_F(ReadCacheTest, S7OnlyIntoAChainWithoutALiveVersion) {
   EXPECT_FALSE(Fill(cache, "a", "old"));
   EXPECT_EQ(Sees("a", 30), "conflict");
   EXPECT_EQ(cache.bytes(), 0u);
-  // What is dead is passed.
+  // A dead version does not prevent a copy.
   EXPECT_TRUE(writer->TryAbort());
   Drop(writer);
   EXPECT_FALSE(Fill(cache, "a", "old"));
@@ -154,7 +154,7 @@ TEST_F(ReadCacheTest, AWriterReplacesTheCopy) {
   auto* const writer = new TransactionRecord(Timestamp{20});
   EXPECT_NE(Install(cache, "a", writer), nullptr);
   EXPECT_EQ(cache.replaced(), 1u);
-  EXPECT_EQ(cache.bytes(), sizeof(RecordEntry) + 1);  // the entry is queued still
+  EXPECT_EQ(cache.bytes(), sizeof(RecordEntry) + 1);  // the entry is still queued
   EXPECT_EQ(Sees("a", 10), "?");
   EXPECT_EQ(Sees("a", 30), "conflict");
   // The same place in the queue serves the next copy.
@@ -167,13 +167,13 @@ TEST_F(ReadCacheTest, AWriterReplacesTheCopy) {
   EXPECT_EQ(table.entries(), 0u);
 }
 
-// What was written over a copy becomes the copy when it is applied, with what is dead above it; not under another live version.
+// A version written over a copy becomes the copy when it is applied, and dead versions above it leave; not below another live version.
 TEST_F(ReadCacheTest, AnAppliedVersionBecomesTheCopy) {
   ReadCache cache(kRoomForAll, false, domain, table);
   std::vector<TransactionRecord*> writers;
   for (const uint64_t timestamp : {20u, 30u, 40u}) writers.push_back(new TransactionRecord(Timestamp{timestamp}));
   EXPECT_FALSE(Fill(cache, "a", "old"));
-  for (const std::string key : {"a", "b"}) {  // of which nobody has read b
+  for (const std::string key : {"a", "b"}) {  // no reader has read b
     RecordVersion* const version = Install(cache, key, writers[0]);
     ASSERT_NE(version, nullptr);
     if (key == "a") Commit(writers[0]);
@@ -200,12 +200,12 @@ TEST_F(ReadCacheTest, AnAppliedVersionBecomesTheCopy) {
 TEST_F(ReadCacheTest, WhatIsWrittenIsKeptWhileThereIsRoom) {
   const uint64_t each = BytesOf("k00", 7);
   ReadCache cache(16 * each, true, domain, table);
-  // An eighth stays free for what is read.
+  // An eighth stays free for records that are read.
   for (int i = 10; i < 40; ++i) EXPECT_EQ(Write(cache, Concat("k", i), 20), i < 24) << i;
   EXPECT_EQ(cache.bytes(), 14 * each);
   EXPECT_EQ(cache.no_room(), 0u);
   EXPECT_EQ(table.entries(), 14u);
-  for (int i = 10; i < 24; ++i) EXPECT_TRUE(Write(cache, Concat("k", i), 30)) << i;  // these have their places
+  for (int i = 10; i < 24; ++i) EXPECT_TRUE(Write(cache, Concat("k", i), 30)) << i;  // these are queued already
   EXPECT_EQ(Sees("k10"), "written");
   EXPECT_EQ(Sees("k24"), "?");
   EXPECT_TRUE(Write(cache, "k23", 40, /*removed=*/true));
@@ -214,7 +214,7 @@ TEST_F(ReadCacheTest, WhatIsWrittenIsKeptWhileThereIsRoom) {
   EXPECT_FALSE(Evict(cache, 100));
   EXPECT_EQ(cache.evicted(), 0u);
   EXPECT_TRUE(Write(cache, "k23", 50));
-  // What is read has the rest, and what nobody has read goes for it.
+  // Copies of read records use the rest, and copies that were never read are evicted for them.
   EXPECT_FALSE(Fill(cache, "r10", "written"));
   EXPECT_FALSE(Evict(cache, 100));
   EXPECT_EQ(cache.evicted(), 1u);
@@ -226,7 +226,7 @@ TEST_F(ReadCacheTest, WhatIsWrittenIsKeptWhileThereIsRoom) {
   EXPECT_EQ(table.entries(), 0u);
 }
 
-// A reader who has found a spill puts the entry into the queue while what was written to it is about to.
+// A reader that has found a spill queues the entry while the collector is about to queue it for a written version.
 TEST_F(ReadCacheTest, AnEntryIsQueuedAndCountedOnce) {
   ReadCache cache(kRoomForAll, true, domain, table);
   const std::atomic<uint64_t> spills{1};
@@ -286,7 +286,7 @@ TEST_F(ReadCacheTest, ASealedEntryGetsNoCopy) {
     RecordVersion::Destroy(copy, domain);
     of_dc->DropReference(domain);
   }
-  EXPECT_FALSE(Fill(cache, "a", "1"));  // into a new one
+  EXPECT_FALSE(Fill(cache, "a", "1"));  // into a new entry
   EXPECT_EQ(Sees("a"), "1");
 }
 
@@ -304,7 +304,7 @@ TEST_F(ReadCacheTest, NeverBeyondTheBudget) {
   EXPECT_EQ(cache.no_room(), 24u);
   EXPECT_FALSE(Fill(cache, "large", std::string(16 * each, 'x')) && Sees("large") != "?");
 
-  // The oldest ones go, save those that have been read; these only once.
+  // The oldest copies are evicted, except those that have been read; these get only one second chance.
   EXPECT_EQ(Sees("k10"), "0123456789");
   EXPECT_EQ(Sees("k12"), "0123456789");
   EXPECT_FALSE(Evict(cache, 100));
@@ -323,16 +323,16 @@ TEST_F(ReadCacheTest, WhatWasReadLongAgoGoes) {
     Fill(cache, Concat("k", i), "0123456789");
     EXPECT_EQ(Sees(Concat("k", i)), "0123456789");
   }
-  EXPECT_TRUE(Evict(cache, 3));  // a few at a time: these have a second chance
+  EXPECT_TRUE(Evict(cache, 3));  // all three have been read: each gets its second chance
   EXPECT_EQ(cache.evicted(), 0u);
   EXPECT_FALSE(Evict(cache, 100));
   EXPECT_EQ(cache.evicted(), 2u);
 }
 
-// Readers fill, writers install and abort, the collector evicts and removes: every count comes out, and nothing is touched that has been freed.
+// Readers fill, writers install and abort, the collector evicts and removes: every count is right at the end, and no freed memory is touched.
 TEST_F(ReadCacheTest, UnderLoad) {
   constexpr uint64_t kKeys = 12;
-  const uint64_t each = BytesOf("k0", 2);  // or a little more
+  const uint64_t each = BytesOf("k0", 2);  // the values may be a little longer
   ReadCache cache(8 * each, true, domain, table);
   std::atomic<uint64_t> number{0}, fills_lost{0}, removals_lost{0};
   testing::SetCasHandler([&](std::string_view name) {

@@ -1,9 +1,10 @@
-// HashRecord: the hash of a record's name, by which the record table finds its bucket: two loads and a multiplication for each 16 bytes of a key.
+// HashRecord: the hash of (table, key), by which the record table finds a record's bucket. It costs two loads and a multiplication per 16 bytes.
 //
-// A multiplication of 64 by 64 bits whose two halves are folded lets each bit of either factor count in each bit of what comes out. All bits are
-// used, the low ones first (tc/mvcc/record_table.h).
-// It differs from process to process, because its seed is drawn at random when the process starts. So no client can predict which keys share a
-// bucket, or have the same tag in its floor (floor_word.h); and hashes must not leave the process.
+// The two halves of a 64 by 64 bit product are folded, so each bit of either factor affects each bit of the result. All bits are used, the low
+// ones first (tc/mvcc/record_table.h).
+// The seed is drawn at random when the process starts, so hashes differ from process to process. No client can predict which keys share a
+// bucket, or have the same tag in its floor (floor_word.h). Hashes must not leave the process.
+// Thread-safety: any thread.
 #ifndef TC_MVCC_RECORD_HASH_H_
 #define TC_MVCC_RECORD_HASH_H_
 
@@ -19,7 +20,7 @@ namespace deut::tc {
 namespace record_hash {
 
 extern const uint64_t kSeed;
-// Odd, with about as many ones as zeros, none of them a simple pattern.
+// Odd, with about as many ones as zeros, and no simple pattern.
 inline constexpr uint64_t kFirst = 0x8f3b5d2ac4e17697;
 inline constexpr uint64_t kSecond = 0xd1b54a32d192ed03;
 
@@ -43,7 +44,7 @@ inline uint64_t HashRecord(TableId table, std::string_view key) {
   const char* from = key.data();
   size_t left = key.size();
   const uint64_t seed = Fold(record_hash::kSeed + table.value, record_hash::kFirst ^ left);
-  // A product with zero would lose the other factor, so a client must not know which bytes of a key would make this factor zero.
+  // A zero factor would cancel the other one. So a client must not know which key bytes would make this factor zero.
   const uint64_t other = seed ^ record_hash::kSecond;
   uint64_t state = seed;
   uint64_t a = 0;
@@ -52,7 +53,7 @@ inline uint64_t HashRecord(TableId table, std::string_view key) {
     for (; left > 16; from += 16, left -= 16) {
       state = Fold(Load<uint64_t>(from) ^ other, Load<uint64_t>(from + 8) ^ state);
     }
-    // The last 16, some of which may have counted already.
+    // The last 16 bytes; some of them may have been hashed already.
     a = Load<uint64_t>(from + left - 16);
     b = Load<uint64_t>(from + left - 8);
   } else if (left >= 8) {

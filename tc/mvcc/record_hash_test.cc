@@ -31,7 +31,7 @@ TEST(RecordHashTest, TheSameNameHasTheSameHashWhereverItLies) {
   }
 }
 
-// Each bit of the key and of the table counts, about half of the hash's bits change with it.
+// Each bit of the key and of the table matters: about half of the hash's bits change with it.
 TEST(RecordHashTest, EveryBitCounts) {
   for (size_t bytes = 1; bytes <= 70; ++bytes) {
     std::string key = KeyOf(987, bytes);
@@ -50,7 +50,7 @@ TEST(RecordHashTest, EveryBitCounts) {
   }
 }
 
-// Keys of one length that count up, and keys of one byte in all lengths: all differ.
+// Consecutive numbers as keys of one length, and keys of one repeated byte in all lengths: all hashes differ.
 TEST(RecordHashTest, NamesThatAreAlikeDiffer) {
   std::set<uint64_t> hashes;
   size_t names = 0;
@@ -62,8 +62,8 @@ TEST(RecordHashTest, NamesThatAreAlikeDiffer) {
   EXPECT_EQ(hashes.size(), names);
 }
 
-// What the record table takes of it, any run of bits, spreads keys that count up as chance would: 16 keys a bucket, of which the fullest of 4,096
-// has more than 60 less often than once in 10^12 times.
+// Any run of hash bits, as the record table takes them, spreads consecutive keys as chance would: 16 keys a bucket. The fullest of 4,096 buckets
+// has more than 60 with a probability below 10^-12.
 TEST(RecordHashTest, AnyOfItsBitsChooseABucketWell) {
   constexpr uint32_t kBuckets = 4096;
   for (const size_t bytes : {size_t{7}, size_t{12}, size_t{16}, size_t{24}}) {
@@ -77,7 +77,7 @@ TEST(RecordHashTest, AnyOfItsBitsChooseABucketWell) {
   }
 }
 
-// The test below runs this one in processes of its own.
+// The test below runs this test in separate processes.
 TEST(RecordHashTest, DISABLED_PrintsAHash) {
   std::printf("hash %llx\n", static_cast<unsigned long long>(HashRecord(TableId(1), "key")));
 }

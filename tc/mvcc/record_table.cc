@@ -20,7 +20,7 @@ void FreeEntry(RecordEntry* entry) {
   BlockPool::Free(entry, bytes);
 }
 
-// Freed when every guard is gone that was there when it was retired.
+// Sets the flag when it is freed: then every guard that was held when it was retired has been released.
 struct Settling {
   explicit Settling(std::shared_ptr<std::atomic<bool>> flag) : settled(std::move(flag)) {}
   ~Settling() { settled->store(true, std::memory_order_seq_cst); }
@@ -30,7 +30,7 @@ struct Settling {
   const std::shared_ptr<std::atomic<bool>> settled;
 };
 
-// The right to link anew and to unlink, tried for once.
+// The right to change links of entries, tried for once.
 class StructureRight {
  public:
   explicit StructureRight(std::atomic<bool>& taken)
@@ -58,7 +58,8 @@ RecordTable::RecordTable(ReclamationDomain& domain, uint32_t log2_buckets, Times
       free_floors_below_(first.value),
       origin_(first.value) {}
 
-// Zeros are an empty bucket, and what the heap gets from the system for so much is zero already: of a large table only what is used takes memory.
+// calloc: zeros are an empty bucket. The heap gets a block of this size from the system already zeroed, so a large table takes memory only where it
+// is used.
 RecordTable::Bucket* RecordTable::MakeBuckets(size_t count) {
   void* const buckets = std::calloc(count, sizeof(Bucket));
   DEUT_CHECK(buckets != nullptr);
@@ -168,7 +169,7 @@ RecordEntry* RecordTable::FindOrCreate(uint64_t hash, TableId table, std::string
   }
 }
 
-// Only whoever has the structure links anew or unlinks, so from `place.first` on the chain stays as it is; others only insert before it.
+// Only the thread that holds the StructureRight relinks or unlinks. So from `place.first` on the chain stays as it is; others insert before it only.
 void RecordTable::Grow(const Place& place) {
   const uint32_t shift = ShiftBelow(place.level);
   if (shift + kBranchBits > kHashBits) return;
@@ -181,7 +182,7 @@ void RecordTable::Grow(const Place& place) {
   auto branch = std::make_unique<Branch>();
   const size_t old_link = place.link();
   uintptr_t head = place.bucket->head.load(std::memory_order_seq_cst);
-  const RecordEntry* moved = nullptr;  // it and what is behind it
+  const RecordEntry* moved = nullptr;  // this entry and those behind it are linked into the branch already
   while (!IsBranch(head)) {
     for (RecordEntry* entry = EntryOf(head); entry != moved;
          entry = entry->next[old_link].load(std::memory_order_seq_cst)) {
@@ -197,8 +198,8 @@ void RecordTable::Grow(const Place& place) {
     if (!swung && DEUT_OMITTED("R5.grow_swap")) swung = place.bucket->head.exchange(grown) != grown;
     if (swung) {
       branches_.fetch_add(1, std::memory_order_relaxed);
-      // Nothing is freed: it is told when nobody walks the old chain any more. The table may end before. It weighs so much that it does not
-      // wait for others to be freed with.
+      // Settling frees nothing: it reports when no thread walks the old chain any more. The table may be destroyed before. Its size is given as
+      // kBatchBytes so that it does not wait for other garbage to be freed with.
       domain_.RetireObject(new Settling(branch.release()->settled), ReclamationDomain::kBatchBytes);
       return;
     }
@@ -226,17 +227,17 @@ void RecordTable::RaiseFloor(uint64_t hash, Timestamp timestamp) {
 }
 
 bool RecordTable::TryRaiseFloor(uint64_t hash, Timestamp timestamp) {
-  if (timestamp.value < free_floors_below_.load(std::memory_order_relaxed)) return true;  // it stops nobody
+  if (timestamp.value < free_floors_below_.load(std::memory_order_relaxed)) return true;  // the read stops no writer
   std::atomic<uint64_t>& floor = Locate(hash).bucket->floor;
   DEUT_POINT("record_table.floor.located");
   return Remember(floor, hash, timestamp);
 }
 
 void RecordTable::Raise(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp timestamp) const {
-  if (timestamp.value < free_floors_below_.load(std::memory_order_relaxed)) return;  // it stops nobody
+  if (timestamp.value < free_floors_below_.load(std::memory_order_relaxed)) return;  // the read stops no writer
   for (;;) {
     // The origin is loaded before and after the word. Before: a word is compared only with a timestamp that was in the span when no older word was
-    // left. After: if the timestamp is not in the span of the origin that the word was written under, the word is below it, whatever its low bits
+    // left. After: if the timestamp is not in the span of the origin under which the word was written, the word is below it, whatever its low bits
     // look like.
     const bool in_span = InSpan(timestamp);
     DEUT_POINT("record_table.floor.before_load");
@@ -247,7 +248,7 @@ void RecordTable::Raise(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp t
     if (comparable && word.Covers(hash, timestamp)) return;
     FloorWord by = FloorWord::OfKey(hash, timestamp);
     if (!in_span || !MayReplace(word, hash, timestamp)) {
-      // The word now stands for the read of another key as well.
+      // The new word stands for reads of other keys as well.
       const bool later = comparable && word.Above(timestamp) > 0 && !DEUT_OMITTED("R6.later_of_both");
       by = FloorWord::OfAnyKey(later ? word.SeenFrom(timestamp) : timestamp);
     }
@@ -291,7 +292,7 @@ bool RecordTable::SweepFloors(size_t buckets) {
 void RecordTable::SweepFloors(Bucket& bucket, Timestamp below) {
   const Timestamp origin{origin_.load(std::memory_order_relaxed)};
   uint64_t seen = bucket.floor.load(std::memory_order_seq_cst);
-  // From the origin each word of a key is seen right, and no word below low-water comes any more.
+  // Seen from the origin, each word of a key has its true timestamp. No thread writes a word below low-water any more.
   while (seen != 0 && FloorWord(seen).SeenFrom(origin) < below && !DEUT_OMITTED("R6.sweep")) {
     if (Replace(bucket.floor, &seen, FloorWord(0))) break;
   }
@@ -318,8 +319,8 @@ Timestamp RecordTable::Floor(uint64_t hash, Timestamp self) const {
   ForEachFloor(hash, [&](FloorWord floor) {
     if (floor.bits() == 0 || !floor.Concerns(hash)) return true;
     const int64_t above = floor.Above(self);
-    // All words of one key are below a timestamp that is not in the span. The origin is loaded after the word: so it is not older than the one that
-    // the word was written under.
+    // If `self` is not in the span, every word of one key is below it. The origin is loaded after the word, so it is not older than the origin under
+    // which the word was written.
     if (above > 0 && !floor.any() && !InSpan(self)) return true;
     const Timestamp read = floor.SeenFrom(self);
     if (above > 0 || read <= self) latest = std::max(latest, read);
@@ -350,6 +351,7 @@ bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
         !FloorCovers(entry->hash, seen.last_read())) {
       return false;
     }
+    // The seal fails if a reader raised last_read or a writer installed since `seen` was loaded; then all conditions are checked again.
     DEUT_POINT("record_table.seal.before_cas");
     if (DEUT_OMITTED("R5.seal")) break;
     if (!DEUT_CAS_FAILS("record_table.seal.cas") &&
@@ -366,7 +368,7 @@ bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
   return true;
 }
 
-// Nobody else unlinks or links anew, and others insert only at the bucket's head, so an entry's predecessor, once found, stays its predecessor.
+// No other thread relinks or unlinks, and others insert only at the bucket's head. So the predecessor of an entry, once found, stays its predecessor.
 void RecordTable::Unlink(RecordEntry* entry) {
   const Place place = Locate(entry->hash);
   const size_t link = place.link();

@@ -1,45 +1,45 @@
 // RecordTable: the latch-free hash table of record entries: per record the last read time and the chain of versions the DC may not
 // hold yet (paper, sections 2.4 and 3.2).
 //
-// States of an entry: live -> dead (sealed) -> unlinked -> retired. At most one live entry per key: insertion is a compare-and-swap on
-//   the bucket's head after the whole chain has been looked at, and nothing is inserted elsewhere.
-// R5 removal, by the collector alone: the entry holds no version, is not in the read cache's queue, and its last_read is at or below low-water
-//   or covered by the bucket's floor; seal by one 16-byte compare-and-swap to DEAD (it fails if a reader raised or a writer installed in
-//   between: then the entry stays); unlink; retire. Every raise and install is a compare-and-swap on a word seen not DEAD, so it fails on a
-//   sealed entry and looks up again; every look-up treats DEAD as absent.
-// R6 floor: a read of a key without entry is remembered in the bucket's floor, which allocates nothing: raise, then look for the entry again,
-//   then ask the DC. A writer installs, then checks the floor. In the total order either the reader's second look sees the writer's entry, or
-//   the writer's check sees the floor.
-//   The floor remembers the reads of one key (floor_word.h), so a writer of another key does not conflict with it. A reader takes it over from
-//   another key only if that key's last read is below low-water: then no writer is left whom it would stop. Otherwise the reader makes an
-//   entry, which the collector removes once low-water has passed its last_read. *Else:* the later read of one key hides the one of
-//   another, whose writer, between the two, goes unstopped. Beyond the collector's budget of such entries the floor becomes one of all keys of
-//   the bucket, and the later of the two timestamps: that can only add aborts.
-//   False conflicts of a writer of W keys, which is open for a time in which N reads of other keys come, with B buckets: about
-//   W * min(N / 2B, 1) / 2^24, as the tags must be equal, too. A million keys, 120,000 reads and 2^22 buckets make 0.001 in all;
-//   one timestamp for the whole bucket made 14,000.
-//   A floor of one key has only the low bits of its timestamp. They are right because each such word lies in [origin, origin + kSpan): a read beyond
-//   it is remembered by an entry, or as one of any key. SweepFloors takes every word below low-water out, waits until all guards are gone that were
-//   held then, and raises the origin to that low-water. A thread that has loaded the older origin writes a word that is good above the new one, too:
-//   its reader is open, so low-water is not above its timestamp. A thread that has loaded an older word holds its guard until it has replaced it, so
-//   the word has not got the same bits from a later read. *Else:* a floor that nobody has replaced for 2^39 timestamps passes for a later read, the
-//   new read is not stored, and a writer older than it goes unstopped.
-//   The second look is one load where nothing has come: what is inserted changes the bucket's head, and so does a growth. The same head may have come
-//   back, as what stood before it was unlinked meanwhile: that was dead by then. No entry is freed while the reader's guard is held, so behind the
-//   same head there are the same entries or fewer, of which none is the key's; those that were dead stay dead.
-// Growth. A bucket holds a chain of entries or leads to eight buckets of the next level. States: chain -> branch, once. Whoever has walked a long
-//   chain to insert makes the branch, unless the structure is in somebody's hands (an unlinking, another growth): the next inserter will.
-//   (1) The entries are linked into the new buckets by their other `next` (levels use the two in turns), while the old chain stays whole for who
-//   walks it. (2) One compare-and-swap of the bucket's head, from the first entry to the branch. It loses to every insertion and then takes
+// States of an entry: live -> dead (sealed) -> unlinked -> retired. At most one live entry per key: insertion is a compare-and-swap on the bucket's
+//   head after the inserter has walked the whole chain, and nothing is inserted elsewhere.
+// R5 removal, by the collector alone. The entry holds no version, is not in the read cache's queue, and its last_read is at or below low-water
+//   or covered by the bucket's floor. Steps: seal by one 16-byte compare-and-swap to DEAD; unlink; retire. The seal fails if a reader raised or a
+//   writer installed in between: then the entry stays. Every raise and install is a compare-and-swap on a word seen not DEAD, so it fails on a
+//   sealed entry and looks up again. Every look-up treats DEAD as absent.
+// R6 floor: a read of a key without an entry is remembered in the bucket's floor, which allocates nothing. A reader raises the floor, then looks for
+//   the entry again, then asks the DC. A writer installs, then checks the floor. In the total order either the reader's second look sees the
+//   writer's entry, or the writer's check sees the floor.
+//   The floor remembers the reads of one key (floor_word.h), so a writer of another key does not conflict with it. A reader takes the floor over from
+//   another key only if that key's last read is below low-water: then no writer is left that it would stop. Otherwise the reader makes a deferred
+//   entry, which the collector removes once low-water has passed its last_read. *Else:* the later read of one key hides the read of another, whose
+//   writer, between the two, is not stopped. Beyond the collector's budget of deferred entries the floor becomes one of all keys of the bucket, with
+//   the later of the two timestamps: that can only add aborts.
+//   False conflicts: take a writer of W keys that is open while N reads of other keys arrive, with B buckets. It has about
+//   W * min(N / 2B, 1) / 2^24 of them, as the tags must be equal, too. A million keys, 120,000 reads and 2^22 buckets give 0.001 in all;
+//   one timestamp for the whole bucket gave 14,000.
+//   A floor of one key has only the low bits of its timestamp. They suffice because each such word lies in [origin, origin + kSpan): a read beyond
+//   that is remembered by an entry, or as one of any key. SweepFloors removes every word below low-water, waits until all guards that were held then
+//   are released, and raises the origin to that low-water. A thread that has loaded the older origin writes a word that is valid above the new one,
+//   too: its reader is open, so low-water is not above its timestamp. A thread that has loaded an older word holds its guard until it has replaced
+//   the word, so the word has not got the same bits from a later read. *Else:* a floor that no thread has replaced for 2^39 timestamps passes for a
+//   later read, the new read is not stored, and a writer older than it is not stopped.
+//   The second look is one load if nothing has changed: an insertion changes the bucket's head, and so does a growth. The same head may return, if an
+//   entry before it was unlinked meanwhile: that entry was dead by then. No entry is freed while the reader's guard is held, so behind the same head
+//   there are the same entries or fewer, and none is the key's; those that were dead stay dead.
+// Growth. A bucket holds a chain of entries or leads to eight buckets of the next level. States: chain -> branch, once. A thread that has walked a
+//   long chain to insert makes the branch, unless another thread holds the right to change the structure (for an unlinking or another growth): then
+//   the next inserter will.
+//   (1) The entries are linked into the new buckets by their other `next` (levels use the two alternately). The old chain stays whole for threads
+//   that walk it. (2) One compare-and-swap of the bucket's head, from the first entry to the branch. It loses to every insertion and then takes
 //   the new entries over, too; an insertion that loses to it looks up again, in the branch. So a walk sees the key's entry if it was there
-//   when the walk began, and an insertion is made only where the whole chain has been looked at. (3) A branch's own buckets may grow when all
-//   guards that saw the chain it came from are gone (`settled`): only then is nobody on the links that they will use.
-//   Floors stay where they are: a reader raises that of the bucket that it found no entry in, and a writer checks those of all buckets on its
-//   way, so it sees a floor that was raised before or while the bucket grew.
-//   Branches are never taken back: for each eight entries that once were there at the same time, at most one remains.
-// Thread-safety: look-ups and inserts from any thread under a guard of the domain; Remove, SweepFloors and floors raised for reads that have ended
-//   from one thread at a time. Nobody waits: a removal that
-//   meets a growth is tried again later.
+//   when the walk began, and an insertion is made only after a walk of the whole chain. (3) A branch's own buckets may grow when all
+//   guards that saw the chain it came from are released (`settled`): only then does no thread follow the links that they will use.
+//   Floors stay where they are. A reader raises the floor of the bucket in which it found no entry, and a writer checks the floors of all buckets on
+//   its way, so it sees a floor that was raised before or while the bucket grew.
+//   Branches are never removed: at most one remains for each eight entries that were there at the same time.
+// Thread-safety: look-ups and inserts from any thread under a guard of the domain. Remove, SweepFloors and floors raised for reads that have ended
+//   from one thread at a time. No thread waits: a removal that meets a growth is retried later.
 // Ownership: entries and branches belong to the table, versions to their chain.
 #ifndef TC_MVCC_RECORD_TABLE_H_
 #define TC_MVCC_RECORD_TABLE_H_
@@ -63,13 +63,13 @@ namespace deut::tc {
 
 struct RecordEntry {
   HeadWord word;
-  std::array<std::atomic<RecordEntry*>, 2> next{};  // in its bucket, by the bucket's level: even, odd
+  std::array<std::atomic<RecordEntry*>, 2> next{};  // in its bucket; index: the bucket's level modulo 2
   const uint64_t hash;
   const TableId table;
   const uint32_t key_bytes;
   bool deferred =
-      false;  // waits in the collector's list of entries to be removed later; the collector's, once others can see the entry
-  RecordEntry* next_queued = nullptr;  // in the read cache's queue; of who has set QUEUED, then of the collector
+      false;  // in, or on its way to, the collector's list of deferred entries; only the collector uses it once other threads see the entry
+  RecordEntry* next_queued = nullptr;  // in the read cache's queue; used by the thread that has set QUEUED, then by the collector
 
   std::string_view key() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
 
@@ -80,10 +80,10 @@ struct RecordEntry {
 
 class RecordTable {
  public:
-  // Chains that are longer grow into a branch.
+  // Longer chains grow into a branch.
   static constexpr uint32_t kLongChain = 8;
 
-  // `log2_buckets`: of the first level, 1 to 30. `first`: no transaction is older.
+  // `log2_buckets`: of the first level, 1 to 30. `first`: a timestamp such that no transaction is older.
   RecordTable(ReclamationDomain& domain, uint32_t log2_buckets, Timestamp first = {});
   ~RecordTable();
   RecordTable(const RecordTable&) = delete;
@@ -91,9 +91,9 @@ class RecordTable {
 
   static uint64_t Hash(TableId table, std::string_view key) { return HashRecord(table, key); }
 
-  // The key's bucket will be looked at soon.
+  // Prefetches the key's bucket.
   void Prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[hash & mask_]); }
-  // So will the first of its entries. REQUIRES: a guard.
+  // Prefetches the first entry of the key's bucket. REQUIRES: a guard.
   void PrefetchFirst(uint64_t hash) const;
 
   // The live entry of the key, or null. REQUIRES: a guard, for as long as the entry is used.
@@ -101,26 +101,26 @@ class RecordTable {
   RecordEntry* FindOrCreate(uint64_t hash, TableId table, std::string_view key) {
     return FindOrCreate(hash, table, key, nullptr);
   }
-  // R6. As FindOrCreate. If the entry was made here, `*made` becomes true and the entry is deferred: the caller must hand it to the collector.
+  // R6. As FindOrCreate. If this call made the entry, `*made` becomes true and the entry is deferred: the caller must pass it to Collector::Defer.
   RecordEntry* FindOrCreateDeferred(uint64_t hash, TableId table, std::string_view key, bool* made) {
     return FindOrCreate(hash, table, key, made);
   }
 
-  // Where a look found no entry, and what it saw there. Good under the look's guard.
+  // The place where a look-up found no entry, and the head that it saw there. Valid under the guard of the look-up.
   class Absence {
     friend class RecordTable;
     std::atomic<uint64_t>* floor_ = nullptr;
     const std::atomic<uintptr_t>* head_ = nullptr;
     uintptr_t seen_ = 0;
   };
-  // R6, the three steps of a read: as Find; if there is no entry, remember the read; look again.
+  // R6, the three steps of a read: Find; if there is no entry, remember the read; FindAgain.
   RecordEntry* Find(uint64_t hash, TableId table, std::string_view key, Absence* absence) const;
-  // False: the bucket remembers a read of another key that may still matter, or the timestamp is too far above the origin, and nothing was done.
+  // False, and nothing done: the bucket remembers a read of another key that may still stop a writer, or the timestamp is too far above the origin.
   // REQUIRES: the timestamp's transaction is open.
   [[nodiscard]] bool RememberRead(const Absence& absence, uint64_t hash, Timestamp timestamp) const {
     return Remember(*absence.floor_, hash, timestamp);
   }
-  // The read is remembered, if need be as one of every key of the bucket. REQUIRES: as RememberRead, and the look's guard is held.
+  // Remembers the read, if need be as one of every key of the bucket. REQUIRES: as RememberRead, and the guard of the look-up is held.
   void RaiseFloor(const Absence& absence, uint64_t hash, Timestamp timestamp) const {
     Raise(*absence.floor_, hash, timestamp);
   }
@@ -130,33 +130,33 @@ class RecordTable {
     return Find(hash, table, key);
   }
 
-  // Raises the entry's last_read to at least `timestamp` and answers the word as it was at that moment (its head is what the reader
-  // looks at); a dead word means that the entry is gone: look up again.
+  // Raises the entry's last_read to at least `timestamp` and returns the word of that moment (the reader looks at its head). A dead word means that
+  // the entry was removed: look up again.
   static HeadWord::Value RaiseLastRead(RecordEntry& entry, Timestamp timestamp);
 
-  // R6. Raise is sequentially consistent and comes before the second look-up. REQUIRES: a guard; the transaction is open, or this is the collector's
-  // thread.
+  // R6. Remembers a read of the key. The raise is sequentially consistent and comes before the second look-up. REQUIRES: a guard; the transaction is
+  // open, or the caller is the collector's thread.
   void RaiseFloor(uint64_t hash, Timestamp timestamp);
-  // The same for the collector, which may be late: false where only a floor of all keys would do, and nothing was done.
+  // As RaiseFloor, for the collector, whose reads may have ended. False, and nothing done: only a floor of all keys could hold the read.
   [[nodiscard]] bool TryRaiseFloor(uint64_t hash, Timestamp timestamp);
-  // The latest read of the key that the buckets on its way remember, if it is later than `self`; else one that is not later, or 0.
+  // The latest read of the key in the floors of the buckets on its way, if that is later than `self`; else some read that is not later, or 0.
   // REQUIRES: the transaction with this timestamp is open.
   Timestamp Floor(uint64_t hash, Timestamp self) const;
-  // Whether they remember this read, or a later one.
+  // True if one of these floors covers this read.
   bool FloorCovers(uint64_t hash, Timestamp read) const;
-  // Reads below it stop nobody any more. REQUIRES: low-water has been that high.
+  // From now on reads below `low_water` count as stopping no writer. REQUIRES: low-water has been that high.
   void FreeFloorsBelow(Timestamp low_water);
-  // Takes out floors below low-water, as FreeFloorsBelow has it, in a number of buckets, when the origin is far below it; once all buckets are done
-  // the origin is there. True: there are more. REQUIRES: no guard is held; the collector's thread.
+  // When the origin is far below FreeFloorsBelow's low-water, removes the floors below that low-water in the next `buckets` buckets. After all
+  // buckets it raises the origin. True: the sweep is not finished. REQUIRES: no guard is held; the collector's thread.
   bool SweepFloors(size_t buckets);
 
-  // R5: removes the entry if it holds no version and nobody needs its last_read. False: it stays, for that or because a bucket is just growing.
+  // R5: removes the entry if it holds no version and its last_read is no longer needed. False: it stays, because it is needed or a bucket is growing.
   // REQUIRES: a guard; the collector's thread.
   bool Remove(RecordEntry* entry, Timestamp low_water);
 
   size_t entries() const { return entries_.load(std::memory_order_relaxed); }
   size_t entry_bytes() const { return entry_bytes_.load(std::memory_order_relaxed); }
-  // Of buckets, on all levels.
+  // Bytes of the buckets on all levels.
   size_t table_bytes() const {
     return (mask_ + 1) * sizeof(Bucket) + branches_.load(std::memory_order_relaxed) * sizeof(Branch);
   }
@@ -166,34 +166,34 @@ class RecordTable {
   static constexpr uint32_t kBranchBits = 3;
   static constexpr uint32_t kHashBits = 64;
 
-  // `head`: the first entry or null, or a branch: then the lowest bit is set.
+  // `head`: the first entry, or null, or a branch; for a branch the lowest bit is set.
   struct Bucket {
     std::atomic<uintptr_t> head{0};
     std::atomic<uint64_t> floor{0};  // a FloorWord
   };
 
-  // A way through it touches one cache line: buckets do not straddle two.
+  // Aligned so that no bucket straddles a cache line: a walk through a branch touches one line.
   struct Branch {
     alignas(sizeof(Bucket)) std::array<Bucket, size_t{1} << kBranchBits> buckets;
     std::shared_ptr<std::atomic<bool>> settled = std::make_shared<std::atomic<bool>>(false);
   };
   static_assert(sizeof(Bucket) == 16 && std::is_trivially_destructible_v<Bucket>);
 
-  // The bucket of a chain, as it was when its head was loaded.
+  // The bucket of a chain, and its first entry when the head was loaded.
   struct Place {
     Bucket* bucket;
     RecordEntry* first;
     uint32_t level;
-    Branch* branch;  // that the bucket is in; null at level 0
+    Branch* branch;  // the branch that contains the bucket; null at level 0
     size_t link() const { return level % 2; }
   };
 
   RecordEntry* FindOrCreate(uint64_t hash, TableId table, std::string_view key, bool* made_deferred);
-  // Whether a word of one key can hold it.
+  // True if a word of one key can hold the timestamp.
   bool InSpan(Timestamp timestamp) const {
     return timestamp.value - origin_.load(std::memory_order_acquire) < FloorWord::kSpan || DEUT_OMITTED("R6.span");
   }
-  // Whether a read of the key may be written over the word, which does not cover it. REQUIRES: InSpan, before the word was loaded.
+  // True if a read of the key may overwrite the word, which does not cover it. REQUIRES: InSpan was true before the word was loaded.
   bool MayReplace(FloorWord seen, uint64_t hash, Timestamp timestamp) const {
     return seen.bits() == 0 || seen.OfTag(hash) ||
            seen.SeenFrom(timestamp).value < free_floors_below_.load(std::memory_order_relaxed) ||
@@ -210,7 +210,7 @@ class RecordTable {
     }
     return true;
   }
-  // On failure `seen` is the present value.
+  // On failure `*seen` becomes the present value.
   static bool Replace(std::atomic<uint64_t>& floor, uint64_t* seen, FloorWord by) {
     DEUT_POINT("record_table.floor.before_cas");
     if (DEUT_CAS_FAILS("record_table.floor.cas")) {
@@ -220,7 +220,7 @@ class RecordTable {
     return floor.compare_exchange_weak(*seen, by.bits(), std::memory_order_seq_cst);
   }
   void Raise(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp timestamp) const;
-  // Calls `visit` with the floors of all buckets on the way, until it answers false.
+  // Calls `visit` with the floors of all buckets on the way, until it returns false.
   template <typename Visit>
   void ForEachFloor(uint64_t hash, Visit&& visit) const;
   static uintptr_t WordOf(const RecordEntry* entry) { return reinterpret_cast<uintptr_t>(entry); }
@@ -229,11 +229,11 @@ class RecordTable {
   static RecordEntry* EntryOf(uintptr_t word) { return reinterpret_cast<RecordEntry*>(word); }
   static Branch* BranchOf(uintptr_t word) { return reinterpret_cast<Branch*>(word & ~uintptr_t{1}); }
 
-  // The bits of the hash that choose among a branch's buckets, for a branch below a bucket of this level.
+  // Shift that yields the hash bits that choose among a branch's buckets, for a branch below a bucket of this level.
   uint32_t ShiftBelow(uint32_t level) const { return log2_buckets_ + level * kBranchBits; }
   static size_t IndexIn(uint64_t hash, uint32_t shift) { return (hash >> shift) % (size_t{1} << kBranchBits); }
   Place Locate(uint64_t hash) const;
-  // `length`: of the chain, as far as it was walked.
+  // `*length` is increased by the number of entries walked.
   static RecordEntry* FindIn(const Place& place, uint64_t hash, TableId table, std::string_view key, uint32_t* length);
   void Grow(const Place& place);
   void SweepFloors(Bucket& bucket, Timestamp below);
@@ -245,18 +245,18 @@ class RecordTable {
   const uint32_t log2_buckets_;
   const uint64_t mask_;
   const std::unique_ptr<Bucket[], void (*)(Bucket*)> buckets_;
-  // Both are at or below low-water; they seldom change, and are read with what stands before them.
+  // Both are at or below low-water. They seldom change, and are read together with the members above.
   std::atomic<uint64_t> free_floors_below_;
   std::atomic<uint64_t> origin_;        // at or below free_floors_below_, and not above any word of one key
-  std::atomic<bool> structure_{false};  // in somebody's hands: an unlinking, or a growth
+  std::atomic<bool> structure_{false};  // a thread holds the right to change links: an unlinking, or a growth
   std::atomic<uint64_t> branches_{0};
   std::atomic<size_t> entries_{0};
   std::atomic<size_t> entry_bytes_{0};
-  // SweepFloors' own.
-  uint64_t sweep_to_ = 0;  // the next origin; 0: no sweep is under way
+  // Used by SweepFloors only.
+  uint64_t sweep_to_ = 0;  // the next origin; 0: no sweep is in progress
   uint64_t swept_ = 0;     // buckets of the first level
   std::shared_ptr<std::atomic<bool>>
-      unseen_;  // set when all guards are gone under which a thread can have seen what was swept
+      unseen_;  // set when all guards are released under which a thread can have seen the floors that were swept
 };
 
 }  // namespace deut::tc

@@ -1,4 +1,4 @@
-// The record table while its buckets grow into branches: nothing is lost on the way, whoever is in the middle of it.
+// The record table while its buckets grow into branches: nothing is lost, whichever operation is in progress.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -32,7 +32,7 @@ class RecordTableGrowthTest : public ::testing::Test {
     ReclamationDomain::Guard guard(domain);
     return table.FindOrCreate(HashOf(key), kTable, key);
   }
-  // What a transaction that is earlier than all reads finds.
+  // The floor as a transaction sees it that is earlier than all reads.
   Timestamp FloorOf(uint64_t hash) const { return table.Floor(hash, Timestamp{1}); }
   void MakeMany(const std::string& prefix, int keys) {
     for (int i = 0; i < keys; ++i) Make(Concat(prefix, i));
@@ -75,7 +75,7 @@ TEST_F(RecordTableGrowthTest, ChainsStayShort) {
   EXPECT_EQ(table.entries(), static_cast<size_t>(kKeys));
 }
 
-// An insertion between the look at the chain and the swing: the growth loses, and takes the new entry over.
+// An insertion between the walk of the chain and the swing: the growth loses, and takes the new entry over.
 TEST_F(RecordTableGrowthTest, R5AnInsertionBeforeTheSwing) {
   std::vector<std::string> meanwhile;
   int growths = 0;
@@ -84,7 +84,7 @@ TEST_F(RecordTableGrowthTest, R5AnInsertionBeforeTheSwing) {
     if (name != "record_table.grow.before_cas" || inside || growths > 20) return;
     inside = true;
     ++growths;
-    // Into all buckets, so also into that one.
+    // Into all buckets, so into the growing one, too.
     for (int i = 0; i < 40; ++i) {
       meanwhile.push_back(Concat("meanwhile", growths, ".", i));
       Make(meanwhile.back());
@@ -98,7 +98,7 @@ TEST_F(RecordTableGrowthTest, R5AnInsertionBeforeTheSwing) {
   EXPECT_EQ(table.entries(), 500 + meanwhile.size());
 }
 
-// Two insertions of one key, between which the bucket grows: the second finds the first.
+// Two insertions of one key with a growth of the bucket in between: the second finds the first one's entry.
 TEST_F(RecordTableGrowthTest, R5OneEntryAKeyThroughAGrowth) {
   RecordEntry* other = nullptr;
   Once("record_table.insert.before_cas", [&] {
@@ -110,11 +110,11 @@ TEST_F(RecordTableGrowthTest, R5OneEntryAKeyThroughAGrowth) {
   EXPECT_EQ(table.entries(), 101u);
 }
 
-// Somebody stands in the middle of the chain while the bucket grows: the chain that is being walked stays whole. Its links are those of the level
-// after the next, which is not made before the walker has gone.
+// A reader stands in the middle of the chain while the bucket grows: the chain it walks stays whole. The branch two levels below would reuse the
+// chain's links; it is not made before the reader has gone.
 TEST_F(RecordTableGrowthTest, R5WhoWalksTheOldChainIsNotLed) {
   constexpr int kEarly = RecordTable::kLongChain;  // one fewer than makes a bucket grow
-  // The hash is another one in each process, so which links a walker would be led by is chance: several tables.
+  // The seed of the hash differs per process, so whether the reused links would mislead a reader is chance: try several tables.
   for (int number = 0; number < 4; ++number) {
     RecordTable other(domain, 1);
     const auto key_of = [&](int i) { return Concat("early", number, ".", i); };
@@ -140,7 +140,7 @@ TEST_F(RecordTableGrowthTest, R5WhoWalksTheOldChainIsNotLed) {
   }
 }
 
-// R6: a reader raises the floor of the bucket that it has found without an entry; the bucket grows before or after. The writer sees it.
+// R6: a reader raises the floor of the bucket in which it found no entry; the bucket grows before or after. The writer sees the floor.
 TEST_F(RecordTableGrowthTest, R6AFloorIsSeenThroughAGrowth) {
   Once("record_table.floor.located", [&] { MakeMany("key", 200); });
   {
@@ -151,7 +151,7 @@ TEST_F(RecordTableGrowthTest, R6AFloorIsSeenThroughAGrowth) {
   EXPECT_EQ(FloorOf(HashOf("k")), Timestamp{30});
   MakeMany("more", 20000);
   EXPECT_EQ(FloorOf(HashOf("k")), Timestamp{30});
-  // The bucket of today is smaller: others are not concerned, even if it remembers reads of all its keys.
+  // The present bucket is smaller: its floor does not concern keys of other buckets, even if it remembers reads of all its keys.
   table.RaiseFloor(HashOf("k") ^ uint64_t{1} << 62, Timestamp{50});
   table.RaiseFloor(HashOf("k"), Timestamp{50});
   EXPECT_EQ(FloorOf(HashOf("k")), Timestamp{50});
@@ -169,7 +169,7 @@ TEST_F(RecordTableGrowthTest, ALostSwingIsTriedAgain) {
   for (int i = 0; i < 2000; ++i) ASSERT_NE(Find(Concat("key", i)), nullptr) << i;
 }
 
-// Threads insert the same keys, in an order of their own each, while one thread removes as fast as it can; until the table has grown some stay.
+// Threads insert the same keys, each in its own order, while one thread removes at full speed; some entries stay until the table has grown.
 TEST_F(RecordTableGrowthTest, GrowthAndRemovalAtFullRate) {
   constexpr int kThreads = 3;
   constexpr int kRounds = 4;
@@ -185,7 +185,7 @@ TEST_F(RecordTableGrowthTest, GrowthAndRemovalAtFullRate) {
         ReclamationDomain::Guard guard(domain);
         RecordEntry* const entry = table.FindOrCreate(HashOf(key), kTable, key);
         ASSERT_EQ(entry->key(), key);
-        // It is there, unless it was removed.
+        // The entry is found, unless it was removed.
         RecordEntry* const found = table.Find(HashOf(key), kTable, key);
         ASSERT_TRUE(found == entry || entry->word.Load().dead()) << key;
       }
@@ -202,7 +202,7 @@ TEST_F(RecordTableGrowthTest, GrowthAndRemovalAtFullRate) {
   }
   threads.clear();
   EXPECT_GT(removed, 0u);
-  // How many more depends on grace periods, which a thread that is preempted within its guard holds up.
+  // The number beyond that depends on grace periods, which a thread that is preempted within its guard delays.
   EXPECT_GT(table.branches(), 0u);
   EXPECT_EQ(table.entry_bytes(), 0u);
 }

@@ -28,7 +28,7 @@ class RecordTableTest : public ::testing::Test {
   uint64_t HashOf(std::string_view key) { return RecordTable::Hash(kTable, key); }
   RecordEntry* Find(std::string_view key) { return table.Find(HashOf(key), kTable, key); }
   RecordEntry* Make(std::string_view key) { return table.FindOrCreate(HashOf(key), kTable, key); }
-  // What a transaction that is earlier than all reads finds.
+  // The floor as a transaction sees it that is earlier than all reads.
   Timestamp FloorOf(uint64_t hash) const { return table.Floor(hash, Timestamp{1}); }
   // The collector's sweep, with this low-water.
   void SweepBelow(uint64_t low_water) {
@@ -51,7 +51,7 @@ class RecordTableTest : public ::testing::Test {
       action();
     });
   }
-  // An uncommitted version of a transaction of its own.
+  // Installs an uncommitted version of a new transaction.
   RecordVersion* Install(RecordEntry* entry, Timestamp timestamp) {
     auto* transaction = new TransactionRecord(timestamp);
     RecordVersion* version = RecordVersion::Create(transaction, 1, false, "v");
@@ -144,7 +144,7 @@ TEST_F(RecordTableTest, R5AWriterBeforeTheSeal) {
   EXPECT_EQ(entry->word.Load().head, version);
 }
 
-// R5: between seal and unlink the entry is absent for everybody, and the key may have a new one.
+// R5: between seal and unlink every thread treats the entry as absent, and the key may have a new one.
 TEST_F(RecordTableTest, R5ASealedEntryIsAbsent) {
   ReclamationDomain::Guard guard(domain);
   RecordEntry* const entry = Make("k");
@@ -180,7 +180,7 @@ TEST_F(RecordTableTest, FloorsOnlyRise) {
   EXPECT_EQ(FloorOf(0), Timestamp{0});
 }
 
-// R6: what a bucket remembers of one key concerns no other key of it, and is replaced only once it stops no writer.
+// R6: the floor of one key concerns no other key of the bucket, and is replaced only once it stops no writer.
 TEST_F(RecordTableTest, R6AFloorIsOfOneKeyUntilLowWaterHasPassedIt) {
   constexpr uint64_t kOne = 1 | uint64_t{5} << 40;
   constexpr uint64_t kOther = 1 | uint64_t{6} << 40;
@@ -218,7 +218,7 @@ TEST_F(RecordTableTest, R6ASharedFloorIsTheLaterOfBoth) {
   EXPECT_FALSE(Remember(kOther, 60)) << "it would hide the others";
 }
 
-// R6: a floor has the low bits of its timestamp. None is written, or believed, where they could be those of another one.
+// R6: a floor has the low bits of its timestamp. No floor is written, or believed, where the bits could be those of another timestamp.
 TEST_F(RecordTableTest, R6AReadIsRememberedWhenItsKeysFloorIsOfVeryLongAgo) {
   constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
   constexpr uint64_t kOther = 1 | uint64_t{6} << 40;
@@ -231,7 +231,7 @@ TEST_F(RecordTableTest, R6AReadIsRememberedWhenItsKeysFloorIsOfVeryLongAgo) {
   EXPECT_FALSE(Remember(kKey, kFirst + FloorWord::kSpan));
   EXPECT_EQ(floor(kKey, kFirst), kFirst + 5);
   EXPECT_LE(floor(kKey, kFirst + FloorWord::kSpan), kFirst + 5);
-  // With these low bits the old read is one that comes just after.
+  // With its low bits the old read looks like one just after the new one.
   table.FreeFloorsBelow(Timestamp{kLater - 1});
   EXPECT_FALSE(Remember(kKey, kLater)) << "the old read would hide it";
   EXPECT_FALSE(table.FloorCovers(kKey, Timestamp{kLater}));
@@ -246,7 +246,7 @@ TEST_F(RecordTableTest, R6AReadIsRememberedWhenItsKeysFloorIsOfVeryLongAgo) {
   EXPECT_EQ(floor(kKey, kLater), kLater + FloorWord::kSpan);
 }
 
-// R6: a floor of all keys is made of what the word has, and not of what its low bits could also be.
+// R6: a floor of all keys is made from the timestamp that the word stands for, not from another one with the same low bits.
 TEST_F(RecordTableTest, R6AFloorOfVeryLongAgoMakesNoFloorOfAllKeysInTheFuture) {
   constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
   constexpr uint64_t kLater = uint64_t{1} << FloorWord::kTimestampBits;
@@ -256,7 +256,8 @@ TEST_F(RecordTableTest, R6AFloorOfVeryLongAgoMakesNoFloorOfAllKeysInTheFuture) {
   EXPECT_EQ(table.Floor(kKey, Timestamp{kLater}), Timestamp{kLater + 100});
 }
 
-// R6: the span comes to a read before it has loaded the word. Then the word may be a later read of the key, which it must not hide.
+// R6: the origin rises, so that the span reaches a reader's timestamp, before the reader has loaded the word. The word may then be a later read of
+// the key, which the reader must not hide.
 TEST_F(RecordTableTest, R6TheOriginRisesBeforeAFloorOfAllKeysIsRead) {
   constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
   constexpr uint64_t kLowWater = FloorWord::kSpan + 10;
@@ -274,7 +275,7 @@ TEST_F(RecordTableTest, R6TheOriginRisesBeforeAFloorOfAllKeysIsRead) {
   EXPECT_EQ(table.Floor(kKey, Timestamp{kLowWater + 3}), Timestamp{kLowWater + 5});
 }
 
-// R6: a word that somebody is about to replace does not come back with the same bits for a later read.
+// R6: a word that a thread is about to replace does not return with the same bits for a later read.
 TEST_F(RecordTableTest, R6TheOriginWaitsForThoseWhoHaveSeenAnOlderFloor) {
   constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
   constexpr uint64_t kLater = uint64_t{1} << FloorWord::kTimestampBits;
@@ -296,7 +297,7 @@ TEST_F(RecordTableTest, R6TheOriginWaitsForThoseWhoHaveSeenAnOlderFloor) {
   EXPECT_TRUE(Remember(kKey, kLater + 1)) << "it is covered";
 }
 
-// R6: a sweep leaves what is read meanwhile, and goes through buckets that have grown.
+// R6: a sweep leaves floors of reads made meanwhile, and covers buckets that have grown.
 TEST_F(RecordTableTest, R6ASweepTakesOutOldFloorsOnly) {
   constexpr uint64_t kKey = 1 | uint64_t{5} << 40;
   constexpr uint64_t kLowWater = FloorWord::kSpan / 2;
@@ -315,7 +316,7 @@ TEST_F(RecordTableTest, R6ASweepTakesOutOldFloorsOnly) {
   EXPECT_EQ(table.Floor(kKey, Timestamp{later}), Timestamp{0});
 }
 
-// R6: the second look of a read is one load unless something has come.
+// R6: the second look of a read is one load unless something has been inserted.
 TEST_F(RecordTableTest, R6TheSecondLookSeesWhatHasCome) {
   ReclamationDomain::Guard guard(domain);
   const auto look_twice = [&](const std::function<void()>& between) {
@@ -330,7 +331,7 @@ TEST_F(RecordTableTest, R6TheSecondLookSeesWhatHasCome) {
   RecordEntry* entry = nullptr;
   EXPECT_NE(look_twice([&] { entry = Make("k"); }), nullptr);
   EXPECT_EQ(Find("k"), entry);
-  // Removed before, during, and with another one in its place, which is not where the first one was while the guard is held.
+  // The entry is removed before, during, and with another one in its place. That is at another address while the guard is held.
   ASSERT_TRUE(table.Remove(entry, Timestamp{0}));
   EXPECT_EQ(look_twice([&] { EXPECT_TRUE(table.Remove(Make("k"), Timestamp{0})); }), nullptr);
   RecordEntry* again = nullptr;
@@ -351,7 +352,7 @@ TEST_F(RecordTableTest, R6TheSecondLookSeesWhatHasCome) {
   EXPECT_EQ(Find("k"), entry);
 }
 
-// Each compare-and-swap is lost once, then succeeds: nothing is done twice, nothing is left out.
+// Each compare-and-swap is lost once, then succeeds: no step is done twice or left out.
 TEST_F(RecordTableTest, EveryLostCompareAndSwapIsTriedAgain) {
   for (const char* cas :
        {"record_table.insert.cas", "record_table.raise.cas", "record_table.floor.cas", "record_table.seal.cas",
@@ -380,7 +381,7 @@ TEST_F(RecordTableTest, EveryLostCompareAndSwapIsTriedAgain) {
   EXPECT_EQ(table.entry_bytes(), 0u);
 }
 
-// Readers and creators of few keys while one thread removes as fast as it can.
+// Readers and creators of few keys while one thread removes at full speed.
 TEST_F(RecordTableTest, RemovalAtFullRate) {
   constexpr int kThreads = 3;
   constexpr int kOperations = 50000;

@@ -1,15 +1,16 @@
 // RecordVersion: one version of a record in its chain, newest first.
 //
-// A version is decided by its transaction's status alone (R7), and by `withdrawn`: set once, by its owner, when the precondition of an
-// insert or update turns out false (R11). Dead = aborted or withdrawn. It is withdrawn before its transaction commits, so whoever decides
-// looks at the status first, at `withdrawn` second: in the other order a version that is withdrawn in between counts as committed.
-// S9: a committed version may be paged out: a version without the value, which says where in the log that is, takes its place in the chain
-//   (page_out.h). Only what the log has can be: not what its own transaction has replaced (S10), nor what is withdrawn.
-// Invariant (R4): the live versions of a chain are in strictly descending (timestamp, sequence); dead versions stand only above all
-//   live ones, because whoever installs links the new version to the newest live one.
-// A copy of what the DC has (S7, read_cache.h) has sequence 0 and belongs to a transaction of timestamp 0 that has always been committed, so
-//   everybody sees it. It is a chain by itself: nothing is linked below or above it.
-// Ownership: the chain owns it; whoever unlinks it drops its transaction reference and retires it. Each version holds one reference.
+// Two things decide a version: its transaction's status (R7) and `withdrawn`. The owner sets `withdrawn` once, when the precondition of an insert
+//   or update turns out false (R11). Dead = aborted or withdrawn. The owner withdraws before its transaction commits, so a reader loads the status
+//   first and `withdrawn` second: in the other order a version that is withdrawn in between would count as committed.
+// S9: a committed version may be paged out: a version without the value, which names the update's place in the log, replaces it in the chain
+//   (page_out.h). Only a logged update can be: not one that its own transaction has replaced (S10), nor a withdrawn one.
+// Invariant (R4): the live versions of a chain are in strictly descending (timestamp, sequence). Dead versions stand only above all live ones,
+//   because an installer links the new version to the newest live one.
+// A copy of the DC's record (S7, read_cache.h) has sequence 0 and belongs to a transaction of timestamp 0 that has always been committed, so
+//   every reader sees it. It is the whole chain: no version is linked below or above it.
+// Thread-safety: any thread under a guard; a member with a narrower rule says so.
+// Ownership: the chain owns it. The thread that unlinks it drops its transaction reference and retires it. Each version holds one reference.
 #ifndef TC_MVCC_RECORD_VERSION_H_
 #define TC_MVCC_RECORD_VERSION_H_
 
@@ -37,7 +38,7 @@ struct RecordVersion {
     transaction->AddReference();
     return version;
   }
-  // S9: what takes the place of `version`, which is logged, in its chain.
+  // S9: the paged-out replacement of `version`, which is logged.
   static RecordVersion* CreatePagedOut(const RecordVersion& version) {
     auto* out = new (BlockPool::Allocate(sizeof(RecordVersion)))
         RecordVersion(version.transaction, version.sequence, false, version.value_bytes, /*is_paged_out=*/true);
@@ -63,7 +64,7 @@ struct RecordVersion {
     DEUT_DCHECK(!paged_out);
     return {reinterpret_cast<const char*>(this + 1), value_bytes};
   }
-  // The value of an intent version (R11), by its owner, before it commits: nobody else looks at it until then.
+  // Sets the value of an intent version (R11). Only the owner calls it, before it commits; no other thread reads the value until then.
   void Fill(std::string_view value) {
     DEUT_DCHECK(value.size() == value_bytes);
     std::memcpy(data(), value.data(), value.size());
@@ -75,7 +76,7 @@ struct RecordVersion {
   }
   bool of_dc() const { return sequence == 0; }
   size_t bytes() const { return sizeof(RecordVersion) + (paged_out ? 0 : value_bytes); }
-  // The commit is in the log, and the update there. By the owner, before the status says so.
+  // Stores the place of the update in the log. Only the owner calls it, once the commit is in the log buffer and before the status says so.
   void SetPlace(Lsn lsn) {
     std::construct_at(&place, lsn);
     logged = true;
@@ -83,19 +84,19 @@ struct RecordVersion {
 
   TransactionRecord* const transaction;
   union {
-    WriteItem* item = nullptr;  // of the owner's write set; the owner's alone, until the commit is in the log
-    Lsn place;                  // of the update in the log, if `logged`
+    WriteItem* item = nullptr;  // in the owner's write set; only the owner uses it, until the commit is in the log
+    Lsn place;                  // place of the update in the log, if `logged`
   };
   std::atomic<RecordVersion*> older{nullptr};
   const uint32_t sequence;
   const uint32_t value_bytes;
   const bool tombstone;
   const bool paged_out;
-  bool logged = false;  // settled before the status is committed
+  bool logged = false;  // final before the status becomes committed
   std::atomic<bool> withdrawn{false};
-  bool applied = false;                   // at the DC; the collector's alone
-  bool spilled = false;                   // in a published spilled run (spiller.h); the collector's alone
-  mutable std::atomic<bool> used{false};  // of a copy: read since it was looked at last
+  bool applied = false;                   // found applied at the DC; only the collector uses it
+  bool spilled = false;                   // in a published spilled run (spiller.h); only the collector uses it
+  mutable std::atomic<bool> used{false};  // of a copy: read since the collector last looked at it
 
  private:
   RecordVersion(TransactionRecord* t, uint32_t s, bool is_tombstone, uint32_t bytes, bool is_paged_out = false)

@@ -1,4 +1,4 @@
-// Several runs side by side against a sorted set: bounds, directions, what a reader does not see or the DC has, prefixes of all kinds.
+// Several runs side by side compared with a sorted set: bounds, directions, keys that the reader does not see or the DC has, various prefixes.
 #include "tc/mvcc/run_merge.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(RunMergeTest, TheCommonPrefixIsThatOfAllRuns) {
   EXPECT_EQ(RunMerge::CommonPrefix({a, one}), 5u);
 }
 
-// A removal is told of a key wherever it stands, unless the reader does not see that run's entry.
+// A removal of a key is reported whichever run has it, unless the reader does not see that run's entry.
 TEST(RunMergeTest, AKeyOfSeveralRunsIsThereOnce) {
   const RunPointer a = RunOf({{"a", {1, 10, false}}, {"b", {1, 10, true}}, {"d", {1, 10, false}}});
   const RunPointer b = RunOf({{"b", {2, 20, false}}, {"c", {2, 20, false}}, {"d", {5, 50, true}}});
@@ -68,7 +68,7 @@ TEST(RunMergeTest, FindsWhatASortedSetFinds) {
     const std::string prefix = prefixes[random.Below(prefixes.size())];
     const auto key_of = [&] {
       std::string key = random.Below(30) == 0 ? std::string() : prefix;
-      // Short ones with zero bytes and long ones that agree for long.
+      // Short keys with zero bytes, and long keys with long common prefixes.
       if (random.Below(4) == 0) key += std::string(random.Below(10), 'x');
       for (uint64_t n = random.Below(4); n > 0; --n) key.push_back(static_cast<char>(random.Below(3)));
       return key + std::to_string(random.Below(200));

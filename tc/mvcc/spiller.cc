@@ -12,7 +12,7 @@
 namespace deut::tc {
 namespace {
 
-// Chains looked at under one guard: what they leave is freed soon.
+// Chains handled under one guard: the versions that they release are freed soon.
 constexpr size_t kBatch = 256;
 
 bool Committed(const RecordVersion& version) {
@@ -25,14 +25,14 @@ bool Committed(const RecordVersion& version) {
 bool Spiller::pressed() const { return excess() && !options_.runs->full() && runtime_.Now() >= again_at_; }
 
 void Spiller::LookAt(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions) {
-  const TransactionRecord* above = nullptr;  // of the next committed version above
+  const TransactionRecord* above = nullptr;  // transaction of the next committed version above
   for (RecordVersion* v = chain->entry->word.Load().head; v != nullptr; v = v->older.load(std::memory_order_seq_cst)) {
     DEUT_POINT("collector.chain_step");
     if (!Committed(*v)) continue;
     if (chain->from == nullptr && v->transaction->commit_lsn() > through) continue;
-    DEUT_CHECK(v->transaction->collected());  // else a write set points to it, and it is missing in the run
+    DEUT_CHECK(v->transaction->collected());  // else a write set still points to it, and the prefix misses its commit
     if (chain->from == nullptr) chain->from = v;
-    const bool replaced = v->transaction == std::exchange(above, v->transaction);  // by its own transaction
+    const bool replaced = v->transaction == std::exchange(above, v->transaction);  // a later version of its own transaction stands above
     if (replaced || v->applied || v->spilled) continue;
     versions->push_back({.table = chain->entry->table,
                          .key = chain->entry->key(),
@@ -91,7 +91,7 @@ uint64_t Spiller::Cut(Chain* chain) {
   const TransactionRecord* above = nullptr;
   for (RecordVersion* v = chain->from; v != nullptr;) {
     RecordVersion* const older = v->older.load(std::memory_order_seq_cst);
-    // As counted when it was folded: of a transaction the newest, unless it has been found applied.
+    // As counted when it was folded: a transaction's newest version of the key, unless it has been found applied.
     if (v->transaction != std::exchange(above, v->transaction) && !v->applied) bytes += PinnedBy(entry, *v);
     RecordVersion::Retire(v, domain_);
     v = older;
@@ -122,6 +122,7 @@ uint64_t Spiller::Spill(std::vector<FoldedCommit>* commits, absl::FunctionRef<vo
     again_at_ = runtime_.Now() + options_.again_after;
     return 0;
   }
+  // Published before the cuts: a reader that no longer finds a version in its chain must find it in a run.
   if (!DEUT_OMITTED("S9.publish_before_cut")) options_.runs->Publish(*run);
   DEUT_POINT("spill.published");
   uint64_t bytes = 0;
@@ -132,7 +133,7 @@ uint64_t Spiller::Spill(std::vector<FoldedCommit>* commits, absl::FunctionRef<vo
     if (chain->entry->word.Load().head == nullptr) remove(chain->entry);
   });
   if (DEUT_OMITTED("S9.publish_before_cut")) options_.runs->Publish(*run);
-  // Of the commits stays what is still in a chain.
+  // A commit stays in the list for those of its entries whose chains were not cut.
   const auto stays = [&](const RecordEntry* entry) {
     const auto it = std::ranges::lower_bound(chains, entry, std::less<>(), &Chain::entry);
     return it->from != nullptr && !it->cut;

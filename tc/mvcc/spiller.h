@@ -1,26 +1,27 @@
-// Spiller: lets committed versions leave memory with their chains, entries and positions, into a spilled run (rule S9; tc/spill).
+// Spiller: moves committed versions from memory, with their chains, entries and positions, into a spilled run (rule S9; tc/spill).
 //
-// What is spilled is a prefix of the commits: all that are folded, durable, and before the first record of whatever may still arrive
-//   (finished_below, as for S2), so of a key nothing that was committed up to there is missing in the runs.
-// States of a version: in its chain -> in its chain and, published, in a run (`spilled`) -> in the run alone. By the collector's thread:
-//   (1) Look: each chain from its newest version of the prefix down. Nothing that stands there changes but by this thread.
-//   (2) Write the run; if that fails (no space, EIO) nothing has changed.
-//   (3) Publish it, (4) count a spill (SpilledRuns::spills), then
-//   (5) cut each chain above that version, from above:
-//       - it is the head: one 16-byte compare-and-swap to an empty chain with last_read raised to at least the version's timestamp. It loses to every
-//         install, raise and removal, and is tried again while the version is the head.
-//       - below a committed version: one store to that one's `older`, which is the collector's alone.
-//       - below dead versions, or an open transaction's, it stays: an installer that has seen those may link to it, and would not notice (R4). It is
-//         in both places then, and goes another time.
-//   (6) An entry without versions goes at once, if its bucket's floor can hold its last_read, and else when low-water has passed that (R6).
-// Chains are looked at and cut in batches, each under a guard of its own, whatever the size of the commits.
-// Races. A reader that has the head from before goes on down the old chain, under its guard. One that comes later finds nothing there, and loads the
-//   list of runs, which was published before. A writer that began before the version was committed finds last_read, or the floor, above itself, as
-//   it would have found the version (R1, step 3); so (5) raises in the same step in which the version goes, and (6) raises before the entry goes. An
-//   installer that links to the head that is cut fails at its compare-and-swap.
-//   A copy from the DC (S7) would hide a run's version from who looks at the chain: so nobody keeps one who has found runs, or has looked at the
-//   chain before the last spill was counted (read_cache.h).
-// Thread-safety: the collector's thread, which holds no guard.
+// It spills a prefix of the commits: all that are folded, durable, and before the first record of any transaction that may still arrive
+//   (finished_below, as for S2). So the runs miss no version of a key that was committed up to the end of the prefix.
+// States of a version: in its chain -> in its chain and in a published run (`spilled`) -> in the run alone. Steps, on the collector's thread:
+//   (1) Walk each chain from its newest version of the prefix down. Only this thread changes that part of the chain.
+//   (2) Write the run; if that fails (no space, EIO), nothing has changed.
+//   (3) Publish the run, (4) count a spill (SpilledRuns::spills), then
+//   (5) cut each chain above that version:
+//       - at the head: by one 16-byte compare-and-swap to an empty chain with last_read raised to at least the version's timestamp. It loses to
+//         every install, raise and removal, and is retried while the version is the head.
+//       - below a committed version: by one store to that version's `older`, which only the collector changes.
+//       - below dead versions, or an open transaction's, the version stays: an installer that has seen those may link to it, and would not notice
+//         (R4). The version is then in both places, and a later spill cuts it.
+//   (6) Remove each entry without versions: at once if its bucket's floor can hold its last_read, else when low-water has passed that (R6).
+// Chains are walked and cut in batches, each under a guard of its own, however large the commits are.
+// Races. A reader that has loaded the head before the cut walks the old chain, under its guard. A later reader finds nothing there, and loads the
+//   list of runs, which was published before. A writer that began before the version was committed finds last_read, or the floor, above its own
+//   timestamp, as it would have found the version (R1, step 3). So (5) raises in the same step in which the version leaves, and (6) raises before
+//   the entry leaves. An installer that links to a head that is cut fails at its compare-and-swap.
+//   A copy from the DC (S7) would hide a run's version from a reader that looks at the chain. So no reader keeps a copy if it has found runs, or has
+//   looked at the chain before the last spill was counted (read_cache.h).
+// Thread-safety: Spill and pressed by the collector's thread, which holds no guard; the figures from any thread.
+// Ownership: the options' `runs` must outlive it; it retires the versions that it cuts off.
 #ifndef TC_MVCC_SPILLER_H_
 #define TC_MVCC_SPILLER_H_
 
@@ -44,53 +45,53 @@ namespace deut::tc {
 class Spiller {
  public:
   struct Options {
-    SpilledRuns* runs = nullptr;  // none: nothing is spilled
-    // Bytes that are to leave memory, after values could.
+    SpilledRuns* runs = nullptr;  // null: nothing is spilled
+    // Pinned bytes that should leave memory although values were paged out.
     std::function<uint64_t()> excess;
     // Commits before it are durable.
     std::function<Lsn()> durable;
-    // ActiveTransactions::OldestFirstRecord.
+    // See ActiveTransactions::OldestFirstRecord.
     std::function<Lsn()> oldest_first_record;
     size_t at_least = 64;  // updates in a new run
-    // After a run could not be written.
+    // Pause before the next spill after a run could not be written.
     Duration again_after = seconds(1);
   };
-  // Updates of one round, about: it is no longer than some milliseconds.
+  // Approximate number of updates that one round spills; bounds the round to a few milliseconds.
   static constexpr size_t kPerRound = 16 << 10;
 
   Spiller(const Options& options, Runtime& runtime, ReclamationDomain& domain)
       : options_(options), runtime_(runtime), domain_(domain) {}
 
   SpilledRuns* runs() const { return options_.runs; }
-  // More is pinned than its share.
+  // True if pinned memory exceeds its share.
   bool excess() const { return options_.runs != nullptr && options_.excess() != 0; }
-  // The same, and runs can be written.
+  // True if, in addition, a run can be written now.
   bool pressed() const;
-  // Commits before it may be spilled, if they are folded, and all that come before them.
+  // Commits before this LSN may be spilled, if they and all earlier ones are folded.
   Lsn durable() const { return options_.durable(); }
   size_t at_least() const { return options_.at_least; }
 
-  // Spills these commits, in commit order, before which nothing is missing, and leaves of them what stays in memory. `remove` is called, under a
-  // guard, for entries that have no version any more; their last_read has to be remembered before they go (R6). Answers the bytes that have left, as
-  // the collector counts them.
+  // Spills these commits, in commit order, which continue the prefix that was spilled before. Leaves in `commits` what stays in memory. Calls
+  // `remove`, under a guard, for each entry without a version. `remove` must remember the entry's last_read before it removes the entry (R6).
+  // Returns the bytes freed, as the collector counts them.
   uint64_t Spill(std::vector<FoldedCommit>* commits, absl::FunctionRef<void(RecordEntry*)> remove);
 
-  // Ever.
+  // Versions spilled since the start, and runs that could not be written.
   uint64_t versions() const { return versions_.load(std::memory_order_relaxed); }
   uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
 
  private:
   struct Chain {
     RecordEntry* entry;
-    RecordVersion* from;  // the newest one that goes; null: none
+    RecordVersion* from;  // the newest version of the prefix; null: none
     bool cut = false;
   };
 
-  // Steps.
+  // Step (1): sets `from` and adds the versions below it that are in no run yet.
   void LookAt(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions);
-  // Null: there is nothing that is not in a run yet.
+  // Step (2). Null: every version is in a run already.
   Result<SpilledRuns::RunPointer> Write(std::vector<SpilledVersion> versions, const std::vector<FoldedCommit>& commits);
-  // Bytes that have left.
+  // Step (5). Returns the bytes freed.
   uint64_t Cut(Chain* chain);
   bool Unlink(const Chain& chain);
 

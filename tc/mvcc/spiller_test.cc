@@ -1,4 +1,4 @@
-// How committed versions leave a chain for a run (S9): which, from where in the chain, and what they leave behind.
+// How committed versions leave a chain for a run (S9): which versions, from which places of the chain, and what they leave behind.
 #include "tc/mvcc/spiller.h"
 
 #include <memory>
@@ -31,7 +31,7 @@ class SpillerTest : public ::testing::Test {
     for (TransactionRecord* transaction : transactions) transaction->DropReference(domain);
   }
 
-  // Its commit LSN is its timestamp, if it commits.
+  // If it commits, its commit LSN is its timestamp.
   TransactionRecord* Write(uint64_t timestamp) {
     transactions.push_back(new TransactionRecord(Timestamp{timestamp}));
     TransactionRecord* const transaction = transactions.back();
@@ -98,7 +98,7 @@ TEST_F(SpillerTest, AWholeChainLeavesAndLeavesItsTimestamp) {
   EXPECT_EQ(Runs(), "[k@20 k@10]");
   EXPECT_EQ(Chain(), "");
   EXPECT_TRUE(commits.empty());
-  // R1: a writer before them finds in the entry what it would have found in the chain; R6: so it does when whoever is told of the entry removes it.
+  // R1: a writer earlier than them finds their timestamp in the entry's last_read instead of in the chain. R6: `remove` finds it there, too.
   EXPECT_GE(last_read(), Timestamp{20});
   EXPECT_EQ(removed, std::vector<RecordEntry*>{entry});
   EXPECT_EQ(spiller.versions(), 2u);
@@ -125,7 +125,7 @@ TEST_F(SpillerTest, BelowAnOpenTransactionItIsInBothPlacesAndGoesLater) {
   EXPECT_EQ(Chain(), "20 10 ");
   ASSERT_EQ(commits.size(), 1u);
   EXPECT_TRUE(removed.empty());
-  // Once that is decided it goes, and is not written once more.
+  // Once that transaction is decided, the version leaves; it is not written again.
   open->TryStartCommit();
   open->FinishCommit(Lsn{20});
   EXPECT_GT(Spill(), 0u);

@@ -1,10 +1,10 @@
-// SteppedGuard: the guard of a long pass over many objects: it is left and taken again every kSteps steps, so that what others retire meanwhile is
-// freed during the pass.
+// SteppedGuard: the guard of a long pass over many objects. Every kSteps steps it is released and taken again, so that objects that other threads
+// retire meanwhile are freed during the pass.
 //
 // *Else:* one guard over the commit of a million keys keeps everything that any thread retires during the pass: seconds, and gigabytes.
-// What the caller holds across Step must not depend on a guard: it belongs to the caller's thread, as write sets, and entries that hold one of their
-//   versions, belong to the collector's. An inner SteppedGuard under an outer guard frees nothing, so a pass hands its guard down.
-// Thread-safety: one thread's.
+// An object that the caller uses across Step must not depend on a guard: it belongs to the caller's thread. (Write sets, and entries that hold one
+//   of their versions, belong to the collector's.) An inner SteppedGuard under an outer guard frees nothing, so a pass hands its guard down.
+// Thread-safety: used by one thread.
 #ifndef TC_MVCC_STEPPED_GUARD_H_
 #define TC_MVCC_STEPPED_GUARD_H_
 
@@ -18,14 +18,14 @@ namespace deut::tc {
 
 class SteppedGuard {
  public:
-  // Updates: some ten microseconds.
+  // 64 updates take about ten microseconds.
   static constexpr size_t kSteps = 64;
 
   explicit SteppedGuard(ReclamationDomain& domain) : domain_(domain) { guard_.emplace(domain_); }
   SteppedGuard(const SteppedGuard&) = delete;
   SteppedGuard& operator=(const SteppedGuard&) = delete;
 
-  // Before the next object is looked at. Pointers that only the guard has kept good are not good any more.
+  // Called before each object. Afterwards a pointer that only the guard kept valid is no longer valid.
   void Step() {
     if (++steps_ < kSteps || DEUT_OMITTED("S9.guard_steps")) return;
     steps_ = 0;

@@ -28,7 +28,7 @@ Visible FindVisible(const RecordVersion* head, const ReaderView& reader) {
     DEUT_POINT("chain.look.first");
     const TransactionStatus status = own ? TransactionStatus::kActive : version->transaction->status();
     DEUT_POINT("chain.look.status_loaded");
-    // After the status: its owner withdraws a version before it commits, so who has found it committed finds it withdrawn, too.
+    // After the status: the owner withdraws a version before it commits, so a reader that finds it committed finds it withdrawn, too.
     const bool withdrawn =
         DEUT_OMITTED("R4.status_first") ? too_early : version->withdrawn.load(std::memory_order_seq_cst);
     if (withdrawn && !DEUT_OMITTED("R4.withdrawn")) continue;
@@ -78,7 +78,7 @@ bool InstallCopy(RecordEntry& entry, HeadWord::Value& seen, const RecordVersion*
   seen = entry.word.Load();
   for (;;) {
     if (seen.dead()) return false;
-    // After the word: what is cut out of the chain from here on changes it.
+    // After the word was loaded: a spill that cuts the chain from here on changes the word, so the compare-and-swap below fails.
     if (spills.Changed() && !DEUT_OMITTED("S7.not_after_spill")) return false;
     if (LiveHead(seen.head) != over && !DEUT_OMITTED("S7.empty_chain")) return false;
     DEUT_POINT("chain.copy.before_cas");
@@ -132,7 +132,7 @@ void RemoveDeadAndApplied(RecordEntry& entry, ReclamationDomain& domain) {
 Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDomain& domain) {
   Unread unread;
   RecordVersion* newer = nullptr;            // the next committed version above that stays
-  const TransactionRecord* above = nullptr;  // of the next committed version above
+  const TransactionRecord* above = nullptr;  // transaction of the next committed version above
   for (RecordVersion* version = entry.word.Load().head; version != nullptr;) {
     DEUT_POINT("collector.chain_step");
     RecordVersion* const older = Older(version);
@@ -140,10 +140,10 @@ Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDoma
     const bool committed =
         transaction->status() == TransactionStatus::kCommitted && !version->withdrawn.load(std::memory_order_seq_cst);
     if (newer == nullptr) {
-      // Above the newest committed version there are only dead ones, and those of one open transaction.
+      // Above the newest committed version there are only dead versions, and those of one open transaction.
       if (committed) newer = version;
     } else {
-      const bool replaced = transaction == above;  // by its own transaction
+      const bool replaced = transaction == above;  // a later version of its own transaction stands above
       const bool read =
           !DEUT_OMITTED("S6.unread") && readers.AnyIn(transaction->timestamp(), newer->transaction->timestamp());
       if ((replaced || !read) && transaction->collected()) {

@@ -1,12 +1,13 @@
-// Operations on the version chain of one record entry: what a reader sees, how a version is installed, how dead and applied versions leave.
-// Rules R1 (step 3), R4, R7, R10, S6. All are latch-free and run under a guard of the reclamation domain.
+// Operations on the version chain of one record entry: which version a reader sees, how a version is installed, how dead and applied versions leave.
+// Rules R1 (step 3), R4, R7, R10, S6.
 //
-// Who changes what. The head: installers, readers (last_read; a copy of the DC's record into an empty chain, S7) and the collector, by 16-byte
-//   compare-and-swap. `older` of a
-//   published version: the collector alone: of a version that is applied, what is below it dies; of a committed one, the next is passed over if
-//   nobody reads it (S6, early). Nobody links past a live version, and the newest committed one stays, so no installer can hold on to what is cut
-//   off.
-//   Dead versions at the top are unlinked by whoever swings the head past them; that thread retires them.
+// Head. Installers, readers and the collector change it by 16-byte compare-and-swap. A reader raises last_read, or puts a copy of the DC's record
+//   into an empty chain (S7).
+// `older` of a published version. Only the collector changes it. It cuts off everything below an applied version. Below a committed version it
+//   skips the next one if no reader reads that (S6, early). No installer links past a live version, and the newest committed one stays, so no
+//   installer can hold on to a version that is cut off.
+// Dead versions at the top are unlinked by the thread that swings the head past them; that thread retires them.
+// Thread-safety: any thread under a guard of the reclamation domain, except where the collector's thread is required. Latch-free.
 #ifndef TC_MVCC_VERSION_CHAIN_H_
 #define TC_MVCC_VERSION_CHAIN_H_
 
@@ -21,7 +22,7 @@
 
 namespace deut::tc {
 
-// What a reader finds in a chain.
+// The result of a reader's look at a chain.
 struct Visible {
   enum class Kind : uint8_t {
     kNothing,   // no version for this reader: the DC's record is the version
@@ -32,17 +33,17 @@ struct Visible {
   const RecordVersion* version = nullptr;
 };
 
-// S9: counts how often versions have left chains for spilled runs, or were about to (spiller.h), against what it was then.
+// S9: detects whether versions have left chains for spilled runs, or were about to (spiller.h), since the value `then` was read.
 struct SpillWatch {
-  const std::atomic<uint64_t>* spills = nullptr;  // none: nothing is spilled
+  const std::atomic<uint64_t>* spills = nullptr;  // null: nothing is spilled
   uint64_t then = 0;
   bool Changed() const { return spills != nullptr && spills->load(std::memory_order_seq_cst) != then; }
 };
 
 struct ReaderView {
-  Timestamp timestamp;                      // sees committed versions below it
-  const TransactionRecord* self = nullptr;  // and its own
-  uint32_t own_below = UINT32_MAX;          // of its own, those with a smaller sequence (R10)
+  Timestamp timestamp;                      // the reader sees committed versions below it
+  const TransactionRecord* self = nullptr;  // and versions of this transaction
+  uint32_t own_below = UINT32_MAX;          // among its own versions, those with a smaller sequence (R10)
 };
 
 // Newest first: own -> use; uncommitted earlier -> conflict; uncommitted later, dead or committed later -> skip; committed earlier -> use.
@@ -51,39 +52,39 @@ Visible FindVisible(const RecordVersion* head, const ReaderView& reader);
 // R4: the newest version that is neither aborted nor withdrawn.
 RecordVersion* LiveHead(RecordVersion* head);
 
-// Swings the head from `seen` (a word of this entry, read under this guard) to `replacement`, whose `older` is LiveHead(seen.head), or
-// null where that is a copy of the DC's record (S7), with last_read raised to at least `raise_to`. On success retires what it unlinked: dead
-// versions, the copy. On failure reloads `seen`.
+// Swings the head from `seen` (a word of this entry, read under this guard) to `replacement`, and raises last_read to at least `raise_to`. `older`
+// of `replacement` is LiveHead(seen.head), or null if that is a copy of the DC's record (S7). On success retires the versions it unlinked: dead
+// ones, or the copy. On failure reloads `seen`.
 bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* replacement, Timestamp raise_to,
                     ReclamationDomain& domain);
 
-// S7: makes `copy` (of_dc) the whole chain, where the newest live version is `over` (null: there is none), and marks the entry as queued. True,
-// with the word before in `seen`; what it unlinked has been retired. False, with what is there now: another is the newest, or the entry is sealed.
-// False, too, where `spills` has changed since whoever asked the DC looked at the chain (S9).
+// S7: makes `copy` (of_dc) the whole chain and marks the entry as queued, if the newest live version is `over` (null: there is none). On success
+// `seen` is the word before, and the unlinked versions have been retired. On failure `seen` is the present word; another version is the newest, or
+// the entry is sealed. It fails as well if `spills` has changed since the thread that asked the DC looked at the chain (S9).
 bool InstallCopy(RecordEntry& entry, HeadWord::Value& seen, const RecordVersion* over, RecordVersion* copy,
                  ReclamationDomain& domain, const SpillWatch& spills = {});
-// S7: takes the copy out, if the chain is one, and the mark of the queue off. REQUIRES: the collector's thread; the entry is queued, and not in the
-// queue any more. Answers the word before; a copy in it has been retired.
+// S7: removes the copy, if the chain is one, and clears the queued mark. Returns the word before; a copy in it has been retired.
+// REQUIRES: the collector's thread; the entry is marked as queued and has been taken out of the queue.
 HeadWord::Value RemoveCopy(RecordEntry& entry, ReclamationDomain& domain);
 
-// S6: `version` is applied and below low-water: everything older is unlinked and retired, and it goes itself if it is the head, or
-// when it becomes the head because what was above it has died. (A reader that still finds it reads what the DC would have told.)
+// S6: `version` is applied and below low-water. Unlinks and retires everything older. The version itself leaves if it is the head, or when it
+// becomes the head because the versions above it have died. (A reader that still finds it reads what the DC would return.)
 // REQUIRES: the collector's thread; versions of one key in ascending order.
 void CollectApplied(RecordEntry& entry, RecordVersion* version, ReclamationDomain& domain);
 
-// S6, early: unlinks the committed versions that none of the readers reads, of transactions that are folded or collected (others' write sets point to
-// them). The newest committed version stays.
-// A reader on its way down the chain goes on below what is unlinked. An installer links to the newest live version, which is not unlinked.
-// REQUIRES: the collector's thread; `readers` is the latest answer of ActiveTransactions::RoundForReaders.
-// S9: what a version and the entry that it keeps take.
+// S9: bytes of a version and of the entry that it keeps in the table.
 inline uint64_t PinnedBy(const RecordEntry& entry, const RecordVersion& version) {
   return sizeof(RecordEntry) + entry.key_bytes + version.bytes();
 }
 
 struct Unread {
   uint64_t versions = 0;
-  uint64_t bytes = 0;  // PinnedBy: of those that were not applied, and that their own transaction had not replaced
+  uint64_t bytes = 0;  // PinnedBy of those that were neither applied nor replaced by their own transaction
 };
+// S6, early: unlinks committed versions that none of the readers reads, if their transactions are folded or collected. (Otherwise a write set still
+// points to the version.) The newest committed version stays.
+// A reader that walks down the chain goes on below an unlinked version. An installer links to the newest live version, which is not unlinked.
+// REQUIRES: the collector's thread; `readers` is the latest result of ActiveTransactions::RoundForReaders.
 Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDomain& domain);
 
 // Unlinks dead versions from the top, and then an applied one. REQUIRES: the collector's thread.

@@ -1,4 +1,4 @@
-// What readers find in a chain, and how versions come and go, at every step of a race (rules R4, R7, R10, S6).
+// Which versions readers find in a chain, and how versions enter and leave it, at every step of a race (rules R4, R7, R10, S6).
 #include "tc/mvcc/version_chain.h"
 
 #include <functional>
@@ -46,7 +46,7 @@ class VersionChainTest : public ::testing::Test {
     ReclamationDomain::Guard guard(domain);
     CollectApplied(*entry, version, domain);
   }
-  // "20a 10": timestamps from the head, with a for aborted, w for withdrawn, p for pending.
+  // "20a 10": timestamps from the head down; a: aborted, w: withdrawn, p: pending.
   std::string Chain() {
     ReclamationDomain::Guard guard(domain);
     std::string text;
@@ -100,7 +100,7 @@ TEST_F(VersionChainTest, WhatAReaderFinds) {
   EXPECT_EQ(Sees(40), "30/2");
 }
 
-// Its owner withdraws a version and commits while a reader looks at it.
+// The owner withdraws a version and commits while a reader looks at it.
 TEST_F(VersionChainTest, R4WhoFindsItCommittedFindsItWithdrawn) {
   Committed(10);
   TransactionRecord* const inserts = Txn(20);
@@ -129,7 +129,7 @@ TEST_F(VersionChainTest, R7AbortIsOneStoreForAllVersions) {
   EXPECT_FALSE(doomed->TryStartCommit());
   EXPECT_EQ(Sees(30), "10/1");
   EXPECT_EQ(LiveHead(entry->word.Load().head)->version().timestamp, Timestamp{10});
-  // Whoever installs unlinks the dead.
+  // An installer unlinks dead versions.
   Install(Txn(40));
   EXPECT_EQ(Chain(), "40p 10");
 }
@@ -150,7 +150,7 @@ TEST_F(VersionChainTest, R4WithdrawnVersionsAreNobodys) {
   EXPECT_EQ(Chain(), "10");
 }
 
-// S6: what is applied ends the chain; it leaves itself when nothing is above it.
+// S6: an applied version ends the chain; it leaves when nothing is above it.
 TEST_F(VersionChainTest, S6AppliedVersionsEndTheChain) {
   RecordVersion* const v10 = Committed(10);
   RecordVersion* const v20 = Committed(20);
@@ -177,7 +177,7 @@ TEST_F(VersionChainTest, S6TheHeadLeavesAtOnce) {
   EXPECT_EQ(Chain(), "");
 }
 
-// A writer and the collector, each wholly between two steps of the other; with a dead head, which both look past.
+// A writer and the collector, each wholly between two steps of the other; with a dead head, which both skip.
 TEST_F(VersionChainTest, AnInstallerAndTheCollectorRace) {
   for (const char* point : {"chain.install.before_cas", "chain.remove.before_cas"}) {
     for (const bool dead_head : {false, true}) {
@@ -220,7 +220,7 @@ TEST_F(VersionChainTest, AnInstallerAndTheCollectorRace) {
   }
 }
 
-// The head dies while the collector works below it, over and over: an installer that stops before its compare-and-swap finds a chain that holds.
+// The head dies while the collector works below it, repeatedly: an installer that stops before its compare-and-swap finds a sound chain.
 TEST_F(VersionChainTest, ADyingHeadOverSeveralCollections) {
   RecordVersion* const v10 = Committed(10);
   RecordVersion* const v20 = Committed(20);
@@ -241,7 +241,7 @@ TEST_F(VersionChainTest, ADyingHeadOverSeveralCollections) {
   writer->TryAbort();
 }
 
-// S6, early: of committed versions those go that nobody reads; the newest stays, and so does what is not folded.
+// S6, early: committed versions that no reader reads are unlinked; the newest stays, and so do versions that are not folded.
 TEST_F(VersionChainTest, UnreadVersionsGo) {
   for (const uint64_t t : {10, 20, 30, 40, 50}) Committed(t);
   const auto collect = [this](const Readers& readers) {
@@ -251,7 +251,7 @@ TEST_F(VersionChainTest, UnreadVersionsGo) {
   EXPECT_EQ(collect(Readers({}, Timestamp{60})), 0u);  // none is folded
   for (TransactionRecord* t : transactions) t->set_collected();
   EXPECT_EQ(collect(Readers({25}, Timestamp{45})), 2u);
-  EXPECT_EQ(Chain(), "50 40 20");  // 40 is read from 45 to 50
+  EXPECT_EQ(Chain(), "50 40 20");  // readers from 45 to 50 read 40
   EXPECT_EQ(collect(Readers({25, 41}, Timestamp{50})), 0u);
   Install(Txn(70));
   Install(Txn(60))->transaction->TryAbort();
@@ -260,7 +260,7 @@ TEST_F(VersionChainTest, UnreadVersionsGo) {
   EXPECT_EQ(collect(Readers({}, Timestamp{100})), 0u);  // the newest committed one
 }
 
-// What a transaction has itself replaced nobody reads once it has committed.
+// After its commit no reader reads a version that its own transaction has replaced.
 TEST_F(VersionChainTest, ReplacedVersionsGo) {
   Committed(10);
   TransactionRecord* const t20 = Txn(20);
