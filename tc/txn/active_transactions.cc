@@ -12,8 +12,8 @@
 namespace deut::tc {
 namespace {
 
-// Where a thread starts to look for a free slot: its own place, so that threads do not meet in one word of the bitmap, nor, while there are few
-// threads, on one cache line of it.
+// The word at which a thread starts to look for a free slot. Each thread has its own, so that threads do not meet in one word of the bitmap, nor,
+// while there are few threads, on one cache line of it.
 uint32_t OwnWord(uint32_t words) {
   constexpr uint32_t kWordsPerLine = 8;
   static std::atomic<uint32_t> next{0};
@@ -28,7 +28,7 @@ ActiveTransactions::ActiveTransactions(Options options, Runtime& runtime)
     : options_(std::move(options)),
       runtime_(runtime),
       counter_(options_.first_timestamp.value),
-      // What a round would find now. A snapshot may begin before the first round, and what the DC holds is below it.
+      // The values that a round would find now: a snapshot may begin before the first round, and everything that the DC holds is below them.
       proposed_(options_.first_timestamp.value),
       low_water_(options_.first_timestamp.value),
       words_(std::max<uint32_t>(1, (options_.max_transactions + 63) / 64)),
@@ -65,7 +65,7 @@ void ActiveTransactions::ReleaseBit(SlotId slot) {
 Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline, bool writes) {
   DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
   Slot& slot = slots_[id.index];
-  // Published before the draw, so it needs no look at `ahead_`: a snapshot that does not see it is at or below the counter of then.
+  // A writer's flag is published before the draw, so it need not check `ahead_`: a snapshot that misses the slot is at or below the counter of then.
   const uint64_t role = writes ? kWriter : 0;
   uint64_t timestamp;
   if (DEUT_OMITTED("L1.publish_first")) {
@@ -84,10 +84,10 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline, b
       timestamp = counter_.fetch_add(1, std::memory_order_seq_cst);
     }
     DEUT_POINT("active.begin.after_draw");
-    // Until it is seen the lower bound stands, which only keeps more.
+    // Released only: until other threads see the timestamp they see the lower bound, which keeps more versions than necessary.
     slot.bound.store(timestamp | role, std::memory_order_release);
   }
-  // D3. A timestamp drawn and then refused is never used, which is harmless.
+  // D3. A timestamp that was drawn and then refused is never used, which is harmless.
   if (options_.ensure_reserved) {
     if (Status reserved = options_.ensure_reserved(Timestamp{timestamp}, deadline); !reserved.ok()) {
       End(id);
@@ -119,11 +119,11 @@ std::optional<Timestamp> ActiveTransactions::DrawUnused(Deadline deadline) {
 
 void ActiveTransactions::End(SlotId id) {
   Slot& slot = slots_[id.index];
-  // Only its owner stores it.
+  // Only the slot's owner stores it, so the load needs no order.
   if (slot.first_lsn.load(std::memory_order_relaxed) != UINT64_MAX) {
     slot.first_lsn.store(UINT64_MAX, std::memory_order_seq_cst);
   }
-  // Who sees it cleared sees what was done before: the final status, the reserved commit. Nothing is read afterwards.
+  // A thread that sees the slot cleared sees what was done before: the final status, the reserved commit. Nothing is read afterwards.
   slot.bound.store(0, std::memory_order_release);
   ReleaseBit(id);
 }
@@ -164,7 +164,7 @@ uint64_t ActiveTransactions::FirstInTheWay() const {
   uint64_t first = UINT64_MAX;
   ForEachBound([&](uint64_t bound, uint64_t flags) {
     if ((flags & kSnapshot) != 0) return;
-    // A lower bound says nothing of how long its transaction has been open.
+    // A slot that is still drawing shows only a lower bound, which does not tell how long its transaction has been open.
     if (flags != 0 || bound >= long_open_below_) first = std::min(first, bound);
   });
   return first;
@@ -197,7 +197,7 @@ std::optional<Readers> ActiveTransactions::RoundForReaders() {
       points.push_back(bound);
     }
   });
-  // A lower bound that was read long ago may be below where the answer before says that all is kept. Its timestamp is not.
+  // A lower bound that was read long ago may be below the last result's `from`, although its timestamp is not. So `from` never falls.
   if (!DEUT_OMITTED("S6.from_rises")) from = std::max(from, readers_.from().value);
   Readers readers(std::move(points), Timestamp{from});
   readers_ = readers;
@@ -224,7 +224,7 @@ uint64_t ActiveTransactions::Round() {
   }
   if (!DEUT_OMITTED("S6.round_up")) low = readers_.RoundUp(low);
   if (options_.reserved_below && low > options_.reserved_below().value) {
-    // D3. What is reserved may be no member of the set: then this round proposes nothing.
+    // D3. The reserved bound may be no member of A: then this round proposes nothing new.
     low = options_.reserved_below().value;
     if (readers_.RoundUp(low) != low && !DEUT_OMITTED("S6.round_up")) low = low_water_.load(std::memory_order_seq_cst);
   }

@@ -1,6 +1,6 @@
-// ActiveTransactionsFixture: the active transactions of an empty store, for tests that play the steps of one thread between those of another at
+// ActiveTransactionsFixture: the active transactions of an empty store, for tests that run the steps of one thread between those of another, at
 // test points.
-// Thread-safety: one thread; `active` is as thread-safe as ever.
+// Thread-safety: one thread; `active` itself may be used by any thread.
 #ifndef TC_TXN_ACTIVE_TRANSACTIONS_FIXTURE_H_
 #define TC_TXN_ACTIVE_TRANSACTIONS_FIXTURE_H_
 
@@ -46,10 +46,10 @@ class ActiveTransactionsFixture : public ::testing::Test {
     EXPECT_TRUE(begun.ok()) << begun.status().ToString();
     return *begun;
   }
-  // A transaction begins and ends: the counter moves on.
+  // Begins and ends a transaction, so that the counter rises.
   void Pass() { active->End(Begin().slot); }
 
-  // Runs `action` once, when a thread passes the point for the n-th time.
+  // Runs `action` once, when a thread passes the point for the `pass`-th time.
   void At(const char* point, std::function<void()> action, int pass = 1) {
     auto left = std::make_shared<int>(pass);
     testing::SetPointHandler([point, action, left](std::string_view name) {

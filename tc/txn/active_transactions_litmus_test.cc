@@ -1,5 +1,5 @@
-// Litmus of rule L1 on the real functions: one thread begins and ends transactions, one runs rounds, ten million times. No timestamp may
-// ever be below low-water while its transaction is open. With `L1.publish_first` or `L1.counter_first` left out some are.
+// Litmus of rule L1 on the real functions: one thread begins and ends transactions, one runs rounds, ten million times. No timestamp may ever be
+// below low-water while its transaction is open. Without `L1.publish_first` or `L1.counter_first` some are.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -33,12 +33,12 @@ void RunL1(uint64_t times) {
     }
   });
   uint64_t transactions = 0;
-  // At least so many of either, however the machine shares its cores out; a found violation is enough.
+  // At least `times` of both, however the machine schedules the threads; one violation ends the test.
   for (; (transactions < times || rounds.load(std::memory_order_relaxed) < times) && violations.load() == 0;
        ++transactions) {
     const Result<ActiveTransactions::Begun> begun = active.Begin(kNoDeadline);
     ASSERT_TRUE(begun.ok());
-    // What snapshots begin from is bounded in the same way.
+    // The timestamp at which a snapshot would begin has the same bound.
     if (std::max(active.proposed(), active.low_water()) > begun->timestamp) violations.fetch_add(1);
     active.End(begun->slot);
   }
@@ -49,7 +49,7 @@ void RunL1(uint64_t times) {
 
 TEST(ActiveTransactionsLitmusTest, L1NoTimestampBelowLowWater) { RunL1(kRounds); }
 
-// Where the cores are busy two threads seldom meet in a window of nanoseconds: here rounds now and then give up the core in theirs.
+// On busy cores two threads seldom meet in a window of nanoseconds. Here some rounds yield the processor within the window.
 TEST(ActiveTransactionsLitmusTest, L1NoTimestampBelowLowWaterWithPauses) {
   testing::SetPointHandler([](std::string_view name) {
     static std::atomic<uint64_t> passed{0};
@@ -60,7 +60,7 @@ TEST(ActiveTransactionsLitmusTest, L1NoTimestampBelowLowWaterWithPauses) {
   testing::SetPointHandler(nullptr);
 }
 
-// L2 in the same way: no snapshot below low-water while it is open.
+// L2 in the same way: no snapshot is below low-water while it is open.
 TEST(ActiveTransactionsLitmusTest, L2NoSnapshotBelowLowWater) {
   ActiveTransactions active(Few(), RealRuntime());
   std::atomic<bool> done{false};

@@ -1,5 +1,5 @@
 // Rules L1, L2, S2: every step of a beginning transaction or snapshot against a whole round of low-water, and every step of a round
-// against a whole transaction or snapshot, played at test points on one thread. And the gate, and the limits.
+// against a whole transaction or snapshot, run at test points on one thread. Also the reservation of timestamps, and the limits.
 #include "tc/txn/active_transactions.h"
 
 #include <functional>
@@ -18,7 +18,7 @@ namespace {
 
 using ActiveTransactionsTest = ActiveTransactionsFixture;
 
-// A log that fails while timestamps are drawn: the counter moves past what was reserved, and the next life begins at the reservation's end.
+// The log fails while timestamps are drawn: the counter passes the reserved timestamps, and a restarted TC begins at the end of the reservation.
 TEST_F(ActiveTransactionsTest, D3NothingIsReadBelowATimestampThatALaterLifeMayDraw) {
   static constexpr Timestamp kReserved{110};
   ActiveTransactions::Options options;
@@ -82,7 +82,7 @@ TEST_F(ActiveTransactionsTest, ATimestampThatIsNotReservedIsNotUsed) {
   EXPECT_EQ(reserved.Begin(Soon())->timestamp, Timestamp{3});
 }
 
-// L1, from the side of who begins.
+// L1: a whole round between two steps of Begin.
 TEST_F(ActiveTransactionsTest, L1ARoundBetweenTwoStepsOfBegin) {
   for (const char* point : {"active.claim.before_cas", "active.begin.after_publish", "active.begin.after_draw"}) {
     SCOPED_TRACE(point);
@@ -101,7 +101,7 @@ TEST_F(ActiveTransactionsTest, L1ARoundBetweenTwoStepsOfBegin) {
   }
 }
 
-// L1, from the side of the round.
+// L1: a whole Begin between two steps of a round.
 TEST_F(ActiveTransactionsTest, L1ABeginBetweenTwoStepsOfARound) {
   for (const char* point : {"active.round.between", "active.round.scanned", "active.round.proposed"}) {
     SCOPED_TRACE(point);
@@ -119,7 +119,7 @@ TEST_F(ActiveTransactionsTest, L1ABeginBetweenTwoStepsOfARound) {
   }
 }
 
-// L2, from the side of the snapshot. A round may move low-water past what the snapshot has read, until it has published it.
+// L2: a whole round between two steps of a snapshot. It may move low-water past the value that the snapshot has loaded, until that is published.
 TEST_F(ActiveTransactionsTest, L2ARoundBetweenTwoStepsOfASnapshot) {
   for (const char* point :
        {"active.claim.before_cas", "active.snapshot.before_publish", "active.snapshot.after_publish"}) {
@@ -138,7 +138,7 @@ TEST_F(ActiveTransactionsTest, L2ARoundBetweenTwoStepsOfASnapshot) {
   }
 }
 
-// L2, from the side of the round.
+// L2: a whole snapshot between two steps of a round.
 TEST_F(ActiveTransactionsTest, L2ASnapshotBetweenTwoStepsOfARound) {
   for (const char* point : {"active.round.between", "active.round.scanned", "active.round.proposed"}) {
     SCOPED_TRACE(point);
@@ -175,7 +175,7 @@ TEST_F(ActiveTransactionsTest, L2SnapshotsAndWriters) {
   active->End(late.slot);
 }
 
-// S2: the bound is published before the record is reserved, and who computes the floor reads the tail first.
+// S2: the bound is published before the record is reserved, and OldestFirstRecord reads the tail first.
 TEST_F(ActiveTransactionsTest, S2TheFloorNeverPassesAnOpenTransactionsFirstRecord) {
   EXPECT_EQ(active->OldestFirstRecord(), Lsn{1000});
   const auto a = Begin(), b = Begin();
@@ -204,7 +204,7 @@ TEST_F(ActiveTransactionsTest, LostCompareAndSwapsAreTriedAgain) {
   active->End(begun.slot);
 }
 
-// S6, early: who reads now or may from now on.
+// S6, early: the timestamps at which a transaction reads now or may read from now on.
 class ReadersTest : public ActiveTransactionsFixture {
  protected:
   bool Reads(const Readers& readers, uint64_t timestamp) {
@@ -241,7 +241,7 @@ TEST_F(ReadersTest, OneRoundAtATime) {
   EXPECT_TRUE(active->RoundForReaders().has_value());
 }
 
-// A slot shows a lower bound until its timestamp is stored: whatever is behind the bound may be read.
+// A slot shows a lower bound until its timestamp is stored: every timestamp from that bound on may be read.
 TEST_F(ReadersTest, WhoIsDrawingATimestampMayReadAllBehindItsBound) {
   const auto t100 = Begin();
   std::optional<Readers> readers;
@@ -267,7 +267,8 @@ TEST_F(ReadersTest, WhoIsDrawingATimestampMayReadAllBehindItsBound) {
   active->End(t100.slot);
 }
 
-// A lower bound that was read before the answer and is published after it is no timestamp that anybody reads at: no snapshot begins there.
+// A lower bound that was loaded before RoundForReaders and is published after it is no timestamp at which any transaction reads: no snapshot begins
+// there.
 TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKept) {
   const auto t100 = Begin();
   active->AdvanceNow();
@@ -300,7 +301,7 @@ TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKept) {
   EXPECT_EQ(active->low_water(), Timestamp{106});
 }
 
-// The same for an answer that comes after another such lower bound was seen: it does not make more of what came before count as kept.
+// The same if a later RoundForReaders has seen another such lower bound: it must not add timestamps below to those at which versions were kept.
 TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKeptAlsoAfterLaterAnswers) {
   const auto t100 = Begin();
   active->AdvanceNow();
@@ -323,7 +324,7 @@ TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKeptAlsoAfterLaterAnswers) {
     }
     if (nested) return;
     nested = true;
-    if (name == "active.begin.before_publish") {  // 103 is loaded here, 101 there
+    if (name == "active.begin.before_publish") {  // this thread has loaded 103, the other one 101
       Pass();
       Pass();
       first = active->RoundForReaders();

@@ -1,18 +1,18 @@
-// BulkBytes: the bytes that large transactions hold, apart from the version budget (rule S9).
+// BulkBytes: the bytes that large transactions hold, counted apart from the version budget (rule S9).
 //
-// A transaction is a bulk one from kBulkFrom pinned bytes on. From then on it charges what it is about to hold, in steps of kBulkStep, before it
-// holds it. A charge stands while anything of the transaction is in memory: its record owns the hold, and every version and posting owns the
-// record. So it ends when the transaction was collected: aborted, applied by the data component, or spilled.
+// A transaction with at least kBulkFrom pinned bytes is a bulk transaction. From then on it charges memory before it uses it, in steps of kBulkStep.
+//   A charge stands while anything of the transaction is in memory: its record owns the hold, and every version and posting holds a reference to the
+//   record. So the charge ends when the transaction has been collected: aborted, applied by the data component, or spilled.
 // Rules
-//   1 The charges of all bulk transactions are at most `budget` together, but for one.
-//   2 One transaction goes beyond that: the first that finds no room takes the permit, by compare-and-swap from null, and keeps it as long as its
-//     hold stands. Its own bound is --max_transaction_bytes.
-//   3 A transaction that is charged in full is not refused for what others hold. One that finds neither room nor permit is a writer like all
-//     others: it is refused once what is pinned exceeds the version budget and all charges.
-// Counter-example without 2: two open transactions of 1.2 GiB each, with a budget of 1 GiB. Each is refused for the bytes of the other, however
-//   often it tries, until one of them gives up. With it the holder of the permit goes on, and the other is refused.
+//   1 The charges of all bulk transactions are at most `budget` together, with one exception.
+//   2 One transaction may exceed that: the first that finds no room takes the permit, by exchange, and keeps it while its hold exists. Its own
+//     bound is --max_transaction_bytes.
+//   3 A transaction that is charged in full is not refused because of others' bytes. One that finds neither room nor permit is treated as any
+//     other writer: it is refused once pinned memory exceeds the version budget and all charges.
+// Counter-example without 2: two open transactions of 1.2 GiB each, with a budget of 1 GiB. Each is refused because of the bytes of the other,
+//   however often it retries, until one of them gives up. With rule 2 the holder of the permit goes on, and the other is refused.
 // Counter-example without 1 and 3: one client writes 2 GiB, and every other writer is refused until the data component has applied them.
-// Bound: what is pinned is at most twice the version budget and --max_transaction_bytes, and a step for each bulk transaction.
+// Bound: pinned memory is at most twice the version budget, plus --max_transaction_bytes, plus a step for each bulk transaction.
 // Thread-safety: all methods from any thread; a hold's Charge by its transaction alone. Ownership: shared with the holds, which may end later.
 #ifndef TC_TXN_BULK_BYTES_H_
 #define TC_TXN_BULK_BYTES_H_
@@ -41,7 +41,7 @@ class BulkBytes {
       if (permit_) of_->permit_.store(false, std::memory_order_release);
     }
 
-    // True: a transaction that holds `bytes` now is charged for them and the next step.
+    // Returns true if a transaction that holds `bytes` now is charged for them and for the next step.
     bool Charge(uint64_t bytes, uint64_t budget) {
       while (bytes_ < bytes + kBulkStep) {
         if (!of_->TryTake(budget, &permit_)) return false;

@@ -1,4 +1,4 @@
-// What ActiveTransactions::Options::pass_readers_after costs and gives, for several values of it. By hand:
+// Measures costs and benefits of ActiveTransactions::Options::pass_readers_after, for several values. Run by hand:
 //   bazel run //tc/txn:pass_readers_bench
 // Two threads commit and then begin a snapshot that contains the commit. Beside them one transaction at a time reads, stays open for a while and
 // writes. The program prints how often snapshots begin, how long they wait, and how many of the transactions that stay lose to a snapshot.

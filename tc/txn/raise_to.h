@@ -1,4 +1,4 @@
-// RaiseTo: max(itself, value) of a word that only rises, sequentially consistent.
+// RaiseTo: sets a word that only rises to max(itself, value), sequentially consistent. Thread-safety: any thread.
 #ifndef TC_TXN_RAISE_TO_H_
 #define TC_TXN_RAISE_TO_H_
 

@@ -1,4 +1,4 @@
-// The part of ActiveTransactions by which snapshots begin (L2), and wait until they contain a timestamp (active_transactions.h).
+// The part of ActiveTransactions that begins snapshots (L2) and waits until they contain a timestamp (active_transactions.h).
 #include <algorithm>
 #include <utility>
 
@@ -10,9 +10,9 @@
 namespace deut::tc {
 namespace {
 
-// Rounds of the thread that waits for a snapshot.
+// Pause between the rounds of the thread that leads while snapshots wait.
 constexpr Duration kBetweenRounds = microseconds(200);
-// Another one that waits tries again after this, when nothing was in its way and its try was lost to a round.
+// Another waiting thread retries after this time, if nothing was in its way and another thread's round made its try fail.
 constexpr Duration kBetweenTries = milliseconds(1);
 
 }  // namespace
@@ -47,7 +47,7 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TrySnapshot
 void ActiveTransactions::NoteAges() {
   const MonotonicTime now = runtime_.Now();
   if (noted_counter_ != 0 && now - noted_at_ < options_.pass_readers_after) return;
-  // Transactions that had begun when the counter was noted have been open since then.
+  // Transactions that had begun when the counter was noted have been open since then, hence for at least pass_readers_after.
   long_open_below_ = noted_counter_;
   noted_counter_ = counter_.load(std::memory_order_seq_cst);
   noted_at_ = now;
@@ -64,12 +64,12 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryAhead(Ti
   if (proposed_.load(std::memory_order_seq_cst) > min_timestamp.value) return std::optional<Begun>();
   NoteAges();
   *in_the_way = FirstInTheWay();
-  // S6: a member of A, so that nothing it reads has left early.
+  // S6: a member of A, so that no version it reads has been unlinked early.
   uint64_t r = min_timestamp.value + 1;
   if (!DEUT_OMITTED("L2.ahead_rounds_up")) r = readers_.RoundUp(r);
   if (r > counter_.load(std::memory_order_seq_cst)) return std::optional<Begun>();
   if (options_.reserved_below && r > options_.reserved_below().value) return std::optional<Begun>();  // D3
-  // A first look, so that no transaction loses to a snapshot that does not begin.
+  // Checked before `ahead_` is raised, so that no transaction loses to a snapshot that does not begin.
   if (*in_the_way < r) return std::optional<Begun>();
   DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
   DEUT_POINT("active.snapshot.may_pass");
@@ -90,14 +90,14 @@ Result<ActiveTransactions::Begun> ActiveTransactions::WaitForSnapshot(Timestamp 
     runtime_.WakeAll(advanced_);
   };
   const auto leave = [&] {
-    // Wakes the others, one of which takes the lead.
+    // Wakes the other waiting threads, one of which takes the lead.
     if (!leads) return;
     polling_.store(0, std::memory_order_seq_cst);
     news();
   };
   uint64_t told = 0;
-  // L2: the one with the lead may wait for a timestamp that an open writer is below, for its whole deadline, while nothing is in the way of those
-  // that want less. So it says from where on something is, and they begin by themselves.
+  // L2: the leader may wait for its whole deadline for a timestamp that an open writer is below, while nothing blocks snapshots that want less. So it
+  // publishes `passable_`, below which the others begin by themselves.
   const auto may_pass = [&] {
     return leads ||
            (min_timestamp.value < passable_.load(std::memory_order_seq_cst) && !DEUT_OMITTED("L2.others_pass"));

@@ -1,5 +1,5 @@
 // How snapshots begin (L2): they wait for writers, pass transactions that have only read for long, and hold no slot while they wait. Every step of
-// a snapshot that passes a transaction against the whole first write of that transaction, and the other way round.
+// a snapshot that passes a transaction against the whole first write of that transaction, and vice versa.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -72,7 +72,7 @@ TEST_F(SnapshotBeginTest, L2NoSnapshotPassesAWriter) {
   }
 }
 
-// L2, ahead, from both sides: between two steps of one the other does all of its own.
+// L2, ahead, from both sides: all steps of one run between two steps of the other.
 TEST_F(SnapshotBeginTest, L2AFirstWriteBetweenTwoStepsOfASnapshotThatPasses) {
   pass_readers_after = milliseconds(1);
   for (const char* point : {"active.snapshot.may_pass", "active.snapshot.ahead_published"}) {
@@ -104,7 +104,7 @@ TEST_F(SnapshotBeginTest, L2ASnapshotThatPassesBetweenTwoStepsOfAFirstWrite) {
   }
 }
 
-// S6: versions leave early that no member of A reads; so a snapshot that passes a transaction reads at a member of A.
+// S6: a version that no member of A reads is unlinked early; so a snapshot that passes a transaction reads at a member of A.
 TEST_F(SnapshotBeginTest, S6ASnapshotThatPassesReadsWhereVersionsWereKept) {
   pass_readers_after = milliseconds(1);
   Reset();
@@ -152,7 +152,7 @@ TEST_F(SnapshotBeginTest, WhileSnapshotsWaitTheirSlotsAreFree) {
   EXPECT_EQ(active->open_transactions(), 0u);
 }
 
-// L2: the one that runs the rounds waits for a late timestamp, which a writer holds back. One that wants less passes the reader meanwhile.
+// L2: the leader waits for a late timestamp, which a writer holds back. A snapshot that wants an earlier one passes the reader meanwhile.
 TEST_F(SnapshotBeginTest, L2ASnapshotPassesAReaderWhileAnotherWaitsForAWriter) {
   pass_readers_after = milliseconds(1);
   Reset();

@@ -1,18 +1,18 @@
-// WriteSet: the keys one transaction is going to write or has written, in the order of publication, readable by any thread while
-// the owner appends. Scans gather from it (S5), the collector and the commit walk it.
+// WriteSet: the keys that one transaction is going to write or has written, in the order of publication. Any thread can read it while the owner
+// appends. Scans gather from it (S5); the collector and the commit walk it.
 //
-// States and steps. Items live in chunks; an item is immutable from its publication on, except `version` and `entry`, which
-//   only the owner uses before the transaction is final, and the collector afterwards. Publication is one sequentially consistent
-//   store of `count` after the item is complete (R1 step 2: publish, then install, then check). A reader loads `count`
-//   (sequentially consistent) and reads the items below it; there is one writer, so nobody loses.
-// In key order (S8). The owner of a large set keeps its keys in sorted runs, which are merged as they grow, and a short tail: an immutable index
-//   behind one pointer, replaced by the owner as it publishes, then retired. Who looks for the keys within some bounds loads the index, then
-//   `count`: what was published before is in the runs or in the tail between both. So nobody walks a large set, whether its transaction is open
-//   or final.
-// Keys are copies in the write set's own memory: they stay readable as long as the transaction record lives (R7), whatever becomes
-//   of the record table's entries.
-// Thread-safety: Publish by the owner only; everything else by any thread. All keep the transaction record alive; ForEachIn needs a guard of the
-//   domain, if Publish was given one.
+// States and steps. Items live in chunks. An item is immutable from its publication on, except `version` and `entry`, which only the owner uses
+//   before the transaction is final, and the collector afterwards. Publication is one sequentially consistent store of `count` after the item
+//   is complete (R1 step 2: publish, then install, then check). A reader loads `count` (sequentially consistent) and reads the items below
+//   it. There is one writer, so no compare-and-swap is needed.
+// In key order (S8). The owner of a large set keeps its keys in sorted runs, which are merged as they grow, and a short unsorted tail. The index is
+//   immutable, behind one pointer; the owner replaces it as it publishes, and retires the old one. A thread that looks for the keys within some
+//   bounds loads the index, then `count`: every item published before is in the runs, or in the tail between both. So no thread walks the
+//   whole of a large set, whether its transaction is open or final.
+// Keys are copies in the write set's own memory. They stay readable while the write set exists, even if the record table's entries are removed.
+// Thread-safety: Publish by the owner only; everything else by any thread. Callers must keep the transaction record alive. ForEachIn needs a guard of
+//   the domain, if Publish was given one.
+// Ownership: of keys, items and index; none of versions and entries.
 #ifndef TC_TXN_WRITE_SET_H_
 #define TC_TXN_WRITE_SET_H_
 
@@ -40,9 +40,9 @@ struct WriteItem {
   TableId table;
   std::string_view key;
   uint64_t hash = 0;
-  // The owner's newest version of the key; null for a key that is only declared (R11) or whose install failed.
+  // The owner's newest version of the key. Null for a key that is only declared (R11) or whose install failed.
   RecordVersion* version = nullptr;
-  // In whose chain it is. R5: it stays while a committed version is there.
+  // The entry whose chain has the version. R5: it stays while a committed version is there.
   RecordEntry* entry = nullptr;
 };
 
@@ -53,15 +53,15 @@ class WriteSet : public FromPool {
     std::string_view key;
     uint64_t hash = 0;
   };
-  // The tail is at most so long: smaller sets are walked.
+  // Most items of the tail. A smaller set has no index, and is walked.
   static constexpr uint32_t kTail = 64;
 
-  WriteSet() {}  // not first_items_
+  WriteSet() {}  // leaves first_items_ unconstructed
   ~WriteSet() { delete index_.load(std::memory_order_relaxed); }
   WriteSet(const WriteSet&) = delete;
   WriteSet& operator=(const WriteSet&) = delete;
 
-  // Owner only. The returned item stays where it is. REQUIRES: a guard of the domain, if there is one. Without one there is no index.
+  // Owner only. The returned item keeps its address. REQUIRES: a guard of the domain, if one is given. Without a domain the set gets no index.
   WriteItem* Publish(TableId table, std::string_view key, uint64_t hash, ReclamationDomain* domain = nullptr) {
     const uint32_t index = count_.load(std::memory_order_relaxed);
     WriteItem* item = Reserve(index);
@@ -84,8 +84,8 @@ class WriteSet : public FromPool {
     WalkFrom(0, &first_, size(), visit);
   }
 
-  // Calls `visit(key)` for keys of the table in [low, high) (an empty high is above every key): of each run at most `most`, the first ones in
-  // scan order, each once; of the tail all.
+  // Calls `visit(key)` for keys of the table in [low, high) (an empty high is above every key): from each run at most `most`, the first in scan
+  // order, each once; from the tail all.
   template <typename Visit>
   void ForEachIn(TableId table, std::string_view low, std::string_view high, bool ascending, size_t most,
                  Visit&& visit) const {
@@ -115,14 +115,14 @@ class WriteSet : public FromPool {
 
   // REQUIRES: size() is not 0.
   const WriteItem& first() const { return first_items_[0]; }
-  // It will be walked soon.
+  // Prefetches what a walk reads first.
   void Prefetch() const {
     __builtin_prefetch(this);
     __builtin_prefetch(&first_items_[0]);
     __builtin_prefetch(&first_items_[1]);
   }
 
-  // With its keys in order, but for what keeps them in order.
+  // Memory of the items, their keys and the index (approximate).
   size_t bytes() const { return bytes_ + index_bytes_; }
 
  private:
@@ -136,13 +136,13 @@ class WriteSet : public FromPool {
   };
   struct Index {
     std::vector<std::shared_ptr<const std::vector<Key>>> runs;  // the largest first
-    uint32_t covered = 0;                                       // items that are in them
-    const Chunk* tail = nullptr;                                // that the last of these is in
+    uint32_t covered = 0;                                       // number of items in the runs
+    const Chunk* tail = nullptr;                                // the chunk of the last of these items
   };
-  // A run is merged with the one before it when that has not more than so many times its keys.
+  // A run is merged with the one before it if that has at most kTier times its keys.
   static constexpr size_t kTier = 4;
 
-  // A key can be published again and again; who takes the first few keys of a run is to see that there are others behind.
+  // A key can be published repeatedly. Without duplicates a reader that takes the first few keys of a run sees that others follow.
   static void LeaveOutSame(std::vector<Key>* sorted) {
     if (DEUT_OMITTED("S8.run_keys_once")) return;
     const auto same = [](const Key& a, const Key& b) { return a.table == b.table && a.key == b.key; };
@@ -150,7 +150,7 @@ class WriteSet : public FromPool {
   }
   static bool Before(const Key& a, const Key& b) { return a.table != b.table ? a.table < b.table : a.key < b.key; }
 
-  // The items from `begin` to `end`; `chunk` is the one of the item before.
+  // Visits the items from `begin` to `end`; `chunk` is the chunk of the item before `begin`.
   template <typename Visit>
   void WalkFrom(uint32_t begin, const Chunk* chunk, uint32_t end, Visit&& visit) const {
     for (uint32_t i = begin; i < end; ++i) {
@@ -160,7 +160,7 @@ class WriteSet : public FromPool {
     }
   }
 
-  // Owner only: what is behind the index goes into it.
+  // Owner only: moves the items of the tail into the index.
   void SortTail(ReclamationDomain& domain) {
     const Index* const old = index_.load(std::memory_order_relaxed);
     auto index = std::make_unique<Index>();
@@ -225,8 +225,8 @@ class WriteSet : public FromPool {
     return copy;
   }
 
-  // Most sets have one item: such a one is made, walked and freed with what lies together at its beginning. So items are left as they are until they
-  // are published.
+  // Most sets have one item. The members that such a set uses lie together at its beginning, and items stay unconstructed until they are published,
+  // so that it is cheap to make, walk and free.
   std::atomic<uint32_t> count_{0};
   bool first_keys_used_ = false;
   std::atomic<const Index*> index_{nullptr};

@@ -13,7 +13,7 @@ namespace deut::tc {
 namespace {
 
 std::string KeyOf(uint32_t i) {
-  // Of every length, up to the longest key.
+  // Keys of every length, up to the longest key.
   std::string key = std::to_string(i) + "-";
   key.resize(1 + (i * 37) % (i % 50 == 7 ? 4096 : 60), static_cast<char>('a' + i % 26));
   return key;
@@ -88,7 +88,7 @@ std::vector<std::string> KeysIn(const WriteSet& set, uint32_t table, std::string
   return keys;
 }
 
-// Of a set of any size, whatever of it is sorted.
+// In sets of any size, however many of their keys are in the index.
 TEST(WriteSetTest, KeysWithinBounds) {
   ReclamationDomain domain;
   WriteSet set;
@@ -109,7 +109,7 @@ TEST(WriteSetTest, KeysWithinBounds) {
         if (k >= low && (high.empty() || k < high)) expected.push_back(k);
       }
       ASSERT_EQ(KeysIn(set, table, low, high), expected) << i;
-      // The first in scan order is among few.
+      // A reader that takes at most one key per run still gets the first in scan order.
       if (expected.empty()) continue;
       const std::vector<std::string> first = KeysIn(set, table, low, high, true, 1);
       const std::vector<std::string> last = KeysIn(set, table, low, high, false, 1);
@@ -121,7 +121,7 @@ TEST(WriteSetTest, KeysWithinBounds) {
   EXPECT_GE(set.bytes(), 2000 * sizeof(WriteSet::Key));
 }
 
-// A key that is published again and again hides none that comes behind it from who takes a few.
+// A key that is published repeatedly hides no later key from a reader that takes only a few.
 TEST(WriteSetTest, KeysOfARunAreGivenOnce) {
   ReclamationDomain domain;
   ReclamationDomain::Guard guard(domain);
@@ -132,7 +132,7 @@ TEST(WriteSetTest, KeysOfARunAreGivenOnce) {
   EXPECT_EQ(KeysIn(set, 1, "a", "", false, 2), (std::vector<std::string>{"b", "c"}));
 }
 
-// What was published before is in the index that was loaded, or in the tail behind it, also when it has moved into a newer index.
+// An item published before the walk is in the loaded index or in the tail behind it, even if it has moved into a newer index meanwhile.
 TEST(WriteSetTest, ItemsThatMoveIntoTheIndexMeanwhileAreFound) {
   ReclamationDomain domain;
   ReclamationDomain::Guard guard(domain);
@@ -155,7 +155,7 @@ TEST(WriteSetTest, ItemsThatMoveIntoTheIndexMeanwhileAreFound) {
 // Readers look for keys while the owner appends and sorts.
 TEST(WriteSetTest, LookedThroughWhileItGrows) {
   constexpr uint32_t kItems = 20000;
-  const auto own = [](uint32_t i) { return KeyOf(i) + "." + std::to_string(i); };  // no two the same
+  const auto own = [](uint32_t i) { return KeyOf(i) + "." + std::to_string(i); };  // all different
   ReclamationDomain domain;
   WriteSet set;
   std::atomic<uint32_t> published{0};
