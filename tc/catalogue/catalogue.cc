@@ -11,7 +11,7 @@
 namespace deut::tc {
 namespace {
 
-// Tables that one call of FreeDropped takes out, and frees: a few hundred microseconds.
+// Tables that one call of FreeDropped takes out, and frees, at most: a few hundred microseconds of work.
 constexpr size_t kFreedPerRound = 64;
 
 constexpr uint64_t kLastId = UINT32_MAX;
@@ -78,11 +78,11 @@ Result<TableId> Catalogue::ReserveId(std::string_view name) {
   if (names_.contains(std::string(name)))
     return DEUT_ERROR(kAlreadyExists, "there is a table ", Quoted(name), " already");
   if (names_.size() >= max_tables_) {
-    // Not RESOURCE_EXHAUSTED, which asks for the same call again: live tables stay until somebody drops one.
+    // Not RESOURCE_EXHAUSTED, which asks for a retry of the same call: live tables stay until a client drops one.
     return DEUT_ERROR(kWrongState, "there are ", names_.size(),
                       " tables, which is the limit: drop one, or start tcd with a larger --max_tables");
   }
-  // Bounded, too: a transaction that stays open, or a DC that is away, keeps all of them.
+  // Bounded, too: a transaction that stays open, or an unreachable DC, keeps all of them.
   if (dropped() >= max_tables_) {
     return DEUT_ERROR(kResourceExhausted, dropped(),
                       " dropped tables are not freed yet, and the limit (--max_tables) is ", max_tables_,
@@ -113,7 +113,7 @@ void Catalogue::Add(TableId id, std::string_view name, Position created_at) {
 void Catalogue::CancelReservation(std::string_view name) {
   MutexLock lock(mutex_);
   const auto named = names_.find(std::string(name));
-  // No log record and no client has seen the id. Given out again, it leaves no gap for the DC to remember (dc/record_ops/dropped_ids.h).
+  // No log record and no client has seen the id. If it is reused, the DC need not remember a gap (dc/record_ops/dropped_ids.h).
   cancelled_.push_back(named->second);
   names_.erase(named);
 }
@@ -132,9 +132,9 @@ bool Catalogue::FreeDropped(const Freeing& freeing, Collector::Access& collector
     std::ranges::move(std::exchange(forgotten_, {}), std::back_inserter(waiting_));
     if (waiting_.empty() && taken_out_.empty() && replaced_.empty()) return false;
   }
-  // As it was in the last call. Every transaction below it was handed to the collector before that, and the collector has taken over since
-  // then whatever was handed to it. With the value of now a transaction that has ended just now would be missed: the collector would look
-  // through its postings for the ranges of a table that is gone.
+  // The value of the last call. Every transaction below it was handed to the collector before that call, and the collector has taken over all
+  // finished transactions since. The present value would miss a transaction that has ended just now: the collector would go through its postings
+  // for the ranges of a table that is freed.
   const Timestamp passed = std::exchange(low_water_, freeing.low_water());
   size_t left = kFreedPerRound;
   while (!taken_out_.empty() && left > 0) {
@@ -146,7 +146,7 @@ bool Catalogue::FreeDropped(const Freeing& freeing, Collector::Access& collector
       --left;
       return true;
     });
-    if (!out.tables.empty() && out.tables.size() == before) break;  // all of them are held; again in the next round
+    if (!out.tables.empty() && out.tables.size() == before) break;  // all of them are still in use; the next round retries
     if (!out.tables.empty()) continue;
     ReclamationDomain::Guard guard(domain_);
     for (TableIndex::Replaced& array : out.arrays) domain_.RetireObject(new TableIndex::Replaced(std::move(array)));
@@ -175,7 +175,7 @@ void Catalogue::TakeOut(Position applied) {
 bool Catalogue::Free(const Dropped& dropped, Collector::Access& collector) {
   {
     MutexLock lock(mutex_);
-    // The map's reference and this one. No thread can get another, because only tables that are in the map are handed out.
+    // References: the map's and this one. No thread can get another, because only tables in the map are handed out.
     if (dropped.table.use_count() != 2) return false;
   }
   if (!collector.LetGo(dropped.table->id(), dropped.dropped_at.commit, dropped.table->ranges())) return false;

@@ -1,22 +1,22 @@
 // Catalogue: the tables of the TC: names to ids to states (rule T1). Ids are never reused; records carry ids, names only resolve to them.
-// Look-ups by id are latch-free (the hot path does one per operation). Creating, dropping and look-ups by name take a mutex: cold.
+// Look-ups by id are latch-free (the hot path does one per operation). Creating, dropping and look-ups by name take a mutex: cold path.
 //
-// States of a table: reserved (a name and an id), there (Add), dropped (Forget), taken out of the index, freed. FreeDropped takes the last
+// States of a table: reserved (a name and an id), present (Add), dropped (Forget), taken out of the index, freed. FreeDropped takes the last
 //   two steps, on the collector's thread, at the end of a round:
-//   take out   once the DC has applied the drop. The DC has only what is below low-water (S1), so every transaction that is earlier than
+//   take out   once the DC has applied the drop. The DC has only updates below low-water (S1), so every transaction that is earlier than
 //              the drop has ended. Later ones find no table, now as before. Then FreeDropped draws a timestamp.
-//   free       once low-water has passed that timestamp before the collector took over what had finished, the collector needs nothing of
+//   free       once low-water has passed that timestamp before the collector took over the finished transactions, the collector needs nothing of
 //              the table (Collector::Access::LetGo), and no other thread holds it.
 //   Why no transaction can still use it: one that looked the table up before it was taken out had its timestamp, or as a snapshot its slot,
 //   before the draw (both sides are sequentially consistent), and low-water passes it only when it has ended (L1, L2). Its postings in
 //   the table's ranges were handed to the collector before that.
 // Thread-safety: any thread; FreeDropped by one at a time.
-// Ownership: shared with background threads that got a state from `tables` or FindByName. The answer of Find stays valid while the
-//   asking transaction, which had its timestamp before it asked, is open, and under a guard that was held at the call. So a caller without a
-//   transaction holds a guard before it asks (NameOf): states, and arrays of the index that were replaced, are retired to the domain.
+// Ownership: shared with background threads that got a state from `tables` or FindByName. A result of Find stays valid while the transaction that
+//   called it is open (it had its timestamp before the call), and under a guard that was held at the call. So a caller without a transaction
+//   takes a guard first (NameOf). States, and replaced arrays of the index, are retired to the domain.
 // Limits: `max_tables` tables (WRONG_STATE for the creation of one more), and as many dropped ones that are not freed yet, because an older
-//   transaction is open or the DC is away (RESOURCE_EXHAUSTED). 2^32 - 1 ids, ever (WRONG_STATE): 49 days at a thousand creations a second. (Ids
-//   are not reused: the DC tells an update of a dropped table from one of an unknown table by the id alone, rule T1.)
+//   transaction is open or the DC is unreachable (RESOURCE_EXHAUSTED). 2^32 - 1 ids, ever (WRONG_STATE): 49 days at a thousand creations a second.
+//   (Ids are not reused: the DC tells an update of a dropped table from one of an unknown table by the id alone, rule T1.)
 #ifndef TC_CATALOGUE_CATALOGUE_H_
 #define TC_CATALOGUE_CATALOGUE_H_
 
@@ -49,7 +49,7 @@ class Catalogue {
   Catalogue(Runtime& runtime, ReclamationDomain& domain, uint32_t max_tables = kDefaultMaxTables);
   ~Catalogue();
 
-  // What the DC holds, at start. CORRUPTION if two live tables share a name or an id.
+  // Loads the tables that the DC holds, at start. CORRUPTION if two live tables share a name or an id.
   Status Load(const std::vector<TableInfo>& tables);
 
   // Null if the id names no table, or one that is dropped or being dropped.
@@ -57,38 +57,39 @@ class Catalogue {
     TableState* const state = FindAlsoDropped(id);
     return state != nullptr && state->open() ? state : nullptr;
   }
-  // Null if this TC, since it began, knew no such table, or the DC has applied its drop.
+  // Null if this TC has known no such table since it started, or if the DC has applied its drop.
   TableState* FindAlsoDropped(TableId id) const { return index_.Find(id); }
-  // NOT_FOUND, naming the table.
+  // NOT_FOUND, naming the table, if there is none.
   Result<TablePointer> FindByName(std::string_view name) const;
   static Status NotFound(TableId id);
-  // Of a table that is there; NOT_FOUND else. For callers without a transaction.
+  // The name of a present table; else NOT_FOUND. For callers without a transaction.
   Result<std::string> NameOf(TableId id) const;
 
-  // The id for a table about to be created; no other call gets it. ALREADY_EXISTS / RESOURCE_EXHAUSTED; WRONG_STATE when all ids have been used.
+  // Reserves an id for a table about to be created. ALREADY_EXISTS / RESOURCE_EXHAUSTED; WRONG_STATE at the limit of tables, or when all ids are
+  // used.
   Result<TableId> ReserveId(std::string_view name);
-  // The creation is committed at `created_at`: the table is there.
+  // The creation is committed at `created_at`: makes the table present.
   void Add(TableId id, std::string_view name, Position created_at);
-  // The creation was not logged: another table may get the id.
+  // The creation was not logged: frees the name, and the id for another table.
   void CancelReservation(std::string_view name);
-  // The drop is committed at `dropped_at`: the name is free again.
+  // The drop is committed at `dropped_at`: frees the name.
   void Forget(const TablePointer& table, Position dropped_at);
 
   struct Freeing {
-    // By the DC, as the collector's round has it: every commit up to there is taken for applied, or is not the collector's any more. *Else:* the DC
-    // applies the drop during the round, the table is taken out, the DC restarts, and the collector folds a commit of a table that nothing finds.
+    // The DC's applied position as the collector's round used it: the collector has collected every commit up to it, or treats it as applied. *Else:*
+    // the DC applies the drop during the round, the table is taken out, the DC restarts, and the collector folds a commit of a table that is gone.
     std::function<Position()> applied;
-    std::function<Timestamp()> low_water;            // may run a round
-    std::function<std::optional<Timestamp>()> draw;  // a timestamp that no transaction has; none: not now
+    std::function<Timestamp()> low_water;            // may run a round of low-water
+    std::function<std::optional<Timestamp>()> draw;  // draws a timestamp that no transaction has; nothing: not possible now
   };
-  // Takes the steps that can be taken now, for a bounded number of tables. True: some are left.
+  // Takes the steps that are possible now, for a bounded number of tables. True: some tables are left.
   bool FreeDropped(const Freeing& freeing, Collector::Access& collector);
 
   std::vector<TablePointer> tables() const;
   uint32_t max_tables() const { return max_tables_; }
   // Tables that are dropped and not freed yet.
   uint64_t dropped() const { return dropped_count_.load(std::memory_order_relaxed); }
-  // S9: copies of postings that lie in ranges, of all tables, besides the ones that their transactions have posted themselves.
+  // S9: copied postings (P) in the ranges of all tables; those that transactions have posted themselves do not count.
   uint64_t copied_postings() const { return copied_postings_->load(std::memory_order_relaxed); }
 
  private:
@@ -96,11 +97,11 @@ class Catalogue {
     TablePointer table;
     Position dropped_at;
   };
-  // What was taken out of the index at one time.
+  // The tables and arrays that one call took out of the index.
   struct TakenOut {
     std::vector<Dropped> tables;
     std::vector<TableIndex::Replaced> arrays;
-    std::optional<Timestamp> drawn;  // afterwards
+    std::optional<Timestamp> drawn;  // drawn after they were taken out
   };
 
   // False: the table is still needed.
@@ -110,22 +111,22 @@ class Catalogue {
   Runtime& runtime_;
   ReclamationDomain& domain_;
   const uint32_t max_tables_;
-  // Ranges that are retired count their postings out, when the catalogue may have ended.
+  // Shared with the ranges: a retired range subtracts its postings, perhaps after the catalogue is destroyed.
   const std::shared_ptr<std::atomic<uint64_t>> copied_postings_ = std::make_shared<std::atomic<uint64_t>>(0);
   TableIndex index_;
   mutable Mutex mutex_;
   absl::flat_hash_map<std::string, TableId> names_ DEUT_GUARDED_BY(mutex_);  // a reserved name maps to its future id
   absl::flat_hash_map<uint32_t, TablePointer> owned_ DEUT_GUARDED_BY(mutex_);
-  std::vector<TableId> cancelled_ DEUT_GUARDED_BY(mutex_);  // reserved and never logged
+  std::vector<TableId> cancelled_ DEUT_GUARDED_BY(mutex_);  // ids that were reserved and never logged
   uint64_t next_id_ DEUT_GUARDED_BY(mutex_) = 1;
   std::vector<Dropped> forgotten_ DEUT_GUARDED_BY(mutex_);              // on their way to waiting_
   std::vector<TableIndex::Replaced> replaced_ DEUT_GUARDED_BY(mutex_);  // on their way to taken_out_
   std::atomic<uint64_t> dropped_count_{0};
 
-  // FreeDropped's own.
-  std::deque<Dropped> waiting_;  // for the DC; in the order in which they were forgotten
+  // Used by FreeDropped only.
+  std::deque<Dropped> waiting_;  // tables whose drop the DC has not applied; in the order of Forget
   std::deque<TakenOut> taken_out_;
-  Timestamp low_water_;  // at the end of the last call
+  Timestamp low_water_;  // at the last call
 };
 
 }  // namespace deut::tc

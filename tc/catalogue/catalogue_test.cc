@@ -30,7 +30,7 @@ TEST_F(CatalogueTest, LoadsWhatTheDcHolds) {
   EXPECT_EQ(catalogue.Find(TableId{2}), nullptr);
   EXPECT_EQ(catalogue.Find(TableId{UINT32_MAX}), nullptr);
   EXPECT_EQ(catalogue.tables().size(), 2u);
-  // Ids go on above all that were ever used, dropped ones too.
+  // New ids are above all ids that were ever used, also those of dropped tables.
   EXPECT_EQ(catalogue.ReserveId("new").value(), TableId{10});
 }
 
@@ -72,7 +72,7 @@ TEST_F(CatalogueTest, ClosedTablesAreNotFoundAndOneCloses) {
   catalogue.Forget(owned, Position{});
   const TableId fresh = catalogue.ReserveId("t").value();
   catalogue.Add(fresh, "t", Position{});
-  catalogue.Forget(owned, Position{});  // again: the name is another table's by now
+  catalogue.Forget(owned, Position{});  // repeated: the name belongs to another table by now
   EXPECT_EQ(catalogue.FindByName("t").value()->id(), fresh);
 }
 
@@ -93,7 +93,7 @@ TEST_F(CatalogueTest, TablesAreLimited) {
   EXPECT_TRUE(few.ReserveId("c").ok());
 }
 
-// Every id is found, and none that is not there, however ids and gaps lie.
+// Every id in the index is found, and no other, whatever the arrangement of ids and gaps.
 TEST_F(CatalogueTest, TheIndexFindsExactlyWhatIsInIt) {
   Random random(3);
   TableIndex index;
@@ -101,7 +101,7 @@ TEST_F(CatalogueTest, TheIndexFindsExactlyWhatIsInIt) {
   std::map<uint32_t, std::unique_ptr<TableState>> model;
   uint32_t next = UINT32_MAX - 3000;
   for (int step = 0; step < 3000; ++step) {
-    // Few are there for some hundred steps, then many.
+    // Few tables for some hundred steps, then many.
     const uint64_t wanted = step / 500 % 2 == 0 ? 5 : 200;
     if (model.size() < wanted || random.OneIn(2)) {
       auto state = std::make_unique<TableState>(TableId{++next}, "t", Position{}, nullptr);

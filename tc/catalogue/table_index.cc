@@ -24,7 +24,7 @@ void TableIndex::Put(const Array& array, TableState* state) {
 TableIndex::Replaced TableIndex::Insert(TableState* state) {
   const Array* const before = array_.load(std::memory_order_relaxed);
   Replaced replaced;
-  // An empty slot must remain for look-ups to end at; half of the slots keep them short.
+  // Look-ups end at an empty slot, so one must remain; at least half of the slots are empty, which keeps look-ups short.
   if (2 * (states_ + gaps_ + 1) > before->mask + 1) {
     auto after = std::make_unique<Array>(std::bit_ceil(std::max(kLeastCapacity, 4 * (states_ + 1))));
     for (size_t at = 0; at <= before->mask; ++at) {
@@ -51,7 +51,7 @@ void TableIndex::Erase(TableId id) {
   array.slots[at].store(Gap(), std::memory_order_seq_cst);
   --states_;
   ++gaps_;
-  // Gaps in front of an empty slot lead nowhere. With ids that rise there are seldom others.
+  // A gap in front of an empty slot is useless, so it becomes empty, too. As ids ascend, few other gaps remain.
   if (array.slots[(at + 1) & array.mask].load(std::memory_order_relaxed) != nullptr) return;
   for (; array.slots[at].load(std::memory_order_relaxed) == Gap(); at = (at - 1) & array.mask) {
     array.slots[at].store(nullptr, std::memory_order_seq_cst);

@@ -1,10 +1,10 @@
-// TableIndex: table id -> table state, for the look-up that every operation begins with. A hash table with open addressing whose
-// memory follows the number of tables in it, not the number of ids that were ever used.
+// TableIndex: table id -> table state, for the look-up at the start of every operation. A hash table with open addressing. Its memory follows the
+// number of tables in it, not the number of ids that were ever used.
 //
-// A slot is empty, holds a state, or is a gap, which a state has left. A look-up goes from the id's slot to the first empty one. An id is
-//   inserted once, ever, so a look-up that passes a slot while it changes misses nothing. Ids rise, so the low bits of neighbours differ.
-// When states and gaps fill half of the array, a new array without gaps replaces it. The caller frees the old array, and states that were
-//   erased, when no look-up that began before can be under way (catalogue.h says when that is).
+// A slot is empty, holds a state, or is a gap left by an erased state. A look-up probes from the id's slot to the first empty one. An id is
+//   inserted at most once, so a look-up that passes a slot while it changes misses nothing. Ids ascend, so the low bits of neighbours differ.
+// When states and gaps fill half of the array, a new array without gaps replaces it. The caller frees the old array, and erased states, when no
+//   look-up that began before can be in progress (catalogue.h says when that is).
 // Memory order: look-ups and changes are sequentially consistent, because the caller's argument compares their places in the total order.
 // Thread-safety: Find by any thread, latch-free; Insert and Erase by one thread at a time. Ownership: of the array; not of the states.
 #ifndef TC_CATALOGUE_TABLE_INDEX_H_
@@ -28,7 +28,7 @@ class TableIndex {
   TableIndex(const TableIndex&) = delete;
   TableIndex& operator=(const TableIndex&) = delete;
 
-  // HOT PATH. Null: the id is not in it.
+  // HOT PATH. Null: there is no state of this id.
   TableState* Find(TableId id) const {
     const Array& array = *array_.load(std::memory_order_seq_cst);
     DEUT_POINT("table_index.array_loaded");
@@ -41,11 +41,11 @@ class TableIndex {
     }
   }
 
-  // What a change has replaced; null: nothing.
+  // The array that an insertion has replaced; null: none.
   using Replaced = std::shared_ptr<const void>;
-  // REQUIRES: the state's id was never in it.
+  // Returns the replaced array, to be freed by the caller. REQUIRES: the state's id was never in the index.
   [[nodiscard]] Replaced Insert(TableState* state);
-  // REQUIRES: the id is in it.
+  // REQUIRES: the id is in the index.
   void Erase(TableId id);
 
   size_t capacity() const { return array_.load(std::memory_order_seq_cst)->mask + 1; }

@@ -28,7 +28,7 @@ class TableIndexTest : public ::testing::Test {
   void Erase(uint32_t id) { index_.Erase(TableId{id}); }
 
   const std::shared_ptr<std::atomic<uint64_t>> copies_ = std::make_shared<std::atomic<uint64_t>>(0);
-  // What look-ups may still see lives to the end of the test.
+  // States and arrays that look-ups may still see live to the end of the test.
   std::map<uint32_t, std::unique_ptr<TableState>> states_;
   std::vector<TableIndex::Replaced> replaced_;
   TableIndex index_;
@@ -45,7 +45,7 @@ TEST_F(TableIndexTest, FindsWhatIsInItAndNothingElse) {
   EXPECT_EQ(index_.Find(TableId{UINT32_MAX}), last);
 }
 
-// Ids whose low bits are the same lie one behind the other; what is erased between them leaves a gap that look-ups pass.
+// Ids with the same low bits are placed one behind the other; erasing one leaves a gap over which look-ups continue.
 TEST_F(TableIndexTest, AGapHidesNothingBehindIt) {
   const auto capacity = static_cast<uint32_t>(index_.capacity());
   TableState* const first = Insert(5);
@@ -92,7 +92,7 @@ TEST_F(TableIndexTest, AgreesWithAMapInAnyOrder) {
   for (const auto& [id, state] : model) ASSERT_EQ(index_.Find(TableId{id}), state);
 }
 
-// A state that stays in the index is found at every moment, whatever is inserted, erased and replaced around it.
+// A state that stays in the index is found at every moment, however other states are inserted, erased and replaced around it.
 TEST_F(TableIndexTest, LookUpsMissNothingWhileItChanges) {
   constexpr uint32_t kStays = 7;
   TableState* const stays = Insert(kStays);
@@ -105,7 +105,7 @@ TEST_F(TableIndexTest, LookUpsMissNothingWhileItChanges) {
     }
   });
   uint32_t id = kStays;
-  // At least this many changes, and until the reader has looked as often.
+  // At least this many changes, and at least as many look-ups.
   constexpr uint64_t kChanges = 3000;
   for (uint64_t changes = 0; changes < kChanges || (looks.load() < kChanges && changes < 1'000'000); ++changes) {
     Insert(id += 64);
