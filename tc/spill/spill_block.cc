@@ -23,7 +23,7 @@ constexpr size_t kVersionBytes = 41;
 }  // namespace
 
 Status UnderstandSpillFile(std::string_view bytes, std::string_view path) {
-  // A file is not synced: a loss of power may have left its name, or its size, and nothing else.
+  // Files are not synced: after a loss of power a file may have its name, or its size, and no content.
   if (std::ranges::all_of(bytes, [](char byte) { return byte == 0; })) return Status::Ok();
   if (bytes.starts_with(kMagicText)) return Status::Ok();
   if (bytes.size() > kVersionAt && bytes.starts_with(kMagicText.substr(0, kVersionAt))) {

@@ -30,7 +30,7 @@ std::string TwoVersions() {
 TEST(SpillBlockTest, GoldenBytes) {
   const std::string block = TwoVersions();
   EXPECT_EQ(std::string(absl::BytesToHexString(block.substr(0, 4) + block.substr(8))),
-            "53504231"  // "SPB1"; the checksum is left out
+            "53504231"  // "SPB1"; the checksum is omitted
             "6d00000002000000"
             "0010000000000000"  // bytes, versions, offset
             "07000000"

@@ -1,8 +1,10 @@
-// SpillMerge: two spilled runs becoming one, some versions at a time; it holds a block of each.
-// S6: of a key a version is seen by who reads between it and the next one above it, so it stays if anybody does; the newest one here stays always, as
-//   the next one is elsewhere. Who reads is asked once, when the merge begins: who begins later reads what those did, or all that is newer
-//   (ActiveTransactions::RoundForReaders), so what nobody needs then nobody needs later.
-// Thread-safety: one thread. Errors: those of reading and writing; then it is to be given up, and its file goes with it.
+// SpillMerge: merges two spilled runs into one, a few versions at a time; it holds one block of each.
+//
+// S6: a reader between a version and the next newer one of its key sees the version, so it stays if there is any such reader. A key's newest version
+//   here always stays, because the next newer one is elsewhere. The merge asks for the readers once, when it begins: a later reader reads at the same
+//   timestamps, or newer versions (ActiveTransactions::RoundForReaders). So a version that no reader needs then is never needed again.
+// Thread-safety: one thread. Errors: those of reading and writing; after one the merge must be destroyed, which removes its file.
+// Ownership: shares the two runs; owns the new one until Finish.
 #ifndef TC_SPILL_SPILL_MERGE_H_
 #define TC_SPILL_SPILL_MERGE_H_
 
@@ -22,10 +24,10 @@ class SpillMerge {
  public:
   using RunPointer = std::shared_ptr<const SpilledRun>;
 
-  // Whether anybody reads at a timestamp in (after, to]; none: everybody does.
+  // True if any reader reads at a timestamp in (after, to]; empty: assume yes.
   using AnyReader = std::function<bool(Timestamp after, Timestamp to)>;
 
-  // `a` was committed before `b`. Commits before `applied` are left out, and what nobody reads.
+  // REQUIRES: `a` was committed before `b`. Leaves out commits before `applied`, and versions that no reader reads.
   SpillMerge(RunPointer a, RunPointer b, Lsn applied, AnyReader any_reader, SpilledRun::Builder merged)
       : a_{std::move(a)},
         b_{std::move(b)},
@@ -36,9 +38,9 @@ class SpillMerge {
   const RunPointer& a() const { return a_.run; }
   const RunPointer& b() const { return b_.run; }
 
-  // Looks at no more than `versions`, and counts them off. True: nothing is left.
+  // Handles at most `*versions` versions, and subtracts those from it. True: no version is left.
   Result<bool> Advance(size_t* versions);
-  // Null: nothing was left in.
+  // Returns the merged run; null: it would be empty.
   Result<RunPointer> Finish();
 
  private:
@@ -48,21 +50,21 @@ class SpillMerge {
     std::shared_ptr<const SpillBlock> block = nullptr;
     size_t next = 0;
 
-    // The version that it stands at; null at the end.
+    // The version at the cursor; null at the end.
     Result<const SpilledVersion*> Get();
   };
 
-  // S6. To be asked of each version in order.
+  // S6. REQUIRES: called for each version, in order.
   bool IsRead(const SpilledVersion& version);
 
   Cursor a_, b_;
   const Lsn applied_;
   const AnyReader any_reader_;
   SpilledRun::Builder merged_;
-  // The version looked at last.
+  // The last version passed to IsRead.
   TableId last_table_;
   std::string last_key_;
-  Timestamp last_timestamp_;  // 0: none was
+  Timestamp last_timestamp_;  // 0: there was none
 };
 
 }  // namespace deut::tc

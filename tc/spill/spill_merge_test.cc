@@ -1,4 +1,4 @@
-// Two runs becoming one, in steps of any size.
+// Merges of two runs into one, in steps of any size.
 #include "tc/spill/spill_merge.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST_F(SpillMergeTest, LeavesOutWhatIsApplied) {
   EXPECT_EQ(*all.Finish(), nullptr);
 }
 
-// S6: who reads at T sees the newest version below T.
+// S6: a reader at T sees the newest version below T.
 TEST_F(SpillMergeTest, LeavesOutWhatNobodyReads) {
   const auto a = RunOf(runs_, {SpilledAt("a", 1), SpilledAt("a", 3), SpilledAt("b", 2), SpilledAt("a", 1, TableId{2})});
   const auto b = RunOf(runs_, {SpilledAt("a", 6), SpilledAt("a", 9), SpilledAt("b", 8), SpilledAt("c", 10)});

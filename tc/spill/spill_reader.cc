@@ -18,7 +18,7 @@ auto KeyOf(const SpilledVersion& version) { return std::tuple(version.table, ver
 Result<std::shared_ptr<const SpillBlock>> SpillReader::Block(size_t run, size_t number) {
   Kept& kept = blocks_[run];
   if (kept.block == nullptr || kept.number != number) {
-    BeforeWait::Tell();  // a file's read is no wait of the runtime's
+    BeforeWait::Tell();  // reading a file is a wait that the runtime does not see
     DEUT_ASSIGN_OR_RETURN(kept.block, runs_[run]->Read(number));
     kept.number = number;
   }
@@ -27,7 +27,7 @@ Result<std::shared_ptr<const SpillBlock>> SpillReader::Block(size_t run, size_t 
 
 Result<std::optional<SpilledVersion>> SpillReader::Find(TableId table, std::string_view key, Timestamp reader) {
   std::optional<SpilledVersion> found;
-  // The first that is not newer than what the reader may see.
+  // A search key: the newest version that the reader may see.
   const SpilledVersion wanted{
       .table = table, .key = key, .timestamp = Timestamp{reader.value - 1}, .sequence = UINT32_MAX};
   for (size_t run = 0; run < runs_.size(); ++run) {
@@ -91,7 +91,7 @@ Status SpillReader::GatherDown(size_t run, const Bounds& bounds, absl::FunctionR
   std::optional<std::string> last;
   size_t left = bounds.most;
   const TableId end_table = bounds.high.empty() ? TableId{bounds.table.value + 1} : bounds.table;
-  // The block that may have the upper bound, and the one behind it where versions of a key straddle them.
+  // The block that may contain the upper bound, and the next one, in case the versions of a key straddle the two.
   size_t b = std::min(runs_[run]->FirstBlock(end_table, bounds.high) + 2, runs_[run]->blocks());
   while (b-- > 0 && left > 0) {
     DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<const SpillBlock> block, Block(run, b));

@@ -1,6 +1,7 @@
-// SpillReader: one operation's look at the spilled runs (rule S9): what a reader sees of a key, and the keys of a stretch. It holds a block of each
-// run.
-// Errors: those of the files, and CORRUPTION; they are the operation's alone. Thread-safety: one thread. No guard is needed.
+// SpillReader: one operation's access to the spilled runs (rule S9): the version of a key that a reader sees, and the keys within a scan's bounds. It
+// holds a block of each run.
+// Errors: those of the files, and CORRUPTION; they fail this operation only. Thread-safety: one thread. No guard is needed.
+// Ownership: shares the runs, so their files stay while it exists.
 #ifndef TC_SPILL_SPILL_READER_H_
 #define TC_SPILL_SPILL_READER_H_
 
@@ -21,12 +22,12 @@ namespace deut::tc {
 
 class SpillReader {
  public:
-  // `runs`: loaded after the chains, or what they were gathered from, had been looked at.
+  // REQUIRES: `runs` was loaded after the chains, or the postings and runs of the gather, had been read.
   explicit SpillReader(SpilledRuns::View runs) : runs_(std::move(runs)), blocks_(runs_.size()) {}
 
   bool empty() const { return runs_.empty(); }
 
-  // The newest version of the key below `reader`; its key is `key`.
+  // Finds the newest version of the key below `reader`. The `key` of the result is the argument.
   Result<std::optional<SpilledVersion>> Find(TableId table, std::string_view key, Timestamp reader);
 
   struct Bounds {
@@ -34,10 +35,10 @@ class SpillReader {
     std::string_view low = {}, high = {};  // [low, high); an empty high is above every key
     bool ascending = true;
     Timestamp reader = {};  // versions at or after it are not seen
-    Lsn applied = {};       // commits before it are at the DC
+    Lsn applied = {};       // commits before it are skipped: the DC has them
     size_t most = SIZE_MAX;
   };
-  // Calls `visit(key)` for the keys with a version that is seen, of each run at most `most`, the first in scan order.
+  // Calls `visit(key)` for the keys with a visible version: of each run at most `most`, the first in scan order.
   Status Gather(const Bounds& bounds, absl::FunctionRef<void(std::string_view)> visit);
 
  private:

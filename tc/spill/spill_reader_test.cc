@@ -13,7 +13,7 @@
 namespace deut::tc {
 namespace {
 
-// Random versions of few keys in two tables over several runs, as they would be committed; against a map.
+// Random versions of few keys in two tables, over several runs in commit order, compared with a map.
 TEST(SpillReaderTest, FindsWhatAMapFinds) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   ReclamationDomain domain;
@@ -74,7 +74,7 @@ TEST(SpillReaderTest, FindsWhatAMapFinds) {
                              .most = most},
                             [&](std::string_view k) { gathered.emplace(k); })
                     .ok());
-    // As many as were asked for are the first ones; more of other runs may lie behind.
+    // The first `most` keys are gathered; later keys of other runs may be gathered, too.
     for (size_t i = 0; i < std::min(all.size(), most); ++i) EXPECT_TRUE(gathered.contains(all[i])) << look << " " << i;
     if (most == SIZE_MAX) EXPECT_EQ(gathered.size(), all.size()) << look;
   }

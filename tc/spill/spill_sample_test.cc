@@ -1,4 +1,4 @@
-// The kept sample of a spilled run: it is read, a start removes it, and a copy of another version is refused with nothing removed.
+// The kept sample of a spilled run: it can be read, a start removes it, and a copy of another format version is refused with nothing removed.
 // With DEUT_WRITE_SAMPLES=DIR the program writes the sample there, for a new version of the format.
 #include <cstdlib>
 #include <memory>

@@ -1,4 +1,4 @@
-// Runs for tests of what spilled versions are found in.
+// Spilled runs for tests. Thread-safety: one thread.
 #ifndef TC_SPILL_SPILL_TEST_UTIL_H_
 #define TC_SPILL_SPILL_TEST_UTIL_H_
 
@@ -14,7 +14,7 @@
 
 namespace deut::tc {
 
-// Of table 1 if not said otherwise; committed at ten times its timestamp, logged at a hundred times that.
+// A version of table 1 by default; committed at ten times its timestamp, logged at a hundred times that.
 inline SpilledVersion SpilledAt(std::string_view key, uint64_t timestamp, TableId table = TableId{1}) {
   return {.table = table,
           .key = key,
@@ -25,7 +25,7 @@ inline SpilledVersion SpilledAt(std::string_view key, uint64_t timestamp, TableI
           .place = Lsn{100 * timestamp}};
 }
 
-// "key@timestamp", a tombstone with '!', in the order of the run.
+// "key@timestamp" of every version in the order of the run; "!" marks a tombstone.
 inline std::string TextOf(const SpilledRun& run) {
   std::string text;
   for (size_t b = 0; b < run.blocks(); ++b) {
@@ -37,7 +37,7 @@ inline std::string TextOf(const SpilledRun& run) {
   return text;
 }
 
-// A run of these, in any order, which ends with the latest of their commits.
+// A run of these versions, given in any order, which ends with the latest of their commits.
 inline SpilledRuns::RunPointer RunOf(SpilledRuns& runs, std::vector<SpilledVersion> versions) {
   std::ranges::sort(versions, [](const SpilledVersion& a, const SpilledVersion& b) { return SpillOrder(a, b) < 0; });
   Result<SpilledRun::Builder> builder = runs.NewRun();

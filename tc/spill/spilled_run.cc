@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kWriteBytes = size_t{256} << 10;
 
-// Tables and keys in one order.
+// A string that sorts by table, then by key.
 std::string WithTable(TableId table, std::string_view key) {
   std::string both;
   for (int shift = 24; shift >= 0; shift -= 8) both.push_back(static_cast<char>(table.value >> shift));
@@ -30,7 +30,7 @@ Status SpilledRun::Builder::Add(const SpilledVersion& version) {
   if (same_key && version.version() == last_version_) return Status::Ok();
   if (block_.bytes() >= kBlockBytes) DEUT_RETURN_IF_ERROR(EndBlock());
   if (block_.empty()) {
-    // Behind the last key of the block before, if that is another, and not behind this one.
+    // The separator is a prefix of the block's first key. It is greater than the last key of the block before, unless the keys are equal.
     const auto [mine, theirs] = std::ranges::mismatch(key, last_key_);
     const auto bytes = static_cast<size_t>(mine - key.begin()) + (mine == key.end() ? 0 : 1);
     run_->separators_.append(key, 0, bytes);
@@ -71,7 +71,7 @@ Result<std::shared_ptr<const SpilledRun>> SpilledRun::Builder::Finish(Span span)
 SpilledRun::~SpilledRun() {
   const std::string path = file_->path();
   file_.reset();
-  // What stays is removed by the next life.
+  // If the removal fails, the next start of the TC removes the file.
   (void)storage_.Remove(path);
 }
 
@@ -87,7 +87,7 @@ std::string_view SpilledRun::separator(size_t block) const {
 
 size_t SpilledRun::FirstBlock(TableId table, std::string_view key) const {
   const std::string wanted = WithTable(table, key);
-  // A key's versions may begin in the block before the one whose separator is the key.
+  // If the key equals a block's separator, its versions may begin in the block before.
   const auto all = std::views::iota(size_t{0}, blocks());
   const auto it =
       std::ranges::lower_bound(all, std::string_view(wanted), {}, [this](size_t b) { return separator(b); });

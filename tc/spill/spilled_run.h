@@ -1,9 +1,9 @@
-// SpilledRun: an immutable sorted run of versions in a file (rule S9), found by an index of its blocks that stays in memory: of each block its offset
-// and a shortest key between it and the one before.
+// SpilledRun: an immutable sorted run of versions in a file (rule S9). An index of its blocks stays in memory: the offset of each block, and a
+// shortest key that separates it from the block before.
 //
-// The file is this life's alone: it is not synced, and goes with the run.
-// Errors: as those of the file, and CORRUPTION; messages name file and offset.
-// Thread-safety: a run by any thread; a builder by one. Ownership: shared by lists and readers; who drops the last reference removes the file.
+// The file belongs to this process alone: it is not synced, and is removed with the run.
+// Errors: those of the file, and CORRUPTION; messages name file and offset.
+// Thread-safety: a run by any thread; a builder by one. Ownership: shared by lists and readers; dropping the last reference removes the file.
 #ifndef TC_SPILL_SPILLED_RUN_H_
 #define TC_SPILL_SPILLED_RUN_H_
 
@@ -24,25 +24,25 @@ namespace deut::tc {
 
 class SpilledRun {
  public:
-  // What a run holds of commits.
+  // The commits of which a run holds versions.
   struct Span {
     Timestamp first;        // the timestamp of its first commit
-    Lsn first_commit = {};  // its place
+    Lsn first_commit = {};  // LSN of its first commit
     Position last;          // all its updates are at or before it
   };
 
   class Builder {
    public:
-    // About so many bytes go into a block.
+    // Size at which a block is ended; the last version may exceed it.
     static constexpr size_t kBlockBytes = size_t{16} << 10;
 
-    // Makes the file. ALREADY_EXISTS if there is one.
+    // Creates the file. ALREADY_EXISTS if there is one.
     static Result<Builder> Create(Storage& storage, const std::string& path);
     Builder(Builder&&) = default;
 
-    // REQUIRES: behind the last one in the order of runs, or the same version again, which is left out. After an error nothing more.
+    // REQUIRES: `version` is behind the last one in the order of runs, or equal to it: then it is ignored. After an error the builder is unusable.
     Status Add(const SpilledVersion& version);
-    // REQUIRES: not empty.
+    // Writes the rest and returns the run. REQUIRES: not empty.
     Result<std::shared_ptr<const SpilledRun>> Finish(Span span);
     bool empty() const { return run_->versions_ == 0; }
 
@@ -54,7 +54,7 @@ class SpilledRun {
     std::unique_ptr<SpilledRun> run_;
     SpillBlockBuilder block_;
     std::string unwritten_;  // whole blocks
-    std::string last_key_;   // of the last version added, with its table
+    std::string last_key_;   // key of the last version added, prefixed by its table
     Version last_version_;
     uint64_t written_bytes_ = 0;
   };
@@ -66,7 +66,7 @@ class SpilledRun {
   size_t blocks() const { return offsets_.size(); }
   uint64_t versions() const { return versions_; }
   const Span& span() const { return span_; }
-  // Of the file, and of memory.
+  // Bytes of the file, and of memory.
   uint64_t file_bytes() const { return file_bytes_; }
   size_t memory_bytes() const;
 

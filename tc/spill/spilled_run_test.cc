@@ -30,7 +30,7 @@ TEST_F(SpilledRunTest, IsInOrderAndKeepsAVersionOnce) {
 }
 
 TEST_F(SpilledRunTest, TheIndexLeadsToEachKeyOfEachTable) {
-  // Keys that share much, some with versions over several blocks; two tables of the same keys.
+  // Keys with long common prefixes, some with versions over several blocks; two tables of the same keys.
   std::vector<std::string> keys;
   for (int i = 0; i < 300; ++i) keys.push_back(Concat(std::string(1000, 'x'), 1000 + i / 3 * 7, i % 3));
   std::vector<SpilledVersion> versions;
@@ -42,12 +42,12 @@ TEST_F(SpilledRunTest, TheIndexLeadsToEachKeyOfEachTable) {
   }
   const auto run = RunOf(runs_, versions);
   EXPECT_GT(run->blocks(), 40u);
-  // The separators are shorter than the keys only where these differ early.
+  // A separator is shorter than its key only if it differs early from the key before.
   EXPECT_LT(run->memory_bytes(), run->blocks() * 1100);
   for (const uint32_t table : {1u, 256u}) {
     for (const std::string& key : keys) {
       const size_t from = run->FirstBlock(TableId{table}, key);
-      // Nothing of the key is before it, and it is there or in the next one.
+      // The block before has nothing of the key; this one or the next one has it.
       const auto has = [&](size_t b) {
         const Result<std::shared_ptr<const SpillBlock>> block = run->Read(b);
         for (const SpilledVersion& v : (*block)->versions()) {
@@ -63,14 +63,14 @@ TEST_F(SpilledRunTest, TheIndexLeadsToEachKeyOfEachTable) {
 
 TEST_F(SpilledRunTest, TheFileGoesWithIt) {
   auto run = RunOf(runs_, {SpilledAt("a", 1)});
-  EXPECT_EQ(storage_->List("dir")->size(), 3u);  // with the lock and the owner
+  EXPECT_EQ(storage_->List("dir")->size(), 3u);  // the file, the lock and the owner file
   EXPECT_GT(run->file_bytes(), 24u);
   run.reset();
   EXPECT_EQ(storage_->List("dir")->size(), 2u);
   {
     Result<SpilledRun::Builder> given_up = runs_.NewRun();
     ASSERT_TRUE(given_up->Add(SpilledAt("a", 1)).ok());
-    EXPECT_EQ(storage_->List("dir")->size(), 3u);  // with the lock and the owner
+    EXPECT_EQ(storage_->List("dir")->size(), 3u);  // the file, the lock and the owner file
   }
   EXPECT_EQ(storage_->List("dir")->size(), 2u);
 }

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::string_view kFileName = "spill-";
 constexpr std::string_view kLockName = "LOCK";
-// Neighbours are merged where the earlier one has not more than so many times the versions of the later.
+// Two neighbours are merged if the earlier one has at most kTier times the versions of the later.
 constexpr uint64_t kTier = 4;
 
-// What NewRun makes, and nothing else.
+// True for names that NewRun makes, and no others.
 bool IsRunName(std::string_view name) {
   if (!name.starts_with(kFileName) || name.size() == kFileName.size()) return false;
   return std::ranges::all_of(name.substr(kFileName.size()), [](char c) { return c >= '0' && c <= '9'; });
@@ -40,7 +40,7 @@ Result<std::unique_ptr<FileLock>> SpilledRuns::Take(Storage& storage, const std:
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(directory, "/", kLockName)));
   DEUT_RETURN_IF_ERROR(ClaimFolder(storage, directory, kSpillFolder));
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
-  // All are looked at before the first one goes, so that a refusal leaves everything.
+  // All files are checked before the first one is removed, so that a refusal leaves everything.
   for (const std::string& name : names) {
     if (!IsRunName(name)) continue;
     const std::string path = Concat(directory, "/", name);
@@ -59,7 +59,7 @@ Status SpilledRuns::RemoveRuns(Storage& storage, const std::string& directory) {
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
   for (const std::string& name : names) {
     if (!IsRunName(name)) continue;
-    // One that somebody else has removed meanwhile is as good.
+    // NOT_FOUND is fine: another process or a person has removed the file meanwhile.
     const Status removed = storage.Remove(Concat(directory, "/", name));
     if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
   }
@@ -127,7 +127,7 @@ Timestamp SpilledRuns::first(Lsn applied) const {
 
 bool SpilledRuns::Holds(Lsn commit, Lsn applied) const {
   if (runs_now().empty()) return false;
-  // Of the others none has anything as early. Merges may put what is later behind it for ever.
+  // No other run has commits as early. A merge may combine this run with later ones for ever, so its end alone cannot decide.
   const SpilledRun::Span& span = runs_now().front()->span();
   return span.first_commit <= commit && (applied <= commit || span.last.commit <= commit);
 }
@@ -158,7 +158,7 @@ void SpilledRuns::Tidy(Position applied, size_t versions, const std::function<Sp
 }
 
 std::optional<size_t> SpilledRuns::FindMerge() const {
-  // The latest first: small ones are behind.
+  // From the latest to the earliest, because the small runs are the latest.
   const View& runs = runs_now();
   for (size_t i = runs.size(); i-- > 1;) {
     if (runs[i - 1]->versions() <= kTier * runs[i]->versions()) return i - 1;

@@ -1,19 +1,22 @@
-// SpilledRuns: all runs that committed versions were spilled to (rule S9), of all tables: publishing, merging, letting go.
+// SpilledRuns: all runs to which committed versions were spilled (rule S9), of all tables: publishing, merging, dropping.
 //
-// States. One atomic pointer to an immutable list of runs, null where there is none, which is nearly always. The collector alone replaces it, and
-//   retires the old one. A run is published before memory is let go of what it holds (tc/mvcc/spiller.h), and taken off the list before the
-//   collector takes anything that was committed later out of memory.
-// Invariants. (1) Of a key, what is in a published run and not applied is all that was committed up to the run's last position, unless an older run
-//   has it, or nobody reads it (S6). (2) While a run is published no commit behind its last position is collected: it goes when its last position is
-//   applied. So the newest version that a reader finds over all runs, if its chain has shown nothing, is the newest one it may see; if it finds none
-//   the DC has the answer.
+// States. One atomic pointer to an immutable list of runs; null if there is none, which is nearly always. Only the collector replaces it, and
+//   retires the old one. A run is published before its versions are removed from memory (tc/mvcc/spiller.h). It is taken off the list before the
+//   collector removes anything from memory that was committed later.
+// Invariants. (1) A published run holds every unapplied version of its keys that was committed up to the run's last position, except those that an
+//   older run has, or that no reader reads (S6). (2) While a run is published no commit behind its last position is collected: the run is dropped
+//   when its last position is applied. So the newest version that a reader finds over all runs, if its chain has shown nothing, is the newest one it
+//   may see; if it finds none, the DC has the answer.
 // Readers look at the chain, then load the list, then ask the DC; scans gather from postings, folded runs (committed_runs.h), then the list.
-//   What is not found in the chain any more was published before it left; what is not in the list any more is applied, and the DC is asked later.
-// Merging. Runs are tiered as those in memory; a merge reads block by block, so its memory does not depend on the runs. What is applied when it
-//   begins is left out: all versions of the commits before that, so none of an older one stays where a newer one has gone. So is what nobody reads.
-// Errors: a merge that fails is given up, its runs stay, and none is tried for kMergeAgainAfter.
-// Thread-safety: Look, empty() and the figures from any thread, Look under a guard; the rest by the collector's thread, which holds none over input
-//   and output.
+//   A version that is no longer in the chain was published before it left. A version that is no longer in the list is applied, and the DC is asked
+//   later.
+// Merging. Runs are tiered like those in memory. A merge reads block by block, so its memory does not depend on the size of the runs. It leaves out
+//   all versions of commits that are applied when it begins, so no older version stays where a newer one has been left out. It also leaves out
+//   versions that no reader reads.
+// Errors: a merge that fails is given up, its runs stay, and no other begins for kMergeAgainAfter.
+// Thread-safety: Look, empty() and the figures from any thread, Look under a guard. All else by the collector's thread, which holds no guard during
+//   input and output.
+// Ownership: a list owns its runs together with the views that Look returned. Holds the lock of the directory.
 #ifndef TC_SPILL_SPILLED_RUNS_H_
 #define TC_SPILL_SPILLED_RUNS_H_
 
@@ -43,7 +46,7 @@ class SpilledRuns {
   using RunPointer = std::shared_ptr<const SpilledRun>;
   using View = std::vector<RunPointer>;
   static constexpr Duration kMergeAgainAfter = seconds(1);
-  // No more are made while merges cannot keep up, or fail.
+  // No more runs are made at this number, while merges cannot keep up, or fail.
   static constexpr size_t kMostRuns = 64;
 
   SpilledRuns(std::string directory, Runtime& runtime, Storage& storage, ReclamationDomain& domain)
@@ -52,42 +55,42 @@ class SpilledRuns {
   SpilledRuns(const SpilledRuns&) = delete;
   SpilledRuns& operator=(const SpilledRuns&) = delete;
 
-  // OK if Clear may take the directory, as far as its owner goes (common/io/folder_owner.h). Changes nothing.
+  // OK if Clear may take the directory, as far as its owner is concerned (common/io/folder_owner.h). Changes nothing.
   static Status CheckFolder(Storage& storage, const std::string& directory);
-  // Takes the directory, made if it is not there, and removes what an earlier life has left in it. UNAVAILABLE if another has it, WRONG_STATE if it
-  // belongs to another component or holds files of none.
-  // A file that has a run's name and is none, or of another version, is an error, and then nothing is removed (UnderstandSpillFile).
+  // Takes the directory, creates it if necessary, and removes the runs that an earlier process has left there. UNAVAILABLE: another process has it.
+  // WRONG_STATE: it belongs to another component or holds files of none.
+  // A file with a run's name that is no run, or of another format version, is an error, and then nothing is removed (UnderstandSpillFile).
   static Result<std::unique_ptr<FileLock>> Clear(Storage& storage, const std::string& directory);
-  // The two halves of it: Take looks at what is there and removes nothing.
+  // The two halves of Clear: Take checks the files and removes nothing.
   static Result<std::unique_ptr<FileLock>> Take(Storage& storage, const std::string& directory);
   static Status RemoveRuns(Storage& storage, const std::string& directory);
-  // Before anything else one of these: the same for this one's; or what was cleared before.
+  // One of these must be called before anything else: Clear for this object's directory; or Hold, with the lock of a directory cleared before.
   Status Clear();
   void Hold(std::unique_ptr<FileLock> lock) { lock_ = std::move(lock); }
 
   bool empty() const { return list_.load(std::memory_order_seq_cst) == nullptr; }
-  // The runs that are published now; they stay readable without the guard.
+  // The runs that are published now; they stay readable after the guard is released.
   View Look() const;
-  // How often versions were let go of, or were about to be, because a run has them. Whoever finds it changed since it looked at a chain may have
-  // looked too early (S7).
+  // Number of times that versions were removed from memory, or were about to be, because a run has them. A reader that finds it changed since it
+  // looked at a chain may have looked too early (S7).
   const std::atomic<uint64_t>& spills() const { return spills_; }
 
-  // A new file for a run.
+  // Starts a run in a new file.
   Result<SpilledRun::Builder> NewRun();
-  // From then on memory may be let go of what `run` holds. Null: of what was published before.
+  // Publishes `run`: afterwards its versions may be removed from memory. Null: they are in runs that were published before.
   void Publish(RunPointer run);
-  // Takes runs off that are applied; merges, looking at no more than so many versions. `who_reads` is asked when a merge begins; none: everybody.
+  // Drops applied runs, then merges, handling at most `versions` versions. Calls `who_reads` when a merge begins; empty: assume readers everywhere.
   void Tidy(Position applied, size_t versions, const std::function<SpillMerge::AnyReader()>& who_reads = nullptr);
-  // Takes all off. For the end.
+  // Drops all runs, at the end.
   void Drop();
 
   bool full() const { return runs() >= kMostRuns; }
-  // The timestamp of the first commit that is in them; 0 = none, or one before `applied`, and others may be, too.
+  // Timestamp of the first commit in the runs. 0: there is none, or it is before `applied`, and others may be, too.
   Timestamp first(Lsn applied) const;
-  // Something that was committed at or before `commit` may be in them and not be applied, or be in a run that has nothing later and so is about to
-  // go. `applied`: where the last commit is that is applied, if only in part.
+  // True if a commit at or before `commit` may be in the runs and not applied, or in a run that has nothing later and so is about to be dropped.
+  // `applied`: the last commit that is applied, if only in part.
   bool Holds(Lsn commit, Lsn applied) const;
-  // Everything committed up to here that memory may have let go of; only rises.
+  // Commits up to this LSN may have been removed from memory; only rises.
   Lsn through() const { return through_; }
 
   // Figures.
@@ -100,13 +103,13 @@ class SpilledRuns {
 
  private:
   struct List {
-    View runs;  // as they were committed, the earliest first
+    View runs;  // in commit order
   };
 
   void Replace(View runs);
   const View& runs_now() const;
   Status Merge(Position applied, size_t* versions, const std::function<SpillMerge::AnyReader()>& who_reads);
-  // Two neighbours that are to be merged: the place of the earlier one.
+  // Finds two neighbours that are to be merged; returns the index of the earlier one.
   std::optional<size_t> FindMerge() const;
 
   const std::string directory_;
@@ -119,7 +122,7 @@ class SpilledRuns {
   std::atomic<size_t> runs_{0};
   std::atomic<uint64_t> versions_{0}, file_bytes_{0}, memory_bytes_{0}, merges_{0}, failed_merges_{0};
 
-  // The collector's own.
+  // Used by the collector's thread only.
   const View none_;
   uint64_t next_file_ = 1;
   Lsn through_;

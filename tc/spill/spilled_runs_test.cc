@@ -38,7 +38,7 @@ TEST_F(SpilledRunsTest, WhatAnEarlierLifeHasLeftIsRemovedAndNothingElse) {
   };
   ASSERT_TRUE(storage_->CreateDirectory("old").ok());
   for (const char* const name : {"old/spill-7", "old/spill-12"}) make(name);
-  // Files that are not its own make the folder another's, unless it has been the owner before.
+  // Files of other kinds make the folder another component's, unless this one already owns it.
   make("old/other");
   SpilledRuns refused("old", RealRuntime(), *storage_, domain_);
   EXPECT_EQ(refused.Clear().code(), ErrorCode::kWrongState);
@@ -119,12 +119,12 @@ TEST_F(SpilledRunsTest, MergesKeepTheirNumberSmallAndDropWhatIsApplied) {
   runs_.Tidy(At(30), kAll);
   EXPECT_EQ(Texts(), Strings{"a@3 b@6 c@5 d@7"});
   EXPECT_EQ(runs_.merges(), 1u);
-  // A little at a time: each run is of one piece until the merge is finished.
+  // In small steps: the list changes only when the merge is finished.
   Publish({SpilledAt("a", 8), SpilledAt("e", 9)});
   runs_.Tidy(At(30), 3);
   EXPECT_EQ(Texts().size(), 2u);
   runs_.Tidy(At(50), 100);
-  EXPECT_EQ(Texts(), Strings{"a@8 a@3 b@6 c@5 d@7 e@9"});  // as applied when it began
+  EXPECT_EQ(Texts(), Strings{"a@8 a@3 b@6 c@5 d@7 e@9"});  // without the commits that were applied when the merge began
   for (uint64_t t = 10; t < 400; ++t) {
     Publish({SpilledAt("x", t)});
     runs_.Tidy(At(50), kAll);
@@ -142,11 +142,11 @@ TEST_F(SpilledRunsTest, AMergeThatFailsIsGivenUp) {
   disk_.AddFault({.kinds = kDiskRead, .path_contains = "spill-"});
   runs_.Tidy(At(0), kAll);
   EXPECT_EQ(runs_.failed_merges(), 1u);
-  runs_.Tidy(At(0), kAll);  // not at once
+  runs_.Tidy(At(0), kAll);  // no retry at once
   EXPECT_EQ(runs_.failed_merges(), 1u);
   disk_.RemoveAllFaults();
   EXPECT_EQ(Texts(), (Strings{"a@1", "a@2"}));
-  EXPECT_EQ(storage_->List("dir")->size(), 4u);  // with the lock and the owner
+  EXPECT_EQ(storage_->List("dir")->size(), 4u);  // two runs, the lock and the owner file
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// SpilledVersion: what a spilled run keeps of a committed version (rule S9): what readers need to decide, and where the log has the value.
+// SpilledVersion: a spilled run's data about a committed version (rule S9): enough for readers to decide, and the place of the value in the log.
 // Thread-safety: a value. Ownership: the key is a view.
 #ifndef TC_SPILL_SPILLED_VERSION_H_
 #define TC_SPILL_SPILLED_VERSION_H_
@@ -19,12 +19,12 @@ struct SpilledVersion {
   bool tombstone = false;
   uint32_t value_bytes = 0;
   Lsn commit = {};
-  Lsn place = {};  // of the update in the log
+  Lsn place = {};  // place of the update in the log
 
   Version version() const { return Version{timestamp, sequence}; }
 };
 
-// By table and key; of one key the newest first. That is the order of a run.
+// The order of a run: by table and key, and for one key the newest version first.
 inline std::strong_ordering SpillOrder(const SpilledVersion& a, const SpilledVersion& b) {
   if (const auto order = a.table <=> b.table; order != 0) return order;
   if (const auto order = a.key <=> b.key; order != 0) return order;
