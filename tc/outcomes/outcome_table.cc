@@ -10,7 +10,7 @@
 
 namespace deut::tc {
 
-// `references`: 1 for the slot, 1 for whoever works with it outside a guard. Whoever drops the last retires it.
+// `references`: 1 for the slot, 1 for each thread that uses the entry outside a guard. The thread that drops the last one retires it.
 class OutcomeTable::Entry : public FromPool {
  public:
   enum State : uint32_t { kCommitting, kAwaited, kCommitted, kDropped, kFence, kAnswered, kVoid };
@@ -26,7 +26,7 @@ class OutcomeTable::Entry : public FromPool {
     const uint32_t now = state.load(std::memory_order_seq_cst);
     return now == kCommitting || now == kAwaited || now == kCommitted;
   }
-  // REQUIRES: a guard is held since it was found. False: it is gone.
+  // REQUIRES: a guard has been held since the entry was found. False: the last reference has been dropped.
   bool TryReference() {
     uint32_t count = references.load(std::memory_order_relaxed);
     while (count != 0) {
@@ -36,7 +36,7 @@ class OutcomeTable::Entry : public FromPool {
   }
 
   const TransactionId id;
-  const uint64_t timestamp;  // of the transaction; of a fence: of the next one when it was asked
+  const uint64_t timestamp;  // of the transaction; of a fence: the next timestamp when the client asked
   const MonotonicTime at;
   std::atomic<uint32_t> state;
   std::atomic<uint32_t> references{1};
@@ -218,7 +218,7 @@ Result<OutcomeAnswer> OutcomeTable::Ask(const TransactionName& name, Timestamp n
   asked_.fetch_add(1, std::memory_order_relaxed);
   Bucket& bucket = BucketOf(name.id);
   OutcomeAnswer answer;
-  Entry* fence = nullptr;  // referenced
+  Entry* fence = nullptr;  // this call holds a reference
   Status failed;
   for (bool looked_again = false;;) {
     Entry* commit = nullptr;
@@ -244,7 +244,7 @@ Result<OutcomeAnswer> OutcomeTable::Ask(const TransactionName& name, Timestamp n
     }
     DEUT_POINT("outcome.commit_found");
     const Result<bool> committed = AwaitCommit(commit, deadline, &answer);
-    if (committed.ok() && !*committed) continue;  // dropped: it counts as absent from now on
+    if (committed.ok() && !*committed) continue;  // dropped: the entry counts as absent from now on
     if (!committed.ok()) failed = committed.status();
     break;
   }
@@ -278,7 +278,7 @@ Timestamp OutcomeTable::Forget(Lsn cut) {
       const uint64_t word = slot.load(std::memory_order_seq_cst);
       if (word == 0) continue;
       const Entry* const entry = EntryOf(word);
-      // One that is being committed has its record above the redo start (S2).
+      // A commit that is not finished has its record above the redo start (S2).
       const bool commit = entry->state.load(std::memory_order_seq_cst) == Entry::kCommitted;
       bool gone;
       if (commit ? entry->commit_lsn.load(std::memory_order_relaxed) < cut.value
@@ -286,7 +286,7 @@ Timestamp OutcomeTable::Forget(Lsn cut) {
         PutOut(bucket, slot, word, nullptr, &gone);
       }
     }
-    // After the slots: what went meanwhile has raised it before.
+    // After the slots: an entry that was evicted meanwhile has raised the horizon before.
     horizon = std::max(horizon, bucket.horizon.load(std::memory_order_seq_cst));
   }
   return Timestamp(horizon);

@@ -1,23 +1,24 @@
-// OutcomeTable: what became of the transactions that were committed under an id, for clients whose answer was lost.
+// OutcomeTable: the outcomes of transactions that were committed under a name, for clients that lost the answer to a commit.
 //
-// Shape: buckets of kSlots slots, a ring each; who enters takes the next slot and puts out what is there (the bucket's oldest). Entries:
+// Shape: buckets of kSlots slots, each bucket a ring. A new entry takes the next slot and evicts the entry there (the bucket's oldest). Entries:
 //   commit  committing -> committed | dropped (it did not commit after all)
-//   fence   a question was asked and no commit found; -> answered (the asker was told so) | void (a commit was found after all)
-// The race, ask against commit. Committer: *publish the commit entry, then look for a fence*; a fence found, it does not commit. Asker:
-//   *publish the fence, then look (again) for a commit entry*; one found is waited for, and decides. All of it is sequentially consistent, so
-//   at least one sees the other; if both do, the committer gives up, which the asker sees. So an id that was answered "not committed" never
-//   commits. A commit entry comes before any fence: whose fence is seen may have been answered by a look that this one must repeat.
-// Putting out: `horizon` of the bucket is raised above a commit's timestamp *before* it goes, and read *after* the slots: an asker that does not
-//   find an id whose transaction cannot be older than the horizon knows that it was never there. `fence_horizon` does the same for fences: a
-//   committer whose name may be older does not commit, as it may have been asked for.
-// Lives: fences end with the process. No name that was made before this life's first timestamp commits in it (`fence_horizon` begins there).
-// The log: commit records carry ids (NAMED COMMIT), and the log is kept beyond the redo start for their sake (RedoLogOptions::keep_time,
-//   keep_bytes; a full disk ends that). Before it is cut, what lies below is forgotten here (Forget), and the horizon is logged; so the
-//   table is rebuilt from whatever log there is.
+//   fence   a client asked and no commit was found; -> answered (the asker was told so) | void (a commit was found after all)
+// The race, ask against commit. Committer: *publish the commit entry, then look for a fence*; if it finds one, it does not commit. Asker:
+//   *publish the fence, then look (again) for a commit entry*; if it finds one, it waits for that, which decides. All steps are sequentially
+//   consistent, so at least one sees the other; if both do, the committer gives up, which the asker sees. So an id that was answered "not committed"
+//   never commits. A commit entry takes precedence over any fence: an asker that finds another asker's fence still repeats the look for a commit
+//   entry, because the other's look may not have happened yet.
+// Eviction: the bucket's `horizon` is raised above a commit's timestamp *before* the entry is evicted, and read *after* the slots. So an asker that
+//   does not find an id whose transaction cannot be older than the horizon knows that it was never there. `fence_horizon` does the same for fences:
+//   a committer whose name may be older than it does not commit, because a client may have asked for it.
+// Restarts: fences end with the process. No name that was made before this process's first timestamp commits in it (`fence_horizon` begins there).
+// The log: commit records carry ids (NAMED COMMIT), and for their sake the log is kept beyond the redo start (RedoLogOptions::keep_time,
+//   keep_bytes; a full disk ends that). Before the log is cut, the entries below the cut are forgotten here (Forget), and the horizon is logged. So
+//   a start can rebuild the table from any log that is left.
 // Model: integration/models/outcome.pml.
-// Bounds: max_outcomes entries of about kEntryBytes, and what the log keeps. Fences go at the first cut after `window`, or with their bucket.
-// Progress: publishing is wait-free but for a compare-and-swap per newcomer to the same slot. An asker waits for a commit that is being appended.
-// Thread-safety: any thread; Recover before all others. Ownership: runtime and domain outlive it.
+// Bounds: max_outcomes entries of about kEntryBytes, and as many as the log keeps. Fences leave at the first cut after `window`, or by eviction.
+// Progress: publishing is wait-free except for a compare-and-swap per new entry in the same slot. An asker waits for a commit that is being appended.
+// Thread-safety: any thread; Recover before all other calls. Ownership: runtime and domain outlive it.
 #ifndef TC_OUTCOMES_OUTCOME_TABLE_H_
 #define TC_OUTCOMES_OUTCOME_TABLE_H_
 
@@ -39,12 +40,12 @@ namespace deut::tc {
 struct OutcomeTableOptions {
   size_t max_outcomes = size_t{1} << 20;
   Duration window = seconds(600);
-  Timestamp first_timestamp{1};  // of this life
+  Timestamp first_timestamp{1};  // of this process
 };
 
 class OutcomeTable {
  public:
-  static constexpr size_t kEntryBytes = 80;  // with what the heap adds
+  static constexpr size_t kEntryBytes = 80;  // with the heap's overhead
 
   OutcomeTable(const OutcomeTableOptions& options, Runtime& runtime, ReclamationDomain& domain);
   ~OutcomeTable();
@@ -54,18 +55,18 @@ class OutcomeTable {
   void Recover(const RecoveredLog& recovered);
 
   class Entry;
-  // A transaction is about to commit: must come before its commit record is appended. ABORTED: it has been asked for, and must not commit.
-  // INVALID_ARGUMENT: its id has been used, or its name is younger than itself. Otherwise Finish or Drop follows.
+  // Announces that a transaction is about to commit: must come before its commit record is appended. ABORTED: a client has asked for it, so it must
+  // not commit. INVALID_ARGUMENT: its id has been used, or its name is younger than itself. On success Finish or Drop must follow.
   Result<Entry*> BeginCommit(const TransactionName& name, Timestamp timestamp);
-  // The commit record is appended. To be called before the transaction leaves the active ones (S2: until then the log is not cut below it).
+  // The commit record is appended. Called before the transaction's slot is cleared (S2: until then the log is not cut below the record).
   void Finish(Entry* entry, Lsn commit_lsn);
   void Drop(Entry* entry);
 
-  // What became of it. A committed one may not be durable yet. `next` is the timestamp that the next transaction draws.
-  // INVALID_ARGUMENT: the name is younger than that. DEADLINE_EXCEEDED: it is being committed.
+  // The transaction's outcome. A committed one may not be durable yet. `next` is the timestamp that the next transaction draws.
+  // INVALID_ARGUMENT: the name is younger than `next`. DEADLINE_EXCEEDED: the transaction is being committed.
   Result<OutcomeAnswer> Ask(const TransactionName& name, Timestamp next, Deadline deadline);
 
-  // The log is going to be cut below `cut`. Answers the horizon to be logged before: ids of commits with earlier timestamps may be forgotten.
+  // Called before the log is cut below `cut`. Returns the horizon to be logged first: ids of commits with earlier timestamps may be forgotten.
   Timestamp Forget(Lsn cut);
 
   uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
@@ -82,15 +83,15 @@ class OutcomeTable {
     std::atomic<uint32_t> next{0};
   };
 
-  static constexpr int kTagShift = 48;  // of an address less is used
+  static constexpr int kTagShift = 48;  // an address has at most this many bits
 
   static uint64_t Mix(const TransactionId& id);
-  // So that of other ids' entries most are passed by without a look at them.
+  // Lets a search skip most entries of other ids without dereferencing them.
   static uint64_t TagOf(const TransactionId& id) { return Mix(id) & 0xFFFF; }
   static uint64_t WordOf(const Entry* entry);
   static Entry* EntryOf(uint64_t word) { return reinterpret_cast<Entry*>(word & ((uint64_t{1} << kTagShift) - 1)); }
   Bucket& BucketOf(const TransactionId& id) { return buckets_[(Mix(id) >> 32) & mask_]; }
-  // REQUIRES of these: a guard is held.
+  // REQUIRES for all of these: a guard is held.
   void Publish(Bucket& bucket, Entry* entry);
   void PutOut(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done);
   Entry* FindCommit(Bucket& bucket, const TransactionId& id, const Entry* except);
@@ -98,7 +99,7 @@ class OutcomeTable {
   void DropReference(Entry* entry);
 
   void SetFinal(Entry* entry, uint32_t state);
-  // The answer of a commit entry, once it has one; false: it was dropped. Drops the reference.
+  // Waits until the commit entry is decided. True: committed, with `*answer` set; false: dropped. Drops the caller's reference.
   Result<bool> AwaitCommit(Entry* entry, Deadline deadline, OutcomeAnswer* answer);
 
   const Duration window_;

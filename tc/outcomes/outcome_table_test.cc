@@ -1,5 +1,5 @@
-// What became of a transaction: asked before, during and after its commit, in each order of the race; what is put out is not denied; nothing that
-// was denied commits, in this life or the next.
+// Outcomes of transactions, asked before, during and after their commit, in each order of the race. An evicted commit is not denied. A transaction
+// that was denied does not commit, in this process or the next.
 #include "tc/outcomes/outcome_table.h"
 
 #include <atomic>
@@ -15,7 +15,7 @@
 namespace deut::tc {
 namespace {
 
-constexpr uint64_t kFirst = 100;  // timestamp of this life
+constexpr uint64_t kFirst = 100;  // first timestamp of this process
 
 std::string Text(const Result<OutcomeAnswer>& answer) {
   if (!answer.ok()) return std::string(ErrorCodeName(answer.status().code()));
@@ -36,7 +36,7 @@ class OutcomeTableTest : public ::testing::Test {
   OutcomeTableTest() { Reset(); }
   ~OutcomeTableTest() override { testing::SetPointHandler(nullptr); }
 
-  // Twelve slots, one bucket.
+  // One bucket of twelve slots.
   void Reset(const RecoveredLog& recovered = {}, Duration window = seconds(600)) {
     table = std::make_unique<OutcomeTable>(
         OutcomeTableOptions{.max_outcomes = 12, .window = window, .first_timestamp = Timestamp(kFirst)}, RealRuntime(),
@@ -50,14 +50,14 @@ class OutcomeTableTest : public ::testing::Test {
   std::string Ask(const TransactionName& name, uint64_t next = 1000) {
     return Text(table->Ask(name, Timestamp(next), Soon()));
   }
-  // The status text of the attempt; committed at LSN 8 * timestamp.
+  // Commits at LSN 8 * timestamp, and returns the status of the attempt as text.
   std::string Commit(const TransactionName& name, uint64_t timestamp) {
     const Result<OutcomeTable::Entry*> entry = table->BeginCommit(name, Timestamp(timestamp));
     if (!entry.ok()) return std::string(ErrorCodeName(entry.status().code()));
     table->Finish(*entry, Lsn(8 * timestamp));
     return "OK";
   }
-  // Once, at the first pass of the point.
+  // Runs `action` once, at the first pass of the point.
   void At(const char* point, std::function<void()> action) {
     auto done = std::make_shared<bool>(false);
     testing::SetPointHandler([point, action, done](std::string_view name) {
@@ -107,7 +107,7 @@ TEST_F(OutcomeTableTest, NamesAreNotYoungerThanWhatTheyName) {
   EXPECT_EQ(Ask({.id = {}, .not_before = Timestamp(kFirst)}), "INVALID_ARGUMENT");
 }
 
-// Order 1: the commit entry is published, the question comes before the committer has looked for a fence. It waits, and is told.
+// Order 1: the commit entry is published, and the client asks before the committer has looked for a fence. The asker waits and gets the commit.
 TEST_F(OutcomeTableTest, AskedBetweenPublishingAndLooking) {
   std::unique_ptr<Thread> asker;
   std::string answer;
@@ -125,14 +125,14 @@ TEST_F(OutcomeTableTest, AskedBetweenPublishingAndLooking) {
   EXPECT_EQ(answer, "committed 110 at 880");
 }
 
-// Order 2: the asker has seen no commit; before it publishes its fence the transaction commits. Looking again it finds it.
+// Order 2: the asker has seen no commit; before it publishes its fence the transaction commits. The second look finds the commit.
 TEST_F(OutcomeTableTest, CommittedBetweenLookingAndFencing) {
   At("outcome.before_fence", [&] { EXPECT_EQ(Commit(Name(1), 110), "OK"); });
   EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
   EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
 }
 
-// Order 3: the same, and the commit is still being appended when the asker looks again: each sees the other, and the committer has looked first.
+// Order 3: the same, but the commit is still being appended at the asker's second look. Each sees the other, and the committer has looked first.
 TEST_F(OutcomeTableTest, BeingCommittedWhenTheFenceIsThere) {
   Result<OutcomeTable::Entry*> entry = DEUT_ERROR(kInternal, "not yet");
   std::unique_ptr<Thread> committer;
@@ -148,7 +148,7 @@ TEST_F(OutcomeTableTest, BeingCommittedWhenTheFenceIsThere) {
   committer->Join();
 }
 
-// A commit that is not appended in time is neither.
+// A commit that is not appended before the deadline is neither committed nor not committed.
 TEST_F(OutcomeTableTest, ACommitThatTakesTooLong) {
   const Result<OutcomeTable::Entry*> entry = table->BeginCommit(Name(1), Timestamp(110));
   ASSERT_TRUE(entry.ok());
@@ -157,7 +157,7 @@ TEST_F(OutcomeTableTest, ACommitThatTakesTooLong) {
   EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
 }
 
-// Askers and committers of the same ids, as they come: what was committed was never denied.
+// Askers and committers of the same ids in any order: no committed transaction was denied.
 TEST_F(OutcomeTableTest, RacesAreDecidedOnce) {
   constexpr int kRounds = 300;
   for (int round = 0; round < kRounds; ++round) {
@@ -182,7 +182,7 @@ TEST_F(OutcomeTableTest, RacesAreDecidedOnce) {
   }
 }
 
-// Thirteen do not fit: of the one that is put out nobody knows, of younger names everything is known.
+// Thirteen do not fit: the outcome of the evicted one is unknown, those of younger names are all known.
 TEST_F(OutcomeTableTest, WhatIsPutOutIsNotDenied) {
   for (uint64_t i = 0; i <= 12; ++i) ASSERT_EQ(Commit(Name(i), 110 + i), "OK");
   EXPECT_EQ(Ask(Name(0)), "too old");
@@ -191,7 +191,7 @@ TEST_F(OutcomeTableTest, WhatIsPutOutIsNotDenied) {
   EXPECT_EQ(table->entries(), 12u);
 }
 
-// A question that was answered keeps its answer while it is remembered, also when the horizon has passed it.
+// An answered question keeps its answer while the fence is there, even if the horizon has passed it.
 TEST_F(OutcomeTableTest, ADenialStays) {
   for (uint64_t i = 0; i < 10; ++i) ASSERT_EQ(Commit(Name(i), 110 + i), "OK");
   EXPECT_EQ(Ask(Name(50)), "not committed");
@@ -200,7 +200,7 @@ TEST_F(OutcomeTableTest, ADenialStays) {
   EXPECT_EQ(Ask(Name(50)), "not committed");
 }
 
-// The fence is put out by others; the transaction that it was for arrives late.
+// The fence is evicted by commits; the transaction that the client asked for arrives late.
 TEST_F(OutcomeTableTest, AForgottenFenceStillHolds) {
   EXPECT_EQ(Ask(Name(50), 120), "not committed");
   for (uint64_t i = 0; i < 12; ++i) ASSERT_EQ(Commit(Name(i, 130), 130 + i), "OK");
@@ -216,11 +216,11 @@ TEST_F(OutcomeTableTest, ANextLifeKnowsWhatTheLogHolds) {
   EXPECT_EQ(Ask(Name(1, 45)), "committed 50 at 400");
   EXPECT_EQ(Ask(Name(2, 45)), "not committed");
   EXPECT_EQ(Ask(Name(3, 39)), "too old");
-  // Whoever was asked for in an earlier life, and arrives in this one.
+  // A transaction that may have been asked for in an earlier process, and arrives in this one.
   EXPECT_EQ(Commit(Name(4, 45), 110), "ABORTED");
 }
 
-// What the log lets go of is forgotten, and the horizon says so.
+// Commits that the log no longer has are forgotten, and the horizon says so.
 TEST_F(OutcomeTableTest, TheLogIsCut) {
   ASSERT_EQ(Commit(Name(1), 110), "OK");
   ASSERT_EQ(Commit(Name(2), 120), "OK");
