@@ -1,4 +1,4 @@
-// tcd: the transaction component as a daemon. The only place where its flags are read.
+// tcd: the transaction component as a daemon. Its flags are read here only.
 #include <memory>
 #include <string>
 
@@ -22,7 +22,7 @@ DaemonOptions Defaults() {
   DaemonOptions options;
   options.listen = "127.0.0.1:7701";
   options.data_dir = "tc-data";
-  // Segments of the redo log in use, spares, and files of what was spilled.
+  // Segments of the redo log in use, spares, and files of spilled runs.
   options.descriptors.least_files = 64;
   options.descriptors.most_files = 1024;
   options.tls.roles = {Role::kReader, Role::kClient, Role::kAdmin};
@@ -34,8 +34,8 @@ DaemonOptions Defaults() {
 TransactionComponentOptions ComponentDefaults() {
   TransactionComponentOptions options;
   options.read_cache_bytes = uint64_t{256} << 20;
-  // A batch costs several changes of threads in both processes, whatever it holds. Nobody waits for it to be applied, but for the memory that it
-  // frees; it is less than Options::fold_after, so commits are collected without being folded before.
+  // A batch costs several thread switches in both processes, whatever its size. No thread waits for it to be applied; it only delays the release of
+  // memory. The time is less than Collector::Options::fold_after, so commits are collected without being folded before.
   options.dc_link.linger = milliseconds(4);
   return options;
 }
@@ -53,13 +53,13 @@ Status Serve(Options& options, DaemonContext& context) {
   DEUT_ASSIGN_OR_RETURN(const Address address, Address::Parse("--dc", options.dc));
   DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<const RpcPeer> peer,
                         RpcPeer::Create("the data component", "--dc", address, context.tls(), options.daemon.insecure));
-  // What waits in the component, or for the DC, tells those who run transactions: they run what it waits for.
+  // A thread that waits in the component, or for the DC, tells its BeforeWait first, so that another worker goes on with the one-shot transactions.
   TellingRuntime runtime(context.runtime());
   GrpcDataComponent dc(runtime, peer,
                        GrpcDataComponentOptions{.data_streams = options.dc_streams, .events = &context.events()});
   options.component.log.directory = options.daemon.data_dir;
   options.component.dc_link.dc_name = peer->name();
-  // A TC that is fenced or refused for good ends: a supervisor and its clients then look for the one that serves.
+  // A TC that is fenced or permanently refused ends: a supervisor and its clients then look for the one that serves.
   options.component.on_refused = [&context](const Status& status) { context.End(status); };
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<TransactionComponent> component,
                         TransactionComponent::Open(options.component, runtime, context.storage(), dc));
