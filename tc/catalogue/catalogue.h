@@ -8,15 +8,15 @@
 //   free       once low-water has passed that timestamp before the collector took over the finished transactions, the collector needs nothing of
 //              the table (Collector::Access::LetGo), and no other thread holds it.
 //   Why no transaction can still use it: one that looked the table up before it was taken out had its timestamp, or as a snapshot its slot,
-//   before the draw (both sides are sequentially consistent), and low-water passes it only when it has ended (L1, L2). Its postings in
-//   the table's ranges were handed to the collector before that.
+//   before the draw (both sides are sequentially consistent). Low-water passes it only when it has ended (L1, L2). Its postings in the table's
+//   ranges were handed to the collector before that.
 // Thread-safety: any thread; FreeDropped by one at a time.
-// Ownership: shared with background threads that got a state from `tables` or FindByName. A result of Find stays valid while the transaction that
-//   called it is open (it had its timestamp before the call), and under a guard that was held at the call. So a caller without a transaction
-//   takes a guard first (NameOf). States, and replaced arrays of the index, are retired to the domain.
-// Limits: `max_tables` tables (WRONG_STATE for the creation of one more), and as many dropped ones that are not freed yet, because an older
-//   transaction is open or the DC is unreachable (RESOURCE_EXHAUSTED). 2^32 - 1 ids, ever (WRONG_STATE): 49 days at a thousand creations a second.
-//   (Ids are not reused: the DC tells an update of a dropped table from one of an unknown table by the id alone, rule T1.)
+// Ownership: shared with background threads that got a state from `tables` or FindByName. A result of Find stays valid while the calling
+//   transaction is open (it had its timestamp before the call), and under a guard held at the call. So a caller without a transaction takes a
+//   guard first (NameOf). States, and replaced arrays of the index, are retired to the domain.
+// Limits: `max_tables` tables (WRONG_STATE for the creation of one more), and as many dropped ones that are not freed yet (RESOURCE_EXHAUSTED):
+//   an older transaction is open, or the DC is unreachable. 2^32 - 1 ids, ever (WRONG_STATE): 49 days at a thousand creations a second. (Ids are
+//   not reused: the DC tells an update of a dropped table from one of an unknown table by the id alone, rule T1.)
 #ifndef TC_CATALOGUE_CATALOGUE_H_
 #define TC_CATALOGUE_CATALOGUE_H_
 

@@ -4,9 +4,9 @@
 //   and then checks `open` and `last_read`. A dropping transaction closes, raises last_read, then examines every range's postings: one finds
 //   the other, as in R1/R2.
 // `dropper`: the transaction that drops, set once it has begun; its status decides, as a version's does. A table is closed before its dropper's
-//   timestamp is drawn, so a transaction that has found it open is earlier than the drop. A transaction that finds it closed
-//   (tc/record_manager/table_path.cc): if earlier than the drop, reads on; if later than a committed drop, finds no table; if later than an
-//   undecided one, loses a conflict.
+//   timestamp is drawn, so a transaction that has found it open is earlier than the drop. A transaction that finds it closed and is earlier than
+//   the drop reads on (tc/record_manager/table_path.cc). One later than a committed drop finds no table; one later than an undecided drop loses a
+//   conflict.
 // `created_at`: the commit position of the table's creation. While the DC has not applied it, the DC does not know the table, and all its records
 //   are in the TC.
 // Thread-safety: any thread. Ownership: shared by the catalogue and others (catalogue.h). A state owns its ranges.

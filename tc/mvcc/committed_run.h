@@ -1,9 +1,9 @@
 // CommittedRun: one immutable run of CommittedRuns: keys in ascending order, each once.
 //
-// Laid out for binary search. All keys of a run share a prefix. The eight bytes behind the prefix, the key's *head*, stand in an array of their own
-// (as big-endian numbers, padded with zeros); whole keys are compared only where heads are equal. Every 16th head stands in a smaller array, and
-// every 16th of those in another. So the first steps of a search in a large run stay in the processor's cache. All other data of an entry stands
-// together, for the same reason.
+// Laid out for binary search. All keys of a run share a prefix. The eight bytes behind the prefix, the key's *head*, stand in an array of their
+// own, as big-endian numbers padded with zeros. Whole keys are compared only where heads are equal. Every 16th head stands in a smaller array,
+// and every 16th of those in another. So the first steps of a search in a large run stay in the processor's cache. All other data of an entry
+// stands together, for the same reason.
 // Thread-safety: a built run by any thread; a builder by one.
 // Ownership: shared by the lists that contain it; key views are valid while the run lives.
 #ifndef TC_MVCC_COMMITTED_RUN_H_

@@ -1,7 +1,7 @@
 // PostingBook: records the ranges in which postings of collected transactions are still linked, and unlinks them (rules S6, P).
 //
-// Postings are unlinked in bulk: from a range when enough of its postings are dead that walking its list costs in proportion to those unlinked,
-//   whatever the backlog is. Add makes the range due when that may be so. So a sweep examines the due ranges, not the whole book.
+// Postings are unlinked in bulk: from a range when enough of its postings are dead. So the cost of walking its list is in proportion to those
+//   unlinked, for any backlog. Add makes the range due when that may be so. So a sweep examines the due ranges, not the whole book.
 // P: a count for a range that has been replaced moves to its successors, which have copies of the postings. If a range is sealed after postings were
 //   unlinked from it, it stays in the book: the thread that copied may have seen those postings before. Each sweep also examines a few ranges in
 //   turn, and moves the counts of those that were replaced. Until then the book keeps the range, and the copies stay where they are.

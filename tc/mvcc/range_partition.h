@@ -1,8 +1,8 @@
 // RangePartition: the present ranges of a table, and the change that replaces some of them while transactions go on (rules P).
 //
-// A change replaces, at each of its places, k neighbours by m new ranges with the same outer bounds: one by two (a split), two by one (a
-//   merge), or more. One thread prepares it invisibly: the new ranges, still unfilled, and the whole new map. Then it publishes the change. From
-//   there on any thread can finish it; each step is idempotent:
+// At each of its places a change replaces k neighbours by m new ranges with the same outer bounds. A split replaces one by two, a merge two by
+//   one. One thread prepares it invisibly: the new ranges, still unfilled, and the whole new map. Then it publishes the change. From there on any
+//   thread can finish it; each step is idempotent:
 //   1. Seal each old range: SEALED in last_read (later raises fail), then the mark in the head of its postings (later posts fail).
 //   2. Fill each new range. last_read = max of the sealed values of the old ranges at its place. Postings = copies, which each finishing thread
 //      builds and tries to install by compare-and-swap from `unfilled`; a loser frees its copies. A copy is made, once, of every live posting
@@ -17,8 +17,8 @@
 // A thread that finishes checks *after* it has loaded the change, under one guard, whether the map is still the change's old one. If so, the old
 //   ranges are not retired yet and stay valid while the guard is held; else nothing is left to do.
 //
-// Why it is sound. W, earlier, writes key x; R, later, reads bounds with x in them. B is a range that W checks, of the map loaded *after*
-//   x was published (R1 step 2); A is the range that R raised and examined, unsealed at the raise.
+// Why it is sound. W, earlier, writes key x; R, later, reads bounds with x in them. B is a range that W checks, of the map loaded *after* x was
+//   published (R1 step 2). A is the range that R raised and examined, unsealed at the raise.
 //   (W may check the range it posted in without a look at the map, if that range's last_read, loaded after the publication, is not sealed: ranges
 //   are sealed before the map is swung, so the map of that moment has it.)
 //   A = B: R1 and R2, as ever. Sealing takes nothing away: last_read only grows, and postings leave only when collected.
@@ -27,7 +27,7 @@
 //     precedes the mark of that range (a post on a marked range fails). Its origin holds x, and at each copy W was undecided or had x in its write
 //     set, so A has the posting. R looks and finds W and x. (If W had been collected by then, the DC has it.)
 //   R3: a SIX that posted on A may find A sealed when it raises: then it starts over, and posts, raises, looks and checks on one range. If A is
-//     sealed after the raise, its posting is copied, so a later reader of the new range meets it; a reader that raised A before shows in A's
+//     sealed after the raise, its posting is copied, so a later reader of the new range meets it. A reader that raised A before shows in A's
 //     last_read.
 //   A scan may finish the bounds of the range it raised and examined; it goes on at its resume key in the map of that time.
 //   T1: a drop raises the table's word, then loads the map: writers that published before have their postings in these ranges.

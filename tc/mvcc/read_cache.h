@@ -1,7 +1,7 @@
 // ReadCache: copies of the DC's answers to point reads, so that the DC is not asked again (rule S7).
 //
-// A copy is a version of a transaction of timestamp 0 that has always been committed, because everything that the DC returns is visible to every
-// active transaction (S1). A tombstone copy says that the DC has no record. A copy is always the whole chain of its entry:
+// A copy is a version of a transaction of timestamp 0 that has always been committed: a record that the DC returns is visible to every active
+// transaction (S1). A tombstone copy says that the DC has no record. A copy is always the whole chain of its entry:
 //   in   Fill: from a chain without a live version to the copy, by one compare-and-swap of the head word, which also sets QUEUED
 //        Refresh: from an applied version, the newest live one, to its copy: if QUEUED is set; or if it is not, while the cache has room without
 //          evicting
@@ -10,18 +10,19 @@
 //   The loser of one of these compare-and-swaps looks at the word again. No version's `older` is changed, and no version has a copy below it.
 //
 // Claim: while a copy is linked, it is what the DC has of the key (or, while a new incarnation of the DC is behind the gate, what it will have: X3).
-//   An update that the DC applies stands in the chain from before its commit until it has been found applied, so it cannot be applied while the
-//   copy is the chain. It remains to show that a copy is right when it is linked. Its reader, R, had raised last_read or the floor, then looked into
-//   the chain, then asked the DC, and has not ended. Only an update applied between answer and link could make the answer old.
+//   An update stands in the chain from before its commit until the TC has found it applied. So no update of the key is applied while the copy is
+//   the chain. It remains to show that a copy is right when it is linked. Its reader, R, had raised last_read or the floor, then looked into the
+//   chain, then asked the DC, and has not ended. Only an update applied between answer and link could make the answer old.
 //   Earlier than R: R met it in the chain only if its value had left the log (S2), hence was applied. Else it was not there: either it had been
 //   applied by then, or it is installed after R's raise and fails its check (R1 step 5). A snapshot raises nothing, but no open transaction is
 //   earlier than it (L2).
 //   Later than R: it is not below low-water before R has ended (S1). So if it has committed, it is still in the chain, and there is no copy.
-//   A version that has left the chain for a spilled run (S9) was there when R looked, or a spill was counted since; in either case nothing is linked.
-//   So the claim's "stands in the chain" holds for it too: where it is in a run alone there is no copy.
+//   A version that has left the chain for a spilled run (S9) was there when R looked, or a spill was counted since. In either case nothing is
+//   linked. So the claim's "stands in the chain" holds for it too: where it is in a run alone there is no copy.
 //   A copy of an applied version is right while that version stands there alone, which the compare-and-swap checks.
 //   Fill need not meet the entry that R examined: the argument holds for the key. A new entry has no last_read. The reads by R and others are
-//   then in the bucket's floor, or the entry before it was sealed at or below low-water (R5, R6), as for a writer that makes an entry.
+//   then in the bucket's floor, or the entry before it was sealed at or below low-water (R5, R6). The same holds for a writer that makes an
+//   entry.
 // Consequences.
 //   A dropped table's copies belong to an id that no transaction asks for any more. A new incarnation of the DC changes no copy.
 //   A scan takes no keys from here. If a gathered key's chain is a copy, that is what the DC has now, so newer than its answer (S5).
@@ -36,8 +37,8 @@
 //   valid. An entry whose copy a writer has replaced keeps its place: the written version becomes the copy once it is applied. A version that was
 //   written and never read enters only while nothing must be evicted for it, and such copies are evicted first in, first out. So a heavy writer
 //   takes nothing from readers.
-// Memory: an entry and a version per copy, counted with their keys and values before they are made, never beyond the budget: an answer that does not
-//   fit is not kept. The collector keeps some room free, so that is rare. A hit allocates and counts nothing; it marks the copy as used.
+// Memory: an entry and a version per copy, counted with their keys and values before they are made. An answer that does not fit in the budget is
+//   not kept. The collector keeps some room free, so that is rare. A hit allocates and counts nothing; it marks the copy as used.
 // Thread-safety: Fill, Replaced, Use and the figures from any thread; Refresh, Evict and Clear by the collector's.
 // Ownership: the queue's links are in the entries; copies belong to their chains, and may outlive the cache.
 #ifndef TC_MVCC_READ_CACHE_H_

@@ -13,29 +13,29 @@
 //   The floor remembers the reads of one key (floor_word.h), so a writer of another key does not conflict with it. A reader takes the floor over from
 //   another key only if that key's last read is below low-water: then no writer is left that it would stop. Otherwise the reader makes a deferred
 //   entry, which the collector removes once low-water has passed its last_read. *Else:* the later read of one key hides the read of another, whose
-//   writer, between the two, is not stopped. Beyond the collector's budget of deferred entries the floor becomes one of all keys of the bucket, with
-//   the later of the two timestamps: that can only add aborts.
+//   writer, between the two, is not stopped. Beyond the collector's limit of deferred entries the floor becomes one of all keys of the bucket,
+//   with the later timestamp: that can only add aborts.
 //   False conflicts: take a writer of W keys that is open while N reads of other keys arrive, with B buckets. It has about
 //   W * min(N / 2B, 1) / 2^24 of them, as the tags must be equal, too. A million keys, 120,000 reads and 2^22 buckets give 0.001 in all;
 //   one timestamp for the whole bucket gave 14,000.
 //   A floor of one key has only the low bits of its timestamp. They suffice because each such word lies in [origin, origin + kSpan): a read beyond
 //   that is remembered by an entry, or as one of any key. SweepFloors removes every word below low-water, waits until all guards that were held then
-//   are released, and raises the origin to that low-water. A thread that has loaded the older origin writes a word that is valid above the new one,
-//   too: its reader is open, so low-water is not above its timestamp. A thread that has loaded an older word holds its guard until it has replaced
-//   the word, so the word has not got the same bits from a later read. *Else:* a floor that no thread has replaced for 2^39 timestamps passes for a
-//   later read, the new read is not stored, and a writer older than it is not stopped.
+//   are released, and raises the origin to that low-water. A thread that has loaded the older origin writes a word that is valid above the new
+//   one, too. Its reader is open, so low-water is not above its timestamp. A thread that has loaded an older word holds its guard until it has
+//   replaced the word. So the word has not got the same bits from a later read. *Else:* a floor that no thread has replaced for 2^39 timestamps
+//   passes for a later read. Then the new read is not stored, and a writer older than it is not stopped.
 //   The second look is one load if nothing has changed: an insertion changes the bucket's head, and so does a growth. The same head may return, if an
-//   entry before it was unlinked meanwhile: that entry was dead by then. No entry is freed while the reader's guard is held, so behind the same head
-//   there are the same entries or fewer, and none is the key's; those that were dead stay dead.
+//   entry before it was unlinked meanwhile: that entry was dead by then. No entry is freed while the reader's guard is held. So behind the same
+//   head there are the same entries or fewer, and none is the key's. Dead entries stay dead.
 // Growth. A bucket holds a chain of entries or leads to eight buckets of the next level. States: chain -> branch, once. A thread that has walked a
-//   long chain to insert makes the branch, unless another thread holds the right to change the structure (for an unlinking or another growth): then
-//   the next inserter will.
+//   long chain to insert makes the branch. If another thread holds the right to change the structure (for an unlinking or another growth), the
+//   next inserter will.
 //   (1) The entries are linked into the new buckets by their other `next` (levels use the two alternately). The old chain stays whole for threads
 //   that walk it. (2) One compare-and-swap of the bucket's head, from the first entry to the branch. It loses to every insertion and then takes
 //   the new entries over, too; an insertion that loses to it looks up again, in the branch. So a walk sees the key's entry if it was there
-//   when the walk began, and an insertion is made only after a walk of the whole chain. (3) A branch's own buckets may grow when all
-//   guards that saw the chain it came from are released (`settled`): only then does no thread follow the links that they will use.
-//   Floors stay where they are. A reader raises the floor of the bucket in which it found no entry, and a writer checks the floors of all buckets on
+//   when the walk began, and an insertion is made only after a walk of the whole chain. (3) A branch's own buckets may grow when all guards that
+//   saw the chain it came from are released (`settled`). Only then does no thread follow the links that they will use.
+//   Floors stay where they are. A reader raises the floor of the bucket in which it found no entry. A writer checks the floors of all buckets on
 //   its way, so it sees a floor that was raised before or while the bucket grew.
 //   Branches are never removed: at most one remains for each eight entries that were there at the same time.
 // Thread-safety: look-ups and inserts from any thread under a guard of the domain. Remove, SweepFloors and floors raised for reads that have ended

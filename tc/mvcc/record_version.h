@@ -1,14 +1,14 @@
 // RecordVersion: one version of a record in its chain, newest first.
 //
 // Two things decide a version: its transaction's status (R7) and `withdrawn`. The owner sets `withdrawn` once, when the precondition of an insert
-//   or update turns out false (R11). Dead = aborted or withdrawn. The owner withdraws before its transaction commits, so a reader loads the status
-//   first and `withdrawn` second: in the other order a version that is withdrawn in between would count as committed.
+//   or update turns out false (R11). Dead = aborted or withdrawn. The owner withdraws before its transaction commits, so a reader loads the
+//   status first and `withdrawn` second. In the other order a version that is withdrawn in between would count as committed.
 // S9: a committed version may be paged out: a version without the value, which names the update's place in the log, replaces it in the chain
 //   (page_out.h). Only a logged update can be: not one that its own transaction has replaced (S10), nor a withdrawn one.
 // Invariant (R4): the live versions of a chain are in strictly descending (timestamp, sequence). Dead versions stand only above all live ones,
 //   because an installer links the new version to the newest live one.
-// A copy of the DC's record (S7, read_cache.h) has sequence 0 and belongs to a transaction of timestamp 0 that has always been committed, so
-//   every reader sees it. It is the whole chain: no version is linked below or above it.
+// A copy of the DC's record (S7, read_cache.h) has sequence 0. Its transaction has timestamp 0 and has always been committed, so every reader
+//   sees it. It is the whole chain: no version is linked below or above it.
 // Thread-safety: any thread under a guard; a member with a narrower rule says so.
 // Ownership: the chain owns it. The thread that unlinks it drops its transaction reference and retires it. Each version holds one reference.
 #ifndef TC_MVCC_RECORD_VERSION_H_

@@ -1,6 +1,6 @@
 // RunMerge: merges the keys of several committed runs within bounds, in scan order, each key once, for a gather (rule S8).
 //
-// The runs are read side by side from where the bounds begin, so a scan pays for one search per run and then for the keys that it takes. Keys are
+// The runs are read side by side from where the bounds begin. A scan pays for one search per run and for the keys that it takes. Keys are
 // compared by the eight bytes behind the common prefix of all keys of all runs, and as a whole only where these are equal.
 // A search in a large run waits for memory several times. Each such step is prefetched for all runs before the first is waited for.
 // Thread-safety: one thread. Ownership: the runs must outlive it; its keys are views into them.

@@ -6,7 +6,7 @@
 // The race, ask against commit. Committer: *publish the commit entry, then look for a fence*; if it finds one, it does not commit. Asker:
 //   *publish the fence, then look (again) for a commit entry*; if it finds one, it waits for that, which decides. All steps are sequentially
 //   consistent, so at least one sees the other; if both do, the committer gives up, which the asker sees. So an id that was answered "not committed"
-//   never commits. A commit entry takes precedence over any fence: an asker that finds another asker's fence still repeats the look for a commit
+//   never commits. A commit entry takes precedence over any fence. An asker that finds another asker's fence still repeats the look for a commit
 //   entry, because the other's look may not have happened yet.
 // Eviction: the bucket's `horizon` is raised above a commit's timestamp *before* the entry is evicted, and read *after* the slots. So an asker that
 //   does not find an id whose transaction cannot be older than the horizon knows that it was never there. `fence_horizon` does the same for fences:

@@ -3,10 +3,10 @@
 // States. One atomic pointer to an immutable list of runs; null if there is none, which is nearly always. Only the collector replaces it, and
 //   retires the old one. A run is published before its versions are removed from memory (tc/mvcc/spiller.h). It is taken off the list before the
 //   collector removes anything from memory that was committed later.
-// Invariants. (1) A published run holds every unapplied version of its keys that was committed up to the run's last position, except those that an
-//   older run has, or that no reader reads (S6). (2) While a run is published no commit behind its last position is collected: the run is dropped
-//   when its last position is applied. So the newest version that a reader finds over all runs, if its chain has shown nothing, is the newest one it
-//   may see; if it finds none, the DC has the answer.
+// Invariants. (1) A published run holds every unapplied version of its keys that was committed up to the run's last position. Exceptions: an
+//   older run has the version, or no reader reads it (S6). (2) While a run is published no commit behind its last position is collected: the run
+//   is dropped when its last position is applied. So if the chain has shown nothing, the newest version that a reader finds over all runs is the
+//   newest one it may see. If it finds none, the DC has the answer.
 // Readers look at the chain, then load the list, then ask the DC; scans gather from postings, folded runs (committed_runs.h), then the list.
 //   A version that is no longer in the chain was published before it left. A version that is no longer in the list is applied, and the DC is asked
 //   later.
@@ -87,7 +87,7 @@ class SpilledRuns {
   bool full() const { return runs() >= kMostRuns; }
   // Timestamp of the first commit in the runs. 0: there is none, or it is before `applied`, and others may be, too.
   Timestamp first(Lsn applied) const;
-  // True if a commit at or before `commit` may be in the runs and not applied, or in a run that has nothing later and so is about to be dropped.
+  // True if the earliest run may hold an unapplied commit at or before `commit`, or ends at or before `commit` and so is about to be dropped.
   // `applied`: the last commit that is applied, if only in part.
   bool Holds(Lsn commit, Lsn applied) const;
   // Commits up to this LSN may have been removed from memory; only rises.

@@ -1,7 +1,8 @@
 // ActiveTransactions: the timestamp counter, the slots of open transactions and snapshots, and low-water (rules L1, L2, S2, D3).
 //
 // Words. `counter_`: the next timestamp. A slot's `bound`: 0 = free; else first a lower bound of its transaction's timestamp, then the timestamp,
-//   with a flag if the transaction writes; for a snapshot the timestamp below which it reads. `proposed_`, `low_water_`, `ahead_` only rise.
+//   with a flag if the transaction writes. A snapshot's bound is the timestamp below which it reads. `proposed_`, `low_water_`, `ahead_` only
+//   rise.
 // L1 begin:      slot.bound = counter; ts = counter++; slot.bound = ts.           (publish, then draw)
 //    round:      c = counter; L = min(c, all slots).                              (counter first, then slots)
 //    In the total order either the round sees the slot, or the slot was published after the round had read the counter, and then
@@ -15,16 +16,16 @@
 //                (Transactions and snapshots share one array of slots; looking at all of them again is more than L2 asks.)
 //    snapshot:   x = proposed; slot = x; repeat until proposed is still x; r = x.
 //    Either the round's second look sees the snapshot's slot, or the snapshot's second load sees the round's proposal and tries again.
-// L2, ahead (snapshot_begin.cc). A snapshot that must contain a timestamp m waits until every transaction that may still write is above m. It does
-//   not wait for a transaction that has been open for `pass_readers_after` and has only read: the snapshot passes it, and that transaction loses if
-//   it writes afterwards.
+// L2, ahead (snapshot_begin.cc). A snapshot that must contain a timestamp m waits until every transaction that may still write is above m. It
+//   does not wait for a transaction that has been open for `pass_readers_after` and has only read. The snapshot passes it, and that transaction
+//   loses if it writes afterwards.
 //     snapshot, holding `round_`:  r = the first member of S6's A above m; ahead = max(itself, r); look at the slots; slot = r.
 //                                  It gives up, for now, if a slot below r writes, has yet to draw, or has not been open for that long.
 //     first write:                 slot.bound |= writes; then lose if ahead is above the own timestamp. Nothing is posted before.
 //   All of this is sequentially consistent: either the snapshot's look sees that the transaction writes, or the transaction sees the snapshot.
 //   *Else:* the snapshot misses a version below r that is committed afterwards. A transaction that begins after the look draws r or above it, as r
-//   is at or below the counter. No other round runs meanwhile, so low-water stays at or below r, and no version that r reads leaves early: r is in
-//   A, and the slot is set before the next A is made. Shipping depends on low-water alone, which waits for readers as ever (S1).
+//   is at or below the counter. No other round runs meanwhile, so low-water stays at or below r. No version that r reads leaves early, because r
+//   is in A, and the slot is set before the next A is made. Shipping depends on low-water alone, which waits for readers as ever (S1).
 //   Why the timestamp m + 1 and not the counter: it passes the fewest transactions. Why it waits at all: transactions that read first and then write
 //   mostly end within milliseconds, and would lose for nothing. A loser declares its keys when it is retried (R11): then it is a writer from its
 //   begin on, and no snapshot passes it.
@@ -70,11 +71,12 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
     std::function<Status(Timestamp timestamp, Deadline deadline)> ensure_reserved;
     // D3: all timestamps below the result are durably reserved. Empty: every timestamp is.
     std::function<Timestamp()> reserved_below;
-    // L2, ahead: snapshots pass a transaction that has been open for this long and has not written. Measured (pass_readers_bench.cc): a transaction
-    // that reads for longer before its first write loses to 97 to 100 % of the snapshots that wait for it; one that reads for less loses to none.
+    // L2, ahead: snapshots pass a transaction that has been open for this long and has not written. Measured (pass_readers_bench.cc): a
+    // transaction that reads for longer before its first write loses to 97 to 100 % of the snapshots that wait for it. One that reads for less
+    // loses to none.
     // A snapshot waits for readers for at most twice this time. So the value is above ten round trips of 1 ms with work between them, and below a
-    // pause that a client notices. It is no flag because both sides are bounded without one: a transaction that has lost declares its keys when it
-    // is retried (R11), and no snapshot passes it then.
+    // pause that a client notices. It is no flag because both sides are bounded without one. A transaction that has lost declares its keys when
+    // it is retried (R11), and no snapshot passes it then.
     Duration pass_readers_after = milliseconds(20);
     // S2: returns the log's tail.
     std::function<Lsn()> log_tail;

@@ -1,9 +1,9 @@
 // TransactionRecord: the part of a transaction that other transactions see: its timestamp, its status word, its commit position, its write set.
 // It is a leaf: versions and postings point to it, and it points to none of them except the posting that is part of it.
 //
-// Write set. It is made with the first key and may be freed before the record: when the transaction's keys are in runs (S8), or no transaction needs
-//   them any more. A thread that comes through a posting loads the pointer once and takes null for no keys. (R1 step 2: the pointer is stored before
-//   the first key is counted, both sequentially consistent; a thread that sees no write set comes before that publication.)
+// Write set. It is made with the first key. It may be freed before the record: when the keys are in runs (S8), or no transaction needs them any
+//   more. A thread that comes through a posting loads the pointer once and takes null for no keys. (R1 step 2: the pointer is stored before the
+//   first key is counted, both sequentially consistent; a thread that sees no write set comes before that publication.)
 // States of `status`, and which thread moves them:
 //   active ─owner─► committing ─owner─► committed
 //   active ─owner or reaper─► aborted            (R7: abort is this one compare-and-swap; versions and postings are unlinked later)

@@ -7,8 +7,8 @@
 //   it. There is one writer, so no compare-and-swap is needed.
 // In key order (S8). The owner of a large set keeps its keys in sorted runs, which are merged as they grow, and a short unsorted tail. The index is
 //   immutable, behind one pointer; the owner replaces it as it publishes, and retires the old one. A thread that looks for the keys within some
-//   bounds loads the index, then `count`: every item published before is in the runs, or in the tail between both. So no thread walks the
-//   whole of a large set, whether its transaction is open or final.
+//   bounds loads the index, then `count`. Every item published before is in the runs, or in the tail between both. So no thread walks the whole
+//   of a large set, whether its transaction is open or final.
 // Keys are copies in the write set's own memory. They stay readable while the write set exists, even if the record table's entries are removed.
 // Thread-safety: Publish by the owner only; everything else by any thread. Callers must keep the transaction record alive. ForEachIn needs a guard of
 //   the domain, if Publish was given one.
@@ -84,8 +84,8 @@ class WriteSet : public FromPool {
     WalkFrom(0, &first_, size(), visit);
   }
 
-  // Calls `visit(key)` for keys of the table in [low, high) (an empty high is above every key): from each run at most `most`, the first in scan
-  // order, each once; from the tail all.
+  // Calls `visit(key)` for keys of the table in [low, high) (an empty high is above every key): from each run at most the first `most` in scan
+  // order, each once. From the tail it passes all.
   template <typename Visit>
   void ForEachIn(TableId table, std::string_view low, std::string_view high, bool ascending, size_t most,
                  Visit&& visit) const {
@@ -225,8 +225,8 @@ class WriteSet : public FromPool {
     return copy;
   }
 
-  // Most sets have one item. The members that such a set uses lie together at its beginning, and items stay unconstructed until they are published,
-  // so that it is cheap to make, walk and free.
+  // Most sets have one item. The members that such a set uses lie together at its beginning, and items stay unconstructed until they are
+  // published. So it is cheap to make, walk and free.
   std::atomic<uint32_t> count_{0};
   bool first_keys_used_ = false;
   std::atomic<const Index*> index_{nullptr};
