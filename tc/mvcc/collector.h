@@ -74,8 +74,10 @@ class Collector {
     Pager::Options pager;
     Spiller::Options spiller;
     Duration period = milliseconds(2);  // between rounds while commits wait to be applied
-    // Commits are folded in any of three cases: at least `fold_at_least` have waited for `fold_after` and an open transaction holds them back; as
-    // many have waited kBacklog times as long for the DC alone; or one has waited kVeryLong times as long (collector.cc).
+    // Unfolded commits are folded in any of three cases (constants in collector.cc):
+    // - at least `fold_at_least` wait, the first for `fold_after`, and an open transaction holds it back;
+    // - at least `fold_at_least` wait, the first for kBacklog times `fold_after`, for the DC alone;
+    // - fewer wait, the first for kVeryLong times `fold_after`.
     Duration fold_after = milliseconds(10);
     size_t fold_at_least = 32;
     size_t max_deferred_entries = 64 << 10;

@@ -129,6 +129,7 @@ void RangePartition::Finish(const Change& change) const {
   for (const Change::Step& step : change.steps) {
     Timestamp last_read;
     for (Range* range : step.old) {
+      // After Seal no raise succeeds, and after Mark no post. So last_read is final, and no posting is missed, when they are read below.
       range->Seal();
       DEUT_POINT("partition.sealed");
       range->Mark();
@@ -182,6 +183,7 @@ Duration RangePartition::Replace(Runtime& runtime, ReclamationDomain& domain, co
   DEUT_POINT("partition.published");
   Finish(*change);
   const Duration window = runtime.Now() - begin;
+  // Withdrawn before it is retired: a thread that has loaded it holds a guard.
   change_.store(nullptr, std::memory_order_seq_cst);
   domain.RetireObject(change.release());
   const size_t bytes = sizeof(RangeMap) + before.size() * sizeof(Range*) + old.size() * sizeof(Range);

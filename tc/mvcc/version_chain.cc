@@ -148,6 +148,7 @@ Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDoma
           !DEUT_OMITTED("S6.unread") && readers.AnyIn(transaction->timestamp(), newer->transaction->timestamp());
       if ((replaced || !read) && transaction->collected()) {
         DEUT_POINT("chain.unread.before_unlink");
+        // A reader that stands on `version` follows its `older`, which is unchanged. An installer never links below the newest committed version.
         newer->older.store(older, std::memory_order_seq_cst);
         ++unread.versions;
         if (!replaced && !version->applied) unread.bytes += PinnedBy(entry, *version);

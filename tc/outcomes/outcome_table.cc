@@ -90,6 +90,7 @@ void OutcomeTable::DropReference(Entry* entry) {
 
 void OutcomeTable::PutOut(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done) {
   Entry* const old = EntryOf(seen);
+  // Raised before the entry is evicted: an asker reads the slots first and the horizon second, so it sees the entry or the raised horizon.
   if (old != nullptr && !DEUT_OMITTED("outcome.raise_horizon")) {
     if (old->is_commit()) Raise(bucket.horizon, old->timestamp + 1);
     if (old->is_fence()) Raise(bucket.fence_horizon, old->timestamp + 1);
@@ -155,6 +156,7 @@ Result<OutcomeTable::Entry*> OutcomeTable::BeginCommit(const TransactionName& na
   {
     const ReclamationDomain::Guard guard(domain_);
     Publish(bucket, entry);
+    // Published before the look for a fence. An asker publishes its fence before its last look for a commit, so at least one sees the other.
     DEUT_POINT("outcome.published");
     if (FindCommit(bucket, name.id, entry) != nullptr) {
       lost = DEUT_ERROR(kInvalidArgument, "the transaction's id has been used before: each transaction needs its own");

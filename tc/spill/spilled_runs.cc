@@ -98,6 +98,7 @@ void SpilledRuns::Publish(RunPointer run) {
     runs.push_back(std::move(run));
     Replace(std::move(runs));
   }
+  // Counted after the run is published, and before any version leaves its chain (S7).
   spills_.fetch_add(1, std::memory_order_seq_cst);
 }
 

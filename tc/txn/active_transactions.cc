@@ -105,6 +105,7 @@ bool ActiveTransactions::BecomeWriter(SlotId id, Timestamp timestamp) {
     slot.bound.store(timestamp.value | kWriter, std::memory_order_seq_cst);
     return !passed;
   }
+  // The flag first, then the look: TryAhead raises `ahead_` before it reads the slots, so one of the two sees the other.
   slot.bound.store(timestamp.value | kWriter, std::memory_order_seq_cst);
   DEUT_POINT("active.writer.flagged");
   return ahead_.load(std::memory_order_seq_cst) <= timestamp.value || DEUT_OMITTED("L2.writer_looks");
@@ -213,6 +214,7 @@ uint64_t ActiveTransactions::Round() {
     counter = counter_.load(std::memory_order_seq_cst);
     low = std::min(low, counter);
   } else {
+    // L1: the counter before the slots. A slot that is published after this load draws a timestamp that is not below the counter read here.
     counter = counter_.load(std::memory_order_seq_cst);
     DEUT_POINT("active.round.between");
     low = OldestBound(counter);
@@ -230,6 +232,7 @@ uint64_t ActiveTransactions::Round() {
   }
   RaiseTo(proposed_, low);
   DEUT_POINT("active.round.proposed");
+  // L2: the second look at the slots finds a snapshot that began from an older proposal meanwhile; then low-water stays.
   if (DEUT_OMITTED("L2.two_steps") || OldestBound(low) >= low) RaiseTo(low_water_, low);
   return counter;
 }

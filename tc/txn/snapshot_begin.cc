@@ -73,6 +73,7 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryAhead(Ti
   if (*in_the_way < r) return std::optional<Begun>();
   DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
   DEUT_POINT("active.snapshot.may_pass");
+  // Raised before the slots are checked again. A writer sets its flag before it loads `ahead_` (BecomeWriter), so one of the two sees the other.
   RaiseTo(ahead_, r);
   DEUT_POINT("active.snapshot.ahead_published");
   if (!MayPass(r) && !DEUT_OMITTED("L2.look_after_ahead")) {
