@@ -146,7 +146,7 @@ bool Catalogue::FreeDropped(const Freeing& freeing, Collector::Access& collector
       --left;
       return true;
     });
-    if (!out.tables.empty() && out.tables.size() == before) break;  // all of them are still in use; the next round retries
+    if (!out.tables.empty() && out.tables.size() == before) break;  // all still in use; the next round retries
     if (!out.tables.empty()) continue;
     ReclamationDomain::Guard guard(domain_);
     for (TableIndex::Replaced& array : out.arrays) domain_.RetireObject(new TableIndex::Replaced(std::move(array)));

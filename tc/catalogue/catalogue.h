@@ -65,8 +65,8 @@ class Catalogue {
   // The name of a present table; else NOT_FOUND. For callers without a transaction.
   Result<std::string> NameOf(TableId id) const;
 
-  // Reserves an id for a table about to be created. ALREADY_EXISTS / RESOURCE_EXHAUSTED; WRONG_STATE at the limit of tables, or when all ids are
-  // used.
+  // Reserves an id for a table about to be created. INVALID_ARGUMENT: the length of the name. ALREADY_EXISTS. WRONG_STATE: there are max_tables
+  // tables, or all ids are used. RESOURCE_EXHAUSTED: too many dropped tables are not freed yet.
   Result<TableId> ReserveId(std::string_view name);
   // The creation is committed at `created_at`: makes the table present.
   void Add(TableId id, std::string_view name, Position created_at);
@@ -80,7 +80,7 @@ class Catalogue {
     // the DC applies the drop during the round, the table is taken out, the DC restarts, and the collector folds a commit of a table that is gone.
     std::function<Position()> applied;
     std::function<Timestamp()> low_water;            // may run a round of low-water
-    std::function<std::optional<Timestamp>()> draw;  // draws a timestamp that no transaction has; nothing: not possible now
+    std::function<std::optional<Timestamp>()> draw;  // a timestamp that no transaction has; nothing: none now
   };
   // Takes the steps that are possible now, for a bounded number of tables. True: some tables are left.
   bool FreeDropped(const Freeing& freeing, Collector::Access& collector);

@@ -87,27 +87,27 @@ class Collector {
   ~Collector();
 
   void Start();
-    // Ends the thread. REQUIRES: no transaction is open. Unlinks everything that is left, applied or not.
+  // Ends the thread. REQUIRES: no transaction is open. Unlinks everything that is left, applied or not.
   void Stop();
 
-    // Hands over a transaction whose status is final, with the owner's reference. The owner calls it before it clears its slot. So when no slot is
-    // claimed, all finished transactions have been handed over.
+  // Hands over a transaction whose status is final, with the owner's reference. The owner calls it before it clears its slot. So when no slot is
+  // claimed, all finished transactions have been handed over.
   void Finish(TransactionRecord* record);
 
-    // R6. Takes over a deferred entry (RecordTable::FindOrCreateDeferred). The collector removes it when low-water has passed its last_read.
+  // R6. Takes over a deferred entry (RecordTable::FindOrCreateDeferred). The collector removes it when low-water has passed its last_read.
   void Defer(RecordEntry* entry);
-    // Whether the list has room for another deferred entry.
+  // Whether the list has room for another deferred entry.
   bool MayDefer() const {
     return deferred_count_.load(std::memory_order_relaxed) + arriving_count_.load(std::memory_order_relaxed) <
            options_.max_deferred_entries;
   }
 
-    // S7: wakes the collector because the read cache is nearly full.
+  // S7: wakes the collector because the read cache is nearly full.
   void MakeRoom();
-    // T1: wakes the collector because a table was dropped.
+  // T1: wakes the collector because a table was dropped.
   void FreeTables() { WakeUp(); }
 
-    // The transactions that had finished when the mark was set, for a caller that waits for them. Later ones do not prolong the wait.
+  // The transactions that had finished when the mark was set, for a caller that waits for them. Later ones do not prolong the wait.
   class Mark {
    private:
     friend class Collector;
@@ -116,7 +116,7 @@ class Collector {
     std::optional<Timestamp> read_;
   };
 
-    // The collector as a task sees it. Valid during the task, on its thread only.
+  // The collector as a task sees it. Valid during the task, on its thread only.
   class Access {
    public:
     Mark MarkFinished() const;
@@ -284,7 +284,7 @@ class Collector {
   Lsn last_collected_;
   Position round_applied_;                             // the applied position that the last round used
   Lsn last_taken_;                                     // the latest commit that was taken over
-  bool lagging_ = false;                               // commits were folded because the DC lags, and folded_ is not empty yet
+  bool lagging_ = false;                               // commits were folded because the DC lags
   MonotonicTime fold_look_{};                          // when `fold_through_` was set
   Lsn fold_through_;                                   // commits up to here have waited since `fold_look_`
   absl::flat_hash_map<TableId, CommittedRuns*> runs_;  // the non-empty ones

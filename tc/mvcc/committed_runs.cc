@@ -29,7 +29,7 @@ void CommittedRuns::Add(std::vector<CommittedRun::Update> updates, Position last
     }
     runs.push_back(builder.Finish(last));
   }
-  latest_.store(latest.value, std::memory_order_seq_cst);  // before the runs are published: a gather that finds them sees it
+  latest_.store(latest.value, std::memory_order_seq_cst);  // before the runs are published
   DEUT_POINT("runs.before_publish");
   Publish(std::move(runs), domain);
 }

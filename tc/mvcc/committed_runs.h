@@ -10,7 +10,8 @@
 //    In the total order: a posting that the walk did not find, or found marked, was marked before the list is loaded, and the run was
 //    published before that. So an unapplied committed update is found as a posting or in a run; perhaps in both, which is one key.
 // Runs are tiered: two neighbours are merged when the larger is at most kTier times as large. One round merges at most about 32,768 entries, so it
-//   takes a few milliseconds. A merge keeps one entry of a key and drops applied updates. A run is dropped as a whole when its latest position is applied.
+//   takes a few milliseconds. A merge keeps one entry of a key and drops applied updates. A run is dropped as a whole when its latest position is
+//   applied.
 // Thread-safety: Add and Tidy by one thread at a time (the collector's, under a guard); Gather and the figures by any thread, Gather under a guard.
 // Ownership: lists own their runs. Key views that Gather passes are valid under the guard.
 #ifndef TC_MVCC_COMMITTED_RUNS_H_

@@ -85,7 +85,7 @@ struct RangePartition::Change {
     }
     const WriteSet* const writes = record.write_set();
     if (writes == nullptr) return false;                // it was collected meanwhile, or has written nothing
-    if (writes->size() > WriteSet::kTail) return true;  // checking each key would take long, and a needless copy does no harm
+    if (writes->size() > WriteSet::kTail) return true;  // checking each key takes long; a needless copy is harmless
     bool wrote = false;
     writes->ForEach([&](const WriteItem& item) { wrote = wrote || to.Contains(item.key); });
     return wrote;

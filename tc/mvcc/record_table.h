@@ -68,8 +68,8 @@ struct RecordEntry {
   const TableId table;
   const uint32_t key_bytes;
   bool deferred =
-      false;  // in, or on its way to, the collector's list of deferred entries; only the collector uses it once other threads see the entry
-  RecordEntry* next_queued = nullptr;  // in the read cache's queue; used by the thread that has set QUEUED, then by the collector
+      false;  // in the collector's list of deferred entries, or on its way; the collector's once the entry is visible
+  RecordEntry* next_queued = nullptr;  // in the read cache's queue; of the thread that set QUEUED, then the collector
 
   std::string_view key() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
 

@@ -32,7 +32,7 @@ void Spiller::LookAt(Chain* chain, Lsn through, std::vector<SpilledVersion>* ver
     if (chain->from == nullptr && v->transaction->commit_lsn() > through) continue;
     DEUT_CHECK(v->transaction->collected());  // else a write set still points to it, and the prefix misses its commit
     if (chain->from == nullptr) chain->from = v;
-    const bool replaced = v->transaction == std::exchange(above, v->transaction);  // a later version of its own transaction stands above
+    const bool replaced = v->transaction == std::exchange(above, v->transaction);  // by its own transaction
     if (replaced || v->applied || v->spilled) continue;
     versions->push_back({.table = chain->entry->table,
                          .key = chain->entry->key(),

@@ -133,8 +133,8 @@ class TransactionRecord : public FromPool {
   // The ranges in which it has posted (P: their successors inherited it); each holds a reference to the range. Used by the owner until it hands the
   // finished record to the collector, which drops the references.
   absl::InlinedVector<Range*, 2> posted;
-  uint64_t pinned_bytes = 0;  // S9: counted for it: itself, write set, postings, versions, entries. Same users as `posted`
-  std::unique_ptr<BulkBytes::Hold> bulk_hold;  // S9: of a bulk transaction. Same users as `posted`
+  uint64_t pinned_bytes = 0;  // S9: of record, write set, postings, versions, entries; used as `posted`
+  std::unique_ptr<BulkBytes::Hold> bulk_hold;  // S9: of a bulk transaction; used as `posted`
   // Used by the collector only.
   TransactionRecord* next_finished = nullptr;
   // Set by the collector when the keys are in runs or no longer needed: from then on its postings are dead (they are unlinked in bulk, later).
