@@ -10,6 +10,7 @@ integration/models/models.txt the models, from integration/bugs/bugs.txt whether
 What counts as a citation, in comments, Markdown and models:
   STEP        `X4.refuse_ahead`: a letter of a rule, a number, a dot and a name. The step has to exist.
   after rule  "rule X3", "(rules R1 - R3, P)": each capital letter, with a number or without.
+  numbered    "R1, step 5": the section has to have a step of that number.
   bare        `R6`: the letter of a family of rules with a number. T10 is a transaction, C1, N4 and O2 are invariants of a folder or a flag of a
               compiler, D2H is no number: the families and their numbers are RULES, and nothing else is a rule. A number beyond the last of its family
               is a mistake, but for those in NO_RULES.
@@ -51,6 +52,7 @@ BARE = re.compile(r'(?<![\w.$/])([RLSDX])(\d{1,2})\b(?!\.?\w)')
 HEADING = re.compile(r'^## (.*)$')
 SECTION = re.compile(r'^([A-Z]\d*|[a-z]+\.\*): \S')
 NOT_BUILT = re.compile(r'\bnot built\b', re.I)
+NUMBERED = re.compile(r'(?<![\w.])([RLSTDX]\d+|[PV]),? \(?steps? (\d+)')
 UNTESTED = re.compile(r'`([\w.]+)` has no rule test')
 
 Case = collections.namedtuple('Case', 'line rule step name')  # of rules.txt, models.txt and bugs.txt
@@ -249,12 +251,17 @@ def citations(path, text):
             yield number, bare[1] + bare[2], 'bare'
 
 
-def check_citations(cited):
+def check_citations(book, cited):
     found = {}  # each once, in order
     steps = cited.steps()
+    numbers = {section.name: set(re.findall(r'^(\d+)\. ', '\n'.join(section.lines), re.M)) for section in parse(book)[0]}
     for path in sorted(cited.files):
         if path.startswith(EXAMPLES):
             continue
+        for number, line in prose_of(path, cited.files[path]):
+            for rule, step in NUMBERED.findall(line):
+                if known_rule(rule) and step not in numbers.get(rule, ()):
+                    found[f'{path}:{number}: {rule} has no step {step} in {BOOK}'] = None
         for number, word, what in citations(path, cited.files[path]):
             if what == 'step':
                 # merge.cc and log.h are files: steps of families are told from them by being known.
@@ -326,7 +333,7 @@ def check_book(book, cited):
 
 
 def check(book, cited):
-    return check_book(book, cited) + check_cases(cited) + check_citations(cited)
+    return check_book(book, cited) + check_cases(cited) + check_citations(book, cited)
 
 
 def read_files():

@@ -72,6 +72,10 @@ class RuleBookTest(unittest.TestCase):
                           ('a/two.md:1', 'X8 is no rule'), ('a/two.md:5', 'X2.no_such_step: no source'), ('a/two.md:5', 'R12.post: there is no rule R12'),
                           ('a/two.md:5', 'X9 is no rule'))
 
+    def test_numbered_steps(self):
+        self.files['a/two.h'] = '// R1 step 1, (R1, step 1), R1 (step 1); T10 step 9\n// R1 step 2\n'
+        self.assert_found(('a/two.h:2', 'R1 has no step 2'))
+
     def test_file_names_are_no_steps(self):
         self.files['a/two.md'] = 'merge.cc, log.h, `checkpoint.before_snapshot`, X2.md\n'
         self.assert_found()
