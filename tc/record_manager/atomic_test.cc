@@ -1,5 +1,5 @@
-// Atomic operations, range removal and stamps: what they answer, from own writes, from the TC and from the DC; that they are reads as well as
-// writes (S10); what a refused one leaves behind.
+// Atomic operations, range removal and stamps: their answers from own writes, from the TC and from the DC; that they
+// are reads as well as writes (S10); what a refused one leaves behind.
 #include <string>
 #include <vector>
 
@@ -41,7 +41,7 @@ class AtomicTest : public ::testing::Test {
                         .expected = expected,
                         .expect_absent = expected.empty()});
   }
-  // The keys removed; "+" where a batch ends before the range does.
+  // Returns the number of keys removed, by batches; "+" where a batch ends before the range does.
   std::string RemoveRange(TestTransaction& txn, std::string_view low, std::string_view high, uint32_t limit = 0) {
     std::string from(low), text;
     for (;;) {
@@ -127,7 +127,8 @@ TEST_F(AtomicTest, CompareAndSet) {
   EXPECT_EQ(f.Contents(), "a=4 b=3");
 }
 
-// S10: what was compared or added to has been read: an earlier transaction may not write it any more, whether the operation wrote or failed.
+// S10: a key that was compared or added to has been read. So an earlier transaction may not write it any more,
+// whether the operation wrote or failed.
 TEST_F(AtomicTest, S10AnAtomicOperationIsARead) {
   f.Load({{"a", EncodeNumber(1)}, {"b", "1"}});
   TestTransaction t10 = f.Begin();

@@ -55,7 +55,8 @@ bool ScanPath::BeginAhead() {
     bool blocked = false;
     if (!GatherNext(**table, /*ahead=*/true, &blocked).ok() || blocked) return false;
   }
-  // What was gathered is kept until it is run, as the answer is.
+  // The gathered keys stay in memory until the transaction is run, as the answer does, so both are charged to the
+  // budget.
   const uint64_t held = most + s.key_bytes.capacity() + s.keys.capacity() * sizeof(GatheredKey);
   if (s.share.Resize(engine_.scan_ahead, held) < held) return false;
   s.first = std::make_unique<DataRequest>();

@@ -1,4 +1,5 @@
-// Transactions that are begun ahead for their first scan: what they see, whom they refuse, and what becomes of those that have no answer.
+// Transactions that are begun ahead for their first scan: what they see, which writers they refuse, and what happens
+// to those that get no answer.
 #include "tc/record_manager/begun_scan.h"
 
 #include <atomic>
@@ -23,7 +24,7 @@ Operation ScanOf(std::string_view low, std::string_view high) {
   return {.kind = OperationKind::kScan, .table = kTable, .low = low, .high = high};
 }
 
-// Runs what was begun for this scan, to its end.
+// Runs the transaction that was begun for this scan to its end.
 std::string RunBegun(RecordManager& manager, BegunScan& begun, Operation scan) {
   std::unique_ptr<Transaction> txn = begun.Take();
   if (txn == nullptr) return "given up";
@@ -102,7 +103,8 @@ TEST_F(BegunScanTest, S4WhatTheTcHasIsGatheredBeforeTheDcIsAsked) {
   EXPECT_EQ(Run(*begun, all), "a=0 b=1 d=0");
 }
 
-// What commits between the answer and the run is later; it would be with the DC, and gone from the TC, if what was begun did not count.
+// Updates that commit between the answer and the run are later. If the begun transaction did not count in the
+// low-water, they would be at the DC and gone from the TC.
 TEST_F(BegunScanTest, S1WhatIsBegunCountsUntilItHasEnded) {
   Put("b", "1");
   const Operation all = ScanOf("", "");
@@ -116,7 +118,7 @@ TEST_F(BegunScanTest, S1WhatIsBegunCountsUntilItHasEnded) {
   EXPECT_EQ(f.Contents(), "a=0 b=2 c=0 d=0 e=2");
 }
 
-// What is earlier is refused from the beginning on: it would come between the answer and the run.
+// An earlier writer is refused from the beginning on, because it would come between the answer and the run.
 TEST_F(BegunScanTest, R2AnEarlierWriterThatComesLaterIsRefused) {
   TestTransaction earlier = f.Begin();
   const Operation all = ScanOf("", "");
@@ -131,7 +133,7 @@ TEST_F(BegunScanTest, R8AWriterOnTheWayIsDecidedWhenTheScanComesThere) {
   TestTransaction writer = f.Begin();
   EXPECT_EQ(writer.Put("c", "1"), "ok");
   const Operation all = ScanOf("", ""), from_there = ScanOf("c", "");
-  // It is in the way at once: nobody waits, and nothing is left behind.
+  // The writer is in the way at once. TryBegin does not wait, and leaves nothing behind.
   const uint32_t open = f.active->open_transactions();
   EXPECT_EQ(Begin(from_there), nullptr);
   EXPECT_EQ(f.active->open_transactions(), open);
@@ -240,8 +242,8 @@ TEST_F(BegunScanTest, NoMoreThanFitsIsBegunAtOnce) {
   for (const auto& scan : begun) EXPECT_EQ(Run(*scan, all), "a=0 b=0 c=0 d=0");
 }
 
-// Writers move amounts from key to key, and scanners begin several scans at once and run them later, while the DC applies what it may: every sum is
-// the same.
+// Writers move amounts from key to key. Scanners begin several scans at once and run them later, while the DC applies
+// what it may. Every sum is the same.
 TEST(BegunScanStressTest, EveryScanSeesOneMoment) {
   constexpr int kKeys = 40, kScans = 400;
   EngineFixture f;
@@ -256,7 +258,8 @@ TEST(BegunScanStressTest, EveryScanSeesOneMoment) {
     threads.push_back(RealRuntime().StartThread("writer", [&, w] {
       Random random(w + 1);
       while (!over.load()) {
-        // Else they lay out more than is collected, and leave no scan a moment without a writer.
+        // Limits the writers. Otherwise they write more than is collected, and no scan finds a moment without a
+        // writer.
         if (written.fetch_add(1) >= 8 * (scanned.load() + 1)) {
           written.fetch_sub(1);
           RealRuntime().Yield();

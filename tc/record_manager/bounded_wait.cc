@@ -16,7 +16,7 @@ bool BoundedWait::MayWaitFor(TransactionRecord& other) {
   const MonotonicTime now = engine_.runtime.Now();
   if (end_ == MonotonicTime{}) end_ = now + engine_.conflict_wait;
   if (now >= end_) return false;
-  // One that is decided by now, or gone, needs no waiting, only another look.
+  // A transaction that is decided or gone by now needs no waiting, only another look.
   if (status == TransactionStatus::kCommitted || status == TransactionStatus::kAborted) return true;
   if (other.TryAddReference()) awaited_ = &other;
   return true;

@@ -1,15 +1,21 @@
-// BoundedWait: the one case in which a transaction may wait for another (R9): the other is earlier and committing already, so all that is left to it
-// is to copy its commit record; nothing but the end of the process can keep it from being committed. The alternative is to abort for a conflict
-// that is over in microseconds.
+// BoundedWait: the one case in which a transaction may wait for another (R9): the other is earlier and already
+// committing. All that is left to it is to copy its commit record, and only the end of the process can keep it from
+// being committed. The alternative is to abort for a conflict that is over in microseconds.
 //
-// Rules. Only for who is `committing`, never for who is active; only by a later timestamp for an earlier one, so waits form no cycle; for a
-//   limited time, all waits of an operation together; without a guard of the reclamation domain, which would hold back reclamation; on the thread
-//   of a session or of an embedding program, never on one that serves RPC events (sessions have threads of their own). Afterwards the operation
-//   looks again from the head: nothing that was found before may be used.
-// The wait. A short spin, then the waiter sets `awaited` in the transaction's record and waits on its status word; the committer stores the status,
-//   then looks at `awaited` (both sides sequentially consistent): one of the two sees the other, so no wait outlasts its reason.
+// Rules:
+// - A transaction waits only for one that is `committing`, never for an active one.
+// - Only a later timestamp waits for an earlier one, so waits form no cycle.
+// - All waits of an operation together are limited in time (Engine::conflict_wait).
+// - A waiting thread holds no guard of the reclamation domain, because that would hold back reclamation.
+// - Only a thread of a session or of an embedding program waits, never one that serves RPC events. (Sessions have
+//   threads of their own.)
+// - After a wait the operation looks again from the head. It uses nothing that it found before.
+// The wait: after a short spin the waiter sets `awaited` in the transaction's record and waits on its status word.
+//   The committer stores the status, then reads `awaited`. Both sides are sequentially consistent, so one of the two
+//   sees the other, and no wait outlasts its reason.
 // Use: under a guard `if (wait.MayWaitFor(other))`, leave the guard, `wait.Wait()`, enter a guard, look again.
-// Thread-safety: one object per operation, on its thread. Holds a reference to the record it waits for.
+// Thread-safety: one object per operation, on its thread. Ownership: holds a reference to the record that it waits
+//   for.
 #ifndef TC_RECORD_MANAGER_BOUNDED_WAIT_H_
 #define TC_RECORD_MANAGER_BOUNDED_WAIT_H_
 
@@ -26,15 +32,16 @@ class BoundedWait {
   BoundedWait(const BoundedWait&) = delete;
   BoundedWait& operator=(const BoundedWait&) = delete;
 
-  // False: the operation loses to `other`. True: the caller must leave its guard and call Wait. REQUIRES: a guard, under which `other` was found.
+  // Returns true if the caller must leave its guard and call Wait, and false if the operation loses to `other`.
+  // REQUIRES: a guard, under which `other` was found.
   bool MayWaitFor(TransactionRecord& other);
-  // Returns when the transaction is decided or the time is up. REQUIRES: MayWaitFor has answered true; no guard.
+  // Returns when the transaction is decided or the time is up. REQUIRES: MayWaitFor has returned true; no guard.
   void Wait();
 
  private:
   Engine& engine_;
   const Timestamp self_;
-  MonotonicTime end_{};  // of all waits of this operation; the first sets it
+  MonotonicTime end_{};  // end of all waits of this operation; set by the first
   TransactionRecord* awaited_ = nullptr;
 };
 

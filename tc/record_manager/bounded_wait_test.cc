@@ -1,5 +1,5 @@
-// R9: a later transaction waits for an earlier one that is committing, and for nobody else. The committer is a thread that is stopped between
-// the two ends of `committing`, until somebody waits for it; then it must be what wakes the waiter.
+// R9: a later transaction waits for an earlier one that is committing, and for no other. The committer is a thread
+// that is stopped while its status is `committing`, until another thread waits for it. Then it must wake the waiter.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace deut::tc {
 namespace {
 
-// Tells of the waits that go to sleep, and counts the wakes.
+// Signals the waits that go to sleep, and counts the wakes.
 class WatchedRuntime final : public Runtime {
  public:
   MonotonicTime Now() override { return RealRuntime().Now(); }
@@ -53,7 +53,8 @@ class BoundedWaitTest : public ::testing::Test {
   EngineFixture f;
 };
 
-// Commits a transaction on a thread of its own, which stops in the middle of it until Join, or until somebody waits for it.
+// Commits a transaction on a thread of its own, which stops in the middle until Join, or until another thread waits
+// for it.
 class Committing {
  public:
   explicit Committing(TestTransaction& txn) {
@@ -72,7 +73,7 @@ class Committing {
   Committing(const Committing&) = delete;
   Committing& operator=(const Committing&) = delete;
 
-  // Lets it go on when somebody has gone to sleep for it.
+  // Releases the committer when another thread has gone to sleep for it.
   void ReleaseWhenAwaited(WatchedRuntime& runtime) {
     releaser_ = RealRuntime().StartThread("releaser", [this, &runtime] {
       EXPECT_TRUE(runtime.slept.Wait(RealRuntime(), EngineFixture::Soon())) << "nobody waits";
@@ -90,7 +91,7 @@ class Committing {
   std::unique_ptr<Thread> committer_, releaser_;
 };
 
-// What a later transaction may do that meets the committing one's write of "b".
+// An operation of a later transaction that meets the committing one's write of "b".
 struct Meeting {
   const char* name;
   std::string (*run)(TestTransaction&);
@@ -137,7 +138,7 @@ class ShortWaitTest : public BoundedWaitTest, public ::testing::WithParamInterfa
   ShortWaitTest() : BoundedWaitTest({.conflict_wait = milliseconds(3)}) {}
 };
 
-// The time is limited: for who is not decided by then, the conflict is one.
+// The wait is limited. A transaction that is not decided when the time is up is a conflict.
 TEST_P(ShortWaitTest, LosesWhenTheTimeIsUp) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   ASSERT_EQ(t10.Put("b", "1"), "ok");
@@ -153,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(All, ShortWaitTest,
                                            Meeting{"put", DoPut, "", "write-uncommitted"}),
                          [](const auto& param) { return param.param.name; });
 
-// Whoever is still active may stay so for as long as its client likes.
+// An active transaction may stay active as long as its client likes.
 TEST_F(BoundedWaitTest, NobodyWaitsForAnActiveTransaction) {
   f.engine->conflict_wait = milliseconds(3);
   TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin(), t40 = f.Begin();

@@ -14,7 +14,7 @@ constexpr uint64_t kValueBytes = 64 << 10;
 const std::string kValue(kValueBytes, 'v');
 constexpr int kValuesInBudget = kBudget / kValueBytes;
 
-// Puts up to `count` values. Answers how many were taken; a refusal ends the transaction.
+// Puts up to `count` values. Returns how many were accepted; a refusal ends the transaction.
 int PutMany(TestTransaction& t, const std::string& prefix, int count) {
   for (int i = 0; i < count; ++i) {
     const std::string put = t.Put(prefix + std::to_string(i), kValue);
@@ -46,7 +46,7 @@ TEST_F(BulkBudgetTest, S9ALargeTransactionRefusesNoOtherWriter) {
     EXPECT_EQ(PutOne("beside"), "ok");
     EXPECT_EQ(large.Commit(), "ok");
   }
-  // The data component has not applied it.
+  // The DC has not applied it.
   EXPECT_EQ(PutOne("behind"), "ok");
   EXPECT_GT(f_.engine->bulk->held(), 2 * kBudget);
   EXPECT_TRUE(f_.Settle());
@@ -65,12 +65,12 @@ TEST_F(BulkBudgetTest, S9AnAbortedOneGivesItsChargeBack) {
   EXPECT_EQ(f_.engine->bulk->held(), 0u);
 }
 
-// Neither could go on before the other one ended, if each were refused for the other's bytes.
+// If each were refused for the other's bytes, neither could continue before the other one ended.
 TEST_F(BulkBudgetTest, S9OfTwoLargeTransactionsOneGoesOn) {
   TestTransaction first = f_.Begin();
   EXPECT_EQ(PutMany(first, "first", kValuesInBudget), kValuesInBudget);
   TestTransaction second = f_.Begin();
-  // As much as the version budget, which nobody else uses.
+  // It gets as much as the version budget, which no other transaction uses.
   const int taken = PutMany(second, "second", 3 * kValuesInBudget);
   EXPECT_LT(taken, 3 * kValuesInBudget);
   EXPECT_EQ(PutMany(first, "on", 3 * kValuesInBudget), 3 * kValuesInBudget);

@@ -1,10 +1,12 @@
-// A transaction that writes very many keys beside others that read keys which have no entry: reads of other keys do not stop it (R6).
+// A transaction that writes very many keys, beside others that read keys without an entry: reads of other keys do not
+// stop it (R6).
 //
-// Time does not count here, only how many reads come between its begin and its last write. The long run plays a million keys over a minute
-// beside 2,000 reads a second, in a record table of the default size, a hundred times:
+// Time does not matter here, only the number of reads between its begin and its last write. The long run plays a
+// million keys over a minute beside 2,000 reads a second, in a record table of the default size, a hundred times:
 //   bazel test --config=test --test_env=DEUT_BULK_KEYS=1000000 --test_env=DEUT_BULK_READS=120000 --test_env=DEUT_BULK_RUNS=100
 //     --test_env=DEUT_BULK_LOG2_BUCKETS=22 --test_timeout=3600 --test_output=streamed //tc/record_manager:bulk_writer_test
-// On 2026-11-24 all of 2 x 100 such runs committed at the first attempt, 2 to 3 seconds each, without a read by a shared floor.
+// On 2026-11-24 all of 2 x 100 such runs committed at the first attempt, in 2 to 3 seconds each, without a read by a
+// shared floor.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -26,10 +28,10 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// The log must have room for the commit of all keys. One takes less than 64 bytes there.
+// The log must have room for the commit of all keys. Each key takes less than 64 bytes there.
 size_t LogSegmentFor(uint64_t keys) { return std::max<uint64_t>(size_t{1} << 20, std::bit_ceil(keys * 64)); }
 
-// How many of the runs commit at the first attempt. The reads are of the writer's table, or of another one.
+// Returns how many of the runs commit at the first attempt. The reads are of the writer's table, or of another one.
 uint64_t CommittedRuns(uint64_t runs, bool same_table) {
   const uint64_t keys = FromEnvironment("DEUT_BULK_KEYS", 40'000);
   const uint64_t reads = FromEnvironment("DEUT_BULK_READS", 20'000);
@@ -51,7 +53,7 @@ uint64_t CommittedRuns(uint64_t runs, bool same_table) {
       }
       put = bulk.Put(Concat("written", key), "value");
     }
-    // A writer that nothing has stopped by now meets no conflict any more.
+    // A writer that nothing has stopped so far meets no conflict any more.
     const bool won = put == "ok";
     if (won) put = bulk.Commit();
     if (won) EXPECT_EQ(put, "ok");
@@ -63,7 +65,8 @@ uint64_t CommittedRuns(uint64_t runs, bool same_table) {
   return committed;
 }
 
-// By the arithmetic of record_table.h one run in some hundred loses by default, and one in a thousand of the long ones.
+// By the arithmetic of record_table.h about one run in some hundred loses by default, and about one in a thousand of
+// the long ones.
 TEST(BulkWriterTest, ReadsOfAnotherTableDoNotStopIt) {
   const uint64_t runs = FromEnvironment("DEUT_BULK_RUNS", 2);
   EXPECT_GE(CommittedRuns(runs, /*same_table=*/false), runs - 1);
@@ -74,7 +77,8 @@ TEST(BulkWriterTest, ReadsOfOtherKeysOfItsTableDoNotStopIt) {
   EXPECT_GE(CommittedRuns(runs, /*same_table=*/true), runs - 1);
 }
 
-// R6, S9: what others write is spilled meanwhile, and their entries leave memory. What these had read, and written, is remembered by key.
+// R6, S9: the writes of others are spilled meanwhile, and their entries leave memory. Their reads and writes are
+// remembered by key.
 TEST(BulkWriterTest, SpilledWritesOfAnotherTableDoNotStopIt) {
   constexpr int kKeys = 1000;
   EngineFixture f({.spills = true});
@@ -93,13 +97,14 @@ TEST(BulkWriterTest, SpilledWritesOfAnotherTableDoNotStopIt) {
   while (f.collector->spilled() < kKeys && RealRuntime().Now() < patience) f.Fold();
   ASSERT_GE(f.collector->spilled(), static_cast<uint64_t>(kKeys));
   f.SetVersionBudget(uint64_t{1} << 30);
-  // Each bucket has had some of the spilled keys.
+  // Every bucket has had some of the spilled keys.
   for (int i = 0; i < kKeys; ++i) ASSERT_EQ(bulk.Put(Concat("written", i), "value"), "ok") << i;
   EXPECT_EQ(bulk.Commit(), "ok");
   EXPECT_EQ(f.collector->shared_floors(), 0u);
 }
 
-// R1, R6: writers of the spilled keys lose to them all the same, whether the entries wait or a floor has what they knew.
+// R1, R6: writers of the spilled keys still lose to them, whether the entries wait or a floor has taken over what
+// they knew.
 TEST(BulkWriterTest, SpilledWritesOfItsOwnKeysStopAWriter) {
   constexpr int kKeys = 200;
   for (const size_t max_deferred : {size_t{1000}, size_t{0}}) {

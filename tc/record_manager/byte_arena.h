@@ -1,5 +1,5 @@
-// ByteArena: room for many short texts that go together: copies stay where they are until Clear.
-// Clear keeps one chunk, so who fills it again and again with little allocates nothing.
+// ByteArena: memory for many short texts that are freed together. A copy keeps its address until Clear. Clear keeps
+// one chunk, so an arena that is filled with little again and again allocates nothing.
 // Thread-safety: one thread at a time.
 #ifndef TC_RECORD_MANAGER_BYTE_ARENA_H_
 #define TC_RECORD_MANAGER_BYTE_ARENA_H_
@@ -18,7 +18,7 @@ class ByteArena {
  public:
   static constexpr size_t kChunk = 8 << 10;
 
-  // A copy of the text, good until Clear.
+  // Returns a copy of the text, valid until Clear.
   std::string_view Copy(std::string_view text) {
     if (text.empty()) return {};
     if (text.size() > left_) Grow(text.size());
@@ -36,7 +36,7 @@ class ByteArena {
     left_ = kChunk;
   }
 
-  // What it holds of memory.
+  // Bytes of memory that the arena holds.
   size_t capacity() const { return capacity_; }
 
  private:

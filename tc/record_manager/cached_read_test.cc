@@ -1,4 +1,5 @@
-// Reads of what the DC has answered before (rule S7): when it is kept, what a write, a scan, a precondition make of it, lives of the DC.
+// Reads of earlier answers of the DC (rule S7): when an answer is kept, how writes, scans and preconditions treat it,
+// and incarnations of the DC.
 #include <string>
 
 #include "common/testing/test_points.h"
@@ -50,7 +51,7 @@ TEST_F(CachedReadTest, WhatIsWrittenReplacesIt) {
   EXPECT_EQ(Get("b"), "0");
   EXPECT_EQ(Put("b", "1"), "ok");
   EXPECT_EQ(Get("b"), "1");
-  // It is applied, and stays as the copy, as somebody had read the key.
+  // The write is applied and stays as the copy, because the key had been read.
   f.PumpAndCollect();
   EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
   EXPECT_EQ(f.read_cache->refreshed(), 1u);
@@ -69,7 +70,8 @@ TEST_F(CachedReadTest, WhatIsWrittenReplacesIt) {
   EXPECT_EQ(Get("b"), "-");
 }
 
-// A reader that is earlier than the writer goes on seeing what was there: from the DC, which does not get the update before it has ended (S1).
+// A reader that is earlier than the writer still sees the old record: from the DC, which does not get the update
+// before the reader has ended (S1).
 TEST_F(CachedReadTest, OldReadersAndWritersThatAbort) {
   TestTransaction old = f.Begin();
   EXPECT_EQ(Get("b"), "0");
@@ -89,7 +91,7 @@ TEST_F(CachedReadTest, OldReadersAndWritersThatAbort) {
   EXPECT_EQ(Get("b"), "2");
 }
 
-// The answer is on its way, or about to be kept, when a later transaction writes the key.
+// The answer is in flight, or about to be kept, when a later transaction writes the key.
 TEST_F(CachedReadTest, S7NotOverAVersion) {
   AtPoint point("read.before_fill", [&] { EXPECT_EQ(Put("b", "1"), "ok"); });
   EXPECT_EQ(Get("b"), "0");
@@ -98,7 +100,8 @@ TEST_F(CachedReadTest, S7NotOverAVersion) {
   EXPECT_EQ(Get("b"), "1");
 }
 
-// The same, and the DC is to apply it at once: it must not while the reader counts in the low-water, so the version is still there.
+// The same, and the DC is told to apply the write at once. It must not do so while the reader counts in the
+// low-water, so the version is still there.
 TEST_F(CachedReadTest, S7OnlyWhileItsReaderHoldsLowWaterBack) {
   AtPoint point("read.before_fill", [&] {
     EXPECT_EQ(Put("b", "1"), "ok");
@@ -124,8 +127,8 @@ TEST_F(CachedReadTest, PreconditionsAreAnswered) {
   EXPECT_EQ(Get("x"), "1");
 }
 
-// A gathered key's version has been applied and collected since the DC was asked, and another reader has got it from the DC again: that is newer than
-// what the DC had said to the scan.
+// A gathered key's version has been applied and collected since the DC was asked, and another reader has got it from
+// the DC again. That copy is newer than the DC's answer to the scan.
 TEST_F(CachedReadTest, S7AScanTakesACopyForTheNewest) {
   for (const bool removed : {false, true}) {
     TestTransaction writer = f.Begin();
@@ -152,7 +155,7 @@ TEST_F(CachedReadTest, AScanTakesNoKeysFromCopies) {
   EXPECT_EQ(f.Contents(), "a=0 b=1 c=0 x=1");
 }
 
-// X3: a new life has what was ever sent before anything is read from it, so copies stay right.
+// X3: a new incarnation has everything that was ever sent before it is read from, so copies stay right.
 TEST_F(CachedReadTest, AcrossLivesOfTheDc) {
   EXPECT_EQ(Get("b"), "0");
   EXPECT_EQ(Put("a", "1"), "ok");
@@ -169,13 +172,13 @@ TEST_F(CachedReadTest, AcrossLivesOfTheDc) {
   EXPECT_EQ(Get("b"), "2");
 }
 
-// A copy protects what was read of it as any version does.
+// A copy protects the reads of it, as any version does.
 TEST_F(CachedReadTest, AReaderOfACopyIsInAnEarlierWritersWay) {
   EXPECT_EQ(Get("b"), "0");
   TestTransaction writer = f.Begin();
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("b"), "0"); }), 0u);
   EXPECT_EQ(writer.Put("b", "1"), "record-read-later");
-  // So does the floor that the first reader had raised, with a new entry.
+  // So does the floor that the first reader had raised, when the key gets a new entry.
   TestTransaction other = f.Begin();
   EXPECT_EQ(Get("c"), "0");
   EXPECT_NE(other.Put("c", "1"), "ok");
@@ -206,7 +209,7 @@ TEST(CachedWriteTest, WhatIsWrittenIsKept) {
   EXPECT_EQ(read("a"), "0");
   EXPECT_EQ(f.BeginSnapshot().Get("a"), "0");
   {
-    // Who reads it is protected as any reader.
+    // A reader of it is protected as any reader.
     TestTransaction writer = f.Begin();
     EXPECT_EQ(read("b"), "0");
     EXPECT_EQ(writer.Put("b", "1"), "record-read-later");

@@ -1,4 +1,5 @@
-// Who waits for what has finished waits for that: not for what comes later, be it folded, spilled, or read.
+// A thread that waits for finished transactions to be collected waits for these alone, not for later ones that are
+// folded, spilled or read.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -63,7 +64,8 @@ TEST_F(CollectorWaitTest, ForWhatIsFolded) {
   EXPECT_TRUE(f.Settle());
 }
 
-// R5: an entry stays for its last_read until nobody earlier is open; one that is read again stays longer, and nobody waits for that.
+// R5: an entry stays for its last_read until no earlier transaction is open. An entry that is read again stays
+// longer, and no thread waits for that.
 TEST_F(CollectorWaitTest, ForReadersThatHadRead) {
   const std::unique_ptr<TestTransaction> old = f.BeginPointer();
   Write("a", "1");
@@ -79,7 +81,7 @@ TEST_F(CollectorWaitTest, ForReadersThatHadRead) {
   EXPECT_TRUE(f.collector->WaitCollected(&mark, EngineFixture::Soon()));
 }
 
-// While the earlier reader is open nothing that was read after it began can go.
+// While the earlier reader is open nothing that was read after its begin can go.
 TEST_F(CollectorWaitTest, ForKeysThatWereReadAfterSomebodyOpenBegan) {
   Write("a", "1");
   Write("b", "1");
@@ -92,7 +94,7 @@ TEST_F(CollectorWaitTest, ForKeysThatWereReadAfterSomebodyOpenBegan) {
   EXPECT_EQ(f.collector->deferred_entries(), 2u);
   EXPECT_FALSE(Collected(&mark));
   const std::unique_ptr<TestTransaction> later = f.BeginPointer();
-  EXPECT_EQ(f.Begin().Get("a"), "1");  // by somebody later than `later`
+  EXPECT_EQ(f.Begin().Get("a"), "1");  // by a transaction later than `later`
   EXPECT_FALSE(f.collector->WaitCollected(&mark, RealRuntime().Now()));
   old->Abort();
   EXPECT_TRUE(f.collector->WaitCollected(&mark, EngineFixture::Soon()));
@@ -102,7 +104,8 @@ TEST_F(CollectorWaitTest, ForKeysThatWereReadAfterSomebodyOpenBegan) {
   EXPECT_EQ(f.records->entries(), 0u);
 }
 
-// R6. A reader hands its entry over, and then somebody waits for it. The round that answers may have taken the arrivals before that.
+// R6. A reader hands its entry over, and then a thread waits for it. The round that answers may have taken the
+// arrivals before that.
 TEST_F(CollectorWaitTest, ForAnEntryThatIsHandedOverDuringARound) {
   EXPECT_TRUE(f.Settle());
   const std::unique_ptr<TestTransaction> old = f.BeginPointer();
@@ -140,7 +143,8 @@ class SpillingCollectorWaitTest : public CollectorWaitTest {
   }
 };
 
-// A run goes as a whole: one that has later commits, too, is waited for as long as the earlier ones are not applied.
+// A run goes as a whole. If it has later commits, too, the wait for it lasts until they are applied as well as the
+// earlier ones.
 TEST_F(SpillingCollectorWaitTest, ForWhatIsSpilled) {
   Write("a", "1");
   Collector::Mark mark = f.collector->MarkFinished();

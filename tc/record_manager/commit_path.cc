@@ -38,7 +38,7 @@ CommitPath::Writes CommitPath::WritesOf(const Transaction& txn) {
   txn.record_->ForEachWrite([&](const WriteItem& item) {
     if (item.version != nullptr) writes.items.push_back(&item);
   });
-  // Only the last version of a key is logged (S10), so a key written again stands at its last sequence.
+  // Only the last version of a key is logged (S10), so a key written twice is logged at its last sequence.
   if (writes.items.size() > 1) {
     std::ranges::sort(writes.items, {}, [](const WriteItem* item) { return item->version->sequence; });
   }
@@ -74,7 +74,7 @@ Result<CommitAnswer> CommitPath::CommitNothing(Transaction& txn, Deadline deadli
   const CommitAnswer answer{.timestamp = txn.timestamp_, .commit_lsn = Lsn{0}};
   Finish(txn, Transaction::State::kCommitted);
   engine_.counters.committed.Add(1);
-  // Nothing was written: a read-only transaction whose wait fails has no unknown outcome, only an unacknowledged one.
+  // Nothing was written, so if the wait fails the outcome is not unknown: the transaction is only not acknowledged.
   if (txn.durability_ == Durability::kDurable)
     DEUT_RETURN_IF_ERROR(WaitAcknowledged(txn, Lsn{0}, deadline, durable_at));
   return answer;
@@ -101,7 +101,8 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes, Deadli
     Abort(txn, AbortReason::kFailedOperation);
     return space.status();
   }
-  // After the claim, which counts for everybody who looks from now on (X7): of two commits that are too much together at least one is refused.
+  // X7: this look comes after the claim, which every later look by any thread counts. So if two commits together need
+  // too much, at least one is refused.
   if (!engine_.dc.HasSpace(0) && HasPut(updates) && !DEUT_OMITTED("X7.at_commit")) [[unlikely]] {
     Abort(txn, AbortReason::kFailedOperation);
     return NoSpaceAtDc();
@@ -130,7 +131,7 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes, Deadli
   for (size_t i = 0; i < writes.items.size(); ++i) writes.items[i]->version->SetPlace(writes.places[i]);  // S9
   txn.commit_lsn_ = appended.lsn;
   DEUT_POINT("commit.appended");
-  // An LSN of 0 stands for "wrote nothing"; the log begins with records of its own, so no commit is at 0.
+  // An LSN of 0 stands for "wrote nothing". The log begins with records of its own, so no commit has it.
   FinishCommit(record, appended.lsn);
   if (outcome != nullptr) engine_.outcomes->Finish(outcome, appended.lsn);
   DEUT_POINT("commit.committed");
@@ -153,6 +154,8 @@ Status CommitPath::WaitAcknowledged(const Transaction& txn, Lsn own_commit, Dead
 }
 
 void CommitPath::FinishCommit(TransactionRecord& record, Lsn lsn) {
+  // R9: the status is stored before the look at `awaited`. A waiter marks it before it looks at the status again, so one
+  // of the two sees the other.
   record.FinishCommit(lsn);
   if (record.awaited() && !DEUT_OMITTED("R9.wake")) engine_.runtime.WakeAll(record.status_word());
 }
@@ -181,11 +184,12 @@ void CommitPath::Finish(Transaction& txn, Transaction::State state) {
     txn.ForgetKeys();
     const bool in_log = record->status() == TransactionStatus::kCommitted && record->commit_lsn() != Lsn{0};
     if (record->left_nothing() && !in_log) {
-      // Nothing to collect, and nobody to be woken. A table that it was about to drop may still show it to others.
+      // There is nothing to collect and no waiter to wake. A table that the transaction was about to drop may still
+      // lead others to the record, so it is freed through the reclamation domain.
       ReclamationDomain::Guard guard(engine_.domain);
       record->DropReference(engine_.domain);
     } else {
-      // The collector gets the record before the slot is cleared; afterwards this transaction must not touch it.
+      // The collector gets the record before the slot is cleared. From here on this transaction must not touch it.
       engine_.collector.Finish(record);
     }
   }

@@ -1,9 +1,15 @@
-// Beginning and ending transactions (rules L, D1, D4, S2, R7).
+// CommitPath: begins and ends transactions (rules L, D1, D4, S2, R7).
 //
-// Commit order: room for all of it claimed in the log (D5); status active -> committing; lower bound of the first record published (S2);
-//   commit record reserved and copied; status committed (D4); handed to the collector; slot cleared (L1: not before the commit LSN is
-//   reserved); then the wait for durability (D1).
-// Thread-safety: as RecordManager.
+// Order of a commit:
+// 1. Claim room in the log for the whole commit (D5).
+// 2. Status active -> committing.
+// 3. Publish the lower bound of the first record (S2).
+// 4. Reserve and copy the commit record.
+// 5. Status committed (D4).
+// 6. Hand the transaction's record to the collector.
+// 7. Clear the slot (L1: not before the commit LSN is reserved).
+// 8. Wait for durability (D1).
+// Thread-safety: as RecordManager. Ownership: borrows the engine.
 #ifndef TC_RECORD_MANAGER_COMMIT_PATH_H_
 #define TC_RECORD_MANAGER_COMMIT_PATH_H_
 
@@ -20,19 +26,22 @@ class CommitPath {
  public:
   explicit CommitPath(Engine& engine) : engine_(engine) {}
 
-  // REQUIRES: it has just been made, or made anew.
-  // `writes`: it writes for certain, so no snapshot passes it (L2, ahead).
+  // Begins the transaction. `writes`: it will certainly write, so no snapshot passes it (L2, ahead). REQUIRES: `txn`
+  // has just been made, or made anew.
   Status Begin(Transaction& txn, const TransactionOptions& options, Deadline deadline, bool writes = false);
-  // `durable_at`, if not null: does not wait for durability, but answers what is to be waited for (0: nothing).
+  // Commits the transaction. If `durable_at` is not null, Commit does not wait for durability. Instead it sets
+  // *durable_at to the LSN that the caller must wait for, and leaves it alone if there is none.
   Result<CommitAnswer> Commit(Transaction& txn, Deadline deadline, Lsn* durable_at = nullptr);
   void Abort(Transaction& txn, AbortReason reason);
+  // Aborts, then waits as Commit does for the commits that the transaction has shown to its client (D1).
   Status AbortAcknowledged(Transaction& txn, Deadline deadline, Lsn* durable_at = nullptr);
 
-  // Commits `updates` in place of the write set's; for creating and dropping tables.
+  // Commits `updates` in place of the write set's. The creation and the drop of tables use it.
   Result<CommitAnswer> CommitUpdates(Transaction& txn, absl::Span<const Update> updates, Deadline deadline);
 
  private:
-  // What is logged, in the order of the log; of a write set also what it comes from, and room for where it will stand.
+  // The updates to log, in the order of the log. For a write set also the items that they come from, and room for
+  // their places in the log.
   struct Writes {
     absl::InlinedVector<Update, 4> updates;
     absl::InlinedVector<const WriteItem*, 8> items;
@@ -40,13 +49,13 @@ class CommitPath {
   };
 
   static Writes WritesOf(const Transaction& txn);
-  // Of a transaction that wrote nothing.
+  // Commits a transaction that wrote nothing.
   Result<CommitAnswer> CommitNothing(Transaction& txn, Deadline deadline, Lsn* durable_at);
   Result<CommitAnswer> CommitWrites(Transaction& txn, Writes writes, Deadline deadline, Lsn* durable_at);
-  // The deadline is that of the wait for room in the log (D5).
+  // `deadline` limits the wait for room in the log (D5).
   Result<CommitAnswer> Append(Transaction& txn, Writes& writes, Deadline deadline);
   Status WaitAcknowledged(const Transaction& txn, Lsn own_commit, Deadline deadline, Lsn* durable_at);
-  // The last step of a commit, and the waking of those who wait for it (R9).
+  // Takes the last step of a commit, and wakes the transactions that wait for it (R9).
   void FinishCommit(TransactionRecord& record, Lsn lsn);
   void Finish(Transaction& txn, Transaction::State state);
 

@@ -1,4 +1,4 @@
-// When a commit is visible, acknowledged, and remembered: rules D1, D4, S2, R7; what happens to a DC that restarts.
+// When a commit is visible, acknowledged, and remembered: rules D1, D4, S2, R7. The restart of a DC.
 #include <string>
 
 #include "gtest/gtest.h"
@@ -11,7 +11,7 @@ TransactionOptions Durable() { return TransactionOptions{}; }
 
 class CommitTest : public ::testing::Test {
  protected:
-  // What a commit answers that has a moment's time, with a device that does not answer.
+  // Returns the answer to a commit with a deadline of a moment, while the device does not answer.
   std::string CommitSoon(TestTransaction& txn) {
     return StatusText(f.manager->Commit(txn.transaction(), RealRuntime().Now() + milliseconds(50)).status());
   }
@@ -25,7 +25,7 @@ TEST_F(CommitTest, ADurableCommitWaitsForItself) {
   f.disk->HoldCompletions(true);
   EXPECT_EQ(CommitSoon(*t20), "ok");  // buffered: waits for nothing
   EXPECT_EQ(CommitSoon(*t10), "OUTCOME_UNKNOWN");
-  // Ordered all the same: others see it (provisionally).
+  // It is ordered nevertheless: others see it (provisionally).
   EXPECT_EQ(f.Begin().Get("a"), "1");
   f.disk->HoldCompletions(false);
   TestTransaction t30 = f.Begin(Durable());
@@ -34,7 +34,8 @@ TEST_F(CommitTest, ADurableCommitWaitsForItself) {
   EXPECT_GT(f.log->durable(), t30.transaction().commit_lsn());
 }
 
-// D1: what a durable reader has shown must be durable: a value, a tombstone, a committed key in the bounds of a scan, "the key exists".
+// D1: everything that a durable reader has shown must be durable: a value, a tombstone, a committed key in the bounds
+// of a scan, "the key exists".
 TEST_F(CommitTest, ADurableReaderWaitsForWhatItDependedOn) {
   f.Load({{"old", "0"}, {"gone", "0"}});
   f.disk->HoldCompletions(true);
@@ -53,7 +54,7 @@ TEST_F(CommitTest, ADurableReaderWaitsForWhatItDependedOn) {
   EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Get("gone"), "-"); }), "DEADLINE_EXCEEDED");
   EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Scan(), "new=1 old=0"); }), "DEADLINE_EXCEEDED");
   EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Insert("new", "2"), "ALREADY_EXISTS"); }), "DEADLINE_EXCEEDED");
-  // What came from the DC is durable, and so is what was not there.
+  // A record from the DC is durable, and so is the absence of a key there.
   EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Get("old"), "0"); }), "ok");
   EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Scan("o"), "old=0"); }), "ok");
   EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Get("never"), "-"); }), "ok");
@@ -81,7 +82,7 @@ TEST_F(CommitTest, AFailedPreconditionWaitsForWhatItHasShown) {
   EXPECT_EQ(acknowledged(Durable()), "ok");
 }
 
-// D4: nobody sees a commit whose record is not in the log.
+// D4: no transaction sees a commit whose record is not in the log.
 TEST_F(CommitTest, ACommitIsVisibleOnlyOnceItsRecordIsInTheLog) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
@@ -104,7 +105,7 @@ TEST_F(CommitTest, TheOldestFirstRecordCoversACommitInProgress) {
   EXPECT_EQ(f.active->OldestFirstRecord(), f.log->tail());
 }
 
-// L1: a slot counts until the commit is in the log; so nothing later is shipped before it.
+// L1: a slot counts until the commit is in the log, so nothing later is shipped before it.
 TEST_F(CommitTest, LowWaterWaitsForACommitInProgress) {
   TestTransaction t10 = f.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
@@ -118,7 +119,7 @@ TEST_F(CommitTest, LowWaterWaitsForACommitInProgress) {
     EXPECT_TRUE(point.reached());
     EXPECT_LE(low_water.value, t.timestamp());
   }
-  // Another thread's round, under way just now, may be the one that counts.
+  // A round of another thread, in progress at this moment, may be the one that counts.
   const Deadline limit = EngineFixture::Soon();
   while (f.active->AdvanceNow() != f.active->next_timestamp() && RealRuntime().Now() < limit) RealRuntime().Yield();
   EXPECT_EQ(f.active->low_water(), f.active->next_timestamp());
@@ -140,8 +141,8 @@ TEST_F(CommitTest, ACommitWithoutUpdatesIsNoRecord) {
 }
 
 // Only the last version of a key is logged, and the sequence says which (S10, X2).
-// Reads leave nothing behind that somebody would have to collect: the collector is not woken for them. A transaction that has posted an intent does,
-// however it ends.
+// Reads leave nothing behind that would have to be collected, so they do not wake the collector. A transaction that
+// has posted an intent does, however it ends.
 TEST_F(CommitTest, WhoOnlyReadIsNotHandedToTheCollector) {
   f.Load({{"a", "1"}});
   const uint64_t before = f.collector->collected();
@@ -183,7 +184,8 @@ TEST_F(CommitTest, OneUpdateAKey) {
   EXPECT_EQ(text, "2+b1 3+a2 5-c ");
 }
 
-// A DC that restarts has less than was collected; the TC asks it all the same, and the gate behind the reader makes it whole first.
+// A DC that restarts has less than was collected. The TC asks it all the same, and the gate before the reader first
+// restores the DC's content.
 TEST_F(CommitTest, ARestartedDc) {
   f.Load({{"a", "1"}});
   const Result<TableId> table = f.manager->CreateTable("young", EngineFixture::Soon());
@@ -202,7 +204,7 @@ TEST_F(CommitTest, ARestartedDc) {
   };
   write("y1");
   f.dc->Restart();
-  EXPECT_EQ(contents(), "y1=1 1");  // the DC knows nothing of the table: all of it is here
+  EXPECT_EQ(contents(), "y1=1 1");  // the DC does not know the table: all of it is in the TC
   EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.records->entries(), 0u);
   write("y2");

@@ -1,5 +1,5 @@
-// What every path of the record manager does first and last: check arguments, and turn a lost conflict into a Status that names rule, key
-// and other transaction (and count it).
+// Checks that the paths of the record manager share. Conflict counts a lost conflict and turns it into a Status that
+// names rule, key and other transaction. Thread-safety: any thread.
 #ifndef TC_RECORD_MANAGER_CONFLICT_H_
 #define TC_RECORD_MANAGER_CONFLICT_H_
 
@@ -14,7 +14,7 @@
 
 namespace deut::tc {
 
-// For who decides where ranges are cut.
+// Counts the conflict in its range, for the repartitioner, which decides where ranges are cut.
 inline void CountRangeConflict(Engine& engine, TableId table, std::string_view key) {
   ReclamationDomain::Guard guard(engine.domain);
   const TableState* const state = engine.catalogue.FindAlsoDropped(table);
@@ -46,7 +46,8 @@ inline Status CheckValue(std::string_view value) {
   return DEUT_ERROR(kInvalidArgument, "a value has at most ", kMaxValueBytes, " bytes; this one has ", value.size());
 }
 
-// S1: what the DC returns is below every registered timestamp. Anything else is a broken invariant and is said, never dropped.
+// S1: every record that the DC returns is older than every registered timestamp. A newer one is a broken invariant,
+// and is reported, never dropped.
 inline Status CheckVisible(const RecordView& record, Timestamp reader) {
   if (record.version.timestamp < reader) [[likely]]
     return Status::Ok();
@@ -54,7 +55,8 @@ inline Status CheckVisible(const RecordView& record, Timestamp reader) {
                     " to a transaction of timestamp ", reader.value, ": rule S1 does not hold");
 }
 
-// The same of a whole answer. One comparison if the rule holds: else each record is looked at, as what a batch knows is a bound.
+// The same for a whole answer. If the rule holds this is one comparison. Otherwise it checks each record, because the
+// timestamp that a batch knows is only a bound.
 inline Status CheckAllVisible(const RecordBatch& records, Timestamp reader) {
   if (records.newest() < reader) [[likely]]
     return Status::Ok();
@@ -63,9 +65,10 @@ inline Status CheckAllVisible(const RecordBatch& records, Timestamp reader) {
   return Status::Ok();
 }
 
-// The DC knows nothing of a table whose creation it has not applied: all that exists of it is in the TC. Once something of the table has been
-// collected the DC must be asked, also when it has restarted and its applied position is back at the beginning (X3's gate is there).
-// Called after the look into the chain.
+// Returns whether the DC can have records of the table. Until the DC has applied the table's creation, everything in
+// the table is in the TC. Once any update of the table has been collected the DC must be asked. That holds even if it
+// has restarted and its applied position is back at the beginning; then X3's gate holds the read back. REQUIRES: the
+// caller has looked into the chain.
 inline bool DcKnows(const Engine& engine, const TableState& table) {
   return table.created_at() == Position{} || engine.collector.collected_through() > table.created_at().commit ||
          engine.dc.applied() >= table.created_at();

@@ -1,5 +1,6 @@
-// Every pair of conflicting operations, in both orders of arrival. In each test tNN has timestamp order t10 < t20; who comes too late aborts.
-// Also the races between the steps (the counter-examples of rules R1 - R3, R6, R11), played at test points.
+// Every pair of conflicting operations, in both orders of arrival. In each test tNN has timestamp order (t10 < t20),
+// and the transaction that comes too late aborts. Also the races between the steps (the counter-examples of rules R1
+// - R3, R6, R11), played at test points.
 #include <memory>
 #include <string>
 #include <tuple>
@@ -12,7 +13,7 @@
 namespace deut::tc {
 namespace {
 
-// The key "a" exists at the DC (and "dc" beside it).
+// The key "a" exists at the DC, and "dc" beside it.
 class ConflictTest : public ::testing::Test {
  protected:
   explicit ConflictTest(EngineFixtureOptions options = {}) : f(options) { f.Load({{"a", "0"}, {"dc", "0"}}); }
@@ -46,7 +47,7 @@ TEST_F(ConflictTest, ReadSeesAnEarlierCommittedWriteAndNoAbortedOne) {
   EXPECT_EQ(t20.Get("a"), "1");
 }
 
-// R7: an aborted version is in nobody's way, before and after it is unlinked.
+// R7: an aborted version is in no transaction's way, before and after it is unlinked.
 TEST_F(ConflictTest, AnAbortedVersionIsInNobodysWay) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
@@ -61,7 +62,7 @@ TEST_F(ConflictTest, AnAbortedVersionIsInNobodysWay) {
 
 TEST_F(ConflictTest, WriteAfterALaterRead) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
-  // No entry: the read raised the bucket's floor (R6).
+  // There is no entry, so the read raised the bucket's floor (R6).
   EXPECT_EQ(t20.Get("a"), "0");
   EXPECT_EQ(t10.Put("a", "1"), "bucket-floor");
 }
@@ -82,14 +83,14 @@ TEST_F(ConflictTest, WriteAfterAnEarlierRead) {
   EXPECT_EQ(t10.Get("a"), "0");
 }
 
-// A reader of an absent key is protected as one of a record.
+// The read of an absent key is protected like that of a record.
 TEST_F(ConflictTest, InsertAfterALaterReadOfTheAbsentKey) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t20.Get("new"), "-");
   EXPECT_EQ(t10.Insert("new", "1"), "bucket-floor");
 }
 
-// S10, R11: a precondition is a read; also one that failed.
+// S10, R11: a precondition is a read, even if it failed.
 TEST_F(ConflictTest, APreconditionIsARead) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin();
   EXPECT_EQ(t30.Insert("a", "3"), "ALREADY_EXISTS");
@@ -143,7 +144,7 @@ TEST_F(ConflictTest, RemoveAndInsertAreWrites) {
 
 // --- Range read against intent.
 
-// A way to change the range, and what must not appear to whoever was there first.
+// A way to change the range. An earlier scan of the range must not see it.
 struct Change {
   const char* name;
   std::string (*run)(TestTransaction&);
@@ -153,7 +154,7 @@ std::string PutNew(TestTransaction& t) { return t.Put("b", "1"); }
 std::string UpdateOld(TestTransaction& t) { return t.Update("a", "1"); }
 std::string RemoveOld(TestTransaction& t) { return t.Remove("a"); }
 
-// With both settings of R8: here every change lies in the scan's bounds.
+// With both settings of R8: here every change is within the scan's bounds.
 class PhantomTest : public ConflictTest, public ::testing::WithParamInterface<std::tuple<Change, RangePrecision>> {
  protected:
   PhantomTest() : ConflictTest(Options()) {}
@@ -192,7 +193,8 @@ TEST_P(PhantomTest, WriterAfterAnEarlierScan) {
   EXPECT_EQ(t10.Commit(), "ok");
 }
 
-// R1 against R2: whatever step the scan is at, the writer or the scan loses, or the scan sees the write.
+// R1 against R2: at whatever step of the scan the writer runs, the writer or the scan loses, or the scan sees the
+// write.
 TEST_P(PhantomTest, WholeWriterBetweenTwoStepsOfAScan) {
   for (const char* point_name :
        {"scan.before_raise", "scan.raised", "scan.looked", "scan.before_dc", "scan.after_dc"}) {
@@ -242,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(All, PhantomTest,
                                   (std::get<1>(param.param) == RangePrecision::kKeys ? "_by_keys" : "_by_ranges");
                          });
 
-// The record level has the same races.
+// The same races exist at the level of records.
 TEST_F(ConflictTest, WholeReadBetweenTwoStepsOfAWriter) {
   for (const bool entry : {false, true}) {
     for (const char* point_name :
@@ -272,7 +274,8 @@ TEST_F(ConflictTest, WholeWriterBetweenTwoStepsOfARead) {
   EXPECT_TRUE(wrote);
 }
 
-// A writer's own second version does not look at last_read: a reader between the two must not take the first for the last.
+// A writer's own second version does not check last_read. A reader between the two must not take the first for the
+// last.
 TEST_F(ConflictTest, WriterReplacesItsVersionAndCommitsBetweenTwoStepsOfARead) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
@@ -292,7 +295,7 @@ TEST_F(ConflictTest, RangesSeparate) {
   EXPECT_EQ(t10.Put("b", "1"), "range-read-later");
 }
 
-// --- SIX: a scan with intent to update. Against other scans by range; by keys see range_precision_test.
+// --- SIX: a scan with intent to update, against other scans, by range. For scans by keys see range_precision_test.
 
 class SixTest : public ConflictTest {
  protected:
@@ -330,7 +333,7 @@ TEST_F(ConflictTest, SixAgainstIntents) {
   EXPECT_EQ(t20.ScanForUpdate(), "a=0 dc=0");
   EXPECT_EQ(t10.Put("a", "1"), "range-read-later");
   TestTransaction t40 = f.Begin();
-  EXPECT_EQ(t40.ScanForUpdate(), "range-writer");  // an earlier one is
+  EXPECT_EQ(t40.ScanForUpdate(), "range-writer");  // an earlier intent is one
   EXPECT_EQ(t20.Commit(), "ok");
 }
 
@@ -344,7 +347,7 @@ TEST_F(SixTest, SixAgainstSix) {
   EXPECT_EQ(t30.ScanForUpdate(), "range-read-later");
 }
 
-// R3, the races: a whole scan between two steps of the SIX; and a whole SIX writer between two steps of a scan.
+// R3, the races: a whole scan between two steps of the SIX, and a whole SIX writer between two steps of a scan.
 TEST_F(ConflictTest, ScanAndSixRace) {
   for (const char* point_name : {"scan.before_raise", "scan.raised", "scan.looked", "scan.before_dc"}) {
     for (const bool six_first : {false, true}) {
@@ -404,7 +407,7 @@ TEST_F(ConflictTest, WriteSkewOverAPredicate) {
 TEST_F(ConflictTest, ADeclaredKeyKeepsLaterScansOut) {
   TestTransaction t10 = f.Begin(EngineFixture::Declaring({"b"})), t20 = f.Begin(), t30 = f.Begin();
   EXPECT_EQ(t20.Scan(), "range-writer");
-  // Its attempt has raised last_read; the declared write goes through all the same, others do not.
+  // The scan's attempt has raised last_read. The declared write goes through nevertheless; other writes do not.
   EXPECT_EQ(t10.Insert("b", "1"), "ok");
   EXPECT_EQ(t10.Commit(), "ok");
   EXPECT_EQ(t30.Scan(), "a=0 b=1 dc=0");
@@ -414,7 +417,7 @@ TEST_F(ConflictTest, ADeclaredKeyKeepsLaterScansOut) {
 }
 
 TEST_F(ConflictTest, DeclaringAfterALaterScan) {
-  // The timestamp is drawn at begin, so a later scan must come between drawing and declaring.
+  // The timestamp is drawn at the begin, so a later scan must come between the draw and the declaration.
   TestTransaction t20 = f.Begin();
   std::string scan;
   AtPoint point("range.post.before_cas", [&] { scan = f.Begin().Scan(); });

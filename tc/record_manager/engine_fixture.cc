@@ -156,7 +156,8 @@ void EngineFixture::PumpAndCollect() {
 }
 
 bool EngineFixture::Settle() {
-  // More than once: a pump that meets a round of low-water under way sees the last one's.
+  // Pumps more than once, because a pump that meets another thread's round of low-water sees the value of the round
+  // before.
   const Deadline end = Soon();
   do {
     dc->Pump();
@@ -177,7 +178,7 @@ bool EngineFixture::CopiesBecome(uint64_t count) {
 }
 
 void EngineFixture::Collect() {
-  // A round takes what is finished, a second looks at what is applied, a third collects it.
+  // The first round takes finished transactions, the second looks at the applied position, the third collects.
   for (int i = 0; i < 3; ++i) {
     collector->RunExclusive([](Collector::Access&) {});
   }
@@ -188,7 +189,7 @@ void EngineFixture::Fold() {
 }
 
 void EngineFixture::SetVersionBudget(uint64_t bytes) {
-  // By the collector's thread, which looks at it.
+  // Set by the collector's thread, which reads it.
   collector->RunExclusive([&](Collector::Access&) { engine->version_budget_bytes = bytes; });
 }
 
@@ -308,7 +309,7 @@ AtPoint::AtPoint(std::string point, std::function<void()> action)
 }
 
 AtPoint::~AtPoint() {
-  reached_->store(true);  // whoever is late does nothing
+  reached_->store(true);  // a thread that passes the point late does nothing
   testing::SetPointHandler(nullptr);
 }
 

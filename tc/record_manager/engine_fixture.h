@@ -1,10 +1,16 @@
-// EngineFixture: a whole engine for tests (log on a disk in memory, transactions, record table, ranges, collector, a DC that the test pumps),
-// and TestTransaction, whose operations answer short texts, so that a test reads like the history it plays:
+// EngineFixture: a whole engine for tests: log on a disk in memory, transactions, record table, ranges, collector,
+// and a DC that the test pumps. The operations of TestTransaction return short texts, so that a test reads like the
+// history it plays:
 //   EXPECT_EQ(t20.Scan(), "a=1 c=3");   EXPECT_EQ(t10.Put("b", "2"), "range-read-later");
-// Texts: "ok"; the reason of an abort (after which the transaction is aborted); the name of another error; for Get the value or "-" if there is
-// no record; for Scan "key=value" in scan order.
-// Table 1, "t", is there from the start, with one range.
-// Thread-safety: each TestTransaction by one thread at a time; the fixture's other methods from any, except Stop.
+// Texts:
+// - "ok";
+// - the reason of an abort, after which the transaction is aborted;
+// - the name of another error;
+// - for Get the value, or "-" if there is no record;
+// - for Scan "key=value" in scan order.
+// Table 1, "t", exists from the start, with one range.
+// Thread-safety: each TestTransaction by one thread at a time; the fixture's other methods from any thread, except
+// Stop.
 #ifndef TC_RECORD_MANAGER_ENGINE_FIXTURE_H_
 #define TC_RECORD_MANAGER_ENGINE_FIXTURE_H_
 
@@ -40,21 +46,21 @@ struct EngineFixtureOptions {
   uint32_t max_transactions = 256;
   uint32_t max_tables = Catalogue::kDefaultMaxTables;
   Duration collector_period = milliseconds(1);
-  // S8. As it is, only Fold does it.
+  // S8. With this default only Fold folds.
   Duration fold_after = seconds(1000);
   size_t fold_at_least = 1;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
-  // A commit needs room for its records in two of these.
+  // A commit needs room for its records in two segments.
   size_t log_segment_bytes = size_t{1} << 20;
-  bool faulty_disk = false;  // then `disk` is there
+  bool faulty_disk = false;  // if set, `disk` is there
   RangePrecision range_precision = RangePrecision::kKeys;
   Duration conflict_wait{0};
   RangeControl range_control = RangeControl::kRanges;
-  uint64_t read_cache_bytes = 0;  // S7; 0 = none
+  uint64_t read_cache_bytes = 0;  // S7; 0: no read cache
   bool cache_written = false;
   bool spills = false;  // S9: into files of the same storage
   size_t spill_at_least = 1;
-  Runtime* engine_runtime = nullptr;  // what the engine's own waits go to, in place of the real one
+  Runtime* engine_runtime = nullptr;  // the engine's own waits go to it instead of the real one
 };
 
 class TestTransaction;
@@ -72,29 +78,29 @@ class EngineFixture {
   static TransactionOptions Buffered();
   static TransactionOptions Declaring(const std::vector<std::string>& keys);
 
-  // One transaction that puts all of them (empty value text "-": removes); applied by the DC and collected.
+  // Commits one transaction that puts all of them (the value "-" removes the key), then has it applied and collected.
   void Load(const std::vector<std::pair<std::string, std::string>>& puts);
-  // The DC applies what it may, and what is applied is collected.
+  // Has the DC apply everything that it may, and everything applied collected.
   void PumpAndCollect();
-  // Until all is applied and collected. REQUIRES: no open transaction.
+  // Returns once everything is applied and collected; false: not in time. REQUIRES: no open transaction.
   bool Settle();
-  // Waits until the collector has nothing left to do for what is finished and applied.
+  // Waits until the collector has nothing left to do for finished and applied transactions.
   void Collect();
-  // S8: what has committed and is not applied goes into runs.
+  // S8: folds everything that is committed and not applied.
   void Fold();
-  // S9. REQUIRES: no transaction is at work in another thread.
+  // S9. REQUIRES: no other thread runs an operation.
   void SetVersionBudget(uint64_t bytes);
-  // S7: nothing is kept of what the DC has answered.
+  // S7: drops all copies of the DC's answers.
   void ClearReadCache();
   // Cuts the table into ranges. One thread at a time.
   void SetRanges(const std::vector<std::string>& cuts, TableId table = kTable);
-  // Waits until there are so many copies of postings (P): they count as long as the ranges that were replaced are there.
+  // Waits until there are `count` copies of postings (P). Copies count while the ranges that were replaced exist.
   bool CopiesBecome(uint64_t count);
-  // What a new transaction sees in the whole table.
+  // Returns the whole table as a new transaction sees it.
   std::string Contents();
-  // The range of table 1 that holds the key. Stays while no ranges are set.
+  // The range of table 1 that holds the key. It stays until ranges are set.
   Range& RangeOf(std::string_view key);
-  // Ends the engine: no transaction may be open.
+  // Stops the engine. REQUIRES: no open transaction.
   void Stop();
 
   static Deadline Soon() { return RealRuntime().Now() + seconds(30); }
@@ -130,10 +136,11 @@ class TestTransaction {
   std::string Remove(std::string_view key);
   std::string Insert(std::string_view key, std::string_view value);
   std::string Update(std::string_view key, std::string_view value);
-  // All of [low, high), as many batches as it takes.
+  // Scans all of [low, high), in as many batches as it takes.
   std::string Scan(std::string_view low = {}, std::string_view high = {}, Direction direction = Direction::kAscending);
   std::string ScanForUpdate(std::string_view low = {}, std::string_view high = {});
-  // One batch. `scan` is changed so that the next call goes on; false in `more` when the scan is complete.
+  // Scans one batch. Changes `scan` so that the next call continues it; *more becomes false when the scan is
+  // complete.
   std::string ScanBatch(Operation* scan, bool* more);
   std::string Commit();
   void Abort();
@@ -141,13 +148,13 @@ class TestTransaction {
   TableId table = EngineFixture::kTable;
 
  private:
-  // Aborts after errors that end a transaction.
+  // Aborts after an error that ends a transaction.
   std::string Text(const Status& status);
   std::string ScanAll(Operation scan);
 
   RecordManager& manager_;
   std::unique_ptr<Transaction> txn_;
-  std::string low_, high_;  // what the operation of ScanBatch points to
+  std::string low_, high_;  // texts that the operation of ScanBatch points to
 };
 
 std::string StatusText(const Status& status);

@@ -1,11 +1,13 @@
-// Progress: a thread is stopped at a named point, between what it looked at and its compare-and-swap, in the active slots, the record table,
-// the chains, the ranges or between the steps of an operation. Others then finish 100,000 operations each, on the same keys, buckets and ranges: many
-// of them transactions that lose a conflict with the stopped one, which is an outcome, not a wait.
-// Of these operations few are commits (one in a hundred), and one in four thousand is a scan of the range that is written to: while a stopped
-// transaction holds low-water down, or the collector is the one that is stopped, nothing is collected, and such a scan looks at every
-// posting since. One in fifty scans the other range. None of that is waiting; it is only slow.
-// The exceptions, on purpose: who is stopped inside a round of low-water holds low-water back (L2: one thread at a time), and
-// the collector is one thread; nobody waits for either.
+// Progress: a thread is stopped at a named point, between its look and its compare-and-swap, in the active slots, the
+//   record table, the chains, the ranges, or between the steps of an operation. Other threads then finish 100,000
+//   operations each, on the same keys, buckets and ranges. Many of these are transactions that lose a conflict with
+//   the stopped one, which is an outcome, not a wait.
+// Few of these operations are commits (one in a hundred), and one in four thousand is a scan of the range that is
+//   written to. While a stopped transaction holds low-water down, or the collector itself is stopped, nothing is
+//   collected, and such a scan looks at every posting made since. One in fifty scans the other range. None of that is
+//   waiting; it is only slow.
+// There are two intended exceptions. A thread that is stopped inside a round of low-water holds low-water back (L2:
+//   one thread at a time). The collector is one thread. No thread waits for either.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -24,7 +26,7 @@ namespace {
 constexpr int kOthers = 2;
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-constexpr int kOperations = 30000;  // for what the sanitizer looks for; the number is the release build's
+constexpr int kOperations = 30000;  // enough for the sanitizer; the number is the release build's
 #define DEUT_FEW_OPERATIONS
 #endif
 #endif
@@ -87,7 +89,7 @@ thread_local bool is_other = false;
 class Stop {
  public:
   explicit Stop(std::string target) : state_(std::make_shared<State>(std::move(target))) {
-    // Its own share of the state: a thread may still be inside when this object has gone.
+    // The handler shares the state, because a thread may still be inside it when this object has been destroyed.
     testing::SetPointHandler([state = state_](std::string_view name) {
       if (is_other || name != state->target || state->stopped.IsSet()) return;
       state->stopped.Signal(RealRuntime());
@@ -108,10 +110,10 @@ class Stop {
   const std::shared_ptr<State> state_;
 };
 
-// Writes go to keys below, a large write set of the victim's and most scans above it.
+// Writes go to keys below it. The victim's large write set and most scans are above it.
 constexpr const char* kCut = "s";
 
-// A write set that is worth sorting, and a scan that meets it.
+// A write set that is large enough to be sorted, and a scan that meets it.
 void WriteManyAndScan(EngineFixture& f) {
   {
     TestTransaction txn = f.Begin();
@@ -121,7 +123,7 @@ void WriteManyAndScan(EngineFixture& f) {
   f.Begin().Scan(kCut);
 }
 
-// Everything there is, on few keys.
+// One operation of any kind, on few keys.
 void Operate(EngineFixture& f, Random& random) {
   const std::string key = "k" + std::to_string(random.Below(6));
   const uint64_t what = random.Below(1000);
@@ -161,7 +163,7 @@ void StopAt(const std::string& point) {
   {
     Stop stop(point);
     std::atomic<bool> victim_may_end{false}, pump_may_end{false};
-    // The DC's side is not under test: it must not be the one that stops.
+    // The DC's side is not under test, so it must not be the one that stops.
     std::unique_ptr<Thread> pump = RealRuntime().StartThread("pump", [&] {
       is_other = true;
       for (int i = 0; !pump_may_end.load(); ++i) {

@@ -1,7 +1,9 @@
-// The whole engine under load: few keys, few buckets, the collector and the DC at full rate, ranges cut anew meanwhile. What is checked:
-//   transfers between accounts keep the sum in every committed scan, forwards and backwards, and in every snapshot;
-//   in timestamp order every committed transaction saw exactly what its predecessors left (point reads and scans, so phantoms too);
-//   afterwards everything is collected, and the DC alone has the state.
+// The whole engine under load: few keys, few buckets, the collector and the DC at full rate, and ranges that are cut
+// anew meanwhile. It checks:
+// - Transfers between accounts keep the sum in every committed scan, forwards and backwards, and in every snapshot.
+// - In timestamp order every committed transaction saw exactly the state that its predecessors left (point reads and
+//   scans, so phantoms too).
+// - Afterwards everything is collected, and the DC alone has the state.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -20,7 +22,7 @@ namespace {
 constexpr Duration kTime = seconds(4);
 constexpr int kThreads = 3;
 
-// The DC pumps, the log is trimmed, the ranges change, until destroyed.
+// Until destroyed it pumps the DC, trims the log and changes the ranges.
 class Background {
  public:
   explicit Background(EngineFixture& f) : f_(f) {
@@ -107,7 +109,8 @@ TEST(EngineStressTest, TransfersKeepTheSum) {
         while (RealRuntime().Now() < end) {
           const uint64_t what = random.Below(8);
           if (what < 5) {
-            // An account with nothing is removed, one that gets something is made: inserts and deletes are part of it.
+            // An account whose balance becomes 0 is removed, and one that receives an amount is made. So inserts and
+            // deletes take part.
             const std::string from = "k" + std::to_string(random.Below(kAccounts));
             const std::string to = "k" + std::to_string(random.Below(kAccounts));
             if (from == to) continue;
@@ -157,11 +160,11 @@ TEST(EngineStressTest, TransfersKeepTheSum) {
   RecordProperty("changes", static_cast<int>(changes));
 }
 
-// What a committed transaction did, in its order.
+// One step of a committed transaction.
 struct Step {
   enum class Kind { kGet, kPresent, kScan, kPut, kRemove } kind;
   std::string key;    // kScan: low
-  std::string value;  // what was read or written; "-" = absent
+  std::string value;  // the value that was read or written; "-": absent
   std::string high = {};
 };
 struct History {
@@ -189,7 +192,7 @@ std::string Text(const Step& step) {
   }
 }
 
-// What those did that committed with a timestamp near this one.
+// Lists the steps of the transactions that committed with a timestamp near this one.
 std::string Around(const std::vector<History>& histories, uint64_t timestamp) {
   constexpr uint64_t kNear = 25;
   std::string text;
@@ -201,7 +204,8 @@ std::string Around(const std::vector<History>& histories, uint64_t timestamp) {
   return text;
 }
 
-// Plays the committed transactions one after the other in timestamp order: each must have seen what a single thread would have.
+// Plays the committed transactions one after the other in timestamp order. Each must have seen what a single thread
+// would have seen.
 void ExpectSerializable(std::vector<History> histories) {
   std::sort(histories.begin(), histories.end(),
             [](const History& a, const History& b) { return a.timestamp < b.timestamp; });
@@ -240,7 +244,7 @@ void ExpectSerializable(std::vector<History> histories) {
   }
 }
 
-// One random transaction; answers whether it committed.
+// Runs one random transaction. Returns whether it committed.
 bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* history) {
   constexpr uint64_t kKeys = 7;
   const auto key = [&] { return "k" + std::to_string(random.Below(kKeys)); };
@@ -263,7 +267,7 @@ bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* histo
       case 2: {
         std::string high = random.OneIn(2) ? "" : key();
         if (random.OneIn(2)) {
-          // The keys behind the last one delivered were never reached (R8).
+          // The scan never reached the keys behind the last one delivered (R8).
           Operation scan{.low = k, .high = high, .limit_records = static_cast<uint32_t>(1 + random.Below(3))};
           bool more = false;
           const std::string text = txn.ScanBatch(&scan, &more);
@@ -286,7 +290,7 @@ bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* histo
       default: {
         const bool insert = random.OneIn(2);
         const std::string outcome = insert ? txn.Insert(k, value) : txn.Update(k, value);
-        // Whether it was there is a read of its own; what was there is not told.
+        // Whether the key was there is a read of its own; the operation does not tell its value.
         if (outcome == "ok") {
           history->steps.push_back({insert ? Step::Kind::kGet : Step::Kind::kPresent, k, "-"});
           history->steps.push_back({Step::Kind::kPut, k, value});
@@ -296,7 +300,7 @@ bool RunRandom(EngineFixture& f, Random& random, uint64_t number, History* histo
       }
     }
     if (random.OneIn(8)) RealRuntime().Yield();
-    // An old reader, or writer: what commits meanwhile is folded.
+    // Makes an old reader or writer, so that commits meanwhile are folded.
     if (random.OneIn(400)) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(15));
   }
   if (!txn.open() || random.OneIn(12)) return false;
@@ -353,7 +357,8 @@ TEST(EngineStressTest, HistoriesAreSerializableWithAReadCache) {
   }
 }
 
-// The same where threads stand still, now and then, between two steps: what takes a preemption at the worst moment otherwise.
+// The same with threads that pause now and then between two steps, as a preemption at the worst moment would make
+// them.
 TEST(EngineStressTest, HistoriesAreSerializableWithPausesBetweenSteps) {
   std::atomic<uint64_t> passes{0};
   std::atomic<uint64_t> pauses{0};
@@ -368,14 +373,14 @@ TEST(EngineStressTest, HistoriesAreSerializableWithPausesBetweenSteps) {
   });
   EngineFixtureOptions options = Tiny();
   options.read_cache_bytes = 640;
-  // Versions that are no more are there for a while.
+  // Keeps unlinked versions in memory for a while.
   options.collector_period = milliseconds(2);
   RunHistories(kTime, 50, options);
   testing::SetPointHandler(nullptr);
   EXPECT_GT(pauses.load(), 100u);
 }
 
-// The same with compare-and-swaps that lose, one in eight, and every name at least once.
+// The same with compare-and-swaps that lose: one in eight, and each of these names at least once.
 TEST(EngineStressTest, WithLostCompareAndSwaps) {
   std::atomic<uint64_t> number{0};
   const std::vector<std::string> names = {"active.claim.cas",       "range.raise.cas",        "range.post.cas",
@@ -394,7 +399,7 @@ TEST(EngineStressTest, WithLostCompareAndSwaps) {
   EngineFixtureOptions options = Tiny();
   options.read_cache_bytes = 640;
   options.cache_written = true;
-  // Some names come up seldom: a floor is raised where nothing is known of a key.
+  // Some names occur seldom: a floor is raised only if nothing is known of a key.
   const auto missing = [&] { return std::ranges::any_of(lost, [](const auto& times) { return times.load() == 0; }); };
   for (int round = 0; round < 20 && (round == 0 || missing()); ++round) RunHistories(kTime / 2, 50, options);
   testing::SetCasHandler(nullptr);

@@ -1,4 +1,5 @@
-// The look for a table that every operation begins with, and what a table that is dropped meanwhile means to it (rule T1).
+// FindTable: the first step of every operation, and the effect of a drop of the table meanwhile (rule T1).
+// Thread-safety: the transaction's thread.
 #ifndef TC_RECORD_MANAGER_FIND_TABLE_H_
 #define TC_RECORD_MANAGER_FIND_TABLE_H_
 
@@ -8,11 +9,13 @@
 
 namespace deut::tc {
 
-// Answers the table as the transaction sees it. A drop has a timestamp like every transaction:
-//   a transaction that is earlier reads on, as if nothing had happened (S1: the DC does not hear of the drop before it has ended);
-//     where it would write, it loses: the drop has read the whole table, later;
-//   a later one finds no table (NOT_FOUND) once the drop is committed, and depends on that (D1); until then it loses.
-// A snapshot reads below every undecided drop, so it never loses.
+// Returns the table as the transaction sees it. A drop has a timestamp, like every transaction:
+// - A transaction that is earlier than the drop reads as if nothing had happened. The DC does not learn of the drop
+//   before that transaction has ended (S1). If the transaction writes, it loses, because the drop, which is later,
+//   has read the whole table.
+// - A transaction that is later finds no table (NOT_FOUND) once the drop is committed, and depends on that commit
+//   (D1). Before, it loses.
+// - A snapshot reads below every undecided drop, so it never loses.
 Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool for_write);
 
 }  // namespace deut::tc

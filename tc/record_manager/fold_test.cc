@@ -1,5 +1,5 @@
-// Committed updates that wait in sorted runs (S8): what scans find of them, at each step of a fold and of a merge; when they go; what a reader of
-// them waits for; tables and ranges that change over them.
+// Committed updates in sorted runs (S8): how scans find them at each step of a fold and of a merge; when they go;
+// which commits a reader of them waits for; tables and ranges that change meanwhile.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -67,7 +67,8 @@ TEST_F(FoldTest, ScansFindTheKeysInRuns) {
   EXPECT_EQ(f.Contents(), "a=0 b=2 bb=1");
 }
 
-// What is written while the collector folds or collects stands above in the chain, and is passed once, not once for each commit below.
+// Versions written while the collector folds or collects are above in the chain. A pass walks over them once, not
+// once for each commit below.
 TEST_F(FoldTest, ALongChainIsWalkedOnce) {
   constexpr int kCommits = 200;
   const auto write_many = [&] {
@@ -82,7 +83,7 @@ TEST_F(FoldTest, ALongChainIsWalkedOnce) {
       if (name == "collector.fold.published" && published.fetch_add(1) == 0) write_many();
     });
     f.Fold();
-    EXPECT_GE(published.load(), 1);  // the collector may fold what has come meanwhile by itself
+    EXPECT_GE(published.load(), 1);  // the collector may fold the new commits by itself
     EXPECT_GE(steps.load(), 2 * kCommits);
     EXPECT_LE(steps.load(), 6 * kCommits) << "folding";
     EXPECT_EQ(reader->Get("a"), "-");
@@ -95,7 +96,7 @@ TEST_F(FoldTest, ALongChainIsWalkedOnce) {
   ExpectNothingLeft();
 }
 
-// A fold beside a scan, at each of the scan's steps; and all of it applied and collected after that.
+// A whole fold at each step of a scan, and then everything applied and collected.
 TEST_F(FoldTest, FoldedBetweenTwoStepsOfAScan) {
   for (const char* point_name : {"scan.before_raise", "scan.raised", "scan.before_postings", "scan.postings_walked",
                                  "scan.looked", "scan.before_dc", "scan.after_dc"}) {
@@ -149,7 +150,7 @@ TEST_F(FoldTest, AScanBetweenTwoStepsOfAFold) {
   }
 }
 
-// S8: runs go when they are applied, not before; a merge keeps what is not.
+// S8: runs go when they are applied, not before. A merge keeps the keys that are not applied.
 TEST_F(FoldTest, RunsAreKeptUntilTheyAreApplied) {
   TestTransaction old = f.Begin();
   for (int i = 0; i < 20; ++i) {
@@ -164,7 +165,7 @@ TEST_F(FoldTest, RunsAreKeptUntilTheyAreApplied) {
   ExpectNothingLeft();
 }
 
-// Of the updates of one key the earliest timestamp decides whether a reader may see one of them.
+// The earliest timestamp of a key's updates decides whether a reader may see one of them.
 TEST_F(FoldTest, AReaderBetweenTwoUpdatesOfAKey) {
   TestTransaction old = f.Begin();
   Write("a", "1");
@@ -179,7 +180,7 @@ TEST_F(FoldTest, AReaderBetweenTwoUpdatesOfAKey) {
   EXPECT_EQ(old.Scan(), "");
 }
 
-// And the latest commit decides whether the DC has them all.
+// The latest commit of a key's updates decides whether the DC has them all.
 TEST_F(FoldTest, AKeyWhoseFirstUpdateIsApplied) {
   TestTransaction first = f.Begin();
   Write("a", "1");
@@ -210,9 +211,9 @@ TEST_F(FoldTest, NewRangesOverRuns) {
   ExpectNothingLeft();
 }
 
-// Runs of a table that is dropped go with what is applied.
+// The runs of a dropped table go with the entries that are applied.
 TEST_F(FoldTest, ADroppedTable) {
-  const Catalogue::TablePointer table = *f.catalogue->FindByName("t");  // else it is freed
+  const Catalogue::TablePointer table = *f.catalogue->FindByName("t");  // keeps the table from being freed
   {
     TestTransaction old = f.Begin();
     Write("a", "1");
@@ -224,7 +225,8 @@ TEST_F(FoldTest, ADroppedTable) {
   EXPECT_EQ(f.collector->folded(), 0u);
 }
 
-// S6, early: a key that is written again and again under old readers keeps what they read, and little more.
+// S6, early: a key that is written again and again under old readers keeps the versions that they read, and little
+// more.
 TEST_F(FoldTest, UnreadVersionsGoEarly) {
   f.Load({{"a", "0"}});
   TestTransaction old = f.Begin();
@@ -257,7 +259,7 @@ TEST_F(FoldTest, UnreadVersionsGoEarly) {
   EXPECT_EQ(f.Contents(), "a=60 b=60");
 }
 
-// A snapshot, and one that begins later, read what was kept for them.
+// A snapshot, and one that begins later, read the versions that were kept for them.
 TEST_F(FoldTest, SnapshotsReadWhatWasKept) {
   Write("a", "1");
   f.active->AdvanceNow();
@@ -276,7 +278,7 @@ TEST_F(FoldTest, SnapshotsReadWhatWasKept) {
   EXPECT_EQ(f.Contents(), "a=20");
 }
 
-// As many are folded as wait for somebody who is open; who only waits for the DC has a while.
+// Commits that wait for an open transaction are all folded. Those that wait only for the DC are left for a while.
 TEST_F(FoldTest, WhatNobodyHoldsBackIsNotFoldedAtOnce) {
   const auto folded = [this] {
     for (int round = 0; round < 2; ++round) f.collector->RunExclusive([](Collector::Access&) {});
@@ -298,7 +300,7 @@ TEST_F(FoldTest, WhatNobodyHoldsBackIsNotFoldedAtOnce) {
   ExpectNothingLeft();
 }
 
-// S9: all that is pinned counts, in whatever form; and nothing of it is lost.
+// S9: all that is pinned counts, in whatever form, and nothing of the count is lost.
 TEST_F(FoldTest, WhatIsPinnedIsCounted) {
   const auto pinned = [this] { return PinnedBytes(*f.engine); };
   EXPECT_EQ(pinned(), 0u);
@@ -320,7 +322,8 @@ TEST_F(FoldTest, WhatIsPinnedIsCounted) {
   ExpectNothingLeft();
 }
 
-// S9: over the budget writers are refused and told who holds it all back. A key that is written again and again does not come to that.
+// S9: over the budget writers are refused, and told which transaction holds everything back. A key that is written
+// again and again does not exhaust the budget.
 TEST_F(FoldTest, TheBudgetNamesTheOldestReader) {
   f.SetVersionBudget(100000);
   TestTransaction old = f.Begin();
@@ -347,7 +350,7 @@ TEST_F(FoldTest, TheBudgetNamesTheOldestReader) {
   Write("b", "1");
 }
 
-// The engine ends with folded commits that were never applied.
+// The engine is stopped with folded commits that were never applied.
 TEST_F(FoldTest, TheEnd) {
   {
     TestTransaction old = f.Begin();
@@ -361,7 +364,8 @@ TEST_F(FoldTest, TheEnd) {
   EXPECT_EQ(f.catalogue->Find(EngineFixture::kTable)->runs().bytes(), 0u);
 }
 
-// D1: a durable scan waits for the commit of what it has shown, folded or not, and for no later one of the key.
+// D1: a durable scan waits for the commits of the versions that it has shown, folded or not, and for no later commit
+// of the key.
 TEST(FoldDurabilityTest, AScanWaitsForWhatItHasShown) {
   EngineFixture f({.faulty_disk = true});
   TransactionOptions durable;

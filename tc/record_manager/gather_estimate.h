@@ -1,7 +1,8 @@
-// GatherEstimate: how many keys a scan is likely to need of those that are in the TC, from what the scans before it needed.
+// GatherEstimate: predicts how many of the keys in the TC a scan needs, from what earlier scans needed.
 //
-// A gather ends its stretch behind the last key that it keeps (scan_gather.h), and the DC is asked only so far (S4): with too few keys it is asked
-// twice, with too many they are merged and copied for nothing. It decides what that costs, nothing else.
+// A gather ends its stretch behind the last key that it keeps (scan_gather.h), and the DC is asked only up to there
+// (S4). With too few keys the DC is asked twice. With too many, keys are merged and copied in vain. The estimate
+// decides only this cost, never an answer.
 // Thread-safety: one thread at a time.
 #ifndef TC_RECORD_MANAGER_GATHER_ESTIMATE_H_
 #define TC_RECORD_MANAGER_GATHER_ESTIMATE_H_
@@ -14,8 +15,9 @@ namespace deut::tc {
 
 class GatherEstimate {
  public:
-  // Keys that suffice for so many records, nearly always: the expected number, and three standard deviations of keys that lie there at random.
-  // Before anything is known each record may be in the TC, and a few keys may show nothing.
+  // Returns how many keys suffice for that many records, nearly always: the expected number plus three standard
+  // deviations of randomly placed keys. Before the first report it assumes that each record may be in the TC, and
+  // that a few keys show no record.
   size_t KeysFor(size_t records) const {
     if (records_ == 0) return records + records / 4;
     if (keys_ == 0) return kSpare;
@@ -24,7 +26,7 @@ class GatherEstimate {
     return std::min(enough, records + records / 4 + kSpare);
   }
 
-  // A scan has returned so many records, and has come past so many keys.
+  // Reports that a scan has returned `records` records and passed `keys` gathered keys.
   void Saw(size_t records, size_t keys) {
     records_ += static_cast<double>(records);
     keys_ += static_cast<double>(keys);
@@ -35,8 +37,8 @@ class GatherEstimate {
 
  private:
   static constexpr size_t kSpare = 4;
-  static constexpr double kMemory = 4096;            // records
-  static constexpr double kAsGoodAsNone = 1.0 / 16;  // keys, of half as many records
+  static constexpr double kMemory = 4096;            // records; at this number both sums are halved
+  static constexpr double kAsGoodAsNone = 1.0 / 16;  // keys; fewer than this count as none
 
   double records_ = 0;
   double keys_ = 0;

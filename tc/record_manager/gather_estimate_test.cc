@@ -20,7 +20,7 @@ TEST(GatherEstimateTest, FollowsWhatScansNeed) {
   EXPECT_LE(estimate.KeysFor(100), 40u);
   for (int i = 0; i < 1000; ++i) estimate.Saw(100, 100);
   EXPECT_GE(estimate.KeysFor(100), 100u);
-  // Keys that show nothing: no more than for records that are all in the TC.
+  // Keys that show nothing: the estimate is no higher than for records that are all in the TC.
   for (int i = 0; i < 1000; ++i) estimate.Saw(1, 1000);
   EXPECT_LE(estimate.KeysFor(100), 130u);
 }

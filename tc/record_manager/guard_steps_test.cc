@@ -1,5 +1,5 @@
-// The collector's passes over the updates of one large commit leave their guard again and again: memory that is retired while a pass is under way is
-// freed before its end (stepped_guard.h, spiller.h).
+// The collector's passes over the updates of one large commit leave their guard again and again. So memory that is
+// retired during a pass is freed before its end (stepped_guard.h, spiller.h).
 #include <atomic>
 #include <string>
 
@@ -13,7 +13,8 @@ namespace deut::tc {
 namespace {
 
 constexpr int kUpdates = 2000;
-// Something is retired in the middle of a pass, and has to be freed when the pass has come this much further: the spiller's batches are the largest.
+// An object is retired in the middle of a pass, and must be freed when the pass has come this much further. The
+// spiller has the largest batches.
 constexpr int kRetiredAt = 1000;
 constexpr int kFreedAfter = 600;
 
@@ -29,7 +30,8 @@ void CommitMany(EngineFixture& f, const char* name) {
   ASSERT_EQ(t.Commit(), "ok");
 }
 
-// Every pass there is over such a commit: it is collected; another one is folded, and collected; a third is folded, and spilled.
+// Plays every pass that there is over such a commit: one commit is collected, one is folded and collected, one is
+// folded and spilled.
 void PlayAll(EngineFixture& f) {
   CommitMany(f, "collected");
   EXPECT_TRUE(f.Settle());

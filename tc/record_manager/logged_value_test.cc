@@ -1,5 +1,5 @@
-// Values that are paged out (S9): what point reads, scans and read-modify-writes see of them, in the log's memory and on its disk; when the log is
-// let go, cannot be read, or is written on.
+// Values that are paged out (S9): what point reads, scans and read-modify-writes see of them, in the log's memory and
+// on its disk; when the log is trimmed, cannot be read, or is appended to.
 #include "tc/record_manager/logged_value.h"
 
 #include <atomic>
@@ -26,7 +26,7 @@ std::string Value(int key, int generation, size_t bytes = kValueBytes) {
   value.resize(bytes, static_cast<char>('a' + (key + generation) % 26));
   return value;
 }
-// Of keys [0, count).
+// The records with keys [0, count).
 std::string AllOf(int count, int generation) {
   std::string all;
   for (int i = 0; i < count; ++i) all += Concat(i == 0 ? "" : " ", Key(i), "=", Value(i, generation));
@@ -42,7 +42,7 @@ class LoggedValueTest : public ::testing::Test {
     return options;
   }
 
-  // One commit a key; where there is no room, what can leave memory is made to.
+  // Commits each key by itself. If there is no room, it makes everything that can leave memory do so.
   void Write(int count, int generation) {
     for (int i = 0; i < count; ++i) WriteOne(Key(i), Value(i, generation));
   }
@@ -53,13 +53,13 @@ class LoggedValueTest : public ::testing::Test {
       const std::string put = txn.Put(key, value);
       const std::string done = put == "ok" ? txn.Commit() : put;
       if (done == "ok") return;
-      ASSERT_EQ(done, "RESOURCE_EXHAUSTED");  // of the budget, or of a file of the log that is on its way
+      ASSERT_EQ(done, "RESOURCE_EXHAUSTED");  // the budget, or a file of the log, is exhausted
       ASSERT_LT(RealRuntime().Now(), soon);
       f.Fold();
       f.Collect();
     }
   }
-  // Everything that is committed, and worth it. Afterwards there is room for all.
+  // Pages out everything that is committed and large enough. Afterwards the budget has room again.
   void PageAllOut() {
     const Lsn last(f.log->tail().value - 8);
     ASSERT_TRUE(f.log->WaitDurable(last, EngineFixture::Soon()).ok());
@@ -142,7 +142,7 @@ TEST_F(LoggedValueTest, ScansDescendAndMixWithWhatIsInMemory) {
   ExpectNothingLeft();
 }
 
-// A large transaction is logged in chunks; what it has replaced itself, and what it has removed, is not in the log as a value.
+// A large transaction is logged in chunks. Values that it has itself replaced or removed are not in the log.
 TEST_F(LoggedValueTest, ATransactionInChunks) {
   constexpr int kKeys = 30;  // four chunks
   f.SetVersionBudget(uint64_t{1} << 30);
@@ -190,7 +190,7 @@ TEST_F(LoggedValueTest, ConditionsReadWhatIsThere) {
   EXPECT_EQ(f.Begin().Get("k"), next);
 }
 
-// S2. The reader has found the place, and before it reads the DC has everything and the log is let go.
+// S2. The reader has found the place. Before it reads, the DC gets everything and the log is trimmed.
 TEST_F(LoggedValueTest, WhereTheLogIsGoneTheDcHasIt) {
   std::unique_ptr<TestTransaction> old = f.BeginPointer();
   WriteOne("k", Value(1, 1));
@@ -237,7 +237,8 @@ TEST_F(LoggedValueTest, ADiskThatCannotBeReadFailsTheReaderAlone) {
   ExpectNothingLeft();
 }
 
-// Writers, readers of all ages, a DC that applies what it may: nobody sees a value that is not a whole generation's, or goes back.
+// Writers, readers of all ages, a DC that applies what it may: no reader sees a value that is not of one whole
+// generation, or goes back to an earlier one.
 TEST_F(LoggedValueTest, Stress) {
   constexpr int kKeys = 60;
   constexpr int kRounds = 12;
@@ -251,7 +252,7 @@ TEST_F(LoggedValueTest, Stress) {
       std::string first;
       for (int again = 0; again < 3 && txn->open(); ++again) {
         const std::string now = scans ? txn->Scan() : Concat(txn->Get(Key(3)), " ", txn->Get(Key(kKeys - 1)));
-        if (!txn->open()) break;  // in a writer's way
+        if (!txn->open()) break;  // a writer was in its way
         if (again == 0) first = now;
         ASSERT_TRUE(now == first);
       }

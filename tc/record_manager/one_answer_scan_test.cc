@@ -1,4 +1,5 @@
-// Scans that one answer of the DC decides, in turns with those that need more: each shows its part of one state (S4), and leaves nothing to the next.
+// Scans that one answer of the DC decides, alternating with scans that need more. Each shows its part of one state
+// (S4), and leaves nothing to the next.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -20,7 +21,8 @@ std::string KeyOf(uint64_t i) { return "k" + std::to_string(1000 + i); }
 
 class OneAnswerScanTest : public ::testing::Test {
  protected:
-  // Records in about half of the places, ranges of about six, and some updates that are in the TC alone.
+  // Fills about half of the keys with records, with ranges of about six keys, and some updates that are only in the
+  // TC.
   static void Fill(Random& random, EngineFixture* g, std::map<std::string, std::string>* state) {
     std::vector<std::pair<std::string, std::string>> load;
     std::vector<std::string> cuts;
@@ -46,7 +48,7 @@ class OneAnswerScanTest : public ::testing::Test {
     ASSERT_EQ(t.Commit(), "ok");
   }
 
-  // What [low, high) shows, in pieces of `limit` records (0 = in one).
+  // The records of [low, high), in pieces of `limit` records (0: in one piece).
   static std::vector<std::string> Expected(const std::map<std::string, std::string>& state, const std::string& low,
                                            const std::string& high, Direction direction, size_t limit) {
     std::vector<std::string> shown;
@@ -72,7 +74,7 @@ TEST_F(OneAnswerScanTest, OneStateInTurnsWithOthers) {
     EngineFixture g;
     std::map<std::string, std::string> state;
     Fill(random, &g, &state);
-    // Answers of the DC that end before they must.
+    // Makes the DC's answers end early.
     if (seed % 3 == 0) g.dc->set_scan_records(static_cast<uint32_t>(1 + random.Below(5)));
     const uint64_t before = g.dc->requests();
     TestTransaction reader = g.Begin();
@@ -97,11 +99,11 @@ TEST_F(OneAnswerScanTest, OneStateInTurnsWithOthers) {
     EXPECT_EQ(reader.Commit(), "ok");
     asked += g.dc->requests() - before;
   }
-  EXPECT_GT(in_pieces, scans);  // limits cut
+  EXPECT_GT(in_pieces, scans);  // limits cut scans
   EXPECT_GT(asked, scans);      // and so do borders of ranges
 }
 
-// A limit that is reached at the very end of a range, and one that the last record of all reaches.
+// A limit that is reached at the very end of a range, and one that the very last record reaches.
 TEST_F(OneAnswerScanTest, ALimitAtABorder) {
   EngineFixture g;
   g.Load({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
@@ -125,7 +127,8 @@ TEST_F(OneAnswerScanTest, ALimitAtABorder) {
   EXPECT_EQ(t.Commit(), "ok");
 }
 
-// An answer that says it is not all, and ends where the scan does: the scan has ended, or its caller would begin again from the other end.
+// An answer says that it is incomplete, but ends where the scan does. The scan has then ended; otherwise its caller
+// would begin again from the other end.
 TEST_F(OneAnswerScanTest, AnIncompleteAnswerAtTheFarEnd) {
   EngineFixture g;
   g.Load({{"a", "1"}, {"b", "2"}, {"c", "3"}});
@@ -150,7 +153,8 @@ TEST_F(OneAnswerScanTest, AnIncompleteAnswerAtTheFarEnd) {
   EXPECT_EQ(t.Commit(), "ok");
 }
 
-// Answers that no DC should give: too much is cut, no progress is an error, and the next scan knows nothing of it.
+// Answers that no correct DC gives: too many records are cut, no progress is an error, and the next scan is not
+// affected.
 TEST_F(OneAnswerScanTest, AnswersThatAreWrong) {
   EngineFixture g;
   g.Load({{"a", "1"}, {"b", "2"}, {"c", "3"}});
@@ -181,7 +185,7 @@ TEST_F(OneAnswerScanTest, AnswersThatAreWrong) {
   EXPECT_EQ(t.Commit(), "ok");
 }
 
-// What the transaction has written itself, what is undecided, what a snapshot may see: then more than one answer decides.
+// Own writes, undecided writes, versions that a snapshot may see: then more than one answer decides.
 TEST_F(OneAnswerScanTest, OwnAndPendingWrites) {
   EngineFixture g;
   g.Load({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
@@ -208,7 +212,7 @@ TEST_F(OneAnswerScanTest, OwnAndPendingWrites) {
   EXPECT_EQ(reader.Commit(), "ok");
 }
 
-// A later reader of a range refuses an earlier writer there, also when it was one answer that was read (R2).
+// R2: a later reader of a range refuses an earlier writer there, even if the read was one answer.
 TEST_F(OneAnswerScanTest, RaisesWhatItHasRead) {
   EngineFixture g;
   g.Load({{"a", "1"}, {"m", "2"}});

@@ -1,4 +1,4 @@
-// What becomes of whom when what is kept of unapplied updates fills its budget (rule S9).
+// OverBudgetPolicy: the reaction to pinned memory that fills its budget (rule S9).
 #ifndef TC_RECORD_MANAGER_OVER_BUDGET_POLICY_H_
 #define TC_RECORD_MANAGER_OVER_BUDGET_POLICY_H_
 
@@ -8,7 +8,7 @@ namespace deut::tc {
 
 enum class OverBudgetPolicy : uint8_t {
   kRefuse,       // writers are refused until the oldest transaction or snapshot has ended
-  kAbortReader,  // that one is aborted
+  kAbortReader,  // the oldest transaction or snapshot is aborted
 };
 
 }  // namespace deut::tc

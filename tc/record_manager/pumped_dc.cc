@@ -7,7 +7,7 @@
 
 namespace deut::tc {
 
-// One bulk scan. What it has read waits in it.
+// One bulk scan. It holds the batches that it has read.
 class PumpedDc::Scan final : public ScanStream {
  public:
   Scan(PumpedDc& dc, ScanSpec spec, bool reads_ahead)
@@ -116,7 +116,7 @@ uint64_t PumpedDc::PumpLocked(uint64_t commits, Position at_least) {
     const Status read = reader_->Next(&record, runtime_.Now() + seconds(20));
     if (!read.ok()) FailStop(read.ToString());
     if (record.type != RecordType::kCommit) continue;
-    // S1. What an earlier life had applied was below low-water then.
+    // S1. Commits that an earlier incarnation had applied were below low-water then.
     const Position position{record.lsn, UINT32_MAX};
     if (record.timestamp >= low_water && position > at_least) {
       reader_->Seek(record.lsn);

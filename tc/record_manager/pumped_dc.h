@@ -1,6 +1,8 @@
-// PumpedDc: the smallest honest DC for tests of the record manager: a single-version map that applies the redo log when the test says so, in
-// commit-record order, and only what is durable and below low-water (rule S1).
-// It lives several lives: Restart forgets everything; reads are then answered when all that was ever applied has been applied again (X3).
+// PumpedDc: the smallest correct DC for tests of the record manager. It is a single-version map that applies the redo
+//   log when the test says so. It does so in commit-record order, and only for commits that are durable and below
+//   low-water (rule S1).
+// Restart forgets everything and begins a new incarnation. That one answers reads only after it has applied again
+//   everything that was ever applied (X3).
 // Thread-safety: all methods from any thread. Ownership: borrows log and transactions.
 #ifndef TC_RECORD_MANAGER_PUMPED_DC_H_
 #define TC_RECORD_MANAGER_PUMPED_DC_H_
@@ -28,38 +30,39 @@ class PumpedDc final : public DcReader {
  public:
   PumpedDc(Runtime& runtime, RedoLog& log, ActiveTransactions& active);
 
-  // A table that the DC has held since before the log began.
+  // Adds a table that the DC has held since before the log began.
   void AddTable(TableId table);
-  // Applies all that may be applied now, at most `commits` transactions; answers how many it applied.
+  // Applies the commits that may be applied now, at most `commits` of them. Returns how many it has applied.
   uint64_t Pump(uint64_t commits = UINT64_MAX);
   void Restart();
-  // Lets the log forget what has been applied. Not to be followed by Restart.
+  // Trims the log up to the last applied commit. Must not be followed by Restart.
   void TrimLog();
-  // Every request fails with it until it is OK again.
+  // Makes every request fail with `error`, until it is OK again.
   void set_error(const Status& error);
   void set_has_space(bool has_space);
-  // What is asked in two steps (TryAsk) is not answered in time.
+  // If `lose`, requests asked in two steps (TryAsk) are not answered in time.
   void LoseAsked(bool lose);
-  // Scans answer at most so many records, whatever was asked. 0 = no such limit.
+  // Scans return at most `records` records, even if asked for more. 0: no such limit.
   void set_scan_records(uint32_t records);
 
-  // What it answers to scans is changed by `alter`, which may say what no DC should.
+  // Has `alter` change the answers to scans, also to answers that no correct DC gives.
   void AlterScans(std::function<void(DataRequest*)> alter);
 
-  // Bulk scans read all that a grant allows when they get it, as if it took no time on the way (ScanStream::ReadsAhead); else on Next.
+  // If true, a bulk scan reads all that a grant allows as soon as it gets it (ScanStream::ReadsAhead); else it reads
+  // on Next.
   void set_reads_ahead(bool reads_ahead);
-  // The next `times` calls of a bulk scan fail with the error.
+  // Makes the next `times` calls of bulk scans fail with `error`.
   void FailScans(const Status& error, uint64_t times);
-  // No bulk scan can be opened: RESOURCE_EXHAUSTED.
+  // If true, no bulk scan can be opened: RESOURCE_EXHAUSTED.
   void set_refuses_scans(bool refuses_scans);
-  // The record, which is there, has another timestamp: a DC that breaks S1.
+  // Changes the timestamp of an existing record, as a DC that breaks S1 would.
   void SetTimestamp(TableId table, const std::string& key, Timestamp timestamp);
 
   uint64_t requests();
   uint64_t open_scans();        // bulk scans
-  uint64_t scans_opened();      // ever
-  uint64_t granted_bytes();     // to all of them
-  std::string granted_bound();  // the last one
+  uint64_t scans_opened();      // bulk scans, ever
+  uint64_t granted_bytes();     // to all bulk scans
+  std::string granted_bound();  // of the last grant
   size_t records();
 
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override;

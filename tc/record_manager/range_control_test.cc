@@ -1,5 +1,5 @@
-// An engine without range control (for measurements): point operations are what they always are, and leave nothing in any range; what needs ranges
-// is refused, and harms nobody.
+// An engine without range control (for measurements). Point operations behave as always, and leave nothing in any
+// range. Operations that need ranges are refused, and do no harm.
 #include <string>
 #include <vector>
 
@@ -32,7 +32,7 @@ TEST_F(RangeControlTest, WritersPostNothing) {
   EXPECT_EQ(t20.Get("z"), "-");
 }
 
-// With ranges the same writer posts: what the test above says of none is not true of itself.
+// With ranges the same writer posts, so the test above proves something.
 TEST_F(RangeControlTest, WithRangesTheSameWriterPosts) {
   EngineFixture g;
   TestTransaction t10 = g.Begin();
@@ -44,7 +44,7 @@ TEST_F(RangeControlTest, WithRangesTheSameWriterPosts) {
 TEST_F(RangeControlTest, PointConflictsAreDecidedAsEver) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin(), t40 = f.Begin();
   EXPECT_EQ(t20.Get("a"), "0");
-  // Whether "a" still has an entry after the load is the collector's business (R6).
+  // Whether "a" still has an entry after the load depends on the collector (R6).
   const std::string lost = t10.Put("a", "1");
   EXPECT_TRUE(lost == "record-read-later" || lost == "bucket-floor") << lost;
   EXPECT_EQ(t20.Get("none"), "-");

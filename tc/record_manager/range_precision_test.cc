@@ -1,5 +1,6 @@
-// R8: an earlier uncommitted writer of a range is in a scan's way only with its keys within the scan's bounds, and only when the scan comes to them.
-// In each test tNN has timestamp order. Every test has one logical range, so by range (the other setting) each of these scans would lose at once.
+// R8: an earlier uncommitted writer of a range is in a scan's way only with its keys within the scan's bounds, and
+// only when the scan reaches them. In each test tNN has timestamp order. Every test has one logical range, so by
+// range (the other setting) each of these scans would lose at once.
 #include <string>
 
 #include "gtest/gtest.h"
@@ -29,7 +30,8 @@ TEST_F(RangePrecisionTest, AWriterOutsideTheBoundsIsPassed) {
   EXPECT_EQ(f.Contents(), "a=0 b=0 c=1 d=0 e=0");
 }
 
-// R1, the counter-example of R8: the writer's intent is there and its key is not when the reader looks. Step 5 follows each publication.
+// R1, the counter-example of R8: when the reader looks, the writer's intent is posted and its key is not published.
+// Step 5 follows each publication.
 TEST_F(RangePrecisionTest, AKeyThatIsPublishedAfterTheLookMeetsTheRaise) {
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t10.Put("e", "1"), "ok");
@@ -59,13 +61,14 @@ TEST_F(RangePrecisionTest, KeysNeverReachedDoNotConflict) {
     EXPECT_TRUE(more);
     Operation reaching{.direction = direction, .limit_records = 3};
     EXPECT_EQ(t30.ScanBatch(&reaching, &more), "range-writer");
-    // The next batch of the first one begins at the key.
+    // The next batch of the first scan begins at the key.
     EXPECT_EQ(t20.ScanBatch(&scan, &more), "range-writer");
     EXPECT_EQ(t10.Commit(), "ok");
   }
 }
 
-// A key that is pending when the scan looks is decided when the scan comes to it: by then its writer has committed, has aborted, or neither.
+// A key that is pending when the scan looks is decided when the scan reaches it. By then its writer has committed,
+// has aborted, or neither.
 TEST_F(RangePrecisionTest, APendingKeyIsDecidedWhenItIsReached) {
   for (const Direction direction : kBoth) {
     for (const char* outcome : {"commit", "abort", "neither"}) {
@@ -110,7 +113,7 @@ TEST_F(RangePrecisionTest, APendingKeyIsAppliedAndCollectedBeforeItIsReached) {
   }
 }
 
-// Between two batches, too.
+// The same between two batches.
 TEST_F(RangePrecisionTest, AWriterThatCommitsAheadOfALongScanIsSeen) {
   TestTransaction t10 = f.Begin(), t15 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t10.Put("c", "1"), "ok");
@@ -126,7 +129,8 @@ TEST_F(RangePrecisionTest, AWriterThatCommitsAheadOfALongScanIsSeen) {
   EXPECT_EQ(t20.Commit(), "ok");
 }
 
-// A declared key is not installed, and its writer will not check the range again: its writer's status decides, whatever the chain shows.
+// A declared key is not installed, and its writer does not check the range again. So the writer's status decides,
+// whatever the chain shows.
 TEST_F(RangePrecisionTest, ADeclaredKeyIsPending) {
   TestTransaction t10 = f.Begin(EngineFixture::Declaring({"c"})), t20 = f.Begin();
   EXPECT_EQ(t20.Scan("", "c"), "a=0 b=0");
@@ -153,7 +157,7 @@ TEST_F(RangePrecisionTest, EveryWriterOfAPendingKeyMustBeDecided) {
   EXPECT_EQ(t30.Scan("c", "d"), "c=0");
 }
 
-// The nearest of all pending keys, of whatever writer, is where the stretch ends.
+// The stretch ends at the nearest of all pending keys, whichever writer has it.
 TEST_F(RangePrecisionTest, TheNearestPendingKeyCounts) {
   TestTransaction t10 = f.Begin(), t15 = f.Begin(), t20 = f.Begin(), t30 = f.Begin();
   EXPECT_EQ(t10.Put("d", "1"), "ok");
@@ -167,7 +171,7 @@ TEST_F(RangePrecisionTest, TheNearestPendingKeyCounts) {
   EXPECT_EQ(t30.ScanBatch(&down, &more), "range-writer");
 }
 
-// Gathered keys of committed writers stand beyond the pending one, and before it.
+// Gathered keys of committed writers are both before and behind the pending one.
 TEST_F(RangePrecisionTest, GatheredKeysBeyondAPendingOneWait) {
   for (const Direction direction : kBoth) {
     SCOPED_TRACE(static_cast<int>(direction));
@@ -185,7 +189,7 @@ TEST_F(RangePrecisionTest, GatheredKeysBeyondAPendingOneWait) {
   }
 }
 
-// A whole scan at any step of a writer whose other key is posted already: one of the two finds the other.
+// A whole scan at any step of a writer that has posted for another key already: one of the two finds the other.
 TEST_F(RangePrecisionTest, WholeScanBetweenTwoStepsOfASecondWrite) {
   for (const char* point_name :
        {"write.posted", "write.published", "chain.install.before_cas", "write.installed", "write.checked"}) {
@@ -206,7 +210,7 @@ TEST_F(RangePrecisionTest, WholeScanBetweenTwoStepsOfASecondWrite) {
   }
 }
 
-// And a whole second write, and commit, at any step of a scan.
+// A whole second write, and commit, at any step of a scan.
 TEST_F(RangePrecisionTest, WholeSecondWriteBetweenTwoStepsOfAScan) {
   for (const char* point_name :
        {"scan.before_raise", "scan.raised", "scan.looked", "scan.before_dc", "scan.after_dc"}) {
@@ -224,7 +228,8 @@ TEST_F(RangePrecisionTest, WholeSecondWriteBetweenTwoStepsOfAScan) {
   }
 }
 
-// R3 by keys: what a scan for update has only read is in no later reader's way; what it has written is.
+// R3 by keys: the part that a scan for update has only read is in no later reader's way; the keys that it has written
+// are.
 TEST_F(RangePrecisionTest, AScanForUpdateCountsByItsKeys) {
   TestTransaction t10 = f.Begin(), t15 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t10.ScanForUpdate("", "c"), "a=0 b=0");

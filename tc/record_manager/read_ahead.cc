@@ -9,7 +9,7 @@
 namespace deut::tc {
 namespace {
 
-// Of an answer's buffer, for the next one.
+// The largest buffer of an answer that is kept for the next one.
 constexpr size_t kKeptBytes = 4 << 10;
 
 bool ReadsPoint(const Operation& operation) {
@@ -57,7 +57,7 @@ bool ReadAhead::Absent(TableId table, std::string_view key) {
   const uint64_t hash = RecordTable::Hash(table, key);
   ReclamationDomain::Guard guard(engine_.domain);
   RecordEntry* entry = engine_.records.Find(hash, table, key);
-  // Whatever a transaction that begins later finds there, it is not what the DC has.
+  // This view sees every version. If any transaction that begins later finds a version there, it does not ask the DC.
   const ReaderView anybody{.timestamp = Timestamp(UINT64_MAX)};
   if (entry != nullptr && FindVisible(entry->word.Load().head, anybody).kind != Visible::Kind::kNothing) return false;
   if (!Begin()) return false;
@@ -78,10 +78,11 @@ bool ReadAhead::Absent(TableId table, std::string_view key) {
 bool ReadAhead::Want(const Operation& operation) {
   if (engine_.read_cache == nullptr || wanted_ == kMostReads || !ReadsPoint(operation)) return false;
   if (operation.key.empty() || operation.key.size() > kMaxKeyBytes) return false;
-  ReclamationDomain::Guard guard(engine_.domain);  // the table stays, though no transaction has been begun yet
+  ReclamationDomain::Guard guard(engine_.domain);  // keeps the table, though no transaction has begun yet
   const TableState* const table = engine_.catalogue.FindAlsoDropped(operation.table);
   if (table == nullptr || !table->open()) return false;
-  // Before the look, so that nothing is raised in vain; and after it: what has left the chain for a run before it is in a run now (S9).
+  // Checked before the look, so that nothing is raised in vain. Checked again after it, because a version that has
+  // left its chain for a run before the look is in a run now (S9).
   const auto may_ask = [&] {
     return (engine_.spilled == nullptr || engine_.spilled->empty()) && DcKnows(engine_, *table);
   };
@@ -116,7 +117,7 @@ bool ReadAhead::Start() {
 
 bool ReadAhead::Keep(DataRequest* request, const SpillWatch& spilled) {
   const RecordBatch::Iterator it(request->answer);
-  // Who reads it is told of what must not be.
+  // The transaction that reads this key will ask for itself, and report the broken invariant.
   if (it.Valid() && !CheckVisible(it.record(), reader_->timestamp).ok()) return false;
   const std::optional<std::string_view> value = it.Valid() ? std::optional(it.record().value) : std::nullopt;
   const uint64_t hash = RecordTable::Hash(request->table, request->key);

@@ -1,15 +1,20 @@
-// ReadAhead: what several transactions are about to read by points is asked of the DC in one message, so that they find it in the read cache (S7) and
-// none of them waits for it alone. A hint: whoever reads afterwards reads as ever, and asks for itself what is not there. In the same message go the
-// first batches of transactions that begin with a scan, and have been begun for that (begun_scan.h).
+// ReadAhead: asks the DC in one message for the points that several transactions are about to read. So they find them
+// in the read cache (S7), and none of them waits for the DC alone. It is a hint: the later readers read as usual, and
+// ask by themselves for records that are not there. The same message carries the first batches of transactions that
+// begin with a scan and were begun ahead (begun_scan.h).
 //
-// It is a reader as S7 means it: it has a timestamp of its own, which counts in the low-water from before it looks until what was answered is kept;
-//   of each key it raises (last_read, or the bucket's floor: R6), then looks, then asks. A look that raises nothing comes before, so where the TC has
-//   anything of a key nothing is raised. What it raises only refuses earlier writers, as the later readers would.
-// It waits for nobody: not for who is committing, not for a DC that is away, not for timestamps. Where there are spilled runs it asks for nothing, as
-//   nothing would be kept (S9).
-// States: idle -> wanting (Want: something is wanted, it has a timestamp; BeginScan) -> asked (Start) -> idle (Finish).
-//   A Start that does not ask: idle.
-// Thread-safety: one thread at a time. Ownership: borrows the engine, and the keys of what is wanted until it is idle again.
+// It is a reader as S7 means it. It has a timestamp of its own, which counts in the low-water from before it looks
+//   until the answers are kept. For each key it raises (last_read, or the bucket's floor: R6), then looks, then asks.
+//   A look that raises nothing comes first, so it raises nothing where the TC has anything of the key. Its raises
+//   only refuse earlier writers, as those of the later readers would.
+// It never waits for committing transactions, for a DC that is away, or for timestamps. While there are spilled runs
+//   it asks for nothing, because no answer would be kept (S9).
+// States:
+//   idle -> wanting   Want, when a point is wanted and a timestamp was drawn; BeginScan
+//   wanting -> asked  Start; a Start that does not ask goes back to idle
+//   asked -> idle     Finish
+// Thread-safety: one thread at a time. Ownership: borrows the engine, and the keys of the wanted operations until it
+//   is idle again.
 #ifndef TC_RECORD_MANAGER_READ_AHEAD_H_
 #define TC_RECORD_MANAGER_READ_AHEAD_H_
 
@@ -35,7 +40,7 @@ namespace deut::tc {
 
 class ReadAhead {
  public:
-  // What is asked for at once: the answers are kept until they are all there.
+  // Limits for one message. All answers are kept until the last one is there.
   static constexpr size_t kMostReads = 128;
   static constexpr size_t kMostScans = 32;
 
@@ -44,30 +49,32 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // True: the operation reads a point of which the TC has nothing, and it will be asked for.
+  // Returns true if the operation reads a point of which the TC has nothing; then Start will ask for it.
   bool Want(const Operation& operation);
-  // Null: it is not begun, and nothing of it is asked for. What is begun stays until this is idle again.
+  // Returns null if the transaction is not begun, and then asks for nothing of it. A begun scan must live until this
+  // is idle again.
   std::unique_ptr<BegunScan> BeginScan(const TransactionOptions& options, absl::Span<const Operation> operations);
-  // False: nothing is asked for.
+  // Sends the message. Returns false if nothing is asked for.
   bool Start();
-  // Waits for the answers, to the deadline at most, and keeps what has come. False: not all has come in time.
+  // Waits for the answers until the deadline, and keeps those that have come. Returns false if some have not come in
+  // time.
   bool Finish(Deadline deadline);
 
  private:
-  // Nothing that this reader would see is in the TC; it has raised, then looked.
+  // Raises, then looks. Returns true if the TC has nothing that this reader would see.
   bool Absent(TableId table, std::string_view key);
   bool Begin();
   void End();
-  // Keeps the answer to a point read. True: there was no room.
+  // Keeps the answer to a point read. Returns true if the read cache had no room.
   bool Keep(DataRequest* request, const SpillWatch& spilled);
 
   Engine& engine_;
-  std::optional<ActiveTransactions::Begun> reader_;  // while it wants or asks
-  uint64_t spills_ = 0;                              // as it was before it looked
+  std::optional<ActiveTransactions::Begun> reader_;  // set while it is wanting or asked
+  uint64_t spills_ = 0;                              // number of spills before it looked
   size_t wanted_ = 0;
   std::deque<DataRequest> requests_;  // the first wanted_ are in use; the rest keep their memory
-  std::vector<BegunScan*> scans_;     // that have yet to ask, or have asked
-  std::vector<DataRequest*> asked_;   // those in the DC's hands; the wanted ones, then those of scans
+  std::vector<BegunScan*> scans_;     // scans that have yet to ask, or have asked
+  std::vector<DataRequest*> asked_;   // requests that the DC holds: the wanted ones, then those of scans
 };
 
 }  // namespace deut::tc

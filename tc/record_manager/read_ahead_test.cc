@@ -1,4 +1,5 @@
-// Reading ahead (rule S7): what is asked for and kept, what is not asked for, and that what it keeps is what the DC has.
+// Reading ahead (rule S7): what it asks for and keeps, what it does not ask for, and that the kept answers are what
+// the DC has.
 #include "tc/record_manager/read_ahead.h"
 
 #include <functional>
@@ -57,7 +58,7 @@ TEST_F(ReadAheadTest, WhatTheTcDoesNotHaveIsAskedForOnce) {
               EXPECT_EQ(Read("x"), "-");
             }),
             0u);
-  // The same object again, of which nothing is left.
+  // The same object again; nothing is left in it.
   EXPECT_FALSE(ahead.Want(Get("b")));
   EXPECT_FALSE(ahead.Start());
   EXPECT_EQ(f.active->open_transactions(), 0u);
@@ -123,7 +124,8 @@ TEST_F(ReadAheadTest, WhatIsWantedAndNeverAskedForHoldsNothingBack) {
   EXPECT_EQ(f.active->open_transactions(), 0u);
 }
 
-// The answer is on its way when a later transaction writes the key, and the DC is to apply that at once: not before the asker has ended.
+// The answer is in flight when a later transaction writes the key. The DC is told to apply that at once, but may not
+// before the reader has ended.
 TEST_F(ReadAheadTest, S7ItHoldsLowWaterBackUntilTheAnswerIsKept) {
   AtPoint point("read_ahead.before_fill", [&] {
     EXPECT_EQ(Put("b", "1"), "ok");
@@ -138,7 +140,8 @@ TEST_F(ReadAheadTest, S7ItHoldsLowWaterBackUntilTheAnswerIsKept) {
   EXPECT_EQ(Read("b"), "1");
 }
 
-// An earlier writer installs after the look: it has been refused, or what was asked for could be older than what it writes, and be kept over it.
+// An earlier writer installs after the look. It is refused; otherwise the answer could be older than its write, and
+// be kept over it.
 TEST_F(ReadAheadTest, S7WhoIsEarlierAndComesLaterIsRefused) {
   TestTransaction earlier = f.Begin();
   ReadAhead ahead(*f.engine);

@@ -80,8 +80,9 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
     if (word.dead()) continue;
     DEUT_POINT("read.head_loaded");
     visible = FindVisible(word.head, view);
-    // A transaction that has committed since the head was loaded may have written the key once more in between: a version that it has
-    // itself replaced is not to be seen. What it had installed when it committed is below the head that is loaded now.
+    // A transaction that has committed since the head was loaded may have written the key once more before it did.
+    // The version that it has itself replaced must not be seen. The version that it had installed last is reachable
+    // from the head that is loaded now, so the loop looks again.
     const bool others = visible.kind == Visible::Kind::kVersion && visible.version->transaction != txn_.record_;
     if (!others || entry->word.Load().head == word.head || DEUT_OMITTED("R2.last_version")) break;
   }
@@ -140,7 +141,7 @@ Status ReadPath::Get(TableId table, std::string_view key, RecordBatch* result, D
   request.kind = DataRequest::Kind::kRead;
   request.table = table;
   request.key = key;
-  if (result->empty()) request.answer = std::exchange(*result, RecordBatch());  // for its memory
+  if (result->empty()) request.answer = std::exchange(*result, RecordBatch());  // reuses its memory
   DataRequest* const requests[] = {&request};
   engine_.counters.dc_reads.Add(1);
   DEUT_RETURN_IF_ERROR(engine_.dc.Read(requests, deadline));

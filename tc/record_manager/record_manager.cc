@@ -17,7 +17,7 @@
 namespace deut::tc {
 namespace {
 
-// About as many misses are under way at a time.
+// About the number of cache misses that a processor has in flight at a time.
 constexpr size_t kFetchedAhead = 8;
 
 Status CheckOpen(const Transaction& txn) {
@@ -37,7 +37,7 @@ Transaction::Transaction() = default;
 Transaction::~Transaction() = default;
 
 void Transaction::BeginAnew() {
-  // What Begin does not set (CommitPath). The rest was given back when it ended.
+  // Sets what CommitPath::Begin does not set. The rest was given back when the transaction ended.
   DEUT_DCHECK(state_ != State::kOpen || slot_.index == SlotId().index);
   DEUT_DCHECK(record_ == nullptr && declared_.empty() && many_posted_.empty());
   state_ = State::kOpen;
@@ -64,7 +64,8 @@ Result<std::unique_ptr<Transaction>> RecordManager::Begin(const TransactionOptio
   for (const DeclaredKey& declared : options.declared) {
     Status status = txn->snapshot() ? DEUT_ERROR(kInvalidArgument, "a snapshot transaction declares no writes")
                                     : writes.Declare(declared.table, declared.key);
-    // Dropped since an earlier attempt wrote there: declaring is a hint, and who uses the table will be told.
+    // The table was dropped since an earlier attempt wrote there. A declaration is a hint; an operation on the table
+    // will report it.
     if (status == ErrorCode::kNotFound) continue;
     if (!status.ok()) {
       commits.Abort(*txn, status.abort() != nullptr ? status.abort()->reason : AbortReason::kFailedOperation);
@@ -94,7 +95,7 @@ Result<CommitAnswer> RecordManager::ReadAlone(Transaction& txn, const Operation&
     return result->status;
   }
   Result<CommitAnswer> answer = commits.Commit(txn, deadline, durable_at);
-  // What it was told of the table is provisional until it has committed (D1), like any other answer.
+  // An answer about the table is provisional until the transaction has committed (D1), like any other answer.
   if (answer.ok() && code != ErrorCode::kOk) [[unlikely]]
     return result->status;
   return answer;

@@ -1,4 +1,4 @@
-// What one transaction after another sees: reads, writes, scans both ways, limits, snapshots, errors.
+// Transactions one after another: reads, writes, scans both ways, limits, snapshots, errors.
 #include "tc/record_manager/record_manager.h"
 
 #include <string>
@@ -46,7 +46,7 @@ TEST(RecordManagerTest, PutGetRemoveAcrossTransactions) {
 
 TEST(RecordManagerTest, InsertAndUpdateJudgeWhatIsThere) {
   EngineFixture f;
-  f.Load({{"dc", "1"}});  // at the DC alone
+  f.Load({{"dc", "1"}});  // only at the DC
   {
     TestTransaction t = f.Begin();
     EXPECT_EQ(t.Put("tc", "1"), "ok");
@@ -77,7 +77,7 @@ TEST(RecordManagerTest, InsertAndUpdateJudgeWhatIsThere) {
   EXPECT_EQ(f.records->entries(), 0u);
 }
 
-// R4, R11: the intent version of a failed insert is nobody's version, also not the inserter's.
+// R4, R11: the intent version of a failed insert is seen by no transaction, not even by the inserter.
 TEST(RecordManagerTest, AFailedPreconditionLeavesNothing) {
   EngineFixture f;
   f.Load({{"a", "1"}});
@@ -161,7 +161,7 @@ TEST(RecordManagerTest, ScansCrossRanges) {
   EXPECT_EQ(t.Scan("p", "q"), "");
 }
 
-// Every limit, every direction, every place of the records: the pieces are the whole.
+// For every limit, every direction, every place of the records: the pieces together are the whole.
 TEST(RecordManagerTest, LimitsAndResume) {
   EngineFixture f;
   std::string ascending, descending;
@@ -243,8 +243,8 @@ TEST(RecordManagerTest, SnapshotsReadBelowTheOldestWriter) {
   EXPECT_EQ(StatusText(f.manager->Begin(fresh, EngineFixture::Soon()).status()), "INVALID_ARGUMENT");
 }
 
-// L2, ahead: a transaction that has only read and stays open does not hold back snapshots of later commits; it reads on as before, and loses if
-// it writes after that.
+// L2, ahead: a transaction that has only read and stays open does not hold back snapshots of later commits. It reads
+// on as before, and loses if it writes after that.
 TEST(RecordManagerTest, AnOpenReaderHoldsNoSnapshotBack) {
   EngineFixture f;
   f.Load({{"a", "0"}, {"b", "0"}});
@@ -259,7 +259,7 @@ TEST(RecordManagerTest, AnOpenReaderHoldsNoSnapshotBack) {
     ASSERT_EQ(writer.Put("c", std::to_string(i)), "ok");
     const uint64_t written_at = writer.timestamp();
     ASSERT_EQ(writer.Commit(), "ok");
-    // What nobody reads leaves early (S6).
+    // Versions that no transaction reads leave early (S6).
     if (i % 2 == 0) f.Fold();
     fresh.min_timestamp = Timestamp{written_at};
     TestTransaction snapshot = f.Begin(fresh);
@@ -270,7 +270,7 @@ TEST(RecordManagerTest, AnOpenReaderHoldsNoSnapshotBack) {
   EXPECT_EQ(reader.Scan(), "a=0 b=0");
   EXPECT_EQ(reader.Commit(), "ok");
   EXPECT_EQ(reads_then_writes.Put("b", "1"), "passed-by-snapshot");
-  // Declared, the write is there from the begin on, and snapshots wait for it.
+  // If the write is declared it counts from the begin on, and snapshots wait for it.
   TestTransaction again = f.Begin(EngineFixture::Declaring({"b"}));
   EXPECT_EQ(again.Get("b"), "0");
   TestTransaction writer = f.Begin();
@@ -283,7 +283,7 @@ TEST(RecordManagerTest, AnOpenReaderHoldsNoSnapshotBack) {
   EXPECT_EQ(f.Begin(fresh).Get("b"), "1");
 }
 
-// Before the first round of low-water a snapshot reads below what was reserved at the start, not below nothing.
+// Before the first round of low-water a snapshot reads below the reservation made at the start, not below nothing.
 TEST(RecordManagerTest, ASnapshotOfTheFirstMoment) {
   EngineFixture f;
   TestTransaction snapshot = f.BeginSnapshot();
@@ -377,7 +377,7 @@ TEST(RecordManagerTest, WhatTheDcRefusesEndsTheTransaction) {
   EXPECT_EQ(t.Put("b", "1"), "RESOURCE_EXHAUSTED");
 }
 
-// Others have committed since its puts were let in.
+// Other transactions have committed since its puts were accepted.
 TEST(RecordManagerTest, X7PutsThatHaveNoRoomAnyMoreAreRefusedAtTheCommit) {
   EngineFixture f;
   f.Load({{"a", "1"}, {"b", "1"}});
@@ -399,7 +399,7 @@ TEST(RecordManagerTest, TheVersionBudgetRefusesWritersUntilTheDcHasCaughtUp) {
     TestTransaction t = f.Begin();
     EXPECT_EQ(t.Put(key, "1"), "ok");
     EXPECT_EQ(f.Begin().Put("b", "1"), "RESOURCE_EXHAUSTED");
-    // What it holds itself does not count against a transaction; that has a limit of its own (write_limit_test).
+    // A transaction's own bytes do not count against it; they have a limit of their own (write_limit_test).
     EXPECT_EQ(t.Put("b", "1"), "ok");
   }
   f.Collect();

@@ -5,14 +5,15 @@ namespace deut::tc::remember_read {
 RecordEntry* InBucketOfAnother(Engine& engine, const RecordTable::Absence& absence, uint64_t hash, TableId table,
                                std::string_view key, Timestamp reader) {
   RecordTable& records = engine.records;
-  // The round comes first: after it the floor is mostly free, unless a transaction is open that began before the other key was read.
+  // The round comes first. After it the floor is mostly free, unless a transaction is open that began before the read
+  // of the other key.
   records.FreeFloorsBelow(engine.active.LowWaterFor(reader, kReadsOfARound));
   if (!records.RememberRead(absence, hash, reader)) {
     if (engine.collector.MayDefer()) {
       bool made = false;
       RecordEntry* const entry = records.FindOrCreateDeferred(hash, table, key, &made);
       DEUT_POINT("read.entry_made");
-      // Raised before it is handed over, so that it is not removed at once.
+      // Raised before the collector gets the entry, so that it does not remove it at once.
       RecordTable::RaiseLastRead(*entry, reader);
       if (made) engine.collector.Defer(entry);
       return entry;

@@ -1,10 +1,12 @@
-// RememberRead: the middle steps of a read of a key without an entry (rule R6): the read is remembered, then the entry is looked for once more.
+// RememberRead: the middle steps of a read of a key without an entry (rule R6). It remembers the read, then looks for
+// the entry once more.
 //
-// Most reads are remembered by the floor of the key's bucket, which allocates nothing. Where that remembers a read of another key which an open
-//   transaction may be older than, the key gets an entry of its own, and the collector removes it once low-water has passed. So a writer is not
-//   stopped by reads of other keys. Where the collector has too many of these already the floor becomes one of all keys of the bucket.
-// Low-water is only as late as the last round, and where nothing is written there are none: so the reader runs one itself, at most one for each
-//   kReadsOfARound timestamps.
+// Most reads are remembered by the floor of the key's bucket, which allocates nothing. The floor may already remember
+//   a read of another key, and an open transaction may be older than that read. Then the key gets an entry of its
+//   own, and the collector removes that once low-water has passed it. So reads of other keys do not stop a writer. If
+//   the collector already has too many such entries, the floor becomes one of all keys of the bucket.
+// Low-water is only as recent as the last round, and where nothing is written there are no rounds. So the reader runs
+//   a round itself, at most one for every kReadsOfARound timestamps.
 // Thread-safety: any thread.
 #ifndef TC_RECORD_MANAGER_REMEMBER_READ_H_
 #define TC_RECORD_MANAGER_REMEMBER_READ_H_
@@ -21,13 +23,14 @@ namespace remember_read {
 
 inline constexpr uint64_t kReadsOfARound = 1024;
 
-// Out of line: few reads come here.
+// Out of line, because few reads need it.
 RecordEntry* InBucketOfAnother(Engine& engine, const RecordTable::Absence& absence, uint64_t hash, TableId table,
                                std::string_view key, Timestamp reader);
 
 }  // namespace remember_read
 
-// The entry that the key has now; null: it has none, and the DC must be asked. REQUIRES: the guard of the look that found none; the reader is open.
+// Returns the entry that the key has by now, or null: then the DC must be asked. REQUIRES: the guard under which no
+// entry was found; the reader is open.
 inline RecordEntry* RememberRead(Engine& engine, const RecordTable::Absence& absence, uint64_t hash, TableId table,
                                  std::string_view key, Timestamp reader, bool omitted) {
   if (!omitted && !engine.records.RememberRead(absence, hash, reader)) [[unlikely]]

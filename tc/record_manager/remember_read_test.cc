@@ -1,5 +1,6 @@
-// How reads of keys without an entry are remembered (R6): by the floor of the bucket, by entries of their own, and by a floor of all keys of the
-// bucket. And the races of such a read with a write of the same key, played at test points.
+// How reads of keys without an entry are remembered (R6): by the floor of the bucket, by entries of their own, and by
+// a floor of all keys of the bucket. Also the races of such a read with a write of the same key, played at test
+// points.
 #include "tc/record_manager/remember_read.h"
 
 #include <memory>
@@ -13,7 +14,7 @@
 namespace deut::tc {
 namespace {
 
-// R6: reads of other keys of a bucket stop no writer; those of its own keys do, wherever they are remembered.
+// R6: reads of other keys of a bucket stop no writer. Reads of its own keys do, wherever they are remembered.
 TEST(RememberReadTest, OnlyReadsOfItsOwnKeysStopAWriter) {
   constexpr int kKeys = 40;
   EngineFixture f({.log2_buckets = 1});
@@ -39,20 +40,20 @@ TEST(RememberReadTest, OnlyReadsOfItsOwnKeysStopAWriter) {
     EXPECT_EQ(bulk.Commit(), "ok");
     EXPECT_EQ(f.engine->counters.shared_floors.load(), 0u);
   }
-  // What was made for reads alone goes with the last transaction that it could stop.
+  // Entries made only for reads go with the last transaction that they could stop.
   EXPECT_TRUE(f.Settle());
   EXPECT_EQ(f.records->entries(), 0u);
   EXPECT_EQ(f.collector->deferred_entries(), 0u);
 }
 
-// R6: when too many entries remember reads the bucket remembers the latest read of all its keys.
+// R6: when too many entries remember reads, the bucket remembers the latest read of all its keys.
 TEST(RememberReadTest, OverTheBudgetNoReadIsForgotten) {
   constexpr int kKeys = 10;
   EngineFixture f({.log2_buckets = 1, .max_deferred_entries = 0});
   std::vector<std::unique_ptr<TestTransaction>> readers, writers;
   for (int i = 0; i < kKeys; ++i) writers.push_back(f.BeginPointer());
   for (int i = 0; i < kKeys; ++i) readers.push_back(f.BeginPointer());
-  // The latest one first: the others must not take its place.
+  // The latest reader first: the others must not lower the floor.
   for (int i = kKeys - 1; i >= 0; --i) EXPECT_EQ(readers[i]->Get(Concat("k", i)), "-");
   EXPECT_GT(f.engine->counters.shared_floors.load(), 0u);
   EXPECT_EQ(f.records->entries(), 0u);
@@ -62,7 +63,7 @@ TEST(RememberReadTest, OverTheBudgetNoReadIsForgotten) {
   }
 }
 
-// R6, the race: the reader's second look or the writer's look at the floor finds the other.
+// R6, the race: the reader's second look finds the writer, or the writer's look at the floor finds the reader.
 TEST(RememberReadTest, ReadAndInsertOfAnAbsentKeyRace) {
   EngineFixture f;
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
@@ -74,7 +75,7 @@ TEST(RememberReadTest, ReadAndInsertOfAnAbsentKeyRace) {
   EXPECT_EQ(read, "-");
 }
 
-// R6: what was installed before the raise is seen by the second look.
+// R6: the second look sees a version that was installed before the raise.
 TEST(RememberReadTest, AnInsertBetweenTheLooksOfARead) {
   EngineFixture f;
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
@@ -89,9 +90,9 @@ TEST(RememberReadTest, AnInsertBetweenTheLooksOfARead) {
   EXPECT_EQ(committed, "ok");
 }
 
-// Where nothing is written nobody else runs rounds of low-water, and floors would never become free.
+// Where nothing is written no other thread runs rounds of low-water, so floors would never become free.
 TEST(RememberReadTest, AmongReadersAloneLowWaterRises) {
-  // The collector, which would run rounds as well, does not look by itself.
+  // The collector, which would run rounds as well, does not wake by itself.
   EngineFixture f({.log2_buckets = 1, .collector_period = seconds(1000)});
   uint64_t last = 0;
   for (uint64_t i = 0; i < 3 * remember_read::kReadsOfARound; ++i) {

@@ -12,7 +12,7 @@
 namespace deut::tc {
 namespace {
 
-// Where a change of ranges can be met.
+// Points at which a thread can meet a change of ranges.
 constexpr const char* kChangePoints[] = {"partition.published", "partition.sealed", "partition.marked",
                                          "range.fill.before_cas", "partition.before_swing"};
 
@@ -53,7 +53,7 @@ TEST_F(RepartitionTest, NewRangesRememberReadsAndWrites) {
   EXPECT_EQ(f.records->entries(), 0u);
 }
 
-// What was posted once may lie in many ranges by the time it is collected: all of it goes.
+// A posting may have copies in many ranges by the time it is collected. All of them go.
 TEST_F(RepartitionTest, CopiesAreUnlinkedWithTheOriginals) {
   {
     TestTransaction t = f.Begin();
@@ -67,7 +67,7 @@ TEST_F(RepartitionTest, CopiesAreUnlinkedWithTheOriginals) {
   for (const char* key : {"", "b", "c", "e", "n", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
 }
 
-// S9: what copies take is in the budget for as long as they lie somewhere.
+// S9: copies count in the budget while they are in any range.
 TEST_F(RepartitionTest, CopiesCountAsPinned) {
   {
     TestTransaction t = f.Begin();
@@ -85,7 +85,8 @@ TEST_F(RepartitionTest, CopiesCountAsPinned) {
   EXPECT_EQ(PinnedBytes(*f.engine), 0u);
 }
 
-// Merged and split again meanwhile, they lie nowhere but within the bounds of the range in which it was posted.
+// If ranges are merged and split meanwhile, copies are only within the bounds of the range in which the posting was
+// made.
 TEST_F(RepartitionTest, CopiesDoNotSpread) {
   f.SetRanges({"c", "m"});
   {
@@ -99,7 +100,8 @@ TEST_F(RepartitionTest, CopiesDoNotSpread) {
   for (const char* key : {"a", "b", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
 }
 
-// It is collected, and unlinked from the old range, when it has been copied and before the new ranges are there.
+// The posting is collected, and unlinked from the old range, after it was copied and before the new ranges are in
+// place.
 TEST_F(RepartitionTest, CollectedInTheMidstOfAChange) {
   for (const char* point_name : kChangePoints) {
     SCOPED_TRACE(point_name);
@@ -118,7 +120,7 @@ TEST_F(RepartitionTest, CollectedInTheMidstOfAChange) {
   }
 }
 
-// One transaction stays open and has written in the range: it neither holds a change back nor is forgotten.
+// One transaction stays open and has written in the range. It neither holds a change back nor is forgotten.
 TEST_F(RepartitionTest, AnOpenTransactionHoldsNothingBack) {
   f.Load({{"a", "0"}});
   TestTransaction open = f.Begin();
@@ -136,7 +138,7 @@ TEST_F(RepartitionTest, AnOpenTransactionHoldsNothingBack) {
   EXPECT_EQ(f.Contents(), "a=0 b=1 c=1");
 }
 
-// A whole later scan at any moment of a change: an earlier writer, who comes after it, meets it in the new range.
+// A whole later scan at any moment of a change: an earlier writer that comes after it meets it in the new range.
 TEST_F(RepartitionTest, AReaderInTheMidstOfAChange) {
   for (const char* point_name : kChangePoints) {
     SCOPED_TRACE(point_name);
@@ -156,7 +158,7 @@ TEST_F(RepartitionTest, AReaderInTheMidstOfAChange) {
   }
 }
 
-// The same with the writer in the midst of it, and the reader afterwards, in the new range.
+// The same with the writer in the middle of the change, and the reader afterwards, in the new range.
 TEST_F(RepartitionTest, AWriterInTheMidstOfAChange) {
   for (const char* point_name : kChangePoints) {
     SCOPED_TRACE(point_name);
@@ -171,7 +173,8 @@ TEST_F(RepartitionTest, AWriterInTheMidstOfAChange) {
   }
 }
 
-// The ranges change between two steps of a writer, and a later reader passes in the new ones: the check meets it there.
+// The ranges change between two steps of a writer, and a later reader reads in the new ones. The writer's check meets
+// it there.
 TEST_F(RepartitionTest, AChangeAndAReaderInTheMidstOfAWriter) {
   for (const char* point_name :
        {"range.post.before_cas", "write.posted", "write.published", "chain.install.before_cas"}) {
@@ -197,7 +200,7 @@ TEST_F(RepartitionTest, AChangeAndAReaderInTheMidstOfAWriter) {
   }
 }
 
-// A declared key is checked once, at its declaration (R11): what it posted goes on in whatever ranges follow.
+// A declared key is checked once, at its declaration (R11). Its posting lives on in all later ranges.
 TEST_F(RepartitionTest, ADeclaredKeyStandsInNewRanges) {
   TestTransaction writer = f.Begin(EngineFixture::Declaring({"b"}));
   f.SetRanges({"b", "c"});
@@ -208,7 +211,7 @@ TEST_F(RepartitionTest, ADeclaredKeyStandsInNewRanges) {
   EXPECT_EQ(writer.Commit(), "ok");
 }
 
-// The ranges change between two steps of a scan, and an earlier writer comes between.
+// The ranges change between two steps of a scan, and an earlier writer comes in between.
 TEST_F(RepartitionTest, AChangeAndAWriterInTheMidstOfAScan) {
   for (const char* point_name : {"scan.before_raise", "range.raise.before_cas", "scan.raised", "scan.looked",
                                  "scan.before_dc", "scan.after_dc"}) {
@@ -263,7 +266,7 @@ TEST(RepartitionSixTest, AScanForUpdateStandsInNewRanges) {
   }
 }
 
-// And a later reader of the old range is met by the one for update in the new one.
+// A scan for update in the new range meets a later reader of the old one.
 TEST_F(RepartitionTest, AScanForUpdateMeetsLaterReadersOfOlderRanges) {
   TestTransaction six = f.Begin();
   TestTransaction later = f.Begin();
@@ -273,7 +276,7 @@ TEST_F(RepartitionTest, AScanForUpdateMeetsLaterReadersOfOlderRanges) {
   EXPECT_EQ(six.ScanForUpdate(), "range-read-later");
 }
 
-// A scan goes on by its key, whatever the ranges are meanwhile.
+// A scan continues at its key, whatever the ranges are by then.
 TEST_F(RepartitionTest, AScanGoesOnInNewRanges) {
   std::vector<std::pair<std::string, std::string>> puts;
   std::string forwards, backwards;
@@ -297,7 +300,7 @@ TEST_F(RepartitionTest, AScanGoesOnInNewRanges) {
   }
 }
 
-// T1: who drops looks at the ranges there are; a writer that posted in older ones is among them.
+// T1: a drop looks at the present ranges. A writer that posted in older ones is found there.
 TEST_F(RepartitionTest, ADropMeetsWritersOfOlderRanges) {
   for (const char* point_name : kChangePoints) {
     SCOPED_TRACE(point_name);
@@ -314,7 +317,7 @@ TEST_F(RepartitionTest, ADropMeetsWritersOfOlderRanges) {
   }
 }
 
-// Who began a change has stopped for good: others finish it, and read and write.
+// The thread that began a change has stopped for good. Others finish the change, and read and write.
 TEST_F(RepartitionTest, OthersFinishTheChangeOfOneWhoHasStopped) {
   f.Load({{"b", "0"}});
   for (const char* point_name : kChangePoints) {

@@ -1,4 +1,5 @@
-// The DC's part of a scan that goes on: gathering and granting ahead, and taking what was granted (scan_path.h, rules S4, R8).
+// The DC's part of a scan that goes on beyond its first batch: gathers and grants ahead, and takes the granted
+// batches (scan_path.h, rules S4, R8).
 #include <algorithm>
 #include <utility>
 
@@ -25,7 +26,7 @@ Status ScanPath::AskStream(const TableState& table) {
   DEUT_POINT("scan.before_dc");
   ScanBatch batch;
   batch.records = std::exchange(result_->records.empty() ? result_->records : s.spare, RecordBatch());
-  // In this process it is filled here; else another takes its place.
+  // A DC in this process fills this very buffer. Another DC's stream replaces it.
   if (!s.stream->ReadsAhead()) batch.records.Reserve(Window(/*ahead=*/false));
   const MonotonicTime wanted = engine_.runtime.Now();
   DEUT_RETURN_IF_ERROR(s.stream->Next(&batch, deadline_));
@@ -40,7 +41,7 @@ Status ScanPath::AskStream(const TableState& table) {
   answer.covered = std::move(batch.covered);
   DEUT_RETURN_IF_ERROR(CheckAllVisible(answer.records, txn_.timestamp_));
   PassEnds();
-  // What comes next is on its way while this is merged, and while the client looks at it.
+  // The DC sends the next batch while this one is merged, and while the client works on it.
   if (batch.complete || !s.stream->ReadsAhead() || s.for_update) return Status::Ok();
   return Extend(table, /*ahead=*/true);
 }
@@ -59,7 +60,8 @@ uint64_t ScanPath::AheadBytes() const {
   const StandingScan& s = *state_;
   const uint64_t stretch = s.ends_passed == 0 ? std::max(s.flow->batch_bytes(), s.flow->taken())
                                               : std::max<uint64_t>(s.flow->taken() / s.ends_passed, 1);
-  // The first of them is taken in part; counted as none, so that an answer does not end at a range's border because nobody had looked beyond it.
+  // The first stretch is taken in part. It counts as none, so that an answer does not end at a range's border merely
+  // because nobody had looked beyond it.
   return s.ends.empty() ? 0 : stretch * (s.ends.size() - 1);
 }
 
@@ -68,7 +70,7 @@ uint64_t ScanPath::Window(bool ahead) {
   const uint64_t batch = s.flow->batch_bytes();
   uint64_t window = ahead ? s.flow->window() : batch;
   if (scan_.limit_records != 0 && s.records_taken != 0) {
-    // What the DC has answered already, merged or not, counts as delivered.
+    // Records that the DC has answered count as delivered, merged or not.
     const uint64_t got = result_->records.size() + (s.answer ? s.answer->records.size() : 0);
     const uint64_t left = scan_.limit_records - std::min<uint64_t>(got, scan_.limit_records);
     window = std::min(window, left * (s.flow->taken() / s.records_taken + 1));

@@ -1,5 +1,8 @@
-// ScanAheadBudget: what all scans of an engine may have granted to the DC ahead of need, together (standing_scan.h).
-// Thread-safety: the budget any thread; a share as its scan. Ownership: the budget outlives the shares.
+// ScanAheadBudget: bounds the bytes that all scans of an engine together have granted to the DC ahead of need
+// (standing_scan.h). ScanPermits bounds how many scans hold a scarce resource. ScanAheadShare and ScanPermit are one
+// scan's parts of them.
+// Thread-safety: budget and permits from any thread; a share or permit as its scan. Ownership: the budget outlives
+// the shares.
 #ifndef TC_RECORD_MANAGER_SCAN_AHEAD_BUDGET_H_
 #define TC_RECORD_MANAGER_SCAN_AHEAD_BUDGET_H_
 
@@ -8,7 +11,7 @@
 
 namespace deut::tc {
 
-// What all scans of an engine have granted beyond the batch that each may always have.
+// Bytes that all scans of an engine have granted beyond the batch that each may always have.
 class ScanAheadBudget {
  public:
   explicit ScanAheadBudget(uint64_t bytes) : bytes_(bytes) {}
@@ -20,7 +23,7 @@ class ScanAheadBudget {
   std::atomic<uint64_t> used_{0};
 };
 
-// How many scans of an engine may have something that there is little of.
+// Bounds the number of scans of an engine that hold something scarce.
 class ScanPermits {
  public:
   explicit ScanPermits(uint32_t most) : most_(most) {}
@@ -32,7 +35,7 @@ class ScanPermits {
   std::atomic<uint32_t> used_{0};
 };
 
-// One scan's permit.
+// One scan's permit, or none.
 class ScanPermit {
  public:
   ScanPermit() = default;
@@ -40,7 +43,7 @@ class ScanPermit {
   ScanPermit(const ScanPermit&) = delete;
   ScanPermit& operator=(const ScanPermit&) = delete;
 
-  // True: it has one now.
+  // Returns whether it holds a permit now.
   bool Take(ScanPermits& permits) {
     if (permits_ != nullptr) return true;
     if (permits.used_.fetch_add(1, std::memory_order_relaxed) >= permits.most_) {
@@ -59,7 +62,7 @@ class ScanPermit {
   ScanPermits* permits_ = nullptr;
 };
 
-// One scan's part of it.
+// One scan's share of a budget.
 class ScanAheadShare {
  public:
   ScanAheadShare() = default;
@@ -67,7 +70,8 @@ class ScanAheadShare {
   ScanAheadShare(const ScanAheadShare&) = delete;
   ScanAheadShare& operator=(const ScanAheadShare&) = delete;
 
-  // Asks for `bytes` in all; answers what it has then: so many, or what it had if there is no more.
+  // Asks for `bytes` in all. Returns what the share has then: `bytes`, or what it had before if the budget has no
+  // room.
   uint64_t Resize(ScanAheadBudget& budget, uint64_t bytes) {
     budget_ = &budget;
     if (bytes <= held_) {

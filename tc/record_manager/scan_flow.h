@@ -1,10 +1,15 @@
-// ScanFlow: how far ahead of its reader a bulk scan of the DC is granted (architecture, section 6: flow control of scans).
+// ScanFlow: how far ahead of its reader a bulk scan of the DC is granted (architecture, section 6: flow control of
+// scans).
 //
-// The window is what may be granted and not yet taken. It has to hold what the reader takes during one round trip, or each batch is waited for; more
-//   is of no use. Both are measured: the round trip from a grant to the first batch under it (the shortest seen), the pace from what was taken during
-//   the last round trip. A reader that has waited in it though it took what the window held is held up by the distance: the window doubles. Else it
-//   becomes twice what is taken in a round trip, so that one who is held up by the reader, or the DC, goes no further.
-// A scan begins with one batch, and never has more granted than it has taken already: whoever stops early has at most half of the work done in vain.
+// The window is the number of bytes that may be granted and not yet taken. It has to hold what the reader takes
+//   during one round trip. If it is smaller the reader waits for each batch; a larger one is of no use.
+// Two figures are measured. The round trip is the shortest time seen from a grant to the first batch under it. The
+//   pace is what the reader took during the last round trip.
+// The reader may have waited in that time although it took at least half of the window. Then the distance to the DC
+//   holds it up, and the window doubles. Otherwise the window moves towards twice the bytes taken in a round trip. So
+//   it does not grow for a scan that is held up by the reader or the DC.
+// A scan begins with one batch, and never has more granted than it has taken already. So if the reader stops early,
+//   at most half of the work was in vain.
 // Thread-safety: none.
 #ifndef TC_RECORD_MANAGER_SCAN_FLOW_H_
 #define TC_RECORD_MANAGER_SCAN_FLOW_H_
@@ -24,9 +29,10 @@ class ScanFlow {
 
   uint64_t window() const { return std::max(batch_, std::min(window_, taken_)); }
   uint64_t batch_bytes() const { return batch_; }
-  // Granted and not yet taken.
+  // Bytes granted and not yet taken.
   uint64_t credit() const { return credit_; }
-  // What is to be granted now within `window`: nothing, or enough to be worth a message. Waiting for more would halve the window.
+  // Returns what to grant now within `window`: nothing, or enough to be worth a message. Waiting for more would halve
+  // the window.
   uint64_t ToGrant(uint64_t window) const {
     const uint64_t room = window - std::min(window, credit_);
     return credit_ == 0 || room >= std::max(std::min(batch_, window / 2), window / 8) ? room : 0;
@@ -43,7 +49,7 @@ class ScanFlow {
     credit_ += bytes;
   }
 
-  // `waited`: from when the batch was wanted.
+  // `waited`: the time since the reader wanted the batch.
   void Taken(MonotonicTime now, uint64_t bytes, Duration waited) {
     taken_ += bytes;
     credit_ -= std::min(credit_, bytes);
@@ -64,7 +70,7 @@ class ScanFlow {
       window_ *= 2;
     } else {
       window_ = std::max(static_cast<uint64_t>(2 * per_round_trip),
-                         window_ - window_ / 8);  // one slow period is not yet a slow reader
+                         window_ - window_ / 8);  // one slow period does not prove a slow reader
     }
     window_ = std::clamp(window_, batch_, std::max(kMaxWindow, batch_));
     period_from_ = now;

@@ -9,8 +9,9 @@ namespace {
 
 constexpr uint64_t kBatch = 256 << 10;
 
-// A reader that takes a batch whenever there is one and then works for `work`, at a distance of `round_trip` from who reads ahead for it at
-// `bytes_per_ms`. Answers the window it ends with, and the time for `total` bytes.
+// Plays a reader that takes a batch whenever there is one and then works for `work`. Its distance to the sender,
+// which reads ahead at `bytes_per_ms`, is `round_trip`. Returns the window at the end, and the time for `total`
+// bytes.
 struct Played {
   uint64_t window = 0;
   uint64_t most_credit = 0;
@@ -56,7 +57,7 @@ TEST(ScanFlowTest, TheWindowHoldsWhatIsTakenInARoundTrip) {
     const uint64_t total = 400 * kBatch;
     const Played far = Play(round_trip, microseconds(500), 1 << 20, total);
     const Played near = Play(Duration{0}, microseconds(500), 1 << 20, total);
-    // What it takes beyond a DC next door: the start, some round trips of it.
+    // It may take longer than with a DC next door by the start, which is some round trips.
     EXPECT_LT(far.time, near.time + 12 * round_trip);
   }
 }

@@ -15,7 +15,7 @@ bool Inside(std::string_view key, std::string_view low, std::string_view high) {
   return key >= low && (high.empty() || key < high);
 }
 
-// The smaller of two upper bounds; empty is above every key.
+// Returns the smaller of two upper bounds; an empty one is above every key.
 std::string_view LowerBound(std::string_view a, std::string_view b) {
   if (a.empty()) return b;
   if (b.empty()) return a;
@@ -41,7 +41,7 @@ Status ScanGather::Next(const TableState& table, std::string_view low, std::stri
     if (done) return blocked != nullptr && *blocked ? Status::Ok() : GatherSpilled(table, first, bound, keys, texts);
     wait_.Wait();
     if (DEUT_OMITTED("R9.look_again")) {
-      bound->assign(ascending() ? high : low);  // as if all were gathered
+      bound->assign(ascending() ? high : low);  // as if everything were gathered
       return Status::Ok();
     }
   }
@@ -60,7 +60,7 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
     from_runs_.clear();
     pending_ = Pending{};
     DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, stretch, &sealed));
-    if (sealed) table.HelpRanges();  // P: then the map is another
+    if (sealed) table.HelpRanges();  // P: then the map has changed
   }
   if (pending_.writer != nullptr && !EndBeforePending(&stretch)) {
     if (blocked != nullptr && !DEUT_OMITTED("R8.ahead_decides_nothing")) {
@@ -90,7 +90,8 @@ Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const S
     if (*sealed) return Status::Ok();
   }
   DEUT_POINT("scan.raised");
-  // S8: the postings first, the runs second: what is not found as a posting any more was in a run before that.
+  // S8: postings first, runs second. A key that is no longer found as a posting was in a run before the walk came
+  // there.
   const bool runs_first = DEUT_OMITTED("S8.postings_first");
   if (runs_first) GatherRuns(table, stretch);
   DEUT_POINT("scan.before_postings");
@@ -111,7 +112,8 @@ Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const S
 
 bool ScanGather::GatherFrom(TransactionRecord& record, TableId table, const Stretch& stretch) {
   if (&record != txn_.record_) {
-    // Equality is no other transaction's, save for a snapshot: it may read below the very timestamp of the oldest writer.
+    // No other transaction has an equal timestamp, except for a snapshot, which may read below the very timestamp of
+    // the oldest writer.
     if (record.timestamp() >= txn_.timestamp_ || record.collected()) return true;
     switch (record.status()) {
       case TransactionStatus::kAborted:
@@ -124,7 +126,7 @@ bool ScanGather::GatherFrom(TransactionRecord& record, TableId table, const Stre
         break;
     }
   }
-  // It has gone: the keys are in runs, or the DC has them (S8, S6).
+  // Without a write set the keys are in runs, or the DC has them (S8, S6).
   const WriteSet* const writes = record.write_set();
   if (writes != nullptr) GatherKeys(*writes, table, stretch);
   return true;
@@ -136,7 +138,7 @@ void ScanGather::GatherRuns(const TableState& table, const Stretch& stretch) {
                                      .ascending = ascending(),
                                      .reader = txn_.timestamp_,
                                      .applied = engine_.collector.collected_through(),
-                                     // One more than is kept, so that the cut is seen.
+                                     // One more than is kept shows that there is a cut.
                                      .most = most_keys_ + 1};
   table.runs().Gather(bounds, [&](std::string_view key, bool removed) {
     from_runs_.push_back({.key = key, .may_be_removed = removed});
@@ -159,7 +161,7 @@ Status ScanGather::GatherSpilled(const TableState& table, size_t first, std::str
   const size_t before = keys->size();
   DEUT_RETURN_IF_ERROR(runs.Gather(bounds, [&](std::string_view key) { keys->emplace_back().key = texts->Copy(key); }));
   engine_.counters.gathered_keys.Add(keys->size() - before);
-  // Those of the stretch, which begin at `first`.
+  // Sorts the keys of the stretch, which begin at `first`.
   const auto begin = keys->begin() + static_cast<ptrdiff_t>(first);
   std::ranges::sort(begin, keys->end(),
                     [this](const GatheredKey& a, const GatheredKey& b) { return Before(a.key, b.key); });
@@ -178,7 +180,8 @@ void ScanGather::FindPending(TransactionRecord& writer, TableId table, const Str
     return;
   }
   bool any = false;
-  // Published, installed or not; declared (R11), which are checked against last_read no more: so the writer's status decides, not the chain.
+  // A key counts if it is published, installed or not, or declared (R11). A declared key is not checked against
+  // last_read when it is written, so the writer's status decides, not the chain.
   const WriteSet* const writes = writer.write_set();
   if (writes != nullptr) {
     writes->ForEachIn(table, stretch.low, stretch.high, ascending(), 1, [&](const WriteSet::Key& key) {
@@ -208,7 +211,7 @@ bool ScanGather::EndBeforePending(Stretch* stretch) {
 }
 
 void ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch) {
-  // One more than is kept, so that the cut is seen.
+  // One more than is kept shows that there is a cut.
   writes.ForEachIn(table, stretch.low, stretch.high, ascending(), most_keys_ + 1,
                    [&](const WriteSet::Key& key) { candidates_.push_back({.key = key.key}); });
 }
@@ -233,7 +236,7 @@ void ScanGather::MergeAndCut(Stretch* stretch, std::vector<GatheredKey>* keys, B
     gathered.may_be_removed = next.may_be_removed;
   }
   if (keys->size() < most || DEUT_OMITTED("S8.end_behind_last")) return;
-  // There may be more, also where none is left here: no source has given more than that.
+  // There may be more keys even if none is left here, because no source has given more than `most`.
   const std::string_view last = keys->back().key;
   if (ascending()) {
     key_behind_ = KeyBehind(last);

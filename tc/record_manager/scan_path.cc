@@ -13,16 +13,18 @@
 namespace deut::tc {
 namespace {
 
-// Gathered keys whose values are fetched at once, and that one message asks the DC again for (scan_resolve.cc), at most.
+// The most gathered keys whose values are fetched at once, and that one message asks the DC again for
+// (scan_resolve.cc).
 constexpr size_t kResolvedAtOnce = 256;
-// Gathered keys kept of one stretch: as many as the batch is likely to come past, within these limits. With more, it
-// ends behind the last one kept. A scan that goes on behind its first stretch has met keys that show nothing, or small ranges.
+// Limits on the gathered keys kept of one stretch; between them it is the number that the batch is likely to pass. A
+// stretch with more keys ends behind the last one kept. A scan that goes on behind its first stretch has met small
+// ranges, or keys that show nothing, so it keeps more.
 constexpr size_t kMinGatheredFirst = 8;
 constexpr size_t kMinGathered = 64;
 constexpr size_t kMaxGathered = 4096;
-// Merged keys that are not thrown away yet.
+// The most merged keys that are kept before they are dropped.
 constexpr size_t kMaxKeysBehind = 1024;
-// After the DC has had no thread for a scan's stream.
+// How long a scan does not ask for a stream after the DC had no thread for one.
 constexpr Duration kStreamAgainAfter = seconds(1);
 
 }  // namespace
@@ -72,7 +74,7 @@ Status ScanPath::Run(bool stands) {
       result_->resume = position();
       KeepState();
     } else {
-      result_->resume.swap(position());  // nobody needs it any more
+      result_->resume.swap(position());  // the state is not kept
     }
   }
   if (state_ != nullptr && state_->MayBeginAnew()) {
@@ -149,7 +151,7 @@ Status ScanPath::RunAsOneAnswer(const TableState& table, bool* over) {
   result_->complete = to_the_end;
   if (!to_the_end) result_->resume.swap(reached);
   s.estimate.Saw(result_->records.size(), 0);
-  // As after BeginAnew: nothing else was touched.
+  // The state is as after BeginAnew, because nothing else was touched.
   s.bound.clear();
   s.gathered = false;
   DEUT_DCHECK(s.MayBeginAnew() && s.next_key == 0 && s.keys_passed == 0 && !s.answer && s.first == nullptr);
@@ -174,7 +176,7 @@ Status ScanPath::Step(const TableState& table) {
     DEUT_RETURN_IF_ERROR(Ask(table));
     if (!s.answer) return Status::Ok();
   }
-  // Nothing of the stretch is in the TC, and the answer fits: it goes on as it is.
+  // If nothing of the stretch is in the TC and the answer fits, it is handed on as it is.
   if (KeysAhead() == 0 && TakeWhole()) [[likely]] {
     PassAnswer();
     return Status::Ok();
@@ -189,7 +191,7 @@ Status ScanPath::Step(const TableState& table) {
         std::partition_point(s.keys.begin() + static_cast<ptrdiff_t>(s.next_key), s.keys.end(), covers) -
         s.keys.begin());
   }
-  // A piece at a time: the answer may cover far more gathered keys than this batch takes.
+  // Works piece by piece, because the answer may cover far more gathered keys than this batch takes.
   for (bool last = false; !last && !full_;) {
     const size_t begin = s.next_key;
     size_t piece = std::min(end, begin + MostResolved());
@@ -197,7 +199,7 @@ Status ScanPath::Step(const TableState& table) {
     last = piece == end;
     Merge(piece, last);
     s.keys_passed += s.next_key - begin;
-    s.values.Clear();  // merged, or looked at again for the next batch
+    s.values.Clear();  // merged, or resolved again for the next batch
   }
   if (!full_) PassAnswer();
   return Status::Ok();
@@ -276,7 +278,7 @@ void ScanPath::MakeRequest(std::string_view low, std::string_view high, DataRequ
   request->high = ascending() ? s.bound : high;
   request->direction = scan_.direction;
   const size_t left = scan_.limit_records == 0 ? 0 : scan_.limit_records - result_->records.size();
-  // Gathered keys replace what the DC returns, and some may remove it.
+  // Gathered keys replace records of the DC, and some may remove them, so the request asks for that many more.
   const auto removing = left == 0 ? 0
                                   : std::count_if(s.keys.begin() + static_cast<ptrdiff_t>(s.next_key), s.keys.end(),
                                                   [](const GatheredKey& gathered) { return gathered.may_be_removed; });
@@ -286,11 +288,12 @@ void ScanPath::MakeRequest(std::string_view low, std::string_view high, DataRequ
   request->limit_bytes = std::clamp<uint32_t>(scan_.limit_bytes - static_cast<uint32_t>(held), 1, kShortScanBytes);
 }
 
-// So its buffer does not grow step by step, each time with a copy of what is there.
+// With this the caller reserves the buffer at once. It would otherwise grow step by step, each time with a copy of
+// its content.
 uint64_t ScanPath::ExpectedBytes(const DataRequest& request) const {
   const RecordBatch& held = result_->records;
   const uint64_t bytes = held.bytes().size();
-  // Without a limit of records it is taken to go on for as much as it has got.
+  // Without a limit of records the scan is expected to go on for as many bytes as it has got.
   const uint64_t expected = request.limit_records == 0 ? bytes : request.limit_records * (bytes / held.size() + 1);
   return std::min<uint64_t>(expected, request.limit_bytes);
 }
@@ -310,7 +313,7 @@ Status ScanPath::AskDc(const TableState& table, DataRequest* request) {
 
 Status ScanPath::AskOnce(const TableState& table) {
   DataRequest request;
-  // The buffer that the answer is likely to stay in, or one that was used before.
+  // The buffer in which the answer is likely to stay, or one that was used before.
   const bool goes_on = !result_->records.empty();
   request.answer = std::exchange(goes_on ? state_->spare : result_->records, RecordBatch());
   MakeRequest(state_->low, state_->high, &request);
@@ -390,10 +393,10 @@ void ScanPath::Merge(size_t end, bool last) {
   StandingScan& s = *state_;
   StandingScan::Answer& answer = *s.answer;
   const std::string& bytes = answer.records.bytes();
-  // Records that go on as they are, all in a row, are copied in one piece.
+  // Records that are handed on unchanged, all in a row, are copied in one piece.
   size_t run_begin = answer.merged_bytes, run_bytes = 0, run_records = 0;
   size_t& k = s.next_key;
-  // At the first record that is copied: an answer that goes on as it is needs none.
+  // Called before the first record is copied. An answer that is handed on as it is needs no room.
   const auto make_room = [&] {
     if (!result_->records.empty()) return;
     size_t most = bytes.size() - run_begin;
@@ -414,7 +417,7 @@ void ScanPath::Merge(size_t end, bool last) {
     if (g.kind != GatheredKey::Kind::kValue) return;
     flush();
     make_room();
-    // The version of a key asked again is only bounded: the answer's own does not matter to the client.
+    // For a key that was asked again only a bound on its version is known, and the client needs no more.
     Emit(g.key, g.value, g.version.timestamp == kMaxTimestamp ? Version{} : g.version);
   };
   bool tried_whole = false;
@@ -432,7 +435,7 @@ void ScanPath::Merge(size_t end, bool last) {
       const GatheredKey& gathered = s.keys[k++];
       const bool tc_wins = gathered.kind != GatheredKey::Kind::kAskDc && gathered.version > record.version;
       if (tc_wins && !DEUT_OMITTED("S5.larger_wins")) {
-        flush();  // up to here
+        flush();  // the records before this one
         answer.merged_bytes += record_bytes;
         ++answer.merged_records;
         run_begin = answer.merged_bytes;

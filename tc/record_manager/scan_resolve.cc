@@ -1,5 +1,5 @@
-// Step 3 of a scan (scan_path.h): what the TC has of the gathered keys, as the reader sees it: in chains, in spilled runs, in the log; else the DC is
-// asked again (S5).
+// Step 3 of a scan (scan_path.h): finds the gathered keys' versions as the reader sees them: in chains, in spilled
+// runs, in the log. For the rest it asks the DC again (S5).
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -17,15 +17,15 @@
 namespace deut::tc {
 namespace {
 
-// Of a version, what is fetched before it is looked at: with a short value all of it.
+// The bytes of a version that are prefetched before it is looked at: all of it if the value is short.
 constexpr size_t kCacheLine = 64;
 constexpr size_t kFetchedOfVersion = 3 * kCacheLine;
 
 }  // namespace
 
-// Each step for all before the next, so that their misses are waited for together. An entry may be sealed, and another made, before its chain is
-// looked at: what the reader sees was in the first one's chain, or is at the DC or in a spilled run by then (R5, S5), as after a look-up just
-// then.
+// Does each step for all keys before the next, so that their cache misses overlap. An entry may be sealed, and
+// another made, before its chain is looked at. That does no harm: the version that the reader sees was in the first
+// one's chain, or is at the DC or in a spilled run by then (R5, S5), as after a look-up at that time.
 void ScanPath::FetchChains(const TableState& table, absl::Span<GatheredKey> keys, Entries* entries) {
   for (GatheredKey& gathered : keys) {
     gathered.hash = RecordTable::Hash(table.id(), gathered.key);
@@ -50,8 +50,9 @@ void ScanPath::FetchChains(const TableState& table, absl::Span<GatheredKey> keys
 size_t ScanPath::ResolveOne(const RecordEntry* entry, GatheredKey* gathered) {
   gathered->kind = GatheredKey::Kind::kAskDc;
   Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
-  // An earlier writer that is uncommitted now published its key after our look (else the stretch had ended before the key, or it had been a
-  // conflict), so its own check meets our last_read and it aborts: what is below its version is the reader's.
+  // An earlier writer that is uncommitted now published its key after this scan's look. (Otherwise the stretch would
+  // have ended before the key, or the writer would have been a conflict.) So the writer's own check meets this scan's
+  // last_read, and it aborts. The reader sees the version below.
   while (visible.kind == Visible::Kind::kConflict) {
     visible = FindVisible(visible.version->older.load(std::memory_order_seq_cst), view_);
   }
@@ -66,9 +67,10 @@ size_t ScanPath::ResolveOne(const RecordEntry* entry, GatheredKey* gathered) {
   } else {
     gathered->value = state_->values.Copy(version.value());
   }
-  // S7: what the DC has now, so newer than what it said before.
+  // S7: a copy holds the record that the DC has now, so it is newer than the DC's earlier answer.
   if (version.of_dc() && !DEUT_OMITTED("S7.newest")) gathered->version = Version{kMaxTimestamp, 0};
-  // D1: the scan rests on this commit, and on no later one of the key. (What is not in the chain any more was durable when it was shipped.)
+  // D1: the scan depends on this commit, and on no later one of the key. (A version that has left the chain was
+  // durable when it was shipped.)
   if (version.transaction != txn_.record_ && !DEUT_OMITTED("D1.depend_on_scanned"))
     txn_.DependOn(version.transaction->commit_lsn());
   return RecordBatch::kHeaderBytes + gathered->key.size() + version.value_bytes;
@@ -158,7 +160,7 @@ Status ScanPath::AskAgain(const TableState& table, absl::Span<GatheredKey> keys)
     if (gathered.again == nullptr || gathered.kind != GatheredKey::Kind::kAskDc) continue;
     DEUT_RETURN_IF_ERROR(gathered.again->status);
     gathered.kind = GatheredKey::Kind::kTombstone;  // the DC has nothing
-    gathered.version = Version{kMaxTimestamp, 0};   // and what it says now is newer than what it said before
+    gathered.version = Version{kMaxTimestamp, 0};   // newer than the DC's first answer
     for (RecordBatch::Iterator it(gathered.again->answer); it.Valid(); it.Next()) {
       DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
       gathered.kind = GatheredKey::Kind::kValue;

@@ -1,5 +1,5 @@
-// Scans against what happens meanwhile: updates that are applied and collected between the steps of a scan (rules S4, S5, S6), own writes in
-// own scans (R10), scans of large write sets.
+// Scans while other things happen: updates that are applied and collected between the steps of a scan (rules S4, S5,
+// S6), own writes in own scans (R10), scans of large write sets.
 #include <string>
 
 #include "common/sync/event.h"
@@ -15,8 +15,8 @@ class ScanTest : public ::testing::Test {
   EngineFixture f;
 };
 
-// A committed update that is only in the TC when the scan begins, and at the DC, collected, before the scan is done. At every step, both ways,
-// for an update, an insert and a delete.
+// A committed update is only in the TC when the scan begins, and is at the DC and collected before the scan is done.
+// At every step, both ways, for an update, an insert and a delete.
 TEST_F(ScanTest, AppliedAndCollectedBetweenTwoSteps) {
   for (const char* point_name :
        {"scan.before_raise", "scan.raised", "scan.looked", "scan.before_dc", "scan.after_dc"}) {
@@ -43,8 +43,8 @@ TEST_F(ScanTest, AppliedAndCollectedBetweenTwoSteps) {
   }
 }
 
-// Late insert, update, delete (paper 4.3): a later transaction commits all three in the middle of a slow scan of an earlier one. The DC does not
-// get them (S1), and the TC's versions are skipped.
+// Late insert, update, delete (paper 4.3): a later transaction commits all three in the middle of a slow scan of an
+// earlier one. The DC does not get them (S1), and the scan skips the TC's versions.
 TEST_F(ScanTest, LateChangesDuringASlowScan) {
   for (const char* point_name :
        {"scan.before_raise", "scan.raised", "scan.looked", "scan.before_dc", "scan.after_dc"}) {
@@ -71,8 +71,8 @@ TEST_F(ScanTest, LateChangesDuringASlowScan) {
   }
 }
 
-// A long scan in batches, with the whole world changing between the batches: one transaction before it in time commits nothing new (it would
-// be a phantom), later ones do, and the batches are one state.
+// A long scan in batches, with everything changing between the batches. An earlier transaction commits nothing new
+// (it would be a phantom), later ones do, and the batches show one state.
 TEST_F(ScanTest, BatchesAreOneState) {
   std::vector<std::pair<std::string, std::string>> load;
   std::string expected;
@@ -100,7 +100,7 @@ TEST_F(ScanTest, BatchesAreOneState) {
   EXPECT_EQ(t10.Put("29y", "1"), "range-read-later");
 }
 
-// S4: keys of the TC beyond what the DC's batch covers wait for the batch that covers them.
+// S4: keys of the TC beyond the bound that the DC's batch covers wait for the batch that covers them.
 TEST_F(ScanTest, KeysAreEmittedUpToTheCoveredBound) {
   f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}});
   TestTransaction t10 = f.Begin();
@@ -113,7 +113,7 @@ TEST_F(ScanTest, KeysAreEmittedUpToTheCoveredBound) {
   EXPECT_EQ(t20.Scan("", "", Direction::kDescending), "dd=1 d=0 cc=1 b=0 aa=1 a=0");
 }
 
-// S8: a key that was tried again and again, so often that the keys are sorted, hides none behind it from a scan that wants few.
+// S8: a key that was tried often enough for the keys to be sorted hides none behind it from a scan that wants few.
 TEST_F(ScanTest, AKeyThatIsTriedAgainHidesNoneBehindIt) {
   f.Load({{"b", "0"}});
   TestTransaction t10 = f.Begin();
@@ -128,7 +128,7 @@ TEST_F(ScanTest, AKeyThatIsTriedAgainHidesNoneBehindIt) {
   EXPECT_EQ(t20.ScanBatch(&scan, &more), "b=0 c=1");
 }
 
-// S5: of both sides' versions the larger wins, whichever side has it.
+// S5: of the two sides' versions the larger wins, whichever side has it.
 TEST_F(ScanTest, TheLargerVersionWins) {
   f.Load({{"a", "0"}, {"b", "0"}});
   TestTransaction t10 = f.Begin();
@@ -156,7 +156,7 @@ TEST_F(ScanTest, UnappliedVersionsAreKept) {
   EXPECT_EQ(f.collector->uncollected(), 1u);
 }
 
-// S6, in order: older versions of a key leave first, whatever is above them.
+// S6, in order: older versions of a key leave first, regardless of the versions above.
 TEST_F(ScanTest, ChainsAreCutFromTheirEnd) {
   f.Load({{"k", "0"}});
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
@@ -186,8 +186,9 @@ TEST_F(ScanTest, ChainsAreCutFromTheirEnd) {
   EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
 }
 
-// The order in which the collector hears of commits and of what is applied. t20 is with the collector; t10, of an earlier version of the same
-// key, arrives when it has just taken what was there; then both are applied. t10 must not come after t20 was collected.
+// The order in which the collector learns of commits and of applied positions. t20 is with the collector. t10, with
+// an earlier version of the same key, arrives when the collector has just taken its arrivals; then both are applied.
+// t10 must not come after t20 was collected.
 TEST_F(ScanTest, AnEarlierCommitNeverArrivesAfterALaterOneWasCollected) {
   std::unique_ptr<TestTransaction> t10 = f.BeginPointer(), t20 = f.BeginPointer();
   Event taken, applied;
@@ -240,7 +241,7 @@ TEST_F(ScanTest, AScanDoesNotSeeOwnWritesMadeSinceItWasOpened) {
   EXPECT_EQ(f.records->entries(), 0u);
 }
 
-// More gathered keys than one stretch keeps.
+// There are more gathered keys than one stretch keeps.
 TEST_F(ScanTest, LargeWriteSets) {
   constexpr int kKeys = 9000;
   const auto key_of = [](int i) { return std::to_string(100000 + i); };
@@ -264,7 +265,7 @@ TEST_F(ScanTest, LargeWriteSets) {
   EXPECT_EQ(f.RangeOf("1").posting_count(), 0u);
 }
 
-// A scan with a limit looks at what it returns, not at all that is in the TC alone: it keeps few keys.
+// A scan with a limit looks at the keys that it returns, not at all that are only in the TC, and keeps few keys.
 TEST_F(ScanTest, AShortScanOfALargeBacklogGathersLittle) {
   constexpr int kTransactions = 40, kKeys = 200;
   const auto key_of = [](int i) { return std::to_string(100000 + i); };
@@ -272,7 +273,7 @@ TEST_F(ScanTest, AShortScanOfALargeBacklogGathersLittle) {
   for (int t = 0; t < kTransactions; ++t) {
     TestTransaction txn = f.Begin();
     for (int i = 0; i < kKeys; ++i) {
-      // Every key of 4,000, twice: the second time some are removed.
+      // Every key of 4,000 is written twice; the second time some are removed.
       const int number = (t * kKeys + i) * 7 % (kTransactions * kKeys / 2);
       const bool removed = t >= kTransactions / 2 && number % 3 == 0;
       ASSERT_EQ(removed ? txn.Remove(key_of(number)) : txn.Put(key_of(number), "v"), "ok");
@@ -299,7 +300,8 @@ TEST_F(ScanTest, AShortScanOfALargeBacklogGathersLittle) {
   EXPECT_LE(f.engine->counters.gathered_keys.value(), 2u * kScans * 70);
 }
 
-// S1: a record of the DC that is younger than its reader is reported, wherever it lies in the answer of a short scan, a stream, a point read.
+// S1: a record of the DC that is younger than its reader is reported, wherever it is in the answer to a short scan, a
+// stream or a point read.
 TEST_F(ScanTest, ARecordYoungerThanItsReaderIsABrokenInvariant) {
   std::vector<std::pair<std::string, std::string>> load;
   for (int i = 100; i < 200; ++i) load.emplace_back(std::to_string(i), std::string(50, 'v'));
@@ -320,7 +322,7 @@ TEST_F(ScanTest, ARecordYoungerThanItsReaderIsABrokenInvariant) {
   EXPECT_GT(f.engine->counters.bulk_scans.load(), 0u);
 }
 
-// R5: the entry of a key remembers who read it as long as an earlier writer may come.
+// R5: the entry of a key remembers its last read while an earlier writer may come.
 TEST_F(ScanTest, AnEntryIsKeptWhileItsReadsMatter) {
   TestTransaction t5 = f.Begin(), t6 = f.Begin();
   EXPECT_EQ(t5.Put("k", "5"), "ok");
@@ -337,7 +339,8 @@ TEST_F(ScanTest, AnEntryIsKeptWhileItsReadsMatter) {
   EXPECT_EQ(f.records->entries(), 0u);
 }
 
-// R6: what only remembers reads stays within its budget under one long transaction; what goes is remembered by the bucket.
+// R6: entries that only remember reads stay within their budget under one long transaction. The bucket remembers for
+// those that go.
 TEST(DeferredEntriesTest, StayWithinTheirBudget) {
   EngineFixture f({.max_deferred_entries = 8});
   TestTransaction old = f.Begin();

@@ -1,5 +1,6 @@
-// SpareBatch: the buffer of a batch that this thread has merged, for the next one that it makes. A scan that merges what the TC has into what the DC
-// has answered needs two; the second one would be allocated, grown and freed for each scan.
+// SpareBatch: keeps the buffer of a batch that this thread has merged, for the next batch. A scan that merges the
+// TC's versions into the DC's answer needs two buffers. Otherwise the second one would be allocated, grown and freed
+// for each scan.
 // Thread-safety: each thread has its own.
 #ifndef TC_RECORD_MANAGER_SPARE_BATCH_H_
 #define TC_RECORD_MANAGER_SPARE_BATCH_H_
@@ -13,10 +14,10 @@ namespace deut::tc {
 
 class SpareBatch {
  public:
-  // A thread keeps no larger one.
+  // A thread keeps no larger buffer.
   static constexpr size_t kMostBytes = 64 << 10;
 
-  // An empty batch, with room for so much.
+  // Returns an empty batch with room for `bytes`.
   static RecordBatch Take(size_t bytes) {
     RecordBatch taken = std::exchange(kept_, RecordBatch());
     taken.Reserve(bytes);

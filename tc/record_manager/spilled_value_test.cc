@@ -1,5 +1,5 @@
-// What was spilled (S9): what point reads, scans, conditions and writers see of it, at any timestamp, while it is spilled, merged, applied; with a
-// read cache; on a disk that is full or fails.
+// Spilled versions (S9): what point reads, scans, conditions and writers see of them, at any timestamp, while they
+// are spilled, merged, applied; with a read cache; on a disk that is full or fails.
 #include "tc/record_manager/spilled_value.h"
 
 #include <atomic>
@@ -43,7 +43,7 @@ class SpilledValueTest : public ::testing::Test {
     for (int i = 0; i < count; ++i) ASSERT_EQ(txn.Put(Key(i), Value(i, generation)), "ok");
     ASSERT_EQ(txn.Commit(), "ok");
   }
-  // Everything that is committed. Afterwards there is room for all.
+  // Spills everything that is committed. Afterwards the budget has room again.
   void SpillAll() {
     const Lsn last(f.log->tail().value - 8);
     ASSERT_TRUE(f.log->WaitDurable(last, EngineFixture::Soon()).ok());
@@ -141,7 +141,7 @@ TEST_F(SpilledValueTest, TombstonesOwnWritesAndConditions) {
   EXPECT_EQ(f.Contents(), "a=2 b=2 c=0 d=1");
 }
 
-// R1: a writer that began before a version that has been spilled meets it as it would in the chain.
+// R1: a writer that began before a spilled version was written meets it as it would in the chain.
 TEST_F(SpilledValueTest, AnEarlierWriterMeetsWhatIsGone) {
   const std::unique_ptr<TestTransaction> first = f.BeginPointer(), second = f.BeginPointer();
   {
@@ -161,7 +161,8 @@ TEST_F(SpilledValueTest, AnEarlierWriterMeetsWhatIsGone) {
   EXPECT_EQ(f.Contents(), "a=1");
 }
 
-// The entry stays, as its removal comes upon a reader's raise; the writer is stopped by last_read, which was raised with the cut.
+// The entry stays, because its removal meets a reader's raise. last_read, which was raised with the cut, stops the
+// writer.
 TEST_F(SpilledValueTest, TheCutRaisesLastRead) {
   const std::unique_ptr<TestTransaction> early = f.BeginPointer();
   {
@@ -173,7 +174,7 @@ TEST_F(SpilledValueTest, TheCutRaisesLastRead) {
   {
     // Between the cut and the entry's removal.
     AtPoint point("spill.cut", [&] {
-      f.engine->version_budget_bytes = uint64_t{1} << 30;  // whose thread this is
+      f.engine->version_budget_bytes = uint64_t{1} << 30;  // this is the collector's thread, which reads it
       put = early->Put("a", "0");
     });
     SpillAll();
@@ -183,7 +184,7 @@ TEST_F(SpilledValueTest, TheCutRaisesLastRead) {
   EXPECT_EQ(f.Contents(), "a=1");
 }
 
-// A reader has looked at the chain before it is cut, and at the runs after they are published.
+// A reader has looked at the chain before it is cut, and looks at the runs after they are published.
 TEST_F(SpilledValueTest, AReaderOnItsWayMissesNothing) {
   f.Load({{"a", "0"}});
   const std::unique_ptr<TestTransaction> old = f.BeginPointer();
@@ -207,7 +208,8 @@ TEST_F(SpilledValueTest, AReaderOnItsWayMissesNothing) {
   EXPECT_EQ(old->Get("a"), "0");
 }
 
-// A run is taken off before what was committed behind it leaves its chain: else an older version would come up again.
+// A run is taken off before the versions that were committed after it leave their chain. Otherwise an older version
+// would come up again.
 TEST_F(SpilledValueTest, WhatIsOlderDoesNotComeBack) {
   {
     const std::unique_ptr<TestTransaction> old = f.BeginPointer();
@@ -226,7 +228,8 @@ TEST_F(SpilledValueTest, WhatIsOlderDoesNotComeBack) {
   ExpectNothingLeft();
 }
 
-// An open transaction stands above what is spilled: it stays in the chain, too, and goes another time.
+// An open transaction's version is above the spilled ones in the chain. So these stay in the chain, too, and go
+// another time.
 TEST_F(SpilledValueTest, BelowAnOpenTransactionItStays) {
   const std::unique_ptr<TestTransaction> old = f.BeginPointer();
   Write(4, 1);
@@ -249,7 +252,7 @@ TEST_F(SpilledValueTest, BelowAnOpenTransactionItStays) {
   ExpectNothingLeft();
 }
 
-// S7: an answer from before the version that was spilled is not kept, whoever brings it when.
+// S7: an answer that is older than the spilled version is not kept, whichever thread brings it and whenever.
 TEST_F(SpilledValueTest, NoCopyHidesWhatWasSpilled) {
   f.Load({{"a", "0"}});
   f.ClearReadCache();
@@ -276,7 +279,7 @@ TEST_F(SpilledValueTest, NoCopyHidesWhatWasSpilled) {
   EXPECT_EQ(f.Contents(), "a=1");
 }
 
-// The same of what is read ahead, which is nothing any more while there are runs.
+// The same for reading ahead, which asks for nothing any more while there are runs.
 TEST_F(SpilledValueTest, NothingIsReadAheadOverWhatWasSpilled) {
   f.Load({{"a", "0"}});
   f.ClearReadCache();
@@ -303,7 +306,7 @@ TEST_F(SpilledValueTest, NothingIsReadAheadOverWhatWasSpilled) {
   EXPECT_EQ(f.Contents(), "a=1");
 }
 
-// What may still arrive was committed before what is there: nothing behind it is spilled.
+// A commit that may still arrive is earlier than the commits that are there, so nothing behind it is spilled.
 TEST_F(SpilledValueTest, WhatIsOnItsWayComesFirst) {
   const std::unique_ptr<TestTransaction> old = f.BeginPointer();
   std::unique_ptr<TestTransaction> late = f.BeginPointer();
@@ -371,8 +374,8 @@ TEST_F(SpilledValueTest, ABlockThatCannotBeReadFailsItsReaderAlone) {
   ExpectNothingLeft();
 }
 
-// Readers and writers on a few keys while everything is folded, spilled, merged and applied all the time. Each reader knows what it must see: a
-// transaction writes all keys, so whatever one reads, in any way, is one generation.
+// Readers and writers on a few keys while everything is folded, spilled, merged and applied all the time. A
+// transaction writes all keys. So whatever a reader reads, in any way, is one generation.
 TEST_F(SpilledValueTest, Stress) {
   constexpr int kKeys = 24;
   constexpr int kRounds = 60;

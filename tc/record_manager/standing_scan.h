@@ -1,17 +1,21 @@
-// StandingScan: what a scan keeps from one batch to the next: how far it has come, what was gathered ahead, and the DC's bulk scan.
+// StandingScan: the state that a scan keeps from one batch to the next: its position, the keys gathered ahead, and
+// the DC's bulk scan.
 //
-// A client asks for each batch with the resume key of the one before. If the transaction has a standing scan that stands there, with the same range,
-//   direction and scan sequence, it goes on; else the batch begins a scan of its own. So this state saves work and decides nothing: a request that is
-//   sent again, or one that leaves a part out, is answered rightly without it.
-// S4. `bound` is how far the TC was raised, looked at and gathered; the DC is granted no more. `keys` are what was gathered of the part that
-//   is not delivered yet: copies, at most kMaxKeysAhead.
-// A batch that is asked for once more begins a scan of its own. The one that had answered it stands further on, where nobody comes any more: it
-//   ends then, and does not keep a stream of the DC.
-// A scan is kept when a batch has ended because it was full of bytes: one with a limit of records that was reached is likely over.
-// Bounded: kMaxStanding of them a transaction, the one not used for longest goes; each holds at most one answer of the DC, its keys, and what
-//   the DC is granted, of which all scans together have ScanAheadBudget. All end with the transaction; the DC's part of one that is not used for some
-//   seconds ends before (Transaction's owner calls EndStreams), and is opened again when it is wanted.
-// Thread-safety: as its transaction.
+// A client asks for each batch with the resume key of the one before. If the transaction has a standing scan at that
+//   key, with the same range, direction and scan sequence, the batch continues it. Otherwise the batch begins a scan
+//   of its own. So this state saves work and decides nothing: a request that is repeated, or that skips a part, is
+//   answered correctly without it.
+// S4: the TC has raised, looked and gathered up to `bound`, and grants the DC no more. `keys` has the gathered keys
+//   of the part that is not delivered yet: copies, at most kMaxKeysAhead.
+// A batch that is asked for a second time begins a scan of its own. The standing scan that had answered it is further
+//   on, and no request will continue it. So it ends then, and does not hold a stream of the DC any longer.
+// A scan is kept if its batch ended because it was full of bytes. A scan that has reached its limit of records is
+//   probably over.
+// Bounds: a transaction has at most kMaxStanding standing scans, and drops the least recently used one. Each holds at
+//   most one answer of the DC, its keys, and the bytes granted to the DC, which ScanAheadBudget bounds for all scans
+//   together. All end with the transaction. The bulk scan of one that is not used for some seconds ends earlier
+//   (RecordManager::RestScans), and is opened again when it is wanted.
+// Thread-safety: as its transaction. Ownership: its transaction owns it.
 #ifndef TC_RECORD_MANAGER_STANDING_SCAN_H_
 #define TC_RECORD_MANAGER_STANDING_SCAN_H_
 
@@ -35,16 +39,17 @@
 
 namespace deut::tc {
 
-// A key that the TC has an update of, and what its chain shows when it is merged (scan_path.h). Texts lie in the scan's arenas.
+// A key that the TC has an update of, and what its chain shows when it is merged (scan_path.h). The scan's arenas
+// hold the texts.
 struct GatheredKey {
   enum class Kind : uint8_t { kValue, kTombstone, kInLog, kAskDc };
   std::string_view key;
   Kind kind = Kind::kAskDc;
-  bool may_be_removed = true;  // else none of its updates is a removal
-  uint64_t hash = 0;           // when its chain is looked at
+  bool may_be_removed = true;  // false: none of its updates is a removal
+  uint64_t hash = 0;           // set when its chain is looked at
   Version version;
   std::string_view value;
-  Lsn place;  // kInLog, with value_bytes
+  Lsn place;  // for kInLog, as value_bytes
   uint32_t value_bytes = 0;
   DataRequest* again = nullptr;
 };
@@ -56,13 +61,13 @@ struct StandingScan {
   static constexpr size_t kMostKept = 256;  // keys
   static constexpr size_t kMostKeptBytes = 4 * ByteArena::kChunk;
 
-  // The batch that `scan` asks for is the next of this scan.
+  // Returns whether `scan` asks for the next batch of this scan.
   bool GoesOnWith(const Operation& scan) const {
     return scan.scan_sequence == own_below && scan.table == table && scan.direction == direction &&
            scan.for_update == for_update && scan.low == low && scan.high == high;
   }
 
-  // `scan` asks once more for the batch that this scan has answered last.
+  // Returns whether `scan` asks again for the batch that this scan has answered last.
   bool HasAnswered(const Operation& scan) const {
     const bool ascending = direction == Direction::kAscending;
     return scan.scan_sequence == own_below && scan.table == table && scan.direction == direction &&
@@ -70,18 +75,19 @@ struct StandingScan {
            (ascending ? scan.high == high : scan.low == low);
   }
 
-  // It was begun ahead for this one.
+  // Returns whether this scan was begun ahead for `scan`.
   bool BegunFor(const Operation& scan) const {
     return scan.scan_sequence == 0 && scan.table == table && scan.direction == direction &&
            scan.for_update == for_update && scan.low == low && scan.high == high;
   }
 
-  // It has ended, and its memory may be used for another scan: it had no stream, and is small.
+  // Returns whether its memory may be used for another scan, once it has ended: it had no stream, and is small.
   bool MayBeginAnew() const {
     return stream == nullptr && !flow && keys.capacity() <= kMostKept &&
            key_bytes.capacity() + values.capacity() <= kMostKeptBytes;
   }
-  // As made just now, but in its memory and with its estimate, for those to fill in who make one. REQUIRES: MayBeginAnew().
+  // Resets it as if just constructed, but keeps memory and estimate. The scan that takes it sets the rest. REQUIRES:
+  // MayBeginAnew().
   void BeginAnew() {
     last_from.clear();
     gathered = false;
@@ -98,13 +104,13 @@ struct StandingScan {
     used = stream_again_at = MonotonicTime{};
   }
 
-  // All of them.
+  // Drops all keys.
   void ForgetKeys() {
     keys.clear();
     key_bytes.Clear();
     next_key = 0;
   }
-  // Those that are merged.
+  // Drops the merged keys.
   void ForgetMergedKeys() {
     keys.erase(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(next_key));
     next_key = 0;
@@ -113,7 +119,7 @@ struct StandingScan {
     key_bytes = std::move(moved);
   }
 
-  // Gives the DC's part up; the next batch opens another.
+  // Ends the DC's bulk scan; the next batch opens another.
   void EndStream() {
     stream.reset();
     flow.reset();
@@ -125,44 +131,46 @@ struct StandingScan {
   Direction direction = Direction::kAscending;
   bool for_update = false;
   uint32_t own_below = 0;  // R10
-  std::string low, high;   // what is left of the requested range
+  std::string low, high;   // the rest of the requested range
   std::string last_from;   // where the last batch began
 
-  // Raised, looked at and gathered from where the scan stands up to here, in scan order: ascending exclusive, descending inclusive, empty =
-  // the end of all keys in that direction.
+  // The part from the scan's position up to `bound`, in scan order, is raised, looked at and gathered. Ascending
+  // `bound` is exclusive, descending inclusive; empty: the end of all keys in that direction.
   bool gathered = false;
   std::string bound;
   std::vector<GatheredKey> keys;  // in scan order; those before next_key are merged
   size_t next_key = 0;
-  size_t keys_passed = 0;  // merged, in this batch
+  size_t keys_passed = 0;  // merged in this batch
   GatherEstimate estimate;
-  ByteArena key_bytes;  // of keys
-  ByteArena values;     // of those that are being merged
+  ByteArena key_bytes;  // texts of `keys`
+  ByteArena values;     // values of the keys that are being merged
 
-  // What the DC has answered, up to `covered`, and not merged to its end. Its first records are: so many, of so many bytes.
+  // An answer of the DC, up to `covered`, that is not merged to its end. Its first merged_records records, of
+  // merged_bytes bytes, are.
   struct Answer {
     RecordBatch records;
     size_t merged_records = 0;
     size_t merged_bytes = 0;
-    bool to_the_bound = false;  // else:
+    bool to_the_bound = false;  // false: up to `covered`
     std::string covered;
   };
   std::optional<Answer> answer;
-  // Of one that was begun ahead (begun_scan.h): what it has asked for, and, when it is run, the answer. `share` counts it until then.
+  // For a scan that was begun ahead (begun_scan.h): its request and, when it is run, the answer. Until then `share`
+  // is charged for both.
   std::unique_ptr<DataRequest> first;
   RecordBatch spare;  // empty; the buffer of an answer that was copied, for the next one
 
-  // From the second batch on.
+  // Used from the second batch on.
   ScanPermit permit;  // held with the stream, which ends first
   std::unique_ptr<ScanStream> stream;
   std::optional<ScanFlow> flow;
   ScanAheadShare share;
-  std::deque<std::string> ends;  // of the stretches gathered and not passed
+  std::deque<std::string> ends;  // far ends of the stretches gathered and not passed
   uint64_t ends_passed = 0;
   uint64_t records_taken = 0;
 
   MonotonicTime used{};
-  MonotonicTime stream_again_at{};  // the DC had no thread for one; until then it is not asked for one
+  MonotonicTime stream_again_at{};  // the DC had no thread for a stream; no request for one before
 };
 
 }  // namespace deut::tc

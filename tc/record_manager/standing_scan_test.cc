@@ -1,4 +1,5 @@
-// Scans that go on over many batches: what is gathered and granted ahead (rules S4, R8), and that it changes nothing of what they deliver.
+// Scans that go on over many batches: gathering and granting ahead (rules S4, R8), which does not change the records
+// that they deliver.
 #include "tc/record_manager/standing_scan.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ std::string KeyOf(int i) { return "k" + std::to_string(1000 + i); }
 
 class StandingScanTest : public ::testing::Test {
  protected:
-  // Records 0 to n - 1 with value "0", and a range of each `per_range` of them.
+  // Loads records 0 to n - 1 with value "0", and makes a range of each `per_range` of them.
   void LoadKeys(int n, int per_range) {
     std::vector<std::pair<std::string, std::string>> load;
     std::vector<std::string> cuts;
@@ -47,13 +48,14 @@ class StandingScanTest : public ::testing::Test {
     for (bool more = true; more;) Join(&all, t.ScanBatch(scan, &more));
     return all;
   }
-  // A record of LoadKeys as it travels.
+  // The bytes of one record of LoadKeys in a batch.
   static constexpr uint32_t kRecord = RecordBatch::kHeaderBytes + 5 + 1;
 
   EngineFixture f;
 };
 
-// Thousands of keys that only the TC has lie within one answer of the DC: a batch looks at those it takes, and hardly at more; so does the next.
+// Thousands of keys that only the TC has are within one answer of the DC. A batch resolves the keys that it takes,
+// and hardly more; so does the next.
 TEST_F(StandingScanTest, ABatchResolvesWhatItTakes) {
   constexpr int kKeys = 2000;
   f.Load({{KeyOf(0), "0"}, {KeyOf(kKeys - 1), "0"}});
@@ -87,7 +89,8 @@ TEST_F(StandingScanTest, ABatchResolvesWhatItTakes) {
   }
 }
 
-// Where the DC reads ahead, and where it does not; both directions; batches that end within an answer, at its end, within a range.
+// With a DC that reads ahead and one that does not, in both directions, with batches that end within an answer, at
+// its end, and within a range.
 TEST_F(StandingScanTest, ALongScanIsOneStateWhateverHappensBetweenItsBatches) {
   uint64_t bulk = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -154,8 +157,8 @@ TEST_F(StandingScanTest, ALongScanIsOneStateWhateverHappensBetweenItsBatches) {
   EXPECT_GE(bulk, 40u);
 }
 
-// S4. An earlier transaction commits just before the TC is looked at, and is applied and collected at once. What the DC had read by then would be
-// the state before it.
+// S4. An earlier transaction commits just before the TC is looked at, and is applied and collected at once. If the DC
+// had read before, it would have the state before that commit.
 TEST_F(StandingScanTest, S4TheDcIsGrantedOnlyWhatIsGathered) {
   for (const bool reads_ahead : {true, false}) {
     SCOPED_TRACE(reads_ahead);
@@ -182,7 +185,7 @@ TEST_F(StandingScanTest, S4TheDcIsGrantedOnlyWhatIsGathered) {
   }
 }
 
-// R8: a writer in the way of what is only gathered ahead is no conflict before the scan comes there.
+// R8: a writer in the way of a stretch that is only gathered ahead is no conflict before the scan gets there.
 TEST_F(StandingScanTest, R8AWriterAheadIsDecidedWhenTheScanComesThere) {
   LoadKeys(60, 5);
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
@@ -205,7 +208,8 @@ TEST_F(StandingScanTest, R8AWriterAheadIsDecidedWhenTheScanComesThere) {
   EXPECT_TRUE(Rest(t40, &again).ends_with("range-writer")) << "it comes there at last";
 }
 
-// Whoever stops early has not had much more read than it was given, and a scan with a limit no more than it needs.
+// If a reader stops early the DC has not read much more than was delivered. For a scan with a limit it reads no more
+// than the scan needs.
 TEST_F(StandingScanTest, WhatIsGrantedIsBoundedByWhatWasTaken) {
   LoadKeys(600, 4);
   TestTransaction t = f.Begin();
@@ -216,7 +220,7 @@ TEST_F(StandingScanTest, WhatIsGrantedIsBoundedByWhatWasTaken) {
     t.ScanBatch(&scan, &more);
     given += 8 * kRecord;
     EXPECT_LE(f.dc->granted_bytes(), 2 * given + 16 * kRecord);
-    // Ranges that were raised: those gathered, a few more than what was granted.
+    // The raised ranges are the gathered ones, a few more than was granted.
     EXPECT_LE(f.RangeOf(KeyOf(std::min(599, batch * 16 + 40))).last_read().value, 0u + t.timestamp());
   }
   EXPECT_EQ(f.RangeOf(KeyOf(599)).last_read(), Timestamp{}) << "far away and not raised";
@@ -234,7 +238,7 @@ TEST_F(StandingScanTest, WhatIsGrantedIsBoundedByWhatWasTaken) {
   EXPECT_LT(f.RangeOf(KeyOf(120)).last_read().value, limited.timestamp());
 }
 
-// Nothing is lost or given twice where a request is sent again, or the client goes on elsewhere.
+// Nothing is lost or delivered twice if a request is repeated, or the client continues elsewhere.
 TEST_F(StandingScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
   LoadKeys(100, 10);
   TestTransaction t = f.Begin();
@@ -246,7 +250,7 @@ TEST_F(StandingScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
   const std::string once = t.ScanBatch(&scan, &more);
   Operation repeated = scan;
   repeated.low = low;
-  // The scan that has answered a batch that is asked for again stands for nobody.
+  // If a batch is asked for again, the scan that has answered it is dropped.
   for (int again = 0; again < 2 * static_cast<int>(StandingScan::kMaxStanding); ++again) {
     repeated.low = low;
     EXPECT_EQ(t.ScanBatch(&repeated, &more), once);
@@ -260,7 +264,7 @@ TEST_F(StandingScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
   EXPECT_EQ(f.dc->open_scans(), 0u);
 }
 
-// The limits of what stands, and its end.
+// The limits of standing scans, and their end.
 TEST_F(StandingScanTest, ScansThatStandAreFewAndEndWithTheirTransaction) {
   LoadKeys(200, 10);
   for (const bool commit : {true, false}) {
@@ -298,7 +302,8 @@ TEST_F(StandingScanTest, ScansThatStandAreFewAndEndWithTheirTransaction) {
   }
 }
 
-// Beyond the streams that all scans together may have, one goes on batch by batch; a place that is given back is taken.
+// A scan beyond the streams that all scans together may have continues batch by batch. A permit that is released can
+// be taken again.
 TEST_F(StandingScanTest, StreamsOfTheDcAreFewForAllTransactionsTogether) {
   LoadKeys(60, 10);
   constexpr size_t kStreams = 256;
@@ -344,7 +349,7 @@ TEST_F(StandingScanTest, ADcThatOpensNoStreamIsAskedBatchByBatch) {
   EXPECT_EQ(t.Commit(), "ok");
 }
 
-// One batch, or batches that end at a limit of records, are asked for in one message each.
+// A single batch, or batches that end at a limit of records, are asked for in one message each.
 TEST_F(StandingScanTest, ShortScansOpenNothing) {
   LoadKeys(200, 200);
   TestTransaction t = f.Begin();
@@ -356,7 +361,7 @@ TEST_F(StandingScanTest, ShortScansOpenNothing) {
   EXPECT_EQ(f.dc->scans_opened(), 0u);
 }
 
-// A scan for update posts its intent only where it is.
+// A scan for update posts its intent only where it has arrived.
 TEST_F(StandingScanTest, AScanForUpdateGathersNothingAhead) {
   LoadKeys(100, 5);
   TestTransaction t10 = f.Begin();
@@ -371,7 +376,7 @@ TEST_F(StandingScanTest, AScanForUpdateGathersNothingAhead) {
   EXPECT_EQ(all, Expected(0, 100));
 }
 
-// A snapshot raises nothing, and reads ahead all the same.
+// A snapshot raises nothing, but reads ahead nevertheless.
 TEST_F(StandingScanTest, Snapshots) {
   LoadKeys(100, 5);
   TestTransaction t = f.BeginSnapshot();
@@ -381,7 +386,7 @@ TEST_F(StandingScanTest, Snapshots) {
   EXPECT_EQ(f.RangeOf(KeyOf(50)).last_read(), Timestamp{});
 }
 
-// Own writes after the scan was opened are not seen in any batch of it (R10), whether gathered or not.
+// R10: no batch of a scan shows own writes made after it was opened, whether their keys were gathered or not.
 TEST_F(StandingScanTest, OwnWritesBehindTheOpening) {
   LoadKeys(100, 10);
   TestTransaction t = f.Begin();

@@ -1,4 +1,5 @@
-// Creating and dropping tables (rule T1): transactions of their own whose one update is logged and shipped in its place.
+// Creating and dropping tables (rule T1): each is a transaction of its own, whose one update is logged and shipped at
+// its place in the order.
 #include "common/base/concat.h"
 #include "common/testing/test_points.h"
 #include "tc/record_manager/commit_path.h"
@@ -11,9 +12,10 @@ namespace {
 
 TransactionOptions TableChange() { return TransactionOptions{}; }
 
-// SIX over the table, which is closed already: last_read raised, then every range's postings. A writer that is not decided is a
-// conflict, and so is what came later: a write, or a read of a range. A writer that publishes after this look finds the table's word.
-// Later readers there are none: who has found the table open is earlier than the drop, whose timestamp was drawn after it was closed.
+// SIX over the table, which is closed already: raises its last_read, then looks at every range's postings. A writer
+// that is not decided is a conflict. So is everything later than the drop: a committed write, or a read of a range. A
+// writer that publishes after this look finds the table's word changed. There are no later readers: a transaction
+// that has found the table open is earlier than the drop, whose timestamp was drawn after the table was closed.
 Status ExcludeWriters(Engine& engine, TableState& table, Timestamp self) {
   table.RaiseLastRead(self);
   ReclamationDomain::Guard guard(engine.domain);
@@ -33,7 +35,7 @@ Status ExcludeWriters(Engine& engine, TableState& table, Timestamp self) {
       return conflict.ok();
     });
   }
-  // Committed writers whose keys are in runs: after the postings, as in a gather (S8).
+  // Committed writers whose keys are in runs. They come after the postings, as in a gather (S8).
   if (const Timestamp latest = table.runs().latest(); conflict.ok() && latest > self) {
     conflict = Conflict(engine, AbortReason::kTableWriter, self, table.id(), {}, latest);
   }
@@ -63,7 +65,7 @@ Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool
   if (txn.snapshot()) return table;
   const bool earlier = dropper != nullptr && txn.timestamp_ < dropper->timestamp();
   if (earlier && !for_write) return table;
-  // Where nothing is known of the drop but that it has begun, it may be either.
+  // If nothing is known of the drop but that it has begun, it may be earlier or later.
   return Conflict(engine, earlier ? AbortReason::kTableReadLater : AbortReason::kTableWriter, txn.timestamp_, id, {},
                   dropper == nullptr ? Timestamp{} : dropper->timestamp());
 }
@@ -82,7 +84,8 @@ Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadl
     engine_.catalogue.CancelReservation(name);
     return committed.status();
   }
-  // Ordered in the log, perhaps not acknowledged: then this process goes on with the table, and a restart may not know it.
+  // The creation is ordered in the log, but perhaps not acknowledged. This process goes on with the table; a restart
+  // may not know it.
   engine_.catalogue.Add(id, name, Position{txn.commit_lsn(), create.sequence});
   if (!committed.ok()) return committed.status();
   return id;
@@ -91,7 +94,7 @@ Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadl
 Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckRangeControl(engine_));
   DEUT_ASSIGN_OR_RETURN(const Catalogue::TablePointer table, engine_.catalogue.FindByName(name));
-  // One drop at a time; from here on nobody else finds the table, until it is opened again because the drop failed.
+  // One drop at a time. From here on no other thread finds the table, unless the drop fails and opens it again.
   if (!DEUT_OMITTED("T1.close") && !table->TryClose()) return Catalogue::NotFound(table->id());
   CommitPath commits(engine_);
   Transaction txn;

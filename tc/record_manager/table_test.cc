@@ -15,7 +15,7 @@ namespace {
 
 class TableTest : public ::testing::Test {
  protected:
-  // As a client calls: again while the log's next segment is not allocated yet.
+  // Retries, as a client does, while the log's next segment is not allocated yet.
   static std::string Insist(const std::function<std::string()>& call) {
     const MonotonicTime patience = EngineFixture::Soon();
     std::string done = call();
@@ -32,7 +32,7 @@ class TableTest : public ::testing::Test {
       return StatusText(created.status());
     });
   }
-  // True once all dropped tables are freed.
+  // Returns true once all dropped tables are freed.
   bool WaitFreed() {
     const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
     while (f.catalogue->dropped() != 0) {
@@ -93,7 +93,7 @@ TEST_F(TableTest, DropMeetsAnUndecidedWriter) {
   TestTransaction t10 = f.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   EXPECT_EQ(Drop(), "table-writer");
-  EXPECT_EQ(t10.Commit(), "ok");  // its write came before the drop; no further one would pass
+  EXPECT_EQ(t10.Commit(), "ok");  // its write came before the drop; a further one would lose
   EXPECT_EQ(f.Contents(), "a=1") << "the failed drop has opened the table again";
   TestTransaction declared = f.Begin(EngineFixture::Declaring({"b"}));
   EXPECT_EQ(Drop(), "table-writer");
@@ -101,8 +101,9 @@ TEST_F(TableTest, DropMeetsAnUndecidedWriter) {
   EXPECT_EQ(Drop(), "ok");
 }
 
-// A drop that is not decided is like an uncommitted version: who is later loses, who is earlier does not see it. (It is no NOT_FOUND before
-// it is committed: the drop may fail.) There is no later reader that the drop would have to find: it closes the table before its timestamp is drawn.
+// A drop that is not decided is like an uncommitted version: a later transaction loses, an earlier one does not see
+// it. It is no NOT_FOUND before it is committed, because the drop may fail. There is no later reader that the drop
+// would have to find: it closes the table before its timestamp is drawn.
 TEST_F(TableTest, ADropThatIsNotDecided) {
   for (const char* point_name : {"active.begin.after_draw", "commit.before_append"}) {
     SCOPED_TRACE(point_name);
@@ -120,7 +121,7 @@ TEST_F(TableTest, ADropThatIsNotDecided) {
       snapshots = old_snapshot.Get("a") + g.BeginSnapshot().Get("a");
       earlier = t10.Get("a");
     });
-    // The first one fails, at the writer.
+    // The first drop fails because of the writer.
     const std::string dropped = StatusText(g.manager->DropTable("t", EngineFixture::Soon()));
     EXPECT_TRUE(point.reached());
     for (const std::string& later : {got, put, scan, for_update}) EXPECT_EQ(later, "table-writer");
@@ -132,7 +133,7 @@ TEST_F(TableTest, ADropThatIsNotDecided) {
       EXPECT_EQ(g.Begin().Put("a", "1"), "NOT_FOUND");
     } else {
       EXPECT_EQ(dropped, "table-writer");
-      // Nobody knew the drop's timestamp yet.
+      // The drop's timestamp was not known yet.
       EXPECT_EQ(earlier, "table-writer");
       EXPECT_EQ(writer.Commit(), "ok");
       EXPECT_EQ(g.Contents(), "a=0 w=1");
@@ -140,7 +141,8 @@ TEST_F(TableTest, ADropThatIsNotDecided) {
   }
 }
 
-// Who is earlier than a committed drop sees the table to the end, and cannot write any more; its answers are one state.
+// A transaction earlier than a committed drop sees the table to its end, and cannot write any more. Its answers show
+// one state.
 TEST_F(TableTest, ADropIsNotSeenByEarlierTransactions) {
   f.Load({{"a", "0"}, {"b", "0"}});
   TestTransaction t10 = f.Begin(), t11 = f.Begin(), t12 = f.Begin();
@@ -165,7 +167,7 @@ TEST_F(TableTest, ADropIsNotSeenByEarlierTransactions) {
   EXPECT_EQ(f.BeginSnapshot().Get("a"), "NOT_FOUND");
 }
 
-// D1: that there is no table any more is an answer that must be durable before it is acknowledged.
+// D1: the answer that the table does not exist any more must be durable before it is acknowledged.
 TEST_F(TableTest, WhoFindsADroppedTableDependsOnTheDrop) {
   f.Load({{"a", "0"}});
   f.disk->HoldCompletions(true);
@@ -180,7 +182,8 @@ TEST_F(TableTest, WhoFindsADroppedTableDependsOnTheDrop) {
   EXPECT_EQ(later->Commit(), "ok");
 }
 
-// A transaction that is repeated declares what its last attempt wrote (R11). It may do without a table that was dropped meanwhile.
+// A transaction that is repeated declares the keys that its last attempt wrote (R11). A table that was dropped
+// meanwhile does not make it fail.
 TEST_F(TableTest, ADeclaredKeyOfADroppedTable) {
   const Result<TableId> other = f.manager->CreateTable("x", EngineFixture::Soon());
   ASSERT_TRUE(other.ok());
@@ -195,8 +198,8 @@ TEST_F(TableTest, ADeclaredKeyOfADroppedTable) {
   EXPECT_EQ(f.Contents(), "a=1");
 }
 
-// T1, the race: the writer has found the table, then the whole drop happens. (Every such writer is earlier than the drop, which
-// closes the table before it draws its timestamp. Both may lose.)
+// T1, the race: the writer has found the table, then the whole drop happens. (Every such writer is earlier than the
+// drop, which closes the table before it draws its timestamp. Both may lose.)
 TEST_F(TableTest, WholeDropBetweenTwoStepsOfAWriter) {
   for (const char* point_name : {"write.table_found", "write.posted", "write.published", "chain.install.before_cas",
                                  "write.installed", "write.checked"}) {
@@ -226,7 +229,7 @@ TEST_F(TableTest, TwoDropsOfOneTable) {
   EXPECT_TRUE(f.catalogue->FindByName("t").ok());
 }
 
-// A drop that fails takes its own traces back, never those of the next one.
+// A drop that fails undoes its own traces, never those of the next drop.
 TEST_F(TableTest, ADropThatFailsForgetsOnlyItself) {
   f.Load({{"a", "0"}});
   TestTransaction writer = f.Begin();
@@ -244,7 +247,7 @@ TEST_F(TableTest, ADropThatFailsForgetsOnlyItself) {
   EXPECT_EQ(f.BeginSnapshot().Get("a"), "NOT_FOUND");
 }
 
-// A creation that is ordered but whose durability nobody knows: the table is there, with the right place in the log.
+// A creation that is ordered but not known to be durable: the table is there, with the right place in the log.
 TEST_F(TableTest, ACreationOfUnknownOutcome) {
   f.disk->HoldCompletions(true);
   const Result<TableId> created = f.manager->CreateTable("x", RealRuntime().Now() + milliseconds(50));
@@ -266,7 +269,7 @@ TEST_F(TableTest, ACreationOfUnknownOutcome) {
   EXPECT_EQ(t.Get("a"), "1");
 }
 
-// More tables than 16 bits count, and nothing is kept of the dropped ones once nobody can use them.
+// More tables than 16 bits can count. Nothing is kept of the dropped ones once no transaction can use them.
 TEST_F(TableTest, ManyTablesAreCreatedAndDropped) {
   TableId last;
   for (int i = 0; i < 70'000; ++i) {
@@ -287,7 +290,8 @@ TEST_F(TableTest, ManyTablesAreCreatedAndDropped) {
   EXPECT_EQ(f.catalogue->FindAlsoDropped(last), nullptr);
 }
 
-// T1: of a dropped table nothing goes while a transaction that is earlier than the drop is open: it reads the table to its end.
+// T1: nothing of a dropped table goes while a transaction earlier than the drop is open, because that reads the table
+// to its end.
 TEST_F(TableTest, ADroppedTableStaysForEarlierTransactions) {
   f.Load({{"a", "0"}});
   TestTransaction snapshot = f.BeginSnapshot();
@@ -306,7 +310,7 @@ TEST_F(TableTest, ADroppedTableStaysForEarlierTransactions) {
   EXPECT_EQ(f.Begin().Get("a"), "NOT_FOUND");
 }
 
-// A background thread that was given the table keeps it.
+// A background thread that holds the table keeps it.
 TEST_F(TableTest, ADroppedTableStaysForABackgroundThread) {
   std::vector<Catalogue::TablePointer> held = f.catalogue->tables();
   ASSERT_EQ(held.size(), 1u);
@@ -318,7 +322,8 @@ TEST_F(TableTest, ADroppedTableStaysForABackgroundThread) {
   EXPECT_TRUE(WaitFreed());
 }
 
-// T1: who has no transaction asks for a table's name under a guard. Until it ends neither the states nor the array that it looks at are freed.
+// T1: a thread without a transaction asks for a table's name under a guard. Until it ends, neither the states nor the
+// array that it looks at are freed.
 TEST_F(TableTest, ANameIsAskedForBesideADropAndManyCreations) {
   for (const char* point_name : {"table_index.array_loaded", "table_index.state_loaded"}) {
     ASSERT_EQ(Create("doomed"), "ok");
@@ -327,7 +332,7 @@ TEST_F(TableTest, ANameIsAskedForBesideADropAndManyCreations) {
     bool freed = false;
     {
       AtPoint point(point_name, [&] {
-        // More tables than the index has room for: it is replaced.
+        // More tables than the index has room for, so that it is replaced.
         for (int i = 0; i < 200; ++i) ASSERT_EQ(Create(Concat(point_name, i).c_str()), "ok");
         ASSERT_EQ(Drop("doomed"), "ok");
         ASSERT_TRUE(WaitFreed());
@@ -345,8 +350,8 @@ TEST_F(TableTest, ANameIsAskedForBesideADropAndManyCreations) {
   }
 }
 
-// T1: the DC applies the drop while the collector's round is under way, and restarts before the next one. What the round had not taken for applied is
-// still to be folded, so its table is still found.
+// T1: the DC applies the drop during the collector's round, and restarts before the next one. A commit that the round
+// did not take for applied is still to be folded, so its table is still found.
 TEST_F(TableTest, ADropThatIsAppliedDuringARoundBeforeTheDcRestarts) {
   TestTransaction t = f.Begin();
   ASSERT_EQ(t.Put("a", "1"), "ok");
@@ -400,7 +405,7 @@ TEST_F(TableTest, DroppedTablesThatAreNotFreedAreLimited) {
   EXPECT_TRUE(create_and_drop().ok());
 }
 
-// Tasks for the collector's thread are run also after it has ended: nobody waits for ever.
+// Tasks for the collector's thread are run even after it has ended, so no caller waits for ever.
 TEST_F(TableTest, TasksAfterTheEnd) {
   f.Load({{"a", "0"}});
   f.collector->Stop();
@@ -411,7 +416,8 @@ TEST_F(TableTest, TasksAfterTheEnd) {
   EXPECT_TRUE(f.collector->WaitCollected(&mark, EngineFixture::Soon()));
 }
 
-// Then it is the callers' threads that run them, several at once, beside the one that stops it (ThreadSanitizer would tell).
+// The callers' threads then run them, several at once, beside the thread that stops the collector (ThreadSanitizer
+// would report a race).
 TEST_F(TableTest, TasksOfManyThreadsAtTheEnd) {
   f.Load({{"a", "0"}});
   std::vector<std::unique_ptr<Thread>> callers;

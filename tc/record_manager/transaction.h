@@ -1,7 +1,9 @@
-// Transaction: the owner's side of an open transaction. One thread at a time uses it, through the record manager.
-// Its record, which others see, is made when it first posts or publishes something: until then nothing leads anybody to it, and all that is known of
-//   the transaction is the timestamp in its slot (L1). Most transactions that only read, scans included, never have one.
-// Ownership: the session owns it; its record is handed to the collector when it ends.
+// Transaction: the owner's side of an open transaction.
+// Its record, which other transactions see, is made when it first posts or publishes something. Until then nothing
+//   leads to the transaction, and all that others know of it is the timestamp in its slot (L1). Most transactions
+//   that only read, scans included, never have a record.
+// Thread-safety: one thread at a time, through the record manager. Ownership: the session owns it. Its record goes to
+//   the collector when it ends.
 #ifndef TC_RECORD_MANAGER_TRANSACTION_H_
 #define TC_RECORD_MANAGER_TRANSACTION_H_
 
@@ -39,7 +41,7 @@ class Transaction {
   State state() const { return state_; }
   bool snapshot() const { return snapshot_; }
   bool wrote() const { return next_sequence_ > 1; }
-  // Its place in commit-record order once it has been appended, also where its outcome is not known to be durable; else 0.
+  // LSN of its commit record once that has been appended, even if it is not known to be durable; else 0.
   Lsn commit_lsn() const { return commit_lsn_; }
 
  private:
@@ -53,24 +55,24 @@ class Transaction {
   friend Status BecomeWriter(Engine& engine, Transaction& txn, TableId table, std::string_view key);
   friend Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool for_write);
 
-  // The transaction has shown, or will show, something of this commit to its client (D1).
+  // Says that the transaction has shown, or will show, an effect of this commit to its client (D1).
   void DependOn(Lsn commit_lsn) {
     if (commit_lsn > depends_on_) depends_on_ = commit_lsn;
   }
-  // As made just now, but in its memory. REQUIRES: it has ended.
+  // Resets it as if just constructed, but keeps its memory. REQUIRES: it has ended.
   void BeginAnew();
-  // What grows with what it has written; it has ended.
+  // Frees the memory that grows with its writes. REQUIRES: it has ended.
   void ForgetKeys() {
     if (!declared_.empty()) decltype(declared_)().swap(declared_);
     if (!many_posted_.empty()) decltype(many_posted_)().swap(many_posted_);
   }
-  // REQUIRES: it has become a writer (become_writer.h).
+  // Returns the record; the first call makes it. REQUIRES: it has become a writer (become_writer.h).
   TransactionRecord& Record() {
     DEUT_DCHECK(writer_);
     if (record_ == nullptr) record_ = new TransactionRecord(timestamp_);
     return *record_;
   }
-  // Most transactions post in few ranges.
+  // Most transactions post in few ranges, so a walk over the list is enough at first.
   bool HasPosted(const Range& range) const {
     if (record_ == nullptr) return false;
     if (!many_posted_.empty()) return many_posted_.contains(&range);
@@ -79,7 +81,8 @@ class Transaction {
     }
     return false;
   }
-  // R1 step 1, R3. False: the range is sealed (P). REQUIRES: the guard under which the range was found in the map.
+  // R1 step 1, R3. Returns false if the range is sealed (P). REQUIRES: the guard under which the range was found in
+  // the map.
   [[nodiscard]] bool Post(Range& range, bool omitted) {
     if (HasPosted(range)) return true;
     TransactionRecord& record = Record();
@@ -105,16 +108,17 @@ class Transaction {
   Lsn depends_on_;
   Lsn commit_lsn_;
   uint32_t next_sequence_ = 1;
-  uint64_t written_bytes_ = 0;       // of all its writes, as they would be logged (--max_transaction_bytes)
-  uint64_t counted_list_bytes_ = 0;  // S9: of its record, write set, postings
-  // R11: keys declared at begin and not written yet, by table and key.
+  uint64_t written_bytes_ = 0;       // all its writes, as they would be logged (--max_transaction_bytes)
+  uint64_t counted_list_bytes_ = 0;  // S9: bytes counted so far for its record, write set and postings
+  // R11: keys declared at begin, by table and key.
   absl::flat_hash_map<std::pair<uint32_t, std::string>, WriteItem*> declared_;
   static constexpr size_t kManyPosted = 16;
-  absl::flat_hash_set<const Range*> many_posted_;  // the same as posted, once they are more than that
-  // Scans that may go on, the one that was not used for longest first.
+  absl::flat_hash_set<const Range*> many_posted_;  // the same ranges as record_->posted, once there are more than
+                                                   // kManyPosted
+  // Scans that may go on; the least recently used one comes first.
   std::vector<std::unique_ptr<StandingScan>> scans_;
-  std::unique_ptr<StandingScan> begun_scan_;  // ahead, for its first operation (begun_scan.h)
-  std::unique_ptr<StandingScan> spare_scan_;  // one that has ended, for its memory; stays for the next transaction
+  std::unique_ptr<StandingScan> begun_scan_;  // begun ahead, for its first operation (begun_scan.h)
+  std::unique_ptr<StandingScan> spare_scan_;  // an ended scan, kept for its memory, also for the next transaction
 };
 
 }  // namespace deut::tc

@@ -18,7 +18,7 @@ class WithdrawnTest : public ::testing::Test {
   WithdrawnTest() {
     testing::SetPointHandler([this](std::string_view name) {
       if (name == "collector.taken") {
-        // It would take the version out before the look goes on, which then begins again.
+        // Otherwise the collector would unlink the version before the look continues, and the look would begin again.
         collects_.Wait(RealRuntime(), kNoDeadline);
       } else if (name == stops_) {
         stops_ = {};
@@ -33,8 +33,8 @@ class WithdrawnTest : public ::testing::Test {
   }
   ~WithdrawnTest() override { testing::SetPointHandler(nullptr); }
 
-  // An update of a key that is not there stands in its chain when `look` begins; it is withdrawn, and its transaction commits, when the look comes to
-  // the point, and so between two steps of it.
+  // An update of an absent key is in the key's chain when `look` begins. The version is withdrawn, and its
+  // transaction commits, when the look reaches the point, and so between two of its steps.
   std::string LookWhileItIsWithdrawn(std::string_view point, const std::function<std::string()>& look) {
     const std::unique_ptr<Thread> updater = RealRuntime().StartThread("updater", [this] {
       stops_ = "write.installed";
@@ -63,7 +63,7 @@ class WithdrawnTest : public ::testing::Test {
 thread_local std::string_view WithdrawnTest::stops_, WithdrawnTest::looks_;
 
 TEST_F(WithdrawnTest, AReaderDoesNotSeeIt) {
-  // Between what it looks at first and what second.
+  // Between the first and the second thing that it looks at.
   const std::string_view between = DEUT_OMITTED("R4.status_first") ? "chain.look.first" : "chain.look.status_loaded";
   EXPECT_EQ(LookWhileItIsWithdrawn(between, [this] { return f_.Begin().Get("k"); }), "-");
 }

@@ -1,4 +1,5 @@
-// What one transaction may write (--max_transaction_bytes), and which part of the version budget it meets.
+// The limit on what one transaction may write (--max_transaction_bytes), and which part of the version budget it
+// meets.
 #include <cstdint>
 #include <string>
 
@@ -8,7 +9,7 @@
 namespace deut::tc {
 namespace {
 
-// A key of one byte and this value are 100 bytes in the log.
+// A key of one byte with this value takes 100 bytes in the log.
 const std::string kValue(83, 'v');
 
 TEST(WriteLimitTest, TheWriteThatPassesTheLimitIsRefusedForGood) {
@@ -19,7 +20,7 @@ TEST(WriteLimitTest, TheWriteThatPassesTheLimitIsRefusedForGood) {
   EXPECT_EQ(t.Put("b", kValue), "ok");
   EXPECT_EQ(t.Put("c", kValue + "1"), "INVALID_ARGUMENT");
   EXPECT_EQ(t.Get("c"), "-");
-  // The transaction goes on: what still fits is taken, and committed.
+  // The transaction goes on: a write that still fits is accepted, and committed.
   EXPECT_EQ(t.Put("c", kValue), "ok");
   EXPECT_EQ(t.Remove("a"), "INVALID_ARGUMENT");
   EXPECT_EQ(t.Commit(), "ok");

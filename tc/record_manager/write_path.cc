@@ -24,7 +24,7 @@ Range& WritePath::PostIntent(const TableState& table, std::string_view key) {
     const RangeMap& map = table.map();
     Range& range = map.at(map.IndexOf(key));
     if (txn_.Post(range, DEUT_OMITTED("R1.post"))) return range;
-    table.HelpRanges();  // P: then the map is another
+    table.HelpRanges();  // P: then the map has changed
   }
 }
 
@@ -37,7 +37,8 @@ const Range* WritePath::PostFirst(const TableState& table, std::string_view key)
 
 Timestamp WritePath::RangeRead(const TableState& table, const Range& posted, std::string_view key) {
   if (DEUT_OMITTED("P.reload_map")) return posted.last_read();
-  // Sealing comes before swinging: a range found unsealed after the publication is in the map of that moment, so no search is needed to find it.
+  // A range is sealed before the map is swung. So a range found unsealed after the publication is in the map of that
+  // moment, and no search is needed to find it.
   if (const std::optional<Timestamp> read = posted.last_read_unless_sealed()) return *read;
   const RangeMap& map = table.map();
   return map.at(map.IndexOf(key)).last_read();
@@ -45,9 +46,9 @@ Timestamp WritePath::RangeRead(const TableState& table, const Range& posted, std
 
 void WritePath::CountPinned(uint64_t version_bytes) {
   TransactionRecord& self = *txn_.record_;
-  // S9: what has come since the last time of what is not a version.
+  // S9: the growth since the last count, apart from versions.
   const size_t posted = self.posted.size();
-  const size_t own = std::min<size_t>(posted, 1);  // part of the record
+  const size_t own = std::min<size_t>(posted, 1);  // the first is part of the record
   const uint64_t lists = self.bytes() + posted * sizeof(Range*) + (posted - own) * sizeof(Posting);
   const uint64_t bytes = version_bytes + lists - std::exchange(txn_.counted_list_bytes_, lists);
   self.pinned_bytes += bytes;
@@ -113,7 +114,8 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   std::optional<ReclamationDomain::Guard> guard(std::in_place, engine_.domain);
   const size_t posted_before = self->posted.size();
   const Range* const posted = PostFirst(table, key);  // step 1
-  // Step 5 follows each publication, also when the intent is there: a scan between passes this writer if the key is not yet published (R8).
+  // Step 5 follows each publication, even if the intent was posted before. A scan in between has passed this writer
+  // if the key was not published yet (R8).
   bool check_range = !DEUT_OMITTED("R1.check_each") || self->posted.size() > posted_before;
   DEUT_POINT("write.posted");
 
@@ -122,7 +124,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
     if (const auto it = txn_.declared_.find(std::pair(table.id().value, std::string(key)));
         it != txn_.declared_.end()) {
       item = it->second;
-      check_range = DEUT_OMITTED("R11.check_once");  // done at the declaration
+      check_range = DEUT_OMITTED("R11.check_once");  // checked at the declaration
     }
   }
   RecordVersion* version = nullptr;
@@ -163,18 +165,20 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
           guard.reset();
           wait_.Wait();
           guard.emplace(engine_.domain);
-          break;  // from the head that the entry has now
+          break;  // starts again from the head that the entry has now
         }
-        // R4: who was found decided may have withdrawn it before that, since the chain was looked at.
+        // R4: the transaction found decided may have withdrawn this version before that, after the chain was looked
+        // at.
         if (live->dead() && !DEUT_OMITTED("R4.live_again")) continue;
       }
-      // The record's half of step 5: in the same 16-byte compare-and-swap as the install.
+      // The record's half of step 5. The install is a compare-and-swap of the same 16 bytes, so no read comes in
+      // between unseen.
       if (!own && seen.last_read() > timestamp && !DEUT_OMITTED("R1.check_record")) {
         return refuse(Conflict(engine_, AbortReason::kRecordReadLater, timestamp, table.id(), key, seen.last_read()));
       }
       if (version == nullptr) version = RecordVersion::Create(self, txn_.next_sequence_, tombstone, value);
       version->item = item;
-      const bool over_copy = live != nullptr && live->of_dc();  // S7: it goes
+      const bool over_copy = live != nullptr && live->of_dc();  // S7: the copy goes
       version->older.store(over_copy ? nullptr : live, std::memory_order_relaxed);
       const bool reads = condition.precondition != Precondition::kNone && !DEUT_OMITTED("S10.insert_reads");
       const Timestamp raise_to = reads ? timestamp : Timestamp{0};
@@ -204,7 +208,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
     }
     if (!own_before) txn_.DependOn(live->transaction->commit_lsn());
   }
-  // A key that is an own write already was checked then; who reads it since meets the own version.
+  // A key that was an own write already was checked then. A read of it since then meets the own version.
   if (replaced != nullptr || own_before) return Status::Ok();
   Status checked = CheckReads(table, check_range ? posted : nullptr, key, hash);  // steps 4 and 5
   DEUT_POINT("write.checked");

@@ -1,5 +1,6 @@
-// Writes: rule R1's five steps for every written key, preconditions by an intent version (R11, S10), declared keys (R11).
-// Thread-safety: as RecordManager.
+// WritePath: writes: rule R1's five steps for every written key, preconditions by an intent version (R11, S10),
+// declared keys (R11).
+// Thread-safety: as RecordManager. Ownership: borrows engine and transaction.
 #ifndef TC_RECORD_MANAGER_WRITE_PATH_H_
 #define TC_RECORD_MANAGER_WRITE_PATH_H_
 
@@ -20,57 +21,62 @@ namespace deut::tc {
 class WritePath {
  public:
   enum class Precondition : uint8_t { kNone, kAbsent, kPresent, kEquals, kNumber };
-  // What a write asks of the record before it, and does with what it finds (S10).
+  // A write's requirement on the record before it, and its use of the value found there (S10).
   struct Condition {
     Precondition precondition = Precondition::kNone;
     std::string_view expected = {};                   // kEquals
     OperationKind number_kind = OperationKind::kAdd;  // kNumber: kAdd, kMin or kMax; the value written is the operand
-    // kEquals, and kAbsent of a compare-and-set: what was found, if it is another; kNumber: what is there now.
+    // kEquals, and kAbsent of a compare-and-set: gets the value that was found, if the condition fails. kNumber: gets
+    // the value that is there now.
     RecordBatch* result = nullptr;
     bool reads_value() const { return result != nullptr; }
   };
 
   WritePath(Engine& engine, Transaction& txn);
 
+  // Writes the value, or a tombstone. If the precondition does not hold it withdraws its version and returns the
+  // error.
   Status Write(TableId table, std::string_view key, bool tombstone, std::string_view value, const Condition& condition,
                Deadline deadline);
   // R11: steps 1, 2, 4 and the range half of 5, before the key is written.
   Status Declare(TableId table, std::string_view key);
 
  private:
-  // What Install found below the version it installed.
+  // The outcome of Install: the version that it installed, and what it found below.
   struct Installed {
     RecordVersion* version = nullptr;
     bool answered = false;  // the chain (an own or a committed version) tells whether the key was there
     bool present = false;
-    std::string value;                // if the condition reads it and it is present
-    std::optional<LoggedPut> in_log;  // the value is there (S9); `answered` all the same
+    std::string value;                // if present, and the condition reads it
+    std::optional<LoggedPut> in_log;  // S9: the place of a paged-out value; `answered` is true all the same
   };
 
-  // R1 step 1, in the range that holds the key now.
+  // R1 step 1: posts in the range that holds the key now.
   Range& PostIntent(const TableState& table, std::string_view key);
-  // The same at the beginning of an install; null if ranges take no part.
+  // PostIntent at the beginning of an install; returns null if ranges take no part.
   const Range* PostFirst(const TableState& table, std::string_view key);
-  // R1 step 3, for another transaction's version. `wait`: to be examined again after a wait, without the guard (R9).
+  // R1 step 3, for another transaction's version. *wait: the caller must wait without the guard, then examine again
+  // (R9).
   Status ExamineHead(const RecordVersion& live, TableId table, std::string_view key, bool* wait);
   Status Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone, std::string_view value,
                  const Condition& condition, Installed* installed);
-  // S9.
+  // S9: charges the version, and what the transaction's lists have grown by.
   void CountPinned(uint64_t version_bytes);
-  // P: the last_read of the range that holds the key now, after its publication: the one it was posted in unless that is sealed.
+  // P: returns the last_read of the range that holds the key now, after its publication. That is the range it was
+  // posted in, unless that one is sealed.
   static Timestamp RangeRead(const TableState& table, const Range& posted, std::string_view key);
-  // R1 step 5. The range's half of it only if `posted` is not null.
+  // R1 step 5. Checks the range only if `posted` is not null.
   Status CheckReads(const TableState& table, const Range* posted, std::string_view key, uint64_t hash);
   Status AskWhetherPresent(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
                            Installed* installed);
-  // S9: what no chain shows may be in a spilled run.
+  // S9: a version that no chain shows may be in a spilled run.
   Status LookInSpilled(const TableState& table, std::string_view key, const Condition& condition, Installed* installed,
                        bool* found);
-  // What the chain has left open: a value that is paged out, or all.
+  // Finds what the chain has left open: a value that is paged out, or everything.
   Status Complete(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
                   Installed* installed);
   static Status Judge(const Condition& condition, std::string_view key, const Installed& found);
-  // What a compare that failed has found.
+  // Adds the value that a failed compare has found to the condition's result.
   void ShowFound(const Condition& condition, std::string_view key, const Status& judged, const Installed& found) const;
   static std::string NumberAfter(OperationKind kind, std::string_view operand, const Installed& found);
   void Withdraw(RecordVersion* version);
