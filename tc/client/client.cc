@@ -46,7 +46,7 @@ Result<TableId> Client::CreateTable(std::string_view name, const CallOptions& ca
 }
 
 Status Client::DropTable(std::string_view name, const CallOptions& call) {
-  // Forgotten first: whatever the outcome, the next OpenTable asks.
+  // Forgets the table first, so that the next OpenTable asks the store, whatever the outcome.
   ForgetTable(name);
   return core_.service().DropTable(name, core_.DeadlineFor(call));
 }

@@ -4,11 +4,13 @@
 //   auto table = client.value()->OpenTable("accounts");
 //   deut::Status done = deut::RunTransaction(**client, {}, [&](deut::Transaction& t) { return t.Put(*table, "key", "value"); });
 //
-// The same class serves a store in another process (Connect) and one inside this process (FromService; integration/embedded builds one).
-// What transactions promise: transaction.h. Retrying: retry.h. Single-message transactions: one_shot.h.
-// Thread-safety: all methods from any thread. One client per process and store is enough: each of its open transactions has a
-// session of its own. Ownership: transactions end before their client is destroyed.
-// Errors: UNAVAILABLE when the store cannot be reached (nothing was done); DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED with a pause to make.
+// The same class serves a store in another process (Connect) and one inside this process (FromService;
+// integration/embedded builds one). Read on in transaction.h (the promises of a transaction), retry.h (retries), and
+// one_shot.h (transactions of a single message).
+// Thread-safety: all methods from any thread. One client per process and store is enough, because each of its open
+// transactions has a session of its own. Ownership: transactions end before their client is destroyed.
+// Errors: UNAVAILABLE if the store cannot be reached (nothing was done); DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED with a
+// hint how long to pause.
 #ifndef TC_CLIENT_CLIENT_H_
 #define TC_CLIENT_CLIENT_H_
 
@@ -35,14 +37,16 @@ struct ConnectOptions;
 
 class Client {
  public:
-  // `target`: HOST:PORT or unix:/path. INVALID_ARGUMENT if it, or the TLS files, are not right. Nothing is contacted yet: connections
-  // are made when they are needed, and made again when they break. (connect.h)
+  // `target`: HOST:PORT or unix:/path. INVALID_ARGUMENT if the target or the TLS files are wrong. Connect contacts
+  // nothing yet: connections are made when they are needed, and again after they break. ConnectOptions is in
+  // connect.h.
   static Result<std::unique_ptr<Client>> Connect(const std::string& target, const ConnectOptions& options);
 
-  // A client of a store inside this process. The service must outlive the client; or, in the second form, belongs to it.
+  // A client of a store inside this process. In the first form the service must outlive the client; in the others the
+  // client owns it.
   static std::unique_ptr<Client> FromService(TransactionService* service, const ClientOptions& options);
   static std::unique_ptr<Client> FromService(std::unique_ptr<TransactionService> service, const ClientOptions& options);
-  // With a channel that the service owns, and that one-shot transactions go by where several are under way.
+  // `one_shots` is a channel that the service owns. One-shot transactions use it while several are in flight.
   static std::unique_ptr<Client> FromService(std::unique_ptr<TransactionService> service, OneShotChannel* one_shots,
                                              const ClientOptions& options);
 
@@ -50,46 +54,54 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // NOT_FOUND if there is no such table. The answer is remembered; a table dropped and created again by another client has another
-  // id, and operations on the old one fail: ForgetTable makes the next OpenTable ask again.
+  // NOT_FOUND if there is no such table. The client remembers the id. If another client drops the table and creates
+  // it again, it gets another id, and operations on the old one fail. ForgetTable makes the next OpenTable ask the
+  // store again.
   Result<TableId> OpenTable(std::string_view name, const CallOptions& call = {});
-  // ALREADY_EXISTS if there is one.
-  // OUTCOME_UNKNOWN: the answer was lost. It may have happened, or may yet, until the time of the call is up. The library does not ask again, as it
-  // could not tell this call's doing from another client's in between. Who knows that nobody else makes and drops tables of this name calls it again
-  // when that time is up, until it answers: then OK and ALREADY_EXISTS both mean that the table is there, and OpenTable has its id.
+  // ALREADY_EXISTS if there is a table of that name.
+  // OUTCOME_UNKNOWN: the answer was lost. The table may have been created, or may still be, until the deadline of the
+  // call. The library does not ask again, because it could not tell this call's effect from another client's. If no
+  // other client creates or drops tables of this name, call CreateTable again after that deadline, until there is an
+  // answer. OK and ALREADY_EXISTS then both mean that the table exists, and OpenTable has its id.
   Result<TableId> CreateTable(std::string_view name, const CallOptions& call = {});
-  // NOT_FOUND if there is none. OUTCOME_UNKNOWN: as above; called again, OK and NOT_FOUND both mean that it is gone. A table that another client has
-  // made under the name since would be dropped by that.
+  // NOT_FOUND if there is no such table. OUTCOME_UNKNOWN: as for CreateTable. After a repeated call OK and NOT_FOUND
+  // both mean that the table is gone. A repeated call would also drop a table that another client has created under
+  // the name since.
   Status DropTable(std::string_view name, const CallOptions& call = {});
   Result<std::vector<TableInfo>> ListTables(const CallOptions& call = {});
   void ForgetTable(std::string_view name);
 
+  // Begins an interactive transaction (transaction.h).
   Result<Transaction> Begin(const TransactionOptions& options = {}, const CallOptions& call = {});
 
-  // Begin, the operations, Commit in one message and one round trip. Unless every operation succeeded nothing is written, and the
-  // first failure is returned, with the results so far. Errors as in transaction.h (OUTCOME_UNKNOWN included).
+  // Runs Begin, the operations and Commit in one message and one round trip. Unless every operation succeeds nothing
+  // is written, and the first failure is returned, with the results so far. Errors as in transaction.h
+  // (OUTCOME_UNKNOWN included).
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, const CallOptions& call = {});
 
-  // Many of them at once: each is a transaction of its own, and they run side by side, in no order; over a network they share messages. Returns
-  // when all have ended, each with its own answer. Their options, operations and results are the caller's until then.
+  // Runs many one-shot transactions at once. Each is a transaction of its own, and they run side by side, in no
+  // order. Over a network they share messages. Returns when all have ended, each with its own answer. Their options,
+  // operations and results must stay valid until then.
   void ExecuteOneShots(absl::Span<OneShotTransaction> transactions, const CallOptions& call = {});
   void ExecuteOneShotsUntil(absl::Span<OneShotTransaction> transactions, Deadline limit);
 
-  // What became of the transaction of that name (Transaction::name). Commit asks by itself when its answer is lost; this is for later, or for another
-  // process. Asking ends a transaction that is still open. (TransactionService::AskOutcome)
+  // Returns the outcome of the transaction of that name (Transaction::name). Commit asks by itself when its answer is
+  // lost; this is for later, or for another process. A transaction that is still open is aborted by the question.
+  // (TransactionService::AskOutcome)
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, const CallOptions& call = {});
 
-  // Names and values of what the store does and holds, of both components (tc/README.md, dc/README.md).
+  // Returns counters and gauges of both components, by name (tc/README.md and dc/README.md list them).
   Result<ServiceStatus> GetStatus(const CallOptions& call = {});
   // Empties the transaction component's caches, so that reads go to the data component. For tests and measurements.
   Status DropCaches(const CallOptions& call = {});
 
   Runtime& runtime() { return core_.runtime(); }
-  // The end of a call that begins now.
+  // The deadline of a call that begins now.
   Deadline DeadlineFor(const CallOptions& call) { return core_.DeadlineFor(call); }
 
-  // For RunTransaction: no call of the transaction goes beyond `limit`; keys written are added to `trail` (may be null).
+  // For RunTransaction. No call of the transaction goes beyond `limit`. Written keys are added to `trail`, which may
+  // be null.
   Result<Transaction> BeginUntil(const TransactionOptions& options, Deadline limit, WrittenKeys* trail);
   Result<CommitAnswer> ExecuteOneShotUntil(const TransactionOptions& options, absl::Span<const Operation> operations,
                                            std::vector<OperationResult>* results, Deadline limit);
@@ -104,7 +116,7 @@ class Client {
       owned_;  // null if the service is the caller's; outlives the sessions in core_
   ClientCore core_;
 
-  // Names seen before. Not on the path of transactions: those carry ids.
+  // Names seen before. Transactions do not use them, because they carry ids.
   Mutex tables_mutex_;
   std::map<std::string, TableId, std::less<>> tables_ DEUT_GUARDED_BY(tables_mutex_);
 };

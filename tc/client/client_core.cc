@@ -15,16 +15,16 @@
 namespace deut {
 namespace {
 
-// Asking what became of a transaction: how long for one answer, and the bounds of the random pauses in between.
+// For questions about an outcome: the timeout of one, and the bounds of the random pauses in between.
 constexpr Duration kAskTimeout = seconds(5);
 constexpr Duration kFirstAskPause = milliseconds(2);
 constexpr Duration kMaxAskPause = milliseconds(100);
 
-// That a session takes from the client.
+// Names that a session takes from the client at once.
 constexpr uint64_t kNamesAtOnce = 1 << 16;
 
-// While no more are under way than this each goes by a session, whose thread waits for its own answer: nobody else has to be woken for it. Of
-// more, several share a message.
+// While at most this many one-shots are in flight, each uses a session, whose thread waits for its own answer, so no
+// other thread has to be woken. Beyond that several share a message.
 constexpr int kOneShotsOnSessions = 1;
 
 }  // namespace
@@ -59,9 +59,9 @@ bool ClientCore::IsNamed(const TransactionOptions& options) const {
 
 Deadline ClientCore::DeadlineFor(const CallOptions& call, Deadline limit) {
   const Duration timeout = call.timeout > Duration(0) ? call.timeout : default_timeout_;
-  // A long one may be a little longer.
+  // The coarse clock may make a long timeout a little longer.
   const MonotonicTime now = timeout > 100 * kCoarseStep ? CoarseNow(runtime_) : runtime_.Now();
-  // A timeout that reaches beyond the end of time means none.
+  // A timeout that ends beyond the end of time means none.
   if (timeout >= Deadline::max() - now) return limit;
   return std::min<Deadline>(now + timeout, limit);
 }
@@ -101,12 +101,12 @@ Result<ClientCore::Begun> ClientCore::Begin(const TransactionOptions& options, D
   });
   if (!timestamp.ok()) return timestamp.status();
   begun.timestamp = *timestamp;
-  // Known better by now; the name can then be asked for longer.
+  // This lower bound is better than the one known before, so the outcome can be asked for longer.
   begun.name.not_before = *timestamp;
   return begun;
 }
 
-// It has no name, as it writes nothing.
+// The transaction has no name, because it writes nothing.
 Result<ScanBegun> ClientCore::BeginScan(const TransactionOptions& options, const Operation& scan, Deadline deadline,
                                         std::unique_ptr<ClientSession>* session) {
   return OnSession(deadline, session, [&](ClientSession& fresh_or_idle) {
@@ -130,7 +130,7 @@ Result<CommitAnswer> ClientCore::OneShotOnSession(const TransactionOptions& opti
       Release(std::move(session), Status());
       return answer;
     }
-    if (!asked) results->clear();  // of an earlier call
+    if (!asked) results->clear();  // those of an earlier call
     return SettleOneShot(
         {.options = &options, .operations = operations, .results = results, .answer = std::move(answer)},
         TransactionName{}, deadline);
@@ -144,7 +144,7 @@ Result<CommitAnswer> ClientCore::OneShotOnSession(const TransactionOptions& opti
     Release(std::move(session), Status());
     return answer;
   }
-  if (!asked) results->clear();  // of an earlier call
+  if (!asked) results->clear();  // those of an earlier call
   return SettleOneShot({.options = &options, .operations = operations, .results = results, .answer = std::move(answer)},
                        named.name, deadline);
 }
@@ -155,7 +155,8 @@ Result<CommitAnswer> ClientCore::SettleOneShot(const OneShotTransaction& transac
   const Status lost = transaction.answer.status();
   Result<CommitAnswer> answer = Settle(name, lost, deadline);
   if (!answer.ok()) return answer;
-  // It has committed, so every operation has succeeded; but what they had to tell was in the answer that is lost.
+  // The transaction has committed, so every operation has succeeded. But their results were in the answer that is
+  // lost.
   for (const Operation& operation : transaction.operations) {
     if (!Tells(operation)) continue;
     return DEUT_ERROR(kOutcomeUnknown, "committed at ", answer->timestamp.value,

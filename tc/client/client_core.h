@@ -1,6 +1,7 @@
-// ClientCore: what a client shares with its transactions: the service, the idle sessions, deadlines, and which failures leave a
-// session fit for reuse. Not part of the public interface.
-// Thread-safety: all methods from any thread. Ownership: the service is the caller's (client.h may own it); outlives all transactions.
+// ClientCore: the state that a client shares with its transactions: the service, the idle sessions, and deadlines. It
+// also decides which failures leave a session fit for reuse. Not part of the public interface.
+// Thread-safety: all methods from any thread. Ownership: borrows the service (Client may own it); outlives all
+// transactions.
 #ifndef TC_CLIENT_CLIENT_CORE_H_
 #define TC_CLIENT_CLIENT_CORE_H_
 
@@ -20,13 +21,13 @@
 
 namespace deut {
 
-// True for an operation's status that leaves its transaction open (TransactionSession::Execute).
+// Returns whether an operation that ends with this status leaves its transaction open (TransactionSession::Execute).
 inline bool LeavesOpen(const Status& status) {
   return status.ok() || status == ErrorCode::kAlreadyExists || status == ErrorCode::kNotFound ||
          status == ErrorCode::kInvalidArgument || status == ErrorCode::kConditionFailed;
 }
 
-// Whether an operation that succeeded has something to tell, beside that.
+// Returns whether a successful operation has a result beside its status.
 inline bool Tells(const Operation& operation) {
   switch (operation.kind) {
     case OperationKind::kPut:
@@ -56,35 +57,37 @@ class ClientCore {
   Runtime& runtime() { return runtime_; }
   Duration default_timeout() const { return default_timeout_; }
 
-  // The end of a call that begins now: its own or the default timeout, but not beyond `limit`.
+  // The deadline of a call that begins now: after its own or the default timeout, but not beyond `limit`.
   Deadline DeadlineFor(const CallOptions& call, Deadline limit = kNoDeadline);
 
   struct Begun {
     std::unique_ptr<ClientSession> session;
     Timestamp timestamp;
-    TransactionName name;  // of one that may write
+    TransactionName name;  // none for a snapshot
   };
-  // Begins a transaction on an idle session or a new one. An idle session whose connection has died meanwhile (UNAVAILABLE: nothing
-  // was done) is replaced, once.
+  // Begins a transaction on an idle session or a new one. If the connection of an idle session has died meanwhile
+  // (UNAVAILABLE: nothing was done), the session is replaced, once.
   Result<Begun> Begin(const TransactionOptions& options, Deadline deadline);
 
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                       std::vector<OperationResult>* results, Deadline deadline);
 
-  // Begins a transaction that is one scan, with its first batch in (*session)->batch. The session is the caller's, to be released: with its
-  // transaction open, unless the scan is over.
+  // Begins a transaction that is one scan, with its first batch in (*session)->batch. The caller owns the session and
+  // must release it. Unless the scan is over, its transaction is open.
   Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan, Deadline deadline,
                               std::unique_ptr<ClientSession>* session);
 
-  // Each transaction by itself and side by side, as far as the service can do that; returns when all have ended. The answers are as of
-  // ExecuteOneShot.
+  // Runs each transaction by itself, side by side as far as the service can do that. Returns when all have ended. The
+  // answers are those of ExecuteOneShot.
   void ExecuteOneShots(absl::Span<OneShotTransaction> transactions, Deadline deadline);
 
-  // What became of a transaction whose commit ended with `lost` (OUTCOME_UNKNOWN): asks until it is told, or the time is up. OK: it is committed.
-  // UNAVAILABLE: it is not, and never will be. Else `lost`, with why nobody knows.
+  // Finds out the outcome of a transaction whose commit ended with `lost` (OUTCOME_UNKNOWN). It asks until it gets an
+  // answer or the time is up. OK: committed. UNAVAILABLE: it is not committed, and never will be. Otherwise returns
+  // `lost`, with the reason why the outcome is not known.
   Result<CommitAnswer> Settle(const TransactionName& name, const Status& lost, Deadline deadline);
 
-  // A session whose last transaction ended with `last`: kept if that was an outcome and not a failure, else closed.
+  // Takes back a session whose last transaction ended with `last`. The session is kept if that was an outcome, and
+  // closed if it was a failure.
   // REQUIRES: no transaction is open on it.
   void Release(std::unique_ptr<ClientSession> session, const Status& last);
 
@@ -93,14 +96,17 @@ class ClientCore {
   template <typename Call>
   auto OnSession(Deadline deadline, std::unique_ptr<ClientSession>* kept, Call call);
 
-  // A name that nothing had before, for a transaction that is about to begin on the session, or where nothing has a timestamp below `not_before`.
+  // Makes a new name, for a transaction that is about to begin: on the session, or where no transaction gets a
+  // timestamp below `not_before`.
   TransactionName NewName(ClientSession& session);
   TransactionName NewName(Timestamp not_before);
-  // Whether a one-shot transaction is given one: it costs its remembering, and is for who has lost the answer.
+  // Returns whether a one-shot transaction gets a name. The store must remember names, and a name helps only a client
+  // whose answer can be lost.
   bool IsNamed(const TransactionOptions& options) const;
   Result<CommitAnswer> OneShotOnSession(const TransactionOptions& options, absl::Span<const Operation> operations,
                                         std::vector<OperationResult>* results, Deadline deadline);
-  // The answer after asking, by the name it had, what became of it where that is needed.
+  // Returns the transaction's answer. If that is OUTCOME_UNKNOWN, it first asks for the outcome by the transaction's
+  // name.
   Result<CommitAnswer> SettleOneShot(const OneShotTransaction& transaction, const TransactionName& name,
                                      Deadline deadline);
 
@@ -109,10 +115,10 @@ class ClientCore {
   Runtime& runtime_;
   const Duration default_timeout_;
   SessionPool pool_;
-  // Ids: random, and counted from there.
+  // Ids of names: a random one, and the numbers counted from there.
   const TransactionId first_id_;
   std::atomic<uint64_t> names_{0};
-  std::atomic<int> one_shots_{0};  // under way
+  std::atomic<int> one_shots_{0};  // in flight
 };
 
 }  // namespace deut

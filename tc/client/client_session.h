@@ -1,6 +1,6 @@
-// ClientSession: a session with what its transactions use one after the other, so that they need not make it: memory of answers, and names.
-// It goes with the session into the pool. Not part of the public interface.
-// Thread-safety: none; belongs to whoever uses the session.
+// ClientSession: a session, with the memory for answers and the names that its transactions use one after the other.
+// They go into the pool with the session, so a transaction need not make them. Not part of the public interface.
+// Thread-safety: none; one thread at a time uses the session.
 #ifndef TC_CLIENT_CLIENT_SESSION_H_
 #define TC_CLIENT_CLIENT_SESSION_H_
 
@@ -14,13 +14,13 @@
 
 namespace deut {
 
-// What an idle session keeps of each kind, in bytes of answers, at most.
+// The most bytes that an idle session keeps of each kind of answers.
 constexpr size_t kMostIdleAnswerBytes = 512 << 10;
 
 struct ClientSession {
   explicit ClientSession(std::unique_ptr<TransactionSession> made) : calls(std::move(made)) {}
 
-  // Before it waits in the pool.
+  // Called before the session goes into the pool.
   void ForgetLargeAnswers() {
     ForgetIfLarge(&results);
     ForgetIfLarge(&batch);
@@ -29,7 +29,7 @@ struct ClientSession {
   std::unique_ptr<TransactionSession> calls;
   std::vector<OperationResult> results;  // of a transaction's own operations
   std::vector<OperationResult> batch;    // of a scanner
-  // Names that nobody else gives: so many, from here on.
+  // A block of names that no other session gives: the next one, and the number left.
   uint64_t next_name = 0;
   uint64_t names_left = 0;
 

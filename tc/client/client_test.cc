@@ -109,7 +109,7 @@ TEST_F(ClientTest, AnOpenTransactionIsAbortedWhenItGoes) {
   }
   EXPECT_EQ(service_.transactions_open(), 0);
   EXPECT_EQ(service_.Peek(table_, "a"), std::nullopt);
-  // Its session is fit for the next one.
+  // Its session is fit for the next transaction.
   EXPECT_TRUE(Begin().Commit().ok());
   EXPECT_EQ(service_.sessions_opened(), 1);
 }
@@ -253,7 +253,7 @@ TEST_F(ClientTest, AnIdleSessionThatDiedIsReplaced) {
   EXPECT_EQ(begins, 2);
   EXPECT_EQ(service_.sessions_opened(), 3);
 
-  // A new session that fails is no reason for a third.
+  // A new session that fails is not replaced by a third.
   service_.on_call = [&](FakeCall call, Deadline) {
     if (call != FakeCall::kBegin) return FakeFault{};
     ++begins;
@@ -293,7 +293,7 @@ TEST_F(ClientTest, OneShots) {
   EXPECT_EQ(writes.result(scan).records.size(), 1u);
   EXPECT_FALSE(writes.result(scan).complete);
 
-  // The second insert of the same key: nothing of it is written, the results say how far it came.
+  // The second insert of the same key fails: nothing of it is written, and the results say how far it came.
   writes.Clear();
   writes.Put(table_, "c", "3");
   const size_t insert = writes.Insert(table_, "b", "4");

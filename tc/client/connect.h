@@ -1,4 +1,4 @@
-// Client::Connect, with what it takes: the way to a store in another process. Link //tc/client for it.
+// ConnectOptions: options of Client::Connect, for a store in another process. Link //tc/client to use it.
 #ifndef TC_CLIENT_CONNECT_H_
 #define TC_CLIENT_CONNECT_H_
 
@@ -10,11 +10,12 @@ namespace deut {
 
 struct ConnectOptions {
   ClientOptions client = {};
-  // Certificate, key and authority, and the names the store may have. Needed unless the address is on this machine.
+  // Certificate, key and authority, and the names that the store may have. Needed unless the address is on this
+  // machine.
   TlsOptions tls = {};
-  // Talk to another machine without TLS all the same.
+  // Permits a connection to another machine without TLS.
   bool insecure = false;
-  // Network connections; sessions are spread over them. One is enough for some dozens of threads.
+  // Number of network connections; sessions are spread over them. One is enough for some dozens of threads.
   int connections = 2;
 };
 

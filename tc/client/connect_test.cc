@@ -55,13 +55,14 @@ class ConnectTest : public ::testing::Test {
   const std::string target_ = "unix:" + directory_.Sub("tc");
 };
 
-// What a session was sent after the server had ended it for being idle was not run, so another session runs it, and nobody hears of it.
+// A request that arrives after the server has ended its session for idleness was not run. So another session runs it,
+// and the caller does not notice.
 TEST_F(ConnectTest, SessionsThatWereEndedForBeingIdleAreReplaced) {
   Served served(target_, {.idle_session = milliseconds(100)});
   const auto client = Connect();
   const TableId table = client->CreateTable("t").value();
   for (int round = 0; round < 3; ++round) {
-    // A write in one message: was it carried out or not, if the session ends?
+    // A write in one message: if the session ends, was it executed or not?
     OneShot shot(*client);
     shot.Put(table, "k", std::to_string(round));
     const Result<CommitAnswer> answer = shot.Run();
@@ -151,7 +152,7 @@ TEST_F(ConnectTest, AnAbortKeepsItsReasonOverTheSocket) {
   EXPECT_EQ(status.abort()->other_timestamp, 77u);
 }
 
-// The store goes away with idle sessions of the client, and another one comes: no error reaches the user.
+// The store ends while the client has idle sessions, and another store starts: the user sees no error.
 TEST_F(ConnectTest, ARestartedStoreIsFoundAgain) {
   auto served = std::make_unique<Served>(target_);
   const std::unique_ptr<Client> client = Connect();
@@ -176,7 +177,7 @@ TEST_F(ConnectTest, ABrokenConnectionDuringCommitIsAnUnknownOutcome) {
   const TableId table = client->CreateTable("t").value();
   Transaction writer = client->Begin().value();
   EXPECT_TRUE(writer.Put(table, "a", "1").ok());
-  // The commit is under way when the server ends.
+  // The commit is in flight when the server ends.
   Event reached, release;
   served->service().on_call = [&](FakeCall call, Deadline) {
     if (call == FakeCall::kCommit) {
@@ -195,7 +196,7 @@ TEST_F(ConnectTest, ABrokenConnectionDuringCommitIsAnUnknownOutcome) {
     served.reset();
     let_go.join();
   });
-  // Nobody is there to be asked what became of it.
+  // No server is left that could tell the outcome.
   const Status status = writer.Commit({.timeout = seconds(3)}).status();
   end.join();
   EXPECT_EQ(status.code(), ErrorCode::kOutcomeUnknown) << status.ToString();
@@ -223,7 +224,7 @@ TEST_F(ConnectTest, ThreadsShareAClient) {
   EXPECT_LE(served.service().sessions_opened(), 8);
 }
 
-// By sessions while the stream is being opened, and by the stream from then on: nobody can tell.
+// One-shots use sessions while the stream is being opened, and then the stream. The caller notices no difference.
 TEST_F(ConnectTest, ManyOneShotsAtOnceEachWithItsOwnAnswer) {
   Served served(target_);
   const std::unique_ptr<Client> client = Connect();
@@ -263,7 +264,7 @@ TEST_F(ConnectTest, WhatBecameOfOneShotsIsAskedForEach) {
   const TableId table = client->CreateTable("t").value();
   std::atomic<int> calls{0};
   served.service().on_call = [&](FakeCall call, Deadline) {
-    // Of two, the answer to one is lost, and the other never was.
+    // Every other call is applied and its answer is lost; the others are not applied.
     if (call != FakeCall::kOneShot) return FakeFault{};
     return FakeFault{.status = Status(ErrorCode::kOutcomeUnknown, "lost"), .applied = calls.fetch_add(1) % 2 == 0};
   };

@@ -7,7 +7,8 @@
 
 namespace deut::testing {
 
-// One transaction at a time: writes are kept aside, reads are remembered, and Commit checks that what was read is still so.
+// Runs one transaction at a time. It keeps writes aside and remembers reads, and Commit checks that the reads still
+// hold.
 class FakeSession final : public TransactionSession {
  public:
   explicit FakeSession(FakeTransactionService* service) : service_(service) { ++service_->sessions_open_; }
@@ -58,7 +59,7 @@ class FakeSession final : public TransactionSession {
   }
   OperationResult Run(const Operation& operation) DEUT_REQUIRES(service_->mutex_);
   void Scan(const Operation& operation, Service::Table& table, OperationResult* result) DEUT_REQUIRES(service_->mutex_);
-  // The value as this transaction sees it, and its version.
+  // Returns the value as this transaction sees it, and its version.
   Service::Record See(uint32_t table_id, Service::Table& table, const std::string& key) DEUT_REQUIRES(service_->mutex_);
   Result<CommitAnswer> Apply() DEUT_REQUIRES(service_->mutex_);
 
@@ -95,7 +96,7 @@ FakeTransactionService::Record FakeSession::See(uint32_t table_id, Service::Tabl
 void FakeSession::Scan(const Operation& operation, Service::Table& table, OperationResult* result) {
   const uint32_t id = operation.table.value;
   scanned_.try_emplace(id, table.last_change);
-  // Own writes of this table within the range; both maps are walked side by side.
+  // Own writes of this table within the range. The loops below walk both maps side by side.
   std::map<std::string_view, const std::optional<std::string>*> own;
   for (const auto& [key, value] : writes_) {
     if (key.first == id) own[key.second] = &value;
@@ -108,7 +109,7 @@ void FakeSession::Scan(const Operation& operation, Service::Table& table, Operat
   if (operation.limit_records != 0) limit = std::min<uint64_t>(limit, operation.limit_records);
   uint64_t bytes = 0;
   result->complete = true;
-  // True to go on.
+  // Returns true to go on.
   const auto show = [&](const std::string& key, const std::optional<std::string>& value, Version version) {
     if (beyond(key)) return false;
     if (!value.has_value()) return true;

@@ -1,7 +1,8 @@
-// FakeTransactionService: a TransactionService for tests of what stands above it (client library, programs): a map in memory under one
-// mutex, with transactions that are validated when they commit. Tests make its calls fail through `on_call`, and look at what it was
-// asked. It is no model of the real concurrency control: it never blocks, and conflicts show at commit.
-// Thread-safety: as the interface. The public fields are set before, and read after, other threads use it.
+// FakeTransactionService: a TransactionService for tests of the layers above it (client library, programs). It is a
+// map in memory under one mutex, with transactions that are validated when they commit. Tests make its calls fail
+// through `on_call`, and look at the requests that it got. It is no model of the real concurrency control: it never
+// blocks, and conflicts show at the commit.
+// Thread-safety: as the interface. The public fields are set before other threads use it, and read afterwards.
 #ifndef TC_CLIENT_FAKE_TRANSACTION_SERVICE_H_
 #define TC_CLIENT_FAKE_TRANSACTION_SERVICE_H_
 
@@ -38,8 +39,8 @@ enum class FakeCall : uint8_t {
 };
 
 struct FakeFault {
-  Status status;         // answered in place of the call's own, unless OK
-  bool applied = false;  // kCommit, kOneShot: the transaction is committed all the same (its answer is lost)
+  Status status;         // returned in place of the call's own, unless OK
+  bool applied = false;  // kCommit, kOneShot: the transaction is committed nevertheless (its answer is lost)
 };
 
 class FakeTransactionService final : public TransactionService {
@@ -50,17 +51,17 @@ class FakeTransactionService final : public TransactionService {
   std::function<FakeFault(FakeCall call, Deadline deadline)> on_call;
   // Called with the options of every Begin and one-shot.
   std::function<void(const TransactionOptions& options)> on_begin;
-  // Changes what GetStatus is about to answer.
+  // Changes the answer of GetStatus.
   std::function<void(ServiceStatus* status)> on_status;
-  // AskOutcome answers that it is too long ago.
+  // Makes AskOutcome answer that the transaction is too long ago.
   bool forgets_outcomes = false;
-  // Sessions send ahead (run at once; the answer waits).
+  // Makes sessions send ahead. They run the operation at once; the answer waits.
   bool sends_ahead = false;
   std::atomic<int> sent_ahead{0};
-  // No answer comes to what was sent ahead: TakeAhead fails, as at its deadline.
+  // Makes TakeAhead fail, as at its deadline.
   std::atomic<bool> loses_ahead{false};
   std::atomic<Deadline> take_ahead_deadline{kNoDeadline};  // of the last TakeAhead
-  // Scans answer at most so many records a batch.
+  // The most records in a batch of a scan.
   uint32_t max_batch_records = 1000;
 
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
@@ -78,7 +79,7 @@ class FakeTransactionService final : public TransactionService {
   int tables_opened() const { return tables_opened_.load(); }
   int outcomes_asked() const { return outcomes_asked_.load(); }
 
-  // Straight into the committed state; for tests that damage or look.
+  // Read and change the committed state directly.
   std::optional<std::string> Peek(TableId table, const std::string& key);
   void Poke(TableId table, const std::string& key, std::optional<std::string> value);
   size_t Records(TableId table);
@@ -86,7 +87,7 @@ class FakeTransactionService final : public TransactionService {
  private:
   friend class FakeSession;
   struct Record {
-    std::optional<std::string> value;  // nothing: removed
+    std::optional<std::string> value;  // nothing: the record was removed
     Version version;
   };
   struct Table {
@@ -102,13 +103,15 @@ class FakeTransactionService final : public TransactionService {
 
   mutable Mutex mutex_;
   std::map<uint32_t, Table> tables_ DEUT_GUARDED_BY(mutex_);
-  std::map<TransactionId, OutcomeAnswer> outcomes_ DEUT_GUARDED_BY(mutex_);  // committed or asked for
+  std::map<TransactionId, OutcomeAnswer> outcomes_ DEUT_GUARDED_BY(mutex_);  // those of transactions that were
+                                                                             // committed or asked for
   uint64_t last_timestamp_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t reads_ DEUT_GUARDED_BY(mutex_) = 0;
   std::atomic<int> sessions_opened_{0}, sessions_open_{0}, transactions_open_{0}, tables_opened_{0}, outcomes_asked_{0};
 };
 
-// Time that stands still unless somebody waits: a wait with a deadline jumps to it. Waits without one, threads and the rest are real.
+// A clock that stands still unless a thread waits: a wait with a deadline jumps to it. Waits without a deadline,
+// threads and the rest are real.
 class JumpingRuntime final : public Runtime {
  public:
   MonotonicTime Now() override { return MonotonicTime(Duration(now_.load())); }

@@ -1,14 +1,15 @@
-// OneScan: a transaction that is one scan: reads a range of one table in key order, as it is at one moment.
+// OneScan: a transaction that is one scan. It reads a range of one table in key order, as of one moment.
 //
 //   OneScan scan(client, table, {.low = "a", .high = "b", .limit_records = 10});
 //   while (scan.Next()) Use(scan.key(), scan.value());
 //   if (!scan.status().ok()) return scan.status();        // ABORTED: nothing of it counts, scan again
 //
-// Serializable (or of a snapshot, as the options say), like the same scan in a transaction of its own, which it saves beginning and committing: in
-// one process a scan that fits in one batch (ScanOptions::batch_bytes) is one call, which begins, reads and commits, and tries a lost conflict again.
-// A longer one stays a transaction until its last record has been shown, and is then committed. What is shown of it is provisional until Next has
-// answered false with an OK status; who stops before that has read nothing that counts.
-// Thread-safety: one thread at a time. Ownership: refers to the client. Views live until the next call of Next.
+// It is serializable (or a snapshot, as the options say), like the same scan in an interactive transaction. It saves
+// the calls for Begin and Commit. In one process a scan that fits in one batch (ScanOptions::batch_bytes) is one
+// call, which begins, reads and commits, and retries a lost conflict. A longer scan stays a transaction until its
+// last record has been shown, and is then committed. Its records are provisional until Next has returned false with
+// an OK status. If the caller stops before, nothing that it has read counts.
+// Thread-safety: one thread at a time. Ownership: refers to the client. Views are valid until the next call of Next.
 #ifndef TC_CLIENT_ONE_SCAN_H_
 #define TC_CLIENT_ONE_SCAN_H_
 
@@ -32,7 +33,7 @@ namespace deut {
 
 class OneScan {
  public:
-  // Nothing is asked before the first Next.
+  // Sends nothing before the first Next.
   OneScan(Client& client, TableId table, ScanOptions scan, TransactionOptions options = {},
           const CallOptions& call = {})
       : core_(client.core_),
@@ -44,7 +45,8 @@ class OneScan {
   OneScan(const OneScan&) = delete;
   OneScan& operator=(const OneScan&) = delete;
 
-  // Moves on to the next record (at first: to the first one). False: the scan has ended, see status().
+  // Moves to the next record; the first call moves to the first one. Returns false when the scan has ended: see
+  // status().
   bool Next() {
     if (phase_ == Phase::kWhole) {
       iterator_->Next();
@@ -63,9 +65,9 @@ class OneScan {
   // OK unless a read or the commit failed.
   const Status& status() const { return status_; }
   // REQUIRES for these: Next has returned false, and the status is OK.
-  // All of the range has been shown, not only as much as the limits say.
+  // True: the whole range has been shown. False: only as much as the limits allow.
   bool complete() const { return complete_; }
-  // Where a further scan goes on (ScanOptions::ResumeAt), if it is not complete.
+  // Where a further scan continues (ScanOptions::ResumeAt), if it is not complete.
   const std::string& resume() const { return resume_; }
   // Its place in the serial order.
   Timestamp timestamp() const { return timestamp_; }
@@ -75,9 +77,9 @@ class OneScan {
 
   const RecordView& record() const { return *shown_; }
   bool NextOrEnd();
-  // The first batch.
+  // Reads the first batch.
   bool Start();
-  // Of many batches, the last record has been shown.
+  // Ends a scan of many batches after its last record was shown.
   bool EndOfMany();
   void End();
 
@@ -91,11 +93,11 @@ class OneScan {
   bool complete_ = false;
   std::string resume_;
   Timestamp timestamp_;
-  // kWhole: the session lends the memory that is shown.
+  // For kWhole: the session lends the memory of the batch that is shown.
   std::unique_ptr<ClientSession> session_;
   std::optional<RecordBatch::Iterator> iterator_;
   const RecordView* shown_ = nullptr;  // the iterator's, or the scanner's: each has one place for all its records
-  // kOpen.
+  // For kOpen.
   std::unique_ptr<TransactionState> transaction_;
   std::optional<Scanner> scanner_;
 };

@@ -101,7 +101,7 @@ TEST_F(OneScanTest, WhoStopsEarlyLeavesNothingOpen) {
   OneScan never(*client_, table_, {});
 }
 
-// A failure that does not end the transaction, as that of an operation which is refused before it is sent.
+// A failure that does not end the transaction, like that of an operation that is refused before it is sent.
 TEST_F(OneScanTest, AFailureThatLeavesItOpenEndsIt) {
   failure_ = Status(ErrorCode::kInvalidArgument, "too long");
   failing_ = FakeCall::kExecute;
@@ -120,7 +120,7 @@ TEST_F(OneScanTest, FailuresAreToldAndEndIt) {
       OneScan scan(*client_, table_, {});
       const std::vector<std::string> keys = Keys(scan);
       EXPECT_EQ(scan.status(), ErrorCode::kAborted);
-      // What was shown before the commit was provisional.
+      // The records shown before the commit were provisional.
       EXPECT_EQ(keys.size(), call == FakeCall::kCommit && batch == 2 ? 5u : 0u);
       failing_ = FakeCall::kStatus;
     }

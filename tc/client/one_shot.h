@@ -6,9 +6,9 @@
 //   Result<CommitAnswer> committed = transfer.Run();      // ABORTED: run it again (retry.h: RunOneShot)
 //   ... transfer.result(at).records ...
 //
-// Unless every operation succeeded nothing is written. The result of the operation that failed then tells the transaction's timestamp
-// (OperationResult::refused_at): there, in the serial order, its precondition did not hold. Keys and values are copied in; Clear keeps the
-// memory for the next use.
+// Unless every operation succeeds nothing is written. The result of the failed operation then has the transaction's
+// timestamp (OperationResult::refused_at): at that place in the serial order its precondition did not hold. Keys and
+// values are copied in; Clear keeps the memory for the next use.
 // Thread-safety: one thread at a time. Ownership: refers to the client.
 #ifndef TC_CLIENT_ONE_SHOT_H_
 #define TC_CLIENT_ONE_SHOT_H_
@@ -33,28 +33,31 @@ class OneShot {
  public:
   explicit OneShot(Client& client, TransactionOptions options = {}) : client_(&client), options_(std::move(options)) {}
 
-  // Each appends an operation and answers its place, which is the place of its result.
+  // Each appends an operation and returns its index, which is also the index of its result.
   size_t Get(TableId table, std::string_view key);
   size_t Put(TableId table, std::string_view key, std::string_view value);
   size_t Insert(TableId table, std::string_view key, std::string_view value);
   size_t Update(TableId table, std::string_view key, std::string_view value);
   size_t Remove(TableId table, std::string_view key);
-  // Changes of a number: kind is kAdd, kMin or kMax. The result's record is what the key has then. (When the answer is lost the results are lost with
-  // it: a committed one-shot with such operations then ends with OUTCOME_UNKNOWN, and says that it has committed.)
+  // Changes a number; `kind` is kAdd, kMin or kMax. The result's record is the key's new value. (If the answer is
+  // lost the results are lost with it. A committed one-shot with such operations then ends with OUTCOME_UNKNOWN, and
+  // its message says that it has committed.)
   size_t Change(OperationKind kind, TableId table, std::string_view key, int64_t operand);
-  // One batch: batch_bytes is the limit of bytes where limit_bytes is greater or absent. What is left out stands in the result.
+  // Scans one batch. Its limit of bytes is the smaller of batch_bytes and limit_bytes. The result says whether
+  // records are left out, and where they begin.
   size_t Scan(TableId table, const ScanOptions& scan);
 
   size_t size() const { return pieces_.size(); }
 
-  // Runs it once. May be called again (it is a new transaction then).
+  // Runs the transaction once. A further call runs a new transaction.
   Result<CommitAnswer> Run(const CallOptions& call = {});
 
-  // Of the last Run, also of one that failed: then perhaps fewer than operations. Good until the next one.
+  // The results of the last Run, valid until the next one. After a failure there may be fewer results than
+  // operations.
   const std::vector<OperationResult>& results() const { return results_; }
   const OperationResult& result(size_t place) const { return results_[place]; }
 
-  // What the retry loop needs. The operations' views live until the next change of this object.
+  // For the retry loop. The operations' views are valid until this object changes.
   Client& client() { return *client_; }
   const TransactionOptions& options() const { return options_; }
   absl::Span<const Operation> operations();
@@ -63,7 +66,8 @@ class OneShot {
   void Clear();
 
  private:
-  // Bytes of an operation lie in bytes_, one string behind the other; they may move while the operation list grows: so views are made when it runs.
+  // The bytes of the operations are in bytes_, one string behind the other. They may move while operations are added,
+  // so the views are made when the transaction runs.
   struct Piece {
     size_t first_bytes;   // key, or low
     size_t second_bytes;  // value, or high
@@ -74,7 +78,7 @@ class OneShot {
   TransactionOptions options_;
   std::string bytes_;
   std::vector<Piece> pieces_;
-  std::vector<Operation> operations_;  // one to a piece
+  std::vector<Operation> operations_;  // one for each piece
   std::vector<OperationResult> results_;
 };
 

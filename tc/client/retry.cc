@@ -22,7 +22,8 @@ class RetryLoop {
     if (report_ != nullptr) ++report_->attempts;
   }
 
-  // Counts an attempt that did not commit. OK: paused, try again. Else: what to return.
+  // Counts an attempt that did not commit. Returns OK after the pause if the caller shall try again, else the error
+  // to return.
   Status Failed(const Status& status) {
     Count(status);
     if (!IsRetryable(status)) return status;
@@ -60,11 +61,12 @@ class RetryLoop {
   RetryReport* const report_;
   const Deadline limit_;
   uint32_t attempts_ = 0;
-  std::optional<RetryPauses> pauses_;  // made at the first failure: most transactions need none
+  std::optional<RetryPauses> pauses_;  // made at the first failure, because most transactions need none
 };
 
-// One attempt. If an error ended the transaction, that is what the attempt came to, also when the body returned another: it drew its
-// conclusion from a transaction that never was. (An error not worth repeating yields to the body's own.)
+// Runs one attempt. If an error has ended the transaction, that error is the attempt's result, even if the body
+// returned another: the body drew its conclusion from a transaction that never was. (If that error is not worth
+// repeating, the body's own is the result.)
 Status RunOnce(Client& client, const TransactionOptions& options, Deadline limit,
                absl::FunctionRef<Status(Transaction&)> body, WrittenKeys* trail, CommitAnswer* committed) {
   DEUT_ASSIGN_OR_RETURN(Transaction transaction, client.BeginUntil(options, limit, trail));
@@ -74,7 +76,7 @@ Status RunOnce(Client& client, const TransactionOptions& options, Deadline limit
     return !ended.ok() && (status.ok() || IsRetryable(ended)) ? ended : status;
   }
   if (!status.ok()) {
-    (void)transaction.Abort();  // the body's error is the one to tell
+    (void)transaction.Abort();  // the body's error is returned
     return status;
   }
   DEUT_ASSIGN_OR_RETURN(*committed, transaction.Commit());
@@ -103,7 +105,7 @@ Duration RetryPauses::Next(const Status& status) {
   ++attempts_;
   const uint64_t most = static_cast<uint64_t>(std::max<int64_t>(bound.count(), 1));
   Duration pause(static_cast<int64_t>(random_.Below(most)));
-  // With a hint: that long, and a random part on top, lest all come back at once.
+  // After a hint the loop pauses that long plus the random part, so that not all clients come back at once.
   if (status.retry_after_ms() != 0) pause += milliseconds(status.retry_after_ms());
   return pause;
 }
@@ -112,7 +114,7 @@ Status RunTransaction(Client& client, const RetryOptions& options, absl::Functio
                       RetryReport* report) {
   RetryLoop loop(client, options, report);
   WrittenKeys trail;
-  std::optional<TransactionOptions> declaring;  // a copy only where there is a second attempt
+  std::optional<TransactionOptions> declaring;  // a copy, made only for a second attempt
   for (;;) {
     loop.BeginAttempt();
     CommitAnswer committed;

@@ -123,7 +123,8 @@ TEST_F(RetryTest, NeverRepeatsAnUnknownOutcome) {
   EXPECT_EQ(commits, 2);
 }
 
-// The answer is lost, the outcome is not: what is committed is not repeated, and what is not is.
+// The answer is lost, but the outcome is not: a committed transaction is not repeated, and one that is not committed
+// is.
 TEST_F(RetryTest, ALostAnswerIsAskedFor) {
   for (const bool applied : {true, false}) {
     int commits = 0;
@@ -150,7 +151,7 @@ TEST_F(RetryTest, ALostAnswerIsAskedFor) {
   EXPECT_EQ(service_.outcomes_asked(), 4);
 }
 
-// Nobody to ask, for a while: it is asked until somebody answers, or the time is up.
+// The store cannot be reached for a while. The client asks until it gets an answer, or the time is up.
 TEST_F(RetryTest, TheStoreIsAskedUntilItAnswers) {
   int asked = 0, unreachable = 7;
   service_.on_call = [&](FakeCall call, Deadline) {
@@ -166,7 +167,7 @@ TEST_F(RetryTest, TheStoreIsAskedUntilItAnswers) {
   EXPECT_EQ(status.code(), ErrorCode::kOutcomeUnknown);
   EXPECT_NE(status.message().find("nobody listens"), std::string_view::npos) << status.ToString();
   EXPECT_NE(status.message().find("ask again: outcome "), std::string_view::npos) << status.ToString();
-  // What cannot get better is not waited for.
+  // The client does not wait after an error that cannot get better.
   asked = 0;
   service_.on_call = [&](FakeCall call, Deadline) {
     if (call == FakeCall::kCommit) return FakeFault{DEUT_ERROR(kOutcomeUnknown, "the connection broke"), true};
@@ -178,7 +179,7 @@ TEST_F(RetryTest, TheStoreIsAskedUntilItAnswers) {
   EXPECT_EQ(asked, 1);
 }
 
-// What a one-shot has read was in the answer that is lost: that it has committed is all there is to tell.
+// The results of a one-shot were in the lost answer. The client can say only that it has committed.
 TEST_F(RetryTest, LostResultsAreNotMadeUp) {
   service_.on_call = [&](FakeCall call, Deadline) {
     if (call != FakeCall::kOneShot) return FakeFault{};
@@ -250,7 +251,7 @@ TEST_F(RetryTest, RespectsTheHintOfTheRefuser) {
     Fail(FakeCall::kBegin, 2, Status(code, "later").WithRetryAfter(700));
     const MonotonicTime begun = runtime_.Now();
     RetryReport report;
-    // A client of its own: without an idle session, which it would replace before it reports a failure.
+    // A client of its own has no idle session, which it would replace before it reports a failure.
     const std::unique_ptr<Client> client = Client::FromService(&service_, {.runtime = &runtime_});
     EXPECT_TRUE(RunTransaction(*client, {}, [&](Transaction& t) { return t.Put(table_, "a", "1"); }, &report).ok());
     EXPECT_GE(runtime_.Now() - begun, milliseconds(1400));
@@ -268,7 +269,8 @@ TEST_F(RetryTest, AHintBeyondTheTimeEndsItAtOnce) {
   EXPECT_EQ(runtime_.Now(), begun);
 }
 
-// R11: the second attempt declares what the first wrote, joined over attempts, sorted and without repetition.
+// R11: the second attempt declares the keys that the first wrote, merged over attempts, sorted and without
+// duplicates.
 TEST_F(RetryTest, DeclaresTheKeysWrittenBefore) {
   std::vector<std::vector<std::string>> declared;
   service_.on_begin = [&](const TransactionOptions& options) {
@@ -337,7 +339,7 @@ TEST(RetryPauses, AreRandomBelowADoublingBound) {
   }
 }
 
-// Several threads add to one counter through the retry loop; the fake lets the later committer lose.
+// Several threads add to one counter through the retry loop; in the fake the later committer loses.
 TEST(RetryThreads, EveryIncrementCounts) {
   FakeTransactionService service(RealRuntime());
   const std::unique_ptr<Client> client = Client::FromService(&service, {});

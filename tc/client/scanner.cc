@@ -10,6 +10,7 @@
 namespace deut {
 namespace {
 
+// The most batches in a row that are not fetched ahead after failures.
 constexpr uint32_t kMostNotAhead = 63;
 
 Operation BatchOf(TableId table, const ScanOptions& scan, uint64_t records_before, uint64_t bytes_before) {
@@ -74,6 +75,8 @@ bool Scanner::Fetch() {
   if (transaction_->TakeAhead(ahead, &results_, &status_, call_)) {
     missed_ahead_ = 0;
   } else {
+    // A fetch ahead that fails has mostly met a conflict. Backs off, so that a scan behind a slow writer does not ask
+    // for every batch twice.
     if (ahead != 0) not_ahead_ = missed_ahead_ = std::min(2 * missed_ahead_ + 1, kMostNotAhead);
     const Operation operation = NextBatch();
     if (first) results_ = transaction_->TakeBatchMemory();
@@ -102,7 +105,7 @@ bool Scanner::Take(bool first) {
   bytes_ += result.records.bytes().size() - result.records.size() * RecordBatch::kHeaderBytes;
   complete_ = result.complete;
   if (complete_) return true;
-  // Without progress the loop would ask for the same batch for ever.
+  // Without progress Next would ask for the same batch for ever.
   const bool ascending = options_.direction == Direction::kAscending;
   std::string& bound = ascending ? options_.low : options_.high;
   const bool progress =

@@ -64,7 +64,7 @@ TEST_F(ScannerTest, BothDirectionsWithBounds) {
   EXPECT_TRUE(none.complete());
 }
 
-// A scanner's memory goes to the next one when it has ended, and to nobody before.
+// A scanner's memory goes to the next scanner when it has ended, and not before.
 TEST_F(ScannerTest, ScannersBesideAndBehindOneAnotherShowTheirOwnRecords) {
   service_.max_batch_records = 2;
   for (int transaction = 0; transaction < 3; ++transaction) {
@@ -192,7 +192,8 @@ TEST_F(ScannerTest, UnknownTable) {
   EXPECT_TRUE(reader_.open());
 }
 
-// Random bounds, limits, directions and batch sizes, put together again by resume keys, against a sorted set.
+// Random bounds, limits, directions and batch sizes. The pieces, joined by resume keys, are compared with a sorted
+// set.
 TEST_F(ScannerTest, PiecesMakeTheWhole) {
   const uint64_t seed = 20'261'121;
   SCOPED_TRACE(seed);
@@ -288,7 +289,7 @@ TEST_F(FetchAheadTest, OperationsBetweenTheBatches) {
   EXPECT_EQ(service_.transactions_open(), 0);
 }
 
-// One that is given up with a batch on its way is in nobody's way.
+// A scan that is given up with a batch in flight does not stand in the way of others.
 TEST_F(FetchAheadTest, AScanThatIsGivenUp) {
   {
     Scanner scanner = reader_.OpenScanner(table_, {});
@@ -310,7 +311,7 @@ TEST_F(FetchAheadTest, AScanThatIsGivenUp) {
   EXPECT_EQ(service_.transactions_open(), 0);
 }
 
-// A conflict that is met ahead is one only for who comes there: then the batch is asked for again, and decided.
+// A conflict met ahead is a conflict only if the scan gets there. Then the batch is asked for again, and decided.
 TEST_F(FetchAheadTest, AConflictAhead) {
   enum class Then : uint8_t { kCommit, kAbort, kGoOn, kComeThere };
   for (const Then then : {Then::kCommit, Then::kAbort, Then::kGoOn, Then::kComeThere}) {
@@ -353,7 +354,8 @@ TEST_F(FetchAheadTest, AConflictAhead) {
   }
 }
 
-// Whoever aborts with a batch on its way has aborted when he is told so, and the session is used again; one whose batch does not come is closed.
+// An abort with a batch in flight has happened when the call returns, and the session is reused. If the batch does
+// not come the session is closed.
 TEST_F(FetchAheadTest, AbortWithABatchOnItsWay) {
   for (const bool lost : {false, true}) {
     Transaction t = client_->Begin().value();
@@ -371,7 +373,7 @@ TEST_F(FetchAheadTest, AbortWithABatchOnItsWay) {
   }
 }
 
-// Nor does an abort wait for the batch beyond the time that the transaction has as a whole.
+// An abort does not wait for the batch beyond the deadline of the whole transaction.
 TEST_F(FetchAheadTest, AnAbortKeepsToTheTransactionsTime) {
   const Deadline limit = RealRuntime().Now() + milliseconds(100);
   Transaction t = client_->BeginUntil({}, limit, nullptr).value();

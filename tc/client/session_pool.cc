@@ -5,7 +5,7 @@
 namespace deut {
 namespace {
 
-// A number per thread, so that a thread comes back to the slot it used last.
+// A number per thread, so that a thread returns to the slot that it used last.
 size_t ThreadNumber() {
   static std::atomic<size_t> next{0};
   thread_local const size_t number = next.fetch_add(1, std::memory_order_relaxed);
@@ -29,7 +29,8 @@ std::unique_ptr<ClientSession> SessionPool::Take() {
   size_t at = FirstSlot();
   for (size_t i = 0; i < slots_.size(); ++i, at = at + 1 == slots_.size() ? 0 : at + 1) {
     Slot& slot = slots_[at];
-    // The load spares the exchange (which takes the line away from its thread) where there is nothing to be had.
+    // Where there is nothing to take, the load avoids the exchange, which would take the cache line away from its
+    // thread.
     if (slot.session.load(std::memory_order_relaxed) == nullptr) continue;
     DEUT_POINT("client.session_pool.take");
     if (ClientSession* session = slot.session.exchange(nullptr, std::memory_order_acquire)) {

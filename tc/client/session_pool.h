@@ -1,11 +1,16 @@
-// SessionPool: idle sessions of one client, to be used again by the next transaction.
+// SessionPool: the idle sessions of one client, for reuse by its next transactions.
 //
-// Latch-free. The pool is a fixed row of slots, each an atomic pointer: null, or an idle session that nobody else refers to.
-//   Take    exchanges a non-null slot with null; whoever gets the pointer owns the session (the loser got null and looks on).
-//   Return  compare-and-swaps null -> session; the loser (slot taken meanwhile) tries the next slot; no free slot: the session is closed.
-// There is no ABA: a slot's value is never compared with anything but null, and an exchange hands over exactly what was there.
-// A thread starts at a slot of its own, so that threads keep their session (and its memory) and do not meet.
-// Thread-safety: all methods from any thread; the destructor after all others. Ownership: owns what lies in the slots.
+// Latch-free. The pool is a fixed row of slots, each an atomic pointer: null, or an idle session to which nothing
+// else refers.
+// - Take exchanges a non-null slot with null. The thread that gets the pointer owns the session. A thread that gets
+//   null goes on to the next slot.
+// - Return compare-and-swaps null -> session. A thread that loses (the slot was taken meanwhile) tries the next slot.
+//   If no slot is free the session is closed.
+// There is no ABA problem. A slot's value is compared only with null, and an exchange hands over exactly the pointer
+// that was there. A thread starts at a slot of its own. So threads keep their sessions, with their memory, and do not
+// meet.
+// Thread-safety: all methods from any thread; the destructor after all others. Ownership: owns the sessions in the
+// slots.
 #ifndef TC_CLIENT_SESSION_POOL_H_
 #define TC_CLIENT_SESSION_POOL_H_
 
@@ -25,18 +30,18 @@ class SessionPool {
   SessionPool(const SessionPool&) = delete;
   SessionPool& operator=(const SessionPool&) = delete;
 
-  // Null if none is idle.
+  // Returns null if no session is idle.
   std::unique_ptr<ClientSession> Take();
   // REQUIRES: the session is without an open transaction and has not failed.
   void Return(std::unique_ptr<ClientSession> session);
 
  private:
-  // A cache line each: threads that use neighbouring slots do not disturb one another.
+  // Each slot has a cache line of its own, so that threads at neighbouring slots do not disturb one another.
   struct alignas(64) Slot {
     std::atomic<ClientSession*> session{nullptr};
   };
 
-  // Where this thread begins to look.
+  // The slot at which this thread begins.
   size_t FirstSlot() const;
 
   std::vector<Slot> slots_;

@@ -45,7 +45,7 @@ TEST(SessionPool, WithoutRoomClosesAll) {
   EXPECT_EQ(pool.Take(), nullptr);
 }
 
-// No session is ever in two hands, none is lost: each is marked while held.
+// No session ever has two owners, and none is lost: each is marked while it is held.
 TEST(SessionPool, OneOwnerAtATime) {
   class CountedSession final : public TransactionSession {
    public:

@@ -10,7 +10,7 @@
 namespace deut {
 namespace {
 
-// Keys of one call of MultiGet, so that their message stays far below kMaxMessageBytes.
+// The most bytes of keys in one message of MultiGet. So the message stays far below kMaxMessageBytes.
 constexpr size_t kMaxKeyBytesPerCall = 1 << 20;
 
 std::optional<std::string> FirstValue(const RecordBatch& records) {

@@ -6,7 +6,7 @@
 namespace deut {
 namespace {
 
-// A batch is a round trip, and what the data component needs for it.
+// A batch takes a round trip, and the time that the data component needs for it.
 constexpr Duration kAheadPatience = seconds(2);
 constexpr Duration kAbortPatience = milliseconds(500);
 
@@ -24,7 +24,7 @@ TransactionState::TransactionState(ClientCore* core, ClientCore::Begun begun, De
 }
 
 TransactionState::~TransactionState() {
-  // Nobody is left to be told of a failure; closing the session aborts as well.
+  // No caller is left to be told of a failure. Closing the session aborts as well.
   if (open()) (void)Abort();
 }
 
@@ -70,7 +70,7 @@ Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<
   if (!LeavesOpen(status)) {
     End(Phase::kEnded, status);
   } else if (status.ok() && answers->size() != batch.size()) {
-    // A peer that answers something else than was asked is not to be trusted with the rest.
+    // If a peer's answer does not fit the request, it is not trusted with the rest.
     status = DEUT_ERROR(kInternal, "asked for ", batch.size(), " operations, got ", answers->size(), " results");
     End(Phase::kEnded, status);
   }
@@ -78,7 +78,7 @@ Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<
 }
 
 uint64_t TransactionState::SendAhead(const Operation& scan, const CallOptions& call) {
-  // Of two scans that take turns the first one keeps its place; one that was given up loses it.
+  // While two scans alternate the first one keeps its place. A scan that was given up loses it.
   constexpr uint32_t kPatience = 2;
   if (!open() || (ahead_.number != 0 && ahead_.passed_over++ < kPatience)) return 0;
   Settle(call);
@@ -90,7 +90,8 @@ uint64_t TransactionState::SendAhead(const Operation& scan, const CallOptions& c
   ahead_.scan.low = ahead_.low;
   ahead_.scan.high = ahead_.high;
   ahead_.scan.ahead = true;
-  // What comes next in this session waits for it, so it is given up early: whoever wants it asks again, with more patience.
+  // Later requests of this session wait for the batch, so it is given up early. A scanner that needs it asks again,
+  // with the time of a whole call.
   const Deadline deadline =
       std::min<Deadline>(core_->DeadlineFor(call, limit_), core_->runtime().Now() + kAheadPatience);
   ahead_.on_its_way = session_->calls->SendAhead(absl::MakeConstSpan(&ahead_.scan, 1), deadline);
@@ -127,7 +128,7 @@ Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
   const Deadline deadline = core_->DeadlineFor(call, limit_);
   Result<CommitAnswer> answer = session_->calls->Commit(deadline);
   if (answer.status() == ErrorCode::kOutcomeUnknown) {
-    session_.reset();  // whatever it still carries belongs to nobody
+    session_.reset();  // an answer that it still carries is nobody's
     answer = core_->Settle(name_, answer.status(), deadline);
   }
   if (answer.ok()) {
@@ -142,8 +143,9 @@ Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
 Status TransactionState::Abort() {
   if (phase_ == Phase::kCommitted) return Ended();
   if (!open()) return Status();
-  // The abort is behind the batch that was sent ahead, and whoever aborts wants his writes out of the way when he is told so. If the batch does not
-  // come soon, and before the transaction's time is up, the session is closed, which aborts as soon as the other side sees it.
+  // The session answers the abort after the batch that was sent for, and the caller expects its writes to be gone
+  // when Abort returns. If the batch does not come soon, and before the transaction's limit, the session is closed.
+  // That aborts as soon as the other side sees it.
   Settle(std::min<Deadline>(limit_, core_->runtime().Now() + kAbortPatience));
   if (!open()) {
     phase_ = Phase::kAborted;
@@ -151,7 +153,7 @@ Status TransactionState::Abort() {
     return Status();
   }
   const Status status = session_->calls->Abort();
-  if (!status.ok()) session_.reset();  // closed, which aborts
+  if (!status.ok()) session_.reset();  // closing it aborts
   phase_ = Phase::kAborted;
   GiveMemoryBack();
   core_->Release(std::move(session_), Status());

@@ -1,6 +1,9 @@
-// TransactionState: an open or ended transaction as Transaction and its scanners see it. Not part of the public interface.
-// Phases: open -> committed | aborted (by its owner) | ended (by an error, kept in `status`). Only the owner's thread moves it.
-// Thread-safety: none. Ownership: owns the session while open; at the end the session goes back to the core, or is closed.
+// TransactionState: an open or ended transaction, as Transaction and its scanners see it. Not part of the public
+// interface.
+// Phases: open -> committed | aborted (by its owner) | ended (by an error, kept in `status`). Only the owner's thread
+// changes the phase.
+// Thread-safety: none. Ownership: owns the session while open; at the end the session goes back to the core, or is
+// closed.
 #ifndef TC_CLIENT_TRANSACTION_STATE_H_
 #define TC_CLIENT_TRANSACTION_STATE_H_
 
@@ -21,7 +24,7 @@ namespace deut {
 
 class TransactionState {
  public:
-  // `limit`: no call goes on beyond it. `trail`, if not null, collects the keys that are written.
+  // `limit`: no call goes beyond it. `trail`, if not null, collects the keys that are written.
   TransactionState(ClientCore* core, ClientCore::Begun begun, Deadline limit, WrittenKeys* trail);
   ~TransactionState();
   TransactionState(const TransactionState&) = delete;
@@ -34,46 +37,49 @@ class TransactionState {
 
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  const CallOptions& call);
-  // Sends the next batch of a scan; it is taken by TakeAhead of the number answered. 0: nothing was sent. One batch at a time; one that
-  // is not taken for long gives way to others. It is of no concern to the transaction whether anything comes of it (Operation::ahead).
+  // Sends for the next batch of a scan, and returns the number by which TakeAhead takes it; 0: nothing was sent. Only
+  // one batch at a time is ahead. A batch that is not taken for long is replaced by another scan's. If it fails that
+  // does not concern the transaction (Operation::ahead).
   uint64_t SendAhead(const Operation& scan, const CallOptions& call);
-  // The batch sent ahead under this number, as by Execute; false if there is none (any more), or it has failed: then it is to be asked for.
+  // Takes the batch that was sent for under this number, as by Execute. Returns false if there is none any more, or
+  // if it has failed. The caller must then ask for it.
   bool TakeAhead(uint64_t number, std::vector<OperationResult>* answers, Status* status, const CallOptions& call);
   Result<CommitAnswer> Commit(const CallOptions& call);
   Status Abort();
 
-  // The memory of a scanner's answers, for who gives it back when it has no more to show; empty if another scanner has it.
+  // The memory for a scanner's answers. A scanner takes it, and gives it back when it has no more to show. It is
+  // empty if another scanner has it.
   std::vector<OperationResult> TakeBatchMemory() { return std::exchange(batch_memory_, {}); }
   void GiveBatchMemory(std::vector<OperationResult> memory) { batch_memory_ = std::move(memory); }
 
-  // Buffers of Transaction's own operations, kept over calls.
+  // Buffers of Transaction's own operations, kept from call to call.
   std::vector<Operation> operations;
   std::vector<OperationResult> results;
 
  private:
   enum class Phase : uint8_t { kOpen, kCommitted, kAborted, kEnded };
 
-  // A batch on its way, or here and not yet taken.
+  // A batch that is in flight, or has arrived and was not taken yet.
   struct Ahead {
-    uint64_t number = 0;  // 0 = none
+    uint64_t number = 0;  // 0: none
     bool on_its_way = false;
     uint32_t passed_over = 0;
-    std::string low, high;  // what the operation points to
+    std::string low, high;  // texts that `scan` points to
     Operation scan;
     Status status;
     std::vector<OperationResult> results;
   };
 
-  // Waits for what was sent ahead, to the deadline. Everything else that the session is asked comes after this. A failure of the session, or of
-  // the transaction, ends the transaction.
+  // Waits until the deadline for the batch that was sent for. All other requests of the session come after it. If the
+  // session or the transaction fails, the transaction ends.
   void Settle(Deadline deadline);
   void Settle(const CallOptions& call) {
     if (ahead_.on_its_way) Settle(core_->DeadlineFor(call, limit_));
   }
-  // What an operation after the end is told.
+  // The error for an operation after the end.
   Status Ended() const;
   void End(Phase phase, const Status& status);
-  // The session gets its memory back. REQUIRES: nobody looks at answers any more.
+  // Gives the session its memory back. REQUIRES: no caller looks at answers any more.
   void GiveMemoryBack();
 
   ClientCore* const core_;

@@ -1,5 +1,6 @@
-// WrittenKeys: which keys a transaction has written, so that the next attempt can declare them (R11). One growing buffer, kept over
-// attempts; bounded, because declaring is a help against starvation and never needed for correctness.
+// WrittenKeys: the keys that a transaction has written, so that the next attempt can declare them (R11). It is one
+// growing buffer, kept from attempt to attempt. It is bounded, because declarations help against starvation and are
+// never needed for correctness.
 // Thread-safety: none; belongs to the transaction's thread.
 #ifndef TC_CLIENT_WRITTEN_KEYS_H_
 #define TC_CLIENT_WRITTEN_KEYS_H_
@@ -17,7 +18,8 @@
 
 namespace deut {
 
-// Whether the operation may write its `key`, which is then worth declaring. (A stamped key is another at every attempt.)
+// Returns whether the operation may write its `key`, which is then worth declaring. (A stamped key differs at every
+// attempt.)
 inline bool WritesItsKey(const Operation& operation) {
   switch (operation.kind) {
     case OperationKind::kPut:
@@ -40,7 +42,7 @@ inline bool WritesItsKey(const Operation& operation) {
 
 class WrittenKeys {
  public:
-  // A transaction that writes more than this declares its first ones only.
+  // A transaction that writes more keys declares only its first ones.
   static constexpr size_t kMaxKeys = kMaxDeclaredKeys;
   static constexpr size_t kMaxBytes = 128 << 10;
 
@@ -52,7 +54,7 @@ class WrittenKeys {
 
   bool empty() const { return entries_.empty(); }
 
-  // Moves what was added to `declared`, joined with what is there, without repetition; then this is empty.
+  // Merges the added keys into `declared`, without duplicates. Then this is empty.
   void MoveTo(std::vector<DeclaredKey>* declared) {
     for (const Entry& entry : entries_) {
       if (declared->size() >= kMaxKeys) break;
