@@ -1,5 +1,6 @@
-// A whole TC whose versions do not fit their budget (S9): an old reader reads its values while far more is written than there is room for; the DC
-// away, the TC started again, its disk full; and the reader aborted, where that is asked for.
+// A whole TC whose versions do not fit their budget (S9). An old reader reads its values while far more is written
+// than there is room for; the DC is away; the TC is restarted; its disk is full; and the reader is aborted, where
+// that is configured.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -74,7 +75,7 @@ class OverBudgetTest : public ::testing::Test {
     operation.value = value;
     return operation;
   }
-  // As a client's retry helper does it.
+  // Retries as a client's retry helper does.
   Status Put(std::string_view key, std::string_view value) {
     const Deadline end = Soon();
     TransactionOptions options;
@@ -93,7 +94,7 @@ class OverBudgetTest : public ::testing::Test {
       ASSERT_TRUE(put.ok()) << put.ToString();
     }
   }
-  // The value, "-" if there is none, or the status.
+  // Returns the value, "-" if there is none, or the status.
   std::string Get(TransactionSession& session, std::string_view key) {
     std::vector<OperationResult> results;
     const Operation get = Op(OperationKind::kGet, table_, key);
@@ -115,7 +116,7 @@ class OverBudgetTest : public ::testing::Test {
     ADD_FAILURE() << "no figure " << name;
     return 0;
   }
-  // What a new transaction reads.
+  // Expects a new transaction to read this generation.
   void ExpectGeneration(TransactionSession& session, int generation, int step = 29) {
     for (int i = 0; i < kKeys; i += step)
       ASSERT_TRUE(Get(session, Key(i)) == (generation < 0 ? "-" : Value(i, generation))) << i;
@@ -150,7 +151,7 @@ TEST_F(OverBudgetTest, AnOldReaderReadsWhileFiftyTimesTheBudgetIsWritten) {
   EXPECT_GT(Figure("reads.from_log"), 0u);
   EXPECT_TRUE(old->Commit(Soon()).ok());
   EXPECT_TRUE(later->Commit(Soon()).ok());
-  // All of it is applied now, and read there.
+  // All of it is applied now, and read from the DC.
   ASSERT_TRUE(tc_->DropCaches(Soon()).ok());
   EXPECT_LE(Figure("versions.bytes"), kBudget / 16);
   ExpectGeneration(*Reader(), 1);
@@ -165,7 +166,7 @@ TEST_F(OverBudgetTest, TheDcAwayAndTheTcStartedAgain) {
     ExpectGeneration(*reader, 1);
     EXPECT_GT(Figure("reads.from_log"), 0u);
   }
-  // The DC comes back, from nothing; then the TC as well.
+  // The DC is restarted, with nothing; then the TC is restarted as well.
   dc_.Kill();
   dc_.HoldApply(false);
   session_.reset();
@@ -187,7 +188,7 @@ TEST_F(OverBudgetTest, AFullDiskStopsWritersNotReaders) {
     const Operation put = Op(OperationKind::kPut, table_, key, value);
     const Status status = session_->ExecuteOneShot({}, {&put, 1}, &results, Soon()).status();
     if (status == ErrorCode::kResourceExhausted && status.message().find("disk") != std::string_view::npos) break;
-    if (status == ErrorCode::kResourceExhausted) {  // the budget, or a segment that is on its way
+    if (status == ErrorCode::kResourceExhausted) {  // the budget, or the next segment is not allocated yet
       Pause(milliseconds(1));
       --written;
       continue;
@@ -204,7 +205,7 @@ TEST_F(OverBudgetTest, AFullDiskStopsWritersNotReaders) {
   EXPECT_TRUE(Put("more", "1").ok());
 }
 
-// Far more keys than there is room for: they leave memory as well.
+// There are far more keys than fit into memory, so keys leave memory as well.
 TEST_F(OverBudgetTest, SmallValuesAreSpilled) {
   constexpr int kSmall = 30'000;
   Begin(OverBudgetPolicy::kAbortReader);
@@ -225,7 +226,8 @@ TEST_F(OverBudgetTest, SmallValuesAreSpilled) {
   EXPECT_EQ(Get(*Reader(), Key(kSmall - 1)), "small");
 }
 
-// The collector waits for the disk of the spilled files. That is seen, and nobody else waits for it: writers are refused when the budget is full.
+// The collector waits for the disk of the spilled files. The status shows that, and no other thread waits for the
+// disk: writers are refused when the budget is full.
 TEST_F(OverBudgetTest, ADiskOfSpilledFilesThatHangsIsToldAndHoldsUpNobody) {
   spill_slow_after_ = milliseconds(20);
   Begin(OverBudgetPolicy::kRefuse);
@@ -243,7 +245,8 @@ TEST_F(OverBudgetTest, ADiskOfSpilledFilesThatHangsIsToldAndHoldsUpNobody) {
       const Operation put = Op(OperationKind::kPut, table_, key, "small");
       const Status status = session_->ExecuteOneShot(buffered, {&put, 1}, &results, Soon()).status();
       if (status.message().find("--version_budget") != std::string_view::npos) return;
-      ASSERT_TRUE(status.ok() || status == ErrorCode::kResourceExhausted) << status.ToString();  // a segment on its way
+      ASSERT_TRUE(status.ok() || status == ErrorCode::kResourceExhausted) << status.ToString();  // a segment is not
+                                                                                                 // allocated yet
       if (status.ok()) ++written;
     }
   };
@@ -261,14 +264,14 @@ TEST_F(OverBudgetTest, ADiskOfSpilledFilesThatHangsIsToldAndHoldsUpNobody) {
 
   disk_.HoldOperations(0);
   ASSERT_TRUE(Put(Key(written), "small").ok());
-  // On a busy machine one may be slow by itself.
+  // On a busy machine an operation may be slow by itself.
   while (Figure("versions.spill_waiting_operations") != 0) Pause(milliseconds(1));
   EXPECT_GT(Figure("versions.spilled"), 0u);
   EXPECT_EQ(Figure("versions.failed_spills"), 0u);
   EXPECT_EQ(Get(*Reader(), Key(written)), "small");
 }
 
-// A life that was killed has left its runs, and they are what fills the disk on which the next one's log wants a segment.
+// A process that was killed has left its runs. They fill the disk on which the next process's log wants a segment.
 TEST_F(OverBudgetTest, ItStartsWhereSpilledFilesFillTheDisk) {
   {
     const std::unique_ptr<Storage> storage = disk_.Mount();
@@ -312,7 +315,7 @@ TEST_P(AbortReaderTest, WhoHoldsBackWhatFillsTheBudgetIsAborted) {
   ASSERT_NE(aborted.abort(), nullptr) << aborted.ToString();
   EXPECT_EQ(aborted.abort()->reason, AbortReason::kOverBudget);
   EXPECT_NE(aborted.message().find(Concat(kBudget)), std::string_view::npos) << aborted.ToString();
-  // What it held back is applied.
+  // The updates that it held back are applied.
   ASSERT_TRUE(tc_->DropCaches(Soon()).ok());
   EXPECT_LE(Figure("versions.bytes"), kBudget / 16);
 }
@@ -344,7 +347,7 @@ TEST_P(AbortReaderTest, AlsoWhoIsBusy) {
   EXPECT_TRUE(aborted.load());
 }
 
-// The DC is what holds everything back: nobody is aborted for it.
+// The DC holds everything back, so no reader is aborted.
 TEST_P(AbortReaderTest, NobodyIsAbortedForADcThatIsAway) {
   Begin(OverBudgetPolicy::kAbortReader);
   dc_.HoldApply(true);
@@ -361,7 +364,7 @@ TEST_P(AbortReaderTest, NobodyIsAbortedForADcThatIsAway) {
   TransactionOptions options;
   options.isolation = GetParam();
   ASSERT_TRUE(reader->Begin(options, Soon()).ok());
-  // It has been the oldest for longer than would be asked for, and the budget is full.
+  // The reader has been the oldest for longer than needed, and the budget is full.
   const Deadline end = Soon();
   while (Figure("timestamp.held_back_ms") < 300 && RealRuntime().Now() < end) {
     const std::string key = Key(written++);
@@ -375,7 +378,8 @@ TEST_P(AbortReaderTest, NobodyIsAbortedForADcThatIsAway) {
   EXPECT_TRUE(Put(Key(0), "small").ok());
 }
 
-// The same for a DC that is gone, though the reader is older than all that waits. When the DC is back it is the reader who is in the way.
+// The same for a DC that is gone, though the reader is older than everything that waits. When the DC is back, the
+// reader is in the way.
 TEST_P(AbortReaderTest, NobodyIsAbortedForADcThatIsGone) {
   Begin(OverBudgetPolicy::kAbortReader);
   std::unique_ptr<TransactionSession> old = *tc_->NewSession(Soon());

@@ -1,6 +1,8 @@
-// Folders of a transaction component of which files are missing or damaged, all that a script can list, under a DC that lives on. Each is right, or
-// refused with a sentence that says why, and nothing is changed, as often as it is started. "Right" is what clients rely on: every key has the value
-// that was acknowledged last, also when the DC has to be brought up from the log; and no committed transaction is called not committed.
+// Folders of a transaction component in which files are missing or damaged, in every way that a script can list, with
+// a DC that lives on. Started on such a folder, the component is right, or refuses to serve with a sentence that says
+// why, and changes nothing, however often it is started. Right means that clients keep two guarantees. Every key has
+// the value that was acknowledged last, even if the DC has to be rebuilt from the log. No committed transaction is
+// called not committed.
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -64,26 +66,27 @@ std::unique_ptr<Storage> StorageWith(const Files& files) {
   return storage;
 }
 
-// A TC's folder after three lives, and the DC that it belongs to, which has applied all of it and holds a part of it.
+// A TC's folder after three processes, and the DC that it belongs to, which has applied all of it and holds a part of
+// it durably.
 class World {
  public:
-  // `keep_bytes`: of the log, for outcomes, beyond the redo start.
+  // `keep_bytes`: bytes of the log kept for outcomes, beyond the redo start.
   explicit World(uint64_t keep_bytes) : keep_bytes_(keep_bytes), dc_(RealRuntime(), DcId(9)) {
     const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
     dc_.Start();
-    Lsn begin = kFirstLsn;  // of a life: the tail of the one before it
+    Lsn begin = kFirstLsn;  // where the process's log begins: the tail of the one before
     for (int life = 0; life < 3; ++life) {
       const std::unique_ptr<TransactionComponent> tc = MustOpen(*storage);
       if (life == 0) table_ = *tc->CreateTable("t", Soon());
       Write(*tc, life);
-      // What was stable when this life began is not wanted for redo any more.
+      // Updates that were stable when this process began are not needed for redo any more.
       if (life == 2) EXPECT_TRUE(AwaitRedoStart(*storage, begin));
       begin = Lsn(*StatusOf(*tc, "log.tail"));
     }
     files = ReadFolder(*storage);
   }
 
-  // Empty: it is right. Else what is wrong; a refusal goes to *refused.
+  // Returns an empty text if the folder is right, else the mistake. A refusal goes to *refused.
   std::string Start(Storage& storage, Status* refused, bool* by_dc) {
     *by_dc = false;
     auto opened = TransactionComponent::Open(Options(), RealRuntime(), storage, dc_);
@@ -99,7 +102,7 @@ class World {
     }
     *refused = Status::Ok();
     if (std::string wrong = Look(tc, "at the start"); !wrong.empty()) return wrong;
-    dc_.Restart();  // it forgets what was not stable, and gets it from the log
+    dc_.Restart();  // loses everything that was not stable, and gets it from the log
     if (const Status dropped = tc.DropCaches(Soon()); !dropped.ok()) return dropped.ToString();
     return Look(tc, "after a restart of the DC");
   }
@@ -135,7 +138,7 @@ class World {
     return *std::move(opened);
   }
 
-  // A third of it, and of the last life the most, is not stable at the DC, so that redo wants it.
+  // A third of it, and most of the last process's part, is not stable at the DC, so redo needs it.
   void Write(TransactionComponent& tc, int life) {
     const auto session = *tc.NewSession(Soon());
     for (int i = 0; i < kCommitsOfALife; ++i) {
@@ -178,7 +181,7 @@ class World {
     }
     return std::nullopt;
   }
-  // Until redo starts in the files at or behind `lsn`.
+  // Waits until redo starts, in the files, at or behind `lsn`.
   static bool AwaitRedoStart(Storage& storage, Lsn lsn) {
     for (const Deadline deadline = Soon(); RealRuntime().Now() < deadline;) {
       const Result<RecoveredChain> chain = RecoverChain(storage, kFolder);  // reads only
@@ -281,7 +284,8 @@ TEST_P(PartialFolderTest, AFolderWithOneDamageIsRightOrRefused) {
   ASSERT_GT(whole.size(), 6u);
   Play("whole", [](Files*) {});
   EXPECT_EQ(accepted_, 1);
-  // How many files a world has depends on how its commits fell into blocks, so they are chosen by their place: the oldest, the newest, those between.
+  // The number of files in a world depends on how its commits fell into blocks. So files are chosen by their place:
+  // the oldest, the newest, those between.
   for (size_t i = 0; i < whole.size(); ++i) {
     for (const Damage& damage : kDamages) {
       Play(Concat("file ", i, " ", damage.name), [&](Files* files) {
@@ -304,7 +308,7 @@ TEST_P(PartialFolderTest, WithoutItsSpilledRunsOrOwnersAFolderIsWhole) {
   EXPECT_EQ(accepted_, 2);
 }
 
-// What a claim would write is no more right than the rest of a refused folder.
+// A claim must not write to a refused folder either.
 TEST_P(PartialFolderTest, ARefusedFolderIsNotClaimed) {
   Play("without a segment, OWNER and spill/", [](Files* files) {
     std::erase_if(*files, [](const auto& file) { return !file.first.starts_with("log-"); });
@@ -313,7 +317,7 @@ TEST_P(PartialFolderTest, ARefusedFolderIsNotClaimed) {
   EXPECT_EQ(refused_, 1);
 }
 
-// The log from its beginning on, and one of which the oldest files were trimmed.
+// With the log from its beginning on, and with a log whose oldest files were trimmed.
 INSTANTIATE_TEST_SUITE_P(Kept, PartialFolderTest, ::testing::Values(uint64_t{1} << 30, uint64_t{256} << 10),
                          [](const auto& info) { return info.param > (1 << 20) ? "Whole" : "Trimmed"; });
 

@@ -8,6 +8,7 @@
 namespace deut::tc {
 namespace {
 
+// Limits of a look at a range's postings: transactions, and keys of each.
 constexpr size_t kTransactions = 512;
 constexpr size_t kKeysEach = 8;
 
@@ -47,7 +48,7 @@ std::vector<std::string> EvenCuts(const std::vector<std::string>& candidates, si
 std::vector<std::string> RandomCuts(std::vector<std::string> now, const std::vector<std::string>& candidates,
                                     size_t max_ranges, Random& random) {
   if (random.OneIn(8)) now.clear();
-  // Of eight each.
+  // Out of eight: cuts that are kept, candidates that are added.
   const uint64_t kept = random.Between(2, 8), added = random.Between(0, 6);
   std::erase_if(now, [&](const std::string&) { return random.Below(8) >= kept; });
   for (const std::string& candidate : candidates) {

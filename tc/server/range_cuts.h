@@ -1,4 +1,4 @@
-// Where to cut logical ranges: any keys are correct ones (rules P), some are better.
+// Where to cut logical ranges. Any keys are correct cuts (rules P); some are better than others.
 // Thread-safety: any thread.
 #ifndef TC_SERVER_RANGE_CUTS_H_
 #define TC_SERVER_RANGE_CUTS_H_
@@ -15,17 +15,18 @@
 
 namespace deut::tc {
 
-// Keys of the range that transactions, whose postings are there, have written or declared: ascending, without the range's low, each as often as
-// it was met; of some hundred transactions a few each, the latest first, until there are `enough`. Takes a guard of its own.
-// REQUIRES: the range stays.
+// Returns keys of the range that transactions with a posting there have written or declared. They are ascending,
+// without the range's low, each as often as it was met. It takes a few keys of each of some hundred transactions, the
+// latest first, until there are `enough`. Takes a guard of its own. REQUIRES: the range stays.
 std::vector<std::string> KeysWritten(ReclamationDomain& domain, const TableState& table, const Range& range,
                                      size_t enough = SIZE_MAX);
 
-// At most parts - 1 of the ascending candidates, each once, so that there are about as many between any two. Candidates that occur more than
-// once count as often as they occur.
+// Returns at most parts - 1 of the ascending candidates, each once, with about as many candidates between any two. A
+// candidate that occurs several times counts that often.
 std::vector<std::string> EvenCuts(const std::vector<std::string>& candidates, size_t parts);
 
-// For tests: other cuts than there are, at random: some of them, or none, with some of the candidates. Fewer than max_ranges.
+// For tests: returns random cuts, fewer than max_ranges: some of the present ones, or none, and some of the
+// candidates.
 std::vector<std::string> RandomCuts(std::vector<std::string> now, const std::vector<std::string>& candidates,
                                     size_t max_ranges, Random& random);
 

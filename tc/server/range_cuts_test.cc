@@ -19,7 +19,7 @@ TEST(RangeCutsTest, CutsAreEven) {
   EXPECT_EQ(EvenCuts({"a", "b", "c"}, 4), Keys({"a", "b", "c"}));
   EXPECT_EQ(EvenCuts({"a", "b", "c"}, 9), Keys({"a", "b", "c"}));
   EXPECT_EQ(EvenCuts({"a", "b", "c", "d", "e", "f", "g"}, 3), Keys({"b", "e"}));
-  // One that occurs often takes the places of others.
+  // A candidate that occurs often takes the places of others.
   EXPECT_EQ(EvenCuts({"a", "b", "b", "b", "b", "b", "c"}, 4), Keys({"b"}));
 }
 
@@ -34,9 +34,9 @@ TEST(RangeCutsTest, FindsKeysThatAreBeingWritten) {
     TestTransaction t = f.Begin(), other = f.Begin();
     for (const char* key : {"f", "c", "a", "x"}) EXPECT_EQ(t.Put(key, "1"), "ok");
     EXPECT_EQ(other.Put("e", "1"), "ok");
-    // "c" is where the range begins: no cut.
+    // "c" is where the range begins, so it is no cut.
     EXPECT_EQ(written("d"), Keys({"e", "f"}));
-    // The latest come first.
+    // The latest transactions come first.
     EXPECT_EQ(KeysWritten(f.domain, *f.catalogue->Find(EngineFixture::kTable), f.RangeOf("d"), 1), Keys({"e"}));
     EXPECT_EQ(t.Commit(), "ok");
     EXPECT_EQ(written("d"), Keys({"e", "f"}));

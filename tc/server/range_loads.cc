@@ -9,7 +9,8 @@
 namespace deut::tc {
 namespace {
 
-// For each range of [lows[i], lows[i + 1]) the indexes [first, second) of the pieces, which begin at the empty key and at `cuts`, that it overlaps.
+// Calls `visit` for each range [lows[i], lows[i + 1]), with the indexes [first, end) of the pieces that it overlaps.
+// The pieces begin at the empty key and at `cuts`.
 template <typename Visit>
 void ForEachOverlap(const std::vector<std::string>& lows, const std::vector<std::string>& cuts, Visit&& visit) {
   size_t first = 0;  // the piece that holds the range's low
@@ -33,7 +34,7 @@ void RangeLoads::Follow(const RangeMap& map, MonotonicTime now) {
   }
   std::vector<RangeLoad> loads(lows.size());
   if (!lows_.empty()) {
-    // The new ranges are to the old ones what pieces are to ranges; the first of either begins at the empty key.
+    // The old ranges are treated as ranges, and the new ones as pieces. The first of either begins at the empty key.
     const std::vector<std::string> cuts(lows.begin() + 1, lows.end());
     ForEachOverlap(lows_, cuts, [&](size_t old, size_t first, size_t end) {
       const auto parts = static_cast<double>(end - first);

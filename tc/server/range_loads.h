@@ -1,8 +1,10 @@
-// RangeLoads: what lies in each logical range of a table, and how often it is written to, as far as it can be known.
+// RangeLoads: estimates the number of records in each logical range of a table, and how often it is updated.
 //
-// Records come from the DC's Partition, which cuts the table into pieces of about as many records each; the records of a piece belong to the ranges
-//   that it overlaps in equal shares. Between two looks there, a split divides what is known equally, a merge adds it up. Updates are what was
-//   posted in the range since the last measurement, a conflict counting as many; they are smoothed: quick to rise, slow to fall.
+// Records come from the DC's Partition, which cuts the table into pieces of about equal numbers of records. The
+//   ranges that a piece overlaps get equal shares of its records. Between two answers of the DC a split divides the
+//   known records equally, and a merge adds them up.
+// Updates are the postings made in the range since the last measurement; a conflict counts as kConflict of them. They
+//   are smoothed: quick to rise, slow to fall.
 // Thread-safety: none. Ownership: keeps nothing of a map.
 #ifndef TC_SERVER_RANGE_LOADS_H_
 #define TC_SERVER_RANGE_LOADS_H_
@@ -20,23 +22,23 @@ namespace deut::tc {
 
 class RangeLoads {
  public:
-  // What a transaction that lost over a range costs, in postings to be examined.
+  // Cost of a lost conflict over a range, in postings to be examined.
   static constexpr uint64_t kConflict = 256;
-  // Smoothing: after so long two thirds of a change are seen.
+  // Smoothing: after this time two thirds of a change are taken over.
   static constexpr Duration kRise = milliseconds(700);
   static constexpr Duration kFall = seconds(5);
 
-  // The ranges are these now. Measures anew from here on.
+  // Takes over the map's ranges, and measures anew from here on.
   void Follow(const RangeMap& map, MonotonicTime now);
-  // REQUIRES: the map is the one followed last.
+  // Updates the loads. REQUIRES: the map is the one followed last.
   void Measure(const RangeMap& map, MonotonicTime now);
-  // The DC's answer for a table of so many records; `cuts` ascend.
+  // Takes the DC's answer for a table of `records` records; `cuts` ascend.
   void SetPieces(double records, std::vector<std::string> cuts);
 
-  // Of the ranges of the map followed last, in order.
+  // Loads and lower bounds of the ranges of the map followed last, in order.
   const std::vector<RangeLoad>& loads() const { return loads_; }
   const std::vector<std::string>& lows() const { return lows_; }
-  // The DC's cuts above `low` and below `high` (empty: there is no end).
+  // The DC's cuts above `low` and below `high`; an empty `high` is no bound.
   std::vector<std::string> CutsBetween(std::string_view low, std::string_view high) const;
   // Postings since SetPieces.
   uint64_t posted() const { return posted_; }

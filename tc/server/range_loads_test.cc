@@ -14,7 +14,7 @@ namespace {
 
 class RangeLoadsTest : public ::testing::Test {
  protected:
-  // Beginning at the empty key and at these.
+  // Makes ranges that begin at the empty key and at these cuts.
   void Cut(const std::vector<std::string>& cuts) {
     map.reset();
     ranges.clear();
@@ -85,7 +85,7 @@ TEST_F(RangeLoadsTest, NewRangesInheritWhatIsKnown) {
 
 TEST_F(RangeLoadsTest, UpdatesRiseQuicklyAndFallSlowly) {
   Cut({"m"});
-  Post(0, 5);  // a new range begins with none
+  Post(0, 5);  // a new range begins with no updates
   EXPECT_EQ(updates(0), 0);
   loads.Follow(*map, now);
   for (int i = 0; i < 4; ++i) {

@@ -7,7 +7,8 @@
 namespace deut::tc {
 namespace {
 
-// Of max_ranges, so much is what loads are worth together at most: as many as there are between what is merged and what is split fit in.
+// The weights of all ranges together are at most this part of max_ranges. The rest is room for ranges that weigh too
+// much to be merged and too little to be split.
 constexpr double kFilled = 0.7;
 
 class Scale {
@@ -33,7 +34,7 @@ class Scale {
   double factor_ = 1;
 };
 
-// All there are, whatever the bounds.
+// All splits, without regard to the bounds.
 std::vector<RangeStep> Splits(const std::vector<RangeLoad>& loads, const Scale& scale) {
   std::vector<RangeStep> splits;
   for (size_t i = 0; i < loads.size(); ++i) {
@@ -74,7 +75,7 @@ RangePlan PlanRanges(const std::vector<RangeLoad>& loads, const RangePlanOptions
   }
   std::vector<RangeStep> splits = Splits(loads, scale);
   std::ranges::stable_sort(splits, std::greater<>(), &RangeStep::parts);
-  // What is merged makes room from the next plan on.
+  // Merged ranges make room only for the next plan.
   size_t left = std::min(options.max_ranges - std::min(options.max_ranges, loads.size()), options.max_changed);
   for (RangeStep& split : splits) {
     split.parts = std::min(split.parts, left + 1);

@@ -24,10 +24,10 @@ TEST(RangePlanTest, SplitsWhatIsTooLarge) {
 }
 
 TEST(RangePlanTest, SplitsWhatIsTooHot) {
-  // sqrt(500 * 80,000 / 80,000) = 22: more than its size asks for.
+  // sqrt(500 * 80,000 / 80,000) = 22, which is more than its size asks for.
   EXPECT_EQ(PlanRanges({{.records = 500, .updates = 80'000}}, kOptions).steps,
             (std::vector<RangeStep>{{.first = 0, .parts = 22, .hot = true}}));
-  // Parts are not smaller than this.
+  // Parts have at least min_records.
   EXPECT_EQ(PlanRanges({{.records = 50, .updates = 1e9}}, kOptions).steps,
             (std::vector<RangeStep>{{.first = 0, .parts = 3, .hot = true}}));
   EXPECT_TRUE(PlanRanges({{.records = 30, .updates = 1e9}}, kOptions).steps.empty());
@@ -39,7 +39,8 @@ TEST(RangePlanTest, MergesNeighboursThatAreSmallAndCold) {
   EXPECT_EQ(PlanRanges(loads, kOptions).steps,
             (std::vector<RangeStep>{
                 {.first = 0, .count = 3}, {.first = 3, .parts = 20, .hot = true}, {.first = 4, .count = 16}}));
-  // Of 700 updates a second in the first range and none in the second one is worth 0.9 ranges, both together 1.3: a scan of either would meet them.
+  // With 700 updates a second in the first range and none in the second, the first is worth 0.9 ranges, and both
+  // together 1.3. A scan of either would meet all updates.
   EXPECT_TRUE(PlanRanges({{.records = 100, .updates = 700}, {.records = 100}},
                          {.records_per_range = 1e9, .updates_by_records = 85'000})
                   .steps.empty());
@@ -61,19 +62,20 @@ TEST(RangePlanTest, APlanIsBounded) {
   EXPECT_LE(gone, 200u + RangePlan::kMergedAtOnce);
 }
 
-// A table, its keys in [0, 1): how many records are below a key, and updates; ranges in it, changed by plans as the repartitioner would, which
-// cuts where records lie.
+// A table with keys in [0, 1): the number of records below a key, and of updates. Plans change its ranges as the
+// repartitioner would, which cuts where the records are.
 class Simulation {
  public:
   explicit Simulation(RangePlanOptions options) : options_(options) {}
 
-  // In [begin, begin + width); adds to what there is.
+  // Adds records and updates in [begin, begin + width).
   void Put(double begin, double width, double records, double updates) {
     blocks_.push_back({begin, begin + width, {.records = records, .updates = updates}});
   }
   void Clear() { blocks_.clear(); }
 
-  // Rounds until nothing changes; what is measured is off by up to `noise`. More than `most`: -1.
+  // Plays rounds until nothing changes, with measurements that are off by up to `noise`. Returns their number, or -1
+  // after `most` rounds.
   int Settle(int most, double noise = 0) {
     for (int rounds = 0; rounds <= most; ++rounds) {
       if (!Round(noise)) return rounds;
@@ -131,7 +133,7 @@ class Simulation {
     }
     return sum;
   }
-  // The key below which part/parts of the range's records are.
+  // Returns the key below which part/parts of the range's records are.
   double CutAt(size_t i, size_t part, size_t parts) const {
     const double wanted = Between(lows_[i], high(i)).records * static_cast<double>(part) / static_cast<double>(parts);
     double low = lows_[i], top = high(i);
@@ -154,7 +156,7 @@ TEST(RangePlanTest, FromEmptyToFiftyMillionRecordsAndBack) {
     for (int step = 0; step <= 50; ++step) {
       const double records = 50e6 * (way == 0 ? step : 50 - step) / 50;
       table.Clear();
-      // Denser at the beginning.
+      // The beginning is denser.
       table.Put(0, 1, records / 2, 0);
       table.Put(0, 0.01, records / 2, 0);
       ASSERT_GE(table.Settle(24), 0) << records;
@@ -193,7 +195,7 @@ TEST(RangePlanTest, NothingSwingsWhileLoadsAreUncertain) {
     table.Put(0.8, 0.001, 1e5, 0);
     for (int i = 0; i < 60; ++i) table.Round(noise);
     EXPECT_GE(table.Settle(20, noise), 0) << noise;
-    // What lies near a bound may still come to the other side of it, once.
+    // A load near a bound may still cross it, once.
     int changed = 0;
     for (int i = 0; i < 200; ++i) changed += table.Round(noise) ? 1 : 0;
     EXPECT_LE(changed, 3) << noise;
@@ -208,7 +210,7 @@ TEST(RangePlanTest, NeverMoreThanTheMost) {
   ASSERT_GE(table.Settle(30), 0);
   EXPECT_LE(table.ranges(), 64u);
   EXPECT_GE(table.ranges(), 22u);
-  // The place of most work moves, and the ranges with it.
+  // The place of most updates moves, and the ranges with it.
   table.Put(0.9, 0.01, 1e9, 1e6);
   for (int i = 0; i < 30; ++i) {
     table.Round(0);

@@ -6,7 +6,8 @@
 namespace deut::tc {
 namespace {
 
-// Where no value waits to leave memory, a budget counts as full when so small a part of it is left: before writers are refused.
+// The budget counts as full when only this part of it is left and nothing more can leave memory. That is before
+// writers are refused.
 constexpr uint64_t kPartLeft = 16;
 
 }  // namespace
@@ -14,9 +15,9 @@ constexpr uint64_t kPartLeft = 16;
 Timestamp ReaderEviction::Next() const {
   const uint64_t budget = engine_.version_budget_bytes;
   const uint64_t pinned = PinnedBytes(engine_);
-  // What large transactions are charged for refuses nobody.
+  // Bytes charged to large transactions refuse no other writer.
   if (pinned <= budget - budget / kPartLeft + engine_.bulk->held()) return Timestamp{0};
-  // Whatever can leaves first; writers that are refused meanwhile try again.
+  // Everything that can leave memory leaves first. Writers that are refused meanwhile retry.
   if (!engine_.collector.stuck()) return Timestamp{0};
   const ActiveTransactions::Oldest oldest = engine_.active.held_back_by();
   if (engine_.runtime.Now() < oldest.since + kLeastHeld) return Timestamp{0};

@@ -1,9 +1,10 @@
-// ReaderEviction: which transaction or snapshot is to be aborted so that others can write (rule S9, OverBudgetPolicy::kAbortReader): the oldest one,
-// if it holds back what fills the budget.
+// ReaderEviction: decides which transaction or snapshot to abort so that others can write (rule S9,
+// OverBudgetPolicy::kAbortReader). It is the oldest one, if that holds back the memory that fills the budget.
 //
-// Nobody is aborted for what another cause holds back (a DC that is away or slow, an open transaction's own writes), nor while anything can still
-//   leave memory, nor within kLeastHeld of becoming the oldest one: who is open for so short ends by himself.
-// Thread-safety: one thread.
+// No reader is aborted if something else holds the memory back: a DC that is away or slow, or an open transaction's
+//   own writes. None is aborted while anything can still leave memory. None is aborted within kLeastHeld of becoming
+//   the oldest, because most such transactions end by themselves.
+// Thread-safety: one thread. Ownership: borrows the engine.
 #ifndef TC_SERVER_READER_EVICTION_H_
 #define TC_SERVER_READER_EVICTION_H_
 
@@ -19,11 +20,11 @@ class ReaderEviction {
  public:
   static constexpr Duration kLeastHeld = milliseconds(100);
 
-  // `dc_is_at_rest`: the DC is there, and has applied all that it was sent.
+  // `dc_is_at_rest` returns whether the DC is there, and has applied everything that it was sent.
   ReaderEviction(const Engine& engine, std::function<bool()> dc_is_at_rest)
       : engine_(engine), dc_is_at_rest_(std::move(dc_is_at_rest)) {}
 
-  // The timestamp of who is to be aborted now; 0 = nobody.
+  // Returns the timestamp of the reader to abort now; 0: none.
   Timestamp Next() const;
 
  private:

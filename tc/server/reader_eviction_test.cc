@@ -1,4 +1,4 @@
-// Who is to be aborted for a full budget (S9), and who never is.
+// The reader that is aborted for a full budget (S9), and readers that never are.
 #include "tc/server/reader_eviction.h"
 
 #include <memory>
@@ -15,7 +15,7 @@ constexpr int kKeys = 300;
 
 class ReaderEvictionTest : public ::testing::Test {
  protected:
-  // Commits that nothing can be taken of: their values are too small to leave memory.
+  // Makes commits of which nothing can leave memory: their values are too small.
   void Fill() {
     for (int i = 0; i < kKeys; ++i) {
       TestTransaction writer = f.Begin();
@@ -25,16 +25,16 @@ class ReaderEvictionTest : public ::testing::Test {
     f.Fold();
     f.Collect();
   }
-  // More is pinned than the budget, also when runs are merged yet.
+  // Makes the pinned bytes exceed the budget, even if runs are merged later.
   void SetFull() { f.SetVersionBudget(PinnedBytes(*f.engine) / 4 * 3); }
-  // When the oldest one has been that for long enough.
+  // Waits until the oldest one has been that for long enough.
   Timestamp Next() {
     (void)f.active->AdvanceNow();
     const MonotonicTime ripe = f.active->held_back_by().since + ReaderEviction::kLeastHeld;
     RealRuntime().SleepUntil(ripe);
     return eviction.Next();
   }
-  // The collector says what waits at the end of each of its rounds.
+  // The collector reports at the end of each of its rounds whether anything can still leave memory.
   Timestamp AwaitNext() {
     const Deadline deadline = EngineFixture::Soon();
     Timestamp next;
@@ -71,7 +71,7 @@ TEST_F(ReaderEvictionTest, NobodyForWhatWasCommittedBeforeHim) {
   EXPECT_EQ(Next(), Timestamp{0});
 }
 
-// An open transaction's own writes would stay if the reader went.
+// An open transaction's own writes would stay even if the reader were aborted.
 TEST_F(ReaderEvictionTest, NobodyForWhatAnOpenTransactionWrites) {
   TestTransaction old = f.Begin();
   EXPECT_EQ(old.Get("k1"), "-");

@@ -9,14 +9,14 @@
 namespace deut::tc {
 namespace {
 
-// Pieces that the DC is asked for.
+// Pieces that the DC is asked for: per range, and at least.
 constexpr uint64_t kPiecesPerRange = 4;
 constexpr uint64_t kFewestPieces = 64;
-// After a look, so many times as long as it took is none.
+// After a look there is none for this many times as long as it took.
 constexpr int kLooksApart = 20;
-// Keys that have been written in each part of a range that is cut where the updates are.
+// Written keys in each part of a range that is cut where the updates are.
 constexpr size_t kKeysPerPart = 4;
-// So many, and as many of a range, say well enough where the updates are. Each of them is some misses of the cache.
+// Written keys that show well enough where the updates are: per part, and at least. Each costs some cache misses.
 constexpr size_t kKeysLookedAt = 16, kFewestLookedAt = 64;
 
 }  // namespace
@@ -47,17 +47,17 @@ void Repartitioner::Run() {
 }
 
 void Repartitioner::RunOnce(Deadline deadline) {
-  // What the last changes have replaced; this thread retires nothing else that would take it along.
+  // Frees the ranges that the last changes have replaced. This thread retires nothing else that would free them.
   engine_.domain.Collect();
   const std::vector<Catalogue::TablePointer> tables = engine_.catalogue.tables();
   if (options_.random_seed != 0) {
-    // When all is quiet ranges stay as they are, so that what is left in them can be seen.
+    // Without new transactions ranges stay as they are, so that a test can see what is left in them.
     const uint64_t begun = engine_.counters.begun.value();
     if (begun == std::exchange(begun_, begun)) return;
     for (const Catalogue::TablePointer& table : tables) CutAtRandom(*table, deadline);
     return;
   }
-  // A DC that is away or busy is asked again next time.
+  // A DC that is away or busy is asked again in the next period.
   const Result<std::vector<TableInfo>> sizes = dc_.Tables(deadline);
   if (!sizes.ok()) return;
   absl::flat_hash_map<TableId, uint64_t> records;
@@ -126,7 +126,8 @@ void Repartitioner::Adapt(TableState& table, uint64_t records, Deadline deadline
   RangePlanOptions planning;
   planning.records_per_range = options_.records_per_range;
   planning.max_ranges = options_.max_ranges;
-  // At a start nobody is served yet, and else one range is little to wait for.
+  // A table of one range may be cut at once. At the start no client is served yet, and later the change of one range
+  // is a short wait.
   if (ranges == 1) planning.max_changed = options_.max_ranges;
   const RangePlan plan = PlanRanges(loads.loads(), planning);
   if (plan.steps.empty()) return;
@@ -137,7 +138,8 @@ void Repartitioner::Adapt(TableState& table, uint64_t records, Deadline deadline
 
 void Repartitioner::Look(const TableState& table, uint64_t records, Known* known, Deadline deadline) {
   const MonotonicTime begin = engine_.runtime.Now();
-  // Some pieces for each range that there may be, so that the sum of those that lie in a range says how many records it has.
+  // Asks for some pieces for each range that there may be, so that the sum of the pieces in a range tells its number
+  // of records.
   const uint64_t pieces =
       kPiecesPerRange * std::min<uint64_t>(records / options_.records_per_range, options_.max_ranges);
   Result<std::vector<std::string>> cuts = std::vector<std::string>();
@@ -169,7 +171,8 @@ std::vector<std::string> Repartitioner::CutsAfter(const TableState& table, const
     if (step->parts > 1) {
       std::vector<std::string> advised = loads.CutsBetween(range.low(), range.high());
       if (step->hot || advised.empty()) {
-        // By where the updates are, if enough of them are there to be seen; so many parts that each has several of them.
+        // Cuts where the updates are, if enough written keys are found. The number of parts is limited, so that each
+        // has several of these keys.
         const std::vector<std::string> written =
             KeysWritten(engine_.domain, table, range, std::max(kFewestLookedAt, kKeysLookedAt * step->parts));
         const size_t parts = std::min(step->parts, written.size() / kKeysPerPart);

@@ -1,11 +1,15 @@
-// Repartitioner: keeps every table's logical ranges in step with its size and with what is written to it (paper, sections 2.3.2 and 5.5;
+// Repartitioner: adapts every table's logical ranges to its size and updates (paper, sections 2.3.2 and 5.5;
 // architecture section 3).
 //
-// One thread. Every period it measures each range (range_loads.h), plans splits and merges (range_plan.h), chooses where to cut (range_cuts.h), and
-// changes what differs (tc/mvcc/range_partition.h). Where records lie it asks the DC's Partition, when the table's size has changed by an eighth,
-// or when a quarter of it was written to since; never for more than a twentieth of the time. The DC's answer is advice: any cuts are correct ones.
-// With a fixed number of ranges a table is cut anew by the DC's advice when its size has doubled, and nothing else is done.
-// Thread-safety: Start, Stop by one thread; figures from any.
+// One thread. Every period it measures each range (range_loads.h), plans splits and merges (range_plan.h), chooses
+//   where to cut (range_cuts.h), and changes the ranges that differ (tc/mvcc/range_partition.h).
+// It asks the DC's Partition where the records are. It does so when the table's size has changed by an eighth, or
+//   when a quarter of it was written since. It never spends more than a twentieth of the time on that. The DC's
+//   answer is advice:
+//   any cuts are correct.
+// With a fixed number of ranges it cuts a table anew by the DC's advice when its size has doubled, and does nothing
+//   else.
+// Thread-safety: Start, Stop by one thread; figures from any thread. Ownership: borrows engine and DC link.
 #ifndef TC_SERVER_REPARTITIONER_H_
 #define TC_SERVER_REPARTITIONER_H_
 
@@ -31,7 +35,8 @@ class Repartitioner {
     uint32_t records_per_range = 2000;
     uint32_t max_ranges = 8192;
     uint32_t fixed_ranges = 0;
-    // For tests: not 0: every period in which a transaction has begun all tables are cut at random, from this seed.
+    // For tests. If not 0, all tables are cut at random, from this seed, in every period in which a transaction has
+    // begun.
     uint64_t random_seed = 0;
     Duration period = milliseconds(500);
   };
@@ -42,17 +47,17 @@ class Repartitioner {
   void Start();
   void Stop();
 
-  // One look at all tables; also what the thread does every period.
+  // Looks at all tables once, as the thread does every period.
   void RunOnce(Deadline deadline);
 
   uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
-  // How often the DC was asked where records lie.
+  // How often the DC was asked where the records are.
   uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
-  // The longest that a range was sealed and not yet replaced.
+  // The longest time for which a range was sealed and not yet replaced.
   Duration longest_change() const { return Duration(longest_change_.load(std::memory_order_relaxed)); }
 
  private:
-  // Of one table.
+  // State of one table.
   struct Known {
     RangeLoads loads;
     uint64_t records = 0;  // at the last look
@@ -71,7 +76,7 @@ class Repartitioner {
   Engine& engine_;
   DcLink& dc_;
   Random random_;
-  uint64_t begun_ = 0;  // transactions, when all was cut at random last
+  uint64_t begun_ = 0;  // transactions begun before the last random cut
   std::atomic<uint64_t> changes_{0};
   std::atomic<uint64_t> looks_{0};
   std::atomic<int64_t> longest_change_{0};

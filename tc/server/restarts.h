@@ -1,10 +1,14 @@
-// Restarts: whether a one-shot transaction that has lost a conflict is run again before its client is told, and after what pause.
+// Restarts: decides whether a one-shot transaction that has lost a conflict is run again before its client is told,
+// and after which pause.
 //
-// All its operations are here and nothing of it was shown, so another attempt, with a timestamp of its own (R11: drawn at its first operation), is as
-// if the client had made it, without the way there and back. Most conflicts are with a writer that is about to commit, or whose thread waits for a
-// processor: so the first pauses let others run, and the later ones are random and longer, at most some hundred microseconds. Whoever has not
-// come through by then, or after some milliseconds of attempts, is told; a client that goes on then declares its keys (tc/client/retry.h).
-// Not for what is no conflict: whoever was idle, asked about, in the way of the budget, or cut off by the end of the component.
+// All its operations are here and nothing of it was shown. So another attempt is as if the client had made it,
+//   without the round trip. It has a timestamp of its own (R11: drawn at its first operation).
+// Most conflicts are with a writer that is about to commit, or whose thread waits for a processor. So the first
+//   pauses only let others run. The later ones are random and longer, at most some hundred microseconds. If the last
+//   attempt fails, or some milliseconds have passed, the client is told. A client that retries after that declares
+//   its keys (tc/client/retry.h).
+// Only lost conflicts are retried. A transaction is not run again if it was idle, asked for by its name, evicted for
+//   the budget, or ended by the component.
 // Thread-safety: one object for each transaction, on its session's thread.
 #ifndef TC_SERVER_RESTARTS_H_
 #define TC_SERVER_RESTARTS_H_
@@ -22,12 +26,12 @@ class Restarts {
  public:
   static constexpr int kMost = 6;
 
-  // Once the first attempt has ended.
+  // Made when the first attempt has ended.
   Restarts(Runtime& runtime, Deadline deadline)
       : runtime_(runtime), deadline_(deadline), end_(runtime.Now() + kLongest), random_(runtime.RandomSeed()) {}
 
-  // After an attempt that ended with `status`: true, once the pause is over, if there is to be another. None begins at the deadline or after it: its
-  // outcome could not be waited for.
+  // Called after an attempt that ended with `status`. Returns true, after the pause, if there is to be another one.
+  // No attempt begins at or after the deadline, because its outcome could not be waited for.
   bool Next(const Status& status) {
     if (!LostConflict(status) || done_ == kMost) return false;
     const MonotonicTime now = runtime_.Now();

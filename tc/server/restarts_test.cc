@@ -45,7 +45,7 @@ TEST(RestartsTest, AFewTimes) {
 TEST(RestartsTest, NoneBeginsAtTheDeadlineOrAfterIt) {
   StillRuntime runtime;
   EXPECT_FALSE(Restarts(runtime, runtime.Now()).Next(AbortedFor(AbortReason::kRangeWriter)));
-  // Nor after a pause that the deadline falls into: whatever it is, no attempt begins then.
+  // No attempt begins after a pause in which the deadline falls, whatever the pause is.
   for (int microsecond = 1; microsecond < 500; ++microsecond) {
     const Deadline deadline = runtime.Now() + microseconds(microsecond);
     Restarts restarts(runtime, deadline);
@@ -62,7 +62,7 @@ TEST(RestartsTest, NoneBeginsAfterLongAttempts) {
   EXPECT_FALSE(restarts.Next(AbortedFor(AbortReason::kRangeWriter)));
 }
 
-// Those who have lost to one another do not come back together.
+// Transactions that have lost to one another do not come back together.
 TEST(RestartsTest, PausesDiffer) {
   std::set<int64_t> ends;
   for (int loser = 0; loser < 20; ++loser) {

@@ -13,15 +13,17 @@
 namespace deut::tc {
 namespace {
 
-// Operations that fail so have done nothing, and the transaction goes on.
+// An operation that fails with one of these codes has done nothing, and the transaction goes on.
 bool LeavesOpen(ErrorCode code) {
   return code == ErrorCode::kOk || code == ErrorCode::kAlreadyExists || code == ErrorCode::kNotFound ||
          code == ErrorCode::kInvalidArgument || code == ErrorCode::kConditionFailed || code == ErrorCode::kWrongState;
 }
 
-// A scan changes nothing that others see but what it has raised, which only ever refuses others: so one that was not asked for yet, and fails, was
-// none. What was delivered before rests on what was raised, and looked at, before. If it is wanted after all it is asked for again, and decided then.
-// Only for a conflict, or for want of the DC, of time or of room: what says that something is broken is said.
+// A scan changes nothing that others see but the last_read that it has raised, which only ever refuses others. So a
+// scan that was asked for ahead of need, and fails, counts as if it had not been asked for. Records delivered before
+// are based on earlier raises and looks. If the client wants the batch after all it asks again, and the conflict is
+// decided then. This holds only for a conflict, and for want of the DC, of time or of room. An error that reports
+// damage is reported.
 bool MayFail(const Operation& operation, ErrorCode code) {
   return operation.kind == OperationKind::kScan && operation.ahead && !DEUT_OMITTED("R8.ahead_leaves_open") &&
          (code == ErrorCode::kAborted || code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
@@ -34,7 +36,7 @@ AbortReason ReasonOf(const Status& status) {
 
 Status NotRun() { return DEUT_ERROR(kWrongState, "not run: an earlier operation of the batch ended the transaction"); }
 
-// Results of nothing yet, in the buffers of earlier ones: a long scan is answered into the same one over and over.
+// Empties results, but keeps their buffers, because a long scan is answered into the same one over and over.
 void MakeAnew(std::vector<OperationResult>* results, size_t count) {
   results->resize(count);
   for (OperationResult& result : *results) {
@@ -50,17 +52,19 @@ void MakeAnew(std::vector<OperationResult>* results, size_t count) {
 
 }  // namespace
 
+// Holds the claim word of the session.
 class Session::Claim {
  public:
   explicit Claim(Session& session) : session_(session) {
     uint32_t free = 0;
     if (session_.claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;
+    // A waiter leaves 2 behind even when it gets the claim, so that its release wakes the other waiters.
     while (session_.claim_.exchange(2, std::memory_order_acquire) != 0) {
       session_.runtime_.Wait(session_.claim_, 2, kNoDeadline);
     }
   }
   ~Claim() {
-    // Whoever looks for what is idle looks at open transactions.
+    // Only the reaper uses the time, and it looks only at open transactions.
     if (session_.txn_) session_.last_use_ = CoarseNow(session_.runtime_);
     Runtime& runtime = session_.runtime_;
     if (session_.claim_.exchange(0, std::memory_order_release) == 2) runtime.WakeAll(session_.claim_);
@@ -202,7 +206,7 @@ Status Session::RunLocked(absl::Span<const Operation> operations, std::vector<Op
   size_t i = 0;
   while (i < operations.size() && ended.ok()) {
     if (RecordManager::HasStandingScans(*txn_)) RecordManager::RestScans(*txn_, runtime_.Now() - kScansRestAfter);
-    // Neighbouring point reads share one message to the DC, as many as fit whatever they find.
+    // Neighbouring point reads share one message to the DC: as many as fit even if they find the largest records.
     const size_t first = i;
     size_t end = i + 1;
     if (operations[i].kind == OperationKind::kGet && end < operations.size()) {
@@ -336,13 +340,14 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
     results->clear();
     return open;
   }
-  // A stop after the look at whether the component serves waits for the claim.
+  // If the component stops after this call has checked that it serves, the stop waits for the claim.
   MakeAnew(results, operations.size());
   DEUT_RETURN_IF_ERROR(RunLocked(operations, results, deadline, kMaxOneShotResultBytes));
   const auto failed = std::ranges::find_if(*results, [](const OperationResult& result) { return !result.status.ok(); });
   const Timestamp timestamp = txn_->timestamp();
   if (failed != results->end() && txn_->wrote()) {
-    // What the failed precondition showed stays provisional until everything it depended on is durable (D1); the writes are undone.
+    // Everything that the failed precondition depended on must be durable before the client is told (D1). The writes
+    // are undone.
     Status shown = records_.AbortAcknowledged(*txn_, deadline, durable_at);
     ended_ = std::move(txn_);
     if (!shown.ok()) return shown;
@@ -357,7 +362,8 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
   return answer;
 }
 
-// Nobody but this call knows of the transaction: whoever looks for one that is idle, or to be evicted, waits for the claim.
+// Only this call knows of the transaction. A thread that looks for an idle transaction, or for one to evict, finds
+// the claim taken.
 Result<CommitAnswer> Session::ReadAloneLocked(const TransactionOptions& options, const Operation& get,
                                               std::vector<OperationResult>* results, Deadline deadline,
                                               Lsn* durable_at) {
@@ -385,7 +391,7 @@ Result<ScanBegun> Session::BeginScanLocked(const TransactionOptions& options, co
   } else {
     DEUT_RETURN_IF_ERROR(BeginUndeclaredLocked(options, deadline));
   }
-  // As in ReadAloneLocked, until it is known to go on behind this call.
+  // As in ReadAloneLocked, until the transaction turns out to go on after this call.
   batch.status = records_.Scan(*ended_, scan, &batch, deadline);
   if (!batch.status.ok()) [[unlikely]] {
     records_.Abort(*ended_, ReasonOf(batch.status));

@@ -1,10 +1,12 @@
 // Session: one client's transactions, one at a time (protocol/transaction_service.h).
 //
-// S9: who is to be aborted because he holds back more than there is room for is named in `evicted_` by another thread; whoever has the claim does it:
-//   that thread, or the next call.
-// The claim word: 0 free, 1 in use, 2 in use and waited for. A call claims it for its duration. So does the reaper, for the moment in
-// which it aborts a transaction that nobody has used for the idle timeout; that is the only thing a call may have to wait for.
-// Thread-safety: calls by one thread at a time, as the interface says; ReapIfIdle from the reaper's thread.
+// S9: another thread names in `evicted_` the transaction that is to be aborted because it holds back too much memory.
+//   The thread that has the claim aborts it: that thread, or the next call.
+// The claim word: 0 free, 1 in use, 2 in use and waited for. A call claims the session for its duration. Other
+//   threads claim it for a moment, if it is free: the reaper, RestScans, and Evict. (The reaper aborts a transaction
+//   that was not used for the idle timeout.) A call may have to wait only for them, and for AbortNow.
+// Thread-safety: calls by one thread at a time, as the interface says; ReapIfIdle, RestScans, Evict and AbortNow also
+//   from other threads. Ownership: borrows everything that it is given.
 #ifndef TC_SERVER_SESSION_H_
 #define TC_SERVER_SESSION_H_
 
@@ -22,13 +24,13 @@ namespace deut::tc {
 
 class SessionRegistry;
 
-// What the results of a one-shot transaction may hold together: they are kept until it has committed. Those of an interactive one travel
-// while it goes on.
+// The most bytes that the results of a one-shot transaction may hold together, because they are kept until it has
+// committed. The results of an interactive transaction are sent while it goes on.
 constexpr size_t kMaxOneShotResultBytes = 64 << 20;
 
 class Session final : public TransactionSession {
  public:
-  // `serving` answers why the TC does not serve, or OK.
+  // `serving` returns OK, or why the TC does not serve.
   Session(RecordManager& records, Runtime& runtime, std::function<Status()> serving, SessionRegistry& registry);
   ~Session() override;
 
@@ -57,52 +59,56 @@ class Session final : public TransactionSession {
 
   // Aborts the open transaction if its last use ended before `used_before`.
   void ReapIfIdle(MonotonicTime used_before);
-  // A scan that was not used for so long gives up its stream of the DC, which would cut it off some time later.
+  // A scan that was not used for this long gives up its stream of the DC, which would cut it off some time later.
   static constexpr Duration kScansRestAfter = seconds(8);
-  // RecordManager::RestScans for the open transaction, unless the session is in use: then it does so itself, before each operation.
+  // Calls RecordManager::RestScans for the open transaction, unless the session is in use. A session in use does so
+  // itself, before each operation.
   void RestScans(MonotonicTime used_before);
   void AbortNow(AbortReason reason);
-  // S9: aborts the open transaction if it is this one: now, unless the session is in use; then before its next operation. To be called again until
-  // it has gone.
+  // S9: aborts the open transaction if it has this timestamp: now, or, if the session is in use, before its next
+  // operation. To be called again until the transaction is gone.
   void Evict(Timestamp timestamp);
 
  private:
   class Claim;
 
   Status CheckMayBegin();
-  // `begun`: null, or what is to be gone on with, if it is still there.
+  // `begun`: null, or the begun transaction to continue, if it is still there.
   Status BeginLocked(const TransactionOptions& options, Deadline deadline, BegunScan* begun = nullptr);
-  // In ended_, where it remains if it ends within the call. REQUIRES: nothing is declared.
+  // Begins the transaction in ended_, where it remains if it ends within the call. REQUIRES: nothing is declared.
   Status BeginUndeclaredLocked(const TransactionOptions& options, Deadline deadline);
-  // Runs `attempt`, and again while it has lost a conflict, as Restarts says. REQUIRES: an attempt that fails leaves no transaction open.
+  // Runs `attempt`, and repeats it after lost conflicts, as Restarts says. REQUIRES: a failed attempt leaves no
+  // transaction open.
   template <typename Attempt>
   auto WithRestarts(Deadline deadline, const Attempt& attempt) -> decltype(attempt());
-  // `durable_at`: null, or as ExecuteOneShotAhead.
+  // `durable_at`: null, or as for ExecuteOneShotAhead.
   Result<CommitAnswer> RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                   std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
                                   BegunScan* begun);
-  // One attempt.
+  // Runs one attempt.
   Result<CommitAnswer> OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
                                      std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
                                      BegunScan* begun);
-  // The same of a point read alone.
+  // Runs one attempt of a transaction that is one point read.
   Result<CommitAnswer> ReadAloneLocked(const TransactionOptions& options, const Operation& get,
                                        std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);
   Result<ScanBegun> BeginScanLocked(const TransactionOptions& options, const Operation& scan,
                                     std::vector<OperationResult>* results, Deadline deadline);
   Status ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                        Deadline deadline);
-  // The operations of the open transaction, into results made for them. What ends the transaction is answered.
+  // Runs the operations of the open transaction, into results made for them. Returns the error that has ended the
+  // transaction, or OK.
   Status RunLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline,
                    size_t room);
-  // Takes what the results hold from `room`. The first that does not fit loses its records, and ends the transaction with its status.
+  // Subtracts the bytes of the results from `room`. The first result that does not fit loses its records. Its error
+  // is returned, and ends the transaction.
   static Status TakeRoom(absl::Span<OperationResult> results, size_t* room);
   Status RunOne(const Operation& operation, OperationResult* result, Deadline deadline);
   Status NoTransaction() const;
-  // The open transaction is to go (Evict), and has gone.
+  // Aborts the open transaction if it is to be evicted (Evict). Returns whether it did.
   bool EvictedLocked();
   void AbortLocked(AbortReason reason);
-  // Commits the open transaction; it has ended afterwards, however this ends.
+  // Commits the open transaction, which has ended afterwards in any case.
   Result<CommitAnswer> CommitLocked(Deadline deadline, Lsn* durable_at = nullptr);
 
   RecordManager& records_;
@@ -110,13 +116,14 @@ class Session final : public TransactionSession {
   const std::function<Status()> serving_;
   SessionRegistry& registry_;
   std::atomic<uint32_t> claim_{0};
-  std::atomic<uint64_t> evicted_{0};  // the timestamp of a transaction that is to be aborted; 0 = none
+  std::atomic<uint64_t> evicted_{0};  // timestamp of the transaction to abort; 0: none
   MonotonicTime last_use_;
   std::unique_ptr<Transaction> txn_;
-  // The last one, for its memory; and, while a call holds the claim that begins and ends it, one that nobody else need know of.
+  // The last transaction, kept for its memory. While a call holds the claim, also one that the call begins and ends,
+  // and of which no other thread need know.
   std::unique_ptr<Transaction> ended_;
-  std::unique_ptr<ReadAhead> read_ahead_;  // once it was wanted
-  Status ended_by_;                        // why the last transaction is gone, where the client has not been told yet
+  std::unique_ptr<ReadAhead> read_ahead_;  // made when it is first wanted
+  Status ended_by_;                        // why the last transaction is gone, if the client was not told yet
 };
 
 }  // namespace deut::tc

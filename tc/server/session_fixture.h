@@ -1,4 +1,4 @@
-// Sessions on an engine: what their tests have in common.
+// SessionTest: the fixture of tests of sessions on an engine.
 #ifndef TC_SERVER_SESSION_FIXTURE_H_
 #define TC_SERVER_SESSION_FIXTURE_H_
 
@@ -37,7 +37,7 @@ class SessionTest : public ::testing::Test {
     return std::make_unique<Session>(*f.manager, RealRuntime(), [this] { return serving; }, registry);
   }
   static Deadline Soon() { return EngineFixture::Soon(); }
-  // Values or statuses, separated by blanks; what ended the call behind a bar.
+  // Returns values or statuses, separated by blanks; the error that ended the call follows a bar.
   std::string Execute(Session& session, const std::vector<Operation>& operations) {
     std::vector<OperationResult> results;
     const Status status = session.Execute(operations, &results, Soon());

@@ -1,4 +1,4 @@
-// Transactions that nobody uses any more: which are reaped, and what is left of them.
+// Transactions that are not used any more: which of them are reaped, and what is left of them.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -14,7 +14,7 @@
 namespace deut::tc {
 namespace {
 
-// The reaper leaves alone what is in use; what it has ended is told the client until it begins anew.
+// The reaper leaves sessions in use alone. The client of a reaped transaction is told so until it begins a new one.
 TEST_F(SessionTest, OnlyIdleTransactionsAreReaped) {
   std::unique_ptr<Session> session = NewSession();
   ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
@@ -23,7 +23,7 @@ TEST_F(SessionTest, OnlyIdleTransactionsAreReaped) {
   session->ReapIfIdle(used - seconds(1));
   EXPECT_EQ(Execute(*session, {Get("a")}), "1 ");
   {
-    // In the middle of a call.
+    // The reaper comes in the middle of a call.
     bool reaped = false;
     testing::SetPointHandler([&](std::string_view name) {
       if (name != "write.posted" || reaped) return;
@@ -43,7 +43,7 @@ TEST_F(SessionTest, OnlyIdleTransactionsAreReaped) {
   EXPECT_TRUE(session->Commit(Soon()).ok());
 }
 
-// A visit of all sessions waits for one that is in use; other sessions come and go meanwhile.
+// A visit of all sessions waits for a session that is in use; other sessions come and go meanwhile.
 TEST_F(SessionTest, SessionsComeAndGoWhileAnotherIsVisited) {
   std::unique_ptr<Session> busy = NewSession();
   ASSERT_TRUE(busy->Begin(TransactionOptions{}, Soon()).ok());
@@ -59,7 +59,7 @@ TEST_F(SessionTest, SessionsComeAndGoWhileAnotherIsVisited) {
       registry.AbortAll(AbortReason::kShutdown);
       visited = true;
     });
-    // The visitor gets to the session that this thread uses, and cannot go on.
+    // The visitor reaches the session that this thread uses, and cannot go on.
     while (visits.load() == 0) RealRuntime().Yield();
     client = RealRuntime().StartThread("client", [&] {
       std::unique_ptr<Session> late = NewSession();
@@ -96,7 +96,8 @@ TEST_F(ReaperTest, AnIdleTransactionIsAborted) {
   EXPECT_EQ(StatusText(session->Commit(Soon()).status()), "idle");
 }
 
-// What it wrote and posted is gone afterwards: readers and writers of its range and key go on, and the range has nothing to examine.
+// Nothing that it wrote and posted is left. Readers and writers of its range and key go on, and the range has nothing
+// to examine.
 TEST_F(ReaperTest, AnAbandonedTransactionLeavesNothingBehind) {
   const auto postings = [&] {
     const ReclamationDomain::Guard guard(f.domain);
@@ -123,7 +124,7 @@ TEST_F(ReaperTest, AnAbandonedTransactionLeavesNothingBehind) {
   EXPECT_EQ(StatusText(abandoned->Commit(Soon()).status()), "idle");
 }
 
-// Sessions in use while the reaper runs at full rate: each transaction ends as one thing only.
+// Sessions are in use while the reaper runs at full rate: each transaction has one end only.
 TEST_F(ReaperTest, UsersAndTheReaper) {
   registry.Start();
   std::vector<std::unique_ptr<Thread>> threads;
@@ -138,8 +139,8 @@ TEST_F(ReaperTest, UsersAndTheReaper) {
         const std::string put = Execute(*session, {Put(key, "1")});
         RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(random.Below(12)));
         const std::string commit = StatusText(session->Commit(Soon()).status());
-        // The first call after the reaper has been there says so. A put may also come too late for the other user's read of a key that
-        // is not there, which is noted for the whole range (R5): then it has ended the transaction.
+        // The first call after the reaper's visit reports it. A put may also come too late for the other user's read
+        // of an absent key, which is noted for the whole bucket (R6). Then it has ended the transaction.
         if (put != "ok " && !put.ends_with("| idle")) {
           ASSERT_EQ(commit, "WRONG_STATE") << "after " << put;
           refused.fetch_add(1);

@@ -8,7 +8,7 @@
 namespace deut::tc {
 namespace {
 
-// How often it is asked whether somebody is to be aborted to make room.
+// Period of the question whether a transaction is to be aborted to make room.
 constexpr Duration kEvictPeriod = milliseconds(10);
 
 }  // namespace
@@ -41,6 +41,7 @@ void SessionRegistry::Enter(Session* session) {
 
 void SessionRegistry::Leave(Session* session) {
   for (;;) {
+    // Loaded before the look at visited_: a visit that ends in between changes it, so the wait below returns at once.
     const uint32_t seen = visits_.load(std::memory_order_seq_cst);
     {
       MutexLock lock(mutex_);

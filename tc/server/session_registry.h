@@ -1,9 +1,11 @@
-// SessionRegistry: the sessions there are, and the thread that aborts their idle transactions. Cold: a mutex, held for look-ups alone.
+// SessionRegistry: the existing sessions, and the thread that aborts their idle transactions. Cold path: a mutex,
+// held only for look-ups.
 //
-// A visit ends a transaction, or a stream of the DC, or waits for a session that is in use; sessions come and go meanwhile. So a visitor
-//   names the session that it is at, and visits it without the mutex; a session that leaves waits only while it is visited itself. One
-//   visitor goes round at a time, in the order of addresses: it sees every session that was there before it began and stays.
-// Thread-safety: any thread. Ownership: sessions register themselves and leave before they die.
+// A visit ends a transaction, or a stream of the DC, or waits for a session that is in use. Sessions come and go
+//   meanwhile. So a visitor notes the session that it is at, and visits it without the mutex. A session that leaves
+//   waits only if it is being visited itself. One visitor at a time goes round, in the order of addresses. So it sees
+//   every session that was there before it began, and stays.
+// Thread-safety: any thread. Ownership: sessions register themselves, and leave before they are destroyed.
 #ifndef TC_SERVER_SESSION_REGISTRY_H_
 #define TC_SERVER_SESSION_REGISTRY_H_
 
@@ -28,7 +30,8 @@ class SessionRegistry {
   SessionRegistry(Runtime& runtime, Duration idle_timeout);
   ~SessionRegistry();
 
-  // S9: every now and then `who` is asked which transaction is to be aborted; 0 = none. REQUIRES: before Start.
+  // S9: the thread regularly asks `who` for the timestamp of the transaction to abort; 0: none. REQUIRES: called
+  // before Start.
   void EvictBy(std::function<Timestamp()> who) { who_ = std::move(who); }
   void Start();
   void Stop();
@@ -49,9 +52,9 @@ class SessionRegistry {
   mutable Mutex mutex_;
   std::set<Session*> sessions_ DEUT_GUARDED_BY(mutex_);
   const Session* visited_ DEUT_GUARDED_BY(mutex_) = nullptr;
-  bool left_ DEUT_GUARDED_BY(mutex_) = false;  // the visited one waits for the end of its visit
-  std::atomic<uint32_t> visits_{0};            // bumped when a visit ends that is waited for
-  Mutex round_;                                // of the visitor
+  bool left_ DEUT_GUARDED_BY(mutex_) = false;  // the visited session waits for the end of its visit
+  std::atomic<uint32_t> visits_{0};            // incremented when a visit ends that a session waits for
+  Mutex round_;                                // held by the visitor for its whole round
   std::atomic<uint32_t> stop_{0};
   std::unique_ptr<Thread> thread_;
 };

@@ -1,5 +1,5 @@
-// Sessions: one transaction at a time, what leaves it open and what ends it, one-shot transactions, the end of the TC.
-// (Idle ones: session_reaper_test.cc.)
+// Sessions: one transaction at a time, which errors leave it open and which end it, one-shot transactions, the end of
+// the TC. (Idle sessions: session_reaper_test.cc.)
 #include "tc/server/session.h"
 
 #include <atomic>
@@ -37,7 +37,7 @@ TEST_F(SessionTest, OneTransactionAtATime) {
   EXPECT_EQ(OneShot(*session, {Get("a")}), "1 | ok");
 }
 
-// They use one another's memory.
+// Transactions of a session use one another's memory.
 TEST_F(SessionTest, NothingOfATransactionIsLeftToTheNext) {
   std::unique_ptr<Session> session = NewSession();
   TransactionOptions declaring;
@@ -47,13 +47,13 @@ TEST_F(SessionTest, NothingOfATransactionIsLeftToTheNext) {
   Result<CommitAnswer> committed = session->Commit(Soon());
   ASSERT_TRUE(committed.ok());
   EXPECT_NE(committed->commit_lsn, Lsn{0});
-  // One that only reads has no place in the log, and its reads are its own.
+  // A transaction that only reads has no place in the log, and its reads are its own.
   ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Execute(*session, {Get("a"), Get("d")}), "1 ok ");
   committed = session->Commit(Soon());
   ASSERT_TRUE(committed.ok());
   EXPECT_EQ(committed->commit_lsn, Lsn{0});
-  // A snapshot writes nothing, and what comes after it does.
+  // A snapshot cannot write, and the transaction after it can.
   TransactionOptions snapshot;
   snapshot.isolation = Isolation::kSnapshot;
   ASSERT_TRUE(session->Begin(snapshot, Soon()).ok());
@@ -89,7 +89,7 @@ TEST_F(SessionTest, OneShotsWriteAllOrNothing) {
   EXPECT_EQ(f.active->open_transactions(), 0u);
 }
 
-// D1: what a refused precondition has shown held at a place in the serial order, which its result tells.
+// D1: a failed precondition's result tells the place in the serial order at which it did not hold.
 TEST_F(SessionTest, ARefusedPreconditionTellsItsTimestamp) {
   std::unique_ptr<Session> session = NewSession();
   const auto run = [&](const std::vector<Operation>& operations, std::vector<OperationResult>* results) {
@@ -99,7 +99,7 @@ TEST_F(SessionTest, ARefusedPreconditionTellsItsTimestamp) {
   const Result<CommitAnswer> before = run({Insert("a", "1")}, &results);
   ASSERT_TRUE(before.ok());
   EXPECT_EQ(RefusedAt(results), Timestamp(0));
-  // One that has written something, which is undone, and one that has only read.
+  // A transaction that has written something, which is undone, and one that has only read.
   Timestamp last = before->timestamp;
   const Operation update = {.kind = OperationKind::kUpdate, .table = kTable, .key = "absent", .value = "1"};
   for (const std::vector<Operation>& operations :
@@ -113,14 +113,13 @@ TEST_F(SessionTest, ARefusedPreconditionTellsItsTimestamp) {
   ASSERT_TRUE(after.ok());
   EXPECT_GT(after->timestamp, last);
   EXPECT_EQ(RefusedAt(results), Timestamp(0));
-  // What has ended in another way tells none.
+  // A transaction that has ended in another way tells no timestamp.
   serving = Status(ErrorCode::kUnavailable, "not now");
   EXPECT_FALSE(run({Put("b", "1"), Insert("a", "2")}, &results).ok());
   EXPECT_EQ(RefusedAt(results), Timestamp(0));
 }
 
-// A conflict is not told while the transaction may be run again: at once where the other one is decided by then.
-// What is to be waited for is said, and nothing is waited for: with a disk that does nothing, too.
+// ExecuteOneShotAhead says which LSN to wait for, and does not wait, even with a disk that completes nothing.
 class SlowDiskSessionTest : public ::testing::Test {
  protected:
   SlowDiskSessionTest() : registry(RealRuntime(), seconds(60)) {}
@@ -140,14 +139,14 @@ class SlowDiskSessionTest : public ::testing::Test {
 
 TEST_F(SlowDiskSessionTest, OneShotsAheadSayWhatTheyDependOn) {
   Lsn durable_at;
-  // Nothing was written, nothing was read that anybody wrote.
+  // Nothing was written, and nothing read that another transaction wrote.
   ASSERT_TRUE(Ahead({Get("a")}, &durable_at).ok());
   EXPECT_EQ(durable_at, Lsn(0));
   f.disk->HoldCompletions(true);
   const Result<CommitAnswer> put = Ahead({Put("a", "1")}, &durable_at);
   ASSERT_TRUE(put.ok());
   EXPECT_EQ(durable_at, put->commit_lsn);
-  // What others have read of it depends on it, and so does a precondition that it has failed.
+  // A read of its write depends on it, and so does a precondition that has failed because of it.
   const Result<CommitAnswer> read = Ahead({Get("a")}, &durable_at);
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->commit_lsn, Lsn(0));
@@ -167,6 +166,8 @@ TEST_F(SlowDiskSessionTest, OneShotsAheadSayWhatTheyDependOn) {
   EXPECT_EQ(durable_at, Lsn(0));
 }
 
+// A conflict is not reported while the transaction may be run again. The next attempt wins if the other one is
+// decided by then.
 TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
   StillRuntime clock;
   const auto session = std::make_unique<Session>(*f.manager, clock, [this] { return serving; }, registry);
@@ -174,7 +175,7 @@ TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
   EXPECT_EQ(OneShot(*session, {Put("a", "1")}), "ok | ok");
   ASSERT_TRUE(other->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Execute(*other, {Put("a", "2")}), "ok ");
-  // It stays undecided: a few attempts, then the client is told.
+  // The other one stays undecided: after a few attempts the client is told.
   EXPECT_EQ(OneShot(*session, {Put("b", "3"), Get("a")}), "ok read-uncommitted | read-uncommitted");
   EXPECT_EQ(f.engine->counters.restarted.load(), static_cast<uint64_t>(Restarts::kMost));
   EXPECT_EQ(f.active->open_transactions(), 1u);
@@ -190,7 +191,8 @@ TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
 #endif
 }
 
-// A transaction that is one scan: committed by the call that begins it if all of it is in the first batch, else it stays open.
+// A transaction that is one scan. The call that begins it commits it if the first batch has all of it; otherwise it
+// stays open.
 TEST_F(SessionTest, AScanThatFitsIsOneCall) {
   StillRuntime clock;
   const auto session = std::make_unique<Session>(*f.manager, clock, [this] { return serving; }, registry);
@@ -221,7 +223,8 @@ TEST_F(SessionTest, AScanThatFitsIsOneCall) {
   ASSERT_TRUE(other->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Execute(*session, {Get("a")}), "1 ");
   EXPECT_TRUE(session->Commit(Soon()).ok());
-  // It has read all of the range that it came to, so an earlier writer there would lose; and it loses to one that is undecided, at last.
+  // The scan has read all of the range that it came to, so an earlier writer there would lose. The scan loses to a
+  // writer that stays undecided.
   EXPECT_EQ(Execute(*other, {Put("b", "4")}), "ok ");
   scan.limit_bytes = 1 << 20;
   EXPECT_EQ(StatusText(begin(*session).status()), "range-writer");
@@ -236,7 +239,7 @@ TEST_F(SessionTest, AScanThatFitsIsOneCall) {
   EXPECT_EQ(f.active->open_transactions(), 0u);
 }
 
-// One that declares what it will write, if it stays open; and one that is evicted while it is.
+// A scan that declares the keys that it will write, and stays open; and one that is evicted while it is open.
 TEST_F(SessionTest, AScanThatBeginsATransactionThatWrites) {
   std::unique_ptr<Session> session = NewSession();
   EXPECT_EQ(OneShot(*session, {Put("a", "1"), Put("b", "2"), Put("c", "3")}), "ok ok ok | ok");
@@ -303,7 +306,8 @@ TEST_F(SessionTest, AbortAllEndsWhatIsOpen) {
   EXPECT_EQ(StatusText(one->Commit(Soon()).status()), "WRONG_STATE");
 }
 
-// A scan that stands unused gives the DC's part up, not in the middle of a call, and goes on all the same.
+// A standing scan that is not used gives up its stream of the DC, though not in the middle of a call, and goes on
+// nevertheless.
 TEST_F(SessionTest, ScansThatAreNotUsedRest) {
   std::vector<std::pair<std::string, std::string>> load;
   for (int i = 100; i < 200; ++i) load.push_back({std::to_string(i), "v"});
@@ -340,7 +344,7 @@ TEST_F(SessionTest, ScansThatAreNotUsedRest) {
   EXPECT_TRUE(session->Commit(Soon()).ok());
 }
 
-// Time that the test moves on; the rest is real.
+// A clock that the test can move forward; the rest is real.
 class LaterRuntime final : public Runtime {
  public:
   MonotonicTime Now() override { return RealRuntime().Now() + Duration(later_.load()); }
@@ -361,7 +365,8 @@ class LaterRuntime final : public Runtime {
   std::atomic<int64_t> later_{0};
 };
 
-// One whose transaction is always in use is never looked at from outside: it gives up itself what its scans hold of the DC.
+// The registry never gets into a session whose transaction is always in use. So the session itself gives up the
+// streams of its scans.
 TEST_F(SessionTest, ASessionInUseRestsItsOwnScans) {
   std::vector<std::pair<std::string, std::string>> load;
   for (int i = 100; i < 200; ++i) load.push_back({std::to_string(i), "v"});
@@ -394,7 +399,8 @@ TEST_F(SessionTest, ASessionInUseRestsItsOwnScans) {
   EXPECT_TRUE(session.Commit(Soon()).ok());
 }
 
-// R8: a batch that nobody waits for yet meets an earlier writer. Whoever never comes there has no conflict; who does, has.
+// R8: a batch that is asked for ahead of need meets an earlier writer. It is a conflict only if the reader gets
+// there.
 TEST_F(SessionTest, ABatchAskedForAheadEndsNothing) {
   f.Load({{"a", "1"}, {"b", "1"}, {"c", "1"}});
   for (const bool comes_there : {false, true}) {
@@ -425,7 +431,7 @@ TEST_F(SessionTest, ABatchAskedForAheadEndsNothing) {
   }
 }
 
-// What says that something is broken is said, also of a batch that nobody waits for yet.
+// An error that reports damage is reported, even for a batch that is asked for ahead of need.
 TEST_F(SessionTest, ABatchAskedForAheadThatFindsDamageEndsIt) {
   f.Load({{"a", "1"}, {"b", "1"}, {"c", "1"}});
   std::unique_ptr<Session> reader = NewSession();
@@ -441,7 +447,7 @@ TEST_F(SessionTest, ABatchAskedForAheadThatFindsDamageEndsIt) {
   EXPECT_EQ(StatusText(reader->Commit(Soon()).status()), "WRONG_STATE");
 }
 
-// As for a message in which nobody reads points, snapshots for one.
+// As for a message without point reads, such as one of snapshots.
 TEST_F(SessionTest, NothingIsReadAheadThatNobodyWanted) {
   std::unique_ptr<Session> session = NewSession();
   EXPECT_FALSE(session->StartReads());
@@ -454,7 +460,7 @@ TEST_F(SessionTest, NothingIsReadAheadThatNobodyWanted) {
 class BegunSessionTest : public SessionTest {
  protected:
   BegunSessionTest() { f.Load({{"a", "1"}, {"b", "1"}}); }
-  // One scan of all keys, that has its first batch.
+  // Begins one scan of all keys, which has its first batch.
   std::unique_ptr<BegunOneShot> Begin(Session& session) {
     std::unique_ptr<BegunOneShot> begun = session.BeginAhead(TransactionOptions{}, {&scan, 1});
     if (begun != nullptr && session.StartReads()) session.FinishReads(Soon());
@@ -479,14 +485,14 @@ TEST_F(BegunSessionTest, AnySessionGoesOnWithWhatWasBegun) {
   std::unique_ptr<BegunOneShot> begun = Begin(*one);
   ASSERT_NE(begun, nullptr);
   const uint64_t asked = f.dc->requests();
-  EXPECT_EQ(OneShot(*one, {Put("a", "2")}), "ok | ok");  // later
+  EXPECT_EQ(OneShot(*one, {Put("a", "2")}), "ok | ok");  // a later write
   EXPECT_EQ(Run(*other, std::move(begun)), "11");
   EXPECT_EQ(f.dc->requests(), asked);
   EXPECT_EQ(Run(*other, nullptr), "21");
   EXPECT_EQ(f.active->open_transactions(), 0u);
 }
 
-// The first attempt is the one that was begun; the next has a timestamp of its own.
+// The first attempt is the transaction that was begun. The next has a timestamp of its own.
 TEST_F(BegunSessionTest, WhatWasBegunAndLosesAConflictIsRunAgain) {
   std::unique_ptr<Session> session = NewSession(), writer = NewSession();
   ASSERT_TRUE(writer->Begin(TransactionOptions{}, Soon()).ok());

@@ -17,6 +17,8 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   };
   const auto load = [](const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
 
+  // Each figure is read by itself, while transactions go on. So the figures of one report need not belong to the same
+  // moment.
   add("serving", serving ? 1 : 0);
   add("sessions", sessions);
   add("transactions.open", engine.active.open_transactions());
@@ -135,6 +137,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("tables.limit", engine.catalogue.max_tables());
   add("tables.being_freed", engine.catalogue.dropped());
   for (const Catalogue::TablePointer& table : tables) {
+    // One guard per table, so that a report on many tables does not hold reclamation back.
     ReclamationDomain::Guard guard(engine.domain);
     add(Concat("ranges.table.", table->name()), table->map().size());
     for (const Range* range : table->map().ranges()) postings += range->posting_count();

@@ -1,4 +1,5 @@
-// What `deut status` shows of a TC, as name and value. The names are documented in tc/README.md.
+// ReportTc: the figures of a TC that `deut status` shows, by name. tc/README.md documents the names. Thread-safety:
+// any thread.
 #ifndef TC_SERVER_STATUS_REPORT_H_
 #define TC_SERVER_STATUS_REPORT_H_
 
@@ -12,7 +13,7 @@
 
 namespace deut::tc {
 
-// `spill_disk`: of the operations on spilled files (S9).
+// `spill_disk`: statistics of the operations on spilled files (S9).
 std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& link, const Repartitioner& repartitioner,
                                    const DiskWatchStatistics& spill_disk, size_t sessions, bool serving);
 

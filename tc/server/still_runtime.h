@@ -1,4 +1,5 @@
-// StillRuntime: a runtime for tests whose clock stands still, but for who waits until some time: for him it is that time then. The rest is real.
+// StillRuntime: a runtime for tests whose clock stands still, except that a wait until some time moves it to that
+// time. The rest is real.
 // Thread-safety: any thread.
 #ifndef TC_SERVER_STILL_RUNTIME_H_
 #define TC_SERVER_STILL_RUNTIME_H_

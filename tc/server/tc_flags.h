@@ -1,4 +1,4 @@
-// The options of a TC by their flag names: for tcd, and for programs that hold a TC inside themselves.
+// The options of a TC by their flag names, for tcd and for programs that embed a TC.
 #ifndef TC_SERVER_TC_FLAGS_H_
 #define TC_SERVER_TC_FLAGS_H_
 

@@ -30,16 +30,16 @@
 namespace deut::tc {
 namespace {
 
-// The longest time for which a wait does not look whether the component is to stop.
+// The longest time for which a wait does not notice that the component is to stop.
 constexpr Duration kStopNoticed = milliseconds(100);
-// A question to the DC at the start is asked again after so long: a stop waits for the answer.
+// Time limit of one question to the DC at the start, after which it is asked again. A stop waits for the answer.
 constexpr Duration kStartStep = seconds(1);
-// A DC that answers it with an error is asked again after a pause, which doubles from the first figure to the second.
+// If the DC answers with an error it is asked again after a pause, which doubles from the first figure to the second.
 constexpr Duration kTablesPauseMin = milliseconds(50);
 constexpr Duration kTablesPauseMax = seconds(1);
 
-// No answer to the same question can be better than this one. PERMISSION_DENIED and IO_ERROR are not among them: people mend certificates and disks
-// while the processes run.
+// Returns whether no later answer to the same question can be better. PERMISSION_DENIED and IO_ERROR are not among
+// these codes, because operators repair certificates and disks while the processes run.
 bool IsFinalAnswer(const Status& status) {
   switch (status.code()) {
     case ErrorCode::kInvalidArgument:
@@ -54,7 +54,7 @@ bool IsFinalAnswer(const Status& status) {
   }
 }
 
-// Stretches of the log that are kept when values are read back: of the version budget this part, within limits.
+// Bytes of the log that are kept when values are read back: this part of the version budget, within limits.
 constexpr uint64_t kReadBackPart = 16;
 constexpr uint64_t kLeastReadBackBytes = uint64_t{1} << 20;
 constexpr uint64_t kMostReadBackBytes = uint64_t{64} << 20;
@@ -65,7 +65,8 @@ constexpr FolderOwner kTcFolder = {FolderKind::kTransactionComponent, [](std::st
                                             ParseSegmentName(name.substr(0, name.find(kDamagedSuffix)), &number);
                                    }};
 
-// A version of a small record takes about so much with its entry, so the chains of the record table stay short when the budget is full of them.
+// A version of a small record takes about this many bytes with its entry. So the hash chains of the record table stay
+// short when such versions fill the budget.
 constexpr uint64_t kBudgetOfBucket = 256;
 
 uint32_t LogBuckets(const TransactionComponentOptions& options) {
@@ -73,7 +74,7 @@ uint32_t LogBuckets(const TransactionComponentOptions& options) {
   return static_cast<uint32_t>(std::clamp(std::bit_width(options.version_budget_bytes / kBudgetOfBucket) - 1, 8, 26));
 }
 
-// A spilled run begins with at least so many updates for a budget of so many bytes: some hundredth of what the budget holds.
+// A spilled run begins with at least this many updates, which is about a hundredth of what the budget holds.
 size_t SpilledAtLeast(uint64_t budget_bytes) { return std::clamp<size_t>(budget_bytes >> 13, 64, Spiller::kPerRound); }
 
 class LinkReader final : public DcReader {
@@ -117,7 +118,7 @@ DcLinkOptions LinkOptions(DcLinkOptions options, std::function<Status()> begin_l
 
 }  // namespace
 
-// In the order of dependence; destroyed in reverse.
+// The members are in the order of dependence, and are destroyed in reverse.
 struct TransactionComponent::Parts {
   Parts(TransactionComponentOptions o, Runtime& r, Storage& storage, DataComponent& dc, std::unique_ptr<RedoLog> opened,
         const RecoveredLog& recovered)
@@ -205,7 +206,7 @@ struct TransactionComponent::Parts {
     return collecting;
   }
 
-  // OK while serving; else why not.
+  // Returns OK while serving, else the reason why not.
   Status Serving() {
     if (serving.load(std::memory_order_seq_cst)) [[likely]]
       return Status::Ok();
@@ -222,12 +223,13 @@ struct TransactionComponent::Parts {
       refused = status;
       serving.store(false, std::memory_order_seq_cst);
     }
-    // Before the signal: a caller of WaitServing that hears of the refusal can rely on on_refused having been called.
+    // Called before the signal, so that a caller of WaitServing that learns of the refusal can rely on on_refused
+    // having been called.
     if (options.on_refused && !stopping.load(std::memory_order_acquire)) options.on_refused(status);
     decided.Signal(runtime);
   }
 
-  // False: it has been refused, or stopped, meanwhile.
+  // Returns false if it was refused or stopped meanwhile.
   bool Serve() {
     MutexLock lock(state_mutex);
     if (!refused.ok()) return false;
@@ -235,13 +237,14 @@ struct TransactionComponent::Parts {
     return true;
   }
 
-  // What an earlier life has spilled may be what fills the disk on which the log wants its next segment, so it goes first.
+  // Spilled files of an earlier process may fill the disk on which the log wants its next segment, so they are
+  // removed first.
   Status BeginLog(Storage& storage) {
     DEUT_RETURN_IF_ERROR(SpilledRuns::RemoveRuns(storage, options.spill_directory));
     return log->Begin();
   }
 
-  // X4: nothing is served before the DC has everything that the log held.
+  // X4: serves nothing before the DC has everything that the log held.
   void StartServing() {
     Duration pause = kTablesPauseMin;
     ErrorCode told = ErrorCode::kOk;
@@ -269,8 +272,9 @@ struct TransactionComponent::Parts {
     }
   }
 
-  // A call that makes or drops a table, from before it looks whether the component serves until it has ended. As Stop looks in the opposite order,
-  // it waits for all that went on; they append to the log. (Transactions of sessions end in AbortAll.)
+  // A call that creates or drops a table, from before it checks whether the component serves until it has ended. Stop
+  // does the same in the opposite order, so it waits for every call that went on, as these append to the log.
+  // (Transactions of sessions end in AbortAll.)
   class TableCall {
    public:
     explicit TableCall(Parts& parts) : parts_(parts) { parts_.table_calls.fetch_add(1, std::memory_order_seq_cst); }
@@ -295,8 +299,9 @@ struct TransactionComponent::Parts {
 
   const TransactionComponentOptions options;
   Runtime& runtime;
-  // S9: the collector waits for spilled files, so what hangs there is told. It ends nothing, as the log has what they have. (Before the domain, which
-  // lets go of the last of them.)
+  // S9: the collector waits for spilled files, so an operation that hangs there is logged. It does not end the
+  // process, because the log has everything that these files have. (Declared before the domain, which releases the
+  // last of them.)
   WatchedStorage spill_disk;
   ReclamationDomain domain;
   const std::unique_ptr<RedoLog> log;
@@ -317,7 +322,7 @@ struct TransactionComponent::Parts {
 
   std::atomic<bool> serving{false};
   std::atomic<bool> stopping{false};
-  std::atomic<uint32_t> table_calls{0};  // under way
+  std::atomic<uint32_t> table_calls{0};  // in flight
   Event decided;                         // serving, refused or stopped
   Mutex state_mutex;
   Status refused DEUT_GUARDED_BY(state_mutex);
@@ -337,8 +342,9 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
       std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
   if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
-  // Nothing at all is written to a folder that is another component's. In its own nothing is written or removed but locks, and, once the log is
-  // found good, owners, before the DC was asked (Parts::BeginLog): a refusal leaves all that it was founded on.
+  // Nothing is written to a folder of another component. In a folder of its own the component first takes only locks.
+  // Owners are written once the log is found good, and all else happens after the DC was asked (Parts::BeginLog). So
+  // a refusal leaves intact all that it was based on.
   DEUT_RETURN_IF_ERROR(CheckFolder(storage, options.log.directory, kTcFolder));
   DEUT_RETURN_IF_ERROR(SpilledRuns::CheckFolder(storage, options.spill_directory));
   std::unique_ptr<FileLock> spill_lock;
@@ -407,7 +413,7 @@ Result<OutcomeAnswer> TransactionComponent::AskOutcome(const TransactionName& na
   DEUT_RETURN_IF_ERROR(parts_->Serving());
   Parts& p = *parts_;
   DEUT_ASSIGN_OR_RETURN(const OutcomeAnswer answer, p.outcomes.Ask(name, p.active.next_timestamp(), deadline));
-  // What is answered once is answered again, also by a later life.
+  // An outcome that was answered once is answered again, even by a later process.
   if (answer.outcome == TransactionOutcome::kCommitted && !DEUT_OMITTED("outcome.answer_durable"))
     DEUT_RETURN_IF_ERROR(p.log->WaitDurable(answer.commit.commit_lsn, deadline));
   return answer;
@@ -438,7 +444,8 @@ Status TransactionComponent::DropTable(std::string_view name, Deadline deadline)
 
 Result<std::vector<TableInfo>> TransactionComponent::ListTables(Deadline deadline) {
   DEUT_RETURN_IF_ERROR(parts_->Serving());
-  // Sizes are the DC's; a table that it has not created yet, or cannot be asked about, is listed without them.
+  // The DC knows the sizes. A table that it has not created yet, or cannot be asked about, is listed without its
+  // size.
   Result<std::vector<TableInfo>> sizes = parts_->link.Tables(deadline);
   absl::flat_hash_map<TableId, TableInfo> known;
   if (sizes.ok()) {
@@ -458,7 +465,7 @@ Result<ServiceStatus> TransactionComponent::GetStatus(Deadline deadline) {
   ServiceStatus status;
   status.tc = ReportTc(p.engine, p.link.status(), p.repartitioner, p.spill_disk.statistics(), p.registry.size(),
                        p.serving.load(std::memory_order_acquire));
-  // Status is for people, also while the DC is away.
+  // Operators need the status also while the DC is away.
   if (Result<std::vector<CounterValue>> dc = p.link.DcCounters(std::min(deadline, p.runtime.Now() + seconds(2)));
       dc.ok()) {
     status.dc = *std::move(dc);
@@ -471,14 +478,14 @@ Status TransactionComponent::DropCaches(Deadline deadline) {
   const auto clear = [](Collector::Access& access) { access.ClearReadCache(); };
   parts_->collector.RunExclusive(clear);
   DEUT_RETURN_IF_ERROR(WaitCollected(deadline));
-  // What was collected meanwhile has left copies of what it had written (S7), and these, as they go, entries.
+  // Versions collected meanwhile have left copies of themselves (S7). When these go they leave entries.
   parts_->collector.RunExclusive(clear);
   return WaitCollected(deadline);
 }
 
 Status TransactionComponent::WaitCollected(Deadline deadline) {
   Collector::Mark mark = parts_->collector.MarkFinished();
-  // In steps, so that a stop is noticed.
+  // Waits in steps, so that a stop is noticed.
   for (;;) {
     const MonotonicTime now = parts_->runtime.Now();
     if (parts_->collector.WaitCollected(&mark, std::min<Deadline>(deadline, now + kStopNoticed))) return Status::Ok();

@@ -1,4 +1,5 @@
-// The whole TC over an in-memory disk and a DC of the test's own: transactions from session to log and DC, restarts of either side.
+// The whole TC over a disk in memory and a DC of the test: transactions from session to log and DC, restarts of
+// either side.
 #include "tc/server/transaction_component.h"
 
 #include <atomic>
@@ -112,7 +113,7 @@ class TransactionComponentTest : public ::testing::Test {
     return OneShot({Put(table_, key, value)}, &results);
   }
 
-  // All records by scans of `limit`, in the given direction.
+  // Returns all records, read by scans of `limit` in the given direction.
   std::vector<std::pair<std::string, std::string>> ScanAll(Direction direction, uint32_t limit,
                                                            TransactionSession& session) {
     std::vector<std::pair<std::string, std::string>> records;
@@ -179,7 +180,7 @@ TEST_F(TransactionComponentTest, WritesAreReadBackFromVersionsAndFromTheDc) {
   EXPECT_EQ(dc_.Get(table_, "a"), "1");
 }
 
-// The answer is lost, the outcome is not: over a restart of the TC too, and always the same.
+// The answer is lost, but the outcome is not: it is the same every time, even after a restart of the TC.
 TEST_F(TransactionComponentTest, OutcomesAreRemembered) {
   std::vector<OperationResult> results;
   TransactionOptions options;
@@ -197,7 +198,7 @@ TEST_F(TransactionComponentTest, OutcomesAreRemembered) {
     const Result<OutcomeAnswer> none = tc_->AskOutcome(denied, Soon());
     ASSERT_OK(none.status());
     EXPECT_EQ(none->outcome, TransactionOutcome::kNotCommitted);
-    // The transaction that was asked for arrives after all.
+    // The transaction whose outcome was asked for arrives after all.
     options.name = denied;
     EXPECT_EQ(session_->ExecuteOneShot(options, {Put(table_, "b", "1")}, &results, Soon()).status().code(),
               ErrorCode::kAborted);
@@ -207,14 +208,14 @@ TEST_F(TransactionComponentTest, OutcomesAreRemembered) {
   EXPECT_EQ(ScanAll(Direction::kAscending, 10, *session_).size(), 1u);
 }
 
-// What is answered is durable: a crash behind the answer does not take it back.
+// An answered outcome is durable: a crash after the answer does not take it back.
 TEST_F(TransactionComponentTest, AnOutcomeIsAnsweredWhenItIsDurable) {
   std::vector<OperationResult> results;
   TransactionOptions options;
   options.durability = Durability::kBuffered;
   options.name = {.id = {.high = 1, .low = 1}, .not_before = session_->not_before()};
-  // The log thread is held before it writes what is committed here.
-  // It has a share in what it waits for: it may be on its way out of there when this test has ended.
+  // Holds the log thread before it writes this commit. The handler shares the event, because the thread may still be
+  // leaving the wait when this test has ended.
   const auto go_on = std::make_shared<Event>();
   testing::SetPointHandler([this, go_on](std::string_view name) {
     if (name == "redo_log.writer.before_submit") go_on->Wait(runtime_, kNoDeadline);
@@ -229,7 +230,8 @@ TEST_F(TransactionComponentTest, AnOutcomeIsAnsweredWhenItIsDurable) {
   EXPECT_EQ(answer->outcome, TransactionOutcome::kCommitted);
 }
 
-// The log is cut below the commit: from then on, in later lives too, nobody claims to know. Younger ones are known all the same.
+// The log is cut below the commit. From then on, even after restarts, the store does not claim to know its outcome.
+// Younger outcomes are still known.
 TEST_F(TransactionComponentTest, OutcomesGoWithTheLog) {
   std::vector<OperationResult> results;
   TransactionOptions options;
@@ -256,7 +258,7 @@ TEST_F(TransactionComponentTest, OutcomesGoWithTheLog) {
   }
 }
 
-// They are held until the transaction has committed. Nothing is lost by the refusal but the call.
+// Results are held until the transaction has committed. The refusal costs nothing but the call.
 TEST_F(TransactionComponentTest, ResultsOfAOneShotAreBounded) {
   const std::string large(1'000'000, 'v');
   ASSERT_OK(PutOne("large", large));
@@ -285,7 +287,7 @@ TEST_F(TransactionComponentTest, ResultsOfAOneShotAreBounded) {
       EXPECT_EQ(results[68].status.code(), ErrorCode::kInvalidArgument);
       EXPECT_TRUE(results[68].records.empty());
       EXPECT_EQ(results[69].status.code(), ErrorCode::kWrongState);
-      // The session goes on, nothing was written, and an interactive transaction may read as much.
+      // The session goes on, nothing was written, and an interactive transaction may read this much.
       get.key = "small";
       ASSERT_OK(OneShot({get}, &results));
       EXPECT_TRUE(results[0].records.empty());
@@ -336,7 +338,7 @@ TEST_F(TransactionComponentTest, ScansMergeVersionsWithTheDcInBothDirections) {
 TEST_F(TransactionComponentTest, ARestartedDcIsRebuiltBehindTheGate) {
   for (int i = 0; i < 200; ++i) ASSERT_OK(PutOne(absl::StrCat("k", i), absl::StrCat(i)));
   ASSERT_OK(tc_->DropCaches(Soon()));
-  dc_.Restart();  // volatile: it has lost everything
+  dc_.Restart();  // it keeps nothing, so it has lost everything
   EXPECT_EQ(ScanAll(Direction::kAscending, 0, *session_).size(), 200u);
   EXPECT_EQ(dc_.records(), 200u);
 }
@@ -345,7 +347,7 @@ TEST_F(TransactionComponentTest, AStopDoesNotWaitForThoseWhoWaitForTheDc) {
   ASSERT_OK(PutOne("a", "1"));
   ASSERT_OK(tc_->DropCaches(Soon()));
   dc_.Kill();
-  // What is written now stays uncollected; a read must ask the DC.
+  // The next write stays uncollected, and a read must ask the DC.
   ASSERT_OK(PutOne("b", "2"));
   const MonotonicTime begun = runtime_.Now();
   Status read, dropped;
@@ -390,7 +392,8 @@ TEST_F(TransactionComponentTest, ACleanStopIsNoRefusal) {
   EXPECT_EQ(tc_->OpenTable("t", Soon()).status().code(), ErrorCode::kUnavailable);
 }
 
-// Stopped while the DC is still listing its tables: it does not begin to serve afterwards, and asks for no longer than a stop may take.
+// The TC is stopped while the DC is still listing its tables. It does not begin to serve afterwards, and its question
+// lasts no longer than a stop may take.
 TEST_F(TransactionComponentTest, AStopDuringTheStartIsFinal) {
   session_.reset();
   tc_.reset();
@@ -415,7 +418,7 @@ TEST_F(TransactionComponentTest, AStopDuringTheStartIsFinal) {
   dc_.on_tables = nullptr;
 }
 
-// Answers to the question for the tables that no later one can better.
+// Answers to the question for the tables that no later answer can better.
 TEST_F(TransactionComponentTest, TablesRefusedForGoodEndTheStart) {
   dc_.refuse_with = ErrorCode::kInvalidArgument;
   wait_serving_ = false;
@@ -431,7 +434,7 @@ TEST_F(TransactionComponentTest, TablesRefusedForNowAreAskedForWithPauses) {
   RestartTc();
   const int before = dc_.asked.load();
   runtime_.SleepUntil(runtime_.Now() + milliseconds(500));
-  // 50, 100, 200, 400 ms between them; a processor that is busy makes them fewer.
+  // There are pauses of 50, 100, 200 and 400 ms. A busy processor makes the questions fewer.
   EXPECT_LE(dc_.asked.load() - before, 6);
   dc_.refuse_with = ErrorCode::kOk;
   ASSERT_OK(tc_->WaitServing(Soon()));
@@ -439,7 +442,7 @@ TEST_F(TransactionComponentTest, TablesRefusedForNowAreAskedForWithPauses) {
   ASSERT_OK(PutOne("a", "1"));
 }
 
-// A call that makes or drops a table appends to the log, which is not stopped under it.
+// A call that creates or drops a table appends to the log, so the log is not stopped before it has ended.
 TEST_F(TransactionComponentTest, AStopWaitsForATableThatIsBeingMade) {
   Event appending, go_on;
   std::atomic<bool> committed{false}, stopped_log{false}, committed_first{false};
@@ -490,7 +493,7 @@ TEST_F(TransactionComponentTest, ATableThatGrowsGetsMoreRanges) {
   EXPECT_EQ(ScanAll(Direction::kDescending, 9, *session_).size(), 400u);
 }
 
-// One that is started by mistake, with another's directory or with bad options, does not clear what has been spilled.
+// A TC that is started by mistake, with another's directory or with bad options, does not clear the spilled files.
 TEST_F(TransactionComponentTest, OneThatCannotStartTouchesNothingSpilled) {
   const auto spill = [&](const std::string& directory) {
     ASSERT_OK(storage_->CreateDirectory(directory));
@@ -510,7 +513,7 @@ TEST_F(TransactionComponentTest, OneThatCannotStartTouchesNothingSpilled) {
   EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(*storage_->List("/later/spill"), ::testing::ElementsAre("spill-7"));
   options.log.ring_bytes = Options().log.ring_bytes;
-  // X4: nor does one that its DC refuses, as this one is another's.
+  // X4: a TC that is refused by its DC, because that is another's, does not either.
   auto refused = TransactionComponent::Open(options, runtime_, *storage_, dc_);
   ASSERT_TRUE(refused.ok()) << refused.status().ToString();
   EXPECT_EQ((*refused)->WaitServing(Soon()), ErrorCode::kWrongState);
