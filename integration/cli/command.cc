@@ -132,7 +132,8 @@ Status CompareAndSet(Client& client, const std::vector<std::string>& words, cons
   Status compared;
   const Status status = RunTransaction(client, Retrying(options), [&](Transaction& transaction) {
     compared = transaction.CompareAndSet(table, key, expected, value, &found);
-    return compared == ErrorCode::kConditionFailed ? Status() : compared;  // `found` counts only if the transaction commits
+    return compared == ErrorCode::kConditionFailed ? Status()
+                                                   : compared;  // `found` counts only if the transaction commits
   });
   if (!status.ok() || compared.ok()) return status;
   if (found.has_value()) out(Show(*found, options.form) + "\n");

@@ -106,7 +106,8 @@ class EmbeddedTest : public ::testing::Test {
   testing::TempDir dir_;
   std::unique_ptr<Embedded> store_;
   TableId table_;
-  Timestamp loaded_;  // timestamp of the commit that opened the accounts; snapshots may be stale, so they must not read below it
+  Timestamp
+      loaded_;  // timestamp of the commit that opened the accounts; snapshots may be stale, so they must not read below it
 };
 
 TEST_F(EmbeddedTest, WhatIsCommittedIsThereAfterReopening) {

@@ -197,7 +197,8 @@ class FaultProxy::Loop {
   }
 
  private:
-  static constexpr uint64_t kWake = 0, kListener = 1;  // ids for epoll; 2n and 2n + 1 are client and server of connection n
+  static constexpr uint64_t kWake = 0,
+                            kListener = 1;  // ids for epoll; 2n and 2n + 1 are client and server of connection n
 
   void Watch(int fd, uint64_t name, uint32_t events, int operation) const {
     epoll_event event{};

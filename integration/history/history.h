@@ -85,8 +85,7 @@ struct TransactionRecord {
   bool untimed = false;
   Outcome outcome = Outcome::kCommitted;
   bool snapshot = false;
-  uint64_t min_timestamp =
-      0;  // for a snapshot: it must contain everything committed at this timestamp; 0 = no demand
+  uint64_t min_timestamp = 0;  // for a snapshot: it must contain everything committed at this timestamp; 0 = no demand
   std::vector<OperationRecord> operations;  // in order
   std::vector<Scan> scans;
   friend bool operator==(const TransactionRecord&, const TransactionRecord&) = default;

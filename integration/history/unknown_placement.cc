@@ -62,8 +62,9 @@ class Placement {
   const HistoryIndex& index_;
   std::vector<Position>& positions_;
   std::vector<Unplaced> unplaced_;
-  absl::flat_hash_map<Key, std::vector<Event>> events_;  // events of the keys that unplaced transactions touch, in the order of their positions
-  absl::flat_hash_set<Key> keys_;                        // keys of the group that is being placed
+  absl::flat_hash_map<Key, std::vector<Event>>
+      events_;  // events of the keys that unplaced transactions touch, in the order of their positions
+  absl::flat_hash_set<Key> keys_;  // keys of the group that is being placed
 };
 
 void Placement::PlaceAll() {

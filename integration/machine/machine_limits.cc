@@ -81,7 +81,8 @@ class Lines {
       for (uint64_t& place : at) place = memory_[place];
     }
     const double seconds = Now() - begin;
-    DEUT_CHECK(std::accumulate(at.begin(), at.end(), uint64_t{0}) != 1);  // uses the results, so that the loop is not optimised away
+    DEUT_CHECK(std::accumulate(at.begin(), at.end(), uint64_t{0}) !=
+               1);  // uses the results, so that the loop is not optimised away
     return seconds * 1e9 / static_cast<double>(kSteps * kChains);
   }
 

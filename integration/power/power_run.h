@@ -22,7 +22,8 @@ namespace deut::power {
 struct RunOptions {
   uint64_t seed = 1;
   uint32_t threads = 1;
-  bool keeps_pages = false;  // true: the DC's pages never lose power (checkpointing_dc.h); false: they are on the same disk
+  bool keeps_pages =
+      false;  // true: the DC's pages never lose power (checkpointing_dc.h); false: they are on the same disk
   StoreSizes sizes = {};
 };
 

@@ -31,9 +31,10 @@ struct RecordedRunOptions {
   StoreSizes sizes = {};
   uint64_t least_points = 0;
   std::vector<std::pair<const char*, uint64_t>> least_times =
-      {};                            // of activities in the DC, by the names of their marks
-  uint64_t every = 1;                // one crash point for this many changing operations
-  std::function<void()> moved = {};  // Record calls it at each changing operation, on any thread, to show that the run moves
+      {};              // of activities in the DC, by the names of their marks
+  uint64_t every = 1;  // one crash point for this many changing operations
+  std::function<void()> moved =
+      {};  // Record calls it at each changing operation, on any thread, to show that the run moves
 };
 
 // How often an activity of the DC was found at crash points.

@@ -19,8 +19,8 @@ enum class Replacement {
   kOlderLaidOver,    // the same, copied over the present files: newer ones stay beside it
   kOlderWhileItRan,  // copied file by file while the component was writing
   kForeign,          // the folder of the same component of another cluster
-  kFork,             // the folder of the same component of a cluster that continued independently from copies of both folders
-  kEmpty,            // an empty folder
+  kFork,   // the folder of the same component of a cluster that continued independently from copies of both folders
+  kEmpty,  // an empty folder
   kWithoutCheckpoints,
   kWithoutPages,
   kSpilledRunOfOtherVersion,

@@ -14,9 +14,15 @@ TOKEN = re.compile(r'R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\
 
 
 def code_of(text):
-    """The source without comments, empty lines and white space at the ends of lines."""
-    bare = TOKEN.sub(lambda match: "" if match.group().startswith(("//", "/*")) else match.group(), text)
-    return [line.rstrip() for line in bare.split("\n") if line.strip()]
+    """The source without comments, and without white space outside of strings: a formatter may break lines elsewhere."""
+    code, last = [], 0
+    for match in TOKEN.finditer(text):
+        code.append("".join(text[last:match.start()].split()))
+        if not match.group().startswith(("//", "/*")):
+            code.append(match.group())
+        last = match.end()
+    code.append("".join(text[last:].split()))
+    return "".join(code)
 
 
 def git(*arguments):
