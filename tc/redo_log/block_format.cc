@@ -15,13 +15,13 @@ namespace deut::tc {
 namespace {
 
 constexpr uint32_t kMagic = 0x474C5244;  // "DRLG"
-// Bytes in front of what the checksum covers: magic and checksum.
+// The checksum does not cover magic and checksum.
 constexpr size_t kUncoveredBytes = 8;
 constexpr std::string_view kSegmentPrefix = "log-";
 constexpr size_t kSegmentDigits = 20;
 constexpr size_t kStateHeaderBytes = 56;
 constexpr size_t kSealAt = 80;
-// A block tears at sectors of this many bytes.
+// A torn block is torn at a multiple of this many bytes.
 constexpr size_t kTornBytes = 512;
 constexpr size_t kStatePositionBytes = 24;
 
@@ -30,8 +30,8 @@ static_assert(kBlockHeaderBytes + kStateHeaderBytes + kMaxKnownDcs * (kStatePosi
 
 Status Damaged(const std::string& what) { return Status(ErrorCode::kCorruption, what); }
 
-// The seal hashes the header alone, from the version on. It cannot hash the checksum, which covers the seal. The place and the epoch of a
-// block are unique in a log, so a seal is good for one block.
+// The seal hashes the header alone, from the version on. It cannot hash the checksum, because the checksum covers the
+// seal. Place and epoch of a block are unique in a log, so a seal is good for one block.
 uint64_t SealOf(const char* block, const SipHashKey& key) {
   return SipHash(key, std::string_view(block + kUncoveredBytes, kSealAt - kUncoveredBytes));
 }
@@ -83,7 +83,7 @@ Result<FirstBlock> UnderstandFirstBlock(const char* bytes, size_t size, uint64_t
   if (!whole) return FirstBlock::kBroken;
   const uint64_t named = LoadU64(bytes + 40);
   if (named > number) return Damaged(Concat("the file is segment ", named, " of a redo log under another name"));
-  // As a spare it still has the header of the segment that it was.
+  // A spare still has the header of the segment that it was before.
   DEUT_RETURN_IF_ERROR(ReadBlockHeader(bytes, named, 0, size, header));
   return FirstBlock::kWhole;
 }

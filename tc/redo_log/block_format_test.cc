@@ -95,12 +95,12 @@ TEST(BlockFormat, ABlockBelongsToItsPlace) {
   uint32_t checksum = 0;
   const std::string block = SomeBlock(64, &checksum);
   EXPECT_TRUE(Check(block, 3, 8192, 4096).ok());
-  EXPECT_TRUE(Check(block, 4, 8192, 4096) == ErrorCode::kCorruption);   // a file used again
+  EXPECT_TRUE(Check(block, 4, 8192, 4096) == ErrorCode::kCorruption);   // a reused file
   EXPECT_TRUE(Check(block, 3, 12288, 4096) == ErrorCode::kCorruption);  // misdirected
   EXPECT_TRUE(Check(block, 3, 8192, 0) == ErrorCode::kCorruption);      // beyond the segment
 }
 
-// Whatever bit of a block flips, it is no longer valid.
+// A block is invalid after a flip of any of its bits.
 TEST(BlockFormat, EveryFlippedBitIsFound) {
   uint32_t checksum = 0;
   const std::string whole = SomeBlock(256, &checksum);
@@ -135,7 +135,8 @@ TEST(BlockFormat, SegmentHeaderRoundTrip) {
   EXPECT_EQ(decoded.known_dcs, state.known_dcs);
 }
 
-// Bytes of a client that knows all but the key: only who has the key can seal a block, for one place in one log.
+// The bytes of a client that knows everything but the key. Only an owner of the key can seal a block, and a seal is
+// good for one place in one log.
 TEST(BlockFormat, ASealIsOfOneKeyAndOneBlock) {
   uint32_t checksum = 0;
   std::string block = SomeBlock(64, &checksum);

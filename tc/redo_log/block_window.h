@@ -1,7 +1,7 @@
-// BlockWindow: reads blocks out of segment files, with one large read for many small blocks, and, for who goes through whole files, several
-// such reads ahead (`ahead`, else null).
-// Thread-safety: one thread at a time. Ownership: owns its buffers; a block's bytes live until the next call. With `ahead` a file outlives the
-//   next call for another file, Clear, or the window.
+// BlockWindow: reads blocks out of segment files, with one large read for many small blocks. A reader of whole files
+// can pass `ahead`, which keeps several such reads in flight; otherwise `ahead` is null.
+// Thread-safety: one thread at a time. Ownership: owns its buffers; a block's bytes live until the next call. With
+// `ahead`, a file outlives the next call for another file, Clear, or the window.
 // Errors: IO_ERROR when a read fails; CORRUPTION, with file and offset, when no valid block is there.
 #ifndef TC_REDO_LOG_BLOCK_WINDOW_H_
 #define TC_REDO_LOG_BLOCK_WINDOW_H_
@@ -39,29 +39,30 @@ class BlockWindow {
   explicit BlockWindow(size_t window_bytes = size_t{1} << 20, std::unique_ptr<FileReadAhead> ahead = nullptr)
       : window_bytes_(window_bytes), ahead_(std::move(ahead)) {}
 
-  // The verified block at `offset` of the segment `number`, which has `segment_bytes` (or is shorter: cut off). `key`, unless null, is that of the
-  // log whose seal the block must have. It is looked at before the checksum, so that what clients have shaped like blocks costs no more than zeros.
+  // Returns the verified block at `offset` of the segment `number`, which has `segment_bytes` (or was cut shorter).
+  // `key`, unless null, is the key of the log; the block must have its seal. The seal is checked before the checksum,
+  // so that client bytes that are shaped like blocks cost no more than zeros.
   Result<Block> Read(File& file, uint64_t number, uint64_t segment_bytes, uint64_t offset,
                      const SipHashKey* key = nullptr);
 
-  // Whether the 4 KiB at `offset` of a file of `file_bytes` are zeros. Ends the last Block.
+  // True if the 4 KiB at `offset` of a file of `file_bytes` are zeros. Invalidates the last Block.
   Result<bool> IsZero(File& file, uint64_t file_bytes, uint64_t offset);
 
-  // Forgets what was read: the file may have changed.
+  // Drops the buffered bytes: the file may have changed.
   void Clear() {
     file_ = nullptr;
     if (ahead_ != nullptr) ahead_->Clear();
   }
 
  private:
-  // Makes [offset, offset + bytes) readable; beyond the end of the file it reads zeros.
+  // Makes [offset, offset + bytes) readable. Bytes beyond the end of the file read as zeros.
   Result<const char*> Load(File& file, uint64_t offset, size_t bytes, uint64_t limit);
 
   const size_t window_bytes_;
   std::unique_ptr<FileReadAhead> ahead_;
   AlignedBuffer buffer_;
   const File* file_ = nullptr;
-  uint64_t begin_ = 0, end_ = 0;  // of file_, what buffer_ holds
+  uint64_t begin_ = 0, end_ = 0;  // the range of file_ that buffer_ holds
 };
 
 }  // namespace deut::tc

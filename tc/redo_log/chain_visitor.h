@@ -1,6 +1,6 @@
-// ChainVisitor: is told what recovery finds in a redo log, in the order of the log, by the one code that reads it. For those who look at a
-// log without opening it (tc/verify).
-// Thread-safety: called on the thread of RecoverChain. Ownership: what it is given lives until it returns.
+// ChainVisitor: receives what recovery finds in a redo log, in log order, from the one code that reads it. It serves
+// programs that inspect a log without opening it (tc/verify).
+// Thread-safety: called on the thread of RecoverChain. Ownership: arguments are valid until the method returns.
 #ifndef TC_REDO_LOG_CHAIN_VISITOR_H_
 #define TC_REDO_LOG_CHAIN_VISITOR_H_
 
@@ -19,10 +19,10 @@ class ChainVisitor {
   // The chain's next block; its records follow.
   virtual void OnBlock(const BlockHeader& header) = 0;
   virtual void OnRecord(const LogRecord& record) = 0;
-  // The chain ends here; `why` names file and offset. Not called if recovery gives up before: a file is missing, a whole block holds what no
-  // writer writes.
+  // The chain ends here; `why` names file and offset. Not called if recovery stops earlier: a file is missing, or a
+  // whole block holds bytes that no writer writes.
   virtual void OnEnd(const Cut& end, const Status& why) = 0;
-  // A whole block behind the end, of the epoch of the chain's last segment or a later one.
+  // A whole block behind the end, with the TC epoch of the chain's last segment or a later one.
   virtual void OnBehind(const BlockHeader& header) = 0;
 };
 

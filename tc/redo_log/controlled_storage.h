@@ -1,6 +1,6 @@
-// ControlledStorage: memory storage whose queues complete requests only when, and in the order in which, a test says so. The bytes are
-// written at once. For tests of what the log does between submission and completion.
-// Thread-safety: all methods from any thread. One queue per storage.
+// ControlledStorage: memory storage whose queues complete requests only when a test says so, in the order that it
+// says. The bytes are written at once. It is for tests of the log's work between submission and completion.
+// Thread-safety: all methods from any thread. One queue per storage. Ownership: owns the memory storage.
 #ifndef TC_REDO_LOG_CONTROLLED_STORAGE_H_
 #define TC_REDO_LOG_CONTROLLED_STORAGE_H_
 
@@ -23,7 +23,7 @@ class ControlledStorage final : public Storage {
  public:
   ControlledStorage() : memory_(NewMemoryStorage(RealRuntime())) {}
 
-  // From now on requests wait to be completed by Complete; those that waited complete when this ends.
+  // While held, requests stay in flight until Complete. Hold(false) completes those that wait.
   void Hold(bool hold) {
     MutexLock lock(mutex_);
     hold_ = hold;
@@ -33,14 +33,14 @@ class ControlledStorage final : public Storage {
     MutexLock lock(mutex_);
     return held_.size();
   }
-  // Completes the request that was submitted as the `index`-th of those that still wait.
+  // Completes the `index`-th of the requests in flight, in order of submission.
   void Complete(size_t index, Status status = Status::Ok()) {
     MutexLock lock(mutex_);
     if (!status.ok()) held_[index]->status = std::move(status);
     CompleteLocked(1, index);
   }
 
-  // Lets a waiting request end after its first byte.
+  // Makes a request in flight transfer only one byte.
   void Shorten(size_t index) {
     MutexLock lock(mutex_);
     held_[index]->transferred = 1;

@@ -1,6 +1,7 @@
-// DurabilityWaiter: somebody who is told once a record of the redo log is durable, without a thread that waits (asynchronous commits).
-// Derive, embed in the transaction, register with RedoLog::NotifyWhenDurable.
-// Ownership: the registrar keeps it alive until OnDurable has been entered; OnDurable may destroy it.
+// DurabilityWaiter: a callback for the moment when a record of the redo log is durable, so that no thread has to wait
+// (asynchronous commits). Derive from it, embed it in the transaction, and register it with
+// RedoLog::NotifyWhenDurable.
+// Ownership: the registrar keeps it alive until OnDurable has been entered. OnDurable may destroy it.
 #ifndef TC_REDO_LOG_DURABILITY_WAITER_H_
 #define TC_REDO_LOG_DURABILITY_WAITER_H_
 
@@ -11,16 +12,17 @@
 
 namespace deut::tc {
 
-// How soon a record is to be durable that somebody waits for: at once, or when it becomes so by itself (RedoLogOptions::linger).
+// How soon a record with a waiter is to be durable: at once, or when the log writes it anyway
+// (RedoLogOptions::linger).
 enum class Hurry : uint8_t { kNow, kInTime };
 
 class DurabilityWaiter {
  public:
   virtual ~DurabilityWaiter() = default;
-  // Called exactly once, on the log thread or on that of a committer that has led: must not block, and must not append to the log (it could
-  // wait for the thread it is on).
-  // OK: durable. IO_ERROR: the log has failed, the record may or may not be durable (OUTCOME_UNKNOWN to a client). CANCELLED: the
-  // log was stopped before.
+  // Called exactly once, on the log thread or on a committer that has led. It must not block. It must not append to
+  // the log: the append could wait for the thread that it runs on.
+  //   OK: durable. CANCELLED: the log was stopped before.
+  //   IO_ERROR: the log has failed; the record may or may not be durable (OUTCOME_UNKNOWN to a client).
   virtual void OnDurable(const Status& status) = 0;
 
  private:

@@ -12,7 +12,7 @@ class DurabilityWaiters::Closed final : public DurabilityWaiter {
 };
 
 DurabilityWaiter* DurabilityWaiters::ClosedMark() {
-  static Closed* const closed = new Closed;  // never destroyed: a log may end after it would be
+  static Closed* const closed = new Closed;  // never destroyed: a log may outlive a static object
   return closed;
 }
 

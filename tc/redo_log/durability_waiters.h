@@ -1,10 +1,15 @@
-// DurabilityWaiters: who waits for which LSN. Registration is latch-free; whoever writes the log (log_signal.h), "the log thread" here, answers.
+// DurabilityWaiters: the waiters for durable records, by LSN. Registration is latch-free. The thread that writes the
+// log (log_signal.h), called "the log thread" here, answers.
 //
-// States of a waiter: its owner's -> on the stack (Register won the compare-and-swap) -> in the heap (taken by the log thread) -> answered.
-// Steps. Register: next = top; top: next -> waiter (compare-and-swap; the loser looks again); then the caller notifies the log thread.
-//   Collect (log thread): top -> empty (exchange; takes all), into a heap by LSN. Answer: those below the durable LSN, in LSN order.
+// States of a waiter: its owner's -> on the stack (Register won the compare-and-swap) -> in the heap (taken by the
+// log thread) -> answered.
+// Steps. Register: next = top; top: next -> waiter (compare-and-swap; the loser retries); then the caller notifies
+// the log thread.
+//   Collect (log thread): top -> empty (exchange; takes all), then into a heap by LSN. Answer: the waiters below the
+//   durable LSN, in LSN order.
 //   Close: top -> closed (exchange); every later Register fails.
-// Thread-safety: Register from any thread; the rest by the log thread only (Close: or after it has ended).
+// Thread-safety: Register from any thread; the rest by the log thread only (Close: or after it has ended). Ownership:
+// waiters belong to their registrars.
 #ifndef TC_REDO_LOG_DURABILITY_WAITERS_H_
 #define TC_REDO_LOG_DURABILITY_WAITERS_H_
 
@@ -23,16 +28,17 @@ class DurabilityWaiters {
   DurabilityWaiters(const DurabilityWaiters&) = delete;
   DurabilityWaiters& operator=(const DurabilityWaiters&) = delete;
 
-  // False if closed: the waiter was not taken.
+  // Returns false if closed: the waiter was not taken.
   bool Register(Lsn lsn, DurabilityWaiter* waiter);
 
-  // True if something was registered since the last Collect.
+  // True if a waiter was registered since the last Collect.
   bool HasNew() const { return top_.load(std::memory_order_seq_cst) != nullptr; }
 
-  // Answers everybody whose record lies below `durable` with OK, and, if `others` is not OK, all others with that. Returns how many.
+  // Answers OK to every waiter whose record lies below `durable`. If `others` is not OK, answers that to all other
+  // waiters. Returns the number of answers.
   size_t CollectAndAnswer(Lsn durable, const Status& others);
 
-  // Answers all that are left, and refuses later ones.
+  // Answers all remaining waiters, and refuses later ones.
   void Close(Lsn durable, const Status& others);
 
  private:

@@ -1,5 +1,5 @@
-// DurableWait: a thread's wait until a record is durable, with a deadline. A wait whose deadline passed goes on where it was when the same
-// record is waited for again, so that polling leaves nothing behind.
+// DurableWait: lets a thread wait, with a deadline, until a record is durable. After a missed deadline, a second wait
+// for the same record continues the first one. So polling leaves no waiters behind.
 // Thread-safety: one thread at a time. Ownership: the writer outlives it, or was stopped.
 #ifndef TC_REDO_LOG_DURABLE_WAIT_H_
 #define TC_REDO_LOG_DURABLE_WAIT_H_
@@ -44,7 +44,7 @@ class DurableWait {
   }
 
  private:
-  // Held by the waiting side and, until it has answered, by the log thread: whoever is last frees it.
+  // Held by the waiting side and, until it has answered, by the log thread. The last holder frees it.
   struct Node final : DurabilityWaiter {
     Node(Runtime& r, Lsn l) : runtime(r), lsn(l) {}
     void OnDurable(const Status& s) override {

@@ -16,7 +16,7 @@ Result<size_t> FileReadAhead::Read(File& file, uint64_t offset, char* data, size
     return file.Read(offset, data, bytes);
   }
   read_ = offset + bytes;
-  // What lies before the beginning is not asked for again; what lies behind it may be.
+  // Pieces before `offset` are dropped: they are not read again. Later pieces may be.
   while (!pieces_.empty() && pieces_.front()->end() <= offset) DropFirst();
   if (pieces_.empty()) next_ = offset;
   size_t copied = 0;
@@ -31,7 +31,7 @@ Result<size_t> FileReadAhead::Read(File& file, uint64_t offset, char* data, size
     const size_t some = std::min(there - std::min(there, skip), bytes - copied);
     std::memcpy(data + copied, piece.buffer.data() + skip, some);
     copied += some;
-    if (there < piece.request.bytes) break;  // the file ends
+    if (there < piece.request.bytes) break;  // the end of the file
   }
   return copied;
 }

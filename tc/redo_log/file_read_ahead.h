@@ -1,10 +1,13 @@
-// FileReadAhead: reads a file from its beginning to its end with several large reads in flight, for a reader that takes it in order.
+// FileReadAhead: reads a file from its beginning to its end with several large reads in flight, for a reader that
+// takes it in order.
 //
-// The second read of a file that goes on where the first ended begins it: the file is then read in pieces, of which `depth` are in flight or
-//   waiting to be taken. Anything else (another file, a jump) is an ordinary read, behind which nothing is read ahead.
-// Thread-safety: one thread at a time. Ownership: owns its buffers and its queue; a file must outlive what is in flight: until the next read of
-//   another file, Clear, or the end of this object, each of which waits for it.
-// Errors: those of the file's reads, when the bytes concerned are asked for; what lies ahead and is never asked for fails nobody.
+// Read-ahead begins at the second read of a file, if it continues where the first one ended. From then on the file is
+// read in pieces, of which `depth` are in flight or not consumed yet. Any other read (another file, a jump) is an
+// ordinary one, and nothing is read ahead behind it.
+// Thread-safety: one thread at a time. Ownership: owns its buffers and its queue. A file must outlive its reads in
+// flight: until the next read of another file, Clear, or the destructor, each of which waits for them.
+// Errors: those of the file's reads, when the bytes concerned are asked for. A failed read ahead that is never asked
+// for is not reported.
 #ifndef TC_REDO_LOG_FILE_READ_AHEAD_H_
 #define TC_REDO_LOG_FILE_READ_AHEAD_H_
 
@@ -32,7 +35,7 @@ class FileReadAhead {
 
   // As File::Read. Nothing at or beyond `limit` is read ahead. REQUIRES: all aligned, offset + bytes <= limit.
   Result<size_t> Read(File& file, uint64_t offset, char* data, size_t bytes, uint64_t limit);
-  // Forgets what was read: the file may have changed, or end.
+  // Drops the pieces and waits for reads in flight: the file may have changed, or be about to be closed.
   void Clear();
 
  private:
@@ -43,20 +46,20 @@ class FileReadAhead {
     uint64_t end() const { return request.offset + request.bytes; }
   };
 
-  // The next piece.
+  // Submits the read of the next piece.
   Status Submit(uint64_t limit);
   void Reap();
   void DropFirst();
 
   const size_t piece_bytes_;
   const size_t depth_;
-  File* file_ = nullptr;                       // of the last read
-  uint64_t read_ = 0;                          // where it ended
-  uint64_t next_ = 0;                          // where the next piece begins
-  std::deque<std::unique_ptr<Piece>> pieces_;  // of file_, adjacent, in order
+  File* file_ = nullptr;                       // the file of the last read
+  uint64_t read_ = 0;                          // offset at which it ended
+  uint64_t next_ = 0;                          // offset at which the next piece begins
+  std::deque<std::unique_ptr<Piece>> pieces_;  // pieces of file_, adjacent, in order
   std::vector<AlignedBuffer> spare_;
   std::vector<IoRequest*> completed_;
-  std::unique_ptr<IoQueue> queue_;  // ends first, so that the buffers outlive what is in flight
+  std::unique_ptr<IoQueue> queue_;  // destroyed first, so that the buffers outlive the reads in flight
 };
 
 }  // namespace deut::tc

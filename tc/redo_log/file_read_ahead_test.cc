@@ -21,11 +21,11 @@ constexpr size_t kDepth = 3;
 
 struct Seen {
   size_t submitted = 0, most_in_flight = 0;
-  uint64_t highest = 0;          // end of what was asked for
+  uint64_t highest = 0;          // end of the highest read
   uint64_t broken = UINT64_MAX;  // a read of this offset fails
 };
 
-// Completes only what is waited for, the latest first.
+// Completes only the request that is waited for, the latest first.
 class SlowQueue final : public IoQueue {
  public:
   explicit SlowQueue(Seen& seen) : seen_(seen) {}
@@ -69,7 +69,7 @@ class FileReadAheadTest : public ::testing::Test {
     }
     return std::move(*file);
   }
-  // The letters of the blocks that a read gives.
+  // Returns the letters of the blocks that were read.
   std::string Read(File& file, uint64_t block, size_t blocks, uint64_t limit) {
     AlignedBuffer data(blocks * kIoAlignment);
     const Result<size_t> read =
@@ -104,7 +104,7 @@ TEST_F(FileReadAheadTest, InOrderWithSeveralInFlight) {
 
 TEST_F(FileReadAheadTest, WhatIsReadAgainIsStillThere) {
   EXPECT_EQ(Read(*file_, 0, 3, 20), "abc");
-  // A block that was cut off by the end of what was read begins the next one.
+  // A block that was cut off by the end of one read begins the next one.
   EXPECT_EQ(Read(*file_, 2, 3, 20), "cde");
   EXPECT_EQ(Read(*file_, 4, 3, 20), "efg");
   EXPECT_EQ(Read(*file_, 5, 7, 20), "fghijkl") << "more than is in flight at once";
@@ -133,7 +133,7 @@ TEST_F(FileReadAheadTest, OtherFilesAndJumps) {
   EXPECT_EQ(Read(*other_, 3, 1, 20), "d");
   EXPECT_EQ(Read(*other_, 12, 1, 20), "m");
   EXPECT_EQ(Read(*file_, 2, 1, 20), "c");
-  // Written over since: what lies ahead is forgotten.
+  // The file is overwritten after the read-ahead, and Clear drops the pieces.
   EXPECT_EQ(Read(*file_, 3, 1, 20), "d");
   AlignedBuffer block(kIoAlignment);
   std::fill_n(block.data(), kIoAlignment, 'X');

@@ -1,5 +1,6 @@
-// The kept sample of the log's format, as it lies on disk: it is read; a copy of it that names another version is refused, and nothing changed.
-// With DEUT_WRITE_SAMPLES=DIR the program writes the sample there, for a new version of the format.
+// Reads the stored sample of the log's format, as it lies on disk. A copy of it that names another version is
+// refused, and nothing is changed. With DEUT_WRITE_SAMPLES=DIR the program writes the sample there, for a new version
+// of the format.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -58,7 +59,7 @@ std::unique_ptr<Storage> DiskWith(const Files& files) {
   return storage;
 }
 
-// Two lives: commits whole and in chunks, with an id, low-water, a data component, a redo start.
+// Two TC epochs: commits whole and in chunks, with an id, low-water, a data component, a redo start.
 void WriteSample(Storage& disk, const std::string& directory) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   RecoveredLog recovered;
@@ -103,7 +104,7 @@ class FormatSamplesTest : public ::testing::Test {
   Files sample_;
 };
 
-// A version that is raised without a sample of its own is noticed here.
+// Fails when the version is raised without a sample of its own.
 TEST_F(FormatSamplesTest, TheNewestSampleIsOfTodaysVersion) {
   for (const auto& [name, bytes] : sample_) EXPECT_EQ(LoadU16(bytes.data() + 8), kLogFormatVersion) << name;
 }
@@ -131,7 +132,7 @@ TEST_F(FormatSamplesTest, TheSampleOfTheFormatIsRead) {
   }
 }
 
-// Each file in turn says that it is of another version, with a right checksum, as a file of that version does.
+// Each file in turn names another version, with a right checksum, as a file of that version would.
 TEST_F(FormatSamplesTest, AnotherVersionIsRefusedByNameAndNothingIsChanged) {
   for (const auto& [name, bytes] : sample_) {
     for (const int version : {1, kLogFormatVersion + 1}) {
@@ -140,7 +141,7 @@ TEST_F(FormatSamplesTest, AnotherVersionIsRefusedByNameAndNothingIsChanged) {
       std::string& file = changed[name];
       StoreU16(file.data() + 8, static_cast<uint16_t>(version));
       StoreU32(file.data() + 4, Crc32c(file.data() + 8, kSegmentHeaderBytes - 8));
-      // A file that the start would remove otherwise, as it is behind the chain.
+      // A file behind the chain, which the start would remove otherwise.
       changed[SegmentName(9)] = std::string(16 << 10, '\0');
       uint64_t number = 0;
       ASSERT_TRUE(ParseSegmentName(sample_.rbegin()->first, &number));

@@ -1,7 +1,6 @@
-// HostileClient: what a client can do to a redo log with its values alone: it shapes their bytes like blocks of the log, at places where
-// recovery looks for blocks. It knows the format, the numbers of the files, and the component, epoch and nonce of the log's life, but not the
-// log's key.
-// For tests and fuzzing.
+// HostileClient: attacks a redo log with its values alone. It shapes their bytes like blocks of the log, at places
+// where recovery looks for blocks. It knows the format, the numbers of the files, and the TC id, TC epoch and nonce
+// of the log, but not the log's key. It is for tests and fuzzing.
 // Thread-safety: one thread. Ownership: the storage outlives it.
 #ifndef TC_REDO_LOG_HOSTILE_CLIENT_H_
 #define TC_REDO_LOG_HOSTILE_CLIENT_H_
@@ -28,15 +27,15 @@ namespace deut::tc {
 
 class HostileClient {
  public:
-  // One commit of it is a block of two pages, of which the second one is the false block.
+  // Each commit is a block of two pages. The second page is the false block.
   static constexpr std::string_view kKey = "victim-1";
   static constexpr size_t kPrefixBytes =
       kBlockHeaderBytes + kRecordWordBytes + kTransactionHeaderBytes + kUpdateHeaderBytes + kKey.size();
   static constexpr size_t kValueBytes = 2 * kBlockAlignment - kPrefixBytes;
 
-  // What a false block says.
+  // The fields of a false block.
   struct Guess {
-    uint64_t segments_ahead = 1;  // it names the segment that many numbers behind the newest file
+    uint64_t segments_ahead = 1;  // it names the segment that many numbers after the newest file
     uint64_t epochs_ahead = 0;
     Lsn first_lsn{uint64_t{1} << 40};
     Lsn durable{uint64_t{1} << 40};
@@ -60,7 +59,7 @@ class HostileClient {
     uint64_t newest = 0;
     const uint64_t offset = NextOffset(&newest) + kBlockAlignment;
     std::string block(kBlockAlignment, 'x');
-    // A writer's own work, but for the seal: that is put in its place, and the checksum made right again.
+    // A real writer's code, except for the seal: the guess replaces it, and the checksum is computed again.
     SealBlock(BlockHeader{.kind = BlockKind::kRecords,
                           .block_bytes = kBlockAlignment,
                           .payload_bytes = kBlockAlignment - kBlockHeaderBytes,
@@ -79,7 +78,7 @@ class HostileClient {
     return std::string(kBlockAlignment - kPrefixBytes, 'v') + block;
   }
 
-  // Where the log's next block will stand, and the number of the newest file.
+  // Returns the offset of the log's next block, and the number of the newest file.
   uint64_t NextOffset(uint64_t* newest) {
     const auto names = storage_.List(directory_);
     DEUT_CHECK(names.ok());
@@ -92,7 +91,7 @@ class HostileClient {
     *newest = numbers.front();
     for (const uint64_t number : numbers) {
       const auto file = storage_.Open(directory_ + "/" + SegmentName(number), {});
-      if (!file.ok()) continue;  // it has just become another one
+      if (!file.ok()) continue;  // the file was renamed meanwhile
       BlockWindow window;
       const uint64_t bytes = *(*file)->Size();
       uint64_t offset = 0;
@@ -101,7 +100,7 @@ class HostileClient {
         if (!block.ok()) break;
         offset += block->header.block_bytes;
       }
-      // A life's first block is not there yet, or the segment is full: then the next one begins.
+      // Offset 0: the first block of this process is not there yet. A full segment: the next one begins.
       if (offset != 0) return offset + 2 * kBlockAlignment <= bytes ? offset : kSegmentHeaderBytes;
     }
     return kSegmentHeaderBytes;

@@ -1,4 +1,5 @@
-// Values that are shaped like blocks. The input says what each false block claims; the log must start again with every commit in any case.
+// Values that are shaped like blocks. The input says what each false block claims. The log must start again with
+// every commit in any case.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

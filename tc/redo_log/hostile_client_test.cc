@@ -12,8 +12,8 @@
 namespace deut::tc {
 namespace {
 
-// D2: what a client's value holds is never taken for a block of the log, though recovery reads files that were used before, and looks past the end
-// of the chain. Each round is a life of commits with false blocks, of which segments are let go and used again, a clean stop, and a start.
+// D2: recovery never takes a client's value for a block of the log, although it reads reused files and looks past the
+// end of the chain. Each round commits false blocks, frees and reuses segments, stops cleanly, and starts again.
 TEST(HostileClientTest, D2ValuesShapedLikeBlocksAreNoBlocks) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(seed);

@@ -1,7 +1,9 @@
-// LogFailure: the redo log's first failure, reported once. From then on nothing more becomes durable (field: fail-stop, never a retry).
-// States: none -> reported, in one step: a compare-and-swap of the pointer to the status; the loser's status is dropped. So failed()
-// is true when Report returns, to whoever reports: who has just reported a failed write, and lost, must not go on to call it durable.
-// Thread-safety: all methods from any thread. Ownership: the status that won.
+// LogFailure: the redo log's first failure, reported once. From then on nothing more becomes durable (fail-stop,
+// never a retry).
+// States: none -> reported, in one step: a compare-and-swap of the pointer to the status. The status of the loser is
+// dropped. So failed() is true when Report returns, for winner and loser. The loser has a failed write too, and must
+// not go on to call it durable.
+// Thread-safety: all methods from any thread. Ownership: owns the status that won.
 #ifndef TC_REDO_LOG_LOG_FAILURE_H_
 #define TC_REDO_LOG_LOG_FAILURE_H_
 
@@ -30,7 +32,7 @@ class LogFailure {
   }
 
   bool failed() const { return first_.load(std::memory_order_seq_cst) != nullptr; }
-  // OK while nothing has failed.
+  // OK until a failure is reported.
   Status status() const {
     const Status* const first = first_.load(std::memory_order_seq_cst);
     return first == nullptr ? Status::Ok() : *first;

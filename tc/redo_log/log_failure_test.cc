@@ -26,11 +26,11 @@ TEST(LogFailure, TheFirstReportStands) {
   EXPECT_EQ(told, std::vector<std::string>{"first"});
 }
 
-// A report that loses against another thread's must find the log failed too: else the log thread, having seen its write fail while a
-// helper was reporting another failure, takes the write for durable.
+// A report that loses against another thread's must find the log failed too. Otherwise the log thread, whose write
+// failed while a helper reported another failure, would take its write for durable.
 TEST(LogFailure, HasFailedForEveryReporterAtOnce) {
   constexpr int kRounds = 60;
-  const Status long_one(ErrorCode::kIoError, std::string(1 << 20, 'x'));  // which takes its time to be taken over
+  const Status long_one(ErrorCode::kIoError, std::string(1 << 20, 'x'));  // it takes a while to copy
   std::vector<std::unique_ptr<LogFailure>> failures;
   std::atomic<int> told{0};
   for (int i = 0; i < kRounds; ++i) {

@@ -1,4 +1,5 @@
-// LogForge: writes log files block by block, right or wrong, for tests of recovery.
+// LogForge: writes log files block by block, valid or not, for tests of recovery. Thread-safety: one thread.
+// Ownership: the storage outlives it.
 #ifndef TC_REDO_LOG_LOG_FORGE_H_
 #define TC_REDO_LOG_LOG_FORGE_H_
 
@@ -34,18 +35,18 @@ class LogForge {
     state.redo_start.lsn = kFirstLsn;
   }
 
-  // What the next block says; change at will.
+  // The fields of the next block. Tests may change them.
   LogState state;
   Lsn lsn = kFirstLsn;
   Lsn durable = kFirstLsn;
   uint32_t predecessor = 0;
   uint64_t segment = 0;
   uint64_t offset = 0;
-  std::string payload;  // of the next block, see Record
+  std::string payload;  // payload of the next block, see Record
 
   std::string Path(uint64_t number) const { return directory_ + "/" + SegmentName(number); }
 
-  // Goes on in a new file, with its header.
+  // Continues in a new file, and writes its header.
   void BeginSegment(uint64_t number) {
     segment = number;
     offset = 0;
@@ -56,7 +57,7 @@ class LogForge {
     offset = kSegmentHeaderBytes;
   }
 
-  // A file without any content.
+  // Creates a file without any content.
   void Allocate(uint64_t number, uint64_t bytes) {
     const Result<std::unique_ptr<File>> file = storage_.Open(Path(number), {.create = true, .writable = true});
     ASSERT_TRUE(file.ok()) << file.status().ToString();
@@ -81,7 +82,8 @@ class LogForge {
                .timestamp = Timestamp(timestamp), .epoch = state.epoch, .updates = {&update, 1}, .chunks = {}});
   }
 
-  // Writes `payload` as the next block, all before it being durable (or up to `durable_lsn`). Returns its bytes.
+  // Writes `payload` as the next block. It says that everything before it is durable (or everything up to
+  // `durable_lsn`). Returns its bytes.
   std::string Block() {
     durable = lsn;
     return BlockSubmittedAt(lsn);
@@ -92,14 +94,14 @@ class LogForge {
     Advance(block);
     return block;
   }
-  // The same, but nothing reaches the disk.
+  // As BlockSubmittedAt, but the block does not reach the disk.
   std::string LostBlock(Lsn durable_lsn) {
     std::string block = Forge(durable_lsn);
     Advance(block);
     return block;
   }
 
-  // A new life of the log at `cut`, in a new file.
+  // Begins a new TC epoch of the log at `cut`, in a new file.
   void NewLife(uint64_t number, Cut cut, bool log_the_cut = true) {
     lsn = durable = cut.lsn;
     state.epoch = TcEpoch(state.epoch.value + 1);

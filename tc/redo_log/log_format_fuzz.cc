@@ -1,4 +1,5 @@
-// Bytes from a damaged or hostile disk: records, blocks, segment headers, and a whole recovery over a file that begins with them.
+// Bytes from a damaged or hostile disk: records, blocks, segment headers, and a recovery over a file that begins with
+// them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,7 @@ namespace deut::tc {
 namespace {
 
 void DecodeRecords(std::string_view bytes) {
-  // With a right first word, so that the bodies are reached.
+  // With a valid first word, so that the fuzzer reaches the bodies.
   std::string record(bytes.substr(0, bytes.size() / 8 * 8));
   if (record.size() < 2 * kRecordWordBytes) return;
   const RecordType type = static_cast<RecordType>(1 + static_cast<unsigned char>(record[0]) % 8);
@@ -46,14 +47,14 @@ void DecodeRecords(std::string_view bytes) {
   state.Apply(decoded);
 }
 
-// Where the first block of a segment has the log's key.
+// Offset of the log's key in the first block of a segment.
 constexpr size_t kKeyAt = kBlockHeaderBytes + 40;
 
 SipHashKey KeyIn(const std::string& first_block) {
   return {.low = LoadU64(first_block.data() + kKeyAt), .high = LoadU64(first_block.data() + kKeyAt + 8)};
 }
 
-// A block that is right by its seal and checksum, whatever it says. The first one of a segment brings its own key.
+// Makes a block with a valid seal and checksum around any content. The first one of a segment brings its own key.
 std::string MakeBlock(std::string_view bytes, uint64_t offset, uint32_t predecessor, SipHashKey key = {}) {
   std::string block(BlockBytesFor(std::max<size_t>(bytes.size(), 8)), '\0');
   constexpr size_t kSealAt = kBlockHeaderBytes - 8;
@@ -95,7 +96,7 @@ void Recover(std::string_view bytes) {
   DEUT_CHECK((*file)->Write(kSegmentHeaderBytes, second.data(), std::min<size_t>(second.size(), 24 << 10)).ok());
   const Result<RecoveredChain> chain = RecoverChain(*storage, "/log");
   DEUT_CHECK(chain.ok() || chain.status() == ErrorCode::kCorruption);
-  // What was found right is so when it is read again.
+  // Blocks that were valid are valid when they are read again.
   if (chain.ok()) DEUT_CHECK(WriteAgain(*storage, "/log", chain->unproven).ok());
 }
 

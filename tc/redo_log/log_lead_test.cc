@@ -1,4 +1,4 @@
-// Committers that write their own commit, and records that nobody is in a hurry for.
+// Committers that write their own commit, and records that no thread waits for in a hurry.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -48,14 +48,15 @@ class LogLeadTest : public ::testing::Test {
 
   void Open() { log_ = MustOpen(options_, *storage_, &recovered_); }
 
-  // Commits and waits, one after the other, until the next commit is sure to be led if the log thread stays where it is.
+  // Commits and waits, one commit after the other, until the next one is sure to be led if the log thread stays where
+  // it is.
   void CommitUntilLed() {
     const uint64_t before = log_->counters().led_blocks;
     while (log_->counters().led_blocks == before) ASSERT_TRUE(log_->WaitDurable(Next().lsn, kNoDeadline).ok());
   }
   AppendResult Next() { return Commit(*log_, ++committed_); }
 
-  // Everything that was committed is there, in order, also for the next life.
+  // Checks that everything that was committed is there, in order, also after another start.
   void ExpectAll() {
     log_ = nullptr;
     Open();
@@ -75,7 +76,7 @@ class LogLeadTest : public ::testing::Test {
 
 TEST_F(LogLeadTest, ALoneCommitterWritesItself) {
   Open();
-  // Over the ends of segments and around the ring, which the log thread sees to.
+  // Across the ends of segments and around the ring, which only the log thread handles.
   while (log_->counters().led_blocks < 100 || log_->counters().segments < 4) {
     const AppendResult commit = Next();
     ASSERT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
@@ -84,7 +85,7 @@ TEST_F(LogLeadTest, ALoneCommitterWritesItself) {
   ExpectAll();
 }
 
-// A write is no wait of the runtime's, and whoever has a list to work off is told of it all the same.
+// A leader's write is not a wait of the runtime. BeforeWait still tells a thread that has postponed work.
 TEST_F(LogLeadTest, WhoLeadsTellsBefore) {
   Open();
   int told = 0;
@@ -110,7 +111,7 @@ TEST_F(LogLeadTest, WhoHasLittleTimeLeavesTheDeviceToOthers) {
   ExpectAll();
 }
 
-// Nobody waits, or nobody in a hurry: the records go out all the same.
+// No thread waits, or none in a hurry. The records are written all the same.
 TEST_F(LogLeadTest, WhatNobodyIsInAHurryForGoesOut) {
   Open();
   for (int i = 0; i < 20; ++i) {
@@ -122,7 +123,7 @@ TEST_F(LogLeadTest, WhatNobodyIsInAHurryForGoesOut) {
     EXPECT_GE(log_->durable(), awaited.end);
     if (i % 3 == 0) CommitUntilLed();
   }
-  // Before it is appended, too.
+  // Also for a waiter that registers before the record is appended.
   Told told;
   ASSERT_FALSE(log_->NotifyWhenDurable(log_->tail(), &told, Hurry::kInTime));
   Next();
@@ -145,7 +146,7 @@ TEST_F(LogLeadTest, RecordsThatNobodyWaitsForCollect) {
   ExpectAll();
 }
 
-// In a full ring everything waits for what nobody was in a hurry for.
+// In a full ring every append waits for records that no thread is in a hurry for.
 TEST_F(LogLeadTest, AFullRingIsAHurry) {
   options_.linger = seconds(1000);
   Open();
@@ -170,21 +171,21 @@ TEST_F(LogLeadTest, AFailedLedWriteIsReportedOnceAndAnswersAll) {
     EXPECT_EQ(log_->durable(), durable);
     EXPECT_EQ(failures_.load(), 1);
     EXPECT_NE(log_->failure().message().find("/log/log-"), std::string_view::npos) << log_->failure().ToString();
-    // What comes later is answered as well, though nobody writes any more.
+    // Later waiters are answered as well, although nothing is written any more.
     EXPECT_TRUE(log_->WaitDurable(Next().lsn, kNoDeadline) == ErrorCode::kIoError);
     Told later;
     if (!log_->NotifyWhenDurable(commit.lsn, &later, Hurry::kInTime)) later.event.Wait(RealRuntime(), kNoDeadline);
     EXPECT_EQ(later.code, ErrorCode::kIoError);
     disk_.RemoveFault(fault);
     if (log_->counters().led_blocks > led) return;
-    // The log thread was quicker: once more.
+    // The log thread wrote the record first: retry.
     log_ = nullptr;
     failures_.store(0);
     Open();
   }
 }
 
-// Whoever waits and whoever does not, all at once.
+// Threads that wait and threads that do not, all at once.
 TEST_F(LogLeadTest, EverybodyAtOnce) {
   Open();
   std::atomic<uint64_t> next{1};
@@ -211,10 +212,10 @@ TEST_F(LogLeadTest, EverybodyAtOnce) {
 
 #ifdef DEUT_TEST_POINTS
 
-// A committer that is stopped in the middle of its own write.
+// A committer that is stopped in the middle of its led write.
 class StoppedLeaderTest : public LogLeadTest {
  protected:
-  // Returns when the leader stands where it would write.
+  // Returns when the leader stands directly before its write.
   void StopALeader() {
     testing::SetPointHandler([this](std::string_view name) {
       if (name != "redo_log.writer.before_led_write" || !armed_.exchange(false)) return;
@@ -250,7 +251,7 @@ TEST_F(StoppedLeaderTest, NobodyElseWritesWhileOneLeads) {
   EXPECT_TRUE(log_->WaitDurable(other.lsn, In(milliseconds(200))) == ErrorCode::kDeadlineExceeded);
   EXPECT_EQ(log_->counters().blocks, blocks);
   EXPECT_EQ(log_->durable(), durable);
-  // After two have written there is nothing that their threads could be trusted to do, not even to end.
+  // After two threads have written, neither can be trusted to do anything, not even to end.
   if (HasFailure()) FailStop("more than one has written");
   Release();
   EXPECT_TRUE(status_.ok()) << status_.ToString();
@@ -259,7 +260,7 @@ TEST_F(StoppedLeaderTest, NobodyElseWritesWhileOneLeads) {
   EXPECT_GE(log_->durable(), other.end);
 }
 
-// What is appended while one leads, and asked for by nobody, goes out afterwards.
+// A record that is appended during a led write, and that no thread waits for, is written afterwards.
 TEST_F(StoppedLeaderTest, WhatComesMeanwhileGoesOutAfterwards) {
   Open();
   StopALeader();
@@ -278,7 +279,7 @@ TEST_F(StoppedLeaderTest, AWriteThatDoesNotComeBackIsAFailure) {
   EXPECT_TRUE(status_ == ErrorCode::kIoError) << status_.ToString();
 }
 
-// Stop waits for who leads, and writes what came meanwhile.
+// Stop waits for the leader, and writes the records that came meanwhile.
 TEST_F(StoppedLeaderTest, StopComesAfterTheWrite) {
   Open();
   StopALeader();
@@ -290,8 +291,8 @@ TEST_F(StoppedLeaderTest, StopComesAfterTheWrite) {
   EXPECT_GE(log_->durable(), other.end);
 }
 
-// The log thread has found a record that nobody is in a hurry for, and is about to rest: who stops the log then finds it awake, also when it has
-// looked a last time before.
+// The log thread has found a record that is not urgent, and is about to rest. A thread that stops the log then finds
+// it awake. That holds also after the log thread's last look.
 class RestTest : public LogLeadTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(RestTest, WhoStopsWhileARecordIsLeftForLaterIsHeard) {
@@ -305,7 +306,7 @@ TEST_P(RestTest, WhoStopsWhileARecordIsLeftForLaterIsHeard) {
     rests.Signal(RealRuntime());
     goes_on.Wait(RealRuntime(), kNoDeadline);
   });
-  // From its long sleep the thread comes there with the first record; from a short one it finds the record due.
+  // After a long sleep the log thread passes there with the first record. After a short one it finds the record due.
   while (!reached.load()) {
     const AppendResult commit = Next();
     Until([&] { return reached.load() || log_->durable() >= commit.end; });
@@ -320,7 +321,7 @@ TEST_P(RestTest, WhoStopsWhileARecordIsLeftForLaterIsHeard) {
   Until([&] { return told.load(); });
   goes_on.Signal(RealRuntime());
   EXPECT_TRUE(stopped.Wait(RealRuntime(), In(seconds(20))));
-  if (!stopped.IsSet()) Next();  // wakes it: a failure, not a hang
+  if (!stopped.IsSet()) Next();  // wakes the log thread, so that the test fails instead of hanging
   stopper->Join();
   testing::SetPointHandler({});
   ExpectAll();
@@ -331,8 +332,8 @@ INSTANTIATE_TEST_SUITE_P(Points, RestTest,
 
 thread_local bool is_late = false;
 
-// The log thread has seen the waiter, but not yet that it is in a hurry, and is about to rest with its record found and not due: who says so then
-// finds the thread awake. Nothing else may happen for long.
+// The log thread has seen the waiter, but not that it is in a hurry. It is about to rest with a record that is not
+// due. The waiter asks for a hurry then, and finds the thread awake. Nothing else happens for long.
 TEST_F(LogLeadTest, WhoIsInAHurryOnlyAfterTheLastLookIsServed) {
   options_.linger = seconds(1000);
   Open();
@@ -369,7 +370,7 @@ TEST_F(LogLeadTest, WhoIsInAHurryOnlyAfterTheLastLookIsServed) {
   rests.Signal(RealRuntime());
   EXPECT_TRUE(late.event.Wait(RealRuntime(), In(seconds(20))));
   armed.store(false);
-  if (!late.event.IsSet()) {  // wakes it: a failure, not a hang
+  if (!late.event.IsSet()) {  // wakes the log thread, so that the test fails instead of hanging
     ASSERT_TRUE(log_->WaitDurable(Next().lsn, kNoDeadline).ok());
     late.event.Wait(RealRuntime(), kNoDeadline);
   }
@@ -380,7 +381,7 @@ TEST_F(LogLeadTest, WhoIsInAHurryOnlyAfterTheLastLookIsServed) {
   ExpectAll();
 }
 
-// Its record becomes durable while a waiter that is in no hurry is about to register: nothing else may happen for long.
+// A record becomes durable while a waiter without a hurry is about to register. Nothing else happens for long.
 TEST_F(LogLeadTest, WhoRegistersTooLateIsToldAllTheSame) {
   options_.linger = seconds(1000);
   Open();

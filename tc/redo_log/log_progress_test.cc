@@ -1,8 +1,9 @@
 // Progress: a thread is stopped at each named point of the log, and the others go on.
-//   Stopped outside of its reservation (before it reserves, after it has published, while it wakes the log thread, registers a waiter,
-//   reserves timestamps, notes a commit, reads): all others finish 100,000 operations each.
-//   Stopped between reservation and publication, or a stopped log thread (a stuck device): the others fill the ring, and wait there: the one
-//   wait of the log. They finish once the thread goes on.
+//   A thread is stopped outside of its reservation: before it reserves, after it has published, or while it wakes the
+//   log thread, registers a waiter, reserves timestamps, notes a commit, or reads. All others finish 100,000
+//   operations each.
+//   A thread is stopped between reservation and publication, or the log thread is stopped (a stuck device). The
+//   others fill the ring and wait there, which is the log's only wait. They finish once the stopped thread goes on.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -34,10 +35,10 @@ constexpr int kOperations = 100'000;
 constexpr int kOthers = 3;
 constexpr size_t kRingBytes = 64 << 10;
 
-// True on the thread that is to be stopped.
+// True on the victim thread.
 thread_local bool is_victim = false;
 
-// Stops the victim, or the log thread, when it passes the point. Lives for ever, as handlers may be called late.
+// Stops the victim, or the log thread, at the point. Never destroyed, because handlers may be called late.
 class Stopper {
  public:
   Stopper(std::string point, bool victim) : point_(std::move(point)), victim_(victim) {
@@ -76,7 +77,7 @@ class LogProgressTest : public ::testing::Test {
   }
   void TearDown() override { testing::SetPointHandler({}); }
 
-  // Everything that executing threads do with the log.
+  // All the log operations of an executing thread.
   void Operate(uint64_t timestamp) {
     low_water_.NoteCommit(Timestamp(timestamp));
     const AppendResult commit = Commit(*log_, timestamp);
@@ -103,7 +104,7 @@ class LogProgressTest : public ::testing::Test {
     return threads;
   }
 
-  // A thread of its own runs until it is stopped at the point.
+  // Starts a thread that runs until it is stopped at the point.
   std::unique_ptr<Thread> StartVictim(Stopper& stopper) {
     stopper.Arm();
     return RealRuntime().StartThread("victim", [this, &stopper] {
@@ -122,7 +123,7 @@ class LogProgressTest : public ::testing::Test {
 class OthersFinish : public LogProgressTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(OthersFinish, WhileAThreadIsStopped) {
-  auto* stopper = new Stopper(GetParam(), /*victim=*/true);  // NOLINT: lives for ever
+  auto* stopper = new Stopper(GetParam(), /*victim=*/true);  // NOLINT: never destroyed
   const auto victim = StartVictim(*stopper);
   ASSERT_TRUE(stopper->AwaitStopped(In(seconds(20)))) << GetParam();
   std::atomic<int> finished{0};
@@ -143,14 +144,14 @@ class OthersFillTheRing : public LogProgressTest, public ::testing::WithParamInt
 
 TEST_P(OthersFillTheRing, AndWaitForNothingElse) {
   const bool log_thread = !std::string_view(GetParam()).starts_with("redo_log.append");
-  auto* stopper = new Stopper(GetParam(), !log_thread);  // NOLINT: lives for ever
+  auto* stopper = new Stopper(GetParam(), !log_thread);  // NOLINT: never destroyed
   const auto victim = StartVictim(*stopper);
   ASSERT_TRUE(stopper->AwaitStopped(In(seconds(20)))) << GetParam();
   completed_bytes_.store(0);
   std::atomic<int> finished{0};
   auto others = StartOthers(kOperations / 10, &finished);
-  // They append all that fits, and then wait for the ring, all of them. At least a quarter of it was free (the log thread keeps that much free
-  // when it runs); all of it, if only an appender is stopped.
+  // They append as much as fits, and then all wait for the ring. If the log thread is stopped, at least a quarter of
+  // the ring was free, which it keeps free while it runs. If only an appender is stopped, all of it was.
   const uint64_t expected = (log_thread ? kRingBytes / 4 - kRingBytes / 32 : kRingBytes) - (kOthers + 1) * 128;
   while (completed_bytes_.load() < expected || log_->counters().ring_waiters < kOthers) {
     RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(100));
@@ -167,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(Points, OthersFillTheRing,
                                            "redo_log.writer.before_submit", "redo_log.writer.before_durable",
                                            "redo_log.release.before_store", "redo_log.signal.before_sleep"));
 
-// Every compare-and-swap and every wait loses its race once in a while.
+// Every compare-and-swap and every wait loses its race now and then.
 TEST_F(LogProgressTest, LostRacesAreTriedAgain) {
   static std::atomic<uint64_t> passes{0};
   testing::SetCasHandler([](std::string_view) { return passes.fetch_add(1) % 2 == 0; });

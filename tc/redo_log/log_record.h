@@ -1,8 +1,11 @@
-// LogRecord: one record of the redo log as its readers see it, and the parts that writers hand in. The bytes are in FORMAT.md.
-// A transaction whose updates fit one record is a single COMMIT; a larger one is CHUNKs followed by a COMMIT that lists their LSNs.
-// Only full after-images and tombstones of single keys are logged (S10). Records name (TC epoch, timestamp), never the timestamp alone
-// (D3). A commit's LSN is the position of its COMMIT record.
-// Thread-safety: values. Ownership: views point into the buffer they were decoded from (a reader's, until its next call).
+// LogRecord: one record of the redo log as its readers see it, and the parts that writers pass in. The bytes are in
+// FORMAT.md.
+// A transaction whose updates fit one record is a single COMMIT. A larger one is CHUNKs followed by a COMMIT that
+// lists their LSNs.
+// Only full after-images and tombstones of single keys are logged (S10). Records name (TC epoch, timestamp), never
+// the timestamp alone (D3). A commit's LSN is the position of its COMMIT record.
+// Thread-safety: values. Ownership: views point into the buffer that they were decoded from (a reader's, until its
+// next call).
 #ifndef TC_REDO_LOG_LOG_RECORD_H_
 #define TC_REDO_LOG_LOG_RECORD_H_
 
@@ -18,7 +21,7 @@
 
 namespace deut::tc {
 
-// Numbers are on disk and never reused.
+// The numbers are on disk and never reused.
 enum class RecordType : uint8_t {
   kCommit = 1,
   kChunk = 2,
@@ -28,12 +31,12 @@ enum class RecordType : uint8_t {
   kEndOfEpoch = 6,         // D2: the logged cut
   kRedoStart = 7,          // S2
   kKnownDc = 8,            // X4
-  kNamedCommit = 9,        // a commit that its client has given an id
-  kOutcomeHorizon = 10,    // ids of commits with earlier timestamps may have been let go
+  kNamedCommit = 9,        // a commit to which its client gave an id
+  kOutcomeHorizon = 10,    // ids of commits with earlier timestamps may have been forgotten
   kTrimmed = 11,           // S2: the files of the log before an LSN may have been removed
 };
 
-// What is remembered of a commit with an id, to answer for it when its own answer was lost.
+// The log's record of a commit with an id. It answers a client that lost the commit's own answer.
 struct CommitOutcome {
   TransactionId id;
   Timestamp timestamp;
@@ -41,7 +44,8 @@ struct CommitOutcome {
   friend bool operator==(const CommitOutcome&, const CommitOutcome&) = default;
 };
 
-// kPut, kDelete, kCreateTable or kDropTable (T1: key = the table's name, no value). Sequences of a transaction start at 1 and rise.
+// Kinds: kPut, kDelete, kCreateTable or kDropTable (T1: the key is the table's name, and there is no value). A
+// transaction's sequences start at 1 and rise.
 struct Update {
   LogEntryKind kind = LogEntryKind::kPut;
   uint32_t sequence = 0;
@@ -50,9 +54,10 @@ struct Update {
   std::string_view value;
 };
 
-// One put of a committed transaction, by where it stands in the log: for who has kept its place in place of its value (S9).
+// One put of a committed transaction, named by its place in the log. A version that is paged out keeps the place instead
+// of its value (S9).
 struct LoggedPut {
-  Lsn place;  // of the update's first byte
+  Lsn place;  // LSN of the update's first byte
   TableId table;
   uint32_t sequence = 0;
   uint32_t value_bytes = 0;
@@ -112,22 +117,22 @@ class ChunkList {
   std::string_view bytes_;
 };
 
-// What a DC had made stable when a redo start was computed (S2).
+// The stable position of a DC when a redo start was computed (S2).
 struct DcPosition {
   DcId dc;
   Position stable;
   friend bool operator==(const DcPosition&, const DcPosition&) = default;
 };
 
-// The LSN from which the log is kept and resent, with the positions it was computed from: a DC whose stable position is below
-// the one here must be refused (S2).
+// The LSN from which the log is kept and resent, with the positions from which it was computed. A DC whose stable
+// position is below the one here must be refused (S2).
 struct RedoStart {
   Lsn lsn;
   std::vector<DcPosition> stable;
   friend bool operator==(const RedoStart&, const RedoStart&) = default;
 };
 
-// Where recovery ended the log of earlier epochs (D2): position in the log, and the place of the first byte not taken.
+// Where recovery ended the log of earlier epochs (D2): the LSN, and the place of the first byte that was not taken.
 struct Cut {
   Lsn lsn;
   uint64_t segment = 0;
@@ -138,7 +143,7 @@ struct Cut {
 struct LogRecord {
   Lsn lsn;                                // the record's first byte
   Lsn end;                                // one past its last; the next record's LSN
-  RecordType type = RecordType::kCommit;  // kNamedCommit is seen as kCommit with an id
+  RecordType type = RecordType::kCommit;  // kNamedCommit is shown as kCommit with an id
   TcEpoch epoch;                          // kCommit, kChunk: of the transaction. kEpochStart: the one that begins
   Timestamp
       timestamp;  // kCommit, kChunk: of the transaction. kLowWater: L. kReserveTimestamps: all below it may be drawn.

@@ -21,7 +21,8 @@ LogRing::LogRing(size_t bytes, Lsn base, Runtime& runtime, LogSignal& signal)
 
 void LogRing::Cursor::Put(const void* data, size_t bytes) {
   const char* in = static_cast<const char*>(data);
-  // In registers: to the compiler each atomic store may change what is loaded by a pointer.
+  // Kept in registers: the compiler must assume that each atomic store changes memory that is loaded through a
+  // pointer.
   uint64_t* const words = ring_.words_.get();
   const uint64_t mask = ring_.bytes_ - 1;
   uint64_t lsn = lsn_;
@@ -56,14 +57,14 @@ void LogRing::WaitForSpace(uint64_t end) {
     const uint32_t seen = space_word_.load(std::memory_order_seq_cst);
     DEUT_POINT("redo_log.append.before_space_check");
     if (end <= released_.load(std::memory_order_seq_cst) + bytes_) break;
-    signal_.Notify();  // the consumer releases lazily; now somebody needs it
+    signal_.Notify();  // the consumer releases lazily; now an appender needs the space
     runtime_.Wait(space_word_, seen, kNoDeadline);
   }
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 bool LogRing::Peek(Lsn lsn, RecordWord* word) const {
-  // Beyond the free space a word still belongs to the record one ring's size lower.
+  // A word beyond the free space still belongs to the record one ring's size lower.
   if (lsn.value >= released_.load(std::memory_order_relaxed) + bytes_) return false;
   const uint64_t encoded = Word(lsn.value).load(std::memory_order_seq_cst);
   if (encoded == 0) return false;
@@ -81,11 +82,13 @@ void LogRing::CopyOut(Lsn from, size_t bytes, char* to) const {
 void LogRing::Release(Lsn to) {
   const uint64_t from = released_.load(std::memory_order_relaxed);
   if (to.value > from) {
+    // The floor rises first: a reader that copies a zeroed word then sees the raised floor and discards its copy.
     floor_.store(to.value, std::memory_order_seq_cst);
     for (uint64_t lsn = from; lsn < to.value; lsn += sizeof(uint64_t)) Word(lsn).store(0, std::memory_order_release);
     DEUT_POINT("redo_log.release.before_store");
     released_.store(to.value, std::memory_order_seq_cst);
   }
+  // Loaded after the store of released_: an appender that is not seen here has yet to load released_, and finds the space.
   if (waiters_.load(std::memory_order_seq_cst) != 0) {
     space_word_.fetch_add(1, std::memory_order_seq_cst);
     runtime_.WakeAll(space_word_);

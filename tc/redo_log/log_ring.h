@@ -1,27 +1,36 @@
-// LogRing: the redo log's memory. A circular array of 64-bit words addressed by LSN modulo its size, written by any number of appenders,
-// emptied by one consumer at a time (the log thread, or a committer that leads), read back by any number of readers.
+// LogRing: the redo log's memory, a circular array of 64-bit words that is addressed by LSN modulo its size. Any
+// number of appenders write it. One consumer at a time empties it: the log thread, or a committer that leads. Any
+// number of readers read records back from it.
 //
-// Positions (all LSNs, all only rise):  floor <= released <= consumed <= tail, and an appender writes only below released + size.
-//   tail      end of what is reserved
-//   claimed   end of what is spoken for: at or beyond tail by what was claimed and is not appended yet, or will be lost on the disk (log_space.h)
-//   consumed  the consumer's own; all records below are taken
-//   released  below it the words were zeroed; their memory is the free space up to released + size
-//   floor     below it readers find nothing; raised before the words are zeroed
-// States of a word in free space: 0. States of a record's first word: 0 (not appended or not finished) -> its RecordWord, once.
+// Positions are LSNs and only rise: floor <= released <= consumed <= tail. An appender writes only below released +
+// size.
+//   tail      end of the reserved bytes
+//   claimed   end of the claimed bytes. It is at or beyond tail by the bytes that were claimed and are not appended
+//             yet, and by those that will be lost on the disk (log_space.h)
+//   consumed  end of the records that the consumer has taken; kept by the consumer
+//   released  the words below it were zeroed; their memory is the free space up to released + size
+//   floor     readers find nothing below it; it is raised before the words are zeroed
+// A word in free space is 0. A record's first word goes from 0 (not appended, or not finished) to its RecordWord,
+// once.
 // Steps
-//   Append  1 reserve: tail += bytes (fetch-and-add; every appender wins its own stretch, nobody loses)
-//           2 wait until the stretch lies below released + size. The only wait: the ring is full behind an unfinished append or a
-//             slow device
+//   Append  1 reserve: tail += bytes. It is a fetch-and-add, so every appender gets its own bytes and none loses
+//           2 wait until these bytes lie below released + size. This is the only wait: the ring is full behind an
+//             unfinished append or a slow device
 //           3 store all words of the record but the first
-//           4 publish: store the first word. Nobody waits for an unfinished append except through step 2
+//           4 publish: store the first word. No thread waits for an unfinished append except through step 2
 //   Consume a nonzero first word (acquire) shows a complete record; first words follow each other by length
-//   Release 1 floor = to, 2 zero the words of [released, to), 3 released = to. The space then serves LSNs one ring's size higher
-//   Read    copy words, then load floor: still at or below the first => all words copied were the record's (a word that had been
-//           zeroed or written again would have made the raised floor visible: all words are stored with release and loaded with acquire)
-// Races: appender against appender: none after the reservation. Step 2 against Release: waiters_ += 1, load released (all sequentially
-//   consistent) against released = to, load waiters_: one of them sees the other. Publish against the consumer's falling asleep:
-//   log_signal.h.
-// Thread-safety: as named at each method. Ownership: the memory; the runtime outlives it. No system call except in waits.
+//   Release 1 floor = to, 2 zero the words of [released, to), 3 released = to. The space then serves LSNs one ring's
+//   size higher
+//   Read    copy words, then load floor. If it is still at or below the first word, all copied words were the
+//           record's. All words are stored with release and loaded with acquire, so a word that was zeroed or
+//           rewritten would make the raised floor visible
+// Races
+//   Appenders do not race with each other after the reservation.
+//   Step 2 against Release: the appender raises waiters_, then loads released. Release stores released, then loads
+//   waiters_. All are sequentially consistent, so one of them sees the other.
+//   Publish against the consumer's falling asleep: see log_signal.h.
+// Thread-safety: as named at each method. No method makes a system call except in waits. Ownership: owns the memory;
+// the runtime outlives it.
 // Paper: log buffers with fetch-and-add, "High Performance Transactions in Deuteronomy", CIDR 2015, section 3.
 #ifndef TC_REDO_LOG_LOG_RING_H_
 #define TC_REDO_LOG_LOG_RING_H_
@@ -43,7 +52,8 @@ namespace deut::tc {
 
 class LogRing {
  public:
-  // `bytes` is a power of two. Everything starts at `base`, a multiple of 8. `signal` wakes the consumer; it outlives the ring.
+  // `bytes` is a power of two. All positions start at `base`, a multiple of 8. `signal` wakes the consumer and
+  // outlives the ring.
   LogRing(size_t bytes, Lsn base, Runtime& runtime, LogSignal& signal);
   LogRing(const LogRing&) = delete;
   LogRing& operator=(const LogRing&) = delete;
@@ -53,7 +63,8 @@ class LogRing {
 
   // --- Claims (rule D5), any thread.
   uint64_t claimed() const { return claimed_.load(std::memory_order_seq_cst); }
-  // Claims `bytes` if nobody has moved `claimed` from *seen; else *seen is where it is now.
+  // Claims `bytes` if `claimed` still equals *seen. Otherwise stores the present `claimed` in *seen. May fail
+  // spuriously.
   bool TryClaim(uint64_t* seen, uint64_t bytes) {
     return claimed_.compare_exchange_weak(*seen, *seen + bytes, std::memory_order_seq_cst);
   }
@@ -61,8 +72,8 @@ class LogRing {
   void GiveBackClaim(uint64_t bytes) { claimed_.fetch_sub(bytes, std::memory_order_seq_cst); }
 
   // --- Appenders, any thread.
-  // Appends a record with `body`, which has Bytes() and Write(sink). Returns its LSN; it ends at lsn + word.bytes.
-  // `claimed`: room for it was claimed before.
+  // Appends a record with `body`, which has Bytes() and Write(sink). Returns its LSN; the record ends at lsn +
+  // word.bytes. `claimed`: the caller has claimed its room before.
   template <typename Body>
   Lsn Append(RecordWord word, const Body& body, bool claimed = false) {
     DEUT_POINT("redo_log.append.before_reserve");
@@ -81,17 +92,18 @@ class LogRing {
   }
 
   // --- The consumer, one thread at a time.
-  // The record at `lsn` if it is complete. REQUIRES: lsn is at or behind consumed, and a record boundary.
+  // Returns the record at `lsn` if it is complete. REQUIRES: lsn is a record boundary, at or behind consumed.
   bool Peek(Lsn lsn, RecordWord* word) const;
-  // Copies words out of complete records. Lengths are multiples of 8.
+  // Copies words out of complete records. REQUIRES: lengths are multiples of 8.
   void CopyOut(Lsn from, size_t bytes, char* to) const;
-  // Gives [.., to) back to appenders. REQUIRES: all of it was consumed.
+  // Gives the bytes below `to` back to appenders. REQUIRES: all of them were consumed.
   void Release(Lsn to);
   Lsn released() const { return Lsn(released_.load(std::memory_order_relaxed)); }
   bool has_waiters() const { return waiters_.load(std::memory_order_seq_cst) != 0; }
 
   // --- Readers, any thread.
-  // Copies [from, from + bytes) if it is still there. REQUIRES: all of it was consumed once; from and bytes are multiples of 8.
+  // Copies [from, from + bytes) if the ring still holds it. REQUIRES: all of it was consumed; from and bytes are
+  // multiples of 8.
   bool TryCopy(Lsn from, size_t bytes, char* to) const;
 
   uint32_t waiters() const { return waiters_.load(std::memory_order_relaxed); }
@@ -132,14 +144,14 @@ class LogRing {
   struct FreeMemory {
     void operator()(uint64_t* words) const { std::free(words); }
   };
-  // Zeroed by the system and touched page by page, so that a ring that is never filled costs what it is used for.
+  // The system hands out zeroed pages on first touch, so a ring uses only the memory that appends have reached.
   const std::unique_ptr<uint64_t, FreeMemory> words_;
   alignas(64) std::atomic<uint64_t> tail_;
   std::atomic<uint64_t> claimed_;
   alignas(64) std::atomic<uint64_t> released_;
   std::atomic<uint64_t> floor_;
   alignas(64) std::atomic<uint32_t> waiters_{0};
-  std::atomic<uint32_t> space_word_{0};  // raised at each release that somebody may wait for
+  std::atomic<uint32_t> space_word_{0};  // raised at each release that an appender may wait for
   std::atomic<uint64_t> waits_{0};
 };
 

@@ -20,7 +20,7 @@ BytesBody SomeBody(uint64_t seed, size_t bytes) {
   return body;
 }
 
-// Hands bytes on in small uneven pieces, so that the ring's packing of words is exercised.
+// Passes bytes on in small uneven pieces, to exercise the ring's packing of words.
 struct PiecemealBody {
   std::string bytes;
   uint64_t seed;
@@ -40,7 +40,7 @@ constexpr Lsn kStart{8};
 
 class LogRingTest : public ::testing::Test {
  protected:
-  // Takes the record at `lsn` as the consumer does; its body without padding.
+  // Takes the record at `lsn` as the consumer does. `body` gets its body without padding.
   static bool Take(LogRing& ring, Lsn* lsn, std::string* body) {
     RecordWord word;
     if (!ring.Peek(*lsn, &word)) return false;
@@ -78,7 +78,7 @@ TEST_F(LogRingTest, AFullRingShowsNothingBehindItsEnd) {
   std::string body;
   for (int i = 0; i < 8; ++i) ring.Append(MakeRecordWord(RecordType::kCommit, 120), SomeBody(i, 120));
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(Take(ring, &consumed, &body));
-  // The next word is that of the oldest record, one lap lower: not a record at this LSN.
+  // The next word belongs to the oldest record, one lap lower. It is not a record at this LSN.
   EXPECT_FALSE(Take(ring, &consumed, &body));
 }
 
@@ -113,8 +113,8 @@ TEST_F(LogRingTest, ReadersSeeWholeRecordsOrNothing) {
   EXPECT_FALSE(ring.TryCopy(Lsn(first.value - 8), 8, copy.data()));
 }
 
-// Many appenders, one consumer, one reader, a small ring: everything arrives once, in order per appender, whole; the reader
-// gets the right bytes or is told that they are gone.
+// Many appenders, one consumer, one reader, a small ring. Every record arrives once, whole, and in order per
+// appender. The reader gets the right bytes, or an answer that they are gone.
 TEST_F(LogRingTest, ManyAppenders) {
   constexpr int kAppenders = 4;
   constexpr uint64_t kRecords = 4000;
@@ -162,7 +162,7 @@ TEST_F(LogRingTest, ManyAppenders) {
     ASSERT_EQ(i, next[appender]++);
     ASSERT_EQ(body.substr(16), std::string(body.size() - 16, static_cast<char>(i)));
     consumed_lsn.store(consumed.value);
-    // Half a lap stays for the reader.
+    // Half a lap stays readable.
     if (consumed.value > kStart.value + 2048) ring.Release(Lsn(consumed.value - 2048));
     if (ring.has_waiters()) ring.Release(consumed);
     ++taken;

@@ -1,28 +1,34 @@
-// LogSignal: who works on the log's end (the role of the log thread), how the log thread sleeps and how it is woken. One thread at a time
-// has the role: the log thread while it is awake or has transfers under way, or else, for one write, a committer that leads.
+// LogSignal: decides which thread writes the log's end, and puts the log thread to sleep and wakes it. The right to
+// write is the writer role. One thread at a time has it: the log thread while it is awake or has transfers in flight;
+// otherwise, for one write, a committer that leads.
 //
 // States of state_
 //   kAwake      the log thread has the role and will look at everything before it sleeps
-//   kIdle       nobody has it; the log thread sleeps until it is woken: every append wakes it
-//   kLingering  nobody has it; the log thread wakes by itself when its time is up. Appends wake it only when they fill a block; whoever
-//               is in a hurry does at once. A committer may lead
-//   kInReap     the log thread has it, and waits inside its IoQueue's Reap, not for ever. Appends do not wake it; who is in a hurry does
-//   kLed        a committer has it; the log thread sleeps (its time may run out meanwhile: it sleeps on)
-//   kLedWanted  the same, and the log thread is to have it next
+//   kIdle       no thread has the role; the log thread sleeps until it is woken, and every append wakes it
+//   kLingering  no thread has the role; the log thread wakes by itself at its deadline. An append wakes it only when
+//               it fills a block; a thread in a hurry wakes it at once. A committer may lead
+//   kInReap     the log thread has the role and waits inside its IoQueue's Reap, with a deadline. Appends do not wake
+//               it; a thread in a hurry does
+//   kLed        a committer has the role; the log thread sleeps, even beyond its deadline
+//   kLedWanted  as kLed, and the log thread gets the role next
 // Steps
 //   sleep   log thread: kAwake -> kIdle, kLingering or kInReap (store); look for work once more; sleep
-//   wake    notifier: publish work; load state_; kIdle, kLingering, kInReap -> kAwake (compare-and-swap, the winner wakes), kLed ->
-//           kLedWanted. All are sequentially consistent, so either the sleeper sees the work, or the notifier sees the state
-//   return  log thread, when its time is up or the look found work: kIdle, kLingering -> kAwake; kLed: its time begins anew; kLedWanted: it
-//           waits for kAwake
-//   lead    committer: kLingering -> kLed (compare-and-swap; the loser does without)
-//   end     committer: kLed -> kLingering; if that fails it is kLedWanted: -> kAwake, and wake the log thread
-// From the store to kLingering until it is kAwake again the log thread touches nothing that belongs to the role: a committer may have it.
-// What is appended, and not asked for, while one leads is written by the next who leads, or by the log thread when its time is up. That begins
-//   anew at a led write that took all there was, as nothing older is left, and while one is under way; so nothing waits for longer than
-//   twice that time and a led write.
-// A wake that comes late is a spurious return; the log thread always looks again.
-// Thread-safety: Notify, NotifyAppended, TryLead, EndLead from any thread; the rest by the log thread.
+//   wake    notifier: publish work; load state_; kIdle, kLingering, kInReap -> kAwake (compare-and-swap, the winner
+//           wakes), kLed -> kLedWanted. All are sequentially consistent, so either the sleeper sees the work, or the
+//           notifier sees the state
+//   return  log thread, at its deadline or when the look found work: kIdle, kLingering -> kAwake. In kLed it sleeps
+//           for another `linger`; in kLedWanted it waits for kAwake
+//   lead    committer: kLingering -> kLed (compare-and-swap; the loser waits for the log thread instead)
+//   end     committer: kLed -> kLingering. If that fails, the state is kLedWanted: -> kAwake, and wake the log thread
+// From its store of kLingering until the state is kAwake again, the log thread touches nothing that belongs to the
+// role, because a committer may have it.
+// A record that is appended during a led write without a hurry is written by the next leader, or by the log thread at
+// its deadline.
+//   The deadline begins anew at a led write that took all records, because nothing older is left, and while a led
+//   write is in flight. So no record waits longer than twice `linger` and one led write.
+// A late wake is a spurious return; the log thread always looks again.
+// Thread-safety: Notify, NotifyAppended, TryLead, EndLead from any thread; the rest by the log thread. Ownership:
+// owns nothing; the runtime and the queue outlive it.
 #ifndef TC_REDO_LOG_LOG_SIGNAL_H_
 #define TC_REDO_LOG_LOG_SIGNAL_H_
 
@@ -43,18 +49,19 @@ class LogSignal {
   // `queue` is the log thread's, or null. Both outlive the signal.
   LogSignal(Runtime& runtime, IoQueue* queue) : runtime_(runtime), queue_(queue) {}
 
-  // There is something to be done now.
+  // Wakes the log thread, because there is work for it now.
   void Notify() {
     if (state_.load(std::memory_order_seq_cst) != kAwake) WakeUp();
   }
 
-  // A record that ends at `end` was appended, and nobody has asked for it yet.
+  // A record that ends at `end` was appended, and no thread waits for it yet.
   void NotifyAppended(Lsn end) {
     const uint32_t state = state_.load(std::memory_order_seq_cst);
     if (state == kIdle || (state == kLingering && end.value >= full_at_.load(std::memory_order_relaxed))) WakeUp();
   }
 
-  // Sleeps until anything happens, unless `work_waits()` finds something to do after all. It must not look at what belongs to the role.
+  // Sleeps until any notification, unless `work_waits()` finds work after all. `work_waits` must not look at state of
+  // the role.
   template <typename Check>
   void SleepIdle(Check work_waits) {
     state_.store(kIdle, std::memory_order_seq_cst);
@@ -63,9 +70,9 @@ class LogSignal {
         DEUT_OMITTED("log.look_before_sleep") || !work_waits(), kNoDeadline, Duration(0), [](Duration) {}, Duration(0));
   }
 
-  // The same until `deadline`, or until records up to `full_at` were appended. Committers may lead meanwhile. `linger`: how long the
-  // sleep goes on after a led write that took all there was. `stuck(for_how_long)` is called each time that a led write has not ended for another
-  // `stuck_after`.
+  // As SleepIdle, but only until `deadline`, or until records up to `full_at` were appended. Committers may lead
+  // meanwhile. `linger`: the new sleep after a led write that took all records. `stuck(for_how_long)` is called each
+  // time that a led write has taken another `stuck_after` without ending.
   template <typename Check, typename Stuck>
   void SleepLingering(Check work_waits, Lsn full_at, Deadline deadline, Duration linger, Stuck stuck,
                       Duration stuck_after) {
@@ -75,7 +82,7 @@ class LogSignal {
     Return(!work_waits(), deadline, linger, stuck, stuck_after);
   }
 
-  // For a thread with transfers in flight: also returns with what has completed.
+  // For a thread with transfers in flight: also returns when some of them have completed.
   template <typename Check>
   void SleepInReap(Check work_waits, std::vector<IoRequest*>* completed, Deadline deadline) {
     state_.store(kInReap, std::memory_order_seq_cst);
@@ -84,16 +91,17 @@ class LogSignal {
     state_.store(kAwake, std::memory_order_seq_cst);
   }
 
-  // Led writes during which somebody else came who was in a hurry.
+  // Led writes during which another thread in a hurry asked for the log thread.
   uint64_t crowded() const { return crowded_.load(std::memory_order_relaxed); }
 
-  // True: the caller has the role, until EndLead.
+  // True: the caller has the role until EndLead.
   bool TryLead() {
     uint32_t state = kLingering;
     if (state_.load(std::memory_order_seq_cst) != kLingering || DEUT_CAS_FAILS("redo_log.signal.lead")) return false;
     return state_.compare_exchange_strong(state, kLed, std::memory_order_seq_cst);
   }
-  // `took_all`: everything that was complete when the lead began is written. `hand_over`: the log thread has something to do.
+  // `took_all`: every record that was complete when the lead began is written. `hand_over`: the log thread has work
+  // to do.
   void EndLead(bool took_all, bool hand_over) {
     if (took_all) emptied_.fetch_add(1, std::memory_order_seq_cst);
     ended_.fetch_add(1, std::memory_order_seq_cst);
@@ -121,13 +129,13 @@ class LogSignal {
     }
   }
 
-  // Sleeps if `sleep`, and comes back with the role.
+  // Sleeps if `sleep` is true, and returns with the role.
   template <typename Stuck>
   void Return(bool sleep, Deadline deadline, Duration linger, Stuck stuck, Duration stuck_after) {
     uint64_t emptied = emptied_.load(std::memory_order_seq_cst);
-    Deadline stuck_at = kNoDeadline;  // for the led write that is number stuck_lead
+    Deadline stuck_at = kNoDeadline;  // for the led write with number stuck_lead
     uint64_t stuck_lead = 0;
-    MonotonicTime lead_seen{};  // when it was found under way
+    MonotonicTime lead_seen{};  // when that write was first seen in flight
     for (;;) {
       uint32_t state = state_.load(std::memory_order_seq_cst);
       if (state == kAwake) return;
@@ -142,7 +150,8 @@ class LogSignal {
         }
         continue;
       }
-      // A committer leads. What the look found, it found before that; and who comes now and is in a hurry asks for the role.
+      // A committer leads. Work that the look found was published before the lead began; a later thread in a hurry
+      // asks for the role.
       if (state == kLedWanted && DEUT_OMITTED("D2.one_writer")) return;
       const MonotonicTime now = runtime_.Now();
       const uint64_t lead = ended_.load(std::memory_order_seq_cst);
@@ -164,7 +173,7 @@ class LogSignal {
   std::atomic<uint32_t> state_{kAwake};
   std::atomic<uint64_t> full_at_{0};
   std::atomic<uint64_t> ended_{0};    // led writes that have ended
-  std::atomic<uint64_t> emptied_{0};  // of these, those that took all there was
+  std::atomic<uint64_t> emptied_{0};  // led writes that took all complete records
   std::atomic<uint64_t> crowded_{0};
 };
 

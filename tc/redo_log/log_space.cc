@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kFullDiskRetryMs = 200;
 constexpr uint32_t kLaggingRetryMs = 5;
 constexpr uint64_t kLaggingReservePart = 4;
-// A claim that waits for segments looks this often whether the log goes on, and whether others have taken what was allocated.
+// Period at which a waiting claim checks whether the log still runs, and whether other commits took the new segments.
 constexpr Duration kLookPeriod = milliseconds(100);
 
 uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit; }
@@ -43,7 +43,7 @@ Status LogSpace::CheckRunning() const {
 }
 
 uint64_t LogSpace::free_bytes() const {
-  // In this order: a segment that is opened between the two looks is counted not at all, instead of twice.
+  // In this order a segment that is opened between the two looks is not counted at all, instead of twice.
   const bool spares_first = DEUT_OMITTED("D5.room_first");
   const uint64_t first = spares_first ? segments_.spare_bytes() : writer_.segment_room();
   DEUT_POINT("redo_log.space.first_look");
@@ -51,12 +51,13 @@ uint64_t LogSpace::free_bytes() const {
 }
 
 bool LogSpace::Fits(uint64_t claimed, uint64_t bytes, Figures* figures) const {
-  // In this order: what the log thread takes in between counts as pending and is missing from the free bytes, so the answer errs to "no".
+  // In this order: bytes that the log thread takes in between count as pending and are missing from the free bytes,
+  // so the answer errs to "no".
   const uint64_t consumed = writer_.consumed().value;
   figures->free = free_bytes();
   figures->pending = claimed > consumed ? claimed - consumed : 0;
-  // While allocation merely lags behind, most of the reserve may be used: the next segment is on its way. But what a start takes stays: perhaps
-  // the disk is full and the helper does not know yet.
+  // While allocation merely lags behind, most of the reserve may be used, because the next segment will come soon.
+  // The bytes that a start needs stay: perhaps the disk is full and the helper does not know yet.
   figures->full = segments_.disk_full();
   const uint64_t whole = options_.reserve_bytes;
   figures->reserve =
@@ -112,7 +113,8 @@ Result<SpaceClaim> LogSpace::Claim(const Footprint& footprint, Deadline deadline
 
 uint64_t LogSpace::SurplusOf(const Footprint& footprint) const {
   if (DEUT_OMITTED("D5.surplus")) return 0;
-  // At the end of a segment less is left than the block of the next record takes. That may be another transaction's.
+  // The rest at the end of a segment is shorter than the block of the next record, which may be another
+  // transaction's.
   const uint64_t largest = std::max<uint64_t>(footprint.largest_block, BlockBytesFor(options_.chunk_bytes));
   const uint64_t tail = largest - kBlockAlignment;
   const uint64_t ends = RoundUp(footprint.disk_bytes, usable_bytes_ - tail) + 1;
@@ -125,10 +127,10 @@ uint64_t LogSpace::Demand() {
 }
 
 uint64_t LogSpace::DemandNow() const {
-  // In the order of the header.
+  // Loads in the order that the header states.
   const uint64_t consumed = writer_.consumed().value, room = writer_.segment_room();
   const uint64_t waiting = waiting_bytes_.load(std::memory_order_seq_cst), claimed = ring_.claimed();
-  // What is in the ring is promised as well as what is not appended yet.
+  // Bytes in the ring are promised, as are bytes that are not appended yet.
   const uint64_t promised_from = DEUT_OMITTED("D5.keep_promised") ? ring_.tail().value : consumed;
   const uint64_t pending = claimed > promised_from ? claimed - promised_from : 0;
   if (waiting + pending == 0) return 0;
@@ -161,13 +163,13 @@ Status LogSpace::WaitAndClaim(uint64_t bytes, Deadline deadline) {
   waiting_bytes_.fetch_add(bytes, std::memory_order_seq_cst);
   const Status claimed = WaitForSegments(bytes, deadline);
   waiting_bytes_.fetch_sub(bytes, std::memory_order_seq_cst);
-  segments_.Reconsider();  // what was allocated in vain goes again
+  segments_.Reconsider();  // lets the helper remove segments that are not needed after all
   return claimed;
 }
 
 Status LogSpace::WaitForSegments(uint64_t bytes, Deadline deadline) {
   const uint64_t shortages = segments_.shortages();
-  // Not under the mutex, which commits take: the file system is asked.
+  // The file system is asked without the mutex, because commits take the mutex.
   DEUT_RETURN_IF_ERROR(CheckDisk(bytes));
   for (;;) {
     DEUT_RETURN_IF_ERROR(CheckRunning());

@@ -23,9 +23,9 @@ namespace deut::tc {
 namespace {
 
 constexpr uint64_t kMuch = UINT64_MAX / 2;
-// A record with such a value fills a block of 4 KiB, almost.
+// A record with such a value almost fills a block of 4 KiB.
 constexpr size_t kBlockValue = 3900;
-// One with such a value takes 8 KiB, whatever is appended with it: a block of this log holds no two of them.
+// A record with such a value takes 8 KiB, independent of its neighbours: a block of this log cannot hold two of them.
 constexpr size_t kHalfBlockValue = 4200;
 constexpr uint64_t kHalfBlockBytes = 8192;
 
@@ -62,7 +62,7 @@ class LogSpaceTest : public ::testing::Test {
   uint64_t timestamp_ = 0;
 };
 
-// Commits that have looked and not appended yet count for those that look later.
+// Claims of commits that have not appended yet count against later claims.
 TEST_F(LogSpaceTest, D5CommitsThatLookAtOnceDoNotShareTheirRoom) {
   disk_.SetFreeBytes(0);
   const std::string value(kBlockValue, 'v');
@@ -99,7 +99,8 @@ TEST_F(LogSpaceTest, AClaimThatIsNotUsedIsGivenBack) {
   }
 }
 
-// Several times what is allocated ahead: segments are allocated for it, and go again.
+// A commit of several times the size that is allocated ahead. The helper allocates segments for it, and removes them
+// later.
 TEST_F(LogSpaceTest, D5ALargeCommitGetsTheSegmentsThatItNeeds) {
   const std::string value(1000, 'v');
   for (int round = 1; round <= 2; ++round) {
@@ -112,15 +113,15 @@ TEST_F(LogSpaceTest, D5ALargeCommitGetsTheSegmentsThatItNeeds) {
     const std::vector<ReadRecord> read = ReadAll(*log_, commit.first);
     ASSERT_EQ(CommitTimestamps(read), std::vector<uint64_t>{timestamp_});
     EXPECT_EQ(read[0].updates.size(), updates.size());
-    // What was claimed is the log's again, and no more is kept than before.
+    // The claimed room is free again, and no more spares are kept than before.
     Until([&] { return log_->CheckSpace(120 << 10).ok() && log_->counters().spare_segments <= 4; });
     ASSERT_TRUE(log_->AdvanceRedoStart({.lsn = commit.lsn, .stable = {}}, kNoDeadline).ok());
     Until([&] { return log_->counters().segments <= 2 && log_->counters().spare_segments <= 4; });
   }
 }
 
-// What a commit takes on the disk, not what its records have: here almost twice as much. With what was claimed it needs nothing of the disk any more,
-// and others that commit meanwhile take none of it.
+// The claim covers what a commit takes on the disk, here almost twice its records. After the claim the commit needs
+// nothing more of the disk, and other commits meanwhile take none of its room.
 TEST_F(LogSpaceTest, D5TheClaimCoversBlocksAndTheEndsOfSegments) {
   const std::string large(kHalfBlockValue, 'v'), small(kBlockValue, 's');
   const std::vector<Update> updates = Updates(100, large), others = Updates(1, small);
@@ -133,14 +134,14 @@ TEST_F(LogSpaceTest, D5TheClaimCoversBlocksAndTheEndsOfSegments) {
   }
   const AppendResult commit = Append(updates, *std::move(claim));
   ASSERT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
-  // And what lets segments go still finds its place.
+  // The records that let segments be freed still find room.
   ASSERT_TRUE(log_->AdvanceRedoStart({.lsn = commit.lsn, .stable = {}}, kNoDeadline).ok());
   Until([&] { return log_->accepting(); });
 }
 
 TEST_F(LogSpaceTest, WhatTheDiskHasNoRoomForIsRefusedAndNothingIsKeptForIt) {
   const uint64_t free = 512 << 10;
-  // Somebody else's file: were it gone, there would be room.
+  // A file of another program. Without it there would be room.
   auto other = storage_->Open("/other", {.create = true, .writable = true});
   ASSERT_TRUE(other.ok() && (*other)->Allocate(4 << 20).ok());
   disk_.SetFreeBytes(free);
@@ -171,7 +172,8 @@ TEST_F(LogSpaceTest, ACommitLargerThanTheDiskIsRefusedForGood) {
   EXPECT_TRUE(log_->CheckSpace(100 << 10).ok());
 }
 
-// The file system is asked for its free bytes by a large commit that waits. Another one that is appended meanwhile does not wait for the answer.
+// A large commit that waits asks the file system for its free bytes. Another commit meanwhile does not wait for the
+// answer.
 TEST_F(LogSpaceTest, ALookAtTheDiskHoldsNoOtherCommitUp) {
   const std::string value(1000, 'v');
   const std::vector<Update> first = Updates(300, value), second = Updates(600, value);
@@ -196,7 +198,7 @@ TEST_F(LogSpaceTest, ALookAtTheDiskHoldsNoOtherCommitUp) {
   EXPECT_TRUE(waited.ok()) << waited.ToString();
 }
 
-// The disk said that it had room, and another took it meanwhile.
+// The disk reported room, and another program took it meanwhile.
 TEST_F(LogSpaceTest, WhatWasAllocatedInVainGoesAgain) {
   disk_.SetFreeBytes(4 << 20);
   disk_.AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskAllocate, .skip = 6, .count = 1});
@@ -204,13 +206,13 @@ TEST_F(LogSpaceTest, WhatWasAllocatedInVainGoesAgain) {
   const std::vector<Update> updates = Updates(1000, value);
   const Status refused = Reserve(updates).status();
   EXPECT_EQ(refused, ErrorCode::kResourceExhausted);
-  // An ordinary commit never noticed, and gets its room.
+  // An ordinary commit is not affected, and gets its room.
   EXPECT_TRUE(log_->CheckSpace(100 << 10).ok());
   Until([&] { return log_->counters().spare_segments <= 4; });
   EXPECT_GE(FreeOnDisk(), (4u << 20) - 2 * options_.segment_bytes);
   const AppendResult commit = Append(updates, *Reserve(updates));
   EXPECT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
-  // The numbers of the files have no gap: the next life finds all.
+  // The numbers of the files have no gap: the next start finds all of them.
   log_.reset();
   log_ = MustOpen(options_, *storage_, &recovered_);
   EXPECT_EQ(CommitTimestamps(ReadAll(*log_, recovered_.redo_start.lsn)), std::vector<uint64_t>{1});
@@ -229,7 +231,8 @@ TEST_F(LogSpaceTest, AClaimThatWaitsEndsWithTheLog) {
   EXPECT_EQ(Reserve(Updates(1000, value)).status(), ErrorCode::kUnavailable);
 }
 
-// Several at a time, small ones and large ones, on a disk that holds not all of them at once: whoever is granted room becomes durable.
+// Several commits at a time, small ones and large ones, on a disk that cannot hold all of them at once. Every commit
+// that is granted room becomes durable.
 TEST_F(LogSpaceTest, WhoeverIsGrantedRoomBecomesDurable) {
   disk_.SetFreeBytes(1 << 20);
   std::atomic<uint64_t> timestamp{0}, granted{0};
@@ -260,7 +263,7 @@ TEST_F(LogSpaceTest, WhoeverIsGrantedRoomBecomesDurable) {
 #ifdef DEUT_TEST_POINTS
 class LogSpacePointsTest : public LogSpaceTest {
  protected:
-  // A whole large commit has its place in the ring.
+  // The ring has room for a whole large commit.
   LogSpacePointsTest() { options_.ring_bytes = 1 << 20; }
   void TearDown() override {
     testing::SetPointHandler({});
@@ -269,9 +272,10 @@ class LogSpacePointsTest : public LogSpaceTest {
   }
 };
 
-// A commit of ten segments is in the ring, and the device hangs. What was allocated for it stays until it is written.
+// A commit of ten segments is in the ring, and the device hangs. The segments that were allocated for it stay until
+// it is written.
 TEST_F(LogSpacePointsTest, D5TheSegmentsOfWhatTheRingHoldsStay) {
-  // Its records fill their blocks, so hardly any surplus is claimed that would keep segments by itself.
+  // Its records fill their blocks, so it claims hardly any surplus that would keep segments by itself.
   const std::string value(kBlockValue, 'v');
   const std::vector<Update> updates = Updates(150, value);
   Result<SpaceClaim> claim = Reserve(updates);
@@ -283,7 +287,7 @@ TEST_F(LogSpacePointsTest, D5TheSegmentsOfWhatTheRingHoldsStay) {
   testing::SetPointHandler([&](std::string_view name) {
     if (name == "redo_log.segments.before_stop_check") rounds.fetch_add(1);
   });
-  // Each round may remove one. Where as few are left as without a demand, no further round comes.
+  // Each round may remove one spare. When only the number without a demand is left, no further round comes.
   Until([&] { return rounds.load() >= 8 || log_->counters().spare_segments <= 2 * options_.spare_segments; });
   testing::SetPointHandler({});
   EXPECT_GT(log_->counters().untaken_bytes, 300u << 10);
@@ -292,7 +296,7 @@ TEST_F(LogSpacePointsTest, D5TheSegmentsOfWhatTheRingHoldsStay) {
   EXPECT_TRUE(log_->WaitDurable(commit.lsn, RealRuntime().Now() + seconds(30)).ok());
 }
 
-// The helper has seen that a spare is one too many; then commits claim all that is counted.
+// The helper has seen one spare too many. Then commits claim all counted spares.
 TEST_F(LogSpacePointsTest, D5ASpareIsClaimedBeforeItIsRemoved) {
   const std::string value(1000, 'v'), small(kBlockValue, 's');
   const std::vector<Update> updates = Updates(600, value), one = Updates(1, small);
@@ -308,7 +312,7 @@ TEST_F(LogSpacePointsTest, D5ASpareIsClaimedBeforeItIsRemoved) {
       claims.push_back(*std::move(claim));
     }
   });
-  ASSERT_TRUE(Reserve(updates).ok());  // and gives its claim back: more spares than are wanted
+  ASSERT_TRUE(Reserve(updates).ok());  // gives its claim back at once: more spares than are wanted
   Until([&] { return removed.load(); });
   testing::SetPointHandler({});
   EXPECT_GE(log_->counters().segments_removed, 1u);
@@ -319,7 +323,7 @@ TEST_F(LogSpacePointsTest, D5ASpareIsClaimedBeforeItIsRemoved) {
   EXPECT_TRUE(log_->WaitDurable(last.lsn, RealRuntime().Now() + seconds(30)).ok());
 }
 
-// Between two looks the log thread opens a spare.
+// The log thread opens a spare between the two looks.
 TEST_F(LogSpacePointsTest, D5ASegmentThatIsOpenedMeanwhileIsNotCountedTwice) {
   disk_.SetFreeBytes(0);
   const std::string value(kBlockValue, 'v');

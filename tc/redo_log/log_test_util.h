@@ -1,4 +1,4 @@
-// What the redo log's tests share: small logs, recognisable commits, everything a log holds as values.
+// Helpers of the redo log's tests: small logs, recognisable commits, and the content of a log as values.
 #ifndef TC_REDO_LOG_LOG_TEST_UTIL_H_
 #define TC_REDO_LOG_LOG_TEST_UTIL_H_
 
@@ -18,7 +18,7 @@
 
 namespace deut::tc {
 
-// A log that fills its ring and its segments after a few records. Failures are collected, not fatal.
+// A log whose ring and segments are full after a few records. Failures are collected, not fatal.
 inline RedoLogOptions SmallLog(const std::string& directory) {
   RedoLogOptions options;
   options.directory = directory;
@@ -51,7 +51,8 @@ inline void AddUpdates(const UpdateList& updates, ReadRecord* record) {
   for (const Update& update : updates) record->updates.emplace_back(update.key, update.value);
 }
 
-// All durable records from `from` on; chunks are resolved into their commits and left out. `error`: the first error of reading.
+// Returns all durable records from `from` on. Chunks are resolved into their commits and left out. `error`: the first
+// error of reading.
 inline std::vector<ReadRecord> ReadAll(RedoLog& log, Lsn from, Status* error) {
   std::vector<ReadRecord> records;
   const std::unique_ptr<LogReader> reader = log.NewReader(from);
@@ -79,7 +80,7 @@ inline std::vector<ReadRecord> ReadAll(RedoLog& log, Lsn from, Status* error) {
   return records;
 }
 
-// The same where no error is expected.
+// As above, for a caller that expects no error.
 inline std::vector<ReadRecord> ReadAll(RedoLog& log, Lsn from) {
   Status error;
   std::vector<ReadRecord> records = ReadAll(log, from, &error);
@@ -87,7 +88,7 @@ inline std::vector<ReadRecord> ReadAll(RedoLog& log, Lsn from) {
   return records;
 }
 
-// The timestamps of the commits among `records`, in their order.
+// Returns the timestamps of the commits among `records`, in their order.
 inline std::vector<uint64_t> CommitTimestamps(const std::vector<ReadRecord>& records) {
   std::vector<uint64_t> timestamps;
   for (const ReadRecord& record : records) {
@@ -102,7 +103,7 @@ inline std::unique_ptr<RedoLog> MustOpen(const RedoLogOptions& options, Storage&
   return log.ok() ? std::move(*log) : nullptr;
 }
 
-// The value of a test's commit: names its timestamp, `bytes` long.
+// Returns the value of a test's commit: it names its timestamp and is at least `bytes` long.
 inline std::string ValueOf(uint64_t timestamp, size_t bytes) {
   std::string value = "value-" + std::to_string(timestamp) + "-";
   value.resize(std::max(bytes, value.size()), static_cast<char>('a' + timestamp % 26));

@@ -12,15 +12,17 @@
 namespace deut::tc {
 namespace {
 
-// A block of so many bytes is worth a place in flight of its own.
+// A block of at least this size may use one of the places in flight beyond `max_small_in_flight`.
 constexpr size_t kFullEnoughBytes = size_t{64} << 10;
-// Released space is zeroed in steps of this part of the ring, unless somebody waits for it.
+// Released space is zeroed in steps of at least the ring's size divided by this, unless an appender waits for it.
 constexpr size_t kReleaseSteps = 64;
-// After a failure the thread looks at what is left of its transfers so often.
+// After a failure the thread polls its remaining transfers at this period.
 constexpr Duration kFailedPause = milliseconds(10);
-// So many lingers in a row find nothing before the log thread sleeps until it is woken: until then committers may lead.
+// After this many lingers in a row without a record the log thread sleeps until it is woken. Until then committers
+// may lead.
 constexpr int kQuietLingers = 50;
-// After a led write that kept others waiting nobody leads until the log thread has run out of work so often.
+// After a led write that kept others waiting, no committer leads until the log thread has run out of work this many
+// times.
 constexpr int kCrowdedRests = 16;
 
 }  // namespace
@@ -75,15 +77,15 @@ bool LogWriter::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry
   if (durable() > lsn) return true;
   if (parts_.waiters.Register(lsn, waiter)) {
     DEUT_POINT("redo_log.writer.registered");
-    // From here on the waiter may be gone. What was taken already needs no hurry: it is under way.
+    // From here on the waiter may be gone. A record that was taken already needs no hurry: its write is in flight.
     if (hurry == Hurry::kNow && consumed() <= lsn) {
       for (uint64_t seen = hurried_.load(std::memory_order_seq_cst);
            seen <= lsn.value && !hurried_.compare_exchange_weak(seen, lsn.value + 1, std::memory_order_seq_cst);) {
       }
       parts_.signal.Notify();
     } else if ((durable() > lsn || parts_.failure.failed()) && !DEUT_OMITTED("log.look_after_register")) {
-      // It became so meanwhile, and whoever answered then may not have seen the waiter. Otherwise he will: the durable LSN, or the failure, is
-      // stored before waiters are looked for.
+      // The record became durable, or the log failed, meanwhile. The thread that answered then may not have seen the
+      // waiter. Otherwise it will see it: it stores the durable LSN, or the failure, before it looks for waiters.
       parts_.signal.Notify();
     }
   } else {
@@ -115,14 +117,14 @@ void LogWriter::Sleep() {
   if (completed_.empty()) CheckDevice();
 }
 
-// Nothing is in flight.
+// REQUIRES: nothing is in flight.
 void LogWriter::Rest() {
   const bool pending = scanned_ > consumed();
   if (pending) DEUT_POINT("redo_log.writer.before_pending_rest");
-  // What was not due when the loop looked may be now: who stops, or is in a hurry, and came since then found the thread awake and woke nobody, and
-  // the looks below are at what lies behind `scanned_`.
-  // Looked at once: what comes after it is seen by the look below, if it is asked for; a second look here would send the thread to a sleep from which
-  // nobody wakes it.
+  // A record that was not due when the loop looked may be due now. A thread that stops the log, or is in a hurry,
+  // found the log thread awake since then and woke nobody. The looks below see only records behind `scanned_`. The
+  // flags are read once: a request that comes later is seen by the look below. A second read here would send the
+  // thread to a sleep from which nobody wakes it.
   const bool asked = stopping() || Hurried();
   if (pending) DEUT_POINT("redo_log.writer.after_look");
   const bool may_write = pending && !stalled_ && !failure_seen_;
@@ -138,13 +140,13 @@ void LogWriter::Rest() {
   }
   if (due_ == kNoDeadline) due_ = parts_.runtime.Now() + options_.linger;
   const Lsn full_at(consumed().value + kFullEnoughBytes);
-  // What is looked at here is nothing of the role's: a committer may lead from the moment that the signal says that the thread sleeps.
+  // This look reads no state of the role: a committer may lead as soon as the signal says that the thread sleeps.
   parts_.signal.SleepLingering(
       [&] { return SomethingElseWaits() || stopping() || Hurried() || parts_.ring.tail() >= full_at; }, full_at, due_,
       options_.linger,
       [&](Duration waited) {
         if (waited < options_.device_timeout) {
-          if (waited >= 2 * options_.slow_after) return;  // people were told
+          if (waited >= 2 * options_.slow_after) return;  // the warning was logged
           LogWarning("disk: a write of the redo log that a committer has begun has not come back for ",
                      duration_cast<milliseconds>(waited).count(), " ms");
           return;
@@ -159,7 +161,8 @@ void LogWriter::Rest() {
   quiet_ = timed_out && consumed() == parts_.ring.tail() ? quiet_ + 1 : 0;
 }
 
-// With few places taken any record may go; with more of them only a run that Scan has found large enough.
+// While few places in flight are taken, any record may be submitted. Beyond that, only a sequence that Scan found
+// large enough.
 bool LogWriter::MaySubmit() const {
   return in_flight_.size() < options_.max_small_in_flight ||
          (in_flight_.size() < options_.max_in_flight && scanned_.value - consumed().value >= kFullEnoughBytes);
@@ -173,7 +176,7 @@ bool LogWriter::Due() {
   return now >= due_;
 }
 
-// Other work than records. Nothing of the role's.
+// Work other than records. It reads no state of the role.
 bool LogWriter::SomethingElseWaits() const {
   if (parts_.waiters.HasNew()) return true;
   if (parts_.ring.has_waiters() && ReleaseTarget() > parts_.ring.released()) return true;
@@ -236,6 +239,7 @@ bool LogWriter::TakeCompletions() {
     }
   }
   completed_.clear();
+  // Only blocks at the front count: a later block that is complete says nothing about an earlier one (D2.in_order).
   while (!in_flight_.empty() && in_flight_.front()->completed) {
     std::unique_ptr<Block> block = std::move(in_flight_.front());
     in_flight_.pop_front();
@@ -302,14 +306,14 @@ bool LogWriter::Lead(Lsn lsn) {
   return durable() > lsn;
 }
 
-// The log thread sleeps with nothing in flight, so the block goes behind the last durable one. No new segment is opened here: there may be
-// none, and the log thread waits for them.
+// The log thread sleeps with nothing in flight, so the block goes behind the last durable one. A leader opens no new
+// segment: there may be none, and only the log thread waits for one.
 void LogWriter::LeadOneBlock(Lsn lsn, bool* took_all) {
-  // Others may have written it by now; a block is never empty.
+  // Another thread may have written the record by now. A block is never empty.
   if (consumed() > lsn) return;
   Scan();
   const Lsn end = RunThatFits();
-  if (end <= lsn) return;  // perhaps one before it is being copied still
+  if (end <= lsn) return;  // perhaps an earlier record is still being copied
   RecordWord word;
   *took_all = end == scanned_ && !parts_.ring.Peek(end, &word);
   Block* const block = FormRecords(end);
@@ -322,7 +326,7 @@ void LogWriter::LeadOneBlock(Lsn lsn, bool* took_all) {
   block->slow = parts_.runtime.Now() >= block->submitted + options_.slow_after;
   completed_.push_back(&request);
   TakeCompletions();
-  if (parts_.failure.failed()) return;  // the log thread answers
+  if (parts_.failure.failed()) return;  // the log thread answers the waiters
   parts_.waiters.CollectAndAnswer(durable(), Status::Ok());
   ReleaseRing();
 }
@@ -428,7 +432,7 @@ void LogWriter::Submit(Block* block) {
   DEUT_POINT("redo_log.writer.before_submit");
   const Status submitted = parts_.queue.Submit(&block->request);
   if (!submitted.ok()) {
-    block->completed = true;  // nobody will complete it
+    block->completed = true;  // the queue will not complete it
     Fail(DEUT_ERROR(kIoError, "redo log: cannot submit a write to ", block->segment->file().path(), ": ",
                     submitted.ToString()));
   }
@@ -443,7 +447,7 @@ bool LogWriter::TakeWithoutWriting() {
 }
 
 Lsn LogWriter::ReleaseTarget() const {
-  // A quarter of the ring is kept free and zeroed ahead of the tail; the rest serves readers for as long as it can.
+  // A quarter of the ring is kept free and zeroed ahead of the tail. The rest serves readers as long as it can.
   const uint64_t size = parts_.ring.bytes();
   const uint64_t wanted = parts_.ring.tail().value + size / 4;
   if (wanted <= size) return Lsn(0);

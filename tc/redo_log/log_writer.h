@@ -1,20 +1,24 @@
-// LogWriter: writes the log. Takes complete records from the ring in order, forms blocks, submits them, and advances the durable LSN in
-// order as they complete (D2). It never waits for one block before submitting the next, and never rewrites a submitted one.
+// LogWriter: writes the log. It takes complete records from the ring in order, forms blocks, and submits them. It
+// advances the durable LSN in order as they complete (D2). It never waits for one block before it submits the next,
+// and never rewrites a submitted one.
 //
-// Positions: durable <= consumed <= tail. Records that somebody waits for are submitted as soon as they are complete and there is a place
-// in flight; once some small blocks are in flight a further one waits until it is larger or one of them has completed. So batches arise
-// from load alone. Records that nobody waits for go along, or else within `linger`.
-// Blocks do not cross segments. A segment's header is the first block of it, in the same chain and order: records in a segment are
-// durable only after its header.
-// Who writes: one thread at a time has the log's end, and what is called "the role's" below (log_signal.h). That is the log thread; but a
-// committer that waits for its record while nothing is in flight and the log thread sleeps leads: it forms one block of all that is complete,
-// writes it itself, synchronously, and answers whom that made durable. So a lone commit costs one write and no change of threads.
-// Meanwhile the others only append; if one of them waits, the log thread is woken when the led write has ended, takes them together, and
-// lets nobody lead for a while: where several commit at a time, many blocks in flight are worth more than a change of threads less.
-// After a failure the log thread goes on taking records, so that no appender hangs on the ring, but writes nothing and answers waiters with
-// the failure.
-// Thread-safety: Start, Stop by the owner; the rest of the public methods from any thread. Ownership: owns the thread and its buffers; all
-// else outlives it.
+// Positions: durable <= consumed <= tail.
+// Batches: a record that a thread waits for is submitted as soon as it is complete and a place in flight is free.
+// While some small blocks are in flight, a further one waits until it is larger or one of them completes. So batches
+// arise from load alone. Records that no thread waits for go along with these, or within `linger`.
+// Blocks do not cross segments. A segment's header is its first block, in the same chain and order, so records of a
+// segment are durable only after its header.
+// Which thread writes: one thread at a time has the writer role (log_signal.h), usually the log thread. A committer
+// leads if it waits for its record while nothing is in flight and the log thread sleeps. It forms one block of all
+// complete records, writes it synchronously, and answers the waiters whose records are durable now. So a lone commit
+// costs one write and no thread switch.
+//   During a led write other threads only append. If one of them waits, the log thread is woken at the end of the led
+//   write and takes all records. Then no committer leads for a while: with several committers many blocks in flight
+//   are worth more than a saved thread switch.
+// After a failure the log thread goes on taking records, so that no appender hangs on the ring. It writes nothing and
+// answers waiters with the failure.
+// Thread-safety: Start and Stop by the owner; the other public methods from any thread. Ownership: owns the thread
+// and its buffers; everything else outlives it.
 #ifndef TC_REDO_LOG_LOG_WRITER_H_
 #define TC_REDO_LOG_LOG_WRITER_H_
 
@@ -49,7 +53,7 @@ struct LogWriterOptions {
   Duration linger{};
 };
 
-// Where the log goes on: the end of what recovery kept, and the checksum of the block before.
+// Where the log continues: the end of what recovery kept, and the checksum of the last block.
 struct LogEnd {
   Lsn lsn;
   uint32_t checksum = 0;
@@ -57,7 +61,7 @@ struct LogEnd {
 
 class LogWriter {
  public:
-  // What the thread works with. All outlive it.
+  // The objects that the log thread works with. All outlive it.
   struct Parts {
     Runtime& runtime;
     IoQueue& queue;
@@ -68,24 +72,24 @@ class LogWriter {
     LogFailure& failure;
   };
 
-  // `state` has the new life's TC id, epoch and nonce. The first block goes to a new segment.
+  // `state` has the TC id, the TC epoch and the nonce of this start. The first block goes to a new segment.
   LogWriter(const LogWriterOptions& options, const Parts& parts, LogState state, LogEnd end);
   ~LogWriter();
 
   void Start();
-  // Writes all that was appended, then ends the thread and closes the waiters. REQUIRES: as RedoLog::Stop.
+  // Writes all appended records, then ends the thread and closes the waiters. REQUIRES: as RedoLog::Stop.
   void Stop();
 
   Lsn durable() const { return Lsn(durable_.load(std::memory_order_seq_cst)); }
   Lsn consumed() const { return Lsn(consumed_.load(std::memory_order_acquire)); }
   // As RedoLog::NotifyWhenDurable.
   bool NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry);
-  // Writes the record at `lsn` on the calling thread, with all that is complete, if nobody else writes. True if it is durable then. False: it
-  // may not be; nothing is promised. Waits for the device. REQUIRES: it was appended.
+  // If no other thread writes, writes the record at `lsn` on the calling thread, with all complete records. True: it
+  // is durable. False: it may not be. Waits for the device. REQUIRES: the record was appended.
   bool Lead(Lsn lsn);
   bool stopping() const { return stopping_.load(std::memory_order_seq_cst); }
-  // Room left in the open segment. Acquire: a thread that sees the room of a new segment also sees, if it looks afterwards, that this is
-  // no spare any more. With an older count of spares it would count that segment twice.
+  // Room left in the open segment. Acquire: a thread that sees the room of a new segment, and then counts the spares,
+  // no longer counts that segment as a spare. With an older count it would count that segment twice.
   uint64_t segment_room() const { return segment_room_.load(std::memory_order_acquire); }
   uint64_t records() const { return records_.load(std::memory_order_relaxed); }
   uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
@@ -101,7 +105,7 @@ class LogWriter {
     BlockHeader header;
     MonotonicTime submitted;
     bool completed = false;
-    bool slow = false;  // and people were told
+    bool slow = false;  // it was slow, and a warning was logged
   };
   static std::string Describe(const Block& block);
 
@@ -111,13 +115,13 @@ class LogWriter {
   bool WorkWaits() const;
   bool SomethingElseWaits() const;
   bool MaySubmit() const;
-  // Somebody waits for a record that was not taken yet.
+  // A thread waits for a record that was not taken yet.
   bool Hurried() const { return hurried_.load(std::memory_order_seq_cst) > consumed().value; }
-  // What was scanned may not wait any longer.
+  // The scanned records may not wait any longer.
   bool Due();
   // Records wait for a segment, and there may never be one.
   bool NoSpace() const { return stalled_ && parts_.segments.disk_full(); }
-  // Each returns true if it got something done.
+  // Each returns true if it made progress.
   bool TakeCompletions();
   bool SubmitBlocks();
   bool TakeWithoutWriting();
@@ -125,9 +129,10 @@ class LogWriter {
   Lsn ReleaseTarget() const;
   void CheckDevice();
 
-  // Extends [consumed, scanned_) over complete records, up to one block's worth.
+  // Extends [consumed, scanned_) over complete records, up to the bytes of one block.
   void Scan();
-  // The end of the longest run of records from consumed that fits the open segment; consumed if not even one does.
+  // Returns the end of the longest sequence of records from consumed that fits the open segment; consumed if not even
+  // one fits.
   Lsn RunThatFits() const;
   bool OpenNextSegment();
   void LeadOneBlock(Lsn lsn, bool* took_all);
@@ -137,32 +142,32 @@ class LogWriter {
   void Submit(Block* block);
   void ApplyToState(Lsn lsn, const char* payload, size_t bytes);
   void Fail(const Status& status);
-  Status EndStatus() const;  // what is said to those whose record will never be reported durable
+  Status EndStatus() const;  // the answer for records that will never be reported durable
 
   const LogWriterOptions options_;
   const Parts parts_;
 
-  // The log thread's own.
-  Deadline due_ = kNoDeadline;  // when what is complete must be submitted; kNoDeadline: not set
-  int quiet_ = 0;               // lingers in a row that have found nothing
-  int crowd_ = 0;               // rests to come in which nobody may lead
-  uint64_t crowded_ = 0;        // of the signal, as seen last
+  // State of the log thread.
+  Deadline due_ = kNoDeadline;  // when complete records must be submitted; kNoDeadline: not set
+  int quiet_ = 0;               // lingers in a row that found no record
+  int crowd_ = 0;               // number of rests to come in which no committer may lead
+  uint64_t crowded_ = 0;        // the signal's crowded() as seen last
   bool stalled_ = false;        // records wait for a spare segment
   bool failure_seen_ = false;
 
-  // The role's.
-  LogState state_;        // as of consumed
+  // State of the writer role.
+  LogState state_;        // state as of consumed
   uint32_t predecessor_;  // checksum of the block submitted last
   Lsn scanned_;
-  std::shared_ptr<Segment> segment_;              // open
-  uint64_t offset_ = 0;                           // of the next block in it
+  std::shared_ptr<Segment> segment_;              // the open segment
+  uint64_t offset_ = 0;                           // offset of the next block in it
   std::deque<std::unique_ptr<Block>> in_flight_;  // in order of submission
   std::vector<std::unique_ptr<Block>> free_blocks_;
   std::vector<IoRequest*> completed_;
 
   std::atomic<uint64_t> durable_;
   std::atomic<uint64_t> consumed_;
-  std::atomic<uint64_t> hurried_{0};  // one past the highest LSN that somebody waits for
+  std::atomic<uint64_t> hurried_{0};  // one past the highest LSN that a thread waits for in a hurry
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> segment_room_{0};
   std::atomic<uint64_t> records_{0}, blocks_{0}, block_bytes_{0}, led_blocks_{0}, sleeps_{0};

@@ -1,4 +1,4 @@
-// What the log thread does between submission and completion, and when the disk fails it.
+// The log thread's work between submission and completion, and after a failure of the disk.
 #include "tc/redo_log/log_writer.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ TEST_F(LogWriterTest, ALoneCommitGoesOutAtOnceAndLoadMakesBatches) {
   AppendResult last;
   for (uint64_t i = 3; i < 20; ++i) last = Commit(*log_, i);
   const uint64_t blocks = log_->counters().blocks;
-  EXPECT_EQ(storage_.held(), 2u);  // they wait for one of the two, no longer
+  EXPECT_EQ(storage_.held(), 2u);  // the others wait for one of the two, and no longer
   storage_.Complete(0);
   Until([&] { return storage_.held() == 2; });
   EXPECT_EQ(log_->counters().blocks, blocks + 1);
@@ -129,7 +129,7 @@ TEST_F(LogWriterTest, AFailedWriteIsReportedOnceAndNothingAfterItIsDurable) {
   EXPECT_TRUE(log_->CheckSpace(1) == ErrorCode::kUnavailable);
   EXPECT_TRUE(log_->WaitDurable(third.lsn, kNoDeadline) == ErrorCode::kIoError);
   EXPECT_TRUE(log_->EnsureReserved(Timestamp(5000), kNoDeadline) == ErrorCode::kIoError);
-  // Whoever still appends does not hang, though nothing is written any more.
+  // Later appends do not hang, although nothing is written any more.
   for (uint64_t i = 0; i < 500; ++i) Commit(*log_, 10 + i, 500);
   EXPECT_EQ(reports.load(), 1);
 }
@@ -185,7 +185,8 @@ TEST_F(LogWriterTest, WaitsKeepTheirDeadlines) {
   EXPECT_TRUE(log_->EnsureReserved(Timestamp(1500), kNoDeadline).ok());
 }
 
-// Disk full: commits are refused before they append, reads and the log's own records go on, and it ends by itself.
+// Disk full: commits are refused before they append. Reads and the log's own records go on, and the shortage ends by
+// itself.
 TEST(RedoLogOnAFullDisk, ResolvesItself) {
   FaultyDisk disk(RealRuntime(), 1);
   const std::unique_ptr<Storage> storage = disk.Mount();
@@ -208,10 +209,10 @@ TEST(RedoLogOnAFullDisk, ResolvesItself) {
   EXPECT_GT(refused.retry_after_ms(), 0u);
   EXPECT_LT(log->counters().free_bytes, options.space_reserve_bytes + 4096);
   EXPECT_GT(log->counters().free_bytes, 0u);
-  // The reserve: what ends the shortage can be logged. Reads go on.
+  // The reserve lets the records be logged that end the shortage. Reads go on.
   EXPECT_EQ(CommitTimestamps(ReadAll(*log, recovered.end_lsn)).size(), committed);
   ASSERT_TRUE(log->AdvanceRedoStart({.lsn = last.lsn, .stable = {}}, kNoDeadline).ok());
-  Until([&] { return log->accepting(); });  // let-go segments are used again, though the disk is as full as before
+  Until([&] { return log->accepting(); });  // freed segments are reused, although the disk is as full as before
   EXPECT_GT(log->counters().segments_recycled, 0u);
   while (log->CheckSpace(500).ok()) ASSERT_TRUE(log->WaitDurable(Commit(*log, ++committed, 400).lsn, kNoDeadline).ok());
   disk.SetFreeBytes(UINT64_MAX / 2);
@@ -231,11 +232,11 @@ TEST(RedoLogOnAFullDisk, DoesNotStart) {
   EXPECT_NE(MustOpen(SmallLog("/log"), *storage, &recovered), nullptr);
 }
 
-// X7: the disk under the log is full, and a start must not need more of it: only who has started can bring about that the log is let go. Start
-// after start, whatever each leaves behind, also when power is lost in it.
+// X7: the disk under the log is full, and a start must not need more of it, because only a TC that has started can
+// free segments. One start follows the other, whatever each leaves behind, also when power is lost in it.
 class RedoLogStartsOnAFullDisk : public ::testing::Test {
  protected:
-  // Commits until that is refused, with no space but what the log has.
+  // Commits until a commit is refused, with no space but the log's own.
   void FillUp() {
     RecoveredLog recovered;
     const auto log = MustOpen(options_, *storage_, &recovered);
@@ -247,16 +248,16 @@ class RedoLogStartsOnAFullDisk : public ::testing::Test {
       ASSERT_TRUE(log->WaitDurable(last_.lsn, kNoDeadline).ok());
     }
   }
-  // One life on the full disk: it starts, has everything, and refuses commits.
+  // One start on the full disk: the log opens, has all commits, and refuses new ones.
   void StartAndLook() {
     RecoveredLog recovered;
     const auto log = MustOpen(options_, *storage_, &recovered);
     ASSERT_NE(log, nullptr);
     EXPECT_EQ(CommitTimestamps(ReadAll(*log, recovered.redo_start.lsn)).size(), committed_ - 1);
-    // At once, or as soon as the helper has found that there is no space for a spare segment.
+    // At once, or as soon as the helper has found no space for a spare segment.
     Until([&] { return log->CheckSpace(500) == ErrorCode::kResourceExhausted; });
   }
-  // One more, in which everything is let go: then commits are taken again.
+  // One more start, which frees all segments. Then commits are accepted again.
   void StartAndLetGo() {
     RecoveredLog recovered;
     const auto log = MustOpen(options_, *storage_, &recovered);
@@ -302,8 +303,8 @@ TEST_F(RedoLogStartsOnAFullDisk, WhereverPowerIsLostInTheStart) {
   }
 }
 
-// Every call site: whatever operation fails while the log opens and works, it is an error or a reported failure, and what was
-// acknowledged before is there afterwards.
+// If any operation fails while the log opens or works, the caller gets an error or a reported failure. Commits
+// that were acknowledged before are there afterwards.
 TEST(RedoLogOnABadDisk, AnErrorAtEveryOperation) {
   constexpr uint64_t kCommits = 120;
   uint64_t hits = 1;
@@ -345,7 +346,8 @@ TEST(RedoLogOnABadDisk, AnErrorAtEveryOperation) {
   EXPECT_GT(skip, 40u);
 }
 
-// A flipped bit anywhere in what was durable before the last block: refused, naming file and offset.
+// A flipped bit anywhere in the bytes that were durable before the last block. The log is refused, with file and
+// offset.
 TEST(RedoLogOnABadDisk, FlippedBits) {
   FaultyDisk disk(RealRuntime(), 7);
   const std::unique_ptr<Storage> storage = disk.Mount();
@@ -369,7 +371,7 @@ TEST(RedoLogOnABadDisk, FlippedBits) {
   // Nothing was deleted or changed by the refusals.
   const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
   EXPECT_EQ(CommitTimestamps(ReadAll(*log, recovered.redo_start.lsn)).size(), 40u);
-  // Damage that comes while the log is in use is found by whoever reads it, who gets no wrong record.
+  // Damage that happens while the log is in use is found by its readers, which never return a wrong record.
   ASSERT_TRUE(disk.FlipBit(file, 3 * 4096 + 100, 1).ok());
   Status error;
   ReadAll(*log, recovered.redo_start.lsn, &error);

@@ -1,8 +1,10 @@
-// LowWaterRecords: when a low-water record is due (X1): when low-water has passed a commit that the last record did not cover, at most every
-// 10 ms or 1 MiB of log; so exactly one follows the last commit of a system that has gone quiet, and then none.
-// A commit c is covered by a record L if c < L: all commits below L precede the record in the log.
-// Thread-safety: NoteCommit from any thread, latch-free; the rest by one thread (the low-water thread). A commit is noted before it leaves
-// the transactions that hold low-water back, so that low-water cannot pass one that was not noted.
+// LowWaterRecords: decides when a low-water record is due (X1). It is due when low-water has passed a commit that the
+// last record did not cover, but at most every 10 ms or 1 MiB of log. So exactly one record follows the last commit
+// of a system that has gone quiet, and then none.
+// A record L covers a commit c if c < L: all commits below L precede the record in the log.
+// Thread-safety: NoteCommit from any thread, latch-free; the rest by one thread (the low-water thread).
+// A commit is noted before it leaves the transactions that hold low-water back. So low-water cannot pass a commit
+// that was not noted.
 #ifndef TC_REDO_LOG_LOW_WATER_RECORDS_H_
 #define TC_REDO_LOG_LOW_WATER_RECORDS_H_
 
@@ -20,7 +22,7 @@ class LowWaterRecords {
   static constexpr Duration kInterval = milliseconds(10);
   static constexpr uint64_t kLogBytes = uint64_t{1} << 20;
 
-  // A commit with this timestamp, with updates, was appended.
+  // Notes that a commit with updates and this timestamp was appended.
   void NoteCommit(Timestamp timestamp) {
     uint64_t highest = highest_commit_.load(std::memory_order_seq_cst);
     while (highest < timestamp.value) {
@@ -39,18 +41,18 @@ class LowWaterRecords {
     return now >= last_time_ + kInterval || tail.value >= last_tail_.value + kLogBytes;
   }
 
-  // One was appended (because it was due, or because a stream to a DC started).
+  // Notes that a record was appended, because it was due or because a stream to a DC started.
   void Appended(Timestamp low_water, Lsn tail, MonotonicTime now) {
     last_ = low_water;
     last_tail_ = tail;
     last_time_ = now;
   }
 
-  // True if a record will be due later though nothing more is committed: the low-water thread goes on with its rounds.
+  // True if a record will be due later even without another commit. The low-water thread then continues its rounds.
   bool Pending() const { return highest_commit_.load(std::memory_order_seq_cst) >= last_.value; }
 
  private:
-  // Timestamp 0 is nobody's, so an empty log owes no record.
+  // No transaction has timestamp 0, so no record is due for an empty log.
   std::atomic<uint64_t> highest_commit_{0};
   Timestamp last_{1};
   Lsn last_tail_;

@@ -12,7 +12,7 @@
 namespace deut::tc {
 namespace {
 
-// About so much is read from a file at a time, and no more of smaller blocks goes into a stretch.
+// About this many bytes are read from a file at a time. A piece takes small blocks up to this size.
 constexpr size_t kStretchBytes = size_t{128} << 10;
 
 uint64_t AlignDown(uint64_t lsn) { return lsn / kRecordAlignment * kRecordAlignment; }
@@ -50,7 +50,7 @@ Status ReadBack::Read(const LoggedPut& put, std::string* value) {
 }
 
 bool ReadBack::ReadRing(const LoggedPut& put, Lsn end, std::string* bytes) const {
-  // A record ends at a multiple of its alignment, so what is copied too much is the same record's.
+  // A record ends at a multiple of its alignment, so bytes copied beyond the value belong to the same record.
   const Lsn from(AlignDown(put.place.value));
   bytes->resize(AlignUp(end.value) - from.value);
   return ring_.TryCopy(from, bytes->size(), bytes->data());
@@ -96,14 +96,14 @@ Result<ReadBack::StretchPointer> ReadBack::Load(Lsn from, Lsn end) {
   auto [lsn, offset] = segment->Seek(from);
   stretch->first = lsn;
   DEUT_POINT("redo_log.read_back.before_read");
-  // To the block with `end`, and what comes at once behind it.
+  // Reads up to the block with `end`, and the blocks directly behind it while the piece is small.
   const Lsn durable = writer_.durable();
   while (lsn < end || (lsn < durable && lsn < segment->end_lsn() && stretch->bytes.size() < kStretchBytes)) {
     Result<BlockWindow::Block> block = window.Read(segment->file(), segment->number(), segment->bytes(), offset);
     if (!block.ok() || block->header.first_lsn != lsn) {
       if (lsn >= end) break;
       if (!block.ok() && block.status() != ErrorCode::kCorruption) return block.status();
-      // A segment may be let go, and its file be used again, while it is read.
+      // A segment may be trimmed, and its file be reused, while it is read.
       if (from < segments_.first_lsn()) return trimmed();
       if (!block.ok()) return block.status();
       return DEUT_ERROR(kCorruption, segment->file().path(), " at offset ", offset, ": a block with LSN ",
@@ -111,7 +111,7 @@ Result<ReadBack::StretchPointer> ReadBack::Load(Lsn from, Lsn end) {
     }
     lsn = block->header.end_lsn();
     offset += block->header.block_bytes;
-    // Blocks that end before the place are passed over where they would be much.
+    // Blocks that end before the place are dropped when they would make the piece too large.
     if (lsn <= from && stretch->bytes.size() + block->header.payload_bytes > kStretchBytes) {
       stretch->first = lsn;
       stretch->bytes.clear();

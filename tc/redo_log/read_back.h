@@ -1,11 +1,13 @@
-// ReadBack: values out of the durable log, one by one, for who has kept their places in place of them (rule S9): from the ring while they are there,
-// else from the segment files, whose blocks are verified. What was read from a file is kept, a stretch of the log at a time, so that neighbours
-// are read once; the stretch that was not used for longest goes first.
+// ReadBack: reads single values out of the durable log, for an owner that keeps their places instead of the values
+// (rule S9). It takes them from the ring while they are there, otherwise from the segment files, whose blocks it
+// verifies. It caches file content in pieces of consecutive blocks, so that neighbouring values are read once. The
+// least recently used piece is evicted first.
 //
-// S2. The files hold everything from the redo start on. A place before that is NOT_FOUND, also if its file is used again while it is read: then the
-//   commit is stable at the DCs.
-// Thread-safety: any thread; the mutex is held to look a stretch up or to put one there, never over input. Two that miss the same one both read it.
-// Ownership: what is given to it outlives it.
+// S2. The files hold everything from the redo start on. A place before that is NOT_FOUND, also if its file is reused
+// during the read: then the commit is stable at the DCs.
+// Thread-safety: any thread. The mutex is held to look a piece up or to insert one, never over input. Two threads
+// that miss the same piece both read it.
+// Ownership: all constructor arguments outlive it.
 #ifndef TC_REDO_LOG_READ_BACK_H_
 #define TC_REDO_LOG_READ_BACK_H_
 
@@ -29,7 +31,7 @@ namespace deut::tc {
 
 class ReadBack {
  public:
-  // Keeps at most so many bytes, or a single stretch that is larger.
+  // Caches at most `keep_bytes`, or a single piece that is larger.
   ReadBack(size_t keep_bytes, Runtime& runtime, const LogRing& ring, const LogWriter& writer, SegmentSet& segments)
       : keep_bytes_(keep_bytes), ring_(ring), writer_(writer), segments_(segments), mutex_(runtime) {}
 
@@ -55,10 +57,10 @@ class ReadBack {
   };
 
   bool ReadRing(const LoggedPut& put, Lsn end, std::string* bytes) const;
-  // The kept stretch with [from, end), or null.
+  // Returns the cached piece with [from, end), or null.
   StretchPointer Find(Lsn from, Lsn end);
   void Keep(StretchPointer stretch);
-  // Reads a stretch with [from, end).
+  // Reads a piece with [from, end) from its file.
   Result<StretchPointer> Load(Lsn from, Lsn end);
 
   const size_t keep_bytes_;

@@ -1,5 +1,6 @@
-// Values read back from the log by their places (S9): from the ring, from the files, from what was kept of these; of commits in chunks, with ids, of
-// earlier lives; what is damaged, misplaced, trimmed, or cannot be read just now.
+// Values that are read back from the log by their places (S9): from the ring, from the files, and from cached pieces.
+// They belong to commits in chunks, with ids, and of earlier TC epochs. Damaged, misplaced, trimmed and temporarily
+// unreadable values are tested as well.
 #include "tc/redo_log/read_back.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +60,7 @@ class ReadBackTest : public ::testing::Test {
     EXPECT_TRUE(log_->WaitDurable(appended.lsn, kNoDeadline).ok());
     return appended;
   }
-  // Until the ring holds nothing of what was committed before.
+  // Commits until the ring holds no earlier commit.
   void FillRing() {
     const uint64_t end = log_->tail().value + 2 * options_.ring_bytes;
     while (log_->tail().value < end) Commit(1, 4000);
@@ -110,7 +111,7 @@ TEST_F(ReadBackTest, EveryPlaceOfCommitsWithChunksAndIds) {
   const RedoLogCounters old = log_->counters();
   EXPECT_EQ(old.values_from_ring, recent.values_from_ring);
   EXPECT_GT(old.values_from_disk, 0u);
-  // Neighbours are read once.
+  // Neighbouring values are read once.
   EXPECT_GT(old.values_from_kept, old.values_from_disk);
 }
 
@@ -141,7 +142,7 @@ TEST_F(ReadBackTest, AReadThatFailsNamesFileAndOffsetAndIsTheLastOfNothing) {
 TEST_F(ReadBackTest, DamageIsSaidWithFileAndOffset) {
   Commit(1, 3000);
   FillRing();
-  // Wherever in the first file it lies.
+  // Wherever in the first file the block lies.
   for (uint64_t block = kSegmentHeaderBytes; block < options_.segment_bytes; block += kBlockAlignment) {
     ASSERT_TRUE(disk_.FlipBit(Concat("/log/", SegmentName(1)), block + 200, 3).ok());
   }
@@ -179,7 +180,7 @@ TEST_F(ReadBackTest, WhatWasTrimmedIsNotFound) {
   FillRing();
   const AppendResult last = Commit(1, 10);
   ASSERT_TRUE(log_->AdvanceRedoStart({.lsn = last.lsn, .stable = {}}, kNoDeadline).ok());
-  // The helper lets go of it, by and by.
+  // The helper trims the file after a while.
   for (const Deadline soon = In(seconds(60)); log_->first_lsn() <= known_[0].put.place && RealRuntime().Now() < soon;)
     FillRing();
   std::string value;

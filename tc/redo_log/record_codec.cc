@@ -8,7 +8,7 @@
 namespace deut::tc {
 namespace {
 
-// Ties a first word to its place, so that neither stale bytes nor a value's bytes pass for a record elsewhere.
+// Ties a first word to its place, so that neither stale bytes nor bytes of a value are taken for a record elsewhere.
 uint16_t CheckBits(Lsn lsn, uint64_t low48) {
   uint64_t mixed = (lsn.value ^ (low48 * 0x9E3779B97F4A7C15u)) + 0xD1B54A32D192ED03u;
   mixed ^= mixed >> 32;
@@ -41,7 +41,8 @@ Status CheckUpdate(Lsn lsn, const Update& update) {
   return Damaged(lsn, Concat("unknown update kind ", static_cast<int>(update.kind)));
 }
 
-// The update at the front of `rest`, which holds at least its header. Returns its length; more than rest.size() if it is cut off.
+// Reads the update at the front of `rest`, which holds at least its header. Returns its length, which exceeds
+// rest.size() if it is cut off.
 size_t ReadUpdate(std::string_view rest, Update* update) {
   const size_t key_bytes = LoadU16(rest.data() + 2);
   const size_t value_bytes = LoadU32(rest.data() + 4);
@@ -76,6 +77,7 @@ Status DecodeTransaction(std::string_view body, LogRecord* record) {
     if (record->chunks[i] >= record->lsn) return Damaged(record->lsn, "commit lists a chunk that does not precede it");
   }
   body.remove_prefix(chunk_bytes);
+  // Every update is checked here, because UpdateList iterates without checks. The count bounds the loop, not an allocation.
   record->updates = UpdateList(update_count, body);
   uint32_t last_sequence = 0;
   for (uint32_t i = 0; i < update_count; ++i) {
@@ -245,6 +247,7 @@ Status DecodePut(const LoggedPut& put, std::string_view bytes, std::string_view*
 }
 
 Status DecodeRecord(Lsn lsn, std::string_view bytes, LogRecord* record, size_t* bytes_needed) {
+  // The first word is checked before its length is trusted, so that damaged bytes cannot ask for more than a record has.
   *bytes_needed = kRecordWordBytes;
   if (bytes.size() < kRecordWordBytes) return Status::Ok();
   RecordWord word;

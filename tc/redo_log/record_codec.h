@@ -1,6 +1,7 @@
-// Encoding and decoding of redo log records (grammar in FORMAT.md). Encoders write into any sink with Put(const void*, size_t): the ring
-// takes records without an intermediate copy.
-// Thread-safety: pure functions. Errors: decoding returns CORRUPTION naming LSN and field; no bytes make it read outside what it was given.
+// Encoding and decoding of redo log records (grammar in FORMAT.md). Encoders write into any sink with Put(const
+// void*, size_t), so the ring takes records without an intermediate copy.
+// Thread-safety: pure functions. Ownership: decoded views point into the caller's bytes. Errors: decoding returns
+// CORRUPTION that names LSN and field; no input makes it read beyond its end.
 #ifndef TC_REDO_LOG_RECORD_CODEC_H_
 #define TC_REDO_LOG_RECORD_CODEC_H_
 
@@ -27,18 +28,18 @@ constexpr size_t kMaxKnownDcs = 64;
 // The largest update of a key and a value within the limits of ids.h.
 constexpr size_t kMaxUpdateBytes = kUpdateHeaderBytes + kMaxKeyBytes + kMaxValueBytes;
 
-// A record's first word. Written last: a nonzero word says that the record is complete. It is never 0.
+// A record's first word. It is written last: a nonzero word means that the record is complete. It is never 0.
 struct RecordWord {
-  uint32_t bytes = 0;  // of the whole record with word and padding; a multiple of 8
+  uint32_t bytes = 0;  // bytes of the whole record with word and padding; a multiple of 8
   RecordType type = RecordType::kCommit;
   uint8_t padding = 0;  // zero bytes at the end, 0 to 7
   size_t body_bytes() const { return bytes - kRecordWordBytes - padding; }
 };
 
 uint64_t EncodeRecordWord(Lsn lsn, RecordWord word);
-// False if `encoded` is no first word of a record at `lsn`.
+// Returns false if `encoded` is not the first word of a record at `lsn`.
 bool DecodeRecordWord(Lsn lsn, uint64_t encoded, RecordWord* word);
-// The word for a record with a body of so many bytes.
+// Returns the word for a record whose body has `body_bytes`.
 RecordWord MakeRecordWord(RecordType type, size_t body_bytes);
 
 // Body of COMMIT, NAMED COMMIT (with an id) and CHUNK.
@@ -91,7 +92,7 @@ struct TransactionBody {
 
 inline size_t UpdateBytes(const Update& update) { return kUpdateHeaderBytes + update.key.size() + update.value.size(); }
 
-// A body that was encoded before.
+// A body that is already encoded.
 struct BytesBody {
   std::string bytes;
   size_t Bytes() const { return bytes.size(); }
@@ -101,7 +102,7 @@ struct BytesBody {
   }
 };
 
-// Bodies of the rare kinds.
+// Bodies of the other record types.
 std::string EncodeTimestampBody(Timestamp timestamp);  // kLowWater, kReserveTimestamps, kOutcomeHorizon
 std::string EncodeEpochStartBody(TcId tc, TcEpoch epoch, uint64_t nonce);
 std::string EncodeCutBody(const Cut& cut);
@@ -109,11 +110,13 @@ std::string EncodeRedoStartBody(const RedoStart& redo_start);
 std::string EncodeKnownDcBody(DcId dc);
 std::string EncodeTrimmedBody(Lsn lsn);
 
-// The value of the put at bytes[0], which is to be the one that `put` describes. CORRUPTION, naming its place, if it is another, or not whole.
+// Returns the value of the put at bytes[0]. CORRUPTION, with its place, if it is not the put that `put` describes, or
+// is not whole.
 Status DecodePut(const LoggedPut& put, std::string_view bytes, std::string_view* value);
 
-// Decodes the record that starts at `lsn` and at bytes[0]; `bytes` may go on behind it. `record`'s views point into `bytes`.
-// OK with *bytes_needed > bytes.size(): there is no whole record in `bytes`, so many bytes would have to be there. CORRUPTION as above.
+// Decodes the record that starts at `lsn` and at bytes[0]; `bytes` may extend beyond it. `record`'s views point into
+// `bytes`. OK with *bytes_needed > bytes.size(): `bytes` does not hold a whole record, and *bytes_needed are needed.
+// CORRUPTION as above.
 Status DecodeRecord(Lsn lsn, std::string_view bytes, LogRecord* record, size_t* bytes_needed);
 
 }  // namespace deut::tc

@@ -94,7 +94,7 @@ TEST(RecordCodec, ANamedCommitIsACommitWithAnId) {
   EXPECT_EQ(record.id, (TransactionId{.high = 5, .low = 6}));
   EXPECT_EQ(record.chunks.size(), 1u);
   EXPECT_EQ(record.updates.size(), updates.size());
-  // Without one it is the record that logs have held from the beginning.
+  // Without an id it is the record type that logs have had from the beginning.
   const TransactionBody unnamed{.timestamp = Timestamp(11), .epoch = TcEpoch(3), .updates = updates, .chunks = chunks};
   EXPECT_EQ(unnamed.commit_type(), RecordType::kCommit);
   EXPECT_FALSE(Decode(Lsn(4096), Encode(Lsn(4096), RecordType::kCommit, unnamed)).id.given());
@@ -231,7 +231,8 @@ TEST(RecordCodec, RefusesWhatNoWriterProduces) {
       ErrorCode::kCorruption);
 }
 
-// Damage behind a right first word is found or changes values only; nothing is read out of bounds (run under ASan).
+// Damage behind a valid first word is detected, or only changes values. Nothing is read out of bounds (run under
+// ASan).
 TEST(RecordCodec, DamagedBodiesAreHarmless) {
   Random random(20240607);
   const std::vector<Update> updates = SomeUpdates();
@@ -245,7 +246,7 @@ TEST(RecordCodec, DamagedBodiesAreHarmless) {
     for (uint64_t i = random.Below(3) + 1; i > 0; --i) {
       bytes[kRecordWordBytes + random.Below(bytes.size() - kRecordWordBytes)] = static_cast<char>(random.Next());
     }
-    const auto copy = std::make_unique<char[]>(bytes.size());  // exactly as large, so that one byte beyond is seen
+    const auto copy = std::make_unique<char[]>(bytes.size());  // exactly as large, so that ASan detects a read one byte beyond
     std::memcpy(copy.get(), bytes.data(), bytes.size());
     LogRecord record;
     size_t needed = 0;

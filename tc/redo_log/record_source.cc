@@ -8,7 +8,7 @@
 namespace deut::tc {
 namespace {
 
-// So much is copied from the ring at a time.
+// At most this many bytes are copied from the ring at a time, unless one record is longer.
 constexpr size_t kRingCopyBytes = size_t{128} << 10;
 
 }  // namespace
@@ -75,7 +75,7 @@ Status RecordSource::FillFromDisk(Lsn lsn, size_t needed) {
   }
 }
 
-// The block at next_offset_, which begins with next_lsn_.
+// Reads the block at next_offset_, which begins with next_lsn_.
 Result<BlockWindow::Block> RecordSource::ReadBlock(Lsn lsn) {
   for (bool again = true;; again = false) {
     Result<BlockWindow::Block> block =
@@ -83,14 +83,14 @@ Result<BlockWindow::Block> RecordSource::ReadBlock(Lsn lsn) {
     if (block.ok() && block->header.first_lsn == next_lsn_) return block;
     if (!block.ok() && block.status() != ErrorCode::kCorruption) return block.status();
     if (!again) {
-      // A segment may be let go, and its file be used again, while it is read.
+      // A segment may be trimmed, and its file be reused, while it is read.
       if (lsn < segments_.first_lsn())
         return DEUT_ERROR(kNotFound, "LSN ", lsn.value, " was trimmed from the redo log");
       if (!block.ok()) return block.status();
       return DEUT_ERROR(kCorruption, segment_->file().path(), " at offset ", next_offset_, ": a block with LSN ",
                         block->header.first_lsn.value, " in place of ", next_lsn_.value);
     }
-    window_.Clear();  // it may have been read before the block was written
+    window_.Clear();  // the window may hold bytes from before the block was written
   }
 }
 

@@ -1,6 +1,7 @@
-// RecordSource: finds the bytes of a durable record, in the ring while they are there, else in the segment files, and decodes them. Reads
-// ahead, so that reading in LSN order is cheap.
-// Thread-safety: one thread at a time. Ownership: the records' views live until the next Fetch; everything given to it outlives it.
+// RecordSource: finds the bytes of a durable record and decodes them. It takes them from the ring while they are
+// there, otherwise from the segment files. It reads ahead, so that reading in LSN order is cheap.
+// Thread-safety: one thread at a time. Ownership: a record's views live until the next Fetch; all constructor
+// arguments outlive it.
 // Errors: as LogReader.
 #ifndef TC_REDO_LOG_RECORD_SOURCE_H_
 #define TC_REDO_LOG_RECORD_SOURCE_H_
@@ -45,12 +46,12 @@ class RecordSource {
   SegmentSet& segments_;
   RecordSourceCounters& counters_;
 
-  Lsn begin_;               // of bytes_
+  Lsn begin_;               // LSN of the first byte of bytes_
   std::string_view bytes_;  // in ring_copy_ or window_
   AlignedBuffer ring_copy_;
   BlockWindow window_;
-  std::shared_ptr<Segment> segment_;  // where window_ reads
-  Lsn next_lsn_;                      // the block behind the one read last
+  std::shared_ptr<Segment> segment_;  // the segment that window_ reads
+  Lsn next_lsn_;                      // first LSN of the block behind the one read last
   uint64_t next_offset_ = 0;
 };
 

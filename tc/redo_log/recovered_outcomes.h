@@ -1,9 +1,10 @@
-// RecoveredOutcomes: the commits with ids that recovery finds in the log: the last `limit` of them.
+// RecoveredOutcomes: the last `limit` commits with ids that recovery finds in the log.
 //
-// Files below the redo start hold nothing that redo wants, so a log without its oldest ones opens. But they hold ids, and no horizon was logged
-// for these: whoever asked for one would hear that it was not committed, and might do it again. So the horizon is raised to all that the missing
-// files may have held: the first header that is there says which timestamps may have been drawn before it.
-// Thread-safety: as ChainVisitor.
+// Redo needs nothing from files below the redo start, so a log opens even if its oldest files are missing. But these
+// files hold ids, and no horizon was logged for them. A client that asks for one would be told "not committed", and
+// might repeat the transaction. So the horizon is raised over all timestamps that the missing files may hold. The
+// oldest header that is left says which timestamps may have been drawn before it.
+// Thread-safety: as ChainVisitor. Ownership: owns what it collects.
 #ifndef TC_REDO_LOG_RECOVERED_OUTCOMES_H_
 #define TC_REDO_LOG_RECOVERED_OUTCOMES_H_
 
@@ -46,15 +47,16 @@ class RecoveredOutcomes final : public ChainVisitor {
   std::deque<CommitOutcome> commits;  // oldest first
   Timestamp horizon;                  // ids of commits with earlier timestamps may be missing
 
-  // Once all was seen: the log begins above everything that it was trimmed to (or is one from before trims were logged).
+  // After all records were seen: true if the log begins above every LSN that it was trimmed to. (It may also be a log
+  // from before trims were logged.)
   bool files_missing() const { return oldest_ && oldest_->first_lsn > trimmed_; }
-  // The highest LSN that it was trimmed to.
+  // The highest LSN that the log was trimmed to.
   Lsn trimmed() const { return trimmed_; }
 
  private:
   struct Oldest {
     Lsn first_lsn;
-    Timestamp drawn;  // all below it may have been, before first_lsn
+    Timestamp drawn;  // all timestamps below it may have been drawn before first_lsn
   };
 
   const size_t limit_;

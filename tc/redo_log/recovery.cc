@@ -16,21 +16,22 @@ namespace {
 
 constexpr size_t kWindowBytes = size_t{1} << 20;
 
-// One file as recovery sees it: what its header says, if that is valid, and whether a new life began with it.
+// One file as recovery sees it: the content of its header, if that is valid, and whether a new TC epoch begins with
+// it.
 struct SegmentFile {
   uint64_t number = 0;
   std::unique_ptr<File> file;
   uint64_t bytes = 0;  // of the file
   std::optional<BlockHeader> header;
   uint32_t header_checksum = 0;
-  LogState state;              // what the header repeats
-  uint64_t segment_bytes = 0;  // what the header says, at most `bytes`
-  std::optional<Lsn> cut;      // the first record is END_OF_EPOCH
+  LogState state;              // the state that the header repeats
+  uint64_t segment_bytes = 0;  // as the header says, at most `bytes`
+  std::optional<Lsn> cut;      // set if the first record is END_OF_EPOCH
   std::optional<SipHashKey>
-      key;             // of the log that wrote the first block, also where that is left from an earlier use of the file
-  bool whole = false;  // the first block is, whatever segment it is of
-  Status not_understood;      // why the first block cannot be told from what another program has written
-  uint64_t behind_bytes = 0;  // of whole blocks of this segment behind the break
+      key;             // key of the log that wrote the first block, also where that is left from an earlier use of the file
+  bool whole = false;  // the first block is whole, whatever segment it names
+  Status not_understood;      // why the first block cannot be told from one that another program has written
+  uint64_t behind_bytes = 0;  // bytes in whole blocks of this segment behind the break
 };
 
 class Recovery {
@@ -52,12 +53,12 @@ class Recovery {
     DEUT_RETURN_IF_ERROR(CheckUnderstood(found));
     DEUT_RETURN_IF_ERROR(found);
     for (const auto& [block, proof] : unproven_) chain_.unproven.push_back(block);
-    window_.Clear();  // what lies ahead is read from the files that go with the chain
+    window_.Clear();  // drop reads ahead: the caller takes over the files that they use
     return std::move(chain_);
   }
 
  private:
-  // The chain, and whether what lies behind it is a torn tail.
+  // Finds the chain, and decides whether the bytes behind it are a torn tail.
   Status FindEnd() {
     DEUT_RETURN_IF_ERROR(WalkChain());
     chain_.empty = chain_files_ == 0;
@@ -69,22 +70,22 @@ class Recovery {
 
   Status OpenFiles();
   Status ReadHeader(SegmentFile* file);
-  // All files are of one log.
+  // Checks that all files are of one log.
   Status CheckKeys() const;
   // Refuses a file that is not understood, and says whether an operator may move it away. `found`: how the search for the log's end ended.
   Status CheckUnderstood(const Status& found) const;
   Status WalkChain();
-  // Takes the blocks of files_[index] from its header on. `end` is where it stopped.
+  // Takes the blocks of files_[index] behind its header. `end` is the offset at which the walk stopped.
   Status WalkSegment(size_t index, uint64_t* end);
   bool Continues(const SegmentFile& next) const;
-  // A block, or a segment's header, is the next of the chain.
+  // Notes a block, or a segment's header, that is the next of the chain.
   void NoteUnproven(const BlockHeader& header);
   Status TakeBlock(const SegmentFile& file, const BlockWindow::Block& block, uint64_t offset);
-  // Of the break: what is there in place of the next block, and what makes the next file none of the chain.
+  // Describes the break: the bytes in place of the next block, and why the next file does not continue the chain.
   Status WhyItEnds() const;
   Status ScanPastBreak();
   Status CheckState() const;
-  // That with the break in it.
+  // The last file of the chain: the one in which the chain breaks.
   const SegmentFile& LastFile() const { return files_[chain_files_ == 0 ? 0 : chain_files_ - 1]; }
   std::string PathOf(uint64_t number) const { return Concat(directory_, "/", SegmentName(number)); }
 
@@ -92,16 +93,17 @@ class Recovery {
   const std::string directory_;
   ChainVisitor* const visitor_;
   std::vector<SegmentFile> files_;
-  size_t chain_files_ = 0;  // so many of files_ belong to the chain
+  size_t chain_files_ = 0;  // number of files_ that belong to the chain
 
   RecoveredChain chain_;
-  // Of those chain_.unproven what makes each proven: a durable LSN at or above this.
+  // The chain_.unproven so far. Each comes with its proof: a later block with a durable LSN at or above this one
+  // makes it durable.
   std::deque<std::pair<UnprovenBlock, Lsn>> unproven_;
   Lsn lsn_ = kFirstLsn;  // the chain's end so far
-  TcEpoch chain_epoch_;  // of its last segment
+  TcEpoch chain_epoch_;  // epoch of the chain's last segment
   uint64_t break_offset_ = 0;
-  Status break_;        // what is there
-  BlockWindow window_;  // ends before the files that it reads
+  Status break_;        // why no block of the chain stands at break_offset_
+  BlockWindow window_;  // destroyed before the files that it reads
 };
 
 Status Recovery::OpenFiles() {
@@ -136,7 +138,8 @@ Status Recovery::ReadHeader(SegmentFile* file) {
     Status refused(
         understood.status().code(),
         Concat(file->file->path(), " at offset 0: ", understood.status().message(), "; nothing was changed"));
-    // It stays where it is. But whether it is a spare, which holds nothing of the log, shows only once the log's end is known.
+    // The file stays where it is. Only the log's end will show whether it is a spare, which holds no block of the
+    // log.
     if (refused == ErrorCode::kCorruption && !files_.empty()) {
       file->not_understood = std::move(refused);
       return Status::Ok();
@@ -148,7 +151,7 @@ Status Recovery::ReadHeader(SegmentFile* file) {
   const Status decoded = DecodeSegmentHeader(first.data(), header, &file->state, &file->segment_bytes);
   if (!decoded.ok()) return DEUT_ERROR(kCorruption, file->file->path(), " at offset 0: ", decoded.message());
   file->key = file->state.key;
-  if (header.segment != file->number) return Status::Ok();  // a spare: it keeps what it was until it is used again
+  if (header.segment != file->number) return Status::Ok();  // a spare: it keeps its old header until it is reused
   DEUT_ASSIGN_OR_RETURN(file->header_checksum, VerifyBlock(first.data(), header));
   file->header = header;
   file->segment_bytes = std::min(file->segment_bytes, RoundDownToIo(file->bytes));
@@ -185,7 +188,8 @@ Status Recovery::CheckUnderstood(const Status& found) const {
   const Status& why = strange->not_understood;
   if (!found.ok()) return Status(why.code(), Concat(why.message(), ". Besides, ", found.message()));
   if (chain_.empty) return why;
-  // The chain ends before this file, as it has no header. Were it or a later one the log's, blocks of the log would be in them.
+  // The chain ends before this file, as it has no header. If it or a later file belonged to the log, blocks of the
+  // log would be in them.
   const auto used = std::find_if(strange, files_.end(), [](const SegmentFile& file) { return file.behind_bytes != 0; });
   if (used != files_.end()) {
     return Status(why.code(), Concat(why.message(), ". It may be a segment in use whose beginning is damaged: ",
@@ -202,8 +206,9 @@ Status Recovery::CheckUnderstood(const Status& found) const {
              " out of the folder; nothing is lost with ", strange->number == last ? "it" : "them"));
 }
 
-// Whether the segment's header is the next element of the chain. A life's first segment is one only with its cut: were it without, what arrives
-// late in the segment before it would no longer be cut off, whatever later lives log.
+// True if the segment's header is the next element of the chain. The first segment of an epoch counts only with its
+// cut. Without a cut, a write that arrives late in the segment before it would count again, even if later epochs log
+// their cuts.
 bool Recovery::Continues(const SegmentFile& next) const {
   return next.header && next.header->first_lsn == lsn_ && next.header->predecessor == chain_.checksum &&
          next.header->epoch >= chain_epoch_ && next.header->tc == chain_.state.tc && next.key == chain_.state.key &&
@@ -213,7 +218,7 @@ bool Recovery::Continues(const SegmentFile& next) const {
 Status Recovery::WalkChain() {
   const SegmentFile& oldest = files_.front();
   if (!oldest.header) {
-    // A new log whose first header was never durable, or damage: the scan tells.
+    // A new log whose first header was never durable, or damage: the scan past the break decides.
     break_ = DEUT_ERROR(kCorruption, oldest.file->path(),
                         " at offset 0: the header of the oldest segment of the redo log is damaged");
     return oldest.number == 1 ? Status::Ok() : break_;
@@ -266,7 +271,8 @@ Status Recovery::WalkSegment(size_t index, uint64_t* end) {
     NoteUnproven(block->header);
     *end += block->header.block_bytes;
   }
-  // A chain that breaks before the cut is found out by the scan: the next segment's header was written when all up to the cut was durable.
+  // A chain that breaks before the cut is detected by the scan: the next segment's header was written when everything
+  // up to the cut was durable.
   if (limit && (lsn_ > *limit || (lsn_ == *limit && !Continues(files_[index + 1])))) {
     return DEUT_ERROR(kCorruption, files_[index + 1].file->path(), " at offset 0: an end of epoch at LSN ",
                       limit->value, " does not fit the log before it, which ends at LSN ", lsn_.value);
@@ -275,9 +281,9 @@ Status Recovery::WalkSegment(size_t index, uint64_t* end) {
 }
 
 void Recovery::NoteUnproven(const BlockHeader& header) {
-  // Durability advances in the order of the log, so the newest block says the most.
+  // Durability advances in the order of the log, so the newest block names the highest durable LSN.
   while (!unproven_.empty() && unproven_.front().second <= header.durable) unproven_.pop_front();
-  // A segment's header takes no LSN: it was durable before the record behind it was.
+  // A segment's header takes no LSN. It was durable before the record behind it was.
   const bool first = header.kind == BlockKind::kSegmentHeader;
   const Lsn proof = first ? Lsn(header.first_lsn.value + 1) : header.end_lsn();
   unproven_.emplace_back(UnprovenBlock{.segment = header.segment, .offset = header.offset, .bytes = header.block_bytes},
@@ -314,7 +320,7 @@ Status Recovery::TakeBlock(const SegmentFile& file, const BlockWindow::Block& bl
 
 Status Recovery::WhyItEnds() const {
   Status why = break_;
-  if (why.ok()) {  // it ends at a logged cut
+  if (why.ok()) {  // the chain ends at a logged cut
     why = DEUT_ERROR(kCorruption, PathOf(chain_.end.segment), " at offset ", break_offset_,
                      ": the next segment begins with an end of epoch here");
   }
@@ -326,8 +332,8 @@ Status Recovery::WhyItEnds() const {
 
 Status Recovery::ScanPastBreak() {
   const size_t first = chain_.empty ? 0 : chain_files_ - 1;
-  // Where no header is left no key is known. Then whatever looks like a block speaks for damage: a log that never got its first header has taken
-  // no commit, so nothing in it is a client's.
+  // Without a header no key is known. Then every block that is valid by its checksum counts as proof of damage. A log
+  // that never got its first header has taken no commit, so it holds no client's bytes.
   const SipHashKey* const key = chain_.empty ? nullptr : &chain_.state.key;
   const std::string place = Concat(PathOf(LastFile().number), " at offset ", break_offset_);
   for (size_t i = first; i < files_.size(); ++i) {
@@ -335,7 +341,8 @@ Status Recovery::ScanPastBreak() {
     File& file = in_chain ? chain_.segments.back()->file() : *files_[i].file;
     const uint64_t bytes = RoundDownToIo(files_[i].bytes);
     uint64_t offset = in_chain ? break_offset_ : 0;
-    // Behind this it holds only zeros; what is no multiple of 4 KiB is not looked at, and may hold anything.
+    // The file holds only zeros behind this offset. A tail that is no multiple of 4 KiB is not examined, and may hold
+    // anything.
     uint64_t written = files_[i].bytes == bytes ? 0 : files_[i].bytes;
     while (offset < bytes) {
       const Result<BlockWindow::Block> block = window_.Read(file, files_[i].number, bytes, offset, key);
@@ -370,7 +377,8 @@ Status Recovery::ScanPastBreak() {
     }
     if (in_chain) continue;
     chain_.stale.push_back(files_[i].number);
-    // A torn write may leave this, or damage to a segment of whose blocks no later one says that they were durable. What it holds may be wanted.
+    // A torn write may leave such a file. It may also be a damaged segment whose blocks no later block calls durable,
+    // so an operator may want it.
     if (!files_[i].whole && written != 0) chain_.damaged.push_back({.number = files_[i].number, .bytes = written});
   }
   chain_.next_number = chain_.empty ? 1 : LastFile().number + 1;
@@ -417,7 +425,8 @@ Status WriteAgain(Storage& storage, const std::string& directory, const std::vec
       return DEUT_ERROR(kIoError, file->path(), " at offset ", block.offset, ": only ", read, " of ", block.bytes,
                         " bytes are there now");
     }
-    // What is read now may be wrong where it was right before, and would then take the place of what is right.
+    // A read may now return wrong bytes for a block that was right before. Written again, they would replace the
+    // right ones.
     BlockHeader header;
     Status intact = ReadBlockHeader(buffer.data(), block.segment, block.offset, block.bytes, &header);
     if (intact.ok() && header.block_bytes != block.bytes) intact = DEUT_ERROR(kCorruption, "its length has changed");

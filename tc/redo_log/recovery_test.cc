@@ -105,14 +105,14 @@ TEST_F(RecoveryTest, BlocksBehindATornOneAreDroppedUnlessTheyProveIt) {
   const std::string torn = forge_.LostBlock(cut.lsn);
   const Lsn behind = forge_.lsn;
   forge_.CommitRecord(5);
-  forge_.BlockSubmittedAt(cut.lsn);  // in flight together with the torn one
+  forge_.BlockSubmittedAt(cut.lsn);  // in flight together with the torn block
   RecoveredChain chain = Recover();
   EXPECT_EQ(chain.end, cut);
   EXPECT_EQ(chain.dropped_bytes, 4096u);
 
   forge_.CommitRecord(6);
   const uint64_t proof = forge_.offset;
-  forge_.BlockSubmittedAt(behind);  // submitted when the missing one was durable
+  forge_.BlockSubmittedAt(behind);  // submitted when the missing block was durable
   ExpectCorruption(At(cut.segment, cut.offset) + ": the redo log is damaged at LSN " + std::to_string(cut.lsn.value) +
                    ": the block in " + At(cut.segment, proof));
   forge_.Write(cut.segment, cut.offset, torn);
@@ -137,7 +137,7 @@ TEST_F(RecoveryTest, OlderEpochsProveNothing) {
   const Cut cut = forge_.Here();
   forge_.NewLife(2, cut);
   const Cut end = forge_.Here();
-  // What an earlier life left in a file that was allocated ahead of need.
+  // Blocks of an earlier process in a file that was allocated ahead of need.
   forge_.state.epoch = TcEpoch(1);
   forge_.lsn = Lsn(forge_.lsn.value + 8000);
   forge_.durable = forge_.lsn;
@@ -147,7 +147,7 @@ TEST_F(RecoveryTest, OlderEpochsProveNothing) {
   EXPECT_EQ(chain.stale, std::vector<uint64_t>{3});
 }
 
-// D2: what lies behind a logged cut never comes back, also if it was not there when the cut was made.
+// D2: blocks behind a logged cut never come back, even if they arrive after the cut was made.
 TEST_F(RecoveryTest, BehindALoggedCutNothingCounts) {
   ThreeCommits();
   const Cut cut = forge_.Here();
@@ -191,12 +191,12 @@ TEST_F(RecoveryTest, ALifeThatDiedBeforeItsFirstBlockLeavesNothing) {
   const RecoveredChain chain = Recover();
   EXPECT_EQ(chain.end, end);
   EXPECT_EQ(chain.checksum, checksum);
-  EXPECT_EQ(chain.state.epoch, TcEpoch(2));  // it is not used again
+  EXPECT_EQ(chain.state.epoch, TcEpoch(2));  // this epoch is not used again
   EXPECT_EQ(chain.stale, std::vector<uint64_t>{2});
   EXPECT_EQ(chain.next_number, 2u);
 }
 
-// D2: nor does it come back when a life in between died with no more than a header written.
+// D2: nor do they come back when a process in between died after it wrote no more than a header.
 TEST_F(RecoveryTest, BehindACutNothingCountsAfterALifeThatLoggedNone) {
   ThreeCommits();
   const Cut cut = forge_.Here();
@@ -210,7 +210,7 @@ TEST_F(RecoveryTest, BehindACutNothingCountsAfterALifeThatLoggedNone) {
   again.predecessor = checksum;
   again.BeginSegment(2);
 
-  // The third life, as RedoLog::Open begins one.
+  // The third start, as RedoLog::Open does it.
   RecoveredChain chain = Recover();
   EXPECT_EQ(chain.end.lsn, cut.lsn);
   for (const uint64_t number : chain.stale) ASSERT_TRUE(storage_->Remove(forge_.Path(number)).ok());
@@ -244,7 +244,7 @@ TEST_F(RecoveryTest, AMissingOldestFileIsRefused) {
   forge_.Block();
   ASSERT_TRUE(storage_->Remove(forge_.Path(1)).ok());
   ExpectCorruption("redo starts at LSN 8");
-  // Once redo starts in the second, the first may be gone.
+  // Once redo starts in the second segment, the first may be missing.
   forge_.Record(RecordType::kRedoStart, BytesBody{EncodeRedoStartBody({.lsn = second, .stable = {}})});
   forge_.Block();
   const RecoveredChain chain = Recover();
@@ -273,8 +273,9 @@ TEST_F(RecoveryTest, ALogThatNeverGotItsFirstHeaderIsEmpty) {
   ExpectCorruption(At(1, 0) + ": the redo log is damaged at LSN 8");
 }
 
-// A spare holds nothing of the log. If its beginning shows that it was the log's, it goes; else nobody may remove it, but it does not stop the store
-// for ever: the error says that it is none of the log, and the operator may move it away.
+// A spare holds no block of the log. If its beginning shows that it was the log's, the start removes it. Otherwise
+// nobody may remove it, but it does not stop the store for ever. The error says that it is not part of the log, and
+// that the operator may move it away.
 TEST_F(RecoveryTest, ATornSpareIsNothingToTheLog) {
   ThreeCommits();
   const Cut end = forge_.Here();
@@ -289,7 +290,7 @@ TEST_F(RecoveryTest, ATornSpareIsNothingToTheLog) {
 TEST_F(RecoveryTest, ASpareWhoseFirstSectorIsDamagedMayBeMovedAway) {
   ThreeCommits();
   const Cut end = forge_.Here();
-  // It was segment 1 of an earlier use, and still holds its blocks.
+  // It was segment 1 in an earlier use, and still holds its blocks.
   const auto used = storage_->Open(forge_.Path(1), {});
   std::string bytes(LogForge::kSegmentBytes, '\0');
   ASSERT_TRUE((*used)->Read(0, bytes.data(), bytes.size()).ok());
@@ -380,7 +381,7 @@ TEST(RecoveryOnAFaultyDisk, AReadErrorIsNoEndOfTheLog) {
   EXPECT_TRUE(status == ErrorCode::kIoError) << status.ToString();
 }
 
-// Random damage anywhere: refused or cut, never taken for whole, never a crash.
+// Random damage anywhere is refused or cut off. It is never accepted as whole, and never causes a crash.
 TEST_F(RecoveryTest, RandomDamage) {
   ThreeCommits();
   forge_.BeginSegment(2);

@@ -1,5 +1,5 @@
-// Appends from 1 and 2 threads (buffered commits), and durable commits with 1 to 128 waiters, on real files. The directory is
-// $REDO_LOG_BENCH_DIR, else the working directory: it must be on a disk, not in memory.
+// Appends from 1 and 2 threads (buffered commits), and durable commits with 1 to 128 waiters, on real files. The
+// directory is $REDO_LOG_BENCH_DIR, otherwise the working directory. It must be on a disk, not in memory.
 #include <benchmark/benchmark.h>
 
 #include <atomic>
@@ -107,8 +107,8 @@ BENCHMARK(DurableCommit)
     ->Iterations(4)
     ->Unit(benchmark::kMicrosecond);
 
-// The same without threads that wait: transactions that are told (as the server's asynchronous commits are). One thread keeps
-// range(0) of them going.
+// The same without waiting threads: transactions get a callback, as the server's asynchronous commits do. One thread
+// keeps range(0) of them in flight.
 struct Slot final : DurabilityWaiter {
   void OnDurable(const Status& status) override {
     DEUT_CHECK(status.ok());
@@ -157,7 +157,8 @@ BENCHMARK(AsynchronousCommit)
     ->Iterations(4)
     ->Unit(benchmark::kMicrosecond);
 
-// A start behind range(0) MiB of log, of commits of one update of range(1) bytes: what it takes until the log is open.
+// A start behind range(0) MiB of log, of commits of one update of range(1) bytes. Measures the time until the log is
+// open.
 void Recover(benchmark::State& state) {
   Bench bench;
   const std::string value(static_cast<size_t>(state.range(1)), 'v');

@@ -1,7 +1,8 @@
-// Crashes the disk at every changing operation of a run, and once more during the recovery that follows, and checks what comes back:
+// Crashes the disk at every changing operation of a run, and once more during the recovery that follows. Then checks
+// the result:
 //   every record whose durability was reported is there, whole;
 //   the commits are those that were appended, in order, without a hole: a prefix from the redo start on;
-//   what one recovery has answered is what every later one answers (D2);
+//   every later recovery answers the same as an earlier one (D2);
 //   no timestamp that was allowed to be drawn is given out again (D3); epochs rise (X5).
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@
 namespace deut::tc {
 namespace {
 
-// What a run has been told, and what it has given in.
+// The log's answers to a run, and the run's input.
 class Oracle {
  public:
   void Appended(uint64_t timestamp, Lsn lsn, size_t bytes) {
@@ -40,7 +41,7 @@ class Oracle {
   void RedoStartMayBe(Lsn lsn) { redo_starts_.push_back(lsn); }
   void DcAcknowledged(DcId dc) { dcs_.push_back(dc); }
 
-  // The first thing that is wrong with a log that was opened again, or nothing.
+  // Returns the first error in a log that was opened again, or nothing.
   std::optional<std::string> Check(RedoLog& log, const RecoveredLog& recovered) {
     if (recovered.epoch.value <= epoch_) return Concat("epoch ", recovered.epoch.value, " after ", epoch_);
     epoch_ = recovered.epoch.value;
@@ -79,7 +80,7 @@ class Oracle {
         return Concat("commit ", timestamp, " was acknowledged and is lost");
       }
     }
-    // Those that did not come back never will: what is there now is all there ever was.
+    // Commits that did not come back never will: the commits that are there now are final.
     for (auto it = lsns_.begin(); it != lsns_.end();) {
       const bool back = std::ranges::find(found, it->first) != found.end();
       if (back && it->second >= recovered.end_lsn)
@@ -92,7 +93,7 @@ class Oracle {
     return FindHole(found, recovered.redo_start.lsn);
   }
 
-  // A prefix: nobody is missing among those that were appended, of the same life, before one that is there.
+  // A prefix: of the commits that one process appended, none is missing before one that is there.
   std::optional<std::string> FindHole(const std::vector<uint64_t>& found, Lsn redo_start) {
     std::map<uint64_t, uint64_t> last_of_life;
     for (const uint64_t timestamp : found) last_of_life[timestamp / kLifeTimestamps] = timestamp;
@@ -128,7 +129,8 @@ class CrashRun {
   // Whole blocks that recoveries have found behind a torn one.
   uint64_t dropped_bytes() const { return dropped_bytes_; }
 
-  // One life: opens, checks, works, dies. `changes_until_crash` 0: it dies after its work. The first thing that is wrong, or nothing.
+  // One process: opens, checks, works, dies. If `changes_until_crash` is 0, it dies after its work. Returns the first
+  // error, or nothing.
   std::optional<std::string> Live(uint64_t changes_until_crash, int commits) {
     const std::unique_ptr<Storage> storage = disk_.Mount();
     const uint64_t crashes = disk_.crashes();
@@ -165,7 +167,7 @@ class CrashRun {
     return options;
   }
 
-  // Commits of one thread, now and then waited for; redo starts, DCs and reservations in between.
+  // Commits of one thread, some of which it waits for, with redo starts, DCs and reservations in between.
   void Work(RedoLog& log, const RecoveredLog& recovered, int commits) {
     const uint64_t life = recovered.epoch.value * Oracle::kLifeTimestamps;
     std::vector<std::pair<uint64_t, Lsn>> unacknowledged;
@@ -183,8 +185,8 @@ class CrashRun {
       const AppendResult appended = CommitInPieces(log, timestamp, bytes);
       oracle_.Appended(timestamp, appended.lsn, ValueOf(timestamp, bytes).size());
       unacknowledged.emplace_back(timestamp, appended.lsn);
-      // Now and then several blocks are in flight together, so that a crash can tear one and keep those behind it. Not on top of a ring that is
-      // nearly full: who appends would wait for space that only the completions held back can free.
+      // Sometimes several blocks are in flight together, so that a crash can tear one and keep those behind it. Not
+      // when the ring is nearly full: the appender would wait for space that only the held completions can free.
       if (held == 0 && random_.OneIn(8) && log.WaitDurable(appended.lsn, kNoDeadline).ok())
         held = 1 + static_cast<int>(random_.Below(6));
       if (held > 0) {
@@ -197,7 +199,7 @@ class CrashRun {
         unacknowledged.clear();
         if (random_.OneIn(4)) {
           oracle_.RedoStartMayBe(appended.first);
-          (void)log.AdvanceRedoStart({.lsn = appended.first, .stable = {}}, kNoDeadline);  // fails only with the disk
+          (void)log.AdvanceRedoStart({.lsn = appended.first, .stable = {}}, kNoDeadline);  // fails only when the disk fails
         }
       }
       if (random_.OneIn(20) && log.AddKnownDc(DcId(timestamp % 7), kNoDeadline).ok())
@@ -207,8 +209,8 @@ class CrashRun {
     log.Stop();
   }
 
-  // Waits until the log thread has taken all that was appended, so that the next commit gets a block of its own; gives up soon where
-  // that cannot be (no place in flight, no spare segment, a crash).
+  // Waits until the log thread has taken all appended records, so that the next commit gets a block of its own. Gives
+  // up soon if that cannot happen (no place in flight, no spare segment, a crash).
   void AwaitTaken(RedoLog& log) {
     const Deadline give_up = In(milliseconds(2));
     for (Duration pause = microseconds(5); RealRuntime().Now() < give_up && log.failure().ok(); pause *= 2) {
@@ -233,14 +235,15 @@ class CrashRun {
   uint64_t dropped_bytes_ = 0;
 };
 
-// Changing operations of one whole first life.
+// Number of changing operations of one complete first process.
 uint64_t OperationsOfALife(uint64_t seed, int commits) {
   CrashRun run(seed);
   EXPECT_EQ(run.Live(0, commits), std::nullopt);
   return run.disk().counts().changing;
 }
 
-// The first thing that goes wrong when lives of `commits` commits end at each of their operations, with a second crash soon after.
+// Runs processes of `commits` commits that crash at each of their operations, with a second crash soon after. Returns
+// the first error.
 std::optional<std::string> CrashEverywhere(int commits, uint64_t step, void (*prepare)(FaultyDisk&)) {
   const uint64_t operations = OperationsOfALife(1, commits);
   EXPECT_GT(operations, static_cast<uint64_t>(commits) / 2);
@@ -271,10 +274,11 @@ TEST(RedoLogCrash, ManyLivesEndedAtRandom) {
     }
     dropped_bytes += run.dropped_bytes();
   }
-  EXPECT_GT(dropped_bytes, 0u);  // else no run has had a hole with blocks behind it
+  EXPECT_GT(dropped_bytes, 0u);  // otherwise no run has had a hole with blocks behind it
 }
 
-// One log, a thousand lives, a quarter of which end while they begin: epochs and timestamps rise through all of them.
+// One log, a thousand processes, a quarter of which die while they start. Epochs and timestamps rise through all of
+// them.
 TEST(RedoLogCrash, AThousandLivesOfOneLog) {
   Random random(1);
   CrashRun run(1);
@@ -285,7 +289,7 @@ TEST(RedoLogCrash, AThousandLivesOfOneLog) {
   }
 }
 
-// The oracle is worth something: with a disk that acknowledges syncs without doing them it finds the loss.
+// The oracle detects errors: it finds the loss on a disk that acknowledges syncs without doing them.
 TEST(RedoLogCrash, ADiskThatIgnoresSyncsIsFoundOut) {
   const std::optional<std::string> wrong = CrashEverywhere(40, 1, [](FaultyDisk& disk) { disk.SetIgnoreSync(true); });
   ASSERT_NE(wrong, std::nullopt);

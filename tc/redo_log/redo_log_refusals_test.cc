@@ -1,5 +1,6 @@
-// What a log is refused for is there at every later start: a refusal is repeated with the same sentence, and leaves every byte as it was. Were a
-// start to change anything before it refuses, a supervisor that starts it again and again would wear its evidence away.
+// Each reason for a refusal is still there at the next start: the refusal has the same sentence, and no byte has
+// changed. If a start changed anything before it refuses, a supervisor that restarts it again and again would destroy
+// the evidence.
 #include <gtest/gtest.h>
 
 #include <functional>

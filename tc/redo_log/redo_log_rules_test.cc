@@ -1,4 +1,5 @@
-// One test a rule, built on what goes wrong when its decisive step is left out (see DEUT_OMITTED in the code).
+// One test a rule. Each is built on the error that follows when the rule's decisive step is left out (see
+// DEUT_OMITTED in the code).
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -20,9 +21,10 @@
 namespace deut::tc {
 namespace {
 
-// D2. A write of a process that has died may reach the disk after its successor has read the log and cut it. Here the successor finds block
-// 4 missing and block 5 behind it, cuts, serves what is left (1, 2, 3), and acknowledges 6; then block 4 arrives. After a second crash
-// neither 4 nor 5 may rise, and 6 must be there. The logged cut says where the earlier life ends, whatever is found behind it.
+// D2. A write of a process that has died may reach the disk after its successor has read the log and cut it. Here the
+// successor finds block 4 missing and block 5 behind it. It cuts, serves the rest (1, 2, 3), and acknowledges 6; then
+// block 4 arrives. After a second crash neither 4 nor 5 may come back, and 6 must be there. The logged cut says where
+// the earlier epoch ends, even if blocks follow behind it.
 TEST(RedoLogRules, D2TheCutIsLogged) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   RecoveredLog recovered;
@@ -55,7 +57,8 @@ TEST(RedoLogRules, D2TheCutIsLogged) {
   EXPECT_EQ(CommitTimestamps(ReadAll(**log, recovered.redo_start.lsn)), (std::vector<uint64_t>{1, 2, 3, 6}));
 }
 
-// D2. A write fails but leaves its bytes; the next life reads them and builds on them; then power is lost. What a life has found stays found.
+// D2. A write fails but leaves its bytes. The next process reads them and builds on them; then power is lost. Commits
+// that one process has found must stay found.
 TEST(RedoLogRules, D2WhatWasFoundIsMadeDurable) {
   uint64_t found_after_failure = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -86,7 +89,8 @@ TEST(RedoLogRules, D2WhatWasFoundIsMadeDurable) {
   EXPECT_GT(found_after_failure, 0u);
 }
 
-// D2. A block is written again as it was found, or not at all: a bit that flips on its way from the disk does not get onto it.
+// D2. A block is written again exactly as it was found, or not at all. A bit that flips on its way from the disk must
+// not be written to it.
 TEST(RedoLogRules, D2WhatIsWrittenAgainIsRight) {
   uint64_t struck = 0;
   for (uint64_t skip = 0; skip < 12; ++skip) {
@@ -98,7 +102,7 @@ TEST(RedoLogRules, D2WhatIsWrittenAgainIsRight) {
       const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
       ASSERT_TRUE(log->WaitDurable(Commit(*log, 1).lsn, kNoDeadline).ok());
     }
-    // Two lives without a commit: what is proven and what is not lies behind it.
+    // Two starts without a commit: the proven and the unproven blocks lie behind them.
     for (int life = 0; life < 2; ++life) {
       const std::unique_ptr<Storage> storage = disk.Mount();
       if (life == 0) {
@@ -107,7 +111,7 @@ TEST(RedoLogRules, D2WhatIsWrittenAgainIsRight) {
       }
       const int fault =
           disk.AddFault({.action = DiskFault::Action::kFlipBit, .kinds = kDiskRead, .skip = skip, .count = 1});
-      // It may refuse; what counts is that the next one finds what was there.
+      // It may refuse. The next start must find the commit.
       (void)RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered);
       struck += disk.hits(fault);
       disk.RemoveAllFaults();
@@ -120,8 +124,9 @@ TEST(RedoLogRules, D2WhatIsWrittenAgainIsRight) {
   EXPECT_GT(struck, 0u);
 }
 
-// D3. Timestamps are drawn only from durable reservations: else a crash forgets the reservation, and the next life draws them again. The disk
-// is slow: nothing is acknowledged. Whatever was allowed to be drawn must lie below what the next life begins with.
+// D3. Timestamps are drawn only from durable reservations. Otherwise a crash forgets the reservation, and the next
+// process draws them again. The disk is slow: nothing is acknowledged. Every timestamp that was allowed to be drawn
+// must lie below the first one of the next process.
 TEST(RedoLogRules, D3TimestampsAreReservedBeforeTheyAreDrawn) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     FaultyDisk disk(RealRuntime(), seed);
@@ -140,7 +145,7 @@ TEST(RedoLogRules, D3TimestampsAreReservedBeforeTheyAreDrawn) {
     const std::unique_ptr<Storage> storage = disk.Mount();
     const auto log = MustOpen(SmallLog("/log"), *storage, &recovered);
     EXPECT_GT(recovered.first_timestamp.value, drawn);
-    // With a disk that answers, the next ones may be drawn, and are remembered.
+    // When the disk answers, the next ones may be drawn, and are remembered.
     const uint64_t next = recovered.first_timestamp.value + 2500;
     ASSERT_TRUE(log->EnsureReserved(Timestamp(next), kNoDeadline).ok());
     disk.Crash(seed);
@@ -150,7 +155,8 @@ TEST(RedoLogRules, D3TimestampsAreReservedBeforeTheyAreDrawn) {
   }
 }
 
-// S2. Segments go only when the redo start that lets them go is durable: else a crash forgets the redo start but not the removal.
+// S2. Segments are removed only when the redo start that allows it is durable. Otherwise a crash forgets the redo
+// start but not the removal.
 TEST(RedoLogRules, S2TheRedoStartIsDurableBeforeSegmentsGo) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     FaultyDisk disk(RealRuntime(), seed);
@@ -165,7 +171,7 @@ TEST(RedoLogRules, S2TheRedoStartIsDurableBeforeSegmentsGo) {
       disk.HoldCompletions(true);
       const Status advanced = log->AdvanceRedoStart({.lsn = last.lsn, .stable = {}}, In(milliseconds(10)));
       if (advanced.ok()) {
-        // The last but one stays while nothing in the last is durable.
+        // The last segment but one stays while nothing in the last is durable.
         while (log->counters().segments > 2) RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(50));
       }
       disk.Crash(seed);

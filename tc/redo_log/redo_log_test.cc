@@ -25,7 +25,7 @@ namespace {
 class RedoLogTest : public ::testing::Test {
  protected:
   std::unique_ptr<RedoLog> Open() {
-    log_ = nullptr;  // lets go of the directory
+    log_ = nullptr;  // unlocks the directory
     log_ = MustOpen(options_, *storage_, &recovered_);
     return std::move(log_);
   }
@@ -120,7 +120,7 @@ TEST_F(RedoLogTest, ChunksMayBeLoggedAheadByTheTransaction) {
   const std::vector<Lsn> chunks = {one.lsn, two.lsn};
   const AppendResult commit = log->AppendCommit(Timestamp(5), {&third, 1}, chunks);
   EXPECT_EQ(commit.first, one.lsn);
-  // A chunk of another transaction is not taken for one's own.
+  // A chunk of another transaction is not accepted as the commit's own.
   const std::vector<Lsn> wrong = {one.lsn};
   const AppendResult bad = log->AppendCommit(Timestamp(6), {&third, 1}, wrong);
   ASSERT_TRUE(log->WaitDurable(bad.lsn, kNoDeadline).ok());
@@ -151,7 +151,7 @@ TEST_F(RedoLogTest, WhatOutlivesTrimmingDoes) {
     ASSERT_TRUE(log->AdvanceRedoStart(redo, kNoDeadline).ok());
     EXPECT_EQ(log->redo_start(), redo);
   }
-  while (log->counters().segments > 2) RealRuntime().Yield();  // the helper is at it
+  while (log->counters().segments > 2) RealRuntime().Yield();  // the helper is trimming
   EXPECT_GT(log->counters().segments_recycled, 0u);
   EXPECT_GT(log->first_lsn(), kFirstLsn);
   EXPECT_LE(log->first_lsn(), redo.lsn);
@@ -197,19 +197,21 @@ TEST_F(RedoLogTest, IdsOfCommitsAreFoundAgain) {
   EXPECT_EQ(CommitTimestamps(ReadAll(*log, kFirstLsn)), (std::vector<uint64_t>{1, 2, 3, 4}));
 }
 
-// The log goes beyond the redo start for the sake of the ids, as far as it may; what went is behind the logged horizon.
+// The log is kept below the redo start for its ids, within its limits. The forgotten ids are behind the logged
+// horizon.
 TEST_F(RedoLogTest, TheLogIsKeptForItsIds) {
   options_.max_outcomes = 10'000;
   options_.keep_time = seconds(3600);
   options_.keep_bytes = uint64_t{3} * options_.segment_bytes;
   auto log = Open();
   std::vector<Lsn> lsns;
-  uint64_t forgotten = 0;  // the highest commit that was let go
+  uint64_t forgotten = 0;  // the highest commit that was trimmed
   log->set_forget([&](Lsn cut) {
     for (uint64_t i = forgotten + 1; i <= lsns.size() && lsns[i - 1] < cut; ++i) forgotten = i;
     return Timestamp(forgotten + 1);
   });
-  // How many files hundreds of commits take depends on how many are written at once; a single one fills none.
+  // The number of files that hundreds of commits take depends on how many are written at once. A single commit fills
+  // no file.
   lsns.push_back(NamedCommit(*log, 1).lsn);
   ASSERT_TRUE(log->WaitDurable(lsns.back(), kNoDeadline).ok());
   ASSERT_TRUE(log->AdvanceRedoStart({.lsn = lsns.back(), .stable = {}}, kNoDeadline).ok());
@@ -223,7 +225,7 @@ TEST_F(RedoLogTest, TheLogIsKeptForItsIds) {
     ASSERT_TRUE(log->WaitDurable(last.lsn, kNoDeadline).ok());
     ASSERT_TRUE(log->AdvanceRedoStart({.lsn = last.lsn, .stable = {}}, kNoDeadline).ok());
   }
-  while (log->counters().segments > 4) RealRuntime().Yield();  // the helper is at it
+  while (log->counters().segments > 4) RealRuntime().Yield();  // the helper is trimming
   EXPECT_GT(forgotten, 0u);
   EXPECT_GE(log->counters().segments, 3u);
   const uint64_t bound = forgotten;
@@ -313,7 +315,8 @@ TEST_F(RedoLogTest, WaitersAreToldOnce) {
 }
 
 #ifdef DEUT_TEST_POINTS
-// The log is stopped while its last records wait for a segment: they are written once there is one, then it ends.
+// The log is stopped while its last records wait for a segment. They are written once there is one; then the log
+// ends.
 TEST_F(RedoLogTest, AStopWritesWhatWaitsForASegment) {
   std::atomic<bool> held{true};
   const auto until = [](auto condition) {
@@ -345,7 +348,7 @@ TEST_F(RedoLogTest, AStopWritesWhatWaitsForASegment) {
 }
 #endif  // DEUT_TEST_POINTS
 
-// Threads that commit, wait, and read back what others committed.
+// Threads that commit, wait, and read back each other's commits.
 TEST_F(RedoLogTest, ManyThreads) {
   constexpr uint64_t kThreads = 4, kCommits = 400;
   auto log = Open();
@@ -420,7 +423,7 @@ TEST_F(RedoLogTest, OptionsAreChecked) {
   }
 }
 
-// On real files, with both ways of input and output.
+// On real files, with both kinds of input and output.
 TEST(RedoLogOnDisk, RoundTrip) {
   for (const IoKind kind : {IoKind::kAuto, IoKind::kPosix}) {
     testing::TempDir dir;

@@ -1,7 +1,10 @@
-// Segment: one file of the redo log that is or was written to, with the stretch of LSNs it holds and a sparse index from LSNs to blocks.
-// States: spare (no LSN) -> open (first_lsn known; the log thread adds blocks) -> ended (end_lsn known) -> let go (SegmentSet).
-// Thread-safety: AddBlock and End by one thread (recovery, then the log thread); the rest by any thread. Readers keep a segment alive by
-// shared_ptr, also when its file has been removed.
+// Segment: one file of the redo log that is or was written to, with its LSN range and a sparse index from LSNs to
+// blocks.
+// States: spare (no LSN) -> open (first_lsn known; the log thread adds blocks) -> ended (end_lsn known) -> removed or
+// recycled (SegmentSet).
+// Thread-safety: AddBlock and End by one thread at a time (recovery, then the thread with the writer role); the rest
+// by any thread. Ownership: owns the file. Readers keep a segment alive by shared_ptr, also after its file has been
+// removed.
 #ifndef TC_REDO_LOG_SEGMENT_H_
 #define TC_REDO_LOG_SEGMENT_H_
 
@@ -21,7 +24,7 @@ namespace deut::tc {
 
 class Segment {
  public:
-  // `of_this_life`: created by this process, so that no write of an earlier one can still be under way to it.
+  // `of_this_life`: this process created it, so no write of an earlier process can still be in flight to it.
   Segment(uint64_t number, std::unique_ptr<File> file, uint64_t bytes, bool of_this_life)
       : number_(number), file_(std::move(file)), bytes_(bytes), of_this_life_(of_this_life) {}
 
@@ -31,7 +34,7 @@ class Segment {
   bool of_this_life() const { return of_this_life_; }
 
   Lsn first_lsn() const { return first_lsn_; }
-  // One past the last record it holds, once that is known; before: the largest LSN.
+  // One past the last record it holds, once that is known. Before that, the largest LSN.
   Lsn end_lsn() const { return Lsn(end_lsn_.load(std::memory_order_acquire)); }
 
   // REQUIRES: no other thread knows the segment yet.
@@ -42,7 +45,7 @@ class Segment {
     indexed_.store(1, std::memory_order_release);
   }
 
-  // A durable block that begins with `lsn` stands at `offset`; blocks come in order.
+  // A durable block with first LSN `lsn` stands at `offset`. Blocks come in order.
   void AddBlock(Lsn lsn, uint64_t offset) {
     const size_t count = indexed_.load(std::memory_order_relaxed);
     if (offset < index_[count - 1].offset + bytes_ / kIndexEntries + 1) return;
@@ -52,7 +55,8 @@ class Segment {
 
   void End(Lsn end_lsn) { end_lsn_.store(end_lsn.value, std::memory_order_release); }
 
-  // Where to start looking for `lsn`, which lies in [first_lsn, end_lsn): a block at or before it, and that block's first LSN.
+  // Where a search for `lsn`, which lies in [first_lsn, end_lsn), begins: a block at or before it, and that block's
+  // first LSN.
   std::pair<Lsn, uint64_t> Seek(Lsn lsn) const {
     const Entry* const first = index_.get();
     const Entry* const end = first + indexed_.load(std::memory_order_acquire);
@@ -65,7 +69,7 @@ class Segment {
     Lsn lsn;
     uint64_t offset = 0;
   };
-  // Entries lie further apart than bytes_ / kIndexEntries, so there are never more than kIndexEntries + 1.
+  // Entries are more than bytes_ / kIndexEntries apart, so there are at most kIndexEntries + 1.
   static constexpr size_t kIndexEntries = 512;
 
   const uint64_t number_;

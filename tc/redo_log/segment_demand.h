@@ -1,4 +1,5 @@
-// SegmentDemand: what the users of the redo log's segments say of them to the helper that allocates them (rule D5; implemented by LogSpace).
+// SegmentDemand: tells the helper that allocates the redo log's segments how many the commits need (rule D5).
+// LogSpace implements it.
 // Thread-safety: called on the helper's thread. Ownership: outlives the SegmentSet.
 #ifndef TC_REDO_LOG_SEGMENT_DEMAND_H_
 #define TC_REDO_LOG_SEGMENT_DEMAND_H_
@@ -10,10 +11,11 @@ namespace deut::tc {
 class SegmentDemand {
  public:
   virtual ~SegmentDemand() = default;
-  // How many segments are wanted beyond the spares.
+  // The number of segments that are wanted beyond the spares.
   virtual uint64_t Demand() = 0;
-  // A spare is about to be removed. Its bytes are claimed first, as a commit claims them, so that no commit is granted them meanwhile.
-  // False: they are promised, and the spare stays. After true, GiveBackSpare follows once the spare is counted no more.
+  // The helper calls it before it removes a spare. It claims the spare's bytes as a commit does, so that no commit is
+  // granted them meanwhile. False: the bytes are promised, and the spare stays. After true, the helper calls
+  // GiveBackSpare once the spare is no longer counted.
   virtual bool ClaimSpare() = 0;
   virtual void GiveBackSpare() = 0;
 };

@@ -10,12 +10,14 @@
 namespace deut::tc {
 namespace {
 
-// How often allocation is tried again while the disk is full, and whether more spares than usual are wanted still.
+// Period at which the helper retries allocation while the disk is full, and checks whether the spares beyond the
+// usual number are still wanted.
 constexpr Duration kLookAgainPause = milliseconds(100);
-// Let-go segments are kept as spares up to this many times the number that is allocated ahead: using a file again costs nothing, a new one
-// is written twice.
+// Freed segments are kept as spares up to this many times the number that is allocated ahead. Reuse of a file costs
+// nothing; a new file is written twice.
 constexpr size_t kKeptPerSpare = 2;
-// What does not fit is tried again smaller by this part: a file system needs some of what it calls free for itself.
+// A short segment that does not fit is retried, smaller by this fraction: a file system itself needs some of the
+// space that it reports as free.
 constexpr uint64_t kSmallerByPart = 16;
 
 }  // namespace
@@ -82,7 +84,7 @@ Status SegmentSet::Create(uint64_t number, uint64_t bytes) {
   if (allocated.ok()) allocated = file->Sync();
   if (!allocated.ok()) {
     file.reset();
-    // Half a file must neither keep the space nor stand in the way of the next attempt.
+    // An incomplete file must neither keep the space nor block the next attempt.
     DEUT_RETURN_IF_ERROR(storage_.Remove(path));
     DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
     return allocated;
@@ -119,7 +121,7 @@ Result<bool> SegmentSet::TrimOne() {
     live_.pop_front();
     first_lsn_.store(live_.front()->first_lsn().value, std::memory_order_seq_cst);
   }
-  // Nobody can find it any more; a reader that still has it reads on from the removed file.
+  // Find does not return it any more. A reader that still holds it reads on from the removed file.
   const bool recycle = segment.use_count() == 1 && segment->of_this_life() &&
                        segment->bytes() == options_.segment_bytes &&
                        spare_count() < std::max<uint64_t>(kKeptPerSpare * options_.spares, Target());
@@ -147,7 +149,7 @@ Result<bool> SegmentSet::FillOne() {
 Result<bool> SegmentSet::DropOne() {
   const uint64_t wanted = std::max<uint64_t>(kKeptPerSpare * options_.spares, Target());
   if (spare_count() <= wanted) return false;
-  // A commit may claim what is counted now at any moment, also after Target() has answered.
+  // A commit may claim the counted bytes at any moment, also after Target() has answered.
   const bool claims = demand_ != nullptr && !DEUT_OMITTED("D5.keep_promised");
   if (claims && !demand_->ClaimSpare()) return false;
   DEUT_POINT("redo_log.segments.before_drop");
@@ -162,7 +164,7 @@ Result<bool> SegmentSet::DropOne() {
   }
   if (claims) demand_->GiveBackSpare();
   if (segment == nullptr) return false;  // the log thread has taken one
-  // The newest one, so that the numbers have no gap; no block of this number was ever written.
+  // The newest spare goes, so that the numbers have no gap. No block with this number was ever written.
   DEUT_RETURN_IF_ERROR(storage_.Remove(PathOf(segment->number())));
   DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
   next_number_ = segment->number();
@@ -172,16 +174,17 @@ Result<bool> SegmentSet::DropOne() {
 
 void SegmentSet::HelperLoop() {
   for (;;) {
-    // The word first: a stop after it was read changes it, and the wait below returns at once.
+    // The word is loaded first: a stop after that load changes it, and the wait below returns at once.
     const uint32_t seen = work_word_.load(std::memory_order_seq_cst);
     DEUT_POINT("redo_log.segments.before_stop_check");
     if (stopping_.load(std::memory_order_seq_cst)) return;
-    // Spares are taken in the order of their numbers, so the renamed file comes before a new one.
+    // Spares are taken in the order of their numbers, so the renamed file is opened before a new one is created.
     bool is_opening = true;
     Result<bool> worked = OpenRenamed();
     if (worked.ok() && !*worked) {
       worked = TrimOne();
-      // A segment that is trimmed and has no file of the next number yet cannot be tried again.
+      // A shortage inside TrimOne, before a file has the next number, cannot be retried: the segment is already out
+      // of live_.
       is_opening = renamed_ != 0;
       if (worked.ok() && !*worked) {
         worked = FillOne();
@@ -192,7 +195,7 @@ void SegmentSet::HelperLoop() {
     const bool lacks_spares = full && spare_count() < options_.spares;
     if (full || (worked.ok() && *worked)) disk_full_.store(lacks_spares, std::memory_order_relaxed);
     if (full) shortages_.fetch_add(1, std::memory_order_seq_cst);
-    if (full && !lacks_spares) {  // ordinary commits go on; the one that wants more hears of it
+    if (full && !lacks_spares) {  // ordinary commits go on; the commit that wants more is told
       on_change_();
       worked = false;
     }
@@ -211,7 +214,7 @@ void SegmentSet::HelperLoop() {
       return;
     }
     if (*worked) continue;
-    // What is beyond the spares is wanted for a while only, and nobody tells when that is over.
+    // Segments beyond the spares are wanted only for a while, and no notification says when that ends.
     const bool look_again = full || spare_count() > kKeptPerSpare * options_.spares;
     runtime_.Wait(work_word_, seen, look_again ? runtime_.Now() + kLookAgainPause : kNoDeadline);
   }

@@ -1,16 +1,20 @@
-// SegmentSet: the files of the redo log. A helper thread keeps spare segments allocated ahead of the log thread, and lets go of segments
-// below the redo start (S2): it makes spares of them, or removes them. None of that is on the way of a commit.
+// SegmentSet: the files of the redo log. A helper thread keeps spare segments allocated ahead of the log thread. It
+// also frees segments below the redo start (S2): it recycles them as spares, or removes them. No commit waits for any
+// of this.
 //
-// Files are numbered without gaps, oldest first; the newest ones may be spares. Every create, rename and remove is followed by a sync of
-// the directory before the next step, so that after any crash the numbers have no gap. A segment of an earlier life is never
-// written to again: a write of the process that died could still be under way to it.
-// Short of descriptors or kernel memory (common/io/shortage.h): as for a full disk below. A renamed file that could not be opened for that
-// reason is opened at a later attempt, before anything else gets its number's successor.
-// Disk full: the spares run down, disk_full() says so, the helper tries again until there is space (or trimming has given some back). The
-// first segment of a life may then be a short one, which takes the log's own records until trimming has given space back.
-// Demand: while a large commit waits for room (rule D5) or is appended, more segments are kept allocated; what was allocated in vain goes again.
-// Thread-safety: all methods from any thread, save where one is named. The mutex is held for moments, once a segment, never over input or output.
-// Ownership: owns the segments together with readers that hold them; storage and runtime outlive it.
+// Files are numbered without gaps, oldest first; the newest ones may be spares. The directory is synced after every
+// create, rename and remove and before the next one, so that the numbers have no gap after any crash. A segment of an
+// earlier process is never written to again: a write of that process could still be in flight to it.
+// Shortage of descriptors or kernel memory (common/io/shortage.h): as for a full disk below. A renamed file that
+// could not be opened for that reason is opened at a later attempt, before the next file number is used.
+// Disk full: the spares run down, disk_full() is true, and the helper retries until there is space, perhaps given
+// back by trimming. The first segment of a start may then be a short one. It takes the log's own records until
+// trimming has given space back.
+// Demand: while a large commit waits for room (rule D5) or is appended, more segments are kept allocated. The helper
+// removes those that turn out not to be needed.
+// Thread-safety: all methods from any thread, except where one is named. The mutex is held briefly, once a segment,
+// never over input or output.
+// Ownership: shares the segments with the readers that hold them; storage and runtime outlive it.
 #ifndef TC_REDO_LOG_SEGMENT_SET_H_
 #define TC_REDO_LOG_SEGMENT_SET_H_
 
@@ -41,50 +45,55 @@ struct SegmentSetOptions {
 
 class SegmentSet {
  public:
-  // A short segment has room for the blocks that begin a life, and for those that let segments go, several times.
+  // A short segment has room, several times over, for the blocks that begin a log and for the records that let
+  // segments be freed.
   static constexpr uint64_t kShortestSegment = uint64_t{64} << 10;
 
-  // `live` are the segments that recovery found, oldest first; all files with higher numbers are gone. `on_change` is called whenever
-  // a spare was added or could not be, `on_failure` at the first error that is not want of space; both on the helper's thread.
+  // `live` are the segments that recovery found, oldest first. All files with higher numbers are gone. `on_change` is
+  // called whenever a spare was added or could not be, `on_failure` at the first error that is not a shortage. Both
+  // are called on the helper's thread.
   SegmentSet(SegmentSetOptions options, Runtime& runtime, Storage& storage, std::vector<std::shared_ptr<Segment>> live,
              uint64_t next_number, std::function<void()> on_change, std::function<void(const Status&)> on_failure);
   ~SegmentSet();
 
-  // Make one spare on the calling thread, before Start. RESOURCE_EXHAUSTED: no space. The short one is as long as there is space for.
+  // Create one spare on the calling thread, before Start. RESOURCE_EXHAUSTED: no space. The short one is as long as
+  // the free space allows.
   Status CreateSpare();
   Status CreateShortSpare();
-  // Asked on the helper's thread. REQUIRES: before Start; it outlives this object.
+  // `demand` is called on the helper's thread. REQUIRES: called before Start; `demand` outlives this object.
   void SetDemand(SegmentDemand* demand) { demand_ = demand; }
   void Start();
   void Stop();
 
   // --- The log thread.
-  // The next spare, or null if there is none yet.
+  // Returns the next spare, or null if there is none yet.
   std::shared_ptr<Segment> TakeSpare();
-  // `segment` (from TakeSpare) holds what comes from `first_lsn` on; its predecessor ends there.
+  // `segment` (from TakeSpare) holds the records from `first_lsn` on; its predecessor ends there.
   void Open(std::shared_ptr<Segment> segment, Lsn first_lsn);
 
-  // --- Anyone.
-  // The segment with the record at `lsn`; null if it was let go. REQUIRES: lsn is below the durable LSN.
+  // --- Any thread.
+  // Returns the segment with the record at `lsn`, or null if it was trimmed. REQUIRES: lsn is below the durable LSN.
   std::shared_ptr<Segment> Find(Lsn lsn);
-  // Where the log begins once everything below `lsn` that can go has gone: the first LSN of the segment with `lsn`.
+  // Returns where the log begins after a trim to `lsn`: the first LSN of the segment that holds `lsn`.
   Lsn Boundary(Lsn lsn);
-  // Where the newest `count` segments in use begin.
+  // Returns where the newest `count` segments in use begin.
   Lsn BeginOfNewest(uint64_t count);
-  // Everything below `redo_start` may go; what holds records beyond `durable`, or the newest durable segment header, stays.
+  // Lets the helper free the segments below `redo_start`. A segment stays if it holds records beyond `durable`, or
+  // the newest durable segment header.
   void TrimTo(Lsn redo_start, Lsn durable);
   Lsn first_lsn() const { return Lsn(first_lsn_.load(std::memory_order_seq_cst)); }
 
-  // The demand has changed.
+  // Tells the helper that the demand has changed.
   void Reconsider() { Notify(); }
   size_t spares() const { return options_.spares; }
-  // How often the demand could not be met because the disk, or something else that ends by itself, ran short.
+  // The number of times that the demand could not be met because of a full disk or another shortage that ends by
+  // itself.
   uint64_t shortages() const { return shortages_.load(std::memory_order_seq_cst); }
 
-  // No space, or no descriptor, for one of the spares was left at the last attempt.
+  // The last attempt found no space, or no descriptor, for one of the spares.
   bool disk_full() const { return disk_full_.load(std::memory_order_relaxed); }
   uint64_t spare_bytes() const { return spare_count() * (options_.segment_bytes - kSegmentHeaderBytes); }
-  // Acquire: a thread that has seen a segment opened (LogWriter::segment_room) sees that it is no spare any more.
+  // Acquire: a thread that has seen a segment opened (LogWriter::segment_room) no longer counts it as a spare.
   uint64_t spare_count() const { return spare_count_.load(std::memory_order_acquire); }
   uint64_t live_count();
   uint64_t recycled() const { return recycled_.load(std::memory_order_relaxed); }
@@ -96,12 +105,12 @@ class SegmentSet {
   // One round of work. True if something was done.
   Result<bool> TrimOne();
   Result<bool> FillOne();
-  // Removes the newest spare if there are more than anybody wants, after its bytes were claimed (SegmentDemand).
+  // Removes the newest spare if there are more than wanted, after it has claimed the spare's bytes (SegmentDemand).
   Result<bool> DropOne();
   uint64_t Target() const { return options_.spares + (demand_ != nullptr ? demand_->Demand() : 0); }
   Status Create(uint64_t number, uint64_t bytes);
   Status Recycle(const std::shared_ptr<Segment>& segment);
-  // Makes a spare of the file that Recycle has renamed, if there is one that is not a spare yet.
+  // Makes a spare of the file that Recycle has renamed, if that file is not a spare yet.
   Result<bool> OpenRenamed();
   Result<std::unique_ptr<File>> OpenFile(const std::string& path, bool create);
   void AddSpare(std::shared_ptr<Segment> segment);
@@ -121,13 +130,13 @@ class SegmentSet {
   Lsn trim_durable_ DEUT_GUARDED_BY(mutex_);
 
   EpisodeLog full_log_;
-  uint64_t next_number_;  // the helper's; before Start, the opener's
-  uint64_t renamed_ = 0;  // the helper's: the number of a recycled file that is still to be opened, or 0
+  uint64_t next_number_;  // used by the helper; before Start, by the thread that opens the log
+  uint64_t renamed_ = 0;  // used by the helper: the number of a recycled file that is still to be opened, or 0
   std::atomic<uint32_t> work_word_{0};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> disk_full_{false};
   std::atomic<uint64_t> shortages_{0};
-  std::atomic<uint64_t> first_lsn_;  // of live_'s first; asked by every put
+  std::atomic<uint64_t> first_lsn_;  // first LSN of the oldest in live_; every put loads it
   std::atomic<uint64_t> spare_count_{0}, recycled_{0}, removed_{0};
   std::unique_ptr<Thread> helper_;
 };

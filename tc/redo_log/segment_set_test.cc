@@ -60,7 +60,7 @@ class SegmentSetTest : public ::testing::Test {
 };
 
 #ifdef DEUT_TEST_POINTS
-// A stop that falls between the helper's look at the flag and its look at the word must not leave it asleep.
+// A stop between the helper's look at the flag and its look at the word must not leave the helper asleep.
 TEST_F(SegmentSetTest, StopsAHelperThatIsAboutToSleep) {
   for (int round = 0; round < 100; ++round) {
     std::atomic<bool> there{false}, stopping{false};
@@ -122,17 +122,19 @@ TEST_F(SegmentSetTest, WhatLiesBelowIsLetGoOldestFirst) {
   segments_->TrimTo(Lsn(4 * 800 - 1), Lsn(8 * 800));
   Until([&] { return segments_->live_count() == 6; });
   EXPECT_EQ(segments_->first_lsn(), Lsn(3 * 800));
-  // The first is used again under a new number; the second, which a reader holds, is removed, and can still be read.
+  // The first segment is reused under a new number. The second, which a reader holds, is removed, and can still be
+  // read.
   Until([&] { return segments_->recycled() == 1 && segments_->removed() == 1; });
   AlignedBuffer buffer(kIoAlignment);
   EXPECT_TRUE(held->file().Read(0, buffer.data(), buffer.size()).ok());
-  // Nothing goes whose successor has no durable record: its header might not be there yet.
+  // A segment stays until its successor holds a durable record, because before that the successor's header might not
+  // be durable.
   segments_->TrimTo(Lsn(8 * 800), Lsn(8 * 800));
   Until([&] { return segments_->live_count() == 2; });
   EXPECT_EQ(segments_->first_lsn(), Lsn(7 * 800));
   segments_->TrimTo(Lsn(8 * 800), Lsn(8 * 800 + 8));
   Until([&] { return segments_->live_count() == 1; });
-  // Numbers have no gap, whatever was used again. No more files are kept than twice the spares.
+  // The numbers have no gap, whichever files were reused. At most twice as many files as spares are kept.
   Until([&] { return segments_->recycled() + segments_->removed() == 7; });
   EXPECT_LE(segments_->spare_count(), 4u);
   uint64_t number = 0, previous = 0;
@@ -148,7 +150,7 @@ TEST_F(SegmentSetTest, AFullDiskIsWaitedFor) {
   disk_.SetFreeBytes(kBytes);
   segments_->Start();
   Until([&] { return segments_->spare_count() == 1 && segments_->disk_full(); });
-  EXPECT_EQ(Files().size(), 1u);  // no half file is left
+  EXPECT_EQ(Files().size(), 1u);  // no incomplete file is left
   Until([&] { return lines.Have("no room for a segment of the redo log", " bytes are left in segments"); });
   disk_.SetFreeBytes(10 * kBytes);
   Until([&] { return segments_->spare_count() == 2; });

@@ -1,6 +1,6 @@
-// SpaceClaim: room in the redo log that one commit has and nobody else gets (rule D5, log_space.h). It is used up by the append it was made for; one
-// that is destroyed unused gives the room back.
-// Thread-safety: a value, moved between threads at will. Ownership: it ends before the log.
+// SpaceClaim: room in the redo log that is reserved for one commit alone (rule D5, log_space.h). The append that it
+// was made for uses it up. A claim that is destroyed unused gives the room back.
+// Thread-safety: a value; it may move between threads. Ownership: it ends before the log.
 #ifndef TC_REDO_LOG_SPACE_CLAIM_H_
 #define TC_REDO_LOG_SPACE_CLAIM_H_
 

@@ -23,7 +23,7 @@ Status TimestampReservation::EnsureSlowly(Timestamp timestamp, Deadline deadline
 void TimestampReservation::Request(uint64_t limit) {
   for (;;) {
     uint64_t expected = requested_.load(std::memory_order_seq_cst);
-    if (expected != limit) return;  // a block is under way already
+    if (expected != limit) return;  // a reservation is in flight already
     DEUT_POINT("redo_log.reservation.before_cas");
     if (!DEUT_CAS_FAILS("redo_log.reservation.cas") &&
         requested_.compare_exchange_strong(expected, limit + block_, std::memory_order_seq_cst)) {

@@ -1,9 +1,15 @@
-// TimestampReservation: which timestamps may be drawn (D3). They are reserved in the log durably, in blocks, before any of a block is drawn;
-// a restart begins above the highest reservation, so that no two transactions ever have the same timestamp.
+// TimestampReservation: decides which timestamps may be drawn (D3). The log reserves timestamps durably, in blocks,
+// before any of a block is drawn. A restart begins above the highest reservation, so no two transactions ever have
+// the same timestamp.
 //
-// States: durable == requested (nothing under way) -> requested = durable + block (compare-and-swap; the winner appends the record and
-// registers itself, losers have nothing to do) -> durable = requested (log thread). The next block is asked for when half of the last is used.
-// Thread-safety: Ensure from any thread, latch-free; it waits only when the log is slower than half a block of timestamps.
+// States
+//   durable == requested: no reservation is in flight
+//   requested = durable + block: by compare-and-swap. The winner appends the record and registers itself; the losers
+//   have nothing to do
+//   durable = requested: by the log thread
+// The next block is requested when half of the last one is used.
+// Thread-safety: Ensure from any thread, latch-free. It waits only when the log is slower than half a block of
+// timestamps. Ownership: runtime, ring and writer outlive it.
 #ifndef TC_REDO_LOG_TIMESTAMP_RESERVATION_H_
 #define TC_REDO_LOG_TIMESTAMP_RESERVATION_H_
 
@@ -53,7 +59,7 @@ class TimestampReservation final : private DurabilityWaiter {
   std::atomic<uint64_t> requested_;
   std::atomic<uint32_t> changed_{0};  // futex word: raised with every answer of the log
   std::atomic<bool> failed_{false};
-  Status failure_;  // written before failed_
+  Status failure_;  // written before failed_ is set
 };
 
 }  // namespace deut::tc

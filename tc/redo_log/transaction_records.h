@@ -1,5 +1,7 @@
-// The records of one transaction: how its updates are cut into chunks, and what the records take in the log and on the disk. AppendCommit cuts by
-// the same functions, so what is reserved ahead (rule D5, log_space.h) is what is appended.
+// The records of one transaction: how its updates are cut into chunks, and how many bytes the records take in the log
+// and on the disk. AppendCommit cuts by the same functions, so it appends exactly what was reserved ahead (rule D5,
+// log_space.h).
+// Thread-safety: pure functions.
 #ifndef TC_REDO_LOG_TRANSACTION_RECORDS_H_
 #define TC_REDO_LOG_TRANSACTION_RECORDS_H_
 
@@ -11,19 +13,20 @@
 
 namespace deut::tc {
 
-// Whether a transaction whose body would have `body_bytes` is logged in chunks.
+// True if a transaction whose body would have `body_bytes` is logged in chunks.
 bool NeedsChunks(size_t body_bytes, size_t chunk_bytes);
-// How many of `updates`, from the first on, go into one chunk: at least one. All of them: they stay with the commit record.
+// The number of `updates`, from the first on, that go into one chunk; at least one. If it is all of them, they stay
+// with the commit record.
 size_t UpdatesOfChunk(absl::Span<const Update> updates, size_t chunk_bytes);
 
 struct Footprint {
-  uint64_t log_bytes = 0;      // of all records; LSNs advance by this
-  uint64_t disk_bytes = 0;     // of their blocks, each record in a block of its own: the most that they take
-  uint64_t largest_block = 0;  // of these
-  uint64_t commit_bytes = 0;   // of the commit record
+  uint64_t log_bytes = 0;      // bytes of all records; LSNs advance by this
+  uint64_t disk_bytes = 0;     // bytes of their blocks if each record has its own block: the most that they take
+  uint64_t largest_block = 0;  // the largest of these blocks
+  uint64_t commit_bytes = 0;   // bytes of the commit record
   bool has_chunks = false;
 };
-// Of a commit of `updates`; `named`: with an id. Does not allocate.
+// The footprint of a commit of `updates`. `named`: with an id. Does not allocate.
 Footprint FootprintOf(absl::Span<const Update> updates, bool named, size_t chunk_bytes);
 
 }  // namespace deut::tc

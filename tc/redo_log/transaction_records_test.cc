@@ -23,7 +23,7 @@ TEST(TransactionRecordsTest, AChunkHasAtLeastOneUpdate) {
   EXPECT_FALSE(FootprintOf(absl::MakeConstSpan(updates).first(1), false, 100).has_chunks);
 }
 
-// What is reserved is what is appended, to the byte, for all sizes and with and without an id.
+// The reserved bytes are exactly the appended bytes, for all sizes, with and without an id.
 TEST(TransactionRecordsTest, TheFootprintIsWhatIsAppended) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   const RedoLogOptions options = SmallLog("/log");
